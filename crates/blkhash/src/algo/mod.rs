@@ -1,0 +1,201 @@
+//! The digest algorithms' implementations, one module for each family.
+//!
+//! Blocks are independent of each other, so the interface takes many of them: [`Digester`] hashes
+//! inputs of equal length side by side, each from the same [`State`] on. A state may have taken any
+//! number of bytes before: blocks longer than a chunk are hashed piece by piece.
+
+mod blake2;
+mod blake3;
+mod crc;
+mod null;
+mod rustcrypto;
+mod siphash;
+mod xxh;
+
+use self::rustcrypto::RustCrypto;
+use crate::{Algorithm, Digest};
+
+/// An algorithm and the implementation that was chosen for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Digester {
+    algorithm: Algorithm,
+}
+
+impl Digester {
+    /// The best implementation of `algorithm` on this machine.
+    pub fn new(algorithm: Algorithm) -> Self {
+        Self { algorithm }
+    }
+
+    /// The algorithm.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// The state of a hash that has taken nothing yet.
+    pub fn start(&self) -> State {
+        State::new(self.algorithm)
+    }
+
+    /// The digest of `input`.
+    pub fn digest(&self, input: &[u8]) -> Digest {
+        let mut digest = Digest::zeroed(self.algorithm.digest_size());
+        self.finish_many(&self.start(), &[input], digest.as_mut_bytes());
+        digest
+    }
+
+    /// Hashes each of `inputs`, all of the same length, from `start` on, and writes their digests
+    /// one after the other to `digests`.
+    ///
+    /// # Panics
+    ///
+    /// If `digests` is not as long as the digests of all inputs, or `start` belongs to another
+    /// algorithm.
+    pub fn finish_many(&self, start: &State, inputs: &[&[u8]], digests: &mut [u8]) {
+        assert_eq!(start.algorithm(), self.algorithm, "a state belongs to one algorithm");
+        assert_eq!(digests.len(), inputs.len() * self.algorithm.digest_size());
+        debug_assert!(inputs.windows(2).all(|pair| pair[0].len() == pair[1].len()));
+        start.finish_many(inputs, digests);
+    }
+
+    /// Feeds each of `inputs`, all of the same length, to the state of the same index.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many states as inputs.
+    pub fn update_many(&self, states: &mut [State], inputs: &[&[u8]]) {
+        assert_eq!(states.len(), inputs.len());
+        for (state, input) in states.iter_mut().zip(inputs) {
+            state.update(input);
+        }
+    }
+}
+
+/// What every implementation does with one input.
+trait Hash: Clone {
+    /// Takes the next bytes.
+    fn update(&mut self, input: &[u8]);
+
+    /// Writes the digest of everything taken; `digest` has its length.
+    fn finalize_into(self, digest: &mut [u8]);
+
+    /// Hashes `inputs` side by side from this state on.
+    fn finish_many(&self, inputs: &[&[u8]], digests: &mut [u8]) {
+        finish_each(self, inputs, digests);
+    }
+}
+
+/// [`Hash::finish_many`], one input after the other.
+fn finish_each<H: Hash>(start: &H, inputs: &[&[u8]], digests: &mut [u8]) {
+    if inputs.is_empty() {
+        return;
+    }
+    let size = digests.len() / inputs.len();
+    for (index, input) in inputs.iter().enumerate() {
+        let mut state = start.clone();
+        state.update(input);
+        state.finalize_into(&mut digests[index * size..][..size]);
+    }
+}
+
+/// Defines [`State`] with one variant for each algorithm.
+macro_rules! states {
+    ($($algorithm:ident => $state:ty, $start:expr;)*) => {
+        /// A hash that has taken some bytes and may take more.
+        #[derive(Clone)]
+        pub struct State(Inner);
+
+        #[derive(Clone)]
+        enum Inner {
+            $($algorithm($state),)*
+        }
+
+        impl State {
+            /// A hash that has taken nothing yet.
+            pub fn new(algorithm: Algorithm) -> Self {
+                Self(match algorithm {
+                    $(Algorithm::$algorithm => Inner::$algorithm($start),)*
+                })
+            }
+
+            /// The algorithm it belongs to.
+            pub fn algorithm(&self) -> Algorithm {
+                match self.0 {
+                    $(Inner::$algorithm(_) => Algorithm::$algorithm,)*
+                }
+            }
+
+            /// Takes the next bytes.
+            pub fn update(&mut self, input: &[u8]) {
+                match &mut self.0 {
+                    $(Inner::$algorithm(state) => state.update(input),)*
+                }
+            }
+
+            fn finalize_into(self, digest: &mut [u8]) {
+                match self.0 {
+                    $(Inner::$algorithm(state) => state.finalize_into(digest),)*
+                }
+            }
+
+            fn finish_many(&self, inputs: &[&[u8]], digests: &mut [u8]) {
+                match &self.0 {
+                    $(Inner::$algorithm(start) => start.finish_many(inputs, digests),)*
+                }
+            }
+        }
+    };
+}
+
+states! {
+    Null => null::Null, null::Null;
+    Crc32 => crc::Crc, crc::Crc::crc32();
+    Crc32c => crc::Crc, crc::Crc::crc32c();
+    Crc64 => crc::Crc, crc::Crc::crc64();
+    Crc64Nvme => crc::Crc, crc::Crc::crc64nvme();
+    Xxh64 => xxh::Xxh64, xxh::Xxh64::new();
+    Xxh3 => xxh::Xxh3, xxh::Xxh3::new();
+    Xxh128 => xxh::Xxh128, xxh::Xxh128::new();
+    SipHash => siphash::SipHash, siphash::SipHash::new();
+    Md5 => RustCrypto<md5::Md5>, RustCrypto::new();
+    Sha1 => RustCrypto<sha1::Sha1>, RustCrypto::new();
+    Sha224 => RustCrypto<sha2::Sha224>, RustCrypto::new();
+    Sha256 => RustCrypto<sha2::Sha256>, RustCrypto::new();
+    Sha384 => RustCrypto<sha2::Sha384>, RustCrypto::new();
+    Sha512 => RustCrypto<sha2::Sha512>, RustCrypto::new();
+    Sha512_224 => RustCrypto<sha2::Sha512_224>, RustCrypto::new();
+    Sha512_256 => RustCrypto<sha2::Sha512_256>, RustCrypto::new();
+    Sha3_224 => RustCrypto<sha3::Sha3_224>, RustCrypto::new();
+    Sha3_256 => RustCrypto<sha3::Sha3_256>, RustCrypto::new();
+    Sha3_384 => RustCrypto<sha3::Sha3_384>, RustCrypto::new();
+    Sha3_512 => RustCrypto<sha3::Sha3_512>, RustCrypto::new();
+    Blake2b256 => blake2::Blake2b, blake2::Blake2b::new(32);
+    Blake2b512 => blake2::Blake2b, blake2::Blake2b::new(64);
+    Blake2s256 => blake2::Blake2s, blake2::Blake2s::new(32);
+    Blake3 => blake3::Blake3, blake3::Blake3::new();
+}
+
+impl State {
+    /// The digest of everything taken.
+    pub fn finalize(self) -> Digest {
+        let mut digest = Digest::zeroed(self.algorithm().digest_size());
+        self.finalize_into(digest.as_mut_bytes());
+        digest
+    }
+
+    /// Takes `count` zero bytes, one page after the other.
+    pub fn update_zeros(&mut self, mut count: u64) {
+        static ZEROS: [u8; 16 << 10] = [0; 16 << 10];
+        while count > 0 {
+            let length = count.min(ZEROS.len() as u64);
+            self.update(&ZEROS[..length as usize]);
+            count -= length;
+        }
+    }
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "State({})", self.algorithm())
+    }
+}

@@ -1,0 +1,28 @@
+//! Checksums of blocks and of whole images.
+//!
+//! The content is cut into blocks of one size, each block is hashed, and a [`Construction`] makes
+//! one checksum of the digests. Blocks are independent, so they are hashed many at a time, on many
+//! threads, and blocks of zeros are not hashed at all: none of that changes the value.
+//!
+//! [`Hasher`] takes content that is pushed into it. A program that pulls its content from several
+//! places at once hashes blocks with [`BlockHasher`] and brings them into order with [`Ordered`].
+
+mod algo;
+mod algorithm;
+mod construction;
+mod digest;
+mod engine;
+mod error;
+mod hasher;
+mod parameters;
+mod zero;
+
+pub use algo::{Digester, State};
+pub use algorithm::{Algorithm, MAX_DIGEST_SIZE, Properties, Strength};
+pub use construction::{Accumulator, Construction, Fold, Streams};
+pub use digest::Digest;
+pub use engine::{Abandoned, Batch, BlockDigests, BlockHasher, BlockPieces, Ordered};
+pub use error::Error;
+pub use hasher::Hasher;
+pub use parameters::{DEFAULT_BLOCK_SIZE, MAX_BLOCK_SIZE, MIN_BLOCK_SIZE, Parameters};
+pub use zero::is_zero;

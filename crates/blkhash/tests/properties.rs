@@ -1,0 +1,230 @@
+//! A checksum depends on the content and the parameters alone.
+
+use std::sync::Mutex;
+
+use blkhash::{
+    Abandoned, Accumulator, Algorithm, BlockHasher, Construction, Digest, Digester, Hasher,
+    Ordered, Parameters,
+};
+use proptest::prelude::*;
+
+/// The definition, as docs/constructions.md has it, in plain steps.
+fn definition(parameters: &Parameters, content: &[u8]) -> Digest {
+    let digester = Digester::new(parameters.algorithm());
+    let hash = |parts: &[Vec<u8>]| digester.digest(&parts.concat());
+    let digests: Vec<_> = content
+        .chunks(parameters.block_size())
+        .map(|block| digester.digest(block).as_bytes().to_vec())
+        .collect();
+    match parameters.construction() {
+        Construction::Linear => digester.digest(content),
+        Construction::Concat => hash(&digests),
+        Construction::Flat => {
+            let length = (content.len() as u64).to_le_bytes().to_vec();
+            hash(&[digests, vec![length]].concat())
+        }
+        Construction::Streams(streams) => {
+            let streams = streams.count();
+            let stream = |k| {
+                let own: Vec<_> = digests.iter().skip(k).step_by(streams).cloned().collect();
+                hash(&own).as_bytes().to_vec()
+            };
+            hash(&(0..streams).map(stream).collect::<Vec<_>>())
+        }
+    }
+}
+
+/// A part of a content, and whether its zeros come as a count.
+#[derive(Clone, Debug)]
+struct Part {
+    bytes: Vec<u8>,
+    counted: bool,
+}
+
+fn parts() -> impl Strategy<Value = Vec<Part>> {
+    let length = prop_oneof![0..200usize, 400..1200usize, Just(4096), 20_000..70_000usize];
+    let part = (any::<Option<u8>>(), length).prop_map(|(fill, length)| match fill {
+        Some(fill) => Part { bytes: vec![fill; length], counted: fill == 0 },
+        None => Part { bytes: vec![0; length], counted: true },
+    });
+    prop::collection::vec(part, 0..12)
+}
+
+fn parameters() -> impl Strategy<Value = Parameters> {
+    let algorithm = prop::sample::select(vec![
+        Algorithm::Null,
+        Algorithm::Crc32c,
+        Algorithm::Xxh3,
+        Algorithm::Sha256,
+        Algorithm::Blake2b256,
+        Algorithm::Blake3,
+    ]);
+    let construction = prop::sample::select(vec![
+        "streams:1",
+        "streams:3",
+        "streams:4",
+        "streams:128",
+        "flat",
+        "concat",
+        "linear",
+    ]);
+    let block_size = prop::sample::select(vec![512_u64, 1024, 4096, 65_536]);
+    (algorithm, construction, block_size).prop_map(|(algorithm, construction, block_size)| {
+        Parameters::new(algorithm, construction.parse().unwrap(), block_size).unwrap()
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_split_gives_the_same_value(
+        parameters in parameters(),
+        parts in parts(),
+        threads in 1..6usize,
+        cut in 1..100_000usize,
+    ) {
+        let content = parts.iter().flat_map(|part| part.bytes.clone()).collect::<Vec<_>>();
+        let expected = definition(&parameters, &content);
+
+        let mut by_parts = Hasher::new(parameters, threads);
+        let mut serial = Accumulator::new(&parameters, threads);
+        for part in &parts {
+            if part.counted {
+                by_parts.zero(part.bytes.len() as u64);
+                serial.zeros(part.bytes.len() as u64);
+            } else {
+                by_parts.update(&part.bytes);
+                serial.data(&part.bytes);
+            }
+        }
+        prop_assert_eq!(by_parts.finalize(), expected);
+        prop_assert_eq!(serial.finalize(), expected);
+
+        let mut by_bytes = Hasher::new(parameters, threads);
+        for piece in content.chunks(cut) {
+            by_bytes.update(piece);
+        }
+        prop_assert_eq!(by_bytes.finalize(), expected);
+
+        let mut by_reader = Hasher::new(parameters, threads);
+        prop_assert_eq!(by_reader.update_reader(&*content).unwrap(), content.len() as u64);
+        prop_assert_eq!(by_reader.finalize(), expected);
+    }
+
+    #[test]
+    fn zero_runs_fold_like_their_blocks(
+        construction in prop::sample::select(vec!["streams:2", "streams:5", "flat"]),
+        before in 0..9usize,
+        blocks in 0..80_000u64,
+        tail in 0..512u64,
+        threads in 1..5usize,
+    ) {
+        let parameters =
+            Parameters::new(Algorithm::Sha256, construction.parse().unwrap(), 512).unwrap();
+        let mut hasher = Hasher::new(parameters, threads);
+        let mut data = vec![7; before * 512];
+        hasher.update(&data);
+        hasher.zero(blocks * 512 + tail);
+        hasher.update(b"end");
+        data.resize(data.len() + (blocks * 512 + tail) as usize, 0);
+        data.extend_from_slice(b"end");
+        prop_assert_eq!(hasher.finalize(), definition(&parameters, &data));
+    }
+}
+
+#[test]
+fn a_long_block_is_hashed_in_pieces() {
+    let parameters =
+        Parameters::new(Algorithm::Sha256, "streams:4".parse().unwrap(), 8 << 20).unwrap();
+    let mut content = vec![0; 20 << 20];
+    content[(8 << 20) + 5_000_000] = 1;
+    content[(16 << 20) + 1] = 2;
+    let mut hasher = Hasher::new(parameters, 3);
+    hasher.zero(3 << 20);
+    hasher.update(&content[3 << 20..]);
+    assert_eq!(hasher.finalize(), definition(&parameters, &content));
+}
+
+#[test]
+fn a_hundred_tebibytes_of_zeros_cost_no_bytes() {
+    let parameters =
+        Parameters::new(Algorithm::Crc32c, "streams:4".parse().unwrap(), 64 << 20).unwrap();
+    let mut hasher = Hasher::new(parameters, 2);
+    hasher.zero(100 << 40);
+    assert_eq!(hasher.length(), 100 << 40);
+    let mut blocks = Accumulator::new(&parameters, 1);
+    for _ in 0..100 << 14 {
+        blocks.zeros(64 << 20);
+    }
+    assert_eq!(hasher.finalize(), blocks.finalize());
+}
+
+#[test]
+fn chunks_come_in_any_order() {
+    let parameters = Parameters::new(Algorithm::Sha256, Construction::Flat, 512).unwrap();
+    let content: Vec<u8> = (0..512 * 1000).map(|i| (i / 700 % 251) as u8).collect();
+    let hasher = BlockHasher::new(&parameters);
+    let ordered = Ordered::new(Accumulator::new(&parameters, 1), 3);
+    let next = Mutex::new(content.chunks(512 * 7).enumerate());
+    std::thread::scope(|scope| {
+        for worker in 0..4 {
+            let (ordered, hasher, next) = (&ordered, &hasher, &next);
+            scope.spawn(move || {
+                loop {
+                    let Some((number, chunk)) = next.lock().unwrap().next() else { break };
+                    if number % 5 == worker {
+                        std::thread::yield_now();
+                    }
+                    if number % 11 == 3 {
+                        ordered.in_turn(number as u64, |all| all.data(chunk)).unwrap();
+                        continue;
+                    }
+                    let mut digests = ordered.empty_chunk();
+                    let mut batch = hasher.batch(&mut digests);
+                    batch.content(chunk);
+                    batch.finish();
+                    ordered.hand_in(number as u64, digests).unwrap();
+                }
+            });
+        }
+    });
+    let expected = definition(&parameters, &content);
+    assert_eq!(ordered.finish(), Ok((content.len() as u64, expected)));
+    assert_eq!(ordered.finish(), Err(Abandoned), "a checksum is taken once");
+}
+
+#[test]
+fn whoever_waits_learns_that_it_is_abandoned() {
+    let ordered = Ordered::new(Accumulator::new(&Parameters::default(), 1), 2);
+    std::thread::scope(|scope| {
+        let ahead = scope.spawn(|| ordered.hand_in(5, ordered.empty_chunk()));
+        let turn = scope.spawn(|| ordered.in_turn(1, |_| ()));
+        ordered.abandon();
+        assert_eq!(ahead.join().unwrap(), Err(Abandoned));
+        assert_eq!(turn.join().unwrap(), Err(Abandoned));
+    });
+    assert_eq!(ordered.finish(), Err(Abandoned));
+}
+
+#[test]
+fn a_missing_chunk_is_no_checksum() {
+    let ordered = Ordered::new(Accumulator::new(&Parameters::default(), 1), 4);
+    ordered.hand_in(0, ordered.empty_chunk()).unwrap();
+    ordered.hand_in(2, ordered.empty_chunk()).unwrap();
+    assert_eq!(ordered.finish(), Err(Abandoned));
+}
+
+#[test]
+fn dropping_a_hasher_ends_its_threads() {
+    let mut hasher = Hasher::new(Parameters::default(), 4);
+    hasher.update(&vec![1; 8 << 20]);
+    drop(hasher);
+}
+
+#[test]
+fn parameters_out_of_range_are_refused() {
+    for block_size in [0, 1, 511, 513, 3 << 10, 128 << 20, u64::MAX] {
+        assert!(Parameters::new(Algorithm::Sha256, Construction::Flat, block_size).is_err());
+    }
+    let refusal = Parameters::new(Algorithm::SipHash, Construction::Flat, 4096).unwrap_err();
+    assert!(refusal.to_string().contains("secret key"));
+}

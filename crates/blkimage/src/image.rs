@@ -1,0 +1,243 @@
+//! An open image: its chain of files, top first, read as one guest view.
+//!
+//! The chain is a flat list. A run of guest bytes is looked up from the top down; what a layer does
+//! not have is looked up in the next, clipped to its size, and past the end of a layer there are
+//! zeros whatever lies below.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::probe::Format;
+use crate::qcow2::decompress::Decoders;
+use crate::qcow2::{Compressed, MapKind, Qcow2};
+use crate::raw::Raw;
+use crate::source::Source;
+use crate::storage::HostFile;
+use crate::tables::TableCache;
+use crate::{Extent, ExtentKind};
+
+/// An open image with everything it refers to.
+pub struct Image {
+    layers: Vec<Layer>,
+    size: u64,
+    tables: TableCache,
+    decoders: Decoders,
+    warnings: Vec<String>,
+    bytes_read: Arc<AtomicU64>,
+}
+
+/// One image of a chain.
+pub(crate) enum Layer {
+    Raw(Raw),
+    Qcow2(Box<Qcow2>),
+}
+
+impl Image {
+    /// `layers` is not empty.
+    pub(crate) fn new(
+        layers: Vec<Layer>,
+        warnings: Vec<String>,
+        bytes_read: Arc<AtomicU64>,
+    ) -> Self {
+        let size = layers.first().map_or(0, Layer::size);
+        let tables = TableCache::new(layers.len());
+        Self { layers, size, tables, decoders: Decoders::default(), warnings, bytes_read }
+    }
+
+    /// Format of the image itself, not of what it refers to.
+    pub fn format(&self) -> Format {
+        match self.layers.first() {
+            Some(Layer::Qcow2(_)) => Format::Qcow2,
+            Some(Layer::Raw(_)) | None => Format::Raw,
+        }
+    }
+
+    /// Size of the guest content in bytes.
+    pub fn virtual_size(&self) -> u64 {
+        self.size
+    }
+
+    /// What a user should know although the image can be read, each in one line.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Bytes read so far from all host files, tables included.
+    pub fn bytes_read(&self) -> u64 {
+        self.bytes_read.load(Relaxed)
+    }
+
+    /// The names of all files of the chain, the image itself first.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.host_files().map(HostFile::name)
+    }
+
+    fn host_files(&self) -> impl Iterator<Item = &HostFile> {
+        self.layers
+            .iter()
+            .flat_map(|layer| match layer {
+                Layer::Raw(raw) => [Some(&*raw.file), None],
+                Layer::Qcow2(qcow2) => [Some(&*qcow2.file), qcow2.data_file.as_deref()],
+            })
+            .flatten()
+    }
+
+    /// What the guest's bytes from `offset` on are, for at most `limit` bytes. The range lies below
+    /// the size and is not empty.
+    fn resolve(&self, offset: u64, mut limit: u64, purpose: Purpose) -> Result<Run<'_>> {
+        for (index, layer) in self.layers.iter().enumerate() {
+            let size = layer.size();
+            if offset >= size {
+                break;
+            }
+            limit = limit.min(size - offset);
+            match layer {
+                Layer::Raw(raw) => return resolve_raw(raw, offset, limit, purpose),
+                Layer::Qcow2(qcow2) => {
+                    let (kind, length) = qcow2.map(&self.tables, index as u32, offset, limit)?;
+                    limit = length;
+                    let kind = match kind {
+                        MapKind::Unallocated => continue,
+                        MapKind::Zero => RunKind::Zero,
+                        MapKind::Data(host) => RunKind::Data { qcow2, host_offset: host.0 },
+                        MapKind::Compressed(cluster) => {
+                            RunKind::Compressed { qcow2, layer: index as u32, cluster }
+                        }
+                    };
+                    return Ok(Run { kind, length });
+                }
+            }
+        }
+        Ok(Run { kind: RunKind::Zero, length: limit })
+    }
+
+    fn read_run(&self, run: RunKind<'_>, buf: &mut [u8], offset: u64) -> Result<()> {
+        match run {
+            RunKind::Zero => {
+                buf.fill(0);
+                Ok(())
+            }
+            RunKind::Raw { raw, host_offset } => raw.read_exact_at(buf, host_offset),
+            RunKind::Data { qcow2, host_offset } => qcow2.read_data(buf, host_offset, offset),
+            RunKind::Compressed { qcow2, layer, cluster } => {
+                self.decoders.read(qcow2, layer, cluster, buf, offset)
+            }
+        }
+    }
+
+    fn check_range(&self, offset: u64, length: u64) -> Result<()> {
+        if offset.checked_add(length).is_some_and(|end| end <= self.size) {
+            return Ok(());
+        }
+        let name = self.files().next().unwrap_or(Path::new(""));
+        let reason = format!("{length} bytes asked for past the end of the image");
+        Err(Error::new(ErrorKind::Argument, name, reason).at(offset))
+    }
+}
+
+impl Source for Image {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
+        self.check_range(offset, 1)?;
+        let limit = limit.clamp(1, self.size - offset);
+        let first = self.resolve(offset, limit, Purpose::Extent)?;
+        let kind = first.kind.extent_kind();
+        let mut length = first.length;
+        for _ in 0..MAX_JOINED {
+            if length == limit {
+                break;
+            }
+            // An error here belongs to the next extent, and will be found there.
+            match self.resolve(offset + length, limit - length, Purpose::Extent) {
+                Ok(next) if next.kind.extent_kind() == kind => length += next.length,
+                _ => break,
+            }
+        }
+        Ok(Extent { offset, length, kind })
+    }
+
+    fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> Result<()> {
+        self.check_range(offset, buf.len() as u64)?;
+        while !buf.is_empty() {
+            let run = self.resolve(offset, buf.len() as u64, Purpose::Read)?;
+            let (head, rest) = buf.split_at_mut(run.length as usize);
+            self.read_run(run.kind, head, offset)?;
+            offset += run.length;
+            buf = rest;
+        }
+        Ok(())
+    }
+
+    fn granularity(&self) -> u64 {
+        let files = self.host_files().map(HostFile::granularity);
+        let clusters = self.layers.iter().map(|layer| match layer {
+            Layer::Raw(_) => 1,
+            Layer::Qcow2(qcow2) => qcow2.cluster_size(),
+        });
+        files.chain(clusters).max().unwrap_or(1)
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        self.host_files().try_for_each(HostFile::check_unchanged)
+    }
+}
+
+impl Layer {
+    fn size(&self) -> u64 {
+        match self {
+            Self::Raw(raw) => raw.size(),
+            Self::Qcow2(qcow2) => qcow2.size,
+        }
+    }
+}
+
+/// What a lookup is for: only extents ask the host's file system for holes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Extent,
+    Read,
+}
+
+/// Guest bytes that come from one place.
+struct Run<'a> {
+    kind: RunKind<'a>,
+    length: u64,
+}
+
+#[derive(Clone, Copy)]
+enum RunKind<'a> {
+    Zero,
+    Raw { raw: &'a Raw, host_offset: u64 },
+    Data { qcow2: &'a Qcow2, host_offset: u64 },
+    Compressed { qcow2: &'a Qcow2, layer: u32, cluster: Compressed },
+}
+
+impl RunKind<'_> {
+    fn extent_kind(self) -> ExtentKind {
+        match self {
+            Self::Zero => ExtentKind::Zero,
+            Self::Raw { .. } | Self::Data { .. } | Self::Compressed { .. } => ExtentKind::Data,
+        }
+    }
+}
+
+fn resolve_raw(raw: &Raw, offset: u64, limit: u64, purpose: Purpose) -> Result<Run<'_>> {
+    let (kind, length) = match purpose {
+        Purpose::Extent => raw.extent(offset, limit)?,
+        Purpose::Read => (ExtentKind::Data, limit),
+    };
+    let kind = match kind {
+        ExtentKind::Zero => RunKind::Zero,
+        ExtentKind::Data => RunKind::Raw { raw, host_offset: raw.host_offset(offset) },
+    };
+    Ok(Run { kind, length })
+}
+
+/// How many runs one call to `extent` joins: enough that fragments do not cost a call each, few
+/// enough that a call stays short.
+const MAX_JOINED: usize = 64;

@@ -1,0 +1,29 @@
+//! Disk images as their guests see them, read only.
+//!
+//! [`OpenOptions::open`] opens a raw or qcow2 image with everything it refers to and gives an
+//! [`Image`], a [`Source`] of extents and bytes. Images are hostile input: whatever a file says, the
+//! answer is its guest content or an [`Error`], in bounded memory and time, and no file is opened
+//! that [`Follow`] does not allow. An error is never turned into zeros.
+
+mod error;
+mod extent;
+mod image;
+mod open;
+mod probe;
+mod qcow2;
+mod raw;
+mod references;
+mod source;
+mod storage;
+mod sys;
+mod tables;
+
+pub use error::{Error, ErrorKind, Result};
+pub use extent::{Extent, ExtentKind};
+pub use image::Image;
+pub use open::OpenOptions;
+pub use probe::{Format, PROBE_SIZE, UnknownFormat, probe};
+pub use raw::{Cache, Holes, UnknownName};
+pub use references::Follow;
+pub use source::Source;
+pub use storage::{Memory, Storage};

@@ -1,0 +1,233 @@
+//! The one entry point: from a path, a descriptor or memory to an [`Image`].
+//!
+//! The backing chain is followed here, in a loop with a limit, and nowhere else.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use crate::error::{Error, ErrorKind, Result, excerpt};
+use crate::image::{Image, Layer};
+use crate::probe::{self, Format};
+use crate::qcow2::{Header, Qcow2};
+use crate::raw::disk::{Access, Disk, check_type};
+use crate::raw::{Cache, Holes, Raw};
+use crate::references::{self, Folder, Follow, Reference};
+use crate::storage::{HostFile, Storage};
+use crate::sys::{self, NodeType};
+
+/// How to open an image.
+///
+/// ```no_run
+/// use blkimage::{OpenOptions, Source};
+///
+/// # fn main() -> blkimage::Result<()> {
+/// let image = OpenOptions::default().open("disk.qcow2".as_ref())?;
+/// let extent = image.extent(0, image.size())?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    /// What the image is; None looks at its content.
+    pub format: Option<Format>,
+    /// An internal snapshot of the image, by id or name, instead of its current content.
+    pub snapshot: Option<String>,
+    /// Which files the image may name.
+    pub follow: Follow,
+    /// What a backing file is whose format the image does not record; None refuses it.
+    pub backing_format: Option<Format>,
+    /// What to make of holes in raw files.
+    pub holes: Holes,
+    /// Whether to read through the page cache.
+    pub cache: Cache,
+    /// Read it although a process may be writing to it.
+    pub force_share: bool,
+}
+
+impl OpenOptions {
+    /// Opens the image at `path`, a regular file or a block device, and everything it refers to.
+    pub fn open(&self, path: &Path) -> Result<Image> {
+        let error = |e| Error::new(ErrorKind::Open, path, "cannot open").because(e);
+        check_type(sys::stamp_of(path).map_err(error)?.node_type, path)?;
+        let file = sys::open(path).map_err(error)?;
+        let mut chain = Chain::new(self);
+        let file = chain.disk(file, path, false)?;
+        chain.finish(file, Folder::Of(path.to_path_buf()), 0)
+    }
+
+    /// Opens the image in an open descriptor, for example a standard input that is a file.
+    ///
+    /// `name` is what errors call it. The content begins at `start`, and is raw then unless that is
+    /// 0. References start at the folder of the path by which the system knows the descriptor, if
+    /// that still leads to the same file. The descriptor's offset is not moved.
+    pub fn open_file(&self, file: File, name: &Path, start: u64) -> Result<Image> {
+        let error = |e| Error::new(ErrorKind::Open, name, "cannot open").because(e);
+        let stamp = sys::stamp(&file).map_err(error)?;
+        check_type(stamp.node_type, name)?;
+        let leads_here = |path: &PathBuf| {
+            sys::stamp_of(path).is_ok_and(|found| {
+                found.node_type == NodeType::Regular && found.identity == stamp.identity
+            })
+        };
+        let folder = match sys::path_of(&file).ok().filter(leads_here) {
+            Some(path) => Folder::Of(path),
+            None => Folder::Unknown,
+        };
+        let mut chain = Chain::new(self);
+        let file = match sys::reopen(&file) {
+            Some(own) => chain.disk(own, name, false)?,
+            None => chain.disk(file, name, true)?,
+        };
+        chain.finish(file, folder, start)
+    }
+
+    /// Opens an image in any storage. It cannot refer to other files.
+    pub fn open_storage(&self, storage: Box<dyn Storage>, name: &str) -> Result<Image> {
+        let options = Self { follow: Follow::None, ..self.clone() };
+        let chain = Chain::new(&options);
+        let file = HostFile::new(name.into(), storage, chain.bytes_read.clone());
+        chain.finish(Arc::new(file), Folder::Unknown, 0)
+    }
+}
+
+/// A chain as it is being opened.
+struct Chain<'a> {
+    options: &'a OpenOptions,
+    layers: Vec<Layer>,
+    warnings: Vec<String>,
+    /// Device and inode of every image of the chain.
+    identities: Vec<(u64, u64)>,
+    bytes_read: Arc<AtomicU64>,
+}
+
+impl<'a> Chain<'a> {
+    fn new(options: &'a OpenOptions) -> Self {
+        let (layers, warnings, identities) = Default::default();
+        Self { options, layers, warnings, identities, bytes_read: Arc::default() }
+    }
+
+    /// A file of this host as an image of the chain.
+    fn disk(&mut self, file: File, name: &Path, shared: bool) -> Result<Arc<HostFile>> {
+        let OpenOptions { cache, force_share, .. } = *self.options;
+        let disk = Disk::new(file, name, Access { cache, force_share, shared })?;
+        if self.identities.contains(&disk.identity()) {
+            let reason = "is a part of its own backing chain";
+            return Err(Error::new(ErrorKind::Reference, name, reason));
+        }
+        self.identities.push(disk.identity());
+        Ok(Arc::new(HostFile::new(name.into(), Box::new(disk), self.bytes_read.clone())))
+    }
+
+    fn finish(mut self, file: Arc<HostFile>, folder: Folder, start: u64) -> Result<Image> {
+        let format = self.top_format(&file, start)?;
+        let mut next = Some((file, folder, format));
+        while let Some((file, folder, format)) = next.take() {
+            if self.layers.len() == MAX_CHAIN {
+                let reason = format!("backing chain is longer than {MAX_CHAIN} files");
+                return Err(file.error(ErrorKind::Reference, reason));
+            }
+            next = match format {
+                Format::Raw => {
+                    let start = if self.layers.is_empty() { start } else { 0 };
+                    self.layers.push(Layer::Raw(Raw::new(file, start, self.options.holes)));
+                    None
+                }
+                Format::Qcow2 => self.push_qcow2(&file, &folder)?,
+                other => return Err(probe::unreadable(&file, other)),
+            };
+        }
+        Ok(Image::new(self.layers, self.warnings, self.bytes_read))
+    }
+
+    fn top_format(&self, file: &HostFile, start: u64) -> Result<Format> {
+        let wanted = self.options.format;
+        let format = match wanted {
+            Some(format) => format,
+            None if start == 0 => probe::probe_file(file)?,
+            None => probe::probe_at(file, start)?,
+        };
+        if start != 0 && format != Format::Raw {
+            let reason = format!("a {format} image must begin at the start of its file");
+            return Err(file.error(ErrorKind::Format, reason).at(start));
+        }
+        if self.options.snapshot.is_some() && format == Format::Raw {
+            let reason = "a raw image has no snapshots";
+            return Err(file.error(ErrorKind::Snapshot, reason));
+        }
+        Ok(format)
+    }
+
+    fn push_qcow2(
+        &mut self,
+        file: &Arc<HostFile>,
+        folder: &Folder,
+    ) -> Result<Option<(Arc<HostFile>, Folder, Format)>> {
+        let header = Header::read(file)?;
+        if header.is_corrupt {
+            let warning = file.error(
+                ErrorKind::Corrupt,
+                "is marked as corrupt: what can be read may not be what was written",
+            );
+            self.warnings.push(warning.to_string());
+        }
+        let data_file = match &header.data_file {
+            Some(name) => Some(self.follow(file, folder, "data file", name)?.0),
+            None => None,
+        };
+        let snapshot = if self.layers.is_empty() { self.options.snapshot.as_deref() } else { None };
+        let qcow2 = Qcow2::new(file.clone(), &header, data_file, snapshot)?;
+        self.layers.push(Layer::Qcow2(Box::new(qcow2)));
+
+        let Some(name) = &header.backing_file else { return Ok(None) };
+        let format = self.backing_format(file, name, header.backing_format.as_deref())?;
+        let (backing, folder) = self.follow(file, folder, "backing file", name)?;
+        Ok(Some((backing, folder, format)))
+    }
+
+    fn follow(
+        &mut self,
+        image: &HostFile,
+        folder: &Folder,
+        what: &'static str,
+        name: &[u8],
+    ) -> Result<(Arc<HostFile>, Folder)> {
+        let reference = Reference { what, name };
+        let opened = references::open(self.options.follow, image, folder, reference)?;
+        Ok((self.disk(opened.file, &opened.name, false)?, opened.folder))
+    }
+
+    /// The format of a backing file is never guessed: a guest can write any header into a raw one.
+    fn backing_format(
+        &self,
+        image: &HostFile,
+        name: &[u8],
+        recorded: Option<&[u8]>,
+    ) -> Result<Format> {
+        let refuse = |reason: String| {
+            let reason = format!("names the backing file \"{}\", {reason}", excerpt(name));
+            Err(image.error(ErrorKind::Reference, reason))
+        };
+        let Some(recorded) = recorded.filter(|recorded| !recorded.is_empty()) else {
+            return match self.options.backing_format {
+                Some(format) => Ok(format),
+                None => refuse(
+                    "whose format is not recorded: record it with qemu-img rebase -u -F, or give \
+                     --backing-format"
+                        .into(),
+                ),
+            };
+        };
+        let format = std::str::from_utf8(recorded).ok().and_then(|name| name.parse().ok());
+        match format {
+            Some(format) => Ok(format),
+            None => refuse(format!("whose format \"{}\" is not known", excerpt(recorded))),
+        }
+    }
+}
+
+/// Files in a chain. The longest that tools make have tens; each costs memory and a lookup a run.
+const MAX_CHAIN: usize = 200;
+
+#[cfg(test)]
+mod tests;

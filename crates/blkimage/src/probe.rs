@@ -1,0 +1,243 @@
+//! Formats, and what a file's own bytes say of them.
+//!
+//! Every known format is recognised, so that none is hashed as raw by mistake; only raw and qcow2
+//! are read.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::storage::HostFile;
+
+/// An image format, named as QEMU names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// No format: the file's own bytes.
+    Raw,
+    /// QEMU copy on write, versions 2 and 3.
+    Qcow2,
+    /// QEMU copy on write, version 1 (`qcow`).
+    Qcow1,
+    /// VMware.
+    Vmdk,
+    /// VirtualBox.
+    Vdi,
+    /// Hyper-V.
+    Vhdx,
+    /// Virtual PC (`vpc`, also `vhd`).
+    Vpc,
+    /// QEMU enhanced disk.
+    Qed,
+    /// Parallels.
+    Parallels,
+    /// Linux unified key setup.
+    Luks,
+    /// Bochs.
+    Bochs,
+    /// Compressed loop device.
+    Cloop,
+    /// Apple.
+    Dmg,
+}
+
+impl Format {
+    /// The name that QEMU knows it by.
+    pub fn name(self) -> &'static str {
+        NAMES[self as usize].1
+    }
+
+    /// Whether this crate reads it.
+    pub fn is_readable(self) -> bool {
+        matches!(self, Self::Raw | Self::Qcow2)
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A name that no [`Format`] has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownFormat;
+
+impl fmt::Display for UnknownFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("unknown image format")
+    }
+}
+
+impl std::error::Error for UnknownFormat {}
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
+        match name {
+            "vhd" => Ok(Self::Vpc),
+            "qcow1" => Ok(Self::Qcow1),
+            _ => NAMES.iter().find(|(_, n)| *n == name).map(|(f, _)| *f).ok_or(UnknownFormat),
+        }
+    }
+}
+
+/// The format that `head`, the first bytes of a file, is known to begin. [`PROBE_SIZE`] bytes are
+/// enough to tell; with fewer some formats are not seen.
+///
+/// None is anything else: a raw image, or a format whose mark stands at its end.
+pub fn probe(head: &[u8]) -> Option<Format> {
+    let starts = |magic: &[u8]| head.starts_with(magic);
+    match () {
+        () if starts(b"QFI\xfb\0\0\0\x01") => Some(Format::Qcow1),
+        () if starts(b"QFI\xfb") => Some(Format::Qcow2),
+        () if starts(b"KDMV") || starts(b"COWD") || is_vmdk_descriptor(head) => Some(Format::Vmdk),
+        () if head.get(64..68) == Some(b"\x7f\x10\xda\xbe") => Some(Format::Vdi),
+        () if starts(b"vhdxfile") => Some(Format::Vhdx),
+        () if starts(b"conectix") => Some(Format::Vpc),
+        () if starts(b"QED\0") => Some(Format::Qed),
+        () if starts(b"WithoutFreeSpace") || starts(b"WithouFreSpacExt") => Some(Format::Parallels),
+        () if starts(b"LUKS\xba\xbe") => Some(Format::Luks),
+        () if starts(b"Bochs Virtual HD Image") => Some(Format::Bochs),
+        () if starts(b"#!/bin/sh\n#V2.0 Format\nmodprobe cloop") => Some(Format::Cloop),
+        () => None,
+    }
+}
+
+/// How many bytes [`probe`] looks at.
+pub const PROBE_SIZE: usize = 512;
+
+/// The format of a file, from its first and last bytes. What is not known is raw.
+pub(crate) fn probe_file(file: &HostFile) -> Result<Format> {
+    if let Some(format) = probe(&file.read_head(PROBE_SIZE)?) {
+        return Ok(format);
+    }
+    let size = file.size();
+    if size < FOOTER_SIZE {
+        return Ok(Format::Raw);
+    }
+    let mut footer = [0; FOOTER_SIZE as usize];
+    file.read_exact_at(&mut footer, size - FOOTER_SIZE)?;
+    // Virtual PC before 2004 wrote one byte less.
+    if footer.starts_with(b"conectix") || footer[1..].starts_with(b"conectix") {
+        Ok(Format::Vpc)
+    } else if footer.starts_with(b"koly") {
+        Ok(Format::Dmg)
+    } else {
+        Ok(Format::Raw)
+    }
+}
+
+/// The format of what begins in the middle of a file.
+pub(crate) fn probe_at(file: &HostFile, start: u64) -> Result<Format> {
+    let length = file.size().saturating_sub(start).min(PROBE_SIZE as u64);
+    let mut head = vec![0; length as usize];
+    file.read_exact_at(&mut head, start)?;
+    Ok(probe(&head).unwrap_or(Format::Raw))
+}
+
+/// The error for a format that is known and not read.
+pub(crate) fn unreadable(file: &HostFile, format: Format) -> Error {
+    let article = if "aeiou".contains(&format.name()[..1]) { "an" } else { "a" };
+    file.error(
+        ErrorKind::Format,
+        format!(
+            "is {article} {format} image, which is not read yet: convert it with qemu-img convert, \
+             or use -f raw for the bytes of the file itself"
+        ),
+    )
+}
+
+/// A text file that describes a VMware disk: comments and blank lines, then its version.
+fn is_vmdk_descriptor(head: &[u8]) -> bool {
+    for line in head.split(|byte| *byte == b'\n') {
+        let line = line.trim_ascii();
+        if line.starts_with(b"# Disk DescriptorFile") || line.starts_with(b"#DiskDescriptorFile") {
+            return true;
+        }
+        if !line.is_empty() && !line.starts_with(b"#") {
+            let number = line.strip_prefix(b"version=").unwrap_or_default();
+            return matches!(number, b"1" | b"2" | b"3");
+        }
+    }
+    false
+}
+
+/// Footers fill the last sector.
+const FOOTER_SIZE: u64 = 512;
+
+/// In the order of the enum.
+const NAMES: [(Format, &str); 13] = [
+    (Format::Raw, "raw"),
+    (Format::Qcow2, "qcow2"),
+    (Format::Qcow1, "qcow"),
+    (Format::Vmdk, "vmdk"),
+    (Format::Vdi, "vdi"),
+    (Format::Vhdx, "vhdx"),
+    (Format::Vpc, "vpc"),
+    (Format::Qed, "qed"),
+    (Format::Parallels, "parallels"),
+    (Format::Luks, "luks"),
+    (Format::Bochs, "bochs"),
+    (Format::Cloop, "cloop"),
+    (Format::Dmg, "dmg"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Memory;
+    use std::sync::Arc;
+
+    #[test]
+    fn names_go_both_ways() {
+        for (format, name) in NAMES {
+            assert_eq!((format.name(), name.parse()), (name, Ok(format)));
+        }
+        assert_eq!("vhd".parse(), Ok(Format::Vpc));
+        assert_eq!("QCOW2".parse::<Format>(), Err(UnknownFormat));
+    }
+
+    #[test]
+    fn first_bytes() {
+        let vdi = [&[b'<'; 64][..], b"\x7f\x10\xda\xbe"].concat();
+        let cases: [(&[u8], Option<Format>); 16] = [
+            (b"", None),
+            (b"\0", None),
+            (b"QFI", None),
+            (b"QFI\xfb\0\0\0\x03", Some(Format::Qcow2)),
+            (b"QFI\xfb\0\0\0\x01", Some(Format::Qcow1)),
+            (b"KDMV\x01", Some(Format::Vmdk)),
+            (b"# Disk DescriptorFile\nversion=1\n", Some(Format::Vmdk)),
+            (b"# a comment\n\nversion=2\nCID=1", Some(Format::Vmdk)),
+            (b"#!/bin/sh\nversion=9", None),
+            (&vdi, Some(Format::Vdi)),
+            (b"vhdxfile", Some(Format::Vhdx)),
+            (b"conectix", Some(Format::Vpc)),
+            (b"QED\0", Some(Format::Qed)),
+            (b"WithouFreSpacExt", Some(Format::Parallels)),
+            (b"LUKS\xba\xbe\0\x02", Some(Format::Luks)),
+            (b"QED ", None),
+        ];
+        for (head, format) in cases {
+            assert_eq!(probe(head), format, "{}", head.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn footers() {
+        for (size, at, magic, format) in [
+            (4096, 4096 - 512, "conectix", Format::Vpc),
+            (4096, 4096 - 511, "conectix", Format::Vpc),
+            (4096, 4096 - 512, "koly", Format::Dmg),
+            (4096, 2048, "koly", Format::Raw),
+            (100, 0, "koly", Format::Raw),
+        ] {
+            let mut bytes = vec![0; size];
+            bytes[at..at + magic.len()].copy_from_slice(magic.as_bytes());
+            let file = HostFile::new("x".into(), Box::new(Memory(bytes)), Arc::default());
+            assert_eq!(probe_file(&file).unwrap(), format, "{magic} at {at}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! A file or block device of this host: reads, holes, locks and the stamps that tell a change.
+//!
+//! Holes are asked for one at a time and the last answer is kept, so walking a file costs two
+//! system calls an extent however small the steps are. A file that shrinks is an error even where
+//! its lost tail would look like a hole.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use super::Cache;
+use super::direct::{ALIGNMENT, Bounce};
+use crate::error::{Error, ErrorKind, Result};
+use crate::storage::Storage;
+use crate::sys::{self, NodeType, Stamp};
+use crate::{Extent, ExtentKind};
+
+/// How a host file is used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Access {
+    pub cache: Cache,
+    /// Read it although somebody may be writing to it.
+    pub force_share: bool,
+    /// Others read through this very descriptor: its offset and its flags are not ours to change.
+    pub shared: bool,
+}
+
+/// A regular file or a block device.
+pub(crate) struct Disk {
+    file: File,
+    size: u64,
+    stamp: Stamp,
+    access: Access,
+    is_direct: AtomicBool,
+    bounce: Bounce,
+    holes: Option<Mutex<HoleCache>>,
+}
+
+impl Disk {
+    pub fn new(file: File, name: &Path, access: Access) -> Result<Self> {
+        let open_error = |e: io::Error| Error::new(ErrorKind::Open, name, "cannot open").because(e);
+        let stamp = sys::stamp(&file).map_err(open_error)?;
+        check_type(stamp.node_type, name)?;
+        if !access.force_share && sys::has_writer(&file) {
+            return Err(Error::new(ErrorKind::InUse, name, IN_USE));
+        }
+        let is_device = stamp.node_type == NodeType::BlockDevice;
+        let size =
+            if is_device { sys::device_size(&file).map_err(open_error)? } else { stamp.size };
+        let file_system = sys::file_system(&file);
+        let wants_direct = match access.cache {
+            Cache::Auto => is_device || file_system.is_network,
+            Cache::Yes => false,
+            Cache::No => true,
+        };
+        let is_direct = wants_direct && !access.shared && sys::set_direct(&file);
+        if !is_direct && !access.shared && size >= MIN_SEQUENTIAL {
+            sys::advise_sequential(&file);
+        }
+        let holes = (!is_device && !access.shared).then(|| {
+            Mutex::new(HoleCache { last: None, is_flushed: file_system.knows_dirty_holes })
+        });
+        let is_direct = AtomicBool::new(is_direct);
+        Ok(Self { file, size, stamp, access, is_direct, bounce: Bounce::default(), holes })
+    }
+
+    /// Device and inode: the same for the same file.
+    pub fn identity(&self) -> (u64, u64) {
+        self.stamp.identity
+    }
+
+    fn find_extent(&self, cache: &mut HoleCache, offset: u64) -> io::Result<Extent> {
+        if let Some(last) = cache.last
+            && (last.offset..last.end()).contains(&offset)
+        {
+            return Ok(last);
+        }
+        if !std::mem::replace(&mut cache.is_flushed, true) {
+            let _ = self.file.sync_all();
+        }
+        let extent = self.seek(offset)?;
+        cache.last = Some(extent);
+        Ok(extent)
+    }
+
+    fn seek(&self, offset: u64) -> io::Result<Extent> {
+        let to_end = Extent { offset, length: self.size - offset, kind: ExtentKind::Data };
+        let up_to = |end: u64, kind| Extent { length: end.min(self.size) - offset, kind, ..to_end };
+        match sys::seek_data(&self.file, offset) {
+            Ok(Some(data)) if data > offset => Ok(up_to(data, ExtentKind::Zero)),
+            Ok(Some(_)) => match sys::seek_hole(&self.file, offset) {
+                Ok(Some(hole)) if hole > offset => Ok(up_to(hole, ExtentKind::Data)),
+                _ => Ok(to_end),
+            },
+            Ok(None) if sys::stamp(&self.file)?.size < self.size => {
+                Err(io::ErrorKind::UnexpectedEof.into())
+            }
+            Ok(None) => Ok(Extent { kind: ExtentKind::Zero, ..to_end }),
+            // A file system that cannot tell: everything is to be read.
+            Err(_) => Ok(to_end),
+        }
+    }
+}
+
+impl Storage for Disk {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at_most(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        if self.is_direct.load(Relaxed) {
+            match self.bounce.read_at_most(&self.file, buf, offset) {
+                // Some file systems take the flag and refuse the reads.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                    sys::clear_direct(&self.file)?;
+                    self.is_direct.store(false, Relaxed);
+                }
+                result => return result,
+            }
+        }
+        self.file.read_at(buf, offset)
+    }
+
+    fn extent(&self, offset: u64, limit: u64) -> io::Result<Extent> {
+        let Some(holes) = &self.holes else {
+            return Ok(Extent { offset, length: limit, kind: ExtentKind::Data });
+        };
+        let mut cache = holes.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = self.find_extent(&mut cache, offset)?;
+        Ok(Extent { offset, length: limit.min(found.end() - offset), kind: found.kind })
+    }
+
+    fn changed(&self) -> Option<String> {
+        if self.access.force_share {
+            return None;
+        }
+        let now = match sys::stamp(&self.file) {
+            Ok(now) => now,
+            Err(error) => return Some(format!("cannot tell whether it changed: {error}")),
+        };
+        let is_same = if now.node_type == NodeType::BlockDevice {
+            now.identity == self.stamp.identity
+                && sys::device_size(&self.file).is_ok_and(|size| size == self.size)
+        } else {
+            now == self.stamp
+        };
+        if !is_same {
+            return Some("changed while it was read".into());
+        }
+        sys::has_writer(&self.file)
+            .then(|| "was opened for writing by another process while it was read".into())
+    }
+
+    fn granularity(&self) -> u64 {
+        if self.is_direct.load(Relaxed) { ALIGNMENT as u64 } else { 1 }
+    }
+}
+
+/// The last extent that the file system told.
+struct HoleCache {
+    last: Option<Extent>,
+    is_flushed: bool,
+}
+
+/// Refuses everything that is neither a regular file nor a block device.
+pub(crate) fn check_type(node_type: NodeType, name: &Path) -> Result<()> {
+    let (kind, reason) = match node_type {
+        NodeType::Regular | NodeType::BlockDevice => return Ok(()),
+        NodeType::Directory => (ErrorKind::Directory, "is a directory"),
+        NodeType::Pipe => (ErrorKind::Pipe, "is a pipe"),
+        NodeType::Other => (ErrorKind::FileType, "is neither a regular file nor a block device"),
+    };
+    Err(Error::new(kind, name, reason))
+}
+
+const IN_USE: &str = "is in use by a process that may write to it; \
+                      use -U/--force-share to read it all the same";
+
+/// Below this the default read-ahead has read it all before the advice could help.
+const MIN_SEQUENTIAL: u64 = 1 << 20;

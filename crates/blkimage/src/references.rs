@@ -1,0 +1,240 @@
+//! The gate: the only place that opens a file because an image names it.
+//!
+//! An image from outside could name any file of this host, and its checksum would tell what is in
+//! it. So a reference is a plain file name and nothing else (no protocol, no `json:`), and it is
+//! followed only as far as [`Follow`] says. As in QEMU a relative name starts at the folder of the
+//! name by which the image was opened, not of the file that a symbolic link there leads to.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use rustix::io::Errno;
+
+use crate::error::{Error, ErrorKind, Result, excerpt};
+use crate::raw::UnknownName;
+use crate::storage::HostFile;
+use crate::sys::{self, NodeType};
+
+/// Which files may be opened because an image names them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Follow {
+    /// Regular files beneath the folder of the image that names them. Symbolic links there are
+    /// followed as long as they stay there; the folder is that of the name the image was opened by.
+    #[default]
+    Beneath,
+    /// Any regular file and any block device.
+    Any,
+    /// None.
+    None,
+}
+
+impl FromStr for Follow {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        match name {
+            "beneath" => Ok(Self::Beneath),
+            "any" => Ok(Self::Any),
+            "none" => Ok(Self::None),
+            _ => Err(UnknownName),
+        }
+    }
+}
+
+/// Where an image's relative references start.
+pub(crate) enum Folder {
+    /// The folder of this path.
+    Of(PathBuf),
+    /// A folder that was reached through the gate.
+    Opened(OwnedFd),
+    /// The image has no place in the file system that could be told.
+    Unknown,
+}
+
+/// A reference as an image states it.
+#[derive(Clone, Copy)]
+pub(crate) struct Reference<'a> {
+    /// What the image calls it: "backing file", "data file".
+    pub what: &'static str,
+    pub name: &'a [u8],
+}
+
+/// A file behind the gate.
+pub(crate) struct Opened {
+    pub file: File,
+    /// For messages, and with [`Follow::Any`] the path it was opened by.
+    pub name: PathBuf,
+    pub folder: Folder,
+}
+
+/// Opens what `image`, which lies in `folder`, refers to.
+pub(crate) fn open(
+    follow: Follow,
+    image: &HostFile,
+    folder: &Folder,
+    reference: Reference<'_>,
+) -> Result<Opened> {
+    let gate = Gate { image, reference };
+    let name = gate.plain_name()?;
+    match follow {
+        Follow::Beneath => gate.open_beneath(folder, name),
+        Follow::Any => gate.open_any(folder, name),
+        Follow::None => Err(gate.refuse(
+            "and no reference is followed; --follow=beneath or --follow=any would allow it",
+        )),
+    }
+}
+
+struct Gate<'a> {
+    image: &'a HostFile,
+    reference: Reference<'a>,
+}
+
+impl<'a> Gate<'a> {
+    /// The name, if it is one of a file.
+    fn plain_name(&self) -> Result<&'a Path> {
+        let name = self.reference.name;
+        if name.contains(&0) {
+            return Err(self.refuse("which contains a NUL byte"));
+        }
+        if name.starts_with(b"json:") {
+            return Err(self.refuse("which is a JSON description and is never followed"));
+        }
+        if has_protocol(name) {
+            return Err(self.refuse("which names a protocol and is never followed"));
+        }
+        Ok(Path::new(OsStr::from_bytes(name)))
+    }
+
+    fn open_beneath(&self, folder: &Folder, name: &Path) -> Result<Opened> {
+        let opened;
+        let (directory, folder_path) = match folder {
+            Folder::Of(path) => {
+                let parent = parent(path);
+                opened = sys::open_folder(parent).map_err(|e| self.open_error(e))?;
+                (&opened, Some(parent))
+            }
+            Folder::Opened(directory) => (directory, None),
+            Folder::Unknown => return Err(self.refuse_without_folder()),
+        };
+        let relative = self.relative(directory, folder_path, name)?;
+        let file = sys::open_beneath(directory, &relative).map_err(|e| self.open_error(e))?;
+        self.check(&file, |node_type| node_type == NodeType::Regular)?;
+        let inner = match relative.parent() {
+            Some(sub) if sub != Path::new("") => sys::open_folder_beneath(directory, sub),
+            _ => directory.try_clone(),
+        };
+        let inner = inner.map_err(|e| self.open_error(e))?;
+        Ok(Opened { file, name: self.display_name(name), folder: Folder::Opened(inner) })
+    }
+
+    fn open_any(&self, folder: &Folder, name: &Path) -> Result<Opened> {
+        let path = match folder {
+            _ if name.is_absolute() => name.to_path_buf(),
+            Folder::Of(path) => parent(path).join(name),
+            Folder::Opened(_) | Folder::Unknown => return Err(self.refuse_without_folder()),
+        };
+        let is_allowed = |t| matches!(t, NodeType::Regular | NodeType::BlockDevice);
+        let node_type = sys::stamp_of(&path).map_err(|e| self.open_error(e))?.node_type;
+        if !is_allowed(node_type) {
+            return Err(self.refuse_type());
+        }
+        let file = sys::open(&path).map_err(|e| self.open_error(e))?;
+        self.check(&file, is_allowed)?;
+        Ok(Opened { file, name: path.clone(), folder: Folder::Of(path) })
+    }
+
+    /// `name` as seen from the folder. An absolute name is cut if it begins with the folder's path,
+    /// as it really is or as the caller named it; the system then looks whether that is so.
+    fn relative(
+        &self,
+        directory: &OwnedFd,
+        folder_path: Option<&Path>,
+        name: &Path,
+    ) -> Result<PathBuf> {
+        if !name.is_absolute() {
+            return Ok(name.to_path_buf());
+        }
+        let real = sys::path_of(directory).ok();
+        let named = folder_path.and_then(|path| std::path::absolute(path).ok());
+        let inside = [real, named].into_iter().flatten().find_map(|folder| {
+            name.strip_prefix(folder).ok().filter(|rest| *rest != Path::new(""))
+        });
+        inside.map(Path::to_path_buf).ok_or_else(|| self.refuse_outside())
+    }
+
+    fn check(&self, file: &File, is_allowed: impl Fn(NodeType) -> bool) -> Result<()> {
+        let stamp = sys::stamp(file).map_err(|e| self.open_error(e))?;
+        if is_allowed(stamp.node_type) {
+            Ok(())
+        } else if stamp.node_type == NodeType::BlockDevice {
+            Err(self.refuse("which is a block device; --follow=any allows it"))
+        } else {
+            Err(self.refuse_type())
+        }
+    }
+
+    fn display_name(&self, name: &Path) -> PathBuf {
+        match self.image.name().parent() {
+            Some(folder) => folder.join(name),
+            None => name.to_path_buf(),
+        }
+    }
+
+    fn open_error(&self, error: io::Error) -> Error {
+        match Errno::from_io_error(&error) {
+            Some(Errno::XDEV) => self.refuse_outside(),
+            Some(Errno::LOOP) => {
+                self.refuse("which leads through symbolic links that are not followed")
+            }
+            Some(Errno::NOSYS) => self.refuse(
+                "and this system lacks openat2 (Linux 5.6), which keeps references beneath their \
+                 folder; --follow=any does without",
+            ),
+            _ => {
+                let Reference { what, name } = self.reference;
+                let reason = format!("cannot open its {what} \"{}\"", excerpt(name));
+                self.image.error(ErrorKind::Reference, reason).because(error)
+            }
+        }
+    }
+
+    fn refuse_outside(&self) -> Error {
+        self.refuse("which does not lie beneath the image's own folder; --follow=any allows it")
+    }
+
+    fn refuse_without_folder(&self) -> Error {
+        self.refuse("and cannot be told which folder that starts at: name the image by its path")
+    }
+
+    fn refuse_type(&self) -> Error {
+        self.refuse("which is not a regular file")
+    }
+
+    fn refuse(&self, reason: &str) -> Error {
+        let Reference { what, name } = self.reference;
+        let reason = format!("names the {what} \"{}\", {reason}", excerpt(name));
+        self.image.error(ErrorKind::Reference, reason)
+    }
+}
+
+/// The folder of a path, "." if it names none.
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// QEMU's rule: a colon before the first slash.
+fn has_protocol(name: &[u8]) -> bool {
+    name.iter().find(|byte| matches!(byte, b':' | b'/')) == Some(&b':')
+}
+
+#[cfg(test)]
+mod tests;

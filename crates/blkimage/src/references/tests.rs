@@ -1,0 +1,185 @@
+//! What the gate lets through.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use super::*;
+use crate::storage::Memory;
+
+/// `image/` with the image and files to name, beside files that are outside.
+struct World(tempfile::TempDir);
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        fs::create_dir_all(path.join("image/sub")).unwrap();
+        for name in ["image/disk", "image/base", "image/sub/base", "outside", "image/sub/..x"] {
+            fs::write(path.join(name), name).unwrap();
+        }
+        symlink("sub/base", path.join("image/inner-link")).unwrap();
+        symlink("../outside", path.join("image/outer-link")).unwrap();
+        symlink("..", path.join("image/up")).unwrap();
+        symlink("loop", path.join("image/loop")).unwrap();
+        symlink("/proc/self/cwd", path.join("image/magic")).unwrap();
+        symlink("image", path.join("alias")).unwrap();
+        World(folder)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn follow(&self, follow: Follow, image: &str, name: &[u8]) -> Result<String> {
+        self.follow_opened(follow, image, name).map(|opened| content(opened.file))
+    }
+
+    fn follow_opened(&self, follow: Follow, image: &str, name: &[u8]) -> Result<Opened> {
+        let path = self.path(image);
+        let reference = Reference { what: "backing file", name };
+        open(follow, &host_file(&path), &Folder::Of(path), reference)
+    }
+
+    #[track_caller]
+    fn refused(&self, follow: Follow, name: impl AsRef<[u8]>, says: &str) {
+        let error = self.follow(follow, "image/disk", name.as_ref()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Reference);
+        assert!(error.to_string().contains(says), "{error}");
+        assert!(error.to_string().contains("image/disk: "), "{error}");
+    }
+}
+
+fn host_file(path: &Path) -> HostFile {
+    HostFile::new(path.into(), Box::new(Memory::default()), Default::default())
+}
+
+fn content(mut file: File) -> String {
+    let mut text = String::new();
+    io::Read::read_to_string(&mut file, &mut text).unwrap();
+    text
+}
+
+#[test]
+fn beneath_allows_what_lies_beneath() {
+    let world = World::new();
+    for (name, found) in [
+        ("base", "image/base"),
+        ("./base", "image/base"),
+        ("sub/base", "image/sub/base"),
+        ("sub/../base", "image/base"),
+        ("sub/..x", "image/sub/..x"),
+        ("inner-link", "image/sub/base"),
+    ] {
+        let content = world.follow(Follow::Beneath, "image/disk", name.as_bytes());
+        assert_eq!(content.unwrap(), found, "{name}");
+    }
+}
+
+#[test]
+fn beneath_refuses_what_leads_out() {
+    let world = World::new();
+    let outside = world.path("outside");
+    let says = "does not lie beneath the image's own folder; --follow=any allows it";
+    for name in ["../outside", "outer-link", "up/outside", "sub/../../outside", "/etc/passwd"] {
+        world.refused(Follow::Beneath, name, says);
+    }
+    world.refused(Follow::Beneath, outside.as_os_str().as_bytes(), says);
+    world.refused(Follow::Beneath, "magic/x", "does not lie beneath");
+    world.refused(Follow::Beneath, "loop", "symbolic links");
+    world.refused(Follow::Beneath, "sub", "not a regular file");
+    world.refused(Follow::Beneath, "", "cannot open");
+}
+
+#[test]
+fn beneath_allows_absolute_names_of_the_folder() {
+    let world = World::new();
+    for (image, name) in [
+        ("image/disk", "image/base"),
+        ("alias/disk", "image/base"),
+        ("alias/disk", "alias/base"),
+        ("image/disk", "image/sub/../base"),
+    ] {
+        let name = world.path(name);
+        let content = world.follow(Follow::Beneath, image, name.as_os_str().as_bytes());
+        assert_eq!(content.unwrap(), "image/base");
+    }
+    let out = world.path("image/../outside");
+    world.refused(Follow::Beneath, out.as_os_str().as_bytes(), "does not lie beneath");
+    let folder = world.path("image");
+    world.refused(Follow::Beneath, folder.as_os_str().as_bytes(), "does not lie beneath");
+}
+
+#[test]
+fn nested_references_start_at_the_folder_of_the_file_that_names_them() {
+    let world = World::new();
+    let opened = world.follow_opened(Follow::Beneath, "image/disk", b"sub/base").unwrap();
+    let nested = |name| {
+        let reference = Reference { what: "backing file", name };
+        open(Follow::Beneath, &host_file(&opened.name), &opened.folder, reference)
+    };
+    assert_eq!(content(nested(b"base").unwrap().file), "image/sub/base");
+    let error = nested(b"../base").err().unwrap();
+    assert!(error.reason().contains("does not lie beneath"), "{error}");
+    assert_eq!(nested(b"base").unwrap().name, world.path("image/sub/base"));
+}
+
+#[test]
+fn any_allows_regular_files_everywhere() {
+    let world = World::new();
+    for name in ["../outside", "outer-link", "up/outside"] {
+        let content = world.follow(Follow::Any, "image/disk", name.as_bytes());
+        assert_eq!(content.unwrap(), "outside");
+    }
+    let outside = world.path("outside");
+    let content = world.follow(Follow::Any, "image/disk", outside.as_os_str().as_bytes());
+    assert_eq!(content.unwrap(), "outside");
+    world.refused(Follow::Any, "/dev/null", "not a regular file");
+    world.refused(Follow::Any, "sub", "not a regular file");
+    world.refused(Follow::Any, "missing", "cannot open its backing file \"missing\"");
+}
+
+#[test]
+fn fifos_do_not_block() {
+    let world = World::new();
+    let fifo = world.path("image/fifo");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &fifo,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    for follow in [Follow::Beneath, Follow::Any] {
+        world.refused(follow, "fifo", "not a regular file");
+    }
+}
+
+#[test]
+fn none_allows_nothing() {
+    World::new().refused(Follow::None, "base", "--follow=beneath");
+}
+
+#[test]
+fn names_that_are_never_followed() {
+    let world = World::new();
+    for follow in [Follow::Beneath, Follow::Any] {
+        world.refused(follow, "json:{\"driver\":\"file\"}", "never followed");
+        for name in ["nbd:localhost:10809", "http://host/x", "file:base", "a:b/c", ":base"] {
+            world.refused(follow, name, "protocol");
+        }
+        world.refused(follow, "ba\0se", "NUL");
+        world.refused(follow, "./a:b", "cannot open");
+        world.refused(follow, "x\x1b[2J\n", "x\\u{1b}[2J\\n");
+    }
+}
+
+#[test]
+fn without_a_folder_nothing_is_found() {
+    let image = host_file(Path::new("-"));
+    for follow in [Follow::Beneath, Follow::Any] {
+        let reference = Reference { what: "backing file", name: b"base" };
+        let error = open(follow, &image, &Folder::Unknown, reference).err().unwrap();
+        assert!(error.reason().contains("name the image by its path"), "{error}");
+    }
+}

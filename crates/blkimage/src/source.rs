@@ -1,0 +1,35 @@
+//! The guest view of an image: its size, its extents, its bytes.
+
+use crate::{Extent, Result};
+
+/// An image as its guest sees it.
+///
+/// A source may be read by several threads at once. Every method that fails names the image and,
+/// where there is one, the offset. Nothing that could not be read is ever reported as zeros.
+pub trait Source: Send + Sync {
+    /// Size of the guest content in bytes, exact.
+    fn size(&self) -> u64;
+
+    /// The extent that begins at `offset`, at most `limit` bytes long.
+    ///
+    /// `offset` lies below [`size`](Self::size) and `limit` is not 0. The extent starts at
+    /// `offset`, is at least one byte long and ends at or before the end of the source. It need not
+    /// be maximal: the next one may be of the same kind.
+    fn extent(&self, offset: u64, limit: u64) -> Result<Extent>;
+
+    /// Fills `buf` with the guest bytes from `offset` on, all of them or an error.
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()>;
+
+    /// Reads are cheapest when they start at a multiple of this many bytes and are multiples of it
+    /// (a compressed cluster is decompressed whole however little of it is asked for). A power of
+    /// two, at most 2 MiB.
+    fn granularity(&self) -> u64 {
+        1
+    }
+
+    /// Fails if what lies under the source changed since it was opened, as far as that can be seen.
+    /// Called after the last read: what was read before is worthless if this fails.
+    fn check_unchanged(&self) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,224 @@
+//! Everything that is Linux: opening without side effects, holes, locks, file systems.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, SeekFrom, Stat};
+use rustix::io::{Errno, retry_on_intr};
+
+/// What kind of thing a descriptor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NodeType {
+    Regular,
+    BlockDevice,
+    Directory,
+    Pipe,
+    Other,
+}
+
+impl From<&Stat> for NodeType {
+    fn from(stat: &Stat) -> Self {
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Self::Regular,
+            FileType::BlockDevice => Self::BlockDevice,
+            FileType::Directory => Self::Directory,
+            FileType::Fifo => Self::Pipe,
+            _ => Self::Other,
+        }
+    }
+}
+
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    Ok(retry_on_intr(|| rustix::fs::open(path, READ, Mode::empty()))?.into())
+}
+
+pub(crate) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
+    Ok(retry_on_intr(|| rustix::fs::open(path, FOLDER, Mode::empty()))?)
+}
+
+/// Opens `name` for reading if it lies beneath `folder`; symbolic links may not lead out either.
+pub(crate) fn open_beneath(folder: impl AsFd, name: &Path) -> io::Result<File> {
+    beneath(folder, name, READ).map(File::from)
+}
+
+pub(crate) fn open_folder_beneath(folder: impl AsFd, name: &Path) -> io::Result<OwnedFd> {
+    beneath(folder, name, FOLDER)
+}
+
+/// A second, independent description of the same file, if the system lets us have one.
+pub(crate) fn reopen(file: &File) -> Option<File> {
+    open(&descriptor_path(file)).ok()
+}
+
+/// The path by which the system knows an open descriptor. It may lead elsewhere by now.
+pub(crate) fn path_of(fd: &impl AsRawFd) -> io::Result<PathBuf> {
+    std::fs::read_link(descriptor_path(fd))
+}
+
+/// Sets or leaves O_DIRECT. False: the file system refuses it.
+pub(crate) fn set_direct(file: &File) -> bool {
+    let Ok(flags) = rustix::fs::fcntl_getfl(file) else { return false };
+    rustix::fs::fcntl_setfl(file, flags | OFlags::DIRECT).is_ok()
+}
+
+pub(crate) fn clear_direct(file: &File) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(file)?;
+    Ok(rustix::fs::fcntl_setfl(file, flags - OFlags::DIRECT)?)
+}
+
+/// Size of a block device. Leaves the file offset where it is.
+pub(crate) fn device_size(file: &File) -> io::Result<u64> {
+    let position = rustix::fs::tell(file)?;
+    let size = rustix::fs::seek(file, SeekFrom::End(0))?;
+    rustix::fs::seek(file, SeekFrom::Start(position))?;
+    Ok(size)
+}
+
+/// Who a file is and what moves when it changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub node_type: NodeType,
+    pub identity: (u64, u64),
+    pub size: u64,
+    modified: (i64, u64),
+    changed: (i64, u64),
+}
+
+pub(crate) fn stamp(file: impl AsFd) -> io::Result<Stamp> {
+    Ok(Stamp::from(&rustix::fs::fstat(file)?))
+}
+
+/// The stamp of what `path` names now, without opening it.
+pub(crate) fn stamp_of(path: &Path) -> io::Result<Stamp> {
+    Ok(Stamp::from(&retry_on_intr(|| rustix::fs::statat(CWD, path, AtFlags::empty()))?))
+}
+
+#[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
+impl From<&Stat> for Stamp {
+    fn from(stat: &Stat) -> Self {
+        Self {
+            node_type: NodeType::from(stat),
+            identity: (stat.st_dev as u64, stat.st_ino as u64),
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            modified: (stat.st_mtime as i64, stat.st_mtime_nsec as u64),
+            changed: (stat.st_ctime as i64, stat.st_ctime_nsec as u64),
+        }
+    }
+}
+
+/// Where the data at or after `offset` begins; None: there is none up to the end of the file.
+pub(crate) fn seek_data(file: &File, offset: u64) -> io::Result<Option<u64>> {
+    match retry_on_intr(|| rustix::fs::seek(file, SeekFrom::Data(offset))) {
+        Ok(data) => Ok(Some(data)),
+        Err(Errno::NXIO) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Where the hole at or after `offset` begins; the end of the file is one.
+pub(crate) fn seek_hole(file: &File, offset: u64) -> io::Result<Option<u64>> {
+    match retry_on_intr(|| rustix::fs::seek(file, SeekFrom::Hole(offset))) {
+        Ok(hole) => Ok(Some(hole)),
+        Err(Errno::NXIO) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Tells the kernel that the file is read from front to back; it may ignore it.
+pub(crate) fn advise_sequential(file: &File) {
+    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Sequential);
+}
+
+/// Whether another process holds one of QEMU's locks that says that it may write to the file, or
+/// that it does not share reading. A file system without locks has no such holder.
+pub(crate) fn has_writer(file: &File) -> bool {
+    QEMU_LOCKS.into_iter().any(|byte| is_locked(file, byte))
+}
+
+/// What is known of the file system under a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileSystem {
+    /// Other hosts may write to it behind our page cache.
+    pub is_network: bool,
+    /// It answers questions for holes truthfully for data that is not written out yet.
+    pub knows_dirty_holes: bool,
+}
+
+pub(crate) fn file_system(file: &File) -> FileSystem {
+    let Ok(stat) = retry_on_intr(|| rustix::fs::fstatfs(file)) else {
+        return FileSystem { is_network: false, knows_dirty_holes: false };
+    };
+    let magic = stat.f_type as u32;
+    FileSystem {
+        is_network: NETWORK.contains(&magic),
+        knows_dirty_holes: TRUTHFUL.contains(&magic),
+    }
+}
+
+fn is_locked(file: &File, byte: i64) -> bool {
+    use nix::fcntl::{FcntlArg, fcntl};
+    use nix::libc;
+
+    // rustix's fcntl_getlk asserts that the holder has a process id; an OFD lock has none.
+    let mut lock = libc::flock {
+        l_type: libc::F_WRLCK as _,
+        l_whence: libc::SEEK_SET as _,
+        l_start: byte,
+        l_len: 1,
+        l_pid: 0,
+    };
+    let answer = fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock));
+    answer.is_ok() && i32::from(lock.l_type) != libc::F_UNLCK
+}
+
+fn beneath(folder: impl AsFd, name: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    let mut tries = 0;
+    loop {
+        match rustix::fs::openat2(&folder, name, flags, Mode::empty(), resolve) {
+            // A rename somewhere in the system while ".." was resolved.
+            Err(Errno::AGAIN) if tries < MAX_RENAME_RACES => tries += 1,
+            Err(Errno::INTR) => {}
+            other => return Ok(other?),
+        }
+    }
+}
+
+fn descriptor_path(fd: &impl AsRawFd) -> PathBuf {
+    format!("/proc/self/fd/{}", fd.as_raw_fd()).into()
+}
+
+/// No waiting for the other end of a FIFO, no controlling terminal.
+const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
+
+const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// openat2 gives up with EAGAIN when a rename races with ".."; nobody renames this often.
+const MAX_RENAME_RACES: u32 = 64;
+
+/// QEMU's lock bytes: permissions in use from 100 (write is 1, resize is 3), permissions that are
+/// not shared from 200 (read is 0).
+const QEMU_LOCKS: [i64; 3] = [101, 103, 200];
+
+/// File systems that other hosts write to: NFS, SMB (two numbers), CIFS, Ceph, GFS2, OCFS2,
+/// Lustre, AFS (two numbers), 9p.
+const NETWORK: [u32; 11] = [
+    0x6969,
+    0x517b,
+    0xfe53_4d42,
+    0xff53_4d42,
+    0x00c3_6400,
+    0x0116_1970,
+    0x7461_636f,
+    0x0bd0_0bd0,
+    0x5346_414f,
+    0x6b41_4653,
+    0x0102_1997,
+];
+
+/// ext2/3/4, XFS, btrfs, tmpfs, F2FS, bcachefs, overlayfs.
+const TRUTHFUL: [u32; 7] =
+    [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0xf2f5_2010, 0xca45_1a4e, 0x794c_7630];

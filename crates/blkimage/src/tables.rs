@@ -1,0 +1,199 @@
+//! One cache for the L1 and L2 tables of a whole chain, with one budget of memory.
+//!
+//! Tables are kept in windows of a power of two, so that neither a 32 MiB L1 table nor a chain of
+//! 200 files needs more than the budget. A lookup is a hash, a reference count and a short lock.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::error::Result;
+use crate::storage::HostFile;
+
+/// A window of a table: its entries in the machine's byte order.
+pub(crate) type Window = Arc<[u64]>;
+
+pub(crate) struct TableCache {
+    window: u64,
+    state: Mutex<State>,
+}
+
+/// Which bytes of which file.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    layer: u32,
+    offset: u64,
+    length: u64,
+}
+
+impl TableCache {
+    /// A cache for `layers` files. Every layer gets several windows, however many there are: walking
+    /// down a long chain for each cluster must not evict what the next cluster needs.
+    pub fn new(layers: usize) -> Self {
+        let share = BUDGET as u64 / (WINDOWS_PER_LAYER * layers.max(1) as u64);
+        let window = share.clamp(MIN_WINDOW, MAX_WINDOW);
+        let window = 1 << window.ilog2();
+        Self { window, state: Mutex::new(State::default()) }
+    }
+
+    /// The entry `index` of a table of `length` bytes at `table`: the window that holds it, and its
+    /// index there. The table lies in `file`, which is the chain's file number `layer`.
+    ///
+    /// `index` is below `length / 8`, and both are multiples of what makes up one entry.
+    pub fn entry(
+        &self,
+        layer: u32,
+        file: &HostFile,
+        (table, length): (u64, u64),
+        index: u64,
+    ) -> Result<(Window, usize)> {
+        let start = index * 8 / self.window * self.window;
+        let key = Key { layer, offset: table + start, length: self.window.min(length - start) };
+        let index = (index - start / 8) as usize;
+        if let Some(window) = self.lock().find(key) {
+            return Ok((window, index));
+        }
+        let window = load(file, key)?;
+        self.lock().insert(key, &window);
+        Ok((window, index))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn load(file: &HostFile, key: Key) -> Result<Window> {
+    if key.offset.checked_add(key.length).is_none_or(|end| end > file.size()) {
+        return Err(file.corrupt("table lies past the end of the file").at(key.offset));
+    }
+    let mut bytes = vec![0; key.length as usize];
+    file.read_exact_at(&mut bytes, key.offset)?;
+    Ok(bytes.as_chunks().0.iter().map(|entry| u64::from_be_bytes(*entry)).collect())
+}
+
+/// The windows, replaced by second chance: a window that was used since the hand passed it last is
+/// spared once.
+#[derive(Default)]
+struct State {
+    slots: Vec<Slot>,
+    by_key: HashMap<Key, usize>,
+    hand: usize,
+    bytes: usize,
+}
+
+struct Slot {
+    key: Key,
+    window: Window,
+    used: bool,
+}
+
+impl State {
+    fn find(&mut self, key: Key) -> Option<Window> {
+        let slot = &mut self.slots[*self.by_key.get(&key)?];
+        slot.used = true;
+        Some(slot.window.clone())
+    }
+
+    fn insert(&mut self, key: Key, window: &Window) {
+        if self.by_key.contains_key(&key) {
+            return;
+        }
+        self.bytes += cost(window);
+        while self.bytes > BUDGET && !self.slots.is_empty() {
+            self.evict();
+        }
+        self.by_key.insert(key, self.slots.len());
+        self.slots.push(Slot { key, window: window.clone(), used: false });
+    }
+
+    fn evict(&mut self) {
+        loop {
+            self.hand = if self.hand < self.slots.len() { self.hand } else { 0 };
+            let slot = &mut self.slots[self.hand];
+            if !std::mem::take(&mut slot.used) {
+                break;
+            }
+            self.hand += 1;
+        }
+        let slot = self.slots.swap_remove(self.hand);
+        self.bytes -= cost(&slot.window);
+        self.by_key.remove(&slot.key);
+        if let Some(moved) = self.slots.get(self.hand) {
+            self.by_key.insert(moved.key, self.hand);
+        }
+        self.hand += 1;
+    }
+}
+
+/// What a window costs in memory, its book-keeping included.
+fn cost(window: &Window) -> usize {
+    size_of_val(&**window) + 128
+}
+
+/// Memory for tables, for the whole chain: maps 64 GiB of 64 KiB clusters.
+const BUDGET: usize = 8 << 20;
+
+/// The largest piece of a table that is read at once.
+const MAX_WINDOW: u64 = 64 << 10;
+
+/// Pieces smaller than a page cost more calls than they save memory.
+const MIN_WINDOW: u64 = 4 << 10;
+
+/// An L1 and an L2 window for each of two places in the image.
+const WINDOWS_PER_LAYER: u64 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Memory;
+
+    fn file(tables: u64) -> HostFile {
+        let bytes = (0..tables * MAX_WINDOW / 8).flat_map(u64::to_be_bytes).collect();
+        HostFile::new("test".into(), Box::new(Memory(bytes)), Arc::default())
+    }
+
+    #[test]
+    fn entries_are_found_and_read_once() {
+        let (file, cache) = (file(2), TableCache::new(1));
+        for index in [0, 1, 8191, 8192, 16383] {
+            let table = (0, 2 * MAX_WINDOW);
+            let (window, i) = cache.entry(0, &file, table, index).unwrap();
+            assert_eq!(window[i], index);
+        }
+        assert_eq!(cache.lock().slots.len(), 2);
+    }
+
+    #[test]
+    fn memory_stays_within_the_budget() {
+        let (file, cache) = (file(4), TableCache::new(1));
+        for round in 0..3 {
+            for offset in (0..4 * MAX_WINDOW).step_by(512) {
+                let (window, i) = cache.entry(round, &file, (offset, 512), 63).unwrap();
+                assert_eq!((window.len(), window[i]), (64, offset / 8 + 63));
+            }
+            for layer in 10..300 {
+                cache.entry(layer, &file, (0, MAX_WINDOW), 0).unwrap();
+            }
+            let state = cache.lock();
+            assert!(state.bytes <= BUDGET && state.by_key.len() == state.slots.len());
+            for (i, slot) in state.slots.iter().enumerate() {
+                assert_eq!(state.by_key[&slot.key], i);
+            }
+        }
+    }
+
+    #[test]
+    fn table_past_the_end() {
+        let (file, cache) = (file(1), TableCache::new(1));
+        let error = cache.entry(0, &file, (512, MAX_WINDOW), 0).unwrap_err();
+        assert_eq!(error.offset(), Some(512));
+        assert!(cache.entry(0, &file, (u64::MAX - 7, 8), 0).is_err());
+    }
+
+    #[test]
+    fn a_long_chain_gets_small_windows() {
+        assert_eq!(TableCache::new(1).window, 64 << 10);
+        assert_eq!(TableCache::new(201).window, 8 << 10);
+        assert_eq!(TableCache::new(1 << 20).window, 4 << 10);
+    }
+}

@@ -1,0 +1,245 @@
+//! Lines of check files: read and written.
+//!
+//! What a line means follows from its bytes, the digest that untagged lines have, and for one rare
+//! form ([`Parser`]) the lines before it. Nothing here opens a file. docs/check-file.md specifies
+//! the format, which is that of `sha256sum --check` with tags of more kinds.
+
+use blkhash::Algorithm;
+
+use crate::Tag;
+
+/// Reads the lines of check files.
+///
+/// It remembers one thing between lines: whether names follow the digest after one blank (as old
+/// BSD tools wrote them) or after a blank and a mode. The two are never mixed, so that nobody who
+/// may choose a name that starts with a blank can make it another name.
+#[derive(Clone, Debug)]
+pub struct Parser {
+    untagged: Algorithm,
+    separator: Option<Separator>,
+}
+
+/// What a line of a check file is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// A comment or nothing: to be skipped.
+    Ignored,
+    /// A checksum and the name of what it is of.
+    Entry(Entry),
+    /// Anything else.
+    Malformed,
+}
+
+/// A checksum to compare with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The name, without escapes. It holds no NUL and may be empty where there is a tag.
+    pub name: Vec<u8>,
+    /// The checksum, as long as the digest it is of.
+    pub digest: Vec<u8>,
+    /// What the line says the checksum was computed with. None: that is for the reader to know.
+    pub tag: Option<Tag>,
+}
+
+/// How a line is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// The form of the line.
+    pub form: Form,
+    /// End the line with NUL and escape nothing. Such lines are not for check files.
+    pub zero: bool,
+}
+
+/// The form of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `HEX  NAME`
+    Text,
+    /// `HEX *NAME`
+    Binary,
+    /// `TAG (NAME) = HEX`
+    Tagged(Tag),
+}
+
+impl Parser {
+    /// A parser for which untagged lines have digests of `untagged`.
+    pub fn new(untagged: Algorithm) -> Self {
+        Self { untagged, separator: None }
+    }
+
+    /// What `line` is, with or without its end (`\n` or `\r\n`).
+    pub fn parse(&mut self, line: &[u8]) -> Line {
+        if line.starts_with(b"#") {
+            return Line::Ignored;
+        }
+        if line.len() > MAX_LINE {
+            return Line::Malformed;
+        }
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.is_empty() {
+            return Line::Ignored;
+        }
+        // No name holds a NUL: this is a binary file, or lines that end with NUL.
+        if line.contains(&0) {
+            return Line::Malformed;
+        }
+        self.parse_entry(line).map_or(Line::Malformed, Line::Entry)
+    }
+
+    fn parse_entry(&mut self, line: &[u8]) -> Option<Entry> {
+        let line = trim_blanks(line);
+        let (line, escaped) = match line.strip_prefix(b"\\") {
+            Some(rest) => (rest, true),
+            None => (line, false),
+        };
+        let (tag, digest, name) = match split_tag(line) {
+            Some((tag, rest)) => {
+                let (name, digest) = split_tagged(rest)?;
+                (Some(tag), digest, name)
+            }
+            None => {
+                let (digest, name) = self.split_untagged(line)?;
+                (None, digest, name)
+            }
+        };
+        let size = tag.map_or(self.untagged.digest_size(), |tag| tag.digest_size());
+        let digest = decode_hex(digest).filter(|digest| digest.len() == size)?;
+        let name = if escaped { unescape(name)? } else { name.to_vec() };
+        Some(Entry { name, digest, tag })
+    }
+
+    /// The digest and the name of `HEX  NAME`, `HEX *NAME` or `HEX NAME`.
+    fn split_untagged<'a>(&mut self, line: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+        let end = line.iter().position(|byte| is_blank(*byte))?;
+        let (digest, name) = (&line[..end], &line[end + 1..]);
+        // Only a line that starts with a digest may decide how the others are read.
+        if end == 0 || end != 2 * self.untagged.digest_size() || decode_hex(digest).is_none() {
+            return None;
+        }
+        let separator = match name {
+            [] => return None,
+            [b' ' | b'*', _, ..] => *self.separator.get_or_insert(Separator::BlankAndMode),
+            _ if self.separator == Some(Separator::BlankAndMode) => return None,
+            _ => *self.separator.insert(Separator::Blank),
+        };
+        match separator {
+            Separator::BlankAndMode => Some((digest, &name[1..])),
+            Separator::Blank => Some((digest, name)),
+        }
+    }
+}
+
+impl Style {
+    /// A line that says that `digest` is the checksum of `name`, with its end.
+    pub fn line(&self, name: &[u8], digest: &[u8]) -> Vec<u8> {
+        let escaped = if self.zero { None } else { escape(name) };
+        let mut line = Vec::with_capacity(name.len() + 2 * digest.len() + 48);
+        if escaped.is_some() {
+            line.push(b'\\');
+        }
+        let name = escaped.as_deref().unwrap_or(name);
+        match self.form {
+            Form::Tagged(tag) => {
+                line.extend_from_slice(tag.to_string().as_bytes());
+                line.extend_from_slice(b" (");
+                line.extend_from_slice(name);
+                line.extend_from_slice(b") = ");
+                encode_hex(digest, &mut line);
+            }
+            Form::Text | Form::Binary => {
+                encode_hex(digest, &mut line);
+                line.extend_from_slice(if self.form == Form::Text { b"  " } else { b" *" });
+                line.extend_from_slice(name);
+            }
+        }
+        line.push(if self.zero { 0 } else { b'\n' });
+        line
+    }
+}
+
+/// `name` with its backslashes, newlines and carriage returns escaped; None if it has none. A line
+/// with an escaped name starts with a backslash.
+pub fn escape(name: &[u8]) -> Option<Vec<u8>> {
+    if !name.iter().any(|byte| matches!(byte, b'\\' | b'\n' | b'\r')) {
+        return None;
+    }
+    let mut escaped = Vec::with_capacity(name.len() + 8);
+    for &byte in name {
+        match byte {
+            b'\\' => escaped.extend_from_slice(b"\\\\"),
+            b'\n' => escaped.extend_from_slice(b"\\n"),
+            b'\r' => escaped.extend_from_slice(b"\\r"),
+            _ => escaped.push(byte),
+        }
+    }
+    Some(escaped)
+}
+
+/// The reverse of [`escape`]; None for anything that it does not write.
+fn unescape(name: &[u8]) -> Option<Vec<u8>> {
+    let mut plain = Vec::with_capacity(name.len());
+    let mut bytes = name.iter();
+    while let Some(&byte) = bytes.next() {
+        plain.push(match byte {
+            b'\\' => match bytes.next()? {
+                b'\\' => b'\\',
+                b'n' => b'\n',
+                b'r' => b'\r',
+                _ => return None,
+            },
+            _ => byte,
+        });
+    }
+    Some(plain)
+}
+
+/// The tag before the first parenthesis, and what follows that.
+fn split_tag(line: &[u8]) -> Option<(Tag, &[u8])> {
+    let open = line.iter().position(|byte| *byte == b'(')?;
+    let tag = line[..open].strip_suffix(b" ").unwrap_or(&line[..open]);
+    let tag = std::str::from_utf8(tag).ok()?.parse().ok()?;
+    Some((tag, &line[open + 1..]))
+}
+
+/// The name and the digest of `NAME) = HEX`, from the right: the name may hold anything.
+fn split_tagged(rest: &[u8]) -> Option<(&[u8], &[u8])> {
+    let close = rest.iter().rposition(|byte| *byte == b')')?;
+    let digest = trim_blanks(&rest[close + 1..]).strip_prefix(b"=")?;
+    Some((&rest[..close], trim_blanks(digest)))
+}
+
+fn trim_blanks(text: &[u8]) -> &[u8] {
+    let blanks = text.iter().take_while(|byte| is_blank(**byte)).count();
+    &text[blanks..]
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+fn decode_hex(text: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
+    let (pairs, []) = text.as_chunks::<2>() else { return None };
+    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
+}
+
+fn encode_hex(bytes: &[u8], text: &mut Vec<u8>) {
+    for byte in bytes {
+        text.extend([byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]));
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Separator {
+    Blank,
+    BlankAndMode,
+}
+
+/// Bytes in the longest line that is read, its end included: room for the longest path there is
+/// (PATH_MAX, every byte escaped), the longest tag and the longest digest. Whoever reads a file
+/// line by line need not keep more than one byte more.
+pub const MAX_LINE: usize = 16 << 10;
+
+#[cfg(test)]
+mod tests;

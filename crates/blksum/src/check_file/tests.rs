@@ -1,0 +1,235 @@
+use blkhash::{Construction, Parameters};
+use proptest::prelude::*;
+
+use super::*;
+
+const HEX: &str = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
+
+fn parse(line: &[u8]) -> Line {
+    Parser::new(Algorithm::Sha256).parse(line)
+}
+
+fn entry(name: &[u8], tag: Option<Tag>) -> Line {
+    Line::Entry(Entry { name: name.to_vec(), digest: decode_hex(HEX.as_bytes()).unwrap(), tag })
+}
+
+/// Parses a line with the digest put in for `{}`.
+fn parse_hex(line: &str) -> Line {
+    parse(line.replace("{}", HEX).as_bytes())
+}
+
+#[test]
+fn untagged() {
+    let lines = [
+        ("{}  a", "a"),
+        ("{} *a", "a"),
+        ("{}  a\n", "a"),
+        ("{}  a\r\n", "a"),
+        ("{}  a\r", "a"),
+        ("  \t{}  a", "a"),
+        ("{}\t a", "a"),
+        ("{}\t*a", "a"),
+        ("{}   a ", " a "),
+        ("{}  *a", "*a"),
+        ("{}  a\\n", "a\\n"),
+        ("\\{}  a\\n\\\\\\r", "a\n\\\r"),
+        ("\\{}  a", "a"),
+        ("{} a", "a"),
+        ("{}\ta", "a"),
+        ("{} name", "name"),
+        ("{}  ", " "),
+        ("{} *", "*"),
+        ("{}  SHA256 (a) = {}", &format!("SHA256 (a) = {HEX}")),
+        ("{}  -", "-"),
+    ];
+    for (line, name) in lines {
+        assert_eq!(parse_hex(line), entry(name.as_bytes(), None), "{line:?}");
+        let upper = line.replace("{}", &HEX.to_uppercase());
+        if !name.contains("SHA256") {
+            assert_eq!(parse(upper.as_bytes()), entry(name.as_bytes(), None), "{upper:?}");
+        }
+    }
+}
+
+#[test]
+fn plain_tags() {
+    let tag = Some(Tag::File(Algorithm::Sha256));
+    let lines = [
+        ("SHA256 (a) = {}", "a"),
+        ("SHA256(a)= {}", "a"),
+        ("SHA2-256(a)= {}", "a"),
+        ("SHA256 (a)={}", "a"),
+        ("SHA256 (a)\t=\t {}\r\n", "a"),
+        (" SHA256 (a) = {}", "a"),
+        ("SHA256 () = {}", ""),
+        ("SHA256 (a) = b) = {}", "a) = b"),
+        ("SHA256 ((a) (b)) = {}", "(a) (b)"),
+        ("SHA256 ( a) = {}", " a"),
+        ("SHA256 (a\\n) = {}", "a\\n"),
+        ("\\SHA256 (a\\n) = {}", "a\n"),
+    ];
+    for (line, name) in lines {
+        assert_eq!(parse_hex(line), entry(name.as_bytes(), tag), "{line:?}");
+    }
+    let tag = Some(Tag::File(Algorithm::Blake2b256));
+    assert_eq!(parse_hex("BLAKE2b-256 (a) = {}"), entry(b"a", tag));
+}
+
+#[test]
+fn image_tags() {
+    let tag = |construction: Construction, block_size| {
+        Some(Tag::Image(Parameters::new(Algorithm::Sha256, construction, block_size).unwrap()))
+    };
+    let lines = [
+        ("BLKSUM-SHA256-STREAMS4-64K (a) = {}", tag(Construction::default(), 65536)),
+        ("BLKSUM-SHA256-FLAT-1M (a) = {}", tag(Construction::Flat, 1 << 20)),
+        ("BLKSUM-SHA256-LINEAR (a) = {}", tag(Construction::Linear, 65536)),
+    ];
+    for (line, tag) in lines {
+        assert_eq!(parse_hex(line), entry(b"a", tag), "{line:?}");
+    }
+}
+
+#[test]
+fn comments_and_blank_lines() {
+    for line in ["", "\n", "\r\n", "\r", "#", "# {}  a", "#\r\n"] {
+        assert_eq!(parse_hex(line), Line::Ignored, "{line:?}");
+    }
+}
+
+#[test]
+fn malformed() {
+    let lines = [
+        " ",
+        " # comment",
+        "{}",
+        "{} ",
+        "{}a  b",
+        "x{}  a",
+        "00{}  a",
+        "\\{}  a\\",
+        "\\{}  a\\t",
+        "\\\\{}  a",
+        "{}  a\0b",
+        "{}  a\0",
+        "0  a",
+        "  a",
+        "MD5 (a) = {}",
+        "SHA512 (a) = {}",
+        "sha256 (a) = {}",
+        "SHA256  (a) = {}",
+        "SHA256\t(a) = {}",
+        "SHA256 (a) = {} ",
+        "SHA256 (a) = {}0",
+        "SHA256 (a) {}",
+        "SHA256 (a = {}",
+        "SHA256 a) = {}",
+        "SHA256 (a) = ",
+        "SHA256 (",
+        "(",
+        "BLKSUM-SHA256-FLAT (a) = {}",
+        "NULL (a) = ",
+        "BLKSUM-NULL-FLAT-64K (a) = ",
+    ];
+    for line in lines {
+        assert_eq!(parse_hex(line), Line::Malformed, "{line:?}");
+    }
+    assert_eq!(Parser::new(Algorithm::Null).parse(b"  a"), Line::Malformed);
+    assert_eq!(Parser::new(Algorithm::Sha1).parse(format!("{HEX}  a").as_bytes()), Line::Malformed);
+}
+
+#[test]
+fn separators_are_not_mixed() {
+    let line = |text: &str| text.replace("{}", HEX).into_bytes();
+    let mut parser = Parser::new(Algorithm::Sha256);
+    assert_eq!(parser.parse(&line("{} a")), entry(b"a", None));
+    assert_eq!(parser.parse(&line("{}  a")), entry(b" a", None));
+    assert_eq!(parser.parse(&line("{} *a")), entry(b"*a", None));
+
+    let mut parser = Parser::new(Algorithm::Sha256);
+    assert_eq!(parser.parse(b"not a checksum"), Line::Malformed);
+    assert_eq!(parser.parse(&line("{}  a")), entry(b"a", None));
+    assert_eq!(parser.parse(&line("{} a")), Line::Malformed);
+    assert_eq!(parser.parse(&line("SHA256 (a) = {}")), entry(b"a", "SHA256".parse().ok()));
+}
+
+#[test]
+fn over_long_lines_are_malformed() {
+    let mut line = format!("{HEX}  ").into_bytes();
+    line.resize(MAX_LINE, b'a');
+    assert_eq!(parse(&line), entry(&line[66..], None));
+    line.push(b'a');
+    assert_eq!(parse(&line), Line::Malformed);
+    assert_eq!(parse(&[b'#'; MAX_LINE + 1]), Line::Ignored);
+}
+
+#[test]
+fn zero_style_escapes_nothing() {
+    let style = Style { form: Form::Text, zero: true };
+    assert_eq!(style.line(b"a\n\\", &[0x1f, 0xa0]), b"1fa0  a\n\\\0");
+}
+
+fn forms() -> impl Strategy<Value = Form> {
+    prop_oneof![
+        Just(Form::Text),
+        Just(Form::Binary),
+        Just(Form::Tagged(Tag::File(Algorithm::Sha256))),
+        Just(Form::Tagged(Tag::File(Algorithm::Blake2b256))),
+        Just(Form::Tagged(Tag::Image(Parameters::default()))),
+        Just(Form::Tagged("BLKSUM-SHA3-256-LINEAR".parse().unwrap())),
+    ]
+}
+
+/// Names of any bytes but NUL, with a liking for those that mean something in a line.
+fn names() -> impl Strategy<Value = Vec<u8>> {
+    let special = prop::sample::select(&b" \t*\\\n\r()=#-n"[..]);
+    prop::collection::vec(prop_oneof![special, 1..=255u8], 1..40)
+}
+
+/// Pieces that lines are made of, in any order.
+fn near_lines() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        Just(HEX.as_bytes().to_vec()),
+        Just(HEX.to_uppercase().into_bytes()),
+        prop::sample::select(vec!["SHA256", "BLKSUM-SHA256-STREAMS4-64K", "BLKSUM-", "-LINEAR"])
+            .prop_map(|text| text.as_bytes().to_vec()),
+        prop::sample::select(&b" \t*\\\n\r()=#-0"[..]).prop_map(|byte| vec![byte]),
+        prop::collection::vec(any::<u8>(), 0..4),
+    ];
+    prop::collection::vec(piece, 0..10).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(
+        form in forms(),
+        names in prop::collection::vec(names(), 1..4),
+        digest in prop::collection::vec(any::<u8>(), 32),
+    ) {
+        let mut parser = Parser::new(Algorithm::Sha256);
+        for name in names {
+            let line = Style { form, zero: false }.line(&name, &digest);
+            prop_assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+            let tag = match form {
+                Form::Tagged(tag) => Some(tag),
+                Form::Text | Form::Binary => None,
+            };
+            let expected = Line::Entry(Entry { name, digest: digest.clone(), tag });
+            prop_assert_eq!(parser.parse(&line), expected);
+        }
+    }
+
+    /// No input panics, and what is taken for a checksum can be written and means the same again.
+    #[test]
+    fn anything_may_be_parsed(lines in prop::collection::vec(near_lines(), 1..4)) {
+        let mut parser = Parser::new(Algorithm::Sha256);
+        for line in lines {
+            let Line::Entry(entry) = parser.parse(&line) else { continue };
+            prop_assert_eq!(entry.digest.len(), 32);
+            prop_assert!(!entry.name.contains(&0));
+            let form = entry.tag.map_or(Form::Binary, Form::Tagged);
+            let written = Style { form, zero: false }.line(&entry.name, &entry.digest);
+            prop_assert_eq!(parse(&written), Line::Entry(entry));
+        }
+    }
+}

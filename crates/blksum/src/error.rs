@@ -1,0 +1,21 @@
+/// Why there is no checksum.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The image could not be read, or changed while it was.
+    #[error(transparent)]
+    Image(#[from] blkimage::Error),
+    /// The image's extents do not add up: a defect of the [`blkimage::Source`].
+    #[error("the extent at {offset} has a length of {length} where at most {limit} bytes are left")]
+    Extent {
+        /// Where it begins.
+        offset: u64,
+        /// How long it claims to be.
+        length: u64,
+        /// How long it may be.
+        limit: u64,
+    },
+    /// Some of the content did not arrive: a defect of this crate.
+    #[error("the checksum is incomplete")]
+    Incomplete,
+}

@@ -1,0 +1,15 @@
+//! Checksums of disk images, whatever their format: the way from a [`blkimage::Source`] to a
+//! checksum, and the files that checksums are kept in.
+
+mod buffer;
+pub mod check_file;
+mod error;
+mod pipeline;
+mod plan;
+mod progress;
+mod tag;
+
+pub use error::Error;
+pub use pipeline::{MAX_BUFFER, Tuning, checksum};
+pub use progress::Progress;
+pub use tag::{Tag, UnknownTag};

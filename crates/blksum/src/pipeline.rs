@@ -1,0 +1,302 @@
+//! The way from an image to its checksum: every thread takes the next chunk, reads it, hashes its
+//! blocks and hands their digests in.
+
+use std::num::NonZero;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, Scope};
+
+use blkhash::{
+    Abandoned, Accumulator, BlockDigests, BlockHasher, BlockPieces, Construction, Digest, Digester,
+    Ordered, Parameters,
+};
+use blkimage::{Extent, Source};
+
+use crate::buffer::Buffer;
+use crate::plan::{Chunk, Piece, Plan};
+use crate::{Error, Progress};
+
+/// What only changes the speed of a checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Threads that read and hash, the caller's included.
+    pub threads: usize,
+    /// Bytes that one thread reads at a time: rounded up to a power of two, and to the block size
+    /// or the image's granularity where those are larger.
+    pub read_size: usize,
+    /// Chunks that may be done ahead of the first one that is not.
+    pub queue_depth: usize,
+}
+
+impl Default for Tuning {
+    /// All processors.
+    fn default() -> Self {
+        Self {
+            threads: thread::available_parallelism().map_or(1, NonZero::get),
+            read_size: DEFAULT_READ_SIZE,
+            queue_depth: DEFAULT_QUEUE_DEPTH,
+        }
+    }
+}
+
+/// The checksum of what `source` holds, computed on the caller's thread and
+/// [`Tuning::threads`] - 1 others, which start only where there is work for them.
+///
+/// Memory is [`Tuning::threads`] times [`Tuning::read_size`], or times 2 MiB where that is more,
+/// whatever the image's size; blocks above [`MAX_BUFFER`] are hashed as they are read.
+///
+/// # Errors
+///
+/// The first of the image's errors in the order of its content, as far as the threads had come; or
+/// that the image changed while it was read.
+pub fn checksum(
+    source: &dyn Source,
+    parameters: &Parameters,
+    tuning: &Tuning,
+    progress: &Progress,
+) -> Result<Digest, Error> {
+    let threads = tuning.threads.clamp(1, MAX_THREADS);
+    let read_size = tuning.read_size.clamp(MIN_READ_SIZE, MAX_BUFFER).next_power_of_two() as u64;
+    let linear = parameters.construction() == Construction::Linear;
+    // Without blocks, work may be cut anywhere.
+    let block_size = if linear { 1 } else { parameters.block_size() as u64 };
+    let plan = Plan::new(source, block_size, read_size);
+    let job = Job {
+        source,
+        progress,
+        linear,
+        hasher: BlockHasher::new(parameters),
+        pieces: BlockPieces::new(Digester::new(parameters.algorithm())),
+        block_size,
+        buffer_size: plan.chunk_size().min(MAX_BUFFER as u64) as usize,
+        plan: Mutex::new(plan),
+        ordered: Ordered::new(
+            Accumulator::new(parameters, threads),
+            tuning.queue_depth.max(2 * threads),
+        ),
+        idle_threads: AtomicUsize::new(threads - 1),
+        failure: Mutex::new(None),
+    };
+    progress.set_total(source.size());
+    thread::scope(|scope| job.run(scope));
+
+    if let Some((_, error)) = job.failure.into_inner().expect("no thread panicked") {
+        return Err(error);
+    }
+    source.check_unchanged()?;
+    let (length, digest) = job.ordered.finish().map_err(|Abandoned| Error::Incomplete)?;
+    if length == source.size() { Ok(digest) } else { Err(Error::Incomplete) }
+}
+
+/// One checksum in the making, shared by its threads.
+struct Job<'a> {
+    source: &'a dyn Source,
+    progress: &'a Progress,
+    linear: bool,
+    hasher: BlockHasher,
+    /// An empty block, to be copied.
+    pieces: BlockPieces,
+    block_size: u64,
+    buffer_size: usize,
+    plan: Mutex<Plan<'a>>,
+    ordered: Ordered,
+    /// Threads that may still be started.
+    idle_threads: AtomicUsize,
+    /// The first error in the order of the content, with the number of its chunk.
+    failure: Mutex<Option<(u64, Error)>>,
+}
+
+impl<'a> Job<'a> {
+    /// Works until there is nothing left, on this thread and others.
+    fn run<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        let mut chunk = Chunk::default();
+        if let Err(Stop::Failed(error)) = self.work(scope, &mut chunk) {
+            let mut failure = self.failure.lock().expect("no thread panicked");
+            if failure.as_ref().is_none_or(|(number, _)| chunk.number < *number) {
+                *failure = Some((chunk.number, error));
+            }
+            self.ordered.abandon();
+        }
+    }
+
+    fn work<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        chunk: &mut Chunk,
+    ) -> Result<(), Stop> {
+        let mut buffer = Buffer::default();
+        loop {
+            let more = self.plan.lock().expect("no thread panicked").next(chunk)?;
+            if !more {
+                return Ok(());
+            }
+            if chunk.data_length > 0 {
+                self.start_thread(scope);
+                buffer.grow(self.buffer_size);
+            }
+            if self.linear {
+                self.read(chunk, buffer.as_mut())?;
+                self.ordered.in_turn(chunk.number, |accumulator| {
+                    accumulate(chunk, buffer.as_ref(), accumulator);
+                })?;
+            } else {
+                let mut digests = self.ordered.empty_chunk();
+                if chunk.data_length > self.buffer_size as u64 {
+                    self.hash_long_block(chunk, buffer.as_mut(), &mut digests)?;
+                } else {
+                    self.read(chunk, buffer.as_mut())?;
+                    self.hash(chunk, buffer.as_ref(), &mut digests);
+                }
+                self.ordered.hand_in(chunk.number, digests)?;
+            }
+            self.progress.advance(chunk.length);
+        }
+    }
+
+    /// Starts another thread, if there may be one and the system has one to give.
+    fn start_thread<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        let taken = self
+            .idle_threads
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |idle| idle.checked_sub(1));
+        if taken.is_ok() {
+            // Without it the others do its work.
+            let _ = thread::Builder::new()
+                .name("blksum".to_owned())
+                .spawn_scoped(scope, move || self.run(scope));
+        }
+    }
+
+    /// Reads the data of all pieces, one behind the other.
+    fn read(&self, chunk: &Chunk, mut buffer: &mut [u8]) -> Result<(), Error> {
+        let mut reads = chunk.reads.as_slice();
+        for piece in &chunk.pieces {
+            if let Piece::Data { offset, length } = *piece {
+                let (these, rest) = buffer.split_at_mut(length as usize);
+                self.fill(these, offset, &mut reads)?;
+                buffer = rest;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills `buffer` with the content from `offset` on: what `reads` names is read, what lies
+    /// between is zeros. Leaves in `reads` what lies behind.
+    fn fill(&self, buffer: &mut [u8], offset: u64, reads: &mut &[Extent]) -> Result<(), Error> {
+        let end = offset + buffer.len() as u64;
+        let mut position = offset;
+        while let Some((extent, rest)) = reads.split_first() {
+            let (from, to) = (extent.offset.max(offset), extent.end().min(end));
+            if from >= end {
+                break;
+            }
+            buffer[(position - offset) as usize..(from - offset) as usize].fill(0);
+            self.source.read_exact_at(
+                &mut buffer[(from - offset) as usize..(to - offset) as usize],
+                from,
+            )?;
+            position = to;
+            if extent.end() > end {
+                break;
+            }
+            *reads = rest;
+        }
+        buffer[(position - offset) as usize..].fill(0);
+        Ok(())
+    }
+
+    fn hash(&self, chunk: &Chunk, mut data: &[u8], digests: &mut BlockDigests) {
+        let mut batch = self.hasher.batch(digests);
+        for piece in &chunk.pieces {
+            match *piece {
+                Piece::ZeroBlocks(count) => batch.zero_blocks(count),
+                Piece::Data { length, .. } => {
+                    let (these, rest) = data.split_at(length as usize);
+                    batch.content(these);
+                    data = rest;
+                }
+            }
+        }
+        batch.finish();
+    }
+
+    /// Reads and hashes a chunk whose only block with data is longer than the buffer.
+    fn hash_long_block(
+        &self,
+        chunk: &Chunk,
+        buffer: &mut [u8],
+        digests: &mut BlockDigests,
+    ) -> Result<(), Error> {
+        let mut reads = chunk.reads.as_slice();
+        for piece in &chunk.pieces {
+            match *piece {
+                Piece::ZeroBlocks(count) => {
+                    digests.push_zero_blocks(count, self.block_size as usize);
+                }
+                Piece::Data { offset, length } => {
+                    let mut block = self.pieces.clone();
+                    while block.length() < length {
+                        let left = (length - block.length()).min(buffer.len() as u64);
+                        let part = &mut buffer[..left as usize];
+                        self.fill(part, offset + block.length(), &mut reads)?;
+                        block.data(part);
+                    }
+                    if block.is_zero() && length == self.block_size {
+                        digests.push_zero_blocks(1, self.block_size as usize);
+                    } else {
+                        digests.push(&block.finish(), length);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes a chunk as plain content, in blocks of one byte.
+fn accumulate(chunk: &Chunk, mut data: &[u8], accumulator: &mut Accumulator) {
+    for piece in &chunk.pieces {
+        match *piece {
+            Piece::ZeroBlocks(count) => accumulator.zeros(count),
+            Piece::Data { length, .. } => {
+                let (these, rest) = data.split_at(length as usize);
+                accumulator.data(these);
+                data = rest;
+            }
+        }
+    }
+}
+
+/// Why a thread stops before the end of the content.
+enum Stop {
+    /// Something cannot be had.
+    Failed(Error),
+    /// Another thread failed.
+    Abandoned,
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Abandoned> for Stop {
+    fn from(Abandoned: Abandoned) -> Self {
+        Self::Abandoned
+    }
+}
+
+/// Large enough to fill the lanes of a kernel, small enough for a core's own cache.
+const DEFAULT_READ_SIZE: usize = 1 << 20;
+
+/// Smaller reads cost more calls than they save memory.
+const MIN_READ_SIZE: usize = 4 << 10;
+
+/// The most that a thread reads at a time, in bytes.
+pub const MAX_BUFFER: usize = 4 << 20;
+
+/// Enough for chunks that are ahead; digests are small.
+const DEFAULT_QUEUE_DEPTH: usize = 16;
+
+/// More threads than that cost memory only.
+const MAX_THREADS: usize = 1024;

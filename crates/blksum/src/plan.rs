@@ -1,0 +1,210 @@
+//! Cuts the content of an image into work: what has to be read, what is known to be zeros.
+
+use blkimage::{Extent, ExtentKind, Source};
+
+use crate::Error;
+
+/// Hands out the content of an image from its beginning to its end, in chunks that one thread
+/// reads and hashes at a time. Extents are asked for as the plan moves on, never collected.
+pub(crate) struct Plan<'a> {
+    source: &'a dyn Source,
+    size: u64,
+    block_size: u64,
+    chunk_size: u64,
+    /// Chunks are cut at multiples of this.
+    unit: u64,
+    position: u64,
+    next_number: u64,
+    extents: Lookahead,
+}
+
+/// A part of the content: its pieces follow each other without a gap.
+#[derive(Debug, Default)]
+pub(crate) struct Chunk {
+    /// Its place among the chunks.
+    pub(crate) number: u64,
+    pub(crate) pieces: Vec<Piece>,
+    /// The extents of data in the pieces that are to be read, in order.
+    pub(crate) reads: Vec<Extent>,
+    /// Bytes of the pieces that are to be read.
+    pub(crate) data_length: u64,
+    /// Bytes of all pieces.
+    pub(crate) length: u64,
+}
+
+/// A part of a chunk. It begins at the bound of a block, and ends at one or with the content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// So many whole blocks of zeros.
+    ZeroBlocks(u64),
+    /// Bytes from `offset` on, each block of which has data.
+    Data { offset: u64, length: u64 },
+}
+
+impl<'a> Plan<'a> {
+    /// A plan for blocks of `block_size` bytes, and chunks of about `chunk_size`, but at least one
+    /// block and one unit of the source's granularity. Both are powers of two.
+    pub(crate) fn new(source: &'a dyn Source, block_size: u64, chunk_size: u64) -> Self {
+        let unit = block_size.max(source.granularity());
+        Self {
+            source,
+            size: source.size(),
+            block_size,
+            chunk_size: chunk_size.max(unit),
+            unit,
+            position: 0,
+            next_number: 0,
+            extents: Lookahead::default(),
+        }
+    }
+
+    /// The most bytes of data in a chunk.
+    pub(crate) fn chunk_size(&self) -> u64 {
+        self.chunk_size
+    }
+
+    /// Makes `chunk` the next one. Returns whether there is one.
+    pub(crate) fn next(&mut self, chunk: &mut Chunk) -> Result<bool, Error> {
+        chunk.clear();
+        chunk.number = self.next_number;
+        self.next_number += 1;
+        while self.position < self.size && chunk.reads.len() < MAX_READS {
+            let zeros = self.zeros_end(self.position)? - self.position;
+            let count = zeros / self.block_size;
+            let long = count >= LONG_RUN;
+            if long && chunk.length > 0 {
+                break;
+            }
+            if count > 0 {
+                chunk.push(Piece::ZeroBlocks(count), count * self.block_size);
+                self.position += count * self.block_size;
+            } else if !self.push_data(chunk)? {
+                break;
+            }
+            if long {
+                break;
+            }
+        }
+        Ok(chunk.length > 0)
+    }
+
+    /// Appends blocks from here on up to the next zero block. Returns whether there was room.
+    fn push_data(&mut self, chunk: &mut Chunk) -> Result<bool, Error> {
+        let start = self.position;
+        let room = self.chunk_size - chunk.data_length;
+        let mut end = start.saturating_add(room) / self.unit * self.unit;
+        if end <= start {
+            if chunk.data_length > 0 {
+                return Ok(false);
+            }
+            end = start.saturating_add(self.unit) / self.unit * self.unit;
+        }
+        let end = end.min(self.size);
+
+        let mut position = start;
+        while position < end {
+            let extent = self.extent(position)?;
+            if extent.kind == ExtentKind::Data {
+                let length = extent.length.min(end - position);
+                chunk.push_read(Extent { length, ..extent });
+                position += length;
+                continue;
+            }
+            let zeros_end = self.zeros_end(position)?;
+            let first_block = position.next_multiple_of(self.block_size);
+            if zeros_end / self.block_size * self.block_size > first_block {
+                position = first_block;
+                break;
+            }
+            position = zeros_end.min(end);
+        }
+        let length = position - start;
+        chunk.push(Piece::Data { offset: start, length }, length);
+        chunk.data_length += length;
+        self.position = position;
+        Ok(true)
+    }
+
+    /// Where the zeros that begin at `position` end: there, if there are none.
+    fn zeros_end(&mut self, position: u64) -> Result<u64, Error> {
+        let mut end = position;
+        while end < self.size {
+            let extent = self.extent(end)?;
+            if extent.kind != ExtentKind::Zero {
+                break;
+            }
+            end = extent.end();
+        }
+        if end > position {
+            self.extents.zeros =
+                Extent { offset: position, length: end - position, kind: ExtentKind::Zero };
+        }
+        Ok(end)
+    }
+
+    /// What of an extent lies behind `position`.
+    fn extent(&mut self, position: u64) -> Result<Extent, Error> {
+        if let Some(extent) = self.extents.get(position) {
+            return Ok(extent);
+        }
+        let limit = self.size - position;
+        let extent = self.source.extent(position, limit)?;
+        if extent.offset != position || extent.length == 0 || extent.length > limit {
+            return Err(Error::Extent { offset: extent.offset, length: extent.length, limit });
+        }
+        if extent.kind == ExtentKind::Data {
+            self.extents.data = extent;
+        }
+        Ok(extent)
+    }
+}
+
+/// The extents that were asked for last.
+struct Lookahead {
+    zeros: Extent,
+    data: Extent,
+}
+
+impl Default for Lookahead {
+    fn default() -> Self {
+        let empty = |kind| Extent { offset: 0, length: 0, kind };
+        Self { zeros: empty(ExtentKind::Zero), data: empty(ExtentKind::Data) }
+    }
+}
+
+impl Lookahead {
+    fn get(&self, position: u64) -> Option<Extent> {
+        let known = [self.zeros, self.data]
+            .into_iter()
+            .find(|extent| extent.offset <= position && position < extent.end())?;
+        Some(Extent { offset: position, length: known.end() - position, ..known })
+    }
+}
+
+impl Chunk {
+    fn clear(&mut self) {
+        self.pieces.clear();
+        self.reads.clear();
+        self.data_length = 0;
+        self.length = 0;
+    }
+
+    fn push(&mut self, piece: Piece, length: u64) {
+        self.pieces.push(piece);
+        self.length += length;
+    }
+
+    fn push_read(&mut self, extent: Extent) {
+        match self.reads.last_mut() {
+            Some(last) if last.end() == extent.offset => last.length += extent.length,
+            _ => self.reads.push(extent),
+        }
+    }
+}
+
+/// Zero blocks in a row that make a chunk of their own, so that their digests are folded while
+/// others read.
+const LONG_RUN: u64 = 1 << 15;
+
+/// Extents of data after which a chunk ends, however small they are: they bound its memory.
+const MAX_READS: usize = 1 << 12;

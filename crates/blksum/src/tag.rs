@@ -1,0 +1,240 @@
+//! Tags: what a line of a check file says its checksum was computed with.
+//!
+//! There are two kinds. `BLKSUM-SHA256-STREAMS4-64K` names every parameter and means the guest's
+//! content of an image. A plain tag, `SHA256`, is what distributions publish and means the file's
+//! own bytes, whatever they are an image of. docs/check-file.md specifies both.
+
+use std::fmt;
+use std::str::FromStr;
+
+use blkhash::{Algorithm, Construction, DEFAULT_BLOCK_SIZE, Parameters};
+
+/// What a checksum with a tag was computed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tag {
+    /// The digest of the file's own bytes: format raw, construction linear.
+    File(Algorithm),
+    /// The checksum of the guest's content.
+    Image(Parameters),
+}
+
+/// A text that is no [`Tag`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownTag;
+
+impl Tag {
+    /// Length of the checksum in bytes.
+    pub fn digest_size(&self) -> usize {
+        match self {
+            Self::File(algorithm) => algorithm.digest_size(),
+            Self::Image(parameters) => parameters.algorithm().digest_size(),
+        }
+    }
+}
+
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parameters = match self {
+            Self::File(algorithm) => return f.write_str(&plain_name(*algorithm)),
+            Self::Image(parameters) => parameters,
+        };
+        write!(f, "{PREFIX}{}-", image_name(parameters.algorithm()))?;
+        match parameters.construction() {
+            Construction::Linear => return f.write_str(LINEAR),
+            Construction::Flat => f.write_str(FLAT)?,
+            Construction::Concat => f.write_str(CONCAT)?,
+            Construction::Streams(streams) => write!(f, "{STREAMS}{}", streams.count())?,
+        }
+        let size = parameters.block_size();
+        match SUFFIXES.iter().find(|(_, unit)| size.is_multiple_of(*unit)) {
+            Some((suffix, unit)) => write!(f, "-{}{suffix}", size / unit),
+            None => write!(f, "-{size}"),
+        }
+    }
+}
+
+impl FromStr for Tag {
+    type Err = UnknownTag;
+
+    fn from_str(text: &str) -> Result<Self, UnknownTag> {
+        let tag = match text.strip_prefix(PREFIX) {
+            Some(rest) => Self::Image(parse_image(rest).ok_or(UnknownTag)?),
+            None => Self::File(parse_plain(text).ok_or(UnknownTag)?),
+        };
+        // An empty digest proves nothing.
+        if tag.digest_size() == 0 { Err(UnknownTag) } else { Ok(tag) }
+    }
+}
+
+impl fmt::Display for UnknownTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("unknown tag")
+    }
+}
+
+impl std::error::Error for UnknownTag {}
+
+/// `DIGEST-STREAMSn-SIZE` and the like, from the right: a digest's name may hold dashes.
+fn parse_image(text: &str) -> Option<Parameters> {
+    let (rest, last) = text.rsplit_once('-')?;
+    let (digest, construction, block_size) = match last {
+        LINEAR => (rest, Construction::Linear, DEFAULT_BLOCK_SIZE as u64),
+        _ => {
+            let (digest, construction) = rest.rsplit_once('-')?;
+            (digest, parse_construction(construction)?, parse_size(last)?)
+        }
+    };
+    let algorithm = Algorithm::ALL.iter().copied().find(|known| image_name(*known) == digest)?;
+    Parameters::new(algorithm, construction, block_size).ok()
+}
+
+fn parse_construction(text: &str) -> Option<Construction> {
+    match text {
+        FLAT => Some(Construction::Flat),
+        CONCAT => Some(Construction::Concat),
+        _ => {
+            let count = text.strip_prefix(STREAMS)?;
+            format!("streams:{count}").parse().ok()
+        }
+    }
+}
+
+fn parse_size(text: &str) -> Option<u64> {
+    let (digits, unit) = SUFFIXES
+        .iter()
+        .find_map(|(suffix, unit)| Some((text.strip_suffix(*suffix)?, *unit)))
+        .unwrap_or((text, 1));
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse::<u64>().ok()?.checked_mul(unit as u64)
+}
+
+/// Plain tags that are read: ours, and those that openssl writes.
+fn parse_plain(text: &str) -> Option<Algorithm> {
+    let algorithm = match OPENSSL.iter().find(|(name, _)| *name == text) {
+        Some((_, algorithm)) => *algorithm,
+        None => Algorithm::ALL.iter().copied().find(|known| plain_name(*known) == text)?,
+    };
+    // A digest with a key of zeros is nobody's.
+    Parameters::new(algorithm, Construction::Linear, DEFAULT_BLOCK_SIZE as u64).ok()?;
+    Some(algorithm)
+}
+
+/// The name of a plain tag, as coreutils, b3sum, xxhsum and the BSDs write it.
+fn plain_name(algorithm: Algorithm) -> String {
+    match algorithm {
+        Algorithm::Blake2b512 => "BLAKE2b".to_owned(),
+        Algorithm::Blake2b256 => "BLAKE2b-256".to_owned(),
+        Algorithm::Blake2s256 => "BLAKE2s-256".to_owned(),
+        other => image_name(other),
+    }
+}
+
+fn image_name(algorithm: Algorithm) -> String {
+    algorithm.name().to_ascii_uppercase()
+}
+
+const PREFIX: &str = "BLKSUM-";
+const LINEAR: &str = "LINEAR";
+const FLAT: &str = "FLAT";
+const CONCAT: &str = "CONCAT";
+const STREAMS: &str = "STREAMS";
+
+/// Largest first.
+const SUFFIXES: [(char, usize); 2] = [('M', 1 << 20), ('K', 1 << 10)];
+
+/// What `openssl dgst` writes where that is not the name that others use.
+const OPENSSL: [(&str, Algorithm); 9] = [
+    ("SHA2-224", Algorithm::Sha224),
+    ("SHA2-256", Algorithm::Sha256),
+    ("SHA2-384", Algorithm::Sha384),
+    ("SHA2-512", Algorithm::Sha512),
+    ("SHA2-512/224", Algorithm::Sha512_224),
+    ("SHA2-512/256", Algorithm::Sha512_256),
+    ("BLAKE2B-512", Algorithm::Blake2b512),
+    ("BLAKE2S-256", Algorithm::Blake2s256),
+    ("BLAKE2B-256", Algorithm::Blake2b256),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(algorithm: Algorithm, construction: &str, block_size: u64) -> Tag {
+        Tag::Image(Parameters::new(algorithm, construction.parse().unwrap(), block_size).unwrap())
+    }
+
+    #[test]
+    fn known_tags() {
+        let known = [
+            ("BLKSUM-SHA256-STREAMS4-64K", Tag::Image(Parameters::default())),
+            ("BLKSUM-BLAKE2B256-CONCAT-4M", image(Algorithm::Blake2b256, "concat", 4 << 20)),
+            ("BLKSUM-SHA512-256-FLAT-512", image(Algorithm::Sha512_256, "flat", 512)),
+            ("BLKSUM-SHA3-256-STREAMS128-1K", image(Algorithm::Sha3_256, "streams:128", 1024)),
+            ("BLKSUM-SHA3-512-LINEAR", image(Algorithm::Sha3_512, "linear", 65536)),
+            ("SHA256", Tag::File(Algorithm::Sha256)),
+            ("MD5", Tag::File(Algorithm::Md5)),
+            ("SHA3-256", Tag::File(Algorithm::Sha3_256)),
+            ("BLAKE2b", Tag::File(Algorithm::Blake2b512)),
+            ("BLAKE2b-256", Tag::File(Algorithm::Blake2b256)),
+            ("BLAKE3", Tag::File(Algorithm::Blake3)),
+            ("XXH64", Tag::File(Algorithm::Xxh64)),
+        ];
+        for (text, tag) in known {
+            assert_eq!(text.parse(), Ok(tag), "{text}");
+            assert_eq!(tag.to_string(), text);
+        }
+        assert_eq!("SHA2-512/256".parse(), Ok(Tag::File(Algorithm::Sha512_256)));
+        assert_eq!("BLKSUM-SHA256-FLAT-65536".parse(), Ok(image(Algorithm::Sha256, "flat", 65536)));
+    }
+
+    #[test]
+    fn every_tag_round_trips() {
+        for &algorithm in Algorithm::ALL {
+            for construction in ["streams:1", "streams:64", "flat", "concat", "linear"] {
+                let construction = construction.parse().unwrap();
+                let Ok(parameters) = Parameters::new(algorithm, construction, 65536) else {
+                    continue;
+                };
+                for tag in [Tag::File(algorithm), Tag::Image(parameters)] {
+                    let expected = if tag.digest_size() == 0 { Err(UnknownTag) } else { Ok(tag) };
+                    assert_eq!(tag.to_string().parse(), expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn other_tags_are_unknown() {
+        let unknown = [
+            "",
+            "sha256",
+            "BLAKE2B",
+            "BLAKE2b-512-",
+            "SIPHASH",
+            "NULL",
+            "BLKSUM-",
+            "BLKSUM-SHA256",
+            "BLKSUM-SHA256-STREAMS-64K",
+            "BLKSUM-SHA256-STREAMS0-64K",
+            "BLKSUM-SHA256-STREAMS129-64K",
+            "BLKSUM-SHA256-STREAMS4",
+            "BLKSUM-SHA256-STREAMS4-64k",
+            "BLKSUM-SHA256-STREAMS4-+64K",
+            "BLKSUM-SHA256-STREAMS4-65K",
+            "BLKSUM-SHA256-STREAMS4-256",
+            "BLKSUM-SHA256-STREAMS4-K",
+            "BLKSUM-SHA256-STREAMS4-128M",
+            "BLKSUM-SHA256-STREAMS4-18446744073709551615M",
+            "BLKSUM-SHA256-LINEAR-64K",
+            "BLKSUM-sha256-LINEAR",
+            "BLKSUM-NULL-FLAT-64K",
+            "BLKSUM-SIPHASH-FLAT-64K",
+            "blksum-SHA256-LINEAR",
+        ];
+        for text in unknown {
+            assert_eq!(text.parse::<Tag>(), Err(UnknownTag), "{text}");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The pipeline gives the value that the definition gives, whatever the extents, threads and sizes;
+//! and no value where the image cannot be had.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use blkhash::{Accumulator, Algorithm, Digest, Parameters};
+use blkimage::{Error as ImageError, ErrorKind, Extent, ExtentKind, Result, Source};
+use blksum::{Error, Progress, Tuning, checksum};
+use proptest::prelude::*;
+
+/// A content in memory with extents of any lengths, and faults.
+#[derive(Clone, Debug, Default)]
+struct Memory {
+    content: Vec<u8>,
+    /// Where extents end, and whether they are said to be zeros.
+    extents: Vec<(u64, bool)>,
+    granularity: u64,
+    /// Reading this byte fails.
+    bad_byte: Option<u64>,
+    /// Asking for an extent here gets nonsense.
+    lie: Option<(u64, Extent)>,
+    changed: bool,
+}
+
+impl Memory {
+    /// A content of runs: a length, a byte, and whether zeros are known to be zeros.
+    fn new(runs: &[(usize, u8, bool)], granularity: u64) -> Self {
+        let mut memory = Self { granularity, ..Self::default() };
+        for &(length, fill, known) in runs.iter().filter(|run| run.0 > 0) {
+            memory.content.resize(memory.content.len() + length, fill);
+            memory.extents.push((memory.content.len() as u64, fill == 0 && known));
+        }
+        memory
+    }
+}
+
+impl Source for Memory {
+    fn size(&self) -> u64 {
+        self.content.len() as u64
+    }
+
+    fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
+        assert!(offset < self.size() && limit > 0, "asked for what the contract excludes");
+        if let Some((at, extent)) = self.lie
+            && offset >= at
+        {
+            return Ok(extent);
+        }
+        let &(end, zero) = self.extents.iter().find(|(end, _)| offset < *end).unwrap();
+        let kind = if zero { ExtentKind::Zero } else { ExtentKind::Data };
+        Ok(Extent { offset, length: limit.min(end - offset), kind })
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        let range = offset as usize..offset as usize + buffer.len();
+        if self.bad_byte.is_some_and(|byte| range.contains(&(byte as usize))) {
+            return Err(ImageError::new(ErrorKind::Io, "memory", "bad sector").at(offset));
+        }
+        buffer.copy_from_slice(&self.content[range]);
+        Ok(())
+    }
+
+    fn granularity(&self) -> u64 {
+        self.granularity
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        match self.changed {
+            true => Err(ImageError::new(ErrorKind::Changed, "memory", "changed")),
+            false => Ok(()),
+        }
+    }
+}
+
+fn tuning(threads: usize, read_size: usize, queue_depth: usize) -> Tuning {
+    Tuning { threads, read_size, queue_depth }
+}
+
+fn expected(parameters: &Parameters, content: &[u8]) -> Digest {
+    let mut accumulator = Accumulator::new(parameters, 1);
+    accumulator.data(content);
+    accumulator.finalize()
+}
+
+fn parameters(algorithm: Algorithm, construction: &str, block_size: u64) -> Parameters {
+    Parameters::new(algorithm, construction.parse().unwrap(), block_size).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn extents_threads_and_sizes_do_not_matter(
+        runs in prop::collection::vec(
+            (
+                prop_oneof![1..40usize, 500..530usize, Just(4096), 1..150_000usize],
+                prop::sample::select(vec![0_u8, 0, 0, 1, 255]),
+                any::<bool>(),
+            ),
+            0..24,
+        ),
+        construction in prop::sample::select(vec!["streams:4", "streams:3", "flat", "concat", "linear"]),
+        block_size in prop::sample::select(vec![512, 4096, 65_536, 1 << 20]),
+        granularity in prop::sample::select(vec![1, 512, 65_536, 1 << 18]),
+        threads in 1..6usize,
+        read_size in prop::sample::select(vec![1, 4096, 10_000, 65_536, 1 << 20]),
+        queue_depth in 0..20usize,
+    ) {
+        let memory = Memory::new(&runs, granularity);
+        let parameters = parameters(Algorithm::Sha256, construction, block_size);
+        let progress = Progress::new();
+        let tuning = tuning(threads, read_size, queue_depth);
+        let digest = checksum(&memory, &parameters, &tuning, &progress).unwrap();
+        prop_assert_eq!(digest, expected(&parameters, &memory.content));
+        prop_assert_eq!(progress.done(), memory.size());
+        prop_assert_eq!(progress.total(), memory.size());
+    }
+
+    #[test]
+    fn a_bad_byte_is_an_error_wherever_it_is(
+        place in 0..3_000_000usize,
+        construction in prop::sample::select(vec!["streams:4", "linear"]),
+        threads in 1..5usize,
+    ) {
+        let mut memory = Memory::new(&[(3_000_000, 5, false)], 1);
+        memory.bad_byte = Some(place as u64);
+        let parameters = parameters(Algorithm::Crc32c, construction, 65_536);
+        let tuning = tuning(threads, 65_536, 4);
+        let error = checksum(&memory, &parameters, &tuning, &Progress::new()).unwrap_err();
+        prop_assert_eq!(error.to_string(), format!("memory: bad sector (offset {})", place / 65_536 * 65_536));
+    }
+}
+
+#[test]
+fn blocks_longer_than_the_buffer() {
+    let runs = [
+        (5 << 20, 0, true),
+        (100, 7, false),
+        (20 << 20, 0, true),
+        (9 << 20, 0, false),
+        (3 << 20, 9, false),
+        (1000, 0, true),
+    ];
+    let memory = Memory::new(&runs, 65_536);
+    for construction in ["streams:4", "flat"] {
+        let parameters = parameters(Algorithm::Sha256, construction, 8 << 20);
+        for threads in [1, 2, 5] {
+            let tuning = tuning(threads, 1 << 16, 4);
+            let digest = checksum(&memory, &parameters, &tuning, &Progress::new()).unwrap();
+            assert_eq!(digest, expected(&parameters, &memory.content), "{threads} threads");
+        }
+    }
+}
+
+#[test]
+fn lies_about_extents_are_errors() {
+    let data = |offset, length| Extent { offset, length, kind: ExtentKind::Data };
+    let size = 300_000;
+    for extent in [data(100_000, 0), data(100_000, size), data(0, 1), data(100_000, u64::MAX)] {
+        let mut memory = Memory::new(&[(100_000, 1, false), (200_000, 2, false)], 1);
+        memory.lie = Some((100_000, extent));
+        let error =
+            checksum(&memory, &Parameters::default(), &tuning(2, 65_536, 4), &Progress::new());
+        assert!(matches!(error, Err(Error::Extent { .. })), "{extent:?}: {error:?}");
+    }
+}
+
+#[test]
+fn a_changed_image_has_no_checksum() {
+    let mut memory = Memory::new(&[(100_000, 1, false)], 1);
+    memory.changed = true;
+    let error = checksum(&memory, &Parameters::default(), &Tuning::default(), &Progress::new());
+    assert!(error.unwrap_err().to_string().contains("changed"));
+}
+
+#[test]
+fn an_empty_image_starts_no_thread_and_reads_nothing() {
+    struct Empty(AtomicUsize);
+    impl Source for Empty {
+        fn size(&self) -> u64 {
+            64 << 40
+        }
+        fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Ok(Extent { offset, length: limit, kind: ExtentKind::Zero })
+        }
+        fn read_exact_at(&self, _: &mut [u8], _: u64) -> Result<()> {
+            panic!("nothing is to be read");
+        }
+    }
+    let source = Empty(AtomicUsize::new(0));
+    let parameters = parameters(Algorithm::Crc32c, "streams:4", 64 << 20);
+    let digest = checksum(&source, &parameters, &Tuning::default(), &Progress::new()).unwrap();
+    let mut zeros = Accumulator::new(&parameters, 1);
+    zeros.zeros(64 << 40);
+    assert_eq!(digest, zeros.finalize());
+    assert!(source.0.into_inner() < 4);
+}

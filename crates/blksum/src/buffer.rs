@@ -3,30 +3,30 @@
 pub(crate) struct Buffer {
     bytes: Vec<u8>,
     start: usize,
+    length: usize,
 }
 
 impl Buffer {
     /// Makes it at least `length` bytes long. What it held is lost.
     pub(crate) fn grow(&mut self, length: usize) {
-        if self.as_ref().len() < length {
+        if self.length < length {
             self.bytes = vec![0; length + ALIGNMENT];
+            // A platform that cannot tell gets by with copies.
             self.start = self.bytes.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+            self.length = length;
         }
     }
 }
 
 impl AsRef<[u8]> for Buffer {
     fn as_ref(&self) -> &[u8] {
-        self.bytes
-            .get(self.start..self.bytes.len().saturating_sub(ALIGNMENT) + self.start)
-            .unwrap_or_default()
+        &self.bytes[self.start..][..self.length]
     }
 }
 
 impl AsMut<[u8]> for Buffer {
     fn as_mut(&mut self) -> &mut [u8] {
-        let end = self.bytes.len().saturating_sub(ALIGNMENT) + self.start;
-        self.bytes.get_mut(self.start..end).unwrap_or_default()
+        &mut self.bytes[self.start..][..self.length]
     }
 }
 

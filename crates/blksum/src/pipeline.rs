@@ -126,13 +126,18 @@ impl<'a> Job<'a> {
     ) -> Result<(), Stop> {
         let mut buffer = Buffer::default();
         loop {
-            let more = self.plan.lock().expect("no thread panicked").next(chunk)?;
-            if !more {
-                return Ok(());
-            }
+            let is_last = {
+                let mut plan = self.plan.lock().expect("no thread panicked");
+                if !plan.next(chunk)? {
+                    return Ok(());
+                }
+                plan.is_at_end()
+            };
             if chunk.data_length > 0 {
-                self.start_thread(scope);
-                buffer.grow(self.buffer_size);
+                if !is_last {
+                    self.start_thread(scope);
+                }
+                buffer.grow(self.buffer_size.min(chunk.data_length as usize));
             }
             if self.linear {
                 self.read(chunk, buffer.as_mut())?;

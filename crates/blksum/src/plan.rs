@@ -88,6 +88,11 @@ impl<'a> Plan<'a> {
         Ok(chunk.length > 0)
     }
 
+    /// Whether there is no chunk left.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.position == self.size
+    }
+
     /// Appends blocks from here on up to the next zero block. Returns whether there was room.
     fn push_data(&mut self, chunk: &mut Chunk) -> Result<bool, Error> {
         let start = self.position;

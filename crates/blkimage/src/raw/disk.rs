@@ -50,6 +50,11 @@ impl Disk {
         let is_device = stamp.node_type == NodeType::BlockDevice;
         let size =
             if is_device { sys::device_size(&file).map_err(open_error)? } else { stamp.size };
+        if size == 0 && file.read_at(&mut [0], 0).is_ok_and(|count| count > 0) {
+            // A file of procfs or sysfs: made up as it is read.
+            let reason = "has content and no size: it can only be read as a pipe";
+            return Err(Error::new(ErrorKind::FileType, name, reason));
+        }
         let file_system = sys::file_system(&file);
         let wants_direct = match access.cache {
             Cache::Auto => is_device || file_system.is_network,

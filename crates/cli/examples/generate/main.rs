@@ -1,0 +1,33 @@
+//! Writes the manual page and the shell completions, which are kept in the repository:
+//! `cargo run -p blkhash-cli --example generate -- man completions`, from its root.
+
+mod pages;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::{env, fs, io};
+
+fn main() -> ExitCode {
+    let folders: Vec<PathBuf> = env::args_os().skip(1).map(PathBuf::from).collect();
+    let [man, completions] = &folders[..] else {
+        eprintln!("usage: generate MAN-FOLDER COMPLETIONS-FOLDER");
+        return ExitCode::from(2);
+    };
+    let write = |page: pages::Page| {
+        let folder = match page.kind {
+            pages::Kind::Man => man,
+            pages::Kind::Completion => completions,
+        };
+        fs::create_dir_all(folder)?;
+        fs::write(folder.join(page.file_name), page.content)
+    };
+    let written: io::Result<()> =
+        pages::pages().and_then(|pages| pages.into_iter().try_for_each(write));
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("generate: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

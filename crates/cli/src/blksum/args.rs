@@ -1,0 +1,374 @@
+//! The command line, as it is written and as it is documented.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use blkhash::{Algorithm, Construction};
+use blkimage::{Cache, Follow, Format, Holes};
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, Command, Parser, ValueHint};
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "blksum",
+    version,
+    about = ABOUT,
+    override_usage = "blksum [OPTION]... [IMAGE]...",
+    help_template = "{usage-heading} {usage}\n{about-section}\n{all-args}{after-help}",
+    disable_help_flag = true,
+    disable_version_flag = true,
+    infer_long_args = true,
+    args_override_self = true,
+    max_term_width = 100,
+    after_help = AFTER_HELP
+)]
+pub struct Args {
+    /// Images; with --check files of checksums; - is standard input
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath, hide = true)]
+    pub names: Vec<OsString>,
+
+    /// Use the digest algorithm NAME [default: sha256]
+    #[arg(
+        help_heading = WHAT, short, long, value_name = "NAME",
+        visible_short_alias = 'a', visible_alias = "algorithm",
+        value_parser = Named::<Algorithm>::of(digest_names), hide_possible_values = true
+    )]
+    pub digest: Option<Algorithm>,
+
+    /// Make the checksum as HOW says: streams[:N], flat, concat or linear [default: streams:4]
+    #[arg(
+        help_heading = WHAT, long, value_name = "HOW",
+        value_parser = Named::<Construction>::of(construction_names), hide_possible_values = true
+    )]
+    pub construction: Option<Construction>,
+
+    /// Hash blocks of SIZE, a power of two from 512 to 64M [default: 64K]
+    #[arg(help_heading = WHAT, long, value_name = "SIZE", value_parser = parse_size)]
+    pub block_size: Option<u64>,
+
+    /// Read images as FORMAT, raw or qcow2, whatever they look like
+    #[arg(
+        help_heading = WHAT, short, long, value_name = "FORMAT",
+        value_parser = Named::<Format>::of(format_names), hide_possible_values = true
+    )]
+    pub format: Option<Format>,
+
+    /// Read the internal snapshot that has this name or id
+    #[arg(help_heading = WHAT, long, value_name = "NAME")]
+    pub snapshot: Option<String>,
+
+    /// Hash the regular files in folders, in the order of their names
+    #[arg(help_heading = WHAT, short, long)]
+    pub recursive: bool,
+
+    /// List the names of the digest algorithms
+    #[arg(help_heading = WHAT, short, long)]
+    pub list_digests: bool,
+
+    /// Work on N threads [default: one for each processor]
+    #[arg(
+        help_heading = HOW, long, value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..=1024)
+    )]
+    pub threads: Option<u16>,
+
+    /// Read through the page cache: auto, yes or no [default: auto; without a value: yes]
+    #[arg(
+        help_heading = HOW, long, value_name = "WHEN",
+        num_args = 0..=1, require_equals = true, default_missing_value = "yes",
+        value_parser = Named::<Cache>::of(cache_names), hide_possible_values = true
+    )]
+    pub cache: Option<Cache>,
+
+    /// What to make of holes in raw files: trust, verify or ignore [default: trust]
+    #[arg(
+        help_heading = HOW, long, value_name = "MODE",
+        value_parser = Named::<Holes>::of(holes_names), hide_possible_values = true
+    )]
+    pub holes: Option<Holes>,
+
+    /// Let N reads be ahead of the first that is not done
+    #[arg(
+        help_heading = HOW, long, value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
+    pub queue_depth: Option<u16>,
+
+    /// Read SIZE bytes at a time
+    #[arg(help_heading = HOW, long, value_name = "SIZE", value_parser = parse_size)]
+    pub read_size: Option<u64>,
+
+    /// Which files an image may name: beneath (its own folder), any or none [default: beneath]
+    #[arg(
+        help_heading = SAFETY, long, value_name = "WHICH",
+        value_parser = Named::<Follow>::of(follow_names), hide_possible_values = true
+    )]
+    pub follow: Option<Follow>,
+
+    /// Do not trust images: the same as --follow=none
+    #[arg(help_heading = SAFETY, long, conflicts_with = "follow")]
+    pub untrusted: bool,
+
+    /// Read images although they are in use
+    #[arg(help_heading = SAFETY, short = 'U', long)]
+    pub force_share: bool,
+
+    /// Read backing files whose format is not recorded as FORMAT
+    #[arg(
+        help_heading = SAFETY, long, value_name = "FORMAT",
+        value_parser = Named::<Format>::of(format_names), hide_possible_values = true
+    )]
+    pub backing_format: Option<Format>,
+
+    /// Write lines that say what the checksum is: TAG (IMAGE) = CHECKSUM
+    #[arg(help_heading = OUTPUT, long)]
+    pub tag: bool,
+
+    /// End lines with NUL, not newline, and do not escape names
+    #[arg(help_heading = OUTPUT, short, long)]
+    pub zero: bool,
+
+    /// Write a JSON object a line
+    #[arg(help_heading = OUTPUT, long)]
+    pub json: bool,
+
+    /// Show progress on the terminal: auto, always or never [default: auto, where it takes longer
+    /// than a second; without a value: always]
+    #[arg(
+        help_heading = OUTPUT, short, long, value_name = "WHEN",
+        num_args = 0..=1, require_equals = true, default_missing_value = "always",
+        value_parser = Named::<When>::of(when_names), hide_possible_values = true
+    )]
+    pub progress: Option<When>,
+
+    /// Mark names with an asterisk, as sha256sum does for files that were read in binary mode
+    #[arg(help_heading = OUTPUT, short, long, overrides_with = "text")]
+    pub binary: bool,
+
+    /// Do not mark names (the default)
+    #[arg(help_heading = OUTPUT, short, long)]
+    pub text: bool,
+
+    /// Read checksums from the files and check them
+    #[arg(help_heading = CHECK, short, long)]
+    pub check: bool,
+
+    /// Neither fail for nor report missing images
+    #[arg(help_heading = CHECK, long)]
+    pub ignore_missing: bool,
+
+    /// Do not print OK for each image that matches
+    #[arg(help_heading = CHECK, long, overrides_with_all = ["status", "warn"])]
+    pub quiet: bool,
+
+    /// Print nothing, the exit status tells
+    #[arg(help_heading = CHECK, long, overrides_with_all = ["quiet", "warn"])]
+    pub status: bool,
+
+    /// Fail for improperly formatted lines
+    #[arg(help_heading = CHECK, long)]
+    pub strict: bool,
+
+    /// Warn about each improperly formatted line
+    #[arg(help_heading = CHECK, short, long, overrides_with_all = ["quiet", "status"])]
+    pub warn: bool,
+
+    /// Allow URIs as names
+    #[arg(help_heading = CHECK, long)]
+    pub allow_uri: bool,
+
+    /// Print this help
+    #[arg(help_heading = OTHER, short, long, action = ArgAction::HelpShort)]
+    help: (),
+
+    /// Print the version
+    #[arg(help_heading = OTHER, short = 'V', long, action = ArgAction::Version)]
+    version: (),
+}
+
+/// When to show progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum When {
+    /// Where it takes long.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl FromStr for When {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "always" => Ok(Self::Always),
+            "never" => Ok(Self::Never),
+            _ => Err("use auto, always or never"),
+        }
+    }
+}
+
+/// A size in bytes: a number, and K, M or G for powers of 1024.
+fn parse_size(text: &str) -> Result<u64, &'static str> {
+    let lower = text.to_ascii_lowercase();
+    let number = lower.strip_suffix("ib").unwrap_or(&lower);
+    let (digits, unit) = match number.as_bytes().last() {
+        Some(b'k') => (&number[..number.len() - 1], 1 << 10),
+        Some(b'm') => (&number[..number.len() - 1], 1 << 20),
+        Some(b'g') => (&number[..number.len() - 1], 1 << 30),
+        _ if number.len() == text.len() => (number, 1),
+        _ => return Err(SIZE_SYNTAX),
+    };
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(SIZE_SYNTAX);
+    }
+    let size = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+    size.ok_or("too large")
+}
+
+/// Parses values of type T by their names, which completions offer.
+#[derive(Clone)]
+struct Named<T> {
+    names: fn() -> Vec<&'static str>,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T> Named<T> {
+    fn of(names: fn() -> Vec<&'static str>) -> Self {
+        Self { names, value: PhantomData }
+    }
+}
+
+impl<T> TypedValueParser for Named<T>
+where
+    T: FromStr<Err: Display> + Clone + Send + Sync + 'static,
+{
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<T, clap::Error> {
+        let text = value.to_string_lossy();
+        text.parse().map_err(|reason: T::Err| {
+            let option = arg.map(ToString::to_string).unwrap_or_default();
+            let message = format!("invalid value '{text}' for '{option}': {reason}");
+            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.names)().into_iter().map(PossibleValue::new)))
+    }
+}
+
+/// The digests that checksums can be made of.
+pub fn digest_names() -> Vec<&'static str> {
+    let usable = Algorithm::ALL.iter().filter(|algorithm| **algorithm != Algorithm::SipHash);
+    usable.map(|algorithm| algorithm.name()).collect()
+}
+
+fn construction_names() -> Vec<&'static str> {
+    vec!["streams:4", "streams:32", "streams:64", "flat", "concat", "linear"]
+}
+
+fn format_names() -> Vec<&'static str> {
+    [Format::Raw, Format::Qcow2].map(Format::name).into()
+}
+
+fn cache_names() -> Vec<&'static str> {
+    vec!["auto", "yes", "no"]
+}
+
+fn holes_names() -> Vec<&'static str> {
+    vec!["trust", "verify", "ignore"]
+}
+
+fn follow_names() -> Vec<&'static str> {
+    vec!["beneath", "any", "none"]
+}
+
+fn when_names() -> Vec<&'static str> {
+    vec!["auto", "always", "never"]
+}
+
+const WHAT: &str = "What";
+const HOW: &str = "How";
+const SAFETY: &str = "Safety";
+const OUTPUT: &str = "Output";
+const CHECK: &str = "Check";
+const OTHER: &str = "Other";
+
+const ABOUT: &str = "\
+Print or check checksums of disk images.
+
+The checksum is that of what a guest sees: the same whatever the format that stores it. With no \
+IMAGE, or when IMAGE is -, read standard input.";
+
+const SIZE_SYNTAX: &str = "use a number of bytes, or one with K, M or G";
+
+const AFTER_HELP: &str = "\
+Sizes are numbers of bytes and may end in K, M or G.
+
+Exit status is 0 if all is well, 1 if an image could not be read or did not match, 2 if the command \
+line is wrong.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parser_is_consistent() {
+        use clap::CommandFactory;
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes() {
+        let sizes = [
+            ("0", 0),
+            ("512", 512),
+            ("64k", 65536),
+            ("64K", 65536),
+            ("64KiB", 65536),
+            ("1M", 1 << 20),
+            ("2g", 2 << 30),
+        ];
+        for (text, size) in sizes {
+            assert_eq!(parse_size(text), Ok(size), "{text}");
+        }
+        for text in ["", "k", "-1", "+1", "1.5k", "1kb", "1kk", "1ib", "1 k", "99999999999G"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn optional_values_do_not_eat_names() {
+        let parse = |args: &[&str]| {
+            let args = Args::try_parse_from([&["blksum"], args].concat()).unwrap();
+            (args.cache, args.progress, args.names)
+        };
+        let name = || vec![OsString::from("no")];
+        assert_eq!(parse(&["--cache", "no"]), (Some(Cache::Yes), None, name()));
+        assert_eq!(parse(&["--cache=no", "no"]), (Some(Cache::No), None, name()));
+        assert_eq!(parse(&["-p", "no"]), (None, Some(When::Always), name()));
+        assert_eq!(parse(&["--progress", "no"]), (None, Some(When::Always), name()));
+        assert_eq!(parse(&["-zpb", "no"]), (None, Some(When::Always), name()));
+        assert_eq!(parse(&["-p=never", "no"]), (None, Some(When::Never), name()));
+    }
+
+    #[test]
+    fn digests_may_be_repeated_and_abbreviated() {
+        let args = ["blksum", "--digest", "md5", "-a", "SHA3_256", "--algorithm=blake3", "--rec"];
+        let args = Args::try_parse_from(args).unwrap();
+        assert_eq!(args.digest, Some(Algorithm::Blake3));
+        assert!(args.recursive);
+    }
+}

@@ -1,0 +1,263 @@
+//! From a name to a checksum, and the mode that prints checksums.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use blkhash::{Construction, Digest, Hasher, Parameters};
+use blkimage::{ErrorKind, Format, Image, OpenOptions, probe};
+use blksum::Progress;
+
+use super::input::{self, Input};
+use super::output::Output;
+use super::progress::Watch;
+use super::settings::{Hash, Settings};
+use super::{PROGRAM, hints};
+use crate::messages;
+
+/// The checksum of an image, and what else is known after it.
+#[derive(Debug)]
+pub struct Report {
+    /// The checksum.
+    pub digest: Digest,
+    /// What it was computed with.
+    pub parameters: Parameters,
+    /// What the image is.
+    pub format: Format,
+    /// Size of the guest's content in bytes.
+    pub virtual_size: u64,
+    /// Bytes that were read.
+    pub bytes_read: u64,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// Why an image has no checksum.
+#[derive(Debug)]
+pub struct Failure {
+    /// What a message says after the name.
+    pub reason: String,
+    /// There is no file of that name.
+    pub is_missing: bool,
+}
+
+/// Prints the checksums of images. True if all went well; the error is one of writing.
+pub fn run(settings: &Settings, hash: Hash, output: &mut Output) -> io::Result<bool> {
+    let mut all_well = true;
+    let end = if hash.style.zero { 0 } else { b'\n' };
+    let found = settings.names.iter().flat_map(|name| input::expand(name, hash.recursive));
+    for (name, found) in found {
+        let result = found.and_then(|()| {
+            checksum(&name, settings, &settings.parameters, &settings.open, Notes::Printed)
+        });
+        match result {
+            Ok(report) if settings.json => output.object(&name, &report, None, end)?,
+            Ok(report) => output.checksum(&name, &report, &hash.style)?,
+            Err(failure) => {
+                all_well = false;
+                messages::message_of(PROGRAM, name.as_bytes(), &failure.reason);
+                if settings.text && failure.is_missing && hints::is_number(&name) {
+                    messages::message(PROGRAM, &hints::threads(&name));
+                }
+                if settings.json {
+                    output.error_object(&name, &failure, None, end)?;
+                }
+            }
+        }
+    }
+    Ok(all_well)
+}
+
+/// Whether what a user should know of an image is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notes {
+    /// Warnings and remarks.
+    Printed,
+    /// Only warnings.
+    WarningsOnly,
+    /// Nothing.
+    Silent,
+}
+
+/// The checksum of what `name` stands for.
+pub fn checksum(
+    name: &OsStr,
+    settings: &Settings,
+    parameters: &Parameters,
+    open: &OpenOptions,
+    notes: Notes,
+) -> Result<Report, Failure> {
+    let started = Instant::now();
+    if input::is_uri(name) {
+        return Err(Failure::new("NBD is not supported yet"));
+    }
+    let job = Job { name, settings, parameters, open, notes };
+    let mut report = match Input::new(name).map_err(|error| Failure::from(&error))? {
+        Input::Stream(file) => job.stream(file)?,
+        Input::Path(path) => {
+            job.image(&open.open(path).map_err(|error| Failure::of_image(&error, name))?)?
+        }
+        Input::Descriptor { file, start } => {
+            let image = open.open_file(file, Path::new(name), start);
+            job.image(&image.map_err(|error| Failure::of_image(&error, name))?)?
+        }
+    };
+    report.elapsed = started.elapsed();
+    job.note_odd_size(&report);
+    Ok(report)
+}
+
+struct Job<'a> {
+    name: &'a OsStr,
+    settings: &'a Settings,
+    parameters: &'a Parameters,
+    open: &'a OpenOptions,
+    notes: Notes,
+}
+
+impl Job<'_> {
+    fn image(&self, image: &Image) -> Result<Report, Failure> {
+        if self.notes != Notes::Silent {
+            for warning in image.warnings() {
+                // A warning names its file, which is this one or one behind it.
+                let own_name = format!("{}: ", Path::new(self.name).display());
+                let text = warning.strip_prefix(&own_name).unwrap_or(warning);
+                self.say(&format!("warning: {text}"));
+            }
+        }
+        let progress = Progress::new();
+        let watch = Watch::new(self.settings.progress, Some(image.virtual_size()));
+        let digest = watch
+            .during(self.name, &progress, || {
+                blksum::checksum(image, self.parameters, &self.settings.tuning, &progress)
+            })
+            .map_err(|error| match error {
+                blksum::Error::Image(error) => Failure::of_image(&error, self.name),
+                other => Failure::new(other.to_string()),
+            })?;
+        Ok(Report {
+            digest,
+            parameters: *self.parameters,
+            format: image.format(),
+            virtual_size: image.virtual_size(),
+            bytes_read: image.bytes_read(),
+            elapsed: Duration::ZERO,
+        })
+    }
+
+    /// Bytes that come once and in order are raw content, and only where they do not look like
+    /// anything else: what is at the end of a format's metadata cannot be known here.
+    fn stream(&self, mut file: File) -> Result<Report, Failure> {
+        let io_failure = |error: io::Error| Failure::from(&error);
+        let what =
+            if self.name == "-" { "standard input is a pipe" } else { "it is read as a pipe" };
+        if let Some(format) = self.open.format.filter(|format| *format != Format::Raw) {
+            let reason = format!("{what}, and {format} images can only be read from files");
+            return Err(Failure::new(reason));
+        }
+        if self.open.snapshot.is_some() {
+            return Err(Failure::new(format!("{what}, and has no snapshots")));
+        }
+        let mut head = Vec::with_capacity(HEAD_SIZE);
+        (&mut file).take(HEAD_SIZE as u64).read_to_end(&mut head).map_err(io_failure)?;
+        if self.open.format.is_none()
+            && let Some(format) = probe(&head)
+        {
+            return Err(Failure::new(format!(
+                "{what} and looks like {format}: give the file's name, or -f raw to hash its bytes"
+            )));
+        }
+        let progress = Progress::new();
+        let mut hasher = Hasher::new(*self.parameters, self.settings.tuning.threads);
+        let watch = Watch::new(self.settings.progress, None);
+        let length = watch
+            .during(self.name, &progress, || {
+                let content = Counted { inner: head.chain(file), progress: &progress };
+                hasher.update_reader(content)
+            })
+            .map_err(io_failure)?;
+        Ok(Report {
+            digest: hasher.finalize(),
+            parameters: *self.parameters,
+            format: Format::Raw,
+            virtual_size: length,
+            bytes_read: length,
+            elapsed: Duration::ZERO,
+        })
+    }
+
+    /// QEMU rounds raw images up to sectors: their conversions have another content.
+    fn note_odd_size(&self, report: &Report) {
+        if self.notes == Notes::Printed
+            && report.format == Format::Raw
+            && !report.virtual_size.is_multiple_of(SECTOR)
+            && self.parameters.construction() != Construction::Linear
+        {
+            self.say(
+                "note: size is not a multiple of 512 bytes: its qcow2 conversion has another \
+                 checksum",
+            );
+        }
+    }
+
+    fn say(&self, text: &str) {
+        messages::message_of(PROGRAM, self.name.as_bytes(), text);
+    }
+}
+
+impl Failure {
+    /// A failure with this reason.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), is_missing: false }
+    }
+
+    /// What the image reader said of the image `name`, which the message says anyway.
+    fn of_image(error: &blkimage::Error, name: &OsStr) -> Self {
+        let is_own = error.name() == Path::new(name);
+        match (error.kind(), error.io_error()) {
+            (ErrorKind::Open, Some(source)) if is_own => return Self::from(source),
+            (ErrorKind::Directory, _) if is_own => return Self::new("Is a directory"),
+            _ => {}
+        }
+        let mut reason = error.to_string();
+        if is_own {
+            reason = error.reason().to_owned();
+            if let Some(offset) = error.offset() {
+                reason += &format!(" (offset {offset})");
+            }
+        }
+        if let Some(source) = error.io_error() {
+            reason += &format!(": {}", messages::reason(source));
+        }
+        Self::new(reason)
+    }
+}
+
+impl From<&io::Error> for Failure {
+    fn from(error: &io::Error) -> Self {
+        let is_missing = error.kind() == io::ErrorKind::NotFound;
+        Self { reason: messages::reason(error), is_missing }
+    }
+}
+
+/// A reader that tells how far it has come.
+struct Counted<'a, R> {
+    inner: R,
+    progress: &'a Progress,
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buf)?;
+        self.progress.advance(count as u64);
+        Ok(count)
+    }
+}
+
+/// How much of a stream is looked at to tell its format.
+const HEAD_SIZE: usize = 4096;
+
+const SECTOR: u64 = 512;

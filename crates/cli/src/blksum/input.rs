@@ -1,0 +1,123 @@
+//! What a name stands for: standard input, a pipe, an image, a folder, a URI.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::path::Path;
+
+use walkdir::WalkDir;
+
+use super::hash::Failure;
+use crate::messages;
+
+/// What a name stands for, opened where opening is not the image reader's business.
+pub enum Input<'a> {
+    /// A file or block device, by its path.
+    Path(&'a Path),
+    /// Standard input that is a file or block device, to be read from `start` on.
+    Descriptor {
+        /// A descriptor of its own, which shares its offset with standard input.
+        file: File,
+        /// The offset.
+        start: u64,
+    },
+    /// Bytes without a size: a pipe, a character device or a file of procfs.
+    Stream(File),
+}
+
+impl<'a> Input<'a> {
+    /// Finds out what `name` stands for. A FIFO is opened, which waits for a writer.
+    pub fn new(name: &'a OsStr) -> io::Result<Self> {
+        if name == "-" {
+            return Self::standard_input();
+        }
+        let path = Path::new(name);
+        let metadata = fs::metadata(path)?;
+        let kind = metadata.file_type();
+        if kind.is_fifo() || kind.is_char_device() {
+            return Ok(Self::Stream(File::open(path)?));
+        }
+        if kind.is_file() && metadata.len() == 0 {
+            let file = File::open(path)?;
+            if has_content(&file)? {
+                return Ok(Self::Stream(file));
+            }
+        }
+        Ok(Self::Path(path))
+    }
+
+    fn standard_input() -> io::Result<Self> {
+        // Not std's handle: its buffer would take bytes that are not ours.
+        let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+        let metadata = file.metadata()?;
+        let kind = metadata.file_type();
+        let is_file = kind.is_file() && (metadata.len() > 0 || !has_content(&file)?);
+        if is_file || kind.is_block_device() {
+            let start = rustix::fs::tell(&file)?;
+            return Ok(Self::Descriptor { file, start });
+        }
+        Ok(Self::Stream(file))
+    }
+}
+
+/// Whether a file that claims to be empty is not, as those of procfs. Its offset stays where it is.
+fn has_content(file: &File) -> io::Result<bool> {
+    Ok(file.read_at(&mut [0], 0)? > 0)
+}
+
+/// Whether `name` is a URI of a network block device. It is never taken for that of a file.
+pub fn is_uri(name: &OsStr) -> bool {
+    let lower = name.as_bytes().to_ascii_lowercase();
+    ["nbd://", "nbds://", "nbd+", "nbds+"].iter().any(|scheme| {
+        let is_long = scheme.ends_with("://");
+        lower.strip_prefix(scheme.as_bytes()).is_some_and(|rest| {
+            is_long || TRANSPORTS.iter().any(|transport| rest.starts_with(transport.as_bytes()))
+        })
+    })
+}
+
+/// `name`, or with `recursive` the regular files beneath it if it is a folder: in the order of
+/// their names, without following symbolic links.
+pub fn expand(
+    name: &OsStr,
+    recursive: bool,
+) -> Box<dyn Iterator<Item = (OsString, Result<(), Failure>)>> {
+    if !recursive || name == "-" || is_uri(name) || !Path::new(name).is_dir() {
+        return Box::new(std::iter::once((name.to_owned(), Ok(()))));
+    }
+    let root = name.to_owned();
+    let entries = WalkDir::new(name).sort_by_file_name().into_iter();
+    Box::new(entries.filter_map(move |entry| match entry {
+        Ok(entry) if entry.file_type().is_file() => Some((entry.into_path().into(), Ok(()))),
+        Ok(_) => None,
+        Err(error) => {
+            let name = error.path().map_or(root.clone(), |path| path.as_os_str().to_owned());
+            let reason = match error.io_error() {
+                Some(error) => messages::reason(error),
+                None => error.to_string(),
+            };
+            Some((name, Err(Failure::new(reason))))
+        }
+    }))
+}
+
+/// What may follow `nbd+` and `nbds+`.
+const TRANSPORTS: [&str; 4] = ["unix:", "vsock:", "tcp:", "ssh:"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris() {
+        for uri in ["nbd://host", "NBD://host", "nbds://h/e", "nbd+unix:///e?socket=s"] {
+            assert!(is_uri(OsStr::new(uri)), "{uri}");
+        }
+        for name in ["nbd", "nbd:", "nbd+", "nbdx://", "./nbd://host", "nbd+unix", "-"] {
+            assert!(!is_uri(OsStr::new(name)), "{name}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The command `blksum`.
+//!
+//! [`args`] is the command line as it is written, [`settings`] what it asks for, [`hash`] and
+//! [`check`] the two modes, [`input`] what a name stands for, [`output`] standard output,
+//! [`progress`] the bar on the terminal, and [`hints`] what to say to users of other programs.
+
+mod args;
+mod check;
+mod hash;
+mod hints;
+mod input;
+mod output;
+mod progress;
+mod settings;
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
+
+use self::args::Args;
+use self::output::Output;
+use self::settings::{Action, Settings};
+use crate::messages;
+
+/// Runs the command with the arguments of the process.
+pub fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let result = match parse(&arguments) {
+        Ok(settings) => run(&settings),
+        Err(Refusal::Text(text)) => Output::new().write(text.as_bytes()).map(|()| true),
+        Err(Refusal::Usage(lines)) => {
+            for line in lines {
+                messages::message(PROGRAM, &line);
+            }
+            eprint_try_help();
+            return ExitCode::from(USAGE);
+        }
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        // Whoever closed the pipe has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        Err(error) => {
+            messages::message(PROGRAM, &format!("write error: {}", messages::reason(&error)));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The argument parser, for manual pages and completions.
+pub fn command() -> clap::Command {
+    Args::command()
+}
+
+fn run(settings: &Settings) -> io::Result<bool> {
+    let mut output = Output::new();
+    match settings.action {
+        Action::List => {
+            let names = args::digest_names().join("\n") + "\n";
+            output.write(names.as_bytes()).map(|()| true)
+        }
+        Action::Hash(hash) => hash::run(settings, hash, &mut output),
+        Action::Check(check) => check::run(settings, check, &mut output),
+    }
+}
+
+/// Why there is nothing to run.
+enum Refusal {
+    /// The user asked for a text.
+    Text(String),
+    /// The command line is wrong.
+    Usage(Vec<String>),
+}
+
+fn parse(arguments: &[OsString]) -> Result<Settings, Refusal> {
+    let refuse = |error: clap::Error| refusal(&error, arguments);
+    let mut matches = Args::command().try_get_matches_from(arguments).map_err(refuse)?;
+    let text_after_tag = index(&matches, "text") > index(&matches, "tag");
+    let args = Args::from_arg_matches_mut(&mut matches).map_err(refuse)?;
+    let threads = args.names.iter().find(|name| args.text && hints::is_number(name)).cloned();
+    Settings::new(args, text_after_tag).map_err(|reason| {
+        let hint = threads.map(|number| hints::threads(&number));
+        Refusal::Usage([Some(reason), hint].into_iter().flatten().collect())
+    })
+}
+
+fn refusal(error: &clap::Error, arguments: &[OsString]) -> Refusal {
+    let text = error.render().to_string();
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        return Refusal::Text(text);
+    }
+    let threads = arguments.iter().find_map(|argument| hints::attached_threads(argument));
+    let hint = threads.map(hints::threads);
+    Refusal::Usage(reasons(error, &text).into_iter().chain(hint).collect())
+}
+
+/// What is wrong, in the words of other commands where they have some. What clap adds (usage, where
+/// to find help) is left out.
+fn reasons(error: &clap::Error, text: &str) -> Vec<String> {
+    let text = text.strip_prefix("error: ").unwrap_or(text).split("\n\nUsage:").next();
+    let is_ours = |line: &&str| {
+        !line.is_empty() && !NOISE.iter().any(|beginning| line.starts_with(beginning))
+    };
+    let lines = text.unwrap_or_default().lines().map(str::trim).filter(is_ours);
+    let mut lines: Vec<String> = lines.map(str::to_owned).collect();
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
+        && let Some(first) = lines.first_mut()
+    {
+        *first = match option.strip_prefix('-') {
+            Some(short) if !short.starts_with('-') => format!("invalid option -- '{short}'"),
+            _ => format!("unrecognized option '{option}'"),
+        };
+    }
+    lines
+}
+
+/// Where a flag stands on the command line; None if it does not.
+fn index(matches: &ArgMatches, flag: &str) -> Option<usize> {
+    let is_given = matches.value_source(flag) == Some(ValueSource::CommandLine);
+    matches.indices_of(flag).filter(|_| is_given)?.next_back()
+}
+
+fn eprint_try_help() {
+    use std::io::Write;
+    let _ = writeln!(io::stderr(), "Try '{PROGRAM} --help' for more information.");
+}
+
+/// How lines begin that clap adds and that say nothing new here.
+const NOISE: [&str; 2] = ["For more information", "tip: to pass"];
+
+const PROGRAM: &str = "blksum";
+
+/// The exit status for a wrong command line.
+const USAGE: u8 = 2;

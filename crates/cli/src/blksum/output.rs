@@ -1,0 +1,176 @@
+//! Standard output: lines and objects, each of them written out at once.
+//!
+//! Every method's error is one of writing. There is nobody to write to after it.
+
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::os::unix::ffi::OsStrExt;
+
+use blkhash::{Construction, Parameters};
+use blksum::check_file::{Style, escape};
+use serde::Serialize;
+
+use super::hash::{Failure, Report};
+use crate::quote;
+
+/// Standard output.
+pub struct Output {
+    out: BufWriter<StdoutLock<'static>>,
+    is_terminal: bool,
+}
+
+/// What check mode says of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// It matches.
+    Ok,
+    /// It does not.
+    Failed,
+    /// It could not be read.
+    Error,
+}
+
+impl Output {
+    /// Locks standard output.
+    pub fn new() -> Self {
+        let stdout = io::stdout().lock();
+        Self { is_terminal: stdout.is_terminal(), out: BufWriter::new(stdout) }
+    }
+
+    /// Writes `text` as it is.
+    pub fn write(&mut self, text: &[u8]) -> io::Result<()> {
+        self.out.write_all(text)?;
+        self.out.flush()
+    }
+
+    /// The line of an image's checksum.
+    pub fn checksum(&mut self, name: &OsStr, report: &Report, style: &Style) -> io::Result<()> {
+        self.write(&style.line(name.as_bytes(), report.digest.as_bytes()))
+    }
+
+    /// What check mode says of an image, in a line.
+    pub fn status(&mut self, name: &OsStr, status: Status) -> io::Result<()> {
+        let text = match status {
+            Status::Ok => ": OK\n",
+            Status::Failed => ": FAILED\n",
+            Status::Error => ": FAILED open or read\n",
+        };
+        self.write(&[&self.shown(name.as_bytes()), text.as_bytes()].concat())
+    }
+
+    /// The object of an image's checksum.
+    pub fn object(
+        &mut self,
+        name: &OsStr,
+        report: &Report,
+        status: Option<Status>,
+        end: u8,
+    ) -> io::Result<()> {
+        let parameters = &report.parameters;
+        let has_blocks = parameters.construction() != Construction::Linear;
+        let object = Object {
+            name: Name::new(name),
+            status,
+            checksum: report.digest.to_string(),
+            digest: parameters.algorithm().name(),
+            construction: parameters.construction().to_string(),
+            block_size: has_blocks.then(|| parameters.block_size()),
+            virtual_size: report.virtual_size,
+            format: report.format.name(),
+            bytes_read: report.bytes_read,
+            seconds: report.elapsed.as_secs_f64(),
+        };
+        self.json(&object, end)
+    }
+
+    /// The object of an image that has no checksum.
+    pub fn error_object(
+        &mut self,
+        name: &OsStr,
+        failure: &Failure,
+        status: Option<Status>,
+        end: u8,
+    ) -> io::Result<()> {
+        self.json(&ErrorObject { name: Name::new(name), status, error: &failure.reason }, end)
+    }
+
+    fn json(&mut self, object: &impl Serialize, end: u8) -> io::Result<()> {
+        let mut line = serde_json::to_vec(object)?;
+        line.push(end);
+        self.write(&line)
+    }
+
+    /// A name for a line that no program reads: escaped only if it would be more than one line, as
+    /// sha256sum does, and quoted where it would command a terminal.
+    fn shown<'a>(&self, name: &'a [u8]) -> Cow<'a, [u8]> {
+        let shown: Cow<[u8]> = match escape(name) {
+            Some(escaped) if name.contains(&b'\n') => [b"\\", &escaped[..]].concat().into(),
+            _ => name.into(),
+        };
+        if self.is_terminal && quote::has_controls(&shown) {
+            return quote::name(name).into_bytes().into();
+        }
+        shown
+    }
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    #[serde(flatten)]
+    name: Name<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<Status>,
+    checksum: String,
+    digest: &'static str,
+    construction: String,
+    block_size: Option<usize>,
+    virtual_size: u64,
+    format: &'static str,
+    bytes_read: u64,
+    seconds: f64,
+}
+
+#[derive(Serialize)]
+struct ErrorObject<'a> {
+    #[serde(flatten)]
+    name: Name<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<Status>,
+    error: &'a str,
+}
+
+/// A name as JSON can hold it, and its bytes in hexadecimal where that is not exact.
+#[derive(Serialize)]
+struct Name<'a> {
+    name: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name_bytes: Option<String>,
+}
+
+impl<'a> Name<'a> {
+    fn new(name: &'a OsStr) -> Self {
+        let text = name.to_string_lossy();
+        let is_exact = matches!(text, Cow::Borrowed(_));
+        let hex = || name.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { name: text, name_bytes: if is_exact { None } else { Some(hex()) } }
+    }
+}
+
+/// The parameters in words, for messages.
+pub fn describe(parameters: &Parameters) -> String {
+    let (algorithm, construction) = (parameters.algorithm(), parameters.construction());
+    match construction {
+        Construction::Linear => format!("{algorithm} and {construction}"),
+        _ => {
+            let size = parameters.block_size();
+            let size = match () {
+                () if size.is_multiple_of(1 << 20) => format!("{} MiB", size >> 20),
+                () if size.is_multiple_of(1 << 10) => format!("{} KiB", size >> 10),
+                () => format!("{size} bytes"),
+            };
+            format!("{algorithm}, {construction} and blocks of {size}")
+        }
+    }
+}

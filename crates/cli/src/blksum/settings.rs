@@ -1,0 +1,193 @@
+//! What the command line asks for, resolved once: nothing behind this looks at [`Args`].
+
+use std::ffi::OsString;
+
+use blkhash::{Construction, DEFAULT_BLOCK_SIZE, Parameters};
+use blkimage::{Follow, Format, OpenOptions};
+use blksum::check_file::{Form, Style};
+use blksum::{Tag, Tuning};
+
+use super::args::{Args, When};
+
+/// A run of the command.
+#[derive(Debug)]
+pub struct Settings {
+    /// What to do.
+    pub action: Action,
+    /// What to do it with; never empty.
+    pub names: Vec<OsString>,
+    /// What checksums are computed with, unless a check file knows better.
+    pub parameters: Parameters,
+    /// How images are opened.
+    pub open: OpenOptions,
+    /// What only changes the speed.
+    pub tuning: Tuning,
+    /// Whether progress is shown.
+    pub progress: When,
+    /// Objects instead of lines.
+    pub json: bool,
+    /// `-t` was given, which other programs have for a number of threads.
+    pub text: bool,
+}
+
+/// What to do.
+#[derive(Debug)]
+pub enum Action {
+    /// List the digests.
+    List,
+    /// Print checksums.
+    Hash(Hash),
+    /// Check checksums.
+    Check(Check),
+}
+
+/// How to print checksums.
+#[derive(Clone, Copy, Debug)]
+pub struct Hash {
+    /// How a line is written.
+    pub style: Style,
+    /// Descend into folders.
+    pub recursive: bool,
+}
+
+/// How to check checksums.
+#[derive(Clone, Copy, Debug)]
+pub struct Check {
+    /// What is reported.
+    pub verbosity: Verbosity,
+    /// Report every malformed line.
+    pub warn: bool,
+    /// Fail if there is a malformed line.
+    pub strict: bool,
+    /// Missing images are neither reported nor failures.
+    pub ignore_missing: bool,
+    /// Names may be URIs.
+    pub allow_uri: bool,
+}
+
+/// What check mode reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verbosity {
+    /// Every image.
+    All,
+    /// What does not match.
+    Failures,
+    /// Nothing.
+    Nothing,
+}
+
+impl Settings {
+    /// Resolves `args`; the error is what is wrong with them.
+    pub fn new(args: Args, text_after_tag: bool) -> Result<Self, String> {
+        args.check_combination(text_after_tag)?;
+        let defaults = Parameters::default();
+        let parameters = Parameters::new(
+            args.digest.unwrap_or(defaults.algorithm()),
+            args.construction.unwrap_or(defaults.construction()),
+            args.block_size.unwrap_or(DEFAULT_BLOCK_SIZE as u64),
+        )
+        .map_err(|error| error.to_string())?;
+        let action = if args.list_digests {
+            Action::List
+        } else if args.check {
+            Action::Check(args.check_settings(&parameters)?)
+        } else {
+            Action::Hash(Hash { style: args.style(&parameters), recursive: args.recursive })
+        };
+        let tuning = args.tuning();
+        let (progress, json, text) = (args.progress.unwrap_or_default(), args.json, args.text);
+        let open = OpenOptions {
+            format: args.format,
+            snapshot: args.snapshot,
+            follow: if args.untrusted { Follow::None } else { args.follow.unwrap_or_default() },
+            backing_format: args.backing_format,
+            holes: args.holes.unwrap_or_default(),
+            cache: args.cache.unwrap_or_default(),
+            force_share: args.force_share,
+        };
+        let names = if args.names.is_empty() { vec!["-".into()] } else { args.names };
+        Ok(Self { action, names, parameters, open, tuning, progress, json, text })
+    }
+}
+
+impl Args {
+    /// Refuses what sha256sum refuses, in its order and in its words.
+    fn check_combination(&self, text_after_tag: bool) -> Result<(), String> {
+        if self.tag && text_after_tag {
+            return Err("--tag does not support --text mode".into());
+        }
+        if self.check {
+            if self.zero {
+                return Err("the --zero option is not supported when verifying checksums".into());
+            }
+            if self.tag {
+                return Err("the --tag option is meaningless when verifying checksums".into());
+            }
+            if self.binary || self.text {
+                let what = "the --binary and --text options are";
+                return Err(format!("{what} meaningless when verifying checksums"));
+            }
+            if self.recursive {
+                return Err("the --recursive option is meaningless when verifying checksums".into());
+            }
+        } else {
+            let only_for_check = [
+                (self.ignore_missing, "--ignore-missing"),
+                (self.status, "--status"),
+                (self.warn, "--warn"),
+                (self.quiet, "--quiet"),
+                (self.strict, "--strict"),
+                (self.allow_uri, "--allow-uri"),
+            ];
+            if let Some((_, option)) = only_for_check.iter().find(|(is_given, _)| *is_given) {
+                let meaningful = "option is meaningful only when verifying checksums";
+                return Err(format!("the {option} {meaningful}"));
+            }
+        }
+        if self.json && self.tag {
+            return Err("--json and --tag are mutually exclusive".into());
+        }
+        Ok(())
+    }
+
+    fn check_settings(&self, parameters: &Parameters) -> Result<Check, String> {
+        let algorithm = parameters.algorithm();
+        if algorithm.digest_size() == 0 {
+            return Err(format!("the digest {algorithm} is empty: there is nothing to check"));
+        }
+        let verbosity = match (self.status, self.quiet) {
+            (true, _) => Verbosity::Nothing,
+            (false, true) => Verbosity::Failures,
+            (false, false) => Verbosity::All,
+        };
+        Ok(Check {
+            verbosity,
+            warn: self.warn,
+            strict: self.strict,
+            ignore_missing: self.ignore_missing,
+            allow_uri: self.allow_uri,
+        })
+    }
+
+    fn style(&self, parameters: &Parameters) -> Style {
+        let is_plain =
+            self.format == Some(Format::Raw) && parameters.construction() == Construction::Linear;
+        let form = match (self.tag, self.binary) {
+            (true, _) if is_plain => Form::Tagged(Tag::File(parameters.algorithm())),
+            (true, _) => Form::Tagged(Tag::Image(*parameters)),
+            (false, true) => Form::Binary,
+            (false, false) => Form::Text,
+        };
+        Style { form, zero: self.zero }
+    }
+
+    fn tuning(&self) -> Tuning {
+        let defaults = Tuning::default();
+        let size = |size| usize::try_from(size).unwrap_or(usize::MAX);
+        Tuning {
+            threads: self.threads.map_or(defaults.threads, usize::from),
+            read_size: self.read_size.map_or(defaults.read_size, size),
+            queue_depth: self.queue_depth.map_or(defaults.queue_depth, usize::from),
+        }
+    }
+}

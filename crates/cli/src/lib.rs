@@ -1,0 +1,6 @@
+//! The commands. Each is a thin binary over a module of this library, so that their manual pages
+//! and completions are made from the very argument parsers that they use.
+
+pub mod blksum;
+mod messages;
+mod quote;

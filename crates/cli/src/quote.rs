@@ -1,0 +1,155 @@
+//! Names and texts made fit for messages: one line, and nothing that a terminal would obey.
+
+use std::fmt::Write;
+
+/// A name as messages show it: as it is where that is safe and could be typed to a shell, and quoted
+/// for the shell where not, as sha256sum and ls do. Names come out of check files and folders that
+/// anybody may have written.
+pub fn name(bytes: &[u8]) -> String {
+    let pieces: Vec<Piece> = pieces(bytes).collect();
+    let plain = |piece: &Piece| match piece {
+        Piece::Text(c) => !is_special(*c),
+        Piece::Byte(_) => false,
+    };
+    let starts_plain = !matches!(bytes, [b'#' | b'~', ..] | b"{" | b"}");
+    if !bytes.is_empty() && starts_plain && pieces.iter().all(plain) {
+        return pieces.iter().map(Piece::text).collect();
+    }
+    let is_byte = |piece: &Piece| matches!(piece, Piece::Byte(_));
+    if bytes.contains(&b'\'') && !pieces.iter().any(is_byte) && !needs_single_quotes(bytes) {
+        return format!("\"{}\"", String::from_utf8_lossy(bytes));
+    }
+    single_quoted(&pieces)
+}
+
+/// A text that may hold anything, in one line: what a terminal would obey becomes an escape.
+pub fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_printable(c) { out.push(c) } else { out.extend(c.escape_default()) }
+    }
+    out
+}
+
+/// Whether a terminal would do something else with these bytes than show them.
+pub fn has_controls(bytes: &[u8]) -> bool {
+    pieces(bytes).any(|piece| matches!(piece, Piece::Byte(_)))
+}
+
+/// What is printed as it is, or a byte that is not.
+enum Piece {
+    Text(char),
+    Byte(u8),
+}
+
+impl Piece {
+    fn text(&self) -> char {
+        match self {
+            Self::Text(c) => *c,
+            Self::Byte(byte) => char::from(*byte),
+        }
+    }
+}
+
+fn pieces(bytes: &[u8]) -> impl Iterator<Item = Piece> {
+    bytes.utf8_chunks().flat_map(|chunk| {
+        let text = chunk.valid().chars().flat_map(|c| {
+            let bytes = if is_printable(c) { Vec::new() } else { c.to_string().into_bytes() };
+            let text = if is_printable(c) { Some(Piece::Text(c)) } else { None };
+            text.into_iter().chain(bytes.into_iter().map(Piece::Byte))
+        });
+        text.chain(chunk.invalid().iter().map(|byte| Piece::Byte(*byte)))
+    })
+}
+
+/// `'a'$'\n''b'`
+fn single_quoted(pieces: &[Piece]) -> String {
+    let mut out = String::from("'");
+    let mut in_escape = false;
+    for piece in pieces {
+        match piece {
+            Piece::Byte(byte) => {
+                if !in_escape {
+                    out.push_str("'$'");
+                    in_escape = true;
+                }
+                match byte {
+                    b'\n' => out.push_str("\\n"),
+                    b'\r' => out.push_str("\\r"),
+                    b'\t' => out.push_str("\\t"),
+                    7 => out.push_str("\\a"),
+                    8 => out.push_str("\\b"),
+                    11 => out.push_str("\\v"),
+                    12 => out.push_str("\\f"),
+                    _ => write!(out, "\\{byte:03o}").expect("a String takes everything"),
+                }
+            }
+            // The quote that it ends with also ends an escape.
+            Piece::Text('\'') => {
+                out.push_str("'\\''");
+                in_escape = false;
+            }
+            Piece::Text(c) => {
+                if in_escape {
+                    out.push_str("''");
+                    in_escape = false;
+                }
+                out.push(*c);
+            }
+        }
+    }
+    out.push('\'');
+    out
+}
+
+/// Characters that mean something to a shell, and the colon, which ends a name in a message.
+fn is_special(c: char) -> bool {
+    " !\"$&'()*:;<=>?[\\^`|".contains(c)
+}
+
+/// Whether a name holds what means something to a shell between double quotes, or what sha256sum
+/// takes for that.
+fn needs_single_quotes(name: &[u8]) -> bool {
+    name.iter().enumerate().any(|(index, byte)| match byte {
+        b'#' | b'~' => index > 0,
+        _ => b"!\"$&()*;<=>?[\\^`|{}".contains(byte),
+    })
+}
+
+fn is_printable(c: char) -> bool {
+    let changes_direction =
+        matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !c.is_control() && !changes_direction
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        let cases: [(&[u8], &str); 13] = [
+            (b"disk.img", "disk.img"),
+            (b"a/b-c_d+e,f%g@h", "a/b-c_d+e,f%g@h"),
+            ("größe".as_bytes(), "größe"),
+            (b"", "''"),
+            (b"a b", "'a b'"),
+            (b"a:b", "'a:b'"),
+            (b"#a", "'#a'"),
+            (b"a#", "a#"),
+            (b"it's", "\"it's\""),
+            (b"it's $5", "'it'\\''s $5'"),
+            (b"a\nb\x1b", "'a'$'\\n''b'$'\\033'"),
+            (b"\xff\xfe", "''$'\\377\\376'"),
+            ("a\u{202e}".as_bytes(), "'a'$'\\342\\200\\256'"),
+        ];
+        for (bytes, shown) in cases {
+            assert_eq!(name(bytes), shown);
+        }
+    }
+
+    #[test]
+    fn texts() {
+        assert_eq!(printable("a\x1b[2J\nb ü"), "a\\u{1b}[2J\\nb ü");
+    }
+}

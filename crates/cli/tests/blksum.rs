@@ -1,0 +1,427 @@
+//! The command as its users meet it.
+
+#![allow(missing_docs, reason = "a test program")]
+
+mod common;
+
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::symlink;
+use std::process::Stdio;
+
+use common::{Ran, Sandbox, failed, printed};
+
+const USAGE: &str = "Try 'blksum --help' for more information.\n";
+
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("disk.img", [b'x'; 1024]);
+    sandbox
+}
+
+fn usage(reason: &str) -> Ran {
+    failed(2, format!("blksum: {reason}\n{USAGE}"))
+}
+
+/// A qcow2 image of version 2, one cluster of 64 KiB that nothing is allocated of.
+fn empty_qcow2() -> Vec<u8> {
+    let mut image = vec![0; 4 * 65536];
+    let mut put = |offset: usize, bytes: &[u8]| {
+        image[offset..offset + bytes.len()].copy_from_slice(bytes);
+    };
+    put(0, b"QFI\xfb");
+    put(4, &2u32.to_be_bytes());
+    put(20, &16u32.to_be_bytes());
+    put(24, &65536u64.to_be_bytes());
+    put(36, &1u32.to_be_bytes());
+    put(40, &(3 * 65536u64).to_be_bytes());
+    put(48, &65536u64.to_be_bytes());
+    put(56, &1u32.to_be_bytes());
+    image
+}
+
+#[test]
+fn images_in_the_order_asked() {
+    let sandbox = sandbox();
+    sandbox.write("zeros", [0; 512]);
+    let both = sandbox.blksum(&["zeros", "disk.img", "-"]);
+    assert_eq!(both.status, Some(0));
+    let names: Vec<&str> = both.stdout.lines().map(|line| &line[66..]).collect();
+    assert_eq!(names, ["zeros", "disk.img", "-"]);
+}
+
+#[test]
+fn one_failure_does_not_stop_the_others() {
+    let ran = sandbox().blksum(&["gone", ".", "disk.img"]);
+    assert_eq!(ran.status, Some(1));
+    assert_eq!(ran.stdout.lines().count(), 1);
+    let expected = "blksum: gone: No such file or directory\nblksum: .: Is a directory\n";
+    assert_eq!(ran.stderr, expected);
+}
+
+#[test]
+fn a_hole_in_qcow2_is_what_zeros_are() {
+    let sandbox = sandbox();
+    sandbox.write("zeros", [0; 65536]);
+    sandbox.write("empty.qcow2", empty_qcow2());
+    let zeros = sandbox.blksum(&["zeros"]).stdout;
+    let qcow2 = sandbox.blksum(&["empty.qcow2"]);
+    assert_eq!(qcow2, printed(zeros.replace("zeros", "empty.qcow2")));
+    assert_ne!(sandbox.blksum(&["-f", "raw", "empty.qcow2"]).stdout, qcow2.stdout);
+}
+
+#[test]
+fn standard_input_that_is_a_file_is_that_file() {
+    let sandbox = sandbox();
+    let path = sandbox.write("empty.qcow2", empty_qcow2());
+    let by_name = sandbox.blksum(&["empty.qcow2"]).stdout;
+    let output = sandbox.blksum_command().stdin(File::open(path).unwrap()).output().unwrap();
+    let by_descriptor = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(by_descriptor, by_name.replace("empty.qcow2", "-"));
+
+    sandbox.write("tail", [b'x'; 512]);
+    let mut file = File::open(sandbox.path().join("disk.img")).unwrap();
+    file.seek(SeekFrom::Start(512)).unwrap();
+    let output = sandbox.blksum_command().stdin(file).output().unwrap();
+    let tail = sandbox.blksum(&["tail"]).stdout.replace("tail", "-");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), tail);
+}
+
+#[test]
+fn a_pipe_is_raw_and_must_not_look_like_anything_else() {
+    let sandbox = sandbox();
+    let by_name = sandbox.blksum(&["disk.img"]).stdout;
+    let piped = sandbox.blksum_with_input::<&str>(&[], &[b'x'; 1024]);
+    assert_eq!(piped, printed(by_name.replace("disk.img", "-")));
+
+    let reason = "standard input is a pipe and looks like qcow2: give the file's name, or -f raw to \
+                  hash its bytes";
+    let refused = sandbox.blksum_with_input::<&str>(&[], &empty_qcow2());
+    assert_eq!(refused, failed(1, format!("blksum: -: {reason}\n")));
+
+    sandbox.write("empty.qcow2", empty_qcow2());
+    let by_name = sandbox.blksum(&["-f", "raw", "empty.qcow2"]).stdout;
+    let piped = sandbox.blksum_with_input(&["-f", "raw"], &empty_qcow2());
+    assert_eq!(piped, printed(by_name.replace("empty.qcow2", "-")));
+
+    let ran = sandbox.blksum_with_input(&["-f", "qcow2"], &empty_qcow2());
+    assert_eq!(ran.status, Some(1));
+    assert!(ran.stderr.contains("can only be read from files"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_fifo_is_read_like_a_pipe() {
+    let sandbox = sandbox();
+    let fifo = sandbox.path().join("fifo");
+    assert!(sandbox.command("mkfifo").arg(&fifo).status().unwrap().success());
+    let writer = std::thread::spawn(move || fs::write(fifo, [b'x'; 1024]).unwrap());
+    let ran = sandbox.blksum(&["fifo"]);
+    writer.join().unwrap();
+    assert_eq!(ran, printed(sandbox.blksum(&["disk.img"]).stdout.replace("disk.img", "fifo")));
+}
+
+#[test]
+fn files_that_claim_to_be_empty_are_read() {
+    let sandbox = sandbox();
+    sandbox.write("empty", "");
+    let version = fs::read("/proc/version").unwrap();
+    sandbox.write("copy", version);
+    let linear = ["--construction", "linear"];
+    let sum = |name| sandbox.blksum(&[&linear[..], &[name]].concat()).stdout;
+    assert_eq!(sum("/proc/version"), sum("copy").replace("copy", "/proc/version"));
+    let proc = File::open("/proc/version").unwrap();
+    let output = sandbox.blksum_command().args(linear).stdin(proc).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), sum("copy").replace("copy", "-"));
+    assert_eq!(sum("/dev/null"), sum("empty").replace("empty", "/dev/null"));
+    let unreadable = sandbox.blksum(&["-f", "raw", "/proc/self/mem"]);
+    assert_eq!(unreadable, failed(1, "blksum: /proc/self/mem: Input/output error\n"));
+}
+
+#[test]
+fn folders_only_when_asked_sorted_and_without_links() {
+    let sandbox = Sandbox::new();
+    fs::create_dir_all(sandbox.path().join("d/b")).unwrap();
+    for name in ["d/z", "d/a", "d/b/y", "d/b/x"] {
+        sandbox.write(name, [0; 512]);
+    }
+    symlink("a", sandbox.path().join("d/link")).unwrap();
+    symlink(".", sandbox.path().join("d/loop")).unwrap();
+    assert!(sandbox.command("mkfifo").arg("d/fifo").status().unwrap().success());
+    assert_eq!(sandbox.blksum(&["d"]), failed(1, "blksum: d: Is a directory\n"));
+    let ran = sandbox.blksum(&["-r", "d/z", "d"]);
+    let names: Vec<&str> = ran.stdout.lines().map(|line| &line[66..]).collect();
+    assert_eq!(names, ["d/z", "d/a", "d/b/x", "d/b/y", "d/z"]);
+    assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn tags_say_what_they_are() {
+    let sandbox = sandbox();
+    let tags: [(&[&str], &str); 5] = [
+        (&[], "BLKSUM-SHA256-STREAMS4-64K"),
+        (
+            &["-d", "blake2b256", "--construction=concat", "--block-size=4M"],
+            "BLKSUM-BLAKE2B256-CONCAT-4M",
+        ),
+        (&["--construction=linear"], "BLKSUM-SHA256-LINEAR"),
+        (&["--construction=linear", "-f", "raw"], "SHA256"),
+        (&["--construction=linear", "-f", "raw", "-a", "blake2b512"], "BLAKE2b"),
+    ];
+    for (options, tag) in tags {
+        let written = sandbox.blksum(&[options, &["--tag", "disk.img"]].concat());
+        assert!(written.stdout.starts_with(&format!("{tag} (disk.img) = ")), "{written:?}");
+        // Whatever the options are when it is checked.
+        let checked =
+            sandbox.blksum_with_input(&["-c", "--construction", "flat"], written.stdout.as_bytes());
+        assert_eq!(checked, printed("disk.img: OK\n"));
+    }
+}
+
+#[test]
+fn plain_tags_are_of_the_file_itself() {
+    let sandbox = sandbox();
+    sandbox.write("empty.qcow2", empty_qcow2());
+    let plain = ["--tag", "--construction=linear", "-f", "raw", "empty.qcow2"];
+    let line = sandbox.blksum(&plain).stdout;
+    let checked = sandbox.blksum_with_input(&["-c", "-f", "qcow2"], line.as_bytes());
+    assert_eq!(checked, printed("empty.qcow2: OK\n"));
+    let guest = sandbox.blksum(&["--tag", "--construction=linear", "empty.qcow2"]).stdout;
+    let lie = guest.replace("BLKSUM-SHA256-LINEAR", "SHA256");
+    assert_eq!(sandbox.blksum_with_input(&["-c"], lie.as_bytes()).status, Some(1));
+}
+
+#[test]
+fn untagged_lines_take_the_options() {
+    let sandbox = sandbox();
+    let options = ["--construction", "flat", "-d", "sha512"];
+    let line = sandbox.blksum(&[&options[..], &["disk.img"]].concat()).stdout;
+    let checked = sandbox.blksum_with_input(&[&options[..], &["-c"]].concat(), line.as_bytes());
+    assert_eq!(checked, printed("disk.img: OK\n"));
+    let other = sandbox.blksum_with_input(&["-c", "-d", "sha512"], line.as_bytes());
+    assert_eq!(other.status, Some(1));
+    let hint = "blksum: lines without a tag were checked as sha512, streams:4 and blocks of 64 KiB; \
+                try --construction flat (blksum 0.10 and later) or --construction linear -f raw \
+                (sha512sum)\n";
+    assert!(other.stderr.ends_with(hint), "{}", other.stderr);
+    let none = sandbox.blksum_with_input(&["-c"], line.as_bytes());
+    assert!(none.stderr.contains("no properly formatted"), "{}", none.stderr);
+}
+
+#[test]
+fn json() {
+    let sandbox = sandbox();
+    let ran = sandbox.blksum(&["--json", "disk.img", "gone"]);
+    assert_eq!(ran.status, Some(1));
+    let objects: Vec<serde_json::Value> =
+        ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(objects.len(), 2);
+    let first = objects[0].as_object().unwrap();
+    let keys: Vec<&str> = first.keys().map(String::as_str).collect();
+    let expected = "block_size bytes_read checksum construction digest format name seconds \
+                    virtual_size";
+    assert_eq!(keys.join(" "), expected);
+    assert_eq!(first["name"], "disk.img");
+    assert_eq!(first["digest"], "sha256");
+    assert_eq!(first["construction"], "streams:4");
+    assert_eq!(first["block_size"], 65536);
+    assert_eq!(first["virtual_size"], 1024);
+    assert_eq!(first["format"], "raw");
+    assert!(first["bytes_read"].is_u64() && first["seconds"].is_f64());
+    let line = sandbox.blksum(&["disk.img"]).stdout;
+    assert_eq!(first["checksum"], line[..64]);
+    let error = serde_json::json!({"name": "gone", "error": "No such file or directory"});
+    assert_eq!(objects[1], error);
+
+    let zeros = "0".repeat(64);
+    let list = format!("{line}{zeros}  disk.img\n{zeros}  gone\n");
+    let checked = sandbox.blksum_with_input(&["-c", "--json"], list.as_bytes());
+    let status: Vec<String> = checked
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["status"].to_string())
+        .collect();
+    assert_eq!(status, [r#""ok""#, r#""failed""#, r#""error""#]);
+}
+
+#[test]
+fn json_without_blocks_has_no_block_size() {
+    let ran = sandbox().blksum(&["--json", "--construction", "linear", "disk.img"]);
+    let object: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert!(object["block_size"].is_null());
+}
+
+#[test]
+fn json_has_the_bytes_of_names_that_are_not_utf8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let sandbox = Sandbox::new();
+    let name = b"\xffx";
+    sandbox.write(name, [0; 512]);
+    let ran = sandbox.blksum(&[OsStr::new("--json"), OsStr::from_bytes(name)]);
+    let object: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(object["name_bytes"], "ff78");
+    assert_eq!(object["name"], "\u{fffd}x");
+}
+
+#[test]
+fn uris_are_never_files() {
+    let sandbox = sandbox();
+    fs::create_dir(sandbox.path().join("nbd:")).unwrap();
+    sandbox.write("nbd:/host", [0; 512]);
+    let refused = sandbox.blksum(&["nbd://host"]);
+    assert_eq!(refused, failed(1, "blksum: 'nbd://host': NBD is not supported yet\n"));
+    let line = format!("{}  nbd://host\n", "0".repeat(64));
+    let checked = sandbox.blksum_with_input(&["-c"], line.as_bytes());
+    assert_eq!(checked.stdout, "nbd://host: FAILED open or read\n");
+    assert!(checked.stderr.contains("only with --allow-uri"), "{}", checked.stderr);
+    let checked = sandbox.blksum_with_input(&["-c", "--allow-uri"], line.as_bytes());
+    assert!(checked.stderr.contains("NBD is not supported yet"), "{}", checked.stderr);
+}
+
+#[test]
+fn options_of_the_released_blksum_are_suggested() {
+    let sandbox = sandbox();
+    let ran = sandbox.blksum(&["-t", "4", "disk.img"]);
+    assert_eq!(ran.status, Some(1));
+    assert!(ran.stderr.contains("use --threads 4"), "{}", ran.stderr);
+    let ran = sandbox.blksum(&["-t4", "disk.img"]);
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.stderr.contains("use --threads 4"), "{}", ran.stderr);
+    sandbox.write("empty.qcow2", empty_qcow2());
+    for image in ["disk.img", "empty.qcow2"] {
+        let ran = sandbox.blksum(&["-c", image]);
+        assert_eq!(ran.status, Some(1));
+        let lines: Vec<&str> = ran.stderr.lines().collect();
+        let none = format!("blksum: {image}: no properly formatted checksum lines found");
+        assert_eq!(lines[0], none);
+        assert!(lines[1].contains("use --cache"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_disk_as_check_file_is_not_read_to_its_end() {
+    let sandbox = sandbox();
+    File::create(sandbox.path().join("huge")).unwrap().set_len(1 << 42).unwrap();
+    let ran = sandbox.blksum(&["-c", "huge"]);
+    assert_eq!(ran.status, Some(1));
+    assert!(ran.stderr.contains("no properly formatted"), "{}", ran.stderr);
+}
+
+#[test]
+fn odd_sizes_are_noted_where_conversions_would_differ() {
+    let sandbox = sandbox();
+    sandbox.write("odd", "x");
+    let note = "blksum: odd: note: size is not a multiple of 512 bytes: its qcow2 conversion has \
+                another checksum\n";
+    assert_eq!(sandbox.blksum(&["odd"]).stderr, note);
+    assert_eq!(sandbox.blksum(&["--construction", "linear", "odd"]).stderr, "");
+    let line = sandbox.blksum(&["odd"]).stdout;
+    for (option, stderr) in [("--strict", note), ("--quiet", ""), ("--status", "")] {
+        assert_eq!(sandbox.blksum_with_input(&["-c", option], line.as_bytes()).stderr, stderr);
+    }
+}
+
+#[test]
+fn wrong_command_lines() {
+    let sandbox = sandbox();
+    let lines: [(&[&str], &str); 9] = [
+        (&["--json", "--tag"], "--json and --tag are mutually exclusive"),
+        (&["-c", "-r"], "the --recursive option is meaningless when verifying checksums"),
+        (&["--allow-uri"], "the --allow-uri option is meaningful only when verifying checksums"),
+        (&["-c", "-d", "null"], "the digest null is empty: there is nothing to check"),
+        (
+            &["--block-size", "3k"],
+            "invalid block size 3072: use a power of two from 512 to 67108864",
+        ),
+        (
+            &["--block-size", "x"],
+            "invalid value 'x' for '--block-size <SIZE>': use a number of bytes, or one with K, M \
+             or G",
+        ),
+        (&["-f", "iso"], "invalid value 'iso' for '--format <FORMAT>': unknown image format"),
+        (&["--threads", "0"], "invalid value '0' for '--threads <N>': 0 is not in 1..=1024"),
+        (
+            &["--follow=any", "--untrusted"],
+            "the argument '--follow <WHICH>' cannot be used with '--untrusted'",
+        ),
+    ];
+    for (args, reason) in lines {
+        assert_eq!(sandbox.blksum(args), usage(reason), "{args:?}");
+    }
+    for digest in ["siphash", "blake2b", "sha257"] {
+        assert_eq!(sandbox.blksum(&["-d", digest, "disk.img"]).status, Some(2));
+    }
+}
+
+#[test]
+fn control_characters_do_not_reach_the_terminal_in_messages() {
+    let sandbox = sandbox();
+    let evil = "\u{1b}[2J\u{202e}\u{9b}x\u{8}";
+    let line = format!("{}  {evil}\n", "0".repeat(64));
+    let ran = sandbox.blksum_with_input(&["-c"], line.as_bytes());
+    assert!(!ran.stderr.contains(|c: char| c.is_control() && c != '\n'), "{:?}", ran.stderr);
+    let ran = sandbox.blksum(&["-d", evil]);
+    assert!(!ran.stderr.contains(|c: char| c.is_control() && c != '\n'), "{:?}", ran.stderr);
+}
+
+#[test]
+fn help_version_and_digests_go_to_standard_output() {
+    let sandbox = sandbox();
+    for option in ["-h", "--help", "-V", "--version", "-l", "--list-digests"] {
+        let ran = sandbox.blksum(&[option]);
+        assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""));
+        assert!(!ran.stdout.is_empty());
+    }
+    let digests = sandbox.blksum(&["-l"]).stdout;
+    assert!(digests.lines().any(|name| name == "blake3"));
+    for name in digests.lines() {
+        assert_eq!(sandbox.blksum(&["-d", name, "disk.img"]).status, Some(0), "{name}");
+    }
+    assert!(!digests.contains("siphash"));
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_a_closed_pipe_is_quiet() {
+    let sandbox = sandbox();
+    for args in [&["disk.img"][..], &["--help"], &["-l"]] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = sandbox.blksum_command().args(args).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(stderr, "blksum: write error: No space left on device\n");
+
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = sandbox.blksum_command().args(args).stdout(writer).output().unwrap();
+        assert_eq!((output.status.code(), output.stderr), (Some(1), vec![]));
+    }
+}
+
+#[test]
+fn signals_end_it_at_once() {
+    use std::os::unix::process::ExitStatusExt;
+    let sandbox = sandbox();
+    for (name, number) in [("INT", 2), ("TERM", 15)] {
+        let mut child = sandbox.blksum_command().stdin(Stdio::piped()).spawn().unwrap();
+        let id = child.id().to_string();
+        assert!(sandbox.command("kill").args(["-s", name, &id]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().signal(), Some(number));
+    }
+}
+
+#[test]
+fn no_result_waits_for_the_next() {
+    let sandbox = sandbox();
+    let mut child = sandbox
+        .blksum_command()
+        .args(["disk.img", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = [0; 75];
+    child.stdout.as_mut().unwrap().read_exact(&mut line).unwrap();
+    assert!(line.ends_with(b"  disk.img\n"));
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+}

@@ -1,0 +1,89 @@
+//! Runs the real binary in a folder of its own.
+
+#![allow(dead_code, reason = "each test program uses a part")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A folder with files, in which commands run.
+pub struct Sandbox {
+    folder: TempDir,
+}
+
+/// What a command did.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ran {
+    pub status: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Sandbox {
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn write(&self, name: impl AsRef<[u8]>, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path().join(OsStr::from_bytes(name.as_ref()));
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    pub fn blksum<S: AsRef<OsStr>>(&self, args: &[S]) -> Ran {
+        self.run(env!("CARGO_BIN_EXE_blksum"), args, b"")
+    }
+
+    pub fn blksum_with_input<S: AsRef<OsStr>>(&self, args: &[S], input: &[u8]) -> Ran {
+        self.run(env!("CARGO_BIN_EXE_blksum"), args, input)
+    }
+
+    /// Runs `program` with `input` in a pipe.
+    pub fn run<S: AsRef<OsStr>>(&self, program: &str, args: &[S], input: &[u8]) -> Ran {
+        let mut child = self
+            .command(program)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A program that does not read its input is no failure.
+        let _ = child.stdin.take().unwrap().write_all(input);
+        let output = child.wait_with_output().unwrap();
+        Ran {
+            status: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.path()).env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
+        command
+    }
+
+    pub fn blksum_command(&self) -> Command {
+        self.command(env!("CARGO_BIN_EXE_blksum"))
+    }
+}
+
+/// A run that printed `stdout` and nothing else.
+pub fn printed(stdout: impl Into<String>) -> Ran {
+    Ran { status: Some(0), stdout: stdout.into(), stderr: String::new() }
+}
+
+/// A run that printed nothing but `stderr`.
+pub fn failed(status: i32, stderr: impl Into<String>) -> Ran {
+    Ran { status: Some(status), stdout: String::new(), stderr: stderr.into() }
+}

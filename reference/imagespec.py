@@ -12,7 +12,6 @@ decimal with an optional suffix k, m, g or t (powers of 1024). KIND is one of
 import string
 
 SUFFIXES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-COUNTER251 = bytes(range(251)) * 8192
 PIECE = 1024 * 1024
 
 
@@ -55,7 +54,7 @@ def data(kind, offset, length):
         return bytes(length)
     if kind == "#":
         first = offset % 251
-        return COUNTER251[first : first + length]
+        return (bytes(range(251)) * ((first + length) // 251 + 1))[first : first + length]
     return kind.encode() * length
 
 

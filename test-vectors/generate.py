@@ -122,7 +122,7 @@ def pattern_bytes(vector):
     length = vector["length"]
     match vector["pattern"]:
         case "counter251":
-            return imagespec.COUNTER251[:length]
+            return imagespec.data("#", 0, length)
         case "zeros":
             return bytes(length)
         case "text":

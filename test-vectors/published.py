@@ -1,4 +1,7 @@
-"""Digests as others have published them, for generate.py: (text, length or None, hex), by source."""
+"""Digests as others have published them, for generate.py.
+
+By algorithm: the source, then (text, hex) or (text, length, hex), the text repeated to the length.
+"""
 
 ABC = "abc"
 LONG56 = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"

@@ -16,7 +16,7 @@ use crate::{Construction, Digest, Parameters};
 ///
 /// let mut hasher = Hasher::new(Parameters::default(), 2);
 /// hasher.update(b"boot sector");
-/// hasher.zero(100 << 40);
+/// hasher.zero(10 << 30);
 /// assert_eq!(hasher.finalize().to_string().len(), 64);
 /// ```
 #[derive(Debug)]

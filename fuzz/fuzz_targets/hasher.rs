@@ -1,0 +1,30 @@
+//! Content in any pieces, zeros as bytes or as counts: one value.
+
+#![no_main]
+
+use blkhash::{Accumulator, Algorithm, Hasher, Parameters};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: (u8, u8, u8, Vec<(u8, u16)>)| {
+    let (construction, block_size, threads, pieces) = input;
+    let construction = ["streams:4", "streams:7", "flat", "concat", "linear"]
+        [usize::from(construction) % 5]
+        .parse()
+        .expect("a construction");
+    let parameters = Parameters::new(Algorithm::Xxh3, construction, 512 << (block_size % 8))
+        .expect("parameters in range");
+    let mut pushed = Hasher::new(parameters, usize::from(threads % 3) + 1);
+    let mut content = Vec::new();
+    for (fill, length) in pieces {
+        let piece = vec![fill; usize::from(length)];
+        if fill == 0 {
+            pushed.zero(u64::from(length));
+        } else {
+            pushed.update(&piece);
+        }
+        content.extend_from_slice(&piece);
+    }
+    let mut plain = Accumulator::new(&parameters, 1);
+    plain.data(&content);
+    assert_eq!(pushed.finalize(), plain.finalize());
+});

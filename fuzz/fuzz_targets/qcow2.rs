@@ -1,0 +1,66 @@
+//! Any bytes as a qcow2 image: an error of one line, or a content that reads the same however it is
+//! read, with zeros where the extents say so.
+
+#![no_main]
+
+use blkimage::{ExtentKind, Format, Memory, OpenOptions, Source};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let options = OpenOptions { format: Some(Format::Qcow2), ..OpenOptions::default() };
+    let image = match options.open_storage(Box::new(Memory(data.to_vec())), "fuzz") {
+        Ok(image) => image,
+        Err(error) => return assert_one_line(&error),
+    };
+    let size = image.size();
+    let mut offset = 0;
+    for _ in 0..MAX_EXTENTS {
+        if offset == size {
+            break;
+        }
+        let extent = match image.extent(offset, size - offset) {
+            Ok(extent) => extent,
+            Err(error) => return assert_one_line(&error),
+        };
+        assert!(extent.offset == offset && extent.length > 0 && extent.end() <= size);
+        let length = extent.length.min(MAX_READ);
+        let whole = read(&image, offset, length, length);
+        for piece in [511, 512, 4096, 70_001] {
+            let pieces = read(&image, offset, length, piece);
+            match (&whole, &pieces) {
+                (Some(whole), Some(pieces)) => assert!(whole == pieces),
+                // What lies behind the end of what can be read depends on the cut.
+                (None, None) => {}
+                _ => panic!("read in pieces of {piece} bytes and as a whole, only one works"),
+            }
+        }
+        if let (ExtentKind::Zero, Some(bytes)) = (extent.kind, &whole) {
+            assert!(blkhash::is_zero(bytes));
+        }
+        offset = extent.end();
+    }
+});
+
+fn read(image: &impl Source, offset: u64, length: u64, piece: u64) -> Option<Vec<u8>> {
+    let mut bytes = vec![0xee; length as usize];
+    let mut position = offset;
+    for part in bytes.chunks_mut(piece as usize) {
+        if let Err(error) = image.read_exact_at(part, position) {
+            assert_one_line(&error);
+            return None;
+        }
+        position += part.len() as u64;
+    }
+    Some(bytes)
+}
+
+fn assert_one_line(error: &blkimage::Error) {
+    let message = error.to_string();
+    assert!(message.starts_with("fuzz: ") && !message.chars().any(char::is_control), "{message}");
+}
+
+/// Extents looked at, for images whose tables are empty and endless.
+const MAX_EXTENTS: usize = 64;
+
+/// Bytes read of each.
+const MAX_READ: u64 = 256 << 10;

@@ -1,0 +1,102 @@
+"""Fixtures of the whole-program tests.
+
+BLKSUM in the environment names the binary: target/release/blksum unless told.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "reference"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+os.environ["PATH"] += ":/usr/sbin:/sbin"
+os.environ["LC_ALL"] = "C"
+
+GIB = 1 << 30
+
+# The largest test holds a 6 GiB image that is fully allocated beside its sparse source.
+SHM_NEEDED = 10 * GIB
+
+# A run that lasts longer hangs. Nothing here needs a tenth of it.
+HANG = 300
+
+
+def pytest_configure(config):
+    binary = blksum_path()
+    if not os.access(binary, os.X_OK):
+        pytest.exit(f"no blksum at {binary}: cargo build --release, or set BLKSUM", returncode=2)
+    if config.option.basetemp is None:
+        config.option.basetemp = tempfile.mkdtemp(prefix="blksum-tests.", dir=temp_folder())
+        config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
+
+
+def pytest_report_header(config):
+    return f"blksum: {blksum_path()}, images in {config.option.basetemp}"
+
+
+def blksum_path():
+    return pathlib.Path(os.environ.get("BLKSUM", ROOT / "target/release/blksum")).absolute()
+
+
+def temp_folder():
+    """/dev/shm if that and the memory behind it are large enough, else the usual place."""
+    shm = "/dev/shm"
+    if os.path.isdir(shm) and shutil.disk_usage(shm).free >= SHM_NEEDED:
+        with open("/proc/meminfo") as meminfo:
+            for line in meminfo:
+                if line.startswith("MemAvailable:") and int(line.split()[1]) * 1024 >= SHM_NEEDED:
+                    return shm
+    return os.environ.get("TMPDIR", "/var/tmp")
+
+
+class Blksum:
+    """Runs blksum; everything is bytes."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __call__(self, *args, **kwargs):
+        kwargs.setdefault("stdin", subprocess.DEVNULL)
+        if "input" in kwargs:
+            del kwargs["stdin"]
+        kwargs.setdefault("timeout", HANG)
+        return subprocess.run(
+            [self.path, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs
+        )
+
+    def start(self, *args, **kwargs):
+        """Starts a process, both of its outputs in pipes unless told."""
+        kwargs = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | kwargs
+        return subprocess.Popen([self.path, *args], **kwargs)
+
+    def hex(self, *args, **kwargs):
+        """The checksum of the single image, which must succeed."""
+        result = self(*args, **kwargs)
+        assert result.returncode == 0, (args, result)
+        lines = result.stdout.splitlines()
+        assert len(lines) == 1, (args, result)
+        return lines[0].removeprefix(b"\\").split(b" ", 1)[0].decode("ascii")
+
+
+@pytest.fixture(scope="session")
+def blksum():
+    return Blksum(blksum_path())
+
+
+@pytest.fixture
+def workdir(tmp_path, monkeypatch):
+    """An empty current folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def passable_basetemp(tmp_path_factory):
+    """Lets other users pass: some tests run as nobody."""
+    os.chmod(tmp_path_factory.getbasetemp(), 0o755)

@@ -1,0 +1,120 @@
+"""Images for the tests: raw ones from specs (reference/imagespec.py), all others by qemu-img."""
+
+import subprocess
+
+import imagespec
+
+TIMEOUT = 600
+
+
+def run(*args, **kwargs):
+    """Runs a tool that must succeed, gives its output."""
+    kwargs = {"stdin": subprocess.DEVNULL, "timeout": TIMEOUT} | kwargs
+    result = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
+    assert result.returncode == 0, (args, result.stdout, result.stderr)
+    return result.stdout
+
+
+def qemu_img(*args, **kwargs):
+    return run("qemu-img", *map(str, args), **kwargs)
+
+
+def qemu_io(image, *commands, fmt="qcow2", options=()):
+    """Runs qemu-io commands; qemu-io exits 0 when one fails, so its words are looked at as well."""
+    args = []
+    for command in commands:
+        args += ["-c", command]
+    output = run("qemu-io", "-f", fmt, *options, *args, str(image))
+    assert b"failed" not in output and b"rror" not in output, (commands, output)
+    return output
+
+
+def create(path, size, *args):
+    qemu_img("create", "-q", "-f", "qcow2", *args, path, size)
+    return path
+
+
+def to_raw(image, path, *args):
+    """What QEMU says that the guest sees."""
+    qemu_img("convert", "-O", "raw", *args, image, path)
+    return path
+
+
+def convert(raw, path, options="", flags=(), **kwargs):
+    """Converts a raw image to qcow2."""
+    if options:
+        flags = (*flags, "-o", options)
+    qemu_img("convert", "-q", "-f", "raw", "-O", "qcow2", *flags, raw, path, **kwargs)
+    return path
+
+
+def convert_data_file(raw, path, options=""):
+    """As convert(), the data in a file beside the image.
+
+    QEMU looks for a relative data file in the current folder, hence cwd.
+    """
+    options = f"data_file={path.with_suffix('.data').name}" + (options and "," + options)
+    convert(raw.absolute(), path.name, options, cwd=path.parent)
+    return path
+
+
+def from_spec(spec, path, options="", zero="write -z"):
+    """Writes a qcow2 extent by extent: holes stay unallocated, `0` is written with `zero`."""
+    size = imagespec.size(spec)
+    create(path, size, *(("-o", options) if options else ()))
+    commands = []
+    sources = []
+    for offset, length, kind in imagespec.parse(spec):
+        if length == 0 or kind == "-":
+            continue
+        if kind == "0":
+            commands.append(f"{zero} {offset} {length}")
+        elif kind == "#":
+            source = path.with_suffix(f".{offset}")
+            source.write_bytes(imagespec.data(kind, offset, length))
+            sources.append(source)
+            commands.append(f"write -s {source} {offset} {length}")
+        else:
+            commands.append(f"write -P {ord(kind)} {offset} {length}")
+    if commands:
+        qemu_io(path, *commands)
+    for source in sources:
+        source.unlink()
+    return path
+
+
+def chain(spec, path, depth=3, options=""):
+    """A chain of `depth` overlays; extent i is written in layer i mod (depth + 1), over garbage.
+
+    Every layer above the base is needed for the content of the last.
+    """
+    extents = [extent for extent in imagespec.parse(spec) if extent[1] > 0]
+    size = imagespec.size(spec)
+    base = path.with_suffix(".0")
+    create(base, size, *(("-o", options) if options else ()))
+    first = [(o, n, "~" if i % (depth + 1) else k) for i, (o, n, k) in enumerate(extents)]
+    write_layer(base, first)
+    for layer in range(1, depth + 1):
+        overlay = path.with_suffix(f".{layer}") if layer < depth else path
+        args = ["-b", base.name, "-F", "qcow2"]
+        create(overlay, size, *args, *(("-o", options) if options else ()))
+        write_layer(overlay, [e for i, e in enumerate(extents) if i % (depth + 1) == layer])
+        base = overlay
+    return path
+
+
+def write_layer(path, extents):
+    commands = []
+    for offset, length, kind in extents:
+        if kind == "~":
+            commands.append(f"write -P 0xee {offset} {length}")
+        elif kind in "0-":
+            commands.append(f"write -z {offset} {length}")
+        else:
+            source = path.with_suffix(f".source{offset}")
+            source.write_bytes(imagespec.data(kind, offset, length))
+            commands.append(f"write -s {source} {offset} {length}")
+    if commands:
+        qemu_io(path, *commands)
+    for source in path.parent.glob("*.source*"):
+        source.unlink()

@@ -1,0 +1,297 @@
+"""Images in use or changing under the reader, block devices, real read errors."""
+
+import contextlib
+import fcntl
+import os
+import subprocess
+import time
+
+import pytest
+
+import blkhash
+import imagespec
+import images
+
+GIB = 1 << 30
+
+
+def assert_refused(result, *words):
+    assert (result.returncode, result.stdout) == (1, b""), result
+    message = result.stderr.decode("utf-8", "replace")
+    for word in words:
+        assert word in message, (word, message)
+
+
+# Locks of QEMU
+
+
+@contextlib.contextmanager
+def held_by_qemu(path, *options, fmt="qcow2"):
+    """A real qemu-io that holds the image open."""
+    process = subprocess.Popen(
+        ["qemu-io", "-f", fmt, *options, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        process.stdin.write(b"length\n")
+        process.stdin.flush()
+        # Its answer says that it has the image open, and its locks with that.
+        answer = b""
+        while b"iB" not in answer and b"bytes" not in answer:
+            data = os.read(process.stdout.fileno(), 4096)
+            assert data, answer
+            answer += data
+        yield
+    finally:
+        process.stdin.close()
+        process.wait(timeout=60)
+        process.stdout.close()
+
+
+def qemu_img_refuses(path):
+    command = ["qemu-img", "convert", "-O", "raw", path, "/dev/null"]
+    result = subprocess.run(command, capture_output=True, timeout=60)
+    return result.returncode != 0 and b"lock" in result.stderr
+
+
+@pytest.mark.parametrize("fmt", ["qcow2", "raw"])
+def test_image_open_for_writing(blksum, workdir, fmt):
+    images.qemu_img("create", "-q", "-f", fmt, "disk", "1M")
+    value = blkhash.checksum([1 << 20]).hex()
+    assert blksum.hex("disk") == value
+    with held_by_qemu("disk", fmt=fmt):
+        assert qemu_img_refuses("disk")
+        assert_refused(blksum("disk"), "disk", "--force-share")
+        with open("disk", "rb") as file:
+            assert_refused(blksum(stdin=file), "--force-share")
+        for option in ("-U", "--force-share"):
+            assert blksum.hex(option, "disk") == value
+    assert blksum.hex("disk") == value
+
+
+@pytest.mark.parametrize("fmt", ["qcow2", "raw"])
+def test_image_open_for_reading(blksum, workdir, fmt):
+    images.qemu_img("create", "-q", "-f", fmt, "disk", "1M")
+    with held_by_qemu("disk", "-r", fmt=fmt):
+        assert not qemu_img_refuses("disk")
+        assert blksum.hex("disk") == blkhash.checksum([1 << 20]).hex()
+
+
+def test_backing_file_open_for_writing(blksum, workdir):
+    images.create("base.qcow2", "1M")
+    images.create("middle.qcow2", "1M", "-b", "base.qcow2", "-F", "qcow2")
+    images.create("top.qcow2", "1M", "-b", "middle.qcow2", "-F", "qcow2")
+    with held_by_qemu("base.qcow2"):
+        assert qemu_img_refuses("top.qcow2")
+        assert_refused(blksum("top.qcow2"), "base.qcow2", "--force-share")
+        assert blksum.hex("-U", "top.qcow2") == blkhash.checksum([1 << 20]).hex()
+    # A guest that writes the top keeps its backing files open for reading: they may be read.
+    with held_by_qemu("top.qcow2"):
+        assert not qemu_img_refuses("base.qcow2")
+        assert blksum.hex("base.qcow2") == blkhash.checksum([1 << 20]).hex()
+        assert_refused(blksum("top.qcow2"), "top.qcow2", "--force-share")
+
+
+def test_data_file_open_for_writing(blksum, workdir):
+    imagespec.write("1m:A", "raw")
+    images.convert_data_file(workdir / "raw", workdir / "disk.qcow2", "data_file_raw=on")
+    with held_by_qemu("disk.data", fmt="raw"):
+        assert qemu_img_refuses("disk.qcow2")
+        assert_refused(blksum("disk.qcow2"), "disk.data", "--force-share")
+
+
+@pytest.mark.parametrize("byte", [101, 103])
+def test_lock_bytes_of_write_and_resize(blksum, workdir, byte):
+    """The permissions WRITE and RESIZE, held as QEMU holds them: shared, on one byte."""
+    imagespec.write("1m:A", "disk")
+    with open("disk", "r+b") as file:
+        fcntl.lockf(file, fcntl.LOCK_SH, 1, byte)
+        assert_refused(blksum("disk"), "disk", "--force-share")
+        assert blksum.hex("-U", "disk") == blkhash.checksum(b"A" * (1 << 20)).hex()
+    assert blksum.hex("disk") == blkhash.checksum(b"A" * (1 << 20)).hex()
+
+
+def test_lock_of_reading_is_no_writer(blksum, workdir):
+    imagespec.write("1m:A", "disk")
+    with open("disk", "r+b") as file:
+        fcntl.lockf(file, fcntl.LOCK_SH, 1, 100)
+        assert blksum.hex("disk") == blkhash.checksum(b"A" * (1 << 20)).hex()
+
+
+# Changes under the reader
+
+# Sparse files whose holes are read: long enough to be caught in the middle, and no memory.
+LONG = 48 * GIB
+
+
+def start_reading(blksum, *args):
+    process = blksum.start(*args)
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with open(f"/proc/{process.pid}/io") as io:
+            if int(io.readline().split()[1]) > 64 << 20:
+                break
+        time.sleep(0.001)
+    assert process.poll() is None, "it ended before the file could be changed"
+    return process
+
+
+def finish(process):
+    stdout, stderr = process.communicate(timeout=300)
+    return subprocess.CompletedProcess([], process.returncode, stdout, stderr)
+
+
+def test_raw_truncated_while_read(blksum, workdir):
+    imagespec.write(f"1m:A {LONG}:- 1m:B", "disk")
+    process = start_reading(blksum, "--holes=ignore", "disk")
+    os.truncate("disk", GIB)
+    assert_refused(finish(process), "disk")
+
+
+def test_raw_grown_while_read(blksum, workdir):
+    imagespec.write(f"1m:A {LONG}:- 1m:B", "disk")
+    process = start_reading(blksum, "--holes=ignore", "disk")
+    with open("disk", "ab") as file:
+        file.write(b"more")
+    assert_refused(finish(process), "disk")
+
+
+def test_raw_written_while_read(blksum, workdir):
+    imagespec.write(f"1m:A {LONG}:- 1m:B", "disk")
+    process = start_reading(blksum, "--holes=ignore", "disk")
+    with open("disk", "r+b") as file:
+        file.write(b"other")
+    assert_refused(finish(process), "disk")
+
+
+def test_written_while_read_with_force_share_is_told_by_nothing(blksum, workdir):
+    """-U means that a moment's content will do."""
+    imagespec.write(f"1m:A {LONG // 4}:- 1m:B", "disk")
+    process = start_reading(blksum, "-U", "--holes=ignore", "disk")
+    with open("disk", "r+b") as file:
+        file.write(b"A")
+    result = finish(process)
+    assert result.returncode == 0, result
+    value = blkhash.checksum(imagespec.chunks(f"1m:A {LONG // 4}:- 1m:B")).hex()
+    assert result.stdout.decode() == f"{value}  disk\n"
+
+
+def test_backing_file_written_while_read(blksum, workdir):
+    imagespec.write(f"1m:A {LONG}:- 1m:B", "base.img")
+    images.create("top.qcow2", str(LONG), "-b", "base.img", "-F", "raw")
+    process = start_reading(blksum, "--holes=ignore", "top.qcow2")
+    with open("base.img", "r+b") as file:
+        file.write(b"other")
+    assert_refused(finish(process), "base.img")
+
+
+def test_metadata_of_the_folder_may_change_while_read(blksum, workdir):
+    """Reading changes access times, and a rename changes no content."""
+    spec = f"1m:A {LONG // 4}:- 1m:B"
+    imagespec.write(spec, "disk")
+    process = start_reading(blksum, "--holes=ignore", "disk")
+    (workdir / "other").touch()
+    with open("disk", "rb") as file:
+        file.read(10)
+    result = finish(process)
+    value = blkhash.checksum(imagespec.chunks(spec)).hex()
+    assert (result.returncode, result.stdout.decode()) == (0, f"{value}  disk\n"), result
+
+
+# Read errors
+
+
+def test_read_error(blksum, workdir):
+    """/proc/self/mem opens but fails to read at offset 0."""
+    result = blksum("-f", "raw", "/proc/self/mem")
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert b"/proc/self/mem" in result.stderr
+
+
+def test_file_that_does_not_know_its_size(blksum, workdir):
+    """Its size is given as 0, reading it gives more: the bytes or an error, never empty."""
+    theirs = subprocess.run(["sha256sum", "/proc/version"], capture_output=True, check=True)
+    ours = blksum("-f", "raw", "--construction", "linear", "/proc/version")
+    assert (ours.returncode, ours.stdout) in [(0, theirs.stdout), (1, b"")]
+
+
+def test_damaged_compressed_cluster(blksum, workdir):
+    imagespec.write("1m:#", "raw")
+    for compression in ("zlib", "zstd"):
+        options = f"compression_type={compression}"
+        images.convert(workdir / "raw", workdir / "disk.qcow2", options, ["-c"])
+        value = blkhash.file_checksum("raw").hex()
+        assert blksum.hex("disk.qcow2") == value
+        size = os.path.getsize("disk.qcow2")
+        start = 5 * 65536
+        assert size > start
+        with open("disk.qcow2", "r+b") as file:
+            file.seek(start)
+            file.write(b"\xff" * (size - start))
+        theirs = subprocess.run(
+            ["qemu-img", "convert", "-O", "raw", "disk.qcow2", "out"], capture_output=True
+        )
+        assert theirs.returncode == 1
+        assert_refused(blksum("disk.qcow2"), "disk.qcow2")
+
+
+# Block devices
+
+
+@contextlib.contextmanager
+def loop_device(path, *options):
+    command = ["losetup", "--find", "--show", *options, str(path)]
+    if os.getuid() != 0:
+        pytest.skip("a loop device needs root")
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0:
+        pytest.skip(f"no loop device here: {result.stderr.strip()}")
+    device = result.stdout.strip()
+    try:
+        yield device
+    finally:
+        images.run("losetup", "--detach", device)
+
+
+@pytest.mark.parametrize("cache", ["auto", "yes", "no"])
+def test_block_device(blksum, workdir, cache):
+    spec = "1m:A 3m:- 1m:0 2m:# 5m:- 512:B"
+    imagespec.write(spec, "disk")
+    value = blkhash.checksum(imagespec.chunks(spec)).hex()
+    with loop_device("disk") as device:
+        for threads in ("1", "2", "5"):
+            assert blksum.hex(f"--cache={cache}", "--threads", threads, device) == value
+        with open(device, "rb") as file:
+            assert blksum.hex(f"--cache={cache}", stdin=file) == value
+
+
+def test_block_device_written_by_another_is_read_fresh(blksum, workdir):
+    """Block devices are read directly: no stale page of the page cache is believed."""
+    imagespec.write("2m:A", "disk")
+    with loop_device("disk") as device:
+        with open(device, "rb") as file:
+            file.read()
+            assert blksum.hex(device) == blkhash.checksum(b"A" * (2 << 20)).hex()
+            with open("disk", "r+b") as behind:
+                behind.write(b"B" * (2 << 20))
+                os.fsync(behind.fileno())
+            assert blksum.hex(device) == blkhash.checksum(b"B" * (2 << 20)).hex()
+
+
+def test_qcow2_on_a_block_device(blksum, workdir):
+    imagespec.write("1m:A 3m:- 1m:0 2m:#", "raw")
+    value = blkhash.file_checksum("raw").hex()
+    images.convert(workdir / "raw", workdir / "disk.qcow2")
+    os.truncate("disk.qcow2", 16 << 20)
+    with loop_device("disk.qcow2") as device:
+        assert blksum.hex(device) == value
+
+
+def test_block_device_as_backing_file(blksum, workdir):
+    imagespec.write("1m:A", "disk")
+    with loop_device("disk") as device:
+        images.create("top.qcow2", "1M", "-b", device, "-F", "raw")
+        assert_refused(blksum("top.qcow2"), "top.qcow2", device, "--follow=any")
+        assert blksum.hex("--follow=any", "top.qcow2") == blkhash.checksum(b"A" * (1 << 20)).hex()

@@ -1,0 +1,535 @@
+"""Options, output, standard input, exit statuses, signals."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+import blkhash
+import imagespec
+import images
+from conftest import ROOT
+
+SPEC = "100k:A 200k:- 64k:0 148k:#"
+
+REQUIRED_DIGESTS = {
+    *("crc32", "crc32c", "crc64", "crc64nvme", "xxh64", "xxh3", "xxh128", "md5", "sha1"),
+    *("sha224", "sha256", "sha384", "sha512", "sha512-224", "sha512-256"),
+    *("sha3-224", "sha3-256", "sha3-384", "sha3-512"),
+    *("blake2b256", "blake2b512", "blake2s256", "blake3", "null"),
+}
+
+
+@pytest.fixture
+def img(workdir):
+    """`img`: a raw image in the current folder; `img.qcow2`: the same content."""
+    imagespec.write(SPEC, "img")
+    images.qemu_img("convert", "-O", "qcow2", "img", "img.qcow2")
+    return workdir
+
+
+def value(*args, spec=SPEC):
+    return blkhash.checksum(imagespec.chunks(spec), *args).hex()
+
+
+def line(name, *args):
+    return f"{value(*args)}  {name}\n".encode()
+
+
+def expect(result, status, stdout=b"", *words):
+    """Words must be on standard error, which must be empty where there are none."""
+    assert (result.returncode, result.stdout) == (status, stdout), result
+    for word in words:
+        assert word in result.stderr.decode("utf-8", "replace"), result
+    if not words:
+        assert result.stderr == b"", result
+
+
+def test_defaults(blksum, img):
+    expect(blksum("img"), 0, line("img", "sha256", "streams:4", 65536))
+    expect(blksum("img.qcow2"), 0, line("img.qcow2", "sha256", "streams:4", 65536))
+
+
+@pytest.mark.parametrize("option", ["-d", "--digest=", "-a", "--algorithm="])
+def test_digest_option(blksum, img, option):
+    args = [option + "blake3"] if option.endswith("=") else [option, "blake3"]
+    expect(blksum(*args, "img"), 0, line("img", "blake3"))
+
+
+@pytest.mark.parametrize(
+    "text, size",
+    [("512", 512), ("4096", 4096), ("4k", 4096), ("64K", 65536), ("1M", 1 << 20), ("64m", 1 << 26)],
+)
+def test_block_size(blksum, img, text, size):
+    expect(blksum("--block-size", text, "img"), 0, line("img", "sha256", "streams:4", size))
+
+
+@pytest.mark.parametrize("construction", ["streams", "streams:1", "streams:128", "flat", "concat"])
+def test_construction(blksum, img, construction):
+    result = blksum("--construction", construction, "img")
+    expect(result, 0, line("img", "sha256", construction))
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--block-size", "511"],
+        ["--block-size", "256"],
+        ["--block-size", "3k"],
+        ["--block-size", "128M"],
+        ["--block-size", "0"],
+        ["--block-size", "-1"],
+        ["--block-size", "many"],
+        ["--block-size", "99999999999999999999"],
+        ["--block-size", "17179869184G"],
+        ["--construction", "streams:0"],
+        ["--construction", "streams:129"],
+        ["--construction", "streams:"],
+        ["--construction", "tree"],
+        ["--construction", "flat:4"],
+        ["-d", "sha255"],
+        ["-d", ""],
+        ["--threads", "-1"],
+        ["--threads", "many"],
+        ["--cache=maybe"],
+        ["--holes=some"],
+        ["--holes"],
+        ["--follow=some"],
+        ["-f", "tape"],
+        ["--backing-format", "tape"],
+        ["--no-such-option"],
+        ["-Q"],
+    ],
+    ids=" ".join,
+)
+def test_usage_errors(blksum, img, args):
+    result = blksum(*args, "img")
+    assert (result.returncode, result.stdout) == (2, b"") and result.stderr != b""
+
+
+def test_bare_blake2b_is_refused_and_both_are_named(blksum, img):
+    expect(blksum("-d", "blake2b", "img"), 2, b"", "blake2b256", "blake2b512")
+
+
+def test_siphash_is_refused_with_the_reason(blksum, img):
+    expect(blksum("-d", "siphash", "img"), 2, b"", "siphash", "key")
+
+
+@pytest.mark.parametrize("option", ["-l", "--list-digests"])
+def test_list_digests(blksum, workdir, option):
+    result = blksum(option)
+    assert (result.returncode, result.stderr) == (0, b"")
+    names = result.stdout.decode().splitlines()
+    assert REQUIRED_DIGESTS <= set(names)
+    # One name a line and nothing else, for scripts.
+    assert [name for name in names if not re.fullmatch(r"[a-z0-9-]+", name)] == []
+    assert not {"siphash", "blake2b"} & set(names)
+    assert len(names) == len(set(names))
+
+
+def test_every_listed_digest_works(blksum, img):
+    names = blksum("--list-digests").stdout.decode().splitlines()
+    assert len(names) >= len(REQUIRED_DIGESTS)
+    for name in names:
+        expect(blksum("-d", name, "img"), 0, line("img", name))
+
+
+@pytest.mark.parametrize("option", ["--cache", "--progress", "-p"])
+def test_optional_value_does_not_eat_the_file(blksum, img, option):
+    result = blksum(option, "img")
+    assert (result.returncode, result.stdout) == (0, line("img"))
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *("--cache=auto", "--cache=yes", "--cache=no", "--holes=trust", "--holes=verify"),
+        *("--holes=ignore", "--threads=1", "--threads=7", "--queue-depth=1", "--queue-depth=64"),
+        *("--read-size=65536", "--read-size=1m", "-U", "--force-share", "--untrusted"),
+        *("--follow=none", "--follow=any", "--backing-format=raw"),
+    ],
+)
+def test_options_that_do_not_change_the_value(blksum, img, option):
+    for name in ("img", "img.qcow2"):
+        expect(blksum(option, name), 0, line(name))
+
+
+@pytest.mark.parametrize("cache", ["auto", "yes", "no"])
+def test_cache_on_a_disk(blksum, workdir, cache):
+    """The other tests may live in a tmpfs: direct reads need a real file system to matter."""
+    folder = ROOT / "target"
+    folder.mkdir(exist_ok=True)
+    path = folder / f"cache-test-{os.getpid()}.img"
+    try:
+        for spec in (SPEC, SPEC + " 511:#", "5m:# 3m:- 1:A"):
+            imagespec.write(spec, path)
+            assert blksum.hex(f"--cache={cache}", str(path)) == value(spec=spec)
+    finally:
+        path.unlink()
+
+
+def test_hints_for_options_of_the_released_blksum(blksum, img):
+    """-t N meant --threads N, -c meant --cache."""
+    result = blksum("-t", "4", "img")
+    assert result.returncode == 1
+    assert result.stdout == line("img")
+    assert b"--threads" in result.stderr
+    for name in ("img", "img.qcow2"):
+        result = blksum("-c", name)
+        assert (result.returncode, result.stdout) == (1, b"")
+        assert b"--cache" in result.stderr
+
+
+def test_text_and_binary_marks(blksum, img):
+    expect(blksum("-t", "img"), 0, line("img"))
+    expect(blksum("-b", "img"), 0, line("img").replace(b"  ", b" *"))
+
+
+def test_tag(blksum, img):
+    tagged = f"BLKSUM-SHA256-STREAMS4-64K (img.qcow2) = {value()}\n".encode()
+    expect(blksum("--tag", "img.qcow2"), 0, tagged)
+
+
+def test_zero_ends_lines_with_nul_and_escapes_nothing(blksum, img):
+    os.rename("img", "new\nline\\")
+    expect(blksum("-z", "new\nline\\"), 0, line("new\nline\\").replace(b"\\\n", b"\\\0"))
+    escaped = line("new\\nline\\\\")
+    expect(blksum("new\nline\\"), 0, b"\\" + escaped)
+
+
+def test_json(blksum, img):
+    result = blksum("--json", "-d", "blake2b512", "--construction", "flat", "img.qcow2", "img")
+    assert (result.returncode, result.stderr) == (0, b"")
+    objects = [json.loads(text) for text in result.stdout.splitlines()]
+    assert [o["name"] for o in objects] == ["img.qcow2", "img"]
+    for o, image_format in zip(objects, ("qcow2", "raw")):
+        assert o["checksum"] == value("blake2b512", "flat")
+        assert o["digest"] == "blake2b512"
+        assert o["construction"] == "flat"
+        assert o["block_size"] == 65536
+        assert o["virtual_size"] == imagespec.size(SPEC)
+        assert o["format"] == image_format
+        assert 0 < o["bytes_read"] <= 2 * imagespec.size(SPEC)
+        assert isinstance(o["seconds"], float) and o["seconds"] >= 0
+        assert "error" not in o and "name_bytes" not in o
+
+
+def test_json_errors_and_names(blksum, img):
+    odd_name = os.fsdecode(b"latin-\xe9")
+    os.rename("img", odd_name)
+    result = blksum("--json", odd_name, "missing")
+    assert result.returncode == 1
+    first, second = (json.loads(text) for text in result.stdout.splitlines())
+    assert bytes.fromhex(first["name_bytes"]) == b"latin-\xe9"
+    assert first["checksum"] == value()
+    assert second["name"] == "missing" and "No such file" in second["error"]
+    assert "checksum" not in second
+
+
+def test_several_images_one_missing(blksum, img):
+    imagespec.write("1m:B", "other")
+    result = blksum("img", "missing", "img.qcow2", "other")
+    other = f"{value(spec='1m:B')}  other\n".encode()
+    expected = line("img") + line("img.qcow2") + other
+    expect(result, 1, expected, "blksum: missing: No such file or directory")
+    assert result.stderr.count(b"\n") == 1
+
+
+def test_order_is_as_asked_whatever_the_sizes(blksum, workdir):
+    names = []
+    for i in range(40):
+        spec = f"{(i * 7919) % 3000 + 1}k:#"
+        imagespec.write(spec, f"{i}.img")
+        names.append((f"{i}.img", spec))
+    expected = "".join(f"{value(spec=spec)}  {name}\n" for name, spec in names)
+    expect(blksum("--threads", "4", *(name for name, _ in names)), 0, expected.encode())
+
+
+@pytest.mark.parametrize("option", ["-r", "--recursive"])
+def test_recursive(blksum, img, option):
+    os.makedirs("tree/b/c")
+    os.makedirs("tree/empty")
+    for name in ("tree/z.img", "tree/b/y.img", "tree/b/c/x.img", "tree/a.img"):
+        imagespec.write(SPEC, name)
+    os.symlink("..", "tree/b/up")
+    os.mkfifo("tree/b/pipe")
+    result = blksum(option, "tree", timeout=60)
+    names = [text.split("  ", 1)[1] for text in result.stdout.decode().splitlines()]
+    assert names == ["tree/a.img", "tree/b/c/x.img", "tree/b/y.img", "tree/z.img"]
+    assert {text[:64] for text in result.stdout.decode().splitlines()} == {value()}
+    assert result.returncode == 0
+    expect(blksum("tree"), 1, b"", "tree", "directory")
+    # A plain file among the folders is hashed like without -r.
+    assert blksum(option, "img", "tree").stdout.startswith(line("img"))
+
+
+def test_odd_raw_size_is_noted(blksum, workdir):
+    imagespec.write("64k:A 1:B", "odd")
+    result = blksum("odd")
+    assert result.stdout == f"{value(spec='64k:A 1:B')}  odd\n".encode()
+    assert result.returncode == 0
+    assert b"odd" in result.stderr and b"512" in result.stderr
+    # Told that the bytes of the file are meant, there is nothing to note.
+    linear = f"{value('sha256', 'linear', spec='64k:A 1:B')}  odd\n".encode()
+    expect(blksum("-f", "raw", "--construction", "linear", "odd"), 0, linear)
+
+
+def test_empty_image(blksum, workdir):
+    (workdir / "empty").touch()
+    expect(blksum("empty"), 0, f"{blkhash.checksum(b'').hex()}  empty\n".encode())
+    expect(blksum(input=b""), 0, f"{blkhash.checksum(b'').hex()}  -\n".encode())
+
+
+# Standard input
+
+
+@pytest.mark.parametrize("args", [[], ["-"]], ids=["none", "dash"])
+def test_standard_input_file(blksum, img, args):
+    for name in ("img", "img.qcow2"):
+        with open(name, "rb") as file:
+            expect(blksum(*args, stdin=file), 0, line("-"))
+
+
+def test_standard_input_raw_file_from_the_current_offset(blksum, img):
+    data = (img / "img").read_bytes()
+    for offset in (512, 100_864, len(data) - 512, len(data)):
+        with open("img", "rb", buffering=0) as file:
+            file.seek(offset)
+            expected = f"{blkhash.checksum(data[offset:]).hex()}  -\n".encode()
+            expect(blksum(stdin=file), 0, expected)
+
+
+def test_standard_input_pipe(blksum, img):
+    expect(blksum(input=(img / "img").read_bytes()), 0, line("-"))
+    expect(blksum("img", "-", input=(img / "img").read_bytes()), 0, line("img") + line("-"))
+
+
+def test_pipe_that_trickles(blksum, img):
+    data = (img / "img").read_bytes()
+    process = blksum.start(stdin=subprocess.PIPE)
+    for length in (1, 2, 511, 3, 70_000, 1):
+        process.stdin.write(data[:length])
+        process.stdin.flush()
+        data = data[length:]
+        time.sleep(0.02)
+    stdout, stderr = process.communicate(data, timeout=60)
+    assert (process.returncode, stdout, stderr) == (0, line("-"), b"")
+
+
+def test_pipe_of_qcow2_is_refused_unless_raw(blksum, img):
+    data = (img / "img.qcow2").read_bytes()
+    expect(blksum(input=data), 1, b"", "qcow2", "-f raw")
+    expected = f"{blkhash.checksum(data).hex()}  -\n".encode()
+    expect(blksum("-f", "raw", input=data), 0, expected)
+
+
+def test_fifo_by_name_is_a_pipe(blksum, img):
+    os.mkfifo("fifo")
+    process = blksum.start("fifo")
+    (img / "fifo").write_bytes((img / "img").read_bytes())
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout, stderr) == (0, line("fifo"), b"")
+
+
+# Formats
+
+
+def test_forced_formats(blksum, img):
+    data = (img / "img.qcow2").read_bytes()
+    raw = f"{blkhash.checksum(data).hex()}  img.qcow2\n".encode()
+    expect(blksum("-f", "raw", "img.qcow2"), 0, raw)
+    expect(blksum("--format=qcow2", "img.qcow2"), 0, line("img.qcow2"))
+    expect(blksum("-f", "qcow2", "img"), 1, b"", "img", "qcow2")
+
+
+def test_snapshots(blksum, workdir):
+    path = workdir / "disk.qcow2"
+    images.create(path, "8M")
+    for number, name in enumerate(("first", "2", "third one")):
+        images.qemu_io(path, f"write -P {number + 1} {number}M 1M", f"write -z {number * 512}k 64k")
+        images.qemu_img("snapshot", "-c", name, path)
+    images.qemu_io(path, "write -P 0x77 0 8M")
+    values = {}
+    for number, name in enumerate(("first", "2", "third one")):
+        raw = images.to_raw(path, workdir / "raw", "-l", f"snapshot.id={number + 1}")
+        values[name] = blkhash.file_checksum(raw).hex()
+        by_name = images.to_raw(path, workdir / "raw2", "-l", f"snapshot.name={name}")
+        assert raw.read_bytes() == by_name.read_bytes()
+    assert len(set(values.values())) == 3
+    assert blksum.hex("--snapshot", "first", "disk.qcow2") == values["first"]
+    assert blksum.hex("--snapshot", "1", "disk.qcow2") == values["first"]
+    assert blksum.hex("--snapshot", "third one", "disk.qcow2") == values["third one"]
+    assert blksum.hex("--snapshot", "3", "disk.qcow2") == values["third one"]
+    # Id 2 and name 2 are the same snapshot here.
+    assert blksum.hex("--snapshot", "2", "disk.qcow2") == values["2"]
+    assert blksum.hex("disk.qcow2") == blkhash.checksum(b"\x77" * (8 << 20)).hex()
+    expect(blksum("--snapshot", "none", "disk.qcow2"), 1, b"", "disk.qcow2", "none")
+
+
+def test_snapshot_of_another_size(blksum, workdir):
+    path = workdir / "disk.qcow2"
+    images.create(path, "1M")
+    images.qemu_io(path, "write -P 1 0 1M")
+    images.qemu_img("snapshot", "-c", "small", path)
+    images.qemu_img("resize", "-q", path, "3M")
+    images.qemu_io(path, "write -P 2 0 3M")
+    small = blkhash.checksum(b"\x01" * (1 << 20)).hex()
+    assert blksum.hex("--snapshot", "small", "disk.qcow2") == small
+    assert blksum.hex("disk.qcow2") == blkhash.checksum(b"\x02" * (3 << 20)).hex()
+
+
+def test_snapshot_of_a_raw_image_is_an_error(blksum, img):
+    result = blksum("--snapshot", "1", "img")
+    assert result.returncode in (1, 2) and result.stdout == b""
+    assert b"img" in result.stderr and b"raw" in result.stderr
+
+
+# Ends
+
+
+def endless(blksum, workdir, *args, **kwargs):
+    """A run that would take hours, after it has begun: a hole of 8 TiB is read."""
+    with open("endless", "wb") as file:
+        file.truncate(8 << 40)
+    process = blksum.start(*args, "--holes=verify", "endless", **kwargs)
+    wait_until_it_reads(process)
+    return process
+
+
+def wait_until_it_reads(process):
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()
+        with open(f"/proc/{process.pid}/io") as io:
+            if int(io.readline().split()[1]) > 16 << 20:
+                return
+        time.sleep(0.01)
+    process.kill()
+    raise AssertionError("it does not read")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_it_at_once(blksum, workdir, number):
+    temporary = workdir / "temporary"
+    temporary.mkdir()
+    environment = os.environ | {"TMPDIR": str(temporary)}
+    process = endless(blksum, workdir, env=environment, start_new_session=True)
+    process.send_signal(number)
+    stdout, stderr = process.communicate(timeout=10)
+    assert (process.returncode, stdout) == (-number, b"")
+    assert b"panic" not in stderr
+    assert list(temporary.iterdir()) == []
+    assert sorted(path.name for path in workdir.iterdir()) == ["endless", "temporary"]
+    # No process of its session is left.
+    assert session_members(process.pid) == []
+
+
+def session_members(session):
+    members = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat") as file:
+                    if int(file.read().rsplit(")", 1)[1].split()[3]) == session:
+                        members.append(entry)
+            except OSError:
+                continue
+    return members
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_a_wait_for_a_pipe(blksum, workdir, number):
+    process = blksum.start(stdin=subprocess.PIPE)
+    process.stdin.write(b"x" * 100_000)
+    process.stdin.flush()
+    time.sleep(0.3)
+    process.send_signal(number)
+    process.wait(timeout=10)
+    stdout, _ = process.communicate()
+    assert (process.returncode, stdout) == (-number, b"")
+
+
+def test_closed_standard_output_ends_it_quietly(blksum, img):
+    blksum_lines = blksum("img").stdout
+    (img / "SUMS").write_bytes(blksum_lines * 2000)
+    for args in (["img"] * 2000, ["--json", "img"], ["-c", "SUMS"], ["-l"], ["--help"]):
+        reader, writer = os.pipe()
+        os.close(reader)
+        process = blksum.start(*args, stdout=writer)
+        os.close(writer)
+        _, stderr = process.communicate(timeout=60)
+        assert stderr == b""
+        # A crash has another status, and what has not been checked must not count as good.
+        quiet = {1, -signal.SIGPIPE} | ({0} if args[0] in ("-l", "--help") else set())
+        assert process.returncode in quiet, args
+
+
+def test_full_standard_output_is_an_error(blksum, img):
+    with open("/dev/full", "wb") as full:
+        process = blksum.start("img", stdout=full)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert b"No space left" in stderr
+
+
+def on_a_terminal(blksum, *args):
+    """Runs with standard error on a terminal; gives what that shows as well."""
+    master, slave = pty.openpty()
+    process = blksum.start(*args, stderr=slave, stdin=subprocess.DEVNULL)
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            data = os.read(master, 4096)
+        except OSError:  # EIO: the other side is closed.
+            break
+        if not data:
+            break
+        shown += data
+    os.close(master)
+    stdout, _ = process.communicate(timeout=60)
+    return process.returncode, stdout, shown
+
+
+def test_progress_on_a_terminal(blksum, img):
+    # Work that is done at once shows nothing.
+    assert on_a_terminal(blksum, "img") == (0, line("img"), b"")
+    imagespec.write("16g:-", "disk")
+    value = blkhash.checksum([16 << 30]).hex()
+    for option, is_shown in (("--progress", True), ("-p", True), ("--progress=never", False)):
+        status, stdout, shown = on_a_terminal(blksum, option, "--holes=ignore", "disk")
+        assert (status, stdout.decode()) == (0, f"{value}  disk\n")
+        assert (b"%" in shown) == is_shown, option
+
+
+def test_progress_appears_by_itself_when_the_work_is_long(blksum, workdir):
+    imagespec.write("64g:-", "disk")
+    value = blkhash.checksum([64 << 30]).hex()
+    status, stdout, shown = on_a_terminal(blksum, "--threads", "1", "--holes=ignore", "disk")
+    assert (status, stdout.decode()) == (0, f"{value}  disk\n")
+    assert b"%" in shown or b"iB" in shown
+
+
+def test_no_progress_where_standard_error_is_no_terminal(blksum, img):
+    expect(blksum("img"), 0, line("img"))
+
+
+def test_help_and_version(blksum, workdir):
+    result = blksum("--help")
+    assert (result.returncode, result.stderr) == (0, b"")
+    text = result.stdout.decode()
+    for option in (
+        *("--digest", "--construction", "--block-size", "--format", "--snapshot"),
+        *("--list-digests", "--threads", "--cache", "--holes", "--queue-depth", "--read-size"),
+        *("--follow", "--untrusted", "--force-share", "--backing-format", "--tag", "--zero"),
+        *("--json", "--progress", "--binary", "--text", "--check", "--ignore-missing", "--quiet"),
+        *("--status", "--strict", "--warn", "--allow-uri", "--recursive"),
+    ):
+        assert re.search(rf"{option}\b", text), option
+    result = blksum("--version")
+    assert result.returncode == 0 and re.match(rb"blksum \d+\.\d+\.\d+", result.stdout)

@@ -26,4 +26,7 @@ pub enum Error {
     /// Not a power of two in range.
     #[error("invalid block size {0}: use a power of two from {MIN_BLOCK_SIZE} to {MAX_BLOCK_SIZE}")]
     InvalidBlockSize(u64),
+    /// An implementation that was asked for by name.
+    #[error("implementation '{0}' cannot be used: {1}")]
+    UnusableImplementation(String, String),
 }

@@ -10,6 +10,7 @@
 mod algo;
 mod algorithm;
 mod construction;
+mod cpu;
 mod digest;
 mod engine;
 mod error;
@@ -17,9 +18,10 @@ mod hasher;
 mod parameters;
 mod zero;
 
-pub use algo::{Digester, State};
+pub use algo::{Digester, Implementation, State, Status, implementations};
 pub use algorithm::{Algorithm, MAX_DIGEST_SIZE, Properties, Strength};
 pub use construction::{Accumulator, Construction, Fold, Streams};
+pub use cpu::Feature;
 pub use digest::Digest;
 pub use engine::{Abandoned, Batch, BlockDigests, BlockHasher, BlockPieces, Ordered};
 pub use error::Error;

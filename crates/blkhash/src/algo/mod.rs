@@ -7,24 +7,43 @@
 mod blake2;
 mod blake3;
 mod crc;
+mod kernels;
 mod null;
 mod rustcrypto;
+mod selection;
+mod self_test;
+mod sha256;
 mod siphash;
 mod xxh;
 
-use self::rustcrypto::RustCrypto;
-use crate::{Algorithm, Digest};
+use std::sync::Arc;
 
-/// An algorithm and the implementation that was chosen for it.
-#[derive(Clone, Copy, Debug)]
+use self::kernels::{Choice, Entry};
+use self::rustcrypto::RustCrypto;
+pub use self::selection::{Implementation, Status, implementations};
+use crate::{Algorithm, Digest, Error};
+
+/// An algorithm and the implementations that were chosen for it.
+#[derive(Clone, Debug)]
 pub struct Digester {
     algorithm: Algorithm,
+    start: Arc<State>,
 }
 
 impl Digester {
-    /// The best implementation of `algorithm` on this machine.
+    /// The best implementations of `algorithm` on this machine, or those that
+    /// `BLKHASH_IMPLEMENTATION` names.
     pub fn new(algorithm: Algorithm) -> Self {
-        Self { algorithm }
+        Self { algorithm, start: Arc::new(selection::start(algorithm)) }
+    }
+
+    /// One implementation of `algorithm` for everything, by its name.
+    ///
+    /// # Errors
+    ///
+    /// There is none of that name, this CPU cannot run it, or it failed its self-test.
+    pub fn with_implementation(algorithm: Algorithm, name: &str) -> Result<Self, Error> {
+        Ok(Self { algorithm, start: Arc::new(selection::forced(algorithm, name)?) })
     }
 
     /// The algorithm.
@@ -34,13 +53,13 @@ impl Digester {
 
     /// The state of a hash that has taken nothing yet.
     pub fn start(&self) -> State {
-        State::new(self.algorithm)
+        State::clone(&self.start)
     }
 
     /// The digest of `input`.
     pub fn digest(&self, input: &[u8]) -> Digest {
         let mut digest = Digest::zeroed(self.algorithm.digest_size());
-        self.finish_many(&self.start(), &[input], digest.as_mut_bytes());
+        self.finish_many(&self.start, &[input], digest.as_mut_bytes());
         digest
     }
 
@@ -65,9 +84,8 @@ impl Digester {
     /// If there are not as many states as inputs.
     pub fn update_many(&self, states: &mut [State], inputs: &[&[u8]]) {
         assert_eq!(states.len(), inputs.len());
-        for (state, input) in states.iter_mut().zip(inputs) {
-            state.update(input);
-        }
+        debug_assert!(inputs.windows(2).all(|pair| pair[0].len() == pair[1].len()));
+        State::update_many(states, inputs);
     }
 }
 
@@ -82,6 +100,18 @@ trait Hash: Clone {
     /// Hashes `inputs` side by side from this state on.
     fn finish_many(&self, inputs: &[&[u8]], digests: &mut [u8]) {
         finish_each(self, inputs, digests);
+    }
+
+    /// Feeds each of `inputs`, all of the same length, to the hash of the same index.
+    fn update_many(hashes: &mut [&mut Self], inputs: &[&[u8]]) {
+        update_each(hashes, inputs);
+    }
+}
+
+/// [`Hash::update_many`], one input after the other.
+fn update_each<H: Hash>(hashes: &mut [&mut H], inputs: &[&[u8]]) {
+    for (hash, input) in hashes.iter_mut().zip(inputs) {
+        hash.update(input);
     }
 }
 
@@ -111,10 +141,10 @@ macro_rules! states {
         }
 
         impl State {
-            /// A hash that has taken nothing yet.
-            pub fn new(algorithm: Algorithm) -> Self {
+            /// A hash that has taken nothing yet and uses the kernels that `accept` takes.
+            fn with_kernels(algorithm: Algorithm, accept: &dyn Fn(&Entry) -> bool) -> Self {
                 Self(match algorithm {
-                    $(Algorithm::$algorithm => Inner::$algorithm($start),)*
+                    $(Algorithm::$algorithm => Inner::$algorithm($start(accept)),)*
                 })
             }
 
@@ -143,36 +173,50 @@ macro_rules! states {
                     $(Inner::$algorithm(start) => start.finish_many(inputs, digests),)*
                 }
             }
+
+            /// All states belong to one algorithm.
+            fn update_many(states: &mut [Self], inputs: &[&[u8]]) {
+                match states.first() {
+                    None => {}
+                    $(Some(Self(Inner::$algorithm(_))) => {
+                        let hashes = states.iter_mut().map(|state| match &mut state.0 {
+                            Inner::$algorithm(hash) => hash,
+                            _ => panic!("states of one algorithm"),
+                        });
+                        Hash::update_many(&mut hashes.collect::<Vec<_>>(), inputs);
+                    })*
+                }
+            }
         }
     };
 }
 
 states! {
-    Null => null::Null, null::Null;
-    Crc32 => crc::Crc, crc::Crc::crc32();
-    Crc32c => crc::Crc, crc::Crc::crc32c();
-    Crc64 => crc::Crc, crc::Crc::crc64();
-    Crc64Nvme => crc::Crc, crc::Crc::crc64nvme();
-    Xxh64 => xxh::Xxh64, xxh::Xxh64::new();
-    Xxh3 => xxh::Xxh3, xxh::Xxh3::new();
-    Xxh128 => xxh::Xxh128, xxh::Xxh128::new();
-    SipHash => siphash::SipHash, siphash::SipHash::new();
-    Md5 => RustCrypto<md5::Md5>, RustCrypto::new();
-    Sha1 => RustCrypto<sha1::Sha1>, RustCrypto::new();
-    Sha224 => RustCrypto<sha2::Sha224>, RustCrypto::new();
-    Sha256 => RustCrypto<sha2::Sha256>, RustCrypto::new();
-    Sha384 => RustCrypto<sha2::Sha384>, RustCrypto::new();
-    Sha512 => RustCrypto<sha2::Sha512>, RustCrypto::new();
-    Sha512_224 => RustCrypto<sha2::Sha512_224>, RustCrypto::new();
-    Sha512_256 => RustCrypto<sha2::Sha512_256>, RustCrypto::new();
-    Sha3_224 => RustCrypto<sha3::Sha3_224>, RustCrypto::new();
-    Sha3_256 => RustCrypto<sha3::Sha3_256>, RustCrypto::new();
-    Sha3_384 => RustCrypto<sha3::Sha3_384>, RustCrypto::new();
-    Sha3_512 => RustCrypto<sha3::Sha3_512>, RustCrypto::new();
-    Blake2b256 => blake2::Blake2b, blake2::Blake2b::new(32);
-    Blake2b512 => blake2::Blake2b, blake2::Blake2b::new(64);
-    Blake2s256 => blake2::Blake2s, blake2::Blake2s::new(32);
-    Blake3 => blake3::Blake3, blake3::Blake3::new();
+    Null => null::Null, |_| null::Null;
+    Crc32 => crc::Crc, |_| crc::Crc::crc32();
+    Crc32c => crc::Crc, |_| crc::Crc::crc32c();
+    Crc64 => crc::Crc, |_| crc::Crc::crc64();
+    Crc64Nvme => crc::Crc, |_| crc::Crc::crc64nvme();
+    Xxh64 => xxh::Xxh64, |_| xxh::Xxh64::new();
+    Xxh3 => xxh::Xxh3, |_| xxh::Xxh3::new();
+    Xxh128 => xxh::Xxh128, |_| xxh::Xxh128::new();
+    SipHash => siphash::SipHash, |_| siphash::SipHash::new();
+    Md5 => RustCrypto<md5::Md5>, |_| RustCrypto::new();
+    Sha1 => RustCrypto<sha1::Sha1>, |_| RustCrypto::new();
+    Sha224 => sha256::Sha256, |accept| sha256::Sha256::new(sha256::SHA224, Choice::detect(accept));
+    Sha256 => sha256::Sha256, |accept| sha256::Sha256::new(sha256::SHA256, Choice::detect(accept));
+    Sha384 => RustCrypto<sha2::Sha384>, |_| RustCrypto::new();
+    Sha512 => RustCrypto<sha2::Sha512>, |_| RustCrypto::new();
+    Sha512_224 => RustCrypto<sha2::Sha512_224>, |_| RustCrypto::new();
+    Sha512_256 => RustCrypto<sha2::Sha512_256>, |_| RustCrypto::new();
+    Sha3_224 => RustCrypto<sha3::Sha3_224>, |_| RustCrypto::new();
+    Sha3_256 => RustCrypto<sha3::Sha3_256>, |_| RustCrypto::new();
+    Sha3_384 => RustCrypto<sha3::Sha3_384>, |_| RustCrypto::new();
+    Sha3_512 => RustCrypto<sha3::Sha3_512>, |_| RustCrypto::new();
+    Blake2b256 => blake2::Blake2b, |_| blake2::Blake2b::new(32);
+    Blake2b512 => blake2::Blake2b, |_| blake2::Blake2b::new(64);
+    Blake2s256 => blake2::Blake2s, |_| blake2::Blake2s::new(32);
+    Blake3 => blake3::Blake3, |_| blake3::Blake3::new();
 }
 
 impl State {

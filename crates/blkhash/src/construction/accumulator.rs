@@ -30,13 +30,22 @@ impl Accumulator {
     /// An accumulator that has taken nothing yet. Long zero runs are spread over at most `threads`
     /// threads.
     pub fn new(parameters: &Parameters, threads: usize) -> Self {
-        let digester = Digester::new(parameters.algorithm());
+        Self::with_digester(parameters, &Digester::new(parameters.algorithm()), threads)
+    }
+
+    /// The same with a choice of implementations.
+    ///
+    /// # Panics
+    ///
+    /// If the digester is of another algorithm than the parameters.
+    pub fn with_digester(parameters: &Parameters, digester: &Digester, threads: usize) -> Self {
+        assert_eq!(digester.algorithm(), parameters.algorithm());
         let kind = match parameters.construction() {
             Construction::Linear => Kind::Linear(digester.start()),
             _ => Kind::Blocks {
-                fold: Fold::new(parameters, threads),
+                fold: Fold::new(parameters, digester, threads),
                 block_size: parameters.block_size() as u64,
-                current: BlockPieces::new(digester),
+                current: BlockPieces::new(digester.clone()),
             },
         };
         Self { kind, length: 0 }

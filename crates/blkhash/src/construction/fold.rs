@@ -29,16 +29,17 @@ impl Fold {
     ///
     /// # Panics
     ///
-    /// If the construction is [`Construction::Linear`], which has no blocks.
-    pub fn new(parameters: &Parameters, threads: usize) -> Self {
+    /// If the construction is [`Construction::Linear`], which has no blocks, or the digester is of
+    /// another algorithm.
+    pub fn new(parameters: &Parameters, digester: &Digester, threads: usize) -> Self {
+        assert_eq!(digester.algorithm(), parameters.algorithm());
         let streams = match parameters.construction() {
             Construction::Streams(streams) => streams.count(),
             Construction::Flat | Construction::Concat => 1,
             Construction::Linear => panic!("the linear construction has no blocks to fold"),
         };
-        let digester = Digester::new(parameters.algorithm());
         Self {
-            digester,
+            digester: digester.clone(),
             block_size: parameters.block_size(),
             streams: vec![digester.start(); streams],
             next: 0,
@@ -75,27 +76,27 @@ impl Fold {
         let first = self.next;
         self.next = ((first as u64 + count) % streams as u64) as usize;
 
-        // Stream `first` takes the first block of the run, the one after it the second, ...
-        let share = |stream: usize| {
-            let turn = (stream + streams - first) % streams;
-            (count + streams as u64 - 1 - turn as u64) / streams as u64
-        };
-        let repeated = self.repeated_zero.as_slice();
-        let threads = self.threads.min(streams);
-        if threads == 1 || count < PARALLEL_RUN / size as u64 {
-            for (index, stream) in self.streams.iter_mut().enumerate() {
-                repeat(stream, repeated, share(index) * size as u64);
-            }
-            return;
+        // All streams take as many blocks, but for the first ones, which take one more.
+        let share = count / streams as u64 * size as u64;
+        let more = (count % streams as u64) as usize;
+        self.repeat_zero(share);
+        for turn in 0..more {
+            self.streams[(first + turn) % streams].update(&self.repeated_zero[..size]);
         }
+    }
+
+    /// Feeds `length` bytes of zero blocks' digests to every stream.
+    fn repeat_zero(&mut self, length: u64) {
+        let (digester, repeated) = (&self.digester, self.repeated_zero.as_slice());
+        let streams = self.streams.len();
+        let threads = if length * streams as u64 > PARALLEL_RUN { self.threads } else { 1 };
         let group = streams.div_ceil(threads);
+        if group == streams {
+            return repeat(digester, &mut self.streams, repeated, length);
+        }
         thread::scope(|scope| {
-            for (start, states) in self.streams.chunks_mut(group).enumerate() {
-                scope.spawn(move || {
-                    for (offset, stream) in states.iter_mut().enumerate() {
-                        repeat(stream, repeated, share(start * group + offset) * size as u64);
-                    }
-                });
+            for streams in self.streams.chunks_mut(group) {
+                scope.spawn(move || repeat(digester, streams, repeated, length));
             }
         });
     }
@@ -126,11 +127,14 @@ impl Fold {
     }
 }
 
-/// Feeds `length` bytes of the pattern that `repeated` holds whole times.
-fn repeat(stream: &mut State, repeated: &[u8], mut length: u64) {
+/// Feeds `length` bytes of the pattern that `repeated` holds whole times, to all streams side by
+/// side.
+fn repeat(digester: &Digester, streams: &mut [State], repeated: &[u8], mut length: u64) {
+    let mut inputs = vec![repeated; streams.len()];
     while length > 0 {
         let part = length.min(repeated.len() as u64);
-        stream.update(&repeated[..part as usize]);
+        inputs.fill(&repeated[..part as usize]);
+        digester.update_many(streams, &inputs);
         length -= part;
     }
 }

@@ -90,8 +90,18 @@ pub struct BlockHasher {
 impl BlockHasher {
     /// A hasher for `parameters`.
     pub fn new(parameters: &Parameters) -> Self {
-        let digester = Digester::new(parameters.algorithm());
-        Self { digester, start: digester.start(), block_size: parameters.block_size() }
+        Self::with_digester(parameters, &Digester::new(parameters.algorithm()))
+    }
+
+    /// The same with a choice of implementations.
+    ///
+    /// # Panics
+    ///
+    /// If the digester is of another algorithm than the parameters.
+    pub fn with_digester(parameters: &Parameters, digester: &Digester) -> Self {
+        assert_eq!(digester.algorithm(), parameters.algorithm());
+        let (start, block_size) = (digester.start(), parameters.block_size());
+        Self { digester: digester.clone(), start, block_size }
     }
 
     /// Appends the blocks that are handed to the batch to `digests`.

@@ -22,7 +22,7 @@ impl BlockPieces {
     /// Takes the next bytes.
     pub fn data(&mut self, data: &[u8]) {
         if self.state.is_some() || !is_zero(data) {
-            let (digester, length) = (self.digester, self.length);
+            let (digester, length) = (&self.digester, self.length);
             self.state.get_or_insert_with(|| zeros_state(digester, length)).update(data);
         }
         self.length += data.len() as u64;
@@ -48,7 +48,7 @@ impl BlockPieces {
 
     /// Ends the block: the next byte begins another one.
     pub fn finish(&mut self) -> Digest {
-        let state = self.state.take().unwrap_or_else(|| zeros_state(self.digester, self.length));
+        let state = self.state.take().unwrap_or_else(|| zeros_state(&self.digester, self.length));
         self.length = 0;
         state.finalize()
     }
@@ -61,7 +61,7 @@ impl BlockPieces {
 }
 
 /// The state after `length` zeros.
-fn zeros_state(digester: Digester, length: u64) -> State {
+fn zeros_state(digester: &Digester, length: u64) -> State {
     let mut state = digester.start();
     state.update_zeros(length);
     state

@@ -1,0 +1,79 @@
+//! Which kernels of an algorithm run: those that the CPU has and that passed their self-test, and
+//! of those the cheapest for the batch at hand.
+
+use crate::cpu::Feature;
+
+/// The ways to run one algorithm's compression function.
+pub(super) trait Kernel: Copy + 'static {
+    /// Every kernel there is, for any CPU.
+    const ENTRIES: &'static [Entry];
+
+    /// The kernel of an entry, if this CPU can run it.
+    fn detect(entry: &Entry) -> Option<Self>;
+
+    /// Its entry.
+    fn entry(self) -> &'static Entry;
+}
+
+/// What is known of a kernel without running it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Its name behind that of the algorithm.
+    pub name: &'static str,
+    /// Inputs that go through it side by side.
+    pub lanes: usize,
+    /// What the CPU must have.
+    pub feature: Option<Feature>,
+    /// Core cycles for a KiB of every lane, however many of them are filled, as measured on a
+    /// Sapphire Rapids. Only their relations matter.
+    pub cost: u32,
+}
+
+/// The kernels of an algorithm that may run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Choice<K> {
+    kernels: [Option<K>; MAX_KERNELS],
+}
+
+impl<K: Kernel> Choice<K> {
+    /// All that this CPU can run and `accept` takes.
+    pub fn detect(accept: impl Fn(&Entry) -> bool) -> Self {
+        let mut kernels = [None; MAX_KERNELS];
+        let found = K::ENTRIES.iter().filter(|entry| accept(entry)).filter_map(K::detect);
+        for (slot, kernel) in kernels.iter_mut().zip(found) {
+            *slot = Some(kernel);
+        }
+        Self { kernels }
+    }
+
+    /// The kernel that hashes `count` inputs of equal length at the least cost for each.
+    pub fn best_for(&self, count: usize) -> K {
+        let rate = |kernel: &K| {
+            let Entry { lanes, cost, .. } = kernel.entry();
+            (count.min(*lanes) << 32) / *cost as usize
+        };
+        let kernels = self.kernels.iter().flatten().copied();
+        kernels.max_by_key(rate).expect("the portable kernel is always there")
+    }
+}
+
+/// Runs a kernel of `N` lanes over as many states and inputs, or fewer: then the lanes that are left
+/// repeat the first one, for nothing.
+pub(super) fn fill_lanes<S: Copy, const N: usize>(
+    states: &mut [S],
+    inputs: &[&[u8]],
+    run: impl FnOnce(&mut [S; N], [&[u8]; N]),
+) {
+    if let (Ok(states), Ok(inputs)) = (<&mut [S; N]>::try_from(&mut *states), inputs.try_into()) {
+        return run(states, inputs);
+    }
+    let mut all_states = [states[0]; N];
+    let mut all_inputs = [inputs[0]; N];
+    all_states[..states.len()].copy_from_slice(states);
+    all_inputs[..inputs.len()].copy_from_slice(inputs);
+    run(&mut all_states, all_inputs);
+    states.copy_from_slice(&all_states[..states.len()]);
+}
+
+/// More kernels than any algorithm has.
+const MAX_KERNELS: usize = 6;

@@ -55,6 +55,25 @@ impl<K: Kernel> Choice<K> {
         let kernels = self.kernels.iter().flatten().copied();
         kernels.max_by_key(rate).expect("the portable kernel is always there")
     }
+
+    /// Cuts inputs of equal length, and the `each` items that belong to every one of them, into
+    /// batches for the kernel that is the best for what is left.
+    pub fn for_each_batch<T>(
+        &self,
+        mut inputs: &[&[u8]],
+        mut items: &mut [T],
+        each: usize,
+        mut run: impl FnMut(K, &[&[u8]], &mut [T]),
+    ) {
+        while !inputs.is_empty() {
+            let kernel = self.best_for(inputs.len());
+            let count = inputs.len().min(kernel.entry().lanes);
+            let (batch, more_inputs) = inputs.split_at(count);
+            let (batch_items, more_items) = items.split_at_mut(count * each);
+            run(kernel, batch, batch_items);
+            (inputs, items) = (more_inputs, more_items);
+        }
+    }
 }
 
 /// Runs a kernel of `N` lanes over as many states and inputs, or fewer: then the lanes that are left

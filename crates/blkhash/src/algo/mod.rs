@@ -4,7 +4,8 @@
 //! inputs of equal length side by side, each from the same [`State`] on. A state may have taken any
 //! number of bytes before: blocks longer than a chunk are hashed piece by piece.
 
-mod blake2;
+mod blake2b;
+mod blake2s;
 mod blake3;
 mod crc;
 mod kernels;
@@ -14,7 +15,8 @@ mod selection;
 mod self_test;
 mod sha256;
 mod siphash;
-mod xxh;
+mod xxh3;
+mod xxh64;
 
 use std::sync::Arc;
 
@@ -49,6 +51,14 @@ impl Digester {
     /// The algorithm.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
+    }
+
+    /// The implementation that hashes `count` inputs side by side at the least cost for each.
+    pub fn implementation_for(&self, count: usize) -> &'static Implementation {
+        let known = implementations(self.algorithm);
+        let kernel = self.start.kernel_for(count);
+        let chosen = known.iter().find(|known| kernel.is_none_or(|it| it.name == known.variant));
+        chosen.expect("every kernel is an implementation")
     }
 
     /// The state of a hash that has taken nothing yet.
@@ -105,6 +115,11 @@ trait Hash: Clone {
     /// Feeds each of `inputs`, all of the same length, to the hash of the same index.
     fn update_many(hashes: &mut [&mut Self], inputs: &[&[u8]]) {
         update_each(hashes, inputs);
+    }
+
+    /// Which of its own kernels hashes `count` inputs, if it has any.
+    fn kernel_for(&self, _count: usize) -> Option<&'static Entry> {
+        None
     }
 }
 
@@ -174,6 +189,13 @@ macro_rules! states {
                 }
             }
 
+            /// Which of the algorithm's kernels hashes `count` inputs, if it has any.
+            fn kernel_for(&self, count: usize) -> Option<&'static Entry> {
+                match &self.0 {
+                    $(Inner::$algorithm(state) => state.kernel_for(count),)*
+                }
+            }
+
             /// All states belong to one algorithm.
             fn update_many(states: &mut [Self], inputs: &[&[u8]]) {
                 match states.first() {
@@ -197,9 +219,9 @@ states! {
     Crc32c => crc::Crc, |_| crc::Crc::crc32c();
     Crc64 => crc::Crc, |_| crc::Crc::crc64();
     Crc64Nvme => crc::Crc, |_| crc::Crc::crc64nvme();
-    Xxh64 => xxh::Xxh64, |_| xxh::Xxh64::new();
-    Xxh3 => xxh::Xxh3, |_| xxh::Xxh3::new();
-    Xxh128 => xxh::Xxh128, |_| xxh::Xxh128::new();
+    Xxh64 => xxh64::Xxh64, |accept| xxh64::Xxh64::new(Choice::detect(accept));
+    Xxh3 => xxh3::Xxh3, |_| xxh3::Xxh3::new();
+    Xxh128 => xxh3::Xxh128, |_| xxh3::Xxh128::new();
     SipHash => siphash::SipHash, |_| siphash::SipHash::new();
     Md5 => RustCrypto<md5::Md5>, |_| RustCrypto::new();
     Sha1 => RustCrypto<sha1::Sha1>, |_| RustCrypto::new();
@@ -213,9 +235,9 @@ states! {
     Sha3_256 => RustCrypto<sha3::Sha3_256>, |_| RustCrypto::new();
     Sha3_384 => RustCrypto<sha3::Sha3_384>, |_| RustCrypto::new();
     Sha3_512 => RustCrypto<sha3::Sha3_512>, |_| RustCrypto::new();
-    Blake2b256 => blake2::Blake2b, |_| blake2::Blake2b::new(32);
-    Blake2b512 => blake2::Blake2b, |_| blake2::Blake2b::new(64);
-    Blake2s256 => blake2::Blake2s, |_| blake2::Blake2s::new(32);
+    Blake2b256 => blake2b::Blake2b, |accept| blake2b::Blake2b::new(32, Choice::detect(accept));
+    Blake2b512 => blake2b::Blake2b, |accept| blake2b::Blake2b::new(64, Choice::detect(accept));
+    Blake2s256 => blake2s::Blake2s, |_| blake2s::Blake2s::new(32);
     Blake3 => blake3::Blake3, |_| blake3::Blake3::new();
 }
 

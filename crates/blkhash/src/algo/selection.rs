@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use super::State;
 use super::kernels::{Entry, Kernel};
-use super::{self_test, sha256};
+use super::{blake2b, self_test, sha256, xxh64};
 use crate::cpu::Feature;
 use crate::{Algorithm, Error};
 
@@ -136,14 +136,14 @@ fn entries(algorithm: Algorithm) -> &'static [Entry] {
         Entry { name, lanes: 1, feature: None, cost: 1 }
     }
     match algorithm {
+        Algorithm::Xxh64 => xxh64::Kernel::ENTRIES,
         Algorithm::Sha224 | Algorithm::Sha256 => sha256::Kernel::ENTRIES,
+        Algorithm::Blake2b256 | Algorithm::Blake2b512 => blake2b::Kernel::ENTRIES,
         Algorithm::Null => const { &[library("nop")] },
         Algorithm::Crc32 | Algorithm::Crc32c | Algorithm::Crc64 | Algorithm::Crc64Nvme => {
             const { &[library("crc_fast")] }
         }
-        Algorithm::Xxh64 | Algorithm::Xxh3 | Algorithm::Xxh128 => {
-            const { &[library("xxhash_rust")] }
-        }
+        Algorithm::Xxh3 | Algorithm::Xxh128 => const { &[library("xxhash_rust")] },
         Algorithm::SipHash => const { &[library("siphasher")] },
         Algorithm::Md5 => const { &[library("md5")] },
         Algorithm::Sha1 => const { &[library("sha1")] },
@@ -153,7 +153,6 @@ fn entries(algorithm: Algorithm) -> &'static [Entry] {
         Algorithm::Sha3_224 | Algorithm::Sha3_256 | Algorithm::Sha3_384 | Algorithm::Sha3_512 => {
             const { &[library("sha3")] }
         }
-        Algorithm::Blake2b256 | Algorithm::Blake2b512 => const { &[library("blake2b_simd")] },
         Algorithm::Blake2s256 => const { &[library("blake2s_simd")] },
         Algorithm::Blake3 => const { &[library("blake3")] },
     }

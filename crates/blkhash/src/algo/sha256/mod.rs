@@ -83,16 +83,9 @@ impl Hash for Sha256 {
         let size = digests.len() / inputs.len();
         let total = self.length + length as u64;
         let whole = length / BLOCK;
-        let mut rest = (inputs, digests);
-        while !rest.0.is_empty() {
-            let kernel = self.kernels.best_for(rest.0.len());
-            let count = rest.0.len().min(kernel.entry().lanes);
-            let (inputs, more_inputs) = rest.0.split_at(count);
-            let (digests, more_digests) = rest.1.split_at_mut(count * size);
-            rest = (more_inputs, more_digests);
-
+        self.kernels.for_each_batch(inputs, digests, size, |kernel, inputs, digests| {
             let mut states = [self.state; MAX_LANES];
-            let states = &mut states[..count];
+            let states = &mut states[..inputs.len()];
             kernel.compress(states, inputs, whole);
             let mut tails = [[0; 2 * BLOCK]; MAX_LANES];
             let mut blocks = 0;
@@ -100,23 +93,22 @@ impl Hash for Sha256 {
                 (*tail, blocks) = padding(&input[whole * BLOCK..], total);
             }
             let tails: [&[u8]; MAX_LANES] = std::array::from_fn(|lane| &tails[lane][..]);
-            kernel.compress(states, &tails[..count], blocks);
+            kernel.compress(states, &tails[..inputs.len()], blocks);
             for (state, digest) in states.iter().zip(digests.chunks_exact_mut(size)) {
                 write_digest(state, digest);
             }
-        }
+        });
     }
 
     fn update_many(hashes: &mut [&mut Self], inputs: &[&[u8]]) {
-        let mut rest = (hashes, inputs);
-        while let Some(first) = rest.0.first() {
-            let kernel = first.kernels.best_for(rest.0.len());
-            let count = rest.0.len().min(kernel.entry().lanes);
-            let (hashes, more_hashes) = rest.0.split_at_mut(count);
-            let (inputs, more_inputs) = rest.1.split_at(count);
-            rest = (more_hashes, more_inputs);
+        let Some(kernels) = hashes.first().map(|hash| hash.kernels) else { return };
+        kernels.for_each_batch(inputs, hashes, 1, |kernel, inputs, hashes| {
             update_lanes(kernel, hashes, inputs);
-        }
+        });
+    }
+
+    fn kernel_for(&self, count: usize) -> Option<&'static Entry> {
+        Some(self.kernels.best_for(count).entry())
     }
 }
 

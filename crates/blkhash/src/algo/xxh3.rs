@@ -1,27 +1,8 @@
-//! xxHash with seed 0, through xxhash-rust; digests are in the canonical big endian.
+//! XXH3 with seed 0, through xxhash-rust; digests are in the canonical big endian.
 
-use xxhash_rust::{xxh3, xxh64};
+use xxhash_rust::xxh3;
 
 use super::Hash;
-
-#[derive(Clone)]
-pub(super) struct Xxh64(xxh64::Xxh64);
-
-impl Xxh64 {
-    pub(super) fn new() -> Self {
-        Self(xxh64::Xxh64::new(0))
-    }
-}
-
-impl Hash for Xxh64 {
-    fn update(&mut self, input: &[u8]) {
-        self.0.update(input);
-    }
-
-    fn finalize_into(self, digest: &mut [u8]) {
-        digest.copy_from_slice(&self.0.digest().to_be_bytes());
-    }
-}
 
 #[derive(Clone)]
 pub(super) struct Xxh3(xxh3::Xxh3);

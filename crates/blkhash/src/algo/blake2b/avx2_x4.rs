@@ -1,0 +1,82 @@
+//! BLAKE2b of four streams, one in each 64-bit lane of AVX2.
+//!
+//! Words are brought into the lanes two at a time: 128-bit loads, inserts and unpacks.
+
+use std::arch::x86_64::*;
+
+use super::avx2::{add, rotate_right, xor};
+use super::lanes::{A, B, B_DIAGONAL, C, C_DIAGONAL, D, D_DIAGONAL, rounds};
+use super::{BLOCK, Blocks, Chain, IV, SIGMA};
+use crate::cpu::Avx2;
+
+/// Streams side by side.
+pub(super) const LANES: usize = 4;
+
+/// Takes the blocks at the start of each input into the chain of the same index.
+pub(super) fn compress(
+    _token: Avx2,
+    chains: &mut [Chain; LANES],
+    inputs: [&[u8]; LANES],
+    blocks: Blocks,
+) {
+    for input in inputs {
+        assert!(input.len() >= blocks.number * BLOCK);
+    }
+    // SAFETY: `_token` proves avx2.
+    unsafe { compress_blocks(chains, inputs, blocks) }
+}
+
+#[target_feature(enable = "avx2")]
+fn compress_blocks(chains: &mut [Chain; LANES], inputs: [&[u8]; LANES], blocks: Blocks) {
+    let mut h: [__m256i; 8] =
+        std::array::from_fn(|word| row(std::array::from_fn(|lane| chains[lane].h[word])));
+    let mut count = row(std::array::from_fn(|lane| chains[lane].count));
+    for block in 0..blocks.number {
+        count = add(count, splat(blocks.bytes));
+        h = rounds!(h, load(inputs, block * BLOCK), count, splat(blocks.last));
+    }
+    for (word, vector) in h.into_iter().enumerate() {
+        let mut row = [0_u64; LANES];
+        // SAFETY: a row is 32 bytes.
+        unsafe { _mm256_storeu_si256(row.as_mut_ptr().cast(), vector) };
+        for (chain, value) in chains.iter_mut().zip(row) {
+            chain.h[word] = value;
+        }
+    }
+    for chain in chains {
+        chain.count += blocks.number as u64 * blocks.bytes;
+    }
+}
+
+/// The sixteen words at `offset` of each input; every input has 128 bytes there.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load(inputs: [&[u8]; LANES], offset: usize) -> [__m256i; 16] {
+    let mut words = [_mm256_setzero_si256(); 16];
+    for (pair, words) in words.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+        let load = |lane: usize| {
+            // SAFETY: `compress` asserted that each input has this block.
+            unsafe { _mm_loadu_si128(inputs[lane].as_ptr().add(offset + 16 * pair).cast()) }
+        };
+        let column = |lane: usize| {
+            _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(load(lane)), load(lane + 2))
+        };
+        let (even, odd) = (column(0), column(1));
+        *words = [_mm256_unpacklo_epi64(even, odd), _mm256_unpackhi_epi64(even, odd)];
+    }
+    words
+}
+
+/// One word of each stream.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn row(words: [u64; LANES]) -> __m256i {
+    // SAFETY: a row is 32 bytes.
+    unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn splat(value: u64) -> __m256i {
+    _mm256_set1_epi64x(value as i64)
+}

@@ -1,0 +1,103 @@
+//! BLAKE2b of eight streams, one in each 64-bit lane of AVX-512.
+//!
+//! The state and the message take all 32 registers. Words are brought into the lanes two at a time:
+//! 128-bit loads, inserts and unpacks; a full transpose costs more.
+
+use std::arch::x86_64::*;
+
+use super::lanes::{A, B, B_DIAGONAL, C, C_DIAGONAL, D, D_DIAGONAL, rounds};
+use super::{BLOCK, Blocks, Chain, IV, SIGMA};
+use crate::cpu::Avx512;
+
+/// Streams side by side.
+pub(super) const LANES: usize = 8;
+
+/// Takes the blocks at the start of each input into the chain of the same index.
+pub(super) fn compress(
+    _token: Avx512,
+    chains: &mut [Chain; LANES],
+    inputs: [&[u8]; LANES],
+    blocks: Blocks,
+) {
+    for input in inputs {
+        assert!(input.len() >= blocks.number * BLOCK);
+    }
+    // SAFETY: `_token` proves avx512f.
+    unsafe { compress_blocks(chains, inputs, blocks) }
+}
+
+#[target_feature(enable = "avx512f")]
+fn compress_blocks(chains: &mut [Chain; LANES], inputs: [&[u8]; LANES], blocks: Blocks) {
+    let mut h: [__m512i; 8] =
+        std::array::from_fn(|word| row(std::array::from_fn(|lane| chains[lane].h[word])));
+    let mut count = row(std::array::from_fn(|lane| chains[lane].count));
+    for block in 0..blocks.number {
+        count = add(count, splat(blocks.bytes));
+        h = rounds!(h, load(inputs, block * BLOCK), count, splat(blocks.last));
+    }
+    for (word, vector) in h.into_iter().enumerate() {
+        let mut row = [0_u64; LANES];
+        // SAFETY: a row is 64 bytes.
+        unsafe { _mm512_storeu_si512(row.as_mut_ptr().cast(), vector) };
+        for (chain, value) in chains.iter_mut().zip(row) {
+            chain.h[word] = value;
+        }
+    }
+    for chain in chains {
+        chain.count += blocks.number as u64 * blocks.bytes;
+    }
+}
+
+/// The sixteen words at `offset` of each input; every input has 128 bytes there.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load(inputs: [&[u8]; LANES], offset: usize) -> [__m512i; 16] {
+    let mut words = [_mm512_setzero_si512(); 16];
+    for (pair, words) in words.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+        let load = |lane: usize| {
+            // SAFETY: `compress` asserted that each input has this block.
+            unsafe { _mm_loadu_si128(inputs[lane].as_ptr().add(offset + 16 * pair).cast()) }
+        };
+        let column = |lane: usize| {
+            let column = _mm512_castsi128_si512(load(lane));
+            let column = _mm512_inserti32x4::<1>(column, load(lane + 2));
+            let column = _mm512_inserti32x4::<2>(column, load(lane + 4));
+            _mm512_inserti32x4::<3>(column, load(lane + 6))
+        };
+        let (even, odd) = (column(0), column(1));
+        *words = [_mm512_unpacklo_epi64(even, odd), _mm512_unpackhi_epi64(even, odd)];
+    }
+    words
+}
+
+/// One word of each stream.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn row(words: [u64; LANES]) -> __m512i {
+    // SAFETY: a row is 64 bytes.
+    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn add(a: __m512i, b: __m512i) -> __m512i {
+    _mm512_add_epi64(a, b)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn rotate_right<const N: i32>(a: __m512i) -> __m512i {
+    _mm512_ror_epi64::<N>(a)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn xor(a: __m512i, b: __m512i) -> __m512i {
+    _mm512_xor_si512(a, b)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn splat(value: u64) -> __m512i {
+    _mm512_set1_epi64(value as i64)
+}

@@ -1,0 +1,63 @@
+//! XXH64 of sixteen streams, two in each register of AVX-512: four accumulators of each.
+//!
+//! Stripes go into the registers as they are, without transposing. `vpmullq` takes long, so that a
+//! single register would wait for itself most of the time: eight keep the multiplier busy.
+
+use std::arch::x86_64::*;
+
+use super::{Accumulators, PRIME_1, PRIME_2, STRIPE};
+use crate::cpu::Avx512;
+
+/// Streams side by side.
+pub(super) const LANES: usize = 16;
+
+/// Takes `stripes` stripes at the start of each input into the accumulators of the same index.
+pub(super) fn consume(
+    _token: Avx512,
+    accumulators: &mut [Accumulators; LANES],
+    inputs: [&[u8]; LANES],
+    stripes: usize,
+) {
+    for input in inputs {
+        assert!(input.len() >= stripes * STRIPE);
+    }
+    // SAFETY: `_token` proves avx512f and avx512dq.
+    unsafe { consume_stripes(accumulators, inputs, stripes) }
+}
+
+#[target_feature(enable = "avx512f,avx512dq")]
+fn consume_stripes(
+    accumulators: &mut [Accumulators; LANES],
+    inputs: [&[u8]; LANES],
+    stripes: usize,
+) {
+    let pairs = accumulators.as_chunks_mut::<2>().0;
+    let mut vectors: [__m512i; LANES / 2] = std::array::from_fn(|pair| {
+        // SAFETY: the accumulators of two streams are 64 bytes.
+        unsafe { _mm512_loadu_si512(pairs[pair].as_ptr().cast()) }
+    });
+    for stripe in 0..stripes {
+        for (pair, vector) in vectors.iter_mut().enumerate() {
+            let load = |lane: usize| {
+                // SAFETY: `consume` asserted that each input has this stripe.
+                unsafe { _mm256_loadu_si256(inputs[lane].as_ptr().add(stripe * STRIPE).cast()) }
+            };
+            let words = _mm512_castsi256_si512(load(2 * pair));
+            let words = _mm512_inserti64x4::<1>(words, load(2 * pair + 1));
+            *vector = round(*vector, words);
+        }
+    }
+    for (pair, vector) in pairs.iter_mut().zip(vectors) {
+        // SAFETY: the accumulators of two streams are 64 bytes.
+        unsafe { _mm512_storeu_si512(pair.as_mut_ptr().cast(), vector) };
+    }
+}
+
+/// Eight accumulators after one word each.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn round(accumulators: __m512i, words: __m512i) -> __m512i {
+    let products = _mm512_mullo_epi64(words, _mm512_set1_epi64(PRIME_2 as i64));
+    let sums = _mm512_rol_epi64::<31>(_mm512_add_epi64(accumulators, products));
+    _mm512_mullo_epi64(sums, _mm512_set1_epi64(PRIME_1 as i64))
+}

@@ -1,0 +1,233 @@
+//! XXH64 with seed 0; digests are in the canonical big endian.
+
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod avx512_x16;
+mod soft;
+
+use super::Hash;
+use super::kernels::{Choice, Entry, Kernel as _, fill_lanes};
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::Avx512;
+use crate::cpu::Feature;
+
+/// A hash in progress, with the kernels it uses.
+#[derive(Clone)]
+pub(super) struct Xxh64 {
+    accumulators: Accumulators,
+    /// Bytes taken.
+    length: u64,
+    /// The bytes behind the last whole stripe.
+    buffer: Stripe,
+    kernels: Choice<Kernel>,
+}
+
+impl Xxh64 {
+    /// A hash that has taken nothing yet.
+    pub fn new(kernels: Choice<Kernel>) -> Self {
+        Self { accumulators: START, length: 0, buffer: [0; STRIPE], kernels }
+    }
+
+    /// Bytes in the buffer.
+    fn buffered(&self) -> usize {
+        (self.length % STRIPE as u64) as usize
+    }
+
+    fn consume(&mut self, input: &[u8]) {
+        let stripes = input.len() / STRIPE;
+        let kernel = self.kernels.best_for(1);
+        kernel.consume(std::slice::from_mut(&mut self.accumulators), &[input], stripes);
+    }
+}
+
+impl Hash for Xxh64 {
+    fn update(&mut self, mut input: &[u8]) {
+        let buffered = self.buffered();
+        self.length += input.len() as u64;
+        if buffered > 0 {
+            let (head, rest) = input.split_at(input.len().min(STRIPE - buffered));
+            self.buffer[buffered..][..head.len()].copy_from_slice(head);
+            if buffered + head.len() < STRIPE {
+                return;
+            }
+            let stripe = self.buffer;
+            self.consume(&stripe);
+            input = rest;
+        }
+        if input.len() >= STRIPE {
+            self.consume(input);
+        }
+        let tail = &input[input.len() / STRIPE * STRIPE..];
+        self.buffer[..tail.len()].copy_from_slice(tail);
+    }
+
+    fn finalize_into(self, digest: &mut [u8]) {
+        let tail = &self.buffer[..self.buffered()];
+        digest.copy_from_slice(&finish(&self.accumulators, self.length, tail).to_be_bytes());
+    }
+
+    fn finish_many(&self, inputs: &[&[u8]], digests: &mut [u8]) {
+        if self.buffered() > 0 {
+            return super::finish_each(self, inputs, digests);
+        }
+        let Some(length) = inputs.first().map(|input| input.len()) else { return };
+        let total = self.length + length as u64;
+        let stripes = length / STRIPE;
+        self.kernels.for_each_batch(inputs, digests, DIGEST, |kernel, inputs, digests| {
+            let mut accumulators = [self.accumulators; MAX_LANES];
+            let accumulators = &mut accumulators[..inputs.len()];
+            kernel.consume(accumulators, inputs, stripes);
+            let digests = digests.as_chunks_mut::<DIGEST>().0;
+            for ((digest, accumulators), input) in digests.iter_mut().zip(accumulators).zip(inputs)
+            {
+                *digest = finish(accumulators, total, &input[stripes * STRIPE..]).to_be_bytes();
+            }
+        });
+    }
+
+    fn update_many(hashes: &mut [&mut Self], inputs: &[&[u8]]) {
+        let Some(kernels) = hashes.first().map(|hash| hash.kernels) else { return };
+        kernels.for_each_batch(inputs, hashes, 1, |kernel, inputs, hashes| {
+            update_lanes(kernel, hashes, inputs);
+        });
+    }
+
+    fn kernel_for(&self, count: usize) -> Option<&'static Entry> {
+        Some(self.kernels.best_for(count).entry())
+    }
+}
+
+/// Updates as many hashes as the kernel has lanes, or fewer: side by side, as far as all of them
+/// have whole stripes.
+fn update_lanes(kernel: Kernel, hashes: &mut [&mut Xxh64], inputs: &[&[u8]]) {
+    let mut bodies: [&[u8]; MAX_LANES] = [&[]; MAX_LANES];
+    let mut accumulators = [START; MAX_LANES];
+    for (lane, (hash, input)) in hashes.iter_mut().zip(inputs).enumerate() {
+        let missing = (STRIPE - hash.buffered()) % STRIPE;
+        let (head, body) = input.split_at(missing.min(input.len()));
+        hash.update(head);
+        (accumulators[lane], bodies[lane]) = (hash.accumulators, body);
+    }
+    let (accumulators, bodies) = (&mut accumulators[..hashes.len()], &bodies[..hashes.len()]);
+    let stripes = bodies.iter().map(|body| body.len() / STRIPE).min().unwrap_or(0);
+    kernel.consume(accumulators, bodies, stripes);
+    for ((hash, accumulators), body) in hashes.iter_mut().zip(accumulators).zip(bodies) {
+        hash.accumulators = *accumulators;
+        hash.length += (stripes * STRIPE) as u64;
+        hash.update(&body[stripes * STRIPE..]);
+    }
+}
+
+/// The hash of `length` bytes, of which those behind the last whole stripe are in `tail`.
+fn finish(accumulators: &Accumulators, length: u64, tail: &[u8]) -> u64 {
+    let mut hash = if length < STRIPE as u64 { PRIME_5 } else { converge(accumulators) };
+    hash = hash.wrapping_add(length);
+    let (words, tail) = tail.as_chunks();
+    for word in words {
+        hash ^= round(0, u64::from_le_bytes(*word));
+        hash = hash.rotate_left(27).wrapping_mul(PRIME_1).wrapping_add(PRIME_4);
+    }
+    let (halves, tail) = tail.as_chunks();
+    for half in halves {
+        hash ^= u64::from(u32::from_le_bytes(*half)).wrapping_mul(PRIME_1);
+        hash = hash.rotate_left(23).wrapping_mul(PRIME_2).wrapping_add(PRIME_3);
+    }
+    for byte in tail {
+        hash ^= u64::from(*byte).wrapping_mul(PRIME_5);
+        hash = hash.rotate_left(11).wrapping_mul(PRIME_1);
+    }
+    hash = (hash ^ (hash >> 33)).wrapping_mul(PRIME_2);
+    hash = (hash ^ (hash >> 29)).wrapping_mul(PRIME_3);
+    hash ^ (hash >> 32)
+}
+
+/// One word of the four accumulators.
+fn converge(accumulators: &Accumulators) -> u64 {
+    let [a, b, c, d] = *accumulators;
+    let sum = a
+        .rotate_left(1)
+        .wrapping_add(b.rotate_left(7))
+        .wrapping_add(c.rotate_left(12))
+        .wrapping_add(d.rotate_left(18));
+    accumulators.iter().fold(sum, |hash, accumulator| {
+        (hash ^ round(0, *accumulator)).wrapping_mul(PRIME_1).wrapping_add(PRIME_4)
+    })
+}
+
+/// An accumulator after one word.
+#[inline(always)]
+fn round(accumulator: u64, word: u64) -> u64 {
+    let sum = accumulator.wrapping_add(word.wrapping_mul(PRIME_2));
+    sum.rotate_left(31).wrapping_mul(PRIME_1)
+}
+
+/// A way to take whole stripes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kernel {
+    Soft,
+    #[cfg(target_arch = "x86_64")]
+    Avx512X16(Avx512),
+}
+
+impl Kernel {
+    /// Takes `stripes` stripes at the start of each input into the accumulators of the same index:
+    /// as many as the kernel has lanes, or fewer.
+    fn consume(self, accumulators: &mut [Accumulators], inputs: &[&[u8]], stripes: usize) {
+        debug_assert!(accumulators.len() == inputs.len() && inputs.len() <= self.entry().lanes);
+        match self {
+            Self::Soft => {
+                fill_lanes(accumulators, inputs, |accumulators: &mut [_; 1], [input]| {
+                    soft::consume(&mut accumulators[0], input, stripes);
+                });
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512X16(token) => fill_lanes(accumulators, inputs, |accumulators, inputs| {
+                avx512_x16::consume(token, accumulators, inputs, stripes);
+            }),
+        }
+    }
+}
+
+impl super::kernels::Kernel for Kernel {
+    const ENTRIES: &'static [Entry] = &[
+        Entry { name: "soft", lanes: 1, feature: None, cost: 256 },
+        Entry { name: "avx512-x16", lanes: 16, feature: Some(Feature::Avx512), cost: 1360 },
+    ];
+
+    fn detect(entry: &Entry) -> Option<Self> {
+        match entry.name {
+            "soft" => Some(Self::Soft),
+            #[cfg(target_arch = "x86_64")]
+            "avx512-x16" => Avx512::detect().map(Self::Avx512X16),
+            _ => None,
+        }
+    }
+
+    fn entry(self) -> &'static Entry {
+        &Self::ENTRIES[match self {
+            Self::Soft => 0,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512X16(_) => 1,
+        }]
+    }
+}
+
+/// Four independent chains: each takes one word of every stripe.
+type Accumulators = [u64; 4];
+
+type Stripe = [u8; STRIPE];
+
+const STRIPE: usize = 32;
+
+const DIGEST: usize = 8;
+
+/// The widest kernel's lanes.
+const MAX_LANES: usize = 16;
+
+const PRIME_1: u64 = 0x9e37_79b1_85eb_ca87;
+const PRIME_2: u64 = 0xc2b2_ae3d_27d4_eb4f;
+const PRIME_3: u64 = 0x1656_67b1_9e37_79f9;
+const PRIME_4: u64 = 0x85eb_ca77_c2b2_ae63;
+const PRIME_5: u64 = 0x27d4_eb2f_1656_67c5;
+
+const START: Accumulators = [PRIME_1.wrapping_add(PRIME_2), PRIME_2, 0, PRIME_1.wrapping_neg()];

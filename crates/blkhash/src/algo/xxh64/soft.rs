@@ -1,0 +1,15 @@
+//! XXH64's stripes as its specification writes them.
+
+use super::{Accumulators, STRIPE, round};
+
+/// Takes the stripes at the start of `input` into `accumulators`.
+pub(super) fn consume(accumulators: &mut Accumulators, input: &[u8], stripes: usize) {
+    let (input, _) = input.as_chunks::<STRIPE>();
+    let mut values = *accumulators;
+    for stripe in &input[..stripes] {
+        for (value, word) in values.iter_mut().zip(stripe.as_chunks().0) {
+            *value = round(*value, u64::from_le_bytes(*word));
+        }
+    }
+    *accumulators = values;
+}

@@ -8,6 +8,8 @@ mod blake2b;
 mod blake2s;
 mod blake3;
 mod crc;
+#[cfg(test)]
+mod kernel_tests;
 mod kernels;
 mod null;
 mod rustcrypto;

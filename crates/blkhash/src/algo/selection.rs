@@ -126,12 +126,13 @@ fn status(algorithm: Algorithm, entry: &Entry) -> Status {
     }
 }
 
-fn only(algorithm: Algorithm, variant: &str) -> State {
+/// A hash that has taken nothing yet, with one implementation, whether it may be used or not.
+pub(super) fn only(algorithm: Algorithm, variant: &str) -> State {
     State::with_kernels(algorithm, &|entry| entry.name == variant)
 }
 
 /// What there is for an algorithm: our own kernels, or the crate that computes it.
-fn entries(algorithm: Algorithm) -> &'static [Entry] {
+pub(super) fn entries(algorithm: Algorithm) -> &'static [Entry] {
     const fn library(name: &'static str) -> Entry {
         Entry { name, lanes: 1, feature: None, cost: 1 }
     }

@@ -114,3 +114,15 @@ pub(super) fn rotate_right<const N: i32>(a: __m256i) -> __m256i {
 pub(super) fn xor(a: __m256i, b: __m256i) -> __m256i {
     _mm256_xor_si256(a, b)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Algorithm::{Blake2b256, Blake2b512};
+    use crate::algo::kernel_tests::equals_soft;
+
+    #[test]
+    fn one_stream_equals_soft() {
+        equals_soft(Blake2b256, "avx2");
+        equals_soft(Blake2b512, "avx2");
+    }
+}

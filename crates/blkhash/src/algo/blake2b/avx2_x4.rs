@@ -80,3 +80,15 @@ fn row(words: [u64; LANES]) -> __m256i {
 fn splat(value: u64) -> __m256i {
     _mm256_set1_epi64x(value as i64)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Algorithm::{Blake2b256, Blake2b512};
+    use crate::algo::kernel_tests::equals_soft;
+
+    #[test]
+    fn equals_soft_in_every_lane() {
+        equals_soft(Blake2b256, "avx2-x4");
+        equals_soft(Blake2b512, "avx2-x4");
+    }
+}

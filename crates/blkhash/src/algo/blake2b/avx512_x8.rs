@@ -101,3 +101,15 @@ fn xor(a: __m512i, b: __m512i) -> __m512i {
 fn splat(value: u64) -> __m512i {
     _mm512_set1_epi64(value as i64)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Algorithm::{Blake2b256, Blake2b512};
+    use crate::algo::kernel_tests::equals_soft;
+
+    #[test]
+    fn equals_soft_in_every_lane() {
+        equals_soft(Blake2b256, "avx512-x8");
+        equals_soft(Blake2b512, "avx512-x8");
+    }
+}

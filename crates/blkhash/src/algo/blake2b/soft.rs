@@ -48,3 +48,18 @@ fn mix(v: &mut [u64; 16], [a, b, c, d]: [usize; 4], x: u64, y: u64) {
     v[c] = v[c].wrapping_add(v[d]);
     v[b] = (v[b] ^ v[c]).rotate_right(63);
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Algorithm::{Blake2b256, Blake2b512};
+    use crate::algo::kernel_tests::soft_equals;
+
+    #[test]
+    fn equals_blake2b_simd() {
+        for algorithm in [Blake2b256, Blake2b512] {
+            let mut params = blake2b_simd::Params::new();
+            params.hash_length(algorithm.digest_size());
+            soft_equals(algorithm, |input| params.hash(input).as_bytes().to_vec());
+        }
+    }
+}

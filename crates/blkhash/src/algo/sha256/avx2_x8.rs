@@ -117,3 +117,15 @@ fn majority(a: __m256i, b: __m256i, c: __m256i) -> __m256i {
 fn splat(value: u32) -> __m256i {
     _mm256_set1_epi32(value as i32)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Algorithm::{Sha224, Sha256};
+    use crate::algo::kernel_tests::equals_soft;
+
+    #[test]
+    fn equals_soft_in_every_lane() {
+        equals_soft(Sha224, "avx2-x8");
+        equals_soft(Sha256, "avx2-x8");
+    }
+}

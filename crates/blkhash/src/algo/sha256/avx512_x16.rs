@@ -117,3 +117,15 @@ fn majority(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
 fn splat(value: u32) -> __m512i {
     _mm512_set1_epi32(value as i32)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Algorithm::{Sha224, Sha256};
+    use crate::algo::kernel_tests::equals_soft;
+
+    #[test]
+    fn equals_soft_in_every_lane() {
+        equals_soft(Sha224, "avx512-x16");
+        equals_soft(Sha256, "avx512-x16");
+    }
+}

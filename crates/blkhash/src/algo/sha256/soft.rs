@@ -35,3 +35,17 @@ fn compress_block(state: &mut Words, block: &Block) {
         *word = word.wrapping_add(value);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sha2::Digest;
+
+    use crate::Algorithm::{Sha224, Sha256};
+    use crate::algo::kernel_tests::soft_equals;
+
+    #[test]
+    fn equals_rustcrypto() {
+        soft_equals(Sha224, |input| sha2::Sha224::digest(input).to_vec());
+        soft_equals(Sha256, |input| sha2::Sha256::digest(input).to_vec());
+    }
+}

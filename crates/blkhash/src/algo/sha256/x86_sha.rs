@@ -121,3 +121,21 @@ fn store_state(state: &mut Words, abef: __m128i, cdgh: __m128i) {
         word(_mm_extract_epi32::<0>(cdgh)),
     ];
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Algorithm::{Sha224, Sha256};
+    use crate::algo::kernel_tests::equals_soft;
+
+    #[test]
+    fn one_stream_equals_soft() {
+        equals_soft(Sha224, "x86_sha");
+        equals_soft(Sha256, "x86_sha");
+    }
+
+    #[test]
+    fn two_streams_equal_soft() {
+        equals_soft(Sha224, "x86_sha-x2");
+        equals_soft(Sha256, "x86_sha-x2");
+    }
+}

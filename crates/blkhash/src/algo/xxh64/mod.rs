@@ -2,14 +2,17 @@
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
-mod avx512_x16;
+mod avx2_x4;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod avx512_x8;
 mod soft;
 
 use super::Hash;
 use super::kernels::{Choice, Entry, Kernel as _, fill_lanes};
-#[cfg(target_arch = "x86_64")]
-use crate::cpu::Avx512;
 use crate::cpu::Feature;
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::{Avx2, Avx512};
 
 /// A hash in progress, with the kernels it uses.
 #[derive(Clone)]
@@ -166,7 +169,9 @@ fn round(accumulator: u64, word: u64) -> u64 {
 pub(super) enum Kernel {
     Soft,
     #[cfg(target_arch = "x86_64")]
-    Avx512X16(Avx512),
+    Avx2X4(Avx2),
+    #[cfg(target_arch = "x86_64")]
+    Avx512X8(Avx512),
 }
 
 impl Kernel {
@@ -181,8 +186,12 @@ impl Kernel {
                 });
             }
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512X16(token) => fill_lanes(accumulators, inputs, |accumulators, inputs| {
-                avx512_x16::consume(token, accumulators, inputs, stripes);
+            Self::Avx2X4(token) => fill_lanes(accumulators, inputs, |accumulators, inputs| {
+                avx2_x4::consume(token, accumulators, inputs, stripes);
+            }),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512X8(token) => fill_lanes(accumulators, inputs, |accumulators, inputs| {
+                avx512_x8::consume(token, accumulators, inputs, stripes);
             }),
         }
     }
@@ -190,15 +199,18 @@ impl Kernel {
 
 impl super::kernels::Kernel for Kernel {
     const ENTRIES: &'static [Entry] = &[
-        Entry { name: "soft", lanes: 1, feature: None, cost: 256 },
-        Entry { name: "avx512-x16", lanes: 16, feature: Some(Feature::Avx512), cost: 1360 },
+        Entry { name: "soft", lanes: 1, feature: None, cost: 255 },
+        Entry { name: "avx2-x4", lanes: 4, feature: Some(Feature::Avx2), cost: 815 },
+        Entry { name: "avx512-x8", lanes: 8, feature: Some(Feature::Avx512), cost: 716 },
     ];
 
     fn detect(entry: &Entry) -> Option<Self> {
         match entry.name {
             "soft" => Some(Self::Soft),
             #[cfg(target_arch = "x86_64")]
-            "avx512-x16" => Avx512::detect().map(Self::Avx512X16),
+            "avx2-x4" => Avx2::detect().map(Self::Avx2X4),
+            #[cfg(target_arch = "x86_64")]
+            "avx512-x8" => Avx512::detect().map(Self::Avx512X8),
             _ => None,
         }
     }
@@ -207,7 +219,9 @@ impl super::kernels::Kernel for Kernel {
         &Self::ENTRIES[match self {
             Self::Soft => 0,
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512X16(_) => 1,
+            Self::Avx2X4(_) => 1,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512X8(_) => 2,
         }]
     }
 }
@@ -222,7 +236,7 @@ const STRIPE: usize = 32;
 const DIGEST: usize = 8;
 
 /// The widest kernel's lanes.
-const MAX_LANES: usize = 16;
+const MAX_LANES: usize = 8;
 
 const PRIME_1: u64 = 0x9e37_79b1_85eb_ca87;
 const PRIME_2: u64 = 0xc2b2_ae3d_27d4_eb4f;

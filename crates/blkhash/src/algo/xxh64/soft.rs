@@ -13,3 +13,16 @@ pub(super) fn consume(accumulators: &mut Accumulators, input: &[u8], stripes: us
     }
     *accumulators = values;
 }
+
+#[cfg(test)]
+mod tests {
+    use xxhash_rust::xxh64::xxh64;
+
+    use crate::Algorithm::Xxh64;
+    use crate::algo::kernel_tests::soft_equals;
+
+    #[test]
+    fn equals_xxhash_rust() {
+        soft_equals(Xxh64, |input| xxh64(input, 0).to_be_bytes().to_vec());
+    }
+}

@@ -1,0 +1,80 @@
+//! XXH64 of four streams, the four accumulators of each in a register of AVX2.
+//!
+//! AVX2 multiplies halves of words only, so that a product takes three multiplications and a stream
+//! by itself would be slower than without vectors; four hide how long they take.
+
+use std::arch::x86_64::*;
+
+use super::{Accumulators, PRIME_1, PRIME_2, STRIPE};
+use crate::cpu::Avx2;
+
+/// Streams side by side.
+pub(super) const LANES: usize = 4;
+
+/// Takes `stripes` stripes at the start of each input into the accumulators of the same index.
+pub(super) fn consume(
+    _token: Avx2,
+    accumulators: &mut [Accumulators; LANES],
+    inputs: [&[u8]; LANES],
+    stripes: usize,
+) {
+    for input in inputs {
+        assert!(input.len() >= stripes * STRIPE);
+    }
+    // SAFETY: `_token` proves avx2.
+    unsafe { consume_stripes(accumulators, inputs, stripes) }
+}
+
+#[target_feature(enable = "avx2")]
+fn consume_stripes(
+    accumulators: &mut [Accumulators; LANES],
+    inputs: [&[u8]; LANES],
+    stripes: usize,
+) {
+    let mut vectors: [__m256i; LANES] = std::array::from_fn(|lane| {
+        // SAFETY: the accumulators of a stream are 32 bytes.
+        unsafe { _mm256_loadu_si256(accumulators[lane].as_ptr().cast()) }
+    });
+    for stripe in 0..stripes {
+        for (vector, input) in vectors.iter_mut().zip(inputs) {
+            // SAFETY: `consume` asserted that each input has this stripe.
+            let words = unsafe { _mm256_loadu_si256(input.as_ptr().add(stripe * STRIPE).cast()) };
+            *vector = round(*vector, words);
+        }
+    }
+    for (accumulators, vector) in accumulators.iter_mut().zip(vectors) {
+        // SAFETY: the accumulators of a stream are 32 bytes.
+        unsafe { _mm256_storeu_si256(accumulators.as_mut_ptr().cast(), vector) };
+    }
+}
+
+/// Four accumulators after one word each.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn round(accumulators: __m256i, words: __m256i) -> __m256i {
+    let sums = _mm256_add_epi64(accumulators, multiply::<PRIME_2>(words));
+    let rotated = _mm256_or_si256(_mm256_slli_epi64::<31>(sums), _mm256_srli_epi64::<33>(sums));
+    multiply::<PRIME_1>(rotated)
+}
+
+/// The low halves of the products with `FACTOR`.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn multiply<const FACTOR: u64>(words: __m256i) -> __m256i {
+    let low = _mm256_set1_epi64x((FACTOR & 0xffff_ffff) as i64);
+    let high = _mm256_set1_epi64x((FACTOR >> 32) as i64);
+    let swapped = _mm256_shuffle_epi32::<0b11_11_01_01>(words);
+    let crossed = _mm256_add_epi64(_mm256_mul_epu32(swapped, low), _mm256_mul_epu32(words, high));
+    _mm256_add_epi64(_mm256_mul_epu32(words, low), _mm256_slli_epi64::<32>(crossed))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Algorithm::Xxh64;
+    use crate::algo::kernel_tests::equals_soft;
+
+    #[test]
+    fn equals_soft_in_every_lane() {
+        equals_soft(Xxh64, "avx2-x4");
+    }
+}

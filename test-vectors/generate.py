@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Generates digests.json and constructions.json from the reference; --check only compares.
+"""Generates the files of test vectors from the reference; --check only compares.
 
 The published vectors come from the documents they name. The reference must agree with every one
 of them before anything is written.
@@ -18,6 +18,9 @@ import digests
 import imagespec
 
 from published import PUBLISHED
+
+# In the crate, for it is compiled in.
+KNOWN_ANSWERS = HERE.parent / "crates/blkhash/src/algo/known_answers.txt"
 
 K = 1024
 M = 1024 * K
@@ -131,6 +134,18 @@ def pattern_bytes(vector):
     raise ValueError(f"unknown pattern: {vector}")
 
 
+def known_answers():
+    """What the self-test of each algorithm computes, as crates/blkhash/src/algo/self_test.rs has it:
+    the digest of the digests of 16 inputs of each length."""
+    for name in ALGORITHMS:
+        h = digests.new(name)
+        for length in (0, 1, 64, 200, 512):
+            for input in range(16):
+                data = bytes((31 * input + i) % 251 for i in range(length))
+                h.update(bytes.fromhex(digest_of(name, data)))
+        yield f"{name}: {h.digest().hex()}".rstrip() + "\n"
+
+
 def construction_vectors():
     seen = set()
     for image, digest, construction, block_size in construction_cases():
@@ -189,16 +204,21 @@ def document(about, lists):
 
 
 def documents():
-    return {
-        "digests.json": document(
-            "Digests of patterns; see test-vectors/README.md.",
-            {"vectors": list(digest_vectors()), "published": list(published_vectors())},
-        ),
-        "constructions.json": document(
-            "Checksums of images; see test-vectors/README.md.",
-            {"vectors": list(construction_vectors())},
-        ),
-    }
+    """The path, the number of vectors and the text of each file."""
+    digest_lists = {"vectors": list(digest_vectors()), "published": list(published_vectors())}
+    construction_lists = {"vectors": list(construction_vectors())}
+    about_digests = "Digests of patterns; see test-vectors/README.md."
+    about_constructions = "Checksums of images; see test-vectors/README.md."
+    answers = list(known_answers())
+    return [
+        (HERE / "digests.json", *counted(about_digests, digest_lists)),
+        (HERE / "constructions.json", *counted(about_constructions, construction_lists)),
+        (KNOWN_ANSWERS, len(answers), "".join(answers)),
+    ]
+
+
+def counted(about, lists):
+    return sum(len(vectors) for vectors in lists.values()), document(about, lists)
 
 
 def main():
@@ -206,9 +226,8 @@ def main():
     parser.add_argument("--check", action="store_true", help="fail if a file differs")
     args = parser.parse_args()
     status = 0
-    for name, text in documents().items():
-        path = HERE / name
-        count = json.loads(text)["count"]
+    for path, count, text in documents():
+        name = path.name
         if not args.check:
             path.write_text(text)
             print(f"{name}: {count} vectors written")

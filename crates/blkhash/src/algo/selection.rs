@@ -81,10 +81,10 @@ struct Selection {
 fn selection(algorithm: Algorithm) -> &'static Selection {
     static SELECTIONS: [OnceLock<Selection>; Algorithm::ALL.len()] =
         [const { OnceLock::new() }; Algorithm::ALL.len()];
-    SELECTIONS[algorithm as usize].get_or_init(|| select(algorithm))
+    SELECTIONS[algorithm as usize].get_or_init(|| select(algorithm, status))
 }
 
-fn select(algorithm: Algorithm) -> Selection {
+fn select(algorithm: Algorithm, status: impl Fn(Algorithm, &Entry) -> Status) -> Selection {
     let implementations: Vec<_> = entries(algorithm)
         .iter()
         .map(|entry| Implementation {
@@ -157,4 +157,131 @@ pub(super) fn entries(algorithm: Algorithm) -> &'static [Entry] {
         Algorithm::Blake2s256 => const { &[library("blake2s_simd")] },
         Algorithm::Blake3 => const { &[library("blake3")] },
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::Digester;
+
+    #[test]
+    fn what_fails_its_self_test_is_left_out() {
+        let algorithm = Algorithm::Blake2b256;
+        for failing in &entries(algorithm)[1..] {
+            let selection = select(algorithm, |algorithm, entry| {
+                if entry == failing { Status::Failed } else { status(algorithm, entry) }
+            });
+            for count in 1..=16 {
+                let kernel = selection.start.kernel_for(count).unwrap();
+                assert_ne!(kernel, failing, "{count} inputs");
+            }
+            let known = selection.implementations.iter().find(|it| it.variant == failing.name);
+            assert_eq!(known.unwrap().status, Status::Failed);
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_unknown_or_of_another_algorithm_is_refused() {
+        for name in ["sha256-soft", "blake2b512-x8", "soft", ""] {
+            let error = Digester::with_implementation(Algorithm::Blake2b512, name).unwrap_err();
+            assert!(error.to_string().contains("blake2b512-soft"), "{error}");
+        }
+    }
+
+    #[test]
+    fn switching_features_off_leaves_the_portable_kernel() {
+        let child = report(&[("BLKHASH_CPU_DISABLE", "sha,avx2, avx512")]);
+        for &algorithm in WITH_KERNELS {
+            for count in COUNTS {
+                assert_eq!(chosen(&child, algorithm, count), format!("{algorithm}-soft"));
+            }
+            for entry in &entries(algorithm)[1..] {
+                let expected =
+                    if entry.feature.unwrap().is_present() { "disabled" } else { "missing" };
+                let line = format!("{algorithm}-{} {expected}", entry.name);
+                assert!(child.lines().any(|it| it == line), "no '{line}' in {child}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_feature_less_leaves_the_others() {
+        let child = report(&[("BLKHASH_CPU_DISABLE", "avx512")]);
+        for &algorithm in WITH_KERNELS {
+            for count in COUNTS {
+                assert!(!chosen(&child, algorithm, count).contains("avx512"));
+            }
+            for entry in entries(algorithm) {
+                let is_left = entry.feature != Some(Feature::Avx512)
+                    && entry.feature.is_none_or(Feature::is_present);
+                let line = format!("{algorithm}-{} ready", entry.name);
+                assert_eq!(child.lines().any(|it| it == line), is_left, "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_implementation_can_be_demanded_for_one_algorithm() {
+        let child = report(&[("BLKHASH_IMPLEMENTATION", "xxh64-soft, sha256-soft,sha256-none")]);
+        let free = report(&[]);
+        for count in COUNTS {
+            assert_eq!(chosen(&child, Algorithm::Xxh64, count), "xxh64-soft");
+            assert_eq!(chosen(&child, Algorithm::Sha256, count), "sha256-soft");
+            let others = [Algorithm::Sha224, Algorithm::Blake2b512];
+            for algorithm in others {
+                assert_eq!(chosen(&child, algorithm, count), chosen(&free, algorithm, count));
+            }
+        }
+    }
+
+    /// Runs this program as a child, with these variables, for what it chooses.
+    fn report(variables: &[(&str, &str)]) -> String {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "algo::selection::tests::tell_what_is_chosen",
+                "--ignored",
+                "--nocapture",
+            ])
+            .env_remove("BLKHASH_CPU_DISABLE")
+            .env_remove("BLKHASH_IMPLEMENTATION")
+            .envs(variables.iter().copied())
+            .output()
+            .unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[test]
+    #[ignore = "other tests run it as a child"]
+    fn tell_what_is_chosen() {
+        println!();
+        for &algorithm in WITH_KERNELS {
+            let digester = Digester::new(algorithm);
+            for count in COUNTS {
+                println!("{algorithm} {count} {}", digester.implementation_for(count).name());
+            }
+            for known in implementations(algorithm) {
+                println!("{} {}", known.name(), format!("{:?}", known.status).to_lowercase());
+            }
+        }
+    }
+
+    fn chosen(report: &str, algorithm: Algorithm, count: usize) -> String {
+        let start = format!("{algorithm} {count} ");
+        let line = report.lines().find_map(|line| line.strip_prefix(&start));
+        line.unwrap_or_else(|| panic!("no '{start}' in {report}")).to_owned()
+    }
+
+    const WITH_KERNELS: &[Algorithm] = &[
+        Algorithm::Xxh64,
+        Algorithm::Sha224,
+        Algorithm::Sha256,
+        Algorithm::Blake2b256,
+        Algorithm::Blake2b512,
+    ];
+
+    const COUNTS: [usize; 6] = [1, 2, 4, 8, 15, 16];
 }

@@ -33,17 +33,17 @@ macro_rules! rounds {
             };
         }
         macro_rules! eight_rounds {
-                            ($i:expr) => {
-                                round!(a b c d e f g h, $i);
-                                round!(h a b c d e f g, $i + 1);
-                                round!(g h a b c d e f, $i + 2);
-                                round!(f g h a b c d e, $i + 3);
-                                round!(e f g h a b c d, $i + 4);
-                                round!(d e f g h a b c, $i + 5);
-                                round!(c d e f g h a b, $i + 6);
-                                round!(b c d e f g h a, $i + 7);
-                            };
-                        }
+                                    ($i:expr) => {
+                                        round!(a b c d e f g h, $i);
+                                        round!(h a b c d e f g, $i + 1);
+                                        round!(g h a b c d e f, $i + 2);
+                                        round!(f g h a b c d e, $i + 3);
+                                        round!(e f g h a b c d, $i + 4);
+                                        round!(d e f g h a b c, $i + 5);
+                                        round!(c d e f g h a b, $i + 6);
+                                        round!(b c d e f g h a, $i + 7);
+                                    };
+                                }
         eight_rounds!(0);
         eight_rounds!(8);
         eight_rounds!(16);

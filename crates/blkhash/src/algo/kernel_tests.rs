@@ -14,8 +14,7 @@ pub(super) fn equals_soft(algorithm: Algorithm, variant: &str) {
         return;
     }
     let Shape { block, pool } = shape(algorithm);
-    let starts = [0, 1, block - 1, block, block + 1];
-    for taken in starts {
+    for taken in starts(block) {
         let start = |variant| {
             let mut start = only(algorithm, variant);
             start.update(&pool[..taken]);
@@ -39,9 +38,14 @@ pub(super) fn soft_equals(algorithm: Algorithm, third_party: impl Fn(&[u8]) -> V
     for length in (0..=4 * block + 1).chain([LARGE - 1, LARGE, LARGE + 1]) {
         let input = &pool[length % 3..][..length];
         let expected = third_party(input);
-        let mut digest = vec![0; algorithm.digest_size()];
-        start.finish_many(&[input], &mut digest);
-        assert_eq!(digest, expected, "{algorithm} of {length} bytes");
+        for taken in starts(block).filter(|taken| *taken <= length) {
+            let (head, rest) = input.split_at(taken);
+            let mut start = start.clone();
+            start.update(head);
+            let mut digest = vec![0; algorithm.digest_size()];
+            start.finish_many(&[rest], &mut digest);
+            assert_eq!(digest, expected, "{algorithm} of {length} bytes after {taken}");
+        }
 
         let mut state = start.clone();
         for piece in input.chunks(length / 5 + 1) {
@@ -109,6 +113,11 @@ fn updates_many(algorithm: Algorithm, entry: &Entry, pool: &[u8], length: usize)
 /// Inputs that differ from each other and start at every alignment.
 fn inputs(pool: &[u8], length: usize, count: usize) -> Vec<&[u8]> {
     (0..count).map(|index| &pool[index * 67 + 1..][..length]).collect()
+}
+
+/// Bytes taken before.
+fn starts(block: usize) -> impl Iterator<Item = usize> {
+    [0, 1, block - 1, block, block + 1].into_iter()
 }
 
 fn lengths(block: usize, lanes: usize) -> impl Iterator<Item = usize> {

@@ -224,10 +224,10 @@ impl Kernel {
 
 impl super::kernels::Kernel for Kernel {
     const ENTRIES: &'static [Entry] = &[
-        Entry { name: "soft", lanes: 1, feature: None, cost: 3900 },
-        Entry { name: "avx2", lanes: 1, feature: Some(Feature::Avx2), cost: 3300 },
-        Entry { name: "avx2-x4", lanes: 4, feature: Some(Feature::Avx2), cost: 7800 },
-        Entry { name: "avx512-x8", lanes: 8, feature: Some(Feature::Avx512), cost: 5830 },
+        Entry { name: "soft", lanes: 1, feature: None, cost: 4020 },
+        Entry { name: "avx2", lanes: 1, feature: Some(Feature::Avx2), cost: 3350 },
+        Entry { name: "avx2-x4", lanes: 4, feature: Some(Feature::Avx2), cost: 5810 },
+        Entry { name: "avx512-x8", lanes: 8, feature: Some(Feature::Avx512), cost: 5900 },
     ];
 
     fn detect(entry: &Entry) -> Option<Self> {

@@ -10,7 +10,7 @@ macro_rules! rounds {
         let mut w = $w;
         let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = state;
         macro_rules! round {
-            ($a:ident $b:ident $c:ident $d:ident $e:ident $f:ident $g:ident $h:ident, $i:expr) => {
+            ($a:ident, $b:ident, $c:ident, $d:ident, $e:ident, $f:ident, $g:ident, $h:ident, $i:expr) => {
                 if $i >= 16 {
                     let (w1, w14) = (w[($i + 1) % 16], w[($i + 14) % 16]);
                     let s0 =
@@ -33,17 +33,17 @@ macro_rules! rounds {
             };
         }
         macro_rules! eight_rounds {
-                                    ($i:expr) => {
-                                        round!(a b c d e f g h, $i);
-                                        round!(h a b c d e f g, $i + 1);
-                                        round!(g h a b c d e f, $i + 2);
-                                        round!(f g h a b c d e, $i + 3);
-                                        round!(e f g h a b c d, $i + 4);
-                                        round!(d e f g h a b c, $i + 5);
-                                        round!(c d e f g h a b, $i + 6);
-                                        round!(b c d e f g h a, $i + 7);
-                                    };
-                                }
+            ($i:expr) => {
+                round!(a, b, c, d, e, f, g, h, $i);
+                round!(h, a, b, c, d, e, f, g, $i + 1);
+                round!(g, h, a, b, c, d, e, f, $i + 2);
+                round!(f, g, h, a, b, c, d, e, $i + 3);
+                round!(e, f, g, h, a, b, c, d, $i + 4);
+                round!(d, e, f, g, h, a, b, c, $i + 5);
+                round!(c, d, e, f, g, h, a, b, $i + 6);
+                round!(b, c, d, e, f, g, h, a, $i + 7);
+            };
+        }
         eight_rounds!(0);
         eight_rounds!(8);
         eight_rounds!(16);

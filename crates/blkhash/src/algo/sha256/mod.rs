@@ -180,11 +180,11 @@ impl Kernel {
 
 impl super::kernels::Kernel for Kernel {
     const ENTRIES: &'static [Entry] = &[
-        Entry { name: "soft", lanes: 1, feature: None, cost: 10_000 },
+        Entry { name: "soft", lanes: 1, feature: None, cost: 10_900 },
         Entry { name: "x86_sha", lanes: 1, feature: Some(Feature::Sha), cost: 2088 },
-        Entry { name: "x86_sha-x2", lanes: 2, feature: Some(Feature::Sha), cost: 3156 },
-        Entry { name: "avx2-x8", lanes: 8, feature: Some(Feature::Avx2), cost: 16_000 },
-        Entry { name: "avx512-x16", lanes: 16, feature: Some(Feature::Avx512), cost: 14_000 },
+        Entry { name: "x86_sha-x2", lanes: 2, feature: Some(Feature::Sha), cost: 3190 },
+        Entry { name: "avx2-x8", lanes: 8, feature: Some(Feature::Avx2), cost: 18_900 },
+        Entry { name: "avx512-x16", lanes: 16, feature: Some(Feature::Avx512), cost: 14_450 },
     ];
 
     fn detect(entry: &Entry) -> Option<Self> {

@@ -11,21 +11,21 @@ pub(super) fn compress(state: &mut Words, input: &[u8], blocks: usize) {
 }
 
 fn compress_block(state: &mut Words, block: &Block) {
-    let mut w = [0_u32; 64];
+    let mut w = [0; 16];
     for (word, bytes) in w.iter_mut().zip(block.as_chunks().0) {
         *word = u32::from_be_bytes(*bytes);
     }
-    for i in 16..64 {
-        let s0 = w[i - 15].rotate_right(7) ^ w[i - 15].rotate_right(18) ^ (w[i - 15] >> 3);
-        let s1 = w[i - 2].rotate_right(17) ^ w[i - 2].rotate_right(19) ^ (w[i - 2] >> 10);
-        w[i] = w[i - 16].wrapping_add(s0).wrapping_add(w[i - 7]).wrapping_add(s1);
-    }
-
     let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = *state;
-    for i in 0..64 {
+    for (i, k) in K.iter().enumerate() {
+        if i >= 16 {
+            let (w1, w14) = (w[(i + 1) % 16], w[(i + 14) % 16]);
+            let s0 = w1.rotate_right(7) ^ w1.rotate_right(18) ^ (w1 >> 3);
+            let s1 = w14.rotate_right(17) ^ w14.rotate_right(19) ^ (w14 >> 10);
+            w[i % 16] = w[i % 16].wrapping_add(s0).wrapping_add(w[(i + 9) % 16]).wrapping_add(s1);
+        }
         let s1 = e.rotate_right(6) ^ e.rotate_right(11) ^ e.rotate_right(25);
         let ch = (e & f) ^ (!e & g);
-        let t1 = h.wrapping_add(s1).wrapping_add(ch).wrapping_add(K[i]).wrapping_add(w[i]);
+        let t1 = h.wrapping_add(s1).wrapping_add(ch).wrapping_add(*k).wrapping_add(w[i % 16]);
         let s0 = a.rotate_right(2) ^ a.rotate_right(13) ^ a.rotate_right(22);
         let maj = (a & b) ^ (a & c) ^ (b & c);
         let t2 = s0.wrapping_add(maj);

@@ -1,5 +1,9 @@
 //! SHA-256 with the SHA instructions of x86, one stream or two side by side: one stream leaves half
 //! of the unit idle, since each `sha256rnds2` waits for the one before it.
+//!
+//! Two streams have no port to spare: the message schedule shares one with `sha256rnds2`. So the
+//! schedule is computed in parts, each as soon as it can be, and the upper halves of the sums that the
+//! rounds take come by way of memory (which is what the `black_box` is for), not through a shuffle.
 
 use std::arch::x86_64::*;
 
@@ -40,27 +44,34 @@ fn compress_blocks<const N: usize>(states: &mut [Words; N], inputs: [&[u8]; N], 
                 *word = _mm_shuffle_epi8(bytes, swap);
             }
         }
+        let mut sums = [_mm_setzero_si128(); N];
         macro_rules! four_rounds {
             ($i:literal) => {
                 for n in 0..N {
-                    if $i >= 4 {
-                        w[n][$i % 4] = schedule(
-                            w[n][$i % 4],
-                            w[n][($i + 1) % 4],
-                            w[n][($i + 2) % 4],
-                            w[n][($i + 3) % 4],
-                        );
-                    }
                     let k = _mm_set_epi32(
                         K[4 * $i + 3] as i32,
                         K[4 * $i + 2] as i32,
                         K[4 * $i + 1] as i32,
                         K[4 * $i] as i32,
                     );
-                    let wk = _mm_add_epi32(w[n][$i % 4], k);
-                    cdgh[n] = _mm_sha256rnds2_epu32(cdgh[n], abef[n], wk);
-                    abef[n] =
-                        _mm_sha256rnds2_epu32(abef[n], cdgh[n], _mm_shuffle_epi32::<0x0e>(wk));
+                    let sum = _mm_add_epi32(w[n][$i % 4], k);
+                    cdgh[n] = _mm_sha256rnds2_epu32(cdgh[n], abef[n], sum);
+                    sums[n] = sum;
+                }
+                std::hint::black_box(&mut sums);
+                for n in 0..N {
+                    if (3..15).contains(&$i) {
+                        let [next, _, w2, w3] = four(&w[n], $i + 1);
+                        w[n][($i + 1) % 4] = _mm_sha256msg2_epu32(
+                            _mm_add_epi32(next, _mm_alignr_epi8::<4>(w3, w2)),
+                            w3,
+                        );
+                    }
+                    abef[n] = _mm_sha256rnds2_epu32(abef[n], cdgh[n], upper_half(&sums[n]));
+                    if (1..13).contains(&$i) {
+                        let [before, now, ..] = four(&w[n], $i + 3);
+                        w[n][($i + 3) % 4] = _mm_sha256msg1_epu32(before, now);
+                    }
                 }
             };
         }
@@ -90,12 +101,18 @@ fn compress_blocks<const N: usize>(states: &mut [Words; N], inputs: [&[u8]; N], 
     }
 }
 
-/// The next four words of the message schedule, from the last sixteen.
+/// The upper half of a vector in memory.
 #[inline]
 #[target_feature(enable = "sha,sse4.1,ssse3")]
-fn schedule(w0: __m128i, w1: __m128i, w2: __m128i, w3: __m128i) -> __m128i {
-    let sum = _mm_add_epi32(_mm_sha256msg1_epu32(w0, w1), _mm_alignr_epi8::<4>(w3, w2));
-    _mm_sha256msg2_epu32(sum, w3)
+fn upper_half(vector: &__m128i) -> __m128i {
+    // SAFETY: 8 bytes at offset 8 of 16.
+    unsafe { _mm_loadl_epi64((&raw const *vector).byte_add(8)) }
+}
+
+/// Four vectors of the message schedule, starting with that of index `first`, modulo 4.
+#[inline(always)]
+fn four(w: &[__m128i; 4], first: usize) -> [__m128i; 4] {
+    std::array::from_fn(|i| w[(first + i) % 4])
 }
 
 /// The state as the instructions want it: `a b e f` and `c d g h`, from the highest word down.

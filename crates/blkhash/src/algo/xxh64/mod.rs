@@ -201,7 +201,7 @@ impl super::kernels::Kernel for Kernel {
     const ENTRIES: &'static [Entry] = &[
         Entry { name: "soft", lanes: 1, feature: None, cost: 255 },
         Entry { name: "avx2-x4", lanes: 4, feature: Some(Feature::Avx2), cost: 815 },
-        Entry { name: "avx512-x8", lanes: 8, feature: Some(Feature::Avx512), cost: 716 },
+        Entry { name: "avx512-x8", lanes: 8, feature: Some(Feature::Avx512), cost: 720 },
     ];
 
     fn detect(entry: &Entry) -> Option<Self> {

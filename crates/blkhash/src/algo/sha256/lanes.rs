@@ -11,7 +11,17 @@ macro_rules! rounds {
         let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = state;
         macro_rules! round {
             ($a:ident, $b:ident, $c:ident, $d:ident, $e:ident, $f:ident, $g:ident, $h:ident, $i:expr) => {
-                if $i >= 16 {
+                let s1 =
+                    xor3(rotate_right::<6>($e), rotate_right::<11>($e), rotate_right::<25>($e));
+                let wk = add(w[$i % 16], splat(K[$i]));
+                let t1 = add(add($h, wk), add(s1, choose($e, $f, $g)));
+                let s0 =
+                    xor3(rotate_right::<2>($a), rotate_right::<13>($a), rotate_right::<22>($a));
+                $d = add($d, t1);
+                $h = add(t1, add(s0, majority($a, $b, $c)));
+                // The word of sixteen rounds later takes this one's place at once: fewer values live,
+                // and rounds and schedule share the ports more evenly than if it were made when needed.
+                if $i < 48 {
                     let (w1, w14) = (w[($i + 1) % 16], w[($i + 14) % 16]);
                     let s0 =
                         xor3(rotate_right::<7>(w1), rotate_right::<18>(w1), shift_right::<3>(w1));
@@ -22,14 +32,6 @@ macro_rules! rounds {
                     );
                     w[$i % 16] = add(add(w[$i % 16], s0), add(w[($i + 9) % 16], s1));
                 }
-                let s1 =
-                    xor3(rotate_right::<6>($e), rotate_right::<11>($e), rotate_right::<25>($e));
-                let wk = add(w[$i % 16], splat(K[$i]));
-                let t1 = add(add($h, wk), add(s1, choose($e, $f, $g)));
-                let s0 =
-                    xor3(rotate_right::<2>($a), rotate_right::<13>($a), rotate_right::<22>($a));
-                $d = add($d, t1);
-                $h = add(t1, add(s0, majority($a, $b, $c)));
             };
         }
         macro_rules! eight_rounds {
@@ -58,7 +60,7 @@ macro_rules! rounds {
 }
 
 /// Four vectors of words, each made of four words of four streams a group, turned into the four
-/// words of all streams. `$unpack...` are the vector's 32 and 64-bit unpacks.
+/// words of all streams, with the vector's 32 and 64-bit unpacks.
 macro_rules! transpose {
     ($columns:expr, $low32:ident, $high32:ident, $low64:ident, $high64:ident) => {{
         let [a, b, c, d] = $columns;

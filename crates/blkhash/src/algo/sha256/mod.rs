@@ -184,7 +184,7 @@ impl super::kernels::Kernel for Kernel {
         Entry { name: "x86_sha", lanes: 1, feature: Some(Feature::Sha), cost: 2088 },
         Entry { name: "x86_sha-x2", lanes: 2, feature: Some(Feature::Sha), cost: 3190 },
         Entry { name: "avx2-x8", lanes: 8, feature: Some(Feature::Avx2), cost: 18_900 },
-        Entry { name: "avx512-x16", lanes: 16, feature: Some(Feature::Avx512), cost: 14_450 },
+        Entry { name: "avx512-x16", lanes: 16, feature: Some(Feature::Avx512), cost: 14_020 },
     ];
 
     fn detect(entry: &Entry) -> Option<Self> {

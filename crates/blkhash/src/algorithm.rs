@@ -88,8 +88,42 @@ impl fmt::Display for Strength {
     }
 }
 
+/// Whether the Linux kernel has an algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Linux {
+    /// It does not.
+    Absent,
+    /// As a function that its own code calls.
+    Library,
+    /// By this name in its crypto API, as /proc/crypto lists it.
+    Crypto(&'static str),
+}
+
+/// How the reference code may be used. All of these go together with GPL-2, so kernels and boot
+/// loaders may have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Licence {
+    /// A standard or specification that everybody may write down as code, and has.
+    PublicDomain,
+    /// The BSD licence of two clauses.
+    Bsd2,
+    /// Creative Commons' waiver of all rights.
+    Cc0,
+}
+
+impl fmt::Display for Licence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::PublicDomain => "public domain",
+            Self::Bsd2 => "BSD-2-Clause",
+            Self::Cc0 => "CC0-1.0",
+        })
+    }
+}
+
 /// What is known of an [`Algorithm`].
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Properties {
     /// The name, as OpenSSL and blkhash have it.
     pub name: &'static str,
@@ -102,7 +136,53 @@ pub struct Properties {
     /// The standard of NIST that defines it.
     pub fips: Option<&'static str>,
     /// Whether the Linux kernel has it.
-    pub linux: bool,
+    pub linux: Linux,
+    /// How the reference code may be used.
+    pub licence: Licence,
+    /// Well-known users, file systems first.
+    pub used_by: &'static [&'static str],
+}
+
+impl Properties {
+    /// A row of the table, to be completed.
+    const fn new(
+        name: &'static str,
+        aliases: &'static [&'static str],
+        digest_size: usize,
+        strength: Strength,
+    ) -> Self {
+        Self {
+            name,
+            aliases,
+            digest_size,
+            strength,
+            fips: None,
+            linux: Linux::Absent,
+            licence: Licence::PublicDomain,
+            used_by: &[],
+        }
+    }
+
+    const fn fips(self, standard: &'static str) -> Self {
+        Self { fips: Some(standard), ..self }
+    }
+
+    const fn linux(self, linux: Linux) -> Self {
+        Self { linux, ..self }
+    }
+
+    const fn licence(self, licence: Licence) -> Self {
+        Self { licence, ..self }
+    }
+
+    const fn used_by(self, users: &'static [&'static str]) -> Self {
+        Self { used_by: users, ..self }
+    }
+
+    /// Whether a digest fits into what btrfs and other file systems leave for it: 32 bytes.
+    pub const fn fits_32_bytes(&self) -> bool {
+        self.digest_size <= 32
+    }
 }
 
 impl Algorithm {
@@ -137,40 +217,109 @@ impl Algorithm {
 
     /// Its row of the table.
     pub const fn properties(self) -> Properties {
-        use Strength::{Broken, Cryptographic, ErrorDetection, Keyed, None as Nothing};
-        const FIPS_180: Option<&str> = Some("FIPS 180-4");
-        const FIPS_202: Option<&str> = Some("FIPS 202");
-        let (name, aliases, digest_size, strength, fips, linux): (_, &[_], _, _, _, _) = match self
-        {
-            Self::Null => ("null", &[], 0, Nothing, None, true),
-            Self::Crc32 => ("crc32", &["crc-32"], 4, ErrorDetection, None, true),
-            Self::Crc32c => ("crc32c", &["crc-32c"], 4, ErrorDetection, None, true),
-            Self::Crc64 => ("crc64", &["crc64-ecma", "crc-64"], 8, ErrorDetection, None, true),
-            Self::Crc64Nvme => ("crc64nvme", &["crc64-nvme"], 8, ErrorDetection, None, true),
-            Self::Xxh64 => ("xxh64", &["xxhash", "xxhash64"], 8, ErrorDetection, None, true),
-            Self::Xxh3 => ("xxh3", &["xxh3-64"], 8, ErrorDetection, None, false),
-            Self::Xxh128 => ("xxh128", &["xxh3-128"], 16, ErrorDetection, None, false),
-            Self::SipHash => ("siphash", &["siphash-2-4"], 8, Keyed, None, true),
-            Self::Md5 => ("md5", &[], 16, Broken, None, true),
-            Self::Sha1 => ("sha1", &["sha-1"], 20, Broken, FIPS_180, true),
-            Self::Sha224 => ("sha224", &["sha-224", "sha2-224"], 28, Cryptographic, FIPS_180, true),
-            Self::Sha256 => ("sha256", &["sha-256", "sha2-256"], 32, Cryptographic, FIPS_180, true),
-            Self::Sha384 => ("sha384", &["sha-384", "sha2-384"], 48, Cryptographic, FIPS_180, true),
-            Self::Sha512 => ("sha512", &["sha-512", "sha2-512"], 64, Cryptographic, FIPS_180, true),
-            Self::Sha512_224 => ("sha512-224", &["sha512/224"], 28, Cryptographic, FIPS_180, false),
-            Self::Sha512_256 => ("sha512-256", &["sha512/256"], 32, Cryptographic, FIPS_180, false),
-            Self::Sha3_224 => ("sha3-224", &[], 28, Cryptographic, FIPS_202, true),
-            Self::Sha3_256 => ("sha3-256", &[], 32, Cryptographic, FIPS_202, true),
-            Self::Sha3_384 => ("sha3-384", &[], 48, Cryptographic, FIPS_202, true),
-            Self::Sha3_512 => ("sha3-512", &[], 64, Cryptographic, FIPS_202, true),
-            Self::Blake2b256 => ("blake2b256", &["blake2b-256"], 32, Cryptographic, None, true),
-            Self::Blake2b512 => ("blake2b512", &["blake2b-512"], 64, Cryptographic, None, true),
-            Self::Blake2s256 => {
-                ("blake2s256", &["blake2s-256", "blake2s"], 32, Cryptographic, None, true)
+        use Linux::{Crypto, Library};
+        use Strength::{Broken, Cryptographic, ErrorDetection, Keyed};
+        const fn row(
+            name: &'static str,
+            aliases: &'static [&'static str],
+            digest_size: usize,
+            strength: Strength,
+        ) -> Properties {
+            Properties::new(name, aliases, digest_size, strength)
+        }
+        const FIPS_180: &str = "FIPS 180-4";
+        const FIPS_202: &str = "FIPS 202";
+        match self {
+            Self::Null => row("null", &[], 0, Strength::None),
+            Self::Crc32 => row("crc32", &["crc-32"], 4, ErrorDetection)
+                .linux(Crypto("crc32"))
+                .used_by(&["F2FS", "GPT", "gzip", "PNG", "Ethernet"]),
+            Self::Crc32c => row("crc32c", &["crc-32c"], 4, ErrorDetection)
+                .linux(Crypto("crc32c"))
+                .used_by(&["btrfs", "ext4", "XFS", "bcachefs", "iSCSI", "NVMe", "Ceph"]),
+            Self::Crc64 => row("crc64", &["crc64-ecma", "crc-64"], 8, ErrorDetection)
+                .linux(Library)
+                .used_by(&["bcache", "bcachefs"]),
+            Self::Crc64Nvme => row("crc64nvme", &["crc64-nvme"], 8, ErrorDetection)
+                .linux(Library)
+                .used_by(&["NVMe", "S3"]),
+            Self::Xxh64 => row("xxh64", &["xxhash", "xxhash64"], 8, ErrorDetection)
+                .linux(Crypto("xxhash64"))
+                .licence(Licence::Bsd2)
+                .used_by(&["btrfs", "bcachefs", "zstd"]),
+            Self::Xxh3 => row("xxh3", &["xxh3-64"], 8, ErrorDetection)
+                .licence(Licence::Bsd2)
+                .used_by(&["RocksDB", "rsync"]),
+            Self::Xxh128 => row("xxh128", &["xxh3-128"], 16, ErrorDetection)
+                .licence(Licence::Bsd2)
+                .used_by(&["rsync"]),
+            Self::SipHash => row("siphash", &["siphash-2-4"], 8, Keyed)
+                .linux(Library)
+                .licence(Licence::Cc0)
+                .used_by(&["hash tables of Linux"]),
+            Self::Md5 => row("md5", &[], 16, Broken)
+                .linux(Crypto("md5"))
+                .used_by(&["S3 ETags", "Debian packages"]),
+            Self::Sha1 => row("sha1", &["sha-1"], 20, Broken)
+                .fips(FIPS_180)
+                .linux(Crypto("sha1"))
+                .used_by(&["git"]),
+            Self::Sha224 => row("sha224", &["sha-224", "sha2-224"], 28, Cryptographic)
+                .fips(FIPS_180)
+                .linux(Crypto("sha224")),
+            Self::Sha256 => row("sha256", &["sha-256", "sha2-256"], 32, Cryptographic)
+                .fips(FIPS_180)
+                .linux(Crypto("sha256"))
+                .used_by(&["btrfs", "ZFS", "dm-verity", "fs-verity", "git", "OCI", "SHA256SUMS"]),
+            Self::Sha384 => row("sha384", &["sha-384", "sha2-384"], 48, Cryptographic)
+                .fips(FIPS_180)
+                .linux(Crypto("sha384"))
+                .used_by(&["IMA"]),
+            Self::Sha512 => row("sha512", &["sha-512", "sha2-512"], 64, Cryptographic)
+                .fips(FIPS_180)
+                .linux(Crypto("sha512"))
+                .used_by(&["dm-verity", "fs-verity", "OCI", "Glance"]),
+            Self::Sha512_224 => {
+                row("sha512-224", &["sha512/224"], 28, Cryptographic).fips(FIPS_180)
             }
-            Self::Blake3 => ("blake3", &["blake3-256"], 32, Cryptographic, None, false),
-        };
-        Properties { name, aliases, digest_size, strength, fips, linux }
+            Self::Sha512_256 => row("sha512-256", &["sha512/256"], 32, Cryptographic)
+                .fips(FIPS_180)
+                .used_by(&["ZFS"]),
+            Self::Sha3_224 => row("sha3-224", &[], 28, Cryptographic)
+                .fips(FIPS_202)
+                .linux(Crypto("sha3-224"))
+                .licence(Licence::Cc0),
+            Self::Sha3_256 => row("sha3-256", &[], 32, Cryptographic)
+                .fips(FIPS_202)
+                .linux(Crypto("sha3-256"))
+                .licence(Licence::Cc0)
+                .used_by(&["IMA"]),
+            Self::Sha3_384 => row("sha3-384", &[], 48, Cryptographic)
+                .fips(FIPS_202)
+                .linux(Crypto("sha3-384"))
+                .licence(Licence::Cc0)
+                .used_by(&["IMA"]),
+            Self::Sha3_512 => row("sha3-512", &[], 64, Cryptographic)
+                .fips(FIPS_202)
+                .linux(Crypto("sha3-512"))
+                .licence(Licence::Cc0)
+                .used_by(&["IMA"]),
+            Self::Blake2b256 => row("blake2b256", &["blake2b-256"], 32, Cryptographic)
+                .linux(Crypto("blake2b-256"))
+                .licence(Licence::Cc0)
+                .used_by(&["btrfs", "oVirt"]),
+            Self::Blake2b512 => row("blake2b512", &["blake2b-512"], 64, Cryptographic)
+                .linux(Crypto("blake2b-512"))
+                .licence(Licence::Cc0)
+                .used_by(&["b2sum", "Argon2 of LUKS2"]),
+            Self::Blake2s256 => row("blake2s256", &["blake2s-256", "blake2s"], 32, Cryptographic)
+                .linux(Library)
+                .licence(Licence::Cc0)
+                .used_by(&["WireGuard", "random numbers of Linux"]),
+            Self::Blake3 => row("blake3", &["blake3-256"], 32, Cryptographic)
+                .licence(Licence::Cc0)
+                .used_by(&["ZFS", "Bazel"]),
+        }
     }
 
     /// The name, as OpenSSL and blkhash have it.

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 
 use crate::construction::Accumulator;
 use crate::engine::{Chunk, Pool};
-use crate::{Construction, Digest, Parameters};
+use crate::{Construction, Digest, Digester, Parameters};
 
 /// Computes the checksum of content that is pushed into it, in pieces of any size.
 ///
@@ -38,14 +38,24 @@ impl Hasher {
     /// A hasher that has taken nothing yet. It hashes on up to `threads` threads of its own, which
     /// start when there is work for them; with 1, on the caller's.
     pub fn new(parameters: Parameters, threads: usize) -> Self {
+        Self::with_digester(parameters, &Digester::new(parameters.algorithm()), threads)
+    }
+
+    /// The same with a choice of implementations.
+    ///
+    /// # Panics
+    ///
+    /// If the digester is of another algorithm than the parameters.
+    pub fn with_digester(parameters: Parameters, digester: &Digester, threads: usize) -> Self {
         let block_size = parameters.block_size();
         let serial =
             parameters.construction() == Construction::Linear || block_size > MAX_COLLECTED;
         let engine = if serial {
-            Engine::Serial(Box::new(Accumulator::new(&parameters, threads)))
+            let accumulator = Accumulator::with_digester(&parameters, digester, threads);
+            Engine::Serial(Box::new(accumulator))
         } else {
             let chunk_size = CHUNK_SIZE.max(block_size);
-            let mut pool = Pool::new(&parameters, threads, chunk_size);
+            let mut pool = Pool::new(&parameters, digester, threads, chunk_size);
             Engine::Parallel { chunk: pool.empty_chunk(), pool, chunk_size }
         };
         Self { engine, block_size, length: 0 }

@@ -29,6 +29,13 @@ pub(super) struct Entry {
     pub cost: u32,
 }
 
+impl Entry {
+    /// How fast it hashes `count` inputs side by side, relative to others.
+    pub fn rate(&self, count: usize) -> usize {
+        (count.min(self.lanes) << 32) / self.cost as usize
+    }
+}
+
 /// The kernels of an algorithm that may run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice<K> {
@@ -48,12 +55,10 @@ impl<K: Kernel> Choice<K> {
 
     /// The kernel that hashes `count` inputs of equal length at the least cost for each.
     pub fn best_for(&self, count: usize) -> K {
-        let rate = |kernel: &K| {
-            let Entry { lanes, cost, .. } = kernel.entry();
-            (count.min(*lanes) << 32) / *cost as usize
-        };
         let kernels = self.kernels.iter().flatten().copied();
-        kernels.max_by_key(rate).expect("the portable kernel is always there")
+        kernels
+            .max_by_key(|kernel| kernel.entry().rate(count))
+            .expect("the portable kernel is always there")
     }
 
     /// Cuts inputs of equal length, and the `each` items that belong to every one of them, into

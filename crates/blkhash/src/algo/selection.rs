@@ -9,7 +9,7 @@ use crate::cpu::Feature;
 use crate::{Algorithm, Error};
 
 /// One way to compute an algorithm.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Implementation {
     /// What it computes.
@@ -20,6 +20,9 @@ pub struct Implementation {
     pub lanes: usize,
     /// What the CPU must have.
     pub feature: Option<Feature>,
+    /// What it is ranked by: core cycles for a KiB of every lane, however many of them are filled,
+    /// as measured on one kind of CPU. It only compares implementations of one algorithm.
+    pub cost: u32,
     /// Whether it may be used.
     pub status: Status,
 }
@@ -49,6 +52,17 @@ pub fn implementations(algorithm: Algorithm) -> &'static [Implementation] {
     &selection(algorithm).implementations
 }
 
+/// The implementation of `algorithm` that a [`Digester`](crate::Digester) of its own choice uses
+/// for the next of `count` inputs of equal length.
+pub fn chosen(algorithm: Algorithm, count: usize) -> &'static Implementation {
+    let Selection { implementations, wanted, .. } = selection(algorithm);
+    let usable = implementations.iter().zip(entries(algorithm)).filter(|(known, _)| {
+        known.status == Status::Ready && wanted.is_none_or(|wanted| wanted == known.variant)
+    });
+    let best = usable.max_by_key(|(_, entry)| entry.rate(count));
+    best.expect("the portable implementation is always there").0
+}
+
 /// A hash that has taken nothing yet, with the implementations that are to be used.
 pub(super) fn start(algorithm: Algorithm) -> State {
     selection(algorithm).start.clone()
@@ -76,6 +90,8 @@ pub(super) fn forced(algorithm: Algorithm, name: &str) -> Result<State, Error> {
 struct Selection {
     start: State,
     implementations: Vec<Implementation>,
+    /// The only one that is to be used.
+    wanted: Option<&'static str>,
 }
 
 fn selection(algorithm: Algorithm) -> &'static Selection {
@@ -92,6 +108,7 @@ fn select(algorithm: Algorithm, status: impl Fn(Algorithm, &Entry) -> Status) ->
             variant: entry.name,
             lanes: entry.lanes,
             feature: entry.feature,
+            cost: entry.cost,
             status: status(algorithm, entry),
         })
         .collect();
@@ -104,7 +121,7 @@ fn select(algorithm: Algorithm, status: impl Fn(Algorithm, &Entry) -> Status) ->
         })
     };
     let start = State::with_kernels(algorithm, &accept);
-    Selection { start, implementations }
+    Selection { start, implementations, wanted }
 }
 
 /// The implementation that `BLKHASH_IMPLEMENTATION`, a list of names, has for this algorithm, if it

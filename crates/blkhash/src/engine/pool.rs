@@ -8,7 +8,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::{BlockHasher, Ordered};
 use crate::construction::Accumulator;
-use crate::{Digest, Parameters};
+use crate::{Digest, Digester, Parameters};
 
 /// A part of the content that begins and ends at the bounds of blocks, but for the end of the
 /// content.
@@ -62,12 +62,19 @@ struct Shared {
 
 impl Pool {
     /// A pool of at most `threads` threads for chunks of `chunk_size` bytes.
-    pub(crate) fn new(parameters: &Parameters, threads: usize, chunk_size: usize) -> Self {
+    pub(crate) fn new(
+        parameters: &Parameters,
+        digester: &Digester,
+        threads: usize,
+        chunk_size: usize,
+    ) -> Self {
         let threads = threads.max(1);
         let (jobs, waiting_jobs) = bounded(threads);
-        let ordered = Ordered::new(Accumulator::new(parameters, threads), 4 * threads);
+        let accumulator = Accumulator::with_digester(parameters, digester, threads);
+        let ordered = Ordered::new(accumulator, 4 * threads);
+        let hasher = BlockHasher::with_digester(parameters, digester);
         Self {
-            shared: Arc::new(Shared { hasher: BlockHasher::new(parameters), ordered }),
+            shared: Arc::new(Shared { hasher, ordered }),
             threads,
             chunk_size,
             next: 0,

@@ -1,0 +1,81 @@
+//! The bytes that contestants take: noise, at the bounds of pages, as blocks of an image are.
+
+/// Bytes that begin at the bound of a page.
+pub struct Buffer {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Buffer {
+    /// `length` bytes of noise, always the same.
+    pub fn noise(length: usize, seed: u64) -> Self {
+        let mut bytes = vec![0; length + PAGE];
+        let start = bytes.as_ptr().align_offset(PAGE).min(PAGE);
+        let mut state = seed;
+        for word in bytes[start..start + length].chunks_mut(8) {
+            // SplitMix64, by Sebastiano Vigna.
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut noise = state;
+            noise = (noise ^ (noise >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            noise = (noise ^ (noise >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            word.copy_from_slice(&(noise ^ (noise >> 31)).to_le_bytes()[..word.len()]);
+        }
+        bytes.truncate(start + length);
+        Self { bytes, start }
+    }
+
+    /// Its bytes, cut into blocks.
+    pub fn blocks(&self, block_size: usize) -> Vec<&[u8]> {
+        self.bytes[self.start..].chunks_exact(block_size).collect()
+    }
+}
+
+/// Goes through blocks batch by batch, and begins again at the end.
+pub struct Walk<'a> {
+    blocks: &'a [&'a [u8]],
+    batch: usize,
+    position: usize,
+}
+
+impl<'a> Walk<'a> {
+    /// Begins at block `position`.
+    pub fn new(blocks: &'a [&'a [u8]], batch: usize, position: usize) -> Self {
+        debug_assert!(blocks.len() >= batch);
+        Self { blocks, batch, position }
+    }
+
+    /// The next batch.
+    #[inline]
+    pub fn batch(&mut self) -> &'a [&'a [u8]] {
+        if self.position + self.batch > self.blocks.len() {
+            self.position = 0;
+        }
+        let batch = &self.blocks[self.position..][..self.batch];
+        self.position += self.batch;
+        batch
+    }
+
+    /// Where the next batch begins.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+}
+
+const PAGE: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn walks_touch_each_block_once_a_round() {
+        let buffer = Buffer::noise(7 * 512, 1);
+        let blocks = buffer.blocks(512);
+        assert_eq!(blocks[0].as_ptr().align_offset(PAGE), 0);
+        let mut walk = Walk::new(&blocks, 2, 0);
+        let seen: Vec<_> = (0..4).map(|_| walk.batch()[0].as_ptr()).collect();
+        assert_eq!(seen[..3], [blocks[0].as_ptr(), blocks[2].as_ptr(), blocks[4].as_ptr()]);
+        assert_eq!(seen[3], seen[0], "the odd block at the end is left out");
+        assert_eq!(walk.position(), 2);
+    }
+}

@@ -1,0 +1,170 @@
+//! What the figures were measured on.
+
+use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+
+/// A machine, as far as figures depend on it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Machine {
+    /// The model of the CPU, as it calls itself.
+    pub cpu: String,
+    /// Those of its features that hashing can use.
+    pub features: Vec<String>,
+    /// Processors that this process may use.
+    pub processors: usize,
+    /// The operating system and its version.
+    pub kernel: String,
+    /// The compiler, and whether it optimised.
+    pub compiler: String,
+    /// When, in UTC: `2026-01-31 23:59`.
+    pub date: String,
+    /// Size of the last-level cache in bytes, if it is known.
+    pub last_level_cache: Option<u64>,
+    /// Memory that nobody uses, in bytes, if it is known.
+    #[serde(skip)]
+    pub available_memory: Option<u64>,
+}
+
+impl Machine {
+    /// This one, now.
+    pub fn this() -> Self {
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let system = rustix::system::uname();
+        let [name, release] = [system.sysname(), system.release()];
+        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        Self {
+            cpu: cpu_name(&cpuinfo),
+            features: features(&cpuinfo),
+            processors: crate::cores::allowed().len().max(1),
+            kernel: format!("{} {}", name.to_string_lossy(), release.to_string_lossy()),
+            compiler: compiler(),
+            date: date(seconds),
+            last_level_cache: last_level_cache(),
+            available_memory: available_memory(),
+        }
+    }
+}
+
+fn compiler() -> String {
+    let level = if cfg!(debug_assertions) { "with debug assertions" } else { "optimised" };
+    format!("{}, {level}", env!("BLKBENCH_COMPILER"))
+}
+
+fn field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
+    let lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+    lines
+        .map(|(key, value)| (key.trim(), value.trim()))
+        .find(|(key, _)| *key == name)
+        .map(|(_, v)| v)
+}
+
+fn cpu_name(cpuinfo: &str) -> String {
+    let Some(name) = field(cpuinfo, "model name") else {
+        return format!("unknown {}", std::env::consts::ARCH);
+    };
+    let numbers = [field(cpuinfo, "cpu family"), field(cpuinfo, "model")];
+    match numbers {
+        [Some(family), Some(model)] => format!("{name} (family {family}, model {model})"),
+        _ => name.to_owned(),
+    }
+}
+
+fn features(cpuinfo: &str) -> Vec<String> {
+    let all = field(cpuinfo, "flags").or_else(|| field(cpuinfo, "Features")).unwrap_or_default();
+    let all: Vec<&str> = all.split_whitespace().collect();
+    RELEVANT.iter().filter(|name| all.contains(name)).map(|name| (*name).to_owned()).collect()
+}
+
+fn last_level_cache() -> Option<u64> {
+    let caches = fs::read_dir("/sys/devices/system/cpu/cpu0/cache").ok()?;
+    let sizes = caches.flatten().filter_map(|entry| {
+        let read = |name: &str| fs::read_to_string(entry.path().join(name)).ok();
+        let level: u32 = read("level")?.trim().parse().ok()?;
+        Some((level, parse_size(read("size")?.trim())?))
+    });
+    sizes.max().map(|(_, size)| size)
+}
+
+/// `480M`, `2048K`.
+fn parse_size(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "" => 1,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+fn available_memory() -> Option<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    let kibibytes =
+        field(&meminfo, "MemAvailable")?.strip_suffix("kB")?.trim().parse::<u64>().ok()?;
+    Some(kibibytes << 10)
+}
+
+/// The date and time of a number of seconds since 1970, by Howard Hinnant's `civil_from_days`.
+fn date(seconds: u64) -> String {
+    let (days, time) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02} {:02}:{:02}", time / 3600, time / 60 % 60)
+}
+
+/// What hashes can use, as Linux names it.
+const RELEVANT: &[&str] = &[
+    "sse4_2",
+    "pclmulqdq",
+    "bmi2",
+    "avx2",
+    "sha_ni",
+    "avx512f",
+    "avx512bw",
+    "avx512dq",
+    "avx512vl",
+    "avx512ifma",
+    "avx512vbmi",
+    "vpclmulqdq",
+    "sha512",
+    "aes",
+    "asimd",
+    "pmull",
+    "crc32",
+    "sha2",
+    "sha3",
+    "sve",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        assert_eq!(date(0), "1970-01-01 00:00");
+        assert_eq!(date(951_782_400), "2000-02-29 00:00");
+        assert_eq!(date(1_798_761_599), "2026-12-31 23:59");
+    }
+
+    #[test]
+    fn cpus() {
+        let text = "processor\t: 0\nmodel name\t: A CPU\nflags\t\t: fpu avx2 sha_ni\n";
+        assert_eq!(
+            (cpu_name(text).as_str(), features(text).join(" ").as_str()),
+            ("A CPU", "avx2 sha_ni")
+        );
+        assert!(cpu_name("").starts_with("unknown"));
+        assert_eq!(parse_size("480M"), Some(480 << 20));
+        assert_eq!(parse_size("x"), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! What was measured, for people and programs.
+
+mod csv;
+mod docs;
+mod json;
+mod speedtest;
+mod svg;
+
+pub use csv::csv;
+pub use docs::docs;
+pub use json::json;
+pub use speedtest::speedtest;
+pub use svg::svg;
+
+use crate::bench::{Conditions, Memory, Report, Row, Scenario};
+use crate::text;
+
+/// The circumstances of a row in words.
+fn scenario(scenario: Scenario) -> String {
+    let threads = match scenario.threads {
+        1 => "1 thread".to_owned(),
+        threads => format!("{threads} threads"),
+    };
+    match scenario.memory {
+        Memory::Hot => format!("hot in cache, {threads}"),
+        Memory::Cold => format!("from memory, {threads}"),
+    }
+}
+
+/// How the blocks came.
+fn batches(conditions: &Conditions) -> String {
+    let size = text::size(conditions.block_size as u64);
+    match conditions.batch {
+        1 => format!("1 block of {size} at a time"),
+        batch => format!("{batch} blocks of {size} at a time"),
+    }
+}
+
+/// What the figures mean, for captions.
+fn unit(conditions: &Conditions) -> String {
+    let rate = conditions.ticks_per_nanosecond;
+    let unit = match conditions.ticks {
+        "nanoseconds" => "nanoseconds".to_owned(),
+        ticks => format!("{ticks}, {rate:.2} GHz"),
+    };
+    match &conditions.core_cycles_missing {
+        None => format!("{unit}; core cycles from perf events"),
+        Some(reason) => format!("{unit}; no core cycles ({reason})"),
+    }
+}
+
+/// The lines above a table: `NAME: VALUE`.
+fn header(report: &Report) -> Vec<(&'static str, String)> {
+    let Report { machine, conditions, .. } = report;
+    let pinned = if conditions.pinned { "pinned" } else { "not pinned" };
+    let cache = machine.last_level_cache.map_or("unknown".to_owned(), text::size);
+    let mut lines = vec![
+        (
+            "CPU",
+            format!("{}, {} processors, last-level cache {cache}", machine.cpu, machine.processors),
+        ),
+        ("Features", machine.features.join(" ")),
+        ("Kernel", machine.kernel.clone()),
+        ("Compiler", machine.compiler.clone()),
+        ("Date", format!("{} UTC", machine.date)),
+        ("Units", unit(conditions)),
+        ("Samples", format!("{} a row, median; threads {pinned}", conditions.repetitions)),
+    ];
+    if let Some(size) = conditions.cold_buffer {
+        lines.push((
+            "Memory",
+            format!("cold blocks come from a buffer of {}", text::size(size as u64)),
+        ));
+    }
+    lines.extend(conditions.notes.iter().map(|note| ("Note", note.clone())));
+    lines
+}
+
+/// The rows of each scenario.
+fn sections(report: &Report) -> impl Iterator<Item = (Scenario, &[Row])> {
+    report.rows.chunk_by(|a, b| a.scenario == b.scenario).map(|rows| (rows[0].scenario, rows))
+}
+
+#[cfg(test)]
+mod tests;

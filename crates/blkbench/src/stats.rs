@@ -1,0 +1,63 @@
+//! What several measurements of the same thing say.
+
+use serde::Serialize;
+
+/// The spread of measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// The smallest.
+    pub min: f64,
+    /// The one in the middle.
+    pub median: f64,
+    /// The largest.
+    pub max: f64,
+    /// The median of the distances from the median: how far a measurement typically is off, however
+    /// far a few of them are.
+    pub mad: f64,
+}
+
+impl Spread {
+    /// Of `values`, in any order.
+    ///
+    /// # Panics
+    ///
+    /// If there are none.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        assert!(!values.is_empty(), "a spread of at least one measurement");
+        let median = median(&mut values);
+        let (min, max) = (values[0], values[values.len() - 1]);
+        let mut distances: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
+        Self { min, median, max, mad: self::median(&mut distances) }
+    }
+
+    /// [`Spread::mad`] in percent of the median.
+    pub fn percent(&self) -> f64 {
+        if self.median > 0.0 { 100.0 * self.mad / self.median } else { 0.0 }
+    }
+}
+
+/// Sorts `values`; the middle one, or the mean of the two in the middle.
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 {
+        values[middle]
+    } else {
+        f64::midpoint(values[middle - 1], values[middle])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spreads() {
+        let one = Spread::of([7.0]);
+        assert_eq!(one, Spread { min: 7.0, median: 7.0, max: 7.0, mad: 0.0 });
+        let even = Spread::of([4.0, 1.0, 100.0, 2.0]);
+        assert_eq!((even.min, even.median, even.max, even.mad), (1.0, 3.0, 100.0, 1.5));
+        assert_eq!(even.percent(), 50.0);
+    }
+}

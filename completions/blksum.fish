@@ -40,6 +40,7 @@ complete -c blksum -l holes -d 'What to make of holes in raw files: trust, verif
 verify\t''
 ignore\t''"
 complete -c blksum -l queue-depth -d 'Let N reads be ahead of the first that is not done' -r
+complete -c blksum -l implementation -d 'Hash with the implementation NAME alone, as blkhash algorithms names it' -r
 complete -c blksum -l read-size -d 'Read SIZE bytes at a time' -r
 complete -c blksum -l follow -d 'Which files an image may name: beneath (its own folder), any or none [default: beneath]' -r -f -a "beneath\t''
 any\t''

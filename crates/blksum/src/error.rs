@@ -15,6 +15,9 @@ pub enum Error {
         /// How long it may be.
         limit: u64,
     },
+    /// The implementation that was asked for cannot run here.
+    #[error(transparent)]
+    Implementation(#[from] blkhash::Error),
     /// Some of the content did not arrive: a defect of this crate.
     #[error("the checksum is incomplete")]
     Incomplete,

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Scope};
 
 use blkhash::{
-    Abandoned, Accumulator, BlockDigests, BlockHasher, BlockPieces, Construction, Digest, Digester,
-    Ordered, Parameters,
+    Abandoned, Accumulator, Algorithm, BlockDigests, BlockHasher, BlockPieces, Construction,
+    Digest, Digester, Implementation, Ordered, Parameters,
 };
 use blkimage::{Extent, Source};
 
@@ -26,6 +26,23 @@ pub struct Tuning {
     pub read_size: usize,
     /// Chunks that may be done ahead of the first one that is not.
     pub queue_depth: usize,
+    /// The only implementation that hashes; `None` is the best for each batch of blocks.
+    pub implementation: Option<Implementation>,
+}
+
+impl Tuning {
+    /// What hashes with `algorithm`: [`Tuning::implementation`] if it is one of it, or whatever is
+    /// best.
+    ///
+    /// # Errors
+    ///
+    /// The implementation cannot run here.
+    pub fn digester(&self, algorithm: Algorithm) -> Result<Digester, blkhash::Error> {
+        match self.implementation.filter(|known| known.algorithm == algorithm) {
+            Some(known) => Digester::with_implementation(algorithm, &known.name()),
+            None => Ok(Digester::new(algorithm)),
+        }
+    }
 }
 
 impl Default for Tuning {
@@ -35,6 +52,7 @@ impl Default for Tuning {
             threads: thread::available_parallelism().map_or(1, NonZero::get),
             read_size: DEFAULT_READ_SIZE,
             queue_depth: DEFAULT_QUEUE_DEPTH,
+            implementation: None,
         }
     }
 }
@@ -47,8 +65,8 @@ impl Default for Tuning {
 ///
 /// # Errors
 ///
-/// The first of the image's errors in the order of its content, as far as the threads had come; or
-/// that the image changed while it was read.
+/// The first of the image's errors in the order of its content, as far as the threads had come; that
+/// the image changed while it was read; or that [`Tuning::implementation`] cannot run here.
 pub fn checksum(
     source: &dyn Source,
     parameters: &Parameters,
@@ -57,6 +75,7 @@ pub fn checksum(
 ) -> Result<Digest, Error> {
     let threads = tuning.threads.clamp(1, MAX_THREADS);
     let read_size = tuning.read_size.clamp(MIN_READ_SIZE, MAX_BUFFER).next_power_of_two() as u64;
+    let digester = tuning.digester(parameters.algorithm())?;
     let linear = parameters.construction() == Construction::Linear;
     // Without blocks, work may be cut anywhere.
     let block_size = if linear { 1 } else { parameters.block_size() as u64 };
@@ -65,13 +84,13 @@ pub fn checksum(
         source,
         progress,
         linear,
-        hasher: BlockHasher::new(parameters),
-        pieces: BlockPieces::new(Digester::new(parameters.algorithm())),
+        hasher: BlockHasher::with_digester(parameters, &digester),
+        pieces: BlockPieces::new(digester.clone()),
         block_size,
         buffer_size: plan.chunk_size().min(MAX_BUFFER as u64) as usize,
         plan: Mutex::new(plan),
         ordered: Ordered::new(
-            Accumulator::new(parameters, threads),
+            Accumulator::with_digester(parameters, &digester, threads),
             tuning.queue_depth.max(2 * threads),
         ),
         idle_threads: AtomicUsize::new(threads - 1),

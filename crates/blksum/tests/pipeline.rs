@@ -73,7 +73,7 @@ impl Source for Memory {
 }
 
 fn tuning(threads: usize, read_size: usize, queue_depth: usize) -> Tuning {
-    Tuning { threads, read_size, queue_depth }
+    Tuning { threads, read_size, queue_depth, implementation: None }
 }
 
 fn expected(parameters: &Parameters, content: &[u8]) -> Digest {

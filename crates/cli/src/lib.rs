@@ -2,5 +2,8 @@
 //! and completions are made from the very argument parsers that they use.
 
 pub mod blksum;
+mod implementation;
 mod messages;
 mod quote;
+mod usage;
+mod values;

@@ -1,15 +1,13 @@
 //! The command line, as it is written and as it is documented.
 
-use std::ffi::{OsStr, OsString};
-use std::fmt::Display;
-use std::marker::PhantomData;
+use std::ffi::OsString;
 use std::str::FromStr;
 
 use blkhash::{Algorithm, Construction};
 use blkimage::{Cache, Follow, Format, Holes};
-use clap::builder::{PossibleValue, TypedValueParser};
-use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, Command, Parser, ValueHint};
+use clap::{ArgAction, Parser, ValueHint};
+
+use crate::values::{Named, parse_size};
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -97,6 +95,10 @@ pub struct Args {
         value_parser = clap::value_parser!(u16).range(1..)
     )]
     pub queue_depth: Option<u16>,
+
+    /// Hash with the implementation NAME alone, as blkhash algorithms names it
+    #[arg(help_heading = HOW, long, value_name = "NAME")]
+    pub implementation: Option<String>,
 
     /// Read SIZE bytes at a time
     #[arg(help_heading = HOW, long, value_name = "SIZE", value_parser = parse_size)]
@@ -213,62 +215,6 @@ impl FromStr for When {
     }
 }
 
-/// A size in bytes: a number, and K, M or G for powers of 1024.
-fn parse_size(text: &str) -> Result<u64, &'static str> {
-    let lower = text.to_ascii_lowercase();
-    let number = lower.strip_suffix("ib").unwrap_or(&lower);
-    let (digits, unit) = match number.as_bytes().last() {
-        Some(b'k') => (&number[..number.len() - 1], 1 << 10),
-        Some(b'm') => (&number[..number.len() - 1], 1 << 20),
-        Some(b'g') => (&number[..number.len() - 1], 1 << 30),
-        _ if number.len() == text.len() => (number, 1),
-        _ => return Err(SIZE_SYNTAX),
-    };
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(SIZE_SYNTAX);
-    }
-    let size = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
-    size.ok_or("too large")
-}
-
-/// Parses values of type T by their names, which completions offer.
-#[derive(Clone)]
-struct Named<T> {
-    names: fn() -> Vec<&'static str>,
-    value: PhantomData<fn() -> T>,
-}
-
-impl<T> Named<T> {
-    fn of(names: fn() -> Vec<&'static str>) -> Self {
-        Self { names, value: PhantomData }
-    }
-}
-
-impl<T> TypedValueParser for Named<T>
-where
-    T: FromStr<Err: Display> + Clone + Send + Sync + 'static,
-{
-    type Value = T;
-
-    fn parse_ref(
-        &self,
-        command: &Command,
-        arg: Option<&Arg>,
-        value: &OsStr,
-    ) -> Result<T, clap::Error> {
-        let text = value.to_string_lossy();
-        text.parse().map_err(|reason: T::Err| {
-            let option = arg.map(ToString::to_string).unwrap_or_default();
-            let message = format!("invalid value '{text}' for '{option}': {reason}");
-            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
-        })
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new((self.names)().into_iter().map(PossibleValue::new)))
-    }
-}
-
 /// The digests that checksums can be made of.
 pub fn digest_names() -> Vec<&'static str> {
     let usable = Algorithm::ALL.iter().filter(|algorithm| **algorithm != Algorithm::SipHash);
@@ -312,8 +258,6 @@ Print or check checksums of disk images.
 The checksum is that of what a guest sees: the same whatever the format that stores it. With no \
 IMAGE, or when IMAGE is -, read standard input.";
 
-const SIZE_SYNTAX: &str = "use a number of bytes, or one with K, M or G";
-
 const AFTER_HELP: &str = "\
 Sizes are numbers of bytes and may end in K, M or G.
 
@@ -328,25 +272,6 @@ mod tests {
     fn the_parser_is_consistent() {
         use clap::CommandFactory;
         Args::command().debug_assert();
-    }
-
-    #[test]
-    fn sizes() {
-        let sizes = [
-            ("0", 0),
-            ("512", 512),
-            ("64k", 65536),
-            ("64K", 65536),
-            ("64KiB", 65536),
-            ("1M", 1 << 20),
-            ("2g", 2 << 30),
-        ];
-        for (text, size) in sizes {
-            assert_eq!(parse_size(text), Ok(size), "{text}");
-        }
-        for text in ["", "k", "-1", "+1", "1.5k", "1kb", "1kk", "1ib", "1 k", "99999999999G"] {
-            assert!(parse_size(text).is_err(), "{text}");
-        }
     }
 
     #[test]

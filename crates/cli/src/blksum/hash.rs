@@ -171,7 +171,11 @@ impl Job<'_> {
             )));
         }
         let progress = Progress::new();
-        let mut hasher = Hasher::new(*self.parameters, self.settings.tuning.threads);
+        let tuning = &self.settings.tuning;
+        let digester = tuning
+            .digester(self.parameters.algorithm())
+            .map_err(|error| Failure::new(error.to_string()))?;
+        let mut hasher = Hasher::with_digester(*self.parameters, &digester, tuning.threads);
         let watch = Watch::new(self.settings.progress, None);
         let length = watch
             .during(self.name, &progress, || {

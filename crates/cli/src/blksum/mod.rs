@@ -17,14 +17,15 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use self::args::Args;
 use self::output::Output;
 use self::settings::{Action, Settings};
-use crate::messages;
+use crate::usage::{self, Refusal};
+use crate::{implementation, messages};
 
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
@@ -32,24 +33,9 @@ pub fn main() -> ExitCode {
     let result = match parse(&arguments) {
         Ok(settings) => run(&settings),
         Err(Refusal::Text(text)) => Output::new().write(text.as_bytes()).map(|()| true),
-        Err(Refusal::Usage(lines)) => {
-            for line in lines {
-                messages::message(PROGRAM, &line);
-            }
-            eprint_try_help();
-            return ExitCode::from(USAGE);
-        }
+        Err(Refusal::Usage(lines)) => return usage::refuse(PROGRAM, &lines),
     };
-    match result {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        // Whoever closed the pipe has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
-        Err(error) => {
-            messages::message(PROGRAM, &format!("write error: {}", messages::reason(&error)));
-            ExitCode::FAILURE
-        }
-    }
+    usage::exit(PROGRAM, result)
 }
 
 /// The argument parser, for manual pages and completions.
@@ -58,6 +44,11 @@ pub fn command() -> clap::Command {
 }
 
 fn run(settings: &Settings) -> io::Result<bool> {
+    if !matches!(settings.action, Action::List) {
+        for warning in implementation::warnings([settings.parameters.algorithm()]) {
+            messages::message(PROGRAM, &warning);
+        }
+    }
     let mut output = Output::new();
     match settings.action {
         Action::List => {
@@ -67,14 +58,6 @@ fn run(settings: &Settings) -> io::Result<bool> {
         Action::Hash(hash) => hash::run(settings, hash, &mut output),
         Action::Check(check) => check::run(settings, check, &mut output),
     }
-}
-
-/// Why there is nothing to run.
-enum Refusal {
-    /// The user asked for a text.
-    Text(String),
-    /// The command line is wrong.
-    Usage(Vec<String>),
 }
 
 fn parse(arguments: &[OsString]) -> Result<Settings, Refusal> {
@@ -96,28 +79,7 @@ fn refusal(error: &clap::Error, arguments: &[OsString]) -> Refusal {
     }
     let threads = arguments.iter().find_map(|argument| hints::attached_threads(argument));
     let hint = threads.map(hints::threads);
-    Refusal::Usage(reasons(error, &text).into_iter().chain(hint).collect())
-}
-
-/// What is wrong, in the words of other commands where they have some. What clap adds (usage, where
-/// to find help) is left out.
-fn reasons(error: &clap::Error, text: &str) -> Vec<String> {
-    let text = text.strip_prefix("error: ").unwrap_or(text).split("\n\nUsage:").next();
-    let is_ours = |line: &&str| {
-        !line.is_empty() && !NOISE.iter().any(|beginning| line.starts_with(beginning))
-    };
-    let lines = text.unwrap_or_default().lines().map(str::trim).filter(is_ours);
-    let mut lines: Vec<String> = lines.map(str::to_owned).collect();
-    if error.kind() == ErrorKind::UnknownArgument
-        && let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
-        && let Some(first) = lines.first_mut()
-    {
-        *first = match option.strip_prefix('-') {
-            Some(short) if !short.starts_with('-') => format!("invalid option -- '{short}'"),
-            _ => format!("unrecognized option '{option}'"),
-        };
-    }
-    lines
+    Refusal::Usage(usage::reasons(error, &text).into_iter().chain(hint).collect())
 }
 
 /// Where a flag stands on the command line; None if it does not.
@@ -126,15 +88,4 @@ fn index(matches: &ArgMatches, flag: &str) -> Option<usize> {
     matches.indices_of(flag).filter(|_| is_given)?.next_back()
 }
 
-fn eprint_try_help() {
-    use std::io::Write;
-    let _ = writeln!(io::stderr(), "Try '{PROGRAM} --help' for more information.");
-}
-
-/// How lines begin that clap adds and that say nothing new here.
-const NOISE: [&str; 2] = ["For more information", "tip: to pass"];
-
 const PROGRAM: &str = "blksum";
-
-/// The exit status for a wrong command line.
-const USAGE: u8 = 2;

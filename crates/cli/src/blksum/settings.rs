@@ -8,6 +8,7 @@ use blksum::check_file::{Form, Style};
 use blksum::{Tag, Tuning};
 
 use super::args::{Args, When};
+use crate::implementation;
 
 /// A run of the command.
 #[derive(Debug)]
@@ -94,7 +95,7 @@ impl Settings {
         } else {
             Action::Hash(Hash { style: args.style(&parameters), recursive: args.recursive })
         };
-        let tuning = args.tuning();
+        let tuning = args.tuning(&parameters)?;
         let (progress, json, text) = (args.progress.unwrap_or_default(), args.json, args.text);
         let open = OpenOptions {
             format: args.format,
@@ -181,13 +182,21 @@ impl Args {
         Style { form, zero: self.zero }
     }
 
-    fn tuning(&self) -> Tuning {
+    fn tuning(&self, parameters: &Parameters) -> Result<Tuning, String> {
+        let algorithm = parameters.algorithm();
+        let implementation = match &self.implementation {
+            Some(name) => {
+                Some(implementation::find(algorithm, name).map_err(|error| error.to_string())?)
+            }
+            None => None,
+        };
         let defaults = Tuning::default();
         let size = |size| usize::try_from(size).unwrap_or(usize::MAX);
-        Tuning {
+        Ok(Tuning {
             threads: self.threads.map_or(defaults.threads, usize::from),
             read_size: self.read_size.map_or(defaults.read_size, size),
             queue_depth: self.queue_depth.map_or(defaults.queue_depth, usize::from),
-        }
+            implementation,
+        })
     }
 }

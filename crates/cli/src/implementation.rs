@@ -1,0 +1,101 @@
+//! Implementations by name, and what users should know of them.
+
+use std::env;
+
+use blkhash::{Algorithm, Digester, Error, Feature, Implementation, Status, implementations};
+
+/// The implementation `name` of `algorithm`, if it can be used.
+///
+/// # Errors
+///
+/// There is none of that name, and the error lists those that there are; or this machine cannot run
+/// it.
+pub fn find(algorithm: Algorithm, name: &str) -> Result<Implementation, Error> {
+    Digester::with_implementation(algorithm, name)?;
+    let all = implementations(algorithm).iter();
+    Ok(*all.clone().find(|known| known.name() == name).expect("it was found before"))
+}
+
+/// What is wrong with the implementations of `algorithms` and with what the environment says of
+/// implementations.
+pub fn warnings(algorithms: impl IntoIterator<Item = Algorithm>) -> Vec<String> {
+    let variable = |name| env::var(name).unwrap_or_default();
+    let mut warnings = unusable(&variable(IMPLEMENTATION));
+    warnings.extend(unknown_features(&variable(DISABLE)));
+    let known = algorithms.into_iter().flat_map(implementations);
+    let failed = known.filter(|known| known.status == Status::Failed);
+    warnings
+        .extend(failed.map(|known| {
+            format!("warning: {} failed its self-test and is not used", known.name())
+        }));
+    warnings
+}
+
+/// Why an implementation is not used; `None` if it can be.
+pub fn obstacle(implementation: &Implementation) -> Option<String> {
+    let feature = implementation.feature.map_or("what it needs", Feature::name);
+    match implementation.status {
+        Status::Ready => None,
+        Status::Missing => Some(format!("CPU lacks {feature}")),
+        Status::Disabled => Some(format!("{feature} is switched off")),
+        Status::Failed => Some("failed its self-test".to_owned()),
+    }
+}
+
+/// The names in `list` that have no effect.
+fn unusable(list: &str) -> Vec<String> {
+    names(list)
+        .filter_map(|name| {
+            let reason = match known(name) {
+                None => "there is none of that name (blkhash algorithms lists them)".to_owned(),
+                Some(known) => obstacle(&known)?,
+            };
+            Some(format!("warning: {IMPLEMENTATION}: {name}: {reason}"))
+        })
+        .collect()
+}
+
+fn unknown_features(list: &str) -> Vec<String> {
+    let is_known = |name: &&str| Feature::ALL.iter().any(|feature| feature.name() == *name);
+    let unknown = names(list).filter(|name| !is_known(name));
+    let all = Feature::ALL.map(Feature::name).join(", ");
+    unknown.map(|name| format!("warning: {DISABLE}: {name}: there is only {all}")).collect()
+}
+
+fn names(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|name| !name.is_empty())
+}
+
+/// The implementation of this name, whatever its algorithm. Only those algorithms are looked at
+/// that the name begins with: each look is a self-test.
+fn known(name: &str) -> Option<Implementation> {
+    let begins = |algorithm: &&Algorithm| {
+        name.strip_prefix(algorithm.name()).is_some_and(|rest| rest.starts_with('-'))
+    };
+    let candidates = Algorithm::ALL.iter().filter(begins).flat_map(|known| implementations(*known));
+    candidates.copied().find(|known| known.name() == name)
+}
+
+const IMPLEMENTATION: &str = "BLKHASH_IMPLEMENTATION";
+const DISABLE: &str = "BLKHASH_CPU_DISABLE";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_without_effect() {
+        assert_eq!(unusable(" sha256-soft , blake3-blake3,"), [""; 0]);
+        let unknown = unusable("sha256-none,soft");
+        assert_eq!(unknown.len(), 2);
+        assert!(unknown[0].contains("sha256-none: there is none"), "{unknown:?}");
+        assert_eq!(unknown_features("avx2,sse").len(), 1);
+    }
+
+    #[test]
+    fn implementations_are_found_by_their_own_algorithm() {
+        assert_eq!(find(Algorithm::Sha256, "sha256-soft").unwrap().lanes, 1);
+        let message = find(Algorithm::Sha256, "sha224-soft").unwrap_err().to_string();
+        assert!(message.contains("sha256-soft"), "{message}");
+    }
+}

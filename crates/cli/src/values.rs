@@ -1,0 +1,93 @@
+//! Values of options: sizes, and names of things.
+
+use std::ffi::OsStr;
+use std::fmt::Display;
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, Command};
+
+/// A size in bytes: a number, and K, M or G for powers of 1024.
+pub fn parse_size(text: &str) -> Result<u64, &'static str> {
+    let lower = text.to_ascii_lowercase();
+    let number = lower.strip_suffix("ib").unwrap_or(&lower);
+    let (digits, unit) = match number.as_bytes().last() {
+        Some(b'k') => (&number[..number.len() - 1], 1 << 10),
+        Some(b'm') => (&number[..number.len() - 1], 1 << 20),
+        Some(b'g') => (&number[..number.len() - 1], 1 << 30),
+        _ if number.len() == text.len() => (number, 1),
+        _ => return Err(SIZE_SYNTAX),
+    };
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(SIZE_SYNTAX);
+    }
+    let size = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+    size.ok_or("too large")
+}
+
+/// Parses values of type T by their names, which completions offer.
+#[derive(Clone)]
+pub struct Named<T> {
+    names: fn() -> Vec<&'static str>,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T> Named<T> {
+    /// `names` are those that completions offer.
+    pub fn of(names: fn() -> Vec<&'static str>) -> Self {
+        Self { names, value: PhantomData }
+    }
+}
+
+impl<T> TypedValueParser for Named<T>
+where
+    T: FromStr<Err: Display> + Clone + Send + Sync + 'static,
+{
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<T, clap::Error> {
+        let text = value.to_string_lossy();
+        text.parse().map_err(|reason: T::Err| {
+            let option = arg.map(ToString::to_string).unwrap_or_default();
+            let message = format!("invalid value '{text}' for '{option}': {reason}");
+            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.names)().into_iter().map(PossibleValue::new)))
+    }
+}
+
+const SIZE_SYNTAX: &str = "use a number of bytes, or one with K, M or G";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        let sizes = [
+            ("0", 0),
+            ("512", 512),
+            ("64k", 65536),
+            ("64K", 65536),
+            ("64KiB", 65536),
+            ("1M", 1 << 20),
+            ("2g", 2 << 30),
+        ];
+        for (text, size) in sizes {
+            assert_eq!(parse_size(text), Ok(size), "{text}");
+        }
+        for text in ["", "k", "-1", "+1", "1.5k", "1kb", "1kk", "1ib", "1 k", "99999999999G"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! The commands. Each is a thin binary over a module of this library, so that their manual pages
 //! and completions are made from the very argument parsers that they use.
 
+pub mod blkhash;
 pub mod blksum;
 mod implementation;
 mod messages;

@@ -1,4 +1,4 @@
-//! The manual page and the completions in the repository are those of this argument parser.
+//! The manual pages and the completions in the repository are those of the argument parsers.
 
 #![allow(missing_docs, reason = "a test program")]
 

@@ -1,4 +1,4 @@
-//! Writes the manual page and the shell completions, which are kept in the repository:
+//! Writes the manual pages and the shell completions, which are kept in the repository:
 //! `cargo run -p blkhash-cli --example generate -- man completions`, from its root.
 
 mod pages;

@@ -1,8 +1,8 @@
-//! The manual page and the completions, made from the argument parser.
+//! The manual pages and the completions, made from the argument parsers.
 
 use std::io::{self, Write};
 
-use blkhash_cli::blksum;
+use blkhash_cli::{blkhash, blksum};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
@@ -21,18 +21,27 @@ pub enum Kind {
 }
 
 pub fn pages() -> io::Result<Vec<Page>> {
-    let completions =
-        [(Shell::Bash, "blksum.bash"), (Shell::Zsh, "_blksum"), (Shell::Fish, "blksum.fish")];
-    let mut pages = vec![Page { kind: Kind::Man, file_name: "blksum.1", content: manual_page()? }];
-    for (shell, file_name) in completions {
-        let mut content = Vec::new();
-        clap_complete::generate(shell, &mut blksum::command(), "blksum", &mut content);
-        pages.push(Page { kind: Kind::Completion, file_name, content });
+    let mut pages = vec![
+        Page { kind: Kind::Man, file_name: "blksum.1", content: blksum_page()? },
+        Page { kind: Kind::Man, file_name: "blkhash.1", content: blkhash_page()? },
+    ];
+    let completions: [(Shell, [&str; 2]); 3] = [
+        (Shell::Bash, ["blksum.bash", "blkhash.bash"]),
+        (Shell::Zsh, ["_blksum", "_blkhash"]),
+        (Shell::Fish, ["blksum.fish", "blkhash.fish"]),
+    ];
+    for (shell, file_names) in completions {
+        let commands = [("blksum", blksum::command()), ("blkhash", blkhash::command())];
+        for ((name, mut command), file_name) in commands.into_iter().zip(file_names) {
+            let mut content = Vec::new();
+            clap_complete::generate(shell, &mut command, name, &mut content);
+            pages.push(Page { kind: Kind::Completion, file_name, content });
+        }
     }
     Ok(pages)
 }
 
-fn manual_page() -> io::Result<Vec<u8>> {
+fn blksum_page() -> io::Result<Vec<u8>> {
     let command = blksum::command()
         // What comes after the options in --help has sections of its own here.
         .after_help(None)
@@ -42,27 +51,62 @@ fn manual_page() -> io::Result<Vec<u8>> {
         });
     let man = Man::new(command);
     let mut page = Vec::new();
-    let version = env!("CARGO_PKG_VERSION");
-    writeln!(page, r#".TH BLKSUM 1 "" "blkhash {version}" "User Commands""#)?;
-    let mut name = Roff::new();
-    name.control("SH", ["NAME"]);
-    name.text([roman("blksum - print or check checksums of disk images")]);
-    name.to_writer(&mut page)?;
-    let mut synopsis = Roff::new();
-    synopsis.control("SH", ["SYNOPSIS"]);
-    synopsis.text([bold("blksum"), roman(" [OPTION]... [IMAGE]...")]);
-    synopsis.to_writer(&mut page)?;
+    let what = "print or check checksums of disk images";
+    write_head(&mut page, "blksum", what, &[" [OPTION]... [IMAGE]..."])?;
     man.render_description_section(&mut page)?;
     man.render_options_section(&mut page)?;
-    for (title, paragraphs) in SECTIONS {
+    write_sections(&mut page, BLKSUM)?;
+    Ok(page)
+}
+
+/// One page for all subcommands, as there is one binary.
+fn blkhash_page() -> io::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    let what = "show and measure what blksum hashes with";
+    let synopsis = [" algorithms [OPTION]... [NAME]...", " bench [OPTION]..."];
+    write_head(&mut page, "blkhash", what, &synopsis)?;
+    write_sections(&mut page, BLKHASH_BEFORE)?;
+    for command in blkhash::command().get_subcommands() {
+        let mut section = Vec::new();
+        Man::new(command.clone()).render_options_section(&mut section)?;
+        let section = String::from_utf8_lossy(&section);
+        let title = format!(".SH \"OPTIONS OF {}\"", command.get_name().to_uppercase());
+        page.extend_from_slice(section.replacen(".SH OPTIONS", &title, 1).as_bytes());
+    }
+    write_sections(&mut page, BLKHASH)?;
+    Ok(page)
+}
+
+/// Everything before the description.
+fn write_head(page: &mut Vec<u8>, command: &str, what: &str, synopsis: &[&str]) -> io::Result<()> {
+    let version = env!("CARGO_PKG_VERSION");
+    let title = command.to_uppercase();
+    writeln!(page, r#".TH {title} 1 "" "blkhash {version}" "User Commands""#)?;
+    let mut name = Roff::new();
+    name.control("SH", ["NAME"]);
+    name.text([roman(format!("{command} - {what}"))]);
+    name.to_writer(page)?;
+    let mut section = Roff::new();
+    section.control("SH", ["SYNOPSIS"]);
+    for (index, arguments) in synopsis.iter().enumerate() {
+        if index > 0 {
+            section.control("br", []);
+        }
+        section.text([bold(command), roman(*arguments)]);
+    }
+    section.to_writer(page)
+}
+
+fn write_sections(page: &mut Vec<u8>, sections: Sections) -> io::Result<()> {
+    for (title, paragraphs) in sections {
         let mut section = Roff::new();
         section.control("SH", [*title]);
         for paragraph in *paragraphs {
             write_paragraph(&mut section, paragraph);
         }
-        section.to_writer(&mut page)?;
+        section.to_writer(page)?;
     }
-    Ok(page)
+    Ok(())
 }
 
 /// A paragraph; one that is indented is shown as it stands, and `TERM: TEXT` that starts with `*` is
@@ -87,7 +131,10 @@ fn write_paragraph(section: &mut Roff, paragraph: &str) {
     }
 }
 
-const SECTIONS: &[(&str, &[&str])] = &[
+/// Titles and paragraphs.
+type Sections = &'static [(&'static str, &'static [&'static str])];
+
+const BLKSUM: Sections = &[
     (
         "CONSTRUCTIONS",
         &[
@@ -161,5 +208,73 @@ const SECTIONS: &[(&str, &[&str])] = &[
              checksums; blksum says so.",
         ],
     ),
-    ("SEE ALSO", &["sha256sum(1), b3sum(1), qemu-img(1)"]),
+    ("SEE ALSO", &["blkhash(1), sha256sum(1), b3sum(1), qemu-img(1)"]),
+];
+
+const BLKHASH_BEFORE: Sections = &[(
+    "DESCRIPTION",
+    &[
+        "* blkhash algorithms: Lists the digest algorithms, each with the implementation that is \
+         used for many blocks at a time. With NAMEs, shows all that is known of these, and which \
+         of their implementations is used for how many blocks at a time, or why not.",
+        "* blkhash bench: Measures how long every implementation takes for blocks of data, as \
+         file systems and blksum hash them. With --quality it measures instead which errors the \
+         checksums detect that are not cryptographic.",
+    ],
+)];
+
+const BLKHASH: Sections = &[
+    (
+        "FILTERS",
+        &["A GLOB is matched with the names of implementations and of algorithms, in any case: * \
+             is any text, ? one letter. These names of rows of btrfs-progs' hash-speedtest and of \
+             the kernel's drivers are known, too: CRC32C-SW and -ref (which compute with tables), \
+             CRC32C-NI, -PCL and -arch, XXHASH, SHA256-ref, -NI, -AVX2, -AVX512 and -arch, \
+             BLAKE2b-256-arch, BLAKE2-ref, -AVX2 and -AVX512."],
+    ),
+    (
+        "FIGURES",
+        &[
+            "Cycles are those of the time stamp counter, which goes at one pace whatever the core's \
+             clock does; core cycles are shown beside them where the kernel and the machine have \
+             them. A row shows the median of ten samples, and behind ± the median distance from \
+             it. Contestants are sampled in turns, so that a clock that drifts hits all alike. \
+             Nothing is subtracted: NULL-NOP is the cost of an empty call, NULL-MEMCPY that of \
+             copying the blocks. The ratio is to crc32c in the same run.",
+            "With --cold the blocks come from a buffer of twice the last-level cache, but at most 1 \
+             GiB and a quarter of the memory that is free; the header says so where that is less.",
+        ],
+    ),
+    (
+        "ENVIRONMENT",
+        &[
+            "blksum heeds these, too. A name without effect is warned of.",
+            "* BLKHASH_IMPLEMENTATION: Implementations to use instead of the best ones, a list with \
+             commas.",
+            "* BLKHASH_CPU_DISABLE: Features of the CPU to leave alone: sha, avx2, avx512, a list \
+             with commas.",
+        ],
+    ),
+    (
+        "EXIT STATUS",
+        &[
+            "* 0: All is well.",
+            "* 1: The output could not be written.",
+            "* 2: The command line is wrong.",
+        ],
+    ),
+    (
+        "EXAMPLES",
+        &[
+            "What sha256 runs on here, and what the kernel would use:",
+            "    blkhash algorithms --kernel sha256",
+            "All checksums of btrfs, as its documentation compares them:",
+            "    blkhash bench --filter crc32c --filter xxhash --filter sha256 --filter BLAKE2b-256",
+            "The same as btrfs-progs prints it:",
+            "    blkhash bench --format hash-speedtest --batch 1",
+            "Blocks of 64K on one thread and on all, hot and cold, with a chart:",
+            "    blkhash bench --block-size 64k --threads 1,all --cold --svg bench.svg",
+        ],
+    ),
+    ("SEE ALSO", &["blksum(1), btrfs(5)"]),
 ];

@@ -43,6 +43,10 @@ impl Sandbox {
         self.run(env!("CARGO_BIN_EXE_blksum"), args, b"")
     }
 
+    pub fn blkhash<S: AsRef<OsStr>>(&self, args: &[S]) -> Ran {
+        self.run(env!("CARGO_BIN_EXE_blkhash"), args, b"")
+    }
+
     pub fn blksum_with_input<S: AsRef<OsStr>>(&self, args: &[S], input: &[u8]) -> Ran {
         self.run(env!("CARGO_BIN_EXE_blksum"), args, input)
     }
@@ -71,6 +75,10 @@ impl Sandbox {
         let mut command = Command::new(program);
         command.current_dir(self.path()).env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
         command
+    }
+
+    pub fn blkhash_command(&self) -> Command {
+        self.command(env!("CARGO_BIN_EXE_blkhash"))
     }
 
     pub fn blksum_command(&self) -> Command {

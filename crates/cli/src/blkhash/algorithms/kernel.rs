@@ -1,0 +1,98 @@
+//! What the kernel's crypto API has: /proc/crypto.
+
+use std::fs;
+
+use serde::Serialize;
+
+/// An implementation of the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Driver {
+    /// The algorithm, as the kernel calls it.
+    pub name: String,
+    /// The implementation.
+    pub driver: String,
+    /// The highest one is used; `None` if it is not given.
+    pub priority: Option<i64>,
+    /// What its self-test said.
+    pub selftest: String,
+}
+
+/// What /proc/crypto says: empty where there is none. The kernel loads modules when somebody asks
+/// for them, so it may have more.
+pub fn drivers() -> Vec<Driver> {
+    let text = fs::read("/proc/crypto").unwrap_or_default();
+    parse(&String::from_utf8_lossy(&text))
+}
+
+/// The hashes in `text`, the preferred ones first. Records end with empty lines; lines and records
+/// that are not understood are passed over.
+fn parse(text: &str) -> Vec<Driver> {
+    let mut drivers = Vec::new();
+    let mut record = Record::default();
+    for line in text.lines().chain([""]) {
+        match line.split_once(':') {
+            Some((key, value)) => record.take(key.trim(), value.trim()),
+            None if line.trim().is_empty() => drivers.extend(std::mem::take(&mut record).finish()),
+            None => {}
+        }
+    }
+    drivers.sort_by_key(|driver| std::cmp::Reverse(driver.priority));
+    drivers
+}
+
+#[derive(Default)]
+struct Record {
+    driver: Driver,
+    is_hash: bool,
+}
+
+impl Record {
+    fn take(&mut self, key: &str, value: &str) {
+        match key {
+            "name" => self.driver.name = value.to_owned(),
+            "driver" => self.driver.driver = value.to_owned(),
+            "priority" => self.driver.priority = value.parse().ok(),
+            "selftest" => self.driver.selftest = value.to_owned(),
+            "type" => self.is_hash = matches!(value, "shash" | "ahash"),
+            _ => {}
+        }
+    }
+
+    fn finish(self) -> Option<Driver> {
+        (self.is_hash && !self.driver.name.is_empty()).then_some(self.driver)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records() {
+        let text = "\
+name         : sha256
+driver       : sha256-generic
+priority     : 100
+selftest     : passed
+type         : shash
+
+name         : cbc(aes)
+driver       : cbc(ecb(aes-generic))
+type         : skcipher
+
+
+nonsense
+name: sha256
+driver:sha256-ni
+priority : 250
+type : shash
+name2";
+        let drivers = parse(text);
+        let names: Vec<_> = drivers.iter().map(|driver| driver.driver.as_str()).collect();
+        assert_eq!(names, ["sha256-ni", "sha256-generic"]);
+        assert_eq!(drivers[1].priority, Some(100));
+        assert_eq!(drivers[0].selftest, "");
+        assert_eq!(parse(""), []);
+        assert_eq!(parse("priority : x\ntype : shash\n"), []);
+    }
+}

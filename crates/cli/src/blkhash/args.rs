@@ -1,0 +1,247 @@
+//! The command line, as it is written and as it is documented.
+
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::thread;
+use std::time::Duration;
+
+use blkhash::Algorithm;
+use clap::{ArgAction, Parser, Subcommand, ValueHint};
+
+use crate::values::{Named, parse_size};
+
+/// Show and measure what blksum hashes with.
+#[derive(Debug, Parser)]
+#[command(
+    name = "blkhash",
+    version,
+    override_usage = "blkhash COMMAND [OPTION]...",
+    disable_help_flag = true,
+    disable_version_flag = true,
+    disable_help_subcommand = true,
+    infer_long_args = true,
+    max_term_width = 100,
+    after_help = AFTER_HELP
+)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+
+    /// Print the version
+    #[arg(short = 'V', long, action = ArgAction::Version)]
+    version: (),
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List the digest algorithms and their implementations, and say which are used and why
+    #[command(
+        override_usage = "blkhash algorithms [OPTION]... [NAME]...",
+        disable_help_flag = true
+    )]
+    Algorithms(Algorithms),
+    /// Measure every implementation of every algorithm
+    #[command(override_usage = "blkhash bench [OPTION]...", disable_help_flag = true)]
+    Bench(Bench),
+}
+
+/// `blkhash algorithms`
+#[derive(Debug, clap::Args)]
+pub struct Algorithms {
+    /// Show all that is known of these algorithms
+    #[arg(
+        value_name = "NAME",
+        value_parser = Named::<Algorithm>::of(algorithm_names), hide_possible_values = true
+    )]
+    pub names: Vec<Algorithm>,
+
+    /// Show beside it what the kernel has, from /proc/crypto
+    #[arg(long)]
+    pub kernel: bool,
+
+    /// Write a JSON object a line
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// `blkhash bench`
+#[derive(Debug, clap::Args)]
+pub struct Bench {
+    /// Measure only implementations or algorithms that match GLOB, in any case; may be repeated
+    #[arg(long, value_name = "GLOB")]
+    pub filter: Vec<String>,
+
+    /// Hash blocks of SIZE, from 512 to 64M [default: 4K]
+    #[arg(long, value_name = "SIZE", value_parser = parse_block_size)]
+    pub block_size: Option<usize>,
+
+    /// Hand over N blocks at a time [default: 16, fewer if they are large]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub batch: Option<u16>,
+
+    /// Measure on so many threads at a time, or all; may be a list [default: 1]
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub threads: Vec<Threads>,
+
+    /// Measure also blocks that come from memory, not from the cache
+    #[arg(long)]
+    pub cold: bool,
+
+    /// Spend so many seconds on each row [default: 0.4]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, conflicts_with = "iterations")]
+    pub time: Option<Duration>,
+
+    /// Hash N blocks for each row [default with --format hash-speedtest: 100000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub iterations: Option<u64>,
+
+    /// Print the table of the documentation of btrfs (docs), the lines of btrfs-progs'
+    /// hash-speedtest, csv or json [default: docs]
+    #[arg(
+        long, value_name = "LAYOUT",
+        value_parser = Named::<Layout>::of(layout_names), hide_possible_values = true
+    )]
+    pub format: Option<Layout>,
+
+    /// The same as --format json: an object a line
+    #[arg(long, conflicts_with_all = ["format", "csv"])]
+    pub json: bool,
+
+    /// The same as --format csv
+    #[arg(long, conflicts_with = "format")]
+    pub csv: bool,
+
+    /// Write a bar chart to FILE, too
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub svg: Option<PathBuf>,
+
+    /// Measure not the speed but which errors the checksums detect
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "block_size", "batch", "threads", "cold", "time", "iterations", "csv", "svg", "format"
+        ]
+    )]
+    pub quality: bool,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+impl Bench {
+    /// How to print.
+    pub fn layout(&self) -> Layout {
+        match (self.json, self.csv) {
+            (true, _) => Layout::Json,
+            (_, true) => Layout::Csv,
+            _ => self.format.unwrap_or_default(),
+        }
+    }
+}
+
+/// How to print what was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// As the documentation of btrfs does.
+    #[default]
+    Docs,
+    /// As btrfs-progs' hash-speedtest does.
+    Speedtest,
+    Csv,
+    Json,
+}
+
+impl FromStr for Layout {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "docs" => Ok(Self::Docs),
+            "hash-speedtest" => Ok(Self::Speedtest),
+            "csv" => Ok(Self::Csv),
+            "json" => Ok(Self::Json),
+            _ => Err("use docs, hash-speedtest, csv or json"),
+        }
+    }
+}
+
+/// A number of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Threads(pub usize);
+
+impl FromStr for Threads {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "all" {
+            return Ok(Self(thread::available_parallelism().map_or(1, NonZero::get)));
+        }
+        match text.parse() {
+            Ok(threads @ 1..=1024) => Ok(Self(threads)),
+            _ => Err("use a number from 1 to 1024, or all"),
+        }
+    }
+}
+
+fn parse_block_size(text: &str) -> Result<usize, &'static str> {
+    match parse_size(text)? {
+        size @ 512..=MAX_BLOCK_SIZE => Ok(size as usize),
+        _ => Err("use 512 to 64M"),
+    }
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, &'static str> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.001..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("use seconds from 0.001 to 3600"),
+    }
+}
+
+fn algorithm_names() -> Vec<&'static str> {
+    Algorithm::ALL.iter().map(|algorithm| algorithm.name()).collect()
+}
+
+fn layout_names() -> Vec<&'static str> {
+    vec!["docs", "hash-speedtest", "csv", "json"]
+}
+
+const MAX_BLOCK_SIZE: u64 = 64 << 20;
+
+const AFTER_HELP: &str = "\
+'blkhash COMMAND --help' lists the options of a command. Sizes are numbers of bytes and may end in K \
+or M.
+
+BLKHASH_IMPLEMENTATION names implementations to use instead of the best ones, BLKHASH_CPU_DISABLE \
+features of the CPU to leave alone (sha, avx2, avx512); both are lists with commas.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parser_is_consistent() {
+        use clap::CommandFactory;
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn values() {
+        assert_eq!(parse_block_size("4k"), Ok(4096));
+        assert!(parse_block_size("511").is_err() && parse_block_size("65M").is_err());
+        assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
+        assert!(["0", "-1", "inf", "nan", "x"].iter().all(|text| parse_seconds(text).is_err()));
+        assert_eq!("3".parse(), Ok(Threads(3)));
+        assert!("0".parse::<Threads>().is_err());
+    }
+}

@@ -1,0 +1,135 @@
+//! `blkhash bench`: how long every implementation takes.
+
+mod contestants;
+mod filter;
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use blkbench::{Amount, Bench, Memory, Report, Scenario, report};
+use blkhash::Algorithm;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use self::contestants::{Field, field};
+pub use self::filter::Filter;
+use super::args::{self, Layout, Threads};
+use super::{PROGRAM, refuse};
+use crate::messages;
+use crate::usage::Refusal;
+
+/// Measures and prints; the outer error is what is wrong with the command line.
+pub fn run(args: &args::Bench) -> Result<io::Result<bool>, Refusal> {
+    let layout = args.layout();
+    let bench = bench(args, layout)?;
+    let field = chosen_field(field(), &args.filter)?;
+    super::warn(Algorithm::ALL.iter().copied());
+    let progress = ProgressBar::new(1000).with_style(
+        ProgressStyle::with_template("measuring {percent:>3}% [{wide_bar}]")
+            .expect("the template is correct"),
+    );
+    let mut measured = bench.run(&field.contestants, |done| {
+        progress.set_position((1000.0 * done) as u64);
+    });
+    progress.finish_and_clear();
+    let absent = field.absent.iter();
+    let notes =
+        absent.map(|(known, reason)| format!("{} was not measured: {reason}", known.name()));
+    measured.conditions.notes.extend(notes);
+    Ok(write(&measured, layout, args.svg.as_deref()))
+}
+
+/// What the command line asks for.
+fn bench(args: &args::Bench, layout: Layout) -> Result<Bench, Refusal> {
+    let block_size = args.block_size.unwrap_or(DEFAULT_BLOCK_SIZE);
+    let batch = match args.batch {
+        Some(batch) => usize::from(batch),
+        None => (MAX_DEFAULT_BATCH_SIZE / block_size).clamp(1, DEFAULT_BATCH),
+    };
+    let mut threads: Vec<usize> = args.threads.iter().map(|Threads(count)| *count).collect();
+    if threads.is_empty() {
+        threads.push(1);
+    }
+    threads.sort_unstable();
+    threads.dedup();
+    let most = threads.last().copied().unwrap_or(1);
+    if block_size * batch * most > MAX_MEMORY {
+        let what = format!("{batch} blocks of {block_size} bytes on {most} threads");
+        return Err(refuse(format!("{what} are more than 1 GiB: use a smaller --batch")));
+    }
+    let memories: &[Memory] = if args.cold { &[Memory::Hot, Memory::Cold] } else { &[Memory::Hot] };
+    let scenarios = threads
+        .iter()
+        .flat_map(|&threads| memories.iter().map(move |&memory| Scenario { threads, memory }));
+    let amount = match (args.iterations, args.time) {
+        (Some(iterations), _) => Amount::Blocks(iterations),
+        (None, Some(time)) => Amount::Time(time),
+        (None, None) if layout == Layout::Speedtest => Amount::Blocks(DEFAULT_ITERATIONS),
+        (None, None) => Amount::Time(DEFAULT_TIME),
+    };
+    Ok(Bench { block_size, batch, scenarios: scenarios.collect(), amount })
+}
+
+/// Those that the globs name. The reference stays, without a row if nobody asked for it.
+fn chosen_field(field: Field, globs: &[String]) -> Result<Field, Refusal> {
+    let filter = Filter::new(globs);
+    let Field { mut contestants, mut absent } = field;
+    let mut names: Vec<(String, String)> =
+        contestants.iter().map(|known| (known.group.clone(), known.name.clone())).collect();
+    names.extend(absent.iter().map(|(known, _)| (known.algorithm.name().into(), known.name())));
+    if let Some(wanted) = filter.unmatched(&names).first() {
+        let hint = "blkhash algorithms NAME lists the implementations";
+        return Err(refuse(format!("no implementation matches '{wanted}': {hint}")));
+    }
+    for contestant in &mut contestants {
+        contestant.is_shown = filter.accepts(&contestant.group, &contestant.name);
+    }
+    absent.retain(|(known, _)| filter.accepts(known.algorithm.name(), &known.name()));
+    if let Some((known, reason)) =
+        absent.first().filter(|_| contestants.iter().all(|c| !c.is_shown))
+    {
+        return Err(refuse(format!("{} cannot run here: {reason}", known.name())));
+    }
+    contestants.retain(|contestant| contestant.is_shown || contestant.is_reference);
+    Ok(Field { contestants, absent })
+}
+
+/// The chart first: if it cannot be written, the figures are printed all the same.
+fn write(measured: &Report, layout: Layout, chart: Option<&Path>) -> io::Result<bool> {
+    let mut all_well = true;
+    if let Some(path) = chart
+        && let Err(error) = std::fs::write(path, report::svg(measured))
+    {
+        all_well = false;
+        let name = path.as_os_str().as_encoded_bytes();
+        messages::message_of(PROGRAM, name, &messages::reason(&error));
+    }
+    let text = match layout {
+        Layout::Docs => report::docs(measured),
+        Layout::Speedtest => report::speedtest(measured),
+        Layout::Csv => report::csv(measured),
+        Layout::Json => report::json(measured),
+    };
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(all_well)
+}
+
+/// A sector of btrfs.
+const DEFAULT_BLOCK_SIZE: usize = 4096;
+
+/// Fills the lanes of the widest kernel.
+const DEFAULT_BATCH: usize = 16;
+
+/// What a batch is at most unless the user wants more.
+const MAX_DEFAULT_BATCH_SIZE: usize = 64 << 20;
+
+/// What all batches together may be, in bytes.
+const MAX_MEMORY: usize = 1 << 30;
+
+/// That of hash-speedtest.
+const DEFAULT_ITERATIONS: u64 = 100_000;
+
+/// For each row: all of them are done in a quarter of a minute.
+const DEFAULT_TIME: Duration = Duration::from_millis(400);

@@ -1,0 +1,73 @@
+//! The command `blkhash`: what there is to hash with, how fast it is, and what it detects.
+//!
+//! [`args`] is the command line, and each subcommand is a module.
+
+mod algorithms;
+mod args;
+mod bench;
+mod quality;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+
+use self::args::{Args, Command};
+use crate::messages;
+use crate::usage::{self, Refusal};
+
+/// Runs the command with the arguments of the process.
+pub fn main() -> ExitCode {
+    let result = match parse() {
+        Ok(args) => run(&args.command),
+        Err(refusal) => Err(refusal),
+    };
+    match result {
+        Ok(result) => usage::exit(PROGRAM, result),
+        Err(Refusal::Text(text)) => usage::exit(PROGRAM, print(&text)),
+        Err(Refusal::Usage(lines)) => usage::refuse(PROGRAM, &lines),
+    }
+}
+
+/// The argument parser, for manual pages and completions.
+pub fn command() -> clap::Command {
+    Args::command()
+}
+
+fn parse() -> Result<Args, Refusal> {
+    Args::try_parse().map_err(|error| {
+        let text = error.render().to_string();
+        let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+        if asked_for { Refusal::Text(text) } else { Refusal::Usage(usage::reasons(&error, &text)) }
+    })
+}
+
+/// What came of it; the outer error is what is wrong with the command line.
+fn run(command: &Command) -> Result<io::Result<bool>, Refusal> {
+    match command {
+        Command::Algorithms(args) => Ok(algorithms::run(args)),
+        Command::Bench(args) if args.quality => quality::run(args),
+        Command::Bench(args) => bench::run(args),
+    }
+}
+
+/// Writes all of standard output at once.
+fn print(text: &str) -> io::Result<bool> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(true)
+}
+
+fn warn(algorithms: impl IntoIterator<Item = blkhash::Algorithm>) {
+    for warning in crate::implementation::warnings(algorithms) {
+        messages::message(PROGRAM, &warning);
+    }
+}
+
+fn refuse(reason: impl Into<String>) -> Refusal {
+    Refusal::Usage(vec![reason.into()])
+}
+
+const PROGRAM: &str = "blkhash";

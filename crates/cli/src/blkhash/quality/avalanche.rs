@@ -1,0 +1,63 @@
+//! How a checksum changes when one bit of the block does: every bit of a good one flips half of the
+//! time, whichever bit of the block it was.
+
+use serde::Serialize;
+
+use super::hash::{BITS, BitOrder, Hash, Noise};
+
+/// What single flips do. A bias of 0 is a bit that flips half of the time, 1 one that always or
+/// never does.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Avalanche {
+    /// Bits of blocks that were flipped.
+    pub positions: usize,
+    /// Blocks in which each of them was.
+    pub blocks: usize,
+    /// The share of the checksum's bits that flip.
+    pub mean: f64,
+    /// The worst bias of a bit of the checksum, over all flips.
+    pub worst_bit: f64,
+    /// The worst bias of a bit of the checksum for one bit of the block.
+    pub worst_pair: f64,
+    /// What that is for a random function: the more pairs, the worse the worst.
+    pub expected_pair: f64,
+}
+
+/// Flips single bits.
+pub fn avalanche(hash: &Hash) -> Avalanche {
+    let mut noise = Noise(2);
+    let positions: Vec<usize> = (0..POSITIONS).map(|_| noise.below(BITS)).collect();
+    let mut flips = vec![vec![0u32; hash.bits]; POSITIONS];
+    for _ in 0..BLOCKS {
+        let mut block = noise.block();
+        let before = hash.of(&block);
+        for (&position, flips) in positions.iter().zip(&mut flips) {
+            BitOrder::LowestFirst.flip(&mut block, position);
+            let changed = hash.of(&block) ^ before;
+            BitOrder::LowestFirst.flip(&mut block, position);
+            for (bit, flips) in flips.iter_mut().enumerate() {
+                *flips += (changed >> bit & 1) as u32;
+            }
+        }
+    }
+    let bias = |flips: f64, of: usize| (2.0 * flips / of as f64 - 1.0).abs();
+    let all = flips.iter().flatten();
+    let total: f64 = all.clone().map(|flips| f64::from(*flips)).sum();
+    let per_bit = (0..hash.bits).map(|bit| {
+        let flips: f64 = flips.iter().map(|flips| f64::from(flips[bit])).sum();
+        bias(flips, POSITIONS * BLOCKS)
+    });
+    let pairs = (POSITIONS * hash.bits) as f64;
+    Avalanche {
+        positions: POSITIONS,
+        blocks: BLOCKS,
+        mean: total / (pairs * BLOCKS as f64),
+        worst_bit: per_bit.fold(0.0, f64::max),
+        worst_pair: all.map(|flips| bias(f64::from(*flips), BLOCKS)).fold(0.0, f64::max),
+        // The largest of so many normal distributions with a deviation of 1 / sqrt(BLOCKS).
+        expected_pair: (2.0 * (2.0 * pairs).ln()).sqrt() / (BLOCKS as f64).sqrt(),
+    }
+}
+
+const POSITIONS: usize = 64;
+const BLOCKS: usize = 512;

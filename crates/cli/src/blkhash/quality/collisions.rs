@@ -1,0 +1,53 @@
+//! How many of many blocks share 32 bits of their checksums, against how many would by chance.
+
+use serde::Serialize;
+
+use super::hash::{BLOCK, Hash, Noise};
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Collisions {
+    /// Blocks that were hashed.
+    pub blocks: u64,
+    /// Those whose low 32 bits another one before had.
+    pub low: u64,
+    /// The same of the high 32 bits.
+    pub high: u64,
+    /// What chance has.
+    pub expected: f64,
+}
+
+/// Hashes blocks that differ in their first 64 bytes.
+pub fn collisions(hash: &Hash) -> Collisions {
+    let mut noise = Noise(7);
+    let mut buffer = vec![0; BATCH * BLOCK];
+    noise.fill(&mut buffer);
+    let (mut low, mut high) = (Vec::new(), Vec::new());
+    while low.len() < BLOCKS {
+        for block in buffer.chunks_exact_mut(BLOCK) {
+            noise.fill(&mut block[..64]);
+        }
+        let blocks: Vec<&[u8]> = buffer.chunks_exact(BLOCK).collect();
+        for digest in hash.of_many(&blocks) {
+            low.push(digest as u32);
+            high.push((digest >> (hash.bits - 32)) as u32);
+        }
+    }
+    let pairs = BLOCKS as f64 * (BLOCKS - 1) as f64 / 2.0;
+    Collisions {
+        blocks: BLOCKS as u64,
+        low: repeated(low),
+        high: repeated(high),
+        expected: pairs / 2f64.powi(32),
+    }
+}
+
+fn repeated(mut values: Vec<u32>) -> u64 {
+    let all = values.len();
+    values.sort_unstable();
+    values.dedup();
+    (all - values.len()) as u64
+}
+
+const BLOCKS: usize = 1 << 19;
+const BATCH: usize = 64;

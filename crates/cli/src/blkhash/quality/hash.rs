@@ -1,0 +1,99 @@
+//! A checksum as a number, and the noise it is fed.
+
+use blkhash::{Algorithm, Digester, State};
+
+/// Length of a block in bytes: a sector of btrfs.
+pub const BLOCK: usize = 4096;
+
+/// Bits of a block.
+pub const BITS: usize = 8 * BLOCK;
+
+/// An algorithm of up to 128 bits.
+pub struct Hash {
+    pub algorithm: Algorithm,
+    /// Bits of its digest.
+    pub bits: usize,
+    digester: Digester,
+    start: State,
+}
+
+impl Hash {
+    pub fn new(algorithm: Algorithm) -> Self {
+        let digester = Digester::new(algorithm);
+        let start = digester.start();
+        Self { algorithm, bits: 8 * algorithm.digest_size(), digester, start }
+    }
+
+    /// The digest of a block.
+    pub fn of(&self, block: &[u8]) -> u128 {
+        number(self.digester.digest(block).as_bytes())
+    }
+
+    /// The digests of many blocks.
+    pub fn of_many(&self, blocks: &[&[u8]]) -> Vec<u128> {
+        let size = self.algorithm.digest_size();
+        let mut digests = vec![0; blocks.len() * size];
+        self.digester.finish_many(&self.start, blocks, &mut digests);
+        digests.chunks_exact(size).map(number).collect()
+    }
+}
+
+fn number(digest: &[u8]) -> u128 {
+    digest.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
+}
+
+/// Which bit of a byte goes first through the register of a CRC. Bursts are runs of bits in this
+/// order; for other hashes it means nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BitOrder {
+    LowestFirst,
+    HighestFirst,
+}
+
+impl BitOrder {
+    pub fn of(algorithm: Algorithm) -> Self {
+        match algorithm {
+            Algorithm::Crc64 => Self::HighestFirst,
+            _ => Self::LowestFirst,
+        }
+    }
+
+    /// Flips the bit at `position` in this order.
+    pub fn flip(self, block: &mut [u8], position: usize) {
+        let bit = match self {
+            Self::LowestFirst => position % 8,
+            Self::HighestFirst => 7 - position % 8,
+        };
+        block[position / 8] ^= 1 << bit;
+    }
+}
+
+/// Noise, the same in every run: SplitMix64, by Sebastiano Vigna.
+pub struct Noise(pub u64);
+
+impl Noise {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut noise = self.0;
+        noise = (noise ^ (noise >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        noise = (noise ^ (noise >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        noise ^ (noise >> 31)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: usize) -> usize {
+        ((u128::from(self.next()) * bound as u128) >> 64) as usize
+    }
+
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        for word in bytes.chunks_mut(8) {
+            word.copy_from_slice(&self.next().to_le_bytes()[..word.len()]);
+        }
+    }
+
+    pub fn block(&mut self) -> [u8; BLOCK] {
+        let mut block = [0; BLOCK];
+        self.fill(&mut block);
+        block
+    }
+}

@@ -1,0 +1,111 @@
+//! What makes a CRC easy to reason about, and to forge: it is linear. The change of the checksum
+//! depends on which bits were flipped alone, and is the exclusive or of what each flip does.
+
+use super::hash::{BITS, BLOCK, BitOrder, Hash, Noise};
+
+/// What flipping each bit of a block does to the checksum, in the order of [`BitOrder`].
+pub struct Syndromes(Vec<u128>);
+
+impl Syndromes {
+    /// Of a hash that is linear; `None` if it is not.
+    pub fn of(hash: &Hash, order: BitOrder) -> Option<Self> {
+        let mut block = [0; BLOCK];
+        let zero = hash.of(&block);
+        let syndromes = (0..BITS).map(|position| {
+            order.flip(&mut block, position);
+            let change = hash.of(&block) ^ zero;
+            order.flip(&mut block, position);
+            change
+        });
+        let syndromes = Self(syndromes.collect());
+        let mut noise = Noise(1);
+        let is_linear = (0..CHECKS).all(|_| {
+            let mut block = noise.block();
+            let before = hash.of(&block);
+            let flips: Vec<usize> = (0..FLIPS).map(|_| noise.below(BITS)).collect();
+            for &position in &flips {
+                order.flip(&mut block, position);
+            }
+            hash.of(&block) ^ before == syndromes.change(flips)
+        });
+        is_linear.then_some(syndromes)
+    }
+
+    /// What flipping the bits at `positions` does.
+    pub fn change(&self, positions: impl IntoIterator<Item = usize>) -> u128 {
+        positions.into_iter().fold(0, |change, position| change ^ self.0[position])
+    }
+
+    /// Of every bit.
+    pub fn all(&self) -> &[u128] {
+        &self.0
+    }
+
+    /// Finds which of the `bits` bits from `position` on are to be flipped for a change.
+    pub fn solver(&self, position: usize, bits: usize) -> Solver {
+        Solver::new(&self.0[position..position + bits])
+    }
+}
+
+/// Finds which vectors have a given exclusive or: Gauss's elimination.
+pub struct Solver {
+    /// Reduced vectors, each with a highest bit that no other has as its highest, and the set of
+    /// vectors it is made of.
+    rows: Vec<(u128, u128)>,
+    /// A set of vectors whose exclusive or is zero, if there is one.
+    pub dependency: Option<u128>,
+}
+
+impl Solver {
+    /// For up to 128 vectors.
+    pub fn new(vectors: &[u128]) -> Self {
+        let mut solver = Self { rows: Vec::new(), dependency: None };
+        for (index, &vector) in vectors.iter().enumerate() {
+            let (rest, set) = solver.reduce(vector);
+            let set = set ^ 1 << index;
+            if rest == 0 {
+                solver.dependency.get_or_insert(set);
+            } else {
+                let at = solver.rows.partition_point(|(vector, _)| *vector > rest);
+                solver.rows.insert(at, (rest, set));
+            }
+        }
+        solver
+    }
+
+    /// The vectors, as a set of bits, whose exclusive or is `change`.
+    pub fn solve(&self, change: u128) -> Option<u128> {
+        let (rest, set) = self.reduce(change);
+        (rest == 0).then_some(set)
+    }
+
+    /// What is left of `vector` after the rows, and which vectors that took.
+    fn reduce(&self, vector: u128) -> (u128, u128) {
+        self.rows.iter().fold((vector, 0), |(rest, set), (row, made_of)| {
+            if rest ^ row < rest { (rest ^ row, set ^ made_of) } else { (rest, set) }
+        })
+    }
+}
+
+/// Blocks on which linearity is checked.
+const CHECKS: usize = 64;
+
+/// Bits flipped in each.
+const FLIPS: usize = 9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn solvers() {
+        let vectors = [0b0110, 0b0011, 0b1000];
+        let solver = Solver::new(&vectors);
+        assert_eq!(solver.dependency, None);
+        assert_eq!(solver.solve(0b1101), Some(0b111));
+        assert_eq!(solver.solve(0b0101), Some(0b011));
+        assert_eq!(solver.solve(0b0001), None);
+        let dependent = Solver::new(&[0b01, 0b10, 0b11]);
+        assert_eq!(dependent.dependency, Some(0b111));
+    }
+}

@@ -1,0 +1,94 @@
+//! `blkhash bench --quality`: what checksums that are not cryptographic detect, measured.
+//!
+//! All noise comes from fixed seeds: the figures are the same in every run, but for times.
+
+mod avalanche;
+mod collisions;
+mod detection;
+mod forgery;
+mod hash;
+mod linear;
+mod report;
+
+use std::io;
+
+use blkhash::{Algorithm, Strength};
+use serde::Serialize;
+
+use self::avalanche::{Avalanche, avalanche};
+use self::collisions::{Collisions, collisions};
+use self::detection::{Errors, detection, shortest_undetected};
+use self::forgery::{Forgery, forge};
+use self::hash::{BitOrder, Hash};
+use self::linear::Syndromes;
+use super::args;
+use super::bench::Filter;
+use super::refuse;
+use crate::usage::Refusal;
+
+/// Measures and prints; the outer error is what is wrong with the command line.
+pub fn run(args: &args::Bench) -> Result<io::Result<bool>, Refusal> {
+    let filter = Filter::new(&args.filter);
+    let algorithms: Vec<Algorithm> = measurable().collect();
+    let names: Vec<(String, String)> = algorithms
+        .iter()
+        .flat_map(|algorithm| blkhash::implementations(*algorithm))
+        .map(|known| (known.algorithm.name().to_owned(), known.name()))
+        .collect();
+    if let Some(wanted) = filter.unmatched(&names).first() {
+        let what = "no algorithm that only detects errors";
+        return Err(refuse(format!("{what} matches '{wanted}': --quality measures no others")));
+    }
+    let accepted = |algorithm: &Algorithm| {
+        names.iter().any(|(name, implementation)| {
+            name == algorithm.name() && filter.accepts(name, implementation)
+        })
+    };
+    let wanted: Vec<Algorithm> = algorithms.into_iter().filter(accepted).collect();
+    super::warn(wanted.iter().copied());
+    let found: Vec<Quality> = wanted.into_iter().map(measure).collect();
+    let text = if args.json { report::json(&found) } else { report::text(&found) };
+    Ok(super::print(&text))
+}
+
+/// The algorithms that detect errors and claim nothing more.
+fn measurable() -> impl Iterator<Item = Algorithm> {
+    let detects_errors =
+        |algorithm: &Algorithm| algorithm.properties().strength == Strength::ErrorDetection;
+    Algorithm::ALL.iter().copied().filter(detects_errors)
+}
+
+/// What an algorithm is worth.
+#[derive(Clone, Debug, Serialize)]
+struct Quality {
+    algorithm: &'static str,
+    bits: usize,
+    /// Whether the change of the checksum depends on the errors alone, not on the block.
+    linear: bool,
+    avalanche: Avalanche,
+    errors: Vec<Errors>,
+    /// The shortest burst that goes undetected, where that is known.
+    shortest_undetected_burst: Option<usize>,
+    collisions: Collisions,
+    forgery: Option<Forgery>,
+}
+
+fn measure(algorithm: Algorithm) -> Quality {
+    let hash = Hash::new(algorithm);
+    let order = BitOrder::of(algorithm);
+    let syndromes = Syndromes::of(&hash, order);
+    let shortest = syndromes.as_ref().and_then(|known| shortest_undetected(&hash, known));
+    Quality {
+        algorithm: algorithm.name(),
+        bits: hash.bits,
+        linear: syndromes.is_some(),
+        avalanche: avalanche(&hash),
+        errors: detection(&hash, order, syndromes.as_ref()),
+        shortest_undetected_burst: shortest.map(|(length, _)| length),
+        collisions: collisions(&hash),
+        forgery: forge(&hash, order, syndromes.as_ref()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,317 @@
+//! The command blkhash as its users meet it.
+
+#![allow(missing_docs, reason = "a test program")]
+
+mod common;
+
+use std::collections::HashSet;
+use std::fs;
+use std::process::Stdio;
+
+use common::{Ran, Sandbox, failed};
+use serde_json::Value;
+
+const USAGE: &str = "Try 'blkhash --help' for more information.\n";
+
+fn blkhash(args: &[&str]) -> Ran {
+    Sandbox::new().blkhash(args)
+}
+
+/// The objects that a run printed.
+fn objects(args: &[&str]) -> Vec<Value> {
+    let ran = blkhash(args);
+    assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
+    ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The names of the rows of a short benchmark.
+fn rows(args: &[&str]) -> Vec<String> {
+    let args = [&["bench", "--json", "--iterations", "32"], args].concat();
+    let rows = objects(&args).into_iter().filter(|object| object["kind"] == "row");
+    rows.map(|row| row["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn help_and_mistakes() {
+    for args in [&["--help"][..], &["bench", "--help"], &["algorithms", "-h"], &["--version"]] {
+        let ran = blkhash(args);
+        assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
+        assert!(!ran.stdout.is_empty());
+    }
+    let wrong: [&[&str]; 12] = [
+        &[],
+        &["benchmark"],
+        &["algorithms", "md6"],
+        &["algorithms", "blake2b"],
+        &["algorithms", "--nonsense"],
+        &["bench", "--filter", "md6"],
+        &["bench", "--block-size", "100"],
+        &["bench", "--block-size", "64M", "--batch", "1024"],
+        &["bench", "--threads", "0"],
+        &["bench", "--time", "1", "--iterations", "1"],
+        &["bench", "--quality", "--cold"],
+        &["bench", "--quality", "--filter", "sha256"],
+    ];
+    for args in wrong {
+        let ran = blkhash(args);
+        assert_eq!((ran.status, ran.stdout.as_str()), (Some(2), ""), "{args:?}");
+        assert!(ran.stderr.starts_with("blkhash: ") && ran.stderr.ends_with(USAGE), "{ran:?}");
+    }
+    let hint = "blkhash algorithms NAME lists the implementations";
+    let expected = format!("blkhash: no implementation matches 'md6': {hint}\n{USAGE}");
+    assert_eq!(blkhash(&["bench", "--filter", "md6"]), failed(2, expected));
+}
+
+#[test]
+fn a_line_for_each_algorithm() {
+    let ran = blkhash(&["algorithms"]);
+    assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""));
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    let objects = objects(&["algorithms", "--json", "--kernel"]);
+    assert_eq!(lines.len(), objects.len() + 2);
+    for (line, object) in lines[2..].iter().zip(&objects) {
+        let name = object["name"].as_str().unwrap();
+        assert_eq!(line.split_whitespace().next(), Some(name));
+        assert!(object["kernel"].is_array());
+        let implementations = object["implementations"].as_array().unwrap();
+        let is_chosen = |known: &&Value| !known["chosen"].as_array().unwrap().is_empty();
+        for known in implementations {
+            assert_ne!(known["selftest"], "failed", "{known}");
+            assert_eq!(known["reason"].is_null(), is_chosen(&known), "{known}");
+        }
+        let open_ends = implementations.iter().filter(is_chosen).filter(|known| {
+            known["chosen"].as_array().unwrap().iter().any(|range| range[1].is_null())
+        });
+        assert_eq!(open_ends.count(), 1, "{name} has one implementation for large batches");
+    }
+}
+
+#[test]
+fn the_record_of_an_algorithm() {
+    let ran = blkhash(&["algorithms", "SHA-256", "xxhash"]);
+    assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""));
+    for line in [
+        "name           : sha256",
+        "digest bits    : 256",
+        "standard       : FIPS 180-4",
+        "implementation : sha256-soft",
+        "name           : xxh64",
+        "linux          : yes, xxhash64 in its crypto API",
+    ] {
+        assert!(ran.stdout.lines().any(|found| found == line), "{line}\n{}", ran.stdout);
+    }
+    let with_kernel = blkhash(&["algorithms", "--kernel", "sha512-256"]);
+    assert!(with_kernel.stdout.contains("kernel driver  : - ("), "{}", with_kernel.stdout);
+}
+
+#[test]
+fn what_is_switched_off_is_said() {
+    let sandbox = Sandbox::new();
+    let output = sandbox
+        .blkhash_command()
+        .args(["algorithms", "--json", "sha256"])
+        .env("BLKHASH_CPU_DISABLE", "sha,avx2,avx512,mmx")
+        .env("BLKHASH_IMPLEMENTATION", "sha256-none,sha256-x86_sha,sha256-soft")
+        .output()
+        .unwrap();
+    let object: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for known in object["implementations"].as_array().unwrap() {
+        let is_soft = known["name"] == "sha256-soft";
+        assert_eq!(known["selftest"] == "passed", is_soft, "{known}");
+        assert_eq!(known["reason"].is_null(), is_soft, "{known}");
+    }
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let lines: Vec<&str> = stderr.lines().collect();
+    assert_eq!(lines.len(), 3, "{stderr}");
+    assert!(lines[0].contains("BLKHASH_IMPLEMENTATION: sha256-none: there is none"), "{stderr}");
+    assert!(lines[1].contains("sha256-x86_sha: "), "{stderr}");
+    assert!(lines[2].contains("BLKHASH_CPU_DISABLE: mmx: there is only sha"), "{stderr}");
+}
+
+#[test]
+fn filters_and_names_known_from_elsewhere() {
+    assert_eq!(rows(&["--filter", "MD5"]), ["md5-md5"]);
+    assert_eq!(rows(&["--filter", "null-*"]), ["NULL-NOP", "NULL-MEMCPY"]);
+    assert_eq!(rows(&["--filter", "CRC32C-SW"]), ["crc32c-table"]);
+    assert_eq!(rows(&["--filter", "sha256-ref", "--filter", "sha1"]), ["sha1-sha1", "sha256-soft"]);
+    for alias in ["CRC32C-NI", "XXHASH", "BLAKE2b-256-arch", "blake2b", "SHA3"] {
+        assert!(!rows(&["--filter", alias]).is_empty(), "{alias}");
+    }
+    assert!(rows(&["--filter", "xx*"]).iter().all(|name| name.starts_with("xx")));
+}
+
+#[test]
+fn every_implementation_that_runs_has_a_row() {
+    let measured: HashSet<String> = rows(&["--block-size", "512"]).into_iter().collect();
+    for object in objects(&["algorithms", "--json"]) {
+        for known in object["implementations"].as_array().unwrap() {
+            let name = known["name"].as_str().unwrap();
+            let expected = known["selftest"] == "passed" && name != "null-nop";
+            assert_eq!(measured.contains(name), expected, "{name}");
+        }
+    }
+    assert!(measured.contains("NULL-NOP") && measured.contains("NULL-MEMCPY"));
+}
+
+#[test]
+fn objects_say_how_it_was_measured() {
+    let common = ["bench", "--json", "--filter", "xxh3", "--iterations", "100"];
+    let objects = objects(&[&common[..], &["--threads", "1,2", "--batch", "4"]].concat());
+    assert_eq!(objects.len(), 3);
+    assert_eq!(objects[0]["kind"], "run");
+    assert_eq!(objects[0]["block_size"], 4096);
+    assert!(objects[0]["machine"]["cpu"].is_string());
+    for (row, threads) in objects[1..].iter().zip([1, 2]) {
+        assert_eq!(row["threads"], threads);
+        assert_eq!(row["memory"], "hot");
+        // Ten samples of three batches.
+        assert_eq!(row["blocks"], 120 * threads);
+        assert_eq!(row["samples"].as_array().unwrap().len(), 10);
+        assert!(row["ratio"].as_f64().unwrap() > 0.0, "crc32c is measured, too");
+        let spread = &row["ticks"];
+        let value = |name: &str| spread[name].as_f64().unwrap();
+        assert!(value("min") <= value("median") && value("median") <= value("max"));
+    }
+}
+
+#[test]
+fn layouts() {
+    let common = ["bench", "--iterations", "32", "--filter", "sha256-soft", "--filter", "null-nop"];
+    let run = |args: &[&str]| {
+        let ran = blkhash(&[&common[..], args].concat());
+        assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
+        ran.stdout
+    };
+    let docs = run(&[]);
+    assert!(docs.contains("\nDigest") && docs.contains("Ratio"), "{docs}");
+    assert!(docs.starts_with("CPU: "), "{docs}");
+    let lines = run(&["--format", "hash-speedtest"]);
+    assert!(lines.starts_with("Block size:     4096\n"), "{lines}");
+    assert!(lines.contains("      SHA256-ref: cycles: "), "{lines}");
+    assert!(lines.contains("        NULL-NOP: cycles: "), "{lines}");
+    let csv = run(&["--csv"]);
+    assert_eq!(csv.lines().count(), 3);
+    assert_eq!(csv, csv.replace(' ', ""));
+}
+
+#[test]
+fn blocks_from_memory() {
+    let args = ["--cold", "--filter", "crc32", "--block-size", "64k"];
+    let args = [&["bench", "--json", "--iterations", "32"], &args[..]].concat();
+    let objects = objects(&args);
+    let memory: Vec<&Value> = objects[1..].iter().map(|row| &row["memory"]).collect();
+    assert_eq!(memory, ["hot", "cold"]);
+    assert!(objects[0]["cold_buffer"].as_u64().unwrap() >= 1 << 20);
+}
+
+#[test]
+fn charts_are_xml_with_a_bar_for_each_row() {
+    let sandbox = Sandbox::new();
+    let args = ["bench", "--iterations", "32", "--json", "--svg", "chart.svg", "--filter", "*sha*"];
+    let ran = sandbox.blkhash(&args);
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    let chart = fs::read_to_string(sandbox.path().join("chart.svg")).unwrap();
+    let names = well_formed(&chart);
+    let bars = names.iter().filter(|name| *name == "rect").count();
+    assert_eq!(bars, ran.stdout.lines().count() - 1);
+    for object in ran.stdout.lines().skip(1) {
+        let row: Value = serde_json::from_str(object).unwrap();
+        assert!(chart.contains(&format!(">{}<", row["name"].as_str().unwrap())));
+    }
+    let ran = sandbox.blkhash(&["bench", "--iterations", "1", "--filter", "md5", "--svg", "no/x"]);
+    assert_eq!(ran.status, Some(1));
+    assert!(ran.stdout.contains("md5-md5"), "the figures are printed all the same");
+    assert_eq!(ran.stderr, "blkhash: no/x: No such file or directory\n");
+}
+
+/// The names of the elements of a document; fails where tags do not match.
+fn well_formed(text: &str) -> Vec<String> {
+    let (mut open, mut seen) = (Vec::new(), Vec::new());
+    for part in text.split('<').skip(1) {
+        let (tag, content) = part.split_once('>').expect("tags end");
+        assert!(
+            !content.contains('>') && content.split('&').skip(1).all(|rest| rest.contains(';'))
+        );
+        let name = tag.split([' ', '/']).find(|name| !name.is_empty()).unwrap().to_owned();
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name));
+        } else {
+            assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+            seen.push(name.clone());
+            if !tag.ends_with('/') {
+                open.push(name);
+            }
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    seen
+}
+
+#[test]
+fn quality_of_checksums() {
+    let objects =
+        objects(&["bench", "--quality", "--json", "--filter", "crc32c", "--filter", "xxh3"]);
+    assert_eq!(objects.len(), 2);
+    let [crc, xxh] = &objects[..] else { unreachable!() };
+    assert_eq!((&crc["algorithm"], &crc["linear"]), (&"crc32c".into(), &true.into()));
+    assert_eq!(crc["shortest_undetected_burst"], 33);
+    for errors in crc["errors"].as_array().unwrap() {
+        assert_eq!(errors["undetected"], 0, "{errors}");
+    }
+    assert!(crc["forgery"]["forged"].as_u64().unwrap() > 0);
+    assert_eq!((&xxh["algorithm"], &xxh["linear"]), (&"xxh3".into(), &false.into()));
+    assert!(xxh["forgery"].is_null());
+    let text = blkhash(&["bench", "--quality", "--filter", "crc32c"]);
+    assert_eq!(text.status, Some(0));
+    for title in ["Avalanche", "Detection", "Collisions", "Forgery"] {
+        assert!(text.stdout.contains(title), "{title}");
+    }
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let sandbox = Sandbox::new();
+    for args in [&["algorithms"][..], &["bench", "--iterations", "1", "--filter", "md5"]] {
+        let mut command = sandbox.blkhash_command();
+        let mut child =
+            command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{args:?}");
+    }
+}
+
+#[test]
+fn blksum_hashes_with_the_implementation_that_is_asked_for() {
+    let sandbox = Sandbox::new();
+    sandbox.write("disk.img", vec![b'x'; 300_000]);
+    let expected = sandbox.blksum(&["disk.img"]);
+    let sha256 = &objects(&["algorithms", "--json", "sha256"])[0];
+    for known in sha256["implementations"].as_array().unwrap() {
+        let name = known["name"].as_str().unwrap();
+        let ran = sandbox.blksum(&["--implementation", name, "disk.img"]);
+        let piped =
+            sandbox.blksum_with_input(&["--implementation", name], &vec![b'x'; 300_000]).stdout;
+        if known["selftest"] == "passed" {
+            assert_eq!(ran, expected, "{name}");
+            assert_eq!(piped, expected.stdout.replace("disk.img", "-"), "{name}");
+        } else {
+            assert_eq!((ran.status, ran.stdout.as_str()), (Some(2), ""), "{name}");
+        }
+    }
+    let ran = sandbox.blksum(&["--implementation", "blake3-blake3", "disk.img"]);
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.stderr.contains("sha256 has sha256-soft, "), "{}", ran.stderr);
+    let output = sandbox
+        .blksum_command()
+        .arg("disk.img")
+        .env("BLKHASH_IMPLEMENTATION", "sha256-none")
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected.stdout);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.starts_with("blksum: warning: BLKHASH_IMPLEMENTATION: sha256-none: "),
+        "{stderr}"
+    );
+}

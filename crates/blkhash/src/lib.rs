@@ -18,7 +18,7 @@ mod hasher;
 mod parameters;
 mod zero;
 
-pub use algo::{Digester, Implementation, State, Status, chosen, implementations};
+pub use algo::{Digester, Implementation, State, Status, implementations};
 pub use algorithm::{Algorithm, Licence, Linux, MAX_DIGEST_SIZE, Properties, Strength};
 pub use construction::{Accumulator, Construction, Fold, Streams};
 pub use cpu::Feature;

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use self::kernels::{Choice, Entry};
 use self::rustcrypto::RustCrypto;
-pub use self::selection::{Implementation, Status, chosen, implementations};
+pub use self::selection::{Implementation, Status, implementations};
 use crate::{Algorithm, Digest, Error};
 
 /// An algorithm and the implementations that were chosen for it.

@@ -52,17 +52,6 @@ pub fn implementations(algorithm: Algorithm) -> &'static [Implementation] {
     &selection(algorithm).implementations
 }
 
-/// The implementation of `algorithm` that a [`Digester`](crate::Digester) of its own choice uses
-/// for the next of `count` inputs of equal length.
-pub fn chosen(algorithm: Algorithm, count: usize) -> &'static Implementation {
-    let Selection { implementations, wanted, .. } = selection(algorithm);
-    let usable = implementations.iter().zip(entries(algorithm)).filter(|(known, _)| {
-        known.status == Status::Ready && wanted.is_none_or(|wanted| wanted == known.variant)
-    });
-    let best = usable.max_by_key(|(_, entry)| entry.rate(count));
-    best.expect("the portable implementation is always there").0
-}
-
 /// A hash that has taken nothing yet, with the implementations that are to be used.
 pub(super) fn start(algorithm: Algorithm) -> State {
     selection(algorithm).start.clone()
@@ -90,8 +79,6 @@ pub(super) fn forced(algorithm: Algorithm, name: &str) -> Result<State, Error> {
 struct Selection {
     start: State,
     implementations: Vec<Implementation>,
-    /// The only one that is to be used.
-    wanted: Option<&'static str>,
 }
 
 fn selection(algorithm: Algorithm) -> &'static Selection {
@@ -121,7 +108,7 @@ fn select(algorithm: Algorithm, status: impl Fn(Algorithm, &Entry) -> Status) ->
         })
     };
     let start = State::with_kernels(algorithm, &accept);
-    Selection { start, implementations, wanted }
+    Selection { start, implementations }
 }
 
 /// The implementation that `BLKHASH_IMPLEMENTATION`, a list of names, has for this algorithm, if it

@@ -1,6 +1,6 @@
 //! Which implementation is used for how many blocks, and why the others are not.
 
-use blkhash::{Algorithm, Implementation, chosen, implementations};
+use blkhash::{Algorithm, Digester, Implementation, implementations};
 
 use crate::implementation::obstacle;
 
@@ -20,9 +20,11 @@ pub struct Choice {
 pub fn choices(algorithm: Algorithm) -> Vec<Choice> {
     let all = implementations(algorithm);
     let most = all.iter().map(|known| known.lanes).max().unwrap_or(1);
-    let best: Vec<&str> = (1..=most).map(|count| chosen(algorithm, count).variant).collect();
+    let digester = Digester::new(algorithm);
+    let best: Vec<&str> =
+        (1..=most).map(|count| digester.implementation_for(count).variant).collect();
     let asked_for = std::env::var("BLKHASH_IMPLEMENTATION").unwrap_or_default();
-    let only = chosen(algorithm, 1).name();
+    let only = digester.implementation_for(1).name();
     let forced = asked_for.split(',').any(|name| name.trim() == only);
     all.iter()
         .map(|known| {

@@ -7,7 +7,7 @@ mod kernel;
 use std::io;
 
 use blkbench::text::{self, Align};
-use blkhash::{Algorithm, Linux, Status};
+use blkhash::{Algorithm, Digester, Linux, Status};
 use serde::Serialize;
 
 use self::choice::{Choice, choices};
@@ -54,7 +54,7 @@ fn table(algorithms: &[Algorithm], drivers: Option<&[Driver]>) -> String {
         .iter()
         .map(|&algorithm| {
             let known = algorithm.properties();
-            let best = blkhash::chosen(algorithm, MANY);
+            let best = Digester::new(algorithm).implementation_for(MANY);
             let mut cells = vec![
                 known.name.to_owned(),
                 best.variant.to_owned(),

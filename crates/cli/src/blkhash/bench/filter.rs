@@ -94,7 +94,7 @@ const ALIASES: &[(&str, &[&str])] = &[
     ("blake2b-512", &["blake2b512-*"]),
     ("blake2b-512-arch", &["blake2b512-*"]),
     ("blake2-ref", &["blake2b256-soft"]),
-    ("blake2-avx2", &["blake2b256-avx2*", "blake2b256-blake2b_simd"]),
+    ("blake2-avx2", &["blake2b256-avx2*"]),
     ("blake2-avx512", &["blake2b256-avx512*"]),
     ("blake2s", &["blake2s256-*"]),
     ("sha3", &["sha3-256-*"]),
@@ -104,9 +104,11 @@ const ALIASES: &[(&str, &[&str])] = &[
 const ROWS: &[(&str, &str)] = &[
     ("crc32c-table", "CRC32C-SW"),
     ("crc32c-crc_fast", "CRC32C-NI"),
-    ("xxh64-xxhash_rust", "XXHASH"),
+    ("xxh64-soft", "XXHASH"),
     ("sha256-soft", "SHA256-ref"),
     ("sha256-x86_sha", "SHA256-NI"),
+    ("blake2b256-soft", "BLAKE2-ref"),
+    ("blake2b256-avx2", "BLAKE2-AVX2"),
 ];
 
 #[cfg(test)]

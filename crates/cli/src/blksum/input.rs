@@ -38,12 +38,12 @@ impl<'a> Input<'a> {
         let metadata = fs::metadata(path)?;
         let kind = metadata.file_type();
         if kind.is_fifo() || kind.is_char_device() {
-            return Ok(Self::Stream(File::open(path)?));
+            return Ok(Self::stream(File::open(path)?));
         }
         if kind.is_file() && metadata.len() == 0 {
             let file = File::open(path)?;
             if has_content(&file)? {
-                return Ok(Self::Stream(file));
+                return Ok(Self::stream(file));
             }
         }
         Ok(Self::Path(path))
@@ -59,7 +59,14 @@ impl<'a> Input<'a> {
             let start = rustix::fs::tell(&file)?;
             return Ok(Self::Descriptor { file, start });
         }
-        Ok(Self::Stream(file))
+        Ok(Self::stream(file))
+    }
+
+    /// A pipe of the size that one read takes needs fewer turns with its writer.
+    fn stream(file: File) -> Self {
+        // What is no pipe stays as it is, and so does one whose owner may have no more.
+        let _ = rustix::pipe::fcntl_setpipe_size(&file, PIPE_SIZE);
+        Self::Stream(file)
     }
 }
 
@@ -103,6 +110,9 @@ pub fn expand(
         }
     }))
 }
+
+/// What an unprivileged user may have.
+const PIPE_SIZE: usize = 1 << 20;
 
 /// What may follow `nbd+` and `nbds+`.
 const TRANSPORTS: [&str; 4] = ["unix:", "vsock:", "tcp:", "ssh:"];

@@ -26,6 +26,7 @@ test: ## Install what the tests need, then run everything
 	scripts/install-test-deps
 	$(MAKE) check
 	$(CARGO) test --workspace
+	scripts/test-features
 	$(MAKE) vectors-check
 	$(MAKE) build
 	$(MAKE) pytest
@@ -33,6 +34,8 @@ test: ## Install what the tests need, then run everything
 .PHONY: check
 check: ## Formatting and lints, warnings are errors
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path bench/Cargo.toml --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 .PHONY: vectors
@@ -56,13 +59,20 @@ fuzz: ## Run every fuzz target for FUZZ_SECONDS
 	scripts/fuzz $(FUZZ_SECONDS)
 
 .PHONY: bench
-bench: build ## Measure blksum beside other tools
-	scripts/bench $(TARGET_DIR)/release/blksum
+bench: ## Measure every hash beside those of other libraries
+	scripts/install-bench-deps
+	$(CARGO) run --release --manifest-path bench/Cargo.toml
+
+.PHONY: bench-images
+bench-images: build ## Measure blksum beside other tools
+	scripts/install-bench-deps
+	scripts/bench-images $(TARGET_DIR)/release/blksum
 
 .PHONY: install
 install: ## Install into DESTDIR/PREFIX what `make build` has built
-	install -D -t $(BINDIR) $(TARGET_DIR)/release/blksum
+	install -D -t $(BINDIR) $(TARGET_DIR)/release/blksum $(TARGET_DIR)/release/blkhash
 	install -D -m 644 -t $(MANDIR) man/*.1
 	install -D -m 644 completions/blksum.bash $(DATADIR)/bash-completion/completions/blksum
-	install -D -m 644 -t $(DATADIR)/zsh/site-functions completions/_blksum
-	install -D -m 644 -t $(DATADIR)/fish/vendor_completions.d completions/blksum.fish
+	install -D -m 644 completions/blkhash.bash $(DATADIR)/bash-completion/completions/blkhash
+	install -D -m 644 -t $(DATADIR)/zsh/site-functions completions/_blksum completions/_blkhash
+	install -D -m 644 -t $(DATADIR)/fish/vendor_completions.d completions/blksum.fish completions/blkhash.fish

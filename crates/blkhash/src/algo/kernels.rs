@@ -36,10 +36,67 @@ impl Entry {
     }
 }
 
+/// Defines the enum `Kernel` of an algorithm's kernels: the portable one, which costs so much, and
+/// for x86-64 one for each line: the token that it holds, its name, its lanes and its cost.
+macro_rules! kernels {
+    (@entry $name:literal, $lanes:expr, $feature:expr, $cost:literal) => {
+        Entry { name: $name, lanes: $lanes, feature: $feature, cost: $cost }
+    };
+    (
+        soft: $soft_cost:literal;
+        $($variant:ident($token:ident): $name:literal, $lanes:expr, $cost:literal;)*
+    ) => {
+        /// A way to run the compression function.
+        #[derive(Clone, Copy, Debug)]
+        pub(super) enum Kernel {
+            Soft,
+            $(
+                #[cfg(target_arch = "x86_64")]
+                $variant(crate::cpu::$token),
+            )*
+        }
+
+        impl $crate::algo::kernels::Kernel for Kernel {
+            const ENTRIES: &'static [Entry] = &[
+                kernels!(@entry "soft", 1, None, $soft_cost),
+                $(kernels!(@entry $name, $lanes, Some(crate::cpu::Feature::$token), $cost),)*
+            ];
+
+            fn detect(entry: &Entry) -> Option<Self> {
+                match entry.name {
+                    "soft" => Some(Self::Soft),
+                    $(
+                        #[cfg(target_arch = "x86_64")]
+                        $name => crate::cpu::$token::detect().map(Self::$variant),
+                    )*
+                    _ => None,
+                }
+            }
+
+            fn entry(self) -> &'static Entry {
+                match self {
+                    Self::Soft => const { &kernels!(@entry "soft", 1, None, $soft_cost) },
+                    $(
+                        #[cfg(target_arch = "x86_64")]
+                        Self::$variant(_) => const {
+                            let feature = Some(crate::cpu::Feature::$token);
+                            &kernels!(@entry $name, $lanes, feature, $cost)
+                        },
+                    )*
+                }
+            }
+        }
+    };
+}
+
+pub(super) use kernels;
+
 /// The kernels of an algorithm that may run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice<K> {
     kernels: [Option<K>; MAX_KERNELS],
+    /// The best one for a single input: a hash that is updated asks for it with every block.
+    single: Option<K>,
 }
 
 impl<K: Kernel> Choice<K> {
@@ -50,15 +107,14 @@ impl<K: Kernel> Choice<K> {
         for (slot, kernel) in kernels.iter_mut().zip(found) {
             *slot = Some(kernel);
         }
-        Self { kernels }
+        let single = best(&kernels, 1);
+        Self { kernels, single }
     }
 
     /// The kernel that hashes `count` inputs of equal length at the least cost for each.
     pub fn best_for(&self, count: usize) -> K {
-        let kernels = self.kernels.iter().flatten().copied();
-        kernels
-            .max_by_key(|kernel| kernel.entry().rate(count))
-            .expect("the portable kernel is always there")
+        let best = if count == 1 { self.single } else { best(&self.kernels, count) };
+        best.expect("the portable kernel is always there")
     }
 
     /// Cuts inputs of equal length, and the `each` items that belong to every one of them, into
@@ -79,6 +135,10 @@ impl<K: Kernel> Choice<K> {
             (inputs, items) = (more_inputs, more_items);
         }
     }
+}
+
+fn best<K: Kernel>(kernels: &[Option<K>], count: usize) -> Option<K> {
+    kernels.iter().flatten().copied().max_by_key(|kernel| kernel.entry().rate(count))
 }
 
 /// Runs a kernel of `N` lanes over as many states and inputs, or fewer: then the lanes that are left

@@ -14,10 +14,7 @@ mod lanes;
 mod soft;
 
 use super::Hash;
-use super::kernels::{Choice, Entry, Kernel as _, fill_lanes};
-use crate::cpu::Feature;
-#[cfg(target_arch = "x86_64")]
-use crate::cpu::{Avx2, Avx512};
+use super::kernels::{Choice, Entry, Kernel as _, fill_lanes, kernels};
 
 /// A hash in progress, with the kernels it uses.
 #[derive(Clone)]
@@ -185,16 +182,11 @@ fn write_digest(chain: &Chain, digest: &mut [u8]) {
     }
 }
 
-/// A way to run the compression function.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Kernel {
-    Soft,
-    #[cfg(target_arch = "x86_64")]
-    Avx2(Avx2),
-    #[cfg(target_arch = "x86_64")]
-    Avx2X4(Avx2),
-    #[cfg(target_arch = "x86_64")]
-    Avx512X8(Avx512),
+kernels! {
+    soft: 4020;
+    Avx2(Avx2): "avx2", 1, 3350;
+    Avx2X4(Avx2): "avx2-x4", 4, 5810;
+    Avx512X8(Avx512): "avx512-x8", 8, 5900;
 }
 
 impl Kernel {
@@ -219,40 +211,6 @@ impl Kernel {
                 avx512_x8::compress(token, chains, inputs, blocks);
             }),
         }
-    }
-}
-
-impl super::kernels::Kernel for Kernel {
-    const ENTRIES: &'static [Entry] = &[
-        Entry { name: "soft", lanes: 1, feature: None, cost: 4020 },
-        Entry { name: "avx2", lanes: 1, feature: Some(Feature::Avx2), cost: 3350 },
-        Entry { name: "avx2-x4", lanes: 4, feature: Some(Feature::Avx2), cost: 5810 },
-        Entry { name: "avx512-x8", lanes: 8, feature: Some(Feature::Avx512), cost: 5900 },
-    ];
-
-    fn detect(entry: &Entry) -> Option<Self> {
-        match entry.name {
-            "soft" => Some(Self::Soft),
-            #[cfg(target_arch = "x86_64")]
-            "avx2" => Avx2::detect().map(Self::Avx2),
-            #[cfg(target_arch = "x86_64")]
-            "avx2-x4" => Avx2::detect().map(Self::Avx2X4),
-            #[cfg(target_arch = "x86_64")]
-            "avx512-x8" => Avx512::detect().map(Self::Avx512X8),
-            _ => None,
-        }
-    }
-
-    fn entry(self) -> &'static Entry {
-        &Self::ENTRIES[match self {
-            Self::Soft => 0,
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2(_) => 1,
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2X4(_) => 2,
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512X8(_) => 3,
-        }]
     }
 }
 

@@ -14,10 +14,7 @@ mod soft;
 mod x86_sha;
 
 use super::Hash;
-use super::kernels::{Choice, Entry, Kernel as _, fill_lanes};
-use crate::cpu::Feature;
-#[cfg(target_arch = "x86_64")]
-use crate::cpu::{Avx2, Avx512, Sha};
+use super::kernels::{Choice, Entry, Kernel as _, fill_lanes, kernels};
 
 /// A hash in progress, with the kernels it uses.
 #[derive(Clone)]
@@ -133,18 +130,12 @@ fn update_lanes(kernel: Kernel, hashes: &mut [&mut Sha256], inputs: &[&[u8]]) {
     }
 }
 
-/// A way to run the compression function.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Kernel {
-    Soft,
-    #[cfg(target_arch = "x86_64")]
-    X86Sha(Sha),
-    #[cfg(target_arch = "x86_64")]
-    X86ShaX2(Sha),
-    #[cfg(target_arch = "x86_64")]
-    Avx2X8(Avx2),
-    #[cfg(target_arch = "x86_64")]
-    Avx512X16(Avx512),
+kernels! {
+    soft: 10_900;
+    X86Sha(Sha): "x86_sha", 1, 2088;
+    X86ShaX2(Sha): "x86_sha-x2", 2, 3190;
+    Avx2X8(Avx2): "avx2-x8", 8, 18_900;
+    Avx512X16(Avx512): "avx512-x16", 16, 14_020;
 }
 
 impl Kernel {
@@ -175,45 +166,6 @@ impl Kernel {
                 avx512_x16::compress(token, states, inputs, blocks);
             }),
         }
-    }
-}
-
-impl super::kernels::Kernel for Kernel {
-    const ENTRIES: &'static [Entry] = &[
-        Entry { name: "soft", lanes: 1, feature: None, cost: 10_900 },
-        Entry { name: "x86_sha", lanes: 1, feature: Some(Feature::Sha), cost: 2088 },
-        Entry { name: "x86_sha-x2", lanes: 2, feature: Some(Feature::Sha), cost: 3190 },
-        Entry { name: "avx2-x8", lanes: 8, feature: Some(Feature::Avx2), cost: 18_900 },
-        Entry { name: "avx512-x16", lanes: 16, feature: Some(Feature::Avx512), cost: 14_020 },
-    ];
-
-    fn detect(entry: &Entry) -> Option<Self> {
-        match entry.name {
-            "soft" => Some(Self::Soft),
-            #[cfg(target_arch = "x86_64")]
-            "x86_sha" => Sha::detect().map(Self::X86Sha),
-            #[cfg(target_arch = "x86_64")]
-            "x86_sha-x2" => Sha::detect().map(Self::X86ShaX2),
-            #[cfg(target_arch = "x86_64")]
-            "avx2-x8" => Avx2::detect().map(Self::Avx2X8),
-            #[cfg(target_arch = "x86_64")]
-            "avx512-x16" => Avx512::detect().map(Self::Avx512X16),
-            _ => None,
-        }
-    }
-
-    fn entry(self) -> &'static Entry {
-        &Self::ENTRIES[match self {
-            Self::Soft => 0,
-            #[cfg(target_arch = "x86_64")]
-            Self::X86Sha(_) => 1,
-            #[cfg(target_arch = "x86_64")]
-            Self::X86ShaX2(_) => 2,
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2X8(_) => 3,
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512X16(_) => 4,
-        }]
     }
 }
 

@@ -9,10 +9,7 @@ mod avx512_x8;
 mod soft;
 
 use super::Hash;
-use super::kernels::{Choice, Entry, Kernel as _, fill_lanes};
-use crate::cpu::Feature;
-#[cfg(target_arch = "x86_64")]
-use crate::cpu::{Avx2, Avx512};
+use super::kernels::{Choice, Entry, Kernel as _, fill_lanes, kernels};
 
 /// A hash in progress, with the kernels it uses.
 #[derive(Clone)]
@@ -164,14 +161,10 @@ fn round(accumulator: u64, word: u64) -> u64 {
     sum.rotate_left(31).wrapping_mul(PRIME_1)
 }
 
-/// A way to take whole stripes.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Kernel {
-    Soft,
-    #[cfg(target_arch = "x86_64")]
-    Avx2X4(Avx2),
-    #[cfg(target_arch = "x86_64")]
-    Avx512X8(Avx512),
+kernels! {
+    soft: 255;
+    Avx2X4(Avx2): "avx2-x4", 4, 815;
+    Avx512X8(Avx512): "avx512-x8", 8, 720;
 }
 
 impl Kernel {
@@ -194,35 +187,6 @@ impl Kernel {
                 avx512_x8::consume(token, accumulators, inputs, stripes);
             }),
         }
-    }
-}
-
-impl super::kernels::Kernel for Kernel {
-    const ENTRIES: &'static [Entry] = &[
-        Entry { name: "soft", lanes: 1, feature: None, cost: 255 },
-        Entry { name: "avx2-x4", lanes: 4, feature: Some(Feature::Avx2), cost: 815 },
-        Entry { name: "avx512-x8", lanes: 8, feature: Some(Feature::Avx512), cost: 720 },
-    ];
-
-    fn detect(entry: &Entry) -> Option<Self> {
-        match entry.name {
-            "soft" => Some(Self::Soft),
-            #[cfg(target_arch = "x86_64")]
-            "avx2-x4" => Avx2::detect().map(Self::Avx2X4),
-            #[cfg(target_arch = "x86_64")]
-            "avx512-x8" => Avx512::detect().map(Self::Avx512X8),
-            _ => None,
-        }
-    }
-
-    fn entry(self) -> &'static Entry {
-        &Self::ENTRIES[match self {
-            Self::Soft => 0,
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2X4(_) => 1,
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512X8(_) => 2,
-        }]
     }
 }
 

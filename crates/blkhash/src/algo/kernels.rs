@@ -141,6 +141,32 @@ fn best<K: Kernel>(kernels: &[Option<K>], count: usize) -> Option<K> {
     kernels.iter().flatten().copied().max_by_key(|kernel| kernel.entry().rate(count))
 }
 
+/// Cuts what a hash takes into blocks of `N` bytes: `compress` gets whole ones, `buffer` what is left
+/// behind the last, and `length` counts the bytes taken before and now.
+pub(super) fn take_blocks<const N: usize>(
+    buffer: &mut [u8; N],
+    length: &mut u64,
+    mut input: &[u8],
+    mut compress: impl FnMut(&[u8]),
+) {
+    let buffered = (*length % N as u64) as usize;
+    *length += input.len() as u64;
+    if buffered > 0 {
+        let (head, rest) = input.split_at(input.len().min(N - buffered));
+        buffer[buffered..][..head.len()].copy_from_slice(head);
+        if buffered + head.len() < N {
+            return;
+        }
+        compress(buffer);
+        input = rest;
+    }
+    let (whole, tail) = input.split_at(input.len() / N * N);
+    if !whole.is_empty() {
+        compress(whole);
+    }
+    buffer[..tail.len()].copy_from_slice(tail);
+}
+
 /// Runs a kernel of `N` lanes over as many states and inputs, or fewer: then the lanes that are left
 /// repeat the first one, for nothing.
 pub(super) fn fill_lanes<S: Copy, const N: usize>(

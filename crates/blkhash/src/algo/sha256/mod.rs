@@ -14,7 +14,7 @@ mod soft;
 mod x86_sha;
 
 use super::Hash;
-use super::kernels::{Choice, Entry, Kernel as _, fill_lanes, kernels};
+use super::kernels::{Choice, Entry, Kernel as _, fill_lanes, kernels, take_blocks};
 
 /// A hash in progress, with the kernels it uses.
 #[derive(Clone)]
@@ -37,38 +37,18 @@ impl Sha256 {
     fn buffered(&self) -> usize {
         (self.length % BLOCK as u64) as usize
     }
-
-    fn compress(&mut self, input: &[u8]) {
-        let blocks = input.len() / BLOCK;
-        let kernel = self.kernels.best_for(1);
-        kernel.compress(std::slice::from_mut(&mut self.state), &[input], blocks);
-    }
 }
 
 impl Hash for Sha256 {
-    fn update(&mut self, mut input: &[u8]) {
-        let buffered = self.buffered();
-        self.length += input.len() as u64;
-        if buffered > 0 {
-            let (head, rest) = input.split_at(input.len().min(BLOCK - buffered));
-            self.buffer[buffered..][..head.len()].copy_from_slice(head);
-            if buffered + head.len() < BLOCK {
-                return;
-            }
-            let block = self.buffer;
-            self.compress(&block);
-            input = rest;
-        }
-        if input.len() >= BLOCK {
-            self.compress(input);
-        }
-        let tail = &input[input.len() / BLOCK * BLOCK..];
-        self.buffer[..tail.len()].copy_from_slice(tail);
+    fn update(&mut self, input: &[u8]) {
+        let Self { state, length, buffer, kernels } = self;
+        let kernel = kernels.best_for(1);
+        take_blocks(buffer, length, input, |blocks| kernel.compress_one(state, blocks));
     }
 
     fn finalize_into(mut self, digest: &mut [u8]) {
         let (padding, blocks) = padding(&self.buffer[..self.buffered()], self.length);
-        self.compress(&padding[..blocks * BLOCK]);
+        self.kernels.best_for(1).compress_one(&mut self.state, &padding[..blocks * BLOCK]);
         write_digest(&self.state, digest);
     }
 
@@ -139,6 +119,11 @@ kernels! {
 }
 
 impl Kernel {
+    /// Takes the blocks that make up `input`.
+    fn compress_one(self, state: &mut Words, input: &[u8]) {
+        self.compress(std::slice::from_mut(state), &[input], input.len() / BLOCK);
+    }
+
     /// Takes `blocks` blocks at the start of each input into the state of the same index: as many
     /// as the kernel has lanes, or fewer.
     fn compress(self, states: &mut [Words], inputs: &[&[u8]], blocks: usize) {

@@ -9,7 +9,7 @@ mod avx512_x8;
 mod soft;
 
 use super::Hash;
-use super::kernels::{Choice, Entry, Kernel as _, fill_lanes, kernels};
+use super::kernels::{Choice, Entry, Kernel as _, fill_lanes, kernels, take_blocks};
 
 /// A hash in progress, with the kernels it uses.
 #[derive(Clone)]
@@ -32,33 +32,15 @@ impl Xxh64 {
     fn buffered(&self) -> usize {
         (self.length % STRIPE as u64) as usize
     }
-
-    fn consume(&mut self, input: &[u8]) {
-        let stripes = input.len() / STRIPE;
-        let kernel = self.kernels.best_for(1);
-        kernel.consume(std::slice::from_mut(&mut self.accumulators), &[input], stripes);
-    }
 }
 
 impl Hash for Xxh64 {
-    fn update(&mut self, mut input: &[u8]) {
-        let buffered = self.buffered();
-        self.length += input.len() as u64;
-        if buffered > 0 {
-            let (head, rest) = input.split_at(input.len().min(STRIPE - buffered));
-            self.buffer[buffered..][..head.len()].copy_from_slice(head);
-            if buffered + head.len() < STRIPE {
-                return;
-            }
-            let stripe = self.buffer;
-            self.consume(&stripe);
-            input = rest;
-        }
-        if input.len() >= STRIPE {
-            self.consume(input);
-        }
-        let tail = &input[input.len() / STRIPE * STRIPE..];
-        self.buffer[..tail.len()].copy_from_slice(tail);
+    fn update(&mut self, input: &[u8]) {
+        let Self { accumulators, length, buffer, kernels } = self;
+        let (kernel, accumulators) = (kernels.best_for(1), std::slice::from_mut(accumulators));
+        take_blocks(buffer, length, input, |stripes| {
+            kernel.consume(accumulators, &[stripes], stripes.len() / STRIPE);
+        });
     }
 
     fn finalize_into(self, digest: &mut [u8]) {

@@ -60,8 +60,9 @@ impl Default for Tuning {
 /// The checksum of what `source` holds, computed on the caller's thread and
 /// [`Tuning::threads`] - 1 others, which start only where there is work for them.
 ///
-/// Memory is [`Tuning::threads`] times [`Tuning::read_size`], or times 2 MiB where that is more,
-/// whatever the image's size; blocks above [`MAX_BUFFER`] are hashed as they are read.
+/// Memory is [`Tuning::threads`] times [`Tuning::read_size`], or times the block size or the source's
+/// granularity where those are more, but never times more than [`MAX_BUFFER`]: longer blocks are
+/// hashed as they are read. The image's size does not matter.
 ///
 /// # Errors
 ///

@@ -23,7 +23,9 @@ pub use algorithm::{Algorithm, Licence, Linux, MAX_DIGEST_SIZE, Properties, Stre
 pub use construction::{Accumulator, Construction, Fold, Streams};
 pub use cpu::Feature;
 pub use digest::Digest;
-pub use engine::{Abandoned, Batch, BlockDigests, BlockHasher, BlockPieces, Ordered};
+pub use engine::{
+    Abandoned, Batch, BlockDigests, BlockHasher, BlockPieces, Ordered, SegmentHasher,
+};
 pub use error::Error;
 pub use hasher::Hasher;
 pub use parameters::{DEFAULT_BLOCK_SIZE, MAX_BLOCK_SIZE, MIN_BLOCK_SIZE, Parameters};

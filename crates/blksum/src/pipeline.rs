@@ -8,7 +8,7 @@ use std::thread::{self, Scope};
 
 use blkhash::{
     Abandoned, Accumulator, Algorithm, BlockDigests, BlockHasher, BlockPieces, Construction,
-    Digest, Digester, Implementation, Ordered, Parameters,
+    Digest, Digester, Implementation, Ordered, Parameters, SegmentHasher,
 };
 use blkimage::{Extent, Source};
 
@@ -77,23 +77,28 @@ pub fn checksum(
     let threads = tuning.threads.clamp(1, MAX_THREADS);
     let read_size = tuning.read_size.clamp(MIN_READ_SIZE, MAX_BUFFER).next_power_of_two() as u64;
     let digester = tuning.digester(parameters.algorithm())?;
-    let linear = parameters.construction() == Construction::Linear;
-    // Without blocks, work may be cut anywhere.
-    let block_size = if linear { 1 } else { parameters.block_size() as u64 };
-    let plan = Plan::new(source, block_size, read_size);
+    let method = Method::new(parameters, &digester, read_size, source.size());
+    let plan = match &method {
+        Method::Blocks(_) => Plan::new(source, parameters.block_size() as u64, read_size),
+        Method::Segments(segments) => {
+            Plan::new(source, read_size, read_size).with_max_zero_run(segments.max_zero_run())
+        }
+        // Without blocks, work may be cut anywhere.
+        Method::InTurn => Plan::new(source, 1, read_size),
+    };
+    let accumulator = match &method {
+        Method::Segments(segments) => segments.accumulator(),
+        _ => Accumulator::with_digester(parameters, &digester, threads),
+    };
     let job = Job {
         source,
         progress,
-        linear,
-        hasher: BlockHasher::with_digester(parameters, &digester),
+        method,
         pieces: BlockPieces::new(digester.clone()),
-        block_size,
+        block_size: plan.block_size(),
         buffer_size: plan.chunk_size().min(MAX_BUFFER as u64) as usize,
         plan: Mutex::new(plan),
-        ordered: Ordered::new(
-            Accumulator::with_digester(parameters, &digester, threads),
-            tuning.queue_depth.max(2 * threads),
-        ),
+        ordered: Ordered::new(accumulator, tuning.queue_depth.max(2 * threads)),
         idle_threads: AtomicUsize::new(threads - 1),
         failure: Mutex::new(None),
     };
@@ -112,8 +117,7 @@ pub fn checksum(
 struct Job<'a> {
     source: &'a dyn Source,
     progress: &'a Progress,
-    linear: bool,
-    hasher: BlockHasher,
+    method: Method,
     /// An empty block, to be copied.
     pieces: BlockPieces,
     block_size: u64,
@@ -159,20 +163,13 @@ impl<'a> Job<'a> {
                 }
                 buffer.grow(self.buffer_size.min(chunk.data_length as usize));
             }
-            if self.linear {
-                self.read(chunk, buffer.as_mut())?;
-                self.ordered.in_turn(chunk.number, |accumulator| {
-                    accumulate(chunk, buffer.as_ref(), accumulator);
-                })?;
-            } else {
+            if chunk.data_length > self.buffer_size as u64 {
                 let mut digests = self.ordered.empty_chunk();
-                if chunk.data_length > self.buffer_size as u64 {
-                    self.hash_long_block(chunk, buffer.as_mut(), &mut digests)?;
-                } else {
-                    self.read(chunk, buffer.as_mut())?;
-                    self.hash(chunk, buffer.as_ref(), &mut digests);
-                }
+                self.hash_long_block(chunk, buffer.as_mut(), &mut digests)?;
                 self.ordered.hand_in(chunk.number, digests)?;
+            } else {
+                self.read(chunk, buffer.as_mut())?;
+                self.hand_in(chunk, buffer.as_ref())?;
             }
             self.progress.advance(chunk.length);
         }
@@ -229,19 +226,23 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    fn hash(&self, chunk: &Chunk, mut data: &[u8], digests: &mut BlockDigests) {
-        let mut batch = self.hasher.batch(digests);
-        for piece in &chunk.pieces {
-            match *piece {
-                Piece::ZeroBlocks(count) => batch.zero_blocks(count),
-                Piece::Data { length, .. } => {
-                    let (these, rest) = data.split_at(length as usize);
-                    batch.content(these);
-                    data = rest;
-                }
+    /// Hashes the pieces of a chunk, whose data was read, and hands them in.
+    fn hand_in(&self, chunk: &Chunk, data: &[u8]) -> Result<(), Abandoned> {
+        match &self.method {
+            Method::Blocks(hasher) => {
+                let mut digests = self.ordered.empty_chunk();
+                hash_blocks(hasher, chunk, data, &mut digests);
+                self.ordered.hand_in(chunk.number, digests)
             }
+            Method::Segments(hasher) => {
+                let mut digests = self.ordered.empty_chunk();
+                hash_segments(hasher, chunk, data, &mut digests);
+                self.ordered.hand_in(chunk.number, digests)
+            }
+            Method::InTurn => self.ordered.in_turn(chunk.number, |accumulator| {
+                accumulate(chunk, data, accumulator);
+            }),
         }
-        batch.finish();
     }
 
     /// Reads and hashes a chunk whose only block with data is longer than the buffer.
@@ -274,6 +275,60 @@ impl<'a> Job<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// How the content of an image is hashed.
+enum Method {
+    /// In blocks, many at a time.
+    Blocks(Box<BlockHasher>),
+    /// As a whole, from segments that do not wait for each other.
+    Segments(SegmentHasher),
+    /// As a whole, one thread after the other.
+    InTurn,
+}
+
+impl Method {
+    fn new(parameters: &Parameters, digester: &Digester, segment_size: u64, size: u64) -> Self {
+        if parameters.construction() != Construction::Linear {
+            return Self::Blocks(BlockHasher::with_digester(parameters, digester).into());
+        }
+        let segments = SegmentHasher::new(parameters, segment_size as usize);
+        segments.filter(|_| size > segment_size).map_or(Self::InTurn, Self::Segments)
+    }
+}
+
+fn hash_blocks(hasher: &BlockHasher, chunk: &Chunk, mut data: &[u8], digests: &mut BlockDigests) {
+    let mut batch = hasher.batch(digests);
+    for piece in &chunk.pieces {
+        match *piece {
+            Piece::ZeroBlocks(count) => batch.zero_blocks(count),
+            Piece::Data { length, .. } => {
+                let (these, rest) = data.split_at(length as usize);
+                batch.content(these);
+                data = rest;
+            }
+        }
+    }
+    batch.finish();
+}
+
+fn hash_segments(
+    hasher: &SegmentHasher,
+    chunk: &Chunk,
+    mut data: &[u8],
+    digests: &mut BlockDigests,
+) {
+    for piece in &chunk.pieces {
+        let offset = chunk.offset + digests.length();
+        match *piece {
+            Piece::ZeroBlocks(count) => hasher.zero_segments(offset, count, digests),
+            Piece::Data { length, .. } => {
+                let (these, rest) = data.split_at(length as usize);
+                hasher.content(offset, these, digests);
+                data = rest;
+            }
+        }
     }
 }
 

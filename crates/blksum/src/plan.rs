@@ -13,6 +13,8 @@ pub(crate) struct Plan<'a> {
     chunk_size: u64,
     /// Chunks are cut at multiples of this.
     unit: u64,
+    /// Zero blocks that one chunk may hold in a row.
+    max_zero_run: u64,
     position: u64,
     next_number: u64,
     extents: Lookahead,
@@ -23,6 +25,8 @@ pub(crate) struct Plan<'a> {
 pub(crate) struct Chunk {
     /// Its place among the chunks.
     pub(crate) number: u64,
+    /// Where its first piece begins.
+    pub(crate) offset: u64,
     pub(crate) pieces: Vec<Piece>,
     /// The extents of data in the pieces that are to be read, in order.
     pub(crate) reads: Vec<Extent>,
@@ -52,10 +56,21 @@ impl<'a> Plan<'a> {
             block_size,
             chunk_size: chunk_size.max(unit),
             unit,
+            max_zero_run: u64::MAX,
             position: 0,
             next_number: 0,
             extents: Lookahead::default(),
         }
+    }
+
+    /// The same with at most `count` zero blocks in a chunk.
+    pub(crate) fn with_max_zero_run(self, count: u64) -> Self {
+        Self { max_zero_run: count, ..self }
+    }
+
+    /// Bytes of a block.
+    pub(crate) fn block_size(&self) -> u64 {
+        self.block_size
     }
 
     /// The most bytes of data in a chunk.
@@ -67,11 +82,12 @@ impl<'a> Plan<'a> {
     pub(crate) fn next(&mut self, chunk: &mut Chunk) -> Result<bool, Error> {
         chunk.clear();
         chunk.number = self.next_number;
+        chunk.offset = self.position;
         self.next_number += 1;
         while self.position < self.size && chunk.reads.len() < MAX_READS {
             let zeros = self.zeros_end(self.position)? - self.position;
-            let count = zeros / self.block_size;
-            let long = count >= LONG_RUN;
+            let count = (zeros / self.block_size).min(self.max_zero_run);
+            let long = count >= LONG_RUN.min(self.max_zero_run);
             if long && chunk.length > 0 {
                 break;
             }

@@ -100,6 +100,14 @@ proptest! {
             0..24,
         ),
         construction in prop::sample::select(vec!["streams:4", "streams:3", "flat", "concat", "linear"]),
+        algorithm in prop::sample::select(vec![
+            Algorithm::Sha256,
+            Algorithm::Blake3,
+            Algorithm::Crc32,
+            Algorithm::Crc32c,
+            Algorithm::Crc64,
+            Algorithm::Crc64Nvme,
+        ]),
         block_size in prop::sample::select(vec![512, 4096, 65_536, 1 << 20]),
         granularity in prop::sample::select(vec![1, 512, 65_536, 1 << 18]),
         threads in 1..6usize,
@@ -107,7 +115,7 @@ proptest! {
         queue_depth in 0..20usize,
     ) {
         let memory = Memory::new(&runs, granularity);
-        let parameters = parameters(Algorithm::Sha256, construction, block_size);
+        let parameters = parameters(algorithm, construction, block_size);
         let progress = Progress::new();
         let tuning = tuning(threads, read_size, queue_depth);
         let digest = checksum(&memory, &parameters, &tuning, &progress).unwrap();

@@ -1,13 +1,31 @@
 //! BLAKE3, through its authors' crate.
 
+use ::blake3::hazmat::{self, ChainingValue, HasherExt, Mode};
+
 use super::Hash;
+use crate::Digest;
 
 #[derive(Clone)]
-pub(super) struct Blake3(Box<::blake3::Hasher>);
+pub(crate) struct Blake3(Box<::blake3::Hasher>);
 
 impl Blake3 {
     pub(super) fn new() -> Self {
         Self(Box::default())
+    }
+
+    /// The hash of a part of a content that is not the whole. It begins at `offset`; that is a
+    /// multiple of a power of two which the part is no longer than, and which is 1024 or more.
+    pub(crate) fn subtree(offset: u64) -> Self {
+        let mut hasher = Self::new();
+        hasher.0.set_input_offset(offset);
+        hasher
+    }
+
+    /// What a [`Tree`] wants to know of a part.
+    pub(crate) fn chaining_value(&self) -> Digest {
+        let mut digest = Digest::zeroed(::blake3::OUT_LEN);
+        digest.as_mut_bytes().copy_from_slice(&self.0.finalize_non_root());
+        digest
     }
 }
 
@@ -27,5 +45,48 @@ impl Hash for Blake3 {
         for (input, digest) in inputs.iter().zip(digests.chunks_exact_mut(::blake3::OUT_LEN)) {
             digest.copy_from_slice(::blake3::hash(input).as_bytes());
         }
+    }
+}
+
+/// The tree over subtrees of one size, the last of which may be smaller, as far as it is complete.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tree {
+    /// Chaining values of complete subtrees, the largest first.
+    stack: Vec<ChainingValue>,
+    /// Subtrees of the one size that were taken.
+    count: u64,
+}
+
+impl Tree {
+    /// Takes chaining values one after the other.
+    pub(crate) fn push(&mut self, values: &[u8]) {
+        for value in values.as_chunks().0 {
+            // What is complete is merged only when something follows, since the last of all merges
+            // is that of the root.
+            while self.stack.len() as u32 > self.count.count_ones() {
+                self.merge();
+            }
+            self.stack.push(*value);
+            self.count += 1;
+        }
+    }
+
+    /// The hash of the whole, at least two subtrees.
+    pub(crate) fn root(mut self) -> Digest {
+        while self.stack.len() > 2 {
+            self.merge();
+        }
+        let [left, right] = &self.stack[..] else { panic!("the root is over two subtrees") };
+        let mut digest = Digest::zeroed(::blake3::OUT_LEN);
+        let hash = hazmat::merge_subtrees_root(left, right, Mode::Hash);
+        digest.as_mut_bytes().copy_from_slice(hash.as_bytes());
+        digest
+    }
+
+    fn merge(&mut self) {
+        let (Some(right), Some(left)) = (self.stack.pop(), self.stack.pop()) else {
+            panic!("a parent has two children");
+        };
+        self.stack.push(hazmat::merge_subtrees_non_root(&left, &right, Mode::Hash));
     }
 }

@@ -17,7 +17,7 @@ pub(super) trait Kernel: Copy + 'static {
 
 /// What is known of a kernel without running it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// Its name behind that of the algorithm.
     pub name: &'static str,
     /// Inputs that go through it side by side.

@@ -6,8 +6,8 @@
 
 mod blake2b;
 mod blake2s;
-mod blake3;
-mod crc;
+pub(crate) mod blake3;
+pub(crate) mod crc;
 #[cfg(test)]
 mod kernel_tests;
 mod kernels;
@@ -102,12 +102,17 @@ impl Digester {
 }
 
 /// What every implementation does with one input.
-trait Hash: Clone {
+pub(crate) trait Hash: Clone {
     /// Takes the next bytes.
     fn update(&mut self, input: &[u8]);
 
     /// Writes the digest of everything taken; `digest` has its length.
     fn finalize_into(self, digest: &mut [u8]);
+
+    /// Takes `count` zero bytes next.
+    fn update_zeros(&mut self, count: u64) {
+        update_zeros(self, count);
+    }
 
     /// Hashes `inputs` side by side from this state on.
     fn finish_many(&self, inputs: &[&[u8]], digests: &mut [u8]) {
@@ -122,6 +127,16 @@ trait Hash: Clone {
     /// Which of its own kernels hashes `count` inputs, if it has any.
     fn kernel_for(&self, _count: usize) -> Option<&'static Entry> {
         None
+    }
+}
+
+/// [`Hash::update_zeros`], one page after the other.
+fn update_zeros<H: Hash>(hash: &mut H, mut count: u64) {
+    static ZEROS: [u8; 16 << 10] = [0; 16 << 10];
+    while count > 0 {
+        let length = count.min(ZEROS.len() as u64);
+        hash.update(&ZEROS[..length as usize]);
+        count -= length;
     }
 }
 
@@ -176,6 +191,13 @@ macro_rules! states {
             pub fn update(&mut self, input: &[u8]) {
                 match &mut self.0 {
                     $(Inner::$algorithm(state) => state.update(input),)*
+                }
+            }
+
+            /// Takes `count` zero bytes next. A CRC takes any number of them at once.
+            pub fn update_zeros(&mut self, count: u64) {
+                match &mut self.0 {
+                    $(Inner::$algorithm(state) => state.update_zeros(count),)*
                 }
             }
 
@@ -249,16 +271,6 @@ impl State {
         let mut digest = Digest::zeroed(self.algorithm().digest_size());
         self.finalize_into(digest.as_mut_bytes());
         digest
-    }
-
-    /// Takes `count` zero bytes, one page after the other.
-    pub fn update_zeros(&mut self, mut count: u64) {
-        static ZEROS: [u8; 16 << 10] = [0; 16 << 10];
-        while count > 0 {
-            let length = count.min(ZEROS.len() as u64);
-            self.update(&ZEROS[..length as usize]);
-            count -= length;
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Everything of an image in order, in whatever form it comes, made into its checksum.
 
-use super::{Construction, Fold};
-use crate::engine::{BlockDigests, BlockPieces};
+use super::{Construction, Fold, Join};
+use crate::engine::{BlockDigests, BlockPieces, Run};
 use crate::{Digest, Digester, Parameters, State};
 
 /// Takes the content of an image in order and makes its checksum: digests of blocks that were
@@ -24,6 +24,7 @@ enum Kind {
         current: BlockPieces,
     },
     Linear(State),
+    Segments(Join),
 }
 
 impl Accumulator {
@@ -51,26 +52,44 @@ impl Accumulator {
         Self { kind, length: 0 }
     }
 
-    /// Takes the next blocks, hashed.
+    /// An accumulator that joins segments.
+    pub(crate) fn of_segments(join: Join) -> Self {
+        Self { kind: Kind::Segments(join), length: 0 }
+    }
+
+    /// Takes the next blocks or segments, hashed.
     ///
     /// # Panics
     ///
     /// If plain bytes were taken that do not end at the end of a block, or the construction is
-    /// [`Construction::Linear`].
+    /// [`Construction::Linear`] and its content was not cut into segments.
     pub fn blocks(&mut self, blocks: &BlockDigests) {
-        let Kind::Blocks { fold, current, .. } = &mut self.kind else {
-            panic!("the linear construction has no blocks");
-        };
-        assert_eq!(current.length(), 0, "blocks follow whole blocks");
-        blocks.fold_into(fold);
+        match &mut self.kind {
+            Kind::Blocks { fold, current, .. } => {
+                assert_eq!(current.length(), 0, "blocks follow whole blocks");
+                for run in blocks.runs() {
+                    match run {
+                        Run::Digests(digests) => fold.digests(digests),
+                        Run::ZeroBlocks(count) => fold.zero_blocks(count),
+                    }
+                }
+            }
+            Kind::Segments(join) => join.segments(blocks),
+            Kind::Linear(_) => panic!("the linear construction has no blocks"),
+        }
         self.length += blocks.length();
     }
 
     /// Takes the next bytes.
+    ///
+    /// # Panics
+    ///
+    /// If it joins segments.
     pub fn data(&mut self, mut data: &[u8]) {
         self.length += data.len() as u64;
         match &mut self.kind {
             Kind::Linear(state) => state.update(data),
+            Kind::Segments(_) => panic!("{NO_BYTES}"),
             Kind::Blocks { fold, block_size, current } => {
                 while !data.is_empty() {
                     let missing = (*block_size - current.length()) as usize;
@@ -84,11 +103,16 @@ impl Accumulator {
     }
 
     /// Takes `count` zero bytes next. Whole blocks of them cost nothing for each byte, except where
-    /// the construction is [`Construction::Linear`].
+    /// the construction is [`Construction::Linear`] and the algorithm no CRC.
+    ///
+    /// # Panics
+    ///
+    /// If it joins segments.
     pub fn zeros(&mut self, count: u64) {
         self.length += count;
         match &mut self.kind {
             Kind::Linear(state) => state.update_zeros(count),
+            Kind::Segments(_) => panic!("{NO_BYTES}"),
             Kind::Blocks { fold, block_size, current } => {
                 let missing = (*block_size - current.length()) % *block_size;
                 let head = count.min(missing);
@@ -109,6 +133,7 @@ impl Accumulator {
     pub fn finalize(self) -> Digest {
         match self.kind {
             Kind::Linear(state) => state.finalize(),
+            Kind::Segments(join) => join.finalize(),
             Kind::Blocks { mut fold, mut current, .. } => {
                 if current.length() > 0 {
                     fold.digests(current.finish().as_bytes());
@@ -130,3 +155,5 @@ fn fold_if_full(fold: &mut Fold, block_size: u64, current: &mut BlockPieces) {
         fold.digests(current.finish().as_bytes());
     }
 }
+
+const NO_BYTES: &str = "segments are joined as their hashes";

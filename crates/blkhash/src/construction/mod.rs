@@ -2,12 +2,14 @@
 
 mod accumulator;
 mod fold;
+mod join;
 
 use std::fmt;
 use std::str::FromStr;
 
 pub use self::accumulator::Accumulator;
 pub use self::fold::Fold;
+pub(crate) use self::join::Join;
 use crate::Error;
 
 /// What a checksum is, given the digests of the blocks. docs/constructions.md specifies them.

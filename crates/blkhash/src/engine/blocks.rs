@@ -1,22 +1,21 @@
 //! Blocks hashed many at a time.
 
-use crate::construction::Fold;
 use crate::zero::is_zero;
 use crate::{Digest, Digester, Parameters, State};
 
 /// The digests of consecutive blocks, runs of zero blocks as counts.
 #[derive(Clone, Debug, Default)]
 pub struct BlockDigests {
-    runs: Vec<Run>,
+    runs: Vec<Run<usize>>,
     digests: Vec<u8>,
     length: u64,
 }
 
 /// Consecutive blocks of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Run {
-    /// So many bytes of digests.
-    Digests(usize),
+pub(crate) enum Run<D> {
+    /// Their digests, or how many bytes those are.
+    Digests(D),
     /// So many whole blocks of zeros.
     ZeroBlocks(u64),
 }
@@ -52,19 +51,17 @@ impl BlockDigests {
         self.length = 0;
     }
 
-    /// Hands the digests on in order.
-    pub(crate) fn fold_into(&self, fold: &mut Fold) {
+    /// The digests in order.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Run<&[u8]>> {
         let mut digests = self.digests.as_slice();
-        for run in &self.runs {
-            match *run {
-                Run::ZeroBlocks(count) => fold.zero_blocks(count),
-                Run::Digests(length) => {
-                    let (these, rest) = digests.split_at(length);
-                    fold.digests(these);
-                    digests = rest;
-                }
+        self.runs.iter().map(move |run| match *run {
+            Run::ZeroBlocks(count) => Run::ZeroBlocks(count),
+            Run::Digests(length) => {
+                let (these, rest) = digests.split_at(length);
+                digests = rest;
+                Run::Digests(these)
             }
-        }
+        })
     }
 
     /// Makes room for `length` bytes of digests at the end.

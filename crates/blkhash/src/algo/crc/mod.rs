@@ -1,0 +1,192 @@
+//! Cyclic redundancy checks, through crc-fast (carry-less multiplication where the CPU has it).
+
+mod polynomial;
+
+use crc_fast::CrcAlgorithm;
+
+use self::polynomial::Modulus;
+pub(crate) use self::polynomial::Shift;
+use super::Hash;
+use crate::Algorithm;
+
+/// Any CRC; its digest is the value in big endian, as wide as the digest asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Crc {
+    digest: crc_fast::Digest,
+    model: &'static Model,
+}
+
+/// What makes one CRC different from another.
+#[derive(Debug)]
+struct Model {
+    algorithm: CrcAlgorithm,
+    modulus: Modulus,
+    /// The register at the start, and what it differs by from the digest: the same for all of them.
+    mask: u64,
+}
+
+impl Crc {
+    /// The CRC of this name, if it is one.
+    pub(crate) fn of(algorithm: Algorithm) -> Option<Self> {
+        match algorithm {
+            Algorithm::Crc32 => Some(Self::new(&CRC32)),
+            Algorithm::Crc32c => Some(Self::new(&CRC32C)),
+            Algorithm::Crc64 => Some(Self::new(&CRC64)),
+            Algorithm::Crc64Nvme => Some(Self::new(&CRC64NVME)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn crc32() -> Self {
+        Self::new(&CRC32)
+    }
+
+    pub(super) fn crc32c() -> Self {
+        Self::new(&CRC32C)
+    }
+
+    pub(super) fn crc64() -> Self {
+        Self::new(&CRC64)
+    }
+
+    pub(super) fn crc64nvme() -> Self {
+        Self::new(&CRC64NVME)
+    }
+
+    fn new(model: &'static Model) -> Self {
+        Self { digest: crc_fast::Digest::new(model.algorithm), model }
+    }
+
+    /// What [`append`](Self::append) wants to know of a number of bytes.
+    pub(crate) fn shift(&self, length: u64) -> Shift {
+        self.model.modulus.shift(length)
+    }
+
+    /// Takes the next bytes, as their digest and their number.
+    pub(crate) fn append(&mut self, digest: &[u8], shift: Shift) {
+        let value = digest.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
+        let shifted = self.model.modulus.apply(shift, self.digest.get_state() ^ self.model.mask);
+        self.set_register(shifted ^ value ^ self.model.mask);
+    }
+
+    /// Takes zero bytes, as many as `shift` stands for.
+    pub(crate) fn append_zeros(&mut self, shift: Shift) {
+        self.set_register(self.model.modulus.apply(shift, self.digest.get_state()));
+    }
+
+    fn set_register(&mut self, register: u64) {
+        self.digest = crc_fast::Digest::new_with_init_state(self.model.algorithm, register);
+    }
+}
+
+impl Hash for Crc {
+    fn update(&mut self, input: &[u8]) {
+        self.digest.update(input);
+    }
+
+    fn update_zeros(&mut self, count: u64) {
+        if count < LONG_RUN {
+            super::update_zeros(self, count);
+        } else {
+            self.append_zeros(self.shift(count));
+        }
+    }
+
+    fn finalize_into(self, digest: &mut [u8]) {
+        let value = self.digest.finalize().to_be_bytes();
+        digest.copy_from_slice(&value[value.len() - digest.len()..]);
+    }
+}
+
+/// Zeros that are hashed no faster than multiplied by.
+const LONG_RUN: u64 = 128 << 10;
+
+static CRC32: Model = Model {
+    algorithm: CrcAlgorithm::Crc32IsoHdlc,
+    modulus: Modulus { width: 32, coefficients: 0x04c1_1db7, is_reflected: true },
+    mask: 0xffff_ffff,
+};
+
+static CRC32C: Model = Model {
+    algorithm: CrcAlgorithm::Crc32Iscsi,
+    modulus: Modulus { width: 32, coefficients: 0x1edc_6f41, is_reflected: true },
+    mask: 0xffff_ffff,
+};
+
+static CRC64: Model = Model {
+    algorithm: CrcAlgorithm::Crc64Ecma182,
+    modulus: Modulus { width: 64, coefficients: 0x42f0_e1eb_a9ea_3693, is_reflected: false },
+    mask: 0,
+};
+
+static CRC64NVME: Model = Model {
+    algorithm: CrcAlgorithm::Crc64Nvme,
+    modulus: Modulus { width: 64, coefficients: 0xad93_d235_94c9_3659, is_reflected: true },
+    mask: u64::MAX,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn value(crc: &Crc) -> u64 {
+        crc.digest.finalize()
+    }
+
+    fn all() -> impl Strategy<Value = Crc> {
+        use Algorithm::{Crc32, Crc32c, Crc64, Crc64Nvme};
+        prop::sample::select(vec![Crc32, Crc32c, Crc64, Crc64Nvme])
+            .prop_map(|algorithm| Crc::of(algorithm).unwrap())
+    }
+
+    proptest! {
+        #[test]
+        fn parts_make_the_whole(
+            start in all(),
+            head in prop::collection::vec(any::<u8>(), 0..300),
+            tail in prop::collection::vec(any::<u8>(), 0..300),
+            rest in prop::collection::vec(any::<u8>(), 0..20),
+        ) {
+            let mut whole = start.clone();
+            whole.update(&[&head[..], &tail, &rest].concat());
+
+            let (mut crc, mut part) = (start.clone(), start);
+            crc.update(&head);
+            part.update(&tail);
+            let size = crc.model.modulus.width as usize / 8;
+            let mut digest = vec![0; size];
+            part.finalize_into(&mut digest);
+            crc.append(&digest, crc.shift(tail.len() as u64));
+            crc.update(&rest);
+            prop_assert_eq!(value(&crc), value(&whole));
+        }
+
+        #[test]
+        fn zeros_by_number(start in all(), head in any::<[u8; 5]>(), count in 0..2 * LONG_RUN) {
+            let (mut crc, mut whole) = (start.clone(), start);
+            crc.update(&head);
+            whole.update(&head);
+            crc.append_zeros(crc.shift(count));
+            whole.update(&vec![0; count as usize]);
+            prop_assert_eq!(value(&crc), value(&whole));
+
+            crc.update_zeros(count);
+            whole.update(&vec![0; count as usize]);
+            prop_assert_eq!(value(&crc), value(&whole));
+        }
+    }
+
+    #[test]
+    fn exponents_of_64_bits() {
+        let start = Crc::of(Algorithm::Crc64Nvme).unwrap();
+        let (mut once, mut twice) = (start.clone(), start);
+        once.update(b"x");
+        twice.update(b"x");
+        once.append_zeros(once.shift(u64::MAX - 1));
+        for _ in 0..2 {
+            twice.append_zeros(twice.shift(u64::MAX / 2));
+        }
+        assert_eq!(value(&once), value(&twice));
+    }
+}

@@ -1,0 +1,56 @@
+//! Arithmetic of polynomials over GF(2), modulo that of a CRC.
+//!
+//! A CRC's register is such a polynomial, and a zero byte multiplies it by x^8. So any number of
+//! zeros is one multiplication, by a power that takes as many steps as its exponent has bits.
+
+/// What the powers of a CRC are taken modulo.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Modulus {
+    /// Its degree, the width of the register.
+    pub width: u32,
+    /// Its coefficients below the highest one, that of x^i in bit i.
+    pub coefficients: u64,
+    /// Whether registers hold the coefficient of x^i in the bit `width` - 1 - i.
+    pub is_reflected: bool,
+}
+
+/// A power of x that stands for a number of bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shift(u64);
+
+impl Modulus {
+    /// What `length` bytes multiply a register by.
+    pub(super) fn shift(&self, mut length: u64) -> Shift {
+        let (mut power, mut square) = (1, 1 << 8);
+        while length > 0 {
+            if length & 1 == 1 {
+                power = self.multiply(power, square);
+            }
+            square = self.multiply(square, square);
+            length >>= 1;
+        }
+        Shift(power)
+    }
+
+    /// The register after so many zero bytes.
+    pub(super) fn apply(&self, shift: Shift, register: u64) -> u64 {
+        self.turn(self.multiply(self.turn(register), shift.0))
+    }
+
+    /// From the order of a register's bits to that of coefficients, and back.
+    fn turn(&self, register: u64) -> u64 {
+        if self.is_reflected { register.reverse_bits() >> (64 - self.width) } else { register }
+    }
+
+    fn multiply(&self, a: u64, b: u64) -> u64 {
+        let top = self.width - 1;
+        let mask = u64::MAX >> (63 - top);
+        let mut product = 0;
+        for bit in (0..self.width).rev() {
+            let carry = product >> top & 1;
+            product = (product << 1 & mask) ^ (self.coefficients * carry);
+            product ^= a * (b >> bit & 1);
+        }
+        product
+    }
+}

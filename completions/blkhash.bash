@@ -22,6 +22,9 @@ _blkhash() {
             blkhash,bench)
                 cmd="blkhash__subcmd__bench"
                 ;;
+            blkhash__subcmd__bench,image)
+                cmd="blkhash__subcmd__bench__subcmd__image"
+                ;;
             *)
                 ;;
         esac
@@ -57,7 +60,7 @@ _blkhash() {
             return 0
             ;;
         blkhash__subcmd__bench)
-            opts="-h --filter --block-size --batch --threads --cold --time --iterations --format --json --csv --svg --quality --help"
+            opts="-h --filter --block-size --batch --threads --cold --time --iterations --format --json --csv --svg --quality --help image"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -104,6 +107,44 @@ _blkhash() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__bench__subcmd__image)
+            opts="-d -f -h --digest --threads --time --format --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --digest)
+                    COMPREPLY=($(compgen -W "null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3" -- "${cur}"))
+                    return 0
+                    ;;
+                -d)
+                    COMPREPLY=($(compgen -W "null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3" -- "${cur}"))
+                    return 0
+                    ;;
+                --threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --time)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "raw qcow2" -- "${cur}"))
+                    return 0
+                    ;;
+                -f)
+                    COMPREPLY=($(compgen -W "raw qcow2" -- "${cur}"))
                     return 0
                     ;;
                 *)

@@ -27,23 +27,54 @@ end
 complete -c blkhash -n "__fish_blkhash_needs_command" -s h -l help -d 'Print this help'
 complete -c blkhash -n "__fish_blkhash_needs_command" -s V -l version -d 'Print the version'
 complete -c blkhash -n "__fish_blkhash_needs_command" -f -a "algorithms" -d 'List the digest algorithms and their implementations, and say which are used and why'
-complete -c blkhash -n "__fish_blkhash_needs_command" -f -a "bench" -d 'Measure every implementation of every algorithm'
+complete -c blkhash -n "__fish_blkhash_needs_command" -f -a "bench" -d 'Measure every implementation of every algorithm, or what digests cost on an image'
 complete -c blkhash -n "__fish_blkhash_using_subcommand algorithms" -l kernel -d 'Show beside it what the kernel has, from /proc/crypto'
 complete -c blkhash -n "__fish_blkhash_using_subcommand algorithms" -l json -d 'Write a JSON object a line'
 complete -c blkhash -n "__fish_blkhash_using_subcommand algorithms" -s h -l help -d 'Print this help'
-complete -c blkhash -n "__fish_blkhash_using_subcommand bench" -l filter -d 'Measure only implementations or algorithms that match GLOB, in any case; may be repeated' -r
-complete -c blkhash -n "__fish_blkhash_using_subcommand bench" -l block-size -d 'Hash blocks of SIZE, from 512 to 64M [default: 4K]' -r
-complete -c blkhash -n "__fish_blkhash_using_subcommand bench" -l batch -d 'Hand over N blocks at a time [default: 16, fewer if they are large]' -r
-complete -c blkhash -n "__fish_blkhash_using_subcommand bench" -l threads -d 'Measure on so many threads at a time, or all; may be a list [default: 1]' -r
-complete -c blkhash -n "__fish_blkhash_using_subcommand bench" -l time -d 'Spend so many seconds on each row [default: 0.4]' -r
-complete -c blkhash -n "__fish_blkhash_using_subcommand bench" -l iterations -d 'Hash N blocks for each row [default with --format hash-speedtest: 100000]' -r
-complete -c blkhash -n "__fish_blkhash_using_subcommand bench" -l format -d 'Print the table of the documentation of btrfs (docs), the lines of btrfs-progs\' hash-speedtest, csv or json [default: docs]' -r -f -a "docs\t''
+complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and not __fish_seen_subcommand_from image" -l filter -d 'Measure only implementations or algorithms that match GLOB, in any case; may be repeated' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and not __fish_seen_subcommand_from image" -l block-size -d 'Hash blocks of SIZE, from 512 to 64M [default: 4K]' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and not __fish_seen_subcommand_from image" -l batch -d 'Hand over N blocks at a time [default: 16, fewer if they are large]' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and not __fish_seen_subcommand_from image" -l threads -d 'Measure on so many threads at a time, or all; may be a list [default: 1]' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and not __fish_seen_subcommand_from image" -l time -d 'Spend so many seconds on each row [default: 0.4]' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and not __fish_seen_subcommand_from image" -l iterations -d 'Hash N blocks for each row [default with --format hash-speedtest: 100000]' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and not __fish_seen_subcommand_from image" -l format -d 'Print the table of the documentation of btrfs (docs), the lines of btrfs-progs\' hash-speedtest, csv or json [default: docs]' -r -f -a "docs\t''
 hash-speedtest\t''
 csv\t''
 json\t''"
-complete -c blkhash -n "__fish_blkhash_using_subcommand bench" -l svg -d 'Write a bar chart to FILE, too' -r -F
-complete -c blkhash -n "__fish_blkhash_using_subcommand bench" -l cold -d 'Measure also blocks that come from memory, not from the cache'
-complete -c blkhash -n "__fish_blkhash_using_subcommand bench" -l json -d 'The same as --format json: an object a line'
-complete -c blkhash -n "__fish_blkhash_using_subcommand bench" -l csv -d 'The same as --format csv'
-complete -c blkhash -n "__fish_blkhash_using_subcommand bench" -l quality -d 'Measure not the speed but which errors the checksums detect'
-complete -c blkhash -n "__fish_blkhash_using_subcommand bench" -s h -l help -d 'Print this help'
+complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and not __fish_seen_subcommand_from image" -l svg -d 'Write a bar chart to FILE, too' -r -F
+complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and not __fish_seen_subcommand_from image" -l cold -d 'Measure also blocks that come from memory, not from the cache'
+complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and not __fish_seen_subcommand_from image" -l json -d 'The same as --format json: an object a line'
+complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and not __fish_seen_subcommand_from image" -l csv -d 'The same as --format csv'
+complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and not __fish_seen_subcommand_from image" -l quality -d 'Measure not the speed but which errors the checksums detect'
+complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and not __fish_seen_subcommand_from image" -s h -l help -d 'Print this help'
+complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and not __fish_seen_subcommand_from image" -f -a "image" -d 'Measure what the storage of an image gives, what digests cost on it, and which of the two a checksum waits for'
+complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and __fish_seen_subcommand_from image" -s d -l digest -d 'Measure the digest algorithm NAME; may be repeated [default: crc32c, xxh3, blake3, blake2b256, sha256 and sha512]' -r -f -a "null\t''
+crc32\t''
+crc32c\t''
+crc64\t''
+crc64nvme\t''
+xxh64\t''
+xxh3\t''
+xxh128\t''
+md5\t''
+sha1\t''
+sha224\t''
+sha256\t''
+sha384\t''
+sha512\t''
+sha512-224\t''
+sha512-256\t''
+sha3-224\t''
+sha3-256\t''
+sha3-384\t''
+sha3-512\t''
+blake2b256\t''
+blake2b512\t''
+blake2s256\t''
+blake3\t''"
+complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and __fish_seen_subcommand_from image" -l threads -d 'Measure on so many threads at a time, or all; may be a list [default: 1,all]' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and __fish_seen_subcommand_from image" -l time -d 'Read as much as takes so many seconds [default: 0.5]' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and __fish_seen_subcommand_from image" -s f -l format -d 'Read the image as FORMAT, whatever it looks like' -r -f -a "raw\t''
+qcow2\t''"
+complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and __fish_seen_subcommand_from image" -l json -d 'Write a JSON object a line'
+complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and __fish_seen_subcommand_from image" -s h -l help -d 'Print this help'

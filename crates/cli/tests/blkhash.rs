@@ -38,7 +38,7 @@ fn help_and_mistakes() {
         assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
         assert!(!ran.stdout.is_empty());
     }
-    let wrong: [&[&str]; 12] = [
+    let wrong: [&[&str]; 14] = [
         &[],
         &["benchmark"],
         &["algorithms", "md6"],
@@ -49,6 +49,8 @@ fn help_and_mistakes() {
         &["bench", "--block-size", "64M", "--batch", "1024"],
         &["bench", "--threads", "0"],
         &["bench", "--time", "1", "--iterations", "1"],
+        &["bench", "image"],
+        &["bench", "image", "--digest", "siphash", "x.img"],
         &["bench", "--quality", "--cold"],
         &["bench", "--quality", "--filter", "sha256"],
     ];
@@ -314,4 +316,29 @@ fn blksum_hashes_with_the_implementation_that_is_asked_for() {
         stderr.starts_with("blksum: warning: BLKHASH_IMPLEMENTATION: sha256-none: "),
         "{stderr}"
     );
+}
+
+#[test]
+fn an_image_is_measured() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a.img", vec![7; 1 << 20]);
+    let args = ["bench", "image", "--time", "0.001", "--threads", "1,2", "-d", "md5", "a.img"];
+    let ran = sandbox.blkhash(&args);
+    assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""));
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines[0], "a.img: raw, 1 MiB with 1.00 MiB of data");
+    assert!(lines[5].starts_with("null ") && lines[6].starts_with("md5 "), "{lines:?}");
+
+    let ran = sandbox.blkhash(&[&args[..], &["--json"]].concat());
+    let objects: Vec<Value> =
+        ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&objects[0]["format"], &objects[0]["data"]), (&"raw".into(), &(1 << 20).into()));
+    let rows: Vec<_> = objects[1..].iter().map(|row| (&row["digest"], &row["threads"])).collect();
+    let row = |digest: &str, threads: u64| (Value::from(digest), Value::from(threads));
+    let expected = [row("null", 1), row("null", 2), row("md5", 1), row("md5", 2)];
+    assert_eq!(rows, expected.each_ref().map(|(digest, threads)| (digest, threads)));
+
+    let missing = sandbox.blkhash(&["bench", "image", "missing.img"]);
+    let reason = "blkhash: missing.img: cannot open: No such file or directory\n";
+    assert_eq!(missing, failed(1, reason));
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use blkhash_cli::{blkhash, blksum};
+use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
@@ -63,18 +64,29 @@ fn blksum_page() -> io::Result<Vec<u8>> {
 fn blkhash_page() -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     let what = "show and measure what blksum hashes with";
-    let synopsis = [" algorithms [OPTION]... [NAME]...", " bench [OPTION]..."];
+    let synopsis = [
+        " algorithms [OPTION]... [NAME]...",
+        " bench [OPTION]...",
+        " bench image [OPTION]... IMAGE",
+    ];
     write_head(&mut page, "blkhash", what, &synopsis)?;
     write_sections(&mut page, BLKHASH_BEFORE)?;
     for command in blkhash::command().get_subcommands() {
-        let mut section = Vec::new();
-        Man::new(command.clone()).render_options_section(&mut section)?;
-        let section = String::from_utf8_lossy(&section);
-        let title = format!(".SH \"OPTIONS OF {}\"", command.get_name().to_uppercase());
-        page.extend_from_slice(section.replacen(".SH OPTIONS", &title, 1).as_bytes());
+        write_options(&mut page, command, "OPTIONS OF")?;
     }
     write_sections(&mut page, BLKHASH)?;
     Ok(page)
+}
+
+/// The options of a subcommand, then those of its own subcommands.
+fn write_options(page: &mut Vec<u8>, command: &Command, before: &str) -> io::Result<()> {
+    let title = format!("{before} {}", command.get_name().to_uppercase());
+    let mut section = Vec::new();
+    Man::new(command.clone()).render_options_section(&mut section)?;
+    let section = String::from_utf8_lossy(&section);
+    let head = format!(".SH \"{title}\"");
+    page.extend_from_slice(section.replacen(".SH OPTIONS", &head, 1).as_bytes());
+    command.get_subcommands().try_for_each(|inner| write_options(page, inner, &title))
 }
 
 /// Everything before the description.
@@ -220,6 +232,10 @@ const BLKHASH_BEFORE: Sections = &[(
         "* blkhash bench: Measures how long every implementation takes for blocks of data, as \
          file systems and blksum hash them. With --quality it measures instead which errors the \
          checksums detect that are not cryptographic.",
+        "* blkhash bench image: Reads the beginning of an image several times, from the page cache \
+         and past it, with each digest on one thread and on all. It says how fast the storage is, \
+         how fast each digest, and which of the two a checksum waits for: where the storage \
+         does not keep up, the algorithm does not matter.",
     ],
 )];
 
@@ -259,7 +275,7 @@ const BLKHASH: Sections = &[
         "EXIT STATUS",
         &[
             "* 0: All is well.",
-            "* 1: The output could not be written.",
+            "* 1: An image could not be read, or the output could not be written.",
             "* 2: The command line is wrong.",
         ],
     ),
@@ -274,6 +290,8 @@ const BLKHASH: Sections = &[
             "    blkhash bench --format hash-speedtest --batch 1",
             "Blocks of 64K on one thread and on all, hot and cold, with a chart:",
             "    blkhash bench --block-size 64k --threads 1,all --cold --svg bench.svg",
+            "Whether another digest would make the backup any faster:",
+            "    blkhash bench image /var/lib/images/disk.qcow2",
         ],
     ),
     ("SEE ALSO", &["blksum(1), btrfs(5)"]),

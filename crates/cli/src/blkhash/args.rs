@@ -7,8 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use blkhash::Algorithm;
+use blkimage::Format;
 use clap::{ArgAction, Parser, Subcommand, ValueHint};
 
+use crate::blksum::{digest_names, format_names};
 use crate::values::{Named, parse_size};
 
 /// Show and measure what blksum hashes with.
@@ -46,8 +48,13 @@ pub enum Command {
         disable_help_flag = true
     )]
     Algorithms(Algorithms),
-    /// Measure every implementation of every algorithm
-    #[command(override_usage = "blkhash bench [OPTION]...", disable_help_flag = true)]
+    /// Measure every implementation of every algorithm, or what digests cost on an image
+    #[command(
+        override_usage = "blkhash bench [OPTION]...\n       blkhash bench image [OPTION]... IMAGE",
+        disable_help_flag = true,
+        disable_help_subcommand = true,
+        args_conflicts_with_subcommands = true
+    )]
     Bench(Bench),
 }
 
@@ -77,6 +84,9 @@ pub struct Algorithms {
 /// `blkhash bench`
 #[derive(Debug, clap::Args)]
 pub struct Bench {
+    #[command(subcommand)]
+    pub what: Option<BenchWhat>,
+
     /// Measure only implementations or algorithms that match GLOB, in any case; may be repeated
     #[arg(long, value_name = "GLOB")]
     pub filter: Vec<String>,
@@ -137,6 +147,71 @@ pub struct Bench {
     /// Print this help
     #[arg(short, long, action = ArgAction::HelpShort)]
     help: (),
+}
+
+/// What to measure instead of the implementations.
+#[derive(Debug, Subcommand)]
+pub enum BenchWhat {
+    /// Measure what the storage of an image gives, what digests cost on it, and which of the two a
+    /// checksum waits for
+    #[command(override_usage = "blkhash bench image [OPTION]... IMAGE", disable_help_flag = true)]
+    Image(BenchImage),
+}
+
+/// `blkhash bench image`
+#[derive(Debug, clap::Args)]
+pub struct BenchImage {
+    /// The image; its beginning is read several times
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    pub image: PathBuf,
+
+    /// Measure the digest algorithm NAME; may be repeated
+    /// [default: crc32c, xxh3, blake3, blake2b256, sha256 and sha512]
+    #[arg(
+        short, long = "digest", value_name = "NAME",
+        value_parser = Named::<Algorithm>::of(digest_names), hide_possible_values = true
+    )]
+    digests: Vec<Algorithm>,
+
+    /// Measure on so many threads at a time, or all; may be a list [default: 1,all]
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub threads: Vec<Threads>,
+
+    /// Read as much as takes so many seconds [default: 0.5]
+    #[arg(
+        long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "0.5",
+        hide_default_value = true
+    )]
+    pub time: Duration,
+
+    /// Read the image as FORMAT, whatever it looks like
+    #[arg(
+        short, long, value_name = "FORMAT",
+        value_parser = Named::<Format>::of(format_names), hide_possible_values = true
+    )]
+    pub format: Option<Format>,
+
+    /// Write a JSON object a line
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+impl BenchImage {
+    /// What to measure: no digest at all, and those that were asked for.
+    pub fn digests(&self) -> Vec<Algorithm> {
+        let wanted = if self.digests.is_empty() { DEFAULT_DIGESTS } else { &self.digests };
+        let mut digests = vec![Algorithm::Null];
+        for digest in wanted {
+            if !digests.contains(digest) {
+                digests.push(*digest);
+            }
+        }
+        digests
+    }
 }
 
 impl Bench {
@@ -215,6 +290,16 @@ fn algorithm_names() -> Vec<&'static str> {
 fn layout_names() -> Vec<&'static str> {
     vec!["docs", "hash-speedtest", "csv", "json"]
 }
+
+/// What people choose from, the fastest first.
+const DEFAULT_DIGESTS: &[Algorithm] = &[
+    Algorithm::Crc32c,
+    Algorithm::Xxh3,
+    Algorithm::Blake3,
+    Algorithm::Blake2b256,
+    Algorithm::Sha256,
+    Algorithm::Sha512,
+];
 
 const MAX_BLOCK_SIZE: u64 = 64 << 20;
 

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
-use self::args::{Args, Command};
+use self::args::{Args, BenchWhat, Command};
 use crate::messages;
 use crate::usage::{self, Refusal};
 
@@ -47,6 +47,9 @@ fn parse() -> Result<Args, Refusal> {
 fn run(command: &Command) -> Result<io::Result<bool>, Refusal> {
     match command {
         Command::Algorithms(args) => Ok(algorithms::run(args)),
+        Command::Bench(args::Bench { what: Some(BenchWhat::Image(args)), .. }) => {
+            Ok(bench::image::run(args))
+        }
         Command::Bench(args) if args.quality => quality::run(args),
         Command::Bench(args) => bench::run(args),
     }

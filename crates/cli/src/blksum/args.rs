@@ -225,7 +225,8 @@ fn construction_names() -> Vec<&'static str> {
     vec!["streams:4", "streams:32", "streams:64", "flat", "concat", "linear"]
 }
 
-fn format_names() -> Vec<&'static str> {
+/// The formats that images are read as.
+pub fn format_names() -> Vec<&'static str> {
     [Format::Raw, Format::Qcow2].map(Format::name).into()
 }
 

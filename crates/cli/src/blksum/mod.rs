@@ -22,6 +22,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use self::args::Args;
+pub use self::args::{digest_names, format_names};
 use self::output::Output;
 use self::settings::{Action, Settings};
 use crate::usage::{self, Refusal};

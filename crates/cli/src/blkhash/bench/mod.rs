@@ -2,6 +2,7 @@
 
 mod contestants;
 mod filter;
+pub mod image;
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -1,0 +1,153 @@
+//! `blkhash bench image`: what one image's storage gives, what digests cost on it, and which of the
+//! two a checksum waits for.
+//!
+//! The beginning of the image is hashed with every digest in turn, several times over, from the
+//! page cache, and read past the cache where there is something behind it.
+
+mod report;
+mod window;
+
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use blkbench::Spread;
+use blkhash::{Algorithm, Construction, DEFAULT_BLOCK_SIZE, Parameters};
+use blkimage::{Cache, Image, OpenOptions, Source};
+use blksum::{Progress, Tuning};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use self::report::{Bound, Report, Row};
+use self::window::Window;
+use super::super::args::{BenchImage, Threads};
+use super::super::{PROGRAM, print};
+use crate::messages;
+
+/// Measures and prints. True if the image could be read.
+pub fn run(args: &BenchImage) -> io::Result<bool> {
+    super::super::warn(args.digests());
+    match measure(args) {
+        Ok(report) if args.json => print(&report::json(&report)),
+        Ok(report) => print(&report::text(&report)),
+        Err(error) => {
+            let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref());
+            let reason = source.map(|source| format!(": {}", messages::reason(source)));
+            messages::message(PROGRAM, &format!("{error}{}", reason.unwrap_or_default()));
+            Ok(false)
+        }
+    }
+}
+
+fn measure(args: &BenchImage) -> Result<Report, blksum::Error> {
+    let open = |cache| OpenOptions { format: args.format, cache, ..OpenOptions::default() };
+    let image = open(Cache::Yes).open(&args.image)?;
+    let threads = threads(args);
+    let most = threads.iter().copied().max().unwrap_or(1);
+    let window = window(&image, most, args.time)?;
+    let cases: Vec<(Algorithm, usize)> = args
+        .digests()
+        .into_iter()
+        .flat_map(|digest| threads.iter().map(move |count| (digest, *count)))
+        .collect();
+
+    let progress = ProgressBar::new((cases.len() * ROUNDS) as u64).with_style(
+        ProgressStyle::with_template("measuring {percent:>3}% [{wide_bar}]")
+            .expect("the template is correct"),
+    );
+    let mut rates = vec![Vec::new(); cases.len()];
+    for _ in 0..ROUNDS {
+        for (&(digest, threads), rates) in cases.iter().zip(&mut rates) {
+            rates.push(rate(&window, digest, threads)?);
+            progress.inc(1);
+        }
+    }
+    let spreads: Vec<Spread> = rates.into_iter().map(Spread::of).collect();
+    let reading = |threads| {
+        let found =
+            cases.iter().zip(&spreads).find(|(case, _)| **case == (Algorithm::Null, threads));
+        found.map_or(0.0, |(_, spread)| spread.median)
+    };
+    let storage = if is_in_memory(&args.image) {
+        None
+    } else {
+        let direct = open(Cache::No).open(&args.image)?;
+        let window = self::window(&direct, most, args.time)?;
+        let mut rates = Vec::new();
+        for _ in 0..ROUNDS {
+            rates.push(rate(&window, Algorithm::Null, most)?);
+        }
+        Some(Spread::of(rates)).filter(|storage| storage.median < NOT_THE_CACHE * reading(most))
+    };
+    progress.finish_and_clear();
+
+    let rows = cases.iter().zip(&spreads).map(|(&(digest, threads), &rate)| Row {
+        digest: digest.name(),
+        threads,
+        rate,
+        bound: Bound::of(rate.median, reading(threads), storage.map(|storage| storage.median)),
+    });
+    Ok(Report {
+        name: args.image.to_string_lossy().into_owned(),
+        format: image.format(),
+        virtual_size: image.virtual_size(),
+        window: window.size(),
+        data: window.data(),
+        storage,
+        rows: rows.collect(),
+    })
+}
+
+/// The numbers of threads to measure, without repetition.
+fn threads(args: &BenchImage) -> Vec<usize> {
+    let mut threads: Vec<usize> = args.threads.iter().map(|Threads(count)| *count).collect();
+    if threads.is_empty() {
+        threads = vec![1, Tuning::default().threads];
+    }
+    threads.sort_unstable();
+    threads.dedup();
+    threads
+}
+
+/// The beginning of the image, as much as is read in `time`, and read once already.
+fn window<'a>(
+    image: &'a Image,
+    threads: usize,
+    time: Duration,
+) -> Result<Window<'a>, blksum::Error> {
+    let probe = Window::new(image, PROBE_SIZE)?;
+    rate(&probe, Algorithm::Null, threads)?;
+    let wanted = (rate(&probe, Algorithm::Null, threads)? * time.as_secs_f64()) as u64;
+    let wanted = wanted.clamp(PROBE_SIZE, MAX_WINDOW).next_multiple_of(PROBE_SIZE);
+    let window = Window::new(image, wanted)?;
+    rate(&window, Algorithm::Null, threads)?;
+    Ok(window)
+}
+
+/// Bytes of data in a second.
+fn rate(window: &Window<'_>, digest: Algorithm, threads: usize) -> Result<f64, blksum::Error> {
+    let parameters = Parameters::new(digest, Construction::default(), DEFAULT_BLOCK_SIZE as u64)?;
+    let tuning = Tuning { threads, ..Tuning::default() };
+    let started = Instant::now();
+    blksum::checksum(window, &parameters, &tuning, &Progress::new())?;
+    Ok(window.data() as f64 / started.elapsed().as_secs_f64())
+}
+
+/// Whether the file lies in a file system that has nothing but the page cache.
+fn is_in_memory(path: &Path) -> bool {
+    rustix::fs::statfs(path).is_ok_and(|found| MEMORY_FILE_SYSTEMS.contains(&(found.f_type as u64)))
+}
+
+/// Each case is measured so many times, in turns with the others.
+const ROUNDS: usize = 5;
+
+/// The data that tells how fast the image can be read.
+const PROBE_SIZE: u64 = 64 << 20;
+
+/// The most data that is read each time: it must fit the page cache.
+const MAX_WINDOW: u64 = 4 << 30;
+
+/// What is read past the page cache at more than this share of the cache's rate came from it.
+const NOT_THE_CACHE: f64 = 0.8;
+
+/// tmpfs and ramfs.
+const MEMORY_FILE_SYSTEMS: [u64; 2] = [0x0102_1994, 0x8584_58f6];

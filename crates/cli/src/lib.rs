@@ -6,5 +6,6 @@ pub mod blksum;
 mod implementation;
 mod messages;
 mod quote;
+pub mod sandbox;
 mod usage;
 mod values;

@@ -185,6 +185,17 @@ const BLKSUM: Sections = &[
              refused, unless -f raw says that its bytes are meant. The same holds for FIFOs."],
     ),
     (
+        "SANDBOX",
+        &["Before the first image is opened, blksum takes from itself the right to do anything \
+             else: with Landlock, where the kernel has it (Linux 5.13; TCP from 6.7 on), it reads \
+             beneath the folders of the images (with --follow=none the images alone, with \
+             --follow=any everything), runs programs of the system, connects to the servers of \
+             URIs that it was given, and neither writes nor listens anywhere. In check mode these \
+             are the images that the check files list, if they can be read in advance: 16 MiB of \
+             them at most, and of a pipe what comes within a second. Otherwise every file may be \
+             read. --verbose says what is in force, --no-sandbox does without."],
+    ),
+    (
         "EXIT STATUS",
         &[
             "* 0: All images were hashed, or matched.",

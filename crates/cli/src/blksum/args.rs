@@ -126,6 +126,10 @@ pub struct Args {
     )]
     pub backing_format: Option<Format>,
 
+    /// Do without the sandbox, on systems where it is in the way
+    #[arg(help_heading = SAFETY, long)]
+    pub no_sandbox: bool,
+
     /// Write lines that say what the checksum is: TAG (IMAGE) = CHECKSUM
     #[arg(help_heading = OUTPUT, long)]
     pub tag: bool,
@@ -146,6 +150,10 @@ pub struct Args {
         value_parser = Named::<When>::of(when_names), hide_possible_values = true
     )]
     pub progress: Option<When>,
+
+    /// Say what the sandbox allows
+    #[arg(help_heading = OUTPUT, short, long)]
+    pub verbose: bool,
 
     /// Mark names with an asterisk, as sha256sum does for files that were read in binary mode
     #[arg(help_heading = OUTPUT, short, long, overrides_with = "text")]

@@ -1,26 +1,31 @@
 //! Check mode: the lines, the messages and the exit status of `sha256sum --check`.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
-use blkhash::{Construction, DEFAULT_BLOCK_SIZE, Parameters};
+use blkhash::{Algorithm, Construction, DEFAULT_BLOCK_SIZE, Parameters};
 use blkimage::{Format, OpenOptions, probe};
 use blksum::Tag;
 use blksum::check_file::{Entry, Line, MAX_LINE, Parser};
 
 use super::hash::{self, Failure, Notes, Report};
-use super::input;
+use super::held::{CheckFile, CheckFiles};
 use super::output::{Output, Status};
 use super::settings::{Check, Settings, Verbosity};
-use super::{PROGRAM, hints};
+use super::{PROGRAM, confine, hints, input};
 use crate::messages;
+use crate::sandbox::Sandbox;
 
 /// Checks what the check files say. True if all of it holds; the error is one of writing.
 pub fn run(settings: &Settings, check: Check, output: &mut Output) -> io::Result<bool> {
     let algorithm = settings.parameters.algorithm();
+    let files = CheckFiles::hold(&settings.names);
+    confine::checking(settings, |sandbox| {
+        allow_listed(files.contents(), algorithm, check.allow_uri, sandbox);
+        files.is_all
+    });
     let mut checker = Checker {
         settings,
         check,
@@ -30,10 +35,33 @@ pub fn run(settings: &Settings, check: Check, output: &mut Output) -> io::Result
         line_type: Tag::File(algorithm).to_string(),
     };
     let mut all_well = true;
-    for name in &settings.names {
-        all_well &= checker.check_file(name)?;
+    for (name, file) in settings.names.iter().zip(files.open(&settings.names)) {
+        all_well &= checker.check_file(name, file)?;
     }
     Ok(all_well)
+}
+
+/// Allows to read what check files with these contents list, as the checker will take them.
+fn allow_listed<'a>(
+    contents: impl Iterator<Item = &'a [u8]>,
+    algorithm: Algorithm,
+    allow_uri: bool,
+    sandbox: &mut Sandbox,
+) {
+    let mut parser = Parser::new(algorithm);
+    let mut line = Vec::new();
+    for mut content in contents {
+        while read_line(&mut content, &mut line).is_ok_and(|length| length > 0) {
+            let Line::Entry(entry) = parser.parse(&line) else { continue };
+            let name = OsString::from_vec(entry.name);
+            match entry.tag {
+                _ if input::is_uri(&name) && !allow_uri => {}
+                // The bytes of the file itself name no other.
+                Some(Tag::File(_)) if name != "-" => sandbox.allow_file(Path::new(&name)),
+                _ => confine::allow(sandbox, &name),
+            }
+        }
+    }
 }
 
 struct Checker<'a> {
@@ -60,10 +88,10 @@ struct Counts {
 }
 
 impl Checker<'_> {
-    fn check_file(&mut self, name: &OsStr) -> io::Result<bool> {
+    fn check_file(&mut self, name: &OsStr, file: io::Result<CheckFile>) -> io::Result<bool> {
         let is_stdin = name == "-";
         let shown = if is_stdin { OsStr::new("standard input") } else { name };
-        let file = match open(name) {
+        let file = match file {
             Ok(file) => file,
             Err(error) => {
                 say(shown, &messages::reason(&error));
@@ -92,7 +120,7 @@ impl Checker<'_> {
 
     fn check_lines(
         &mut self,
-        file: File,
+        file: CheckFile,
         shown: &OsStr,
         is_stdin: bool,
         counts: &mut Counts,
@@ -241,14 +269,6 @@ enum End {
     Reached,
     ReadError,
     EndlessLine,
-}
-
-fn open(name: &OsStr) -> io::Result<File> {
-    if name == "-" {
-        Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
-    } else {
-        File::open(name)
-    }
 }
 
 fn say(shown: &OsStr, text: &str) {

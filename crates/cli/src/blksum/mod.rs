@@ -1,12 +1,15 @@
 //! The command `blksum`.
 //!
 //! [`args`] is the command line as it is written, [`settings`] what it asks for, [`hash`] and
-//! [`check`] the two modes, [`input`] what a name stands for, [`output`] standard output,
-//! [`progress`] the bar on the terminal, and [`hints`] what to say to users of other programs.
+//! [`check`] the two modes, [`confine`] what they may open, [`held`] the check files that say so,
+//! [`input`] what a name stands for, [`output`] standard output, [`progress`] the bar on the terminal,
+//! and [`hints`] what to say to users of other programs.
 
 mod args;
 mod check;
+mod confine;
 mod hash;
+mod held;
 mod hints;
 mod input;
 mod output;
@@ -56,7 +59,10 @@ fn run(settings: &Settings) -> io::Result<bool> {
             let names = args::digest_names().join("\n") + "\n";
             output.write(names.as_bytes()).map(|()| true)
         }
-        Action::Hash(hash) => hash::run(settings, hash, &mut output),
+        Action::Hash(hash) => {
+            confine::hashing(settings, hash.recursive);
+            hash::run(settings, hash, &mut output)
+        }
         Action::Check(check) => check::run(settings, check, &mut output),
     }
 }

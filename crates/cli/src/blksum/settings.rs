@@ -25,6 +25,10 @@ pub struct Settings {
     pub tuning: Tuning,
     /// Whether progress is shown.
     pub progress: When,
+    /// Whether the process restricts itself.
+    pub sandbox: bool,
+    /// Say what else is of interest.
+    pub verbose: bool,
     /// Objects instead of lines.
     pub json: bool,
     /// `-t` was given, which other programs have for a number of threads.
@@ -97,6 +101,7 @@ impl Settings {
         };
         let tuning = args.tuning(&parameters)?;
         let (progress, json, text) = (args.progress.unwrap_or_default(), args.json, args.text);
+        let (sandbox, verbose) = (!args.no_sandbox, args.verbose);
         let open = OpenOptions {
             format: args.format,
             snapshot: args.snapshot,
@@ -107,7 +112,7 @@ impl Settings {
             force_share: args.force_share,
         };
         let names = if args.names.is_empty() { vec!["-".into()] } else { args.names };
-        Ok(Self { action, names, parameters, open, tuning, progress, json, text })
+        Ok(Self { action, names, parameters, open, tuning, progress, sandbox, verbose, json, text })
     }
 }
 

@@ -1,0 +1,76 @@
+//! What blksum allows itself, once it knows which images it is asked for and before it opens one.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use blkimage::{Follow, Format};
+
+use super::PROGRAM;
+use super::input;
+use super::settings::Settings;
+use crate::messages;
+use crate::sandbox::Sandbox;
+
+/// Before checksums are printed.
+pub fn hashing(settings: &Settings, recursive: bool) {
+    let Some(mut sandbox) = prepare(settings) else { return };
+    for name in &settings.names {
+        if recursive && name != "-" && !input::is_uri(name) && Path::new(name).is_dir() {
+            sandbox.allow_listing(Path::new(name));
+        } else {
+            allow(&mut sandbox, name);
+        }
+    }
+    enforce(settings, sandbox);
+}
+
+/// Before checksums are checked: `allow_listed` allows what the check files list, and is false if
+/// that is not known yet.
+pub fn checking(settings: &Settings, allow_listed: impl FnOnce(&mut Sandbox) -> bool) {
+    let Some(mut sandbox) = prepare(settings) else { return };
+    if !allow_listed(&mut sandbox) {
+        sandbox.allow_reading_everything();
+        // It may list standard input, too.
+        sandbox.allow_standard_input();
+    }
+    enforce(settings, sandbox);
+}
+
+/// Allows to open what `name` stands for.
+pub fn allow(sandbox: &mut Sandbox, name: &OsStr) {
+    if name == "-" {
+        sandbox.allow_standard_input();
+    } else if input::is_uri(name) {
+        sandbox.allow_uri(name.as_bytes());
+    } else {
+        sandbox.allow_image(Path::new(name));
+    }
+}
+
+/// A sandbox with what the options ask for.
+fn prepare(settings: &Settings) -> Option<Sandbox> {
+    if !settings.sandbox {
+        say(settings, "sandbox: none, as --no-sandbox says");
+        return None;
+    }
+    // What is known to be raw names no other file, and needs no other program.
+    let is_raw = settings.open.format == Some(Format::Raw);
+    let mut sandbox = Sandbox::new(if is_raw { Follow::None } else { settings.open.follow });
+    if !is_raw {
+        sandbox.allow_programs();
+    }
+    // Files that options name, such as those with keys, are allowed here.
+    Some(sandbox)
+}
+
+fn enforce(settings: &Settings, sandbox: Sandbox) {
+    let in_force = sandbox.enforce();
+    say(settings, &in_force);
+}
+
+fn say(settings: &Settings, text: &str) {
+    if settings.verbose {
+        messages::message(PROGRAM, text);
+    }
+}

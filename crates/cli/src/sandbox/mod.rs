@@ -1,0 +1,402 @@
+//! The process contains itself: from [`Sandbox::enforce`] on it opens what it was asked for and
+//! nothing else, writes, creates and removes nothing, and neither listens nor connects where
+//! nobody asked for it.
+//!
+//! The kernel sees to that (Landlock, with what its version can do), and where it cannot, the
+//! command works without. Only opening is restricted: what is open stays open, and `stat` tells of
+//! any file. Which references are followed is for the gate in blkimage to say; this is what holds if
+//! the gate, a decompressor or a library has a bug.
+//!
+//! It holds for the calling thread and those that it starts from then on: there must be no others.
+
+mod uri;
+
+use std::collections::HashSet;
+use std::error::Error;
+use std::io;
+use std::iter;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use blkimage::Follow;
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath,
+    RestrictionStatus, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError,
+    Scope,
+};
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
+use rustix::io::{Errno, retry_on_intr};
+
+use self::uri::Uri;
+use crate::quote;
+
+/// What the process may still do after [`enforce`](Self::enforce): nothing but what was allowed.
+pub struct Sandbox {
+    /// Or why there is none.
+    ruleset: Result<RulesetCreated, String>,
+    follow: Follow,
+    reads_everything: bool,
+    folders: HashSet<PathBuf>,
+    ports: HashSet<u16>,
+    runs_programs: bool,
+    shown: Shown,
+}
+
+impl Sandbox {
+    /// One that allows nothing. References of images will be followed as `follow` says.
+    pub fn new(follow: Follow) -> Self {
+        let mut sandbox = Self {
+            ruleset: create().map_err(|error| reason(&error)),
+            follow,
+            reads_everything: false,
+            folders: HashSet::new(),
+            ports: HashSet::new(),
+            runs_programs: false,
+            shown: Shown::default(),
+        };
+        if follow == Follow::Any {
+            sandbox.allow_reading_everything();
+        }
+        sandbox
+    }
+
+    /// Allows to read the image at `path` and whatever the gate may open for it.
+    ///
+    /// A path that leads nowhere is none of its business: opening it will tell.
+    pub fn allow_image(&mut self, path: &Path) {
+        if self.reads_everything {
+            return;
+        }
+        if self.follow == Follow::None {
+            return self.allow_file(path);
+        }
+        let Ok(found) = rustix::fs::lstat(path) else { return };
+        let is_link = FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
+        // With its folder the image is allowed, too: one rule for all the images of a folder.
+        if !is_link && may_refer(&found) && self.allow_references(path) {
+            return;
+        }
+        let Ok(file) = open(path, OFlags::empty()) else { return };
+        if is_link && rustix::fs::fstat(&file).is_ok_and(|target| may_refer(&target)) {
+            self.allow_references(path);
+        }
+        self.allow_opened(&file, path);
+    }
+
+    /// Allows to read the file at `path`, or the files beneath it if it is a folder.
+    pub fn allow_file(&mut self, path: &Path) {
+        if let Ok(file) = open(path, OFlags::empty()) {
+            self.allow_opened(&file, path);
+        }
+    }
+
+    /// Allows to list the folder at `path` and all beneath it, and to read what is there.
+    pub fn allow_listing(&mut self, path: &Path) {
+        if !self.reads_everything
+            && let Ok(folder) = open(path, OFlags::DIRECTORY)
+        {
+            self.shown.folder(path);
+            self.add(&folder, list());
+        }
+    }
+
+    /// Allows to open standard input once more, if it is a file, and what the gate may open for it.
+    pub fn allow_standard_input(&mut self) {
+        let stdin = io::stdin();
+        let Ok(found) = rustix::fs::fstat(&stdin) else { return };
+        let kind = FileType::from_raw_mode(found.st_mode);
+        if !matches!(kind, FileType::RegularFile | FileType::BlockDevice) {
+            return;
+        }
+        self.shown.file(Path::new("-"));
+        self.add(&stdin, AccessFs::ReadFile.into());
+        if self.follow == Follow::Beneath
+            && may_refer(&found)
+            && let Ok(path) = std::fs::read_link("/proc/self/fd/0")
+            && rustix::fs::stat(&path).is_ok_and(|named| is_same(&named, &found))
+        {
+            self.allow_references(&path);
+        }
+    }
+
+    /// Allows to read every file there is: nobody knows yet which ones will be asked for.
+    pub fn allow_reading_everything(&mut self) {
+        if !self.reads_everything
+            && let Ok(root) = open(Path::new("/"), OFlags::DIRECTORY)
+        {
+            self.reads_everything = true;
+            self.add(&root, list());
+        }
+    }
+
+    /// Allows to load the system's libraries and to run its programs, within this sandbox: qemu-nbd
+    /// and libnbd.
+    pub fn allow_programs(&mut self) {
+        if self.runs_programs {
+            return;
+        }
+        self.runs_programs = true;
+        for path in PROGRAMS {
+            self.allow_quietly(path, list() | AccessFs::Execute);
+        }
+        for path in PROGRAM_FILES {
+            self.allow_quietly(path, list());
+        }
+        self.allow_quietly("/dev/null", AccessFs::ReadFile | AccessFs::WriteFile);
+    }
+
+    /// Allows to run the program at `path`, which need not lie where the system has its own.
+    pub fn allow_program(&mut self, path: &Path) {
+        self.allow_programs();
+        if let Ok(program) = open(path, OFlags::empty()) {
+            self.add(&program, AccessFs::ReadFile | AccessFs::Execute);
+        }
+    }
+
+    /// Allows to connect to the server in the URI of a network block device, with what it takes to
+    /// find it and to know it.
+    pub fn allow_uri(&mut self, text: &[u8]) {
+        self.allow_programs();
+        let uri = Uri::new(text);
+        if let Some(port) = uri.port {
+            self.allow_connecting(port);
+            // Answers of name servers that are too long for a datagram.
+            self.allow_connecting(DNS);
+            for path in RESOLVER {
+                self.allow_quietly(path, list());
+            }
+        }
+        if uri.is_encrypted {
+            for path in CERTIFICATES {
+                self.allow_quietly(path, list());
+            }
+            let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+            for folder in home.iter().flat_map(|home| HOME_CERTIFICATES.map(|name| (home, name))) {
+                self.allow_file(&Path::new(folder.0).join(folder.1));
+            }
+        }
+        for path in &uri.files {
+            self.allow_file(path);
+        }
+    }
+
+    /// Allows nothing else from now on, and tells what is in force.
+    pub fn enforce(self) -> String {
+        let result = match self.ruleset {
+            Ok(ruleset) => ruleset.restrict_self().map_err(|error| reason(&error)),
+            Err(reason) => Err(reason),
+        };
+        let status = match result {
+            Ok(status) => status,
+            Err(reason) => return format!("sandbox: none, landlock failed: {reason}"),
+        };
+        let RestrictionStatus { landlock, no_new_privs, .. } = status;
+        let mut parts = vec![match landlock {
+            LandlockStatus::Available { effective_abi, kernel_abi } => {
+                format!("landlock ABI {}", kernel_abi.unwrap_or(effective_abi as i32))
+            }
+            LandlockStatus::NotEnabled => "no landlock, which this system switches off".into(),
+            LandlockStatus::NotImplemented => "no landlock, which this kernel lacks".into(),
+        }];
+        if no_new_privs {
+            parts.push("no new privileges".into());
+        }
+        if matches!(landlock, LandlockStatus::Available { .. }) {
+            if self.reads_everything {
+                parts.push("reading everything".into());
+            } else {
+                parts.extend(self.shown.describe());
+            }
+            if self.runs_programs {
+                parts.push("running programs of the system".into());
+            }
+            let mut ports: Vec<u16> = self.ports.into_iter().collect();
+            ports.sort_unstable();
+            parts.extend(ports.iter().map(|port| format!("connecting to TCP port {port}")));
+        }
+        format!("sandbox: {}", parts.join(", "))
+    }
+
+    /// Allows to read what lies beneath the folder of the image at `path`. False: no image has
+    /// another one beside it there.
+    fn allow_references(&mut self, path: &Path) -> bool {
+        let folder = match path.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        if self.folders.contains(folder) {
+            return true;
+        }
+        let Ok(opened) = open(folder, OFlags::DIRECTORY) else { return false };
+        if holds_devices(&opened) {
+            return false;
+        }
+        self.shown.folder(folder);
+        self.folders.insert(folder.to_owned());
+        self.add(&opened, AccessFs::ReadFile.into());
+        true
+    }
+
+    fn allow_opened(&mut self, file: &OwnedFd, path: &Path) {
+        self.shown.file(path);
+        self.add(file, AccessFs::ReadFile.into());
+    }
+
+    /// What lies here is no news to anybody.
+    fn allow_quietly(&mut self, path: &str, access: BitFlags<AccessFs>) {
+        if let Ok(file) = open(Path::new(path), OFlags::empty()) {
+            self.add(&file, access);
+        }
+    }
+
+    fn allow_connecting(&mut self, port: u16) {
+        if self.ports.insert(port) {
+            self.update(|rules| {
+                rules.add_rule(NetPort::new(port, AccessNet::ConnectTcp)).map(|_| ())
+            });
+        }
+    }
+
+    fn add(&mut self, file: impl AsFd, access: BitFlags<AccessFs>) {
+        self.update(|rules| rules.add_rule(PathBeneath::new(file, access)).map(|_| ()));
+    }
+
+    /// Adds a rule. What was asked for must not be refused for the lack of one: if there is no
+    /// memory for it, there is no sandbox.
+    fn update(&mut self, add: impl FnOnce(&mut RulesetCreated) -> Result<(), RulesetError>) {
+        let Ok(ruleset) = &mut self.ruleset else { return };
+        if let Err(error) = add(ruleset)
+            // What lies in no folder, as a pipe does, is never refused and takes no rule.
+            && errno(&error) != Some(Errno::BADFD)
+        {
+            self.ruleset = Err(reason(&error));
+        }
+    }
+}
+
+/// Rules for everything that Landlock knows, none of them yet.
+fn create() -> Result<RulesetCreated, RulesetError> {
+    Ruleset::default()
+        .handle_access(AccessFs::from_all(KNOWN))?
+        .handle_access(AccessNet::from_all(KNOWN))?
+        .scope(Scope::from_all(KNOWN))?
+        .create()
+}
+
+/// Of a folder: to list it and all beneath it, and to read what is there.
+fn list() -> BitFlags<AccessFs> {
+    AccessFs::ReadFile | AccessFs::ReadDir
+}
+
+/// A descriptor that stands for the file and cannot read it.
+fn open(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
+    retry_on_intr(|| rustix::fs::openat(CWD, path, flags, Mode::empty()))
+}
+
+/// Whether a file can be an image that names others beneath its folder: it is not empty, as the
+/// files of procfs claim to be, and can be read at any offset.
+fn may_refer(found: &Stat) -> bool {
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile => found.st_size > 0,
+        FileType::BlockDevice => true,
+        _ => false,
+    }
+}
+
+/// Whether a folder is one of devices, or of links to descriptors: not everything there is for the
+/// image of a device to name.
+fn holds_devices(folder: &OwnedFd) -> bool {
+    let path = std::fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+    path.is_ok_and(|path| {
+        path.starts_with("/dev") && !path.starts_with("/dev/shm") || path.starts_with("/proc")
+    })
+}
+
+fn is_same(one: &Stat, other: &Stat) -> bool {
+    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+}
+
+/// Why Landlock failed: what the system says, if it was the system.
+fn reason(error: &RulesetError) -> String {
+    let system = errno(error).map(io::Error::from);
+    system.map_or_else(|| error.to_string(), |error| crate::messages::reason(&error))
+}
+
+fn errno(error: &RulesetError) -> Option<Errno> {
+    let first: &dyn Error = error;
+    let chain = iter::successors(Some(first), |&error| error.source());
+    let mut causes = chain.filter_map(|error| error.downcast_ref::<io::Error>());
+    causes.find_map(Errno::from_io_error)
+}
+
+/// What may be read, for people: the first few names of thousands.
+#[derive(Default)]
+struct Shown {
+    parts: Vec<String>,
+    others: usize,
+}
+
+impl Shown {
+    fn folder(&mut self, path: &Path) {
+        self.push("reading beneath", path);
+    }
+
+    fn file(&mut self, path: &Path) {
+        self.push("reading", path);
+    }
+
+    fn push(&mut self, what: &str, path: &Path) {
+        if self.parts.len() == MAX_SHOWN {
+            self.others += 1;
+        } else {
+            self.parts.push(format!("{what} {}", quote::name(path.as_os_str().as_bytes())));
+        }
+    }
+
+    fn describe(self) -> impl Iterator<Item = String> {
+        let others = (self.others > 0).then(|| format!("and {} more", self.others));
+        self.parts.into_iter().chain(others)
+    }
+}
+
+/// What the rules are written for. What a later kernel can restrict in addition stays allowed.
+const KNOWN: ABI = ABI::V7;
+
+/// Where systems keep programs and libraries. What is not there is passed over.
+const PROGRAMS: [&str; 5] = ["/usr", "/lib", "/lib64", "/nix/store", "/gnu/store"];
+
+/// What programs read before they do anything: where libraries are, settings of GnuTLS, noise.
+const PROGRAM_FILES: [&str; 4] =
+    ["/etc/ld.so.cache", "/etc/gnutls", "/etc/crypto-policies", "/dev/urandom"];
+
+/// What the names of hosts are looked up with.
+const RESOLVER: [&str; 7] = [
+    "/etc/nsswitch.conf",
+    "/etc/host.conf",
+    "/etc/hostname",
+    "/etc/hosts",
+    "/etc/gai.conf",
+    "/etc/resolv.conf",
+    "/etc/services",
+];
+
+/// Certificates of authorities, libnbd's own, and who the user is: the name for a shared key.
+const CERTIFICATES: [&str; 7] = [
+    "/etc/ssl/certs",
+    "/etc/pki/tls/certs",
+    "/etc/pki/ca-trust",
+    "/etc/pki/libnbd",
+    "/etc/passwd",
+    "/proc/self/loginuid",
+    "/run/utmp",
+];
+
+/// Where libnbd looks for certificates in the user's home.
+const HOME_CERTIFICATES: [&str; 2] = [".pki/libnbd", ".config/pki/libnbd"];
+
+const DNS: u16 = 53;
+
+/// Names in a message. More than that nobody reads.
+const MAX_SHOWN: usize = 8;

@@ -1,0 +1,290 @@
+//! What a process can still do behind the sandbox. Each restricts a thread of its own.
+
+#![allow(missing_docs, reason = "a test program")]
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind::PermissionDenied, Read};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use blkhash_cli::sandbox::Sandbox;
+use blkimage::Follow;
+use tempfile::TempDir;
+
+/// `inside/image`, `inside/base`, `inside/sub/base`, `outside`, and links.
+struct World(TempDir);
+
+impl World {
+    fn new() -> Self {
+        let world = Self(tempfile::tempdir().unwrap());
+        fs::create_dir_all(world.path("inside/sub")).unwrap();
+        for name in ["inside/image", "inside/base", "inside/sub/base", "outside", "target"] {
+            fs::write(world.path(name), name).unwrap();
+        }
+        symlink("../target", world.path("inside/link")).unwrap();
+        symlink("gone", world.path("inside/dangling")).unwrap();
+        world
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Which of the world's files can be opened where `follow` and `allow` say what may be.
+    fn readable(&self, follow: Follow, allow: impl FnOnce(&mut Sandbox) + Send) -> Vec<&str> {
+        let names = ["inside/image", "inside/base", "inside/sub/base", "target", "outside"];
+        restricted(follow, allow, |_| {
+            let opened = names.into_iter().filter(|name| match File::open(self.path(name)) {
+                Ok(mut file) => io::copy(&mut file, &mut io::sink()).unwrap() == name.len() as u64,
+                Err(error) => {
+                    assert_eq!(error.kind(), PermissionDenied, "{name}");
+                    false
+                }
+            });
+            opened.collect()
+        })
+    }
+}
+
+/// Does `work` behind a sandbox, with what that says of itself.
+fn restricted<T: Send>(
+    follow: Follow,
+    allow: impl FnOnce(&mut Sandbox) + Send,
+    work: impl FnOnce(&str) -> T + Send,
+) -> T {
+    let restricted = || {
+        let mut sandbox = Sandbox::new(follow);
+        allow(&mut sandbox);
+        let in_force = sandbox.enforce();
+        assert!(in_force.contains("landlock ABI "), "these tests need Landlock: {in_force}");
+        work(&in_force)
+    };
+    thread::scope(|scope| scope.spawn(restricted).join().unwrap())
+}
+
+fn denied<T>(result: io::Result<T>) -> bool {
+    result.is_err_and(|error| error.kind() == PermissionDenied)
+}
+
+#[test]
+fn nothing_is_allowed_unless_it_is() {
+    let world = World::new();
+    assert_eq!(world.readable(Follow::Beneath, |_| {}), [""; 0]);
+}
+
+#[test]
+fn an_image_may_name_what_lies_beneath_its_folder() {
+    let world = World::new();
+    let beneath = ["inside/image", "inside/base", "inside/sub/base"];
+    let image = world.path("inside/image");
+    assert_eq!(world.readable(Follow::Beneath, |sandbox| sandbox.allow_image(&image)), beneath);
+    // One that may name nothing is alone.
+    assert_eq!(
+        world.readable(Follow::None, |sandbox| sandbox.allow_image(&image)),
+        ["inside/image"]
+    );
+    assert_eq!(
+        world.readable(Follow::Beneath, |sandbox| sandbox.allow_file(&image)),
+        ["inside/image"]
+    );
+    let all = [&beneath[..], &["target", "outside"]].concat();
+    assert_eq!(world.readable(Follow::Any, |_| {}), all);
+}
+
+#[test]
+fn a_link_is_allowed_with_its_own_folder_and_not_that_of_its_target() {
+    let world = World::new();
+    let (link, dangling) = (world.path("inside/link"), world.path("inside/dangling"));
+    assert_eq!(
+        world.readable(Follow::Beneath, |sandbox| sandbox.allow_image(&link)),
+        ["inside/image", "inside/base", "inside/sub/base", "target"]
+    );
+    assert_eq!(world.readable(Follow::None, |sandbox| sandbox.allow_image(&link)), ["target"]);
+    assert_eq!(world.readable(Follow::Beneath, |sandbox| sandbox.allow_image(&dangling)), [""; 0]);
+}
+
+#[test]
+fn a_file_that_can_name_nothing_is_alone() {
+    let world = World::new();
+    fs::write(world.path("inside/image"), "").unwrap();
+    let image = world.path("inside/image");
+    restricted(
+        Follow::Beneath,
+        |sandbox| sandbox.allow_image(&image),
+        |_| {
+            File::open(&image).unwrap();
+            assert!(denied(File::open(world.path("inside/base"))));
+        },
+    );
+    restricted(
+        Follow::Beneath,
+        |sandbox| sandbox.allow_image(Path::new("/dev/zero")),
+        |_| {
+            File::open("/dev/zero").unwrap().read_exact(&mut [0]).unwrap();
+            assert!(denied(File::open("/dev/urandom")));
+        },
+    );
+}
+
+#[test]
+fn a_folder_is_listed_only_where_that_was_asked_for() {
+    let world = World::new();
+    let image = world.path("inside/image");
+    restricted(
+        Follow::Beneath,
+        |sandbox| sandbox.allow_image(&image),
+        |_| assert!(denied(fs::read_dir(world.path("inside")))),
+    );
+    restricted(
+        Follow::None,
+        |sandbox| sandbox.allow_listing(&world.path("inside")),
+        |_| {
+            assert_eq!(fs::read_dir(world.path("inside")).unwrap().count(), 5);
+            assert_eq!(fs::read_dir(world.path("inside/sub")).unwrap().count(), 1);
+            assert!(denied(fs::read_dir(world.path("."))));
+        },
+    );
+}
+
+#[test]
+fn nothing_is_written_created_or_removed() {
+    let world = World::new();
+    for follow in [Follow::Beneath, Follow::Any] {
+        restricted(
+            follow,
+            |sandbox| {
+                sandbox.allow_image(&world.path("inside/image"));
+                sandbox.allow_listing(&world.path("."));
+                sandbox.allow_programs();
+            },
+            |_| {
+                let image = world.path("inside/image");
+                assert!(denied(OpenOptions::new().write(true).open(&image)));
+                assert!(denied(OpenOptions::new().append(true).open(&image)));
+                assert!(denied(File::create(world.path("inside/new"))));
+                assert!(denied(fs::create_dir(world.path("inside/new"))));
+                assert!(denied(symlink("image", world.path("inside/new"))));
+                assert!(denied(fs::remove_file(&image)));
+                assert!(denied(fs::remove_dir_all(world.path("inside/sub"))));
+                assert!(denied(fs::rename(&image, world.path("inside/new"))));
+                let linked = fs::hard_link(&image, world.path("inside/sub/new"));
+                assert!(linked.is_err());
+            },
+        );
+    }
+    assert_eq!(fs::read(world.path("inside/image")).unwrap(), b"inside/image");
+}
+
+#[test]
+fn programs_run_only_where_that_was_asked_for_and_behind_the_same_rules() {
+    let world = World::new();
+    let cat = |path: &Path| {
+        let mut command = Command::new("/bin/cat");
+        command.arg(path).stdin(Stdio::null()).stderr(Stdio::null()).output()
+    };
+    let image = world.path("inside/image");
+    restricted(
+        Follow::None,
+        |sandbox| sandbox.allow_image(&image),
+        |_| assert!(denied(cat(&image))),
+    );
+    restricted(
+        Follow::None,
+        |sandbox| {
+            sandbox.allow_image(&image);
+            sandbox.allow_programs();
+        },
+        |_| {
+            assert_eq!(cat(&image).unwrap().stdout, b"inside/image");
+            let other = cat(&world.path("outside")).unwrap();
+            assert_eq!((other.status.success(), &other.stdout[..]), (false, &b""[..]));
+        },
+    );
+}
+
+#[test]
+fn a_child_can_be_killed() {
+    restricted(Follow::None, Sandbox::allow_programs, |_| {
+        let mut child = Command::new("/bin/sleep").arg("600").stdin(Stdio::null()).spawn().unwrap();
+        child.kill().unwrap();
+        assert!(!child.wait().unwrap().success());
+    });
+}
+
+#[test]
+fn only_the_servers_of_uris_are_connected_to() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, other) = (server.local_addr().unwrap(), other.local_addr().unwrap());
+    let uri = format!("nbd://127.0.0.1:{}/export", address.port());
+    let has_network = restricted(
+        Follow::Beneath,
+        |_| {},
+        |in_force| {
+            // Kernels before 6.7 restrict no sockets.
+            let abi = in_force.split("landlock ABI ").nth(1).unwrap().split(',').next().unwrap();
+            let has_network = abi.parse::<u32>().unwrap() >= 4;
+            assert_eq!(denied(TcpStream::connect(address)), has_network);
+            assert_eq!(denied(TcpListener::bind("127.0.0.1:0")), has_network);
+            has_network
+        },
+    );
+    restricted(
+        Follow::Beneath,
+        |sandbox| sandbox.allow_uri(uri.as_bytes()),
+        |in_force| {
+            assert!(in_force.contains(&format!("TCP port {}", address.port())), "{in_force}");
+            TcpStream::connect(address).unwrap();
+            assert_eq!(denied(TcpStream::connect(other)), has_network);
+            assert_eq!(denied(TcpListener::bind("127.0.0.1:0")), has_network);
+            // What the names of hosts are looked up with.
+            File::open("/etc/nsswitch.conf").unwrap();
+            assert!(denied(File::open("/etc/passwd")));
+        },
+    );
+}
+
+#[test]
+fn keys_that_a_uri_names_are_read() {
+    let world = World::new();
+    let (file, folder) = (world.path("outside"), world.path("inside/sub"));
+    let uri = format!(
+        "nbds+unix:///?socket=/s&tls-psk-file={}&tls-certificates={}",
+        file.display(),
+        folder.display()
+    );
+    let readable = world.readable(Follow::Beneath, |sandbox| sandbox.allow_uri(uri.as_bytes()));
+    assert_eq!(readable, ["inside/sub/base", "outside"]);
+}
+
+#[test]
+fn no_new_privileges() {
+    restricted(
+        Follow::None,
+        |sandbox| sandbox.allow_file(Path::new("/proc/thread-self/status")),
+        |_| {
+            let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+            assert!(status.contains("NoNewPrivs:\t1\n"), "{status}");
+        },
+    );
+}
+
+#[test]
+fn thousands_of_names_are_not_all_shown() {
+    let world = World::new();
+    for number in 0..1000 {
+        fs::write(world.path(&format!("inside/{number}")), "x").unwrap();
+    }
+    restricted(
+        Follow::None,
+        |sandbox| (0..1000).for_each(|n| sandbox.allow_image(&world.path(&format!("inside/{n}")))),
+        |in_force| {
+            assert!(in_force.ends_with(", and 992 more"), "{in_force}");
+            File::open(world.path("inside/999")).unwrap();
+            assert!(denied(File::open(world.path("inside/base"))));
+        },
+    );
+}

@@ -1,0 +1,296 @@
+"""Known attacks: what a hostile image, check file or guest tries, and what comes of it.
+
+Where it can, a test shows the attack with the door open first (--follow=any, another tool), so that
+it proves something. More of what images may not do, by rule: test_refused.py (loops, long chains,
+protocols, no files) and the unit tests of crates/blkimage.
+"""
+
+import contextlib
+import os
+import pathlib
+import pty
+import socket
+import struct
+import subprocess
+import threading
+
+import pytest
+
+import blkhash
+import images
+from test_changes import LONG, finish, start_reading
+from test_refused import assert_refused, letter_value, overlay, rename_data_file, write_raw
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def host(workdir):
+    """A file of the host, `secret`, and a folder `in` where hostile images lie."""
+    os.mkdir("in")
+    write_raw("secret", b"s")
+    os.symlink("../secret", "in/link")
+    return workdir
+
+
+def names_of_the_secret(host):
+    return {"absolute": str(host / "secret"), "dots": "../secret", "link": "link"}
+
+
+@pytest.mark.parametrize("name", ["absolute", "dots", "link"])
+def test_guest_writes_a_qcow2_header_into_its_raw_disk(blksum, host, name):
+    """The image is raw and the guest's to write: its header names a file of the host."""
+    reference = names_of_the_secret(host)[name]
+    header = pathlib.Path(overlay("header.qcow2", reference)).read_bytes()
+    disk = (header + b"the rest of the guest's disk").ljust(8 * MIB, b"g")
+    pathlib.Path("in/disk.img").write_bytes(disk)
+    # What it is about: QEMU opens the file, and we would.
+    theirs = images.qemu_img("info", "-U", "--backing-chain", "in/disk.img")
+    assert theirs.count(b"image: ") == 2
+    assert blksum.hex("--follow=any", "in/disk.img") == letter_value(b"s")
+
+    for options in ([], ["--untrusted"], ["--no-sandbox"], ["-r"]):
+        assert_refused(blksum(*options, "in/disk.img"), "in/disk.img", reference, "--follow=any")
+    with open("in/disk.img", "rb") as file:
+        assert_refused(blksum(stdin=file), reference, "--follow=any")
+    expected = blkhash.checksum(disk).hex()
+    assert blksum.hex("-f", "raw", "in/disk.img") == expected
+    assert blksum.hex("-f", "raw", "--follow=any", "in/disk.img") == expected
+
+
+@pytest.mark.parametrize("name", ["absolute", "dots", "link"])
+def test_data_file_is_a_file_of_the_host(blksum, host, name):
+    reference = names_of_the_secret(host)[name]
+    options = f"data_file={reference},data_file_raw=on"
+    # QEMU writes the data file, the content that it has already.
+    write_raw("raw", b"s")
+    images.convert(host / "raw", "disk.qcow2", options, cwd="in")
+    assert blksum.hex("--follow=any", "in/disk.qcow2") == letter_value(b"s")
+    for options in ([], ["--untrusted"], ["--no-sandbox"]):
+        result = blksum(*options, "in/disk.qcow2")
+        assert_refused(result, "in/disk.qcow2", reference, "--follow=any")
+
+
+def test_image_is_its_own_data_file(blksum, workdir):
+    write_raw("raw", b"r")
+    images.convert_data_file(workdir / "raw", workdir / "disk.qcow", "data_file_raw=on")
+    assert blksum.hex("disk.qcow") == letter_value(b"r")
+    rename_data_file("disk.qcow", b"disk.data", b"disk.qcow")
+    for options in ([], ["--follow=any"]):
+        assert_refused(blksum(*options, "disk.qcow"), "disk.qcow", "its own")
+
+
+@contextlib.contextmanager
+def nobody_connects():
+    """The port of a server that must not hear from anybody."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+        server.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nbd://127.0.0.1:{port}/disk",
+        "nbd:127.0.0.1:{port}",
+        'json:{{"driver":"nbd","server":{{"type":"inet","host":"127.0.0.1","port":"{port}"}}}}',
+        "http://127.0.0.1:{port}/disk.img",
+    ],
+)
+def test_backing_name_makes_no_connection(blksum, workdir, name):
+    with nobody_connects() as port:
+        reference = name.format(port=port)
+        overlay("disk.qcow2", reference)
+        for options in ([], ["--follow=any"], ["--follow=any", "--no-sandbox"]):
+            assert_refused(blksum(*options, "disk.qcow2", timeout=20), "disk.qcow2", "followed")
+
+
+def test_check_file_makes_no_connection(blksum, workdir):
+    with nobody_connects() as port:
+        pathlib.Path("SUMS").write_text(f"{'0' * 64}  nbd://127.0.0.1:{port}/disk\n")
+        result = blksum("-c", "SUMS", timeout=20)
+    assert result.returncode == 1
+    assert b"--allow-uri" in result.stderr
+
+
+def test_check_file_is_not_told_what_files_hold(blksum, host):
+    """It may name any file; whoever sees the output learns that the guess was wrong."""
+    names = ["secret", str(host / "secret"), "/proc/self/environ"]
+    pathlib.Path("SUMS").write_text("".join(f"{'0' * 64}  {name}\n" for name in names))
+    result = blksum("-c", "SUMS")
+    assert result.stdout.decode() == "".join(f"{name}: FAILED\n" for name in names)
+    assert letter_value(b"s").encode() not in result.stdout + result.stderr
+
+
+# Images that are swapped
+
+
+def test_image_is_replaced_while_read(blksum, workdir):
+    """The name leads to another file of the same size: an answer is about the first."""
+    size = LONG // 8
+    for name, letter in (("disk", b"A"), ("other", b"B")):
+        write_raw(name, letter)
+        os.truncate(name, size)
+    expected = blkhash.checksum([b"A" * MIB, size - MIB]).hex()
+    process = start_reading(blksum, "--holes=ignore", "disk")
+    os.rename("other", "disk")
+    result = finish(process)
+    if result.returncode == 0:
+        assert result.stdout.decode() == f"{expected}  disk\n"
+    else:
+        assert_refused(result, "disk")
+
+
+def test_image_is_rewritten_and_its_time_put_back(blksum, workdir):
+    write_raw("disk", b"A")
+    os.truncate("disk", LONG)
+    before = os.stat("disk")
+    process = start_reading(blksum, "--holes=ignore", "disk")
+    with open("disk", "r+b") as file:
+        file.write(b"B")
+    os.utime("disk", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert os.stat("disk").st_mtime_ns == before.st_mtime_ns
+    assert_refused(finish(process), "disk")
+
+
+def test_backing_file_is_replaced_while_read(blksum, workdir):
+    for name, letter in (("base", b"A"), ("other", b"B")):
+        write_raw(name, letter)
+        os.truncate(name, LONG // 8)
+    overlay("top.qcow2", "base", size=str(LONG // 8))
+    expected = blkhash.checksum([b"A" * MIB, LONG // 8 - MIB]).hex()
+    process = start_reading(blksum, "--holes=ignore", "top.qcow2")
+    os.rename("other", "base")
+    result = finish(process)
+    if result.returncode == 0:
+        assert result.stdout.decode() == f"{expected}  top.qcow2\n"
+    else:
+        assert_refused(result, "base")
+
+
+def test_backing_file_turns_into_a_link_to_the_host(blksum, host):
+    """Swapped as fast as can be, between any two steps of ours."""
+    write_raw("in/base", b"b")
+    write_raw("in/spare", b"b")
+    path = overlay("in/top.qcow2", "base")
+    stop = threading.Event()
+
+    def swap():
+        while not stop.is_set():
+            os.symlink("../secret", "in/new")
+            os.replace("in/new", "in/base")
+            os.link("in/spare", "in/new")
+            os.replace("in/new", "in/base")
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        results = [blksum("--no-sandbox", path) for _ in range(100)]
+    finally:
+        stop.set()
+        thread.join()
+    good = [result for result in results if result.returncode == 0]
+    for result in good:
+        assert result.stdout.split()[0].decode() == letter_value(b"b")
+    for result in results:
+        if result.returncode != 0:
+            assert_refused(result, "in/")
+
+
+# What commands a terminal: a title, a clear screen in seven and in eight bits, a line that is gone.
+ESCAPES = "\x1b]0;owned\x07 \x1b[2J \x9b2J \r\b\x7f"
+
+
+def assert_harmless(shown, *words):
+    text = shown.decode("utf-8", "replace").replace("\r\n", "\n")
+    controls = [c for c in text if c != "\n" and (ord(c) < 32 or 0x7F <= ord(c) < 0xA0)]
+    assert controls == [], shown
+    for word in words:
+        assert word in text, (word, text)
+
+
+HOSTILE_NAMES = {
+    "missing image": lambda: [f"gone{ESCAPES}"],
+    "backing file": lambda: [overlay("disk.qcow2", f"owned{ESCAPES}")],
+    "backing protocol": lambda: [overlay("disk.qcow2", f"x{ESCAPES}:owned")],
+    "backing format": lambda: [hostile_backing_format()],
+    "feature": lambda: [hostile_feature()],
+    "data file": lambda: [hostile_data_file()],
+    "snapshot": lambda: ["--snapshot", f"owned{ESCAPES}", images.create("disk.qcow2", "1M")],
+    "missing check file": lambda: ["-c", f"owned{ESCAPES}"],
+    "digest": lambda: ["-d", f"owned{ESCAPES}", "disk"],
+    "verbose": lambda: ["-v", "--untrusted", f"in{ESCAPES}/disk", "missing"],
+}
+
+
+def hostile_backing_format():
+    images.create("base", "1M")
+    overlay("disk.qcow2", "base", "qcow2")
+    patch("disk.qcow2", b"qcow2\0\0\0", b"\x1b[2Jown\x07")
+    return "disk.qcow2"
+
+
+def hostile_feature():
+    images.create("disk.qcow2", "1M")
+    name = b"owned\x1b[2J\x07\xc2\x9b2J\r\x08"
+    patch("disk.qcow2", b"dirty bit".ljust(20, b"\0"), name.ljust(20, b"\0"))
+    with open("disk.qcow2", "r+b") as file:
+        header = file.read(4096)
+        at = header.index(b"owned") - 1
+        file.seek(at)
+        file.write(bytes([50]))
+        file.seek(72)
+        file.write(struct.pack(">Q", 1 << 50))
+    return "disk.qcow2"
+
+
+def hostile_data_file():
+    write_raw("raw", b"r")
+    images.convert_data_file(pathlib.Path("raw").absolute(), pathlib.Path("disk.qcow2").absolute())
+    rename_data_file("disk.qcow2", b"disk.data", b"\x1b[2J\x07own\r")
+    return "disk.qcow2"
+
+
+def patch(path, old, new):
+    assert len(old) == len(new)
+    with open(path, "r+b") as file:
+        header = file.read(4096)
+        file.seek(header.index(old))
+        file.write(new)
+
+
+@pytest.mark.parametrize("where", HOSTILE_NAMES)
+def test_escape_sequences_in_messages(blksum, workdir, where):
+    os.mkdir(f"in{ESCAPES}")
+    write_raw(f"in{ESCAPES}/disk", b"x")
+    result = blksum(*HOSTILE_NAMES[where]())
+    assert result.returncode != 0
+    assert_harmless(result.stderr, "in" if where == "verbose" else "own")
+
+
+def test_escape_sequences_in_a_check_file_on_a_terminal(blksum, workdir):
+    """In a pipe names are what they are; on a terminal they command nothing."""
+    write_raw(f"disk{ESCAPES}", b"x")
+    lines = [f"{letter_value(b'x')}  disk{ESCAPES}\n", f"{'0' * 64}  gone{ESCAPES}\n"]
+    # Not in this form: a carriage return is written as an escape.
+    lines = ["\\" + line.replace("\r", "\\r") for line in lines]
+    lines.append(f"nonsense{ESCAPES}\n")
+    pathlib.Path("SUMS").write_bytes("".join(lines).encode())
+    controller, terminal = pty.openpty()
+    everywhere = {"stdin": terminal, "stdout": terminal, "stderr": terminal}
+    process = subprocess.run([blksum.path, "-c", "-w", "SUMS"], timeout=60, **everywhere)
+    os.close(terminal)
+    shown = read_all(controller)
+    assert process.returncode == 1
+    assert_harmless(shown, "disk", ": OK", "gone", ": FAILED open or read", "improperly formatted")
+
+
+def read_all(controller):
+    shown = b""
+    with contextlib.suppress(OSError):
+        while data := os.read(controller, 65536):
+            shown += data
+    os.close(controller)
+    return shown

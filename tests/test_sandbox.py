@@ -1,0 +1,298 @@
+"""The sandbox as users meet it: it is in force, and in nobody's way.
+
+What the kernel refuses behind it is shown by crates/cli/tests/sandbox.rs.
+"""
+
+import ctypes
+import os
+import platform
+import struct
+import subprocess
+import time
+
+import pytest
+
+import blkhash
+from test_changes import loop_device
+from test_check import run
+from test_refused import letter_value, overlay, write_raw
+
+MIB = 1 << 20
+LANDLOCK_CREATE_RULESET = 444
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
+PR_SET_NO_NEW_PRIVS = 38
+SANDBOX = b"blksum: sandbox: landlock ABI "
+
+
+@pytest.fixture
+def landlock():
+    abi = ctypes.CDLL(None).syscall(LANDLOCK_CREATE_RULESET, None, 0, 1)
+    if abi < 0:
+        pytest.skip("this kernel has no Landlock")
+    return abi
+
+
+def in_force(result):
+    """What --verbose said of the sandbox."""
+    lines = [line for line in result.stderr.splitlines() if b": sandbox: " in line]
+    assert len(lines) == 1, result
+    return lines[0].decode()
+
+
+def test_it_is_in_force_while_images_are_read(blksum, landlock, workdir):
+    """A link that is turned elsewhere after it was closed: only the kernel can refuse that."""
+    os.mkfifo("first")
+    os.mkdir("links")
+    for name, letter in (("old", b"o"), ("new", b"n")):
+        os.mkdir(name)
+        write_raw(f"{name}/disk", letter)
+    new = f"{letter_value(b'n')}  links/link\n".encode()
+    expected = {
+        (): (1, b"", b"blksum: links/link: Permission denied\n"),
+        ("--no-sandbox",): (0, new, b""),
+        # Reading is open there, and nothing else.
+        ("--follow=any",): (0, new, b""),
+    }
+    for options, (status, line, message) in expected.items():
+        os.symlink("../old/disk", "links/link")
+        process = blksum.start(*options, "first", "links/link", stdin=subprocess.DEVNULL)
+        with open("first", "wb") as fifo:
+            wait_until_it_reads(process)
+            with open(f"/proc/{process.pid}/status") as file:
+                privileges = [text for text in file if text.startswith("NoNewPrivs")]
+            assert privileges == [f"NoNewPrivs:\t{int('--no-sandbox' not in options)}\n"]
+            os.unlink("links/link")
+            os.symlink("../new/disk", "links/link")
+            fifo.write(b"x" * 512)
+        stdout, stderr = process.communicate(timeout=60)
+        first = f"{blkhash.checksum(b'x' * 512).hex()}  first\n".encode()
+        assert (process.returncode, stdout, stderr) == (status, first + line, message), options
+        os.unlink("links/link")
+
+
+def wait_until_it_reads(process):
+    """Until it sleeps in the pipe: the sandbox is closed before that."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with open(f"/proc/{process.pid}/wchan") as file:
+            if "pipe_read" in file.read():
+                return
+        time.sleep(0.001)
+    raise AssertionError("it does not wait for the pipe")
+
+
+def test_verbose_says_what_is_in_force(blksum, landlock, workdir):
+    os.mkdir("in")
+    write_raw("in/disk", b"x")
+    expected = f"{letter_value(b'x')}  in/disk\n".encode()
+    for options, words, others in [
+        ([], ["reading beneath in", "programs"], ["reading in/disk", "everything", "TCP"]),
+        (["--untrusted"], ["reading in/disk", "programs"], ["beneath"]),
+        (["-f", "raw"], ["reading in/disk"], ["beneath", "programs"]),
+        (["--follow=any"], ["reading everything"], ["beneath"]),
+        (["--no-sandbox"], ["none, as --no-sandbox says"], ["landlock"]),
+    ]:
+        result = blksum("-v", *options, "in/disk")
+        assert (result.returncode, result.stdout) == (0, expected)
+        said = in_force(result)
+        assert all(word in said for word in words), said
+        assert not any(word in said for word in others), said
+    assert f"landlock ABI {landlock}," in in_force(blksum("-v", "in/disk"))
+    assert "reading beneath in" in in_force(blksum("-v", "-r", "in"))
+    assert "TCP port 10810" in in_force(blksum("-v", "nbd://localhost:10810/x"))
+    assert blksum("in/disk").stderr == b""
+
+
+def without_landlock():
+    """Makes the kernel one that lacks it, for the process: a seccomp filter."""
+    load, equal, answer = 0x20, 0x15, 0x06
+    allow, no_such_call = 0x7FFF0000, 0x00050000 | 38
+    program = b"".join(
+        struct.pack("=HBBI", *instruction)
+        for instruction in [
+            (load, 0, 0, 0),
+            (equal, 0, 1, LANDLOCK_CREATE_RULESET),
+            (answer, 0, 0, no_such_call),
+            (answer, 0, 0, allow),
+        ]
+    )
+    code = ctypes.create_string_buffer(program, len(program))
+    header = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))
+    libc = ctypes.CDLL(None)
+    assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+    assert libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, header, 0, 0) == 0
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the filter knows x86-64")
+def test_kernels_without_landlock(blksum, workdir):
+    write_raw("disk", b"x")
+    result = blksum("disk", preexec_fn=without_landlock)
+    assert (result.returncode, result.stderr) == (0, b"")
+    result = blksum("-v", "disk", preexec_fn=without_landlock)
+    assert result.stdout.decode() == f"{letter_value(b'x')}  disk\n"
+    assert in_force(result).endswith("no landlock, which this kernel lacks, no new privileges")
+
+
+# Everything that must go on working
+
+
+@pytest.fixture
+def tree(workdir):
+    """Images that name others beneath their folders, and the value of each."""
+    os.makedirs("real/sub/deep")
+    os.makedirs("named")
+    write_raw("real/base.img", b"b")
+    write_raw("named/base.img", b"n")
+    write_raw("real/sub/deep/base.img", b"d")
+    overlay("real/top.qcow2", "base.img")
+    overlay("real/sub/deep/middle.qcow2", "base.img")
+    overlay("real/chain.qcow2", "sub/deep/middle.qcow2", "qcow2")
+    overlay("real/absolute.qcow2", str(workdir / "real/sub/deep/base.img"))
+    os.symlink("../real/top.qcow2", "named/link.qcow2")
+    os.symlink("real", "alias")
+    os.symlink(str(workdir / "alias/sub/../base.img"), "named/far.img")
+    os.symlink("far.img", "named/further.img")
+    return workdir
+
+
+PLACES = {
+    "real/top.qcow2": b"b",
+    "alias/top.qcow2": b"b",
+    "real/sub/../top.qcow2": b"b",
+    "./real//top.qcow2": b"b",
+    "real/chain.qcow2": b"d",
+    "alias/chain.qcow2": b"d",
+    "real/absolute.qcow2": b"d",
+    "alias/absolute.qcow2": b"d",
+    # References start at the folder of the name.
+    "named/link.qcow2": b"n",
+    "named/far.img": b"b",
+    "named/further.img": b"b",
+}
+
+
+def test_names_of_all_kinds(blksum, tree):
+    expected = [letter_value(letter) for letter in PLACES.values()]
+    names = list(PLACES)
+    for names in (names, [str(tree / name) for name in names]):
+        result = blksum(*names)
+        assert result.stderr == b""
+        assert [line.split()[0].decode() for line in result.stdout.splitlines()] == expected
+        # As a check file, in a file and in a pipe.
+        (tree / "SUMS").write_bytes(result.stdout)
+        for args, kwargs in (["-c", "SUMS"], {}), (["-c"], {"input": result.stdout}):
+            checked = blksum("-v", *args, **kwargs)
+            assert checked.returncode == 0, checked
+            assert checked.stdout.count(b": OK\n") == len(names)
+            assert "reading everything" not in in_force(checked)
+    for name, value in zip(PLACES, expected):
+        folder, name = os.path.split(name)
+        assert blksum.hex(name, cwd=folder) == value
+
+
+def test_image_on_standard_input(blksum, tree):
+    for name in ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "-"):
+        with open("real/base.img", "rb") as file:
+            assert blksum.hex(name, stdin=file) == letter_value(b"b")
+        assert blksum.hex(name, input=b"b" * MIB) == letter_value(b"b")
+    # By its own path it has a folder.
+    with open("named/link.qcow2", "rb") as file:
+        assert blksum.hex("-", stdin=file, cwd="/") == letter_value(b"b")
+    # A file that nothing leads to any more.
+    with open("real/base.img", "rb") as file:
+        os.unlink("real/base.img")
+        assert blksum.hex("-", stdin=file) == letter_value(b"b")
+
+
+def test_link_to_a_block_device(blksum, workdir):
+    """Its references start at the folder of the link, where other images may be."""
+    os.mkdir("in")
+    write_raw("in/base.img", b"b")
+    overlay("disk", "base.img")
+    os.truncate("disk", 4 * MIB)
+    with loop_device("disk") as device:
+        os.symlink(device, "in/link")
+        assert blksum.hex("in/link") == letter_value(b"b")
+
+
+def test_names_that_lead_nowhere(blksum, workdir):
+    os.symlink("gone", "dangling")
+    os.symlink("loop", "loop")
+    write_raw("disk", b"x")
+    names = ["missing", "missing/disk", "dangling", "loop", "disk/", ".", "", "/", "disk"]
+    with_it, without = blksum(*names), blksum("--no-sandbox", *names)
+    assert with_it.stdout.decode() == f"{letter_value(b'x')}  disk\n"
+    assert (with_it.returncode, with_it.stderr) == (without.returncode, without.stderr)
+    assert b"Permission" not in with_it.stderr
+
+
+def test_thousands_of_folders(blksum, workdir):
+    names = []
+    for number in range(3000):
+        os.mkdir(f"{number}")
+        os.symlink("../disk", f"{number}/disk")
+        names.append(f"{number}/disk")
+    write_raw("disk", b"x", 4096)
+    result = blksum("-v", *names)
+    assert result.returncode == 0
+    assert len(result.stdout.splitlines()) == 3000
+    assert len(in_force(result)) < 1000
+
+
+# Check files that cannot be read in advance
+
+
+def test_check_file_without_an_end_is_answered_line_by_line(blksum, workdir):
+    write_raw("disk", b"x")
+    line = f"{letter_value(b'x')}  disk\n".encode()
+    process = blksum.start("-v", "-c", stdin=subprocess.PIPE)
+    for _ in range(3):
+        process.stdin.write(line)
+        process.stdin.flush()
+        assert process.stdout.readline() == b"disk: OK\n"
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout) == (0, b"")
+    assert b"reading everything" in stderr or SANDBOX not in stderr
+
+
+def test_check_file_of_a_slow_writer(blksum, workdir):
+    """As sha256sum: pieces of lines, in their order, whenever they come."""
+    for name in "ab":
+        write_raw(name, name.encode())
+    process = blksum.start("-c", stdin=subprocess.PIPE)
+    text = f"{letter_value(b'a')}  a\n{letter_value(b'b')}  b\n".encode()
+    for piece in (text[:30], text[30:80], text[80:]):
+        process.stdin.write(piece)
+        process.stdin.flush()
+        time.sleep(0.6)
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout, stderr) == (0, b"a: OK\nb: OK\n", b"")
+
+
+def test_several_check_files_in_pipes(blksum, workdir):
+    write_raw("disk", b"x")
+    line = f"{letter_value(b'x')}  disk\n"
+    script = f"'{blksum.path}' -c <(echo '{line}') <(sleep 0.1; echo '{line}') -"
+    result = run("bash", "-c", script, input=line.encode(), stdin=None)
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"disk: OK\n" * 3, b"")
+
+
+def test_check_file_that_is_too_long_to_hold(blksum, workdir):
+    os.mkdir("in")
+    write_raw("in/disk", b"x")
+    line = f"{letter_value(b'x')}  in/disk\n".encode()
+    comment = b"#" * 1023 + b"\n"
+    (workdir / "SUMS").write_bytes(line + comment * (17 << 10) + line)
+    (workdir / "MORE").write_bytes(line)
+    result = blksum("-v", "-c", "SUMS", "MORE")
+    assert (result.returncode, result.stdout) == (0, b"in/disk: OK\n" * 3)
+    assert b"reading everything" in result.stderr or SANDBOX not in result.stderr
+
+
+def test_more_check_files_than_descriptors(blksum, workdir):
+    write_raw("disk", b"x", 4096)
+    names = [f"SUMS{number}" for number in range(1500)]
+    for name in names:
+        (workdir / name).write_text(f"{letter_value(b'x', 4096)}  disk\n")
+    result = blksum("-c", *names)
+    assert (result.returncode, result.stdout) == (0, b"disk: OK\n" * 1500)

@@ -133,6 +133,15 @@ def test_kernels_without_landlock(blksum, workdir):
     assert in_force(result).endswith("no landlock, which this kernel lacks, no new privileges")
 
 
+def test_check_file_that_lists_folders_opens_none(blksum, landlock, workdir):
+    write_raw("disk", b"x")
+    digest = letter_value(b"x")
+    lines = [f"{digest}  {name}\nSHA256 ({name}) = {digest}\n" for name in ("/", "/etc", "..")]
+    (workdir / "SUMS").write_text("".join(lines) + f"{digest}  disk\n")
+    said = in_force(blksum("-v", "-c", "SUMS"))
+    assert said.endswith("new privileges, reading beneath ., running programs of the system"), said
+
+
 # Everything that must go on working
 
 

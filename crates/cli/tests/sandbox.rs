@@ -87,7 +87,7 @@ fn an_image_may_name_what_lies_beneath_its_folder() {
         ["inside/image"]
     );
     assert_eq!(
-        world.readable(Follow::Beneath, |sandbox| sandbox.allow_file(&image)),
+        world.readable(Follow::Beneath, |sandbox| sandbox.allow_alone(&image)),
         ["inside/image"]
     );
     let all = [&beneath[..], &["target", "outside"]].concat();
@@ -104,6 +104,22 @@ fn a_link_is_allowed_with_its_own_folder_and_not_that_of_its_target() {
     );
     assert_eq!(world.readable(Follow::None, |sandbox| sandbox.allow_image(&link)), ["target"]);
     assert_eq!(world.readable(Follow::Beneath, |sandbox| sandbox.allow_image(&dangling)), [""; 0]);
+}
+
+#[test]
+fn a_folder_is_no_image() {
+    let world = World::new();
+    symlink("/", world.path("root")).unwrap();
+    for name in ["inside", "inside/", "inside/..", "root", "/"] {
+        let path = world.path(name);
+        for follow in [Follow::Beneath, Follow::None] {
+            let readable = world.readable(follow, |sandbox| {
+                sandbox.allow_image(&path);
+                sandbox.allow_alone(&path);
+            });
+            assert_eq!(readable, [""; 0], "{name}");
+        }
+    }
 }
 
 #[test]

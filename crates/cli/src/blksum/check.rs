@@ -57,7 +57,7 @@ fn allow_listed<'a>(
             match entry.tag {
                 _ if input::is_uri(&name) && !allow_uri => {}
                 // The bytes of the file itself name no other.
-                Some(Tag::File(_)) if name != "-" => sandbox.allow_file(Path::new(&name)),
+                Some(Tag::File(_)) if name != "-" => sandbox.allow_alone(Path::new(&name)),
                 _ => confine::allow(sandbox, &name),
             }
         }

@@ -65,11 +65,8 @@ impl Sandbox {
     ///
     /// A path that leads nowhere is none of its business: opening it will tell.
     pub fn allow_image(&mut self, path: &Path) {
-        if self.reads_everything {
-            return;
-        }
-        if self.follow == Follow::None {
-            return self.allow_file(path);
+        if self.reads_everything || self.follow == Follow::None {
+            return self.allow_alone(path);
         }
         let Ok(found) = rustix::fs::lstat(path) else { return };
         let is_link = FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
@@ -77,14 +74,24 @@ impl Sandbox {
         if !is_link && may_refer(&found) && self.allow_references(path) {
             return;
         }
-        let Ok(file) = open(path, OFlags::empty()) else { return };
-        if is_link && rustix::fs::fstat(&file).is_ok_and(|target| may_refer(&target)) {
+        let Ok((file, target)) = open_image(path) else { return };
+        if is_link && may_refer(&target) {
             self.allow_references(path);
         }
         self.allow_opened(&file, path);
     }
 
-    /// Allows to read the file at `path`, or the files beneath it if it is a folder.
+    /// Allows to read the image at `path`, which names no other file.
+    pub fn allow_alone(&mut self, path: &Path) {
+        if !self.reads_everything
+            && let Ok((file, _)) = open_image(path)
+        {
+            self.allow_opened(&file, path);
+        }
+    }
+
+    /// Allows to read the file at `path`, or the files beneath it if it is a folder: with keys, for
+    /// example.
     pub fn allow_file(&mut self, path: &Path) {
         if let Ok(file) = open(path, OFlags::empty()) {
             self.allow_opened(&file, path);
@@ -293,6 +300,16 @@ fn list() -> BitFlags<AccessFs> {
 fn open(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
     retry_on_intr(|| rustix::fs::openat(CWD, path, flags, Mode::empty()))
+}
+
+/// What the name of an image leads to. A folder is none, and a rule for it would open all beneath.
+fn open_image(path: &Path) -> rustix::io::Result<(OwnedFd, Stat)> {
+    let file = open(path, OFlags::empty())?;
+    let found = rustix::fs::fstat(&file)?;
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::Directory => Err(Errno::ISDIR),
+        _ => Ok((file, found)),
+    }
 }
 
 /// Whether a file can be an image that names others beneath its folder: it is not empty, as the

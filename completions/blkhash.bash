@@ -117,7 +117,7 @@ _blkhash() {
             return 0
             ;;
         blkhash__subcmd__bench__subcmd__image)
-            opts="-d -f -h --digest --threads --time --format --json --help"
+            opts="-d -f -h --digest --threads --time --format --no-sandbox --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -191,6 +191,10 @@ pub struct BenchImage {
     )]
     pub format: Option<Format>,
 
+    /// Do not restrict the process to reading the image, as blksum does
+    #[arg(long)]
+    pub no_sandbox: bool,
+
     /// Write a JSON object a line
     #[arg(long)]
     pub json: bool,

@@ -48,7 +48,7 @@ fn run(command: &Command) -> Result<io::Result<bool>, Refusal> {
     match command {
         Command::Algorithms(args) => Ok(algorithms::run(args)),
         Command::Bench(args::Bench { what: Some(BenchWhat::Image(args)), .. }) => {
-            Ok(bench::image::run(args))
+            bench::image::run(args)
         }
         Command::Bench(args) if args.quality => quality::run(args),
         Command::Bench(args) => bench::run(args),

@@ -13,20 +13,32 @@ use std::time::{Duration, Instant};
 
 use blkbench::Spread;
 use blkhash::{Algorithm, Construction, DEFAULT_BLOCK_SIZE, Parameters};
-use blkimage::{Cache, Image, OpenOptions, Source};
+use blkimage::{Cache, Follow, Image, OpenOptions, Source};
 use blksum::{Progress, Tuning};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use self::report::{Bound, Report, Row};
 use self::window::Window;
 use super::super::args::{BenchImage, Threads};
-use super::super::{PROGRAM, print};
+use super::super::{PROGRAM, print, refuse};
 use crate::messages;
+use crate::sandbox::Sandbox;
+use crate::usage::Refusal;
 
-/// Measures and prints. True if the image could be read.
-pub fn run(args: &BenchImage) -> io::Result<bool> {
+/// Measures and prints: true if the image could be read. The outer error is what is wrong with the
+/// command line.
+pub fn run(args: &BenchImage) -> Result<io::Result<bool>, Refusal> {
+    for digest in args.digests() {
+        parameters(digest).map_err(|error| refuse(error.to_string()))?;
+    }
     super::super::warn(args.digests());
-    match measure(args) {
+    if !args.no_sandbox {
+        let mut sandbox = Sandbox::new(Follow::default());
+        sandbox.allow_image(&args.image);
+        sandbox.allow_programs();
+        sandbox.enforce();
+    }
+    Ok(match measure(args) {
         Ok(report) if args.json => print(&report::json(&report)),
         Ok(report) => print(&report::text(&report)),
         Err(error) => {
@@ -35,7 +47,7 @@ pub fn run(args: &BenchImage) -> io::Result<bool> {
             messages::message(PROGRAM, &format!("{error}{}", reason.unwrap_or_default()));
             Ok(false)
         }
-    }
+    })
 }
 
 fn measure(args: &BenchImage) -> Result<Report, blksum::Error> {
@@ -125,11 +137,15 @@ fn window<'a>(
 
 /// Bytes of data in a second.
 fn rate(window: &Window<'_>, digest: Algorithm, threads: usize) -> Result<f64, blksum::Error> {
-    let parameters = Parameters::new(digest, Construction::default(), DEFAULT_BLOCK_SIZE as u64)?;
+    let parameters = parameters(digest)?;
     let tuning = Tuning { threads, ..Tuning::default() };
     let started = Instant::now();
     blksum::checksum(window, &parameters, &tuning, &Progress::new())?;
     Ok(window.data() as f64 / started.elapsed().as_secs_f64())
+}
+
+fn parameters(digest: Algorithm) -> Result<Parameters, blkhash::Error> {
+    Parameters::new(digest, Construction::default(), DEFAULT_BLOCK_SIZE as u64)
 }
 
 /// Whether the file lies in a file system that has nothing but the page cache.

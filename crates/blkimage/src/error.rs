@@ -20,6 +20,8 @@ pub struct Error(Box<Inner>);
 pub enum ErrorKind {
     /// The file cannot be opened; the source is the system's error.
     Open,
+    /// A server cannot be reached, has no such export, or is not understood.
+    Connect,
     /// The file cannot be read; the source is the system's error.
     Io,
     /// A directory stands where an image is expected.

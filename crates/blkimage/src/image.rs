@@ -182,6 +182,10 @@ impl Source for Image {
         files.chain(clusters).max().unwrap_or(1)
     }
 
+    fn queue_depth(&self) -> usize {
+        self.host_files().map(HostFile::queue_depth).max().unwrap_or(1)
+    }
+
     fn check_unchanged(&self) -> Result<()> {
         self.host_files().try_for_each(HostFile::check_unchanged)
     }

@@ -8,6 +8,7 @@
 mod error;
 mod extent;
 mod image;
+mod nbd;
 mod open;
 mod probe;
 mod qcow2;
@@ -21,6 +22,7 @@ mod tables;
 pub use error::{Error, ErrorKind, Result};
 pub use extent::{Extent, ExtentKind};
 pub use image::Image;
+pub use nbd::NbdOptions;
 pub use open::OpenOptions;
 pub use probe::{Format, PROBE_SIZE, UnknownFormat, probe};
 pub use raw::{Cache, Holes, UnknownName};

@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicU64;
 
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::image::{Image, Layer};
+use crate::nbd::{Nbd, NbdOptions};
 use crate::probe::{self, Format};
 use crate::qcow2::{Header, Qcow2};
 use crate::raw::disk::{Access, Disk, check_type};
@@ -43,6 +44,8 @@ pub struct OpenOptions {
     pub cache: Cache,
     /// Read it although a process may be writing to it.
     pub force_share: bool,
+    /// How to talk to NBD servers.
+    pub nbd: NbdOptions,
 }
 
 impl OpenOptions {
@@ -80,6 +83,14 @@ impl OpenOptions {
             None => chain.disk(file, name, true)?,
         };
         chain.finish(file, folder, start)
+    }
+
+    /// Opens the export of an NBD server. It is raw unless [`OpenOptions::format`] says otherwise: a
+    /// guest can write any header into it. It cannot refer to other files.
+    pub fn open_uri(&self, uri: &str) -> Result<Image> {
+        let export = Nbd::open(uri, &self.nbd)?;
+        let format = Some(self.format.unwrap_or(Format::Raw));
+        Self { format, ..self.clone() }.open_storage(Box::new(export), uri)
     }
 
     /// Opens an image in any storage. It cannot refer to other files.

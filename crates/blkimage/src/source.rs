@@ -27,6 +27,12 @@ pub trait Source: Send + Sync {
         1
     }
 
+    /// How many reads should be in flight at once for full speed: 1 where a read keeps its thread
+    /// busy, more where it waits for something far away.
+    fn queue_depth(&self) -> usize {
+        1
+    }
+
     /// Fails if what lies under the source changed since it was opened, as far as that can be seen.
     /// Called after the last read: what was read before is worthless if this fails.
     fn check_unchanged(&self) -> Result<()> {

@@ -48,6 +48,12 @@ pub trait Storage: Send + Sync {
     fn granularity(&self) -> u64 {
         1
     }
+
+    /// How many reads should be in flight at once for full speed: 1 where a read keeps its thread
+    /// busy, more where it waits for something far away.
+    fn queue_depth(&self) -> usize {
+        1
+    }
 }
 
 /// Bytes in memory.
@@ -90,6 +96,10 @@ impl HostFile {
 
     pub fn granularity(&self) -> u64 {
         self.storage.granularity()
+    }
+
+    pub fn queue_depth(&self) -> usize {
+        self.storage.queue_depth()
     }
 
     /// Fills `buf`, all of it or an error.

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
+use rustix::event::{PollFd, Timespec};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, SeekFrom, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -154,6 +156,21 @@ pub(crate) fn file_system(file: &File) -> FileSystem {
     FileSystem {
         is_network: NETWORK.contains(&magic),
         knows_dirty_holes: TRUTHFUL.contains(&magic),
+    }
+}
+
+/// Waits until a descriptor is ready: true, or until `deadline`: false.
+pub(crate) fn poll(descriptors: &mut [PollFd<'_>], deadline: Option<Instant>) -> io::Result<bool> {
+    loop {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let left = left.map(|left| Timespec {
+            tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        match rustix::event::poll(descriptors, left.as_ref()) {
+            Err(Errno::INTR) => {}
+            result => return Ok(result? > 0),
+        }
     }
 }
 

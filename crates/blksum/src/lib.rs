@@ -4,9 +4,11 @@
 mod buffer;
 pub mod check_file;
 mod error;
+mod method;
 mod pipeline;
 mod plan;
 mod progress;
+mod slots;
 mod tag;
 
 pub use error::Error;

@@ -7,19 +7,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Scope};
 
 use blkhash::{
-    Abandoned, Accumulator, Algorithm, BlockDigests, BlockHasher, BlockPieces, Construction,
-    Digest, Digester, Implementation, Ordered, Parameters, SegmentHasher,
+    Abandoned, Algorithm, BlockDigests, BlockPieces, Digest, Digester, Implementation, Ordered,
+    Parameters,
 };
 use blkimage::{Extent, Source};
 
 use crate::buffer::Buffer;
+use crate::method::{Method, accumulate};
 use crate::plan::{Chunk, Piece, Plan};
+use crate::slots::Slots;
 use crate::{Error, Progress};
 
 /// What only changes the speed of a checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
-    /// Threads that read and hash, the caller's included.
+    /// Threads that hash at once, the caller's included. They read as well; where the source wants
+    /// more reads in flight than there are threads ([`Source::queue_depth`]), there are more
+    /// threads, and those that find this many at work wait before they hash.
     pub threads: usize,
     /// Bytes that one thread reads at a time: rounded up to a power of two, and to the block size
     /// or the image's granularity where those are larger.
@@ -58,11 +62,12 @@ impl Default for Tuning {
 }
 
 /// The checksum of what `source` holds, computed on the caller's thread and
-/// [`Tuning::threads`] - 1 others, which start only where there is work for them.
+/// [`Tuning::threads`] - 1 others, or [`Source::queue_depth`] - 1 where that is more. They start only
+/// where there is work for them.
 ///
-/// Memory is [`Tuning::threads`] times [`Tuning::read_size`], or times the block size or the source's
-/// granularity where those are more, but never times more than [`MAX_BUFFER`]: longer blocks are
-/// hashed as they are read. The image's size does not matter.
+/// Memory is the number of threads times [`Tuning::read_size`], or times the block size or the
+/// source's granularity where those are more, but never times more than [`MAX_BUFFER`]: longer blocks
+/// are hashed as they are read. The image's size does not matter.
 ///
 /// # Errors
 ///
@@ -74,22 +79,14 @@ pub fn checksum(
     tuning: &Tuning,
     progress: &Progress,
 ) -> Result<Digest, Error> {
-    let threads = tuning.threads.clamp(1, MAX_THREADS);
+    let hashing_threads = tuning.threads.clamp(1, MAX_THREADS);
+    let threads = hashing_threads.max(source.queue_depth().min(MAX_THREADS));
     let read_size = tuning.read_size.clamp(MIN_READ_SIZE, MAX_BUFFER).next_power_of_two() as u64;
     let digester = tuning.digester(parameters.algorithm())?;
     let method = Method::new(parameters, &digester, read_size, source.size());
-    let plan = match &method {
-        Method::Blocks(_) => Plan::new(source, parameters.block_size() as u64, read_size),
-        Method::Segments(segments) => {
-            Plan::new(source, read_size, read_size).with_max_zero_run(segments.max_zero_run())
-        }
-        // Without blocks, work may be cut anywhere.
-        Method::InTurn => Plan::new(source, 1, read_size),
-    };
-    let accumulator = match &method {
-        Method::Segments(segments) => segments.accumulator(),
-        _ => Accumulator::with_digester(parameters, &digester, threads),
-    };
+    let plan =
+        Plan::new(source, method.block_size(), read_size).with_max_zero_run(method.max_zero_run());
+    let accumulator = method.accumulator(parameters, &digester, hashing_threads);
     let job = Job {
         source,
         progress,
@@ -100,6 +97,7 @@ pub fn checksum(
         plan: Mutex::new(plan),
         ordered: Ordered::new(accumulator, tuning.queue_depth.max(2 * threads)),
         idle_threads: AtomicUsize::new(threads - 1),
+        hashing: (threads > hashing_threads).then(|| Slots::new(hashing_threads)),
         failure: Mutex::new(None),
     };
     progress.set_total(source.size());
@@ -126,6 +124,8 @@ struct Job<'a> {
     ordered: Ordered,
     /// Threads that may still be started.
     idle_threads: AtomicUsize,
+    /// Who may hash, where there are threads that only read.
+    hashing: Option<Slots>,
     /// The first error in the order of the content, with the number of its chunk.
     failure: Mutex<Option<(u64, Error)>>,
 }
@@ -228,21 +228,16 @@ impl<'a> Job<'a> {
 
     /// Hashes the pieces of a chunk, whose data was read, and hands them in.
     fn hand_in(&self, chunk: &Chunk, data: &[u8]) -> Result<(), Abandoned> {
-        match &self.method {
-            Method::Blocks(hasher) => {
-                let mut digests = self.ordered.empty_chunk();
-                hash_blocks(hasher, chunk, data, &mut digests);
-                self.ordered.hand_in(chunk.number, digests)
-            }
-            Method::Segments(hasher) => {
-                let mut digests = self.ordered.empty_chunk();
-                hash_segments(hasher, chunk, data, &mut digests);
-                self.ordered.hand_in(chunk.number, digests)
-            }
-            Method::InTurn => self.ordered.in_turn(chunk.number, |accumulator| {
+        if let Method::InTurn = self.method {
+            return self.ordered.in_turn(chunk.number, |accumulator| {
                 accumulate(chunk, data, accumulator);
-            }),
+            });
         }
+        let mut digests = self.ordered.empty_chunk();
+        let slot = (chunk.data_length > 0).then(|| self.hashing.as_ref().map(Slots::take));
+        self.method.hash(chunk, data, &mut digests);
+        drop(slot);
+        self.ordered.hand_in(chunk.number, digests)
     }
 
     /// Reads and hashes a chunk whose only block with data is longer than the buffer.
@@ -264,6 +259,7 @@ impl<'a> Job<'a> {
                         let left = (length - block.length()).min(buffer.len() as u64);
                         let part = &mut buffer[..left as usize];
                         self.fill(part, offset + block.length(), &mut reads)?;
+                        let _slot = self.hashing.as_ref().map(Slots::take);
                         block.data(part);
                     }
                     if block.is_zero() && length == self.block_size {
@@ -275,74 +271,6 @@ impl<'a> Job<'a> {
             }
         }
         Ok(())
-    }
-}
-
-/// How the content of an image is hashed.
-enum Method {
-    /// In blocks, many at a time.
-    Blocks(Box<BlockHasher>),
-    /// As a whole, from segments that do not wait for each other.
-    Segments(SegmentHasher),
-    /// As a whole, one thread after the other.
-    InTurn,
-}
-
-impl Method {
-    fn new(parameters: &Parameters, digester: &Digester, segment_size: u64, size: u64) -> Self {
-        if parameters.construction() != Construction::Linear {
-            return Self::Blocks(BlockHasher::with_digester(parameters, digester).into());
-        }
-        let segments = SegmentHasher::new(parameters, segment_size as usize);
-        segments.filter(|_| size > segment_size).map_or(Self::InTurn, Self::Segments)
-    }
-}
-
-fn hash_blocks(hasher: &BlockHasher, chunk: &Chunk, mut data: &[u8], digests: &mut BlockDigests) {
-    let mut batch = hasher.batch(digests);
-    for piece in &chunk.pieces {
-        match *piece {
-            Piece::ZeroBlocks(count) => batch.zero_blocks(count),
-            Piece::Data { length, .. } => {
-                let (these, rest) = data.split_at(length as usize);
-                batch.content(these);
-                data = rest;
-            }
-        }
-    }
-    batch.finish();
-}
-
-fn hash_segments(
-    hasher: &SegmentHasher,
-    chunk: &Chunk,
-    mut data: &[u8],
-    digests: &mut BlockDigests,
-) {
-    for piece in &chunk.pieces {
-        let offset = chunk.offset + digests.length();
-        match *piece {
-            Piece::ZeroBlocks(count) => hasher.zero_segments(offset, count, digests),
-            Piece::Data { length, .. } => {
-                let (these, rest) = data.split_at(length as usize);
-                hasher.content(offset, these, digests);
-                data = rest;
-            }
-        }
-    }
-}
-
-/// Takes a chunk as plain content, in blocks of one byte.
-fn accumulate(chunk: &Chunk, mut data: &[u8], accumulator: &mut Accumulator) {
-    for piece in &chunk.pieces {
-        match *piece {
-            Piece::ZeroBlocks(count) => accumulator.zeros(count),
-            Piece::Data { length, .. } => {
-                let (these, rest) = data.split_at(length as usize);
-                accumulator.data(these);
-                data = rest;
-            }
-        }
     }
 }
 

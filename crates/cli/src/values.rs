@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fmt::Display;
 use std::marker::PhantomData;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
@@ -25,6 +26,14 @@ pub fn parse_size(text: &str) -> Result<u64, &'static str> {
     }
     let size = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
     size.ok_or("too large")
+}
+
+/// A duration in seconds, with a fraction if need be.
+pub fn parse_seconds(text: &str) -> Result<Duration, &'static str> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let seconds = text.parse().ok().filter(|_| is_plain).ok_or("use a number of seconds")?;
+    let duration = Duration::try_from_secs_f64(seconds).ok();
+    duration.filter(|duration| *duration <= MAX_SECONDS).ok_or("too large")
 }
 
 /// Parses values of type T by their names, which completions offer.
@@ -66,6 +75,9 @@ where
     }
 }
 
+/// Longer than any machine runs, short enough to be added to a time.
+const MAX_SECONDS: Duration = Duration::from_secs(1 << 32);
+
 const SIZE_SYNTAX: &str = "use a number of bytes, or one with K, M or G";
 
 #[cfg(test)]
@@ -88,6 +100,16 @@ mod tests {
         }
         for text in ["", "k", "-1", "+1", "1.5k", "1kb", "1kk", "1ib", "1 k", "99999999999G"] {
             assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn seconds() {
+        assert_eq!(parse_seconds("0"), Ok(Duration::ZERO));
+        assert_eq!(parse_seconds("60"), Ok(Duration::from_secs(60)));
+        assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
+        for text in ["", "-1", "+1", "1s", "1e3", "inf", "nan", ".", "1.2.3", "99999999999"] {
+            assert!(parse_seconds(text).is_err(), "{text}");
         }
     }
 }

@@ -267,15 +267,21 @@ fn json_has_the_bytes_of_names_that_are_not_utf8() {
 fn uris_are_never_files() {
     let sandbox = sandbox();
     fs::create_dir(sandbox.path().join("nbd:")).unwrap();
-    sandbox.write("nbd:/host", [0; 512]);
-    let refused = sandbox.blksum(&["nbd://host"]);
-    assert_eq!(refused, failed(1, "blksum: 'nbd://host': NBD is not supported yet\n"));
-    let line = format!("{}  nbd://host\n", "0".repeat(64));
+    sandbox.write("nbd:/host:0", [0; 512]);
+    let refused = sandbox.blksum(&["nbd://host:0"]);
+    assert_eq!((refused.status, &*refused.stdout), (Some(1), ""));
+    assert!(refused.stderr.starts_with("blksum: 'nbd://host:0': "), "{}", refused.stderr);
+    fs::create_dir(sandbox.path().join("nbd+tcp:")).unwrap();
+    sandbox.write("nbd+tcp:/host", [0; 512]);
+    let refused = sandbox.blksum(&["nbd+tcp://host"]);
+    let reason = "nbd+tcp: is not known, use nbd://HOST:PORT/EXPORT";
+    assert_eq!(refused, failed(1, &format!("blksum: 'nbd+tcp://host': {reason}\n")));
+    let line = format!("{}  nbd+tcp://host\n", "0".repeat(64));
     let checked = sandbox.blksum_with_input(&["-c"], line.as_bytes());
-    assert_eq!(checked.stdout, "nbd://host: FAILED open or read\n");
+    assert_eq!(checked.stdout, "nbd+tcp://host: FAILED open or read\n");
     assert!(checked.stderr.contains("only with --allow-uri"), "{}", checked.stderr);
     let checked = sandbox.blksum_with_input(&["-c", "--allow-uri"], line.as_bytes());
-    assert!(checked.stderr.contains("NBD is not supported yet"), "{}", checked.stderr);
+    assert!(checked.stderr.contains(reason), "{}", checked.stderr);
 }
 
 #[test]

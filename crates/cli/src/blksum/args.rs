@@ -1,13 +1,15 @@
 //! The command line, as it is written and as it is documented.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use blkhash::{Algorithm, Construction};
 use blkimage::{Cache, Follow, Format, Holes};
 use clap::{ArgAction, Parser, ValueHint};
 
-use crate::values::{Named, parse_size};
+use crate::values::{Named, parse_seconds, parse_size};
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -104,6 +106,10 @@ pub struct Args {
     #[arg(help_heading = HOW, long, value_name = "SIZE", value_parser = parse_size)]
     pub read_size: Option<u64>,
 
+    /// Give up on a server that says nothing for SECONDS; 0 waits for ever [default: 60]
+    #[arg(help_heading = HOW, long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub timeout: Option<Duration>,
+
     /// Which files an image may name: beneath (its own folder), any or none [default: beneath]
     #[arg(
         help_heading = SAFETY, long, value_name = "WHICH",
@@ -114,6 +120,10 @@ pub struct Args {
     /// Do not trust images: the same as --follow=none
     #[arg(help_heading = SAFETY, long, conflicts_with = "follow")]
     pub untrusted: bool,
+
+    /// The folder of the certificates for nbds URIs [default: that of libnbd]
+    #[arg(help_heading = SAFETY, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub tls_certificates: Option<PathBuf>,
 
     /// Read images although they are in use
     #[arg(help_heading = SAFETY, short = 'U', long)]

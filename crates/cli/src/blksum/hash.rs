@@ -91,11 +91,11 @@ pub fn checksum(
     notes: Notes,
 ) -> Result<Report, Failure> {
     let started = Instant::now();
-    if input::is_uri(name) {
-        return Err(Failure::new("NBD is not supported yet"));
-    }
     let job = Job { name, settings, parameters, open, notes };
     let mut report = match Input::new(name).map_err(|error| Failure::from(&error))? {
+        Input::Uri(uri) => {
+            job.image(&open.open_uri(uri).map_err(|error| Failure::of_image(&error, name))?)?
+        }
         Input::Stream(file) => job.stream(file)?,
         Input::Path(path) => {
             job.image(&open.open(path).map_err(|error| Failure::of_image(&error, name))?)?

@@ -15,6 +15,8 @@ use crate::messages;
 
 /// What a name stands for, opened where opening is not the image reader's business.
 pub enum Input<'a> {
+    /// An export of an NBD server.
+    Uri(&'a str),
     /// A file or block device, by its path.
     Path(&'a Path),
     /// Standard input that is a file or block device, to be read from `start` on.
@@ -33,6 +35,10 @@ impl<'a> Input<'a> {
     pub fn new(name: &'a OsStr) -> io::Result<Self> {
         if name == "-" {
             return Self::standard_input();
+        }
+        if is_uri(name) {
+            let not_text = || io::Error::new(io::ErrorKind::InvalidInput, "URI is not UTF-8");
+            return Ok(Self::Uri(name.to_str().ok_or_else(not_text)?));
         }
         let path = Path::new(name);
         let metadata = fs::metadata(path)?;

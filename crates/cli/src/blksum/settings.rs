@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use blkhash::{Construction, DEFAULT_BLOCK_SIZE, Parameters};
-use blkimage::{Follow, Format, OpenOptions};
+use blkimage::{Follow, Format, NbdOptions, OpenOptions};
 use blksum::check_file::{Form, Style};
 use blksum::{Tag, Tuning};
 
@@ -110,6 +110,15 @@ impl Settings {
             holes: args.holes.unwrap_or_default(),
             cache: args.cache.unwrap_or_default(),
             force_share: args.force_share,
+            nbd: NbdOptions {
+                connections: tuning.threads,
+                timeout: args.timeout.map_or(NbdOptions::default().timeout, |timeout| {
+                    Some(timeout).filter(|timeout| !timeout.is_zero())
+                }),
+                tls_certificates: args.tls_certificates,
+                // Who writes a command line may name files of this host, a check file may not.
+                allow_local_files: !args.check,
+            },
         };
         let names = if args.names.is_empty() { vec!["-".into()] } else { args.names };
         Ok(Self { action, names, parameters, open, tuning, progress, sandbox, verbose, json, text })

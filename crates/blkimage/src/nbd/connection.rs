@@ -1,0 +1,211 @@
+//! One connection that several threads use at once.
+//!
+//! Every thread sends its own requests. One of those that wait for answers leads: it sleeps on the
+//! socket, outside the library's lock, and lets the library receive, into the buffers of all. The
+//! others sleep until what they wait for is there, or until it is their turn to lead. A thread that
+//! sends wakes the leader if the socket did not take it all.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags};
+use rustix::net::Shutdown;
+
+use super::library::{Cut, ExtentSink, Fault, Handle, ReadFault, State};
+use super::tracker::Tracker;
+use crate::sys;
+
+/// Why no connection of an export can be used any more; the first reason stays.
+pub(super) type Downfall = Arc<OnceLock<String>>;
+
+/// A connection with an export chosen.
+pub(super) struct Connection {
+    handle: Handle,
+    /// The library's socket, by a descriptor that stays open when the library closes its own.
+    socket: OwnedFd,
+    wake: OwnedFd,
+    timeout: Option<Duration>,
+    downfall: Downfall,
+    turn: Mutex<Turn>,
+}
+
+/// Who waits, and who leads.
+struct Turn {
+    has_leader: bool,
+    followers: Vec<Arc<Follower>>,
+    /// Callers that have something in flight.
+    callers: usize,
+    /// When the server was last heard, or had nothing to say.
+    heard: Instant,
+}
+
+struct Follower {
+    tracker: Arc<Tracker>,
+    condvar: Condvar,
+}
+
+impl Connection {
+    /// `handle` is ready.
+    pub fn new(
+        mut handle: Handle,
+        timeout: Option<Duration>,
+        downfall: Downfall,
+    ) -> io::Result<Self> {
+        let socket = handle.socket().ok_or(io::ErrorKind::NotConnected)?;
+        let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let turn =
+            Turn { has_leader: false, followers: Vec::new(), callers: 0, heard: Instant::now() };
+        Ok(Self { handle, socket, wake, timeout, downfall, turn: Mutex::new(turn) })
+    }
+
+    /// Fills `buf`.
+    pub fn read(&self, buf: &mut [u8], offset: u64, cut: Cut) -> Result<(), ReadFault> {
+        let tracker = Arc::new(Tracker::default());
+        let _call = self.call();
+        self.handle.read(buf, offset, cut, &tracker, || self.wait(&tracker))
+    }
+
+    /// Asks for extents. They come to `sink`, which is returned with the errno value or 0.
+    pub fn block_status<S: ExtentSink + 'static>(
+        &self,
+        length: u64,
+        offset: u64,
+        sink: S,
+    ) -> Result<(S, i32), Fault> {
+        let tracker = Arc::new(Tracker::default());
+        let _call = self.call();
+        let status = self.handle.block_status(length, offset, &tracker, sink)?;
+        while tracker.pending() > 0 {
+            self.wait(&tracker);
+        }
+        let (sink, errno) = status.take();
+        let sink = sink.ok_or_else(|| Fault { errno, text: "the answer is lost".into() })?;
+        Ok((sink, errno))
+    }
+
+    /// Makes the connection unusable, for `reason` if there was none before.
+    pub fn fail(&self, reason: &str) {
+        let _ = self.downfall.set(reason.to_owned());
+        // Whoever leads sees the end of the stream, and so does the library.
+        let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
+    }
+
+    /// Returns when `tracker` says that its caller need not wait.
+    fn wait(&self, tracker: &Arc<Tracker>) {
+        self.wake_leader_to_send();
+        let mut turn = self.lock();
+        while turn.has_leader && !tracker.is_reached() {
+            let follower = Arc::new(Follower { tracker: tracker.clone(), condvar: Condvar::new() });
+            turn.followers.push(follower.clone());
+            turn = follower.condvar.wait(turn).unwrap_or_else(PoisonError::into_inner);
+            turn.followers.retain(|other| !Arc::ptr_eq(other, &follower));
+        }
+        while !tracker.is_reached() {
+            turn.has_leader = true;
+            let heard = turn.heard;
+            drop(turn);
+            let is_heard = self.step(heard);
+            turn = self.lock();
+            turn.has_leader = false;
+            if is_heard {
+                turn.heard = Instant::now();
+            }
+            for follower in turn.followers.iter().filter(|f| f.tracker.is_reached()) {
+                follower.condvar.notify_one();
+            }
+        }
+        // Whoever waits must not wait for nobody.
+        if !turn.has_leader
+            && let Some(next) = turn.followers.first()
+        {
+            next.condvar.notify_one();
+        }
+    }
+
+    /// Waits for the socket once, and lets the library work. Returns whether the server was heard.
+    fn step(&self, heard: Instant) -> bool {
+        let direction = self.handle.direction();
+        if !direction.read && !direction.write {
+            self.fail("the connection is lost");
+            return false;
+        }
+        let mut events = PollFlags::empty();
+        events.set(PollFlags::IN, direction.read);
+        events.set(PollFlags::OUT, direction.write);
+        let mut descriptors =
+            [PollFd::new(&self.socket, events), PollFd::new(&self.wake, PollFlags::IN)];
+        let deadline = self.timeout.filter(|_| self.downfall.get().is_none()).map(|t| heard + t);
+        match sys::poll(&mut descriptors, deadline) {
+            Ok(true) => {}
+            Ok(false) => {
+                let seconds = self.timeout.unwrap_or_default().as_secs_f64();
+                self.fail(&format!("the server did not answer for {seconds} seconds"));
+                return false;
+            }
+            Err(error) => {
+                self.fail(&format!("cannot wait for the server: {error}"));
+                return false;
+            }
+        }
+        let [ready, woken] = descriptors.map(|descriptor| descriptor.revents());
+        if !woken.is_empty() {
+            let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+        }
+        if ready.is_empty() {
+            return false;
+        }
+        let result = if direction.read && ready != PollFlags::OUT {
+            self.handle.notify_read()
+        } else {
+            self.handle.notify_write()
+        };
+        match result {
+            Err(fault) => self.fail(&fault.text),
+            Ok(()) if self.handle.state() == State::Dead => {
+                self.fail("the server closed the connection");
+            }
+            Ok(()) => {}
+        }
+        true
+    }
+
+    /// The leader sleeps until the socket is readable. If there is more to send, it has to know.
+    fn wake_leader_to_send(&self) {
+        let direction = self.handle.direction();
+        if direction.write || !direction.read {
+            let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// Counts a caller. A server that nobody asks anything owes no answer.
+    fn call(&self) -> Call<'_> {
+        let mut turn = self.lock();
+        if turn.callers == 0 {
+            turn.heard = Instant::now();
+        }
+        turn.callers += 1;
+        Call(self)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Turn> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if self.downfall.get().is_none() {
+            self.handle.disconnect();
+        }
+    }
+}
+
+struct Call<'a>(&'a Connection);
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.0.lock().callers -= 1;
+    }
+}

@@ -23,7 +23,7 @@ _blksum() {
 
     case "${cmd}" in
         blksum)
-            opts="-a -d -f -r -l -U -z -p -v -b -t -c -w -h -V --algorithm --digest --construction --block-size --format --snapshot --recursive --list-digests --threads --cache --holes --queue-depth --implementation --read-size --follow --untrusted --force-share --backing-format --no-sandbox --tag --zero --json --progress --verbose --binary --text --check --ignore-missing --quiet --status --strict --warn --allow-uri --help --version"
+            opts="-a -d -f -r -l -U -z -p -b -t -c -w -h -V --algorithm --digest --construction --block-size --format --snapshot --recursive --list-digests --threads --cache --holes --queue-depth --implementation --read-size --timeout --follow --untrusted --tls-certificates --force-share --backing-format --tag --zero --json --progress --binary --text --check --ignore-missing --quiet --status --strict --warn --allow-uri --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -89,8 +89,19 @@ _blksum() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --follow)
                     COMPREPLY=($(compgen -W "beneath any none" -- "${cur}"))
+                    return 0
+                    ;;
+                --tls-certificates)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
                     return 0
                     ;;
                 --backing-format)

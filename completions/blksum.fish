@@ -42,9 +42,11 @@ ignore\t''"
 complete -c blksum -l queue-depth -d 'Let N reads be ahead of the first that is not done' -r
 complete -c blksum -l implementation -d 'Hash with the implementation NAME alone, as blkhash algorithms names it' -r
 complete -c blksum -l read-size -d 'Read SIZE bytes at a time' -r
+complete -c blksum -l timeout -d 'Give up on a server that says nothing for SECONDS; 0 waits for ever [default: 60]' -r
 complete -c blksum -l follow -d 'Which files an image may name: beneath (its own folder), any or none [default: beneath]' -r -f -a "beneath\t''
 any\t''
 none\t''"
+complete -c blksum -l tls-certificates -d 'The folder of the certificates for nbds URIs [default: that of libnbd]' -r -f -a "(__fish_complete_directories)"
 complete -c blksum -l backing-format -d 'Read backing files whose format is not recorded as FORMAT' -r -f -a "raw\t''
 qcow2\t''"
 complete -c blksum -s p -l progress -d 'Show progress on the terminal: auto, always or never [default: auto, where it takes longer than a second; without a value: always]' -r -f -a "auto\t''

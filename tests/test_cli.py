@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -13,6 +12,7 @@ import pytest
 import blkhash
 import imagespec
 import images
+import terminal
 from conftest import ROOT
 
 SPEC = "100k:A 200k:- 64k:0 148k:#"
@@ -477,32 +477,13 @@ def test_full_standard_output_is_an_error(blksum, img):
     assert b"No space left" in stderr
 
 
-def on_a_terminal(blksum, *args):
-    """Runs with standard error on a terminal; gives what that shows as well."""
-    master, slave = pty.openpty()
-    process = blksum.start(*args, stderr=slave, stdin=subprocess.DEVNULL)
-    os.close(slave)
-    shown = b""
-    while True:
-        try:
-            data = os.read(master, 4096)
-        except OSError:  # EIO: the other side is closed.
-            break
-        if not data:
-            break
-        shown += data
-    os.close(master)
-    stdout, _ = process.communicate(timeout=60)
-    return process.returncode, stdout, shown
-
-
-def test_progress_on_a_terminal(blksum, img):
+def test_progress_terminal.run(blksum, img):
     # Work that is done at once shows nothing.
-    assert on_a_terminal(blksum, "img") == (0, line("img"), b"")
+    assert terminal.run(blksum, "img") == (0, line("img"), b"")
     imagespec.write("16g:-", "disk")
     value = blkhash.checksum([16 << 30]).hex()
     for option, is_shown in (("--progress", True), ("-p", True), ("--progress=never", False)):
-        status, stdout, shown = on_a_terminal(blksum, option, "--holes=ignore", "disk")
+        status, stdout, shown = terminal.run(blksum, option, "--holes=ignore", "disk")
         assert (status, stdout.decode()) == (0, f"{value}  disk\n")
         assert (b"%" in shown) == is_shown, option
 
@@ -510,7 +491,7 @@ def test_progress_on_a_terminal(blksum, img):
 def test_progress_appears_by_itself_when_the_work_is_long(blksum, workdir):
     imagespec.write("64g:-", "disk")
     value = blkhash.checksum([64 << 30]).hex()
-    status, stdout, shown = on_a_terminal(blksum, "--threads", "1", "--holes=ignore", "disk")
+    status, stdout, shown = terminal.run(blksum, "--threads", "1", "--holes=ignore", "disk")
     assert (status, stdout.decode()) == (0, f"{value}  disk\n")
     assert b"%" in shown or b"iB" in shown
 

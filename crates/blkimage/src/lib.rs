@@ -3,7 +3,8 @@
 //! [`OpenOptions::open`] opens a raw or qcow2 image with everything it refers to and gives an
 //! [`Image`], a [`Source`] of extents and bytes. Images are hostile input: whatever a file says, the
 //! answer is its guest content or an [`Error`], in bounded memory and time, and no file is opened
-//! that [`Follow`] does not allow. An error is never turned into zeros.
+//! that [`Follow`] does not allow. An error is never turned into zeros. [`OpenOptions::open_uri`] does
+//! the same for what an NBD server exports.
 
 mod error;
 mod extent;

@@ -275,7 +275,7 @@ fn uris_are_never_files() {
     sandbox.write("nbd+tcp:/host", [0; 512]);
     let refused = sandbox.blksum(&["nbd+tcp://host"]);
     let reason = "nbd+tcp: is not known, use nbd://HOST:PORT/EXPORT";
-    assert_eq!(refused, failed(1, &format!("blksum: 'nbd+tcp://host': {reason}\n")));
+    assert_eq!(refused, failed(1, format!("blksum: 'nbd+tcp://host': {reason}\n")));
     let line = format!("{}  nbd+tcp://host\n", "0".repeat(64));
     let checked = sandbox.blksum_with_input(&["-c"], line.as_bytes());
     assert_eq!(checked.stdout, "nbd+tcp://host: FAILED open or read\n");

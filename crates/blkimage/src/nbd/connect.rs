@@ -39,8 +39,8 @@ pub(super) fn connect(server: Server<'_>, options: &NbdOptions) -> Result<Handle
         }
         (Ok(()), _) => Ok(handle),
         (Err(Stop::Expired), _) => Err(late(options)),
-        (Err(Stop::Failed(fault)), Some(uri)) => Err(explain(fault, uri, options)),
-        (Err(Stop::Failed(fault)), None) => Err(fault.text),
+        (Err(Stop::Failed(fault)), Some(uri)) => Err(explain(&fault, uri, options)),
+        (Err(Stop::Failed(fault)), None) => Err(format!("cannot connect: {}", fault.text)),
     }
 }
 
@@ -106,12 +106,14 @@ fn drive(
 }
 
 /// Adds to what the library says what the user may do about it.
-fn explain(fault: Fault, uri: &Uri, options: &NbdOptions) -> String {
-    if fault.errno == Errno::NOENT.raw_os_error() && !fault.text.starts_with("connect:") {
+fn explain(fault: &Fault, uri: &Uri, options: &NbdOptions) -> String {
+    // Sockets and certificates can be missing as well.
+    let is_export = fault.text.starts_with("handshake:") && fault.text.contains("export");
+    if is_export && fault.errno == Errno::NOENT.raw_os_error() {
         let exports = list_exports(uri, options).unwrap_or_default();
         return format!("the server has no such export{exports}: see nbdinfo --list");
     }
-    fault.text
+    format!("cannot connect: {}", fault.text)
 }
 
 /// Names of exports that the server has, in words. A server need not tell.

@@ -185,6 +185,21 @@ const BLKSUM: Sections = &[
              refused, unless -f raw says that its bytes are meant. The same holds for FIFOs."],
     ),
     (
+        "NETWORK BLOCK DEVICES",
+        &[
+            "An IMAGE may be the URI of an export of an NBD server. It is raw unless --format says \
+             otherwise. This needs libnbd.so.0 (Debian: libnbd0, Fedora: libnbd).",
+            "* nbd://HOST[:PORT]/EXPORT: Over TCP, not encrypted.",
+            "* nbds://[USER@]HOST[:PORT]/EXPORT: Over TCP, with TLS or not at all.",
+            "* nbd+unix:///EXPORT?socket=PATH: Over a unix socket.",
+            "* nbd+vsock://[CID][:PORT]/EXPORT: Over a socket of the hypervisor.",
+            "nbds+unix and nbds+vsock are these with TLS. The parameters tls-certificates=DIR and \
+             tls-psk-file=FILE name what it needs; in check files they are refused. There are as \
+             many connections as --threads, if the server says that several are safe. What the \
+             server calls zeros is not read.",
+        ],
+    ),
+    (
         "SANDBOX",
         &["Before the first image is opened, blksum takes from itself the right to do anything \
              else: with Landlock, where the kernel has it (Linux 5.13; TCP from 6.7 on), it reads \
@@ -217,6 +232,8 @@ const BLKSUM: Sections = &[
             "    blksum --construction flat disk.qcow2",
             "An image from somebody else: follow no file that it names.",
             "    blksum --untrusted upload.qcow2",
+            "What a server exports, while it may be silent for no more than ten seconds:",
+            "    blksum --timeout 10 nbd://localhost/disk",
             "All images of a folder, for a program:",
             "    blksum -r --json /var/lib/images",
         ],
@@ -231,7 +248,7 @@ const BLKSUM: Sections = &[
              checksums; blksum says so.",
         ],
     ),
-    ("SEE ALSO", &["blkhash(1), sha256sum(1), b3sum(1), qemu-img(1)"]),
+    ("SEE ALSO", &["blkhash(1), sha256sum(1), b3sum(1), qemu-img(1), qemu-nbd(8), nbdinfo(1)"]),
 ];
 
 const BLKHASH_BEFORE: Sections = &[(

@@ -1,0 +1,152 @@
+"""NBD servers for the tests: real ones on private sockets, and what they need for TLS.
+
+Whatever happens to the tests, no server survives them: each is killed with its thread or by Servers.
+"""
+
+import contextlib
+import ctypes
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.parse
+
+import images
+
+START_TIMEOUT = 30
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+
+class Servers:
+    """Starts servers, and kills them in the end."""
+
+    def __init__(self):
+        # Names of sockets may have 107 bytes: no deep folders.
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="nbd."))
+        self.processes = []
+
+    def close(self):
+        for process in self.processes:
+            process.kill()
+        for process in self.processes:
+            process.wait()
+        shutil.rmtree(self.folder)
+
+    def socket(self):
+        return self.folder / f"s{len(list(self.folder.iterdir()))}"
+
+    def qemu_nbd(self, image, *args, fmt="raw", shared=0, tcp=False):
+        """A read-only qemu-nbd. Returns the Server."""
+        command = ["qemu-nbd", "--persistent", "--read-only", f"--shared={shared}", "-f", fmt]
+        return self.start(tcp, lambda place: [*command, *args, *qemu_place(place), str(image)])
+
+    def nbdkit(self, *args, tcp=False):
+        """An nbdkit with a plugin and filters. Returns the Server."""
+        command = ["nbdkit", "--foreground", "--readonly"]
+        return self.start(tcp, lambda place: [*command, *nbdkit_place(place), *map(str, args)])
+
+    def writable_nbdkit(self, *args):
+        return self.start(False, lambda p: ["nbdkit", "--foreground", *nbdkit_place(p), *args])
+
+    def start(self, tcp, command):
+        for _ in range(10):
+            place = free_port() if tcp else self.socket()
+            with open(self.folder / "log", "wb") as log:
+                process = subprocess.Popen(
+                    command(place),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    preexec_fn=lambda: LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL),
+                )
+            self.processes.append(process)
+            if wait_for(place, process):
+                return Server(place, process)
+        raise AssertionError(("no server", command(place), (self.folder / "log").read_text()))
+
+
+class Server:
+    """A server, by its socket or port."""
+
+    def __init__(self, place, process=None):
+        self.place = place
+        self.process = process
+
+    def uri(self, export="", tls=False, user="", **parameters):
+        """The URI of an export."""
+        scheme = "nbds" if tls else "nbd"
+        user = user and user + "@"
+        if isinstance(self.place, int):
+            authority = f"{scheme}://{user}localhost:{self.place}"
+        else:
+            authority = f"{scheme}+unix://{user}"
+            parameters = {"socket": self.place} | parameters
+        query = "&".join(f"{name.replace('_', '-')}={value}" for name, value in parameters.items())
+        return f"{authority}/{urllib.parse.quote(export)}" + (query and "?" + query)
+
+
+def qemu_place(place):
+    return ["-b", "localhost", "-p", str(place)] if isinstance(place, int) else ["-k", str(place)]
+
+
+def nbdkit_place(place):
+    if isinstance(place, int):
+        return ["--ipaddr", "localhost", "--port", str(place)]
+    return ["--unix", str(place)]
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        return free.getsockname()[1]
+
+
+def wait_for(place, process):
+    """Whether the server listens before it ends. Does not connect: some servers serve only once."""
+    deadline = time.monotonic() + START_TIMEOUT
+    while process.poll() is None:
+        if is_listening(place):
+            return True
+        assert time.monotonic() < deadline, ("server does not listen", process.args)
+        time.sleep(0.005)
+    return False
+
+
+def is_listening(place):
+    if isinstance(place, int):
+        tables, ending, field, listening = ["tcp", "tcp6"], f":{place:04X}", 1, "0A"
+    else:
+        tables, ending, field, listening = ["unix"], str(place), -1, "00010000"
+    for table in tables:
+        with contextlib.suppress(OSError), open(f"/proc/net/{table}") as lines:
+            for fields in map(str.split, lines):
+                if fields[field].endswith(ending) and fields[3] == listening:
+                    return True
+    return False
+
+
+def make_certificates(folder):
+    """A folder with what servers and clients of localhost need: PKI and a pre-shared key."""
+    folder.mkdir()
+    certtool(folder, "ca", "cn = tests\nca\ncert_signing_key\n", "--generate-self-signed")
+    signed = ["--generate-certificate"]
+    for file in ("certificate", "privkey"):
+        signed += [f"--load-ca-{file}", folder / f"ca-{'cert' if file == 'certificate' else 'key'}.pem"]
+    server = "cn = localhost\ndns_name = localhost\ntls_www_server\nencryption_key\nsigning_key\n"
+    certtool(folder, "server", server, *signed)
+    certtool(folder, "client", "cn = client\ntls_www_client\nencryption_key\nsigning_key\n", *signed)
+    images.run("psktool", "-u", "alice", "-p", str(folder / "keys.psk"))
+    return folder
+
+
+def certtool(folder, name, template, *args):
+    key = folder / f"{name}-key.pem"
+    info = folder / f"{name}.info"
+    info.write_text(template)
+    images.run("certtool", "--generate-privkey", "--key-type=ecdsa", "--outfile", str(key))
+    args = [*args, "--load-privkey", key, "--template", info]
+    images.run("certtool", *map(str, args), "--outfile", str(folder / f"{name}-cert.pem"))

@@ -477,7 +477,7 @@ def test_full_standard_output_is_an_error(blksum, img):
     assert b"No space left" in stderr
 
 
-def test_progress_terminal.run(blksum, img):
+def test_progress_on_a_terminal(blksum, img):
     # Work that is done at once shows nothing.
     assert terminal.run(blksum, "img") == (0, line("img"), b"")
     imagespec.write("16g:-", "disk")

@@ -2,6 +2,8 @@
 //! and no value where the image cannot be had.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
 
 use blkhash::{Accumulator, Algorithm, Digest, Parameters};
 use blkimage::{Error as ImageError, ErrorKind, Extent, ExtentKind, Result, Source};
@@ -15,6 +17,7 @@ struct Memory {
     /// Where extents end, and whether they are said to be zeros.
     extents: Vec<(u64, bool)>,
     granularity: u64,
+    queue_depth: usize,
     /// Reading this byte fails.
     bad_byte: Option<u64>,
     /// Asking for an extent here gets nonsense.
@@ -62,6 +65,10 @@ impl Source for Memory {
 
     fn granularity(&self) -> u64 {
         self.granularity
+    }
+
+    fn queue_depth(&self) -> usize {
+        self.queue_depth
     }
 
     fn check_unchanged(&self) -> Result<()> {
@@ -113,8 +120,10 @@ proptest! {
         threads in 1..6usize,
         read_size in prop::sample::select(vec![1, 4096, 10_000, 65_536, 1 << 20]),
         queue_depth in 0..20usize,
+        reads_in_flight in 0..8usize,
     ) {
-        let memory = Memory::new(&runs, granularity);
+        let mut memory = Memory::new(&runs, granularity);
+        memory.queue_depth = reads_in_flight;
         let parameters = parameters(algorithm, construction, block_size);
         let progress = Progress::new();
         let tuning = tuning(threads, read_size, queue_depth);
@@ -129,8 +138,10 @@ proptest! {
         place in 0..3_000_000usize,
         construction in prop::sample::select(vec!["streams:4", "linear"]),
         threads in 1..5usize,
+        reads_in_flight in 0..8usize,
     ) {
         let mut memory = Memory::new(&[(3_000_000, 5, false)], 1);
+        memory.queue_depth = reads_in_flight;
         memory.bad_byte = Some(place as u64);
         let parameters = parameters(Algorithm::Crc32c, construction, 65_536);
         let tuning = tuning(threads, 65_536, 4);
@@ -203,4 +214,44 @@ fn an_empty_image_starts_no_thread_and_reads_nothing() {
     zeros.zeros(64 << 40);
     assert_eq!(digest, zeros.finalize());
     assert!(source.0.into_inner() < 4);
+}
+
+/// No read returns before as many are in flight as the source wants.
+#[test]
+fn far_sources_are_read_by_more_threads_than_hash() {
+    struct Far {
+        memory: Memory,
+        reads: Mutex<usize>,
+        enough: Condvar,
+    }
+    impl Source for Far {
+        fn size(&self) -> u64 {
+            self.memory.size()
+        }
+        fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
+            self.memory.extent(offset, limit)
+        }
+        fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+            let mut reads = self.reads.lock().unwrap();
+            *reads += 1;
+            self.enough.notify_all();
+            let hang = Duration::from_secs(60);
+            let (reads, waited) =
+                self.enough.wait_timeout_while(reads, hang, |reads| *reads < 6).unwrap();
+            assert!(!waited.timed_out(), "{reads} reads are in flight");
+            drop(reads);
+            self.memory.read_exact_at(buffer, offset)
+        }
+        fn queue_depth(&self) -> usize {
+            6
+        }
+    }
+    for construction in ["streams:4", "linear"] {
+        let memory = Memory::new(&[(1 << 20, 7, false)], 1);
+        let source = Far { memory, reads: Mutex::new(0), enough: Condvar::new() };
+        let parameters = parameters(Algorithm::Sha256, construction, 4096);
+        let tuning = tuning(1, 65_536, 4);
+        let digest = checksum(&source, &parameters, &tuning, &Progress::new()).unwrap();
+        assert_eq!(digest, expected(&parameters, &source.memory.content));
+    }
 }

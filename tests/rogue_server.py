@@ -65,15 +65,16 @@ class RogueServer:
             except OSError:
                 return
             self.connections.append(connection)
-            session = Session(self, connection)
+            session = Session(self, connection, number=len(self.connections))
             threading.Thread(target=session.run, daemon=True).start()
 
 
 class Session:
     """One connection."""
 
-    def __init__(self, server, connection):
+    def __init__(self, server, connection, number):
         self.server = server
+        self.number = number
         self.way = server.way
         self.content = server.content
         self.connection = connection
@@ -82,6 +83,10 @@ class Session:
 
     def run(self):
         try:
+            if self.number > 1 and self.way == "good-second-stalls":
+                self.server.is_over.wait()
+            if self.number > 1 and self.way == "good-second-closes":
+                raise Closed
             self.at("start")
             self.greet()
             self.negotiate()
@@ -164,6 +169,8 @@ class Session:
             self.option(option, REP_ERR_UNKNOWN, b"no \x1b[31m such\nexport")
             return False
         size, flags = len(self.content), EXPORT_FLAGS
+        if self.number > 1 and self.way == "second-is-shorter":
+            size -= 512
         size = {"size-2^63": 1 << 63, "size-2^64": (1 << 64) - 1}.get(self.way, size)
         blocks = {
             "blocks-odd": (3, 4096, 1 << 20),

@@ -60,7 +60,9 @@ fn prepare(settings: &Settings) -> Option<Sandbox> {
     if !is_raw {
         sandbox.allow_programs();
     }
-    // Files that options name, such as those with keys, are allowed here.
+    if let Some(folder) = &settings.open.nbd.tls_certificates {
+        sandbox.allow_listing(folder);
+    }
     Some(sandbox)
 }
 

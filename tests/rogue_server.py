@@ -314,6 +314,10 @@ class Session:
         while True:
             self.chunk(cookie, NONE)
 
+    def read_endless_errors(self, cookie, offset, length):
+        while True:
+            self.chunk(cookie, ERROR, struct.pack(">LH", EIO, 0))
+
     def read_many_pieces(self, cookie, offset, length):
         for i in range(offset, offset + length, 2):
             self.data(cookie, i, min(2, offset + length - i))
@@ -418,6 +422,9 @@ class Session:
                 context = CONTEXT_ID + 1
             case "status-twice":
                 twice = True
+            case "status-endless":
+                while True:
+                    self.chunk(cookie, STATUS, struct.pack(">LLL", context + 1, length, 0))
             case "status-cut":
                 return self.chunk(
                     cookie, STATUS, struct.pack(">LLLL", context, length, 0, 7)[:15], DONE

@@ -7,6 +7,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,8 @@ pub(super) struct Connection {
     wake: OwnedFd,
     timeout: Option<Duration>,
     downfall: Downfall,
+    /// Requests that were completed.
+    completed: Arc<AtomicUsize>,
     turn: Mutex<Turn>,
 }
 
@@ -37,8 +40,18 @@ struct Turn {
     followers: Vec<Arc<Follower>>,
     /// Callers that have something in flight.
     callers: usize,
-    /// When the server was last heard, or had nothing to say.
+    clocks: Clocks,
+}
+
+/// When the server last did something, or had nothing to do.
+#[derive(Clone, Copy)]
+struct Clocks {
+    /// It was heard.
     heard: Instant,
+    /// It completed a request: what comes in between may be nonsense without an end.
+    completed: Instant,
+    /// How many it had completed then.
+    count: usize,
 }
 
 struct Follower {
@@ -55,14 +68,16 @@ impl Connection {
     ) -> io::Result<Self> {
         let socket = handle.socket().ok_or(io::ErrorKind::NotConnected)?;
         let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let turn =
-            Turn { has_leader: false, followers: Vec::new(), callers: 0, heard: Instant::now() };
-        Ok(Self { handle, socket, wake, timeout, downfall, turn: Mutex::new(turn) })
+        let now = Instant::now();
+        let clocks = Clocks { heard: now, completed: now, count: 0 };
+        let turn = Turn { has_leader: false, followers: Vec::new(), callers: 0, clocks };
+        let (completed, turn) = (Arc::default(), Mutex::new(turn));
+        Ok(Self { handle, socket, wake, timeout, downfall, completed, turn })
     }
 
     /// Fills `buf`.
     pub fn read(&self, buf: &mut [u8], offset: u64, cut: Cut) -> Result<(), ReadFault> {
-        let tracker = Arc::new(Tracker::default());
+        let tracker = Arc::new(Tracker::new(&self.completed));
         let _call = self.call();
         self.handle.read(buf, offset, cut, &tracker, || self.wait(&tracker))
     }
@@ -74,7 +89,7 @@ impl Connection {
         offset: u64,
         sink: S,
     ) -> Result<(S, i32), Fault> {
-        let tracker = Arc::new(Tracker::default());
+        let tracker = Arc::new(Tracker::new(&self.completed));
         let _call = self.call();
         let status = self.handle.block_status(length, offset, &tracker, sink)?;
         while tracker.pending() > 0 {
@@ -104,13 +119,17 @@ impl Connection {
         }
         while !tracker.is_reached() {
             turn.has_leader = true;
-            let heard = turn.heard;
+            let clocks = turn.clocks;
             drop(turn);
-            let is_heard = self.step(heard);
+            let is_heard = self.step(clocks);
             turn = self.lock();
             turn.has_leader = false;
             if is_heard {
-                turn.heard = Instant::now();
+                turn.clocks.heard = Instant::now();
+            }
+            let count = self.completed.load(Ordering::Relaxed);
+            if count != turn.clocks.count {
+                turn.clocks = Clocks { completed: Instant::now(), count, ..turn.clocks };
             }
             for follower in turn.followers.iter().filter(|f| f.tracker.is_reached()) {
                 follower.condvar.notify_one();
@@ -125,7 +144,7 @@ impl Connection {
     }
 
     /// Waits for the socket once, and lets the library work. Returns whether the server was heard.
-    fn step(&self, heard: Instant) -> bool {
+    fn step(&self, clocks: Clocks) -> bool {
         let direction = self.handle.direction();
         if !direction.read && !direction.write {
             self.fail("the connection is lost");
@@ -136,7 +155,11 @@ impl Connection {
         events.set(PollFlags::OUT, direction.write);
         let mut descriptors =
             [PollFd::new(&self.socket, events), PollFd::new(&self.wake, PollFlags::IN)];
-        let deadline = self.timeout.filter(|_| self.downfall.get().is_none()).map(|t| heard + t);
+        let timeout = self.timeout.filter(|_| self.downfall.get().is_none());
+        if timeout.is_some_and(|timeout| clocks.completed.elapsed() / MAX_BABBLE > timeout) {
+            self.fail("the server does not come to the end of an answer");
+        }
+        let deadline = timeout.map(|timeout| clocks.heard + timeout);
         match sys::poll(&mut descriptors, deadline) {
             Ok(true) => {}
             Ok(false) => {
@@ -183,7 +206,8 @@ impl Connection {
     fn call(&self) -> Call<'_> {
         let mut turn = self.lock();
         if turn.callers == 0 {
-            turn.heard = Instant::now();
+            turn.clocks.heard = Instant::now();
+            turn.clocks.completed = turn.clocks.heard;
         }
         turn.callers += 1;
         Call(self)
@@ -209,3 +233,6 @@ impl Drop for Call<'_> {
         self.0.lock().callers -= 1;
     }
 }
+
+/// How many timeouts one request may take of a server that goes on sending.
+const MAX_BABBLE: u32 = 10;

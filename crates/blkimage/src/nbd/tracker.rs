@@ -1,5 +1,6 @@
 //! Counts what one caller has in flight, for those who wait and those who complete.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Requests of one caller that the server has yet to answer.
@@ -8,9 +9,15 @@ pub(super) struct Tracker {
     pending: AtomicUsize,
     /// How few may be pending for the caller to go on.
     enough: AtomicUsize,
+    /// Counts what was completed, for all callers of a connection.
+    completed: Arc<AtomicUsize>,
 }
 
 impl Tracker {
+    pub fn new(completed: &Arc<AtomicUsize>) -> Self {
+        Self { completed: completed.clone(), ..Self::default() }
+    }
+
     pub fn pending(&self) -> usize {
         self.pending.load(Ordering::Acquire)
     }
@@ -31,6 +38,7 @@ impl Tracker {
 
     /// What was written to the request's buffer is seen by whoever sees the lower number.
     pub fn complete(&self) {
+        self.completed.fetch_add(1, Ordering::Relaxed);
         self.pending.fetch_sub(1, Ordering::Release);
     }
 }

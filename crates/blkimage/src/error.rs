@@ -30,8 +30,8 @@ pub enum ErrorKind {
     Pipe,
     /// A socket, a character device or something else that holds no image.
     FileType,
-    /// The image is of a format that is known and not read here, or is not of the format it is said
-    /// to be.
+    /// The image is not of the format that it is said to be, or of one that cannot be read from where
+    /// it is.
     Format,
     /// The image breaks the rules of its format.
     Corrupt,
@@ -40,6 +40,8 @@ pub enum ErrorKind {
     /// The image names another file that may not be opened, or names it in a way that is never
     /// followed.
     Reference,
+    /// The program that reads the format is missing, or it failed.
+    Server,
     /// There is no such snapshot, or the format has none.
     Snapshot,
     /// Another process may write to the image.

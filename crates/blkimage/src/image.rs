@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::probe::Format;
 use crate::qcow2::decompress::Decoders;
 use crate::qcow2::{Compressed, MapKind, Qcow2};
+use crate::qemu_nbd::Served;
 use crate::raw::Raw;
 use crate::source::Source;
 use crate::storage::HostFile;
@@ -21,6 +22,7 @@ use crate::{Extent, ExtentKind};
 /// An open image with everything it refers to.
 pub struct Image {
     layers: Vec<Layer>,
+    format: Format,
     size: u64,
     tables: TableCache,
     decoders: Decoders,
@@ -32,26 +34,25 @@ pub struct Image {
 pub(crate) enum Layer {
     Raw(Raw),
     Qcow2(Box<Qcow2>),
+    Served(Box<Served>),
 }
 
 impl Image {
     /// `layers` is not empty.
     pub(crate) fn new(
         layers: Vec<Layer>,
+        format: Format,
         warnings: Vec<String>,
         bytes_read: Arc<AtomicU64>,
     ) -> Self {
         let size = layers.first().map_or(0, Layer::size);
         let tables = TableCache::new(layers.len());
-        Self { layers, size, tables, decoders: Decoders::default(), warnings, bytes_read }
+        Self { layers, format, size, tables, decoders: Decoders::default(), warnings, bytes_read }
     }
 
     /// Format of the image itself, not of what it refers to.
     pub fn format(&self) -> Format {
-        match self.layers.first() {
-            Some(Layer::Qcow2(_)) => Format::Qcow2,
-            Some(Layer::Raw(_)) | None => Format::Raw,
-        }
+        self.format
     }
 
     /// Size of the guest content in bytes.
@@ -75,13 +76,16 @@ impl Image {
     }
 
     fn host_files(&self) -> impl Iterator<Item = &HostFile> {
-        self.layers
-            .iter()
-            .flat_map(|layer| match layer {
-                Layer::Raw(raw) => [Some(&*raw.file), None],
-                Layer::Qcow2(qcow2) => [Some(&*qcow2.file), qcow2.data_file.as_deref()],
-            })
-            .flatten()
+        self.layers.iter().flat_map(|layer| {
+            let (files, data_file): (&[Arc<HostFile>], _) = match layer {
+                Layer::Raw(raw) => (std::slice::from_ref(&raw.file), None),
+                Layer::Qcow2(qcow2) => {
+                    (std::slice::from_ref(&qcow2.file), qcow2.data_file.as_deref())
+                }
+                Layer::Served(served) => (&served.files, None),
+            };
+            files.iter().map(|file| &**file).chain(data_file)
+        })
     }
 
     /// What the guest's bytes from `offset` on are, for at most `limit` bytes. The range lies below
@@ -95,6 +99,9 @@ impl Image {
             limit = limit.min(size - offset);
             match layer {
                 Layer::Raw(raw) => return resolve_raw(raw, offset, limit, purpose),
+                Layer::Served(served) => {
+                    return resolve_raw(&served.raw, offset, limit, purpose);
+                }
                 Layer::Qcow2(qcow2) => {
                     let (kind, length) = qcow2.map(&self.tables, index as u32, offset, limit)?;
                     limit = length;
@@ -178,15 +185,25 @@ impl Source for Image {
         let clusters = self.layers.iter().map(|layer| match layer {
             Layer::Raw(_) => 1,
             Layer::Qcow2(qcow2) => qcow2.cluster_size(),
+            Layer::Served(served) => served.raw.file.granularity(),
         });
         files.chain(clusters).max().unwrap_or(1)
     }
 
     fn queue_depth(&self) -> usize {
-        self.host_files().map(HostFile::queue_depth).max().unwrap_or(1)
+        let layers = self.layers.iter().map(|layer| match layer {
+            Layer::Raw(_) | Layer::Qcow2(_) => 1,
+            Layer::Served(served) => served.raw.file.queue_depth(),
+        });
+        self.host_files().map(HostFile::queue_depth).chain(layers).max().unwrap_or(1)
     }
 
     fn check_unchanged(&self) -> Result<()> {
+        for layer in &self.layers {
+            if let Layer::Served(served) = layer {
+                served.raw.file.check_unchanged()?;
+            }
+        }
         self.host_files().try_for_each(HostFile::check_unchanged)
     }
 }
@@ -196,6 +213,7 @@ impl Layer {
         match self {
             Self::Raw(raw) => raw.size(),
             Self::Qcow2(qcow2) => qcow2.size,
+            Self::Served(served) => served.raw.size(),
         }
     }
 }

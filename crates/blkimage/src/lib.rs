@@ -1,7 +1,8 @@
 //! Disk images as their guests see them, read only.
 //!
-//! [`OpenOptions::open`] opens a raw or qcow2 image with everything it refers to and gives an
-//! [`Image`], a [`Source`] of extents and bytes. Images are hostile input: whatever a file says, the
+//! [`OpenOptions::open`] opens an image with everything it refers to and gives an [`Image`], a
+//! [`Source`] of extents and bytes. Raw and qcow2 are read here, other formats by a `qemu-nbd` that
+//! runs confined. Images are hostile input: whatever a file says, the
 //! answer is its guest content or an [`Error`], in bounded memory and time, and no file is opened
 //! that [`Follow`] does not allow. An error is never turned into zeros. [`OpenOptions::open_uri`] does
 //! the same for what an NBD server exports.
@@ -13,6 +14,7 @@ mod nbd;
 mod open;
 mod probe;
 mod qcow2;
+mod qemu_nbd;
 mod raw;
 mod references;
 mod source;
@@ -26,6 +28,7 @@ pub use image::Image;
 pub use nbd::NbdOptions;
 pub use open::OpenOptions;
 pub use probe::{Format, PROBE_SIZE, UnknownFormat, probe};
+pub use qemu_nbd::Secret;
 pub use raw::{Cache, Holes, UnknownName};
 pub use references::Follow;
 pub use source::Source;

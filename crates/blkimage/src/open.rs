@@ -12,6 +12,7 @@ use crate::image::{Image, Layer};
 use crate::nbd::{Nbd, NbdOptions};
 use crate::probe::{self, Format};
 use crate::qcow2::{Header, Qcow2};
+use crate::qemu_nbd::{self, Export, Secret};
 use crate::raw::disk::{Access, Disk, check_type};
 use crate::raw::{Cache, Holes, Raw};
 use crate::references::{self, Folder, Follow, Reference};
@@ -46,6 +47,11 @@ pub struct OpenOptions {
     pub force_share: bool,
     /// How to talk to NBD servers.
     pub nbd: NbdOptions,
+    /// The program that reads the formats which are not read here: a path, or a name that is looked
+    /// up in `PATH`; None is `qemu-nbd`.
+    pub nbd_server: Option<PathBuf>,
+    /// What unlocks encrypted images.
+    pub secret: Option<Secret>,
 }
 
 impl OpenOptions {
@@ -132,12 +138,10 @@ impl<'a> Chain<'a> {
 
     fn finish(mut self, file: Arc<HostFile>, folder: Folder, start: u64) -> Result<Image> {
         let format = self.top_format(&file, start)?;
+        let top = format;
         let mut next = Some((file, folder, format));
         while let Some((file, folder, format)) = next.take() {
-            if self.layers.len() == MAX_CHAIN {
-                let reason = format!("backing chain is longer than {MAX_CHAIN} files");
-                return Err(file.error(ErrorKind::Reference, reason));
-            }
+            self.check_length(&file, 0)?;
             next = match format {
                 Format::Raw => {
                     let start = if self.layers.is_empty() { start } else { 0 };
@@ -145,10 +149,22 @@ impl<'a> Chain<'a> {
                     None
                 }
                 Format::Qcow2 => self.push_qcow2(&file, &folder)?,
-                other => return Err(probe::unreadable(&file, other)),
+                other => {
+                    self.push_served(file, folder, other)?;
+                    None
+                }
             };
         }
-        Ok(Image::new(self.layers, self.warnings, self.bytes_read))
+        Ok(Image::new(self.layers, top, self.warnings, self.bytes_read))
+    }
+
+    /// Fails if there is no place for one more image beneath the layers and `others`.
+    fn check_length(&self, file: &HostFile, others: usize) -> Result<()> {
+        if self.layers.len() + others < MAX_CHAIN {
+            return Ok(());
+        }
+        let reason = format!("backing chain is longer than {MAX_CHAIN} files");
+        Err(file.error(ErrorKind::Reference, reason))
     }
 
     fn top_format(&self, file: &HostFile, start: u64) -> Result<Format> {
@@ -162,8 +178,8 @@ impl<'a> Chain<'a> {
             let reason = format!("a {format} image must begin at the start of its file");
             return Err(file.error(ErrorKind::Format, reason).at(start));
         }
-        if self.options.snapshot.is_some() && format == Format::Raw {
-            let reason = "a raw image has no snapshots";
+        if self.options.snapshot.is_some() && format != Format::Qcow2 {
+            let reason = format!("a {format} image has no snapshots that can be read");
             return Err(file.error(ErrorKind::Snapshot, reason));
         }
         Ok(format)
@@ -194,6 +210,41 @@ impl<'a> Chain<'a> {
         let format = self.backing_format(file, name, header.backing_format.as_deref())?;
         let (backing, folder) = self.follow(file, folder, "backing file", name)?;
         Ok(Some((backing, folder, format)))
+    }
+
+    /// The last layer: an image that a server reads, with everything beneath it.
+    fn push_served(&mut self, top: Arc<HostFile>, folder: Folder, format: Format) -> Result<()> {
+        let mut export = Export::new(self.options);
+        let mut next = Some((top, folder, format));
+        while let Some((file, folder, format)) = next.take() {
+            self.check_length(&file, export.depth())?;
+            if format == Format::Qcow2 {
+                let reason = "is a qcow2 image beneath one of another format, which is not read";
+                return Err(file.error(ErrorKind::Unsupported, reason));
+            }
+            let named = qemu_nbd::examine(&file, format)?;
+            let mut extents: Vec<(&[u8], Arc<HostFile>)> = Vec::new();
+            for extent in named.extents() {
+                let known = extents.iter().find(|(name, _)| *name == extent.name);
+                let opened = match known {
+                    Some((_, opened)) => opened.clone(),
+                    None => self.follow(&file, &folder, "extent", &extent.name)?.0,
+                };
+                extent.check(&opened)?;
+                extents.push((&extent.name, opened));
+            }
+            let extents = extents.into_iter().map(|(_, opened)| opened).collect();
+            export.push(file.clone(), format, &named, extents)?;
+            if let Some(backing) = &named.backing {
+                let recorded = backing.format.map(|format| format.name().as_bytes());
+                let format = self.backing_format(&file, &backing.name, recorded)?;
+                let (below, folder) = self.follow(&file, &folder, "backing file", &backing.name)?;
+                next = Some((below, folder, format));
+            }
+        }
+        let served = export.start(self.bytes_read.clone())?;
+        self.layers.push(Layer::Served(Box::new(served)));
+        Ok(())
     }
 
     fn follow(

@@ -1,12 +1,11 @@
 //! Formats, and what a file's own bytes say of them.
 //!
-//! Every known format is recognised, so that none is hashed as raw by mistake; only raw and qcow2
-//! are read.
+//! Every known format is recognised, so that none is hashed as raw by mistake.
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::storage::HostFile;
 
 /// An image format, named as QEMU names it.
@@ -47,9 +46,9 @@ impl Format {
         NAMES[self as usize].1
     }
 
-    /// Whether this crate reads it.
-    pub fn is_readable(self) -> bool {
-        matches!(self, Self::Raw | Self::Qcow2)
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        NAMES.iter().map(|(format, _)| *format)
     }
 }
 
@@ -109,18 +108,29 @@ pub fn probe(head: &[u8]) -> Option<Format> {
 pub const PROBE_SIZE: usize = 512;
 
 /// The format of a file, from its first and last bytes. What is not known is raw.
+///
+/// A guest with a fixed vpc image can write the mark of another format to its start, and cannot reach
+/// the end: what has both is neither until somebody says so.
 pub(crate) fn probe_file(file: &HostFile) -> Result<Format> {
-    if let Some(format) = probe(&file.read_head(PROBE_SIZE)?) {
-        return Ok(format);
-    }
+    let first = probe(&file.read_head(PROBE_SIZE)?);
     let size = file.size();
     if size < FOOTER_SIZE {
-        return Ok(Format::Raw);
+        return Ok(first.unwrap_or(Format::Raw));
     }
     let mut footer = [0; FOOTER_SIZE as usize];
     file.read_exact_at(&mut footer, size - FOOTER_SIZE)?;
+    match first {
+        None | Some(Format::Vpc) => {}
+        Some(first) if is_fixed_vpc(&footer) => {
+            let reason = format!(
+                "begins like a {first} image and ends like a vpc image: say with --format what it is"
+            );
+            return Err(file.error(ErrorKind::Format, reason));
+        }
+        Some(first) => return Ok(first),
+    }
     // Virtual PC before 2004 wrote one byte less.
-    if footer.starts_with(b"conectix") || footer[1..].starts_with(b"conectix") {
+    if first.is_some() || footer.starts_with(VPC) || footer[1..].starts_with(VPC) {
         Ok(Format::Vpc)
     } else if footer.starts_with(b"koly") {
         Ok(Format::Dmg)
@@ -129,24 +139,21 @@ pub(crate) fn probe_file(file: &HostFile) -> Result<Format> {
     }
 }
 
+/// Whether a sector is the footer of a fixed vpc image, down to its checksum.
+fn is_fixed_vpc(footer: &[u8; FOOTER_SIZE as usize]) -> bool {
+    let number = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|i| footer[at + i]));
+    let sum = |range: &[u8]| range.iter().map(|byte| u32::from(*byte)).sum::<u32>();
+    footer.starts_with(VPC)
+        && number(60) == 2
+        && number(64) == !(sum(&footer[..64]) + sum(&footer[68..]))
+}
+
 /// The format of what begins in the middle of a file.
 pub(crate) fn probe_at(file: &HostFile, start: u64) -> Result<Format> {
     let length = file.size().saturating_sub(start).min(PROBE_SIZE as u64);
     let mut head = vec![0; length as usize];
     file.read_exact_at(&mut head, start)?;
     Ok(probe(&head).unwrap_or(Format::Raw))
-}
-
-/// The error for a format that is known and not read.
-pub(crate) fn unreadable(file: &HostFile, format: Format) -> Error {
-    let article = if "aeiou".contains(&format.name()[..1]) { "an" } else { "a" };
-    file.error(
-        ErrorKind::Format,
-        format!(
-            "is {article} {format} image, which is not read yet: convert it with qemu-img convert, \
-             or use -f raw for the bytes of the file itself"
-        ),
-    )
 }
 
 /// A text file that describes a VMware disk: comments and blank lines, then its version.
@@ -163,6 +170,8 @@ fn is_vmdk_descriptor(head: &[u8]) -> bool {
     }
     false
 }
+
+const VPC: &[u8] = b"conectix";
 
 /// Footers fill the last sector.
 const FOOTER_SIZE: u64 = 512;
@@ -223,6 +232,25 @@ mod tests {
         for (head, format) in cases {
             assert_eq!(probe(head), format, "{}", head.escape_ascii());
         }
+    }
+
+    #[test]
+    fn a_guest_cannot_turn_its_vpc_into_something_else() {
+        let mut bytes = vec![0; 4096];
+        bytes[..4].copy_from_slice(b"QFI\xfb");
+        bytes[3584..3592].copy_from_slice(b"conectix");
+        bytes[3584 + 63] = 2;
+        let probe = |bytes: &[u8]| {
+            let storage = Box::new(Memory(bytes.to_vec()));
+            probe_file(&HostFile::new("x".into(), storage, Arc::default()))
+        };
+        assert_eq!(probe(&bytes).unwrap(), Format::Qcow2);
+        let sum: u32 = bytes[3584..].iter().map(|byte| u32::from(*byte)).sum();
+        bytes[3584 + 64..3584 + 68].copy_from_slice(&(!sum).to_be_bytes());
+        let error = probe(&bytes).unwrap_err();
+        assert!(error.reason().contains("--format"), "{error}");
+        bytes[..4].fill(0);
+        assert_eq!(probe(&bytes).unwrap(), Format::Vpc);
     }
 
     #[test]

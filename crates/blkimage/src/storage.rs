@@ -1,6 +1,7 @@
 //! The host bytes of one file: what formats are read from.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -41,6 +42,12 @@ pub trait Storage: Send + Sync {
 
     /// The reason, if the bytes may have changed since the storage was opened.
     fn changed(&self) -> Option<String> {
+        None
+    }
+
+    /// The open file of this host that holds the bytes, from its start to its end, if one does: for
+    /// programs that read files.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
@@ -92,6 +99,10 @@ impl HostFile {
 
     pub fn size(&self) -> u64 {
         self.storage.size()
+    }
+
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.storage.descriptor()
     }
 
     pub fn granularity(&self) -> u64 {

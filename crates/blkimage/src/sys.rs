@@ -65,6 +65,26 @@ pub(crate) fn set_direct(file: &File) -> bool {
     rustix::fs::fcntl_setfl(file, flags | OFlags::DIRECT).is_ok()
 }
 
+/// Whether O_DIRECT is set.
+pub(crate) fn is_direct(file: impl AsFd) -> bool {
+    rustix::fs::fcntl_getfl(file).is_ok_and(|flags| flags.contains(OFlags::DIRECT))
+}
+
+/// Lets nobody change a file in memory any more.
+pub(crate) fn seal(file: &File) -> io::Result<()> {
+    use rustix::fs::SealFlags;
+    let all = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
+    Ok(rustix::fs::fcntl_add_seals(file, all)?)
+}
+
+/// Fails unless `path` is a file that we may run.
+pub(crate) fn is_executable(path: &Path) -> io::Result<()> {
+    if stamp_of(path)?.node_type != NodeType::Regular {
+        return Err(Errno::ACCESS.into());
+    }
+    Ok(rustix::fs::access(path, rustix::fs::Access::EXEC_OK)?)
+}
+
 pub(crate) fn clear_direct(file: &File) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(file)?;
     Ok(rustix::fs::fcntl_setfl(file, flags - OFlags::DIRECT)?)

@@ -61,12 +61,19 @@ fn raw_is_forced() {
 }
 
 #[test]
-fn other_formats_are_refused_by_name() {
-    for (bytes, format) in [(&b"KDMV"[..], None), (b"", Some(Format::Vmdk))] {
+fn other_formats_need_a_file() {
+    let mut luks = vec![0; 512];
+    luks[..6].copy_from_slice(b"LUKS\xba\xbe");
+    let cases: [(&[u8], _, _); 4] = [
+        (&luks, None, "can only be read from a file"),
+        (b"KDMV", None, "past the end of the file"),
+        (b"", Some(Format::Vmdk), "is not a vmdk image"),
+        (&[0; 512], Some(Format::Qed), "is not a qed image"),
+    ];
+    for (bytes, format, reason) in cases {
         let options = OpenOptions { format, ..OpenOptions::default() };
         let error = options.open_storage(Box::new(Memory(bytes.into())), "x").err().unwrap();
-        assert_eq!(error.kind(), ErrorKind::Format);
-        assert!(error.to_string().starts_with("x: is a vmdk image"), "{error}");
+        assert!(error.to_string().starts_with("x: ") && error.reason().contains(reason), "{error}");
     }
 }
 

@@ -1,0 +1,98 @@
+//! Connections to a server that has not started yet.
+//!
+//! The listening socket has a name that the kernel chose, in the abstract namespace: there is no file
+//! and no folder that could be left behind. Our own connections fill its queue before anybody serves
+//! it, and then it is shut: nobody else can ever connect.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, bind, connect, getsockname,
+    listen, shutdown, socket_with,
+};
+
+/// A listening socket with its clients.
+pub(super) struct Sockets {
+    /// For the server: connections wait in it, and no further one is let in.
+    pub listener: OwnedFd,
+    /// The other ends of those connections.
+    pub clients: Vec<OwnedFd>,
+}
+
+/// `count` connections, which is not 0.
+pub(super) fn connected(count: usize) -> io::Result<Sockets> {
+    for _ in 0..MAX_TRIES {
+        if let Some(sockets) = try_connect(count)? {
+            return Ok(sockets);
+        }
+    }
+    Err(io::Error::other("another process connects to sockets that are none of its business"))
+}
+
+/// None: the queue holds a connection that is not ours.
+fn try_connect(count: usize) -> io::Result<Option<Sockets>> {
+    let listener = socket(SocketFlags::CLOEXEC)?;
+    bind(&listener, &SocketAddrUnix::new_unnamed())?;
+    let address = SocketAddrUnix::try_from(getsockname(&listener)?)?;
+    // The kernel queues one connection more than it is told.
+    listen(&listener, i32::try_from(count - 1).unwrap_or(i32::MAX))?;
+    let mut clients = Vec::with_capacity(count);
+    loop {
+        let client = socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
+        match connect(&client, &address) {
+            Ok(()) => clients.push(client),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => break,
+            Err(error) => return Err(error.into()),
+        }
+        if clients.len() > count {
+            return Err(io::Error::other("the queue of a socket has no end"));
+        }
+    }
+    // The queue is full: what is in it is all that the server will see.
+    if clients.len() < count {
+        return Ok(None);
+    }
+    shutdown(&listener, Shutdown::Both)?;
+    for client in &clients {
+        rustix::io::ioctl_fionbio(client, false)?;
+    }
+    Ok(Some(Sockets { listener, clients }))
+}
+
+fn socket(flags: SocketFlags) -> io::Result<OwnedFd> {
+    Ok(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
+}
+
+/// Somebody who wins the race for a name that he cannot know this often will win it always.
+const MAX_TRIES: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    #[test]
+    fn clients_are_connected_and_nobody_else_is() {
+        for count in [1, 2, 5] {
+            let Sockets { listener, clients } = connected(count).unwrap();
+            assert_eq!(clients.len(), count);
+            let address = SocketAddrUnix::try_from(getsockname(&listener).unwrap()).unwrap();
+            let stranger = socket(SocketFlags::NONBLOCK).unwrap();
+            assert_eq!(connect(&stranger, &address), Err(Errno::CONNREFUSED));
+
+            let listener = UnixListener::from(listener);
+            for (number, client) in clients.into_iter().enumerate() {
+                let (mut server, _) = listener.accept().unwrap();
+                server.write_all(&[number as u8]).unwrap();
+                let mut byte = [0];
+                UnixStream::from(client).read_exact(&mut byte).unwrap();
+                assert_eq!(byte, [number as u8]);
+            }
+            assert!(listener.accept().is_err());
+        }
+    }
+}

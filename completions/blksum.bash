@@ -23,7 +23,7 @@ _blksum() {
 
     case "${cmd}" in
         blksum)
-            opts="-a -d -f -r -l -U -z -p -b -t -c -w -h -V --algorithm --digest --construction --block-size --format --snapshot --recursive --list-digests --threads --cache --holes --queue-depth --implementation --read-size --timeout --follow --untrusted --tls-certificates --force-share --backing-format --tag --zero --json --progress --binary --text --check --ignore-missing --quiet --status --strict --warn --allow-uri --help --version"
+            opts="-a -d -f -r -l -U -z -p -b -t -c -w -h -V --algorithm --digest --construction --block-size --format --secret-file --snapshot --recursive --list-digests --threads --cache --holes --nbd-server --queue-depth --implementation --read-size --timeout --follow --untrusted --tls-certificates --force-share --backing-format --tag --zero --json --progress --binary --text --check --ignore-missing --quiet --status --strict --warn --allow-uri --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -54,11 +54,26 @@ _blksum() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "raw qcow2" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
                     return 0
                     ;;
                 -f)
-                    COMPREPLY=($(compgen -W "raw qcow2" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
+                    return 0
+                    ;;
+                --secret-file)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
                     return 0
                     ;;
                 --snapshot)
@@ -75,6 +90,10 @@ _blksum() {
                     ;;
                 --holes)
                     COMPREPLY=($(compgen -W "trust verify ignore" -- "${cur}"))
+                    return 0
+                    ;;
+                --nbd-server)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --queue-depth)
@@ -105,7 +124,7 @@ _blksum() {
                     return 0
                     ;;
                 --backing-format)
-                    COMPREPLY=($(compgen -W "raw qcow2" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
                     return 0
                     ;;
                 --progress)

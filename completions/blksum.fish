@@ -29,8 +29,20 @@ flat\t''
 concat\t''
 linear\t''"
 complete -c blksum -l block-size -d 'Hash blocks of SIZE, a power of two from 512 to 64M [default: 64K]' -r
-complete -c blksum -s f -l format -d 'Read images as FORMAT, raw or qcow2, whatever they look like' -r -f -a "raw\t''
-qcow2\t''"
+complete -c blksum -s f -l format -d 'Read images as FORMAT, as QEMU names it, whatever they look like' -r -f -a "raw\t''
+qcow2\t''
+qcow\t''
+vmdk\t''
+vdi\t''
+vhdx\t''
+vpc\t''
+qed\t''
+parallels\t''
+luks\t''
+bochs\t''
+cloop\t''
+dmg\t''"
+complete -c blksum -l secret-file -d 'Unlock encrypted images with the content of FILE, all of it' -r -F
 complete -c blksum -l snapshot -d 'Read the internal snapshot that has this name or id' -r
 complete -c blksum -l threads -d 'Work on N threads [default: one for each processor]' -r
 complete -c blksum -l cache -d 'Read through the page cache: auto, yes or no [default: auto; without a value: yes]' -r -f -a "auto\t''
@@ -39,6 +51,7 @@ no\t''"
 complete -c blksum -l holes -d 'What to make of holes in raw files: trust, verify or ignore [default: trust]' -r -f -a "trust\t''
 verify\t''
 ignore\t''"
+complete -c blksum -l nbd-server -d 'Run PROGRAM for formats other than raw and qcow2 [default: qemu-nbd]' -r -f -a "(__fish_complete_command)"
 complete -c blksum -l queue-depth -d 'Let N reads be ahead of the first that is not done' -r
 complete -c blksum -l implementation -d 'Hash with the implementation NAME alone, as blkhash algorithms names it' -r
 complete -c blksum -l read-size -d 'Read SIZE bytes at a time' -r
@@ -48,7 +61,18 @@ any\t''
 none\t''"
 complete -c blksum -l tls-certificates -d 'The folder of the certificates for nbds URIs [default: that of libnbd]' -r -f -a "(__fish_complete_directories)"
 complete -c blksum -l backing-format -d 'Read backing files whose format is not recorded as FORMAT' -r -f -a "raw\t''
-qcow2\t''"
+qcow2\t''
+qcow\t''
+vmdk\t''
+vdi\t''
+vhdx\t''
+vpc\t''
+qed\t''
+parallels\t''
+luks\t''
+bochs\t''
+cloop\t''
+dmg\t''"
 complete -c blksum -s p -l progress -d 'Show progress on the terminal: auto, always or never [default: auto, where it takes longer than a second; without a value: always]' -r -f -a "auto\t''
 always\t''
 never\t''"

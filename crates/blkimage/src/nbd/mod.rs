@@ -93,7 +93,6 @@ impl Nbd {
 
     /// The default export of the server at the other end of each of these sockets. All of them are
     /// used if the server says that this is safe.
-    #[allow(dead_code, reason = "for the server that is a child of ours")]
     pub fn from_sockets(name: &Path, sockets: Vec<OwnedFd>, options: &NbdOptions) -> Result<Self> {
         let error = |reason: String| Error::new(ErrorKind::Connect, name, reason);
         let mut sockets = sockets.into_iter().map(Server::Socket);

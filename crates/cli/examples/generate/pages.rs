@@ -179,6 +179,15 @@ const BLKSUM: Sections = &[
         ],
     ),
     (
+        "FORMATS",
+        &[
+            "raw and qcow2 are read by blksum itself. vmdk, vdi, vhdx, vpc, qed, parallels, qcow \
+             (version 1), bochs, cloop, dmg and luks are read by qemu-nbd, which is started for the \
+             image, confined to it, and gone afterwards. The format is told from the content.",
+            "Files that an image names are opened by blksum as --follow says, and never by QEMU.",
+        ],
+    ),
+    (
         "STANDARD INPUT",
         &["If standard input is a file, it is read like that file, raw from the current offset \
              if that is not 0. A pipe is raw; one that begins like an image of another format is \

@@ -50,12 +50,16 @@ pub struct Args {
     #[arg(help_heading = WHAT, long, value_name = "SIZE", value_parser = parse_size)]
     pub block_size: Option<u64>,
 
-    /// Read images as FORMAT, raw or qcow2, whatever they look like
+    /// Read images as FORMAT, as QEMU names it, whatever they look like
     #[arg(
         help_heading = WHAT, short, long, value_name = "FORMAT",
         value_parser = Named::<Format>::of(format_names), hide_possible_values = true
     )]
     pub format: Option<Format>,
+
+    /// Unlock encrypted images with the content of FILE, all of it
+    #[arg(help_heading = WHAT, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub secret_file: Option<PathBuf>,
 
     /// Read the internal snapshot that has this name or id
     #[arg(help_heading = WHAT, long, value_name = "NAME")]
@@ -90,6 +94,12 @@ pub struct Args {
         value_parser = Named::<Holes>::of(holes_names), hide_possible_values = true
     )]
     pub holes: Option<Holes>,
+
+    /// Run PROGRAM for formats other than raw and qcow2 [default: qemu-nbd]
+    #[arg(
+        help_heading = HOW, long, value_name = "PROGRAM", value_hint = ValueHint::CommandName
+    )]
+    pub nbd_server: Option<PathBuf>,
 
     /// Let N reads be ahead of the first that is not done
     #[arg(
@@ -245,7 +255,7 @@ fn construction_names() -> Vec<&'static str> {
 
 /// The formats that images are read as.
 pub fn format_names() -> Vec<&'static str> {
-    [Format::Raw, Format::Qcow2].map(Format::name).into()
+    Format::all().map(Format::name).collect()
 }
 
 fn cache_names() -> Vec<&'static str> {

@@ -1,14 +1,16 @@
 //! What the command line asks for, resolved once: nothing behind this looks at [`Args`].
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use blkhash::{Construction, DEFAULT_BLOCK_SIZE, Parameters};
-use blkimage::{Follow, Format, NbdOptions, OpenOptions};
+use blkimage::{Follow, Format, NbdOptions, OpenOptions, Secret};
 use blksum::check_file::{Form, Style};
 use blksum::{Tag, Tuning};
 
 use super::args::{Args, When};
-use crate::implementation;
+use crate::{implementation, messages, quote};
 
 /// A run of the command.
 #[derive(Debug)]
@@ -102,6 +104,7 @@ impl Settings {
         let tuning = args.tuning(&parameters)?;
         let (progress, json, text) = (args.progress.unwrap_or_default(), args.json, args.text);
         let (sandbox, verbose) = (!args.no_sandbox, args.verbose);
+        let secret = args.secret_file.as_deref().map(read_secret).transpose()?;
         let open = OpenOptions {
             format: args.format,
             snapshot: args.snapshot,
@@ -110,6 +113,8 @@ impl Settings {
             holes: args.holes.unwrap_or_default(),
             cache: args.cache.unwrap_or_default(),
             force_share: args.force_share,
+            nbd_server: args.nbd_server,
+            secret,
             nbd: NbdOptions {
                 connections: tuning.threads,
                 timeout: args.timeout.map_or(NbdOptions::default().timeout, |timeout| {
@@ -123,6 +128,13 @@ impl Settings {
         let names = if args.names.is_empty() { vec!["-".into()] } else { args.names };
         Ok(Self { action, names, parameters, open, tuning, progress, sandbox, verbose, json, text })
     }
+}
+
+fn read_secret(path: &Path) -> Result<Secret, String> {
+    Secret::read(path).map_err(|error| {
+        let name = quote::name(path.as_os_str().as_bytes());
+        format!("--secret-file: {name}: {}", messages::reason(&error))
+    })
 }
 
 impl Args {

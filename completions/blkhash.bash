@@ -140,11 +140,11 @@ _blkhash() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "raw qcow2" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
                     return 0
                     ;;
                 -f)
-                    COMPREPLY=($(compgen -W "raw qcow2" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
                     return 0
                     ;;
                 *)

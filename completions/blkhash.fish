@@ -75,7 +75,18 @@ blake3\t''"
 complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and __fish_seen_subcommand_from image" -l threads -d 'Measure on so many threads at a time, or all; may be a list [default: 1,all]' -r
 complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and __fish_seen_subcommand_from image" -l time -d 'Read as much as takes so many seconds [default: 0.5]' -r
 complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and __fish_seen_subcommand_from image" -s f -l format -d 'Read the image as FORMAT, whatever it looks like' -r -f -a "raw\t''
-qcow2\t''"
+qcow2\t''
+qcow\t''
+vmdk\t''
+vdi\t''
+vhdx\t''
+vpc\t''
+qed\t''
+parallels\t''
+luks\t''
+bochs\t''
+cloop\t''
+dmg\t''"
 complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and __fish_seen_subcommand_from image" -l no-sandbox -d 'Do not restrict the process to reading the image, as blksum does'
 complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and __fish_seen_subcommand_from image" -l json -d 'Write a JSON object a line'
 complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and __fish_seen_subcommand_from image" -s h -l help -d 'Print this help'

@@ -63,7 +63,21 @@ fn prepare(settings: &Settings) -> Option<Sandbox> {
     if let Some(folder) = &settings.open.nbd.tls_certificates {
         sandbox.allow_listing(folder);
     }
+    if let Some(program) = &settings.open.nbd_server {
+        allow_program(&mut sandbox, program);
+    }
     Some(sandbox)
+}
+
+/// Allows to run a program that may be looked up in `PATH`.
+fn allow_program(sandbox: &mut Sandbox, program: &Path) {
+    if program.as_os_str().as_bytes().contains(&b'/') {
+        return sandbox.allow_program(program);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for folder in std::env::split_paths(&path).filter(|folder| folder.is_absolute()) {
+        sandbox.allow_program(&folder.join(program));
+    }
 }
 
 fn enforce(settings: &Settings, sandbox: Sandbox) {

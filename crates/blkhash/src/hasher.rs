@@ -1,10 +1,11 @@
 //! The push hasher: content goes in, its checksum comes out.
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
-use crate::construction::Accumulator;
-use crate::engine::{Chunk, Pool};
-use crate::{Construction, Digest, Digester, Parameters};
+use crate::engine::{Buffer, Chunk, Pool};
+use crate::zero::is_zero;
+use crate::{Digest, Digester, Parameters};
 
 /// Computes the checksum of content that is pushed into it, in pieces of any size.
 ///
@@ -21,22 +22,16 @@ use crate::{Construction, Digest, Digester, Parameters};
 /// ```
 #[derive(Debug)]
 pub struct Hasher {
-    engine: Engine,
+    pool: Pool,
+    /// What was copied and waits for more; ends anywhere.
+    chunk: Chunk,
     block_size: usize,
     length: u64,
 }
 
-#[derive(Debug)]
-enum Engine {
-    /// Blocks are collected and hashed many at a time.
-    Parallel { pool: Pool, chunk: Chunk, chunk_size: usize },
-    /// What has no blocks, or blocks too large to collect, is hashed as it comes.
-    Serial(Box<Accumulator>),
-}
-
 impl Hasher {
-    /// A hasher that has taken nothing yet. It hashes on up to `threads` threads of its own, which
-    /// start when there is work for them; with 1, on the caller's.
+    /// A hasher that has taken nothing yet. It hashes on up to `threads` threads, the caller's
+    /// among them; the others start when there is work for them.
     pub fn new(parameters: Parameters, threads: usize) -> Self {
         Self::with_digester(parameters, &Digester::new(parameters.algorithm()), threads)
     }
@@ -47,63 +42,78 @@ impl Hasher {
     ///
     /// If the digester is of another algorithm than the parameters.
     pub fn with_digester(parameters: Parameters, digester: &Digester, threads: usize) -> Self {
-        let block_size = parameters.block_size();
-        let serial =
-            parameters.construction() == Construction::Linear || block_size > MAX_COLLECTED;
-        let engine = if serial {
-            let accumulator = Accumulator::with_digester(&parameters, digester, threads);
-            Engine::Serial(Box::new(accumulator))
-        } else {
-            let chunk_size = CHUNK_SIZE.max(block_size);
-            let mut pool = Pool::new(&parameters, digester, threads, chunk_size);
-            Engine::Parallel { chunk: pool.empty_chunk(), pool, chunk_size }
-        };
-        Self { engine, block_size, length: 0 }
+        let pool = Pool::new(&parameters, digester, threads);
+        let chunk = pool.empty_chunk();
+        Self { pool, chunk, block_size: parameters.block_size(), length: 0 }
     }
 
-    /// Takes the next bytes.
+    /// Takes the next bytes. Blocks of zeros are found here; others are copied, and hashed with those
+    /// that follow.
     ///
     /// # Panics
     ///
     /// If the content grows beyond 2^64 - 1 bytes.
     pub fn update(&mut self, mut data: &[u8]) {
         self.grow(data.len() as u64);
-        match &mut self.engine {
-            Engine::Serial(accumulator) => accumulator.data(data),
-            Engine::Parallel { pool, chunk, chunk_size } => {
-                while !data.is_empty() {
-                    let room = *chunk_size - chunk.data.len();
-                    let (part, rest) = data.split_at(data.len().min(room));
-                    chunk.data.extend_from_slice(part);
-                    submit_if_full(pool, chunk, *chunk_size);
-                    data = rest;
-                }
-            }
+        if !self.pool.has_blocks() {
+            return self.pool.in_turn(|accumulator| accumulator.data(data));
         }
+        data = self.complete_block(data);
+        while data.len() >= self.block_size {
+            let (block, rest) = data.split_at(self.block_size);
+            if is_zero(block) {
+                self.chunk.push_zeros(block.len() as u64);
+            } else {
+                self.copy(block);
+            }
+            data = rest;
+        }
+        self.copy(data);
+    }
+
+    /// Takes the next bytes without copying them: `buffer` is hashed where it is, by other threads,
+    /// and dropped as soon as that is done. Only what lies before the first whole block of the
+    /// content in it and behind the last is copied.
+    ///
+    /// Nothing bounds how many buffers wait to be hashed: who has many hands in as many as were
+    /// dropped.
+    ///
+    /// # Panics
+    ///
+    /// If the content grows beyond 2^64 - 1 bytes.
+    pub fn update_owned(&mut self, buffer: impl AsRef<[u8]> + Send + Sync + 'static) {
+        let buffer: Buffer = Arc::new(buffer);
+        let data = (*buffer).as_ref();
+        self.grow(data.len() as u64);
+        let (start, end) = if self.pool.has_blocks() {
+            let rest = self.complete_block(data).len();
+            (data.len() - rest, data.len() - rest % self.block_size)
+        } else {
+            (0, data.len())
+        };
+        if start < end {
+            let before = (!self.chunk.is_empty()).then(|| self.take_chunk());
+            self.pool.lend(before, &buffer, start..end);
+        }
+        self.copy(&data[end..]);
     }
 
     /// Takes `length` zero bytes next. Only the bytes of blocks that are not zeros altogether are
-    /// hashed, except where the construction is [`Construction::Linear`].
+    /// hashed, except where the construction is [`Construction::Linear`](crate::Construction).
     ///
     /// # Panics
     ///
     /// If the content grows beyond 2^64 - 1 bytes.
     pub fn zero(&mut self, length: u64) {
         self.grow(length);
-        match &mut self.engine {
-            Engine::Serial(accumulator) => accumulator.zeros(length),
-            Engine::Parallel { pool, chunk, chunk_size } => {
-                let block_size = self.block_size as u64;
-                let missing = (block_size - chunk.data.len() as u64 % block_size) % block_size;
-                let head = length.min(missing);
-                push_zeros(pool, chunk, *chunk_size, head);
-                let blocks = (length - head) / block_size;
-                if blocks > 0 {
-                    chunk.push_zero_blocks(blocks);
-                }
-                push_zeros(pool, chunk, *chunk_size, (length - head) % block_size);
-            }
+        if !self.pool.has_blocks() {
+            return self.pool.in_turn(|accumulator| accumulator.zeros(length));
         }
+        let head = length.min(self.missing() as u64);
+        self.pad(head as usize);
+        let tail = (length - head) % self.block_size as u64;
+        self.chunk.push_zeros(length - head - tail);
+        self.pad(tail as usize);
     }
 
     /// Takes everything that `reader` has, and returns how many bytes that was.
@@ -113,23 +123,23 @@ impl Hasher {
     /// Whatever reading returned. The bytes read before have been taken.
     pub fn update_reader(&mut self, mut reader: impl Read) -> io::Result<u64> {
         let before = self.length;
-        match &mut self.engine {
-            Engine::Serial(_) => {
-                io::copy(&mut io::BufReader::with_capacity(CHUNK_SIZE, reader), self)?;
-            }
-            Engine::Parallel { pool, chunk, chunk_size } => loop {
-                let filled = chunk.data.len();
-                let room = (*chunk_size - filled) as u64;
-                let read = reader.by_ref().take(room).read_to_end(&mut chunk.data);
-                // What came before an error counts as taken.
-                self.length += (chunk.data.len() - filled) as u64;
-                submit_if_full(pool, chunk, *chunk_size);
-                if read? == 0 {
-                    break;
-                }
-            },
+        if !self.pool.has_blocks() {
+            let size = self.pool.batch_size();
+            io::copy(&mut io::BufReader::with_capacity(size, reader), self)?;
+            return Ok(self.length - before);
         }
-        Ok(self.length - before)
+        loop {
+            let filled = self.chunk.data.len();
+            let room = self.pool.batch_size() - filled;
+            self.chunk.data.reserve_exact(room);
+            let read = reader.by_ref().take(room as u64).read_to_end(&mut self.chunk.data);
+            // What came before an error counts as taken.
+            self.length += (self.chunk.data.len() - filled) as u64;
+            self.submit_if_full();
+            if read? == 0 {
+                return Ok(self.length - before);
+            }
+        }
     }
 
     /// Bytes taken.
@@ -138,20 +148,63 @@ impl Hasher {
     }
 
     /// The checksum of everything taken.
-    pub fn finalize(self) -> Digest {
-        match self.engine {
-            Engine::Serial(accumulator) => accumulator.finalize(),
-            Engine::Parallel { mut pool, chunk, .. } => {
-                if !chunk.is_empty() {
-                    pool.submit(chunk);
-                }
-                pool.finish()
-            }
+    pub fn finalize(mut self) -> Digest {
+        if !self.chunk.is_empty() {
+            self.pool.submit_last(self.chunk);
         }
+        self.pool.finish()
     }
 
     fn grow(&mut self, length: u64) {
         self.length = self.length.checked_add(length).expect("at most 2^64 - 1 bytes of content");
+    }
+
+    /// Bytes that the last block lacks.
+    fn missing(&self) -> usize {
+        self.chunk.data.len().wrapping_neg() % self.block_size
+    }
+
+    /// Appends what the last block lacks, and returns the rest.
+    fn complete_block<'a>(&mut self, data: &'a [u8]) -> &'a [u8] {
+        let (head, rest) = data.split_at(data.len().min(self.missing()));
+        self.copy(head);
+        rest
+    }
+
+    /// Appends bytes of one block.
+    fn copy(&mut self, data: &[u8]) {
+        if data.is_empty() {
+            return;
+        }
+        self.make_room();
+        self.chunk.data.extend_from_slice(data);
+        self.submit_if_full();
+    }
+
+    /// Appends zeros of one block that is not zeros altogether, or not yet.
+    fn pad(&mut self, length: usize) {
+        if length == 0 {
+            return;
+        }
+        self.make_room();
+        self.chunk.data.resize(self.chunk.data.len() + length, 0);
+        self.submit_if_full();
+    }
+
+    fn make_room(&mut self) {
+        let room = self.pool.batch_size() - self.chunk.data.len();
+        self.chunk.data.reserve_exact(room);
+    }
+
+    fn submit_if_full(&mut self) {
+        if self.chunk.data.len() == self.pool.batch_size() {
+            let chunk = self.take_chunk();
+            self.pool.submit(chunk);
+        }
+    }
+
+    fn take_chunk(&mut self) -> Chunk {
+        std::mem::replace(&mut self.chunk, self.pool.empty_chunk())
     }
 }
 
@@ -165,23 +218,3 @@ impl Write for Hasher {
         Ok(())
     }
 }
-
-/// Appends `count` zero bytes, less than a block.
-fn push_zeros(pool: &mut Pool, chunk: &mut Chunk, chunk_size: usize, count: u64) {
-    chunk.data.resize(chunk.data.len() + count as usize, 0);
-    submit_if_full(pool, chunk, chunk_size);
-}
-
-fn submit_if_full(pool: &mut Pool, chunk: &mut Chunk, chunk_size: usize) {
-    if chunk.data.len() == chunk_size {
-        let empty = pool.empty_chunk();
-        pool.submit(std::mem::replace(chunk, empty));
-    }
-}
-
-/// Bytes that one thread hashes at a time: they stay in its cache.
-const CHUNK_SIZE: usize = 256 << 10;
-
-/// Blocks above this size are hashed as they come: collecting them for several threads would cost
-/// more memory than it is worth.
-const MAX_COLLECTED: usize = 4 << 20;

@@ -1,6 +1,9 @@
 //! A checksum depends on the content and the parameters alone.
 
-use std::sync::Mutex;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
 
 use blkhash::{
     Abandoned, Accumulator, Algorithm, BlockHasher, Construction, Digest, Digester, Hasher,
@@ -74,6 +77,24 @@ fn parameters() -> impl Strategy<Value = Parameters> {
     })
 }
 
+/// A buffer that tells when it is dropped.
+struct Lent {
+    bytes: Vec<u8>,
+    dropped: Arc<AtomicUsize>,
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 proptest! {
     #[test]
     fn any_split_gives_the_same_value(
@@ -104,6 +125,20 @@ proptest! {
             by_bytes.update(piece);
         }
         prop_assert_eq!(by_bytes.finalize(), expected);
+
+        let mut owned = Hasher::new(parameters, threads);
+        let dropped = Arc::new(AtomicUsize::new(0));
+        for (index, piece) in content.chunks(cut).enumerate() {
+            if index % 5 == 4 {
+                owned.update(piece);
+                dropped.fetch_add(1, Ordering::Relaxed);
+            } else {
+                owned.update_owned(Lent { bytes: piece.to_vec(), dropped: Arc::clone(&dropped) });
+            }
+        }
+        prop_assert_eq!(owned.length(), content.len() as u64);
+        prop_assert_eq!(owned.finalize(), expected);
+        prop_assert_eq!(dropped.load(Ordering::Relaxed), content.chunks(cut).len());
 
         let mut by_reader = Hasher::new(parameters, threads);
         prop_assert_eq!(by_reader.update_reader(&*content).unwrap(), content.len() as u64);
@@ -165,14 +200,14 @@ fn chunks_come_in_any_order() {
     let hasher = BlockHasher::new(&parameters);
     let ordered = Ordered::new(Accumulator::new(&parameters, 1), 3);
     let next = Mutex::new(content.chunks(512 * 7).enumerate());
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for worker in 0..4 {
             let (ordered, hasher, next) = (&ordered, &hasher, &next);
             scope.spawn(move || {
                 loop {
                     let Some((number, chunk)) = next.lock().unwrap().next() else { break };
                     if number % 5 == worker {
-                        std::thread::yield_now();
+                        thread::yield_now();
                     }
                     if number % 11 == 3 {
                         ordered.in_turn(number as u64, |all| all.data(chunk)).unwrap();
@@ -195,7 +230,7 @@ fn chunks_come_in_any_order() {
 #[test]
 fn whoever_waits_learns_that_it_is_abandoned() {
     let ordered = Ordered::new(Accumulator::new(&Parameters::default(), 1), 2);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let ahead = scope.spawn(|| ordered.hand_in(5, ordered.empty_chunk()));
         let turn = scope.spawn(|| ordered.in_turn(1, |_| ()));
         ordered.abandon();
@@ -211,6 +246,87 @@ fn a_missing_chunk_is_no_checksum() {
     ordered.hand_in(0, ordered.empty_chunk()).unwrap();
     ordered.hand_in(2, ordered.empty_chunk()).unwrap();
     assert_eq!(ordered.finish(), Err(Abandoned));
+}
+
+#[test]
+fn many_batches_are_brought_into_order() {
+    let parameters =
+        Parameters::new(Algorithm::Blake3, "streams:4".parse().unwrap(), 4096).unwrap();
+    let mut content: Vec<u8> = (0..11_000_000).map(|i| (i / 700 % 251) as u8).collect();
+    content[3_000_000..6_000_000].fill(0);
+    let expected = definition(&parameters, &content);
+    for threads in [1, 2, 5] {
+        for cut in [20_000, 100_000, 1 << 18, 3 << 20] {
+            let mut hasher = Hasher::new(parameters, threads);
+            for (index, piece) in content.chunks(cut).enumerate() {
+                if piece.iter().all(|&byte| byte == 0) {
+                    hasher.zero(piece.len() as u64);
+                } else if index / 4 % 2 == 0 {
+                    hasher.update(piece);
+                } else {
+                    hasher.update_owned(piece.to_vec());
+                }
+            }
+            assert_eq!(hasher.finalize(), expected, "{threads} threads, {cut} bytes at a time");
+        }
+    }
+}
+
+#[test]
+fn a_buffer_comes_back_while_others_are_still_to_come() {
+    for construction in ["streams:4", "linear"] {
+        let construction = construction.parse().unwrap();
+        let parameters = Parameters::new(Algorithm::Sha256, construction, 65_536).unwrap();
+        for threads in [1, 2] {
+            let dropped = Arc::new(AtomicUsize::new(0));
+            let mut hasher = Hasher::new(parameters, threads);
+            hasher.update(&[1; 1000]);
+            for count in 1..=3 {
+                let bytes = vec![count as u8; 100_000];
+                hasher.update_owned(Lent { bytes, dropped: Arc::clone(&dropped) });
+                while dropped.load(Ordering::Relaxed) < count {
+                    thread::yield_now();
+                }
+            }
+            let content = [vec![1; 101_000], vec![2; 100_000], vec![3; 100_000]].concat();
+            assert_eq!(hasher.finalize(), definition(&parameters, &content));
+        }
+    }
+}
+
+/// A buffer that cannot be had.
+struct Broken(AtomicUsize);
+
+impl AsRef<[u8]> for Broken {
+    fn as_ref(&self) -> &[u8] {
+        // The caller looks at its length; then comes the thread that hashes it.
+        assert_eq!(self.0.fetch_add(1, Ordering::Relaxed), 0, "broken");
+        &[1; 2 << 20]
+    }
+}
+
+#[test]
+fn a_panic_of_a_thread_reaches_the_caller() {
+    let caught = catch_unwind(AssertUnwindSafe(|| {
+        let mut hasher = Hasher::new(Parameters::default(), 3);
+        hasher.update_owned(Broken(AtomicUsize::new(0)));
+        for _ in 0..100 {
+            hasher.update_owned(vec![1; 1 << 20]);
+        }
+        hasher.finalize()
+    }));
+    assert!(caught.is_err());
+}
+
+#[test]
+fn dropping_a_hasher_drops_what_waits() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let mut hasher = Hasher::new(Parameters::default(), 2);
+    for _ in 0..50 {
+        hasher.update_owned(Lent { bytes: vec![1; 1 << 20], dropped: Arc::clone(&dropped) });
+    }
+    drop(hasher);
+    assert_eq!(dropped.load(Ordering::Relaxed), 50);
 }
 
 #[test]

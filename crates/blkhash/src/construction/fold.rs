@@ -1,8 +1,10 @@
 //! The outer hash over the digests of blocks, in the order of the blocks.
 
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use super::Construction;
+use crate::engine::threads;
 use crate::{Digest, Digester, Parameters, State};
 
 /// Takes the digests of an image's blocks in order and makes the checksum of them.
@@ -94,10 +96,19 @@ impl Fold {
         if group == streams {
             return repeat(digester, &mut self.streams, repeated, length);
         }
-        thread::scope(|scope| {
-            for streams in self.streams.chunks_mut(group) {
-                scope.spawn(move || repeat(digester, streams, repeated, length));
+        // Each thread takes groups as long as there are any, so that any number of threads does.
+        let groups = Mutex::new(self.streams.chunks_mut(group));
+        let next = || groups.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let work = || {
+            while let Some(streams) = next() {
+                repeat(digester, streams, repeated, length);
             }
+        };
+        thread::scope(|scope| {
+            for _ in 1..streams.div_ceil(group) {
+                let _ = threads::spawn_scoped(scope, work);
+            }
+            work();
         });
     }
 

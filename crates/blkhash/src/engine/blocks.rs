@@ -101,6 +101,11 @@ impl BlockHasher {
         Self { digester: digester.clone(), start, block_size }
     }
 
+    /// Length of a block in bytes.
+    pub(crate) fn block_size(&self) -> usize {
+        self.block_size
+    }
+
     /// Appends the blocks that are handed to the batch to `digests`.
     pub fn batch<'a>(&'a self, digests: &'a mut BlockDigests) -> Batch<'a> {
         Batch { hasher: self, lanes: [&[]; LANES], filled: 0, digests }

@@ -1,151 +1,152 @@
 //! Worker threads behind a [`Hasher`](crate::Hasher).
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
-
-use super::{BlockHasher, Ordered};
+use super::queue::{Batch, Buffer, Chunk, Part, Piece, Queue};
+use super::{BlockHasher, Ordered, threads};
 use crate::construction::Accumulator;
-use crate::{Digest, Digester, Parameters};
+use crate::{Construction, Digest, Digester, Parameters};
 
-/// A part of the content that begins and ends at the bounds of blocks, but for the end of the
-/// content.
-#[derive(Debug, Default)]
-pub(crate) struct Chunk {
-    /// The bytes that are not known to be zero.
-    pub(crate) data: Vec<u8>,
-    /// Runs of zero blocks and where in `data` they stand, in order.
-    zero_runs: Vec<(usize, u64)>,
-}
-
-impl Chunk {
-    /// Appends `count` whole zero blocks; what is there ends at the end of a block.
-    pub(crate) fn push_zero_blocks(&mut self, count: u64) {
-        let position = self.data.len();
-        match self.zero_runs.last_mut() {
-            Some((last, before)) if *last == position => *before += count,
-            _ => self.zero_runs.push((position, count)),
-        }
-    }
-
-    /// Whether it holds nothing.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.data.is_empty() && self.zero_runs.is_empty()
-    }
-}
-
-/// Hashes chunks on several threads. The threads start when there is work for them and end with
-/// the pool.
+/// Hashes the parts of a content on several threads, the caller's among them. The threads start
+/// when there is work for them and end with the pool.
 #[derive(Debug)]
 pub(crate) struct Pool {
     shared: Arc<Shared>,
     threads: usize,
-    chunk_size: usize,
-    /// The number of the next chunk.
-    next: u64,
+    batch_size: usize,
     workers: Vec<JoinHandle<thread::Result<()>>>,
-    jobs: Option<Sender<(u64, Chunk)>>,
-    waiting_jobs: Receiver<(u64, Chunk)>,
-    used: (Sender<Chunk>, Receiver<Chunk>),
-    /// Chunks in existence.
-    chunks: usize,
 }
 
 /// What the threads share.
 #[derive(Debug)]
 struct Shared {
-    hasher: BlockHasher,
+    queue: Queue,
+    /// `None` where blocks are not hashed side by side: then everything is hashed in its turn.
+    blocks: Option<BlockHasher>,
     ordered: Ordered,
+    /// A thread has panicked: there will be no checksum.
+    failed: AtomicBool,
 }
 
 impl Pool {
-    /// A pool of at most `threads` threads for chunks of `chunk_size` bytes.
-    pub(crate) fn new(
-        parameters: &Parameters,
-        digester: &Digester,
-        threads: usize,
-        chunk_size: usize,
-    ) -> Self {
+    /// A pool of at most `threads` threads.
+    pub(crate) fn new(parameters: &Parameters, digester: &Digester, threads: usize) -> Self {
+        let block_size = parameters.block_size();
+        let in_turn =
+            parameters.construction() == Construction::Linear || block_size > MAX_COLLECTED;
+        let batch_size = if in_turn { BATCH_SIZE } else { BATCH_SIZE.max(block_size) };
         let threads = threads.max(1);
-        let (jobs, waiting_jobs) = bounded(threads);
         let accumulator = Accumulator::with_digester(parameters, digester, threads);
-        let ordered = Ordered::new(accumulator, 4 * threads);
-        let hasher = BlockHasher::with_digester(parameters, digester);
-        Self {
-            shared: Arc::new(Shared { hasher, ordered }),
-            threads,
-            chunk_size,
-            next: 0,
-            workers: Vec::new(),
-            jobs: Some(jobs),
-            waiting_jobs,
-            used: unbounded(),
-            chunks: 0,
-        }
+        let shared = Shared {
+            queue: Queue::new(batch_size),
+            blocks: (!in_turn).then(|| BlockHasher::with_digester(parameters, digester)),
+            ordered: Ordered::new(accumulator, 4 * threads),
+            failed: AtomicBool::new(false),
+        };
+        // Who waits for the turn of what another one is hashing only costs a stack.
+        let threads = if in_turn { 1 } else { threads };
+        Self { shared: Arc::new(shared), threads, batch_size, workers: Vec::new() }
     }
 
-    /// An empty chunk; waits for one where enough are in use.
-    pub(crate) fn empty_chunk(&mut self) -> Chunk {
-        if let Ok(chunk) = self.used.1.try_recv() {
-            return chunk;
-        }
-        if self.chunks < 2 * self.threads + 1 {
-            self.chunks += 1;
-            return Chunk { data: Vec::with_capacity(self.chunk_size), ..Chunk::default() };
-        }
-        self.used.1.recv().expect("the pool holds a sender")
+    /// Whether the content is hashed block by block, so that its parts are whole blocks.
+    pub(crate) fn has_blocks(&self) -> bool {
+        self.shared.blocks.is_some()
     }
 
-    /// Takes the next part of the content.
+    /// Bytes that are hashed together.
+    pub(crate) fn batch_size(&self) -> usize {
+        self.batch_size
+    }
+
+    /// An empty chunk.
+    pub(crate) fn empty_chunk(&self) -> Chunk {
+        self.shared.queue.empty_chunk()
+    }
+
+    /// Takes the next part of the content. Where the other threads have enough to do, the caller's
+    /// hashes it: it would only wait otherwise.
     pub(crate) fn submit(&mut self, chunk: Chunk) {
-        let number = self.next;
-        self.next += 1;
-        if self.threads > 1 && self.workers.len() < self.threads {
-            self.start_worker();
+        let others = self.threads - 1;
+        let most = others.min(self.workers.len() + 1);
+        match self.shared.queue.push_or_take(Part::Chunk(chunk), most) {
+            Ok(more) => self.start_worker(more, others),
+            Err(batch) => self.shared.run(batch),
         }
-        if self.workers.is_empty() {
-            self.shared.hash(number, &chunk);
-            recycle(&self.used.0, chunk);
-        } else if let Some(jobs) = &self.jobs {
-            jobs.send((number, chunk)).expect("the pool holds a receiver");
+        self.resume_panic();
+    }
+
+    /// Takes the last part of the content.
+    pub(crate) fn submit_last(&mut self, chunk: Chunk) {
+        if let Err(batch) = self.shared.queue.push_or_take(Part::Chunk(chunk), 0) {
+            self.shared.run(batch);
         }
+    }
+
+    /// Takes the next part of the content, for the workers to hash and drop, and the chunk before it.
+    pub(crate) fn lend(&mut self, before: Option<Chunk>, buffer: &Buffer, range: Range<usize>) {
+        let mut more = before.is_some_and(|chunk| self.shared.queue.push(Part::Chunk(chunk)));
+        for start in range.clone().step_by(self.batch_size) {
+            let end = range.end.min(start + self.batch_size);
+            more |= self.shared.queue.push(Part::Lent(Arc::clone(buffer), start..end));
+            self.start_worker(more, self.threads);
+        }
+        self.resume_panic();
+    }
+
+    /// Takes the next part of the content as whatever `take` does, on the caller's thread when its
+    /// turn comes.
+    pub(crate) fn in_turn(&mut self, take: impl FnOnce(&mut Accumulator)) {
+        let number = self.shared.queue.take_number();
+        // Abandoned only by a panic.
+        let _ = self.shared.ordered.in_turn(number, take);
+        self.resume_panic();
     }
 
     /// The checksum of everything submitted.
     pub(crate) fn finish(mut self) -> Digest {
+        self.shared.queue.close();
+        self.run_what_waits();
         if let Err(panic) = self.join() {
-            std::panic::resume_unwind(panic);
+            resume_unwind(panic);
         }
-        let (_, digest) = self.shared.ordered.finish().expect("every chunk was handed in");
+        let (_, digest) = self.shared.ordered.finish().expect("every batch was handed in");
         digest
     }
 
-    /// One more thread, if the system has one to give: any number does.
-    fn start_worker(&mut self) {
-        let shared = Arc::clone(&self.shared);
-        let jobs = self.waiting_jobs.clone();
-        let used = self.used.0.clone();
-        let worker = thread::Builder::new().name("blkhash".to_owned()).spawn(move || {
-            let mut panic = None;
-            for (number, chunk) in jobs {
-                // The others and the submitter must not wait for what will never come.
-                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| shared.hash(number, &chunk)))
-                {
-                    shared.ordered.abandon();
-                    panic = Some(payload);
-                }
-                recycle(&used, chunk);
+    fn run_what_waits(&self) {
+        while let Some(batch) = self.shared.queue.try_take() {
+            self.shared.run(batch);
+        }
+    }
+
+    /// One more thread, unless there are `most`, if the system has one to give: any number does.
+    fn start_worker(&mut self, wanted: bool, most: usize) {
+        if wanted && self.workers.len() < most {
+            let shared = Arc::clone(&self.shared);
+            self.workers.extend(threads::spawn(move || shared.work()));
+        }
+        if self.workers.is_empty() {
+            self.run_what_waits();
+        }
+    }
+
+    /// Tells the caller of a worker's panic.
+    fn resume_panic(&mut self) {
+        if self.shared.failed.load(Ordering::Relaxed) {
+            self.shared.queue.close();
+            if let Err(panic) = self.join() {
+                resume_unwind(panic);
             }
-            panic.map_or(Ok(()), Err)
-        });
-        self.workers.extend(worker);
+            panic!("a thread of this hash has panicked");
+        }
     }
 
     /// Waits for the workers to end.
     fn join(&mut self) -> thread::Result<()> {
-        self.jobs = None;
         let mut result = Ok(());
         for worker in self.workers.drain(..) {
             result = result.and(worker.join().and_then(|outcome| outcome));
@@ -157,34 +158,69 @@ impl Pool {
 impl Drop for Pool {
     /// No thread outlives the pool.
     fn drop(&mut self) {
-        if self.jobs.is_some() {
-            self.shared.ordered.abandon();
-            // A panic of a hash nobody waits for is nobody's.
-            let _ = self.join();
-        }
+        self.shared.ordered.abandon();
+        self.shared.queue.close();
+        while self.shared.queue.try_take().is_some() {}
+        // A panic of a hash nobody waits for is nobody's.
+        let _ = self.join();
     }
 }
 
 impl Shared {
-    fn hash(&self, number: u64, chunk: &Chunk) {
-        let mut digests = self.ordered.empty_chunk();
-        let mut batch = self.hasher.batch(&mut digests);
-        let mut start = 0;
-        for &(position, count) in &chunk.zero_runs {
-            batch.content(&chunk.data[start..position]);
-            batch.zero_blocks(count);
-            start = position;
+    /// What a worker does as long as there is a pool.
+    fn work(&self) -> thread::Result<()> {
+        let mut result = Ok(());
+        while let Some(batch) = self.queue.take() {
+            // The others and the submitter must not wait for what will never come.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.run(batch))) {
+                self.ordered.abandon();
+                self.failed.store(true, Ordering::Relaxed);
+                result = Err(panic);
+            }
         }
-        batch.content(&chunk.data[start..]);
-        batch.finish();
+        result
+    }
+
+    fn run(&self, batch: Batch) {
+        let number = batch.number;
         // Once abandoned, nobody wants it.
-        let _ = self.ordered.hand_in(number, digests);
+        let _ = match &self.blocks {
+            Some(hasher) => {
+                let mut digests = self.ordered.empty_chunk();
+                let mut lanes = hasher.batch(&mut digests);
+                for part in &batch.parts {
+                    part.for_each(|piece| match piece {
+                        Piece::Data(data) => lanes.content(data),
+                        Piece::Zeros(length) => {
+                            lanes.zero_blocks(length / hasher.block_size() as u64);
+                        }
+                    });
+                }
+                lanes.finish();
+                // What was lent goes back before this thread may have to wait.
+                self.queue.recycle(batch);
+                self.ordered.hand_in(number, digests)
+            }
+            None => {
+                let result = self.ordered.in_turn(number, |accumulator| {
+                    for part in &batch.parts {
+                        part.for_each(|piece| match piece {
+                            Piece::Data(data) => accumulator.data(data),
+                            Piece::Zeros(length) => accumulator.zeros(length),
+                        });
+                    }
+                });
+                self.queue.recycle(batch);
+                result
+            }
+        };
     }
 }
 
-fn recycle(used: &Sender<Chunk>, mut chunk: Chunk) {
-    chunk.data.clear();
-    chunk.zero_runs.clear();
-    // The pool may be gone already.
-    let _ = used.send(chunk);
-}
+/// Bytes hashed together: sixteen blocks of the default size, which fill the lanes of every kernel,
+/// and half of a core's second cache.
+const BATCH_SIZE: usize = 1 << 20;
+
+/// Blocks above this size are hashed as they come: collecting them for several threads would cost
+/// more memory than it is worth.
+const MAX_COLLECTED: usize = 4 << 20;

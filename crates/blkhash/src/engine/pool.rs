@@ -74,7 +74,7 @@ impl Pool {
         let most = others.min(self.workers.len() + 1);
         match self.shared.queue.push_or_take(Part::Chunk(chunk), most) {
             Ok(more) => self.start_worker(more, others),
-            Err(batch) => self.shared.run(batch),
+            Err(batch) => self.run(batch),
         }
         self.resume_panic();
     }
@@ -82,7 +82,7 @@ impl Pool {
     /// Takes the last part of the content.
     pub(crate) fn submit_last(&mut self, chunk: Chunk) {
         if let Err(batch) = self.shared.queue.push_or_take(Part::Chunk(chunk), 0) {
-            self.shared.run(batch);
+            self.run(batch);
         }
     }
 
@@ -119,7 +119,14 @@ impl Pool {
 
     fn run_what_waits(&self) {
         while let Some(batch) = self.shared.queue.try_take() {
-            self.shared.run(batch);
+            self.run(batch);
+        }
+    }
+
+    /// Hashes a batch on the caller's thread.
+    fn run(&self, batch: Batch) {
+        if let Err(panic) = self.shared.run_caught(batch) {
+            resume_unwind(panic);
         }
     }
 
@@ -141,6 +148,7 @@ impl Pool {
             if let Err(panic) = self.join() {
                 resume_unwind(panic);
             }
+            while self.shared.queue.try_take().is_some() {}
             panic!("a thread of this hash has panicked");
         }
     }
@@ -171,14 +179,19 @@ impl Shared {
     fn work(&self) -> thread::Result<()> {
         let mut result = Ok(());
         while let Some(batch) = self.queue.take() {
-            // The others and the submitter must not wait for what will never come.
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.run(batch))) {
-                self.ordered.abandon();
-                self.failed.store(true, Ordering::Relaxed);
-                result = Err(panic);
-            }
+            result = result.and(self.run_caught(batch));
         }
         result
+    }
+
+    /// Hashes a batch. After a panic the other threads and the submitter must not wait for what will
+    /// never come, and what was lent goes back.
+    fn run_caught(&self, batch: Batch) -> thread::Result<()> {
+        catch_unwind(AssertUnwindSafe(|| self.run(batch))).inspect_err(|_| {
+            self.failed.store(true, Ordering::Relaxed);
+            self.ordered.abandon();
+            while self.queue.try_take().is_some() {}
+        })
     }
 
     fn run(&self, batch: Batch) {

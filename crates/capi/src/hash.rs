@@ -1,0 +1,268 @@
+//! `struct blkhash` and the functions that feed it.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_uint, c_void};
+use std::process;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{mem, ptr, slice};
+
+use blkhash::{Construction, Hasher};
+use nix::errno::Errno;
+
+use crate::aio::{Completions, Lender, Lent, Returned};
+use crate::boundary::{boxed, catch, status, value};
+use crate::options::{Options, string};
+
+/// `struct blkhash`: a checksum in the making.
+pub struct Hash {
+    /// `None` once it was finalized.
+    hasher: Mutex<Option<Hasher>>,
+    /// The first error, 0 as long as there is none.
+    error: AtomicI32,
+    /// Where buffers can be lent.
+    pub(crate) completions: Option<Arc<Completions>>,
+    threads: usize,
+    implementation: CString,
+    /// The process whose threads hash: a child has none of them.
+    process: u32,
+}
+
+impl Hash {
+    fn new(options: &Options) -> Result<Self, Errno> {
+        let parameters = options.parameters()?;
+        let threads = options.threads.into();
+        let digester = options.digester();
+        let blocks = match parameters.construction() {
+            Construction::Linear => 1,
+            _ => (FULL_BATCH / parameters.block_size()).max(1),
+        };
+        let completions = match options.queue_depth {
+            0 => None,
+            depth => Some(Arc::new(Completions::new(depth as usize)?)),
+        };
+        let implementation = digester.implementation_for(blocks).name();
+        Ok(Self {
+            hasher: Mutex::new(Some(Hasher::with_digester(parameters, digester, threads))),
+            error: AtomicI32::new(0),
+            completions,
+            threads,
+            implementation: CString::new(implementation).map_err(|_| Errno::EINVAL)?,
+            process: process::id(),
+        })
+    }
+
+    /// The hash, if it can be used.
+    pub(crate) fn check(hash: Option<&Self>) -> Result<&Self, Errno> {
+        let hash = hash.ok_or(Errno::EINVAL)?;
+        if hash.process != process::id() {
+            return Err(Errno::EINVAL);
+        }
+        match hash.error.load(Ordering::Acquire) {
+            0 => Ok(hash),
+            error => Err(Errno::from_raw(error)),
+        }
+    }
+
+    /// Runs `take`; what goes wrong in it is an error for good, since a part of the content is
+    /// missing then. Calls from several threads wait for each other.
+    pub(crate) fn with_hasher(
+        hash: Option<&Self>,
+        take: impl FnOnce(&Self, &mut Hasher) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        let hash = Self::check(hash)?;
+        let mut hasher = hash.hasher.lock().unwrap_or_else(PoisonError::into_inner);
+        let hasher = hasher.as_mut().ok_or(Errno::EINVAL)?;
+        hash.keep_error(catch(|| take(hash, hasher)))
+    }
+
+    fn finalize(hash: Option<&Self>, md_value: *mut u8) -> Result<usize, Errno> {
+        let hash = Self::check(hash)?;
+        let mut hasher = hash.hasher.lock().unwrap_or_else(PoisonError::into_inner);
+        if hasher.is_some() && md_value.is_null() {
+            return hash.keep_error(Err(Errno::EINVAL));
+        }
+        let hasher = hasher.take().ok_or(Errno::EINVAL)?;
+        let digest = hash.keep_error(catch(|| Ok(hasher.finalize())))?;
+        let bytes = digest.as_bytes();
+        // SAFETY: there is room for BLKHASH_MAX_MD_SIZE bytes, `blkhash_final` was promised.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), md_value, bytes.len()) };
+        Ok(bytes.len())
+    }
+
+    fn keep_error<T>(&self, result: Result<T, Errno>) -> Result<T, Errno> {
+        if let Err(error) = result
+            && error != Errno::EAGAIN
+        {
+            self.error.store(error as i32, Ordering::Release);
+        }
+        result
+    }
+
+    /// Bytes from which on a buffer is not copied: its caller waits until it is hashed.
+    fn in_place_size(&self) -> usize {
+        if self.threads > 1 { 4 * FULL_BATCH } else { usize::MAX }
+    }
+}
+
+/// `blkhash_new()`.
+#[unsafe(no_mangle)]
+pub extern "C" fn blkhash_new() -> *mut Hash {
+    boxed(catch(|| Hash::new(&Options::new(DEFAULT_DIGEST)?)))
+}
+
+/// `blkhash_new_streams4()`.
+///
+/// # Safety
+///
+/// `digest_name` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blkhash_new_streams4(
+    block_size: usize,
+    digest_name: *const c_char,
+) -> *mut Hash {
+    boxed(catch(|| {
+        // SAFETY: the caller's promise.
+        let mut options = Options::new(unsafe { string(digest_name) }?)?;
+        options.construction = Construction::default();
+        options.set_block_size(block_size as u64)?;
+        Hash::new(&options)
+    }))
+}
+
+/// `blkhash_new_opts()`.
+///
+/// # Safety
+///
+/// `opts` is null or from `blkhash_opts_new`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blkhash_new_opts(opts: *const Options) -> *mut Hash {
+    // SAFETY: the caller's promise.
+    let options = unsafe { opts.as_ref() };
+    boxed(catch(|| Hash::new(options.ok_or(Errno::EINVAL)?)))
+}
+
+/// `blkhash_update()`.
+///
+/// # Safety
+///
+/// `h` is null or from a function that makes one; `buf` has `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blkhash_update(h: *mut Hash, buf: *const c_void, len: usize) -> c_int {
+    // SAFETY: the caller's promise.
+    let hash = unsafe { h.as_ref() };
+    status(Hash::with_hasher(hash, |hash, hasher| {
+        checked_length(buf, len, hasher)?;
+        if len >= hash.in_place_size() {
+            let returned = Arc::new(Returned::default());
+            let _waits = WaitsForReturn(Arc::clone(&returned));
+            // SAFETY: the buffer is the caller's for as long as this call takes, and `_waits` keeps
+            // it from returning, or from unwinding, before the last piece is hashed.
+            hasher.update_owned(unsafe { Lent::new(buf.cast(), len, Lender::Waiting(returned)) });
+        } else if len > 0 {
+            // SAFETY: the caller's promise; it is not null and `len` not negative as an isize.
+            hasher.update(unsafe { slice::from_raw_parts(buf.cast(), len) });
+        }
+        Ok(())
+    }))
+}
+
+/// `blkhash_zero()`.
+///
+/// # Safety
+///
+/// `h` is null or from a function that makes one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blkhash_zero(h: *mut Hash, len: usize) -> c_int {
+    // SAFETY: the caller's promise.
+    let hash = unsafe { h.as_ref() };
+    status(Hash::with_hasher(hash, |_, hasher| {
+        check_total(len, hasher)?;
+        hasher.zero(len as u64);
+        Ok(())
+    }))
+}
+
+/// `blkhash_final()`.
+///
+/// # Safety
+///
+/// `h` is null or from a function that makes one. `md_value` is null or has room for
+/// `BLKHASH_MAX_MD_SIZE` bytes, `md_len` is null or points to room for its value.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blkhash_final(
+    h: *mut Hash,
+    md_value: *mut c_uchar,
+    md_len: *mut c_uint,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let hash = unsafe { h.as_ref() };
+    status(Hash::finalize(hash, md_value).map(|length| {
+        // SAFETY: the caller's promise.
+        if let Some(md_len) = unsafe { md_len.as_mut() } {
+            *md_len = length as c_uint;
+        }
+    }))
+}
+
+/// `blkhash_free()`.
+///
+/// # Safety
+///
+/// `h` is null or from a function that makes one, and is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blkhash_free(h: *mut Hash) {
+    if h.is_null() {
+        return;
+    }
+    // SAFETY: `boxed` made it, and the caller gives it back.
+    let hash = unsafe { Box::from_raw(h) };
+    if hash.process == process::id() {
+        let _ = catch(|| {
+            drop(hash);
+            Ok(())
+        });
+    } else {
+        // A thread of the parent may have held any lock when it forked.
+        mem::forget(hash);
+    }
+}
+
+/// `blkhash_implementation()`.
+///
+/// # Safety
+///
+/// `h` is null or from a function that makes one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blkhash_implementation(h: *const Hash) -> *const c_char {
+    // SAFETY: the caller's promise.
+    let hash = unsafe { h.as_ref() };
+    value(hash.map(|hash| hash.implementation.as_ptr()).ok_or(Errno::EINVAL), ptr::null())
+}
+
+/// Whether `len` bytes at `buf` can be the next ones.
+pub(crate) fn checked_length(buf: *const c_void, len: usize, hasher: &Hasher) -> Result<(), Errno> {
+    if (buf.is_null() && len > 0) || isize::try_from(len).is_err() {
+        return Err(Errno::EINVAL);
+    }
+    check_total(len, hasher)
+}
+
+/// Whether the content can take `len` bytes more.
+fn check_total(len: usize, hasher: &Hasher) -> Result<(), Errno> {
+    hasher.length().checked_add(len as u64).map(drop).ok_or(Errno::EOVERFLOW)
+}
+
+/// Waits when it is dropped.
+struct WaitsForReturn(Arc<Returned>);
+
+impl Drop for WaitsForReturn {
+    fn drop(&mut self) {
+        self.0.wait();
+    }
+}
+
+/// What `blkhash_new` hashes with.
+const DEFAULT_DIGEST: &CStr = c"sha256";
+
+/// Bytes that a thread hashes together.
+const FULL_BATCH: usize = 1 << 20;

@@ -1,0 +1,605 @@
+/* Every function of the simple API and of the options, and what they refuse. */
+
+#include "common.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+/* Of nothing, as docs/constructions.md defines it: sha256 of eight zero bytes, and of four digests. */
+static const char EMPTY_FLAT[] =
+    "af5570f5a1810b7af78caf4bc70a660f0df51e42baf91d4de5b2328de0e83dfc";
+static const char EMPTY_STREAMS4[] =
+    "9fb03d22515ca48e57b578de80bbc1e75d5126dbb2de6db177947c3da3b2276f";
+
+static void without_arguments_it_is_flat(void **state)
+{
+    struct blkhash *h = blkhash_new();
+
+    (void)state;
+    assert_non_null(h);
+    assert_checksum(h, EMPTY_FLAT);
+}
+
+static void by_its_symbol_it_is_flat(void **state)
+{
+    struct blkhash *(*symbol)(void) = blkhash_new;
+
+    (void)state;
+    assert_checksum(symbol(), EMPTY_FLAT);
+}
+
+static void with_two_arguments_it_is_streams4(void **state)
+{
+    struct blkhash *h = blkhash_new(64 * KIB, "sha256");
+
+    (void)state;
+    assert_non_null(h);
+    assert_checksum(h, EMPTY_STREAMS4);
+    h = blkhash_new(MIB >> 8, "blake3");
+    assert_non_null(h);
+    blkhash_free(h);
+}
+
+static void new_refuses(void **state)
+{
+    static const size_t sizes[] = {0, 1, 256, 511, 513, 65537, 128 * MIB, SIZE_MAX};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        errno = 0;
+        assert_null(blkhash_new_streams4(sizes[i], "sha256"));
+        assert_int_equal(errno, EINVAL);
+    }
+    errno = 0;
+    assert_null(blkhash_new_streams4(4096, NULL));
+    assert_int_equal(errno, EINVAL);
+    errno = 0;
+    assert_null(blkhash_new_opts(NULL));
+    assert_int_equal(errno, EINVAL);
+}
+
+static void options_have_defaults(void **state)
+{
+    struct blkhash_opts *o = blkhash_opts_new("SHA-256");
+
+    (void)state;
+    assert_non_null(o);
+    assert_string_equal(blkhash_opts_get_digest_name(o), "SHA-256");
+    assert_int_equal(blkhash_opts_get_block_size(o), 64 * KIB);
+    assert_int_equal(blkhash_opts_get_threads(o), 4);
+    assert_int_equal(blkhash_opts_get_queue_depth(o), 0);
+    assert_int_equal(blkhash_opts_get_streams(o), 0);
+    assert_checksum(blkhash_new_opts(o), EMPTY_FLAT);
+    blkhash_opts_free(o);
+}
+
+static void options_are_kept(void **state)
+{
+    char name[] = "blake2b512";
+    struct blkhash_opts *o = blkhash_opts_new(name);
+    struct blkhash *h;
+
+    (void)state;
+    memset(name, 0, sizeof name);
+    assert_string_equal(blkhash_opts_get_digest_name(o), "blake2b512");
+    assert_int_equal(blkhash_opts_set_block_size(o, 512), 0);
+    assert_int_equal(blkhash_opts_get_block_size(o), 512);
+    assert_int_equal(blkhash_opts_set_block_size(o, 64 * MIB), 0);
+    assert_int_equal(blkhash_opts_get_block_size(o), 64 * MIB);
+    assert_int_equal(blkhash_opts_set_threads(o, 255), 0);
+    assert_int_equal(blkhash_opts_get_threads(o), 255);
+    assert_int_equal(blkhash_opts_set_queue_depth(o, INT_MAX), 0);
+    assert_int_equal(blkhash_opts_get_queue_depth(o), INT_MAX);
+    assert_int_equal(blkhash_opts_set_streams(o, 32), 0);
+    assert_int_equal(blkhash_opts_get_streams(o), 32);
+    assert_int_equal(blkhash_opts_set_construction(o, "streams"), 0);
+    assert_int_equal(blkhash_opts_get_streams(o), 4);
+    assert_int_equal(blkhash_opts_set_construction(o, "streams:128"), 0);
+    assert_int_equal(blkhash_opts_get_streams(o), 128);
+    assert_int_equal(blkhash_opts_set_construction(o, "linear"), 0);
+    assert_int_equal(blkhash_opts_get_streams(o), 0);
+
+    /* A hash keeps nothing of them. */
+    h = blkhash_new_opts(o);
+    blkhash_opts_free(o);
+    assert_non_null(h);
+    assert_int_equal(blkhash_update(h, "abc", 3), 0);
+    assert_checksum(h, "ba80a53f981c4d0d6a2797b69f12f6e94c212f14685ac4b74b12bb6fdbffa2d1"
+                       "7d87c5392aab792dc252d5de4533cc9518d38aa8dbf1925ab92386edd4009923");
+}
+
+static void options_refuse_digests(void **state)
+{
+    static const char *const names[] = {"", "sha", "blake2b", "siphash", "sha256 ", "\xff"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        errno = 0;
+        assert_null(blkhash_opts_new(names[i]));
+        assert_int_equal(errno, EINVAL);
+    }
+    errno = 0;
+    assert_null(blkhash_opts_new(NULL));
+    assert_int_equal(errno, EINVAL);
+}
+
+static void options_refuse_values(void **state)
+{
+    static const uint32_t sizes[] = {0, 1, 2, 256, 511, 3 * 1024, UINT32_MAX, 1U << 27};
+    static const char *const names[] = {"", "streams:0", "streams:129", "Flat", "\xff"};
+    struct blkhash_opts *o = blkhash_opts_new("sha256");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        assert_int_equal(blkhash_opts_set_block_size(o, sizes[i]), EINVAL);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        assert_int_equal(blkhash_opts_set_construction(o, names[i]), EINVAL);
+    assert_int_equal(blkhash_opts_set_construction(o, NULL), EINVAL);
+    assert_int_equal(blkhash_opts_set_threads(o, 0), EINVAL);
+    assert_int_equal(blkhash_opts_set_streams(o, 0), EINVAL);
+    assert_int_equal(blkhash_opts_set_streams(o, 129), EINVAL);
+    assert_int_equal(blkhash_opts_set_queue_depth(o, UINT_MAX), EINVAL);
+    assert_int_equal(blkhash_opts_set_queue_depth(o, (unsigned int)INT_MAX + 1), EINVAL);
+    assert_int_equal(blkhash_opts_set_implementation(o, NULL), EINVAL);
+    assert_int_equal(blkhash_opts_set_implementation(o, "sha256-none"), EINVAL);
+    assert_int_equal(blkhash_opts_set_implementation(o, "blake2b512-soft"), EINVAL);
+
+    /* All is as it was. */
+    assert_int_equal(blkhash_opts_get_block_size(o), 64 * KIB);
+    assert_int_equal(blkhash_opts_get_threads(o), 4);
+    assert_int_equal(blkhash_opts_get_queue_depth(o), 0);
+    assert_checksum(blkhash_new_opts(o), EMPTY_FLAT);
+    blkhash_opts_free(o);
+}
+
+static void options_may_be_null(void **state)
+{
+    (void)state;
+    assert_int_equal(blkhash_opts_set_block_size(NULL, 4096), EINVAL);
+    assert_int_equal(blkhash_opts_set_threads(NULL, 1), EINVAL);
+    assert_int_equal(blkhash_opts_set_queue_depth(NULL, 1), EINVAL);
+    assert_int_equal(blkhash_opts_set_streams(NULL, 1), EINVAL);
+    assert_int_equal(blkhash_opts_set_construction(NULL, "flat"), EINVAL);
+    assert_int_equal(blkhash_opts_set_implementation(NULL, "sha256-soft"), EINVAL);
+    errno = 0;
+    assert_null(blkhash_opts_get_digest_name(NULL));
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(blkhash_opts_get_block_size(NULL), 0);
+    assert_int_equal(blkhash_opts_get_threads(NULL), 0);
+    assert_int_equal(blkhash_opts_get_queue_depth(NULL), 0);
+    assert_int_equal(blkhash_opts_get_streams(NULL), 0);
+    blkhash_opts_free(NULL);
+}
+
+static void an_implementation_can_be_chosen(void **state)
+{
+    struct blkhash_opts *o = blkhash_opts_new("sha256");
+    struct blkhash *h;
+    char best[HEX_SIZE];
+
+    (void)state;
+    h = blkhash_new_opts(o);
+    assert_non_null(strstr(blkhash_implementation(h), "sha256-"));
+    assert_int_equal(blkhash_update(h, "abc", 3), 0);
+    finish(h, best);
+    assert_int_equal(blkhash_opts_set_implementation(o, "sha256-soft"), 0);
+    h = blkhash_new_opts(o);
+    assert_string_equal(blkhash_implementation(h), "sha256-soft");
+    assert_int_equal(blkhash_update(h, "abc", 3), 0);
+    assert_checksum(h, best);
+    blkhash_opts_free(o);
+    errno = 0;
+    assert_null(blkhash_implementation(NULL));
+    assert_int_equal(errno, EINVAL);
+}
+
+static void what_the_cpu_lacks_is_not_supported(void **state)
+{
+    struct blkhash_opts *o = blkhash_opts_new("sha256");
+    const char *disabled = getenv("BLKHASH_CPU_DISABLE");
+
+    (void)state;
+    if (disabled != NULL && strstr(disabled, "avx512") != NULL)
+        assert_int_equal(blkhash_opts_set_implementation(o, "sha256-avx512-x16"), ENOTSUP);
+    blkhash_opts_free(o);
+}
+
+static void digests_are_listed(void **state)
+{
+    size_t count = blkhash_digests(NULL, 0);
+    const char **names = (const char **)calloc(count + 1, sizeof *names);
+    int sha256 = 0;
+
+    (void)state;
+    assert_true(count > 20);
+    assert_int_equal(blkhash_digests(NULL, 7), count);
+    assert_int_equal(blkhash_digests(names, 0), 0);
+    assert_null(names[0]);
+    assert_int_equal(blkhash_digests(names, 2), 2);
+    assert_null(names[2]);
+    assert_int_equal(blkhash_digests(names, count + 1), count);
+    assert_null(names[count]);
+    for (size_t i = 0; i < count; i++) {
+        struct blkhash_opts *o = blkhash_opts_new(names[i]);
+
+        assert_non_null(o);
+        blkhash_opts_free(o);
+        sha256 += strcmp(names[i], "sha256") == 0;
+    }
+    assert_int_equal(sha256, 1);
+    free(names);
+}
+
+static void it_has_the_version_of_the_package(void **state)
+{
+    (void)state;
+    assert_string_equal(blkhash_version(), EXPECTED_VERSION);
+}
+
+static void nothing_is_a_hash(void **state)
+{
+    unsigned char md[BLKHASH_MAX_MD_SIZE];
+
+    (void)state;
+    assert_int_equal(blkhash_update(NULL, "x", 1), EINVAL);
+    assert_int_equal(blkhash_zero(NULL, 1), EINVAL);
+    assert_int_equal(blkhash_final(NULL, md, NULL), EINVAL);
+    blkhash_free(NULL);
+}
+
+static void empty_updates_are_no_updates(void **state)
+{
+    struct blkhash *h = blkhash_new();
+
+    (void)state;
+    assert_int_equal(blkhash_update(h, NULL, 0), 0);
+    assert_int_equal(blkhash_update(h, "x", 0), 0);
+    assert_int_equal(blkhash_zero(h, 0), 0);
+    assert_checksum(h, EMPTY_FLAT);
+}
+
+/* After the first error every call fails with it. */
+static void assert_failed(struct blkhash *h, int error)
+{
+    unsigned char md[BLKHASH_MAX_MD_SIZE];
+
+    assert_int_equal(blkhash_update(h, "x", 1), error);
+    assert_int_equal(blkhash_update(h, NULL, 0), error);
+    assert_int_equal(blkhash_zero(h, 1), error);
+    assert_int_equal(blkhash_aio_update(h, "x", 1, NULL), error);
+    assert_int_equal(blkhash_aio_completions(h, NULL, 0), -error);
+    assert_int_equal(blkhash_final(h, md, NULL), error);
+    assert_int_equal(blkhash_final(h, md, NULL), error);
+    blkhash_free(h);
+}
+
+static void the_first_error_stays(void **state)
+{
+    struct blkhash *h = blkhash_new();
+
+    (void)state;
+    assert_int_equal(blkhash_update(h, NULL, 1), EINVAL);
+    assert_failed(h, EINVAL);
+
+    h = blkhash_new();
+    assert_int_equal(blkhash_aio_update(h, "x", 1, NULL), ENOTSUP);
+    assert_failed(h, ENOTSUP);
+
+    h = blkhash_new();
+    assert_int_equal(blkhash_final(h, NULL, NULL), EINVAL);
+    assert_failed(h, EINVAL);
+}
+
+static void sizes_near_the_largest_are_refused_or_hashed(void **state)
+{
+    struct blkhash *h = blkhash_new();
+
+    (void)state;
+    assert_int_equal(blkhash_update(h, "x", SIZE_MAX), EINVAL);
+    assert_failed(h, EINVAL);
+    h = blkhash_new();
+    assert_int_equal(blkhash_update(h, "x", SIZE_MAX / 2 + 1), EINVAL);
+    assert_failed(h, EINVAL);
+
+    h = new_hash("null", "flat", 64 * MIB, 2, 0);
+    assert_int_equal(blkhash_zero(h, SIZE_MAX), 0);
+    assert_int_equal(blkhash_zero(h, 1), EOVERFLOW);
+    assert_failed(h, EOVERFLOW);
+    h = new_hash("null", "flat", 64 * MIB, 2, 0);
+    assert_int_equal(blkhash_zero(h, SIZE_MAX), 0);
+    assert_int_equal(blkhash_update(h, "x", 1), EOVERFLOW);
+    assert_failed(h, EOVERFLOW);
+    h = new_hash("null", "flat", 64 * MIB, 2, 0);
+    assert_int_equal(blkhash_zero(h, SIZE_MAX), 0);
+    assert_checksum(h, "");
+}
+
+static void it_is_finalized_once(void **state)
+{
+    struct blkhash *h = blkhash_new();
+    unsigned char md[BLKHASH_MAX_MD_SIZE];
+
+    (void)state;
+    assert_int_equal(blkhash_final(h, md, NULL), 0);
+    assert_int_equal(blkhash_final(h, md, NULL), EINVAL);
+    assert_int_equal(blkhash_final(h, NULL, NULL), EINVAL);
+    assert_int_equal(blkhash_update(h, "x", 1), EINVAL);
+    assert_int_equal(blkhash_zero(h, 1), EINVAL);
+    blkhash_free(h);
+}
+
+static void only_the_digest_is_written(void **state)
+{
+    struct blkhash *h = blkhash_new(4096, "crc32");
+    unsigned char md[BLKHASH_MAX_MD_SIZE];
+    unsigned int len;
+
+    (void)state;
+    memset(md, 0xa5, sizeof md);
+    assert_int_equal(blkhash_final(h, md, &len), 0);
+    assert_int_equal(len, 4);
+    for (size_t i = 4; i < sizeof md; i++)
+        assert_int_equal(md[i], 0xa5);
+    blkhash_free(h);
+}
+
+/* Every way to hand in the same content, at every alignment, gives one value. */
+static void the_value_depends_on_the_content_alone(void **state)
+{
+    const size_t size = is_slow() ? 3 * MIB : 9 * MIB + 12345;
+    static const size_t cuts[] = {511, 4096, 65537, 256 * 1024, 5 * 1024 * 1024, SIZE_MAX};
+    static const uint8_t threads[] = {1, 2, 5, 64};
+    static const char *const constructions[] = {"flat", "streams:4", "linear"};
+    unsigned char *buf = allocate(size + 64);
+    char expected[HEX_SIZE];
+
+    (void)state;
+    for (size_t c = 0; c < sizeof constructions / sizeof constructions[0]; c++) {
+        struct blkhash *h = new_hash("blake3", constructions[c], 4096, 1, 0);
+
+        count251(buf, size, 0);
+        memset(buf + size / 4, 0, size / 4);
+        assert_int_equal(blkhash_update(h, buf, size), 0);
+        finish(h, expected);
+        for (size_t t = 0; t < sizeof threads; t++) {
+            for (size_t i = is_slow() ? 2 : 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+                size_t shift = (7 * i + 13 * t) % 64;
+                unsigned char *content = buf + shift;
+
+                count251(content, size, 0);
+                memset(content + size / 4, 0, size / 4);
+                h = new_hash("blake3", constructions[c], 4096, threads[t], 0);
+                for (size_t start = 0; start < size;) {
+                    size_t len = size - start < cuts[i] ? size - start : cuts[i];
+
+                    if (start >= size / 4 && start + len <= size / 2 && i % 2 == 0)
+                        assert_int_equal(blkhash_zero(h, len), 0);
+                    else
+                        assert_int_equal(blkhash_update(h, content + start, len), 0);
+                    start += len;
+                }
+                /* What was handed in is the library's no more. */
+                memset(content, 0xff, size);
+                assert_checksum(h, expected);
+            }
+        }
+    }
+    free(buf);
+}
+
+static void every_alignment_is_the_same(void **state)
+{
+    const size_t size = 200 * KIB + 77;
+    unsigned char *buf = allocate(size + 64);
+    char expected[HEX_SIZE];
+
+    (void)state;
+    for (size_t shift = 0; shift < (is_slow() ? 5 : 64); shift++) {
+        struct blkhash *h = new_hash("sha256", "streams:4", 4096, 2, 0);
+
+        count251(buf + shift, size, 0);
+        /* Two calls, so that blocks of the second begin anywhere in it. */
+        assert_int_equal(blkhash_update(h, buf + shift, shift), 0);
+        assert_int_equal(blkhash_update(h, buf + 2 * shift, size - shift), 0);
+        if (shift == 0)
+            finish(h, expected);
+        else
+            assert_checksum(h, expected);
+    }
+    free(buf);
+}
+
+struct shared {
+    struct blkhash *h;
+    const unsigned char *block;
+};
+
+static void *update_from_thread(void *argument)
+{
+    struct shared *shared = (struct shared *)argument;
+
+    for (int i = 0; i < 64; i++) {
+        if (blkhash_update(shared->h, shared->block, 4096) != 0)
+            return shared;
+    }
+    return NULL;
+}
+
+/* Calls at the same time wait for each other: with blocks that are all the same, in any order. */
+static void threads_may_share_a_hash(void **state)
+{
+    unsigned char block[4096];
+    struct shared shared;
+    pthread_t threads[4];
+    struct blkhash *h;
+    char expected[HEX_SIZE];
+
+    (void)state;
+    memset(block, 'A', sizeof block);
+    h = new_hash("sha256", "flat", 4096, 2, 0);
+    for (int i = 0; i < 4 * 64; i++)
+        assert_int_equal(blkhash_update(h, block, sizeof block), 0);
+    finish(h, expected);
+
+    shared.h = new_hash("sha256", "flat", 4096, 2, 0);
+    shared.block = block;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, update_from_thread, &shared), 0);
+    for (int i = 0; i < 4; i++) {
+        void *failed;
+
+        assert_int_equal(pthread_join(threads[i], &failed), 0);
+        assert_null(failed);
+    }
+    assert_checksum(shared.h, expected);
+}
+
+static void a_child_cannot_use_the_hash(void **state)
+{
+    unsigned char *buf = allocate(4 * MIB);
+    struct blkhash *h = blkhash_new();
+    char before[HEX_SIZE];
+    int status;
+    pid_t child;
+
+    (void)state;
+    memset(buf, 'A', 4 * MIB);
+    assert_int_equal(blkhash_update(h, buf, 3 * MIB), 0);
+    child = fork();
+    if (child == 0) {
+        unsigned char md[BLKHASH_MAX_MD_SIZE];
+        struct blkhash *own;
+        int right = blkhash_update(h, buf, 1) == EINVAL && blkhash_zero(h, 1) == EINVAL &&
+                    blkhash_final(h, md, NULL) == EINVAL;
+
+        blkhash_free(h);
+        own = blkhash_new();
+        right = right && blkhash_update(own, buf, 4 * MIB) == 0 &&
+                blkhash_final(own, md, NULL) == 0;
+        blkhash_free(own);
+        /* What the parent's hash has is lost here, as it must be: no leak checker is to look. */
+        if (right)
+            raise(SIGKILL);
+        _exit(1);
+    }
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGKILL);
+
+    /* The parent goes on. */
+    assert_int_equal(blkhash_update(h, buf + 3 * MIB, MIB), 0);
+    finish(h, before);
+    h = blkhash_new();
+    assert_int_equal(blkhash_update(h, buf, 4 * MIB), 0);
+    assert_checksum(h, before);
+    free(buf);
+}
+
+static unsigned int count_threads(void)
+{
+    char line[256];
+    unsigned int count = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (sscanf(line, "Threads: %u", &count) == 1)
+            break;
+    }
+    fclose(file);
+    return count;
+}
+
+static void no_thread_outlives_the_hash(void **state)
+{
+    unsigned char *buf = allocate(8 * MIB);
+    unsigned int before = count_threads();
+    struct blkhash *h;
+
+    (void)state;
+    memset(buf, 'A', 8 * MIB);
+    h = new_hash("sha256", "flat", 4096, 4, 0);
+    assert_int_equal(count_threads(), before);
+    assert_int_equal(blkhash_update(h, buf, 8 * MIB), 0);
+    assert_true(count_threads() > before);
+    assert_true(count_threads() <= before + 4);
+    blkhash_free(h);
+    assert_int_equal(count_threads(), before);
+
+    /* What one thread can do needs no other. */
+    h = new_hash("sha256", "flat", 4096, 1, 0);
+    assert_int_equal(blkhash_update(h, buf, 8 * MIB), 0);
+    assert_int_equal(count_threads(), before);
+    blkhash_free(h);
+    free(buf);
+}
+
+static volatile sig_atomic_t signals_elsewhere;
+static pthread_t main_thread;
+
+static void note_signal(int number)
+{
+    (void)number;
+    if (!pthread_equal(pthread_self(), main_thread))
+        signals_elsewhere = 1;
+}
+
+static void its_threads_take_no_signals(void **state)
+{
+    unsigned char *buf = allocate(8 * MIB);
+    struct blkhash *h = new_hash("sha256", "flat", 4096, 4, 0);
+    sigset_t blocked, before;
+
+    (void)state;
+    main_thread = pthread_self();
+    memset(buf, 'A', 8 * MIB);
+    assert_true(signal(SIGUSR1, note_signal) != SIG_ERR);
+    assert_int_equal(blkhash_update(h, buf, 8 * MIB), 0);
+    /* With the signal blocked here, any other thread that could take it would. */
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR1);
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, &blocked, &before), 0);
+    assert_int_equal(sigismember(&before, SIGUSR1), 0);
+    assert_int_equal(kill(getpid(), SIGUSR1), 0);
+    assert_int_equal(blkhash_update(h, buf, 8 * MIB), 0);
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
+    assert_int_equal(signals_elsewhere, 0);
+    signal(SIGUSR1, SIG_DFL);
+    blkhash_free(h);
+    free(buf);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_arguments_it_is_flat),
+        cmocka_unit_test(by_its_symbol_it_is_flat),
+        cmocka_unit_test(with_two_arguments_it_is_streams4),
+        cmocka_unit_test(new_refuses),
+        cmocka_unit_test(options_have_defaults),
+        cmocka_unit_test(options_are_kept),
+        cmocka_unit_test(options_refuse_digests),
+        cmocka_unit_test(options_refuse_values),
+        cmocka_unit_test(options_may_be_null),
+        cmocka_unit_test(an_implementation_can_be_chosen),
+        cmocka_unit_test(what_the_cpu_lacks_is_not_supported),
+        cmocka_unit_test(digests_are_listed),
+        cmocka_unit_test(it_has_the_version_of_the_package),
+        cmocka_unit_test(nothing_is_a_hash),
+        cmocka_unit_test(empty_updates_are_no_updates),
+        cmocka_unit_test(the_first_error_stays),
+        cmocka_unit_test(sizes_near_the_largest_are_refused_or_hashed),
+        cmocka_unit_test(it_is_finalized_once),
+        cmocka_unit_test(only_the_digest_is_written),
+        cmocka_unit_test(the_value_depends_on_the_content_alone),
+        cmocka_unit_test(every_alignment_is_the_same),
+        cmocka_unit_test(threads_may_share_a_hash),
+        cmocka_unit_test(a_child_cannot_use_the_hash),
+        cmocka_unit_test(no_thread_outlives_the_hash),
+        cmocka_unit_test(its_threads_take_no_signals),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -47,8 +47,8 @@ impl Hasher {
         Self { pool, chunk, block_size: parameters.block_size(), length: 0 }
     }
 
-    /// Takes the next bytes. Blocks of zeros are found here; others are copied, and hashed with those
-    /// that follow.
+    /// Takes the next bytes. What cannot be hashed at once is copied, unless it is zeros, to be hashed
+    /// with what follows.
     ///
     /// # Panics
     ///
@@ -60,6 +60,11 @@ impl Hasher {
         }
         data = self.complete_block(data);
         while data.len() >= self.block_size {
+            let room = self.pool.batch_size() - self.chunk.data.len();
+            if data.len() >= room && self.pool.submit_now(&mut self.chunk, &data[..room]) {
+                data = &data[room..];
+                continue;
+            }
             let (block, rest) = data.split_at(self.block_size);
             if is_zero(block) {
                 self.chunk.push_zeros(block.len() as u64);

@@ -1,5 +1,6 @@
 //! Worker threads behind a [`Hasher`](crate::Hasher).
 
+use std::mem;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -70,19 +71,36 @@ impl Pool {
     /// Takes the next part of the content. Where the other threads have enough to do, the caller's
     /// hashes it: it would only wait otherwise.
     pub(crate) fn submit(&mut self, chunk: Chunk) {
-        let others = self.threads - 1;
-        let most = others.min(self.workers.len() + 1);
-        match self.shared.queue.push_or_take(Part::Chunk(chunk), most) {
-            Ok(more) => self.start_worker(more, others),
-            Err(batch) => self.run(batch),
+        match self.shared.queue.push_or_take(Part::Chunk(chunk), self.most_waiting()) {
+            Ok(more) => self.start_worker(more, self.threads - 1),
+            Err(batch) => self.run(batch, &[]),
         }
         self.resume_panic();
+    }
+
+    /// Batches that wait for the other threads when these have enough to do.
+    fn most_waiting(&self) -> usize {
+        (self.threads - 1).min(self.workers.len() + 1)
+    }
+
+    /// Takes the next part of the content and the bytes behind it, if the caller's thread is to hash
+    /// them at once: then they need not be copied.
+    pub(crate) fn submit_now(&mut self, chunk: &mut Chunk, behind: &[u8]) -> bool {
+        let Some(mut batch) = self.shared.queue.take_empty(self.most_waiting()) else {
+            return false;
+        };
+        if !chunk.is_empty() {
+            batch.push(Part::Chunk(mem::replace(chunk, self.empty_chunk())));
+        }
+        self.run(batch, behind);
+        self.resume_panic();
+        true
     }
 
     /// Takes the last part of the content.
     pub(crate) fn submit_last(&mut self, chunk: Chunk) {
         if let Err(batch) = self.shared.queue.push_or_take(Part::Chunk(chunk), 0) {
-            self.run(batch);
+            self.run(batch, &[]);
         }
     }
 
@@ -119,13 +137,13 @@ impl Pool {
 
     fn run_what_waits(&self) {
         while let Some(batch) = self.shared.queue.try_take() {
-            self.run(batch);
+            self.run(batch, &[]);
         }
     }
 
-    /// Hashes a batch on the caller's thread.
-    fn run(&self, batch: Batch) {
-        if let Err(panic) = self.shared.run_caught(batch) {
+    /// Hashes a batch and the bytes behind it on the caller's thread.
+    fn run(&self, batch: Batch, behind: &[u8]) {
+        if let Err(panic) = self.shared.run_caught(batch, behind) {
             resume_unwind(panic);
         }
     }
@@ -179,22 +197,22 @@ impl Shared {
     fn work(&self) -> thread::Result<()> {
         let mut result = Ok(());
         while let Some(batch) = self.queue.take() {
-            result = result.and(self.run_caught(batch));
+            result = result.and(self.run_caught(batch, &[]));
         }
         result
     }
 
-    /// Hashes a batch. After a panic the other threads and the submitter must not wait for what will
+    /// Hashes a batch and the bytes behind it. After a panic the other threads and the submitter must not wait for what will
     /// never come, and what was lent goes back.
-    fn run_caught(&self, batch: Batch) -> thread::Result<()> {
-        catch_unwind(AssertUnwindSafe(|| self.run(batch))).inspect_err(|_| {
+    fn run_caught(&self, batch: Batch, behind: &[u8]) -> thread::Result<()> {
+        catch_unwind(AssertUnwindSafe(|| self.run(batch, behind))).inspect_err(|_| {
             self.failed.store(true, Ordering::Relaxed);
             self.ordered.abandon();
             while self.queue.try_take().is_some() {}
         })
     }
 
-    fn run(&self, batch: Batch) {
+    fn run(&self, batch: Batch, behind: &[u8]) {
         let number = batch.number;
         // Once abandoned, nobody wants it.
         let _ = match &self.blocks {
@@ -209,6 +227,7 @@ impl Shared {
                         }
                     });
                 }
+                lanes.content(behind);
                 lanes.finish();
                 // What was lent goes back before this thread may have to wait.
                 self.queue.recycle(batch);

@@ -91,6 +91,13 @@ pub(crate) struct Batch {
     length: usize,
 }
 
+impl Batch {
+    pub(crate) fn push(&mut self, part: Part) {
+        self.length += part.len();
+        self.parts.push(part);
+    }
+}
+
 /// The batches that no thread has taken yet, in the order of the content.
 pub(super) struct Queue {
     state: Mutex<State>,
@@ -113,12 +120,10 @@ struct State {
 }
 
 impl State {
-    fn new_batch(&mut self, part: Part, length: usize) -> Batch {
+    fn new_batch(&mut self) -> Batch {
         let number = self.next;
         self.next += 1;
-        let mut parts = self.spare_parts.pop().unwrap_or_default();
-        parts.push(part);
-        Batch { number, parts, length }
+        Batch { number, parts: self.spare_parts.pop().unwrap_or_default(), length: 0 }
     }
 }
 
@@ -146,8 +151,9 @@ impl Queue {
         if state.batches.len() < most {
             return Ok(self.append(&mut state, part));
         }
-        let length = part.len();
-        Err(state.new_batch(part, length))
+        let mut batch = state.new_batch();
+        batch.push(part);
+        Err(batch)
     }
 
     fn append(&self, state: &mut State, part: Part) -> bool {
@@ -157,11 +163,11 @@ impl Queue {
         let last = state.batches.back_mut().filter(|last| last.number + 1 == next);
         match last {
             Some(last) if last.length + length <= self.batch_size => {
-                last.length += length;
-                last.parts.push(part);
+                last.push(part);
             }
             _ => {
-                let batch = state.new_batch(part, length);
+                let mut batch = state.new_batch();
+                batch.push(part);
                 state.batches.push_back(batch);
                 if state.idle == 0 {
                     return true;
@@ -170,6 +176,13 @@ impl Queue {
             }
         }
         false
+    }
+
+    /// A batch that the caller fills and hashes at once, unless fewer than `most` wait.
+    pub(super) fn take_empty(&self, most: usize) -> Option<Batch> {
+        let mut state = self.lock();
+        let is_busy = state.batches.len() >= most;
+        is_busy.then(|| state.new_batch())
     }
 
     /// The number of a batch that the caller has itself.

@@ -2,13 +2,16 @@
 
 PREFIX ?= /usr/local
 DESTDIR ?=
+LIBDIR ?= $(PREFIX)/lib
 BINDIR = $(DESTDIR)$(PREFIX)/bin
-MANDIR = $(DESTDIR)$(PREFIX)/share/man/man1
 DATADIR = $(DESTDIR)$(PREFIX)/share
+MANDIR = $(DATADIR)/man
 
 CARGO ?= cargo
 PYTHON = .venv/bin/python
 TARGET_DIR = $(or $(CARGO_TARGET_DIR),target)
+CAPI_ROOT = $(abspath $(TARGET_DIR))/capi-root
+DIGESTS ?= sha256 blake2b512 blake3
 FUZZ_SECONDS ?= 60
 PYTEST_ARGS ?=
 
@@ -18,7 +21,12 @@ help: ## List the targets
 
 .PHONY: build
 build: ## Build the release binaries
-	$(CARGO) build --release --workspace
+	$(CARGO) build --release --workspace --exclude blkhash-capi
+
+# A panic must not pass into C: the profile unwinds, so that it can be caught.
+.PHONY: capi
+capi: ## Build libblkhash
+	$(CARGO) build --profile capi -p blkhash-capi
 
 # The steps run one after another, also with -j: they share cargo's lock and the memory.
 .PHONY: test
@@ -30,6 +38,7 @@ test: ## Install what the tests need, then run everything
 	$(MAKE) vectors-check
 	$(MAKE) build
 	$(MAKE) pytest
+	$(MAKE) capi-test
 
 .PHONY: check
 check: ## Formatting and lints, warnings are errors
@@ -50,6 +59,13 @@ vectors-check: ## Fail if test-vectors/*.json differ from the reference
 pytest: ## Whole-program tests of the built release binary
 	BLKSUM=$(TARGET_DIR)/release/blksum $(PYTHON) -m pytest tests $(PYTEST_ARGS)
 
+.PHONY: capi-test
+capi-test: capi ## Tests of libblkhash in C, against what is installed
+	rm -rf $(CAPI_ROOT)
+	scripts/install-capi $(TARGET_DIR) "" $(CAPI_ROOT) $(CAPI_ROOT)/lib
+	scripts/test-capi $(CAPI_ROOT)
+	scripts/test-capi-tsan $(TARGET_DIR)
+
 .PHONY: deny
 deny: ## Licences, bans, sources and, where their database can be reached, advisories
 	scripts/deny
@@ -68,10 +84,20 @@ bench-images: build ## Measure blksum beside other tools
 	scripts/install-bench-deps
 	scripts/bench-images $(TARGET_DIR)/release/blksum
 
+.PHONY: bench-capi
+bench-capi: capi ## Measure libblkhash against its kernels
+	rm -rf $(CAPI_ROOT)
+	scripts/install-capi $(TARGET_DIR) "" $(CAPI_ROOT) $(CAPI_ROOT)/lib
+	$(CC) -O2 -o $(CAPI_ROOT)/blkhash-c-bench crates/capi/bench/bench.c -I$(CAPI_ROOT)/include \
+		-L$(CAPI_ROOT)/lib -lblkhash -Wl,-rpath,$(CAPI_ROOT)/lib
+	$(CAPI_ROOT)/blkhash-c-bench $(DIGESTS)
+
 .PHONY: install
-install: ## Install into DESTDIR/PREFIX what `make build` has built
+install: ## Install into DESTDIR/PREFIX what `make build capi` has built
 	install -D -t $(BINDIR) $(TARGET_DIR)/release/blksum $(TARGET_DIR)/release/blkhash
-	install -D -m 644 -t $(MANDIR) man/*.1
+	install -D -m 644 -t $(MANDIR)/man1 man/*.1
+	install -D -m 644 -t $(MANDIR)/man3 man/*.3
+	scripts/install-capi $(TARGET_DIR) "$(DESTDIR)" $(PREFIX) $(LIBDIR)
 	install -D -m 644 completions/blksum.bash $(DATADIR)/bash-completion/completions/blksum
 	install -D -m 644 completions/blkhash.bash $(DATADIR)/bash-completion/completions/blkhash
 	install -D -m 644 -t $(DATADIR)/zsh/site-functions completions/_blksum completions/_blkhash

@@ -43,8 +43,9 @@ fn functions(header: &str) -> BTreeSet<String> {
     let text = lines.collect::<Vec<_>>().join(" ");
     let is_function = |text: &&str| text.contains("blkhash_") && text.ends_with(')');
     let statements = text.split([';', '{', '}']).map(str::trim).filter(is_function);
-    let declared =
-        statements.filter(|text| !text.starts_with("inline") && !text.contains("return"));
+    // What C++ and the preprocessor make of them.
+    let other = ["inline ", "return ", "__VA_ARGS__"];
+    let declared = statements.filter(|text| !other.iter().any(|it| text.contains(it)));
     declared.map(spelled).collect()
 }
 

@@ -20,7 +20,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build the release binaries
+build: capi ## Build the release binaries and libblkhash
 	$(CARGO) build --release --workspace --exclude blkhash-capi
 
 # A panic must not pass into C: the profile unwinds, so that it can be caught.
@@ -88,12 +88,12 @@ bench-images: build ## Measure blksum beside other tools
 bench-capi: capi ## Measure libblkhash against its kernels
 	rm -rf $(CAPI_ROOT)
 	scripts/install-capi $(TARGET_DIR) "" $(CAPI_ROOT) $(CAPI_ROOT)/lib
-	$(CC) -O2 -o $(CAPI_ROOT)/blkhash-c-bench crates/capi/bench/bench.c -I$(CAPI_ROOT)/include \
+	$(CC) -O3 -march=native -o $(CAPI_ROOT)/blkhash-c-bench crates/capi/bench/bench.c -I$(CAPI_ROOT)/include \
 		-L$(CAPI_ROOT)/lib -lblkhash -Wl,-rpath,$(CAPI_ROOT)/lib
 	$(CAPI_ROOT)/blkhash-c-bench $(DIGESTS)
 
 .PHONY: install
-install: ## Install into DESTDIR/PREFIX what `make build capi` has built
+install: ## Install into DESTDIR/PREFIX what `make build` has built
 	install -D -t $(BINDIR) $(TARGET_DIR)/release/blksum $(TARGET_DIR)/release/blkhash
 	install -D -m 644 -t $(MANDIR)/man1 man/*.1
 	install -D -m 644 -t $(MANDIR)/man3 man/*.3

@@ -19,8 +19,10 @@ fuzz_target!(|input: (u8, u8, u8, Vec<(u8, u16)>)| {
         let piece = vec![fill; usize::from(length)];
         if fill == 0 {
             pushed.zero(u64::from(length));
-        } else {
+        } else if fill % 2 == 0 {
             pushed.update(&piece);
+        } else {
+            pushed.update_owned(piece.clone());
         }
         content.extend_from_slice(&piece);
     }

@@ -60,7 +60,9 @@ impl Completions {
         let mut state = self.lock();
         state.completed.push_back(completion);
         // Whoever was woken for those before fetches this one along.
-        if state.completed.len() == 1 {
+        let is_first = state.completed.len() == 1;
+        drop(state);
+        if is_first {
             self.wake();
         }
     }
@@ -72,7 +74,9 @@ impl Completions {
             *slot = completion;
         }
         state.in_flight -= fetched;
-        if fetched > 0 && !state.completed.is_empty() {
+        let is_rest = fetched > 0 && !state.completed.is_empty();
+        drop(state);
+        if is_rest {
             self.wake();
         }
         fetched

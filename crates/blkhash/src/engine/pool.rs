@@ -110,7 +110,7 @@ impl Pool {
         for start in range.clone().step_by(self.batch_size) {
             let end = range.end.min(start + self.batch_size);
             more |= self.shared.queue.push(Part::Lent(Arc::clone(buffer), start..end));
-            self.start_worker(more, self.threads);
+            self.start_worker(mem::take(&mut more), self.threads);
         }
         self.resume_panic();
     }
@@ -202,8 +202,8 @@ impl Shared {
         result
     }
 
-    /// Hashes a batch and the bytes behind it. After a panic the other threads and the submitter must not wait for what will
-    /// never come, and what was lent goes back.
+    /// Hashes a batch and the bytes behind it. After a panic the other threads and the submitter must
+    /// not wait for what will never come, and what was lent goes back.
     fn run_caught(&self, batch: Batch, behind: &[u8]) -> thread::Result<()> {
         catch_unwind(AssertUnwindSafe(|| self.run(batch, behind))).inspect_err(|_| {
             self.failed.store(true, Ordering::Relaxed);

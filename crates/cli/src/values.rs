@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use std::str::FromStr;
 use std::time::Duration;
 
+use blkimage::Format;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
@@ -34,6 +35,18 @@ pub fn parse_seconds(text: &str) -> Result<Duration, &'static str> {
     let seconds = text.parse().ok().filter(|_| is_plain).ok_or("use a number of seconds")?;
     let duration = Duration::try_from_secs_f64(seconds).ok();
     duration.filter(|duration| *duration <= MAX_SECONDS).ok_or("too large")
+}
+
+/// A size in bytes that may also end in T, for powers of 1024.
+pub fn parse_large_size(text: &str) -> Result<u64, &'static str> {
+    let lower = text.to_ascii_lowercase();
+    match lower.strip_suffix("tib").or_else(|| lower.strip_suffix('t')) {
+        Some(number) => {
+            let gibibytes = parse_size(&format!("{number}g")).map_err(|_| LARGE_SIZE_SYNTAX)?;
+            gibibytes.checked_mul(1 << 10).ok_or("too large")
+        }
+        None => parse_size(text).map_err(|_| LARGE_SIZE_SYNTAX),
+    }
 }
 
 /// Parses values of type T by their names, which completions offer.
@@ -75,6 +88,27 @@ where
     }
 }
 
+/// The names of what an option takes, for completions.
+pub fn format_names() -> Vec<&'static str> {
+    Format::all().map(Format::name).collect()
+}
+
+/// The names of what an option takes, for completions.
+pub fn cache_names() -> Vec<&'static str> {
+    vec!["auto", "yes", "no"]
+}
+
+/// The names of what an option takes, for completions.
+pub fn holes_names() -> Vec<&'static str> {
+    vec!["trust", "verify", "ignore"]
+}
+
+/// The names of what an option takes, for completions.
+pub fn follow_names() -> Vec<&'static str> {
+    vec!["beneath", "any", "none"]
+}
+
+const LARGE_SIZE_SYNTAX: &str = "use a number of bytes, or one with K, M, G or T";
 /// Longer than any machine runs, short enough to be added to a time.
 const MAX_SECONDS: Duration = Duration::from_secs(1 << 32);
 
@@ -98,6 +132,9 @@ mod tests {
         for (text, size) in sizes {
             assert_eq!(parse_size(text), Ok(size), "{text}");
         }
+        assert_eq!(parse_large_size("2T"), Ok(2 << 40));
+        assert_eq!(parse_large_size("3g"), Ok(3 << 30));
+        assert!(parse_large_size("1tk").is_err() && parse_large_size("t").is_err());
         for text in ["", "k", "-1", "+1", "1.5k", "1kb", "1kk", "1ib", "1 k", "99999999999G"] {
             assert!(parse_size(text).is_err(), "{text}");
         }

@@ -10,8 +10,9 @@ use blkhash::Algorithm;
 use blkimage::Format;
 use clap::{ArgAction, Parser, Subcommand, ValueHint};
 
-use crate::blksum::{digest_names, format_names};
-use crate::values::{Named, parse_size};
+use super::btrfs::args as btrfs;
+use crate::blksum::digest_names;
+use crate::values::{Named, format_names, parse_size};
 
 /// Show and measure what blksum hashes with.
 #[derive(Debug, Parser)]
@@ -56,6 +57,13 @@ pub enum Command {
         args_conflicts_with_subcommands = true
     )]
     Bench(Bench),
+    /// Verify the checksums of btrfs file systems, and explain them
+    #[command(
+        override_usage = "blkhash btrfs COMMAND [OPTION]...",
+        disable_help_flag = true,
+        disable_help_subcommand = true
+    )]
+    Btrfs(btrfs::Args),
 }
 
 /// `blkhash algorithms`

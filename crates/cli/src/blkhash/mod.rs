@@ -5,6 +5,7 @@
 mod algorithms;
 mod args;
 mod bench;
+mod btrfs;
 mod quality;
 
 use std::io::{self, Write};
@@ -20,6 +21,7 @@ use crate::usage::{self, Refusal};
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
     let result = match parse() {
+        Ok(Args { command: Command::Btrfs(args), .. }) => return btrfs::main(&args.command),
         Ok(args) => run(&args.command),
         Err(refusal) => Err(refusal),
     };
@@ -52,6 +54,7 @@ fn run(command: &Command) -> Result<io::Result<bool>, Refusal> {
         }
         Command::Bench(args) if args.quality => quality::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Btrfs(_) => unreachable!("it has exit statuses of its own"),
     }
 }
 

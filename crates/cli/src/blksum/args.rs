@@ -2,14 +2,16 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use blkhash::{Algorithm, Construction};
 use blkimage::{Cache, Follow, Format, Holes};
 use clap::{ArgAction, Parser, ValueHint};
 
-use crate::values::{Named, parse_seconds, parse_size};
+use crate::progress::{When, when_names};
+use crate::values::{
+    Named, cache_names, follow_names, format_names, holes_names, parse_seconds, parse_size,
+};
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -220,29 +222,6 @@ pub struct Args {
     version: (),
 }
 
-/// When to show progress.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum When {
-    /// Where it takes long.
-    #[default]
-    Auto,
-    Always,
-    Never,
-}
-
-impl FromStr for When {
-    type Err = &'static str;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "auto" => Ok(Self::Auto),
-            "always" => Ok(Self::Always),
-            "never" => Ok(Self::Never),
-            _ => Err("use auto, always or never"),
-        }
-    }
-}
-
 /// The digests that checksums can be made of.
 pub fn digest_names() -> Vec<&'static str> {
     let usable = Algorithm::ALL.iter().filter(|algorithm| **algorithm != Algorithm::SipHash);
@@ -251,27 +230,6 @@ pub fn digest_names() -> Vec<&'static str> {
 
 fn construction_names() -> Vec<&'static str> {
     vec!["streams:4", "streams:32", "streams:64", "flat", "concat", "linear"]
-}
-
-/// The formats that images are read as.
-pub fn format_names() -> Vec<&'static str> {
-    Format::all().map(Format::name).collect()
-}
-
-fn cache_names() -> Vec<&'static str> {
-    vec!["auto", "yes", "no"]
-}
-
-fn holes_names() -> Vec<&'static str> {
-    vec!["trust", "verify", "ignore"]
-}
-
-fn follow_names() -> Vec<&'static str> {
-    vec!["beneath", "any", "none"]
-}
-
-fn when_names() -> Vec<&'static str> {
-    vec!["auto", "always", "never"]
 }
 
 const WHAT: &str = "What";

@@ -13,10 +13,10 @@ use blksum::Progress;
 
 use super::input::{self, Input};
 use super::output::Output;
-use super::progress::Watch;
 use super::settings::{Hash, Settings};
 use super::{PROGRAM, hints};
 use crate::messages;
+use crate::progress::Watch;
 
 /// The checksum of an image, and what else is known after it.
 #[derive(Debug)]
@@ -131,9 +131,11 @@ impl Job<'_> {
         let progress = Progress::new();
         let watch = Watch::new(self.settings.progress, Some(image.virtual_size()));
         let digest = watch
-            .during(self.name, &progress, || {
-                blksum::checksum(image, self.parameters, &self.settings.tuning, &progress)
-            })
+            .during(
+                self.name,
+                || progress.done(),
+                || blksum::checksum(image, self.parameters, &self.settings.tuning, &progress),
+            )
             .map_err(|error| match error {
                 blksum::Error::Image(error) => Failure::of_image(&error, self.name),
                 other => Failure::new(other.to_string()),
@@ -178,10 +180,14 @@ impl Job<'_> {
         let mut hasher = Hasher::with_digester(*self.parameters, &digester, tuning.threads);
         let watch = Watch::new(self.settings.progress, None);
         let length = watch
-            .during(self.name, &progress, || {
-                let content = Counted { inner: head.chain(file), progress: &progress };
-                hasher.update_reader(content)
-            })
+            .during(
+                self.name,
+                || progress.done(),
+                || {
+                    let content = Counted { inner: head.chain(file), progress: &progress };
+                    hasher.update_reader(content)
+                },
+            )
             .map_err(io_failure)?;
         Ok(Report {
             digest: hasher.finalize(),

@@ -2,8 +2,8 @@
 //!
 //! [`args`] is the command line as it is written, [`settings`] what it asks for, [`hash`] and
 //! [`check`] the two modes, [`confine`] what they may open, [`held`] the check files that say so,
-//! [`input`] what a name stands for, [`output`] standard output, [`progress`] the bar on the terminal,
-//! and [`hints`] what to say to users of other programs.
+//! [`input`] what a name stands for, [`output`] standard output, and [`hints`] what to say to users of
+//! other programs.
 
 mod args;
 mod check;
@@ -13,7 +13,6 @@ mod held;
 mod hints;
 mod input;
 mod output;
-mod progress;
 mod settings;
 
 use std::ffi::OsString;
@@ -25,7 +24,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use self::args::Args;
-pub use self::args::{digest_names, format_names};
+pub use self::args::digest_names;
 use self::output::Output;
 use self::settings::{Action, Settings};
 use crate::usage::{self, Refusal};

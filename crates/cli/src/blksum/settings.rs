@@ -9,7 +9,8 @@ use blkimage::{Follow, Format, NbdOptions, OpenOptions, Secret};
 use blksum::check_file::{Form, Style};
 use blksum::{Tag, Tuning};
 
-use super::args::{Args, When};
+use super::args::Args;
+use crate::progress::When;
 use crate::{implementation, messages, quote};
 
 /// A run of the command.

@@ -7,17 +7,44 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
+use std::str::FromStr;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use blksum::Progress;
 use indicatif::{
     BinaryBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle,
 };
 
-use super::args::When;
 use crate::quote;
+
+/// When to show progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum When {
+    /// Where it takes long.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl FromStr for When {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "always" => Ok(Self::Always),
+            "never" => Ok(Self::Never),
+            _ => Err("use auto, always or never"),
+        }
+    }
+}
+
+/// Their names.
+pub fn when_names() -> Vec<&'static str> {
+    vec!["auto", "always", "never"]
+}
 
 /// Whether, and after how long, progress is shown.
 #[derive(Clone, Copy, Debug)]
@@ -39,14 +66,19 @@ impl Watch {
         Self { delay: delay.filter(|_| io::stderr().is_terminal()), size }
     }
 
-    /// Does `work`, and shows `progress` until it is done.
-    pub fn during<T>(self, name: &OsStr, progress: &Progress, work: impl FnOnce() -> T) -> T {
+    /// Does `work`, and shows until it is done how many bytes `progress` says are done.
+    pub fn during<T>(
+        self,
+        name: &OsStr,
+        progress: impl Fn() -> u64 + Send,
+        work: impl FnOnce() -> T,
+    ) -> T {
         let Some(delay) = self.delay else { return work() };
         let (done, is_done) = mpsc::channel::<()>();
         thread::scope(|scope| {
             scope.spawn(move || {
                 if !is_over(&is_done, delay) {
-                    show(self, name, progress, &is_done);
+                    show(self, name, &progress, &is_done);
                 }
             });
             let result = work();
@@ -56,7 +88,7 @@ impl Watch {
     }
 }
 
-fn show(watch: Watch, name: &OsStr, progress: &Progress, is_done: &Receiver<()>) {
+fn show(watch: Watch, name: &OsStr, progress: &impl Fn() -> u64, is_done: &Receiver<()>) {
     let template = if watch.size.is_some() { SIZED } else { STREAM };
     let started = Instant::now() - watch.delay.unwrap_or_default();
     let style = ProgressStyle::with_template(template)
@@ -70,7 +102,7 @@ fn show(watch: Watch, name: &OsStr, progress: &Progress, is_done: &Receiver<()>)
         .with_style(style)
         .with_message(shortened(&quote::name(name.as_bytes())));
     loop {
-        bar.set_position(progress.done());
+        bar.set_position(progress());
         if is_over(is_done, INTERVAL) {
             return bar.finish_and_clear();
         }

@@ -1,0 +1,397 @@
+//! What a block belongs to: files, through the references in the extent tree, or trees.
+//!
+//! From an extent to its references ([`refs`]), from each to the leaves that hold the file's items
+//! ([`file_extent`]), from a leaf up to the roots of all trees that share it, and from an inode to
+//! its paths ([`paths`]). All of it is best effort: trees may be damaged, and a hostile one may have
+//! references without end, so every step is counted.
+
+pub(crate) mod file_extent;
+mod paths;
+pub(crate) mod refs;
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use self::file_extent::FileExtent;
+use self::refs::{ExtentItem, Reference};
+use crate::error::{Error, Result};
+use crate::filesystem::FileSystem;
+use crate::tree::block::ANY_TREE;
+use crate::tree::key::kind;
+use crate::tree::{Cursor, Expected, Key, MAX_LEVEL, TreeBlock, object};
+
+/// What a block belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Owners {
+    /// Files or trees. Data without any is left over from something that was overwritten, or
+    /// belongs to a log.
+    pub list: Vec<Owner>,
+    /// Whether there may be more.
+    pub is_partial: bool,
+    /// Why they could not be looked for.
+    pub problem: Option<String>,
+}
+
+/// A file or a tree.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Owner {
+    /// A file.
+    File {
+        /// The number of its subvolume.
+        subvolume: u64,
+        /// Its inode.
+        inode: u64,
+        /// Where in it the data is.
+        offset: u64,
+        /// Its names, from the top of the file system on.
+        paths: Vec<Vec<u8>>,
+    },
+    /// A tree.
+    Tree {
+        /// Its number.
+        number: u64,
+        /// What it is.
+        name: &'static str,
+        /// Where a file tree hangs, from the top of the file system on.
+        path: Option<Vec<u8>>,
+    },
+}
+
+/// Finds owners.
+pub(crate) struct Resolver<'a> {
+    filesystem: &'a FileSystem,
+    max_owners: usize,
+    /// Steps taken for all blocks.
+    steps: AtomicU64,
+    /// What was found last: bad sectors come in rows.
+    last: Mutex<Option<Arc<Extent>>>,
+}
+
+/// An extent of data with what uses it.
+struct Extent {
+    logical: u64,
+    length: u64,
+    uses: Vec<Use>,
+    is_partial: bool,
+}
+
+/// A part of a file, in all trees that share it.
+struct Use {
+    trees: Vec<u64>,
+    inode: u64,
+    offset: u64,
+    file_extent: FileExtent,
+}
+
+/// A search that may take only so many steps.
+struct Search<'a> {
+    filesystem: &'a FileSystem,
+    left: u64,
+}
+
+impl<'a> Resolver<'a> {
+    pub(crate) fn new(filesystem: &'a FileSystem, max_owners: usize) -> Self {
+        Self { filesystem, max_owners, steps: AtomicU64::new(0), last: Mutex::new(None) }
+    }
+
+    /// The files that the data at `logical` belongs to.
+    pub(crate) fn data(&self, logical: u64) -> Owners {
+        self.limited(|search| {
+            let Some(extent) = self.extent(search, logical)? else { return Ok(Owners::default()) };
+            let mut owners = Owners { is_partial: extent.is_partial, ..Owners::default() };
+            for it in &extent.uses {
+                let Some(offset) = it.file_extent.offset_of(logical, it.offset) else { continue };
+                for &subvolume in &it.trees {
+                    if owners.list.len() == self.max_owners {
+                        owners.is_partial = true;
+                        return Ok(owners);
+                    }
+                    let paths = search.paths(subvolume, it.inode).unwrap_or_default();
+                    owners.list.push(Owner::File { subvolume, inode: it.inode, offset, paths });
+                }
+            }
+            owners.list.sort();
+            owners.list.dedup();
+            Ok(owners)
+        })
+    }
+
+    /// The trees that a tree block belongs to.
+    pub(crate) fn tree_block(&self, block: &Expected) -> Owners {
+        self.limited(|search| {
+            let is_shared = object::is_file_tree(block.tree) || block.tree == ANY_TREE;
+            let mut trees = BTreeSet::from([block.tree]);
+            if is_shared {
+                // The block itself may be lost, and with it its key.
+                trees.extend(search.trees_of(block.logical, block.first_key).unwrap_or_default());
+                trees.remove(&ANY_TREE);
+            }
+            let mut owners =
+                Owners { is_partial: trees.len() > self.max_owners, ..Owners::default() };
+            for number in trees.into_iter().take(self.max_owners) {
+                let path = if object::is_file_tree(number) {
+                    search.subvolume_path(number).ok()
+                } else {
+                    None
+                };
+                owners.list.push(Owner::Tree { number, name: object::tree_name(number), path });
+            }
+            Ok(owners)
+        })
+    }
+
+    fn limited(&self, find: impl FnOnce(&mut Search<'_>) -> Result<Owners>) -> Owners {
+        let taken = self.steps.load(Ordering::Relaxed);
+        let left = MAX_STEPS.min(MAX_TOTAL_STEPS.saturating_sub(taken));
+        let mut search = Search { filesystem: self.filesystem, left };
+        let found = find(&mut search);
+        self.steps.fetch_add(left - search.left, Ordering::Relaxed);
+        found.unwrap_or_else(|error| Owners {
+            is_partial: true,
+            problem: Some(error.to_string()),
+            ..Owners::default()
+        })
+    }
+
+    fn extent(&self, search: &mut Search<'_>, logical: u64) -> Result<Option<Arc<Extent>>> {
+        let holds = |extent: &Arc<Extent>| {
+            logical.checked_sub(extent.logical).is_some_and(|offset| offset < extent.length)
+        };
+        let last = self.last.lock().expect("no thread panicked").clone();
+        if let Some(extent) = last.filter(holds) {
+            return Ok(Some(extent));
+        }
+        let found = search.extent(logical)?.map(Arc::new);
+        if let Some(extent) = &found {
+            *self.last.lock().expect("no thread panicked") = Some(extent.clone());
+        }
+        Ok(found)
+    }
+}
+
+impl<'a> Search<'a> {
+    fn step(&mut self) -> Result<()> {
+        self.left = self.left.checked_sub(1).ok_or_else(|| {
+            Error::corrupt(
+                0,
+                "owners were not looked for any further: there are too many references",
+            )
+        })?;
+        Ok(())
+    }
+
+    /// The extent of data that holds `logical`.
+    fn extent(&mut self, logical: u64) -> Result<Option<Extent>> {
+        let Some((key, references)) = self.references_around(logical)? else { return Ok(None) };
+        let mut extent =
+            Extent { logical: key.object, length: key.offset, uses: Vec::new(), is_partial: false };
+        for reference in references {
+            if extent.uses.len() >= MAX_USES {
+                extent.is_partial = true;
+                break;
+            }
+            let found = match reference {
+                Reference::File { tree, inode, offset } => {
+                    self.uses_in_file(&mut extent, tree, inode, offset)
+                }
+                Reference::Leaf(leaf) => self.uses_in_leaf(&mut extent, leaf),
+                Reference::Tree(_) | Reference::Block(_) => Ok(()),
+            };
+            extent.is_partial |= found.is_err();
+        }
+        Ok(Some(extent))
+    }
+
+    /// The key and the references of the extent of data that holds `logical`.
+    fn references_around(&mut self, logical: u64) -> Result<Option<(Key, Vec<Reference>)>> {
+        let tree = object::EXTENT_TREE;
+        let Some(root) = self.filesystem.tree_root(tree)? else { return Ok(None) };
+        let last = Key::new(logical, kind::EXTENT, u64::MAX);
+        let Some(before) = Cursor::seek_back(self.filesystem, tree, root, last)? else {
+            return Ok(None);
+        };
+        let Some((before, _)) = before.item() else { return Ok(None) };
+        let first = Key::new(before.object, kind::EXTENT, 0);
+        let cursor = Cursor::seek(self.filesystem, tree, root, first)?;
+        let Some((key, _)) = cursor.item() else { return Ok(None) };
+        let holds = key.object.checked_add(key.offset).is_some_and(|end| logical < end);
+        if key.kind != kind::EXTENT || key.object != before.object || !holds {
+            return Ok(None);
+        }
+        Ok(Some((key, self.references(cursor)?)))
+    }
+
+    /// All references of the extent that the cursor stands at.
+    fn references(&mut self, mut cursor: Cursor<'_>) -> Result<Vec<Reference>> {
+        let mut found = Vec::new();
+        let Some((first, bytes)) = cursor.item() else { return Ok(found) };
+        if let Some(item) = ExtentItem::parse(first, bytes) {
+            found.extend(item.references());
+        }
+        loop {
+            self.step()?;
+            cursor.advance()?;
+            let Some((key, bytes)) = cursor.item().filter(|(key, _)| key.object == first.object)
+            else {
+                return Ok(found);
+            };
+            found.extend(Reference::parse(key, bytes));
+        }
+    }
+
+    /// Parts of an extent that a file uses: they begin at or behind `offset`.
+    fn uses_in_file(
+        &mut self,
+        extent: &mut Extent,
+        tree: u64,
+        inode: u64,
+        offset: u64,
+    ) -> Result<()> {
+        let Some(root) = self.filesystem.tree_root(tree)? else { return Ok(()) };
+        // Where the beginning of an extent is not used, it may lie before that of the file.
+        let first = if (offset as i64) < 0 { 0 } else { offset };
+        let key = Key::new(inode, kind::FILE_EXTENT, first);
+        let mut cursor = Cursor::seek(self.filesystem, tree, root, key)?;
+        let mut trees: Option<(u64, Vec<u64>)> = None;
+        while let Some((key, bytes)) = cursor.item() {
+            self.step()?;
+            let found = FileExtent::parse(bytes).filter(|it| it.extent == extent.logical);
+            if (key.object, key.kind) != (inode, kind::FILE_EXTENT)
+                || key.offset.wrapping_sub(offset) > MAX_EXTENT
+            {
+                break;
+            }
+            if let Some(file_extent) = found {
+                let leaf = cursor.blocks().last().map_or(0, TreeBlock::logical);
+                if trees.as_ref().is_none_or(|(known, _)| *known != leaf) {
+                    let mut found = self.trees_of_path(&cursor).unwrap_or_default();
+                    found.insert(tree);
+                    trees = Some((leaf, found.into_iter().collect()));
+                }
+                let trees = trees.as_ref().map(|(_, trees)| trees.clone()).unwrap_or_default();
+                extent.uses.push(Use { trees, inode, offset: key.offset, file_extent });
+            }
+            cursor.advance()?;
+        }
+        Ok(())
+    }
+
+    /// Parts of an extent that files in a leaf use.
+    fn uses_in_leaf(&mut self, extent: &mut Extent, leaf: u64) -> Result<()> {
+        let block = self.filesystem.block(&any_block(leaf, 0))?;
+        let trees: Vec<u64> = self.trees_of(leaf, block.key(0))?.into_iter().collect();
+        for (key, bytes) in block.items().filter(|(key, _)| key.kind == kind::FILE_EXTENT) {
+            self.step()?;
+            if let Some(file_extent) =
+                FileExtent::parse(bytes).filter(|it| it.extent == extent.logical)
+            {
+                let (inode, offset) = (key.object, key.offset);
+                extent.uses.push(Use { trees: trees.clone(), inode, offset, file_extent });
+            }
+        }
+        Ok(())
+    }
+
+    /// The trees that share the leaf that a cursor stands in.
+    fn trees_of_path(&mut self, cursor: &Cursor<'_>) -> Result<BTreeSet<u64>> {
+        let leaf = cursor.blocks().last();
+        match leaf {
+            Some(leaf) => self.trees_of(leaf.logical(), leaf.key(0)),
+            None => Ok(BTreeSet::new()),
+        }
+    }
+
+    /// The trees that share a tree block, of which `key` is the first key.
+    fn trees_of(&mut self, logical: u64, key: Option<Key>) -> Result<BTreeSet<u64>> {
+        let mut trees = BTreeSet::new();
+        let mut seen = HashSet::new();
+        let mut todo = vec![(logical, key)];
+        while let Some((logical, key)) = todo.pop() {
+            self.step()?;
+            if !seen.insert(logical) {
+                continue;
+            }
+            let Some((level, references)) = self.references_of_block(logical)? else { continue };
+            for reference in references {
+                match reference {
+                    Reference::Tree(tree) => {
+                        self.step()?;
+                        if let Some(parent) = self.parent_in(tree, logical, level, key)? {
+                            todo.push(parent);
+                        } else {
+                            trees.insert(tree);
+                        }
+                    }
+                    Reference::Block(parent) => {
+                        let key = match self.filesystem.block(&any_block(parent, level + 1)) {
+                            Ok(block) => block.key(0),
+                            Err(_) => key,
+                        };
+                        todo.push((parent, key));
+                    }
+                    Reference::File { .. } | Reference::Leaf(_) => {}
+                }
+            }
+        }
+        Ok(trees)
+    }
+
+    /// The level and the references of a tree block.
+    fn references_of_block(&mut self, logical: u64) -> Result<Option<(u8, Vec<Reference>)>> {
+        let tree = object::EXTENT_TREE;
+        let Some(root) = self.filesystem.tree_root(tree)? else { return Ok(None) };
+        let first = Key::new(logical, kind::EXTENT, 0);
+        let cursor = Cursor::seek(self.filesystem, tree, root, first)?;
+        let Some((key, bytes)) = cursor.item() else { return Ok(None) };
+        if key.object != logical || !matches!(key.kind, kind::EXTENT | kind::METADATA) {
+            return Ok(None);
+        }
+        let level = ExtentItem::parse(key, bytes).map(|item| item.level);
+        let Some(level) = level.filter(|level| *level <= MAX_LEVEL) else { return Ok(None) };
+        Ok(Some((level, self.references(cursor)?)))
+    }
+
+    /// The block above a block in a tree that it belongs to; `None` if it is the root, or if the way
+    /// there is lost.
+    fn parent_in(
+        &self,
+        tree: u64,
+        logical: u64,
+        level: u8,
+        key: Option<Key>,
+    ) -> Result<Option<(u64, Option<Key>)>> {
+        let Some(root) = self.filesystem.tree_root(tree)? else { return Ok(None) };
+        let Some(key) = key.filter(|_| root.logical != logical && root.level > level) else {
+            return Ok(None);
+        };
+        let mut block = self.filesystem.block(&crate::tree::cursor::root_block(tree, root))?;
+        while block.level() > level + 1 {
+            let Some(child) = block.child(block.position(key).unwrap_or(0), tree) else {
+                return Ok(None);
+            };
+            block = self.filesystem.block(&child)?;
+        }
+        let leads_here = block
+            .child(block.position(key).unwrap_or(0), tree)
+            .is_some_and(|child| child.logical == logical);
+        Ok(leads_here.then(|| (block.logical(), block.key(0))))
+    }
+}
+
+fn any_block(logical: u64, level: u8) -> Expected {
+    Expected { tree: ANY_TREE, logical, level, generation: None, first_key: None }
+}
+
+/// The longest extent that there may be.
+const MAX_EXTENT: u64 = 1 << 30;
+
+/// Parts of files that are looked at for one extent.
+const MAX_USES: usize = 256;
+
+/// Steps for one block: each is a look at an item or a block.
+const MAX_STEPS: u64 = 50_000;
+
+/// Steps for all blocks: some seconds.
+const MAX_TOTAL_STEPS: u64 = 20_000_000;

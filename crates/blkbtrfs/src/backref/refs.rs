@@ -1,0 +1,96 @@
+//! Items of the extent tree: what refers to an extent.
+
+use crate::bytes::{u8_at, u64_at};
+use crate::tree::Key;
+use crate::tree::key::kind;
+
+/// An extent of data or a tree block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ExtentItem<'a> {
+    pub(crate) generation: u64,
+    pub(crate) flags: u64,
+    /// Of a tree block.
+    pub(crate) level: u8,
+    inline: &'a [u8],
+}
+
+/// What refers to an extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reference {
+    /// A block of this tree.
+    Tree(u64),
+    /// The block at this address.
+    Block(u64),
+    /// A file.
+    File {
+        tree: u64,
+        inode: u64,
+        /// Where the extent would begin in the file, also if only its end is used.
+        offset: u64,
+    },
+    /// Files in the leaf at this address.
+    Leaf(u64),
+}
+
+impl<'a> ExtentItem<'a> {
+    /// Parses an item of type EXTENT or METADATA.
+    pub(crate) fn parse(key: Key, bytes: &'a [u8]) -> Option<Self> {
+        let (generation, flags) = (u64_at(bytes, 8)?, u64_at(bytes, 16)?);
+        let rest = bytes.get(24..)?;
+        let (level, inline) = if key.kind == kind::METADATA {
+            (u8::try_from(key.offset).ok()?, rest)
+        } else if flags & TREE_BLOCK != 0 {
+            (u8_at(rest, Key::SIZE)?, rest.get(Key::SIZE + 1..)?)
+        } else {
+            (0, rest)
+        };
+        Some(Self { generation, flags, level, inline })
+    }
+
+    /// The references in the item itself. More may follow in items of their own.
+    pub(crate) fn references(&self) -> impl Iterator<Item = Reference> {
+        let mut rest = self.inline;
+        std::iter::from_fn(move || {
+            loop {
+                let kind = u8_at(rest, 0)?;
+                let size = match kind {
+                    kind::DATA_REF => 28,
+                    kind::SHARED_DATA_REF => 12,
+                    kind::TREE_BLOCK_REF | kind::SHARED_BLOCK_REF | kind::EXTENT_OWNER => 8,
+                    _ => return None,
+                };
+                let body = rest.get(1..=size)?;
+                rest = &rest[1 + size..];
+                match kind {
+                    kind::DATA_REF => return Reference::of_file(body),
+                    kind::TREE_BLOCK_REF => return u64_at(body, 0).map(Reference::Tree),
+                    kind::SHARED_BLOCK_REF => return u64_at(body, 0).map(Reference::Block),
+                    kind::SHARED_DATA_REF => return u64_at(body, 0).map(Reference::Leaf),
+                    _ => {}
+                }
+            }
+        })
+    }
+}
+
+impl Reference {
+    /// The reference that an item of its own holds.
+    pub(crate) fn parse(key: Key, bytes: &[u8]) -> Option<Self> {
+        match key.kind {
+            kind::DATA_REF => Self::of_file(bytes),
+            kind::TREE_BLOCK_REF => Some(Self::Tree(key.offset)),
+            kind::SHARED_BLOCK_REF => Some(Self::Block(key.offset)),
+            kind::SHARED_DATA_REF => Some(Self::Leaf(key.offset)),
+            _ => None,
+        }
+    }
+
+    fn of_file(bytes: &[u8]) -> Option<Self> {
+        let (tree, inode, offset) = (u64_at(bytes, 0)?, u64_at(bytes, 8)?, u64_at(bytes, 16)?);
+        Some(Self::File { tree, inode, offset })
+    }
+}
+
+/// Flags of an extent.
+pub(crate) const DATA: u64 = 1;
+pub(crate) const TREE_BLOCK: u64 = 2;

@@ -1,0 +1,315 @@
+//! Chunks: which bytes of which devices a logical address stands for.
+//!
+//! Nothing of a chunk is believed: lengths, numbers of stripes and their places are checked before
+//! one is taken, so that mapping an address cannot overflow.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::bytes::{array_at, u16_at, u64_at};
+use crate::error::{Error, Result};
+use crate::superblock::Uuid;
+
+/// How a chunk is spread over devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Profile {
+    /// Once.
+    Single,
+    /// Twice on one device.
+    Dup,
+    /// In turns over all devices.
+    Raid0,
+    /// On two devices.
+    Raid1,
+    /// On three devices.
+    Raid1c3,
+    /// On four devices.
+    Raid1c4,
+    /// In turns over pairs of devices.
+    Raid10,
+    /// In turns over devices, one of which has the parity.
+    Raid5,
+    /// In turns over devices, two of which have parities.
+    Raid6,
+}
+
+impl Profile {
+    /// The name, as mkfs.btrfs has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Single => "single",
+            Self::Dup => "DUP",
+            Self::Raid0 => "RAID0",
+            Self::Raid1 => "RAID1",
+            Self::Raid1c3 => "RAID1C3",
+            Self::Raid1c4 => "RAID1C4",
+            Self::Raid10 => "RAID10",
+            Self::Raid5 => "RAID5",
+            Self::Raid6 => "RAID6",
+        }
+    }
+
+    /// Stripes of a row that hold parity.
+    pub const fn parities(self) -> u64 {
+        match self {
+            Self::Raid5 => 1,
+            Self::Raid6 => 2,
+            _ => 0,
+        }
+    }
+
+    fn from_flags(flags: u64) -> Option<Self> {
+        let bits = flags >> FIRST_PROFILE_BIT & 0xff;
+        Some(match bits {
+            0 => Self::Single,
+            0x01 => Self::Raid0,
+            0x02 => Self::Raid1,
+            0x04 => Self::Dup,
+            0x08 => Self::Raid10,
+            0x10 => Self::Raid5,
+            0x20 => Self::Raid6,
+            0x40 => Self::Raid1c3,
+            0x80 => Self::Raid1c4,
+            _ => return None,
+        })
+    }
+
+    /// Whether a chunk may have so many stripes.
+    fn allows(self, stripes: u64, sub_stripes: u16) -> bool {
+        match self {
+            Self::Single => stripes == 1,
+            Self::Dup | Self::Raid1 => stripes == 2,
+            Self::Raid1c3 => stripes == 3,
+            Self::Raid1c4 => stripes == 4,
+            Self::Raid0 => stripes >= 1,
+            Self::Raid10 => stripes >= 2 && stripes.is_multiple_of(2) && sub_stripes == 2,
+            Self::Raid5 | Self::Raid6 => stripes > self.parities(),
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A range of logical addresses and where it lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    pub(crate) logical: u64,
+    pub(crate) length: u64,
+    pub(crate) flags: u64,
+    pub(crate) profile: Profile,
+    pub(crate) stripes: Box<[Stripe]>,
+}
+
+/// A chunk's share of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stripe {
+    pub(crate) device: u64,
+    pub(crate) offset: u64,
+    pub(crate) device_uuid: Uuid,
+}
+
+/// Bytes that lie together on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) device: u64,
+    pub(crate) physical: u64,
+    pub(crate) length: u64,
+}
+
+impl Chunk {
+    /// Parses the chunk item of `logical`, and tells how long it is.
+    pub(crate) fn parse(logical: u64, bytes: &[u8], sector_size: u64) -> Result<(Self, usize)> {
+        let fail = |reason: String| Err(Error::corrupt(logical, reason));
+        let fields = || {
+            Some((
+                u64_at(bytes, 0)?,
+                u64_at(bytes, 0x10)?,
+                u64_at(bytes, 0x18)?,
+                u16_at(bytes, 0x2c)?,
+                u16_at(bytes, 0x2e)?,
+            ))
+        };
+        let Some((length, stripe_length, flags, count, sub_stripes)) = fields() else {
+            return fail("the item of a chunk is cut off".into());
+        };
+        let Some(profile) = Profile::from_flags(flags) else {
+            return fail(format!("a chunk has the flags {flags:#x}: more than one profile"));
+        };
+        if flags & (DATA | METADATA | SYSTEM) == 0 || flags & REMAPPED != 0 {
+            return fail(format!("a chunk has the flags {flags:#x}, which are not known"));
+        }
+        if !profile.allows(count.into(), sub_stripes) {
+            return fail(format!("a chunk of profile {profile} has {count} stripes"));
+        }
+        if stripe_length != STRIPE {
+            return fail(format!("a chunk has stripes of {stripe_length} bytes, not {STRIPE}"));
+        }
+        if length == 0
+            || !length.is_multiple_of(sector_size)
+            || !logical.is_multiple_of(sector_size)
+            || logical.checked_add(length).is_none()
+        {
+            return fail(format!("a chunk has a length of {length} bytes"));
+        }
+        let size = HEAD + usize::from(count) * STRIPE_ITEM;
+        let Some(items) = bytes.get(HEAD..size) else {
+            return fail(format!("the item of a chunk with {count} stripes is cut off"));
+        };
+        let stripes = items.chunks_exact(STRIPE_ITEM).filter_map(|item| {
+            Some(Stripe {
+                device: u64_at(item, 0)?,
+                offset: u64_at(item, 8)?,
+                device_uuid: Uuid(array_at(item, 16)?),
+            })
+        });
+        let chunk = Self { logical, length, flags, profile, stripes: stripes.collect() };
+        let share = chunk.stripe_share();
+        if let Some(stripe) = chunk.stripes.iter().find(|it| it.offset.checked_add(share).is_none())
+        {
+            return fail(format!("a chunk lies at {} of device {}", stripe.offset, stripe.device));
+        }
+        Ok((chunk, size))
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.logical + self.length
+    }
+
+    /// Copies of everything in it.
+    pub(crate) fn mirrors(&self) -> u32 {
+        match self.profile {
+            Profile::Single | Profile::Raid0 | Profile::Raid5 | Profile::Raid6 => 1,
+            Profile::Dup | Profile::Raid1 | Profile::Raid10 => 2,
+            Profile::Raid1c3 => 3,
+            Profile::Raid1c4 => 4,
+        }
+    }
+
+    /// Stripes of a row that hold different data.
+    pub(crate) fn data_stripes(&self) -> u64 {
+        let stripes = self.stripes.len() as u64;
+        match self.profile {
+            Profile::Raid0 => stripes,
+            Profile::Raid10 => stripes / 2,
+            Profile::Raid5 | Profile::Raid6 => stripes - self.profile.parities(),
+            _ => 1,
+        }
+    }
+
+    /// Bytes of each device that the chunk has.
+    pub(crate) fn stripe_share(&self) -> u64 {
+        match self.data_stripes() {
+            1 => self.length,
+            // The last row may be short.
+            stripes => self.length.div_ceil(stripes * STRIPE).saturating_mul(STRIPE),
+        }
+    }
+
+    /// Where mirror number `mirror`, from 0 on, of what lies at `logical` is, and how many bytes
+    /// from there on lie together. The address lies within the chunk.
+    pub(crate) fn map(&self, logical: u64, mirror: u32) -> Run {
+        let offset = logical - self.logical;
+        let left = self.length - offset;
+        let mirror = u64::from(mirror);
+        let (index, within, length) = match self.profile {
+            Profile::Single
+            | Profile::Dup
+            | Profile::Raid1
+            | Profile::Raid1c3
+            | Profile::Raid1c4 => (mirror, offset, left),
+            Profile::Raid0 | Profile::Raid10 | Profile::Raid5 | Profile::Raid6 => {
+                let (number, rest) = (offset / STRIPE, offset % STRIPE);
+                let (row, column) = (number / self.data_stripes(), number % self.data_stripes());
+                let index = match self.profile {
+                    Profile::Raid10 => 2 * column + mirror,
+                    Profile::Raid5 | Profile::Raid6 => self.rotated(row, column),
+                    _ => column,
+                };
+                (index, row * STRIPE + rest, (STRIPE - rest).min(left))
+            }
+        };
+        let stripe = self.stripes[index as usize];
+        Run { device: stripe.device, physical: stripe.offset + within, length }
+    }
+
+    /// Where a column of a row lies: data first, then parities. RAID5 and RAID6 only.
+    pub(crate) fn place_in_row(&self, row: u64, column: u64) -> Run {
+        let stripe = self.stripes[self.rotated(row, column) as usize];
+        Run { device: stripe.device, physical: stripe.offset + row * STRIPE, length: STRIPE }
+    }
+
+    /// Rows turn, so that no device has all parities.
+    fn rotated(&self, row: u64, column: u64) -> u64 {
+        let stripes = self.stripes.len() as u64;
+        (column + row % stripes) % stripes
+    }
+}
+
+/// All chunks.
+#[derive(Debug, Default)]
+pub(crate) struct ChunkMap {
+    chunks: BTreeMap<u64, Chunk>,
+    stripes: usize,
+}
+
+impl ChunkMap {
+    /// Adds a chunk. The same one may come twice: system chunks are in the superblock, too.
+    ///
+    /// # Errors
+    ///
+    /// It overlaps another one, or there are too many.
+    pub(crate) fn insert(&mut self, chunk: Chunk) -> Result<()> {
+        if self.chunks.get(&chunk.logical) == Some(&chunk) {
+            return Ok(());
+        }
+        let before = self.chunks.range(..chunk.end()).next_back();
+        if let Some((_, other)) = before.filter(|(_, other)| other.end() > chunk.logical) {
+            let reason = format!("a chunk overlaps that of logical {}", other.logical);
+            return Err(Error::corrupt(chunk.logical, reason));
+        }
+        self.stripes += chunk.stripes.len();
+        if self.stripes > MAX_STRIPES {
+            let reason = format!("there are more than {MAX_STRIPES} stripes in chunks");
+            return Err(Error::corrupt(chunk.logical, reason));
+        }
+        self.chunks.insert(chunk.logical, chunk);
+        Ok(())
+    }
+
+    /// The chunk that holds `logical`.
+    pub(crate) fn find(&self, logical: u64) -> Option<&Chunk> {
+        let (_, chunk) = self.chunks.range(..=logical).next_back()?;
+        (logical < chunk.end()).then_some(chunk)
+    }
+
+    /// The chunk that holds `length` bytes from `logical` on.
+    pub(crate) fn find_range(&self, logical: u64, length: u64) -> Option<&Chunk> {
+        let chunk = self.find(logical)?;
+        (chunk.end() - logical >= length).then_some(chunk)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Chunk> {
+        self.chunks.values()
+    }
+}
+
+/// Bytes of a stripe before the next device has its turn: no other length was ever made.
+pub(crate) const STRIPE: u64 = 64 << 10;
+
+/// Chunk flags.
+pub(crate) const DATA: u64 = 1;
+pub(crate) const SYSTEM: u64 = 2;
+pub(crate) const METADATA: u64 = 4;
+const REMAPPED: u64 = 1 << 11;
+const FIRST_PROFILE_BIT: u32 = 3;
+
+const HEAD: usize = 0x30;
+const STRIPE_ITEM: usize = 0x20;
+
+/// A chunk is a GiB or more where space is not short: this is enough for half a PiB, and little
+/// memory.
+const MAX_STRIPES: usize = 512 << 10;

@@ -1,0 +1,374 @@
+//! An open file system: its devices, its chunks, and the way to its trees.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use blkhash::Implementation;
+use blkimage::Source;
+
+use crate::bytes::{u8_at, u32_at, u64_at};
+use crate::checksum::{Checksum, MAX_SIZE, Summer};
+use crate::chunk::{self, Chunk, ChunkMap, Profile};
+use crate::error::{Error, Result};
+use crate::superblock::{self, Copies, DeviceItem, Superblock, TreeRoot};
+use crate::tree::block::Identity;
+use crate::tree::cursor::root_block;
+use crate::tree::key::kind;
+use crate::tree::{BlockCache, BlockDefect, Cursor, Expected, Key, TreeBlock, object};
+
+/// A btrfs file system, read only.
+pub struct FileSystem {
+    superblock: Superblock,
+    devices: BTreeMap<u64, Device>,
+    /// Devices that there should be and that nobody gave.
+    missing: Vec<DeviceItem>,
+    chunks: ChunkMap,
+    identity: Identity,
+    summer: Summer,
+    cache: Mutex<BlockCache>,
+}
+
+/// A device and what to call it.
+pub struct Device {
+    /// What messages call it.
+    pub name: String,
+    /// Its content.
+    pub source: Arc<dyn Source>,
+}
+
+/// Chunks of one kind and profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// `data`, `metadata`, `system`, or a list of these.
+    pub kind: String,
+    /// How they are spread.
+    pub profile: Profile,
+    /// Bytes of content that they have room for.
+    pub size: u64,
+    /// Bytes of content in use, if their items can be read.
+    pub used: Option<u64>,
+    /// Copies of each byte.
+    pub mirrors: u32,
+}
+
+impl FileSystem {
+    /// Opens the file system that `devices` make up, or as much of it as is there.
+    ///
+    /// # Errors
+    ///
+    /// There is none, it uses what is not known here, or what everything hangs on cannot be read.
+    pub fn open(devices: Vec<Device>) -> Result<Self> {
+        Self::open_with(devices, None)
+    }
+
+    /// The same, and one implementation computes all checksums if it is one of their algorithm.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`FileSystem::open`], or the implementation cannot run here.
+    pub fn open_with(devices: Vec<Device>, implementation: Option<Implementation>) -> Result<Self> {
+        let mut known = BTreeMap::new();
+        let mut newest: Option<Superblock> = None;
+        for device in devices {
+            let own = superblock::newest(&superblock::read_copies(&*device.source), &device.name)?;
+            if let Some(other) = newest.as_ref().filter(|other| other.fsid != own.fsid) {
+                let reason = format!("is of the file system {}, not {}", own.fsid, other.fsid);
+                return Err(Error::Devices(format!("{}: {reason}", device.name)));
+            }
+            let (id, name) = (own.device.id, device.name.clone());
+            if let Some(other) = known.insert(id, device) {
+                let other: Device = other;
+                let reason = format!("{name}: is device {id}, and so is {}", other.name);
+                return Err(Error::Devices(reason));
+            }
+            if newest.as_ref().is_none_or(|newest| own.generation > newest.generation) {
+                newest = Some(own);
+            }
+        }
+        let superblock = newest.ok_or_else(|| Error::Devices("no device was given".into()))?;
+        let kind = superblock.checksum_type;
+        let summer = match implementation.filter(|it| it.algorithm == kind.algorithm()) {
+            Some(implementation) => Summer::with_implementation(kind, &implementation)?,
+            None => Summer::new(kind),
+        };
+        let identity = Identity {
+            fsid: superblock.metadata_uuid,
+            chunk_tree: None,
+            sector_size: superblock.sector_size,
+        };
+        let mut filesystem = Self {
+            devices: known,
+            missing: Vec::new(),
+            chunks: ChunkMap::default(),
+            identity,
+            summer,
+            cache: Mutex::new(BlockCache::new(superblock.node_size)),
+            superblock,
+        };
+        filesystem.read_system_chunks()?;
+        filesystem.read_chunk_tree()?;
+        Ok(filesystem)
+    }
+
+    /// The newest intact superblock.
+    pub fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// The devices that are there, by their numbers.
+    pub fn devices(&self) -> &BTreeMap<u64, Device> {
+        &self.devices
+    }
+
+    /// The devices that are not there. A file system that lost its list of them tells only how many
+    /// there are.
+    pub fn missing_devices(&self) -> &[DeviceItem] {
+        &self.missing
+    }
+
+    /// What the chunks are used for, by kind and profile.
+    pub fn allocations(&self) -> Vec<Allocation> {
+        let mut all: BTreeMap<(u64, Profile), Allocation> = BTreeMap::new();
+        for chunk in self.chunks.iter() {
+            let flags = chunk.flags & (chunk::DATA | chunk::METADATA | chunk::SYSTEM);
+            let used = self.used(chunk);
+            let entry = all.entry((flags, chunk.profile)).or_insert_with(|| Allocation {
+                kind: kind_name(flags),
+                profile: chunk.profile,
+                size: 0,
+                used: Some(0),
+                mirrors: chunk.mirrors(),
+            });
+            entry.size = entry.size.saturating_add(chunk.length);
+            entry.used = entry.used.zip(used).map(|(sum, used)| sum.saturating_add(used));
+        }
+        all.into_values().collect()
+    }
+
+    /// Bytes of a chunk that are in use; `None` if nobody knows.
+    fn used(&self, chunk: &Chunk) -> Option<u64> {
+        let tree = if self.superblock.has_block_group_tree() {
+            object::BLOCK_GROUP_TREE
+        } else {
+            object::EXTENT_TREE
+        };
+        let root = self.tree_root(tree).ok()??;
+        let key = Key::new(chunk.logical, kind::BLOCK_GROUP, chunk.length);
+        let cursor = Cursor::seek(self, tree, root, key).ok()?;
+        let (_, bytes) = cursor.item().filter(|(found, _)| *found == key)?;
+        u64_at(bytes, 0).filter(|used| *used <= chunk.length)
+    }
+
+    pub(crate) fn chunks(&self) -> &ChunkMap {
+        &self.chunks
+    }
+
+    pub(crate) fn summer(&self) -> &Summer {
+        &self.summer
+    }
+
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    pub(crate) fn node_size(&self) -> usize {
+        self.superblock.node_size as usize
+    }
+
+    pub(crate) fn sector_size(&self) -> usize {
+        self.superblock.sector_size as usize
+    }
+
+    /// The superblocks of a device.
+    pub(crate) fn superblock_copies(&self, device: u64) -> Option<Copies> {
+        self.devices.get(&device).map(|device| superblock::read_copies(&*device.source))
+    }
+
+    /// The root of a tree that the root tree has.
+    pub(crate) fn tree_root(&self, tree: u64) -> Result<Option<TreeRoot>> {
+        match tree {
+            object::ROOT_TREE => return Ok(Some(self.superblock.root)),
+            object::CHUNK_TREE => return Ok(Some(self.superblock.chunk_root)),
+            _ => {}
+        }
+        let first = Key::new(tree, kind::ROOT, 0);
+        let cursor = Cursor::seek(self, object::ROOT_TREE, self.superblock.root, first)?;
+        let found = cursor.item().filter(|(key, _)| (key.object, key.kind) == (tree, kind::ROOT));
+        Ok(found.and_then(|(_, bytes)| RootItem::parse(bytes)).map(|item| item.root))
+    }
+
+    /// A tree block: the first mirror of it that is good.
+    pub(crate) fn block(&self, expected: &Expected) -> Result<TreeBlock> {
+        let cached = self.cache.lock().expect("no thread panicked").find(expected.logical);
+        if let Some(block) = cached.filter(|block| block.level() == expected.level) {
+            return Ok(block);
+        }
+        let fail = |reason: &dyn std::fmt::Display| {
+            let name = object::tree_name(expected.tree);
+            Error::corrupt(expected.logical, format!("a block of the {name} is lost: {reason}"))
+        };
+        let Some(chunk) = self.chunks.find_range(expected.logical, self.node_size() as u64) else {
+            return Err(fail(&"no chunk has its address"));
+        };
+        let mut bytes = vec![0; self.node_size()];
+        let mut first = None;
+        for mirror in 0..chunk.mirrors() {
+            let result = match self.read(chunk, expected.logical, mirror, &mut bytes) {
+                Ok(()) => self.check_block(&bytes, expected).map_err(|defect| fail(&defect)),
+                Err(error) => Err(fail(&error)),
+            };
+            match result {
+                Ok(block) => {
+                    self.cache.lock().expect("no thread panicked").keep(expected.logical, &block);
+                    return Ok(block);
+                }
+                Err(error) => first = first.or(Some(error)),
+            }
+        }
+        Err(first.unwrap_or_else(|| fail(&"it has no mirrors")))
+    }
+
+    /// Takes `bytes` as the block that was asked for, if they are that.
+    pub(crate) fn check_block(
+        &self,
+        bytes: &[u8],
+        expected: &Expected,
+    ) -> Result<TreeBlock, BlockDefect> {
+        let stored = Checksum::new(&bytes[..self.summer.size()]);
+        let computed = self.summer.sum(&bytes[MAX_SIZE..]);
+        if stored != computed {
+            return Err(BlockDefect::Checksum { expected: stored, computed });
+        }
+        TreeBlock::new(bytes, expected, &self.identity)
+    }
+
+    /// Reads mirror `mirror` of the bytes from `logical` on, all of which `chunk` has.
+    pub(crate) fn read(
+        &self,
+        chunk: &Chunk,
+        mut logical: u64,
+        mirror: u32,
+        mut buffer: &mut [u8],
+    ) -> Result<(), ReadError> {
+        while !buffer.is_empty() {
+            let run = chunk.map(logical, mirror);
+            let length = run.length.min(buffer.len() as u64);
+            let (these, rest) = buffer.split_at_mut(length as usize);
+            self.read_device(run.device, run.physical, these)?;
+            logical += length;
+            buffer = rest;
+        }
+        Ok(())
+    }
+
+    /// Reads from a device.
+    pub(crate) fn read_device(
+        &self,
+        device: u64,
+        physical: u64,
+        buffer: &mut [u8],
+    ) -> Result<(), ReadError> {
+        let known = self.devices.get(&device).ok_or(ReadError::Missing(device))?;
+        let end = physical.checked_add(buffer.len() as u64);
+        if end.is_none_or(|end| end > known.source.size()) {
+            return Err(ReadError::PastEnd { size: known.source.size() });
+        }
+        known.source.read_exact_at(buffer, physical).map_err(ReadError::Image)
+    }
+
+    fn read_system_chunks(&mut self) -> Result<()> {
+        let array = std::mem::take(&mut self.superblock.system_chunks);
+        let mut rest = array.as_slice();
+        while !rest.is_empty() {
+            let key = Key::parse(rest).filter(|key| key.kind == kind::CHUNK);
+            let Some(key) = key else {
+                return Err(Error::corrupt(0, "the system chunks of the superblock make no sense"));
+            };
+            let (chunk, length) =
+                Chunk::parse(key.offset, &rest[Key::SIZE..], self.superblock.sector_size.into())?;
+            self.chunks.insert(chunk)?;
+            rest = &rest[Key::SIZE + length..];
+        }
+        self.superblock.system_chunks = array;
+        Ok(())
+    }
+
+    fn read_chunk_tree(&mut self) -> Result<()> {
+        let root = self.superblock.chunk_root;
+        let block = self.block(&root_block(object::CHUNK_TREE, root))?;
+        self.identity.chunk_tree = Some(block.chunk_tree_uuid());
+        let mut chunks = ChunkMap::default();
+        // The chunk tree is read through those of the superblock, which it holds as well.
+        self.chunks.iter().try_for_each(|chunk| chunks.insert(chunk.clone()))?;
+        let mut missing = Vec::new();
+        let mut cursor = Cursor::seek(self, object::CHUNK_TREE, root, Key::new(0, 0, 0))?;
+        while let Some((key, bytes)) = cursor.item() {
+            match (key.object, key.kind) {
+                (object::DEVICES, kind::DEVICE) => match DeviceItem::parse(bytes) {
+                    Some(item) if self.devices.contains_key(&item.id) => {}
+                    Some(_) if missing.len() == MAX_MISSING => {
+                        return Err(Error::Devices(format!(
+                            "more than {MAX_MISSING} devices are missing"
+                        )));
+                    }
+                    Some(item) => missing.push(item),
+                    None => return Err(Error::corrupt(0, "the item of a device is cut off")),
+                },
+                (object::CHUNKS, kind::CHUNK) => {
+                    let sector_size = self.superblock.sector_size.into();
+                    chunks.insert(Chunk::parse(key.offset, bytes, sector_size)?.0)?;
+                }
+                _ => {}
+            }
+            cursor.advance()?;
+        }
+        drop(cursor);
+        self.chunks = chunks;
+        self.missing = missing;
+        Ok(())
+    }
+}
+
+/// Why bytes of a device cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    #[error("device {0} is missing")]
+    Missing(u64),
+    #[error("the device ends before it, at {size}")]
+    PastEnd { size: u64 },
+    #[error(transparent)]
+    Image(blkimage::Error),
+}
+
+/// What the root tree says of a tree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RootItem {
+    pub(crate) root: TreeRoot,
+    /// How far the removal of a subvolume has come: what is before this key is gone already, in
+    /// blocks from this level up.
+    pub(crate) removed: Option<(Key, u8)>,
+}
+
+impl RootItem {
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        let root = TreeRoot {
+            logical: u64_at(bytes, 176)?,
+            level: u8_at(bytes, 238)?,
+            generation: u64_at(bytes, 160)?,
+        };
+        let is_removed = u32_at(bytes, 216)? == 0;
+        let progress = Key::parse(bytes.get(220..)?)?;
+        let removed =
+            (is_removed && progress.object != 0).then_some((progress, u8_at(bytes, 237)?));
+        Some(Self { root, removed })
+    }
+}
+
+fn kind_name(flags: u64) -> String {
+    let names = [(chunk::DATA, "data"), (chunk::METADATA, "metadata"), (chunk::SYSTEM, "system")];
+    let set = names.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, name)| *name);
+    set.collect::<Vec<_>>().join("+")
+}
+
+/// No machine has as many disks.
+const MAX_MISSING: usize = 4096;

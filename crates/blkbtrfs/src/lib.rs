@@ -1,0 +1,32 @@
+//! The checksums of a btrfs file system, verified offline.
+//!
+//! [`FileSystem::open`] takes the devices of a file system, each a [`blkimage::Source`], and
+//! [`verify`] answers whether every block of it is what was written: superblocks, tree blocks and
+//! data, all mirrors of them. Nothing is ever written, and nothing on the devices is believed: what
+//! they say is an answer, a [`Finding`] or an [`Error`], in bounded memory and time.
+
+mod backref;
+mod bytes;
+mod checksum;
+mod chunk;
+mod error;
+mod filesystem;
+mod obscure;
+pub mod partition;
+mod superblock;
+mod tree;
+mod unprotected;
+mod verify;
+
+pub use backref::{Owner, Owners};
+pub use checksum::{Checksum, ChecksumType};
+pub use chunk::Profile;
+pub use error::{Error, Result};
+pub use filesystem::{Allocation, Device, FileSystem};
+pub use obscure::{NoObscureName, name_hash, obscure_name};
+pub use superblock::{DeviceItem, Superblock, SuperblockDefect, Uuid, has_magic};
+pub use tree::BlockDefect;
+pub use unprotected::Unprotected;
+pub use verify::{
+    Category, Finding, Options, Place, Problem, Progress, Subject, Summary, Verified, verify,
+};

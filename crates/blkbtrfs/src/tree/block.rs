@@ -1,0 +1,312 @@
+//! Tree blocks: a header, and items (leaves) or pointers to other blocks (nodes).
+//!
+//! [`TreeBlock::new`] looks at everything once, so that whoever has one may trust its bounds.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Key, MAX_LEVEL, object};
+use crate::bytes::{array_at, u8_at, u32_at, u64_at};
+use crate::checksum::Checksum;
+use crate::superblock::Uuid;
+
+/// A block whose checksum, header and structure are right.
+#[derive(Clone, Debug)]
+pub(crate) struct TreeBlock {
+    bytes: Arc<[u8]>,
+}
+
+/// Which block was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expected {
+    /// The tree that it was reached from.
+    pub(crate) tree: u64,
+    pub(crate) logical: u64,
+    pub(crate) level: u8,
+    pub(crate) generation: Option<u64>,
+    pub(crate) first_key: Option<Key>,
+}
+
+/// What is wrong with a tree block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BlockDefect {
+    /// It is not what was written.
+    Checksum {
+        /// What it says.
+        expected: Checksum,
+        /// What it is.
+        computed: Checksum,
+    },
+    /// It belongs to another address.
+    Address(u64),
+    /// It belongs to another file system.
+    Fsid(Uuid),
+    /// It belongs to another set of chunks.
+    ChunkTree(Uuid),
+    /// It is older or newer than the one asked for: a write got lost.
+    Generation {
+        /// That of the one asked for.
+        expected: u64,
+        /// Its own.
+        found: u64,
+    },
+    /// It stands in another place of its tree.
+    Level {
+        /// That of the one asked for.
+        expected: u8,
+        /// Its own.
+        found: u8,
+    },
+    /// It is of another tree.
+    Owner {
+        /// The tree it was reached from.
+        expected: u64,
+        /// Its own.
+        found: u64,
+    },
+    /// It begins with another key than its parent says.
+    FirstKey,
+    /// Its items cannot be.
+    Structure(String),
+}
+
+impl fmt::Display for BlockDefect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Checksum { expected, computed } => {
+                write!(f, "checksum is {computed}, expected {expected}")
+            }
+            Self::Address(found) => write!(f, "header says that it is the block of {found}"),
+            Self::Fsid(found) => write!(f, "header names the file system {found}"),
+            Self::ChunkTree(found) => write!(f, "header names the chunk tree {found}"),
+            Self::Generation { expected, found } => {
+                write!(f, "generation is {found}, expected {expected}")
+            }
+            Self::Level { expected, found } => write!(f, "level is {found}, expected {expected}"),
+            Self::Owner { expected, found } => {
+                write!(f, "owner is tree {}, expected {}", *found as i64, *expected as i64)
+            }
+            Self::FirstKey => f.write_str("first key is not that of its parent"),
+            Self::Structure(reason) => f.write_str(reason),
+        }
+    }
+}
+
+/// What the headers of a file system's tree blocks have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity {
+    pub(crate) fsid: Uuid,
+    /// Not known before the root of the chunk tree was read.
+    pub(crate) chunk_tree: Option<Uuid>,
+    pub(crate) sector_size: u32,
+}
+
+impl TreeBlock {
+    /// Takes `bytes`, whose checksum is right, if they are the block that was asked for.
+    pub(crate) fn new(
+        bytes: &[u8],
+        expected: &Expected,
+        identity: &Identity,
+    ) -> Result<Self, BlockDefect> {
+        check(bytes, expected, identity)?;
+        Ok(Self { bytes: bytes.into() })
+    }
+
+    pub(crate) fn level(&self) -> u8 {
+        self.bytes[LEVEL]
+    }
+
+    pub(crate) fn logical(&self) -> u64 {
+        u64_at(&self.bytes, ADDRESS).unwrap_or_default()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        u32_at(&self.bytes, COUNT).unwrap_or_default() as usize
+    }
+
+    pub(crate) fn owner(&self) -> u64 {
+        u64_at(&self.bytes, OWNER).unwrap_or_default()
+    }
+
+    pub(crate) fn chunk_tree_uuid(&self) -> Uuid {
+        Uuid(array_at(&self.bytes, CHUNK_TREE_UUID).unwrap_or_default())
+    }
+
+    /// The key of an item or pointer.
+    pub(crate) fn key(&self, index: usize) -> Option<Key> {
+        entry(&self.bytes, index).and_then(Key::parse)
+    }
+
+    /// An item of a leaf.
+    pub(crate) fn item(&self, index: usize) -> Option<(Key, &[u8])> {
+        if self.level() > 0 || index >= self.count() {
+            return None;
+        }
+        let entry = entry(&self.bytes, index)?;
+        let start = HEADER + u32_at(entry, Key::SIZE)? as usize;
+        let length = u32_at(entry, Key::SIZE + 4)? as usize;
+        Some((Key::parse(entry)?, self.bytes.get(start..)?.get(..length)?))
+    }
+
+    /// The items of a leaf.
+    pub(crate) fn items(&self) -> impl Iterator<Item = (Key, &[u8])> {
+        (0..self.count()).map_while(|index| self.item(index))
+    }
+
+    /// The block that a pointer of a node leads to.
+    pub(crate) fn child(&self, index: usize, tree: u64) -> Option<Expected> {
+        if self.level() == 0 || index >= self.count() {
+            return None;
+        }
+        let entry = entry(&self.bytes, index)?;
+        Some(Expected {
+            tree,
+            logical: u64_at(entry, Key::SIZE)?,
+            level: self.level() - 1,
+            generation: Some(u64_at(entry, Key::SIZE + 8)?),
+            first_key: Key::parse(entry),
+        })
+    }
+
+    /// The last entry whose key is not beyond `key`.
+    pub(crate) fn position(&self, key: Key) -> Option<usize> {
+        let (mut low, mut high) = (0, self.count());
+        while low < high {
+            let middle = (low + high) / 2;
+            if self.key(middle).is_some_and(|it| it <= key) {
+                low = middle + 1
+            } else {
+                high = middle
+            }
+        }
+        low.checked_sub(1)
+    }
+}
+
+/// An item's head or a pointer.
+fn entry(bytes: &[u8], index: usize) -> Option<&[u8]> {
+    let size = if *bytes.get(LEVEL)? == 0 { ITEM } else { POINTER };
+    bytes.get(HEADER + index * size..)?.get(..size)
+}
+
+fn check(bytes: &[u8], expected: &Expected, identity: &Identity) -> Result<(), BlockDefect> {
+    let header = || {
+        Some((
+            Uuid(array_at(bytes, FSID)?),
+            u64_at(bytes, ADDRESS)?,
+            Uuid(array_at(bytes, CHUNK_TREE_UUID)?),
+            u64_at(bytes, GENERATION)?,
+            u64_at(bytes, OWNER)?,
+            u32_at(bytes, COUNT)?,
+            u8_at(bytes, LEVEL)?,
+        ))
+    };
+    let Some((fsid, address, chunk_tree, generation, owner, count, level)) = header() else {
+        return Err(BlockDefect::Structure("is shorter than a header".into()));
+    };
+    if address != expected.logical {
+        return Err(BlockDefect::Address(address));
+    }
+    if fsid != identity.fsid {
+        return Err(BlockDefect::Fsid(fsid));
+    }
+    if identity.chunk_tree.is_some_and(|known| known != chunk_tree) {
+        return Err(BlockDefect::ChunkTree(chunk_tree));
+    }
+    if let Some(expected) = expected.generation.filter(|expected| *expected != generation) {
+        return Err(BlockDefect::Generation { expected, found: generation });
+    }
+    if level != expected.level || level > MAX_LEVEL {
+        return Err(BlockDefect::Level { expected: expected.level, found: level });
+    }
+    if !may_own(expected.tree, owner) {
+        return Err(BlockDefect::Owner { expected: expected.tree, found: owner });
+    }
+    if level == 0 {
+        check_leaf(bytes, count as usize)?;
+    } else {
+        check_node(bytes, count as usize, identity.sector_size)?;
+    }
+    if let Some(key) = expected.first_key
+        && entry(bytes, 0).filter(|_| count > 0).and_then(Key::parse) != Some(key)
+    {
+        return Err(BlockDefect::FirstKey);
+    }
+    Ok(())
+}
+
+/// Snapshots share blocks, so a block of one file tree may have been made for another one.
+fn may_own(tree: u64, owner: u64) -> bool {
+    tree == ANY_TREE
+        || tree == object::TREE_RELOCATION
+        || tree == owner
+        || (object::is_file_tree(tree) && object::is_file_tree(owner))
+}
+
+fn check_leaf(bytes: &[u8], count: usize) -> Result<(), BlockDefect> {
+    let fail = |reason: String| Err(BlockDefect::Structure(reason));
+    let area = bytes.len() - HEADER;
+    if count > area / ITEM {
+        return fail(format!("has {count} items, more than fit"));
+    }
+    let mut before: Option<Key> = None;
+    // Data is laid out from the end on, without gaps.
+    let mut end = area;
+    for index in 0..count {
+        let fields = |entry| {
+            Some((Key::parse(entry)?, u32_at(entry, Key::SIZE)?, u32_at(entry, Key::SIZE + 4)?))
+        };
+        let Some((key, offset, length)) = entry(bytes, index).and_then(fields) else {
+            return fail(format!("item {index} is cut off"));
+        };
+        if before.is_some_and(|before| before >= key) {
+            return fail(format!("item {index} is out of order"));
+        }
+        if (offset as usize).checked_add(length as usize) != Some(end) {
+            return fail(format!("item {index} has {length} bytes at {offset}, not before {end}"));
+        }
+        end = offset as usize;
+        before = Some(key);
+    }
+    if end < count * ITEM {
+        return fail(format!("data of the items reaches into their heads, to {end}"));
+    }
+    Ok(())
+}
+
+fn check_node(bytes: &[u8], count: usize, sector_size: u32) -> Result<(), BlockDefect> {
+    let fail = |reason: String| Err(BlockDefect::Structure(reason));
+    if count == 0 || count > (bytes.len() - HEADER) / POINTER {
+        return fail(format!("has {count} pointers, none or more than fit"));
+    }
+    let mut before: Option<Key> = None;
+    for index in 0..count {
+        let fields = |entry| Some((Key::parse(entry)?, u64_at(entry, Key::SIZE)?));
+        let Some((key, logical)) = entry(bytes, index).and_then(fields) else {
+            return fail(format!("pointer {index} is cut off"));
+        };
+        if before.is_some_and(|before| before >= key) {
+            return fail(format!("pointer {index} is out of order"));
+        }
+        if !logical.is_multiple_of(sector_size.into()) {
+            return fail(format!("pointer {index} leads to {logical}, where no block can be"));
+        }
+        before = Some(key);
+    }
+    Ok(())
+}
+
+/// Stands for a tree whose owner is not known.
+pub(crate) const ANY_TREE: u64 = 0;
+
+const FSID: usize = 0x20;
+const ADDRESS: usize = 0x30;
+const CHUNK_TREE_UUID: usize = 0x40;
+const GENERATION: usize = 0x50;
+const OWNER: usize = 0x58;
+const COUNT: usize = 0x60;
+const LEVEL: usize = 0x64;
+const HEADER: usize = 0x65;
+const ITEM: usize = 0x19;
+const POINTER: usize = 0x21;

@@ -1,0 +1,130 @@
+//! Finds items: reads the blocks of a tree as it goes, whichever mirror of them is good.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::{Expected, Key, MAX_LEVEL, TreeBlock};
+use crate::error::{Error, Result};
+use crate::filesystem::FileSystem;
+use crate::superblock::TreeRoot;
+
+/// Moves over the items of a tree in their order.
+pub(crate) struct Cursor<'a> {
+    filesystem: &'a FileSystem,
+    tree: u64,
+    /// From the root to a leaf, each with the entry it stands at.
+    path: Vec<(TreeBlock, usize)>,
+}
+
+impl<'a> Cursor<'a> {
+    /// A cursor at the first item whose key is not below `key`.
+    pub(crate) fn seek(
+        filesystem: &'a FileSystem,
+        tree: u64,
+        root: TreeRoot,
+        key: Key,
+    ) -> Result<Self> {
+        let mut cursor = Self { filesystem, tree, path: Vec::new() };
+        cursor.descend(root_block(tree, root), key)?;
+        if cursor.item().is_none_or(|(found, _)| found < key) {
+            cursor.advance()?;
+        }
+        Ok(cursor)
+    }
+
+    /// A cursor at the last item whose key is not beyond `key`, if there is one.
+    pub(crate) fn seek_back(
+        filesystem: &'a FileSystem,
+        tree: u64,
+        root: TreeRoot,
+        key: Key,
+    ) -> Result<Option<Self>> {
+        let mut cursor = Self { filesystem, tree, path: Vec::new() };
+        cursor.descend(root_block(tree, root), key)?;
+        Ok(cursor.item().is_some_and(|(found, _)| found <= key).then_some(cursor))
+    }
+
+    /// Where it stands; `None` at the end.
+    pub(crate) fn item(&self) -> Option<(Key, &[u8])> {
+        let (leaf, slot) = self.path.last()?;
+        leaf.item(*slot)
+    }
+
+    /// The blocks from the root to the leaf it stands in, the root first.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = &TreeBlock> {
+        self.path.iter().map(|(block, _)| block)
+    }
+
+    /// Moves to the next item.
+    pub(crate) fn advance(&mut self) -> Result<()> {
+        while let Some((block, slot)) = self.path.last_mut() {
+            *slot += 1;
+            if *slot >= block.count() {
+                self.path.pop();
+                continue;
+            }
+            match block.child(*slot, self.tree) {
+                None => return Ok(()),
+                Some(child) => return self.descend(child, Key::new(0, 0, 0)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes down from a block to the last item not beyond `key`, or to the first one.
+    fn descend(&mut self, from: Expected, key: Key) -> Result<()> {
+        let mut next = Some(from);
+        while let Some(expected) = next {
+            if self.path.len() > usize::from(MAX_LEVEL) {
+                return Err(Error::corrupt(expected.logical, "a tree is too deep"));
+            }
+            let block = self.filesystem.block(&expected)?;
+            let slot = block.position(key).unwrap_or(0);
+            next = block.child(slot, self.tree);
+            self.path.push((block, slot));
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn root_block(tree: u64, root: TreeRoot) -> Expected {
+    Expected {
+        tree,
+        logical: root.logical,
+        level: root.level,
+        generation: Some(root.generation),
+        first_key: None,
+    }
+}
+
+/// Keeps the blocks that were read last.
+#[derive(Debug)]
+pub(crate) struct BlockCache {
+    blocks: HashMap<u64, TreeBlock>,
+    order: VecDeque<u64>,
+    capacity: usize,
+}
+
+impl BlockCache {
+    pub(crate) fn new(node_size: u32) -> Self {
+        let capacity = CACHE_SIZE / node_size as usize;
+        Self { blocks: HashMap::new(), order: VecDeque::new(), capacity }
+    }
+
+    pub(crate) fn find(&self, logical: u64) -> Option<TreeBlock> {
+        self.blocks.get(&logical).cloned()
+    }
+
+    pub(crate) fn keep(&mut self, logical: u64, block: &TreeBlock) {
+        if self.blocks.insert(logical, block.clone()).is_none() {
+            self.order.push_back(logical);
+        }
+        if self.order.len() > self.capacity
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.blocks.remove(&oldest);
+        }
+    }
+}
+
+/// Bytes of blocks that are kept.
+const CACHE_SIZE: usize = 8 << 20;

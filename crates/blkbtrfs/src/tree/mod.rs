@@ -1,0 +1,61 @@
+//! Trees: their keys, their blocks, and how to find an item.
+//!
+//! [`block`] knows what a tree block looks like and whether it is the one that was asked for,
+//! [`cursor`] finds items in trees, reading blocks through a small cache.
+
+pub(crate) mod block;
+pub(crate) mod cursor;
+pub(crate) mod key;
+
+pub use block::BlockDefect;
+pub(crate) use block::{Expected, TreeBlock};
+pub(crate) use cursor::{BlockCache, Cursor};
+pub(crate) use key::Key;
+
+/// The level of the highest block of any tree.
+pub(crate) const MAX_LEVEL: u8 = 7;
+
+/// Numbers of trees and of other well-known objects.
+pub(crate) mod object {
+    pub(crate) const ROOT_TREE: u64 = 1;
+    pub(crate) const EXTENT_TREE: u64 = 2;
+    pub(crate) const CHUNK_TREE: u64 = 3;
+    pub(crate) const FS_TREE: u64 = 5;
+    pub(crate) const CHECKSUM_TREE: u64 = 7;
+    pub(crate) const BLOCK_GROUP_TREE: u64 = 11;
+    pub(crate) const TREE_LOG: u64 = -6i64 as u64;
+    pub(crate) const TREE_RELOCATION: u64 = -8i64 as u64;
+    pub(crate) const CHECKSUMS: u64 = -10i64 as u64;
+    pub(crate) const DEVICES: u64 = 1;
+    pub(crate) const CHUNKS: u64 = 256;
+    /// The root folder of every subvolume.
+    pub(crate) const ROOT_FOLDER: u64 = 256;
+
+    /// Whether a tree is one of files.
+    pub(crate) fn is_file_tree(tree: u64) -> bool {
+        tree == FS_TREE || (256..=-256i64 as u64).contains(&tree)
+    }
+
+    /// The name of a tree.
+    pub(crate) fn tree_name(tree: u64) -> &'static str {
+        match tree {
+            ROOT_TREE => "root tree",
+            EXTENT_TREE => "extent tree",
+            CHUNK_TREE => "chunk tree",
+            4 => "device tree",
+            FS_TREE => "file tree",
+            CHECKSUM_TREE => "checksum tree",
+            8 => "quota tree",
+            9 => "UUID tree",
+            10 => "free space tree",
+            BLOCK_GROUP_TREE => "block group tree",
+            TREE_LOG => "log tree",
+            TREE_RELOCATION => "relocation tree",
+            DATA_RELOCATION => "data relocation tree",
+            _ if is_file_tree(tree) => "file tree",
+            _ => "unknown tree",
+        }
+    }
+
+    const DATA_RELOCATION: u64 = -9i64 as u64;
+}

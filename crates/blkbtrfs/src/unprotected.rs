@@ -1,0 +1,232 @@
+//! What no checksum protects: extents of data that the checksum tree does not cover.
+//!
+//! Extents and checksums are both sorted by address, so one pass over both trees side by side finds
+//! what is not covered. What kind it is says the file that it belongs to.
+
+use crate::backref::file_extent::FileExtent;
+use crate::backref::refs::{DATA, ExtentItem, Reference};
+use crate::bytes::u64_at;
+use crate::error::Result;
+use crate::filesystem::FileSystem;
+use crate::tree::block::ANY_TREE;
+use crate::tree::key::kind;
+use crate::tree::{Cursor, Expected, Key, object};
+
+/// Bytes of data without checksums, each counted once however many mirrors it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unprotected {
+    /// Of files that have none: `nodatasum`, and `nodatacow`, which implies it.
+    pub nodatasum: u64,
+    /// Space that was reserved for files and not written yet.
+    pub preallocated: u64,
+    /// Of the file system itself: the cache of free space.
+    pub internal: u64,
+    /// All other.
+    pub other: u64,
+}
+
+impl Unprotected {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.nodatasum + self.preallocated + self.internal + self.other
+    }
+}
+
+/// Counts; `None` if the trees that tell cannot be read.
+pub(crate) fn count(filesystem: &FileSystem) -> Option<Unprotected> {
+    try_count(filesystem).ok()
+}
+
+fn try_count(filesystem: &FileSystem) -> Result<Unprotected> {
+    let mut sum = Unprotected::default();
+    let mut covered = Covered::new(filesystem)?;
+    let tree = object::EXTENT_TREE;
+    let Some(root) = filesystem.tree_root(tree)? else { return Ok(sum) };
+    let mut cursor = Cursor::seek(filesystem, tree, root, Key::new(0, 0, 0))?;
+    while let Some((key, bytes)) = cursor.item() {
+        if key.kind == kind::EXTENT
+            && let Some(item) = ExtentItem::parse(key, bytes).filter(|it| it.flags & DATA != 0)
+        {
+            let left = covered.uncovered(key.object, key.object.saturating_add(key.offset))?;
+            if left > 0 {
+                let mut reference = item.references().next();
+                if reference.is_none() {
+                    // It is in the item that follows.
+                    cursor.advance()?;
+                    reference = cursor
+                        .item()
+                        .filter(|(next, _)| next.object == key.object)
+                        .and_then(|(next, bytes)| Reference::parse(next, bytes));
+                    classify(filesystem, key, left, reference, &mut sum);
+                    continue;
+                }
+                classify(filesystem, key, left, reference, &mut sum);
+            }
+        }
+        cursor.advance()?;
+    }
+    Ok(sum)
+}
+
+/// Ranges of the checksum tree, in order.
+struct Covered<'a> {
+    cursor: Option<Cursor<'a>>,
+    sector_size: u64,
+    checksum_size: u64,
+}
+
+impl<'a> Covered<'a> {
+    fn new(filesystem: &'a FileSystem) -> Result<Self> {
+        let tree = object::CHECKSUM_TREE;
+        let first = Key::new(object::CHECKSUMS, kind::CHECKSUM, 0);
+        let cursor = match filesystem.tree_root(tree)? {
+            Some(root) => Some(Cursor::seek(filesystem, tree, root, first)?),
+            None => None,
+        };
+        Ok(Self {
+            cursor,
+            sector_size: filesystem.sector_size() as u64,
+            checksum_size: filesystem.summer().size() as u64,
+        })
+    }
+
+    /// Bytes from `start` to `end` without checksums. Ranges are asked for in order.
+    fn uncovered(&mut self, start: u64, end: u64) -> Result<u64> {
+        let mut left = 0;
+        let mut position = start;
+        while let Some(cursor) = &mut self.cursor
+            && let Some((key, bytes)) = cursor.item()
+        {
+            let length = bytes.len() as u64 / self.checksum_size * self.sector_size;
+            let (first, last) = (key.offset, key.offset.saturating_add(length));
+            if first >= end {
+                break;
+            }
+            left += first.saturating_sub(position);
+            position = position.max(last);
+            if last > end {
+                break;
+            }
+            cursor.advance()?;
+        }
+        Ok(left + end.saturating_sub(position))
+    }
+}
+
+/// Adds `left` bytes of an extent to what they are.
+fn classify(
+    filesystem: &FileSystem,
+    extent: Key,
+    left: u64,
+    reference: Option<Reference>,
+    sum: &mut Unprotected,
+) {
+    // What cannot be found out is other.
+    let found = match reference {
+        Some(Reference::File { tree: object::ROOT_TREE, .. }) => {
+            sum.internal += left;
+            return;
+        }
+        Some(Reference::File { tree, inode, offset }) => {
+            in_file(filesystem, extent.object, tree, inode, offset).unwrap_or_default()
+        }
+        Some(Reference::Leaf(leaf)) => in_leaf(filesystem, extent.object, leaf).unwrap_or_default(),
+        _ => Found::default(),
+    };
+    let preallocated = found.preallocated.min(left);
+    sum.preallocated += preallocated;
+    if found.has_no_checksums {
+        sum.nodatasum += left - preallocated;
+    } else {
+        sum.other += left - preallocated;
+    }
+}
+
+/// What files say of an extent.
+#[derive(Clone, Copy, Default)]
+struct Found {
+    preallocated: u64,
+    has_no_checksums: bool,
+}
+
+fn in_file(
+    filesystem: &FileSystem,
+    extent: u64,
+    tree: u64,
+    inode: u64,
+    offset: u64,
+) -> Result<Found> {
+    let mut found = Found::default();
+    let Some(root) = filesystem.tree_root(tree)? else { return Ok(found) };
+    let cursor = Cursor::seek(filesystem, tree, root, Key::new(inode, kind::INODE, 0))?;
+    found.has_no_checksums = cursor
+        .item()
+        .filter(|(key, _)| (key.object, key.kind) == (inode, kind::INODE))
+        .is_some_and(|(_, bytes)| has_no_checksums(bytes));
+    let first = if (offset as i64) < 0 { 0 } else { offset };
+    let key = Key::new(inode, kind::FILE_EXTENT, first);
+    let mut cursor = Cursor::seek(filesystem, tree, root, key)?;
+    for _ in 0..MAX_ITEMS {
+        let Some((key, bytes)) = cursor.item() else { break };
+        if (key.object, key.kind) != (inode, kind::FILE_EXTENT)
+            || key.offset.wrapping_sub(offset) > MAX_EXTENT
+        {
+            break;
+        }
+        found.add(extent, bytes);
+        cursor.advance()?;
+    }
+    Ok(found)
+}
+
+fn in_leaf(filesystem: &FileSystem, extent: u64, leaf: u64) -> Result<Found> {
+    let expected =
+        Expected { tree: ANY_TREE, logical: leaf, level: 0, generation: None, first_key: None };
+    let block = filesystem.block(&expected)?;
+    let mut found = Found::default();
+    for (key, bytes) in block.items() {
+        match key.kind {
+            // Inodes come before their extents; that of the first ones may be in another leaf.
+            kind::INODE => found.has_no_checksums = has_no_checksums(bytes),
+            kind::FILE_EXTENT => {
+                if found.add(extent, bytes) {
+                    let tree = block.owner();
+                    let Some(root) = filesystem.tree_root(tree)? else { break };
+                    let inode = Key::new(key.object, kind::INODE, 0);
+                    let cursor = Cursor::seek(filesystem, tree, root, inode)?;
+                    if let Some((_, bytes)) = cursor.item().filter(|(key, _)| *key == inode) {
+                        found.has_no_checksums = has_no_checksums(bytes);
+                    }
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+impl Found {
+    /// Takes an item; true if it is about the extent.
+    fn add(&mut self, extent: u64, bytes: &[u8]) -> bool {
+        let Some(file_extent) = FileExtent::parse(bytes).filter(|it| it.extent == extent) else {
+            return false;
+        };
+        if file_extent.is_preallocated {
+            self.preallocated = self.preallocated.saturating_add(file_extent.length);
+        }
+        true
+    }
+}
+
+fn has_no_checksums(inode: &[u8]) -> bool {
+    u64_at(inode, 64).is_some_and(|flags| flags & NODATASUM != 0)
+}
+
+const NODATASUM: u64 = 1;
+
+/// Parts of one extent that are looked at: an extent of 128 MiB in sectors.
+const MAX_ITEMS: usize = 32 << 10;
+
+/// The longest extent that there may be.
+const MAX_EXTENT: u64 = 1 << 30;

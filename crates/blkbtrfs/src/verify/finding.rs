@@ -1,0 +1,150 @@
+use crate::backref::Owners;
+use crate::checksum::Checksum;
+use crate::superblock::SuperblockDefect;
+use crate::tree::BlockDefect;
+
+/// Something that is not what was written, or cannot be read.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Finding {
+    /// What it is about.
+    pub subject: Subject,
+    /// What is wrong.
+    pub problem: Problem,
+    /// Its logical address. Superblocks have none.
+    pub logical: Option<u64>,
+    /// Its length in bytes.
+    pub length: u64,
+    /// Where it lies, where that is known.
+    pub place: Option<Place>,
+    /// Mirrors there are of it.
+    pub mirrors: u32,
+    /// Those of them that are good, from 1 on.
+    pub good_mirrors: Vec<u32>,
+    /// What it belongs to.
+    pub owners: Owners,
+}
+
+/// What a finding is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Subject {
+    /// A superblock, by its number from 0 on.
+    Superblock(u32),
+    /// A tree block.
+    TreeBlock {
+        /// The tree that it was reached from, 0 if nobody knows.
+        tree: u64,
+        /// Its level.
+        level: u8,
+    },
+    /// A sector of data.
+    Data,
+    /// A sector of a parity.
+    Parity,
+}
+
+/// Where something lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The mirror, from 1 on.
+    pub mirror: u32,
+    /// The number of the device.
+    pub device: u64,
+    /// The address on the device.
+    pub physical: u64,
+}
+
+/// What is wrong.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Problem {
+    /// Data that is not what was written.
+    Checksum {
+        /// What the checksum tree says.
+        expected: Checksum,
+        /// What it is.
+        computed: Checksum,
+    },
+    /// Something with a superblock.
+    Superblock(SuperblockDefect),
+    /// Something with a tree block.
+    Block(BlockDefect),
+    /// It cannot be read.
+    Unreadable(String),
+    /// No chunk has its address.
+    Unmapped,
+    /// It is not the parity of its row.
+    Parity,
+}
+
+/// What findings are counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Category {
+    /// Superblocks.
+    Superblock,
+    /// Tree blocks with another checksum.
+    TreeChecksum,
+    /// Tree blocks that are not what was asked for, or make no sense.
+    TreeHeader,
+    /// Data with another checksum.
+    DataChecksum,
+    /// What cannot be read.
+    Read,
+    /// Parities.
+    Parity,
+}
+
+impl Category {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Superblock,
+        Self::TreeChecksum,
+        Self::TreeHeader,
+        Self::DataChecksum,
+        Self::Read,
+        Self::Parity,
+    ];
+
+    /// A name for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Superblock => "superblock",
+            Self::TreeChecksum => "tree_checksum",
+            Self::TreeHeader => "tree_header",
+            Self::DataChecksum => "data_checksum",
+            Self::Read => "read",
+            Self::Parity => "parity",
+        }
+    }
+}
+
+impl Finding {
+    /// What it counts as.
+    pub fn category(&self) -> Category {
+        match &self.problem {
+            Problem::Superblock(_) => Category::Superblock,
+            Problem::Checksum { .. } => Category::DataChecksum,
+            Problem::Block(BlockDefect::Checksum { .. }) => Category::TreeChecksum,
+            Problem::Block(_) => Category::TreeHeader,
+            Problem::Unreadable(_) => Category::Read,
+            Problem::Unmapped => match self.subject {
+                Subject::Data => Category::Read,
+                _ => Category::TreeHeader,
+            },
+            Problem::Parity => Category::Parity,
+        }
+    }
+
+    /// The checksum that was expected and the one computed, if it is about one.
+    pub fn checksums(&self) -> Option<(Checksum, Checksum)> {
+        match &self.problem {
+            Problem::Checksum { expected, computed }
+            | Problem::Superblock(SuperblockDefect::Checksum { expected, computed })
+            | Problem::Block(BlockDefect::Checksum { expected, computed }) => {
+                Some((*expected, *computed))
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! All mirrors of tree blocks, many at a time.
+
+use super::finding::{Finding, Place, Problem, Subject};
+use super::{Job, add};
+use crate::checksum::{Checksum, LANES, MAX_SIZE};
+use crate::chunk::Chunk;
+use crate::filesystem::ReadError;
+use crate::tree::{BlockDefect, Expected, TreeBlock};
+
+/// What blocks are read into.
+#[derive(Default)]
+pub(super) struct BlockBuffer {
+    bytes: Vec<u8>,
+    sums: Vec<u8>,
+}
+
+/// What is known of a block while its mirrors are looked at.
+#[derive(Default)]
+struct Examined {
+    block: Option<TreeBlock>,
+    good: Vec<u32>,
+    bad: Vec<(u32, Problem)>,
+    missing: u32,
+}
+
+impl Job<'_> {
+    /// Verifies every mirror of the blocks; gives a good one of each, if there is one.
+    pub(super) fn verify_blocks(
+        &self,
+        batch: &[Expected],
+        buffer: &mut BlockBuffer,
+    ) -> Vec<Option<TreeBlock>> {
+        let node_size = self.filesystem.node_size();
+        let chunks: Vec<Option<&Chunk>> = batch
+            .iter()
+            .map(|it| self.filesystem.chunks().find_range(it.logical, node_size as u64))
+            .collect();
+        let mut examined: Vec<Examined> = batch.iter().map(|_| Examined::default()).collect();
+        buffer.bytes.resize(batch.len() * node_size, 0);
+        let mirrors = chunks.iter().flatten().map(|chunk| chunk.mirrors()).max().unwrap_or(0);
+        for mirror in 0..mirrors {
+            self.verify_mirror(mirror, batch, &chunks, &mut examined, buffer);
+        }
+        let parts = batch.iter().zip(chunks).zip(examined);
+        parts.map(|((expected, chunk), it)| self.conclude(expected, chunk, it)).collect()
+    }
+
+    fn verify_mirror(
+        &self,
+        mirror: u32,
+        batch: &[Expected],
+        chunks: &[Option<&Chunk>],
+        examined: &mut [Examined],
+        buffer: &mut BlockBuffer,
+    ) {
+        let node_size = self.filesystem.node_size();
+        let summer = self.filesystem.summer();
+        let mut present = Vec::with_capacity(batch.len());
+        for (index, slot) in buffer.bytes.chunks_exact_mut(node_size).enumerate() {
+            let Some(chunk) = chunks[index].filter(|chunk| mirror < chunk.mirrors()) else {
+                continue;
+            };
+            match self.filesystem.read(chunk, batch[index].logical, mirror, slot) {
+                Ok(()) => present.push(index),
+                Err(ReadError::Missing(_)) => {
+                    add(&self.counters.missing_bytes, node_size as u64);
+                    examined[index].missing += 1;
+                }
+                Err(error) => {
+                    let problem = Problem::Unreadable(error.to_string());
+                    examined[index].bad.push((mirror, problem));
+                }
+            }
+        }
+        let bytes = buffer.bytes.as_slice();
+        let block = |index: usize| &bytes[index * node_size..][..node_size];
+        buffer.sums.resize(present.len() * summer.size(), 0);
+        for (some, sums) in present.chunks(LANES).zip(buffer.sums.chunks_mut(LANES * summer.size()))
+        {
+            let inputs: Vec<&[u8]> = some.iter().map(|index| &block(*index)[MAX_SIZE..]).collect();
+            summer.sum_many(&inputs, sums);
+        }
+        for (index, sum) in present.iter().zip(buffer.sums.chunks_exact(summer.size())) {
+            let (bytes, it) = (block(*index), &mut examined[*index]);
+            let (expected, computed) = (Checksum::new(&bytes[..summer.size()]), Checksum::new(sum));
+            let result = if expected == computed {
+                TreeBlock::new(bytes, &batch[*index], self.filesystem.identity())
+            } else {
+                Err(BlockDefect::Checksum { expected, computed })
+            };
+            match result {
+                Ok(block) => {
+                    it.good.push(mirror + 1);
+                    it.block.get_or_insert(block);
+                }
+                Err(defect) => it.bad.push((mirror, Problem::Block(defect))),
+            }
+        }
+        let count = present.len() as u64;
+        add(&self.counters.tree_blocks, count);
+        add(&self.counters.checksums, count);
+        add(&self.counters.tree_bytes, count * node_size as u64);
+        self.progress.advance(count * node_size as u64);
+    }
+
+    /// Reports what was found about a block.
+    fn conclude(
+        &self,
+        expected: &Expected,
+        chunk: Option<&Chunk>,
+        mut examined: Examined,
+    ) -> Option<TreeBlock> {
+        if examined.block.is_none() {
+            add(&self.counters.lost_blocks, 1);
+        }
+        if chunk.is_none() {
+            examined.bad.push((0, Problem::Unmapped));
+        }
+        if !examined.bad.is_empty() {
+            let owners = self.resolver.tree_block(expected);
+            for (mirror, problem) in examined.bad {
+                let place = chunk.map(|chunk| {
+                    let run = chunk.map(expected.logical, mirror);
+                    Place { mirror: mirror + 1, device: run.device, physical: run.physical }
+                });
+                self.report(&Finding {
+                    subject: Subject::TreeBlock { tree: expected.tree, level: expected.level },
+                    problem,
+                    logical: Some(expected.logical),
+                    length: self.filesystem.node_size() as u64,
+                    place,
+                    mirrors: chunk.map_or(0, Chunk::mirrors),
+                    good_mirrors: examined.good.clone(),
+                    owners: owners.clone(),
+                });
+            }
+        }
+        examined.block
+    }
+}

@@ -1,0 +1,226 @@
+//! Is every block what was written, and what does it belong to if not?
+//!
+//! 1. [`superblocks`] looks at every copy on every device.
+//! 2. [`walk`] goes through all trees from the superblock on, visits each block once however often
+//!    it is shared, and hands out leaves in batches.
+//! 3. Every thread takes the next batch, reads all mirrors of its blocks and sums them many at a time
+//!    ([`metadata`]). Leaves of the checksum tree and of log trees name data: the same thread reads
+//!    it in large pieces, in the order of the device, and compares ([`data`]).
+//! 4. If blocks were lost, those below them are found through the extent tree ([`sweep`]).
+//! 5. [`parity`] compares the parities of RAID5 and RAID6, and [`crate::unprotected`] counts what has
+//!    no checksum.
+
+mod data;
+mod finding;
+mod metadata;
+mod parity;
+mod progress;
+mod superblocks;
+mod sweep;
+mod walk;
+
+use std::num::NonZero;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use crate::backref::Resolver;
+use crate::error::Result;
+use crate::filesystem::FileSystem;
+use crate::unprotected::{self, Unprotected};
+
+pub use finding::{Category, Finding, Place, Problem, Subject};
+pub use progress::Progress;
+
+use self::data::DataBuffer;
+use self::metadata::BlockBuffer;
+use self::walk::Walker;
+
+/// How to verify.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Threads that read and hash.
+    pub threads: usize,
+    /// Files that are named for one block at most.
+    pub max_owners: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { threads: thread::available_parallelism().map_or(1, NonZero::get), max_owners: 16 }
+    }
+}
+
+/// What was looked at and what was wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// What was read and compared.
+    pub verified: Verified,
+    /// Findings, by [`Category::ALL`].
+    pub findings: [u64; Category::ALL.len()],
+    /// Bytes on missing devices that could not be looked at: mirrors of data and tree blocks.
+    pub missing_bytes: u64,
+    /// Tree blocks without any good mirror.
+    pub lost_blocks: u64,
+    /// What no checksum protects; `None` if the trees that tell are damaged.
+    pub unprotected: Option<Unprotected>,
+}
+
+/// What was read and compared, every mirror of it counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Superblocks.
+    pub superblocks: u64,
+    /// Tree blocks.
+    pub tree_blocks: u64,
+    /// Bytes of tree blocks.
+    pub tree_bytes: u64,
+    /// Bytes of data.
+    pub data_bytes: u64,
+    /// Checksums, those in the heads of tree blocks and superblocks included.
+    pub checksums: u64,
+    /// Bytes of data in rows whose parity was computed.
+    pub parity_bytes: u64,
+}
+
+impl Summary {
+    /// Whether nothing wrong was found.
+    pub fn is_clean(&self) -> bool {
+        self.findings.iter().all(|count| *count == 0)
+    }
+
+    /// Whether everything was there to be looked at.
+    pub fn is_complete(&self) -> bool {
+        self.missing_bytes == 0
+    }
+
+    /// Findings of one category.
+    pub fn count(&self, category: Category) -> u64 {
+        self.findings[category as usize]
+    }
+}
+
+/// Verifies everything, and hands each finding to `observer` as soon as it is there, from any
+/// thread.
+///
+/// # Errors
+///
+/// An image changed while it was read. What is wrong with the file system is a finding.
+pub fn verify(
+    filesystem: &FileSystem,
+    options: &Options,
+    progress: &Progress,
+    observer: &(dyn Fn(&Finding) + Sync),
+) -> Result<Summary> {
+    let job = Job {
+        filesystem,
+        progress,
+        observer,
+        resolver: Resolver::new(filesystem, options.max_owners),
+        counters: Counters::default(),
+    };
+    progress.set_total(filesystem);
+    superblocks::verify(&job);
+    let walker = Mutex::new(Walker::new(filesystem));
+    thread::scope(|scope| {
+        for _ in 1..options.threads.clamp(1, MAX_THREADS) {
+            // Without it the others do its work.
+            let _ = thread::Builder::new()
+                .name("blkbtrfs".to_owned())
+                .spawn_scoped(scope, || job.work(&walker));
+        }
+        job.work(&walker);
+    });
+    let mut walker = walker.into_inner().expect("no thread panicked");
+    if job.counters.lost_blocks.load(Ordering::Relaxed) > 0 {
+        sweep::verify(&job, &mut walker);
+    }
+    parity::verify(&job);
+    for device in filesystem.devices().values() {
+        device.source.check_unchanged()?;
+    }
+    Ok(job.counters.summary(unprotected::count(filesystem)))
+}
+
+/// What the threads share.
+struct Job<'a> {
+    filesystem: &'a FileSystem,
+    progress: &'a Progress,
+    observer: &'a (dyn Fn(&Finding) + Sync),
+    resolver: Resolver<'a>,
+    counters: Counters,
+}
+
+impl Job<'_> {
+    /// Works until there is nothing left.
+    fn work(&self, walker: &Mutex<Walker<'_>>) {
+        let mut buffers = Buffers::default();
+        let mut batch = Vec::new();
+        while walker.lock().expect("no thread panicked").next(self, &mut batch) {
+            self.verify_leaves(&batch, &mut buffers);
+        }
+    }
+
+    /// Verifies leaves, and the data that they have checksums of.
+    fn verify_leaves(&self, batch: &[crate::tree::Expected], buffers: &mut Buffers) {
+        let Buffers { blocks, data } = buffers;
+        for leaf in self.verify_blocks(batch, blocks) {
+            if let Some(leaf) = leaf.filter(|leaf| data::may_have_checksums(leaf.owner())) {
+                self.verify_data(&leaf, data);
+            }
+        }
+    }
+
+    fn report(&self, finding: &Finding) {
+        let category = finding.category();
+        self.counters.findings[category as usize].fetch_add(1, Ordering::Relaxed);
+        (self.observer)(finding);
+    }
+}
+
+/// What a thread reads into.
+#[derive(Default)]
+struct Buffers {
+    blocks: BlockBuffer,
+    data: DataBuffer,
+}
+
+#[derive(Default)]
+struct Counters {
+    superblocks: AtomicU64,
+    tree_blocks: AtomicU64,
+    tree_bytes: AtomicU64,
+    data_bytes: AtomicU64,
+    checksums: AtomicU64,
+    parity_bytes: AtomicU64,
+    findings: [AtomicU64; Category::ALL.len()],
+    missing_bytes: AtomicU64,
+    lost_blocks: AtomicU64,
+}
+
+impl Counters {
+    fn summary(&self, unprotected: Option<Unprotected>) -> Summary {
+        let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Summary {
+            verified: Verified {
+                superblocks: value(&self.superblocks),
+                tree_blocks: value(&self.tree_blocks),
+                tree_bytes: value(&self.tree_bytes),
+                data_bytes: value(&self.data_bytes),
+                checksums: value(&self.checksums),
+                parity_bytes: value(&self.parity_bytes),
+            },
+            findings: self.findings.each_ref().map(value),
+            missing_bytes: value(&self.missing_bytes),
+            lost_blocks: value(&self.lost_blocks),
+            unprotected,
+        }
+    }
+}
+
+fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
+}
+
+/// More threads than that cost memory only.
+const MAX_THREADS: usize = 1024;

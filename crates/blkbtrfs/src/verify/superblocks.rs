@@ -1,0 +1,50 @@
+//! Every copy of the superblock on every device.
+
+use super::finding::{Finding, Place, Problem, Subject};
+use super::{Job, add};
+use crate::backref::Owners;
+use crate::superblock::{OFFSETS, SIZE, Superblock, SuperblockDefect};
+
+/// Reports the copies that are not intact, or not of this file system's last transaction.
+pub(super) fn verify(job: &Job<'_>) {
+    for &device in job.filesystem.devices().keys() {
+        let Some(copies) = job.filesystem.superblock_copies(device) else { continue };
+        let size = copies.iter().flatten().flatten().map(|it| it.device.total_bytes).max();
+        let defects: Vec<_> = OFFSETS
+            .iter()
+            .zip(&copies)
+            // Where a device shrank, what lies behind its end is no copy any more.
+            .filter(|(offset, _)| size.is_none_or(|size| *offset + SIZE as u64 <= size))
+            .filter_map(|(_, copy)| copy.as_ref())
+            .map(|copy| match copy {
+                Ok(superblock) => compare(superblock, job.filesystem.superblock()),
+                Err(defect) => Some(defect.clone()),
+            })
+            .collect();
+        add(&job.counters.superblocks, defects.len() as u64);
+        add(&job.counters.checksums, defects.len() as u64);
+        let good = || (1..).zip(&defects).filter(|(_, it)| it.is_none()).map(|(number, _)| number);
+        for ((number, defect), offset) in (0..).zip(&defects).zip(OFFSETS) {
+            let Some(defect) = defect else { continue };
+            job.report(&Finding {
+                subject: Subject::Superblock(number),
+                problem: Problem::Superblock(defect.clone()),
+                logical: None,
+                length: SIZE as u64,
+                place: Some(Place { mirror: number + 1, device, physical: offset }),
+                mirrors: defects.len() as u32,
+                good_mirrors: good().collect(),
+                owners: Owners::default(),
+            });
+        }
+    }
+}
+
+/// What is wrong with an intact superblock, in view of the newest one.
+fn compare(superblock: &Superblock, newest: &Superblock) -> Option<SuperblockDefect> {
+    if superblock.fsid != newest.fsid {
+        return Some(SuperblockDefect::Fsid(superblock.fsid));
+    }
+    let (expected, found) = (newest.generation, superblock.generation);
+    (expected != found).then_some(SuperblockDefect::Generation { expected, found })
+}

@@ -1,0 +1,257 @@
+//! The command line of `blkhash btrfs`.
+
+use std::ffi::OsString;
+
+use blkimage::{Cache, Follow, Format, Holes, OpenOptions};
+use clap::{ArgAction, Subcommand, ValueHint};
+
+use crate::progress::{When, when_names};
+use crate::values::{
+    Named, cache_names, follow_names, format_names, holes_names, parse_large_size, parse_size,
+};
+
+/// `blkhash btrfs`
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Verify every checksum of file systems on devices or in images
+    #[command(
+        override_usage = "blkhash btrfs verify [OPTION]... IMAGE...",
+        disable_help_flag = true,
+        after_help = VERIFY_HELP
+    )]
+    Verify(Verify),
+    /// Show what a file system's checksums are, and what computes them
+    #[command(
+        override_usage = "blkhash btrfs info [OPTION]... IMAGE|MOUNTPOINT...",
+        disable_help_flag = true
+    )]
+    Info(Info),
+    /// Compare the checksums that btrfs offers, on this CPU
+    #[command(
+        override_usage = "blkhash btrfs algorithms [OPTION]...",
+        disable_help_flag = true,
+        after_help = ALGORITHMS_HELP
+    )]
+    Algorithms(Algorithms),
+    /// Find another name of the same length with the same CRC-32C
+    #[command(
+        override_usage = "blkhash btrfs obscure-name NAME...",
+        disable_help_flag = true,
+        after_help = OBSCURE_HELP
+    )]
+    ObscureName(ObscureName),
+}
+
+/// `blkhash btrfs verify`
+#[derive(Debug, clap::Args)]
+pub struct Verify {
+    /// Images or devices; those of one file system may come in any order
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath, required = true)]
+    pub names: Vec<OsString>,
+
+    #[command(flatten)]
+    pub images: Images,
+
+    /// Work on N threads [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+
+    /// Hash with the implementation NAME alone, as blkhash algorithms names it
+    #[arg(long, value_name = "NAME")]
+    pub implementation: Option<String>,
+
+    /// Name at most N files for each error [default: 16]
+    #[arg(long, value_name = "N")]
+    pub max_files: Option<u16>,
+
+    /// Write a JSON object a line
+    #[arg(long)]
+    pub json: bool,
+
+    /// Show progress on the terminal: auto, always or never [default: auto, where it takes longer
+    /// than a second; without a value: always]
+    #[arg(
+        short, long, value_name = "WHEN",
+        num_args = 0..=1, require_equals = true, default_missing_value = "always",
+        value_parser = Named::<When>::of(when_names), hide_possible_values = true
+    )]
+    pub progress: Option<When>,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// `blkhash btrfs info`
+#[derive(Debug, clap::Args)]
+pub struct Info {
+    /// Images or devices, or where a file system is mounted
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::AnyPath, required = true)]
+    pub names: Vec<OsString>,
+
+    #[command(flatten)]
+    pub images: Images,
+
+    /// Write a JSON object a line
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// `blkhash btrfs algorithms`
+#[derive(Debug, clap::Args)]
+pub struct Algorithms {
+    /// Tell what the checksums of SIZE of data take
+    #[arg(long, value_name = "SIZE", value_parser = parse_large_size)]
+    pub data: Option<u64>,
+
+    /// Write a JSON object a line
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// `blkhash btrfs obscure-name`
+#[derive(Debug, clap::Args)]
+pub struct ObscureName {
+    /// Names of 5 to 255 bytes
+    #[arg(value_name = "NAME", required = true)]
+    pub names: Vec<OsString>,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// Where file systems are, and how images are opened.
+#[derive(Debug, clap::Args)]
+pub struct Images {
+    /// Look at partition N alone [default: every one that has btrfs]
+    #[arg(
+        long, value_name = "N", conflicts_with = "offset",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub partition: Option<u32>,
+
+    /// Look for the file system at this byte
+    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
+    pub offset: Option<u64>,
+
+    /// Read images as FORMAT, raw or qcow2, whatever they look like
+    #[arg(
+        short, long, value_name = "FORMAT",
+        value_parser = Named::<Format>::of(format_names), hide_possible_values = true
+    )]
+    pub format: Option<Format>,
+
+    /// Read the internal snapshot that has this name or id
+    #[arg(long, value_name = "NAME")]
+    pub snapshot: Option<String>,
+
+    /// Read through the page cache: auto, yes or no [default: auto; without a value: yes]
+    #[arg(
+        long, value_name = "WHEN",
+        num_args = 0..=1, require_equals = true, default_missing_value = "yes",
+        value_parser = Named::<Cache>::of(cache_names), hide_possible_values = true
+    )]
+    pub cache: Option<Cache>,
+
+    /// What to make of holes in raw files: trust, verify or ignore [default: trust]
+    #[arg(
+        long, value_name = "MODE",
+        value_parser = Named::<Holes>::of(holes_names), hide_possible_values = true
+    )]
+    pub holes: Option<Holes>,
+
+    /// Which files an image may name: beneath (its own folder), any or none [default: beneath]
+    #[arg(
+        long, value_name = "WHICH",
+        value_parser = Named::<Follow>::of(follow_names), hide_possible_values = true
+    )]
+    pub follow: Option<Follow>,
+
+    /// Do not trust images: the same as --follow=none
+    #[arg(long, conflicts_with = "follow")]
+    pub untrusted: bool,
+
+    /// Read images although they are in use
+    #[arg(short = 'U', long)]
+    pub force_share: bool,
+
+    /// Read backing files whose format is not recorded as FORMAT
+    #[arg(
+        long, value_name = "FORMAT",
+        value_parser = Named::<Format>::of(format_names), hide_possible_values = true
+    )]
+    pub backing_format: Option<Format>,
+}
+
+impl Images {
+    /// How images are opened.
+    pub fn options(&self) -> OpenOptions {
+        OpenOptions {
+            format: self.format,
+            snapshot: self.snapshot.clone(),
+            follow: if self.untrusted { Follow::None } else { self.follow.unwrap_or_default() },
+            backing_format: self.backing_format,
+            holes: self.holes.unwrap_or_default(),
+            cache: self.cache.unwrap_or_default(),
+            force_share: self.force_share,
+            ..OpenOptions::default()
+        }
+    }
+}
+
+const VERIFY_HELP: &str = "\
+Nothing is ever written. Exit status is 0 if every block is what was written, 1 if errors were \
+found, 2 if something could not be verified.";
+
+const ALGORITHMS_HELP: &str = "\
+Which one to choose: crc32c, the default, is the fastest and detects what hardware does to data: bits \
+that flip, blocks that get lost. xxhash is as fast and has 64 bits, so that errors on large and busy \
+file systems do not go unseen by chance. sha256 and blake2b cannot be forged, so that two blocks with \
+the same checksum are the same: for deduplication that trusts checksums, and for data that somebody \
+may change on purpose, as far as the checksums themselves are kept safe. sha256 is a standard of NIST \
+and fast where the CPU has instructions for it, blake2b is fast without. All of them show that data \
+changed, none who changed it. The choice is made by mkfs.btrfs --csum, once.";
+
+const OBSCURE_HELP: &str = "\
+Folders of btrfs find names by their CRC-32C, and dumps of file systems replace names by such ones to \
+hide them. Each line of output is the other name.";
+
+#[cfg(test)]
+mod tests {
+    use blkimage::Follow;
+    use clap::Parser;
+
+    use super::Command;
+    use crate::blkhash::args;
+
+    #[test]
+    fn what_is_not_trusted_is_not_followed() {
+        let args = ["blkhash", "btrfs", "verify", "--untrusted", "a", "b"];
+        let args::Command::Btrfs(args) = args::Args::try_parse_from(args).unwrap().command else {
+            panic!("another command");
+        };
+        let Command::Verify(verify) = args.command else { panic!("another command") };
+        assert_eq!(verify.images.options().follow, Follow::None);
+        assert_eq!(verify.names, ["a", "b"]);
+    }
+}

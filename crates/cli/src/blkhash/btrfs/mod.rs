@@ -1,0 +1,80 @@
+//! `blkhash btrfs`: verifies the checksums of file systems, and explains them.
+//!
+//! [`args`] is the command line, [`open`] finds file systems in images, and each subcommand is a
+//! module.
+
+mod algorithms;
+pub mod args;
+mod info;
+mod mounted;
+mod obscure;
+mod open;
+mod output;
+mod verify;
+
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+use self::args::Command;
+use super::PROGRAM;
+use crate::messages;
+use crate::usage::{self, Refusal};
+
+/// Runs a subcommand.
+pub fn main(command: &Command) -> ExitCode {
+    let result = match command {
+        Command::Verify(args) => verify::run(args),
+        Command::Info(args) => info::run(args).map_err(Failure::Output),
+        Command::Algorithms(args) => algorithms::run(args).map_err(Failure::Output),
+        Command::ObscureName(args) => obscure::run(args).map_err(Failure::Output),
+    };
+    match result {
+        Ok(outcome) => ExitCode::from(outcome as u8),
+        Err(Failure::Refused(Refusal::Usage(lines))) => usage::refuse(PROGRAM, &lines),
+        Err(Failure::Refused(Refusal::Text(text))) => usage::exit(PROGRAM, super::print(&text)),
+        Err(Failure::Output(error)) => {
+            // Whoever closed the pipe has seen enough.
+            if error.kind() != ErrorKind::BrokenPipe {
+                let reason = messages::reason(&error);
+                messages::message(PROGRAM, &format!("write error: {reason}"));
+            }
+            ExitCode::from(Outcome::Unknown as u8)
+        }
+    }
+}
+
+/// What came of it, as the exit status tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// All is well.
+    Clean = 0,
+    /// Errors were found.
+    Errors = 1,
+    /// Something could not be looked at.
+    Unknown = 2,
+}
+
+impl Outcome {
+    /// Errors count more than what nobody knows.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Errors, _) | (_, Self::Errors) => Self::Errors,
+            (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
+            (Self::Clean, Self::Clean) => Self::Clean,
+        }
+    }
+}
+
+/// Why a command ends early.
+enum Failure {
+    /// The command line is wrong.
+    Refused(Refusal),
+    /// The output cannot be written.
+    Output(std::io::Error),
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::Output(error)
+    }
+}

@@ -1,0 +1,29 @@
+//! `blkhash btrfs obscure-name`
+
+use std::io::{self, Write};
+
+use super::{Outcome, args};
+use crate::blkhash::PROGRAM;
+use crate::messages;
+
+/// Prints another name for each name.
+pub fn run(args: &args::ObscureName) -> io::Result<Outcome> {
+    let mut outcome = Outcome::Clean;
+    let mut text = Vec::new();
+    for name in &args.names {
+        match blkbtrfs::obscure_name(name.as_encoded_bytes()) {
+            Ok(other) => {
+                text.extend_from_slice(&other);
+                text.push(b'\n');
+            }
+            Err(error) => {
+                messages::message_of(PROGRAM, name.as_encoded_bytes(), &error.to_string());
+                outcome = Outcome::Errors;
+            }
+        }
+    }
+    let mut out = io::stdout().lock();
+    out.write_all(&text)?;
+    out.flush()?;
+    Ok(outcome)
+}

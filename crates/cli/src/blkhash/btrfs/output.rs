@@ -1,0 +1,338 @@
+//! What is found, for people and for programs.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use blkbtrfs::{Category, FileSystem, Finding, Owner, Owners, Problem, Subject, Summary};
+use indicatif::BinaryBytes;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::quote;
+
+/// Standard output. The first error stays until the end: findings come from all threads.
+pub struct Output {
+    json: bool,
+    name: OsString,
+    result: io::Result<()>,
+}
+
+impl Output {
+    /// For one file system, by the name of its first image.
+    pub fn new(json: bool, name: &OsStr) -> Self {
+        Self { json, name: name.to_owned(), result: Ok(()) }
+    }
+
+    /// Tells of a finding.
+    pub fn finding(&mut self, filesystem: &FileSystem, finding: &Finding) {
+        if self.result.is_ok() {
+            let text = if self.json {
+                self.object("error", finding_object(filesystem, finding))
+            } else {
+                finding_text(filesystem, finding)
+            };
+            self.result = write(&text);
+        }
+    }
+
+    /// Tells what came of it.
+    pub fn summary(
+        self,
+        filesystem: &FileSystem,
+        summary: &Summary,
+        elapsed: Duration,
+    ) -> io::Result<()> {
+        let text = if self.json {
+            self.object("summary", summary_object(filesystem, summary, elapsed))
+        } else {
+            summary_text(&quote::name(self.name.as_encoded_bytes()), filesystem, summary, elapsed)
+        };
+        self.result.and_then(|()| write(&text))
+    }
+
+    fn object(&self, kind: &str, mut fields: Value) -> String {
+        if let Some(fields) = fields.as_object_mut() {
+            fields.insert("type".into(), kind.into());
+            fields.insert("name".into(), self.name.to_string_lossy().into());
+        }
+        format!("{fields}\n")
+    }
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+fn finding_text(filesystem: &FileSystem, finding: &Finding) -> String {
+    let mut text = String::new();
+    let place = finding.place;
+    let device = place.and_then(|place| filesystem.devices().get(&place.device));
+    text += device.map_or("file system", |device| device.name.as_str());
+    text += ": ";
+    text += &subject(finding);
+    let mut at = Vec::new();
+    at.extend(finding.logical.map(|logical| format!("logical {logical}")));
+    if let Some(place) = place {
+        at.push(format!("physical {} of device {}", place.physical, place.device));
+        if finding.mirrors > 1 {
+            at.push(format!("mirror {} of {}", place.mirror, finding.mirrors));
+        }
+    }
+    if !at.is_empty() {
+        text += &format!(" at {}", at.join(", "));
+    }
+    text += &format!(": {}", problem(&finding.problem));
+    text += &match &finding.good_mirrors[..] {
+        [] if finding.mirrors > 1 => "; no mirror is good".to_owned(),
+        [] => String::new(),
+        [one] => format!("; mirror {one} is good"),
+        many => {
+            let list: Vec<_> = many.iter().map(ToString::to_string).collect();
+            format!("; mirrors {} are good", list.join(" and "))
+        }
+    };
+    text.push('\n');
+    if !matches!(finding.subject, Subject::Superblock(_) | Subject::Parity) {
+        text += &owners_text(&finding.owners);
+    }
+    text.lines().map(|line| quote::printable(line) + "\n").collect()
+}
+
+fn subject(finding: &Finding) -> String {
+    match finding.subject {
+        Subject::Superblock(number) => format!("superblock {number}"),
+        Subject::TreeBlock { level: 0, .. } => "leaf".to_owned(),
+        Subject::TreeBlock { level, .. } => format!("node of level {level}"),
+        Subject::Data => "data".to_owned(),
+        Subject::Parity => "parity".to_owned(),
+        _ => "block".to_owned(),
+    }
+}
+
+fn problem(problem: &Problem) -> String {
+    match problem {
+        Problem::Checksum { expected, computed } => {
+            format!("checksum is {computed}, expected {expected}")
+        }
+        Problem::Superblock(defect) => defect.to_string(),
+        Problem::Block(defect) => defect.to_string(),
+        Problem::Unreadable(reason) => format!("cannot be read: {reason}"),
+        Problem::Unmapped => "no chunk has its address".to_owned(),
+        Problem::Parity => "is not the parity of its row".to_owned(),
+        _ => "is wrong".to_owned(),
+    }
+}
+
+fn owners_text(owners: &Owners) -> String {
+    let mut text = String::new();
+    for owner in &owners.list {
+        match owner {
+            Owner::File { subvolume, inode, offset, paths } => {
+                let names: Vec<_> = paths.iter().map(|path| quote::name(path)).collect();
+                let names = if names.is_empty() { "a file".into() } else { names.join(" = ") };
+                let _ =
+                    writeln!(text, "  {names} at {offset} (subvolume {subvolume}, inode {inode})");
+            }
+            Owner::Tree { number, name, path } => {
+                let path = path.as_ref().filter(|path| !path.is_empty());
+                let path = path.map(|path| format!(", {}", quote::name(path)));
+                let _ = writeln!(text, "  {name} {}{}", *number as i64, path.unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+    if let Some(reason) = &owners.problem {
+        let _ = writeln!(text, "  what it belongs to is not known: {reason}");
+    } else if owners.is_partial {
+        text += "  and there may be more\n";
+    } else if owners.list.is_empty() {
+        text += "  no file uses it now\n";
+    }
+    text
+}
+
+fn finding_object(filesystem: &FileSystem, finding: &Finding) -> Value {
+    let (kind, number) = match finding.subject {
+        Subject::Superblock(number) => ("superblock", Some(number)),
+        Subject::TreeBlock { .. } => ("tree block", None),
+        Subject::Data => ("data", None),
+        Subject::Parity => ("parity", None),
+        _ => ("block", None),
+    };
+    let tree = match finding.subject {
+        Subject::TreeBlock { tree, level } => {
+            Some(json!({ "number": tree as i64, "level": level }))
+        }
+        _ => None,
+    };
+    let checksums = finding.checksums();
+    let device = finding.place.and_then(|place| filesystem.devices().get(&place.device));
+    json!({
+        "subject": kind,
+        "copy": number,
+        "tree": tree,
+        "category": finding.category().name(),
+        "problem": problem(&finding.problem),
+        "logical": finding.logical,
+        "length": finding.length,
+        "mirror": finding.place.map(|place| place.mirror),
+        "mirrors": finding.mirrors,
+        "good_mirrors": finding.good_mirrors,
+        "device": finding.place.map(|place| place.device),
+        "device_name": device.map(|device| device.name.as_str()),
+        "physical": finding.place.map(|place| place.physical),
+        "expected": checksums.map(|(expected, _)| expected.to_string()),
+        "computed": checksums.map(|(_, computed)| computed.to_string()),
+        "owners": finding.owners.list.iter().map(owner_object).collect::<Vec<_>>(),
+        "owners_complete": !finding.owners.is_partial,
+        "owners_problem": finding.owners.problem,
+    })
+}
+
+fn owner_object(owner: &Owner) -> Value {
+    match owner {
+        Owner::File { subvolume, inode, offset, paths } => json!({
+            "subvolume": subvolume,
+            "inode": inode,
+            "offset": offset,
+            "paths": paths.iter().map(|path| Name::new(path)).collect::<Vec<_>>(),
+        }),
+        Owner::Tree { number, name, path } => json!({
+            "tree": *number as i64,
+            "tree_name": name,
+            "path": path.as_ref().map(|path| Name::new(path)),
+        }),
+        _ => Value::Null,
+    }
+}
+
+/// A path as JSON can hold it, and its bytes in hexadecimal where that is not exact.
+#[derive(Serialize)]
+struct Name {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name_bytes: Option<String>,
+}
+
+impl Name {
+    fn new(bytes: &[u8]) -> Self {
+        let name = String::from_utf8_lossy(bytes).into_owned();
+        let is_exact = name.as_bytes() == bytes;
+        let hex = || bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { name, name_bytes: if is_exact { None } else { Some(hex()) } }
+    }
+}
+
+fn summary_text(
+    name: &str,
+    filesystem: &FileSystem,
+    summary: &Summary,
+    elapsed: Duration,
+) -> String {
+    let (superblock, verified) = (filesystem.superblock(), &summary.verified);
+    let bytes = |count: u64| BinaryBytes(count).to_string();
+    let mut text = format!("{name}: btrfs {}", superblock.fsid);
+    if !superblock.label.is_empty() {
+        text += &format!(", {}", quote::name(&superblock.label));
+    }
+    text.push('\n');
+    let mut line = |head: &str, value: String| {
+        let _ = writeln!(text, "  {head:<13} {value}");
+    };
+    line(
+        "verified",
+        format!(
+            "{} of data, {} of metadata, {} superblocks",
+            bytes(verified.data_bytes),
+            bytes(verified.tree_bytes),
+            verified.superblocks
+        ),
+    );
+    line("checksums", format!("{} of {}", verified.checksums, superblock.checksum_type));
+    let read = verified.data_bytes + verified.tree_bytes;
+    let seconds = elapsed.as_secs_f64();
+    let rate = (read as f64 / seconds.max(1e-6)) as u64;
+    line("time", format!("{seconds:.2} s, {}/s", bytes(rate)));
+    if verified.parity_bytes > 0 {
+        line("parity", format!("{} of rows", bytes(verified.parity_bytes)));
+    }
+    line(
+        "no checksums",
+        match &summary.unprotected {
+            None => "not known: the trees that tell are damaged".to_owned(),
+            Some(none) if none.total() == 0 => "no data is without".to_owned(),
+            Some(some) => {
+                let parts = [
+                    (some.nodatasum, "nodatasum"),
+                    (some.preallocated, "preallocated"),
+                    (some.internal, "of the free space cache"),
+                    (some.other, "other"),
+                ];
+                let parts = parts.iter().filter(|(count, _)| *count > 0);
+                let parts: Vec<_> =
+                    parts.map(|(count, what)| format!("{} {what}", bytes(*count))).collect();
+                format!("{}: nobody can tell whether that is right", parts.join(", "))
+            }
+        },
+    );
+    for device in filesystem.missing_devices() {
+        line("missing", format!("device {} ({})", device.id, device.uuid));
+    }
+    if !summary.is_complete() {
+        line("not verified", format!("{} on missing devices", bytes(summary.missing_bytes)));
+    }
+    let counts: Vec<_> = Category::ALL
+        .iter()
+        .filter(|category| summary.count(**category) > 0)
+        .map(|category| format!("{} {}", summary.count(*category), describe(*category)))
+        .collect();
+    line("errors", if counts.is_empty() { "none".to_owned() } else { counts.join(", ") });
+    if summary.lost_blocks > 0 {
+        let what = "tree blocks have no good mirror: what is below them may not be verified";
+        line("lost", format!("{} {what}", summary.lost_blocks));
+    }
+    text
+}
+
+fn describe(category: Category) -> &'static str {
+    match category {
+        Category::Superblock => "superblocks",
+        Category::TreeChecksum => "tree blocks with another checksum",
+        Category::TreeHeader => "tree blocks that are not those asked for",
+        Category::DataChecksum => "data sectors with another checksum",
+        Category::Read => "blocks that cannot be read",
+        Category::Parity => "parities",
+    }
+}
+
+fn summary_object(filesystem: &FileSystem, summary: &Summary, elapsed: Duration) -> Value {
+    let (superblock, verified) = (filesystem.superblock(), &summary.verified);
+    let errors = Category::ALL.map(|category| (category.name(), summary.count(category)));
+    let missing: Vec<_> = filesystem.missing_devices().iter().map(|device| device.id).collect();
+    json!({
+        "fsid": superblock.fsid.to_string(),
+        "label": String::from_utf8_lossy(&superblock.label),
+        "checksum": superblock.checksum_type.name(),
+        "superblocks": verified.superblocks,
+        "tree_blocks": verified.tree_blocks,
+        "tree_bytes": verified.tree_bytes,
+        "data_bytes": verified.data_bytes,
+        "checksums": verified.checksums,
+        "parity_bytes": verified.parity_bytes,
+        "errors": errors.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+        "lost_blocks": summary.lost_blocks,
+        "missing_devices": missing,
+        "missing_bytes": summary.missing_bytes,
+        "unprotected": summary.unprotected.map(|it| json!({
+            "nodatasum": it.nodatasum,
+            "preallocated": it.preallocated,
+            "internal": it.internal,
+            "other": it.other,
+        })),
+        "seconds": elapsed.as_secs_f64(),
+    })
+}

@@ -1,0 +1,91 @@
+//! `blkhash btrfs verify`
+
+use std::sync::Mutex;
+use std::time::Instant;
+
+use blkbtrfs::{Error, FileSystem, Options, Progress};
+use blkhash::{Algorithm, Implementation};
+
+use super::open::{self, Group};
+use super::output::Output;
+use super::{Failure, Outcome, args};
+use crate::blkhash::{PROGRAM, refuse};
+use crate::progress::Watch;
+use crate::{implementation, messages};
+
+/// Verifies every file system on the command line.
+pub fn run(args: &args::Verify) -> Result<Outcome, Failure> {
+    let implementation = args.implementation.as_deref().map(find).transpose()?;
+    let (groups, has_failed) = open::open(&args.names, &args.images);
+    let mut outcome = if has_failed { Outcome::Unknown } else { Outcome::Clean };
+    for group in groups {
+        outcome = outcome.and(verify(args, group, implementation)?);
+    }
+    Ok(outcome)
+}
+
+/// The implementation of one of btrfs's algorithms.
+fn find(name: &str) -> Result<Implementation, Failure> {
+    let mut algorithms =
+        blkbtrfs::ChecksumType::ALL.map(blkbtrfs::ChecksumType::algorithm).into_iter();
+    let is_of = |algorithm: &Algorithm| name.starts_with(&format!("{algorithm}-"));
+    match algorithms.find(is_of).map(|algorithm| implementation::find(algorithm, name)) {
+        Some(Ok(found)) => Ok(found),
+        Some(Err(error)) => Err(Failure::Refused(refuse(error.to_string()))),
+        None => {
+            let reason = format!("{name}: no implementation of a checksum of btrfs");
+            Err(Failure::Refused(refuse(reason)))
+        }
+    }
+}
+
+fn verify(
+    args: &args::Verify,
+    group: Group,
+    implementation: Option<Implementation>,
+) -> Result<Outcome, Failure> {
+    let started = Instant::now();
+    let fail = |error: &Error| {
+        let reason = match error {
+            Error::Image(error) => open::explain(error),
+            error => error.to_string(),
+        };
+        let name = group.name.as_encoded_bytes();
+        messages::message_of(PROGRAM, name, &reason);
+        Ok(Outcome::Unknown)
+    };
+    let filesystem = match FileSystem::open_with(group.devices, implementation) {
+        Ok(filesystem) => filesystem,
+        Err(error) => return fail(&error),
+    };
+    crate::blkhash::warn([filesystem.superblock().checksum_type.algorithm()]);
+    let defaults = Options::default();
+    let options = Options {
+        threads: args.threads.map_or(defaults.threads, usize::from),
+        max_owners: args.max_files.map_or(defaults.max_owners, usize::from),
+    };
+    let output = Mutex::new(Output::new(args.json, &group.name));
+    let progress = Progress::new();
+    let size = filesystem.superblock().bytes_used;
+    let watch = Watch::new(args.progress.unwrap_or_default(), Some(size));
+    let verified = watch.during(
+        &group.name,
+        || progress.done(),
+        || {
+            blkbtrfs::verify(&filesystem, &options, &progress, &|finding| {
+                output.lock().expect("no thread panicked").finding(&filesystem, finding);
+            })
+        },
+    );
+    let summary = match verified {
+        Ok(summary) => summary,
+        Err(error) => return fail(&error),
+    };
+    let output = output.into_inner().expect("no thread panicked");
+    output.summary(&filesystem, &summary, started.elapsed())?;
+    Ok(match () {
+        () if !summary.is_clean() => Outcome::Errors,
+        () if !summary.is_complete() => Outcome::Unknown,
+        () => Outcome::Clean,
+    })
+}

@@ -19,6 +19,7 @@ mod superblocks;
 mod sweep;
 mod walk;
 
+use std::collections::HashSet;
 use std::num::NonZero;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -118,6 +119,8 @@ pub fn verify(
         observer,
         resolver: Resolver::new(filesystem, options.max_owners),
         counters: Counters::default(),
+        has_parity: filesystem.chunks().iter().any(|chunk| chunk.profile.parities() > 0),
+        known_bad: Mutex::default(),
     };
     progress.set_total(filesystem);
     superblocks::verify(&job);
@@ -149,6 +152,9 @@ struct Job<'a> {
     observer: &'a (dyn Fn(&Finding) + Sync),
     resolver: Resolver<'a>,
     counters: Counters,
+    has_parity: bool,
+    /// Sectors that findings are about, by device and address: kept where there are parities.
+    known_bad: Mutex<HashSet<(u64, u64)>>,
 }
 
 impl Job<'_> {
@@ -171,7 +177,22 @@ impl Job<'_> {
         }
     }
 
+    /// Whether a finding was about a sector. With too many of them, all count as known.
+    fn is_known_bad(&self, device: u64, physical: u64) -> bool {
+        let known = self.known_bad.lock().expect("no thread panicked");
+        known.len() == MAX_KNOWN_BAD || known.contains(&(device, physical))
+    }
+
     fn report(&self, finding: &Finding) {
+        if let Some(place) = finding.place.filter(|_| self.has_parity) {
+            let sector = self.filesystem.sector_size() as u64;
+            let mut known = self.known_bad.lock().expect("no thread panicked");
+            for offset in (0..finding.length.min(MAX_BLOCK)).step_by(sector as usize) {
+                if known.len() < MAX_KNOWN_BAD {
+                    known.insert((place.device, place.physical + offset));
+                }
+            }
+        }
         let category = finding.category();
         self.counters.findings[category as usize].fetch_add(1, Ordering::Relaxed);
         (self.observer)(finding);
@@ -221,6 +242,12 @@ impl Counters {
 fn add(counter: &AtomicU64, count: u64) {
     counter.fetch_add(count, Ordering::Relaxed);
 }
+
+/// The largest tree block.
+const MAX_BLOCK: u64 = 64 << 10;
+
+/// Sectors that are kept: a few MiB of memory.
+const MAX_KNOWN_BAD: usize = 64 << 10;
 
 /// More threads than that cost memory only.
 const MAX_THREADS: usize = 1024;

@@ -1,0 +1,227 @@
+"""Real btrfs file systems on loop devices, and the tools that know the truth about them."""
+
+import contextlib
+import functools
+import os
+import pathlib
+import random
+import re
+import subprocess
+import tempfile
+
+import pytest
+
+import images
+
+MIB = 1 << 20
+
+# Where the superblocks lie.
+SUPERBLOCKS = [64 << 10, 64 << 20, 256 << 30]
+
+
+@functools.cache
+def obstacle():
+    """Why file systems cannot be made here; None if they can."""
+    if os.geteuid() != 0:
+        return "only root may mount"
+    with tempfile.TemporaryDirectory() as folder:
+        image = pathlib.Path(folder) / "probe"
+        try:
+            make([image], size=128 * MIB)
+            with mounted([image], "ro"):
+                return None
+        except (AssertionError, OSError) as error:
+            return f"btrfs cannot be mounted: {error}"
+
+
+def require():
+    """Skips where file systems cannot be made; in CI that is a failure."""
+    reason = obstacle()
+    if reason and os.environ.get("CI"):
+        pytest.fail(f"CI must be able to test btrfs: {reason}")
+    if reason:
+        pytest.skip(reason)
+
+
+def make(paths, *options, size=256 * MIB):
+    """Makes an empty file system on the files `paths`."""
+    with contextlib.ExitStack() as stack:
+        for path in paths:
+            with open(path, "wb") as file:
+                file.truncate(size)
+        names = [str(path) for path in paths]
+        if len(paths) > 1:
+            names = [stack.enter_context(attached(path)) for path in paths]
+        images.run("mkfs.btrfs", "-q", "-f", *options, *names)
+
+
+@contextlib.contextmanager
+def attached(path, *options):
+    """The file as a loop device."""
+    device = images.run("losetup", "-f", "--show", *options, str(path)).decode().strip()
+    try:
+        yield device
+    finally:
+        images.run("losetup", "-d", device)
+
+
+@contextlib.contextmanager
+def mounted(paths, options="rw"):
+    """The file system on the files, mounted, and their devices; read only for `ro`."""
+    read_only = ["-r"] if "ro" in options.split(",") else []
+    with contextlib.ExitStack() as stack:
+        devices = [stack.enter_context(attached(path, *read_only)) for path in paths]
+        for device in devices:
+            images.run("btrfs", "device", "scan", device)
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        images.run("mount", "-t", "btrfs", "-o", options, devices[0], folder)
+        stack.callback(images.run, "umount", folder)
+        yield pathlib.Path(folder)
+
+
+def fill(root, seed=1, data=8 * MIB):
+    """Fills a mounted file system with every kind of file."""
+    source = random.Random(seed)
+    text = b"".join(b"%d " % source.randrange(1000) for _ in range(100_000))
+    for name in ["zlib", "lzo", "zstd"]:
+        path = root / name
+        path.touch()
+        images.run("btrfs", "property", "set", str(path), "compression", name)
+        path.write_bytes(text)
+    path = root / "nodatacow"
+    path.touch()
+    images.run("chattr", "+C", str(path))
+    path.write_bytes(source.randbytes(300_000))
+    images.run("fallocate", "-l", "1M", str(root / "preallocated"))
+    with open(root / "preallocated", "r+b") as file:
+        file.seek(256 << 10)
+        file.write(source.randbytes(64 << 10))
+    folder = root / "folder" / "deeper"
+    folder.mkdir(parents=True)
+    (folder / "inline").write_bytes(b"a few bytes")
+    (folder / "big").write_bytes(source.randbytes(data))
+    for number in range(300):
+        (folder / f"small{number}").write_bytes(source.randbytes(source.randrange(1, 30_000)))
+    os.link(folder / "small1", root / "a second name")
+    with open(root / "holes", "wb") as file:
+        for _ in range(20):
+            file.seek(source.randrange(64) * 70_000)
+            file.write(source.randbytes(9_000))
+        file.truncate(8 * MIB)
+    with open(root / "zeros", "wb") as file:
+        file.write(bytes(MIB))
+    sync(root)
+    images.run("cp", "--reflink=always", str(folder / "big"), str(root / "reflink"))
+    with open(folder / "big", "r+b") as file:
+        for _ in range(10):
+            file.seek(source.randrange(data))
+            file.write(source.randbytes(5_000))
+    images.run("btrfs", "subvolume", "create", str(root / "subvolume"))
+    (root / "subvolume" / "inside").write_bytes(source.randbytes(100_000))
+    sync(root)
+    images.run("btrfs", "subvolume", "snapshot", str(root), str(root / "snapshot"))
+    images.run("btrfs", "subvolume", "snapshot", "-r", str(root / "subvolume"), str(root / "ro"))
+    for number in range(0, 300, 7):
+        (folder / f"small{number}").unlink()
+    (root / "subvolume" / "inside").write_bytes(source.randbytes(50_000))
+    sync(root)
+
+
+def sync(root):
+    images.run("btrfs", "filesystem", "sync", str(root))
+
+
+def filled(path, *options, size=256 * MIB, data=8 * MIB):
+    """A file system of one device, filled."""
+    make([path], *options, size=size)
+    with mounted([path], "rw,nodiscard") as root:
+        fill(root, data=data)
+    return path
+
+
+def scrub(paths, options="ro"):
+    """What a scrub of an unmounted file system counts."""
+    with mounted(paths, options) as root:
+        images.attempt("btrfs", "scrub", "start", "-Br", str(root))
+        output = images.run("btrfs", "scrub", "status", "-R", str(root)).decode()
+    assert "finished" in output, output
+    return {name: int(value) for name, value in re.findall(r"(\w+): (\d+)\n", output)}
+
+
+def errors(counters):
+    """The errors of a scrub."""
+    names = ["read_errors", "csum_errors", "verify_errors", "super_errors"]
+    return {name: counters[name] for name in names if counters[name]}
+
+
+def check(path):
+    """What `btrfs check --check-data-csum` says: status, and bad sectors as (logical, mirror)."""
+    result = images.attempt("btrfs", "check", "--check-data-csum", str(path))
+    output = result.stdout + result.stderr
+    found = re.findall(rb"mirror (\d+) bytenr (\d+) csum", output)
+    return result.returncode, {(int(logical), int(mirror)) for mirror, logical in found}
+
+
+class Layout:
+    """Where things lie on a file system of one device, as btrfs-progs say."""
+
+    def __init__(self, path):
+        self.chunks = []
+        text = dump(path, "chunk")
+        for item in text.split("\titem ")[1:]:
+            found = re.search(r"CHUNK_ITEM (\d+)\).*\n\s+length (\d+) .* type (\S+)", item)
+            if found:
+                stripes = [int(it) for it in re.findall(r"stripe \d+ devid \d+ offset (\d+)", item)]
+                self.chunks.append((int(found[1]), int(found[2]), found[3], stripes))
+        self.data = []
+        self.blocks = []
+        size = int(re.search(r"nodesize\s+(\d+)", super_of(path))[1])
+        for item in dump(path, "extent").split("\titem ")[1:]:
+            if found := re.search(r"key \((\d+) EXTENT_ITEM (\d+)\)", item):
+                kind = self.data if "flags DATA" in item else self.blocks
+                kind.append((int(found[1]), int(found[2])))
+            elif found := re.search(r"key \((\d+) METADATA_ITEM \d+\)", item):
+                self.blocks.append((int(found[1]), size))
+
+    def places(self, logical):
+        """The physical addresses of all mirrors; no striped profiles."""
+        for start, length, _, stripes in self.chunks:
+            if start <= logical < start + length:
+                return [offset + logical - start for offset in stripes]
+        raise AssertionError(f"{logical} is in no chunk")
+
+    def unused(self, source):
+        """A physical address within a chunk that holds nothing."""
+        used = sorted(self.data + self.blocks)
+        while True:
+            start, length, _, stripes = source.choice(self.chunks)
+            logical = start + source.randrange(length)
+            physical = source.choice(stripes) + logical - start
+            is_used = any(first <= logical < first + size for first, size in used)
+            is_super = any(first <= physical < first + 4096 for first in SUPERBLOCKS)
+            if not is_used and not is_super:
+                return physical
+
+
+def dump(path, tree):
+    return images.run("btrfs", "inspect-internal", "dump-tree", "-t", tree, str(path)).decode()
+
+
+def super_of(path):
+    return images.run("btrfs", "inspect-internal", "dump-super", str(path)).decode()
+
+
+@contextlib.contextmanager
+def changed(path, physical):
+    """One byte of the file is another one."""
+    with open(path, "r+b") as file:
+        file.seek(physical)
+        byte = file.read(1)
+        file.seek(physical)
+        file.write(bytes([byte[0] ^ 0x5A]))
+        file.flush()
+        try:
+            yield
+        finally:
+            file.seek(physical)
+            file.write(byte)

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -158,3 +159,135 @@ def test_removal_in_progress(workdir):
             images.run("cp", "--sparse=always", str(path), str(copy))
             status, errors, _ = verify(copy)
             assert (status, errors) == (0, []), errors[:3]
+
+
+@pytest.mark.parametrize(
+    "profile, devices", [("raid1", 2), ("raid1c3", 3), ("raid10", 4), ("raid5", 3), ("raid6", 4)]
+)
+def test_missing_device(workdir, profile, devices):
+    paths = [workdir / f"device{number}" for number in range(devices)]
+    filesystems.make(paths, "-d", profile, "-m", profile)
+    with filesystems.mounted(paths, "rw,nodiscard") as root:
+        filesystems.fill(root)
+    _, _, whole = verify(*paths)
+    status, errors, summary = verify(*paths[1:])
+    assert (status, errors) == (2, []), (errors[:3], summary)
+    assert summary["missing_devices"] == [1] and summary["missing_bytes"] > 0
+    # What is there is verified, and what is not is counted.
+    seen = summary["data_bytes"] + summary["tree_bytes"]
+    assert seen + summary["missing_bytes"] == whole["data_bytes"] + whole["tree_bytes"]
+    result = blkhash("btrfs", "verify", *paths[1:])
+    assert result.returncode == 2 and b"missing       device 1 (" in result.stdout, result
+    status, _, message = verify(*paths, paths[0])
+    assert status == 2 and "is device 1, and so is" in message, message
+
+
+@pytest.mark.parametrize("profile, parity", [("raid5", 0), ("raid6", 0), ("raid6", 1)])
+def test_parity(workdir, profile, parity):
+    """A parity that is not one of its row; one of a row with bad data says nothing."""
+    paths = [workdir / f"device{number}" for number in range(4)]
+    filesystems.make(paths, "-d", profile, "-m", "raid1")
+    content = os.urandom(3 << 20)
+    with filesystems.mounted(paths, "rw,nodiscard") as root:
+        (root / "file").write_bytes(content)
+    chunk = next(
+        item
+        for item in filesystems.dump(paths[0], "chunk").split("\titem ")
+        if f"type DATA|{profile.upper()}" in item
+    )
+    logical = int(re.search(r"CHUNK_ITEM (\d+)", chunk)[1])
+    stripes = [
+        (int(device), int(offset))
+        for device, offset in re.findall(r"stripe \d+ devid (\d+) offset (\d+)", chunk)
+    ]
+    row = 2
+    data = 4 - (1 if profile == "raid5" else 2)
+    device, offset = stripes[(data + parity + row) % 4]
+    physical = offset + row * 65536 + 4096 * 3
+    with filesystems.changed(paths[device - 1], physical + 5):
+        status, errors, _ = verify(*paths)
+        assert status == 1 and len(errors) == 1, errors
+        assert errors[0]["subject"] == "parity"
+        assert (errors[0]["device"], errors[0]["physical"]) == (device, physical)
+    device, offset = stripes[(0 + row) % 4]
+    with filesystems.changed(paths[device - 1], offset + row * 65536 + 4096 * 3 + 5):
+        status, errors, _ = verify(*paths)
+        assert status == 1 and [error["subject"] for error in errors] == ["data"], errors
+        assert errors[0]["logical"] == logical + row * data * 65536 + 4096 * 3
+        assert errors[0]["owners"][0]["paths"] == [{"name": "file"}]
+
+
+def test_info(workdir):
+    paths = [workdir / "one", workdir / "two"]
+    filesystems.make(paths, "--csum", "xxhash", "-m", "raid1", "-d", "raid0", "-L", "a label")
+    info = json.loads(blkhash("btrfs", "info", "--json", *paths).stdout)
+    assert (info["checksum"], info["checksum_size"], info["label"]) == ("xxhash", 8, "a label")
+    assert info["implementation"].startswith("xxh64-")
+    profiles = {it["kind"]: it["profile"] for it in info["allocations"]}
+    assert profiles == {"data": "RAID0", "metadata": "RAID1", "system": "RAID1"}
+    assert [device["id"] for device in info["devices"]] == [1, 2]
+    assert info["kernel"] is None
+    with filesystems.mounted(paths) as root:
+        info = json.loads(blkhash("btrfs", "info", "--json", root).stdout)
+        fsid = info["fsid"]
+        kernel = pathlib.Path(f"/sys/fs/btrfs/{fsid}/checksum").read_text().strip()
+        assert info["kernel"] == kernel and len(info["devices"]) == 2
+        text = blkhash("btrfs", "info", root).stdout.decode()
+        assert f"kernel        {kernel}\n" in text and "8 bytes for 4096 of data" in text
+    info = json.loads(blkhash("btrfs", "info", "--json", paths[0]).stdout)
+    assert [device["id"] for device in info["missing_devices"]] == [2]
+    assert blkhash("btrfs", "info", workdir).returncode == 2
+
+
+def test_algorithms():
+    lines = blkhash("btrfs", "algorithms", "--json", "--data", "1T").stdout.splitlines()
+    found = {line["checksum"]: line for line in map(json.loads, lines)}
+    assert {name: line["bytes"] for name, line in found.items()} == {
+        "crc32c": 4,
+        "xxhash": 8,
+        "sha256": 32,
+        "blake2b": 32,
+    }
+    assert found["crc32c"]["space_bytes"] == 1 << 30 and found["crc32c"]["ratio"] == 1
+    assert [name for name, it in found.items() if it["collisions_are_hard"]] == ["sha256", "blake2b"]
+    assert found["sha256"]["standard"] == "FIPS 180-4"
+
+
+def test_obscure_name(workdir):
+    """The kernel files both names under one hash."""
+    names = ["secret.txt", "passwd", "holiday pictures"]
+    others = blkhash("btrfs", "obscure-name", *names).stdout.decode().splitlines()
+    path = workdir / "fs"
+    filesystems.make([path])
+    with filesystems.mounted([path]) as root:
+        for name in names + others:
+            (root / name).touch()
+    found = re.findall(r"key \(256 DIR_ITEM (\d+)\)", filesystems.dump(path, "5"))
+    # One folder item for both, since they collide.
+    assert len(found) == len(names) and len(set(names + others)) == 2 * len(names)
+    assert blkhash("btrfs", "obscure-name", "abcd").returncode == 1
+
+
+def test_not_btrfs(workdir):
+    path = workdir / "zeros"
+    with open(path, "wb") as file:
+        file.truncate(1 << 20)
+    status, _, message = verify(path)
+    assert status == 2 and message == f"blkhash: {path}: no btrfs file system\n"
+    assert verify(workdir / "absent")[0] == 2
+    fs = filesystems.filled(workdir / "fs")
+    # What can be verified is.
+    result = blkhash("btrfs", "verify", path, fs)
+    assert result.returncode == 2 and b"errors        none" in result.stdout
+
+
+def test_truncated(workdir):
+    """An image that was cut off: what lies behind the end cannot be read, and is no zeros."""
+    path = filesystems.filled(workdir / "fs")
+    os.truncate(path, 100 << 20)
+    status, errors, summary = verify(path)
+    assert status in (1, 2)
+    if status == 1:
+        assert any(error["category"] == "read" for error in errors), errors[:3]
+    else:
+        assert "ends before" in summary, summary

@@ -236,6 +236,19 @@ impl Chunk {
         Run { device: stripe.device, physical: stripe.offset + within, length }
     }
 
+    /// Where the bytes lie whose xor is what lies at `logical`, up to the end of its stripe. RAID5 and
+    /// RAID6 only.
+    pub(crate) fn others_in_row(&self, logical: u64) -> impl Iterator<Item = Run> {
+        let offset = logical - self.logical;
+        let (number, rest) = (offset / STRIPE, offset % STRIPE);
+        let (row, column) = (number / self.data_stripes(), number % self.data_stripes());
+        // Data, and the first parity behind it.
+        (0..=self.data_stripes()).filter(move |other| *other != column).map(move |other| {
+            let Run { device, physical, length } = self.place_in_row(row, other);
+            Run { device, physical: physical + rest, length: length - rest }
+        })
+    }
+
     /// Where a column of a row lies: data first, then parities. RAID5 and RAID6 only.
     pub(crate) fn place_in_row(&self, row: u64, column: u64) -> Run {
         let stripe = self.stripes[self.rotated(row, column) as usize];

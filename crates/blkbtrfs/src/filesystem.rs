@@ -197,7 +197,7 @@ impl FileSystem {
         Ok(found.and_then(|(_, bytes)| RootItem::parse(bytes)).map(|item| item.root))
     }
 
-    /// A tree block: the first mirror of it that is good.
+    /// A tree block: the first mirror of it that is good, or what parity makes of it.
     pub(crate) fn block(&self, expected: &Expected) -> Result<TreeBlock> {
         let cached = self.cache.lock().expect("no thread panicked").find(expected.logical);
         if let Some(block) = cached.filter(|block| block.level() == expected.level) {
@@ -224,6 +224,13 @@ impl FileSystem {
                 }
                 Err(error) => first = first.or(Some(error)),
             }
+        }
+        if chunk.profile.parities() > 0
+            && self.rebuild(chunk, expected.logical, &mut bytes).is_ok()
+            && let Ok(block) = self.check_block(&bytes, expected)
+        {
+            self.cache.lock().expect("no thread panicked").keep(expected.logical, &block);
+            return Ok(block);
         }
         Err(first.unwrap_or_else(|| fail(&"it has no mirrors")))
     }
@@ -255,6 +262,28 @@ impl FileSystem {
             let length = run.length.min(buffer.len() as u64);
             let (these, rest) = buffer.split_at_mut(length as usize);
             self.read_device(run.device, run.physical, these)?;
+            logical += length;
+            buffer = rest;
+        }
+        Ok(())
+    }
+
+    /// Computes the bytes from `logical` on from the rest of their rows and the first parity.
+    fn rebuild(
+        &self,
+        chunk: &Chunk,
+        mut logical: u64,
+        mut buffer: &mut [u8],
+    ) -> Result<(), ReadError> {
+        while !buffer.is_empty() {
+            let length = chunk.map(logical, 0).length.min(buffer.len() as u64);
+            let (these, rest) = buffer.split_at_mut(length as usize);
+            these.fill(0);
+            let mut part = vec![0; these.len()];
+            for run in chunk.others_in_row(logical) {
+                self.read_device(run.device, run.physical, &mut part)?;
+                these.iter_mut().zip(&part).for_each(|(sum, byte)| *sum ^= byte);
+            }
             logical += length;
             buffer = rest;
         }

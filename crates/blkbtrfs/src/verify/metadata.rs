@@ -111,6 +111,10 @@ impl Job<'_> {
         mut examined: Examined,
     ) -> Option<TreeBlock> {
         if examined.block.is_none() {
+            // Parity may have what no mirror has.
+            examined.block = self.filesystem.block(expected).ok();
+        }
+        if examined.block.is_none() {
             add(&self.counters.lost_blocks, 1);
         }
         if chunk.is_none() {

@@ -39,7 +39,8 @@ pub fn field() -> Field {
     Field { contestants, absent }
 }
 
-fn implementation(known: Implementation) -> Contestant {
+/// One implementation, by its name.
+pub fn implementation(known: Implementation) -> Contestant {
     let algorithm = known.algorithm;
     let name = known.name();
     named(Contestant::new(algorithm.name(), name.clone(), move || {

@@ -12,6 +12,7 @@ use blkbench::{Amount, Bench, Memory, Report, Scenario, report};
 use blkhash::Algorithm;
 use indicatif::{ProgressBar, ProgressStyle};
 
+pub use self::contestants::implementation;
 use self::contestants::{Field, field};
 pub use self::filter::Filter;
 use super::args::{self, Layout, Threads};
@@ -118,10 +119,10 @@ fn write(measured: &Report, layout: Layout, chart: Option<&Path>) -> io::Result<
 }
 
 /// A sector of btrfs.
-const DEFAULT_BLOCK_SIZE: usize = 4096;
+pub const DEFAULT_BLOCK_SIZE: usize = 4096;
 
 /// Fills the lanes of the widest kernel.
-const DEFAULT_BATCH: usize = 16;
+pub const DEFAULT_BATCH: usize = 16;
 
 /// What a batch is at most unless the user wants more.
 const MAX_DEFAULT_BATCH_SIZE: usize = 64 << 20;

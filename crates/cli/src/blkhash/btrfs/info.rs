@@ -1,8 +1,163 @@
-//! `blkhash btrfs info`
+//! `blkhash btrfs info`: what a file system's checksums are, where they lie, what computes them.
 
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
+
+use blkbtrfs::FileSystem;
+use blkhash::Digester;
+use indicatif::BinaryBytes;
+use serde_json::{Value, json};
+
+use super::mounted::{self, Mounted};
+use super::open::{self, Group};
 use super::{Outcome, args};
+use crate::blkhash::{PROGRAM, print, warn};
+use crate::{messages, quote};
 
-/// Nothing yet.
-pub fn run(_args: &args::Info) -> std::io::Result<Outcome> {
-    Ok(Outcome::Clean)
+/// Shows every file system on the command line.
+pub fn run(args: &args::Info) -> io::Result<Outcome> {
+    let mut outcome = Outcome::Clean;
+    let mut images = Vec::new();
+    for name in &args.names {
+        match mounted::find(Path::new(name)) {
+            None => images.push(name.clone()),
+            Some(Ok(mounted)) => {
+                let devices: Vec<OsString> =
+                    mounted.devices.iter().map(|device| device.clone().into()).collect();
+                outcome = outcome.and(show_all(args, &devices, Some(&mounted))?);
+            }
+            Some(Err(reason)) => {
+                messages::message_of(PROGRAM, name.as_encoded_bytes(), &reason);
+                outcome = Outcome::Unknown;
+            }
+        }
+    }
+    if !images.is_empty() {
+        outcome = outcome.and(show_all(args, &images, None)?);
+    }
+    Ok(outcome)
 }
+
+fn show_all(
+    args: &args::Info,
+    names: &[OsString],
+    mounted: Option<&Mounted>,
+) -> io::Result<Outcome> {
+    let (groups, has_failed) = open::open(names, &args.images);
+    let mut outcome = if has_failed { Outcome::Unknown } else { Outcome::Clean };
+    if groups.is_empty()
+        && let Some(mounted) = mounted
+    {
+        // Only root may read the devices, but everybody what the kernel says.
+        print(&format!("kernel: {}\n", mounted.checksum))?;
+    }
+    for Group { devices, name, .. } in groups {
+        let filesystem = match FileSystem::open(devices) {
+            Ok(filesystem) => filesystem,
+            Err(error) => {
+                messages::message_of(PROGRAM, name.as_encoded_bytes(), &error.to_string());
+                outcome = Outcome::Unknown;
+                continue;
+            }
+        };
+        warn([filesystem.superblock().checksum_type.algorithm()]);
+        print(&if args.json {
+            format!("{}\n", object(&filesystem, mounted))
+        } else {
+            text(&quote::name(name.as_encoded_bytes()), &filesystem, mounted)
+        })?;
+    }
+    Ok(outcome)
+}
+
+fn text(name: &str, filesystem: &FileSystem, mounted: Option<&Mounted>) -> String {
+    let superblock = filesystem.superblock();
+    let bytes = |count: u64| BinaryBytes(count).to_string();
+    let mut text = format!("{name}: btrfs {}", superblock.fsid);
+    if !superblock.label.is_empty() {
+        text += &format!(", {}", quote::name(&superblock.label));
+    }
+    text.push('\n');
+    let mut line = |head: &str, value: String| {
+        let _ = writeln!(text, "  {head:<13} {value}");
+    };
+    let kind = superblock.checksum_type;
+    let properties = kind.algorithm().properties();
+    line("checksum", format!("{kind}, {} bytes, {}", kind.size(), properties.strength));
+    let sector = u64::from(superblock.sector_size);
+    let in_a_gibibyte = (1 << 30) / sector * kind.size() as u64;
+    line(
+        "takes",
+        format!("{} bytes for {sector} of data, {} for 1 GiB", kind.size(), bytes(in_a_gibibyte)),
+    );
+    line("verified by", verified_by(filesystem));
+    if let Some(mounted) = mounted {
+        line("kernel", mounted.checksum.clone());
+        if let Some(advice) = mounted::advice(&mounted.checksum) {
+            line("", advice);
+        }
+    }
+    line("tree blocks", format!("{} bytes", superblock.node_size));
+    line("generation", superblock.generation.to_string());
+    line("used", format!("{} of {}", bytes(superblock.bytes_used), bytes(superblock.total_bytes)));
+    for it in filesystem.allocations() {
+        let used = it.used.map_or(String::new(), |used| format!(", {} used", bytes(used)));
+        line(&it.kind, format!("{}, {}{used}", it.profile, bytes(it.size)));
+    }
+    for (id, device) in filesystem.devices() {
+        line(&format!("device {id}"), format!("{}, {}", device.name, bytes(device.source.size())));
+    }
+    for device in filesystem.missing_devices() {
+        let size = bytes(device.total_bytes);
+        line(&format!("device {}", device.id), format!("missing, {size}, {}", device.uuid));
+    }
+    line("features", superblock.features().join(" "));
+    text
+}
+
+fn object(filesystem: &FileSystem, mounted: Option<&Mounted>) -> Value {
+    let superblock = filesystem.superblock();
+    let kind = superblock.checksum_type;
+    let devices = filesystem
+        .devices()
+        .iter()
+        .map(|(id, device)| json!({ "id": id, "name": device.name, "size": device.source.size() }));
+    let missing = filesystem.missing_devices().iter().map(|device| {
+        json!({ "id": device.id, "uuid": device.uuid.to_string(), "size": device.total_bytes })
+    });
+    let allocations = filesystem.allocations().into_iter().map(|it| {
+        json!({
+            "kind": it.kind, "profile": it.profile.name(), "size": it.size, "used": it.used,
+            "mirrors": it.mirrors,
+        })
+    });
+    json!({
+        "fsid": superblock.fsid.to_string(),
+        "label": String::from_utf8_lossy(&superblock.label),
+        "generation": superblock.generation,
+        "checksum": kind.name(),
+        "checksum_size": kind.size(),
+        "sector_size": superblock.sector_size,
+        "node_size": superblock.node_size,
+        "total_bytes": superblock.total_bytes,
+        "bytes_used": superblock.bytes_used,
+        "implementation": verified_by(filesystem),
+        "kernel": mounted.map(|it| it.checksum.clone()),
+        "kernel_advice": mounted.and_then(|it| mounted::advice(&it.checksum)),
+        "allocations": allocations.collect::<Vec<_>>(),
+        "devices": devices.collect::<Vec<_>>(),
+        "missing_devices": missing.collect::<Vec<_>>(),
+        "features": superblock.features(),
+    })
+}
+
+/// The implementation for many sectors at a time.
+fn verified_by(filesystem: &FileSystem) -> String {
+    let algorithm = filesystem.superblock().checksum_type.algorithm();
+    Digester::new(algorithm).implementation_for(MANY).name()
+}
+
+/// More blocks at a time than any implementation has lanes.
+const MANY: usize = 1024;

@@ -1,1 +1,159 @@
-//! Mounted file systems.
+//! Mounted file systems: what the running kernel computes checksums with.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// A mounted file system.
+pub struct Mounted {
+    /// What /sys/fs/btrfs/FSID/checksum says, such as `crc32c (crc32c-intel)`.
+    pub checksum: String,
+    /// Its devices.
+    pub devices: Vec<PathBuf>,
+}
+
+/// The file system that is mounted where `path` is. `None` if `path` is no folder.
+///
+/// # Errors
+///
+/// It is no btrfs, or the kernel does not tell.
+pub fn find(path: &Path) -> Option<Result<Mounted, String>> {
+    path.is_dir().then(|| {
+        let path = fs::canonicalize(path).map_err(|error| error.to_string())?;
+        let mounts = fs::read("/proc/self/mountinfo").map_err(|error| error.to_string())?;
+        let source =
+            source_of(&mounts, &path).ok_or("is a folder, and not of a btrfs file system")?;
+        let device = fs::canonicalize(&source).unwrap_or(source);
+        let known = device.file_name().and_then(from_sysfs);
+        known.ok_or_else(|| "the kernel does not tell of it in /sys/fs/btrfs".to_owned())
+    })
+}
+
+/// The device of the btrfs that `path` lies in, by the list of mounts.
+fn source_of(mounts: &[u8], path: &Path) -> Option<PathBuf> {
+    let mut best: Option<(usize, bool, PathBuf)> = None;
+    for line in mounts.split(|byte| *byte == b'\n') {
+        let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
+        let Some(end) = fields.iter().position(|field| *field == b"-") else { continue };
+        let (Some(place), Some(kind), Some(source)) =
+            (fields.get(4), fields.get(end + 1), fields.get(end + 2))
+        else {
+            continue;
+        };
+        let place = unescaped(place);
+        let depth = place.components().count();
+        // Of several in one place the last one is seen.
+        if path.starts_with(&place) && best.as_ref().is_none_or(|(known, ..)| depth >= *known) {
+            best = Some((depth, *kind == b"btrfs", unescaped(source)));
+        }
+    }
+    best.filter(|(_, is_btrfs, _)| *is_btrfs).map(|(.., source)| source)
+}
+
+/// Spaces and the like are octal numbers behind a backslash.
+fn unescaped(field: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, tail)) = rest.split_first() {
+        let number = tail.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        let number = number.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match number.filter(|_| first == b'\\') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[3..];
+            }
+            None => {
+                bytes.push(first);
+                rest = tail;
+            }
+        }
+    }
+    OsString::from_vec(bytes).into()
+}
+
+fn from_sysfs(device: &std::ffi::OsStr) -> Option<Mounted> {
+    for entry in fs::read_dir("/sys/fs/btrfs").ok()?.flatten() {
+        let folder = entry.path();
+        if !folder.join("devices").join(device).exists() {
+            continue;
+        }
+        let checksum = fs::read_to_string(folder.join("checksum")).ok()?.trim().to_owned();
+        let mut devices: Vec<PathBuf> = fs::read_dir(folder.join("devices"))
+            .ok()?
+            .flatten()
+            // A slash in the name of a device is an exclamation mark there.
+            .map(|entry| entry.file_name().as_bytes().to_vec())
+            .map(|name| name.iter().map(|byte| if *byte == b'!' { b'/' } else { *byte }).collect())
+            .map(|name| Path::new("/dev").join(OsString::from_vec(name)))
+            .collect();
+        devices.sort();
+        return Some(Mounted { checksum, devices });
+    }
+    None
+}
+
+/// What to do where the kernel computes with a generic driver and has a better one for this CPU.
+pub fn advice(checksum: &str) -> Option<String> {
+    let driver = checksum.split_once('(')?.1.trim_end_matches(')');
+    let (_, module) = MODULES.iter().find(|(generic, _)| *generic == driver)?;
+    has_better(driver).then(|| {
+        format!(
+            "{driver} is the generic implementation, and this CPU can do better: modprobe {module}, \
+             then unmount and mount again, or load it before the first mount"
+        )
+    })
+}
+
+fn has_better(driver: &str) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return match driver {
+        "crc32c-generic" => is_x86_feature_detected!("sse4.2"),
+        _ => is_x86_feature_detected!("ssse3"),
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = driver;
+        false
+    }
+}
+
+/// Generic drivers, and the modules that have better ones on x86. Newer kernels have these built in
+/// and call them `-lib`; there is nothing better than the generic ones of the other checksums.
+const MODULES: [(&str, &str); 2] =
+    [("crc32c-generic", "crc32c_intel"), ("sha256-generic", "sha256_ssse3")];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts() {
+        let mounts = b"\
+22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
+30 22 0:40 / /mnt/a\\040b rw - btrfs /dev/loop0 rw,space_cache=v2
+31 22 0:41 /sub /home rw shared:3 master:1 - btrfs /dev/mapper/x\\134y rw
+32 31 0:42 / /home/tmp rw - tmpfs tmpfs rw
+nonsense
+";
+        let source = |path: &str| source_of(mounts, Path::new(path));
+        assert_eq!(source("/mnt/a b/c"), Some("/dev/loop0".into()));
+        assert_eq!(source("/home/user"), Some("/dev/mapper/x\\y".into()));
+        assert_eq!(source("/home/tmp/file"), None);
+        assert_eq!(source("/homely"), None);
+    }
+
+    #[test]
+    fn advice_only_where_there_is_better() {
+        for checksum in
+            ["crc32c (crc32c-lib)", "sha256 (sha256-ni)", "xxhash64 (xxhash64-generic)", "x"]
+        {
+            assert_eq!(advice(checksum), None);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("ssse3") {
+            let text = advice("sha256 (sha256-generic)").unwrap();
+            assert!(text.contains("modprobe sha256_ssse3"), "{text}");
+        }
+    }
+}

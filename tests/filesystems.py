@@ -207,6 +207,15 @@ def dump(path, tree):
     return images.run("btrfs", "inspect-internal", "dump-tree", "-t", tree, str(path)).decode()
 
 
+def dump_devices(paths, tree):
+    """The same of a file system of several devices."""
+    with contextlib.ExitStack() as stack:
+        devices = [stack.enter_context(attached(path, "-r")) for path in paths]
+        for device in devices:
+            images.run("btrfs", "device", "scan", device)
+        return dump(devices[0], tree)
+
+
 def super_of(path):
     return images.run("btrfs", "inspect-internal", "dump-super", str(path)).decode()
 

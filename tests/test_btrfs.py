@@ -192,7 +192,7 @@ def test_parity(workdir, profile, parity):
         (root / "file").write_bytes(content)
     chunk = next(
         item
-        for item in filesystems.dump(paths[0], "chunk").split("\titem ")
+        for item in filesystems.dump_devices(paths, "chunk").split("\titem ")
         if f"type DATA|{profile.upper()}" in item
     )
     logical = int(re.search(r"CHUNK_ITEM (\d+)", chunk)[1])
@@ -200,8 +200,10 @@ def test_parity(workdir, profile, parity):
         (int(device), int(offset))
         for device, offset in re.findall(r"stripe \d+ devid (\d+) offset (\d+)", chunk)
     ]
-    row = 2
     data = 4 - (1 if profile == "raid5" else 2)
+    extents = re.findall(r"key \((\d+) EXTENT_ITEM \d+\).*\n.*flags DATA", filesystems.dump_devices(paths, "extent"))
+    # The row behind that in which the file begins.
+    row = (int(extents[0]) - logical) // (data * 65536) + 1
     device, offset = stripes[(data + parity + row) % 4]
     physical = offset + row * 65536 + 4096 * 3
     with filesystems.changed(paths[device - 1], physical + 5):

@@ -136,11 +136,8 @@ impl Summer {
         self.digester.finish_many(&self.start, blocks, stored);
         // Digests are big endian throughout the project; btrfs stores numbers in little endian.
         match self.kind {
-            ChecksumType::Crc32c => {
-                stored.as_chunks_mut::<4>().0.iter_mut().for_each(|it| it.reverse())
-            }
-            ChecksumType::Xxhash => {
-                stored.as_chunks_mut::<8>().0.iter_mut().for_each(|it| it.reverse())
+            ChecksumType::Crc32c | ChecksumType::Xxhash => {
+                stored.chunks_exact_mut(self.size()).for_each(<[u8]>::reverse);
             }
             ChecksumType::Sha256 | ChecksumType::Blake2b => {}
         }

@@ -200,7 +200,7 @@ impl FileSystem {
     /// A tree block: the first mirror of it that is good, or what parity makes of it.
     pub(crate) fn block(&self, expected: &Expected) -> Result<TreeBlock> {
         let cached = self.cache.lock().expect("no thread panicked").find(expected.logical);
-        if let Some(block) = cached.filter(|block| block.level() == expected.level) {
+        if let Some(block) = cached.filter(|block| block.is(expected)) {
             return Ok(block);
         }
         let fail = |reason: &dyn std::fmt::Display| {

@@ -40,6 +40,7 @@ pub(crate) fn count(filesystem: &FileSystem) -> Option<Unprotected> {
 fn try_count(filesystem: &FileSystem) -> Result<Unprotected> {
     let mut sum = Unprotected::default();
     let mut covered = Covered::new(filesystem)?;
+    let mut budget = Budget(FIRST_STEPS);
     let tree = object::EXTENT_TREE;
     let Some(root) = filesystem.tree_root(tree)? else { return Ok(sum) };
     let mut cursor = Cursor::seek(filesystem, tree, root, Key::new(0, 0, 0))?;
@@ -48,6 +49,7 @@ fn try_count(filesystem: &FileSystem) -> Result<Unprotected> {
             && let Some(item) = ExtentItem::parse(key, bytes).filter(|it| it.flags & DATA != 0)
         {
             let left = covered.uncovered(key.object, key.object.saturating_add(key.offset))?;
+            budget.0 = budget.0.saturating_add(STEPS);
             if left > 0 {
                 let mut reference = item.references().next();
                 if reference.is_none() {
@@ -57,10 +59,10 @@ fn try_count(filesystem: &FileSystem) -> Result<Unprotected> {
                         .item()
                         .filter(|(next, _)| next.object == key.object)
                         .and_then(|(next, bytes)| Reference::parse(next, bytes));
-                    classify(filesystem, key, left, reference, &mut sum);
+                    classify(filesystem, key, left, reference, &mut budget, &mut sum);
                     continue;
                 }
-                classify(filesystem, key, left, reference, &mut sum);
+                classify(filesystem, key, left, reference, &mut budget, &mut sum);
             }
         }
         cursor.advance()?;
@@ -119,6 +121,7 @@ fn classify(
     extent: Key,
     left: u64,
     reference: Option<Reference>,
+    budget: &mut Budget,
     sum: &mut Unprotected,
 ) {
     // What cannot be found out is other.
@@ -128,7 +131,7 @@ fn classify(
             return;
         }
         Some(Reference::File { tree, inode, offset }) => {
-            in_file(filesystem, extent.object, tree, inode, offset).unwrap_or_default()
+            in_file(filesystem, extent.object, (tree, inode, offset), budget).unwrap_or_default()
         }
         Some(Reference::Leaf(leaf)) => in_leaf(filesystem, extent.object, leaf).unwrap_or_default(),
         _ => Found::default(),
@@ -142,6 +145,17 @@ fn classify(
     }
 }
 
+/// Looks at items that are left.
+struct Budget(u64);
+
+impl Budget {
+    fn step(&mut self) -> bool {
+        let is_left = self.0 > 0;
+        self.0 = self.0.saturating_sub(1);
+        is_left
+    }
+}
+
 /// What files say of an extent.
 #[derive(Clone, Copy, Default)]
 struct Found {
@@ -152,21 +166,16 @@ struct Found {
 fn in_file(
     filesystem: &FileSystem,
     extent: u64,
-    tree: u64,
-    inode: u64,
-    offset: u64,
+    (tree, inode, offset): (u64, u64, u64),
+    budget: &mut Budget,
 ) -> Result<Found> {
     let mut found = Found::default();
     let Some(root) = filesystem.tree_root(tree)? else { return Ok(found) };
-    let cursor = Cursor::seek(filesystem, tree, root, Key::new(inode, kind::INODE, 0))?;
-    found.has_no_checksums = cursor
-        .item()
-        .filter(|(key, _)| (key.object, key.kind) == (inode, kind::INODE))
-        .is_some_and(|(_, bytes)| has_no_checksums(bytes));
+    found.has_no_checksums = is_without(filesystem, tree, inode)?;
     let first = if (offset as i64) < 0 { 0 } else { offset };
     let key = Key::new(inode, kind::FILE_EXTENT, first);
     let mut cursor = Cursor::seek(filesystem, tree, root, key)?;
-    for _ in 0..MAX_ITEMS {
+    while budget.step() {
         let Some((key, bytes)) = cursor.item() else { break };
         if (key.object, key.kind) != (inode, kind::FILE_EXTENT)
             || key.offset.wrapping_sub(offset) > MAX_EXTENT
@@ -184,26 +193,26 @@ fn in_leaf(filesystem: &FileSystem, extent: u64, leaf: u64) -> Result<Found> {
         Expected { tree: ANY_TREE, logical: leaf, level: 0, generation: None, first_key: None };
     let block = filesystem.block(&expected)?;
     let mut found = Found::default();
-    for (key, bytes) in block.items() {
-        match key.kind {
-            // Inodes come before their extents; that of the first ones may be in another leaf.
-            kind::INODE => found.has_no_checksums = has_no_checksums(bytes),
-            kind::FILE_EXTENT => {
-                if found.add(extent, bytes) {
-                    let tree = block.owner();
-                    let Some(root) = filesystem.tree_root(tree)? else { break };
-                    let inode = Key::new(key.object, kind::INODE, 0);
-                    let cursor = Cursor::seek(filesystem, tree, root, inode)?;
-                    if let Some((_, bytes)) = cursor.item().filter(|(key, _)| *key == inode) {
-                        found.has_no_checksums = has_no_checksums(bytes);
-                    }
-                    break;
-                }
-            }
-            _ => {}
+    let mut inode = None;
+    for (key, bytes) in block.items().filter(|(key, _)| key.kind == kind::FILE_EXTENT) {
+        if found.add(extent, bytes) {
+            inode = Some(key.object);
         }
     }
+    if let Some(inode) = inode {
+        found.has_no_checksums = is_without(filesystem, block.owner(), inode)?;
+    }
     Ok(found)
+}
+
+/// Whether an inode says that its data has no checksums.
+fn is_without(filesystem: &FileSystem, tree: u64, inode: u64) -> Result<bool> {
+    let Some(root) = filesystem.tree_root(tree)? else { return Ok(false) };
+    let key = Key::new(inode, kind::INODE, 0);
+    let cursor = Cursor::seek(filesystem, tree, root, key)?;
+    let flags = cursor.item().filter(|(found, _)| *found == key);
+    let flags = flags.and_then(|(_, bytes)| u64_at(bytes, 64));
+    Ok(flags.is_some_and(|flags| flags & NODATASUM != 0))
 }
 
 impl Found {
@@ -219,14 +228,12 @@ impl Found {
     }
 }
 
-fn has_no_checksums(inode: &[u8]) -> bool {
-    u64_at(inode, 64).is_some_and(|flags| flags & NODATASUM != 0)
-}
-
 const NODATASUM: u64 = 1;
 
-/// Parts of one extent that are looked at: an extent of 128 MiB in sectors.
-const MAX_ITEMS: usize = 32 << 10;
+/// Looks at items there may be at first, and more for each extent: real ones need a few, and those
+/// of an image that was made to take long do not get more.
+const FIRST_STEPS: u64 = 1 << 20;
+const STEPS: u64 = 64;
 
 /// The longest extent that there may be.
 const MAX_EXTENT: u64 = 1 << 30;

@@ -394,4 +394,4 @@ const MAX_USES: usize = 256;
 const MAX_STEPS: u64 = 50_000;
 
 /// Steps for all blocks: some seconds.
-const MAX_TOTAL_STEPS: u64 = 20_000_000;
+const MAX_TOTAL_STEPS: u64 = 5_000_000;

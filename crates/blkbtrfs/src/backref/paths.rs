@@ -115,4 +115,4 @@ fn join(parts: &[&[u8]]) -> Result<Vec<u8>> {
 const MAX_LINKS: usize = 8;
 
 /// Longer than what a program can open.
-const MAX_PATH: usize = 64 << 10;
+const MAX_PATH: usize = 8 << 10;

@@ -113,6 +113,14 @@ impl TreeBlock {
         Ok(Self { bytes: bytes.into() })
     }
 
+    /// Whether it is the block that was asked for, which it was once before.
+    pub(crate) fn is(&self, expected: &Expected) -> bool {
+        let generation = u64_at(&self.bytes, GENERATION);
+        self.level() == expected.level
+            && (expected.generation.is_none() || expected.generation == generation)
+            && (expected.first_key.is_none() || expected.first_key == self.key(0))
+    }
+
     pub(crate) fn level(&self) -> u8 {
         self.bytes[LEVEL]
     }
@@ -175,9 +183,9 @@ impl TreeBlock {
         while low < high {
             let middle = (low + high) / 2;
             if self.key(middle).is_some_and(|it| it <= key) {
-                low = middle + 1
+                low = middle + 1;
             } else {
-                high = middle
+                high = middle;
             }
         }
         low.checked_sub(1)

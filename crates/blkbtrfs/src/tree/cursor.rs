@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{Expected, Key, MAX_LEVEL, TreeBlock};
+use super::{Expected, Key, MAX_LEVEL, TreeBlock, object};
 use crate::error::{Error, Result};
 use crate::filesystem::FileSystem;
 use crate::superblock::TreeRoot;
@@ -55,7 +55,25 @@ impl<'a> Cursor<'a> {
     }
 
     /// Moves to the next item.
+    ///
+    /// # Errors
+    ///
+    /// A block is lost, or its keys are not behind those before: without that check nodes that share
+    /// children could make a tree without end of a few blocks.
     pub(crate) fn advance(&mut self) -> Result<()> {
+        let before = self.item().map(|(key, _)| key);
+        self.step()?;
+        match (before, self.item(), self.path.last()) {
+            (Some(before), Some((after, _)), Some((leaf, _))) if after <= before => {
+                let reason =
+                    format!("keys of the {} are out of order", object::tree_name(self.tree));
+                Err(Error::corrupt(leaf.logical(), reason))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn step(&mut self) -> Result<()> {
         while let Some((block, slot)) = self.path.last_mut() {
             *slot += 1;
             if *slot >= block.count() {

@@ -42,6 +42,8 @@ pub enum Subject {
     Data,
     /// A sector of a parity.
     Parity,
+    /// A device as a whole.
+    Device,
 }
 
 /// Where something lies.
@@ -76,6 +78,11 @@ pub enum Problem {
     Unmapped,
     /// It is not the parity of its row.
     Parity,
+    /// It is shorter than it was.
+    Short {
+        /// Bytes that there are.
+        found: u64,
+    },
 }
 
 /// What findings are counted by.
@@ -127,7 +134,7 @@ impl Finding {
             Problem::Checksum { .. } => Category::DataChecksum,
             Problem::Block(BlockDefect::Checksum { .. }) => Category::TreeChecksum,
             Problem::Block(_) => Category::TreeHeader,
-            Problem::Unreadable(_) => Category::Read,
+            Problem::Unreadable(_) | Problem::Short { .. } => Category::Read,
             Problem::Unmapped => match self.subject {
                 Subject::Data => Category::Read,
                 _ => Category::TreeHeader,

@@ -1,4 +1,4 @@
-//! Every copy of the superblock on every device.
+//! Every copy of the superblock on every device, and whether all of the device is there.
 
 use super::finding::{Finding, Place, Problem, Subject};
 use super::{Job, add};
@@ -7,9 +7,12 @@ use crate::superblock::{OFFSETS, SIZE, Superblock, SuperblockDefect};
 
 /// Reports the copies that are not intact, or not of this file system's last transaction.
 pub(super) fn verify(job: &Job<'_>) {
-    for &device in job.filesystem.devices().keys() {
+    for (&device, known) in job.filesystem.devices() {
         let Some(copies) = job.filesystem.superblock_copies(device) else { continue };
         let size = copies.iter().flatten().flatten().map(|it| it.device.total_bytes).max();
+        if let Some(size) = size.filter(|size| *size > known.source.size()) {
+            report_short(job, device, size, known.source.size());
+        }
         let defects: Vec<_> = OFFSETS
             .iter()
             .zip(&copies)
@@ -38,6 +41,19 @@ pub(super) fn verify(job: &Job<'_>) {
             });
         }
     }
+}
+
+fn report_short(job: &Job<'_>, device: u64, expected: u64, found: u64) {
+    job.report(&Finding {
+        subject: Subject::Device,
+        problem: Problem::Short { found },
+        logical: None,
+        length: expected,
+        place: Some(Place { mirror: 1, device, physical: found }),
+        mirrors: 1,
+        good_mirrors: Vec::new(),
+        owners: Owners::default(),
+    });
 }
 
 /// What is wrong with an intact superblock, in view of the newest one.

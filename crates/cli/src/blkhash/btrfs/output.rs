@@ -96,7 +96,7 @@ fn finding_text(filesystem: &FileSystem, finding: &Finding) -> String {
         }
     };
     text.push('\n');
-    if !matches!(finding.subject, Subject::Superblock(_) | Subject::Parity) {
+    if !matches!(finding.subject, Subject::Superblock(_) | Subject::Parity | Subject::Device) {
         text += &owners_text(&finding.owners);
     }
     text.lines().map(|line| quote::printable(line) + "\n").collect()
@@ -109,6 +109,7 @@ fn subject(finding: &Finding) -> String {
         Subject::TreeBlock { level, .. } => format!("node of level {level}"),
         Subject::Data => "data".to_owned(),
         Subject::Parity => "parity".to_owned(),
+        Subject::Device => format!("device of {} bytes", finding.length),
         _ => "block".to_owned(),
     }
 }
@@ -122,6 +123,7 @@ fn problem(problem: &Problem) -> String {
         Problem::Block(defect) => defect.to_string(),
         Problem::Unreadable(reason) => format!("cannot be read: {reason}"),
         Problem::Unmapped => "no chunk has its address".to_owned(),
+        Problem::Short { found } => format!("ends at {found}: something is cut off"),
         Problem::Parity => "is not the parity of its row".to_owned(),
         _ => "is wrong".to_owned(),
     }
@@ -161,6 +163,7 @@ fn finding_object(filesystem: &FileSystem, finding: &Finding) -> Value {
         Subject::TreeBlock { .. } => ("tree block", None),
         Subject::Data => ("data", None),
         Subject::Parity => ("parity", None),
+        Subject::Device => ("device", None),
         _ => ("block", None),
     };
     let tree = match finding.subject {

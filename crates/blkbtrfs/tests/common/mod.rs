@@ -1,0 +1,150 @@
+//! Real file systems in memory, and ways to damage them so that the damage has a right checksum.
+
+#![allow(dead_code, reason = "each test program uses a part")]
+
+use std::collections::HashMap;
+use std::fs;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use blkbtrfs::{Device, FileSystem, Finding, Options, Progress, Summary, verify};
+use blkhash::{Algorithm, Digester};
+use blkimage::{Format, Memory, OpenOptions};
+
+/// A disk with a file system of sectors and tree blocks of 4 KiB and crc32c.
+#[derive(Clone)]
+pub struct Disk {
+    pub bytes: Vec<u8>,
+}
+
+/// A tree block on a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    pub physical: usize,
+    pub logical: u64,
+    pub owner: u64,
+    pub level: u8,
+    pub count: u32,
+}
+
+/// What came of a verification.
+pub type Verdict = Result<(Summary, Vec<Finding>), String>;
+
+impl Disk {
+    /// A small file system that mkfs.btrfs made and filled.
+    pub fn real(options: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let files = folder.path().join("files");
+        fs::create_dir_all(files.join("folder")).unwrap();
+        for number in 0..150u8 {
+            fs::write(files.join(format!("folder/file {number}")), [number; 5000]).unwrap();
+        }
+        let image = folder.path().join("image");
+        let output = Command::new("mkfs.btrfs")
+            .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+            .args(["-q", "--nodesize", "4k", "-r"])
+            .args([&files])
+            .args(options)
+            .arg(&image)
+            .output()
+            .expect("mkfs.btrfs is installed");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Self { bytes: fs::read(image).unwrap() }
+    }
+
+    /// The smallest one: data and metadata in the same chunks.
+    pub fn mixed() -> Self {
+        Self::real(&["--mixed", "-b", "16M"])
+    }
+
+    pub fn verify(&self) -> Verdict {
+        let started = Instant::now();
+        let options = OpenOptions { format: Some(Format::Raw), ..OpenOptions::default() };
+        let image = options.open_storage(Box::new(Memory(self.bytes.clone())), "disk").unwrap();
+        let device = Device { name: "disk".into(), source: Arc::new(image) };
+        let filesystem = FileSystem::open(vec![device]).map_err(|error| error.to_string())?;
+        let findings = Mutex::new(Vec::new());
+        let options = Options { threads: 1, ..Options::default() };
+        let summary = verify(&filesystem, &options, &Progress::new(), &|finding: &Finding| {
+            findings.lock().unwrap().push(finding.clone());
+        });
+        assert!(started.elapsed() < Duration::from_secs(60), "it takes {:?}", started.elapsed());
+        Ok((summary.map_err(|error| error.to_string())?, findings.into_inner().unwrap()))
+    }
+
+    /// The tree blocks in use.
+    pub fn blocks(&self) -> Vec<Block> {
+        let fsid = &self.bytes[SUPERBLOCK + 0x20..][..16];
+        let mut all: HashMap<u64, (u64, Block)> = HashMap::new();
+        for (index, bytes) in self.bytes.chunks_exact(BLOCK).enumerate() {
+            let physical = index * BLOCK;
+            let is_block = &bytes[0x20..0x30] == fsid && bytes[..4] == checksum(bytes);
+            if !is_block || physical == SUPERBLOCK {
+                continue;
+            }
+            let logical = u64_at(bytes, 0x30);
+            let (owner, level) = (u64_at(bytes, 0x58), bytes[0x64]);
+            let count = u64_at(bytes, 0x60) as u32;
+            let generation = u64_at(bytes, 0x50);
+            let block = Block { physical, logical, owner, level, count };
+            // What mkfs wrote first and then elsewhere is still there.
+            if all.get(&logical).is_none_or(|(known, _)| *known <= generation) {
+                all.insert(logical, (generation, block));
+            }
+        }
+        let superblock = &self.bytes[SUPERBLOCK..];
+        let mut todo = vec![u64_at(superblock, 0x50), u64_at(superblock, 0x58)];
+        let mut used = Vec::new();
+        while let Some(logical) = todo.pop() {
+            let (_, block) = all[&logical];
+            used.push(block);
+            let bytes = &self.bytes[block.physical..][..BLOCK];
+            for index in 0..block.count as usize {
+                let (pointer, item) = (0x65 + index * 0x21, 0x65 + index * 0x19);
+                if block.level > 0 {
+                    todo.push(u64_at(bytes, pointer + 17));
+                } else if block.owner == 1 && bytes[item + 8] == 132 {
+                    let data = 0x65 + u64_at(bytes, item + 17) as u32 as usize;
+                    todo.push(u64_at(bytes, data + 176));
+                }
+            }
+        }
+        used
+    }
+
+    /// The only block or the first one of a tree on a level.
+    pub fn block(&self, owner: u64, level: u8) -> Block {
+        let blocks = self.blocks();
+        let found = blocks.iter().find(|it| (it.owner, it.level) == (owner, level));
+        *found.unwrap_or_else(|| panic!("no block of tree {owner} on level {level}: {blocks:?}"))
+    }
+
+    /// Changes a block and makes its checksum right.
+    pub fn change_block(&mut self, block: Block, change: impl FnOnce(&mut [u8])) {
+        let bytes = &mut self.bytes[block.physical..][..BLOCK];
+        change(bytes);
+        let sum = checksum(bytes);
+        bytes[..4].copy_from_slice(&sum);
+    }
+
+    /// The same for the first superblock.
+    pub fn change_superblock(&mut self, change: impl FnOnce(&mut [u8])) {
+        let block = Block { physical: SUPERBLOCK, logical: 0, owner: 0, level: 0, count: 0 };
+        self.change_block(block, change);
+    }
+}
+
+pub fn checksum(block: &[u8]) -> [u8; 4] {
+    let digest = Digester::new(Algorithm::Crc32c).digest(&block[32..]);
+    let mut sum: [u8; 4] = digest.as_bytes().try_into().unwrap();
+    sum.reverse();
+    sum
+}
+
+pub fn u64_at(bytes: &[u8], offset: usize) -> u64 {
+    u64::from_le_bytes(bytes[offset..][..8].try_into().unwrap())
+}
+
+pub const BLOCK: usize = 4096;
+pub const SUPERBLOCK: usize = 64 << 10;

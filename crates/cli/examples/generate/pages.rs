@@ -63,11 +63,15 @@ fn blksum_page() -> io::Result<Vec<u8>> {
 /// One page for all subcommands, as there is one binary.
 fn blkhash_page() -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
-    let what = "show and measure what blksum hashes with";
+    let what = "show and measure what blksum hashes with, and verify btrfs";
     let synopsis = [
         " algorithms [OPTION]... [NAME]...",
         " bench [OPTION]...",
         " bench image [OPTION]... IMAGE",
+        " btrfs verify [OPTION]... IMAGE...",
+        " btrfs info [OPTION]... IMAGE|MOUNTPOINT...",
+        " btrfs algorithms [OPTION]...",
+        " btrfs obscure-name NAME...",
     ];
     write_head(&mut page, "blkhash", what, &synopsis)?;
     write_sections(&mut page, BLKHASH_BEFORE)?;
@@ -82,7 +86,8 @@ fn blkhash_page() -> io::Result<Vec<u8>> {
 fn write_options(page: &mut Vec<u8>, command: &Command, before: &str) -> io::Result<()> {
     let title = format!("{before} {}", command.get_name().to_uppercase());
     let mut section = Vec::new();
-    Man::new(command.clone()).render_options_section(&mut section)?;
+    // What comes after the options in --help has sections of its own here.
+    Man::new(command.clone().after_help(None)).render_options_section(&mut section)?;
     let section = String::from_utf8_lossy(&section);
     let head = format!(".SH \"{title}\"");
     page.extend_from_slice(section.replacen(".SH OPTIONS", &head, 1).as_bytes());
@@ -273,6 +278,20 @@ const BLKHASH_BEFORE: Sections = &[(
          and past it, with each digest on one thread and on all. It says how fast the storage is, \
          how fast each digest, and which of the two a checksum waits for: where the storage \
          does not keep up, the algorithm does not matter.",
+        "* blkhash btrfs verify: Verifies every checksum of btrfs file systems that are not mounted: \
+         superblocks, tree blocks and data, all mirrors of them, on devices, in raw files or in \
+         images of whole disks. Nothing is ever written. The devices of one file system may come in \
+         any order; those that are missing are told of. For each error it says what it is, where it \
+         is, whether another mirror is good, and which files it belongs to; at the end, what was \
+         verified and what no checksum protects.",
+        "* blkhash btrfs info: Shows what the checksums of a file system are, what they take, which \
+         implementation verifies them, and for one that is mounted what the kernel computes them \
+         with.",
+        "* blkhash btrfs algorithms: Compares the four checksums that btrfs offers: their size, \
+         whether collisions are hard to make, and the cycles they take on this CPU.",
+        "* blkhash btrfs obscure-name: Finds another name of the same length that has the same \
+         CRC-32C, by which folders of btrfs find names: dumps of file systems replace names by such \
+         ones to hide them.",
     ],
 )];
 
@@ -299,6 +318,20 @@ const BLKHASH: Sections = &[
         ],
     ),
     (
+        "CHECKSUMS OF BTRFS",
+        &[
+            "* crc32c: The default: 4 bytes, the fastest. It detects what hardware does to data: bits \
+             that flip, blocks that get lost.",
+            "* xxhash: 8 bytes, about as fast: errors of large and busy file systems do not go unseen \
+             by chance.",
+            "* sha256, blake2b: 32 bytes that cannot be forged, so that two blocks with the same \
+             checksum are the same: for deduplication that trusts checksums. sha256 is a standard of \
+             NIST and fast where the CPU has instructions for it, blake2b is fast without.",
+            "All of them show that data changed, none who changed it. The choice is made once, by \
+             mkfs.btrfs --csum.",
+        ],
+    ),
+    (
         "ENVIRONMENT",
         &[
             "blksum heeds these, too. A name without effect is warned of.",
@@ -311,14 +344,19 @@ const BLKHASH: Sections = &[
     (
         "EXIT STATUS",
         &[
-            "* 0: All is well.",
-            "* 1: An image could not be read, or the output could not be written.",
-            "* 2: The command line is wrong.",
+            "* 0: All is well; with btrfs verify, every block is what was written.",
+            "* 1: An image could not be read, or the output could not be written; with btrfs, errors \
+             were found.",
+            "* 2: The command line is wrong; with btrfs, something could not be looked at.",
         ],
     ),
     (
         "EXAMPLES",
         &[
+            "Whether the file system in the image of a virtual machine is what was written:",
+            "    blkhash btrfs verify disk.qcow2",
+            "One of two devices, and only its third partition:",
+            "    blkhash btrfs verify --partition 3 /dev/sda /dev/sdb",
             "What sha256 runs on here, and what the kernel would use:",
             "    blkhash algorithms --kernel sha256",
             "All checksums of btrfs, as its documentation compares them:",
@@ -331,5 +369,5 @@ const BLKHASH: Sections = &[
             "    blkhash bench image /var/lib/images/disk.qcow2",
         ],
     ),
-    ("SEE ALSO", &["blksum(1), btrfs(5)"]),
+    ("SEE ALSO", &["blksum(1), btrfs(5), btrfs-scrub(8), btrfs-check(8)"]),
 ];

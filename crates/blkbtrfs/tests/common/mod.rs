@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use blkbtrfs::{Device, FileSystem, Finding, Options, Progress, Summary, verify};
 use blkhash::{Algorithm, Digester};
-use blkimage::{Format, Memory, OpenOptions};
+use blkimage::{Error, ErrorKind, Extent, ExtentKind, Source};
 
 /// A disk with a file system of sectors and tree blocks of 4 KiB and crc32c.
 #[derive(Clone)]
 pub struct Disk {
-    pub bytes: Vec<u8>,
+    pub bytes: Arc<Vec<u8>>,
 }
 
 /// A tree block on a disk.
@@ -50,7 +50,7 @@ impl Disk {
             .output()
             .expect("mkfs.btrfs is installed");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Self { bytes: fs::read(image).unwrap() }
+        Self { bytes: Arc::new(fs::read(image).unwrap()) }
     }
 
     /// The smallest one: data and metadata in the same chunks.
@@ -60,9 +60,8 @@ impl Disk {
 
     pub fn verify(&self) -> Verdict {
         let started = Instant::now();
-        let options = OpenOptions { format: Some(Format::Raw), ..OpenOptions::default() };
-        let image = options.open_storage(Box::new(Memory(self.bytes.clone())), "disk").unwrap();
-        let device = Device { name: "disk".into(), source: Arc::new(image) };
+        let source = Arc::new(Shared(self.bytes.clone()));
+        let device = Device { name: "disk".into(), source };
         let filesystem = FileSystem::open(vec![device]).map_err(|error| error.to_string())?;
         let findings = Mutex::new(Vec::new());
         let options = Options { threads: 1, ..Options::default() };
@@ -122,7 +121,7 @@ impl Disk {
 
     /// Changes a block and makes its checksum right.
     pub fn change_block(&mut self, block: Block, change: impl FnOnce(&mut [u8])) {
-        let bytes = &mut self.bytes[block.physical..][..BLOCK];
+        let bytes = &mut Arc::make_mut(&mut self.bytes)[block.physical..][..BLOCK];
         change(bytes);
         let sum = checksum(bytes);
         bytes[..4].copy_from_slice(&sum);
@@ -132,6 +131,29 @@ impl Disk {
     pub fn change_superblock(&mut self, change: impl FnOnce(&mut [u8])) {
         let block = Block { physical: SUPERBLOCK, logical: 0, owner: 0, level: 0, count: 0 };
         self.change_block(block, change);
+    }
+}
+
+/// Bytes in memory as a source, without a copy.
+struct Shared(Arc<Vec<u8>>);
+
+impl Source for Shared {
+    fn size(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn extent(&self, offset: u64, limit: u64) -> blkimage::Result<Extent> {
+        let length = limit.min(self.size() - offset);
+        Ok(Extent { offset, length, kind: ExtentKind::Data })
+    }
+
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> blkimage::Result<()> {
+        let rest = usize::try_from(offset).ok().and_then(|offset| self.0.get(offset..));
+        let Some(bytes) = rest.and_then(|rest| rest.get(..buf.len())) else {
+            return Err(Error::new(ErrorKind::Argument, "disk", "read past its end").at(offset));
+        };
+        buf.copy_from_slice(bytes);
+        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@
 use super::finding::{Finding, Place, Problem, Subject};
 use super::{Job, add};
 use crate::backref::Owners;
-use crate::checksum::{Checksum, LANES};
+use crate::checksum::{Checksum, LANES, MAX_SIZE};
 use crate::chunk::Chunk;
 use crate::filesystem::ReadError;
 use crate::tree::key::kind;
@@ -57,6 +57,30 @@ impl Span<'_> {
 
     fn end(&self) -> u64 {
         self.runs.last().map_or(0, |run| run.logical + run.length)
+    }
+}
+
+/// Sectors that are summed side by side.
+struct Batch<'a> {
+    count: usize,
+    logical: [u64; LANES],
+    inputs: [&'a [u8]; LANES],
+    expected: [&'a [u8]; LANES],
+}
+
+impl Default for Batch<'_> {
+    fn default() -> Self {
+        let none: [&[u8]; LANES] = [&[]; LANES];
+        Self { count: 0, logical: [0; LANES], inputs: none, expected: none }
+    }
+}
+
+impl<'a> Batch<'a> {
+    fn push(&mut self, logical: u64, input: &'a [u8], expected: &'a [u8]) {
+        self.logical[self.count] = logical;
+        self.inputs[self.count] = input;
+        self.expected[self.count] = expected;
+        self.count += 1;
     }
 }
 
@@ -120,67 +144,75 @@ impl Job<'_> {
         let start = span.start();
         let bytes = buffer.get((span.end() - start) as usize);
         for mirror in 0..span.chunk.mirrors() {
-            let whole = self.filesystem.read(span.chunk, start, mirror, bytes);
-            for run in &span.runs {
-                let bytes = &mut bytes[(run.logical - start) as usize..][..run.length as usize];
-                match whole {
-                    Ok(()) => self.verify_run(span.chunk, mirror, run, bytes),
-                    Err(_) => self.verify_sectors(span.chunk, mirror, run, bytes),
-                }
+            match self.filesystem.read(span.chunk, start, mirror, bytes) {
+                Ok(()) => self.verify_read(span, mirror, bytes),
+                Err(_) => self.verify_sectors(span, mirror, bytes),
             }
         }
     }
 
-    /// Compares sectors that were read.
-    fn verify_run(&self, chunk: &Chunk, mirror: u32, run: &Run<'_>, bytes: &[u8]) {
-        let (sector, summer) = (self.filesystem.sector_size(), self.filesystem.summer());
-        let mut computed = [0; LANES * 32];
-        let mut inputs: [&[u8]; LANES] = [&[]; LANES];
-        let parts = bytes.chunks(LANES * sector).zip(run.sums.chunks(LANES * summer.size()));
-        for (part, (bytes, expected)) in parts.enumerate() {
-            let count = bytes.len() / sector;
-            for (input, sector) in inputs.iter_mut().zip(bytes.chunks_exact(sector)) {
-                *input = sector;
-            }
-            let computed = &mut computed[..expected.len()];
-            summer.sum_many(&inputs[..count], computed);
-            if computed == expected {
-                continue;
-            }
-            let sums =
-                expected.chunks_exact(summer.size()).zip(computed.chunks_exact(summer.size()));
-            for (index, (expected, computed)) in sums.enumerate() {
-                if expected != computed {
-                    let logical = run.logical + ((part * LANES + index) * sector) as u64;
-                    let (expected, computed) = (Checksum::new(expected), Checksum::new(computed));
-                    let problem = Problem::Checksum { expected, computed };
-                    self.report_sector(chunk, mirror, logical, &expected, problem);
+    /// Compares a span that was read. Sectors of several runs share the lanes of a kernel.
+    fn verify_read(&self, span: &Span<'_>, mirror: u32, bytes: &[u8]) {
+        let (sector, size) = (self.filesystem.sector_size(), self.filesystem.summer().size());
+        let start = span.start();
+        let mut batch = Batch::default();
+        for run in &span.runs {
+            let bytes = &bytes[(run.logical - start) as usize..][..run.length as usize];
+            let sectors = bytes.chunks_exact(sector).zip(run.sums.chunks_exact(size));
+            for (index, (input, expected)) in sectors.enumerate() {
+                if batch.count == LANES {
+                    self.compare(span.chunk, mirror, &batch);
+                    batch.count = 0;
                 }
+                batch.push(run.logical + (index * sector) as u64, input, expected);
             }
         }
-        add(&self.counters.data_bytes, run.length);
-        add(&self.counters.checksums, run.length / sector as u64);
-        self.progress.advance(run.length);
+        self.compare(span.chunk, mirror, &batch);
     }
 
     /// Reads and compares sector by sector, where not all can be read.
-    fn verify_sectors(&self, chunk: &Chunk, mirror: u32, run: &Run<'_>, bytes: &mut [u8]) {
+    fn verify_sectors(&self, span: &Span<'_>, mirror: u32, buffer: &mut [u8]) {
         let (sector, size) = (self.filesystem.sector_size(), self.filesystem.summer().size());
-        let sums = run.sums.chunks_exact(size);
-        for (index, (bytes, sums)) in bytes.chunks_exact_mut(sector).zip(sums).enumerate() {
-            let logical = run.logical + (index * sector) as u64;
-            match self.filesystem.read(chunk, logical, mirror, bytes) {
-                Ok(()) => {
-                    let run = Run { logical, length: sector as u64, sums };
-                    self.verify_run(chunk, mirror, &run, bytes);
-                }
-                Err(ReadError::Missing(_)) => add(&self.counters.missing_bytes, sector as u64),
-                Err(error) => {
-                    let problem = Problem::Unreadable(error.to_string());
-                    self.report_sector(chunk, mirror, logical, &Checksum::new(sums), problem);
+        let buffer = &mut buffer[..sector];
+        for run in &span.runs {
+            for (index, expected) in run.sums.chunks_exact(size).enumerate() {
+                let logical = run.logical + (index * sector) as u64;
+                match self.filesystem.read(span.chunk, logical, mirror, buffer) {
+                    Ok(()) => {
+                        let mut batch = Batch::default();
+                        batch.push(logical, buffer, expected);
+                        self.compare(span.chunk, mirror, &batch);
+                    }
+                    Err(ReadError::Missing(_)) => {
+                        add(&self.counters.missing_bytes, sector as u64);
+                    }
+                    Err(error) => {
+                        let problem = Problem::Unreadable(error.to_string());
+                        let expected = Checksum::new(expected);
+                        self.report_sector(span.chunk, mirror, logical, &expected, problem);
+                    }
                 }
             }
         }
+    }
+
+    fn compare(&self, chunk: &Chunk, mirror: u32, batch: &Batch<'_>) {
+        let (summer, count) = (self.filesystem.summer(), batch.count);
+        let mut computed = [0; LANES * MAX_SIZE];
+        let computed = &mut computed[..count * summer.size()];
+        summer.sum_many(&batch.inputs[..count], computed);
+        let sums = batch.expected[..count].iter().zip(computed.chunks_exact(summer.size()));
+        for (logical, (expected, computed)) in batch.logical.iter().zip(sums) {
+            if *expected != computed {
+                let (expected, computed) = (Checksum::new(expected), Checksum::new(computed));
+                let problem = Problem::Checksum { expected, computed };
+                self.report_sector(chunk, mirror, *logical, &expected, problem);
+            }
+        }
+        let bytes = (count * self.filesystem.sector_size()) as u64;
+        add(&self.counters.data_bytes, bytes);
+        add(&self.counters.checksums, count as u64);
+        self.progress.advance(bytes);
     }
 
     fn report_sector(

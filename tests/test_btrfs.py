@@ -201,7 +201,8 @@ def test_parity(workdir, profile, parity):
         for device, offset in re.findall(r"stripe \d+ devid (\d+) offset (\d+)", chunk)
     ]
     data = 4 - (1 if profile == "raid5" else 2)
-    extents = re.findall(r"key \((\d+) EXTENT_ITEM \d+\).*\n.*flags DATA", filesystems.dump_devices(paths, "extent"))
+    dump = filesystems.dump_devices(paths, "extent")
+    extents = re.findall(r"key \((\d+) EXTENT_ITEM \d+\).*\n.*flags DATA", dump)
     # The row behind that in which the file begins.
     row = (int(extents[0]) - logical) // (data * 65536) + 1
     device, offset = stripes[(data + parity + row) % 4]

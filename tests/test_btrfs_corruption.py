@@ -1,5 +1,6 @@
 """blkhash btrfs verify: one byte changed, anywhere, and what the kernel and btrfs check say of it."""
 
+import contextlib
 import fcntl
 import os
 import random
@@ -221,8 +222,6 @@ def test_inside_images(workdir):
 
 def verdicts(path, changes, *options):
     """What is found after the changes, without what depends on the image."""
-    import contextlib
-
     with contextlib.ExitStack() as stack:
         for change in changes:
             stack.enter_context(filesystems.changed(path, change))

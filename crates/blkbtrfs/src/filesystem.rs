@@ -145,6 +145,13 @@ impl FileSystem {
         all.into_values().collect()
     }
 
+    /// Bytes in use, every mirror of them counted, as far as the trees that tell can be read: what
+    /// there is to verify, and what has no checksum.
+    pub fn used_bytes(&self) -> u64 {
+        let used = |it: &Allocation| it.used.unwrap_or(0).saturating_mul(it.mirrors.into());
+        self.allocations().iter().map(used).fold(0, u64::saturating_add)
+    }
+
     /// Bytes of a chunk that are in use; `None` if nobody knows.
     fn used(&self, chunk: &Chunk) -> Option<u64> {
         let tree = if self.superblock.has_block_group_tree() {

@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use blkbtrfs::{BlockDefect, Category, Problem};
@@ -246,6 +247,32 @@ fn unknown_features_are_refused_by_name() {
     let mut disk = Disk::mixed();
     disk.change_superblock(|bytes| bytes[0xc4] = 9);
     assert!(refused(disk.verify()).contains("checksum type 9"));
+}
+
+#[test]
+fn blocks_below_a_lost_one_are_found() {
+    let mut disk = Disk::mixed();
+    let (node, leaf) = (disk.block(FS_TREE, 1), disk.block(FS_TREE, 0));
+    let clean = disk.verify().unwrap().0;
+    for block in [node, leaf] {
+        Arc::make_mut(&mut disk.bytes)[block.physical + 2000] ^= 1;
+    }
+    let (summary, findings) = disk.verify().unwrap();
+    let found: HashSet<_> = findings.iter().filter_map(|finding| finding.logical).collect();
+    assert_eq!(found, HashSet::from([node.logical, leaf.logical]));
+    assert_eq!(summary.verified.tree_blocks, clean.verified.tree_blocks);
+    assert_eq!(summary.verified.data_bytes, clean.verified.data_bytes);
+}
+
+#[test]
+fn data_of_a_lost_checksum_tree() {
+    let mut disk = Disk::mixed();
+    let root = disk.block(CHECKSUM_TREE, 0);
+    Arc::make_mut(&mut disk.bytes)[root.physical + 2000] ^= 1;
+    let (summary, findings) = disk.verify().unwrap();
+    assert_eq!((findings.len(), summary.lost_blocks), (1, 1));
+    // Nobody knows what had checksums.
+    assert_eq!(summary.unprotected, None);
 }
 
 #[test]

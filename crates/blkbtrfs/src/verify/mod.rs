@@ -122,7 +122,6 @@ pub fn verify(
         has_parity: filesystem.chunks().iter().any(|chunk| chunk.profile.parities() > 0),
         known_bad: Mutex::default(),
     };
-    progress.set_total(filesystem);
     superblocks::verify(&job);
     let walker = Mutex::new(Walker::new(filesystem));
     thread::scope(|scope| {

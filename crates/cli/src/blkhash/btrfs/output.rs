@@ -291,7 +291,7 @@ fn summary_text(
     let counts: Vec<_> = Category::ALL
         .iter()
         .filter(|category| summary.count(**category) > 0)
-        .map(|category| format!("{} {}", summary.count(*category), describe(*category)))
+        .map(|category| format!("{}: {}", describe(*category), summary.count(*category)))
         .collect();
     line("errors", if counts.is_empty() { "none".to_owned() } else { counts.join(", ") });
     if summary.lost_blocks > 0 {

@@ -66,8 +66,8 @@ fn verify(
     };
     let output = Mutex::new(Output::new(args.json, &group.name));
     let progress = Progress::new();
-    let size = filesystem.superblock().bytes_used;
-    let watch = Watch::new(args.progress.unwrap_or_default(), Some(size));
+    let size = Some(filesystem.used_bytes());
+    let watch = Watch::new(args.progress.unwrap_or_default(), size);
     let verified = watch.during(
         &group.name,
         || progress.done(),

@@ -91,6 +91,7 @@ bench-capi: capi ## Measure libblkhash against its kernels
 	$(CC) -O3 -march=native -o $(CAPI_ROOT)/blkhash-c-bench crates/capi/bench/bench.c -I$(CAPI_ROOT)/include \
 		-L$(CAPI_ROOT)/lib -lblkhash -Wl,-rpath,$(CAPI_ROOT)/lib
 	$(CAPI_ROOT)/blkhash-c-bench $(DIGESTS)
+
 .PHONY: bench-btrfs
 bench-btrfs: build ## Measure blkhash btrfs verify beside btrfs check, as root
 	scripts/bench-btrfs $(TARGET_DIR)/release/blkhash

@@ -22,8 +22,23 @@ _blkhash() {
             blkhash,bench)
                 cmd="blkhash__subcmd__bench"
                 ;;
+            blkhash,btrfs)
+                cmd="blkhash__subcmd__btrfs"
+                ;;
             blkhash__subcmd__bench,image)
                 cmd="blkhash__subcmd__bench__subcmd__image"
+                ;;
+            blkhash__subcmd__btrfs,algorithms)
+                cmd="blkhash__subcmd__btrfs__subcmd__algorithms"
+                ;;
+            blkhash__subcmd__btrfs,info)
+                cmd="blkhash__subcmd__btrfs__subcmd__info"
+                ;;
+            blkhash__subcmd__btrfs,obscure-name)
+                cmd="blkhash__subcmd__btrfs__subcmd__obscure__subcmd__name"
+                ;;
+            blkhash__subcmd__btrfs,verify)
+                cmd="blkhash__subcmd__btrfs__subcmd__verify"
                 ;;
             *)
                 ;;
@@ -32,7 +47,7 @@ _blkhash() {
 
     case "${cmd}" in
         blkhash)
-            opts="-h -V --help --version algorithms bench"
+            opts="-h -V --help --version algorithms bench btrfs"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -145,6 +160,232 @@ _blkhash() {
                     ;;
                 -f)
                     COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__btrfs)
+            opts="-h --help verify info algorithms obscure-name"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__btrfs__subcmd__algorithms)
+            opts="-h --data --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --data)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__btrfs__subcmd__info)
+            opts="-f -U -h --partition --offset --format --snapshot --cache --holes --follow --untrusted --force-share --backing-format --secret-file --nbd-server --timeout --tls-certificates --no-sandbox --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --partition)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --offset)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
+                    return 0
+                    ;;
+                -f)
+                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
+                    return 0
+                    ;;
+                --snapshot)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cache)
+                    COMPREPLY=($(compgen -W "auto yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --holes)
+                    COMPREPLY=($(compgen -W "trust verify ignore" -- "${cur}"))
+                    return 0
+                    ;;
+                --follow)
+                    COMPREPLY=($(compgen -W "beneath any none" -- "${cur}"))
+                    return 0
+                    ;;
+                --backing-format)
+                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
+                    return 0
+                    ;;
+                --secret-file)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --nbd-server)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tls-certificates)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__btrfs__subcmd__obscure__subcmd__name)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__btrfs__subcmd__verify)
+            opts="-f -U -p -h --partition --offset --format --snapshot --cache --holes --follow --untrusted --force-share --backing-format --secret-file --nbd-server --timeout --tls-certificates --no-sandbox --threads --implementation --max-files --json --progress --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --partition)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --offset)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
+                    return 0
+                    ;;
+                -f)
+                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
+                    return 0
+                    ;;
+                --snapshot)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cache)
+                    COMPREPLY=($(compgen -W "auto yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --holes)
+                    COMPREPLY=($(compgen -W "trust verify ignore" -- "${cur}"))
+                    return 0
+                    ;;
+                --follow)
+                    COMPREPLY=($(compgen -W "beneath any none" -- "${cur}"))
+                    return 0
+                    ;;
+                --backing-format)
+                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
+                    return 0
+                    ;;
+                --secret-file)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --nbd-server)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tls-certificates)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                --threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --implementation)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-files)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --progress)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                -p)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0
                     ;;
                 *)

@@ -28,6 +28,7 @@ complete -c blkhash -n "__fish_blkhash_needs_command" -s h -l help -d 'Print thi
 complete -c blkhash -n "__fish_blkhash_needs_command" -s V -l version -d 'Print the version'
 complete -c blkhash -n "__fish_blkhash_needs_command" -f -a "algorithms" -d 'List the digest algorithms and their implementations, and say which are used and why'
 complete -c blkhash -n "__fish_blkhash_needs_command" -f -a "bench" -d 'Measure every implementation of every algorithm, or what digests cost on an image'
+complete -c blkhash -n "__fish_blkhash_needs_command" -f -a "btrfs" -d 'Verify the checksums of btrfs file systems, and explain them'
 complete -c blkhash -n "__fish_blkhash_using_subcommand algorithms" -l kernel -d 'Show beside it what the kernel has, from /proc/crypto'
 complete -c blkhash -n "__fish_blkhash_using_subcommand algorithms" -l json -d 'Write a JSON object a line'
 complete -c blkhash -n "__fish_blkhash_using_subcommand algorithms" -s h -l help -d 'Print this help'
@@ -90,3 +91,112 @@ dmg\t''"
 complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and __fish_seen_subcommand_from image" -l no-sandbox -d 'Do not restrict the process to reading the image, as blksum does'
 complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and __fish_seen_subcommand_from image" -l json -d 'Write a JSON object a line'
 complete -c blkhash -n "__fish_blkhash_using_subcommand bench; and __fish_seen_subcommand_from image" -s h -l help -d 'Print this help'
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and not __fish_seen_subcommand_from verify info algorithms obscure-name" -s h -l help -d 'Print this help'
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and not __fish_seen_subcommand_from verify info algorithms obscure-name" -f -a "verify" -d 'Verify every checksum of file systems on devices or in images'
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and not __fish_seen_subcommand_from verify info algorithms obscure-name" -f -a "info" -d 'Show what a file system\'s checksums are, and what computes them'
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and not __fish_seen_subcommand_from verify info algorithms obscure-name" -f -a "algorithms" -d 'Compare the checksums that btrfs offers, on this CPU'
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and not __fish_seen_subcommand_from verify info algorithms obscure-name" -f -a "obscure-name" -d 'Find another name of the same length with the same CRC-32C'
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l partition -d 'Look at partition N alone [default: every one that has btrfs]' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l offset -d 'Look for the file system at this byte' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -s f -l format -d 'Read images as FORMAT, whatever they look like' -r -f -a "raw\t''
+qcow2\t''
+qcow\t''
+vmdk\t''
+vdi\t''
+vhdx\t''
+vpc\t''
+qed\t''
+parallels\t''
+luks\t''
+bochs\t''
+cloop\t''
+dmg\t''"
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l snapshot -d 'Read the internal snapshot that has this name or id' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l cache -d 'Read through the page cache: auto, yes or no [default: auto; without a value: yes]' -r -f -a "auto\t''
+yes\t''
+no\t''"
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l holes -d 'What to make of holes in raw files: trust, verify or ignore [default: trust]' -r -f -a "trust\t''
+verify\t''
+ignore\t''"
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l follow -d 'Which files an image may name: beneath (its own folder), any or none [default: beneath]' -r -f -a "beneath\t''
+any\t''
+none\t''"
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l backing-format -d 'Read backing files whose format is not recorded as FORMAT' -r -f -a "raw\t''
+qcow2\t''
+qcow\t''
+vmdk\t''
+vdi\t''
+vhdx\t''
+vpc\t''
+qed\t''
+parallels\t''
+luks\t''
+bochs\t''
+cloop\t''
+dmg\t''"
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l secret-file -d 'Unlock encrypted images with the content of FILE, all of it' -r -F
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l nbd-server -d 'Run PROGRAM for formats other than raw and qcow2 [default: qemu-nbd]' -r -f -a "(__fish_complete_command)"
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l timeout -d 'Give up on a server that says nothing for SECONDS; 0 waits for ever [default: 60]' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l tls-certificates -d 'The folder of the certificates for nbds URIs [default: that of libnbd]' -r -f -a "(__fish_complete_directories)"
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l threads -d 'Work on N threads [default: one for each processor]' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l implementation -d 'Hash with the implementation NAME alone, as blkhash algorithms names it' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l max-files -d 'Name at most N files for each error [default: 16]' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -s p -l progress -d 'Show progress on the terminal: auto, always or never [default: auto, where it takes longer than a second; without a value: always]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l untrusted -d 'Do not trust images: the same as --follow=none'
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -s U -l force-share -d 'Read images although they are in use'
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l no-sandbox -d 'Do not restrict the process to reading the images'
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l json -d 'Write a JSON object a line'
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -s h -l help -d 'Print this help'
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from info" -l partition -d 'Look at partition N alone [default: every one that has btrfs]' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from info" -l offset -d 'Look for the file system at this byte' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from info" -s f -l format -d 'Read images as FORMAT, whatever they look like' -r -f -a "raw\t''
+qcow2\t''
+qcow\t''
+vmdk\t''
+vdi\t''
+vhdx\t''
+vpc\t''
+qed\t''
+parallels\t''
+luks\t''
+bochs\t''
+cloop\t''
+dmg\t''"
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from info" -l snapshot -d 'Read the internal snapshot that has this name or id' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from info" -l cache -d 'Read through the page cache: auto, yes or no [default: auto; without a value: yes]' -r -f -a "auto\t''
+yes\t''
+no\t''"
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from info" -l holes -d 'What to make of holes in raw files: trust, verify or ignore [default: trust]' -r -f -a "trust\t''
+verify\t''
+ignore\t''"
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from info" -l follow -d 'Which files an image may name: beneath (its own folder), any or none [default: beneath]' -r -f -a "beneath\t''
+any\t''
+none\t''"
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from info" -l backing-format -d 'Read backing files whose format is not recorded as FORMAT' -r -f -a "raw\t''
+qcow2\t''
+qcow\t''
+vmdk\t''
+vdi\t''
+vhdx\t''
+vpc\t''
+qed\t''
+parallels\t''
+luks\t''
+bochs\t''
+cloop\t''
+dmg\t''"
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from info" -l secret-file -d 'Unlock encrypted images with the content of FILE, all of it' -r -F
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from info" -l nbd-server -d 'Run PROGRAM for formats other than raw and qcow2 [default: qemu-nbd]' -r -f -a "(__fish_complete_command)"
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from info" -l timeout -d 'Give up on a server that says nothing for SECONDS; 0 waits for ever [default: 60]' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from info" -l tls-certificates -d 'The folder of the certificates for nbds URIs [default: that of libnbd]' -r -f -a "(__fish_complete_directories)"
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from info" -l untrusted -d 'Do not trust images: the same as --follow=none'
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from info" -s U -l force-share -d 'Read images although they are in use'
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from info" -l no-sandbox -d 'Do not restrict the process to reading the images'
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from info" -l json -d 'Write a JSON object a line'
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from info" -s h -l help -d 'Print this help'
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from algorithms" -l data -d 'Tell what the checksums of SIZE of data take' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from algorithms" -l json -d 'Write a JSON object a line'
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from algorithms" -s h -l help -d 'Print this help'
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from obscure-name" -s h -l help -d 'Print this help'

@@ -10,6 +10,7 @@ import pytest
 
 import filesystems
 import images
+from servers import Servers
 from filesystems import SUPERBLOCKS
 from test_btrfs import possible, verify  # noqa: F401 (a fixture)
 
@@ -187,7 +188,7 @@ def judge_superblock(path, source, checksum_size):
 
 
 def test_inside_images(workdir):
-    """The same verdict in a partition of a disk, as qcow2, compressed or not."""
+    """The same verdict in a partition of a disk, as qcow2, compressed or not, and from a server."""
     plain = filesystems.filled(workdir / "fs", size=128 << 20)
     layout = filesystems.Layout(plain)
     offset = 1 << 20
@@ -217,6 +218,8 @@ def test_inside_images(workdir):
             assert verdicts(qcow2, []) == expected
             assert verdicts(qcow2, [], "--partition", "1") == expected
             assert verdicts(qcow2, [], "--offset", "1M") == expected
+            with contextlib.closing(Servers()) as servers:
+                assert verdicts(servers.qemu_nbd(qcow2, fmt="qcow2").uri(), []) == expected
         assert verify(disk, "--partition", "2")[0] == 2
 
 

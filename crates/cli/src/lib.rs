@@ -5,6 +5,7 @@ pub mod blkhash;
 pub mod blksum;
 mod implementation;
 mod messages;
+mod open;
 mod progress;
 mod quote;
 pub mod sandbox;

@@ -3,13 +3,16 @@
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::marker::PhantomData;
+use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use blkimage::Format;
+use blkimage::{Format, NbdOptions, Secret};
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
+
+use crate::{messages, quote};
 
 /// A size in bytes: a number, and K, M or G for powers of 1024.
 pub fn parse_size(text: &str) -> Result<u64, &'static str> {
@@ -47,6 +50,19 @@ pub fn parse_large_size(text: &str) -> Result<u64, &'static str> {
         }
         None => parse_size(text).map_err(|_| LARGE_SIZE_SYNTAX),
     }
+}
+
+/// How long a server may be silent, where `given` says so; 0 is for ever.
+pub fn timeout(given: Option<Duration>) -> Option<Duration> {
+    given.map_or(NbdOptions::default().timeout, |given| Some(given).filter(|it| !it.is_zero()))
+}
+
+/// The secret in the file at `path`; the error says what is wrong with it.
+pub fn read_secret(path: &Path) -> Result<Secret, String> {
+    Secret::read(path).map_err(|error| {
+        let name = quote::name(path.as_os_str().as_encoded_bytes());
+        format!("--secret-file: {name}: {}", messages::reason(&error))
+    })
 }
 
 /// Parses values of type T by their names, which completions offer.

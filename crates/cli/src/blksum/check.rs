@@ -58,7 +58,7 @@ fn allow_listed<'a>(
                 _ if input::is_uri(&name) && !allow_uri => {}
                 // The bytes of the file itself name no other.
                 Some(Tag::File(_)) if name != "-" => sandbox.allow_alone(Path::new(&name)),
-                _ => confine::allow(sandbox, &name),
+                _ => sandbox.allow_name(&name),
             }
         }
     }

@@ -1,17 +1,16 @@
 //! What the command line asks for, resolved once: nothing behind this looks at [`Args`].
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use blkhash::{Construction, DEFAULT_BLOCK_SIZE, Parameters};
-use blkimage::{Follow, Format, NbdOptions, OpenOptions, Secret};
+use blkimage::{Follow, Format, NbdOptions, OpenOptions};
 use blksum::check_file::{Form, Style};
 use blksum::{Tag, Tuning};
 
 use super::args::Args;
+use crate::implementation;
 use crate::progress::When;
-use crate::{implementation, messages, quote};
+use crate::values::{read_secret, timeout};
 
 /// A run of the command.
 #[derive(Debug)]
@@ -118,9 +117,7 @@ impl Settings {
             secret,
             nbd: NbdOptions {
                 connections: tuning.threads,
-                timeout: args.timeout.map_or(NbdOptions::default().timeout, |timeout| {
-                    Some(timeout).filter(|timeout| !timeout.is_zero())
-                }),
+                timeout: timeout(args.timeout),
                 tls_certificates: args.tls_certificates,
                 // Who writes a command line may name files of this host, a check file may not.
                 allow_local_files: !args.check,
@@ -129,13 +126,6 @@ impl Settings {
         let names = if args.names.is_empty() { vec!["-".into()] } else { args.names };
         Ok(Self { action, names, parameters, open, tuning, progress, sandbox, verbose, json, text })
     }
-}
-
-fn read_secret(path: &Path) -> Result<Secret, String> {
-    Secret::read(path).map_err(|error| {
-        let name = quote::name(path.as_os_str().as_bytes());
-        format!("--secret-file: {name}: {}", messages::reason(&error))
-    })
 }
 
 impl Args {

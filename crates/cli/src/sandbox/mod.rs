@@ -9,6 +9,7 @@
 //!
 //! It holds for the calling thread and those that it starts from then on: there must be no others.
 
+mod images;
 mod uri;
 
 use std::collections::HashSet;

@@ -1,13 +1,16 @@
 //! The command line of `blkhash btrfs`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
 
-use blkimage::{Cache, Follow, Format, Holes, OpenOptions};
+use blkimage::{Cache, Follow, Format, Holes, NbdOptions, OpenOptions};
 use clap::{ArgAction, Subcommand, ValueHint};
 
 use crate::progress::{When, when_names};
 use crate::values::{
-    Named, cache_names, follow_names, format_names, holes_names, parse_large_size, parse_size,
+    Named, cache_names, follow_names, format_names, holes_names, parse_large_size, parse_seconds,
+    parse_size, read_secret, timeout,
 };
 
 /// `blkhash btrfs`
@@ -154,7 +157,7 @@ pub struct Images {
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub offset: Option<u64>,
 
-    /// Read images as FORMAT, raw or qcow2, whatever they look like
+    /// Read images as FORMAT, whatever they look like
     #[arg(
         short, long, value_name = "FORMAT",
         value_parser = Named::<Format>::of(format_names), hide_possible_values = true
@@ -201,12 +204,39 @@ pub struct Images {
         value_parser = Named::<Format>::of(format_names), hide_possible_values = true
     )]
     pub backing_format: Option<Format>,
+
+    /// Unlock encrypted images with the content of FILE, all of it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub secret_file: Option<PathBuf>,
+
+    /// Run PROGRAM for formats other than raw and qcow2 [default: qemu-nbd]
+    #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::CommandName)]
+    pub nbd_server: Option<PathBuf>,
+
+    /// Give up on a server that says nothing for SECONDS; 0 waits for ever [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub timeout: Option<Duration>,
+
+    /// The folder of the certificates for nbds URIs [default: that of libnbd]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub tls_certificates: Option<PathBuf>,
+
+    /// Do not restrict the process to reading the images
+    #[arg(long)]
+    pub no_sandbox: bool,
 }
 
 impl Images {
-    /// How images are opened.
-    pub fn options(&self) -> OpenOptions {
-        OpenOptions {
+    /// How images are opened; the error is what is wrong with the secret.
+    pub fn options(&self) -> Result<OpenOptions, String> {
+        let secret = self.secret_file.as_deref().map(read_secret).transpose()?;
+        let nbd = NbdOptions {
+            timeout: timeout(self.timeout),
+            tls_certificates: self.tls_certificates.clone(),
+            allow_local_files: true,
+            ..NbdOptions::default()
+        };
+        Ok(OpenOptions {
             format: self.format,
             snapshot: self.snapshot.clone(),
             follow: if self.untrusted { Follow::None } else { self.follow.unwrap_or_default() },
@@ -214,8 +244,10 @@ impl Images {
             holes: self.holes.unwrap_or_default(),
             cache: self.cache.unwrap_or_default(),
             force_share: self.force_share,
-            ..OpenOptions::default()
-        }
+            nbd_server: self.nbd_server.clone(),
+            secret,
+            nbd,
+        })
     }
 }
 
@@ -251,7 +283,7 @@ mod tests {
             panic!("another command");
         };
         let Command::Verify(verify) = args.command else { panic!("another command") };
-        assert_eq!(verify.images.options().follow, Follow::None);
+        assert_eq!(verify.images.options().unwrap().follow, Follow::None);
         assert_eq!(verify.names, ["a", "b"]);
     }
 }

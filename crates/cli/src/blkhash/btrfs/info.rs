@@ -7,26 +7,27 @@ use std::path::Path;
 
 use blkbtrfs::FileSystem;
 use blkhash::Digester;
+use blkimage::OpenOptions;
 use indicatif::BinaryBytes;
 use serde_json::{Value, json};
 
 use super::mounted::{self, Mounted};
 use super::open::{self, Group};
-use super::{Outcome, args};
+use super::{Failure, Outcome, args};
 use crate::blkhash::{PROGRAM, print, warn};
 use crate::{messages, quote};
 
 /// Shows every file system on the command line.
-pub fn run(args: &args::Info) -> io::Result<Outcome> {
+pub fn run(args: &args::Info) -> Result<Outcome, Failure> {
     let mut outcome = Outcome::Clean;
+    let mut asked: Vec<(Vec<OsString>, Option<Mounted>)> = Vec::new();
     let mut images = Vec::new();
     for name in &args.names {
         match mounted::find(Path::new(name)) {
             None => images.push(name.clone()),
             Some(Ok(mounted)) => {
-                let devices: Vec<OsString> =
-                    mounted.devices.iter().map(|device| device.clone().into()).collect();
-                outcome = outcome.and(show_all(args, &devices, Some(&mounted))?);
+                let devices = mounted.devices.iter().map(|device| device.clone().into());
+                asked.push((devices.collect(), Some(mounted)));
             }
             Some(Err(reason)) => {
                 messages::message_of(PROGRAM, name.as_encoded_bytes(), &reason);
@@ -35,17 +36,23 @@ pub fn run(args: &args::Info) -> io::Result<Outcome> {
         }
     }
     if !images.is_empty() {
-        outcome = outcome.and(show_all(args, &images, None)?);
+        asked.push((images, None));
+    }
+    let names = asked.iter().flat_map(|(names, _)| names);
+    let options = open::confine(names, &args.images).map_err(Failure::Refused)?;
+    for (names, mounted) in &asked {
+        outcome = outcome.and(show_all(args, &options, names, mounted.as_ref())?);
     }
     Ok(outcome)
 }
 
 fn show_all(
     args: &args::Info,
+    options: &OpenOptions,
     names: &[OsString],
     mounted: Option<&Mounted>,
 ) -> io::Result<Outcome> {
-    let (groups, has_failed) = open::open(names, &args.images);
+    let (groups, has_failed) = open::open(names, options, &args.images);
     let mut outcome = if has_failed { Outcome::Unknown } else { Outcome::Clean };
     if groups.is_empty()
         && let Some(mounted) = mounted

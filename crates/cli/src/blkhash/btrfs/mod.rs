@@ -24,7 +24,7 @@ use crate::usage::{self, Refusal};
 pub fn main(command: &Command) -> ExitCode {
     let result = match command {
         Command::Verify(args) => verify::run(args),
-        Command::Info(args) => info::run(args).map_err(Failure::Output),
+        Command::Info(args) => info::run(args),
         Command::Algorithms(args) => algorithms::run(args).map_err(Failure::Output),
         Command::ObscureName(args) => obscure::run(args).map_err(Failure::Output),
     };

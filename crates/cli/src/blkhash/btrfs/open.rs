@@ -9,8 +9,10 @@ use blkbtrfs::partition::{self, Window};
 use blkbtrfs::{Device, Superblock, Uuid};
 use blkimage::{Image, OpenOptions, Source};
 
-use super::super::PROGRAM;
+use super::super::{PROGRAM, refuse};
 use super::args;
+use crate::sandbox::Sandbox;
+use crate::usage::Refusal;
 use crate::{messages, quote};
 
 /// The devices of one file system.
@@ -23,14 +25,29 @@ pub struct Group {
     pub name: OsString,
 }
 
+/// How images are opened: from here on, none but those of these names.
+pub fn confine<'a>(
+    names: impl IntoIterator<Item = &'a OsString>,
+    args: &args::Images,
+) -> Result<OpenOptions, Refusal> {
+    let options = args.options().map_err(refuse)?;
+    if !args.no_sandbox {
+        let mut sandbox = Sandbox::for_images(&options);
+        for name in names {
+            sandbox.allow_name(name);
+        }
+        sandbox.enforce();
+    }
+    Ok(options)
+}
+
 /// Opens everything and groups what belongs together. What cannot be opened is told on standard
 /// error; the flag says whether there was any.
-pub fn open(names: &[OsString], args: &args::Images) -> (Vec<Group>, bool) {
-    let options = args.options();
+pub fn open(names: &[OsString], options: &OpenOptions, args: &args::Images) -> (Vec<Group>, bool) {
     let mut groups: Vec<Group> = Vec::new();
     let mut has_failed = false;
     for name in names {
-        let found = open_image(name, &options).and_then(|image| devices(name, &image, args));
+        let found = open_image(name, options).and_then(|image| devices(name, &image, args));
         let devices = found.unwrap_or_else(|reason| {
             messages::message(PROGRAM, &reason);
             has_failed = true;
@@ -46,9 +63,8 @@ pub fn open(names: &[OsString], args: &args::Images) -> (Vec<Group>, bool) {
     (groups, has_failed)
 }
 
-/// The only place where images are opened.
 fn open_image(name: &OsStr, options: &OpenOptions) -> Result<Arc<Image>, String> {
-    let image = options.open(Path::new(name)).map_err(|error| explain(&error))?;
+    let image = crate::open::open(Path::new(name), options).map_err(|error| explain(&error))?;
     for warning in image.warnings() {
         messages::message(PROGRAM, &format!("warning: {warning}"));
     }

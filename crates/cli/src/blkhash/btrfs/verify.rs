@@ -16,7 +16,8 @@ use crate::{implementation, messages};
 /// Verifies every file system on the command line.
 pub fn run(args: &args::Verify) -> Result<Outcome, Failure> {
     let implementation = args.implementation.as_deref().map(find).transpose()?;
-    let (groups, has_failed) = open::open(&args.names, &args.images);
+    let options = open::confine(&args.names, &args.images).map_err(Failure::Refused)?;
+    let (groups, has_failed) = open::open(&args.names, &options, &args.images);
     let mut outcome = if has_failed { Outcome::Unknown } else { Outcome::Clean };
     for group in groups {
         outcome = outcome.and(verify(args, group, implementation)?);

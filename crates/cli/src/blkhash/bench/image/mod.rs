@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use blkbench::Spread;
 use blkhash::{Algorithm, Construction, DEFAULT_BLOCK_SIZE, Parameters};
-use blkimage::{Cache, Follow, Image, OpenOptions, Source};
+use blkimage::{Cache, Image, OpenOptions, Source};
 use blksum::{Progress, Tuning};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -22,6 +22,7 @@ use self::window::Window;
 use super::super::args::{BenchImage, Threads};
 use super::super::{PROGRAM, print, refuse};
 use crate::messages;
+use crate::open::open;
 use crate::sandbox::Sandbox;
 use crate::usage::Refusal;
 
@@ -33,9 +34,8 @@ pub fn run(args: &BenchImage) -> Result<io::Result<bool>, Refusal> {
     }
     super::super::warn(args.digests());
     if !args.no_sandbox {
-        let mut sandbox = Sandbox::new(Follow::default());
-        sandbox.allow_image(&args.image);
-        sandbox.allow_programs();
+        let mut sandbox = Sandbox::for_images(&options(args, Cache::default()));
+        sandbox.allow_name(args.image.as_os_str());
         sandbox.enforce();
     }
     Ok(match measure(args) {
@@ -51,8 +51,8 @@ pub fn run(args: &BenchImage) -> Result<io::Result<bool>, Refusal> {
 }
 
 fn measure(args: &BenchImage) -> Result<Report, blksum::Error> {
-    let open = |cache| OpenOptions { format: args.format, cache, ..OpenOptions::default() };
-    let image = open(Cache::Yes).open(&args.image)?;
+    let open = |cache| open(&args.image, &options(args, cache));
+    let image = open(Cache::Yes)?;
     let threads = threads(args);
     let most = threads.iter().copied().max().unwrap_or(1);
     let window = window(&image, most, args.time)?;
@@ -82,7 +82,7 @@ fn measure(args: &BenchImage) -> Result<Report, blksum::Error> {
     let storage = if is_in_memory(&args.image) {
         None
     } else {
-        let direct = open(Cache::No).open(&args.image)?;
+        let direct = open(Cache::No)?;
         let window = self::window(&direct, most, args.time)?;
         let mut rates = Vec::new();
         for _ in 0..ROUNDS {
@@ -107,6 +107,10 @@ fn measure(args: &BenchImage) -> Result<Report, blksum::Error> {
         storage,
         rows: rows.collect(),
     })
+}
+
+fn options(args: &BenchImage, cache: Cache) -> OpenOptions {
+    OpenOptions { format: args.format, cache, ..OpenOptions::default() }
 }
 
 /// The numbers of threads to measure, without repetition.

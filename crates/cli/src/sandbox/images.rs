@@ -1,0 +1,51 @@
+//! What opening images takes, whatever the command.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use blkimage::{Follow, Format, OpenOptions};
+
+use super::Sandbox;
+use crate::blksum::is_uri;
+
+impl Sandbox {
+    /// One for images that are opened with these options, none of them allowed yet.
+    pub fn for_images(open: &OpenOptions) -> Self {
+        // What is known to be raw names no other file, and needs no other program.
+        let is_raw = open.format == Some(Format::Raw);
+        let mut sandbox = Self::new(if is_raw { Follow::None } else { open.follow });
+        if !is_raw {
+            sandbox.allow_programs();
+        }
+        if let Some(folder) = &open.nbd.tls_certificates {
+            sandbox.allow_listing(folder);
+        }
+        if let Some(program) = &open.nbd_server {
+            sandbox.allow_program_of(program);
+        }
+        sandbox
+    }
+
+    /// Allows to open what `name` stands for.
+    pub fn allow_name(&mut self, name: &OsStr) {
+        if name == "-" {
+            self.allow_standard_input();
+        } else if is_uri(name) {
+            self.allow_uri(name.as_bytes());
+        } else {
+            self.allow_image(Path::new(name));
+        }
+    }
+
+    /// Allows to run a program that may be looked up in `PATH`.
+    fn allow_program_of(&mut self, program: &Path) {
+        if program.as_os_str().as_bytes().contains(&b'/') {
+            return self.allow_program(program);
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        for folder in std::env::split_paths(&path).filter(|folder| folder.is_absolute()) {
+            self.allow_program(&folder.join(program));
+        }
+    }
+}

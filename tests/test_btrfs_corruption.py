@@ -10,8 +10,8 @@ import pytest
 
 import filesystems
 import images
-from servers import Servers
 from filesystems import SUPERBLOCKS
+from servers import Servers
 from test_btrfs import possible, verify  # noqa: F401 (a fixture)
 
 # Changes for each file system; a long run by hand sets more, and another seed.

@@ -18,6 +18,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 os.environ["PATH"] += ":/usr/sbin:/sbin"
 os.environ["LC_ALL"] = "C"
 
+# Before a test changes to a folder of its own.
+BLKSUM = pathlib.Path(os.environ.get("BLKSUM", ROOT / "target/release/blksum")).absolute()
+
 GIB = 1 << 30
 
 # The largest test holds a 6 GiB image that is fully allocated beside its sparse source.
@@ -41,7 +44,7 @@ def pytest_report_header(config):
 
 
 def blksum_path():
-    return pathlib.Path(os.environ.get("BLKSUM", ROOT / "target/release/blksum")).absolute()
+    return BLKSUM
 
 
 def temp_folder():

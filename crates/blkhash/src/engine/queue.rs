@@ -200,6 +200,12 @@ impl Queue {
         loop {
             match state.batches.front() {
                 None if state.closed => return None,
+                // Who is about to hand in more is sooner than a thread wakes up.
+                None if seen.2.elapsed() < LINGER => {
+                    drop(state);
+                    thread::yield_now();
+                    state = self.lock();
+                }
                 None => {
                     state.idle += 1;
                     state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);

@@ -12,7 +12,7 @@ use clap::{ArgAction, Parser, Subcommand, ValueHint};
 
 use super::btrfs::args as btrfs;
 use crate::blksum::digest_names;
-use crate::values::{Named, format_names, parse_size};
+use crate::values::{Named, format_names, parse_seconds, parse_size};
 
 /// Show and measure what blksum hashes with.
 #[derive(Debug, Parser)]
@@ -116,7 +116,7 @@ pub struct Bench {
     pub cold: bool,
 
     /// Spend so many seconds on each row [default: 0.4]
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, conflicts_with = "iterations")]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_time, conflicts_with = "iterations")]
     pub time: Option<Duration>,
 
     /// Hash N blocks for each row [default with --format hash-speedtest: 100000]
@@ -187,7 +187,7 @@ pub struct BenchImage {
 
     /// Read as much as takes so many seconds [default: 0.5]
     #[arg(
-        long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "0.5",
+        long, value_name = "SECONDS", value_parser = parse_time, default_value = "0.5",
         hide_default_value = true
     )]
     pub time: Duration,
@@ -288,9 +288,9 @@ fn parse_block_size(text: &str) -> Result<usize, &'static str> {
     }
 }
 
-fn parse_seconds(text: &str) -> Result<Duration, &'static str> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.001..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+fn parse_time(text: &str) -> Result<Duration, &'static str> {
+    match parse_seconds(text) {
+        Ok(time) if (MIN_TIME..=MAX_TIME).contains(&time) => Ok(time),
         _ => Err("use seconds from 0.001 to 3600"),
     }
 }
@@ -315,6 +315,9 @@ const DEFAULT_DIGESTS: &[Algorithm] = &[
 
 const MAX_BLOCK_SIZE: u64 = 64 << 20;
 
+const MIN_TIME: Duration = Duration::from_millis(1);
+const MAX_TIME: Duration = Duration::from_secs(3600);
+
 const AFTER_HELP: &str = "\
 'blkhash COMMAND --help' lists the options of a command. Sizes are numbers of bytes and may end in K \
 or M.
@@ -336,8 +339,8 @@ mod tests {
     fn values() {
         assert_eq!(parse_block_size("4k"), Ok(4096));
         assert!(parse_block_size("511").is_err() && parse_block_size("65M").is_err());
-        assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
-        assert!(["0", "-1", "inf", "nan", "x"].iter().all(|text| parse_seconds(text).is_err()));
+        assert_eq!(parse_time("0.5"), Ok(Duration::from_millis(500)));
+        assert!(["0", "-1", "inf", "nan", "x"].iter().all(|text| parse_time(text).is_err()));
         assert_eq!("3".parse(), Ok(Threads(3)));
         assert!("0".parse::<Threads>().is_err());
     }

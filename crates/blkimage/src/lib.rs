@@ -7,6 +7,7 @@
 //! that [`Follow`] does not allow. An error is never turned into zeros. [`OpenOptions::open_uri`] does
 //! the same for what an NBD server exports.
 
+mod buffer;
 mod error;
 mod extent;
 mod image;
@@ -22,6 +23,7 @@ mod storage;
 mod sys;
 mod tables;
 
+pub use buffer::Buffer;
 pub use error::{Error, ErrorKind, Result};
 pub use extent::{Extent, ExtentKind};
 pub use image::Image;

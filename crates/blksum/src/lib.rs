@@ -1,7 +1,6 @@
 //! Checksums of disk images, whatever their format: the way from a [`blkimage::Source`] to a
 //! checksum, and the files that checksums are kept in.
 
-mod buffer;
 pub mod check_file;
 mod error;
 mod method;

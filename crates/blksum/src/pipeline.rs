@@ -10,9 +10,8 @@ use blkhash::{
     Abandoned, Algorithm, BlockDigests, BlockPieces, Digest, Digester, Implementation, Ordered,
     Parameters,
 };
-use blkimage::{Extent, Source};
+use blkimage::{Buffer, Extent, Source};
 
-use crate::buffer::Buffer;
 use crate::method::{Method, accumulate};
 use crate::plan::{Chunk, Piece, Plan};
 use crate::slots::Slots;

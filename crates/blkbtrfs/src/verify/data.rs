@@ -3,6 +3,8 @@
 //! Neighbouring checksums make spans, which are read at once; what lies between them and has no
 //! checksum is read with them where that is cheaper than another read.
 
+use blkimage::Buffer;
+
 use super::finding::{Finding, Place, Problem, Subject};
 use super::{Job, add};
 use crate::backref::Owners;
@@ -15,25 +17,6 @@ use crate::tree::{TreeBlock, object};
 /// Whether leaves of a tree may hold checksums of data.
 pub(super) fn may_have_checksums(tree: u64) -> bool {
     matches!(tree, object::CHECKSUM_TREE | object::TREE_LOG)
-}
-
-/// What data is read into.
-#[derive(Default)]
-pub(super) struct DataBuffer {
-    bytes: Vec<u8>,
-    start: usize,
-}
-
-impl DataBuffer {
-    /// `length` bytes, aligned for direct I/O.
-    fn get(&mut self, length: usize) -> &mut [u8] {
-        if self.bytes.is_empty() {
-            self.bytes = vec![0; READ_SIZE + ALIGNMENT];
-            // A platform that cannot tell gets by with copies.
-            self.start = self.bytes.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
-        }
-        &mut self.bytes[self.start..][..length]
-    }
 }
 
 /// Sectors with their checksums.
@@ -86,7 +69,7 @@ impl<'a> Batch<'a> {
 
 impl Job<'_> {
     /// Verifies all mirrors of the data that a leaf has checksums of.
-    pub(super) fn verify_data(&self, leaf: &TreeBlock, buffer: &mut DataBuffer) {
+    pub(super) fn verify_data(&self, leaf: &TreeBlock, buffer: &mut Buffer) {
         let mut span: Option<Span<'_>> = None;
         for (key, sums) in leaf.items() {
             if (key.object, key.kind) == (object::CHECKSUMS, kind::CHECKSUM) {
@@ -104,7 +87,7 @@ impl Job<'_> {
         mut logical: u64,
         mut sums: &'a [u8],
         span: &mut Option<Span<'a>>,
-        buffer: &mut DataBuffer,
+        buffer: &mut Buffer,
     ) {
         let (sector, size) =
             (self.filesystem.sector_size() as u64, self.filesystem.summer().size());
@@ -140,9 +123,10 @@ impl Job<'_> {
         }
     }
 
-    fn verify_span(&self, span: &Span<'_>, buffer: &mut DataBuffer) {
+    fn verify_span(&self, span: &Span<'_>, buffer: &mut Buffer) {
         let start = span.start();
-        let bytes = buffer.get((span.end() - start) as usize);
+        buffer.grow(READ_SIZE);
+        let bytes = &mut buffer.as_mut()[..(span.end() - start) as usize];
         for mirror in 0..span.chunk.mirrors() {
             match self.filesystem.read(span.chunk, start, mirror, bytes) {
                 Ok(()) => self.verify_read(span, mirror, bytes),
@@ -262,6 +246,3 @@ const READ_SIZE: usize = 512 << 10;
 
 /// Bytes without checksums that are read rather than jumped over.
 const MAX_GAP: u64 = 32 << 10;
-
-/// The logical block size of every disk in use is this or less.
-const ALIGNMENT: usize = 4096;

@@ -25,6 +25,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use blkimage::Buffer;
+
 use crate::backref::Resolver;
 use crate::error::Result;
 use crate::filesystem::FileSystem;
@@ -33,7 +35,6 @@ use crate::unprotected::{self, Unprotected};
 pub use finding::{Category, Finding, Place, Problem, Subject};
 pub use progress::Progress;
 
-use self::data::DataBuffer;
 use self::metadata::BlockBuffer;
 use self::walk::Walker;
 
@@ -202,7 +203,7 @@ impl Job<'_> {
 #[derive(Default)]
 struct Buffers {
     blocks: BlockBuffer,
-    data: DataBuffer,
+    data: Buffer,
 }
 
 #[derive(Default)]

@@ -5,10 +5,12 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 
+use crate::buffer::{ALIGNMENT, Buffer};
+
 /// Buffers for reads that are not aligned.
 #[derive(Default)]
 pub(crate) struct Bounce {
-    free: Mutex<Vec<Aligned>>,
+    free: Mutex<Vec<Buffer>>,
 }
 
 impl Bounce {
@@ -24,41 +26,30 @@ impl Bounce {
         let mut bounce = self.take();
         let skip = (offset % ALIGNMENT as u64) as usize;
         let length = (skip + buf.len()).next_multiple_of(ALIGNMENT).min(BOUNCE_SIZE);
-        let result = file.read_at(&mut bounce.bytes()[..length], offset - skip as u64);
+        let result = file.read_at(&mut bounce.as_mut()[..length], offset - skip as u64);
         let result = result.map(|read| {
             let count = read.saturating_sub(skip).min(buf.len());
-            buf[..count].copy_from_slice(&bounce.bytes()[skip..skip + count]);
+            buf[..count].copy_from_slice(&bounce.as_mut()[skip..skip + count]);
             count
         });
         self.give_back(bounce);
         result
     }
 
-    fn take(&self) -> Aligned {
+    fn take(&self) -> Buffer {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.pop().unwrap_or_else(|| Aligned(vec![0; BOUNCE_SIZE + ALIGNMENT]))
+        let mut bounce = free.pop().unwrap_or_default();
+        bounce.grow(BOUNCE_SIZE);
+        bounce
     }
 
-    fn give_back(&self, bounce: Aligned) {
+    fn give_back(&self, bounce: Buffer) {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         if free.len() < MAX_FREE {
             free.push(bounce);
         }
     }
 }
-
-/// Memory with an aligned stretch of `BOUNCE_SIZE` bytes in it.
-struct Aligned(Vec<u8>);
-
-impl Aligned {
-    fn bytes(&mut self) -> &mut [u8] {
-        let start = self.0.as_ptr().align_offset(ALIGNMENT);
-        &mut self.0[start..start + BOUNCE_SIZE]
-    }
-}
-
-/// Enough for every device and file system in use.
-pub(crate) const ALIGNMENT: usize = 4096;
 
 /// One request of this size keeps a device busy for longer than it takes to issue the next.
 const BOUNCE_SIZE: usize = 512 << 10;

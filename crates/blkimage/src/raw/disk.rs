@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use super::Cache;
-use super::direct::{ALIGNMENT, Bounce};
+use super::direct::Bounce;
+use crate::buffer::ALIGNMENT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::Storage;
 use crate::sys::{self, NodeType, Stamp};

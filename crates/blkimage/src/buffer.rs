@@ -1,6 +1,8 @@
+//! Memory to read into.
+
 /// Memory that a thread reads into, aligned for direct I/O.
 #[derive(Debug, Default)]
-pub(crate) struct Buffer {
+pub struct Buffer {
     bytes: Vec<u8>,
     start: usize,
     length: usize,
@@ -8,7 +10,7 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     /// Makes it at least `length` bytes long. What it held is lost.
-    pub(crate) fn grow(&mut self, length: usize) {
+    pub fn grow(&mut self, length: usize) {
         if self.length < length {
             self.bytes = vec![0; length + ALIGNMENT];
             // A platform that cannot tell gets by with copies.
@@ -30,5 +32,5 @@ impl AsMut<[u8]> for Buffer {
     }
 }
 
-/// The logical block size of every disk in use is this or less.
-const ALIGNMENT: usize = 4096;
+/// Enough for every device and file system in use.
+pub(crate) const ALIGNMENT: usize = 4096;

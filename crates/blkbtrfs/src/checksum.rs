@@ -123,6 +123,11 @@ impl Summer {
         self.kind.size()
     }
 
+    /// Whether blocks are best summed where they lie in memory.
+    pub(crate) fn hides_latency(&self) -> bool {
+        self.digester.hides_latency()
+    }
+
     /// The checksum of `block`.
     pub(crate) fn sum(&self, block: &[u8]) -> Checksum {
         let mut stored = [0; MAX_SIZE];

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use blkhash::Implementation;
-use blkimage::Source;
+use blkimage::{Lent, Source};
 
 use crate::bytes::{u8_at, u32_at, u64_at};
 use crate::checksum::{Checksum, MAX_SIZE, Summer};
@@ -273,6 +273,21 @@ impl FileSystem {
             buffer = rest;
         }
         Ok(())
+    }
+
+    /// The bytes that [`FileSystem::read`] reads where they lie in memory, if they do, all in a row.
+    pub(crate) fn lend(
+        &self,
+        chunk: &Chunk,
+        logical: u64,
+        mirror: u32,
+        length: usize,
+    ) -> Option<Lent> {
+        let run = chunk.map(logical, mirror);
+        if run.length < length as u64 {
+            return None;
+        }
+        self.devices.get(&run.device)?.source.lend(run.physical, length)
     }
 
     /// Computes the bytes from `logical` on from the rest of their rows and the first parity.

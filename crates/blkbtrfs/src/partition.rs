@@ -7,7 +7,7 @@
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-use blkimage::{Extent, Source};
+use blkimage::{Extent, Lent, Source};
 use gptman::GPTHeader;
 
 use crate::bytes::{u8_at, u16_at, u32_at};
@@ -220,6 +220,11 @@ impl Source for Window {
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> blkimage::Result<()> {
         self.check(offset, buf.len() as u64)?;
         self.source.read_exact_at(buf, self.offset + offset)
+    }
+
+    fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
+        self.check(offset, length as u64).ok()?;
+        self.source.lend(self.offset + offset, length)
     }
 
     fn granularity(&self) -> u64 {

@@ -17,7 +17,7 @@ use crate::raw::Raw;
 use crate::source::Source;
 use crate::storage::HostFile;
 use crate::tables::TableCache;
-use crate::{Extent, ExtentKind};
+use crate::{Extent, ExtentKind, Lent};
 
 /// An open image with everything it refers to.
 pub struct Image {
@@ -178,6 +178,17 @@ impl Source for Image {
             buf = rest;
         }
         Ok(())
+    }
+
+    fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
+        self.check_range(offset, length as u64).ok()?;
+        let run = self.resolve(offset, length as u64, Purpose::Read).ok()?;
+        match run.kind {
+            _ if run.length < length as u64 => None,
+            RunKind::Raw { raw, host_offset } => raw.lend(host_offset, length),
+            RunKind::Data { qcow2, host_offset } => qcow2.lend_data(host_offset, length),
+            RunKind::Zero | RunKind::Compressed { .. } => None,
+        }
     }
 
     fn granularity(&self) -> u64 {

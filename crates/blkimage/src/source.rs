@@ -1,6 +1,6 @@
 //! The guest view of an image: its size, its extents, its bytes.
 
-use crate::{Extent, Result};
+use crate::{Extent, Lent, Result};
 
 /// An image as its guest sees it.
 ///
@@ -19,6 +19,14 @@ pub trait Source: Send + Sync {
 
     /// Fills `buf` with the guest bytes from `offset` on, all of them or an error.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()>;
+
+    /// The `length` guest bytes from `offset` on where they lie in memory already, without a copy, if
+    /// the source has them like that. They are those that [`read_exact_at`](Self::read_exact_at)
+    /// gives, as long as [`Lent::is_intact`]. Not having them says nothing: read them then.
+    fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
+        let _ = (offset, length);
+        None
+    }
 
     /// Reads are cheapest when they start at a multiple of this many bytes and are multiples of it
     /// (a compressed cluster is decompressed whole however little of it is asked for). A power of

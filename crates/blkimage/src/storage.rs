@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::{Extent, ExtentKind};
+use crate::{Extent, ExtentKind, Lent};
 
 /// The bytes of one file, wherever they lie.
 pub trait Storage: Send + Sync {
@@ -31,6 +31,12 @@ pub trait Storage: Send + Sync {
             }
         }
         Ok(())
+    }
+
+    /// The `length` bytes from `offset` on where they lie in memory already, if they do.
+    fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
+        let _ = (offset, length);
+        None
     }
 
     /// What the storage knows about the `limit` bytes from `offset` on: an extent that begins
@@ -118,6 +124,12 @@ impl HostFile {
         self.storage.read_exact_at(buf, offset).map_err(|error| self.read_error(error, offset))?;
         self.bytes_read.fetch_add(buf.len() as u64, Relaxed);
         Ok(())
+    }
+
+    pub fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
+        let lent = self.storage.lend(offset, length)?;
+        self.bytes_read.fetch_add(length as u64, Relaxed);
+        Some(lent)
     }
 
     /// The first bytes of the file, fewer than `limit` only if it is shorter.

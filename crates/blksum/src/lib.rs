@@ -3,6 +3,7 @@
 
 pub mod check_file;
 mod error;
+mod memory;
 mod method;
 mod pipeline;
 mod plan;

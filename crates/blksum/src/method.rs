@@ -4,6 +4,7 @@ use blkhash::{
     Accumulator, BlockDigests, BlockHasher, Construction, Digester, Parameters, SegmentHasher,
 };
 
+use crate::memory::Data;
 use crate::plan::{Chunk, Piece};
 
 /// How the content of an image is hashed.
@@ -67,16 +68,15 @@ impl Method {
         }
     }
 
-    /// Hashes the pieces of a chunk, whose data was read, one behind the other. Nothing is hashed
-    /// before its turn where that is the method.
-    pub(crate) fn hash(&self, chunk: &Chunk, mut data: &[u8], digests: &mut BlockDigests) {
+    /// Hashes the pieces of a chunk. Nothing is hashed before its turn where that is the method.
+    pub(crate) fn hash(&self, chunk: &Chunk, mut data: Data<'_>, digests: &mut BlockDigests) {
         match self {
             Self::Blocks { hasher, .. } => {
                 let mut batch = hasher.batch(digests);
                 for piece in &chunk.pieces {
                     match *piece {
                         Piece::ZeroBlocks(count) => batch.zero_blocks(count),
-                        Piece::Data { length, .. } => batch.content(take(&mut data, length)),
+                        Piece::Data { length, .. } => batch.content(data.next(length)),
                     }
                 }
                 batch.finish();
@@ -87,7 +87,7 @@ impl Method {
                     match *piece {
                         Piece::ZeroBlocks(count) => hasher.zero_segments(offset, count, digests),
                         Piece::Data { length, .. } => {
-                            hasher.content(offset, take(&mut data, length), digests);
+                            hasher.content(offset, data.next(length), digests);
                         }
                     }
                 }
@@ -98,18 +98,11 @@ impl Method {
 }
 
 /// Takes a chunk as plain content, in blocks of one byte.
-pub(crate) fn accumulate(chunk: &Chunk, mut data: &[u8], accumulator: &mut Accumulator) {
+pub(crate) fn accumulate(chunk: &Chunk, mut data: Data<'_>, accumulator: &mut Accumulator) {
     for piece in &chunk.pieces {
         match *piece {
             Piece::ZeroBlocks(count) => accumulator.zeros(count),
-            Piece::Data { length, .. } => accumulator.data(take(&mut data, length)),
+            Piece::Data { length, .. } => accumulator.data(data.next(length)),
         }
     }
-}
-
-/// The next `length` bytes.
-fn take<'a>(data: &mut &'a [u8], length: u64) -> &'a [u8] {
-    let (these, rest) = data.split_at(length as usize);
-    *data = rest;
-    these
 }

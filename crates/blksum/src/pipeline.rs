@@ -10,8 +10,9 @@ use blkhash::{
     Abandoned, Algorithm, BlockDigests, BlockPieces, Digest, Digester, Implementation, Ordered,
     Parameters,
 };
-use blkimage::{Buffer, Extent, Source};
+use blkimage::Source;
 
+use crate::memory::{Memory, fill};
 use crate::method::{Method, accumulate};
 use crate::plan::{Chunk, Piece, Plan};
 use crate::slots::Slots;
@@ -64,7 +65,7 @@ impl Default for Tuning {
 /// [`Tuning::threads`] - 1 others, or [`Source::queue_depth`] - 1 where that is more. They start only
 /// where there is work for them.
 ///
-/// Memory is the number of threads times [`Tuning::read_size`], or times the block size or the
+/// Memory of its own is the number of threads times [`Tuning::read_size`], or times the block size or the
 /// source's granularity where those are more, but never times more than [`MAX_BUFFER`]: longer blocks
 /// are hashed as they are read. The image's size does not matter.
 ///
@@ -89,6 +90,7 @@ pub fn checksum(
     let job = Job {
         source,
         progress,
+        lends: digester.hides_latency(),
         method,
         pieces: BlockPieces::new(digester.clone()),
         block_size: plan.block_size(),
@@ -115,6 +117,8 @@ struct Job<'a> {
     source: &'a dyn Source,
     progress: &'a Progress,
     method: Method,
+    /// Whether data is hashed where it lies, if the source lends it.
+    lends: bool,
     /// An empty block, to be copied.
     pieces: BlockPieces,
     block_size: u64,
@@ -147,7 +151,7 @@ impl<'a> Job<'a> {
         scope: &'scope Scope<'scope, '_>,
         chunk: &mut Chunk,
     ) -> Result<(), Stop> {
-        let mut buffer = Buffer::default();
+        let mut memory = Memory::default();
         loop {
             let is_last = {
                 let mut plan = self.plan.lock().expect("no thread panicked");
@@ -156,19 +160,22 @@ impl<'a> Job<'a> {
                 }
                 plan.is_at_end()
             };
-            if chunk.data_length > 0 {
-                if !is_last {
-                    self.start_thread(scope);
-                }
-                buffer.grow(self.buffer_size.min(chunk.data_length as usize));
+            if chunk.data_length > 0 && !is_last {
+                self.start_thread(scope);
             }
             if chunk.data_length > self.buffer_size as u64 {
+                let buffer = memory.buffer(self.buffer_size);
                 let mut digests = self.ordered.empty_chunk();
-                self.hash_long_block(chunk, buffer.as_mut(), &mut digests)?;
+                self.hash_long_block(chunk, buffer, &mut digests)?;
                 self.ordered.hand_in(chunk.number, digests)?;
+            } else if let Method::InTurn = self.method {
+                memory.fetch(self.source, chunk, false)?;
+                self.ordered.in_turn(chunk.number, |accumulator| {
+                    accumulate(chunk, memory.data(), accumulator);
+                })?;
             } else {
-                self.read(chunk, buffer.as_mut())?;
-                self.hand_in(chunk, buffer.as_ref())?;
+                let digests = self.hash(chunk, &mut memory)?;
+                self.ordered.hand_in(chunk.number, digests)?;
             }
             self.progress.advance(chunk.length);
         }
@@ -187,56 +194,23 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Reads the data of all pieces, one behind the other.
-    fn read(&self, chunk: &Chunk, mut buffer: &mut [u8]) -> Result<(), Error> {
-        let mut reads = chunk.reads.as_slice();
-        for piece in &chunk.pieces {
-            if let Piece::Data { offset, length } = *piece {
-                let (these, rest) = buffer.split_at_mut(length as usize);
-                self.fill(these, offset, &mut reads)?;
-                buffer = rest;
-            }
-        }
-        Ok(())
-    }
-
-    /// Fills `buffer` with the content from `offset` on: what `reads` names is read, what lies
-    /// between is zeros. Leaves in `reads` what lies behind.
-    fn fill(&self, buffer: &mut [u8], offset: u64, reads: &mut &[Extent]) -> Result<(), Error> {
-        let end = offset + buffer.len() as u64;
-        let mut position = offset;
-        while let Some((extent, rest)) = reads.split_first() {
-            let (from, to) = (extent.offset.max(offset), extent.end().min(end));
-            if from >= end {
-                break;
-            }
-            buffer[(position - offset) as usize..(from - offset) as usize].fill(0);
-            self.source.read_exact_at(
-                &mut buffer[(from - offset) as usize..(to - offset) as usize],
-                from,
-            )?;
-            position = to;
-            if extent.end() > end {
-                break;
-            }
-            *reads = rest;
-        }
-        buffer[(position - offset) as usize..].fill(0);
-        Ok(())
-    }
-
-    /// Hashes the pieces of a chunk, whose data was read, and hands them in.
-    fn hand_in(&self, chunk: &Chunk, data: &[u8]) -> Result<(), Abandoned> {
-        if let Method::InTurn = self.method {
-            return self.ordered.in_turn(chunk.number, |accumulator| {
-                accumulate(chunk, data, accumulator);
-            });
-        }
+    /// Brings the data of a chunk and hashes its pieces.
+    fn hash(&self, chunk: &Chunk, memory: &mut Memory) -> Result<BlockDigests, Error> {
         let mut digests = self.ordered.empty_chunk();
-        let slot = (chunk.data_length > 0).then(|| self.hashing.as_ref().map(Slots::take));
-        self.method.hash(chunk, data, &mut digests);
-        drop(slot);
-        self.ordered.hand_in(chunk.number, digests)
+        let mut lend = self.lends;
+        loop {
+            memory.fetch(self.source, chunk, lend)?;
+            let slot = (chunk.data_length > 0).then(|| self.hashing.as_ref().map(Slots::take));
+            self.method.hash(chunk, memory.data(), &mut digests);
+            drop(slot);
+            if memory.is_intact() {
+                memory.release();
+                return Ok(digests);
+            }
+            // Reading it again tells why, or gives what is there.
+            digests.clear();
+            lend = false;
+        }
     }
 
     /// Reads and hashes a chunk whose only block with data is longer than the buffer.
@@ -257,7 +231,7 @@ impl<'a> Job<'a> {
                     while block.length() < length {
                         let left = (length - block.length()).min(buffer.len() as u64);
                         let part = &mut buffer[..left as usize];
-                        self.fill(part, offset + block.length(), &mut reads)?;
+                        fill(self.source, part, offset + block.length(), &mut reads)?;
                         let _slot = self.hashing.as_ref().map(Slots::take);
                         block.data(part);
                     }

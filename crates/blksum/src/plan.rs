@@ -210,6 +210,14 @@ impl Chunk {
         self.length = 0;
     }
 
+    /// Offset and length of each piece with data.
+    pub(crate) fn data(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.pieces.iter().filter_map(|piece| match *piece {
+            Piece::Data { offset, length } => Some((offset, length)),
+            Piece::ZeroBlocks(_) => None,
+        })
+    }
+
     fn push(&mut self, piece: Piece, length: u64) {
         self.pieces.push(piece);
         self.length += length;

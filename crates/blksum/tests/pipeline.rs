@@ -1,12 +1,17 @@
 //! The pipeline gives the value that the definition gives, whatever the extents, threads and sizes;
 //! and no value where the image cannot be had.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use blkhash::{Accumulator, Algorithm, Digest, Parameters};
-use blkimage::{Error as ImageError, ErrorKind, Extent, ExtentKind, Result, Source};
+use blkimage::{
+    Error as ImageError, ErrorKind, Extent, ExtentKind, Image, Lent, OpenOptions, Result, Source,
+};
 use blksum::{Error, Progress, Tuning, checksum};
 use proptest::prelude::*;
 
@@ -254,4 +259,138 @@ fn far_sources_are_read_by_more_threads_than_hash() {
         let digest = checksum(&source, &parameters, &tuning, &Progress::new()).unwrap();
         assert_eq!(digest, expected(&parameters, &source.memory.content));
     }
+}
+
+/// An image in a file, of which only some is lent, and which is cut off while it is.
+struct Lending {
+    image: Image,
+    file: File,
+    /// Offsets at multiples of this are not lent.
+    refused: u64,
+    /// Cuts the file off once something is lent.
+    cut: bool,
+    /// Content that comes back when it is read.
+    restored: Option<Vec<u8>>,
+    lent: AtomicUsize,
+}
+
+impl Lending {
+    fn new(path: &Path, refused: u64) -> Self {
+        let image = OpenOptions::default().open(path).unwrap();
+        let file = File::options().write(true).open(path).unwrap();
+        Self { image, file, refused, cut: false, restored: None, lent: AtomicUsize::new(0) }
+    }
+}
+
+impl Source for Lending {
+    fn size(&self) -> u64 {
+        self.image.size()
+    }
+
+    fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
+        self.image.extent(offset, limit)
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        if let Some(content) = &self.restored {
+            self.file.write_all_at(content, 0).unwrap();
+        }
+        self.image.read_exact_at(buffer, offset)
+    }
+
+    fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
+        if offset.is_multiple_of(self.refused) {
+            return None;
+        }
+        let lent = self.image.lend(offset, length)?;
+        self.lent.fetch_add(1, Ordering::Relaxed);
+        if self.cut {
+            self.file.set_len(0).unwrap();
+        }
+        Some(lent)
+    }
+}
+
+/// Data and holes in the page cache, with the bytes that a reader gets.
+fn file_in_memory(folder: &Path) -> (PathBuf, Vec<u8>) {
+    let path = folder.join("disk.raw");
+    let mut content = vec![0; 9 << 20];
+    let file = File::create(&path).unwrap();
+    file.set_len(content.len() as u64).unwrap();
+    // Extents of every size, some of which do not fill a block.
+    let mut start = 0;
+    for (number, length) in
+        [1 << 20, 4096, 256 << 10, 96 << 10, 3 << 20, 64 << 10].iter().enumerate()
+    {
+        let bytes = &mut content[start..start + length];
+        bytes.iter_mut().enumerate().for_each(|(i, byte)| *byte = (i * i / 7 + number) as u8 | 1);
+        file.write_all_at(bytes, start as u64).unwrap();
+        start += length + (256 << 10);
+    }
+    (path, content)
+}
+
+/// Kernels of one lane read, others take what is lent.
+const LENDING: [Algorithm; 5] = [
+    Algorithm::Sha256,
+    Algorithm::Blake2b256,
+    Algorithm::Xxh64,
+    Algorithm::Blake3,
+    Algorithm::Crc32c,
+];
+
+fn lending_parameters() -> impl Iterator<Item = Parameters> {
+    LENDING.into_iter().flat_map(|algorithm| {
+        ["flat", "streams:4", "linear"].map(|it| parameters(algorithm, it, 64 << 10))
+    })
+}
+
+#[test]
+fn lent_content_gives_the_same() {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (path, content) = file_in_memory(folder.path());
+    let mut lent = 0;
+    for (parameters, refused) in
+        lending_parameters().flat_map(|it| [3 << 20, 512 << 10].map(|r| (it, r)))
+    {
+        for threads in [1, 3] {
+            let source = Lending::new(&path, refused);
+            let tuning = Tuning { threads, ..Tuning::default() };
+            let result = checksum(&source, &parameters, &tuning, &Progress::default()).unwrap();
+            assert_eq!(result, expected(&parameters, &content), "{parameters:?}");
+            lent += source.lent.into_inner();
+        }
+    }
+    assert!(lent > 0 || !tells_what_is_cached(), "nothing was lent");
+}
+
+#[test]
+fn content_that_is_lost_while_it_is_lent() {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    for parameters in lending_parameters() {
+        // All of it is data: a restored file has no holes.
+        let path = folder.path().join("disk.raw");
+        let content: Vec<u8> = (0..5_u32 << 20).map(|i| (i * 31 / 8) as u8).collect();
+        std::fs::write(&path, &content).unwrap();
+        let mut source = Lending { cut: true, ..Lending::new(&path, u64::MAX) };
+        let tuning = Tuning::default();
+        let error = checksum(&source, &parameters, &tuning, &Progress::default()).err();
+        if source.lent.load(Ordering::Relaxed) > 0 {
+            let Some(Error::Image(error)) = error else { panic!("{parameters:?}: {error:?}") };
+            assert_eq!(error.kind(), ErrorKind::Truncated, "{parameters:?}");
+        }
+
+        std::fs::write(&path, &content).unwrap();
+        source = Lending { cut: true, ..Lending::new(&path, u64::MAX) };
+        source.restored = Some(content.clone());
+        let tuning = Tuning { threads: 1, ..Tuning::default() };
+        let result = checksum(&source, &parameters, &tuning, &Progress::default()).unwrap();
+        assert_eq!(result, expected(&parameters, &content), "{parameters:?}");
+    }
+}
+
+fn tells_what_is_cached() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
+    (numbers.next(), numbers.next()) >= (Some(6), Some(5))
 }

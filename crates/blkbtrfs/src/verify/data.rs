@@ -8,7 +8,7 @@ use blkimage::Buffer;
 use super::finding::{Finding, Place, Problem, Subject};
 use super::{Job, add};
 use crate::backref::Owners;
-use crate::checksum::{Checksum, LANES, MAX_SIZE};
+use crate::checksum::{Checksum, LANES};
 use crate::chunk::Chunk;
 use crate::filesystem::ReadError;
 use crate::tree::key::kind;
@@ -41,29 +41,13 @@ impl Span<'_> {
     fn end(&self) -> u64 {
         self.runs.last().map_or(0, |run| run.logical + run.length)
     }
-}
 
-/// Sectors that are summed side by side.
-struct Batch<'a> {
-    count: usize,
-    logical: [u64; LANES],
-    inputs: [&'a [u8]; LANES],
-    expected: [&'a [u8]; LANES],
-}
-
-impl Default for Batch<'_> {
-    fn default() -> Self {
-        let none: [&[u8]; LANES] = [&[]; LANES];
-        Self { count: 0, logical: [0; LANES], inputs: none, expected: none }
-    }
-}
-
-impl<'a> Batch<'a> {
-    fn push(&mut self, logical: u64, input: &'a [u8], expected: &'a [u8]) {
-        self.logical[self.count] = logical;
-        self.inputs[self.count] = input;
-        self.expected[self.count] = expected;
-        self.count += 1;
+    /// The logical address and the checksum of each sector, in order.
+    fn sectors(&self, sector: usize, size: usize) -> impl Iterator<Item = (u64, &[u8])> {
+        self.runs.iter().flat_map(move |run| {
+            let logical = (run.logical..).step_by(sector);
+            logical.zip(run.sums.chunks_exact(size))
+        })
     }
 }
 
@@ -124,78 +108,105 @@ impl Job<'_> {
     }
 
     fn verify_span(&self, span: &Span<'_>, buffer: &mut Buffer) {
-        let start = span.start();
-        buffer.grow(READ_SIZE);
-        let bytes = &mut buffer.as_mut()[..(span.end() - start) as usize];
+        let length = (span.end() - span.start()) as usize;
         for mirror in 0..span.chunk.mirrors() {
-            match self.filesystem.read(span.chunk, start, mirror, bytes) {
-                Ok(()) => self.verify_read(span, mirror, bytes),
+            if self.verify_lent(span, mirror, length) {
+                continue;
+            }
+            buffer.grow(READ_SIZE);
+            let bytes = &mut buffer.as_mut()[..length];
+            match self.filesystem.read(span.chunk, span.start(), mirror, bytes) {
+                Ok(()) => self.compare(span, mirror, &self.sum(span, bytes)),
                 Err(_) => self.verify_sectors(span, mirror, bytes),
             }
         }
     }
 
-    /// Compares a span that was read. Sectors of several runs share the lanes of a kernel.
-    fn verify_read(&self, span: &Span<'_>, mirror: u32, bytes: &[u8]) {
+    /// Compares a span where it lies in memory. False: it does not, or it got lost meanwhile.
+    fn verify_lent(&self, span: &Span<'_>, mirror: u32, length: usize) -> bool {
+        if !self.filesystem.summer().hides_latency() {
+            return false;
+        }
+        let Some(lent) = self.filesystem.lend(span.chunk, span.start(), mirror, length) else {
+            return false;
+        };
+        let computed = self.sum(span, lent.as_ref());
+        let is_intact = lent.is_intact();
+        if is_intact {
+            self.compare(span, mirror, &computed);
+        }
+        is_intact
+    }
+
+    /// The checksums of a span's sectors, one behind the other. Sectors of several runs share the
+    /// lanes of a kernel.
+    fn sum(&self, span: &Span<'_>, bytes: &[u8]) -> Vec<u8> {
+        let summer = self.filesystem.summer();
+        let (sector, size, start) = (self.filesystem.sector_size(), summer.size(), span.start());
+        let mut inputs = span
+            .sectors(sector, size)
+            .map(|(logical, _)| &bytes[(logical - start) as usize..][..sector]);
+        let mut computed = vec![0; READ_SIZE / sector * size];
+        let mut count = 0;
+        loop {
+            let mut batch: [&[u8]; LANES] = [&[]; LANES];
+            let mut filled = 0;
+            for (lane, input) in batch.iter_mut().zip(&mut inputs) {
+                *lane = input;
+                filled += 1;
+            }
+            if filled == 0 {
+                computed.truncate(count * size);
+                return computed;
+            }
+            summer.sum_many(&batch[..filled], &mut computed[count * size..][..filled * size]);
+            count += filled;
+        }
+    }
+
+    /// Compares the computed checksums of a span's sectors with those that the leaf has.
+    fn compare(&self, span: &Span<'_>, mirror: u32, computed: &[u8]) {
         let (sector, size) = (self.filesystem.sector_size(), self.filesystem.summer().size());
-        let start = span.start();
-        let mut batch = Batch::default();
-        for run in &span.runs {
-            let bytes = &bytes[(run.logical - start) as usize..][..run.length as usize];
-            let sectors = bytes.chunks_exact(sector).zip(run.sums.chunks_exact(size));
-            for (index, (input, expected)) in sectors.enumerate() {
-                if batch.count == LANES {
-                    self.compare(span.chunk, mirror, &batch);
-                    batch.count = 0;
-                }
-                batch.push(run.logical + (index * sector) as u64, input, expected);
+        let sums = span.sectors(sector, size).zip(computed.chunks_exact(size));
+        for ((logical, expected), computed) in sums {
+            if *expected != *computed {
+                let (expected, computed) = (Checksum::new(expected), Checksum::new(computed));
+                let problem = Problem::Checksum { expected, computed };
+                self.report_sector(span.chunk, mirror, logical, &expected, problem);
             }
         }
-        self.compare(span.chunk, mirror, &batch);
+        self.count(computed.len() / size);
     }
 
     /// Reads and compares sector by sector, where not all can be read.
     fn verify_sectors(&self, span: &Span<'_>, mirror: u32, buffer: &mut [u8]) {
         let (sector, size) = (self.filesystem.sector_size(), self.filesystem.summer().size());
         let buffer = &mut buffer[..sector];
-        for run in &span.runs {
-            for (index, expected) in run.sums.chunks_exact(size).enumerate() {
-                let logical = run.logical + (index * sector) as u64;
-                match self.filesystem.read(span.chunk, logical, mirror, buffer) {
-                    Ok(()) => {
-                        let mut batch = Batch::default();
-                        batch.push(logical, buffer, expected);
-                        self.compare(span.chunk, mirror, &batch);
-                    }
-                    Err(ReadError::Missing(_)) => {
-                        add(&self.counters.missing_bytes, sector as u64);
-                    }
-                    Err(error) => {
-                        let problem = Problem::Unreadable(error.to_string());
-                        let expected = Checksum::new(expected);
-                        self.report_sector(span.chunk, mirror, logical, &expected, problem);
-                    }
+        for (logical, expected) in span.sectors(sector, size) {
+            let expected = Checksum::new(expected);
+            let problem = match self.filesystem.read(span.chunk, logical, mirror, buffer) {
+                Ok(()) => {
+                    self.count(1);
+                    let computed = self.filesystem.summer().sum(buffer);
+                    (computed != expected).then_some(Problem::Checksum { expected, computed })
                 }
+                Err(ReadError::Missing(_)) => {
+                    add(&self.counters.missing_bytes, sector as u64);
+                    None
+                }
+                Err(error) => Some(Problem::Unreadable(error.to_string())),
+            };
+            if let Some(problem) = problem {
+                self.report_sector(span.chunk, mirror, logical, &expected, problem);
             }
         }
     }
 
-    fn compare(&self, chunk: &Chunk, mirror: u32, batch: &Batch<'_>) {
-        let (summer, count) = (self.filesystem.summer(), batch.count);
-        let mut computed = [0; LANES * MAX_SIZE];
-        let computed = &mut computed[..count * summer.size()];
-        summer.sum_many(&batch.inputs[..count], computed);
-        let sums = batch.expected[..count].iter().zip(computed.chunks_exact(summer.size()));
-        for (logical, (expected, computed)) in batch.logical.iter().zip(sums) {
-            if *expected != computed {
-                let (expected, computed) = (Checksum::new(expected), Checksum::new(computed));
-                let problem = Problem::Checksum { expected, computed };
-                self.report_sector(chunk, mirror, *logical, &expected, problem);
-            }
-        }
-        let bytes = (count * self.filesystem.sector_size()) as u64;
+    /// Counts sectors that were compared.
+    fn count(&self, sectors: usize) {
+        let bytes = (sectors * self.filesystem.sector_size()) as u64;
         add(&self.counters.data_bytes, bytes);
-        add(&self.counters.checksums, count as u64);
+        add(&self.counters.checksums, sectors as u64);
         self.progress.advance(bytes);
     }
 

@@ -63,6 +63,13 @@ impl Digester {
         chosen.expect("every kernel is an implementation")
     }
 
+    /// Whether it works on several places of its input at once, and so hardly waits for memory: input
+    /// is best hashed where it lies. Anything else is faster over what a cache has just got.
+    pub fn hides_latency(&self) -> bool {
+        self.algorithm == Algorithm::Blake3
+            || self.start.kernel_for(usize::MAX).is_some_and(|kernel| kernel.lanes > 1)
+    }
+
     /// The state of a hash that has taken nothing yet.
     pub fn start(&self) -> State {
         State::clone(&self.start)

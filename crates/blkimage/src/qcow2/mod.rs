@@ -19,6 +19,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use crate::Lent;
 use crate::error::{ErrorKind, Result};
 use crate::storage::HostFile;
 
@@ -79,7 +80,7 @@ impl Qcow2 {
 
     /// Reads guest data that lies uncompressed at `host_offset`.
     pub fn read_data(&self, buf: &mut [u8], host_offset: u64, guest_offset: u64) -> Result<()> {
-        let file = self.data_file.as_ref().unwrap_or(&self.file);
+        let file = self.guest_file();
         let end = host_offset.checked_add(buf.len() as u64);
         if end.is_none_or(|end| end > file.size()) {
             let reason =
@@ -87,5 +88,15 @@ impl Qcow2 {
             return Err(file.error(ErrorKind::Corrupt, reason).at(host_offset));
         }
         file.read_exact_at(buf, host_offset)
+    }
+
+    /// The same where it lies in memory, if it does.
+    pub fn lend_data(&self, host_offset: u64, length: usize) -> Option<Lent> {
+        self.guest_file().lend(host_offset, length)
+    }
+
+    /// Where guest clusters lie.
+    fn guest_file(&self) -> &HostFile {
+        self.data_file.as_ref().unwrap_or(&self.file)
     }
 }

@@ -16,9 +16,10 @@ use super::Cache;
 use super::direct::Bounce;
 use crate::buffer::ALIGNMENT;
 use crate::error::{Error, ErrorKind, Result};
+use crate::mapped::Windows;
 use crate::storage::Storage;
 use crate::sys::{self, NodeType, Stamp};
-use crate::{Extent, ExtentKind};
+use crate::{Extent, ExtentKind, Lent};
 
 /// How a host file is used.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,6 +40,7 @@ pub(crate) struct Disk {
     is_direct: AtomicBool,
     bounce: Bounce,
     holes: Option<Mutex<HoleCache>>,
+    windows: Windows,
 }
 
 impl Disk {
@@ -71,7 +73,16 @@ impl Disk {
             Mutex::new(HoleCache { last: None, is_flushed: file_system.knows_dirty_holes })
         });
         let is_direct = AtomicBool::new(is_direct);
-        Ok(Self { file, size, stamp, access, is_direct, bounce: Bounce::default(), holes })
+        Ok(Self {
+            file,
+            size,
+            stamp,
+            access,
+            is_direct,
+            bounce: Bounce::default(),
+            holes,
+            windows: Windows::default(),
+        })
     }
 
     /// Device and inode: the same for the same file.
@@ -129,6 +140,14 @@ impl Storage for Disk {
             }
         }
         self.file.read_at(buf, offset)
+    }
+
+    /// What somebody may be writing to is copied first, so that every byte is looked at once.
+    fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
+        if self.access.force_share || self.is_direct.load(Relaxed) {
+            return None;
+        }
+        self.windows.lend(&self.file, self.size, offset, length)
     }
 
     fn extent(&self, offset: u64, limit: u64) -> io::Result<Extent> {

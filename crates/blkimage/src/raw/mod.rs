@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::error::{ErrorKind, Result};
 use crate::storage::HostFile;
-use crate::{Extent, ExtentKind};
+use crate::{Extent, ExtentKind, Lent};
 
 /// What to make of the holes that a file system reports in a raw image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -75,6 +75,14 @@ impl Raw {
         match self.holes {
             Holes::Verify => self.verify_holes(buf, host_offset),
             Holes::Trust | Holes::Ignore => Ok(()),
+        }
+    }
+
+    /// The same bytes where they lie in memory, if they do and need not be looked at before.
+    pub fn lend(&self, host_offset: u64, length: usize) -> Option<Lent> {
+        match self.holes {
+            Holes::Trust | Holes::Ignore => self.file.lend(host_offset, length),
+            Holes::Verify => None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The beginning of an image: enough of it to measure, whatever its size.
 
-use blkimage::{Extent, ExtentKind, Result, Source};
+use blkimage::{Extent, ExtentKind, Lent, Result, Source};
 
 /// The first bytes of an image.
 pub struct Window<'a> {
@@ -42,6 +42,10 @@ impl Source for Window<'_> {
 
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
         self.source.read_exact_at(buf, offset)
+    }
+
+    fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
+        self.source.lend(offset, length)
     }
 
     fn granularity(&self) -> u64 {

@@ -1,0 +1,126 @@
+//! Content of a file lent as memory: what the page cache holds already need not be copied out of it.
+//!
+//! A file is mapped in windows, which are unmapped when the last one who borrowed from them is done.
+//! Only bytes that are in the page cache are lent: everything else is better read ahead than waited
+//! for in page faults, and a fault in a hole of a tmpfs would allocate its page. A file can shrink and
+//! a disk can fail while its memory is lent; that raises SIGBUS, which `fault.rs` takes: the window
+//! then reads as zeros, and [`Lent::is_intact`] says so.
+
+mod fault;
+mod resident;
+mod window;
+
+use std::fs::File;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use self::resident::is_resident;
+use self::window::Window;
+
+/// Bytes of a file where they lie in memory. They are given back when this is dropped.
+///
+/// Another process that writes to the file changes them under the reader's eyes: as with bytes that
+/// were read, [`Source::check_unchanged`](crate::Source::check_unchanged) tells afterwards.
+#[derive(Debug)]
+pub struct Lent {
+    window: Arc<Window>,
+    range: Range<usize>,
+}
+
+impl Lent {
+    /// Whether all that was read from it so far was the content of the file. If not, what was made
+    /// of it is worthless, and reading the same range tells why.
+    #[must_use]
+    pub fn is_intact(&self) -> bool {
+        self.window.is_intact()
+    }
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.window.bytes()[self.range.clone()]
+    }
+}
+
+/// The windows of one file.
+#[derive(Debug, Default)]
+pub(crate) struct Windows(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// All that are in use, by their numbers.
+    windows: Vec<(u64, Weak<Window>)>,
+    /// The one that was made last is kept for the next who needs it.
+    newest: Option<Arc<Window>>,
+    /// Bytes lent from it.
+    lent: u64,
+    /// Windows in a row that were mapped for little.
+    poor: u32,
+}
+
+impl Windows {
+    /// The `length` bytes from `offset` on of `file`, which has `size` bytes.
+    pub fn lend(&self, file: &File, size: u64, offset: u64, length: usize) -> Option<Lent> {
+        let end = offset.checked_add(length as u64).filter(|end| *end <= size)?;
+        let number = offset / WINDOW_SIZE;
+        if length < MIN_LENGTH || (end - 1) / WINDOW_SIZE != number {
+            return None;
+        }
+        if !is_resident(file, offset, length) {
+            return None;
+        }
+        let window = self.window(file, size, number, length)?;
+        let start = (offset % WINDOW_SIZE) as usize;
+        Some(Lent { window, range: start..start + length })
+    }
+
+    fn window(&self, file: &File, size: u64, number: u64, length: usize) -> Option<Arc<Window>> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_newest = state.windows.last().is_some_and(|(newest, _)| *newest == number);
+        if let Some(window) = state.find(number) {
+            state.lent += if is_newest { length as u64 } else { 0 };
+            return Some(window);
+        }
+        if state.poor == MAX_POOR {
+            return None;
+        }
+        let start = number * WINDOW_SIZE;
+        let window = Arc::new(Window::map(file, start, (size - start).min(WINDOW_SIZE))?);
+        let replaced = state.put(number, &window, length);
+        // Unmapping takes time, which nobody should wait for.
+        drop((state, replaced));
+        Some(window)
+    }
+}
+
+impl State {
+    fn find(&self, number: u64) -> Option<Arc<Window>> {
+        let mut found = self.windows.iter().filter(|(known, _)| *known == number);
+        found.find_map(|(_, window)| window.upgrade())
+    }
+
+    /// Makes a window the newest. Returns the one that was.
+    fn put(&mut self, number: u64, window: &Arc<Window>, length: usize) -> Option<Arc<Window>> {
+        let replaced = self.newest.replace(window.clone());
+        if replaced.is_some() {
+            self.poor = if self.lent < MIN_LENT { self.poor + 1 } else { 0 };
+        }
+        self.lent = length as u64;
+        self.windows.retain(|(_, known)| known.strong_count() > 0);
+        self.windows.push((number, Arc::downgrade(window)));
+        replaced
+    }
+}
+
+/// Bytes that are mapped at once: enough to hide what mapping and unmapping cost, little enough that
+/// what is resident stays small.
+const WINDOW_SIZE: u64 = 16 << 20;
+
+/// Copying less is as cheap as lending it.
+const MIN_LENGTH: usize = 64 << 10;
+
+/// A window that lends less costs more than it saves.
+const MIN_LENT: u64 = 1 << 20;
+
+/// After so many of those the file is read like any other: its content lies in disorder.
+const MAX_POOR: u32 = 16;

@@ -1,0 +1,236 @@
+//! Content that is lent from the page cache is the content of the file; where it is lost meanwhile
+//! that is told, and the process lives on.
+
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use blkimage::{Cache, ErrorKind, Holes, Image, OpenOptions, Source};
+use rustix::mm::{MapFlags, ProtFlags, mmap};
+use tempfile::TempDir;
+
+const MIB: usize = 1 << 20;
+
+fn content(length: usize) -> Vec<u8> {
+    (0..length as u32)
+        .flat_map(|i| i.wrapping_mul(0x9e37_79b9).to_le_bytes())
+        .take(length)
+        .collect()
+}
+
+/// A folder in a tmpfs, where nothing leaves the page cache. As long as it is there no other test
+/// has windows: there are so many in a process.
+fn folder() -> (TempDir, MutexGuard<'static, ()>) {
+    static TURN: Mutex<()> = Mutex::new(());
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    (tempfile::tempdir_in("/dev/shm").unwrap(), turn)
+}
+
+/// Whether this kernel tells what is in the page cache.
+fn lends() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
+    let is_known = (numbers.next(), numbers.next()) >= (Some(6), Some(5));
+    if !is_known {
+        eprintln!("skipped: Linux {release} does not tell what is in the page cache");
+    }
+    is_known
+}
+
+fn open(path: &Path) -> Image {
+    OpenOptions::default().open(path).unwrap()
+}
+
+#[test]
+fn what_is_lent_is_what_is_read() {
+    if !lends() {
+        return;
+    }
+    let (folder, _turn) = folder();
+    let path = folder.path().join("disk.raw");
+    let bytes = content(35 * MIB + 1234);
+    std::fs::write(&path, &bytes).unwrap();
+    let image = open(&path);
+    let lengths = [64 << 10, 100_000, MIB, 16 * MIB];
+    let offsets = [0, 1, 4095, 65_536, 16 * MIB - 65_536, 16 * MIB, 32 * MIB, 34 * MIB + 99_999];
+    let mut count = 0;
+    for (length, offset) in lengths.into_iter().flat_map(|l| offsets.map(|o| (l, o))) {
+        let lent = image.lend(offset as u64, length);
+        let fits = offset / (16 * MIB) == (offset + length - 1) / (16 * MIB);
+        let expected = fits && offset + length <= bytes.len();
+        assert_eq!(lent.is_some(), expected, "{length} at {offset}");
+        if let Some(lent) = lent {
+            assert!(lent.as_ref() == &bytes[offset..offset + length], "{length} at {offset}");
+            assert!(lent.is_intact());
+            count += 1;
+        }
+    }
+    assert!(count > 15, "{count}");
+    let whole = image.lend(32 * MIB as u64, bytes.len() - 32 * MIB).unwrap();
+    assert!(whole.as_ref() == &bytes[32 * MIB..]);
+    assert!(image.lend(0, (64 << 10) - 1).is_none(), "too little");
+    assert!(image.lend(bytes.len() as u64 - 65_535, 65_536).is_none(), "past the end");
+    assert!(image.lend(u64::MAX, 65_536).is_none(), "far past the end");
+}
+
+#[test]
+fn nothing_is_lent_that_has_to_be_read() {
+    let (folder, _turn) = folder();
+    let path = folder.path().join("disk.raw");
+    std::fs::write(&path, content(MIB)).unwrap();
+    let direct = OpenOptions { cache: Cache::No, ..OpenOptions::default() };
+    let written_to = OpenOptions { force_share: true, ..OpenOptions::default() };
+    let doubted = OpenOptions { holes: Holes::Verify, ..OpenOptions::default() };
+    for options in [direct, written_to, doubted] {
+        assert!(options.open(&path).unwrap().lend(0, MIB).is_none());
+    }
+}
+
+#[test]
+fn holes_stay_holes() {
+    let (folder, _turn) = folder();
+    let path = folder.path().join("disk.raw");
+    let file = File::create(&path).unwrap();
+    file.set_len(32 * MIB as u64).unwrap();
+    file.write_all_at(&content(MIB), 3 * MIB as u64).unwrap();
+    let before = file.metadata().unwrap().blocks();
+    let image = open(&path);
+    assert!(image.lend(0, MIB).is_none());
+    assert!(image.lend(MIB as u64 * 7 / 2, MIB).is_none(), "half of it is a hole");
+    if lends() {
+        let lent = image.lend(3 * MIB as u64, MIB).unwrap();
+        assert!(lent.as_ref() == content(MIB));
+    }
+    assert_eq!(file.metadata().unwrap().blocks(), before);
+}
+
+#[test]
+fn qcow2_lends_what_lies_in_a_row() {
+    if !lends() {
+        return;
+    }
+    let (folder, _turn) = folder();
+    let (raw, path) = (folder.path().join("disk.raw"), folder.path().join("disk.qcow2"));
+    let bytes = content(4 * MIB);
+    std::fs::write(&raw, &bytes).unwrap();
+    let convert = Command::new("qemu-img")
+        .args(["convert", "-f", "raw", "-O", "qcow2"])
+        .args([&raw, &path])
+        .status();
+    if convert.is_err() {
+        return eprintln!("skipped: qemu-img is missing");
+    }
+    assert!(convert.unwrap().success());
+    let image = open(&path);
+    let lent = image.lend(MIB as u64, 2 * MIB).unwrap();
+    assert!(lent.as_ref() == &bytes[MIB..3 * MIB]);
+    assert!(image.lend(3 * MIB as u64, MIB + 1).is_none(), "past the end of the guest's disk");
+}
+
+#[test]
+fn a_file_that_is_cut_off_while_it_is_lent() {
+    if !lends() {
+        return;
+    }
+    let (folder, _turn) = folder();
+    let path = folder.path().join("disk.raw");
+    let bytes = content(20 * MIB);
+    std::fs::write(&path, &bytes).unwrap();
+    let image = open(&path);
+    let (first, second) = (image.lend(0, MIB).unwrap(), image.lend(17 * MIB as u64, MIB).unwrap());
+    let file = File::options().write(true).open(&path).unwrap();
+    file.set_len(17 * MIB as u64 + 4096).unwrap();
+    // The rest of the window is gone from under it.
+    assert!(second.as_ref().iter().skip(4096).all(|byte| *byte == 0));
+    assert!(!second.is_intact());
+    assert!(first.as_ref() == &bytes[..MIB] && first.is_intact(), "another window");
+    let error = image.read_exact_at(&mut vec![0; MIB], 17 * MIB as u64).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Truncated);
+    assert!(image.lend(18 * MIB as u64, MIB).is_none(), "nothing is there any more");
+    drop((first, second));
+
+    // Threads that are hit at the same time.
+    std::fs::write(&path, &bytes).unwrap();
+    let image = open(&path);
+    let lent: Vec<_> = (0..16).map(|i| image.lend(i * MIB as u64, MIB).unwrap()).collect();
+    file.set_len(0).unwrap();
+    std::thread::scope(|scope| {
+        for lent in &lent {
+            scope.spawn(|| {
+                assert!(lent.as_ref().iter().all(|byte| *byte == 0) && !lent.is_intact());
+            });
+        }
+    });
+}
+
+#[test]
+fn more_windows_than_can_be_watched_are_not_lent() {
+    if !lends() {
+        return;
+    }
+    let (folder, _turn) = folder();
+    let images: Vec<_> = (0..300)
+        .map(|number| {
+            let path = folder.path().join(number.to_string());
+            std::fs::write(&path, content(64 << 10)).unwrap();
+            open(&path)
+        })
+        .collect();
+    let count = |lent: &[_]| lent.iter().filter(|it: &&Option<_>| it.is_some()).count();
+    let lent: Vec<_> = images.iter().map(|image| image.lend(0, 64 << 10)).collect();
+    assert_eq!(count(&lent), 256);
+    assert!(lent.iter().flatten().all(|lent| lent.as_ref() == content(64 << 10)));
+    drop((lent, images));
+    let path = folder.path().join("0");
+    assert!(open(&path).lend(0, 64 << 10).is_some(), "they are free again");
+}
+
+#[test]
+fn scattered_content_is_read_instead() {
+    if !lends() {
+        return;
+    }
+    let (folder, _turn) = folder();
+    let path = folder.path().join("disk.raw");
+    let file = File::create(&path).unwrap();
+    file.set_len(64 * 16 * MIB as u64).unwrap();
+    for window in 0..64 {
+        file.write_all_at(&content(64 << 10), window * 16 * MIB as u64).unwrap();
+    }
+    let image = open(&path);
+    let lent = (0..64).filter(|window| image.lend(window * 16 * MIB as u64, 64 << 10).is_some());
+    assert!((1..=20).contains(&lent.count()));
+}
+
+/// A SIGBUS that is none of ours ends the process as it would have without us.
+#[test]
+fn foreign_faults_are_passed_on() {
+    const ROLE: &str = "BLKIMAGE_TEST_FOREIGN_FAULT";
+    if let Some(path) = std::env::var_os(ROLE) {
+        let image = open(Path::new(&path));
+        let lent = image.lend(0, MIB);
+        assert_eq!(lent.is_some(), lends());
+        let file = tempfile::tempfile().unwrap();
+        // SAFETY: a new mapping, of a file without content.
+        let nothing = unsafe {
+            mmap(std::ptr::null_mut(), 4096, ProtFlags::READ, MapFlags::SHARED, &file, 0).unwrap()
+        };
+        // SAFETY: this faults, which is what the test is about.
+        let byte = unsafe { nothing.cast::<u8>().read_volatile() };
+        unreachable!("read {byte} where there is nothing");
+    }
+    let (folder, _turn) = folder();
+    let path = folder.path().join("disk.raw");
+    std::fs::write(&path, content(MIB)).unwrap();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "foreign_faults_are_passed_on", "--nocapture"])
+        .env(ROLE, &path)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.signal(), Some(rustix::process::Signal::BUS.as_raw()), "{output:?}");
+}

@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import pathlib
 import subprocess
 import time
 
@@ -147,6 +148,33 @@ def test_raw_truncated_while_read(blksum, workdir):
     imagespec.write(f"1m:A {LONG}:- 1m:B", "disk")
     process = start_reading(blksum, "--holes=ignore", "disk")
     os.truncate("disk", GIB)
+    assert_refused(finish(process), "disk")
+
+
+def start_mapping(blksum, path, *args):
+    """A blksum that has just mapped a part of the file into its memory."""
+    process = blksum.start("--threads=1", *args, path)
+    deadline = time.monotonic() + 30
+    while process.poll() is None and time.monotonic() < deadline:
+        with contextlib.suppress(FileNotFoundError), open(f"/proc/{process.pid}/maps") as maps:
+            if any(line.rstrip().endswith(os.path.realpath(path)) for line in maps):
+                return process
+        time.sleep(0.0005)
+    process.kill()
+    pytest.skip(f"Linux {os.uname().release} does not tell what is in the page cache")
+
+
+@pytest.mark.parametrize("fmt", ["raw", "qcow2"])
+@pytest.mark.parametrize("digest", ["sha256", "blake3"])
+def test_truncated_while_mapped(blksum, workdir, fmt, digest):
+    """The kernel sends SIGBUS to those who look at what is not there any more."""
+    imagespec.write(f"{GIB // 2}:A", "disk.raw")
+    subprocess.run(["qemu-img", "convert", "-f", "raw", "-O", fmt, "disk.raw", "disk"], check=True)
+    # Written out, so that it may leave the page cache, and read, so that it is there.
+    os.sync()
+    pathlib.Path("disk").read_bytes()
+    process = start_mapping(blksum, "disk", "--digest", digest)
+    os.truncate("disk", 1 << 20)
     assert_refused(finish(process), "disk")
 
 

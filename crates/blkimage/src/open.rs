@@ -57,12 +57,19 @@ pub struct OpenOptions {
 impl OpenOptions {
     /// Opens the image at `path`, a regular file or a block device, and everything it refers to.
     pub fn open(&self, path: &Path) -> Result<Image> {
-        let error = |e| Error::new(ErrorKind::Open, path, "cannot open").because(e);
-        check_type(sys::stamp_of(path).map_err(error)?.node_type, path)?;
-        let file = sys::open(path).map_err(error)?;
         let mut chain = Chain::new(self);
-        let file = chain.disk(file, path, false)?;
+        let file = chain.top(path)?;
         chain.finish(file, Folder::Of(path.to_path_buf()), 0)
+    }
+
+    /// As [`open`](Self::open) if the image is raw, and so refers to no other file; None if it is not.
+    pub fn open_if_raw(&self, path: &Path) -> Result<Option<Image>> {
+        let mut chain = Chain::new(self);
+        let file = chain.top(path)?;
+        match chain.top_format(&file, 0)? {
+            Format::Raw => chain.finish_as(Format::Raw, file, Folder::Unknown, 0).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// Opens the image in an open descriptor, for example a standard input that is a file.
@@ -124,6 +131,14 @@ impl<'a> Chain<'a> {
         Self { options, layers, warnings, identities, bytes_read: Arc::default() }
     }
 
+    /// The file that a path names.
+    fn top(&mut self, path: &Path) -> Result<Arc<HostFile>> {
+        let error = |e| Error::new(ErrorKind::Open, path, "cannot open").because(e);
+        check_type(sys::stamp_of(path).map_err(error)?.node_type, path)?;
+        let file = sys::open(path).map_err(error)?;
+        self.disk(file, path, false)
+    }
+
     /// A file of this host as an image of the chain.
     fn disk(&mut self, file: File, name: &Path, shared: bool) -> Result<Arc<HostFile>> {
         let OpenOptions { cache, force_share, .. } = *self.options;
@@ -136,8 +151,18 @@ impl<'a> Chain<'a> {
         Ok(Arc::new(HostFile::new(name.into(), Box::new(disk), self.bytes_read.clone())))
     }
 
-    fn finish(mut self, file: Arc<HostFile>, folder: Folder, start: u64) -> Result<Image> {
+    fn finish(self, file: Arc<HostFile>, folder: Folder, start: u64) -> Result<Image> {
         let format = self.top_format(&file, start)?;
+        self.finish_as(format, file, folder, start)
+    }
+
+    fn finish_as(
+        mut self,
+        format: Format,
+        file: Arc<HostFile>,
+        folder: Folder,
+        start: u64,
+    ) -> Result<Image> {
         let top = format;
         let mut next = Some((file, folder, format));
         while let Some((file, folder, format)) = next.take() {

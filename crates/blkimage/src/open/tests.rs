@@ -61,6 +61,23 @@ fn raw_is_forced() {
 }
 
 #[test]
+fn what_is_not_raw_is_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("raw"), b"x").unwrap();
+    fs::write(path("qcow2"), overlay("missing", "raw", 1 << 16)).unwrap();
+    let options = OpenOptions::default();
+    let image = options.open_if_raw(&path("raw")).unwrap().unwrap();
+    assert_eq!((image.format(), first_byte(&image)), (Format::Raw, b'x'));
+    assert!(options.open_if_raw(&path("qcow2")).unwrap().is_none());
+    assert_eq!(open(&path("qcow2")).err().unwrap().kind(), ErrorKind::Reference);
+    assert_eq!(options.open_if_raw(&path("missing")).err().unwrap().kind(), ErrorKind::Open);
+    let options = OpenOptions { format: Some(Format::Raw), ..options };
+    let image = options.open_if_raw(&path("qcow2")).unwrap().unwrap();
+    assert_eq!((image.format(), first_byte(&image)), (Format::Raw, b'Q'));
+}
+
+#[test]
 fn other_formats_need_a_file() {
     let mut luks = vec![0; 512];
     luks[..6].copy_from_slice(b"LUKS\xba\xbe");

@@ -70,6 +70,33 @@ def test_it_is_in_force_while_images_are_read(blksum, landlock, workdir):
         os.unlink("links/link")
 
 
+def test_it_holds_for_threads_that_start_later(blksum, landlock, workdir):
+    """The same with enough small images that others than the first thread open them."""
+    count = 200
+    os.mkfifo("first")
+    for name, letter in (("old", b"o"), ("new", b"n")):
+        os.mkdir(name)
+        write_raw(f"{name}/disk", letter)
+    os.mkdir("links")
+    links = [f"links/{index}" for index in range(count)]
+    for link in links:
+        os.symlink("../old/disk", link)
+    small = ["old/disk"] * count
+    args = ["--threads", "8", "first", *small, *links]
+    process = blksum.start(*args, stdin=subprocess.DEVNULL)
+    with open("first", "wb") as fifo:
+        wait_until_it_reads(process)
+        for link in links:
+            os.unlink(link)
+            os.symlink("../new/disk", link)
+        fifo.write(b"x" * 512)
+    stdout, stderr = process.communicate(timeout=60)
+    old = f"{letter_value(b'o')}  old/disk\n".encode()
+    assert stdout.splitlines(keepends=True)[1:] == [old] * count
+    assert stderr == b"".join(f"blksum: {link}: Permission denied\n".encode() for link in links)
+    assert process.returncode == 1
+
+
 def wait_until_it_reads(process):
     """Until it sleeps in the pipe: the sandbox is closed before that."""
     deadline = time.monotonic() + 30

@@ -66,6 +66,11 @@ impl Watch {
         Self { delay: delay.filter(|_| io::stderr().is_terminal()), size }
     }
 
+    /// Whether anything may be shown.
+    pub fn is_shown(self) -> bool {
+        self.delay.is_some()
+    }
+
     /// Does `work`, and shows until it is done how many bytes `progress` says are done.
     pub fn during<T>(
         self,

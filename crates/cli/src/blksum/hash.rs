@@ -1,6 +1,6 @@
 //! From a name to a checksum, and the mode that prints checksums.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -14,7 +14,8 @@ use blksum::Progress;
 use super::input::{self, Input};
 use super::output::Output;
 use super::settings::{Hash, Settings};
-use super::{PROGRAM, hints};
+use super::small::Small;
+use super::{PROGRAM, ahead, hints};
 use crate::messages;
 use crate::progress::Watch;
 
@@ -48,14 +49,22 @@ pub struct Failure {
 pub fn run(settings: &Settings, hash: Hash, output: &mut Output) -> io::Result<bool> {
     let mut all_well = true;
     let end = if hash.style.zero { 0 } else { b'\n' };
-    let found = settings.names.iter().flat_map(|name| input::expand(name, hash.recursive));
-    for (name, found) in found {
-        let result = found.and_then(|()| {
-            checksum(&name, settings, &settings.parameters, &settings.open, Notes::Printed)
-        });
-        match result {
-            Ok(report) if settings.json => output.object(&name, &report, None, end)?,
-            Ok(report) => output.checksum(&name, &report, &hash.style)?,
+    let small = Small::new(settings);
+    let Settings { parameters, open, .. } = settings;
+    let images = settings.names.iter().flat_map(|name| input::expand(name, hash.recursive));
+    let ahead = |(name, found): &(OsString, Result<(), Failure>)| {
+        found.as_ref().ok().and_then(|()| small.checksum(name, parameters, open))
+    };
+    ahead::run(small.threads(), images, ahead, |(name, found), early| {
+        let now = || checksum(&name, settings, parameters, open, Notes::Printed);
+        match found.and_then(|()| early.unwrap_or_else(now)) {
+            Ok(report) => {
+                report.note_odd_size(&name, Notes::Printed);
+                if settings.json {
+                    return output.object(&name, &report, None, end);
+                }
+                output.checksum(&name, &report, &hash.style)
+            }
             Err(failure) => {
                 all_well = false;
                 messages::message_of(PROGRAM, name.as_bytes(), &failure.reason);
@@ -65,9 +74,10 @@ pub fn run(settings: &Settings, hash: Hash, output: &mut Output) -> io::Result<b
                 if settings.json {
                     output.error_object(&name, &failure, None, end)?;
                 }
+                Ok(())
             }
         }
-    }
+    })?;
     Ok(all_well)
 }
 
@@ -106,7 +116,6 @@ pub fn checksum(
         }
     };
     report.elapsed = started.elapsed();
-    job.note_odd_size(&report);
     Ok(report)
 }
 
@@ -125,7 +134,8 @@ impl Job<'_> {
                 // A warning names its file, which is this one or one behind it.
                 let own_name = format!("{}: ", Path::new(self.name).display());
                 let text = warning.strip_prefix(&own_name).unwrap_or(warning);
-                self.say(&format!("warning: {text}"));
+                let text = format!("warning: {text}");
+                messages::message_of(PROGRAM, self.name.as_bytes(), &text);
             }
         }
         let progress = Progress::new();
@@ -140,14 +150,7 @@ impl Job<'_> {
                 blksum::Error::Image(error) => Failure::of_image(&error, self.name),
                 other => Failure::new(other.to_string()),
             })?;
-        Ok(Report {
-            digest,
-            parameters: *self.parameters,
-            format: image.format(),
-            virtual_size: image.virtual_size(),
-            bytes_read: image.bytes_read(),
-            elapsed: Duration::ZERO,
-        })
+        Ok(Report::new(digest, self.parameters, image))
     }
 
     /// Bytes that come once and in order are raw content, and only where they do not look like
@@ -198,23 +201,35 @@ impl Job<'_> {
             elapsed: Duration::ZERO,
         })
     }
+}
+
+impl Report {
+    /// The report of an image that was read, but for the time.
+    pub fn new(digest: Digest, parameters: &Parameters, image: &Image) -> Self {
+        Self {
+            digest,
+            parameters: *parameters,
+            format: image.format(),
+            virtual_size: image.virtual_size(),
+            bytes_read: image.bytes_read(),
+            elapsed: Duration::ZERO,
+        }
+    }
 
     /// QEMU rounds raw images up to sectors: their conversions have another content.
-    fn note_odd_size(&self, report: &Report) {
-        if self.notes == Notes::Printed
-            && report.format == Format::Raw
-            && !report.virtual_size.is_multiple_of(SECTOR)
+    pub fn note_odd_size(&self, name: &OsStr, notes: Notes) {
+        if notes == Notes::Printed
+            && self.format == Format::Raw
+            && !self.virtual_size.is_multiple_of(SECTOR)
             && self.parameters.construction() != Construction::Linear
         {
-            self.say(
+            messages::message_of(
+                PROGRAM,
+                name.as_bytes(),
                 "note: size is not a multiple of 512 bytes: its qcow2 conversion has another \
                  checksum",
             );
         }
-    }
-
-    fn say(&self, text: &str) {
-        messages::message_of(PROGRAM, self.name.as_bytes(), text);
     }
 }
 

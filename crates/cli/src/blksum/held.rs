@@ -62,6 +62,11 @@ impl CheckFiles {
         self.held.iter().flatten().map(|file| &file.held[..])
     }
 
+    /// Whether what is not held yet may be long in coming.
+    pub fn may_wait(&self, names: &[OsString]) -> bool {
+        !self.is_all && names.iter().any(|name| is_stream(name))
+    }
+
     /// The files, in the order of `names`.
     pub fn open(self, names: &[OsString]) -> impl Iterator<Item = io::Result<CheckFile>> {
         let others = names.iter().skip(self.held.len()).map(|name| {

@@ -97,7 +97,7 @@ pub fn is_uri(name: &OsStr) -> bool {
 pub fn expand(
     name: &OsStr,
     recursive: bool,
-) -> Box<dyn Iterator<Item = (OsString, Result<(), Failure>)>> {
+) -> Box<dyn Iterator<Item = (OsString, Result<(), Failure>)> + Send> {
     if !recursive || name == "-" || is_uri(name) || !Path::new(name).is_dir() {
         return Box::new(std::iter::once((name.to_owned(), Ok(()))));
     }

@@ -1,10 +1,12 @@
 //! The command `blksum`.
 //!
 //! [`args`] is the command line as it is written, [`settings`] what it asks for, [`hash`] and
-//! [`check`] the two modes, [`confine`] what they may open, [`held`] the check files that say so,
-//! [`input`] what a name stands for, [`output`] standard output, and [`hints`] what to say to users of
-//! other programs.
+//! [`check`] the two modes, [`confine`] what they may open, [`held`] the check files that say so and
+//! [`lines`] what stands in them, [`input`] what a name stands for, [`output`] standard output, and
+//! [`hints`] what to say to users of other programs. [`ahead`] takes one image after the other for both
+//! modes, and those side by side that [`small`] can hash.
 
+mod ahead;
 mod args;
 mod check;
 mod confine;
@@ -12,8 +14,10 @@ mod hash;
 mod held;
 mod hints;
 mod input;
+mod lines;
 mod output;
 mod settings;
+mod small;
 
 use std::ffi::OsString;
 use std::io;

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::os::unix::ffi::OsStrExt;
 
 use blkhash::{Construction, Parameters};
@@ -16,7 +16,7 @@ use crate::quote;
 
 /// Standard output.
 pub struct Output {
-    out: BufWriter<StdoutLock<'static>>,
+    out: BufWriter<Stdout>,
     is_terminal: bool,
 }
 
@@ -33,9 +33,9 @@ pub enum Status {
 }
 
 impl Output {
-    /// Locks standard output.
+    /// Standard output, which nobody else writes to.
     pub fn new() -> Self {
-        let stdout = io::stdout().lock();
+        let stdout = io::stdout();
         Self { is_terminal: stdout.is_terminal(), out: BufWriter::new(stdout) }
     }
 

@@ -1,0 +1,139 @@
+//! The lines of check files, one after the other: what there is to check, and what is wrong with a
+//! file. Nothing is printed here.
+
+use std::ffi::OsStr;
+use std::io::{self, BufRead, BufReader, Read};
+
+use blkimage::probe;
+use blksum::check_file::{Entry, Line, MAX_LINE, Parser};
+
+use super::held::CheckFile;
+
+/// What a line of a check file is, or how the file ends.
+pub enum Item {
+    /// A checksum to check.
+    Entry(Entry),
+    /// The line of this number is nonsense.
+    Malformed(u64),
+    /// There is nothing more.
+    End(End),
+}
+
+/// Where reading a check file ended.
+pub enum End {
+    /// At its end, or where it was seen to be no check file.
+    Reached,
+    /// Before its beginning.
+    OpenError(io::Error),
+    /// Somewhere.
+    ReadError,
+    /// In a line that has none.
+    EndlessLine,
+}
+
+/// The items of check files, those of one file after those of the other. The last item of each is
+/// its end.
+pub struct Lines<F> {
+    files: F,
+    /// One for all files, as sha256sum has it.
+    parser: Parser,
+    file: Option<FileLines>,
+    line: Vec<u8>,
+}
+
+/// The lines of a file that is open.
+struct FileLines {
+    reader: BufReader<CheckFile>,
+    is_stdin: bool,
+    /// How many were read.
+    number: u64,
+    bytes: u64,
+    has_entries: bool,
+    is_over: bool,
+}
+
+impl<'a, F: Iterator<Item = (&'a OsStr, io::Result<CheckFile>)>> Lines<F> {
+    /// The items of `files`, given with their names.
+    pub fn new(files: F, parser: Parser) -> Self {
+        Self { files, parser, file: None, line: Vec::new() }
+    }
+}
+
+impl<'a, F: Iterator<Item = (&'a OsStr, io::Result<CheckFile>)>> Iterator for Lines<F> {
+    type Item = Item;
+
+    fn next(&mut self) -> Option<Item> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => match self.files.next()? {
+                (name, Ok(file)) => self.file.insert(FileLines::new(file, name == "-")),
+                (_, Err(error)) => return Some(Item::End(End::OpenError(error))),
+            },
+        };
+        let item = file.next(&mut self.parser, &mut self.line).unwrap_or_else(Item::End);
+        if let Item::End(_) = item {
+            self.file = None;
+        }
+        Some(item)
+    }
+}
+
+impl FileLines {
+    fn new(file: CheckFile, is_stdin: bool) -> Self {
+        let reader = BufReader::with_capacity(BUFFER_SIZE, file);
+        Self { reader, is_stdin, number: 0, bytes: 0, has_entries: false, is_over: false }
+    }
+
+    /// The next line that means something. `line` is room for it.
+    fn next(&mut self, parser: &mut Parser, line: &mut Vec<u8>) -> Result<Item, End> {
+        if self.number == 0 && probe(self.reader.fill_buf()?).is_some() {
+            return Err(End::Reached);
+        }
+        while !self.is_over {
+            match read_line(&mut self.reader, line)? {
+                0 => break,
+                length if length > MAX_NONSENSE && self.has_entries => {
+                    return Err(End::EndlessLine);
+                }
+                length => self.bytes += length,
+            }
+            self.number += 1;
+            match parser.parse(line) {
+                Line::Ignored => {}
+                Line::Entry(entry) if !(self.is_stdin && entry.name == b"-") => {
+                    self.has_entries = true;
+                    return Ok(Item::Entry(entry));
+                }
+                Line::Entry(_) | Line::Malformed => {
+                    self.is_over = !self.has_entries && self.bytes > MAX_NONSENSE;
+                    return Ok(Item::Malformed(self.number));
+                }
+            }
+        }
+        Err(End::Reached)
+    }
+}
+
+impl From<io::Error> for End {
+    fn from(_: io::Error) -> Self {
+        Self::ReadError
+    }
+}
+
+/// Reads a line with its end into `line` and returns its length, 0 at the end of the file. Of a line
+/// that is too long only so much is kept that this can be seen; one that is longer than
+/// [`MAX_NONSENSE`] is not read to its end.
+pub fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u64> {
+    line.clear();
+    let limit = MAX_LINE as u64 + 1;
+    let length = reader.by_ref().take(limit).read_until(b'\n', line)? as u64;
+    if length < limit || line.ends_with(b"\n") {
+        return Ok(length);
+    }
+    Ok(length + reader.by_ref().take(MAX_NONSENSE).skip_until(b'\n')? as u64)
+}
+
+const BUFFER_SIZE: usize = 32 << 10;
+
+/// A file that has no checksum in so many bytes is no check file: somebody's disk, perhaps.
+const MAX_NONSENSE: u64 = 16 << 20;

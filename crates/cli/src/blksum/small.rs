@@ -1,0 +1,97 @@
+//! Which images are hashed ahead of their turn, side by side, and how.
+//!
+//! Those are small raw files: one thread is all that they have work for, they name no other file, and
+//! no more than one descriptor is open for each. Everything else, and whatever goes wrong, is done in
+//! its turn by [`hash::checksum`](super::hash::checksum), as if nobody had tried before: every message
+//! but that there is no such file comes from there.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Instant;
+
+use blkhash::Parameters;
+use blkimage::{Format, OpenOptions};
+use blksum::{Progress, Tuning};
+
+use super::hash::{Failure, Report};
+use super::input;
+use super::settings::Settings;
+use crate::progress::Watch;
+
+/// Hashes small images.
+pub struct Small {
+    threads: usize,
+    /// One thread for each.
+    tuning: Tuning,
+    /// Device and inode of what this process writes to: a file among the images that every line
+    /// changes.
+    written: Vec<(u64, u64)>,
+}
+
+impl Small {
+    /// For a run with these settings.
+    pub fn new(settings: &Settings) -> Self {
+        // A bar for each image is one for one image at a time.
+        let has_bars = Watch::new(settings.progress, Some(MAX_SIZE)).is_shown();
+        let outputs = [metadata(io::stdout()), metadata(io::stderr())];
+        Self {
+            threads: if has_bars { 1 } else { settings.tuning.threads },
+            tuning: Tuning { threads: 1, ..settings.tuning },
+            written: outputs.iter().flatten().map(identity).collect(),
+        }
+    }
+
+    /// How many of them may be hashed at a time.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// The checksum of what `name` stands for, if that is a small raw file and nothing goes wrong. That
+    /// there is nothing of this name is an answer, too.
+    pub fn checksum(
+        &self,
+        name: &OsStr,
+        parameters: &Parameters,
+        open: &OpenOptions,
+    ) -> Option<Result<Report, Failure>> {
+        let started = Instant::now();
+        let is_raw = open.format.is_none_or(|format| format == Format::Raw);
+        if name == "-" || input::is_uri(name) || !is_raw {
+            return None;
+        }
+        let path = Path::new(name);
+        match fs::metadata(path) {
+            Ok(metadata) if self.is_small(&metadata) => {}
+            Ok(_) => return None,
+            Err(error) => return Some(Err(Failure::from(&error))),
+        }
+        let image = open.open_if_raw(path).ok()??;
+        if image.virtual_size() > MAX_SIZE || !image.warnings().is_empty() {
+            return None;
+        }
+        let digest = blksum::checksum(&image, parameters, &self.tuning, &Progress::new()).ok()?;
+        Some(Ok(Report { elapsed: started.elapsed(), ..Report::new(digest, parameters, &image) }))
+    }
+
+    /// What claims to be empty may be a file of procfs, whose reading may wait for something.
+    fn is_small(&self, metadata: &Metadata) -> bool {
+        metadata.is_file()
+            && (1..=MAX_SIZE).contains(&metadata.len())
+            && !self.written.contains(&identity(metadata))
+    }
+}
+
+fn metadata(file: impl AsFd) -> io::Result<Metadata> {
+    File::from(file.as_fd().try_clone_to_owned()?).metadata()
+}
+
+fn identity(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
+/// Bytes of the largest image that is hashed by one thread.
+const MAX_SIZE: u64 = 1 << 20;

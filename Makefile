@@ -14,6 +14,7 @@ CAPI_ROOT = $(abspath $(TARGET_DIR))/capi-root
 DIGESTS ?= sha256 blake2b512 blake3
 FUZZ_SECONDS ?= 60
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 
 .PHONY: help
 help: ## List the targets
@@ -82,7 +83,7 @@ bench: ## Measure every hash beside those of other libraries
 .PHONY: bench-images
 bench-images: build ## Measure blksum beside other tools
 	scripts/install-bench-deps
-	scripts/bench-images $(TARGET_DIR)/release/blksum
+	scripts/bench-images $(TARGET_DIR)/release/blksum $(BENCH_ARGS)
 
 .PHONY: bench-capi
 bench-capi: capi ## Measure libblkhash against its kernels

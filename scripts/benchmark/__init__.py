@@ -1,0 +1,1 @@
+"""What scripts/bench-images is made of."""

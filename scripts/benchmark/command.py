@@ -1,0 +1,117 @@
+"""Runs commands in turns, and takes their time, their CPU and what they print."""
+
+import dataclasses
+import os
+import shlex
+import statistics
+import subprocess
+import time
+
+NULL = os.open("/dev/null", os.O_RDWR)
+
+
+class Failed(Exception):
+    """A command that did not end with status 0."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """`feeder | program args`, or `program args < stdin`."""
+
+    program: str
+    args: tuple = ()
+    stdin: str | None = None
+    feeder: tuple = ()
+    # What its checksum is one of: commands with the same key have to print the same.
+    key: tuple | None = None
+    # What to call it instead.
+    name: str | None = None
+
+    def __str__(self):
+        if self.name:
+            return self.name
+        text = shlex.join([os.path.basename(self.program), *self.args])
+        if self.feeder:
+            text = f"{shlex.join(self.feeder)} | {text}"
+        return f"{text} < {self.stdin}" if self.stdin else text
+
+    def argv(self):
+        return [self.program, *self.args]
+
+    def checksums(self, output):
+        """The checksums in what it printed, in order."""
+        place = -1 if self.program == "openssl" else 0
+        return [line.split()[place] for line in output.splitlines() if line.strip()]
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    seconds: float
+    # User and system time of the command and its feeder.
+    cpu: float
+    output: str
+
+
+def run(command):
+    """Runs `command` once. Raises Failed."""
+    # What prints no checksum prints the image.
+    output = os.memfd_create("output") if command.key else os.dup(NULL)
+    errors = os.memfd_create("errors")
+    stdin = os.open(command.stdin, os.O_RDONLY) if command.stdin else os.dup(NULL)
+    try:
+        start = time.perf_counter()
+        pids = []
+        if command.feeder:
+            os.close(stdin)
+            stdin, out = os.pipe()
+            pids.append(spawn(command.feeder, NULL, out, errors))
+            os.close(out)
+        pids.append(spawn(command.argv(), stdin, output, errors))
+        os.close(stdin)
+        stdin = None
+        ends = [os.wait4(pid, 0) for pid in pids]
+        seconds = time.perf_counter() - start
+        if any(status for _, status, _ in ends):
+            message = text(errors).strip().splitlines() or ["no message"]
+            raise Failed(f"{command}: {message[-1]}")
+        cpu = sum(it.ru_utime + it.ru_stime for *_, it in ends)
+        return Run(seconds, cpu, text(output) if command.key else "")
+    finally:
+        for descriptor in (stdin, output, errors):
+            if descriptor is not None:
+                os.close(descriptor)
+
+
+def spawn(argv, stdin, output, errors):
+    actions = [(os.POSIX_SPAWN_DUP2, it, at) for at, it in enumerate([stdin, output, errors])]
+    return os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions)
+
+
+def text(descriptor):
+    return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode(errors="replace")
+
+
+def in_turns(commands, count):
+    """Runs each command once for nothing, then all in turns, `count` times. A machine that is slow
+    for a while is slow for all of them. Gives the runs of each command."""
+    runs = [[] for _ in commands]
+    for turn in range(count + 1):
+        for command, its in zip(commands, runs):
+            result = run(command)
+            if turn > 0:
+                its.append(result)
+    return runs
+
+
+def one_line(main):
+    """Runs `main`, and makes one line of an error that is no mistake of ours."""
+    try:
+        main()
+    except (Failed, OSError, subprocess.CalledProcessError) as error:
+        raise SystemExit(f"{error}")
+    except KeyboardInterrupt:
+        raise SystemExit(130)
+
+
+def median(values):
+    return statistics.median(values)

@@ -1,0 +1,230 @@
+"""Makes the images that are measured, when a row needs them, and checks that they hold what they
+should: the SHA-256 of all of the content is compared with that of Python's hashlib."""
+
+import dataclasses
+import hashlib
+import os
+import pathlib
+import subprocess
+from typing import Callable
+
+from .command import Command, run
+
+GIB = 1 << 30
+MIB = 1 << 20
+KIB = 1 << 10
+SCRIPTS = pathlib.Path(__file__).resolve().parent.parent
+
+# Of the image with real files.
+SIZE = 6 * GIB
+# How much of each layer of the chain is in one place.
+STRIPE = MIB
+LAYERS = ["base.qcow2", "middle.qcow2", "chain.qcow2"]
+EMPTY_RUST = "fn main() {}\n"
+
+
+@dataclasses.dataclass(frozen=True)
+class Input:
+    make: Callable[[str], None]
+    # What is in it: two with the same content have the same checksum.
+    content: str | None = None
+    # Bytes of the folder that it takes.
+    room: int = 0
+    # The same, in blocks of the file system.
+    blocks: int = 0
+    # What has to be there as long as it is.
+    needs: tuple = ()
+
+
+class Inputs:
+    """The images in the current folder."""
+
+    def __init__(self, blksum):
+        self.blksum = blksum
+        self.sums = {}
+        self.blocks = {}
+
+    def make(self, names):
+        for name in names:
+            if not os.path.exists(name):
+                self.make(INPUTS[name].needs)
+                INPUTS[name].make(name)
+                self.check(name)
+                self.blocks[name] = os.stat(name).st_blocks
+
+    def check_sparse(self, names):
+        """Programs that map a file make data of its holes in a tmpfs."""
+        for name in names:
+            if name not in MAPPED and os.stat(name).st_blocks != self.blocks[name]:
+                raise SystemExit(f"{name} was changed by what read it: its holes are gone")
+
+    def check(self, name):
+        content = INPUTS[name].content
+        if content is None:
+            return
+        if content not in self.sums:
+            with open(name, "rb") as file:
+                self.sums[content] = hashlib.file_digest(file, "sha256").hexdigest()
+        command = Command(self.blksum, ("--construction", "linear", name), key=(content,))
+        checksum, = command.checksums(run(command).output)
+        if checksum != self.sums[content]:
+            raise SystemExit(f"{name} has not the content of {content}")
+
+
+def closure(names):
+    """`names` and all that they need."""
+    return set(names).union(*(closure(INPUTS[name].needs) for name in names))
+
+
+def room(names):
+    missing = [INPUTS[name] for name in closure(names) if not os.path.exists(name)]
+    return sum(it.room + it.blocks * block_size() for it in missing)
+
+
+def block_size():
+    """Bytes of the smallest extent that the folder's file system makes, and 4 KiB at most."""
+    return min(os.statvfs(".").f_frsize, 4 * KIB)
+
+
+def remove(keep):
+    """Deletes what none of `keep` needs."""
+    keep = closure(keep)
+    for name in INPUTS:
+        if name not in keep and os.path.exists(name):
+            if os.path.isdir(name):
+                subprocess.run(["rm", "-r", name], check=True)
+            else:
+                os.remove(name)
+
+
+def quietly(*command):
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def real_image(name):
+    quietly(SCRIPTS / "real-image", name, "--size", str(SIZE // MIB), "--files", "1600")
+
+
+def qcow2(*options):
+    return lambda name: quietly(
+        "qemu-img", "convert", "-W", "-m", "16", "-O", "qcow2", *options, "disk.img", name
+    )
+
+
+def layer(number):
+    """An overlay with every third MiB of the data."""
+
+    def make(name):
+        part("disk.img", "part.img", number)
+        backing = ["-b", LAYERS[number - 1], "-F", "qcow2"] if number else []
+        quietly("qemu-img", "create", "-q", "-f", "qcow2", *backing, name, str(SIZE))
+        # What is zeros in the part is left to the layer below, not written as zeros.
+        write = ["qemu-img", "convert", "-n", "--target-is-zero", "-f", "raw", "-O", "qcow2"]
+        quietly(*write, "part.img", name)
+        os.remove("part.img")
+
+    return make
+
+
+def part(source, target, number):
+    """A sparse copy of every third stripe of `source` that has data, `number` the first."""
+    with open(source, "rb") as file, open(target, "wb") as out:
+        out.truncate(SIZE)
+        position = 0
+        while position < SIZE:
+            try:
+                data = os.lseek(file.fileno(), position, os.SEEK_DATA)
+            except OSError:
+                return
+            position = os.lseek(file.fileno(), data, os.SEEK_HOLE)
+            while data < position:
+                end = min(position, (data // STRIPE + 1) * STRIPE)
+                if data // STRIPE % len(LAYERS) == number:
+                    os.pwrite(out.fileno(), os.pread(file.fileno(), end - data, data), data)
+                data = end
+
+
+def mapped_image(name):
+    quietly("cp", "--sparse=always", "disk.img", name)
+
+
+def random_data(size):
+    def make(name):
+        with open(name, "wb") as file:
+            for _ in range(0, size, MIB):
+                file.write(os.urandom(min(size, MIB)))
+
+    return make
+
+
+def zeros(name):
+    with open(name, "wb") as file:
+        for _ in range(0, SIZE, MIB):
+            file.write(bytes(MIB))
+
+
+def empty_raw(size):
+    return lambda name: quietly("truncate", "-s", str(size), name)
+
+
+def empty_qcow2(size):
+    return lambda name: quietly("qemu-img", "create", "-q", "-f", "qcow2", name, str(size))
+
+
+def tiny_extents(count):
+    """A block of data, a hole of a block, and so on."""
+
+    def make(name):
+        data = os.urandom(block_size())
+        with open(name, "wb") as file:
+            file.truncate(count * 2 * len(data))
+            for number in range(count):
+                os.pwrite(file.fileno(), data, number * 2 * len(data))
+            # Extents that are not on the disk yet may be none.
+            os.fsync(file.fileno())
+
+    return make
+
+
+def many_images(name):
+    os.mkdir(name)
+    for path in MANY:
+        random_data(64 * KIB)(path)
+
+
+def empty_program(name):
+    subprocess.run(["rustc", "-O", "-o", name, "-"], input=EMPTY_RUST, text=True, check=True)
+
+
+MAPPED = ["mapped.img"]
+MANY = [f"many/{number:05}" for number in range(10_000)]
+
+INPUTS = {
+    "disk.img": Input(real_image, "the image", 2 * GIB),
+    # For what maps it into memory, which ends with all of it in the tmpfs.
+    "mapped.img": Input(mapped_image, "the image", SIZE, ("disk.img",)),
+    "disk.qcow2": Input(qcow2(), "the image", 2 * GIB, ("disk.img",)),
+    "zlib.qcow2": Input(qcow2("-c"), "the image", GIB, ("disk.img",)),
+    "zstd.qcow2": Input(
+        qcow2("-c", "-o", "compression_type=zstd"), "the image", GIB, ("disk.img",)
+    ),
+    "base.qcow2": Input(layer(0), None, GIB, ("disk.img",)),
+    "middle.qcow2": Input(layer(1), None, GIB, ("disk.img", "base.qcow2")),
+    "chain.qcow2": Input(layer(2), "the image", GIB, ("disk.img", "middle.qcow2")),
+    "random.img": Input(random_data(2 * GIB), "random data", 2 * GIB),
+    "zeros.img": Input(zeros, "zeros", SIZE),
+    "empty.img": Input(empty_raw(100 * GIB)),
+    "empty.qcow2": Input(empty_qcow2(100 * GIB)),
+    "large.img": Input(empty_raw(8192 * GIB)),
+    "large.qcow2": Input(empty_qcow2(8192 * GIB)),
+    "small.img": Input(random_data(64 * KIB), "a small image"),
+    "empty-program": Input(empty_program),
+    "many": Input(many_images, None, GIB),
+    **{
+        f"extents-{count}.img": Input(
+            # What the file system needs to find so many is a percent of them.
+            tiny_extents(count), f"{count} extents", blocks=count + count // 100
+        )
+        for count in (10_000, 100_000, 1_000_000, 10_000_000)
+    },
+}

@@ -1,0 +1,183 @@
+"""The rows of the table: which commands are compared on which images."""
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import subprocess
+import time
+
+from .command import Command
+from .inputs import MANY
+
+# Stands for the blksum that is measured.
+BLKSUM = "blksum"
+SOCKET = "nbd-socket"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    name: str
+    title: str
+    inputs: tuple
+    commands: tuple
+    # How often its runs are repeated: what is short varies more.
+    times: int = 1
+    # Whether the first input is also served by qemu-nbd.
+    served: bool = False
+    # Whether stopping at each system call, for memory, is over in reasonable time.
+    traced: bool = True
+
+
+def ours(content, *args, digest="sha256", construction="streams:4", **more):
+    """blksum with `args`, and the options for what is not the default."""
+    options = [] if digest == "sha256" else ["-d", digest]
+    options += [] if construction == "streams:4" else ["--construction", construction]
+    key = None if digest == "null" else (content, digest, construction)
+    return Command(BLKSUM, (*options, *args), key=key, **more)
+
+
+def with_program(command, blksum):
+    """`command` with the program that BLKSUM stands for."""
+    if command.program != BLKSUM:
+        return command
+    return dataclasses.replace(command, program=blksum)
+
+
+def openssl(content, image):
+    return Command("openssl", ("dgst", "-sha256", image), key=(content, "sha256", "linear"))
+
+
+def b3sum(content, image):
+    return Command("b3sum", (image,), key=(content, "blake3", "linear"))
+
+
+def convert(file_format, image):
+    target = ("--target-image-opts", image, "driver=null-co,size=6G")
+    return Command("qemu-img", ("convert", "-f", file_format, "-W", "-n", *target))
+
+
+def cat(image):
+    return Command("cat", (image,))
+
+
+def image_rows():
+    def images(*args, **more):
+        return ours("image", *args, **more)
+
+    yield Row("image-raw", "6 GiB, 1.6 GiB of it data, raw", ("disk.img", "mapped.img"), (
+        *(images("disk.img", digest=it) for it in ("sha256", "blake3", "xxh3", "crc32c", "null")),
+        openssl("image", "disk.img"),
+        b3sum("image", "mapped.img"),
+        cat("disk.img"),
+        Command("nbdcopy", ("disk.img", "null:")),
+        convert("raw", "disk.img"),
+    ))
+    yield Row("image-qcow2", "6 GiB, qcow2", ("disk.qcow2",), (
+        images("disk.qcow2"),
+        convert("qcow2", "disk.qcow2"),
+    ))
+    yield Row("image-chain", "6 GiB, qcow2 over two backing files", ("chain.qcow2",), (
+        images("chain.qcow2"),
+        convert("qcow2", "chain.qcow2"),
+    ))
+    for compression in ("zlib", "zstd"):
+        name = f"{compression}.qcow2"
+        yield Row(f"image-{compression}", f"6 GiB, qcow2, {compression}", (name,), (
+            images(name),
+            convert("qcow2", name),
+        ))
+    yield Row("image-pipe", "6 GiB, through a pipe", ("disk.img",), (
+        images(feeder=("cat", "disk.img")),
+        Command("cat", feeder=("cat", "disk.img")),
+    ))
+    uri = f"nbd+unix:///?socket={SOCKET}"
+    yield Row("image-nbd", "6 GiB, from qemu-nbd", ("disk.img",), (
+        images(uri),
+        images(uri, digest="null"),
+        Command("nbdcopy", (uri, "null:")),
+    ), served=True)
+
+
+def random_rows():
+    def images(*args, **more):
+        return ours("random", *args, **more)
+
+    name = "random.img"
+    yield Row("random-raw", "2 GiB of random data", (name,), (
+        *(images(name, digest=it) for it in ("sha256", "blake3", "xxh3", "null")),
+        cat(name),
+    ))
+    yield Row("random-linear", "2 GiB of random data, linear", (name,), (
+        *(images(name, digest=it, construction="linear") for it in ("sha256", "blake3", "crc32c")),
+        openssl("random", name),
+        b3sum("random", name),
+    ))
+    yield Row("random-stdin", "2 GiB of random data, standard input", (name,), (
+        images(stdin=name),
+        images(name),
+    ))
+    yield Row("random-pipe", "2 GiB of random data, through a pipe", (name,), (
+        images(feeder=("cat", name)),
+        Command("cat", feeder=("cat", name)),
+    ))
+
+
+def other_rows():
+    yield Row("zeros", "6 GiB of zeros that take room", ("zeros.img",), (
+        ours("zeros", "zeros.img"),
+        ours("zeros", "zeros.img", digest="blake3"),
+        b3sum("zeros", "zeros.img"),
+        cat("zeros.img"),
+    ))
+    images = ("empty.img", "empty.qcow2")
+    yield Row("empty-100G", "100 GiB, empty", images, (
+        *(ours("100 GiB", image) for image in images),
+    ), times=3)
+    images = ("large.img", "large.qcow2")
+    yield Row("empty-8T", "8 TiB, empty", images, (
+        *(ours("8 TiB", image) for image in images),
+        *(ours("8 TiB", image, construction="flat") for image in images),
+    ))
+    program = ("empty-program",) if shutil.which("rustc") else ()
+    yield Row("small", "64 KiB", ("small.img", *program), (
+        ours("small", "small.img"),
+        ours("small", "small.img", construction="linear"),
+        Command("sha256sum", ("small.img",), key=("small", "sha256", "linear")),
+        Command("true"),
+        *(Command(f"./{it}", name="an empty Rust program") for it in program),
+    ), times=30)
+    key = ("many", "sha256", "linear")
+    yield Row("many", "10,000 images of 64 KiB", ("many",), (
+        ours("many", "-r", "many"),
+        ours("many", "-r", "many", construction="linear"),
+        Command("sha256sum", tuple(MANY), key=key, name="sha256sum many/*"),
+    ))
+    for count in (10_000, 100_000, 1_000_000, 10_000_000):
+        name = f"extents-{count}.img"
+        yield Row(f"extents-{count}", f"{count:,} times a block of data and a hole", (name,), (
+            ours(name, name),
+            ours(name, name, digest="null"),
+            cat(name),
+        ), traced=count <= 10_000)
+
+
+ROWS = [*image_rows(), *random_rows(), *other_rows()]
+
+
+@contextlib.contextmanager
+def served(image):
+    """qemu-nbd with `image` behind SOCKET. Gives its process id."""
+    options = ["--read-only", "--persistent", "--shared=0", "-f", "raw"]
+    path = os.path.abspath(SOCKET)
+    server = subprocess.Popen(["qemu-nbd", *options, "-k", path, image])
+    try:
+        while not os.path.exists(SOCKET):
+            if server.poll() is not None:
+                raise SystemExit("qemu-nbd does not start")
+            time.sleep(0.01)
+        yield server.pid
+    finally:
+        server.terminate()
+        server.wait()
+

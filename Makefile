@@ -18,7 +18,7 @@ BENCH_ARGS ?=
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: capi ## Build the release binaries and libblkhash
@@ -84,6 +84,11 @@ bench: ## Measure every hash beside those of other libraries
 bench-images: build ## Measure blksum beside other tools
 	scripts/install-bench-deps
 	scripts/bench-images $(TARGET_DIR)/release/blksum $(BENCH_ARGS)
+
+.PHONY: bench-scaling
+bench-scaling: build ## Measure how blksum scales, and what that means for more cores
+	scripts/install-bench-deps
+	scripts/bench-scaling $(TARGET_DIR)/release/blksum $(BENCH_ARGS)
 
 .PHONY: bench-capi
 bench-capi: capi ## Measure libblkhash against its kernels

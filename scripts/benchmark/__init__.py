@@ -1,1 +1,1 @@
-"""What scripts/bench-images is made of."""
+"""What scripts/bench-images and scripts/bench-scaling share."""

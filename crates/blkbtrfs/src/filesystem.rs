@@ -145,11 +145,14 @@ impl FileSystem {
         all.into_values().collect()
     }
 
-    /// Bytes in use, every mirror of them counted, as far as the trees that tell can be read: what
-    /// there is to verify, and what has no checksum.
-    pub fn used_bytes(&self) -> u64 {
-        let used = |it: &Allocation| it.used.unwrap_or(0).saturating_mul(it.mirrors.into());
-        self.allocations().iter().map(used).fold(0, u64::saturating_add)
+    /// Bytes that a verification reads, as far as that can be told: those in use, and those with
+    /// parities once more.
+    pub fn verified_bytes(&self) -> u64 {
+        let size = |it: &Allocation| {
+            let times = u64::from(it.mirrors) + u64::from(it.profile.parities() > 0);
+            it.used.unwrap_or(0).saturating_mul(times)
+        };
+        self.allocations().iter().map(size).fold(0, u64::saturating_add)
     }
 
     /// Bytes of a chunk that are in use; `None` if nobody knows.

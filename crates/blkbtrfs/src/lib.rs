@@ -13,6 +13,7 @@ mod error;
 mod filesystem;
 mod obscure;
 pub mod partition;
+mod raid6;
 mod superblock;
 mod tree;
 mod unprotected;

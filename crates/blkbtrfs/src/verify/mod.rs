@@ -36,6 +36,7 @@ pub use finding::{Category, Finding, Place, Problem, Subject};
 pub use progress::Progress;
 
 use self::metadata::BlockBuffer;
+use self::parity::Rows;
 use self::walk::Walker;
 
 /// How to verify.
@@ -125,24 +126,30 @@ pub fn verify(
     };
     superblocks::verify(&job);
     let walker = Mutex::new(Walker::new(filesystem));
-    thread::scope(|scope| {
-        for _ in 1..options.threads.clamp(1, MAX_THREADS) {
-            // Without it the others do its work.
-            let _ = thread::Builder::new()
-                .name("blkbtrfs".to_owned())
-                .spawn_scoped(scope, || job.work(&walker));
-        }
-        job.work(&walker);
-    });
+    on_threads(options.threads, || job.work(&walker));
     let mut walker = walker.into_inner().expect("no thread panicked");
     if job.counters.lost_blocks.load(Ordering::Relaxed) > 0 {
         sweep::verify(&job, &mut walker);
     }
-    parity::verify(&job);
+    if job.has_parity {
+        let rows = Mutex::new(Rows::new(filesystem));
+        on_threads(options.threads, || parity::verify(&job, &rows));
+    }
     for device in filesystem.devices().values() {
         device.source.check_unchanged()?;
     }
-    Ok(job.counters.summary(unprotected::count(filesystem)))
+    Ok(job.counters.summary(filesystem))
+}
+
+/// Does some work on all threads, of which this is one.
+fn on_threads(threads: usize, work: impl Fn() + Sync) {
+    thread::scope(|scope| {
+        for _ in 1..threads.clamp(1, MAX_THREADS) {
+            // Without it the others do its work.
+            let _ = thread::Builder::new().name("blkbtrfs".to_owned()).spawn_scoped(scope, &work);
+        }
+        work();
+    });
 }
 
 /// What the threads share.
@@ -220,7 +227,7 @@ struct Counters {
 }
 
 impl Counters {
-    fn summary(&self, unprotected: Option<Unprotected>) -> Summary {
+    fn summary(&self, filesystem: &FileSystem) -> Summary {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Summary {
             verified: Verified {
@@ -234,7 +241,7 @@ impl Counters {
             findings: self.findings.each_ref().map(value),
             missing_bytes: value(&self.missing_bytes),
             lost_blocks: value(&self.lost_blocks),
-            unprotected,
+            unprotected: unprotected::count(filesystem),
         }
     }
 }

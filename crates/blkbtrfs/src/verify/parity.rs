@@ -2,7 +2,10 @@
 //!
 //! A column, that is the sectors at the same place of all stripes of a row, is judged only if one of
 //! its sectors is in use: others may hold what was written before and never updated. Where one of
-//! the sectors is known to be bad, its parity cannot be right, and says nothing new.
+//! the sectors is known to be bad, its parity cannot be right, and says nothing new. Nor does that of
+//! a row whose data is not all there.
+
+use std::sync::Mutex;
 
 use super::finding::{Finding, Place, Problem, Subject};
 use super::{Job, add};
@@ -10,134 +13,200 @@ use crate::backref::Owners;
 use crate::backref::refs::ExtentItem;
 use crate::chunk::{Chunk, Run, STRIPE};
 use crate::error::Result;
-use crate::filesystem::ReadError;
+use crate::filesystem::FileSystem;
+use crate::raid6::Sums;
 use crate::tree::key::kind;
 use crate::tree::{Cursor, Key, object};
 
-/// Compares the parities of all rows in use.
-pub(super) fn verify(job: &Job<'_>) {
+/// Compares the parities of rows in use until there are none left.
+pub(super) fn verify(job: &Job<'_>, rows: &Mutex<Rows<'_>>) {
     let mut buffers = RowBuffers::default();
-    for chunk in job.filesystem.chunks().iter().filter(|chunk| chunk.profile.parities() > 0) {
-        let is_present = |device| job.filesystem.devices().contains_key(&device);
-        if chunk.stripes.iter().all(|stripe| is_present(stripe.device)) {
-            // What cannot be read of the extent tree was reported already.
-            let _ = verify_chunk(job, chunk, &mut buffers);
+    let mut batch = Vec::new();
+    loop {
+        batch.clear();
+        batch.extend(rows.lock().expect("no thread panicked").by_ref().take(BATCH));
+        if batch.is_empty() {
+            return;
+        }
+        for row in &batch {
+            verify_row(job, row, &mut buffers);
+            job.progress.advance(row.used);
         }
     }
 }
 
-/// A row, in the numbers of its chunk, and the columns of it that are in use, a bit each.
-#[derive(Clone, Copy, Default)]
-struct Row {
+/// The rows in use of all chunks with parities.
+pub(super) struct Rows<'a> {
+    filesystem: &'a FileSystem,
+    chunks: Box<dyn Iterator<Item = &'a Chunk> + Send + 'a>,
+    current: Option<ChunkRows<'a>>,
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn new(filesystem: &'a FileSystem) -> Self {
+        let chunks = filesystem.chunks().iter().filter(|chunk| chunk.profile.parities() > 0);
+        Self { filesystem, chunks: Box::new(chunks), current: None }
+    }
+}
+
+impl<'a> Iterator for Rows<'a> {
+    type Item = Row<'a>;
+
+    fn next(&mut self) -> Option<Row<'a>> {
+        loop {
+            if let Some(row) = self.current.as_mut().and_then(ChunkRows::next) {
+                return Some(row);
+            }
+            // What cannot be read of the extent tree was reported already.
+            self.current = ChunkRows::new(self.filesystem, self.chunks.next()?).ok().flatten();
+        }
+    }
+}
+
+/// A row, in the numbers of its chunk.
+pub(super) struct Row<'a> {
+    chunk: &'a Chunk,
     number: u64,
+    /// Columns in use, a bit each.
     columns: u64,
+    /// Bytes of extents in it.
+    used: u64,
+}
+
+/// The rows in use of one chunk, from the extents in it.
+struct ChunkRows<'a> {
+    /// `None` behind a block of the extent tree that is lost.
+    cursor: Option<Cursor<'a>>,
+    row: Row<'a>,
+    /// Rows that all devices have room for, missing ones aside.
+    rows: u64,
+    /// What is left of the extent that the cursor is behind of.
+    position: u64,
+    end: u64,
+    node_size: u64,
+    sector_size: u64,
+}
+
+impl<'a> ChunkRows<'a> {
+    /// `None` if there is no extent tree.
+    fn new(filesystem: &'a FileSystem, chunk: &'a Chunk) -> Result<Option<Self>> {
+        let tree = object::EXTENT_TREE;
+        let Some(root) = filesystem.tree_root(tree)? else { return Ok(None) };
+        let rows = chunk.stripes.iter().filter_map(|stripe| {
+            let device = filesystem.devices().get(&stripe.device)?;
+            Some(device.source.size().saturating_sub(stripe.offset) / STRIPE)
+        });
+        Ok(Some(Self {
+            cursor: Some(Cursor::seek(filesystem, tree, root, Key::new(chunk.logical, 0, 0))?),
+            row: Row { chunk, number: 0, columns: 0, used: 0 },
+            rows: rows.min().unwrap_or(0),
+            position: chunk.logical,
+            end: chunk.logical,
+            node_size: filesystem.node_size() as u64,
+            sector_size: filesystem.sector_size() as u64,
+        }))
+    }
+
+    fn next(&mut self) -> Option<Row<'a>> {
+        let chunk = self.row.chunk;
+        let row_length = chunk.data_stripes() * STRIPE;
+        loop {
+            while self.position < self.end {
+                let offset = self.position - chunk.logical;
+                let number = offset / row_length;
+                if number >= self.rows {
+                    // What is in use there was reported: it cannot be read.
+                    return self.take_row(self.rows);
+                }
+                if number != self.row.number && self.row.columns != 0 {
+                    return self.take_row(number);
+                }
+                self.row.number = number;
+                let length = (STRIPE - offset % STRIPE).min(self.end - self.position);
+                let first = offset % STRIPE / self.sector_size;
+                let count = length.div_ceil(self.sector_size);
+                self.row.columns |= (u64::MAX >> (64 - count)) << first;
+                self.row.used += length;
+                self.position += length;
+            }
+            if !self.next_extent() {
+                return self.take_row(self.rows);
+            }
+        }
+    }
+
+    /// The row that is complete, if there is one; the one after it begins.
+    fn take_row(&mut self, next: u64) -> Option<Row<'a>> {
+        let next = Row { number: next, columns: 0, used: 0, ..self.row };
+        let row = std::mem::replace(&mut self.row, next);
+        (row.columns != 0).then_some(row)
+    }
+
+    /// Moves to the next extent; false if the chunk has no more.
+    fn next_extent(&mut self) -> bool {
+        let Some(cursor) = &mut self.cursor else { return false };
+        let Some((key, bytes)) = cursor.item() else { return false };
+        let chunk = self.row.chunk;
+        if key.object >= chunk.end() {
+            return false;
+        }
+        let length = match key.kind {
+            kind::EXTENT if ExtentItem::parse(key, bytes).is_some() => key.offset,
+            kind::METADATA => self.node_size,
+            _ => 0,
+        };
+        // Extents do not overlap: each row has its turn once.
+        self.position = self.position.max(key.object);
+        self.end = key.object.saturating_add(length).min(chunk.end());
+        if cursor.advance().is_err() {
+            self.cursor = None;
+        }
+        true
+    }
 }
 
 /// What a row is read into.
 #[derive(Default)]
 struct RowBuffers {
-    data: Vec<u8>,
-    p: Vec<u8>,
-    q: Vec<u8>,
+    part: Vec<u8>,
+    sums: Sums,
 }
 
-fn verify_chunk(job: &Job<'_>, chunk: &Chunk, buffers: &mut RowBuffers) -> Result<()> {
-    let (filesystem, tree) = (job.filesystem, object::EXTENT_TREE);
-    let sector = filesystem.sector_size() as u64;
-    let row_length = chunk.data_stripes() * STRIPE;
-    let Some(root) = filesystem.tree_root(tree)? else { return Ok(()) };
-    let mut cursor = Cursor::seek(filesystem, tree, root, Key::new(chunk.logical, 0, 0))?;
-    let mut row = Row::default();
-    let mut position = chunk.logical;
-    while let Some((key, bytes)) = cursor.item() {
-        if key.object >= chunk.end() {
-            break;
-        }
-        let length = match key.kind {
-            kind::EXTENT if ExtentItem::parse(key, bytes).is_some() => key.offset,
-            kind::METADATA => filesystem.node_size() as u64,
-            _ => 0,
-        };
-        let end = key.object.saturating_add(length).min(chunk.end());
-        // Extents do not overlap: each row has its turn once.
-        position = position.max(key.object);
-        while position < end {
-            let offset = position - chunk.logical;
-            if offset / row_length != row.number {
-                if !verify_row(job, chunk, row, buffers) {
-                    return Ok(());
-                }
-                row = Row { number: offset / row_length, columns: 0 };
-            }
-            let left = STRIPE - offset % STRIPE;
-            let length = left.min(end - position);
-            let first = offset % STRIPE / sector;
-            let count = length.div_ceil(sector);
-            row.columns |= ((1 << count) - 1) << first;
-            position += length;
-        }
-        cursor.advance()?;
-    }
-    verify_row(job, chunk, row, buffers);
-    Ok(())
-}
-
-/// Reads a row and compares what is in use of it. False if the device has no more rows.
-fn verify_row(job: &Job<'_>, chunk: &Chunk, row: Row, buffers: &mut RowBuffers) -> bool {
-    if row.columns == 0 {
-        return true;
-    }
-    let stripe = STRIPE as usize;
-    buffers.p.clear();
-    buffers.p.resize(stripe, 0);
-    buffers.q.clear();
-    buffers.q.resize(stripe, 0);
-    buffers.data.resize(stripe, 0);
+/// Reads a row and compares what is in use of it.
+fn verify_row(job: &Job<'_>, row: &Row<'_>, buffers: &mut RowBuffers) {
+    let RowBuffers { part, sums } = buffers;
+    let (chunk, parities) = (row.chunk, row.chunk.profile.parities());
     let data_stripes = chunk.data_stripes();
-    let places: Vec<_> = (0..chunk.stripes.len() as u64)
-        .map(|column| chunk.place_in_row(row.number, column))
-        .collect();
-    // Backwards, so that each doubling of Q raises the power of all before it.
-    for place in places[..data_stripes as usize].iter().rev() {
-        match job.filesystem.read_device(place.device, place.physical, &mut buffers.data) {
-            Ok(()) => {}
-            Err(ReadError::PastEnd { .. }) => return false,
-            Err(_) => return true,
+    let place = |column| chunk.place_in_row(row.number, column);
+    let is_present = |column| job.filesystem.devices().contains_key(&place(column).device);
+    let stored: Vec<u64> =
+        (0..parities).filter(|number| is_present(data_stripes + number)).collect();
+    if stored.is_empty() || !(0..data_stripes).all(is_present) {
+        return;
+    }
+    part.resize(STRIPE as usize, 0);
+    sums.start(STRIPE as usize, parities);
+    for column in (0..data_stripes).rev() {
+        let Run { device, physical, .. } = place(column);
+        if job.filesystem.read_device(device, physical, part).is_err() {
+            return;
         }
-        for (p, data) in buffers.p.iter_mut().zip(&buffers.data) {
-            *p ^= data;
-        }
-        if chunk.profile.parities() > 1 {
-            for (q, data) in buffers.q.iter_mut().zip(&buffers.data) {
-                *q = double(*q) ^ data;
-            }
-        }
+        sums.take(part);
     }
     add(&job.counters.parity_bytes, STRIPE * data_stripes);
-    for (index, place) in places[data_stripes as usize..].iter().enumerate() {
-        let read = job.filesystem.read_device(place.device, place.physical, &mut buffers.data);
-        match read {
-            Ok(()) => {
-                let computed = if index == 0 { &buffers.p } else { &buffers.q };
-                compare(
-                    job,
-                    row,
-                    &places[..data_stripes as usize],
-                    *place,
-                    computed,
-                    &buffers.data,
-                );
-            }
+    for number in stored {
+        let parity = place(data_stripes + number);
+        match job.filesystem.read_device(parity.device, parity.physical, part) {
+            Ok(()) => compare(job, row, parity, sums.parity(number as usize), part),
             Err(error) => {
                 let problem = Problem::Unreadable(error.to_string());
-                report(job, place.device, place.physical, STRIPE, problem);
+                report(job, parity.device, parity.physical, STRIPE, problem);
             }
         }
     }
-    true
 }
 
-fn compare(job: &Job<'_>, row: Row, data: &[Run], parity: Run, computed: &[u8], stored: &[u8]) {
+fn compare(job: &Job<'_>, row: &Row<'_>, parity: Run, computed: &[u8], stored: &[u8]) {
     if computed == stored {
         return;
     }
@@ -146,8 +215,12 @@ fn compare(job: &Job<'_>, row: Row, data: &[Run], parity: Run, computed: &[u8], 
         computed.chunks_exact(sector).zip(stored.chunks_exact(sector)).enumerate()
     {
         let offset = (column * sector) as u64;
-        let is_known =
-            || data.iter().any(|place| job.is_known_bad(place.device, place.physical + offset));
+        let is_known = || {
+            (0..row.chunk.data_stripes()).any(|stripe| {
+                let Run { device, physical, .. } = row.chunk.place_in_row(row.number, stripe);
+                job.is_known_bad(device, physical + offset)
+            })
+        };
         if row.columns >> column & 1 == 1 && computed != stored && !is_known() {
             let physical = parity.physical + offset;
             report(job, parity.device, physical, sector as u64, Problem::Parity);
@@ -168,7 +241,5 @@ fn report(job: &Job<'_>, device: u64, physical: u64, length: u64, problem: Probl
     });
 }
 
-/// Twice a number, in the field that RAID6 computes in.
-fn double(value: u8) -> u8 {
-    value << 1 ^ if value & 0x80 != 0 { 0x1d } else { 0 }
-}
+/// Rows that a thread takes at a time.
+const BATCH: usize = 16;

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How far the verification has come, of [`FileSystem::used_bytes`](crate::FileSystem::used_bytes).
+/// How far the verification has come, of [`FileSystem::verified_bytes`](crate::FileSystem::verified_bytes).
 /// Shared between the threads that work and the one that shows it.
 #[derive(Debug, Default)]
 pub struct Progress {
@@ -13,7 +13,7 @@ impl Progress {
         Self::default()
     }
 
-    /// Bytes that were verified, every mirror of them counted.
+    /// Bytes that were verified, every mirror of them counted, and those of rows with parities.
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
     }

@@ -67,7 +67,7 @@ fn verify(
     };
     let output = Mutex::new(Output::new(args.json, &group.name));
     let progress = Progress::new();
-    let size = Some(filesystem.used_bytes());
+    let size = Some(filesystem.verified_bytes());
     let watch = Watch::new(args.progress.unwrap_or_default(), size);
     let verified = watch.during(
         &group.name,

@@ -1,5 +1,7 @@
 """blkhash btrfs verify: clean file systems of every kind, counted beside btrfs scrub."""
 
+import errno
+import itertools
 import json
 import os
 import pathlib
@@ -172,14 +174,80 @@ def test_missing_device(workdir, profile, devices):
     _, _, whole = verify(*paths)
     status, errors, summary = verify(*paths[1:])
     assert (status, errors) == (2, []), (errors[:3], summary)
-    assert summary["missing_devices"] == [1] and summary["missing_bytes"] > 0
-    # What is there is verified, and what is not is counted.
+    assert summary["missing_devices"] == [1]
+    # What is there is verified, and what is not is counted or computed from parity.
     seen = summary["data_bytes"] + summary["tree_bytes"]
     assert seen + summary["missing_bytes"] == whole["data_bytes"] + whole["tree_bytes"]
+    has_parity = profile in ["raid5", "raid6"]
+    assert (summary["missing_bytes"] == 0) == has_parity, summary
+    assert (summary["rebuilt_bytes"] > 0) == has_parity, summary
     result = blkhash("btrfs", "verify", *paths[1:])
     assert result.returncode == 2 and b"missing       device 1 (" in result.stdout, result
     status, _, message = verify(*paths, paths[0])
     assert status == 2 and "is device 1, and so is" in message, message
+
+
+@pytest.mark.parametrize("checksum", CHECKSUMS)
+@pytest.mark.parametrize("profile, devices", [("raid5", 3), ("raid6", 5)])
+def test_rebuilt(workdir, profile, devices, checksum):
+    """As many devices missing as there are parities: all is verified that the kernel can read, and
+    one byte more is lost where the kernel says so."""
+    paths = [workdir / f"device{number}" for number in range(devices)]
+    filesystems.make(paths, "-d", profile, "-m", profile, "--csum", checksum)
+    with filesystems.mounted(paths, "rw,nodiscard") as root:
+        filesystems.fill(root)
+        content = os.urandom(3 << 20)
+        (root / "file").write_bytes(content)
+    _, _, whole = verify(*paths)
+    sets = itertools.combinations(range(devices), {"raid5": 1, "raid6": 2}[profile])
+    for lost in sets:
+        rest = [path for number, path in enumerate(paths) if number not in lost]
+        status, errors, summary = verify(*rest)
+        assert (status, errors) == (2, []), (lost, errors[:3])
+        assert len(summary["missing_devices"]) == len(lost)
+        assert summary["rebuilt_bytes"] > 0 and summary["missing_bytes"] == 0
+        for name in ["data_bytes", "tree_bytes", "unprotected", "lost_blocks"]:
+            assert summary[name] == whole[name], (lost, name)
+    assert degraded_reads(rest) == set()
+    path, position = place_of(content, rest)
+    with filesystems.changed(path, position):
+        status, errors, _ = verify(*rest)
+        assert status == 1 and errors, errors
+        # The sector itself, and those that are computed from it.
+        assert len(errors) <= devices and not any(error["rebuildable"] for error in errors), errors
+        named = {it["name"] for error in errors for owner in error["owners"] for it in owner["paths"]}
+        unread = degraded_reads(rest)
+        assert named == unread and "file" in named, (named, unread, errors)
+        # With all devices there, it can be repaired.
+        status, errors, _ = verify(*paths)
+        assert [error["rebuildable"] for error in errors] == [True], errors
+
+
+def place_of(content, paths):
+    """A device, and where on it some sector of the content lies that is no parity."""
+    for path in paths:
+        device = path.read_bytes()
+        for start in range(1 << 20, len(content), 4096):
+            if (position := device.find(content[start : start + 4096])) > 0:
+                return path, position
+    raise AssertionError("it is nowhere")
+
+
+def degraded_reads(paths):
+    """The files that the kernel cannot read without the missing devices."""
+    failed = set()
+    with filesystems.mounted(paths, "ro,degraded") as root:
+        for folder, _, names in os.walk(root):
+            for name in names:
+                path = os.path.join(folder, name)
+                try:
+                    with open(path, "rb") as file:
+                        while file.read(1 << 20):
+                            pass
+                except OSError as error:
+                    assert error.errno == errno.EIO, error
+                    failed.add(os.path.relpath(path, root))
+    return failed
 
 
 @pytest.mark.parametrize("profile, parity", [("raid5", 0), ("raid6", 0), ("raid6", 1)])

@@ -222,8 +222,7 @@ impl Chunk {
             | Profile::Raid1c3
             | Profile::Raid1c4 => (mirror, offset, left),
             Profile::Raid0 | Profile::Raid10 | Profile::Raid5 | Profile::Raid6 => {
-                let (number, rest) = (offset / STRIPE, offset % STRIPE);
-                let (row, column) = (number / self.data_stripes(), number % self.data_stripes());
+                let (row, column, rest) = self.place(logical);
                 let index = match self.profile {
                     Profile::Raid10 => 2 * column + mirror,
                     Profile::Raid5 | Profile::Raid6 => self.rotated(row, column),
@@ -236,17 +235,12 @@ impl Chunk {
         Run { device: stripe.device, physical: stripe.offset + within, length }
     }
 
-    /// Where the bytes lie whose xor is what lies at `logical`, up to the end of its stripe. RAID5 and
-    /// RAID6 only.
-    pub(crate) fn others_in_row(&self, logical: u64) -> impl Iterator<Item = Run> {
+    /// The row and the column of the stripe that holds `logical`, and how far into the stripe that is.
+    /// Striped profiles only.
+    pub(crate) fn place(&self, logical: u64) -> (u64, u64, u64) {
         let offset = logical - self.logical;
         let (number, rest) = (offset / STRIPE, offset % STRIPE);
-        let (row, column) = (number / self.data_stripes(), number % self.data_stripes());
-        // Data, and the first parity behind it.
-        (0..=self.data_stripes()).filter(move |other| *other != column).map(move |other| {
-            let Run { device, physical, length } = self.place_in_row(row, other);
-            Run { device, physical: physical + rest, length: length - rest }
-        })
+        (number / self.data_stripes(), number % self.data_stripes(), rest)
     }
 
     /// Where a column of a row lies: data first, then parities. RAID5 and RAID6 only.

@@ -235,14 +235,21 @@ impl FileSystem {
                 Err(error) => first = first.or(Some(error)),
             }
         }
-        if chunk.profile.parities() > 0
-            && self.rebuild(chunk, expected.logical, &mut bytes).is_ok()
-            && let Ok(block) = self.check_block(&bytes, expected)
-        {
+        if let Some(Ok(block)) = self.rebuild_block(chunk, expected, &mut bytes) {
             self.cache.lock().expect("no thread panicked").keep(expected.logical, &block);
             return Ok(block);
         }
         Err(first.unwrap_or_else(|| fail(&"it has no mirrors")))
+    }
+
+    /// What parity makes of a tree block; `None` if it cannot.
+    pub(crate) fn rebuild_block(
+        &self,
+        chunk: &Chunk,
+        expected: &Expected,
+        bytes: &mut [u8],
+    ) -> Option<Result<TreeBlock, BlockDefect>> {
+        self.rebuild(chunk, expected.logical, bytes, |bytes| self.check_block(bytes, expected))
     }
 
     /// Takes `bytes` as the block that was asked for, if they are that.
@@ -291,28 +298,6 @@ impl FileSystem {
             return None;
         }
         self.devices.get(&run.device)?.source.lend(run.physical, length)
-    }
-
-    /// Computes the bytes from `logical` on from the rest of their rows and the first parity.
-    fn rebuild(
-        &self,
-        chunk: &Chunk,
-        mut logical: u64,
-        mut buffer: &mut [u8],
-    ) -> Result<(), ReadError> {
-        while !buffer.is_empty() {
-            let length = chunk.map(logical, 0).length.min(buffer.len() as u64);
-            let (these, rest) = buffer.split_at_mut(length as usize);
-            these.fill(0);
-            let mut part = vec![0; these.len()];
-            for run in chunk.others_in_row(logical) {
-                self.read_device(run.device, run.physical, &mut part)?;
-                these.iter_mut().zip(&part).for_each(|(sum, byte)| *sum ^= byte);
-            }
-            logical += length;
-            buffer = rest;
-        }
-        Ok(())
     }
 
     /// Reads from a device.

@@ -14,6 +14,7 @@ mod filesystem;
 mod obscure;
 pub mod partition;
 mod raid6;
+mod rebuild;
 mod superblock;
 mod tree;
 mod unprotected;

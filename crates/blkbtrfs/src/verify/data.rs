@@ -117,7 +117,7 @@ impl Job<'_> {
             let bytes = &mut buffer.as_mut()[..length];
             match self.filesystem.read(span.chunk, span.start(), mirror, bytes) {
                 Ok(()) => self.compare(span, mirror, &self.sum(span, bytes)),
-                Err(_) => self.verify_sectors(span, mirror, bytes),
+                Err(_) => self.verify_pieces(span, mirror, bytes),
             }
         }
     }
@@ -178,28 +178,63 @@ impl Job<'_> {
         self.count(computed.len() / size);
     }
 
-    /// Reads and compares sector by sector, where not all can be read.
-    fn verify_sectors(&self, span: &Span<'_>, mirror: u32, buffer: &mut [u8]) {
-        let (sector, size) = (self.filesystem.sector_size(), self.filesystem.summer().size());
-        let buffer = &mut buffer[..sector];
-        for (logical, expected) in span.sectors(sector, size) {
-            let expected = Checksum::new(expected);
-            let problem = match self.filesystem.read(span.chunk, logical, mirror, buffer) {
-                Ok(()) => {
-                    self.count(1);
-                    let computed = self.filesystem.summer().sum(buffer);
-                    (computed != expected).then_some(Problem::Checksum { expected, computed })
-                }
-                Err(ReadError::Missing(_)) => {
-                    add(&self.counters.missing_bytes, sector as u64);
-                    None
-                }
-                Err(error) => Some(Problem::Unreadable(error.to_string())),
-            };
-            if let Some(problem) = problem {
-                self.report_sector(span.chunk, mirror, logical, &expected, problem);
+    /// Reads and compares what lies together on a device, where not all can be read.
+    fn verify_pieces(&self, span: &Span<'_>, mirror: u32, buffer: &mut [u8]) {
+        for run in &span.runs {
+            let mut rest = Some(*run);
+            while let Some(run) = rest {
+                let together = span.chunk.map(run.logical, mirror).length;
+                let (piece, behind) = self.split(run, together);
+                self.verify_piece(span.chunk, mirror, piece, buffer);
+                rest = behind;
             }
         }
+    }
+
+    fn verify_piece(&self, chunk: &Chunk, mirror: u32, piece: Run<'_>, buffer: &mut [u8]) {
+        let sector = self.filesystem.sector_size() as u64;
+        let bytes = &mut buffer[..piece.length as usize];
+        match self.filesystem.read(chunk, piece.logical, mirror, bytes) {
+            Ok(()) => {}
+            Err(ReadError::Missing(_)) => {
+                let computed = self.filesystem.rebuild(chunk, piece.logical, bytes, |_| {
+                    // A sector that is wrong is computed in other ways when it is looked at.
+                    Ok::<_, ()>(())
+                });
+                if computed.is_none() {
+                    return add(&self.counters.missing_bytes, piece.length);
+                }
+                add(&self.counters.rebuilt_bytes, piece.length);
+            }
+            Err(_) if piece.length > sector => {
+                let mut rest = Some(piece);
+                while let Some(piece) = rest {
+                    let (first, behind) = self.split(piece, sector);
+                    self.verify_piece(chunk, mirror, first, buffer);
+                    rest = behind;
+                }
+                return;
+            }
+            Err(error) => {
+                let problem = Problem::Unreadable(error.to_string());
+                let expected = Checksum::new(piece.sums);
+                return self.report_sector(chunk, mirror, piece.logical, &expected, problem);
+            }
+        }
+        let span = Span { chunk, runs: vec![piece] };
+        self.compare(&span, mirror, &self.sum(&span, bytes));
+    }
+
+    /// The first `length` bytes, if there are as many, and what is behind them.
+    fn split<'a>(&self, run: Run<'a>, length: u64) -> (Run<'a>, Option<Run<'a>>) {
+        let Run { logical, length: all, sums } = run;
+        if length >= all {
+            return (run, None);
+        }
+        let sectors = length as usize / self.filesystem.sector_size();
+        let (first, rest) = sums.split_at(sectors * self.filesystem.summer().size());
+        let behind = Run { logical: logical + length, length: all - length, sums: rest };
+        (Run { logical, length, sums: first }, Some(behind))
     }
 
     /// Counts sectors that were compared.
@@ -226,6 +261,15 @@ impl Job<'_> {
         });
         let good_mirrors = good.map(|other| other + 1).collect();
         let run = chunk.map(logical, mirror);
+        let rebuilt = self.filesystem.rebuild(chunk, logical, &mut sector, |sector| {
+            let is_good = self.filesystem.summer().sum(sector) == *expected;
+            is_good.then_some(()).ok_or(())
+        });
+        let rebuildable = rebuilt.map(|rebuilt| rebuilt.is_ok());
+        if rebuildable == Some(true) && !self.filesystem.devices().contains_key(&run.device) {
+            // Nobody has read it: it was computed in the wrong way.
+            return;
+        }
         self.report(&Finding {
             subject: Subject::Data,
             problem,
@@ -234,6 +278,7 @@ impl Job<'_> {
             place: Some(Place { mirror: mirror + 1, device: run.device, physical: run.physical }),
             mirrors: chunk.mirrors(),
             good_mirrors,
+            rebuildable,
             owners: self.resolver.data(logical),
         });
     }
@@ -247,6 +292,7 @@ impl Job<'_> {
             place: None,
             mirrors: 0,
             good_mirrors: Vec::new(),
+            rebuildable: None,
             owners: Owners::default(),
         });
     }

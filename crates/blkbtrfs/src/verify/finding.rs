@@ -21,6 +21,9 @@ pub struct Finding {
     pub mirrors: u32,
     /// Those of them that are good, from 1 on.
     pub good_mirrors: Vec<u32>,
+    /// Whether parity and the rest of its row make up what was written. `None` where nobody can tell:
+    /// there is no parity, or too much of the row cannot be read.
+    pub rebuildable: Option<bool>,
     /// What it belongs to.
     pub owners: Owners,
 }

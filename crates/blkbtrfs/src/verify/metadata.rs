@@ -20,7 +20,6 @@ struct Examined {
     block: Option<TreeBlock>,
     good: Vec<u32>,
     bad: Vec<(u32, Problem)>,
-    missing: u32,
 }
 
 impl Job<'_> {
@@ -56,6 +55,7 @@ impl Job<'_> {
         let node_size = self.filesystem.node_size();
         let summer = self.filesystem.summer();
         let mut present = Vec::with_capacity(batch.len());
+        let mut rebuilt = 0;
         for (index, slot) in buffer.bytes.chunks_exact_mut(node_size).enumerate() {
             let Some(chunk) = chunks[index].filter(|chunk| mirror < chunk.mirrors()) else {
                 continue;
@@ -63,8 +63,18 @@ impl Job<'_> {
             match self.filesystem.read(chunk, batch[index].logical, mirror, slot) {
                 Ok(()) => present.push(index),
                 Err(ReadError::Missing(_)) => {
-                    add(&self.counters.missing_bytes, node_size as u64);
-                    examined[index].missing += 1;
+                    let it = &mut examined[index];
+                    match self.filesystem.rebuild_block(chunk, &batch[index], slot) {
+                        Some(Ok(block)) => {
+                            it.block.get_or_insert(block);
+                            rebuilt += 1;
+                        }
+                        Some(Err(defect)) => {
+                            it.bad.push((mirror, Problem::Block(defect)));
+                            rebuilt += 1;
+                        }
+                        None => add(&self.counters.missing_bytes, node_size as u64),
+                    }
                 }
                 Err(error) => {
                     let problem = Problem::Unreadable(error.to_string());
@@ -96,7 +106,8 @@ impl Job<'_> {
                 Err(defect) => it.bad.push((mirror, Problem::Block(defect))),
             }
         }
-        let count = present.len() as u64;
+        add(&self.counters.rebuilt_bytes, rebuilt * node_size as u64);
+        let count = present.len() as u64 + rebuilt;
         add(&self.counters.tree_blocks, count);
         add(&self.counters.checksums, count);
         add(&self.counters.tree_bytes, count * node_size as u64);
@@ -110,9 +121,12 @@ impl Job<'_> {
         chunk: Option<&Chunk>,
         mut examined: Examined,
     ) -> Option<TreeBlock> {
-        if examined.block.is_none() {
-            // Parity may have what no mirror has.
-            examined.block = self.filesystem.block(expected).ok();
+        let mut rebuildable = None;
+        if let Some(chunk) = chunk.filter(|_| examined.block.is_none()) {
+            let mut bytes = vec![0; self.filesystem.node_size()];
+            let rebuilt = self.filesystem.rebuild_block(chunk, expected, &mut bytes);
+            rebuildable = rebuilt.as_ref().map(Result::is_ok);
+            examined.block = rebuilt.and_then(Result::ok);
         }
         if examined.block.is_none() {
             add(&self.counters.lost_blocks, 1);
@@ -135,6 +149,7 @@ impl Job<'_> {
                     place,
                     mirrors: chunk.map_or(0, Chunk::mirrors),
                     good_mirrors: examined.good.clone(),
+                    rebuildable,
                     owners: owners.clone(),
                 });
             }

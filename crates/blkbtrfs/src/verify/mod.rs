@@ -61,7 +61,10 @@ pub struct Summary {
     pub verified: Verified,
     /// Findings, by [`Category::ALL`].
     pub findings: [u64; Category::ALL.len()],
-    /// Bytes on missing devices that could not be looked at: mirrors of data and tree blocks.
+    /// Devices that are not there.
+    pub missing_devices: usize,
+    /// Bytes on missing devices that could not be looked at: mirrors of data and tree blocks that
+    /// parity does not give, either.
     pub missing_bytes: u64,
     /// Tree blocks without any good mirror.
     pub lost_blocks: u64,
@@ -82,6 +85,8 @@ pub struct Verified {
     pub data_bytes: u64,
     /// Checksums, those in the heads of tree blocks and superblocks included.
     pub checksums: u64,
+    /// Bytes of these, of data and tree blocks, that are on missing devices: computed from parity.
+    pub rebuilt_bytes: u64,
     /// Bytes of data in rows whose parity was computed.
     pub parity_bytes: u64,
 }
@@ -94,7 +99,7 @@ impl Summary {
 
     /// Whether everything was there to be looked at.
     pub fn is_complete(&self) -> bool {
-        self.missing_bytes == 0
+        self.missing_devices == 0 && self.missing_bytes == 0
     }
 
     /// Findings of one category.
@@ -220,6 +225,7 @@ struct Counters {
     tree_bytes: AtomicU64,
     data_bytes: AtomicU64,
     checksums: AtomicU64,
+    rebuilt_bytes: AtomicU64,
     parity_bytes: AtomicU64,
     findings: [AtomicU64; Category::ALL.len()],
     missing_bytes: AtomicU64,
@@ -236,9 +242,11 @@ impl Counters {
                 tree_bytes: value(&self.tree_bytes),
                 data_bytes: value(&self.data_bytes),
                 checksums: value(&self.checksums),
+                rebuilt_bytes: value(&self.rebuilt_bytes),
                 parity_bytes: value(&self.parity_bytes),
             },
             findings: self.findings.each_ref().map(value),
+            missing_devices: filesystem.missing_devices().len(),
             missing_bytes: value(&self.missing_bytes),
             lost_blocks: value(&self.lost_blocks),
             unprotected: unprotected::count(filesystem),

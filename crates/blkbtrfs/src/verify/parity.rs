@@ -237,6 +237,7 @@ fn report(job: &Job<'_>, device: u64, physical: u64, length: u64, problem: Probl
         place: Some(Place { mirror: 1, device, physical }),
         mirrors: 1,
         good_mirrors: Vec::new(),
+        rebuildable: None,
         owners: Owners::default(),
     });
 }

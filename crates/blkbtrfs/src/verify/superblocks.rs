@@ -37,6 +37,7 @@ pub(super) fn verify(job: &Job<'_>) {
                 place: Some(Place { mirror: number + 1, device, physical: offset }),
                 mirrors: defects.len() as u32,
                 good_mirrors: good().collect(),
+                rebuildable: None,
                 owners: Owners::default(),
             });
         }
@@ -52,6 +53,7 @@ fn report_short(job: &Job<'_>, device: u64, expected: u64, found: u64) {
         place: Some(Place { mirror: 1, device, physical: found }),
         mirrors: 1,
         good_mirrors: Vec::new(),
+        rebuildable: None,
         owners: Owners::default(),
     });
 }

@@ -127,7 +127,51 @@ impl Disk {
         bytes[..4].copy_from_slice(&sum);
     }
 
-    /// The same for the first superblock.
+    /// Spreads the chunks of data and metadata anew: `stripes` makes of each one's address, length and
+    /// place the devices and offsets of its stripes. What lies there is not touched.
+    pub fn change_stripes(
+        &mut self,
+        profile: u64,
+        mut stripes: impl FnMut(u64, usize, usize) -> Vec<(u64, usize)>,
+    ) {
+        let leaf = self.block(CHUNK_TREE, 0);
+        self.change_block(leaf, |bytes| {
+            let heads: Vec<_> =
+                (0..leaf.count as usize).map(|index| HEADER + index * ITEM).collect();
+            let mut end = BLOCK - HEADER;
+            let mut all = Vec::new();
+            for head in heads {
+                let place = u64_at(bytes, head + 17);
+                let (start, length) = (HEADER + place as u32 as usize, (place >> 32) as usize);
+                let mut data = bytes[start..start + length].to_vec();
+                // Those of the superblock stay as they are.
+                if bytes[head + 8] == CHUNK && u64_at(&data, 0x18) & 2 == 0 {
+                    let (length, offset) =
+                        (u64_at(&data, 0) as usize, u64_at(&data, 0x38) as usize);
+                    let uuid = data[0x40..0x50].to_vec();
+                    let flags = u64_at(&data, 0x18) | profile;
+                    let new = stripes(u64_at(bytes, head + 9), length, offset);
+                    data.truncate(0x30);
+                    data[0x18..0x20].copy_from_slice(&flags.to_le_bytes());
+                    data[0x2c..0x2e].copy_from_slice(&(new.len() as u16).to_le_bytes());
+                    for (device, offset) in new {
+                        data.extend(device.to_le_bytes());
+                        data.extend((offset as u64).to_le_bytes());
+                        data.extend(&uuid);
+                    }
+                }
+                end -= data.len();
+                let place = end as u64 | (data.len() as u64) << 32;
+                bytes[head + 17..][..8].copy_from_slice(&place.to_le_bytes());
+                all.push((end, data));
+            }
+            for (start, data) in all {
+                bytes[HEADER + start..][..data.len()].copy_from_slice(&data);
+            }
+        });
+    }
+
+    /// Changes the first superblock and makes its checksum right.
     pub fn change_superblock(&mut self, change: impl FnOnce(&mut [u8])) {
         let block = Block { physical: SUPERBLOCK, logical: 0, owner: 0, level: 0, count: 0 };
         self.change_block(block, change);
@@ -170,3 +214,14 @@ pub fn u64_at(bytes: &[u8], offset: usize) -> u64 {
 
 pub const BLOCK: usize = 4096;
 pub const SUPERBLOCK: usize = 64 << 10;
+const HEADER: usize = 0x65;
+const ITEM: usize = 0x19;
+const CHUNK_TREE: u64 = 3;
+const CHUNK: u8 = 228;
+
+/// Flags of chunks.
+pub const RAID5: u64 = 1 << 7;
+pub const RAID6: u64 = 1 << 8;
+
+/// A device that nobody has.
+pub const MISSING: u64 = 99;

@@ -95,6 +95,11 @@ fn finding_text(filesystem: &FileSystem, finding: &Finding) -> String {
             format!("; mirrors {} are good", list.join(" and "))
         }
     };
+    text += match finding.rebuildable {
+        Some(true) => "; parity gives what was written",
+        Some(false) => "; parity does not give it, either",
+        None => "",
+    };
     text.push('\n');
     if !matches!(finding.subject, Subject::Superblock(_) | Subject::Parity | Subject::Device) {
         text += &owners_text(&finding.owners);
@@ -185,6 +190,7 @@ fn finding_object(filesystem: &FileSystem, finding: &Finding) -> Value {
         "mirror": finding.place.map(|place| place.mirror),
         "mirrors": finding.mirrors,
         "good_mirrors": finding.good_mirrors,
+        "rebuildable": finding.rebuildable,
         "device": finding.place.map(|place| place.device),
         "device_name": device.map(|device| device.name.as_str()),
         "physical": finding.place.map(|place| place.physical),
@@ -285,7 +291,13 @@ fn summary_text(
     for device in filesystem.missing_devices() {
         line("missing", format!("device {} ({})", device.id, device.uuid));
     }
-    if !summary.is_complete() {
+    if verified.rebuilt_bytes > 0 {
+        line(
+            "rebuilt",
+            format!("{} of missing devices, from parity", bytes(verified.rebuilt_bytes)),
+        );
+    }
+    if summary.missing_bytes > 0 {
         line("not verified", format!("{} on missing devices", bytes(summary.missing_bytes)));
     }
     let counts: Vec<_> = Category::ALL
@@ -325,6 +337,7 @@ fn summary_object(filesystem: &FileSystem, summary: &Summary, elapsed: Duration)
         "tree_bytes": verified.tree_bytes,
         "data_bytes": verified.data_bytes,
         "checksums": verified.checksums,
+        "rebuilt_bytes": verified.rebuilt_bytes,
         "parity_bytes": verified.parity_bytes,
         "errors": errors.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
         "lost_blocks": summary.lost_blocks,

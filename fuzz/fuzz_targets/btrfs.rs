@@ -8,36 +8,47 @@
 #[path = "../../crates/blkbtrfs/tests/common/mod.rs"]
 mod common;
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex};
 
-use common::{BLOCK, Block, Disk};
+use common::{BLOCK, Block, Disk, MISSING, RAID5, RAID6, SUPERBLOCK};
 use libfuzzer_sys::fuzz_target;
 
-static DISKS: LazyLock<Vec<(Disk, Vec<Block>)>> = LazyLock::new(|| {
+static DISKS: LazyLock<Mutex<Vec<(Disk, Vec<Block>)>>> = LazyLock::new(|| {
     let options: [&[&str]; 2] =
         [&["--mixed", "-b", "16M"], &["-m", "single", "-d", "single", "-b", "20M"]];
     let disks = options.map(|options| Disk::real(&[&["--csum", "crc32c"], options].concat()));
-    disks.into_iter().map(|disk| (disk.clone(), disk.blocks())).collect()
+    let [mixed, single] = disks;
+    // One column of data is the same as its parities: all may lie at one place.
+    let mut raid5 = single.clone();
+    raid5.change_stripes(RAID5, |_, _, offset| vec![(1, offset), (1, offset)]);
+    let mut raid6 = single.clone();
+    raid6.change_stripes(RAID6, |_, _, offset| {
+        vec![(MISSING, offset), (1, offset), (MISSING, offset)]
+    });
+    let disks = [mixed, single, raid5, raid6];
+    Mutex::new(disks.into_iter().map(|disk| (disk.clone(), disk.blocks())).collect())
 });
 
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, changes)) = data.split_first() else { return };
-    let (original, blocks) = &DISKS[usize::from(choice) % DISKS.len()];
-    let mut disk = original.clone();
-    let mut is_changed = false;
+    let mut disks = DISKS.lock().unwrap();
+    let count = disks.len();
+    let (disk, blocks) = &mut disks[usize::from(choice) % count];
+    let mut changed = Vec::new();
     for change in changes.chunks_exact(5).take(64) {
         let offset = usize::from(u16::from_le_bytes([change[2], change[3]])) % BLOCK;
         let index = usize::from(u16::from_le_bytes([change[0], change[1]]));
         // The last index is the superblock, whose fields are at other places.
-        let change_byte = |bytes: &mut [u8]| {
-            is_changed |= bytes[offset] != change[4];
-            bytes[offset] = change[4];
-        };
-        match blocks.get(index % (blocks.len() + 1)) {
+        let block = blocks.get(index % (blocks.len() + 1));
+        let place = block.map_or(SUPERBLOCK, |block| block.physical);
+        changed.push((place, disk.bytes[place..][..BLOCK].to_vec()));
+        let change_byte = |bytes: &mut [u8]| bytes[offset] = change[4];
+        match block {
             Some(block) => disk.change_block(*block, change_byte),
             None => disk.change_superblock(change_byte),
         }
     }
+    let is_changed = changed.iter().any(|(place, old)| disk.bytes[*place..][..BLOCK] != old[..]);
     match disk.verify() {
         Ok((summary, findings)) => {
             let counted: u64 = summary.findings.iter().sum();
@@ -47,5 +58,10 @@ fuzz_target!(|data: &[u8]| {
         Err(message) => {
             assert!(is_changed && !message.chars().any(char::is_control), "{message}");
         }
+    }
+    // Cheaper than a copy of the disk for each input.
+    let bytes = Arc::make_mut(&mut disk.bytes);
+    for (place, old) in changed.into_iter().rev() {
+        bytes[place..][..BLOCK].copy_from_slice(&old);
     }
 });

@@ -93,9 +93,25 @@ impl Hash for Crc {
     }
 
     fn finalize_into(self, digest: &mut [u8]) {
-        let value = self.digest.finalize().to_be_bytes();
-        digest.copy_from_slice(&value[value.len() - digest.len()..]);
+        write(self.digest.finalize(), digest);
     }
+
+    // A state has all its parameters: for short blocks it counts that none is copied.
+    fn finish_many(&self, inputs: &[&[u8]], digests: &mut [u8]) {
+        if self.digest.get_state() != self.model.mask {
+            return super::finish_each(self, inputs, digests);
+        }
+        let size = self.model.modulus.width as usize / 8;
+        for (input, digest) in inputs.iter().zip(digests.chunks_exact_mut(size)) {
+            write(crc_fast::checksum(self.model.algorithm, input), digest);
+        }
+    }
+}
+
+/// Writes the low bytes of a value, as many as a digest has.
+fn write(value: u64, digest: &mut [u8]) {
+    let value = value.to_be_bytes();
+    digest.copy_from_slice(&value[value.len() - digest.len()..]);
 }
 
 /// Zeros that are hashed no faster than multiplied by.
@@ -160,6 +176,23 @@ mod tests {
             crc.append(&digest, crc.shift(tail.len() as u64));
             crc.update(&rest);
             prop_assert_eq!(value(&crc), value(&whole));
+        }
+
+        #[test]
+        fn many_are_each(
+            start in all(),
+            head in prop::collection::vec(any::<u8>(), 0..20),
+            inputs in prop::collection::vec(any::<[u8; 100]>(), 0..5),
+        ) {
+            let mut crc = start;
+            crc.update(&head);
+            let size = crc.model.modulus.width as usize / 8;
+            let inputs: Vec<&[u8]> = inputs.iter().map(|input| &input[..]).collect();
+            let mut many = vec![0; inputs.len() * size];
+            let mut each = many.clone();
+            crc.finish_many(&inputs, &mut many);
+            super::super::finish_each(&crc, &inputs, &mut each);
+            prop_assert_eq!(many, each);
         }
 
         #[test]

@@ -28,7 +28,8 @@ pub struct Unprotected {
 impl Unprotected {
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.nodatasum + self.preallocated + self.internal + self.other
+        let all = [self.nodatasum, self.preallocated, self.internal, self.other];
+        all.into_iter().fold(0, u64::saturating_add)
     }
 }
 
@@ -124,10 +125,11 @@ fn classify(
     budget: &mut Budget,
     sum: &mut Unprotected,
 ) {
-    // What cannot be found out is other.
+    // Extents may claim to be of any length. What cannot be found out is other.
+    let add = |sum: &mut u64, count| *sum = sum.saturating_add(count);
     let found = match reference {
         Some(Reference::File { tree: object::ROOT_TREE, .. }) => {
-            sum.internal += left;
+            add(&mut sum.internal, left);
             return;
         }
         Some(Reference::File { tree, inode, offset }) => {
@@ -137,12 +139,9 @@ fn classify(
         _ => Found::default(),
     };
     let preallocated = found.preallocated.min(left);
-    sum.preallocated += preallocated;
-    if found.has_no_checksums {
-        sum.nodatasum += left - preallocated;
-    } else {
-        sum.other += left - preallocated;
-    }
+    add(&mut sum.preallocated, preallocated);
+    let rest = if found.has_no_checksums { &mut sum.nodatasum } else { &mut sum.other };
+    add(rest, left - preallocated);
 }
 
 /// Looks at items that are left.

@@ -13,6 +13,7 @@ use common::{BLOCK, Disk, Verdict, u64_at};
 const HEADER: usize = 0x65;
 const POINTER: usize = 0x21;
 const ITEM: usize = 0x19;
+const EXTENT_TREE: u64 = 2;
 const CHUNK_TREE: u64 = 3;
 const FS_TREE: u64 = 5;
 const CHECKSUM_TREE: u64 = 7;
@@ -273,6 +274,23 @@ fn data_of_a_lost_checksum_tree() {
     assert_eq!((findings.len(), summary.lost_blocks), (1, 1));
     // Nobody knows what had checksums.
     assert_eq!(summary.unprotected, None);
+}
+
+#[test]
+fn extents_longer_than_all_addresses() {
+    const EXTENT: u8 = 168;
+    let mut disk = Disk::mixed();
+    for leaf in disk.blocks().into_iter().filter(|it| (it.owner, it.level) == (EXTENT_TREE, 0)) {
+        disk.change_block(leaf, |bytes| {
+            for item in (0..leaf.count as usize).map(|index| HEADER + index * ITEM) {
+                if bytes[item + 8] == EXTENT {
+                    put(bytes, item + 9, 1 << 63);
+                }
+            }
+        });
+    }
+    let (summary, _) = disk.verify().unwrap();
+    assert_eq!(summary.unprotected.unwrap().total(), u64::MAX);
 }
 
 #[test]

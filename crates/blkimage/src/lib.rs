@@ -19,6 +19,7 @@ mod qcow2;
 mod qemu_nbd;
 mod raw;
 mod references;
+mod resident;
 mod source;
 mod storage;
 mod sys;

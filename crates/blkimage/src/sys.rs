@@ -164,17 +164,20 @@ pub(crate) fn has_writer(file: &File) -> bool {
 pub(crate) struct FileSystem {
     /// Other hosts may write to it behind our page cache.
     pub is_network: bool,
+    /// It has no other place for data than the page cache, but for swap.
+    pub is_memory: bool,
     /// It answers questions for holes truthfully for data that is not written out yet.
     pub knows_dirty_holes: bool,
 }
 
 pub(crate) fn file_system(file: &File) -> FileSystem {
     let Ok(stat) = retry_on_intr(|| rustix::fs::fstatfs(file)) else {
-        return FileSystem { is_network: false, knows_dirty_holes: false };
+        return FileSystem { is_network: false, is_memory: false, knows_dirty_holes: false };
     };
     let magic = stat.f_type as u32;
     FileSystem {
         is_network: NETWORK.contains(&magic),
+        is_memory: magic == TMPFS,
         knows_dirty_holes: TRUTHFUL.contains(&magic),
     }
 }
@@ -256,6 +259,8 @@ const NETWORK: [u32; 11] = [
     0x0102_1997,
 ];
 
+const TMPFS: u32 = 0x0102_1994;
+
 /// ext2/3/4, XFS, btrfs, tmpfs, F2FS, bcachefs, overlayfs.
 const TRUTHFUL: [u32; 7] =
-    [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0xf2f5_2010, 0xca45_1a4e, 0x794c_7630];
+    [0xef53, 0x5846_5342, 0x9123_683e, TMPFS, 0xf2f5_2010, 0xca45_1a4e, 0x794c_7630];

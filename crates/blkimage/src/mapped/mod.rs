@@ -7,15 +7,14 @@
 //! then reads as zeros, and [`Lent::is_intact`] says so.
 
 mod fault;
-mod resident;
 mod window;
 
 use std::fs::File;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use self::resident::is_resident;
 use self::window::Window;
+use crate::resident::is_resident;
 
 /// Bytes of a file where they lie in memory. They are given back when this is dropped.
 ///

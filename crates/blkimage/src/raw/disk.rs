@@ -17,6 +17,7 @@ use super::direct::Bounce;
 use crate::buffer::ALIGNMENT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mapped::Windows;
+use crate::resident::is_resident;
 use crate::storage::Storage;
 use crate::sys::{self, NodeType, Stamp};
 use crate::{Extent, ExtentKind, Lent};
@@ -70,7 +71,11 @@ impl Disk {
             sys::advise_sequential(&file);
         }
         let holes = (!is_device && !access.shared).then(|| {
-            Mutex::new(HoleCache { last: None, is_flushed: file_system.knows_dirty_holes })
+            Mutex::new(HoleCache {
+                last: None,
+                is_flushed: file_system.knows_dirty_holes,
+                step: file_system.is_memory.then_some(MIN_STEP),
+            })
         });
         let is_direct = AtomicBool::new(is_direct);
         Ok(Self {
@@ -99,19 +104,22 @@ impl Disk {
         if !std::mem::replace(&mut cache.is_flushed, true) {
             let _ = self.file.sync_all();
         }
-        let extent = self.seek(offset)?;
+        let extent = self.seek(offset, &mut cache.step)?;
         cache.last = Some(extent);
         Ok(extent)
     }
 
-    fn seek(&self, offset: u64) -> io::Result<Extent> {
+    fn seek(&self, offset: u64, step: &mut Option<u64>) -> io::Result<Extent> {
         let to_end = Extent { offset, length: self.size - offset, kind: ExtentKind::Data };
         let up_to = |end: u64, kind| Extent { length: end.min(self.size) - offset, kind, ..to_end };
         match sys::seek_data(&self.file, offset) {
             Ok(Some(data)) if data > offset => Ok(up_to(data, ExtentKind::Zero)),
-            Ok(Some(_)) => match sys::seek_hole(&self.file, offset) {
-                Ok(Some(hole)) if hole > offset => Ok(up_to(hole, ExtentKind::Data)),
-                _ => Ok(to_end),
+            Ok(Some(_)) => match self.resident(offset, step) {
+                Some(length) => Ok(up_to(offset + length, ExtentKind::Data)),
+                None => match sys::seek_hole(&self.file, offset) {
+                    Ok(Some(hole)) if hole > offset => Ok(up_to(hole, ExtentKind::Data)),
+                    _ => Ok(to_end),
+                },
             },
             Ok(None) if sys::stamp(&self.file)?.size < self.size => {
                 Err(io::ErrorKind::UnexpectedEof.into())
@@ -120,6 +128,16 @@ impl Disk {
             // A file system that cannot tell: everything is to be read.
             Err(_) => Ok(to_end),
         }
+    }
+
+    /// How many of the bytes from `offset` on are known to be in the page cache. A tmpfs that is asked
+    /// for a hole walks all pages up to it, before anything is read; this goes on step by step.
+    fn resident(&self, offset: u64, step: &mut Option<u64>) -> Option<u64> {
+        let step = step.as_mut()?;
+        let length = (*step).min(self.size - offset);
+        let is_all = is_resident(&self.file, offset, length as usize);
+        *step = if is_all { MAX_STEP.min(2 * *step) } else { MIN_STEP };
+        is_all.then_some(length)
     }
 }
 
@@ -193,6 +211,8 @@ impl Storage for Disk {
 struct HoleCache {
     last: Option<Extent>,
     is_flushed: bool,
+    /// How far to look for data in the page cache, on a file system that is nothing else.
+    step: Option<u64>,
 }
 
 /// Refuses everything that is neither a regular file nor a block device.
@@ -208,6 +228,12 @@ pub(crate) fn check_type(node_type: NodeType, name: &Path) -> Result<()> {
 
 const IN_USE: &str = "is in use by a process that may write to it; \
                       use -U/--force-share to read it all the same";
+
+/// Steps get longer where there is nothing but data, so that short extents cost little.
+const MIN_STEP: u64 = 256 << 10;
+
+/// Long enough to be worth a system call, short enough that no thread waits for it.
+const MAX_STEP: u64 = 4 << 20;
 
 /// Below this the default read-ahead has read it all before the advice could help.
 const MIN_SEQUENTIAL: u64 = 1 << 20;

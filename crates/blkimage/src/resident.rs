@@ -9,7 +9,7 @@ use nix::libc;
 
 /// Whether all pages of the range are in the page cache. False where nobody tells: Linux before 6.5,
 /// or a file that is neither ours nor ours to write to.
-pub(super) fn is_resident(file: &File, offset: u64, length: usize) -> bool {
+pub(crate) fn is_resident(file: &File, offset: u64, length: usize) -> bool {
     let page = rustix::param::page_size() as u64;
     let pages = (offset + length as u64).div_ceil(page) - offset / page;
     cached_pages(file, offset, length).is_some_and(|cached| cached == pages)

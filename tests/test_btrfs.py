@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import subprocess
+import time
 
 import pytest
 
@@ -208,7 +209,7 @@ def test_rebuilt(workdir, profile, devices, checksum):
         assert summary["rebuilt_bytes"] > 0 and summary["missing_bytes"] == 0
         for name in ["data_bytes", "tree_bytes", "unprotected", "lost_blocks"]:
             assert summary[name] == whole[name], (lost, name)
-    assert degraded_reads(rest) == set()
+    assert degraded_reads(rest, whole["fsid"], len(lost)) == set()
     path, position = place_of(content, rest)
     with filesystems.changed(path, position):
         status, errors, _ = verify(*rest)
@@ -216,7 +217,7 @@ def test_rebuilt(workdir, profile, devices, checksum):
         # The sector itself, and those that are computed from it.
         assert len(errors) <= devices and not any(error["rebuildable"] for error in errors), errors
         named = {it["name"] for error in errors for owner in error["owners"] for it in owner["paths"]}
-        unread = degraded_reads(rest)
+        unread = degraded_reads(rest, whole["fsid"], len(lost))
         assert named == unread and "file" in named, (named, unread, errors)
         # With all devices there, it can be repaired.
         status, errors, _ = verify(*paths)
@@ -233,20 +234,32 @@ def place_of(content, paths):
     raise AssertionError("it is nowhere")
 
 
-def degraded_reads(paths):
-    """The files that the kernel cannot read without the missing devices."""
+def degraded_reads(paths, fsid, lost):
+    """The files that the kernel cannot read without as many devices as were lost."""
+    deadline = time.monotonic() + HANG
+    while True:
+        with filesystems.mounted(paths, "ro,degraded") as root:
+            # The kernel finds devices of an earlier mount that somebody still holds.
+            devices = pathlib.Path(f"/sys/fs/btrfs/{fsid}/devinfo").glob("*/missing")
+            if [device.read_text() for device in devices].count("1\n") == lost:
+                return unreadable(root)
+        assert time.monotonic() < deadline, "the kernel has devices that it was not given"
+        time.sleep(0.1)
+
+
+def unreadable(root):
+    """The files that cannot be read."""
     failed = set()
-    with filesystems.mounted(paths, "ro,degraded") as root:
-        for folder, _, names in os.walk(root):
-            for name in names:
-                path = os.path.join(folder, name)
-                try:
-                    with open(path, "rb") as file:
-                        while file.read(1 << 20):
-                            pass
-                except OSError as error:
-                    assert error.errno == errno.EIO, error
-                    failed.add(os.path.relpath(path, root))
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = os.path.join(folder, name)
+            try:
+                with open(path, "rb") as file:
+                    while file.read(1 << 20):
+                        pass
+            except OSError as error:
+                assert error.errno == errno.EIO, error
+                failed.add(os.path.relpath(path, root))
     return failed
 
 

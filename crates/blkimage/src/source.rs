@@ -23,6 +23,9 @@ pub trait Source: Send + Sync {
     /// The `length` guest bytes from `offset` on where they lie in memory already, without a copy, if
     /// the source has them like that. They are those that [`read_exact_at`](Self::read_exact_at)
     /// gives, as long as [`Lent::is_intact`]. Not having them says nothing: read them then.
+    ///
+    /// Who goes through a source keeps what was lent last until there is the next: both may lie in
+    /// one mapping, which is made again otherwise.
     fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
         let _ = (offset, length);
         None

@@ -12,6 +12,8 @@ pub(crate) struct Memory {
     buffer: Buffer,
     /// What was lent, one entry for each piece of data. None: it is in the buffer.
     lent: Vec<Option<Lent>>,
+    /// The same of the chunk before; empty but for a moment.
+    before: Vec<Option<Lent>>,
 }
 
 impl Memory {
@@ -23,13 +25,15 @@ impl Memory {
         chunk: &Chunk,
         lend: bool,
     ) -> Result<(), Error> {
-        self.lent.clear();
         let mut to_read = 0;
+        // What was lent before is kept until there is the next: it is likely to lie beside it.
+        std::mem::swap(&mut self.lent, &mut self.before);
         for (offset, length) in chunk.data() {
             let lent = if lend { source.lend(offset, length as usize) } else { None };
             to_read += if lent.is_none() { length as usize } else { 0 };
             self.lent.push(lent);
         }
+        self.before.clear();
         self.buffer.grow(to_read);
         let mut buffer = self.buffer.as_mut();
         let mut reads = chunk.reads.as_slice();
@@ -46,11 +50,6 @@ impl Memory {
     /// Whether the data is the content of the source: what was made of it is worthless otherwise.
     pub(crate) fn is_intact(&self) -> bool {
         self.lent.iter().flatten().all(Lent::is_intact)
-    }
-
-    /// Gives back what was lent.
-    pub(crate) fn release(&mut self) {
-        self.lent.clear();
     }
 
     /// At least `length` bytes of the buffer, for whoever reads on his own.

@@ -204,7 +204,6 @@ impl<'a> Job<'a> {
             self.method.hash(chunk, memory.data(), &mut digests);
             drop(slot);
             if memory.is_intact() {
-                memory.release();
                 return Ok(digests);
             }
             // Reading it again tells why, or gives what is there.

@@ -3,7 +3,7 @@
 //! Neighbouring checksums make spans, which are read at once; what lies between them and has no
 //! checksum is read with them where that is cheaper than another read.
 
-use blkimage::Buffer;
+use blkimage::{Buffer, Lent};
 
 use super::finding::{Finding, Place, Problem, Subject};
 use super::{Job, add};
@@ -51,17 +51,36 @@ impl Span<'_> {
     }
 }
 
+/// Where a thread has data.
+#[derive(Default)]
+pub(super) struct Memory {
+    buffer: Buffer,
+    /// What was lent last of each mirror.
+    lent: Vec<Option<Lent>>,
+}
+
+impl Memory {
+    /// Keeps what was lent in place of what was lent before: the next is likely to lie beside it.
+    fn keep(&mut self, mirror: u32, lent: Lent) {
+        let mirror = mirror as usize;
+        if self.lent.len() <= mirror {
+            self.lent.resize_with(mirror + 1, || None);
+        }
+        self.lent[mirror] = Some(lent);
+    }
+}
+
 impl Job<'_> {
     /// Verifies all mirrors of the data that a leaf has checksums of.
-    pub(super) fn verify_data(&self, leaf: &TreeBlock, buffer: &mut Buffer) {
+    pub(super) fn verify_data(&self, leaf: &TreeBlock, memory: &mut Memory) {
         let mut span: Option<Span<'_>> = None;
         for (key, sums) in leaf.items() {
             if (key.object, key.kind) == (object::CHECKSUMS, kind::CHECKSUM) {
-                self.take_item(key.offset, sums, &mut span, buffer);
+                self.take_item(key.offset, sums, &mut span, memory);
             }
         }
         if let Some(span) = span {
-            self.verify_span(&span, buffer);
+            self.verify_span(&span, memory);
         }
     }
 
@@ -71,7 +90,7 @@ impl Job<'_> {
         mut logical: u64,
         mut sums: &'a [u8],
         span: &mut Option<Span<'a>>,
-        buffer: &mut Buffer,
+        memory: &mut Memory,
     ) {
         let (sector, size) =
             (self.filesystem.sector_size() as u64, self.filesystem.summer().size());
@@ -93,7 +112,7 @@ impl Job<'_> {
             };
             let current = match span.take_if(|span| !fits(span)) {
                 Some(full) => {
-                    self.verify_span(&full, buffer);
+                    self.verify_span(&full, memory);
                     span.insert(Span { chunk, runs: Vec::new() })
                 }
                 None => span.get_or_insert(Span { chunk, runs: Vec::new() }),
@@ -107,14 +126,14 @@ impl Job<'_> {
         }
     }
 
-    fn verify_span(&self, span: &Span<'_>, buffer: &mut Buffer) {
+    fn verify_span(&self, span: &Span<'_>, memory: &mut Memory) {
         let length = (span.end() - span.start()) as usize;
         for mirror in 0..span.chunk.mirrors() {
-            if self.verify_lent(span, mirror, length) {
+            if self.verify_lent(span, mirror, length, memory) {
                 continue;
             }
-            buffer.grow(READ_SIZE);
-            let bytes = &mut buffer.as_mut()[..length];
+            memory.buffer.grow(READ_SIZE);
+            let bytes = &mut memory.buffer.as_mut()[..length];
             match self.filesystem.read(span.chunk, span.start(), mirror, bytes) {
                 Ok(()) => self.compare(span, mirror, &self.sum(span, bytes)),
                 Err(_) => self.verify_pieces(span, mirror, bytes),
@@ -123,7 +142,13 @@ impl Job<'_> {
     }
 
     /// Compares a span where it lies in memory. False: it does not, or it got lost meanwhile.
-    fn verify_lent(&self, span: &Span<'_>, mirror: u32, length: usize) -> bool {
+    fn verify_lent(
+        &self,
+        span: &Span<'_>,
+        mirror: u32,
+        length: usize,
+        memory: &mut Memory,
+    ) -> bool {
         if !self.filesystem.summer().hides_latency() {
             return false;
         }
@@ -132,6 +157,7 @@ impl Job<'_> {
         };
         let computed = self.sum(span, lent.as_ref());
         let is_intact = lent.is_intact();
+        memory.keep(mirror, lent);
         if is_intact {
             self.compare(span, mirror, &computed);
         }

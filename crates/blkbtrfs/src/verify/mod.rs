@@ -22,10 +22,8 @@ mod walk;
 use std::collections::HashSet;
 use std::num::NonZero;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-
-use blkimage::Buffer;
 
 use crate::backref::Resolver;
 use crate::error::Result;
@@ -131,7 +129,14 @@ pub fn verify(
     };
     superblocks::verify(&job);
     let walker = Mutex::new(Walker::new(filesystem));
-    on_threads(options.threads, || job.work(&walker));
+    let (unprotected, is_counted) = (Mutex::new(None), AtomicBool::new(false));
+    on_threads(options.threads, || {
+        // One thread counts while the others begin.
+        if !is_counted.swap(true, Ordering::Relaxed) {
+            *unprotected.lock().expect("no thread panicked") = unprotected::count(filesystem);
+        }
+        job.work(&walker);
+    });
     let mut walker = walker.into_inner().expect("no thread panicked");
     if job.counters.lost_blocks.load(Ordering::Relaxed) > 0 {
         sweep::verify(&job, &mut walker);
@@ -143,7 +148,8 @@ pub fn verify(
     for device in filesystem.devices().values() {
         device.source.check_unchanged()?;
     }
-    Ok(job.counters.summary(filesystem))
+    let unprotected = unprotected.into_inner().expect("no thread panicked");
+    Ok(job.counters.summary(filesystem, unprotected))
 }
 
 /// Does some work on all threads, of which this is one.
@@ -215,7 +221,7 @@ impl Job<'_> {
 #[derive(Default)]
 struct Buffers {
     blocks: BlockBuffer,
-    data: Buffer,
+    data: data::Memory,
 }
 
 #[derive(Default)]
@@ -233,7 +239,7 @@ struct Counters {
 }
 
 impl Counters {
-    fn summary(&self, filesystem: &FileSystem) -> Summary {
+    fn summary(&self, filesystem: &FileSystem, unprotected: Option<Unprotected>) -> Summary {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Summary {
             verified: Verified {
@@ -249,7 +255,7 @@ impl Counters {
             missing_devices: filesystem.missing_devices().len(),
             missing_bytes: value(&self.missing_bytes),
             lost_blocks: value(&self.lost_blocks),
-            unprotected: unprotected::count(filesystem),
+            unprotected,
         }
     }
 }

@@ -196,7 +196,7 @@ impl Visited {
 const BATCH_SIZE: usize = 512 << 10;
 
 /// Bytes of data that a batch of the checksum tree leads to.
-const BATCH_DATA: usize = 8 << 20;
+const BATCH_DATA: usize = 16 << 20;
 
 /// 16 MiB of addresses in sectors of 4 KiB.
 const PAGE_WORDS: usize = 64;

@@ -47,14 +47,20 @@ pub(crate) struct Windows(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// All that are in use, by their numbers.
-    windows: Vec<(u64, Weak<Window>)>,
-    /// The one that was made last is kept for the next who needs it.
+    entries: Vec<Entry>,
+    /// The window that was made last is kept for the next who needs it.
     newest: Option<Arc<Window>>,
-    /// Bytes lent from it.
-    lent: u64,
     /// Windows in a row that were mapped for little.
     poor: u32,
+}
+
+/// A window that is in use, or was.
+#[derive(Debug)]
+struct Entry {
+    number: u64,
+    window: Weak<Window>,
+    /// Bytes lent from it.
+    lent: u64,
 }
 
 impl Windows {
@@ -75,12 +81,10 @@ impl Windows {
 
     fn window(&self, file: &File, size: u64, number: u64, length: usize) -> Option<Arc<Window>> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_newest = state.windows.last().is_some_and(|(newest, _)| *newest == number);
-        if let Some(window) = state.find(number) {
-            state.lent += if is_newest { length as u64 } else { 0 };
+        if let Some(window) = state.find(number, length) {
             return Some(window);
         }
-        if state.poor == MAX_POOR {
+        if state.poor >= MAX_POOR {
             return None;
         }
         let start = number * WINDOW_SIZE;
@@ -93,21 +97,21 @@ impl Windows {
 }
 
 impl State {
-    fn find(&self, number: u64) -> Option<Arc<Window>> {
-        let mut found = self.windows.iter().filter(|(known, _)| *known == number);
-        found.find_map(|(_, window)| window.upgrade())
+    fn find(&mut self, number: u64, length: usize) -> Option<Arc<Window>> {
+        self.entries.iter_mut().filter(|entry| entry.number == number).find_map(|entry| {
+            let window = entry.window.upgrade()?;
+            entry.lent += length as u64;
+            Some(window)
+        })
     }
 
     /// Makes a window the newest. Returns the one that was.
     fn put(&mut self, number: u64, window: &Arc<Window>, length: usize) -> Option<Arc<Window>> {
-        let replaced = self.newest.replace(window.clone());
-        if replaced.is_some() {
-            self.poor = if self.lent < MIN_LENT { self.poor + 1 } else { 0 };
+        for gone in self.entries.extract_if(.., |entry| entry.window.strong_count() == 0) {
+            self.poor = if gone.lent < MIN_LENT { self.poor + 1 } else { 0 };
         }
-        self.lent = length as u64;
-        self.windows.retain(|(_, known)| known.strong_count() > 0);
-        self.windows.push((number, Arc::downgrade(window)));
-        replaced
+        self.entries.push(Entry { number, window: Arc::downgrade(window), lent: length as u64 });
+        self.newest.replace(window.clone())
     }
 }
 

@@ -10,9 +10,18 @@ use nix::libc;
 /// Whether all pages of the range are in the page cache. False where nobody tells: Linux before 6.5,
 /// or a file that is neither ours nor ours to write to.
 pub(crate) fn is_resident(file: &File, offset: u64, length: usize) -> bool {
+    cached_pages(file, offset, length).is_some_and(|cached| cached == pages(offset, length))
+}
+
+/// How much of the range is in the page cache, from 0 to 1. None where nobody tells.
+pub(crate) fn cached_share(file: &File, offset: u64, length: usize) -> Option<f64> {
+    cached_pages(file, offset, length).map(|cached| cached as f64 / pages(offset, length) as f64)
+}
+
+/// Pages that the range touches.
+fn pages(offset: u64, length: usize) -> u64 {
     let page = rustix::param::page_size() as u64;
-    let pages = (offset + length as u64).div_ceil(page) - offset / page;
-    cached_pages(file, offset, length).is_some_and(|cached| cached == pages)
+    (offset + length as u64).div_ceil(page) - offset / page
 }
 
 fn cached_pages(file: &File, offset: u64, length: usize) -> Option<u64> {

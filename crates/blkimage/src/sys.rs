@@ -54,6 +54,13 @@ pub(crate) fn reopen(file: &File) -> Option<File> {
     open(&descriptor_path(file)).ok()
 }
 
+/// The same with O_DIRECT, if the file system takes that.
+pub(crate) fn reopen_direct(file: &File) -> Option<File> {
+    let path = descriptor_path(file);
+    let flags = READ.union(OFlags::DIRECT);
+    retry_on_intr(|| rustix::fs::open(&path, flags, Mode::empty())).ok().map(File::from)
+}
+
 /// The path by which the system knows an open descriptor. It may lead elsewhere by now.
 pub(crate) fn path_of(fd: &impl AsRawFd) -> io::Result<PathBuf> {
     std::fs::read_link(descriptor_path(fd))

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use super::Cache;
+use super::cold::Cold;
 use super::direct::Bounce;
 use crate::buffer::ALIGNMENT;
 use crate::error::{Error, ErrorKind, Result};
@@ -42,6 +43,7 @@ pub(crate) struct Disk {
     bounce: Bounce,
     holes: Option<Mutex<HoleCache>>,
     windows: Windows,
+    cold: Option<Cold>,
 }
 
 impl Disk {
@@ -67,7 +69,10 @@ impl Disk {
             Cache::No => true,
         };
         let is_direct = wants_direct && !access.shared && sys::set_direct(&file);
-        if !is_direct && !access.shared && size >= MIN_SEQUENTIAL {
+        let may_be_cold = access.cache == Cache::Auto && !wants_direct && !access.shared;
+        let cold =
+            (may_be_cold && !file_system.is_memory).then(|| Cold::new(&file, size)).flatten();
+        if !is_direct && cold.is_none() && !access.shared && size >= MIN_SEQUENTIAL {
             sys::advise_sequential(&file);
         }
         let holes = (!is_device && !access.shared).then(|| {
@@ -87,6 +92,7 @@ impl Disk {
             bounce: Bounce::default(),
             holes,
             windows: Windows::default(),
+            cold,
         })
     }
 
@@ -157,7 +163,9 @@ impl Storage for Disk {
                 result => return result,
             }
         }
-        self.file.read_at(buf, offset)
+        let cold = self.cold.as_ref();
+        let past_cache = cold.and_then(|cold| cold.read_at_most(&self.file, buf, offset));
+        past_cache.unwrap_or_else(|| self.file.read_at(buf, offset))
     }
 
     /// What somebody may be writing to is copied first, so that every byte is looked at once.

@@ -1,5 +1,6 @@
 //! Raw images: the guest's bytes are the file's own, from a first byte on, exact to the byte.
 
+pub(crate) mod cold;
 pub(crate) mod direct;
 pub(crate) mod disk;
 
@@ -26,8 +27,8 @@ pub enum Holes {
 /// Whether host files are read through the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Cache {
-    /// Local regular files are; block devices and network file systems, which another host may
-    /// have written to, are read directly.
+    /// Local regular files are, as far as it holds them already; block devices and network file
+    /// systems, which another host may have written to, are read directly.
     #[default]
     Auto,
     /// Always.

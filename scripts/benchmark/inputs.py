@@ -30,10 +30,10 @@ class Input:
     content: str | None = None
     # Bytes of the folder that it takes.
     room: int = 0
-    # The same, in blocks of the file system.
-    blocks: int = 0
     # What has to be there as long as it is.
     needs: tuple = ()
+    # Blocks of the file system that it takes beside `room`.
+    blocks: int = 0
 
 
 class Inputs:

@@ -82,13 +82,16 @@ fn what_is_lent_is_what_is_read() {
 fn nothing_is_lent_that_has_to_be_read() {
     let (folder, _turn) = folder();
     let path = folder.path().join("disk.raw");
-    std::fs::write(&path, content(MIB)).unwrap();
+    std::fs::write(&path, content(2 * MIB)).unwrap();
     let direct = OpenOptions { cache: Cache::No, ..OpenOptions::default() };
     let written_to = OpenOptions { force_share: true, ..OpenOptions::default() };
     let doubted = OpenOptions { holes: Holes::Verify, ..OpenOptions::default() };
     for options in [direct, written_to, doubted] {
         assert!(options.open(&path).unwrap().lend(0, MIB).is_none());
     }
+    let path = folder.path().join("small.raw");
+    std::fs::write(&path, content(2 * MIB - 1)).unwrap();
+    assert!(open(&path).lend(0, MIB).is_none());
 }
 
 #[test]
@@ -177,14 +180,15 @@ fn more_windows_than_can_be_watched_are_not_lent() {
     let images: Vec<_> = (0..300)
         .map(|number| {
             let path = folder.path().join(number.to_string());
-            std::fs::write(&path, content(64 << 10)).unwrap();
+            std::fs::write(&path, content(2 * MIB)).unwrap();
             open(&path)
         })
         .collect();
     let count = |lent: &[_]| lent.iter().filter(|it: &&Option<_>| it.is_some()).count();
     let lent: Vec<_> = images.iter().map(|image| image.lend(0, 64 << 10)).collect();
     assert_eq!(count(&lent), 256);
-    assert!(lent.iter().flatten().all(|lent| lent.as_ref() == content(64 << 10)));
+    let expected = content(64 << 10);
+    assert!(lent.iter().flatten().all(|lent| lent.as_ref() == expected));
     drop((lent, images));
     let path = folder.path().join("0");
     assert!(open(&path).lend(0, 64 << 10).is_some(), "they are free again");
@@ -226,7 +230,7 @@ fn foreign_faults_are_passed_on() {
     }
     let (folder, _turn) = folder();
     let path = folder.path().join("disk.raw");
-    std::fs::write(&path, content(MIB)).unwrap();
+    std::fs::write(&path, content(2 * MIB)).unwrap();
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "foreign_faults_are_passed_on", "--nocapture"])
         .env(ROLE, &path)

@@ -68,7 +68,7 @@ impl Windows {
     pub fn lend(&self, file: &File, size: u64, offset: u64, length: usize) -> Option<Lent> {
         let end = offset.checked_add(length as u64).filter(|end| *end <= size)?;
         let number = offset / WINDOW_SIZE;
-        if length < MIN_LENGTH || (end - 1) / WINDOW_SIZE != number {
+        if size < MIN_SIZE || length < MIN_LENGTH || (end - 1) / WINDOW_SIZE != number {
             return None;
         }
         if !is_resident(file, offset, length) {
@@ -118,6 +118,10 @@ impl State {
 /// Bytes that are mapped at once: enough to hide what mapping and unmapping cost, little enough that
 /// what is resident stays small.
 const WINDOW_SIZE: u64 = 16 << 20;
+
+/// Threads that map one small file after the other wait for each other: the memory of a process has
+/// one lock.
+const MIN_SIZE: u64 = 2 << 20;
 
 /// Copying less is as cheap as lending it.
 const MIN_LENGTH: usize = 64 << 10;

@@ -120,13 +120,7 @@ impl Disk {
         let up_to = |end: u64, kind| Extent { length: end.min(self.size) - offset, kind, ..to_end };
         match sys::seek_data(&self.file, offset) {
             Ok(Some(data)) if data > offset => Ok(up_to(data, ExtentKind::Zero)),
-            Ok(Some(_)) => match self.resident(offset, step) {
-                Some(length) => Ok(up_to(offset + length, ExtentKind::Data)),
-                None => match sys::seek_hole(&self.file, offset) {
-                    Ok(Some(hole)) if hole > offset => Ok(up_to(hole, ExtentKind::Data)),
-                    _ => Ok(to_end),
-                },
-            },
+            Ok(Some(_)) => Ok(up_to(self.data_end(offset, step), ExtentKind::Data)),
             Ok(None) if sys::stamp(&self.file)?.size < self.size => {
                 Err(io::ErrorKind::UnexpectedEof.into())
             }
@@ -136,14 +130,26 @@ impl Disk {
         }
     }
 
-    /// How many of the bytes from `offset` on are known to be in the page cache. A tmpfs that is asked
-    /// for a hole walks all pages up to it, before anything is read; this goes on step by step.
-    fn resident(&self, offset: u64, step: &mut Option<u64>) -> Option<u64> {
-        let step = step.as_mut()?;
-        let length = (*step).min(self.size - offset);
-        let is_all = is_resident(&self.file, offset, length as usize);
-        *step = if is_all { MAX_STEP.min(2 * *step) } else { MIN_STEP };
-        is_all.then_some(length)
+    /// How far the data at `offset` goes on, as far as is known.
+    ///
+    /// A tmpfs that is asked for a hole walks all pages up to it, before anything is read: what is in
+    /// the page cache is asked for instead, in steps that get longer where there is nothing but data.
+    fn data_end(&self, offset: u64, step: &mut Option<u64>) -> u64 {
+        if let Some(step) = step.as_mut().filter(|step| **step > 0) {
+            let length = (*step).min(self.size - offset);
+            if is_resident(&self.file, offset, length as usize) {
+                *step = MAX_STEP.min(2 * *step);
+                return offset + length;
+            }
+        }
+        let end = match sys::seek_hole(&self.file, offset) {
+            Ok(Some(hole)) if hole > offset => hole,
+            _ => self.size,
+        };
+        // Where extents are short, the question is asked for nothing.
+        let is_long = end - offset >= MIN_STEP;
+        *step = step.map(|_| if is_long { MIN_STEP } else { 0 });
+        end
     }
 }
 
@@ -219,7 +225,7 @@ impl Storage for Disk {
 struct HoleCache {
     last: Option<Extent>,
     is_flushed: bool,
-    /// How far to look for data in the page cache, on a file system that is nothing else.
+    /// How far to look for data in the page cache, on a file system that is nothing else. 0: not now.
     step: Option<u64>,
 }
 
@@ -237,7 +243,7 @@ pub(crate) fn check_type(node_type: NodeType, name: &Path) -> Result<()> {
 const IN_USE: &str = "is in use by a process that may write to it; \
                       use -U/--force-share to read it all the same";
 
-/// Steps get longer where there is nothing but data, so that short extents cost little.
+/// Holes in less than that are found as soon by asking for them.
 const MIN_STEP: u64 = 256 << 10;
 
 /// Long enough to be worth a system call, short enough that no thread waits for it.

@@ -104,11 +104,14 @@ impl Fold {
                 repeat(digester, streams, repeated, length);
             }
         };
+        let count = streams.div_ceil(group);
         thread::scope(|scope| {
-            for _ in 1..streams.div_ceil(group) {
-                let _ = threads::spawn_scoped(scope, work);
+            let started = (0..count).filter(|_| threads::spawn_scoped(scope, work).is_ok()).count();
+            // A thread that goes on working keeps those it has started from its own processor for
+            // milliseconds: this one waits, unless the system has no threads to give.
+            if started < count {
+                work();
             }
-            work();
         });
     }
 

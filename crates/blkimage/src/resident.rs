@@ -13,9 +13,9 @@ pub(crate) fn is_resident(file: &File, offset: u64, length: usize) -> bool {
     cached_pages(file, offset, length).is_some_and(|cached| cached == pages(offset, length))
 }
 
-/// How much of the range is in the page cache, from 0 to 1. None where nobody tells.
-pub(crate) fn cached_share(file: &File, offset: u64, length: usize) -> Option<f64> {
-    cached_pages(file, offset, length).map(|cached| cached as f64 / pages(offset, length) as f64)
+/// Whether half of the pages of the range or more are in the page cache. None where nobody tells.
+pub(crate) fn is_mostly_resident(file: &File, offset: u64, length: usize) -> Option<bool> {
+    cached_pages(file, offset, length).map(|cached| 2 * cached >= pages(offset, length))
 }
 
 /// Pages that the range touches.

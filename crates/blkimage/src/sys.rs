@@ -171,6 +171,9 @@ pub(crate) fn has_writer(file: &File) -> bool {
 pub(crate) struct FileSystem {
     /// Other hosts may write to it behind our page cache.
     pub is_network: bool,
+    /// Local, and what is cached of its files is in their own page cache: not in that of other files, as
+    /// with overlayfs, or elsewhere, as with ZFS.
+    pub is_disk: bool,
     /// It has no other place for data than the page cache, but for swap.
     pub is_memory: bool,
     /// It answers questions for holes truthfully for data that is not written out yet.
@@ -179,13 +182,19 @@ pub(crate) struct FileSystem {
 
 pub(crate) fn file_system(file: &File) -> FileSystem {
     let Ok(stat) = retry_on_intr(|| rustix::fs::fstatfs(file)) else {
-        return FileSystem { is_network: false, is_memory: false, knows_dirty_holes: false };
+        return FileSystem {
+            is_network: false,
+            is_disk: false,
+            is_memory: false,
+            knows_dirty_holes: false,
+        };
     };
     let magic = stat.f_type as u32;
     FileSystem {
         is_network: NETWORK.contains(&magic),
+        is_disk: DISK.contains(&magic),
         is_memory: magic == TMPFS,
-        knows_dirty_holes: TRUTHFUL.contains(&magic),
+        knows_dirty_holes: DISK.contains(&magic) || [TMPFS, OVERLAYFS].contains(&magic),
     }
 }
 
@@ -267,7 +276,7 @@ const NETWORK: [u32; 11] = [
 ];
 
 const TMPFS: u32 = 0x0102_1994;
+const OVERLAYFS: u32 = 0x794c_7630;
 
-/// ext2/3/4, XFS, btrfs, tmpfs, F2FS, bcachefs, overlayfs.
-const TRUTHFUL: [u32; 7] =
-    [0xef53, 0x5846_5342, 0x9123_683e, TMPFS, 0xf2f5_2010, 0xca45_1a4e, 0x794c_7630];
+/// ext2/3/4, XFS, btrfs, F2FS, bcachefs.
+const DISK: [u32; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0xca45_1a4e];

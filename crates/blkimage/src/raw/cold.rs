@@ -6,7 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::direct::Bounce;
-use crate::resident::cached_share;
+use crate::resident::is_mostly_resident;
 use crate::sys;
 
 /// A file of which the page cache held little when it was opened.
@@ -21,7 +21,7 @@ impl Cold {
     /// None: there is no other way, or no need of it.
     pub fn new(file: &File, size: u64) -> Option<Self> {
         let head = size.min(HEAD);
-        if size < MIN_SIZE || cached_share(file, 0, head as usize)? >= 0.5 {
+        if size < MIN_SIZE || is_mostly_resident(file, 0, head as usize)? {
             return None;
         }
         let file = sys::reopen_direct(file)?;
@@ -38,7 +38,7 @@ impl Cold {
         if buf.len() < MIN_READ || self.is_refused.load(Relaxed) {
             return None;
         }
-        if cached_share(cached, offset, buf.len())? >= 0.5 {
+        if is_mostly_resident(cached, offset, buf.len())? {
             return None;
         }
         match self.bounce.read_at_most(&self.file, buf, offset) {

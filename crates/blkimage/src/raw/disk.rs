@@ -70,8 +70,7 @@ impl Disk {
         };
         let is_direct = wants_direct && !access.shared && sys::set_direct(&file);
         let may_be_cold = access.cache == Cache::Auto && !wants_direct && !access.shared;
-        let cold =
-            (may_be_cold && !file_system.is_memory).then(|| Cold::new(&file, size)).flatten();
+        let cold = (may_be_cold && file_system.is_disk).then(|| Cold::new(&file, size)).flatten();
         if !is_direct && cold.is_none() && !access.shared && size >= MIN_SEQUENTIAL {
             sys::advise_sequential(&file);
         }

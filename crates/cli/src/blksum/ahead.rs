@@ -152,7 +152,8 @@ where
             let outcome = (self.in_turn.lock().expect(NO_PANIC))(item, result);
             state = self.lock();
             state.is_closed = false;
-            state.failure = outcome.err();
+            // Another thread may have panicked meanwhile: that stays.
+            state.failure = state.failure.take().or(outcome.err());
             self.wake(&state);
         }
         state.is_handing_over = false;

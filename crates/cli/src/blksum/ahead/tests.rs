@@ -1,7 +1,8 @@
-use std::panic::catch_unwind;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::panic::{catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Barrier, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use super::*;
 
@@ -166,4 +167,30 @@ fn a_panic_ends_it() {
         let result = catch_unwind(|| run(threads, 0.., ahead, |_, _| Ok(())));
         assert!(result.is_err());
     }
+}
+
+/// An item that is handed over well must not hide what went wrong meanwhile: the others would wait for
+/// the item that never comes.
+#[test]
+fn a_panic_ends_it_while_an_item_is_handed_over() {
+    let is_panicking = AtomicBool::new(false);
+    let ahead = |&item: &u64| {
+        if item == 20 {
+            is_panicking.store(true, SeqCst);
+            // Without the hook, which would print a backtrace first.
+            resume_unwind(Box::new("on purpose"));
+        }
+        Some(())
+    };
+    let in_turn = |item, _| {
+        while item == 5 && !is_panicking.load(SeqCst) {
+            thread::yield_now();
+        }
+        if item == 5 {
+            // Until the other thread has told of it.
+            thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    };
+    assert!(catch_unwind(|| run(2, 0.., ahead, in_turn)).is_err());
 }

@@ -136,6 +136,7 @@ struct Job<'a> {
 impl<'a> Job<'a> {
     /// Works until there is nothing left, on this thread and others.
     fn run<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        let _guard = AbandonOnPanic(&self.ordered);
         let mut chunk = Chunk::default();
         if let Err(Stop::Failed(error)) = self.work(scope, &mut chunk) {
             let mut failure = self.failure.lock().expect("no thread panicked");
@@ -243,6 +244,17 @@ impl<'a> Job<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// Ends the other threads if this one panics: they would wait for its chunk.
+struct AbandonOnPanic<'a>(&'a Ordered);
+
+impl Drop for AbandonOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.abandon();
+        }
     }
 }
 

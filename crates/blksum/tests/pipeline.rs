@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::panic::{catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -186,6 +187,44 @@ fn lies_about_extents_are_errors() {
         let error =
             checksum(&memory, &Parameters::default(), &tuning(2, 65_536, 4), &Progress::new());
         assert!(matches!(error, Err(Error::Extent { .. })), "{extent:?}: {error:?}");
+    }
+}
+
+/// Its other threads must not wait for the chunk that will never come.
+#[test]
+fn a_source_that_panics_ends_it() {
+    struct Panics;
+
+    impl Source for Panics {
+        fn size(&self) -> u64 {
+            1 << 30
+        }
+
+        fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
+            Ok(Extent { offset, length: limit, kind: ExtentKind::Data })
+        }
+
+        fn read_exact_at(&self, _: &mut [u8], offset: u64) -> Result<()> {
+            if offset == 3 << 20 {
+                // Without the hook, which would print it.
+                resume_unwind(Box::new("on purpose"));
+            }
+            Ok(())
+        }
+
+        fn queue_depth(&self) -> usize {
+            6
+        }
+
+        fn check_unchanged(&self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    for construction in ["streams:4", "linear"] {
+        let parameters = parameters(Algorithm::Crc32c, construction, 65_536);
+        let compute = || checksum(&Panics, &parameters, &tuning(4, 65_536, 4), &Progress::new());
+        assert!(catch_unwind(compute).is_err(), "{construction}");
     }
 }
 

@@ -6,6 +6,7 @@ BLKSUM in the environment names the binary: target/release/blksum unless told.
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,11 @@ sys.path.insert(0, str(ROOT / "reference"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 os.environ["PATH"] += ":/usr/sbin:/sbin"
 os.environ["LC_ALL"] = "C"
+
+# What a script runs in its background ignores them, and so would all programs of these tests.
+for ignored in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(ignored) is signal.SIG_IGN:
+        signal.signal(ignored, signal.SIG_DFL)
 
 # Before a test changes to a folder of its own.
 BLKSUM = pathlib.Path(os.environ.get("BLKSUM", ROOT / "target/release/blksum")).absolute()

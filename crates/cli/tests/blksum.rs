@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::symlink;
 use std::process::Stdio;
+use std::thread;
 
 use common::{Ran, Sandbox, failed, printed};
 
@@ -408,8 +409,17 @@ fn signals_end_it_at_once() {
     use std::os::unix::process::ExitStatusExt;
     let sandbox = sandbox();
     for (name, number) in [("INT", 2), ("TERM", 15)] {
-        let mut child = sandbox.blksum_command().stdin(Stdio::piped()).spawn().unwrap();
+        // What runs in the background of a script ignores one of them.
+        let mut child = sandbox
+            .command("env")
+            .args(["--default-signal=INT,TERM", env!("CARGO_BIN_EXE_blksum")])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
         let id = child.id().to_string();
+        while fs::read_to_string(format!("/proc/{id}/comm")).unwrap() != "blksum\n" {
+            thread::yield_now();
+        }
         assert!(sandbox.command("kill").args(["-s", name, &id]).status().unwrap().success());
         assert_eq!(child.wait().unwrap().signal(), Some(number));
     }

@@ -28,7 +28,7 @@ pub(crate) struct Chunk {
     /// Where its first piece begins.
     pub(crate) offset: u64,
     pub(crate) pieces: Vec<Piece>,
-    /// The extents of data in the pieces that are to be read, in order.
+    /// What is to be read of the pieces with data, in order; what lies between is zeros.
     pub(crate) reads: Vec<Extent>,
     /// Bytes of the pieces that are to be read.
     pub(crate) data_length: u64,
@@ -173,8 +173,9 @@ impl<'a> Plan<'a> {
         if extent.offset != position || extent.length == 0 || extent.length > limit {
             return Err(Error::Extent { offset: extent.offset, length: extent.length, limit });
         }
-        if extent.kind == ExtentKind::Data {
-            self.extents.data = extent;
+        match extent.kind {
+            ExtentKind::Data => self.extents.data = extent,
+            ExtentKind::Zero => self.extents.zeros = extent,
         }
         Ok(extent)
     }
@@ -225,7 +226,9 @@ impl Chunk {
 
     fn push_read(&mut self, extent: Extent) {
         match self.reads.last_mut() {
-            Some(last) if last.end() == extent.offset => last.length += extent.length,
+            Some(last) if extent.offset - last.end() < MIN_GAP => {
+                last.length = extent.end() - last.offset;
+            }
             _ => self.reads.push(extent),
         }
     }
@@ -234,6 +237,9 @@ impl Chunk {
 /// Zero blocks in a row that make a chunk of their own, so that their digests are folded while
 /// others read.
 const LONG_RUN: u64 = 1 << 15;
+
+/// Zeros that are read rather than jumped over: a page is read as a whole in any case.
+const MIN_GAP: u64 = 4 << 10;
 
 /// Extents of data after which a chunk ends, however small they are: they bound its memory.
 const MAX_READS: usize = 1 << 12;

@@ -261,6 +261,49 @@ fn an_empty_image_starts_no_thread_and_reads_nothing() {
 }
 
 /// No read returns before as many are in flight as the source wants.
+/// Fine-grained content costs one question for each extent, and few reads.
+#[test]
+fn each_extent_is_asked_for_once_and_small_gaps_are_read_through() {
+    struct Counting {
+        memory: Memory,
+        questions: AtomicUsize,
+        reads: AtomicUsize,
+    }
+
+    impl Source for Counting {
+        fn size(&self) -> u64 {
+            self.memory.size()
+        }
+
+        fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
+            self.questions.fetch_add(1, Ordering::Relaxed);
+            self.memory.extent(offset, limit)
+        }
+
+        fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            self.memory.read_exact_at(buffer, offset)
+        }
+
+        fn check_unchanged(&self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    for (gap, block_size, reads) in [(1024, 65_536, 2), (1024, 512, 500), (4096, 65_536, 500)] {
+        let runs: Vec<_> = (0..500).flat_map(|_| [(1024, 7, true), (gap, 0, true)]).collect();
+        let memory = Memory::new(&runs, 1);
+        let parameters = parameters(Algorithm::Crc32c, "flat", block_size);
+        let expected = expected(&parameters, &memory.content);
+        let source = Counting { memory, questions: 0.into(), reads: 0.into() };
+        let tuning = tuning(1, 1 << 20, 4);
+        let digest = checksum(&source, &parameters, &tuning, &Progress::new()).unwrap();
+        assert_eq!(digest, expected);
+        assert_eq!(source.questions.into_inner(), runs.len(), "{gap}");
+        assert!(source.reads.into_inner() <= reads, "{gap} {block_size}");
+    }
+}
+
 #[test]
 fn far_sources_are_read_by_more_threads_than_hash() {
     struct Far {

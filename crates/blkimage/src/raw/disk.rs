@@ -1,7 +1,7 @@
 //! A file or block device of this host: reads, holes, locks and the stamps that tell a change.
 //!
-//! Holes are asked for one at a time and the last answer is kept, so walking a file costs two
-//! system calls an extent however small the steps are. A file that shrinks is an error even where
+//! Holes are asked for one at a time and the last answer is kept, so walking a file costs one
+//! system call an extent however small the steps are. A file that shrinks is an error even where
 //! its lost tail would look like a hole.
 
 use std::fs::File;
@@ -77,6 +77,7 @@ impl Disk {
         let holes = (!is_device && !access.shared).then(|| {
             Mutex::new(HoleCache {
                 last: None,
+                data: None,
                 is_flushed: file_system.knows_dirty_holes,
                 step: file_system.is_memory.then_some(MIN_STEP),
             })
@@ -109,17 +110,24 @@ impl Disk {
         if !std::mem::replace(&mut cache.is_flushed, true) {
             let _ = self.file.sync_all();
         }
-        let extent = self.seek(offset, &mut cache.step)?;
+        let extent = self.seek(offset, cache)?;
         cache.last = Some(extent);
         Ok(extent)
     }
 
-    fn seek(&self, offset: u64, step: &mut Option<u64>) -> io::Result<Extent> {
+    fn seek(&self, offset: u64, cache: &mut HoleCache) -> io::Result<Extent> {
         let to_end = Extent { offset, length: self.size - offset, kind: ExtentKind::Data };
         let up_to = |end: u64, kind| Extent { length: end.min(self.size) - offset, kind, ..to_end };
-        match sys::seek_data(&self.file, offset) {
-            Ok(Some(data)) if data > offset => Ok(up_to(data, ExtentKind::Zero)),
-            Ok(Some(_)) => Ok(up_to(self.data_end(offset, step), ExtentKind::Data)),
+        let data = match cache.data.take_if(|data| *data == offset) {
+            None => sys::seek_data(&self.file, offset),
+            known => Ok(known),
+        };
+        match data {
+            Ok(Some(data)) if data > offset => {
+                cache.data = Some(data);
+                Ok(up_to(data, ExtentKind::Zero))
+            }
+            Ok(Some(_)) => Ok(up_to(self.data_end(offset, &mut cache.step), ExtentKind::Data)),
             Ok(None) if sys::stamp(&self.file)?.size < self.size => {
                 Err(io::ErrorKind::UnexpectedEof.into())
             }
@@ -223,6 +231,8 @@ impl Storage for Disk {
 /// The last extent that the file system told.
 struct HoleCache {
     last: Option<Extent>,
+    /// Where the data behind the last hole begins: nobody has to ask whether it does.
+    data: Option<u64>,
     is_flushed: bool,
     /// How far to look for data in the page cache, on a file system that is nothing else. 0: not now.
     step: Option<u64>,

@@ -297,7 +297,8 @@ impl FileSystem {
         if run.length < length as u64 {
             return None;
         }
-        self.devices.get(&run.device)?.source.lend(run.physical, length)
+        let lent = self.devices.get(&run.device)?.source.lend(run.physical, length)?;
+        (lent.as_ref().len() == length).then_some(lent)
     }
 
     /// Reads from a device.

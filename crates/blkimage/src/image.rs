@@ -183,8 +183,8 @@ impl Source for Image {
     fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
         self.check_range(offset, length as u64).ok()?;
         let run = self.resolve(offset, length as u64, Purpose::Read).ok()?;
+        let length = run.length as usize;
         match run.kind {
-            _ if run.length < length as u64 => None,
             RunKind::Raw { raw, host_offset } => raw.lend(host_offset, length),
             RunKind::Data { qcow2, host_offset } => qcow2.lend_data(host_offset, length),
             RunKind::Zero | RunKind::Compressed { .. } => None,

@@ -20,9 +20,10 @@ pub trait Source: Send + Sync {
     /// Fills `buf` with the guest bytes from `offset` on, all of them or an error.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()>;
 
-    /// The `length` guest bytes from `offset` on where they lie in memory already, without a copy, if
-    /// the source has them like that. They are those that [`read_exact_at`](Self::read_exact_at)
-    /// gives, as long as [`Lent::is_intact`]. Not having them says nothing: read them then.
+    /// Guest bytes from `offset` on where they lie in memory already, without a copy, if the source
+    /// has them like that: `length` of them, or as many as lie there in a row. They are those that
+    /// [`read_exact_at`](Self::read_exact_at) gives, as long as [`Lent::is_intact`]. Not having them
+    /// says nothing: read them then.
     ///
     /// Who goes through a source keeps what was lent last until there is the next: both may lie in
     /// one mapping, which is made again otherwise.

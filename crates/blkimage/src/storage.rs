@@ -128,7 +128,7 @@ impl HostFile {
 
     pub fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
         let lent = self.storage.lend(offset, length)?;
-        self.bytes_read.fetch_add(length as u64, Relaxed);
+        self.bytes_read.fetch_add(lent.as_ref().len() as u64, Relaxed);
         Some(lent)
     }
 

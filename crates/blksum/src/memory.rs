@@ -8,48 +8,80 @@ use crate::plan::Chunk;
 /// Memory for the data of one chunk after the other.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// What was read, one piece behind the other.
+    /// What was read, one part behind the other.
     buffer: Buffer,
-    /// What was lent, one entry for each piece of data. None: it is in the buffer.
-    lent: Vec<Option<Lent>>,
-    /// The same of the chunk before; empty but for a moment.
-    before: Vec<Option<Lent>>,
+    parts: Vec<Part>,
+    /// Those of the chunk before; empty but for a moment.
+    before: Vec<Part>,
+}
+
+/// A part of a piece of data: whole blocks, but at the end of the content.
+struct Part {
+    offset: u64,
+    length: usize,
+    /// None: it is in the buffer.
+    lent: Option<Lent>,
 }
 
 impl Memory {
     /// Brings the data of all pieces here, in place of that of the last chunk. With `lend`, as much of
-    /// it as can be stays where it is.
+    /// it as can be stays where it is, in multiples of that many bytes.
     pub(crate) fn fetch(
         &mut self,
         source: &dyn Source,
         chunk: &Chunk,
-        lend: bool,
+        lend: Option<u64>,
     ) -> Result<(), Error> {
-        let mut to_read = 0;
         // What was lent before is kept until there is the next: it is likely to lie beside it.
-        std::mem::swap(&mut self.lent, &mut self.before);
+        std::mem::swap(&mut self.parts, &mut self.before);
         for (offset, length) in chunk.data() {
-            let lent = if lend { source.lend(offset, length as usize) } else { None };
-            to_read += if lent.is_none() { length as usize } else { 0 };
-            self.lent.push(lent);
+            self.borrow(source, offset, length as usize, lend);
         }
         self.before.clear();
-        self.buffer.grow(to_read);
+        let to_read = self.parts.iter().filter(|part| part.lent.is_none());
+        self.buffer.grow(to_read.map(|part| part.length).sum());
         let mut buffer = self.buffer.as_mut();
         let mut reads = chunk.reads.as_slice();
-        for ((offset, length), lent) in chunk.data().zip(&self.lent) {
-            if lent.is_none() {
-                let (these, rest) = buffer.split_at_mut(length as usize);
-                fill(source, these, offset, &mut reads)?;
-                buffer = rest;
-            }
+        for part in self.parts.iter().filter(|part| part.lent.is_none()) {
+            let (these, rest) = buffer.split_at_mut(part.length);
+            fill(source, these, part.offset, &mut reads)?;
+            buffer = rest;
         }
         Ok(())
     }
 
+    /// Cuts a piece into parts that are lent, as far as the source has them in memory, and one that is
+    /// to be read.
+    fn borrow(
+        &mut self,
+        source: &dyn Source,
+        mut offset: u64,
+        mut length: usize,
+        lend: Option<u64>,
+    ) {
+        while let Some(unit) = lend.filter(|_| length > 0)
+            && let Some(mut lent) = source.lend(offset, length)
+        {
+            let mut taken = lent.as_ref().len();
+            if taken < length {
+                taken -= taken % unit as usize;
+                lent.truncate(taken);
+            }
+            if taken == 0 {
+                break;
+            }
+            self.parts.push(Part { offset, length: taken, lent: Some(lent) });
+            offset += taken as u64;
+            length -= taken;
+        }
+        if length > 0 {
+            self.parts.push(Part { offset, length, lent: None });
+        }
+    }
+
     /// Whether the data is the content of the source: what was made of it is worthless otherwise.
     pub(crate) fn is_intact(&self) -> bool {
-        self.lent.iter().flatten().all(Lent::is_intact)
+        self.parts.iter().filter_map(|part| part.lent.as_ref()).all(Lent::is_intact)
     }
 
     /// At least `length` bytes of the buffer, for whoever reads on his own.
@@ -60,25 +92,32 @@ impl Memory {
 
     /// The data of the chunk's pieces, in their order.
     pub(crate) fn data(&self) -> Data<'_> {
-        Data { buffer: self.buffer.as_ref(), lent: self.lent.iter() }
+        Data { buffer: self.buffer.as_ref(), parts: self.parts.iter() }
     }
 }
 
 /// The data of one piece after the other.
 pub(crate) struct Data<'a> {
     buffer: &'a [u8],
-    lent: std::slice::Iter<'a, Option<Lent>>,
+    parts: std::slice::Iter<'a, Part>,
 }
 
 impl<'a> Data<'a> {
-    /// That of the next piece with data, which has `length` bytes.
-    pub(crate) fn next(&mut self, length: u64) -> &'a [u8] {
-        if let Some(Some(lent)) = self.lent.next() {
-            return lent.as_ref();
+    /// Hands over that of the next piece with data, which has `length` bytes, part by part.
+    pub(crate) fn next(&mut self, length: u64, mut take: impl FnMut(&'a [u8])) {
+        let mut left = length as usize;
+        while left > 0 {
+            let part = self.parts.next().expect("all pieces were fetched");
+            take(match &part.lent {
+                Some(lent) => lent.as_ref(),
+                None => {
+                    let (these, rest) = self.buffer.split_at(part.length);
+                    self.buffer = rest;
+                    these
+                }
+            });
+            left -= part.length;
         }
-        let (these, rest) = self.buffer.split_at(length as usize);
-        self.buffer = rest;
-        these
     }
 }
 

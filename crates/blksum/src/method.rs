@@ -76,7 +76,7 @@ impl Method {
                 for piece in &chunk.pieces {
                     match *piece {
                         Piece::ZeroBlocks(count) => batch.zero_blocks(count),
-                        Piece::Data { length, .. } => batch.content(data.next(length)),
+                        Piece::Data { length, .. } => data.next(length, |part| batch.content(part)),
                     }
                 }
                 batch.finish();
@@ -86,9 +86,9 @@ impl Method {
                     let offset = chunk.offset + digests.length();
                     match *piece {
                         Piece::ZeroBlocks(count) => hasher.zero_segments(offset, count, digests),
-                        Piece::Data { length, .. } => {
-                            hasher.content(offset, data.next(length), digests);
-                        }
+                        Piece::Data { length, .. } => data.next(length, |part| {
+                            hasher.content(chunk.offset + digests.length(), part, digests);
+                        }),
                     }
                 }
             }
@@ -102,7 +102,7 @@ pub(crate) fn accumulate(chunk: &Chunk, mut data: Data<'_>, accumulator: &mut Ac
     for piece in &chunk.pieces {
         match *piece {
             Piece::ZeroBlocks(count) => accumulator.zeros(count),
-            Piece::Data { length, .. } => accumulator.data(data.next(length)),
+            Piece::Data { length, .. } => data.next(length, |part| accumulator.data(part)),
         }
     }
 }

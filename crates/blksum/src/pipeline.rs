@@ -170,7 +170,7 @@ impl<'a> Job<'a> {
                 self.hash_long_block(chunk, buffer, &mut digests)?;
                 self.ordered.hand_in(chunk.number, digests)?;
             } else if let Method::InTurn = self.method {
-                memory.fetch(self.source, chunk, false)?;
+                memory.fetch(self.source, chunk, None)?;
                 self.ordered.in_turn(chunk.number, |accumulator| {
                     accumulate(chunk, memory.data(), accumulator);
                 })?;
@@ -198,7 +198,7 @@ impl<'a> Job<'a> {
     /// Brings the data of a chunk and hashes its pieces.
     fn hash(&self, chunk: &Chunk, memory: &mut Memory) -> Result<BlockDigests, Error> {
         let mut digests = self.ordered.empty_chunk();
-        let mut lend = self.lends;
+        let mut lend = self.lends.then_some(self.block_size);
         loop {
             memory.fetch(self.source, chunk, lend)?;
             let slot = (chunk.data_length > 0).then(|| self.hashing.as_ref().map(Slots::take));
@@ -209,7 +209,7 @@ impl<'a> Job<'a> {
             }
             // Reading it again tells why, or gives what is there.
             digests.clear();
-            lend = false;
+            lend = None;
         }
     }
 

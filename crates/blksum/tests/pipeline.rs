@@ -349,6 +349,8 @@ struct Lending {
     file: File,
     /// Offsets at multiples of this are not lent.
     refused: u64,
+    /// The most bytes that are lent at a time.
+    most: usize,
     /// Cuts the file off once something is lent.
     cut: bool,
     /// Content that comes back when it is read.
@@ -360,7 +362,15 @@ impl Lending {
     fn new(path: &Path, refused: u64) -> Self {
         let image = OpenOptions::default().open(path).unwrap();
         let file = File::options().write(true).open(path).unwrap();
-        Self { image, file, refused, cut: false, restored: None, lent: AtomicUsize::new(0) }
+        Self {
+            image,
+            file,
+            refused,
+            most: usize::MAX,
+            cut: false,
+            restored: None,
+            lent: AtomicUsize::new(0),
+        }
     }
 }
 
@@ -384,7 +394,8 @@ impl Source for Lending {
         if offset.is_multiple_of(self.refused) {
             return None;
         }
-        let lent = self.image.lend(offset, length)?;
+        let mut lent = self.image.lend(offset, length)?;
+        lent.truncate(self.most);
         self.lent.fetch_add(1, Ordering::Relaxed);
         if self.cut {
             self.file.set_len(0).unwrap();
@@ -444,6 +455,24 @@ fn lent_content_gives_the_same() {
         }
     }
     assert!(lent > 0 || !tells_what_is_cached(), "nothing was lent");
+}
+
+#[test]
+fn content_that_is_lent_in_parts_gives_the_same() {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (path, content) = file_in_memory(folder.path());
+    for (parameters, block_size) in
+        lending_parameters().flat_map(|it| [4096, 64 << 10, 1 << 20].map(|size| (it, size)))
+    {
+        let name = parameters.construction().to_string();
+        let parameters = self::parameters(parameters.algorithm(), &name, block_size);
+        for most in [1000, 4096, 64 << 10, 100_000, 700_001] {
+            let source = Lending { most, ..Lending::new(&path, u64::MAX) };
+            let tuning = Tuning { threads: 2, ..Tuning::default() };
+            let result = checksum(&source, &parameters, &tuning, &Progress::default()).unwrap();
+            assert_eq!(result, expected(&parameters, &content), "{parameters:?} {most}");
+        }
+    }
 }
 
 #[test]

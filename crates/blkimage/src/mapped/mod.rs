@@ -27,6 +27,11 @@ pub struct Lent {
 }
 
 impl Lent {
+    /// Gives back all but the first `length` bytes.
+    pub fn truncate(&mut self, length: usize) {
+        self.range.end = self.range.end.min(self.range.start.saturating_add(length));
+    }
+
     /// Whether all that was read from it so far was the content of the file. If not, what was made
     /// of it is worthless, and reading the same range tells why.
     #[must_use]
@@ -64,14 +69,13 @@ struct Entry {
 }
 
 impl Windows {
-    /// The `length` bytes from `offset` on of `file`, which has `size` bytes.
+    /// The `length` bytes from `offset` on of `file`, which has `size` bytes, or those of them that
+    /// are in one window.
     pub fn lend(&self, file: &File, size: u64, offset: u64, length: usize) -> Option<Lent> {
-        let end = offset.checked_add(length as u64).filter(|end| *end <= size)?;
+        offset.checked_add(length as u64).filter(|end| *end <= size)?;
         let number = offset / WINDOW_SIZE;
-        if size < MIN_SIZE || length < MIN_LENGTH || (end - 1) / WINDOW_SIZE != number {
-            return None;
-        }
-        if !is_resident(file, offset, length) {
+        let length = length.min((WINDOW_SIZE - offset % WINDOW_SIZE) as usize);
+        if size < MIN_SIZE || length < MIN_LENGTH || !is_resident(file, offset, length) {
             return None;
         }
         let window = self.window(file, size, number, length)?;
@@ -84,7 +88,7 @@ impl Windows {
         if let Some(window) = state.find(number, length) {
             return Some(window);
         }
-        if state.poor >= MAX_POOR {
+        if state.poor >= MAX_POOR || state.in_use() >= MAX_WINDOWS {
             return None;
         }
         let start = number * WINDOW_SIZE;
@@ -105,6 +109,10 @@ impl State {
         })
     }
 
+    fn in_use(&self) -> usize {
+        self.entries.iter().filter(|entry| entry.window.strong_count() > 0).count()
+    }
+
     /// Makes a window the newest. Returns the one that was.
     fn put(&mut self, number: u64, window: &Arc<Window>, length: usize) -> Option<Arc<Window>> {
         for gone in self.entries.extract_if(.., |entry| entry.window.strong_count() == 0) {
@@ -118,6 +126,9 @@ impl State {
 /// Bytes that are mapped at once: enough to hide what mapping and unmapping cost, little enough that
 /// what is resident stays small.
 const WINDOW_SIZE: u64 = 16 << 20;
+
+/// Windows of one file at a time: they bound what is resident where content lies in disorder.
+const MAX_WINDOWS: usize = 32;
 
 /// Threads that map one small file after the other wait for each other: the memory of a process has
 /// one lock.

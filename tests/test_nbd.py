@@ -443,7 +443,7 @@ def test_delay_beyond_the_timeout(blksum, servers, disk):
         uri = servers.nbdkit("--filter=delay", "file", path, slow).uri()
         started = time.monotonic()
         assert_refused(blksum("--timeout=0.5", uri), "did not answer for 0.5 seconds")
-        assert time.monotonic() - started < BOUND
+        assert time.monotonic() - started < 4
     uri = servers.nbdkit("--filter=delay", "file", path, "delay-read=100ms").uri()
     assert blksum.hex("--timeout=0", "--threads=8", uri) == expected
 
@@ -471,7 +471,7 @@ def test_killed_while_it_serves(blksum, servers, tmp_path, kind, how):
     output, errors = process.communicate(timeout=BOUND)
     result = subprocess.CompletedProcess([], process.returncode, output, errors)
     assert_refused(result, "did not answer" if how == signal.SIGSTOP else "")
-    assert time.monotonic() - started < BOUND
+    assert time.monotonic() - started < 5
 
 
 def test_file_that_shrinks_under_the_server(blksum, servers, tmp_path):
@@ -592,7 +592,7 @@ def test_lies(blksum, way):
     with rogue(way, CONTENT) as (server, _):
         result = blksum("--threads=3", "--timeout=5", server.uri())
     assert_refused(result, LIES[way])
-    assert time.monotonic() - started < BOUND
+    assert time.monotonic() - started < 4
 
 
 @pytest.mark.parametrize("way", [*(f"stall-at-{s}" for s in STAGES), "read-half-then-stall"])
@@ -600,7 +600,7 @@ def test_stalls(blksum, way):
     started = time.monotonic()
     with rogue(way, CONTENT) as (server, _):
         assert_refused(blksum("--timeout=0.5", server.uri()), "did not answer for 0.5 seconds")
-    assert time.monotonic() - started < BOUND
+    assert time.monotonic() - started < 4
 
 
 @pytest.mark.parametrize("way", ["go-flood", "read-endless", "read-endless-errors", "status-endless"])
@@ -608,7 +608,7 @@ def test_answers_without_an_end(blksum, way):
     started = time.monotonic()
     with rogue(way, CONTENT) as (server, _):
         assert_refused(blksum("--timeout=0.1", server.uri()))
-    assert time.monotonic() - started < BOUND
+    assert time.monotonic() - started < 4
 
 
 @pytest.mark.parametrize("way", ["honest", "list-flood", "list-long", "stall-at-list", "close-at-list"])
@@ -620,4 +620,4 @@ def test_names_of_exports_in_errors(blksum, way):
     assert len(result.stderr) < 1000
     if way == "honest":
         assert b'"a", "\\xff\\n\\u{1b}[2J"' in result.stderr
-    assert time.monotonic() - started < BOUND
+    assert time.monotonic() - started < 4

@@ -252,8 +252,7 @@ fn huge_and_empty_is_walked_at_once() {
         calls += 1;
     }
     assert_eq!((offset, calls), (8 << 40, 1));
-    // Cluster by cluster it would be minutes.
-    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+    assert!(start.elapsed().as_millis() < 100, "{:?}", start.elapsed());
 }
 
 #[test]

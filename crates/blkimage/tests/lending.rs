@@ -225,20 +225,25 @@ fn more_windows_than_can_be_watched_are_not_lent() {
     assert!(open(&path).lend(0, 64 << 10).is_some(), "they are free again");
 }
 
+/// An image of so many windows, each with 64 KiB of content at its start, and these starts.
+fn scattered(folder: &Path, windows: u64) -> (Image, impl Iterator<Item = u64> + Clone) {
+    let path = folder.join("disk.raw");
+    let file = File::create(&path).unwrap();
+    file.set_len(windows * 16 * MIB as u64).unwrap();
+    let starts = (0..windows).map(|window| window * 16 * MIB as u64);
+    for start in starts.clone() {
+        file.write_all_at(&content(64 << 10), start).unwrap();
+    }
+    (open(&path), starts)
+}
+
 #[test]
 fn few_windows_of_one_file_are_lent_at_a_time() {
     if !lends() {
         return;
     }
     let (folder, _turn) = folder();
-    let path = folder.path().join("disk.raw");
-    let file = File::create(&path).unwrap();
-    file.set_len(40 * 16 * MIB as u64).unwrap();
-    let starts = (0..40).map(|window| window * 16 * MIB as u64);
-    for start in starts.clone() {
-        file.write_all_at(&content(64 << 10), start).unwrap();
-    }
-    let image = open(&path);
+    let (image, starts) = scattered(folder.path(), 40);
     let lent: Vec<_> = starts.filter_map(|start| image.lend(start, 64 << 10)).collect();
     assert_eq!(lent.len(), 32);
     drop(lent);
@@ -251,14 +256,8 @@ fn scattered_content_is_read_instead() {
         return;
     }
     let (folder, _turn) = folder();
-    let path = folder.path().join("disk.raw");
-    let file = File::create(&path).unwrap();
-    file.set_len(64 * 16 * MIB as u64).unwrap();
-    for window in 0..64 {
-        file.write_all_at(&content(64 << 10), window * 16 * MIB as u64).unwrap();
-    }
-    let image = open(&path);
-    let lent = (0..64).filter(|window| image.lend(window * 16 * MIB as u64, 64 << 10).is_some());
+    let (image, starts) = scattered(folder.path(), 64);
+    let lent = starts.filter(|start| image.lend(*start, 64 << 10).is_some());
     assert!((1..=20).contains(&lent.count()));
 }
 

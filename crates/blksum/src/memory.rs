@@ -59,7 +59,8 @@ impl Memory {
         mut length: usize,
         lend: Option<u64>,
     ) {
-        while let Some(unit) = lend.filter(|_| length > 0)
+        while length > 0
+            && let Some(unit) = lend
             && let Some(mut lent) = source.lend(offset, length)
         {
             let mut taken = lent.as_ref().len();

@@ -83,9 +83,11 @@ impl Method {
             }
             Self::Segments { hasher, .. } => {
                 for piece in &chunk.pieces {
-                    let offset = chunk.offset + digests.length();
                     match *piece {
-                        Piece::ZeroBlocks(count) => hasher.zero_segments(offset, count, digests),
+                        Piece::ZeroBlocks(count) => {
+                            let offset = chunk.offset + digests.length();
+                            hasher.zero_segments(offset, count, digests);
+                        }
                         Piece::Data { length, .. } => data.next(length, |part| {
                             hasher.content(chunk.offset + digests.length(), part, digests);
                         }),

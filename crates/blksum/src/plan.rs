@@ -238,7 +238,7 @@ impl Chunk {
 /// others read.
 const LONG_RUN: u64 = 1 << 15;
 
-/// Zeros that are read rather than jumped over: a page is read as a whole in any case.
+/// Fewer zeros than this are read rather than jumped over: a page is read as a whole in any case.
 const MIN_GAP: u64 = 4 << 10;
 
 /// Extents of data after which a chunk ends, however small they are: they bound its memory.

@@ -418,6 +418,7 @@ fn signals_end_it_at_once() {
             .unwrap();
         let id = child.id().to_string();
         while fs::read_to_string(format!("/proc/{id}/comm")).unwrap() != "blksum\n" {
+            assert!(child.try_wait().unwrap().is_none(), "env failed");
             thread::yield_now();
         }
         assert!(sandbox.command("kill").args(["-s", name, &id]).status().unwrap().success());

@@ -77,7 +77,6 @@ impl Disk {
         let holes = (!is_device && !access.shared).then(|| {
             Mutex::new(HoleCache {
                 last: None,
-                data: None,
                 is_flushed: file_system.knows_dirty_holes,
                 step: file_system.is_memory.then_some(MIN_STEP),
             })
@@ -118,15 +117,13 @@ impl Disk {
     fn seek(&self, offset: u64, cache: &mut HoleCache) -> io::Result<Extent> {
         let to_end = Extent { offset, length: self.size - offset, kind: ExtentKind::Data };
         let up_to = |end: u64, kind| Extent { length: end.min(self.size) - offset, kind, ..to_end };
-        let data = match cache.data.take_if(|data| *data == offset) {
-            None => sys::seek_data(&self.file, offset),
-            known => Ok(known),
-        };
+        let is_behind_hole =
+            cache.last.is_some_and(|it| it.kind == ExtentKind::Zero && it.end() == offset);
+        // The end of a hole is where data begins.
+        let data =
+            if is_behind_hole { Ok(Some(offset)) } else { sys::seek_data(&self.file, offset) };
         match data {
-            Ok(Some(data)) if data > offset => {
-                cache.data = Some(data);
-                Ok(up_to(data, ExtentKind::Zero))
-            }
+            Ok(Some(data)) if data > offset => Ok(up_to(data, ExtentKind::Zero)),
             Ok(Some(_)) => Ok(up_to(self.data_end(offset, &mut cache.step), ExtentKind::Data)),
             Ok(None) if sys::stamp(&self.file)?.size < self.size => {
                 Err(io::ErrorKind::UnexpectedEof.into())
@@ -231,8 +228,6 @@ impl Storage for Disk {
 /// The last extent that the file system told.
 struct HoleCache {
     last: Option<Extent>,
-    /// Where the data behind the last hole begins: nobody has to ask whether it does.
-    data: Option<u64>,
     is_flushed: bool,
     /// How far to look for data in the page cache, on a file system that is nothing else. 0: not now.
     step: Option<u64>,

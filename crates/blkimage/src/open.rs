@@ -56,6 +56,9 @@ pub struct OpenOptions {
 
 impl OpenOptions {
     /// Opens the image at `path`, a regular file or a block device, and everything it refers to.
+    ///
+    /// Nothing else is opened, also where a file is replaced at the same time: neither a FIFO nor a
+    /// character device, nor a file that the kernel makes up as it is read, as in procfs.
     pub fn open(&self, path: &Path) -> Result<Image> {
         let mut chain = Chain::new(self);
         let file = chain.top(path)?;
@@ -134,9 +137,13 @@ impl<'a> Chain<'a> {
     /// The file that a path names.
     fn top(&mut self, path: &Path) -> Result<Arc<HostFile>> {
         let error = |e| Error::new(ErrorKind::Open, path, "cannot open").because(e);
-        check_type(sys::stamp_of(path).map_err(error)?.node_type, path)?;
-        let file = sys::open(path).map_err(error)?;
-        self.disk(file, path, false)
+        let found = sys::find(path).map_err(error)?;
+        check_type(found.stamp.node_type, path)?;
+        if found.is_made_up() {
+            let reason = "is made up by the kernel as it is read: it can only be read as a pipe";
+            return Err(Error::new(ErrorKind::FileType, path, reason));
+        }
+        self.disk(found.open().map_err(error)?, path, false)
     }
 
     /// A file of this host as an image of the chain.

@@ -2,7 +2,8 @@
 //!
 //! An image from outside could name any file of this host, and its checksum would tell what is in
 //! it. So a reference is a plain file name and nothing else (no protocol, no `json:`), and it is
-//! followed only as far as [`Follow`] says. As in QEMU a relative name starts at the folder of the
+//! followed only as far as [`Follow`] says. A file is looked at before it is opened, and only regular files
+//! and block devices are: opening a FIFO releases its writer, opening a device runs its driver. As in QEMU a relative name starts at the folder of the
 //! name by which the image was opened, not of the file that a symbolic link there leads to.
 
 use std::ffi::OsStr;
@@ -18,7 +19,7 @@ use rustix::io::Errno;
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::raw::UnknownName;
 use crate::storage::HostFile;
-use crate::sys::{self, NodeType};
+use crate::sys::{self, Found, NodeType};
 
 /// Which files may be opened because an image names them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -123,8 +124,8 @@ impl<'a> Gate<'a> {
             Folder::Unknown => return Err(self.refuse_without_folder()),
         };
         let relative = self.relative(directory, folder_path, name)?;
-        let file = sys::open_beneath(directory, &relative).map_err(|e| self.open_error(e))?;
-        self.check(&file, |node_type| node_type == NodeType::Regular)?;
+        let found = sys::find_beneath(directory, &relative).map_err(|e| self.open_error(e))?;
+        let file = self.open_found(&found, |node_type| node_type == NodeType::Regular)?;
         let inner = match relative.parent() {
             Some(sub) if sub != Path::new("") => sys::open_folder_beneath(directory, sub),
             _ => directory.try_clone(),
@@ -139,13 +140,9 @@ impl<'a> Gate<'a> {
             Folder::Of(path) => parent(path).join(name),
             Folder::Opened(_) | Folder::Unknown => return Err(self.refuse_without_folder()),
         };
+        let found = sys::find(&path).map_err(|e| self.open_error(e))?;
         let is_allowed = |t| matches!(t, NodeType::Regular | NodeType::BlockDevice);
-        let node_type = sys::stamp_of(&path).map_err(|e| self.open_error(e))?.node_type;
-        if !is_allowed(node_type) {
-            return Err(self.refuse_type());
-        }
-        let file = sys::open(&path).map_err(|e| self.open_error(e))?;
-        self.check(&file, is_allowed)?;
+        let file = self.open_found(&found, is_allowed)?;
         Ok(Opened { file, name: path.clone(), folder: Folder::Of(path) })
     }
 
@@ -168,14 +165,18 @@ impl<'a> Gate<'a> {
         inside.map(Path::to_path_buf).ok_or_else(|| self.refuse_outside())
     }
 
-    fn check(&self, file: &File, is_allowed: impl Fn(NodeType) -> bool) -> Result<()> {
-        let stamp = sys::stamp(file).map_err(|e| self.open_error(e))?;
-        if is_allowed(stamp.node_type) {
-            Ok(())
-        } else if stamp.node_type == NodeType::BlockDevice {
+    /// Opens what was found, unless it is of a kind that is not allowed.
+    fn open_found(&self, found: &Found<'_>, is_allowed: impl Fn(NodeType) -> bool) -> Result<File> {
+        let node_type = found.stamp.node_type;
+        if is_allowed(node_type) {
+            if found.is_made_up() {
+                return Err(self.refuse("which the kernel makes up as it is read"));
+            }
+            found.open().map_err(|e| self.open_error(e))
+        } else if node_type == NodeType::BlockDevice {
             Err(self.refuse("which is a block device; --follow=any allows it"))
         } else {
-            Err(self.refuse_type())
+            Err(self.refuse("which is not a regular file"))
         }
     }
 
@@ -210,10 +211,6 @@ impl<'a> Gate<'a> {
 
     fn refuse_without_folder(&self) -> Error {
         self.refuse("and cannot be told which folder that starts at: name the image by its path")
-    }
-
-    fn refuse_type(&self) -> Error {
-        self.refuse("which is not a regular file")
     }
 
     fn refuse(&self, reason: &str) -> Error {

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -32,17 +32,60 @@ impl From<&Stat> for NodeType {
     }
 }
 
-pub(crate) fn open(path: &Path) -> io::Result<File> {
+/// A file that was looked at without opening it: no driver ran, and the other end of a FIFO waits on.
+pub(crate) struct Found<'a> {
+    /// Stands for the file and cannot read it.
+    node: OwnedFd,
+    pub stamp: Stamp,
+    folder: Option<BorrowedFd<'a>>,
+    name: &'a Path,
+}
+
+/// Looks at what `path` leads to.
+pub(crate) fn find(path: &Path) -> io::Result<Found<'_>> {
+    let node = retry_on_intr(|| rustix::fs::open(path, NODE, Mode::empty()))?;
+    Ok(Found { stamp: stamp(&node)?, node, folder: None, name: path })
+}
+
+/// Looks at `name` if it lies beneath `folder`; symbolic links may not lead out either.
+pub(crate) fn find_beneath<'a>(folder: &'a impl AsFd, name: &'a Path) -> io::Result<Found<'a>> {
+    let folder = folder.as_fd();
+    let node = beneath(folder, name, NODE)?;
+    Ok(Found { stamp: stamp(&node)?, node, folder: Some(folder), name })
+}
+
+impl Found<'_> {
+    /// Opens for reading the very file that was looked at.
+    pub fn open(&self) -> io::Result<File> {
+        let file = match open(&descriptor_path(&self.node)) {
+            // Without procfs a descriptor has no name, and the file is looked up once more.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match self.folder {
+                Some(folder) => beneath(folder, self.name, READ)?.into(),
+                None => open(self.name)?,
+            },
+            result => return result,
+        };
+        match stamp(&file)?.identity == self.stamp.identity {
+            true => Ok(file),
+            false => Err(io::Error::other("was replaced while it was opened")),
+        }
+    }
+
+    /// Whether it is a regular file that the kernel makes up as it is read. Reading one may wait, take
+    /// messages from another reader or run a driver.
+    pub fn is_made_up(&self) -> bool {
+        self.stamp.node_type == NodeType::Regular
+            && retry_on_intr(|| rustix::fs::fstatfs(&self.node))
+                .is_ok_and(|stat| MADE_UP.contains(&(stat.f_type as u32)))
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
     Ok(retry_on_intr(|| rustix::fs::open(path, READ, Mode::empty()))?.into())
 }
 
 pub(crate) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     Ok(retry_on_intr(|| rustix::fs::open(path, FOLDER, Mode::empty()))?)
-}
-
-/// Opens `name` for reading if it lies beneath `folder`; symbolic links may not lead out either.
-pub(crate) fn open_beneath(folder: impl AsFd, name: &Path) -> io::Result<File> {
-    beneath(folder, name, READ).map(File::from)
 }
 
 pub(crate) fn open_folder_beneath(folder: impl AsFd, name: &Path) -> io::Result<OwnedFd> {
@@ -250,7 +293,9 @@ fn descriptor_path(fd: &impl AsRawFd) -> PathBuf {
 const READ: OFlags =
     OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
 
-const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+const NODE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+
+const FOLDER: OFlags = NODE.union(OFlags::DIRECTORY);
 
 /// openat2 gives up with EAGAIN when a rename races with ".."; nobody renames this often.
 const MAX_RENAME_RACES: u32 = 64;
@@ -273,6 +318,36 @@ const NETWORK: [u32; 11] = [
     0x5346_414f,
     0x6b41_4653,
     0x0102_1997,
+];
+
+/// File systems of which the kernel makes up the content: procfs, sysfs, tracefs, debugfs, securityfs,
+/// configfs, cgroup (two versions), selinuxfs, smackfs, bpf, pstore, efivarfs, binfmt_misc, fusectl,
+/// nfsd, rpc_pipefs, mqueue, resctrl, functionfs, gadgetfs, binderfs, xenfs, namespaces.
+const MADE_UP: [u32; 24] = [
+    0x9fa0,
+    0x6265_6572,
+    0x7472_6163,
+    0x6462_6720,
+    0x7363_6673,
+    0x6265_6570,
+    0x0027_e0eb,
+    0x6367_7270,
+    0xf97c_ff8c,
+    0x4341_5d53,
+    0xcafe_4a11,
+    0x6165_676c,
+    0xde5e_81e4,
+    0x4249_4e4d,
+    0x6573_5543,
+    0x6e66_7364,
+    0x6759_6969,
+    0x1980_0202,
+    0x0765_5821,
+    0x0a64_7361,
+    0x474d_4f44,
+    0x6c6f_6f70,
+    0xabba_1974,
+    0x6e73_6673,
 ];
 
 const TMPFS: u32 = 0x0102_1994;

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use rustix::fs::OFlags;
+
 use super::*;
 use crate::storage::Memory;
 
@@ -139,7 +141,9 @@ fn any_allows_regular_files_everywhere() {
 }
 
 #[test]
-fn fifos_do_not_block() {
+fn what_is_no_file_is_not_opened() {
+    use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+
     let world = World::new();
     let fifo = world.path("image/fifo");
     rustix::fs::mknodat(
@@ -150,9 +154,39 @@ fn fifos_do_not_block() {
         0,
     )
     .unwrap();
+    let watch = inotify::init(CreateFlags::NONBLOCK).unwrap();
+    inotify::add_watch(&watch, &fifo, WatchFlags::OPEN).unwrap();
+    let mut events = [0; 256];
     for follow in [Follow::Beneath, Follow::Any] {
         world.refused(follow, "fifo", "not a regular file");
     }
+    let error = crate::OpenOptions::default().open(&fifo).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Pipe);
+    assert_eq!(rustix::io::read(&watch, &mut events), Err(Errno::AGAIN), "it was opened");
+    let options = OFlags::RDONLY | OFlags::NONBLOCK;
+    rustix::fs::open(&fifo, options, rustix::fs::Mode::empty()).unwrap();
+    assert!(rustix::io::read(&watch, &mut events).unwrap() > 0, "nothing watches");
+}
+
+#[test]
+fn what_the_kernel_makes_up_is_not_read() {
+    let world = World::new();
+    symlink("/proc/version", world.path("image/version")).unwrap();
+    for name in ["/proc/version", "/sys/kernel/uevent_seqnum", "version"] {
+        world.refused(Follow::Any, name, "which the kernel makes up");
+    }
+    let error = crate::OpenOptions::default().open("/proc/version".as_ref()).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::FileType);
+    assert!(error.reason().contains("made up by the kernel"), "{error}");
+}
+
+#[test]
+fn a_file_that_is_replaced_while_it_is_opened() {
+    let world = World::new();
+    let path = world.path("image/base");
+    let found = sys::find(&path).unwrap();
+    fs::rename(world.path("outside"), &path).unwrap();
+    assert_eq!(content(found.open().unwrap()), "image/base", "what was looked at is opened");
 }
 
 #[test]

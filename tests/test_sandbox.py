@@ -332,3 +332,21 @@ def test_more_check_files_than_descriptors(blksum, workdir):
         (workdir / name).write_text(f"{letter_value(b'x', 4096)}  disk\n")
     result = blksum("-c", *names)
     assert (result.returncode, result.stdout) == (0, b"disk: OK\n" * 1500)
+
+
+def test_the_uri_of_a_check_file_opens_no_files(blksum, landlock, workdir):
+    """What it names is not read, and the sandbox does not let it be read, either."""
+    os.mkdir("keys")
+    parameters = ["tls-certificates=/", f"tls-certificates={workdir}/keys", "tls-psk-file=/"]
+    for scheme in ("nbds://127.0.0.1:1/", "nbds+unix:///", "nbd+unix:///"):
+        for parameter in parameters:
+            uri = f"{scheme}?socket=/nowhere&{parameter}"
+            (workdir / "SUMS").write_text(f"{'0' * 64}  {uri}\n")
+            result = blksum("-v", "-c", "--allow-uri", "SUMS", timeout=60)
+            assert result.returncode == 1
+            assert result.stdout.decode() == f"{uri}: FAILED open or read\n"
+            shown = in_force(result)
+            assert "reading" not in shown and "keys" not in shown, shown
+            # The user's own words are trusted.
+            shown = in_force(blksum("-v", uri, timeout=60))
+            assert f"reading {parameter.split('=')[1]}" in shown, shown

@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, reason = "a test program")]
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind::PermissionDenied, Read};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use blkhash_cli::sandbox::Sandbox;
-use blkimage::Follow;
+use blkimage::{Follow, NbdOptions, OpenOptions as BlkimageOptions};
 use tempfile::TempDir;
 
 /// `inside/image`, `inside/base`, `inside/sub/base`, `outside`, and links.
@@ -274,6 +275,26 @@ fn keys_that_a_uri_names_are_read() {
     );
     let readable = world.readable(Follow::Beneath, |sandbox| sandbox.allow_uri(uri.as_bytes()));
     assert_eq!(readable, ["inside/sub/base", "outside"]);
+}
+
+#[test]
+fn the_uri_of_a_check_file_names_no_keys() {
+    let world = World::new();
+    let uri = format!("nbds+unix:///?socket=/s&tls-certificates={}", world.path("").display());
+    for allow_local_files in [true, false] {
+        let readable = thread::scope(|scope| {
+            let restricted = || {
+                let nbd = NbdOptions { allow_local_files, ..NbdOptions::default() };
+                let mut sandbox = Sandbox::for_images(&BlkimageOptions { nbd, ..Default::default() });
+                sandbox.allow_name(OsStr::new(&uri));
+                let in_force = sandbox.enforce();
+                assert!(in_force.contains("landlock ABI "), "these tests need Landlock: {in_force}");
+                File::open(world.path("outside")).is_ok()
+            };
+            scope.spawn(restricted).join().unwrap()
+        });
+        assert_eq!(readable, allow_local_files);
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ impl Sandbox {
         // What is known to be raw names no other file, and needs no other program.
         let is_raw = open.format == Some(Format::Raw);
         let mut sandbox = Self::new(if is_raw { Follow::None } else { open.follow });
+        sandbox.uris_name_files = open.nbd.allow_local_files;
         if !is_raw {
             sandbox.allow_programs();
         }

@@ -41,6 +41,8 @@ pub struct Sandbox {
     folders: HashSet<PathBuf>,
     ports: HashSet<u16>,
     runs_programs: bool,
+    /// URIs may name files with keys.
+    uris_name_files: bool,
     shown: Shown,
 }
 
@@ -54,6 +56,7 @@ impl Sandbox {
             folders: HashSet::new(),
             ports: HashSet::new(),
             runs_programs: false,
+            uris_name_files: true,
             shown: Shown::default(),
         };
         if follow == Follow::Any {
@@ -163,7 +166,8 @@ impl Sandbox {
     }
 
     /// Allows to connect to the server in the URI of a network block device, with what it takes to
-    /// find it and to know it.
+    /// find it and to know it, and with the files that it names if images are opened with
+    /// `allow_local_files`.
     pub fn allow_uri(&mut self, text: &[u8]) {
         self.allow_programs();
         let uri = Uri::new(text);
@@ -184,8 +188,10 @@ impl Sandbox {
                 self.allow_file(&Path::new(folder.0).join(folder.1));
             }
         }
-        for path in &uri.files {
-            self.allow_file(path);
+        if self.uris_name_files {
+            for path in &uri.files {
+                self.allow_file(path);
+            }
         }
     }
 

@@ -501,3 +501,114 @@ def test_every_option_pair_is_accepted(blksum, files):
         file.write(CHECK_FILES["everything"])
     for pair in itertools.permutations(flags, 2):
         assert_same(run("sha256sum", *pair, "-c", "SUMS"), blksum(*LINEAR, *pair, "-c", "SUMS"))
+
+
+# Standard descriptors that are closed, full or open in the wrong direction
+
+LINES = {
+    "hash": ["a"],
+    "standard input": [],
+    "standard input by name": ["a", "-", "b"],
+    "missing": ["a", "gone"],
+    "check": ["-c", "SUMS"],
+    "check quietly": ["-c", "--quiet", "SUMS"],
+    "check silently": ["-c", "--status", "SUMS"],
+    "check standard input": ["-c"],
+    "listed standard input": ["-c", "INPUT"],
+    "listed and a malformed line": ["-c", "WARN"],
+    "nothing but failures": ["-c", "--quiet", "FAILED"],
+    "version": ["--version"],
+}
+
+DESCRIPTORS = [
+    *("<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-", ">&- 2>&-", "</dev/null >&-"),
+    *("<>/dev/null", "<>/dev/null >&0", ">/dev/full", "2>/dev/full", "1</dev/null", "0>/dev/null"),
+]
+
+
+@pytest.mark.parametrize("descriptors", DESCRIPTORS)
+@pytest.mark.parametrize("what", LINES)
+def test_descriptors_beside_sha256sum(blksum, files, what, descriptors):
+    """A closed input is not an empty one, and what cannot be written is a failure."""
+    contents = {
+        "SUMS": gnu("a") + gnu("b"),
+        "INPUT": gnu("a") + f"{sha256('a')}  -\n",
+        "WARN": gnu("a") + "nonsense\n",
+        "FAILED": gnu("a", digest=WRONG),
+    }
+    for name, content in contents.items():
+        (files / name).write_text(content)
+
+    def run(command):
+        line = f'exec "$@" {descriptors}'
+        process = subprocess.run(
+            ["bash", "-c", line, "bash", *command],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+        )
+        # sha256sum closes standard input at its end and then says once more what it did.
+        again = b"standard input: Bad file descriptor"
+        stderr = [text for text in process.stderr.splitlines() if again not in text]
+        return process.returncode, process.stdout, stderr
+
+    status, stdout, stderr = run(["sha256sum", *LINES[what]])
+    ours = run([blksum.path, *LINEAR, *LINES[what]])
+    assert ours[0] == status, ours
+    if what != "version":
+        assert ours[1] == stdout
+    if any(b"write error" in text for text in stderr):
+        # sha256sum goes on to its end before it says so, and does not always know why.
+        if "2>&-" not in descriptors:
+            assert b"blksum: write error: " in ours[2][-1], ours
+        return
+    for text in stderr:
+        assert text.replace(b"sha256sum", b"blksum") in ours[2], (text, ours)
+
+
+@pytest.mark.parametrize("options", [["--json"], ["--tag"], ["-z"], ["-r"], ["-l"], ["--help"]])
+@pytest.mark.parametrize("output", [">&-", ">/dev/full", "1</dev/null"])
+def test_every_output_fails_if_it_is_lost(blksum, files, options, output):
+    line = f'exec "$@" {output}'
+    run = ["bash", "-c", line, "bash", blksum.path, *options, "c.img"]
+    result = subprocess.run(run, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+    reason = "No space left on device" if "full" in output else "Bad file descriptor"
+    assert result.returncode == 1
+    assert result.stderr.decode() == f"blksum: write error: {reason}\n"
+
+
+def test_json_of_a_closed_input(blksum, files):
+    for options, status in (([], None), (["-c"], "error")):
+        (files / "INPUT").write_text(f"{sha256('a')}  -\n")
+        names = ["INPUT"] if options else ["-"]
+        run = ["bash", "-c", 'exec "$@" <&-', "bash", blksum.path, "--json", *options, *names]
+        result = subprocess.run(run, capture_output=True, timeout=60)
+        assert result.returncode == 1
+        found = json.loads(result.stdout)
+        assert found["error"] == "Bad file descriptor" and found.get("status") == status
+        assert "checksum" not in found
+
+
+@pytest.mark.parametrize("output", [">&-", ">/dev/full", "1</dev/null"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["--version"],
+        ["--help"],
+        ["algorithms"],
+        ["algorithms", "--json"],
+        ["bench", "--filter", "null", "--time", "0.01"],
+        ["bench", "image", "--help"],
+        ["btrfs", "algorithms"],
+        ["btrfs", "obscure-name", "file name"],
+    ],
+    ids=" ".join,
+)
+def test_lost_output_of_blkhash(blksum, workdir, command, output):
+    binary = os.path.join(os.path.dirname(blksum.path), "blkhash")
+    line = f'exec "$@" {output}'
+    run = ["bash", "-c", line, "bash", binary, *command]
+    result = subprocess.run(run, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+    reason = "No space left on device" if "full" in output else "Bad file descriptor"
+    assert result.returncode in (1, 2)
+    assert f"blkhash: write error: {reason}\n" in result.stderr.decode()

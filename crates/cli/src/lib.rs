@@ -9,5 +9,6 @@ mod open;
 mod progress;
 mod quote;
 pub mod sandbox;
+mod stdio;
 mod usage;
 mod values;

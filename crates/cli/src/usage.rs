@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::messages;
+use crate::stdio::Stderr;
 
 /// Why there is nothing to run.
 pub enum Refusal {
@@ -20,16 +21,16 @@ pub fn refuse(program: &str, lines: &[String]) -> ExitCode {
     for line in lines {
         messages::message(program, line);
     }
-    // Nobody is left to be told of a failure.
-    let _ = writeln!(io::stderr(), "Try '{program} --help' for more information.");
+    // The status says the same.
+    let _ = writeln!(Stderr, "Try '{program} --help' for more information.");
     ExitCode::from(USAGE)
 }
 
 /// The status of a run: whether all went well, or why it could not be written.
 pub fn exit(program: &str, result: io::Result<bool>) -> ExitCode {
     match result {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+        Ok(true) if !messages::is_lost() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
         // Whoever closed the pipe has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
         Err(error) => {

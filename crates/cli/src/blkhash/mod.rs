@@ -16,6 +16,7 @@ use clap::{CommandFactory, Parser};
 
 use self::args::{Args, BenchWhat, Command};
 use crate::messages;
+use crate::stdio::Stdout;
 use crate::usage::{self, Refusal};
 
 /// Runs the command with the arguments of the process.
@@ -60,9 +61,7 @@ fn run(command: &Command) -> Result<io::Result<bool>, Refusal> {
 
 /// Writes all of standard output at once.
 fn print(text: &str) -> io::Result<bool> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
+    Stdout.write_all(text.as_bytes())?;
     Ok(true)
 }
 

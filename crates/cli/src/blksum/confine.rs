@@ -49,6 +49,6 @@ fn enforce(settings: &Settings, sandbox: Sandbox) {
 
 fn say(settings: &Settings, text: &str) {
     if settings.verbose {
-        messages::message(PROGRAM, text);
+        messages::remark(PROGRAM, text);
     }
 }

@@ -223,7 +223,7 @@ impl Report {
             && !self.virtual_size.is_multiple_of(SECTOR)
             && self.parameters.construction() != Construction::Linear
         {
-            messages::message_of(
+            messages::remark_of(
                 PROGRAM,
                 name.as_bytes(),
                 "note: size is not a multiple of 512 bytes: its qcow2 conversion has another \

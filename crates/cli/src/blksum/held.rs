@@ -7,10 +7,11 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::stdio;
 
 /// Check files, those that are held and those that are opened when their turn comes.
 pub struct CheckFiles {
@@ -44,7 +45,7 @@ impl CheckFiles {
         }
         let mut room = MAX_HELD;
         for name in names {
-            let file = open(name).map(|file| CheckFile::hold(file, room));
+            let file = open(name).map(|file| file.hold(room));
             if let Ok(file) = &file {
                 room -= file.held.len();
                 files.is_all = !matches!(file.rest, Rest::Unread(_));
@@ -69,20 +70,15 @@ impl CheckFiles {
 
     /// The files, in the order of `names`.
     pub fn open(self, names: &[OsString]) -> impl Iterator<Item = io::Result<CheckFile>> {
-        let others = names.iter().skip(self.held.len()).map(|name| {
-            open(name).map(|file| CheckFile {
-                held: Vec::new(),
-                position: 0,
-                rest: Rest::Unread(file),
-            })
-        });
+        let others = names.iter().skip(self.held.len()).map(|name| open(name));
         self.held.into_iter().chain(others)
     }
 }
 
 impl CheckFile {
     /// Reads at most `room` bytes, for no longer than [`PATIENCE`] if there may be no end.
-    fn hold(mut file: File, room: usize) -> Self {
+    fn hold(self, room: usize) -> Self {
+        let Rest::Unread(mut file) = self.rest else { return self };
         let may_wait = file.metadata().is_ok_and(|metadata| metadata.is_file());
         let is_terminal = file.is_terminal();
         let deadline = Instant::now() + PATIENCE;
@@ -129,19 +125,20 @@ impl Read for CheckFile {
     }
 }
 
-fn open(name: &OsStr) -> io::Result<File> {
-    if name == "-" {
-        Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
+fn open(name: &OsStr) -> io::Result<CheckFile> {
+    let rest = if name == "-" {
+        // It is open for other programs, and what is closed fails when it is read.
+        stdio::stdin().map_or(Rest::Error, Rest::Unread)
     } else {
-        File::open(name)
-    }
+        Rest::Unread(File::open(name)?)
+    };
+    Ok(CheckFile { held: Vec::new(), position: 0, rest })
 }
 
 /// Whether reading may wait for somebody. What does not exist never does.
 fn is_stream(name: &OsStr) -> bool {
     let metadata = if name == "-" {
-        let stdin = io::stdin().as_fd().try_clone_to_owned();
-        stdin.and_then(|stdin| File::from(stdin).metadata())
+        stdio::stdin().and_then(|stdin| stdin.metadata())
     } else {
         fs::metadata(name)
     };

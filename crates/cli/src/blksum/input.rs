@@ -3,7 +3,6 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
@@ -11,7 +10,7 @@ use std::path::Path;
 use walkdir::WalkDir;
 
 use super::hash::Failure;
-use crate::messages;
+use crate::{messages, stdio};
 
 /// What a name stands for, opened where opening is not the image reader's business.
 pub enum Input<'a> {
@@ -56,8 +55,7 @@ impl<'a> Input<'a> {
     }
 
     fn standard_input() -> io::Result<Self> {
-        // Not std's handle: its buffer would take bytes that are not ours.
-        let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+        let file = stdio::stdin()?;
         let metadata = file.metadata()?;
         let kind = metadata.file_type();
         let is_file = kind.is_file() && (metadata.len() > 0 || !has_content(&file)?);

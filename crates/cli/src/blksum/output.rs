@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 
 use blkhash::{Construction, Parameters};
@@ -12,11 +12,11 @@ use blksum::check_file::{Style, escape};
 use serde::Serialize;
 
 use super::hash::{Failure, Report};
+use crate::stdio::Stdout;
 use crate::quote;
 
 /// Standard output.
 pub struct Output {
-    out: BufWriter<Stdout>,
     is_terminal: bool,
 }
 
@@ -35,14 +35,12 @@ pub enum Status {
 impl Output {
     /// Standard output, which nobody else writes to.
     pub fn new() -> Self {
-        let stdout = io::stdout();
-        Self { is_terminal: stdout.is_terminal(), out: BufWriter::new(stdout) }
+        Self { is_terminal: io::stdout().is_terminal() }
     }
 
     /// Writes `text` as it is.
     pub fn write(&mut self, text: &[u8]) -> io::Result<()> {
-        self.out.write_all(text)?;
-        self.out.flush()
+        Stdout.write_all(text)
     }
 
     /// The line of an image's checksum.

@@ -18,6 +18,7 @@ pub use self::filter::Filter;
 use super::args::{self, Layout, Threads};
 use super::{PROGRAM, refuse};
 use crate::messages;
+use crate::stdio::Stdout;
 use crate::usage::Refusal;
 
 /// Measures and prints; the outer error is what is wrong with the command line.
@@ -112,9 +113,7 @@ fn write(measured: &Report, layout: Layout, chart: Option<&Path>) -> io::Result<
         Layout::Csv => report::csv(measured),
         Layout::Json => report::json(measured),
     };
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
+    Stdout.write_all(text.as_bytes())?;
     Ok(all_well)
 }
 

@@ -29,6 +29,7 @@ pub fn main(command: &Command) -> ExitCode {
         Command::ObscureName(args) => obscure::run(args).map_err(Failure::Output),
     };
     match result {
+        Ok(Outcome::Clean) if messages::is_lost() => ExitCode::from(Outcome::Unknown as u8),
         Ok(outcome) => ExitCode::from(outcome as u8),
         Err(Failure::Refused(Refusal::Usage(lines))) => usage::refuse(PROGRAM, &lines),
         Err(Failure::Refused(Refusal::Text(text))) => usage::exit(PROGRAM, super::print(&text)),

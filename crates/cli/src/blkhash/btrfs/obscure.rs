@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use super::{Outcome, args};
 use crate::blkhash::PROGRAM;
 use crate::messages;
+use crate::stdio::Stdout;
 
 /// Prints another name for each name.
 pub fn run(args: &args::ObscureName) -> io::Result<Outcome> {
@@ -22,8 +23,6 @@ pub fn run(args: &args::ObscureName) -> io::Result<Outcome> {
             }
         }
     }
-    let mut out = io::stdout().lock();
-    out.write_all(&text)?;
-    out.flush()?;
+    Stdout.write_all(&text)?;
     Ok(outcome)
 }

@@ -10,6 +10,7 @@ use indicatif::BinaryBytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::stdio::Stdout;
 use crate::quote;
 
 /// Standard output. The first error stays until the end: findings come from all threads.
@@ -62,9 +63,7 @@ impl Output {
 }
 
 fn write(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()
+    Stdout.write_all(text.as_bytes())
 }
 
 fn finding_text(filesystem: &FileSystem, finding: &Finding) -> String {

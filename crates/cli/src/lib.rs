@@ -4,6 +4,7 @@
 pub mod blkhash;
 pub mod blksum;
 mod implementation;
+mod json;
 mod messages;
 mod open;
 mod progress;

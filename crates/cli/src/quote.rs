@@ -116,9 +116,12 @@ fn needs_single_quotes(name: &[u8]) -> bool {
     })
 }
 
-fn is_printable(c: char) -> bool {
-    let changes_direction =
-        matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+/// Whether a terminal shows it, and neither obeys it nor turns what stands beside it around.
+pub fn is_printable(c: char) -> bool {
+    let changes_direction = matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
     !c.is_control() && !changes_direction
 }
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::hash::{Failure, Report};
 use crate::stdio::Stdout;
-use crate::quote;
+use crate::{json, quote};
 
 /// Standard output.
 pub struct Output {
@@ -43,9 +43,19 @@ impl Output {
         Stdout.write_all(text)
     }
 
-    /// The line of an image's checksum.
+    /// The line of an image's checksum. On a terminal a name that would command it is quoted instead, and
+    /// not escaped.
     pub fn checksum(&mut self, name: &OsStr, report: &Report, style: &Style) -> io::Result<()> {
-        self.write(&style.line(name.as_bytes(), report.digest.as_bytes()))
+        let (name, digest) = (name.as_bytes(), report.digest.as_bytes());
+        if !self.is_terminal || !quote::has_controls(name) {
+            return self.write(&style.line(name, digest));
+        }
+        let mut line = Style { zero: true, ..*style }.line(quote::name(name).as_bytes(), digest);
+        if !style.zero {
+            line.pop();
+            line.push(b'\n');
+        }
+        self.write(&line)
     }
 
     /// What check mode says of an image, in a line.
@@ -95,7 +105,7 @@ impl Output {
     }
 
     fn json(&mut self, object: &impl Serialize, end: u8) -> io::Result<()> {
-        let mut line = serde_json::to_vec(object)?;
+        let mut line = json::to_vec(object)?;
         line.push(end);
         self.write(&line)
     }

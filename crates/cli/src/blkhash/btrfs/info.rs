@@ -15,7 +15,7 @@ use super::mounted::{self, Mounted};
 use super::open::{self, Group};
 use super::{Failure, Outcome, args};
 use crate::blkhash::{PROGRAM, print, warn};
-use crate::{messages, quote};
+use crate::{json, messages, quote};
 
 /// Shows every file system on the command line.
 pub fn run(args: &args::Info) -> Result<Outcome, Failure> {
@@ -71,7 +71,7 @@ fn show_all(
         };
         warn([filesystem.superblock().checksum_type.algorithm()]);
         print(&if args.json {
-            format!("{}\n", object(&filesystem, mounted))
+            json::text(&object(&filesystem, mounted)) + "\n"
         } else {
             text(&quote::name(name.as_encoded_bytes()), &filesystem, mounted)
         })?;

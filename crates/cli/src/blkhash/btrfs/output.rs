@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::stdio::Stdout;
-use crate::quote;
+use crate::{json, quote};
 
 /// Standard output. The first error stays until the end: findings come from all threads.
 pub struct Output {
@@ -58,7 +58,7 @@ impl Output {
             fields.insert("type".into(), kind.into());
             fields.insert("name".into(), self.name.to_string_lossy().into());
         }
-        format!("{fields}\n")
+        json::text(&fields) + "\n"
     }
 }
 

@@ -130,9 +130,8 @@ pub fn text(report: &Report) -> String {
 
 /// The report as JSON, an object a line: the image, then its rows.
 pub fn json(report: &Report) -> String {
-    let line = |value: serde_json::Result<String>| value.expect("plain data is JSON") + "\n";
-    let rows = report.rows.iter().map(|row| line(serde_json::to_string(row)));
-    line(serde_json::to_string(report)) + &rows.collect::<String>()
+    let rows = report.rows.iter().map(|row| crate::json::text(row) + "\n");
+    crate::json::text(report) + "\n" + &rows.collect::<String>()
 }
 
 /// A number of bytes, rounded.

@@ -1,0 +1,66 @@
+//! JSON as the commands write it: what a terminal would obey is an escape, also in what is read by
+//! programs, to which that makes no difference.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::Serializer;
+use serde_json::ser::Formatter;
+
+use crate::quote;
+
+/// `value` in one line, without its end.
+pub fn to_vec(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    value.serialize(&mut Serializer::with_formatter(&mut line, Escapes))?;
+    Ok(line)
+}
+
+/// `value` in one line, without its end.
+pub fn text(value: &impl Serialize) -> String {
+    let line = to_vec(value).expect("plain data is JSON");
+    String::from_utf8(line).expect("JSON is text")
+}
+
+/// serde_json itself escapes quotes, backslashes and the controls of ASCII, but for DEL.
+struct Escapes;
+
+impl Formatter for Escapes {
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        out: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some((at, c)) = rest.char_indices().find(|(_, c)| !quote::is_printable(*c)) {
+            out.write_all(&rest.as_bytes()[..at])?;
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(out, "\\u{unit:04x}")?;
+            }
+            rest = &rest[at + c.len_utf8()..];
+        }
+        out.write_all(rest.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn controls_are_escapes_and_values_stay() {
+        let cases = [
+            ("a \"ü\" \\ 中", r#""a \"ü\" \\ 中""#),
+            ("\n\u{1b}[2J", r#""\n\u001b[2J""#),
+            ("a\u{7f}b\u{80}\u{9b}2J\u{9f}", r#""a\u007fb\u0080\u009b2J\u009f""#),
+            ("\u{202e}x\u{2066}\u{200f}\u{61c}\u{2028}", r#""\u202ex\u2066\u200f\u061c\u2028""#),
+        ];
+        for (value, written) in cases {
+            assert_eq!(text(&json!(value)), written);
+            assert_eq!(serde_json::from_str::<Value>(written).unwrap(), value);
+        }
+        assert_eq!(text(&json!({ "a\u{9b}": [1, null, true] })), r#"{"a\u009b":[1,null,true]}"#);
+    }
+}

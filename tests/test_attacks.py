@@ -6,6 +6,8 @@ protocols, no files) and the unit tests of crates/blkimage.
 """
 
 import contextlib
+import fcntl
+import json
 import os
 import pathlib
 import pty
@@ -13,6 +15,7 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -117,7 +120,7 @@ def test_check_file_makes_no_connection(blksum, workdir):
 
 def test_check_file_is_not_told_what_files_hold(blksum, host):
     """It may name any file; whoever sees the output learns that the guess was wrong."""
-    names = ["secret", str(host / "secret"), "/proc/self/environ"]
+    names = ["secret", str(host / "secret"), "/etc/passwd"]
     pathlib.Path("SUMS").write_text("".join(f"{'0' * 64}  {name}\n" for name in names))
     result = blksum("-c", "SUMS")
     assert result.stdout.decode() == "".join(f"{name}: FAILED\n" for name in names)
@@ -294,3 +297,202 @@ def read_all(controller):
             shown += data
     os.close(controller)
     return shown
+
+
+# Pipes, devices and what the kernel makes up
+
+
+def waits_in(process, function):
+    """Waits until the process sleeps there in the kernel."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if function in pathlib.Path(f"/proc/{process.pid}/wchan").read_text():
+            return
+        time.sleep(0.001)
+    raise AssertionError(f"it does not wait in {function}")
+
+
+@contextlib.contextmanager
+def waiting_writer(fifo):
+    """A writer that nobody may release, neither by opening the FIFO nor by reading it."""
+    os.mkfifo(fifo)
+    writer = subprocess.Popen(["sh", "-c", 'echo precious > "$1"', "sh", fifo])
+    try:
+        waits_in(writer, "wait_for_partner")
+        yield
+        reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        assert writer.wait(timeout=60) == 0
+        assert os.read(reader, 100) == b"precious\n", "it was opened, and what was written is lost"
+        os.close(reader)
+    finally:
+        writer.kill()
+        writer.wait()
+
+
+@pytest.mark.parametrize("follow", ["beneath", "any"])
+def test_a_reference_opens_no_fifo(blksum, workdir, follow):
+    os.mkdir("in")
+    with waiting_writer("in/fifo"):
+        overlay("in/disk.qcow2", "fifo")
+        options = (f"--follow={follow}", "--no-sandbox")
+        result = blksum(*options, "in/disk.qcow2", timeout=60)
+        assert_refused(result, "in/disk.qcow2", "fifo", "not a regular file")
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--no-sandbox"]])
+def test_a_check_file_opens_no_fifo(blksum, workdir, options):
+    tagged = f"SHA256 (fifo) = {'0' * 64}\nBLKSUM-SHA256-FLAT-64K (fifo) = {'0' * 64}\n"
+    pathlib.Path("SUMS").write_text(f"{'0' * 64}  fifo\n{tagged}")
+    with waiting_writer("fifo"):
+        result = blksum("-c", *options, "SUMS", timeout=60)
+    assert result.returncode == 1
+    if not options:
+        assert result.stdout == 3 * b"fifo: FAILED open or read\n"
+    message = b"blksum: fifo: is a pipe, which is read only where the command line names it\n"
+    assert result.stderr.count(message) == 3
+
+
+def test_images_of_other_commands_are_no_fifos(blksum, workdir):
+    blkhash_command = pathlib.Path(blksum.path).with_name("blkhash")
+    with waiting_writer("fifo"):
+        for command in (["btrfs", "verify"], ["btrfs", "info"], ["bench", "image"]):
+            run = [blkhash_command, *command, "fifo"]
+            result = subprocess.run(run, capture_output=True, timeout=60)
+            assert result.returncode != 0 and b"is a pipe" in result.stderr, (command, result)
+
+
+def test_a_check_file_reads_no_device_and_nothing_made_up(blksum, workdir):
+    """The first of them have no end, others wait, and reading /proc/kmsg takes what it gives."""
+    write_raw("disk", b"x")
+    devices = ["/dev/zero", "/dev/null", "/dev/tty", "/dev/random"]
+    made_up = ["/proc/kmsg", "/proc/version", "/proc/self/environ", "/sys/kernel/uevent_seqnum"]
+    names = [name for name in devices + made_up if os.path.exists(name)]
+    assert "/dev/zero" in names and "/proc/version" in names
+    lines = [f"{'0' * 64}  {name}\n" for name in names]
+    lines += [f"SHA256 ({name}) = {'0' * 64}\n" for name in names]
+    lines.append(f"{letter_value(b'x')}  disk\n")
+    pathlib.Path("SUMS").write_text("".join(lines))
+    for options in ([], ["--no-sandbox"], ["--threads", "1"]):
+        result = blksum("-c", *options, "SUMS", timeout=60)
+        assert result.returncode == 1
+        failed = "".join(f"{name}: FAILED open or read\n" for name in 2 * names)
+        assert result.stdout.decode() == failed + "disk: OK\n"
+        for name in names:
+            kind = "is made up by the kernel" if name in made_up else "is neither a regular file"
+            assert f"blksum: {name}: {kind}" in result.stderr.decode()
+        assert result.stderr.count(b"read only where the command line names it") == 2 * len(names)
+
+
+def test_what_the_command_line_names_is_read_as_a_pipe(blksum, workdir):
+    plain = ("--construction", "linear", "-f", "raw")
+    for name in ("/proc/version", "/sys/kernel/uevent_seqnum", "/dev/null"):
+        theirs = subprocess.run(["sha256sum", name], capture_output=True, check=True)
+        assert blksum(*plain, name).stdout == theirs.stdout
+        assert blksum(*plain, "-r", name).stdout == theirs.stdout
+
+
+@pytest.mark.parametrize("what", ["fifo", "/dev/zero", "/proc/version"])
+def test_a_listed_file_turns_into_something_else(blksum, workdir, what):
+    """Between listing and opening: blksum waits for its reader, and has listed all of the folder."""
+    os.mkdir("in")
+    for index in range(100):
+        write_raw(f"in/{index:03}{'x' * 200}", b"x", 4096)
+    write_raw("in/last", b"x", 4096)
+    read, write = os.pipe()
+    fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096)
+    args = ("--threads", "1", "-r", "in")
+    process = blksum.start(*args, stdin=subprocess.DEVNULL, stdout=write)
+    os.close(write)
+    waits_in(process, "pipe_write")
+    os.unlink("in/last")
+    with contextlib.ExitStack() as stack:
+        if what == "fifo":
+            stack.enter_context(waiting_writer("in/last"))
+        else:
+            os.symlink(what, "in/last")
+        with open(read, "rb") as lines:
+            assert len(lines.readlines()) == 100
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 1
+    reason = {
+        "fifo": b"is a pipe, which is read only where the command line names it",
+        "/dev/zero": b"is neither a regular file nor a block device, which is",
+        "/proc/version": b"is made up by the kernel as it is read",
+    }
+    assert stderr.startswith(b"blksum: in/last: " + reason[what]), stderr
+
+
+def test_a_folder_of_files_that_are_swapped_for_fifos(blksum, workdir):
+    os.mkdir("in")
+    for name in "abcd":
+        write_raw(f"in/{name}", b"x", 4096)
+    stop = threading.Event()
+
+    def swap():
+        while not stop.is_set():
+            os.mkfifo("new")
+            os.replace("new", "in/c")
+            write_raw("new", b"x", 4096)
+            os.replace("new", "in/c")
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        for _ in range(50):
+            result = blksum("-r", "in", timeout=60)
+            assert result.stdout.count(b"\n") >= 3
+            assert (result.returncode == 0) == (result.stderr == b"")
+    finally:
+        stop.set()
+        thread.join()
+
+
+# Names on a terminal, and in JSON
+
+BIDI = "\u202eoob\u2066"
+
+
+def on_a_terminal(blksum, *args, **kwargs):
+    controller, terminal = pty.openpty()
+    everywhere = {"stdin": terminal, "stdout": terminal, "stderr": terminal}
+    process = subprocess.Popen([blksum.path, *args], **everywhere, **kwargs)
+    os.close(terminal)
+    shown = read_all(controller)
+    return process.wait(timeout=60), shown
+
+
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--tag"], ["-b"], ["-r"], ["-v", "-r"], ["--json"], ["--json", "-r"], ["-p"], ["-z"]],
+)
+def test_escape_sequences_in_names_that_are_hashed(blksum, workdir, options):
+    """On a terminal they command nothing; in a pipe lines are what they are."""
+    name = f"in/disk{ESCAPES}{BIDI}"
+    os.mkdir("in")
+    write_raw(name, b"x", 512)
+    pathlib.Path("in/odd").write_bytes(b"x")
+    args = [*options, "in"] if "-r" in options else [*options, name, f"gone{ESCAPES}", "in/odd"]
+    status, shown = on_a_terminal(blksum, *args)
+    assert status == (0 if "-r" in options else 1)
+    # The bar is made of commands: its own.
+    if "-p" not in options:
+        assert_harmless(shown.replace(b"\0", b"\n") if "-z" in options else shown, "in/disk")
+    assert ESCAPES.split(" ")[0].encode() not in shown
+    assert not any(char in shown.decode() for char in BIDI if not char.isalpha())
+
+    piped = blksum(*args)
+    if "--json" in options:
+        objects = [json.loads(text) for text in piped.stdout.splitlines()]
+        assert objects[0]["name"] == name
+        assert_harmless(piped.stdout)
+        assert not any(char in piped.stdout.decode() for char in BIDI if not char.isalpha())
+    elif "-z" in options:
+        assert piped.stdout.split(b"\0")[0].endswith(f"  {name}".encode())
+    else:
+        escaped = name.replace("\r", "\\r").encode()
+        first = piped.stdout.splitlines()[0]
+        assert escaped in first and first.startswith(b"\\")
+    # What a terminal is shown of a harmless name is what a pipe gets.
+    if options in ([], ["--tag"], ["-b"]):
+        status, shown = on_a_terminal(blksum, *options, "in/odd")
+        assert blksum(*options, "in/odd").stdout in shown.replace(b"\r\n", b"\n")

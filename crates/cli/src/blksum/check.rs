@@ -17,7 +17,8 @@ use super::lines::{End, Item, Lines, read_line};
 use super::output::{Output, Status};
 use super::settings::{Check, Settings, Verbosity};
 use super::small::Small;
-use super::{PROGRAM, ahead, confine, hints, input};
+use super::input::{self, Origin};
+use super::{PROGRAM, ahead, confine, hints};
 use crate::messages;
 use crate::sandbox::Sandbox;
 
@@ -122,7 +123,7 @@ impl Images<'_> {
             ));
         }
         let (parameters, open) = self.meaning(entry.tag)?;
-        hash::checksum(name, self.settings, &parameters, open, self.notes())
+        hash::checksum(name, Origin::Listed, self.settings, &parameters, open, self.notes())
     }
 
     /// What a checksum was computed with, and how what it is of is opened.

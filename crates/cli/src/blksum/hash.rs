@@ -11,7 +11,7 @@ use blkhash::{Construction, Digest, Hasher, Parameters};
 use blkimage::{ErrorKind, Format, Image, OpenOptions, probe};
 use blksum::Progress;
 
-use super::input::{self, Input};
+use super::input::{self, Input, Origin};
 use super::output::Output;
 use super::settings::{Hash, Settings};
 use super::small::Small;
@@ -52,12 +52,12 @@ pub fn run(settings: &Settings, hash: Hash, output: &mut Output) -> io::Result<b
     let small = Small::new(settings);
     let Settings { parameters, open, .. } = settings;
     let images = settings.names.iter().flat_map(|name| input::expand(name, hash.recursive));
-    let ahead = |(name, found): &(OsString, Result<(), Failure>)| {
-        found.as_ref().ok().and_then(|()| small.checksum(name, parameters, open))
+    let ahead = |(name, found): &(OsString, Result<Origin, Failure>)| {
+        found.as_ref().ok().and_then(|_| small.checksum(name, parameters, open))
     };
     ahead::run(small.threads(), images, ahead, |(name, found), early| {
-        let now = || checksum(&name, settings, parameters, open, Notes::Printed);
-        match found.and_then(|()| early.unwrap_or_else(now)) {
+        let now = |origin| checksum(&name, origin, settings, parameters, open, Notes::Printed);
+        match found.and_then(|origin| early.unwrap_or_else(|| now(origin))) {
             Ok(report) => {
                 report.note_odd_size(&name, Notes::Printed);
                 if settings.json {
@@ -95,6 +95,7 @@ pub enum Notes {
 /// The checksum of what `name` stands for.
 pub fn checksum(
     name: &OsStr,
+    origin: Origin,
     settings: &Settings,
     parameters: &Parameters,
     open: &OpenOptions,
@@ -107,9 +108,16 @@ pub fn checksum(
             job.image(&open.open_uri(uri).map_err(|error| Failure::of_image(&error, name))?)?
         }
         Input::Stream(file) => job.stream(file)?,
-        Input::Path(path) => {
-            job.image(&open.open(path).map_err(|error| Failure::of_image(&error, name))?)?
-        }
+        Input::Path(path) => match open.open(path) {
+            Ok(image) => job.image(&image)?,
+            Err(error) if is_stream(&error, path) && origin == Origin::CommandLine => {
+                job.stream(input::open_stream(path).map_err(|error| Failure::from(&error))?)?
+            }
+            Err(error) if is_stream(&error, path) => {
+                return Err(Failure::new(format!("{}, {ONLY_NAMED}", error.reason())));
+            }
+            Err(error) => return Err(Failure::of_image(&error, name)),
+        },
         Input::Descriptor { file, start } => {
             let image = open.open_file(file, Path::new(name), start);
             job.image(&image.map_err(|error| Failure::of_image(&error, name))?)?
@@ -117,6 +125,11 @@ pub fn checksum(
     };
     report.elapsed = started.elapsed();
     Ok(report)
+}
+
+/// Whether this is why `path` is no image: it can only be read once and in order.
+fn is_stream(error: &blkimage::Error, path: &Path) -> bool {
+    matches!(error.kind(), ErrorKind::Pipe | ErrorKind::FileType) && error.name() == path
 }
 
 struct Job<'a> {
@@ -281,6 +294,8 @@ impl<R: Read> Read for Counted<'_, R> {
         Ok(count)
     }
 }
+
+const ONLY_NAMED: &str = "which is read only where the command line names it";
 
 /// How much of a stream is looked at to tell its format.
 const HEAD_SIZE: usize = 4096;

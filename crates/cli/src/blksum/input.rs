@@ -1,7 +1,7 @@
 //! What a name stands for: standard input, a pipe, an image, a folder, a URI.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt};
@@ -30,7 +30,7 @@ pub enum Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Finds out what `name` stands for. A FIFO is opened, which waits for a writer.
+    /// Finds out what `name` stands for, as far as its form tells.
     pub fn new(name: &'a OsStr) -> io::Result<Self> {
         if name == "-" {
             return Self::standard_input();
@@ -39,19 +39,7 @@ impl<'a> Input<'a> {
             let not_text = || io::Error::new(io::ErrorKind::InvalidInput, "URI is not UTF-8");
             return Ok(Self::Uri(name.to_str().ok_or_else(not_text)?));
         }
-        let path = Path::new(name);
-        let metadata = fs::metadata(path)?;
-        let kind = metadata.file_type();
-        if kind.is_fifo() || kind.is_char_device() {
-            return Ok(Self::stream(File::open(path)?));
-        }
-        if kind.is_file() && metadata.len() == 0 {
-            let file = File::open(path)?;
-            if has_content(&file)? {
-                return Ok(Self::stream(file));
-            }
-        }
-        Ok(Self::Path(path))
+        Ok(Self::Path(Path::new(name)))
     }
 
     fn standard_input() -> io::Result<Self> {
@@ -63,15 +51,32 @@ impl<'a> Input<'a> {
             let start = rustix::fs::tell(&file)?;
             return Ok(Self::Descriptor { file, start });
         }
-        Ok(Self::stream(file))
+        Ok(Self::Stream(widen(file)))
     }
 
-    /// A pipe of the size that one read takes needs fewer turns with its writer.
-    fn stream(file: File) -> Self {
-        // What is no pipe stays as it is, and so does one whose owner may have no more.
-        let _ = rustix::pipe::fcntl_setpipe_size(&file, PIPE_SIZE);
-        Self::Stream(file)
-    }
+}
+
+/// Where a name comes from, and so how far it is trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The user wrote it.
+    CommandLine,
+    /// It stands in a check file or a folder, which may come from anywhere. Pipes, character devices and
+    /// what the kernel makes up are not opened: they might wait for ever, and opening and reading them may
+    /// do something.
+    Listed,
+}
+
+/// Opens what can only be read once and in order. A FIFO waits for a writer.
+pub fn open_stream(path: &Path) -> io::Result<File> {
+    File::open(path).map(widen)
+}
+
+/// A pipe of the size that one read takes needs fewer turns with its writer.
+fn widen(file: File) -> File {
+    // What is no pipe stays as it is, and so does one whose owner may have no more.
+    let _ = rustix::pipe::fcntl_setpipe_size(&file, PIPE_SIZE);
+    file
 }
 
 /// Whether a file that claims to be empty is not, as those of procfs. Its offset stays where it is.
@@ -95,14 +100,14 @@ pub fn is_uri(name: &OsStr) -> bool {
 pub fn expand(
     name: &OsStr,
     recursive: bool,
-) -> Box<dyn Iterator<Item = (OsString, Result<(), Failure>)> + Send> {
+) -> Box<dyn Iterator<Item = (OsString, Result<Origin, Failure>)> + Send> {
     if !recursive || name == "-" || is_uri(name) || !Path::new(name).is_dir() {
-        return Box::new(std::iter::once((name.to_owned(), Ok(()))));
+        return Box::new(std::iter::once((name.to_owned(), Ok(Origin::CommandLine))));
     }
     let root = name.to_owned();
     let entries = WalkDir::new(name).sort_by_file_name().into_iter();
     Box::new(entries.filter_map(move |entry| match entry {
-        Ok(entry) if entry.file_type().is_file() => Some((entry.into_path().into(), Ok(()))),
+        Ok(entry) if entry.file_type().is_file() => Some((entry.into_path().into(), Ok(Origin::Listed))),
         Ok(_) => None,
         Err(error) => {
             let name = error.path().map_or(root.clone(), |path| path.as_os_str().to_owned());

@@ -339,6 +339,48 @@ def test_fifo_by_name_is_a_pipe(blksum, img):
 # Formats
 
 
+@pytest.mark.parametrize("fmt", ["qed", "qcow"])
+def test_qcow2_beneath_other_formats_is_not_read(blksum, img, fmt):
+    run = ("qemu-img", "create", "-q", "-f", fmt, "-b", "img.qcow2", "-F", "qcow2", "top")
+    subprocess.run(run, check=True, capture_output=True)
+    reason = 'names the backing file "img.qcow2", whose format is not recorded: give --backing-format'
+    expect(blksum("top"), 1, b"", f"blksum: top: {reason}\n")
+    reason = "img.qcow2: is a qcow2 image beneath one of another format, which is not read: convert"
+    expect(blksum("--backing-format", "qcow2", "top"), 1, b"", f"blksum: top: {reason}")
+
+
+def test_qcow2_in_the_place_of_a_vmdk(blksum, img):
+    for args in (["base.vmdk"], ["-b", "base.vmdk", "-F", "vmdk", "top.vmdk"]):
+        size = [] if "-b" in args else ["1M"]
+        run = ("qemu-img", "create", "-q", "-f", "vmdk", *args, *size)
+        subprocess.run(run, check=True, capture_output=True)
+    os.replace("img.qcow2", "base.vmdk")
+    expect(blksum("top.vmdk"), 1, b"", "blksum: top.vmdk: base.vmdk: is not a vmdk image\n")
+
+
+def test_luks_in_qcow2(blksum, img):
+    """Encrypted by the format, with the key and without; a guest's own encryption is content."""
+    (img / "key").write_bytes(b"password")
+    secret = ("--object", "secret,id=s,file=key")
+    options = "encrypt.format=luks,encrypt.key-secret=s,encrypt.iter-time=10"
+    run = ("qemu-img", "create", "-q", *secret, "-f", "qcow2", "-o", options, "disk.qcow2", "1M")
+    subprocess.run(run, check=True, capture_output=True)
+    reason = "blksum: disk.qcow2: is encrypted with LUKS, which is not read"
+    expect(blksum("disk.qcow2"), 1, b"", reason)
+    expect(blksum("--secret-file", "key", "disk.qcow2"), 1, b"", reason)
+    run = ("qemu-img", "create", "-q", "-u", "-f", "qcow2", "-b", "disk.qcow2", "-F", "qcow2", "top")
+    subprocess.run([*run, "1M"], check=True, capture_output=True)
+    reason = "blksum: top: disk.qcow2: is encrypted with LUKS, which is not read"
+    expect(blksum("top"), 1, b"", reason)
+
+    options = "key-secret=s,iter-time=10"
+    run = ("qemu-img", "create", "-q", *secret, "-f", "luks", "-o", options, "disk.luks", "1M")
+    subprocess.run(run, check=True, capture_output=True)
+    run = ("qemu-img", "convert", "-f", "raw", "-O", "qcow2", "disk.luks", "content.qcow2")
+    subprocess.run(run, check=True, capture_output=True)
+    assert blksum.hex("content.qcow2") == blksum.hex("-f", "raw", "disk.luks")
+
+
 def test_forced_formats(blksum, img):
     data = (img / "img.qcow2").read_bytes()
     raw = f"{blkhash.checksum(data).hex()}  img.qcow2\n".encode()

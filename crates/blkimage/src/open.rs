@@ -239,7 +239,8 @@ impl<'a> Chain<'a> {
         self.layers.push(Layer::Qcow2(Box::new(qcow2)));
 
         let Some(name) = &header.backing_file else { return Ok(None) };
-        let format = self.backing_format(file, name, header.backing_format.as_deref())?;
+        let format =
+            self.backing_format(file, name, header.backing_format.as_deref(), RECORD_IT)?;
         let (backing, folder) = self.follow(file, folder, "backing file", name)?;
         Ok(Some((backing, folder, format)))
     }
@@ -251,7 +252,8 @@ impl<'a> Chain<'a> {
         while let Some((file, folder, format)) = next.take() {
             self.check_length(&file, export.depth())?;
             if format == Format::Qcow2 {
-                let reason = "is a qcow2 image beneath one of another format, which is not read";
+                let reason = "is a qcow2 image beneath one of another format, which is not read: \
+                              convert the image on top with qemu-img";
                 return Err(file.error(ErrorKind::Unsupported, reason));
             }
             let named = qemu_nbd::examine(&file, format)?;
@@ -269,7 +271,7 @@ impl<'a> Chain<'a> {
             export.push(file.clone(), format, &named, extents)?;
             if let Some(backing) = &named.backing {
                 let recorded = backing.format.map(|format| format.name().as_bytes());
-                let format = self.backing_format(&file, &backing.name, recorded)?;
+                let format = self.backing_format(&file, &backing.name, recorded, GIVE_IT)?;
                 let (below, folder) = self.follow(&file, &folder, "backing file", &backing.name)?;
                 next = Some((below, folder, format));
             }
@@ -297,6 +299,7 @@ impl<'a> Chain<'a> {
         image: &HostFile,
         name: &[u8],
         recorded: Option<&[u8]>,
+        advice: &str,
     ) -> Result<Format> {
         let refuse = |reason: String| {
             let reason = format!("names the backing file \"{}\", {reason}", excerpt(name));
@@ -305,11 +308,7 @@ impl<'a> Chain<'a> {
         let Some(recorded) = recorded.filter(|recorded| !recorded.is_empty()) else {
             return match self.options.backing_format {
                 Some(format) => Ok(format),
-                None => refuse(
-                    "whose format is not recorded: record it with qemu-img rebase -u -F, or give \
-                     --backing-format"
-                        .into(),
-                ),
+                None => refuse(format!("whose format is not recorded: {advice}")),
             };
         };
         let format = std::str::from_utf8(recorded).ok().and_then(|name| name.parse().ok());
@@ -319,6 +318,12 @@ impl<'a> Chain<'a> {
         }
     }
 }
+
+/// What to do where a qcow2 image does not record the format of its backing file.
+const RECORD_IT: &str = "record it with qemu-img rebase -u -F, or give --backing-format";
+
+/// The same for formats that have no place for it.
+const GIVE_IT: &str = "give --backing-format";
 
 /// Files in a chain. The longest that tools make have tens; each costs memory and a lookup a run.
 const MAX_CHAIN: usize = 200;

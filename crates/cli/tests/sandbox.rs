@@ -285,10 +285,14 @@ fn the_uri_of_a_check_file_names_no_keys() {
         let readable = thread::scope(|scope| {
             let restricted = || {
                 let nbd = NbdOptions { allow_local_files, ..NbdOptions::default() };
-                let mut sandbox = Sandbox::for_images(&BlkimageOptions { nbd, ..Default::default() });
+                let mut sandbox =
+                    Sandbox::for_images(&BlkimageOptions { nbd, ..Default::default() });
                 sandbox.allow_name(OsStr::new(&uri));
                 let in_force = sandbox.enforce();
-                assert!(in_force.contains("landlock ABI "), "these tests need Landlock: {in_force}");
+                assert!(
+                    in_force.contains("landlock ABI "),
+                    "these tests need Landlock: {in_force}"
+                );
                 File::open(world.path("outside")).is_ok()
             };
             scope.spawn(restricted).join().unwrap()

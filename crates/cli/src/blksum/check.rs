@@ -13,11 +13,11 @@ use blksum::check_file::{Entry, Line, Parser};
 
 use super::hash::{self, Failure, Notes, Report};
 use super::held::CheckFiles;
+use super::input::{self, Origin};
 use super::lines::{End, Item, Lines, read_line};
 use super::output::{Output, Status};
 use super::settings::{Check, Settings, Verbosity};
 use super::small::Small;
-use super::input::{self, Origin};
 use super::{PROGRAM, ahead, confine, hints};
 use crate::messages;
 use crate::sandbox::Sandbox;

@@ -53,7 +53,6 @@ impl<'a> Input<'a> {
         }
         Ok(Self::Stream(widen(file)))
     }
-
 }
 
 /// Where a name comes from, and so how far it is trusted.
@@ -107,7 +106,9 @@ pub fn expand(
     let root = name.to_owned();
     let entries = WalkDir::new(name).sort_by_file_name().into_iter();
     Box::new(entries.filter_map(move |entry| match entry {
-        Ok(entry) if entry.file_type().is_file() => Some((entry.into_path().into(), Ok(Origin::Listed))),
+        Ok(entry) if entry.file_type().is_file() => {
+            Some((entry.into_path().into(), Ok(Origin::Listed)))
+        }
         Ok(_) => None,
         Err(error) => {
             let name = error.path().map_or(root.clone(), |path| path.as_os_str().to_owned());

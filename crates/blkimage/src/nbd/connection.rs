@@ -7,7 +7,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use rustix::net::Shutdown;
 
 use super::library::{Cut, ExtentSink, Fault, Handle, ReadFault, State};
+use super::pace::{MIN_RATE, Pace};
 use super::tracker::Tracker;
 use crate::sys;
 
@@ -29,8 +30,8 @@ pub(super) struct Connection {
     wake: OwnedFd,
     timeout: Option<Duration>,
     downfall: Downfall,
-    /// Requests that were completed.
-    completed: Arc<AtomicUsize>,
+    /// Bytes of content that the server has told.
+    known: Arc<AtomicU64>,
     turn: Mutex<Turn>,
 }
 
@@ -40,18 +41,10 @@ struct Turn {
     followers: Vec<Arc<Follower>>,
     /// Callers that have something in flight.
     callers: usize,
-    clocks: Clocks,
-}
-
-/// When the server last did something, or had nothing to do.
-#[derive(Clone, Copy)]
-struct Clocks {
-    /// It was heard.
+    /// When the server was last heard, or had nothing to say.
     heard: Instant,
-    /// It completed a request: what comes in between may be nonsense without an end.
-    completed: Instant,
-    /// How many it had completed then.
-    count: usize,
+    /// None: it is waited for for ever.
+    pace: Option<Pace>,
 }
 
 struct Follower {
@@ -68,16 +61,15 @@ impl Connection {
     ) -> io::Result<Self> {
         let socket = handle.socket().ok_or(io::ErrorKind::NotConnected)?;
         let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let now = Instant::now();
-        let clocks = Clocks { heard: now, completed: now, count: 0 };
-        let turn = Turn { has_leader: false, followers: Vec::new(), callers: 0, clocks };
-        let (completed, turn) = (Arc::default(), Mutex::new(turn));
-        Ok(Self { handle, socket, wake, timeout, downfall, completed, turn })
+        let (heard, pace) = (Instant::now(), timeout.map(Pace::new));
+        let turn = Turn { has_leader: false, followers: Vec::new(), callers: 0, heard, pace };
+        let (known, turn) = (Arc::default(), Mutex::new(turn));
+        Ok(Self { handle, socket, wake, timeout, downfall, known, turn })
     }
 
     /// Fills `buf`.
     pub fn read(&self, buf: &mut [u8], offset: u64, cut: Cut) -> Result<(), ReadFault> {
-        let tracker = Arc::new(Tracker::new(&self.completed));
+        let tracker = Arc::new(Tracker::new(&self.known));
         let _call = self.call();
         self.handle.read(buf, offset, cut, &tracker, || self.wait(&tracker))
     }
@@ -89,7 +81,7 @@ impl Connection {
         offset: u64,
         sink: S,
     ) -> Result<(S, i32), Fault> {
-        let tracker = Arc::new(Tracker::new(&self.completed));
+        let tracker = Arc::new(Tracker::new(&self.known));
         let _call = self.call();
         let status = self.handle.block_status(length, offset, &tracker, sink)?;
         while tracker.pending() > 0 {
@@ -119,17 +111,17 @@ impl Connection {
         }
         while !tracker.is_reached() {
             turn.has_leader = true;
-            let clocks = turn.clocks;
+            let known = self.known.load(Ordering::Relaxed);
+            if turn.pace.as_mut().is_some_and(|pace| pace.is_too_slow(Instant::now(), known)) {
+                self.fail(&format!("the server sends less than {MIN_RATE} bytes in a second"));
+            }
+            let heard = turn.heard;
             drop(turn);
-            let is_heard = self.step(clocks);
+            let is_heard = self.step(heard);
             turn = self.lock();
             turn.has_leader = false;
             if is_heard {
-                turn.clocks.heard = Instant::now();
-            }
-            let count = self.completed.load(Ordering::Relaxed);
-            if count != turn.clocks.count {
-                turn.clocks = Clocks { completed: Instant::now(), count, ..turn.clocks };
+                turn.heard = Instant::now();
             }
             for follower in turn.followers.iter().filter(|f| f.tracker.is_reached()) {
                 follower.condvar.notify_one();
@@ -144,7 +136,7 @@ impl Connection {
     }
 
     /// Waits for the socket once, and lets the library work. Returns whether the server was heard.
-    fn step(&self, clocks: Clocks) -> bool {
+    fn step(&self, heard: Instant) -> bool {
         let direction = self.handle.direction();
         if !direction.read && !direction.write {
             self.fail("the connection is lost");
@@ -156,10 +148,7 @@ impl Connection {
         let mut descriptors =
             [PollFd::new(&self.socket, events), PollFd::new(&self.wake, PollFlags::IN)];
         let timeout = self.timeout.filter(|_| self.downfall.get().is_none());
-        if timeout.is_some_and(|timeout| clocks.completed.elapsed() / MAX_BABBLE > timeout) {
-            self.fail("the server does not come to the end of an answer");
-        }
-        let deadline = timeout.map(|timeout| clocks.heard + timeout);
+        let deadline = timeout.map(|timeout| heard + timeout);
         match sys::poll(&mut descriptors, deadline) {
             Ok(true) => {}
             Ok(false) => {
@@ -206,8 +195,9 @@ impl Connection {
     fn call(&self) -> Call<'_> {
         let mut turn = self.lock();
         if turn.callers == 0 {
-            turn.clocks.heard = Instant::now();
-            turn.clocks.completed = turn.clocks.heard;
+            let now = Instant::now();
+            turn.heard = now;
+            turn.pace.iter_mut().for_each(|pace| pace.start(now));
         }
         turn.callers += 1;
         Call(self)
@@ -230,9 +220,11 @@ struct Call<'a>(&'a Connection);
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        self.0.lock().callers -= 1;
+        let mut turn = self.0.lock();
+        turn.callers -= 1;
+        if turn.callers == 0 {
+            let now = Instant::now();
+            turn.pace.iter_mut().for_each(|pace| pace.pause(now));
+        }
     }
 }
-
-/// How many timeouts one request may take of a server that goes on sending.
-const MAX_BABBLE: u32 = 10;

@@ -88,10 +88,13 @@ impl ExtentSink for Answer {
         context: &[u8],
         offset: u64,
         entries: &mut dyn Iterator<Item = (u64, u64)>,
-    ) {
-        if context == self.context.name.to_bytes() && offset == self.asked.start {
-            self.fault = self.fault.or(self.try_add(entries).err());
+    ) -> u64 {
+        if context != self.context.name.to_bytes() || offset != self.asked.start {
+            return 0;
         }
+        self.fault = self.fault.or(self.try_add(entries).err());
+        let end = self.extents.last().map_or(self.asked.start, Extent::end);
+        end.min(self.asked.end) - self.asked.start
     }
 }
 

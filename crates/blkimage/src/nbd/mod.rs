@@ -11,6 +11,7 @@ mod connection;
 mod coverage;
 mod extents;
 mod library;
+mod pace;
 mod tracker;
 mod uri;
 
@@ -42,7 +43,7 @@ pub struct NbdOptions {
     /// one.
     pub connections: usize,
     /// How long a server may say nothing where it owes an answer, and how long connecting may take
-    /// in all; None waits for ever. Looking up the name of a host has the resolver's own limits.
+    /// in all. In ten times as long it must send a KiB for each second. None waits for ever. Looking up the name of a host has the resolver's own limits.
     pub timeout: Option<Duration>,
     /// The folder with the certificates for TLS; None takes libnbd's own.
     pub tls_certificates: Option<PathBuf>,

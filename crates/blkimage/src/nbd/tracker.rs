@@ -1,7 +1,7 @@
 //! Counts what one caller has in flight, for those who wait and those who complete.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Requests of one caller that the server has yet to answer.
 #[derive(Debug, Default)]
@@ -9,13 +9,13 @@ pub(super) struct Tracker {
     pending: AtomicUsize,
     /// How few may be pending for the caller to go on.
     enough: AtomicUsize,
-    /// Counts what was completed, for all callers of a connection.
-    completed: Arc<AtomicUsize>,
+    /// Bytes of content that are known, for all callers of a connection.
+    known: Arc<AtomicU64>,
 }
 
 impl Tracker {
-    pub fn new(completed: &Arc<AtomicUsize>) -> Self {
-        Self { completed: completed.clone(), ..Self::default() }
+    pub fn new(known: &Arc<AtomicU64>) -> Self {
+        Self { known: known.clone(), ..Self::default() }
     }
 
     pub fn pending(&self) -> usize {
@@ -36,9 +36,13 @@ impl Tracker {
         self.pending.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// The server has told `length` bytes of content.
+    pub fn tell(&self, length: u64) {
+        self.known.fetch_add(length, Ordering::Relaxed);
+    }
+
     /// What was written to the request's buffer is seen by whoever sees the lower number.
     pub fn complete(&self) {
-        self.completed.fetch_add(1, Ordering::Relaxed);
         self.pending.fetch_sub(1, Ordering::Release);
     }
 }

@@ -128,11 +128,15 @@ pub(super) unsafe extern "C" fn on_chunk(
 ) -> c_int {
     // SAFETY: `data` is the request that this callback was made with, and it is not freed yet.
     let request = unsafe { &*data.cast::<ReadRequest>() };
-    if status != READ_ERROR && !request.coverage().add(offset, count as u64) {
+    if status == READ_ERROR {
+        return 0;
+    }
+    if !request.coverage().add(offset, count as u64) {
         // SAFETY: the library passes a valid pointer.
         unsafe { *error = EPROTO };
         return -1;
     }
+    request.read.tracker.tell(count as u64);
     0
 }
 
@@ -164,7 +168,7 @@ pub(super) unsafe extern "C" fn on_extents<S: ExtentSink>(
     let mut pairs =
         entries.as_chunks().0.iter().map(|[length, flags]| (u64::from(*length), u64::from(*flags)));
     if let Some(sink) = &mut status.outcome().0 {
-        sink.extents(context.to_bytes(), offset, &mut pairs);
+        status.tracker.tell(sink.extents(context.to_bytes(), offset, &mut pairs));
     }
     0
 }
@@ -182,7 +186,7 @@ pub(super) unsafe extern "C" fn on_extents_64<S: ExtentSink>(
         unsafe { (&*data.cast::<Status<S>>(), CStr::from_ptr(context), slice(entries, count)) };
     let mut pairs = entries.iter().map(|entry| (entry.length, entry.flags));
     if let Some(sink) = &mut status.outcome().0 {
-        sink.extents(context.to_bytes(), offset, &mut pairs);
+        status.tracker.tell(sink.extents(context.to_bytes(), offset, &mut pairs));
     }
     0
 }

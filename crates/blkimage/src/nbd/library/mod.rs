@@ -98,14 +98,15 @@ pub(super) enum ReadFaultReason {
     Refused(Fault),
 }
 
-/// Takes what the server says about extents: the context, the first byte, lengths and flags.
+/// Takes what the server says about extents: the context, the first byte, lengths and flags. Returns
+/// about how many bytes of what was asked for it is.
 pub(super) trait ExtentSink: Send {
     fn extents(
         &mut self,
         context: &[u8],
         offset: u64,
         entries: &mut dyn Iterator<Item = (u64, u64)>,
-    );
+    ) -> u64;
 }
 
 /// A connection to a server.

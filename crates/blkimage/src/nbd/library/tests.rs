@@ -13,8 +13,9 @@ impl ExtentSink for Seen {
         context: &[u8],
         offset: u64,
         entries: &mut dyn Iterator<Item = (u64, u64)>,
-    ) {
+    ) -> u64 {
         self.0.push((context.to_owned(), offset, entries.collect()));
+        0
     }
 }
 

@@ -6,6 +6,11 @@ import struct
 import threading
 
 KIB = 1 << 10
+MIB = 1 << 20
+
+# Seconds between two bytes of a server that wants to be heard and not to be done.
+DRIP = 0.02
+
 IHAVEOPT = 0x49484156454F5054
 OPTION_REPLY = 0x3E889045565A9
 REQUEST = 0x25609513
@@ -25,6 +30,7 @@ CONTEXT_ID = 17
 
 # Read only, flags valid, several connections are safe.
 EXPORT_FLAGS = 0x0103
+CAN_MULTI_CONN = 0x0100
 
 
 class Closed(Exception):
@@ -42,6 +48,7 @@ class RogueServer:
         self.way = way
         self.unit = unit
         self.is_over = threading.Event()
+        self.has_closed = threading.Event()
         self.connections = []
         self.requests = []
         self.listener = socket.socket(socket.AF_UNIX)
@@ -111,6 +118,19 @@ class Session:
     def send(self, data):
         self.connection.sendall(data)
 
+    def drip(self, data):
+        """Sends a byte now and then: the connection is never silent for long."""
+        for i in range(len(data)):
+            if self.server.is_over.wait(DRIP):
+                raise Closed
+            self.send(data[i : i + 1])
+
+    def pour(self, data):
+        """Sends the same for ever, with always something left to receive."""
+        data *= max(1, 64 * KIB // len(data))
+        while True:
+            self.send(data)
+
     def receive(self, length):
         data = b""
         while len(data) < length:
@@ -127,6 +147,8 @@ class Session:
             self.send(b"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\n" * 4)
             raise Closed
         magic = 0x1234 if self.way == "greeting-magic" else IHAVEOPT
+        if self.way == "drip-greeting":
+            self.drip(b"NBDMAGIC" + struct.pack(">QH", magic, 3))
         self.send(b"NBDMAGIC" + struct.pack(">QH", magic, 3))
         self.at("flags")
         self.receive(4)
@@ -150,6 +172,13 @@ class Session:
         elif option == OPT_SET_META_CONTEXT and self.way not in ("no-contexts", "no-structured"):
             self.at("context")
             name = b"base:allocation"
+            if self.way == "pour-contexts":
+                self.pour(self.reply(option, REP_META_CONTEXT, struct.pack(">L", 1) + b"x" * 4000))
+            if self.way == "pour-small-contexts":
+                self.pour(self.reply(option, REP_META_CONTEXT, struct.pack(">L", 1) + b"x"))
+            if self.way == "drip-contexts":
+                while True:
+                    self.drip(self.reply(option, REP_META_CONTEXT, struct.pack(">L", 1) + b"x"))
             if self.way == "other-context":
                 name = b"qemu:allocation-depth"
             self.option(option, REP_META_CONTEXT, struct.pack(">L", CONTEXT_ID) + name)
@@ -165,10 +194,14 @@ class Session:
     def go(self, option, data):
         self.at("go")
         length = struct.unpack(">L", data[:4])[0]
+        if self.way == "drip-error":
+            self.drip(self.reply(option, REP_ERR_UNKNOWN, b"no" * 2000))
         if data[4 : 4 + length]:
             self.option(option, REP_ERR_UNKNOWN, b"no \x1b[31m such\nexport")
             return False
         size, flags = len(self.content), EXPORT_FLAGS
+        if self.way == "no-multi-conn":
+            flags &= ~CAN_MULTI_CONN
         if self.number > 1 and self.way == "second-is-shorter":
             size -= 512
         size = {"size-2^63": 1 << 63, "size-2^64": (1 << 64) - 1}.get(self.way, size)
@@ -185,6 +218,11 @@ class Session:
             self.send(struct.pack(">QLLL", OPTION_REPLY, option, REP_INFO, 0xFFFFFFFF))
             self.send(bytes(KIB))
             raise Closed
+        if self.way == "pour-infos":
+            self.pour(self.reply(option, REP_INFO, struct.pack(">H", 99)))
+        if self.way == "drip-infos":
+            while True:
+                self.drip(self.reply(option, REP_INFO, struct.pack(">H", 99)))
         if self.way == "go-magic":
             self.send(struct.pack(">QLLL", 1, option, REP_ACK, 0))
         if self.way == "go-other-option":
@@ -198,6 +236,12 @@ class Session:
 
     def list(self, option):
         self.at("list")
+        entry = self.reply(option, REP_SERVER, struct.pack(">L", 1) + b"x")
+        if self.way == "pour-list":
+            self.pour(entry)
+        if self.way == "drip-list":
+            while True:
+                self.drip(entry)
         if self.way == "list-flood":
             names = [b"x" * 4000] * 5000
         elif self.way == "list-long":
@@ -209,7 +253,10 @@ class Session:
         self.option(option, REP_ACK)
 
     def option(self, option, kind, data=b""):
-        self.send(struct.pack(">QLLL", OPTION_REPLY, option, kind, len(data)) + data)
+        self.send(self.reply(option, kind, data))
+
+    def reply(self, option, kind, data):
+        return struct.pack(">QLLL", OPTION_REPLY, option, kind, len(data)) + data
 
     # Requests
 
@@ -223,6 +270,11 @@ class Session:
             self.chunk(cookie, ERROR, struct.pack(">LH", EINVAL, 0), DONE)
         elif kind == READ:
             self.at("read")
+            if self.way == "others-close-at-read":
+                if self.number > 1:
+                    self.server.has_closed.set()
+                    raise Closed
+                self.server.has_closed.wait()
             self.read(cookie, offset, length)
         elif kind == BLOCK_STATUS:
             self.at("status")
@@ -237,7 +289,7 @@ class Session:
         self.chunk(cookie, OFFSET_DATA, struct.pack(">Q", offset) + data, flags)
 
     def read(self, cookie, offset, length):
-        way = getattr(self, self.way.replace("-", "_"), None) if "read-" in self.way else None
+        way = getattr(self, self.way.replace("-", "_"), None) if "read" in self.way else None
         if way:
             way(cookie, offset, length)
         elif not self.structured:
@@ -346,6 +398,44 @@ class Session:
         """An error that says that there is none."""
         self.chunk(cookie, ERROR, struct.pack(">LH", 0, 0), DONE)
 
+    def drip_read(self, cookie, offset, length):
+        data = struct.pack(">Q", offset) + self.content[offset : offset + length]
+        head = struct.pack(">LHHQL", STRUCTURED_REPLY, DONE, OFFSET_DATA, cookie, len(data))
+        self.drip(head + data)
+
+    def drip_read_pieces(self, cookie, offset, length):
+        for i in range(offset, offset + length):
+            self.server.is_over.wait(DRIP)
+            self.data(cookie, i, 1)
+
+    def drip_read_holes(self, cookie, offset, length):
+        for i in range(offset, offset + length):
+            self.server.is_over.wait(DRIP)
+            self.chunk(cookie, OFFSET_HOLE, struct.pack(">QL", i, 1))
+
+    def drip_read_errors(self, cookie, offset, length):
+        while not self.server.is_over.wait(DRIP):
+            self.chunk(cookie, ERROR, struct.pack(">LH", EIO, 0))
+
+    def drip_read_message(self, cookie, offset, length):
+        message = struct.pack(">LH", EIO, 4000) + b"x" * 4000
+        head = struct.pack(">LHHQL", STRUCTURED_REPLY, DONE, ERROR, cookie, len(message))
+        self.drip(head + message)
+
+    def drip_read_after_some(self, cookie, offset, length):
+        """One request in two is answered at once."""
+        if (offset // length) % 2:
+            self.drip_read(cookie, offset, length)
+        self.data(cookie, offset, length, DONE)
+
+    def good_drip_read(self, cookie, offset, length):
+        """64 KiB in a second, as a slow line has them."""
+        payload = struct.pack(">Q", offset) + self.content[offset : offset + length]
+        self.send(struct.pack(">LHHQL", STRUCTURED_REPLY, DONE, OFFSET_DATA, cookie, len(payload)))
+        for i in range(0, len(payload), 4 * KIB):
+            self.server.is_over.wait(1 / 16)
+            self.send(payload[i : i + 4 * KIB])
+
     def good_read_pieces(self, cookie, offset, length):
         step = max(1, length // 61)
         starts = list(range(offset, offset + length, step))
@@ -429,6 +519,16 @@ class Session:
                 return self.chunk(
                     cookie, STATUS, struct.pack(">LLLL", context, length, 0, 7)[:15], DONE
                 )
+            case "drip-status":
+                payload = struct.pack(">L", context) + struct.pack(">LL", 512, 0) * (length // 512)
+                head = struct.pack(">LHHQL", STRUCTURED_REPLY, DONE, STATUS, cookie, len(payload))
+                return self.drip(head + payload)
+            case "drip-statuses":
+                while not self.server.is_over.wait(DRIP):
+                    self.chunk(cookie, STATUS, struct.pack(">LLL", context + 1, length, 0))
+            case "status-many":
+                payload = struct.pack(">L", context) + struct.pack(">LL", 1, 0) * (8 * MIB - 8)
+                return self.chunk(cookie, STATUS, payload, DONE)
             case "status-as-data":
                 return self.data(cookie, offset, min(length, 512), DONE)
         assert offset < end

@@ -76,12 +76,12 @@ class Server:
         self.place = place
         self.process = process
 
-    def uri(self, export="", tls=False, user="", **parameters):
+    def uri(self, export="", tls=False, user="", host="localhost", **parameters):
         """The URI of an export."""
         scheme = "nbds" if tls else "nbd"
         user = user and user + "@"
         if isinstance(self.place, int):
-            authority = f"{scheme}://{user}localhost:{self.place}"
+            authority = f"{scheme}://{user}{host}:{self.place}"
         else:
             authority = f"{scheme}+unix://{user}"
             parameters = {"socket": self.place} | parameters
@@ -133,14 +133,28 @@ def make_certificates(folder):
     """A folder with what servers and clients of localhost need: PKI and a pre-shared key."""
     folder.mkdir()
     certtool(folder, "ca", "cn = tests\nca\ncert_signing_key\n", "--generate-self-signed")
-    signed = ["--generate-certificate"]
-    for file in ("certificate", "privkey"):
-        signed += [f"--load-ca-{file}", folder / f"ca-{'cert' if file == 'certificate' else 'key'}.pem"]
-    server = "cn = localhost\ndns_name = localhost\ntls_www_server\nencryption_key\nsigning_key\n"
-    certtool(folder, "server", server, *signed)
+    signed = signed_by(folder)
+    certtool(folder, "server", SERVER + "dns_name = localhost\nip_address = 127.0.0.1\n", *signed)
     certtool(folder, "client", "cn = client\ntls_www_client\nencryption_key\nsigning_key\n", *signed)
     images.run("psktool", "-u", "alice", "-p", str(folder / "keys.psk"))
     return folder
+
+
+def make_server_certificate(folder, authority, template, self_signed=False):
+    """A folder for a server whose certificate says what `template` does."""
+    folder.mkdir()
+    shutil.copy(authority / "ca-cert.pem", folder)
+    how = ["--generate-self-signed"] if self_signed else signed_by(authority)
+    certtool(folder, "server", SERVER + template, *how)
+    return folder
+
+
+def signed_by(authority):
+    ca = ["--load-ca-certificate", authority / "ca-cert.pem"]
+    return ["--generate-certificate", *ca, "--load-ca-privkey", authority / "ca-key.pem"]
+
+
+SERVER = "cn = server\ntls_www_server\nencryption_key\nsigning_key\n"
 
 
 def certtool(folder, name, template, *args):

@@ -1,8 +1,7 @@
 //! From a URI or a socket to a connection with an export chosen.
 
-use std::ffi::CString;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags};
@@ -11,6 +10,8 @@ use rustix::io::Errno;
 use super::NbdOptions;
 use super::extents::ALLOCATION;
 use super::library::{Fault, Handle, State, Tls};
+use super::talk::{Excess, Talk};
+use super::tls::Trust;
 use super::uri::Uri;
 use crate::error::excerpt;
 use crate::sys;
@@ -23,109 +24,173 @@ pub(super) enum Server<'a> {
 
 /// Connects, and chooses the export. The error is the reason that there is no connection.
 pub(super) fn connect(server: Server<'_>, options: &NbdOptions) -> Result<Handle, String> {
-    let deadline = deadline(options);
-    let mut handle = prepare(&server, options)?;
-    handle.add_meta_context(ALLOCATION.name).map_err(|fault| fault.text)?;
+    let mut attempt = Attempt::prepare(&server, options)?;
+    attempt.handle.add_meta_context(ALLOCATION.name).map_err(|fault| fault.text)?;
     let (uri, started) = match server {
-        Server::Uri(uri) => (Some(uri), handle.connect_uri(&uri.text)),
-        Server::Socket(socket) => (None, handle.connect_socket(socket)),
+        Server::Uri(uri) => (Some(uri), attempt.handle.connect_uri(&uri.text)),
+        Server::Socket(socket) => (None, attempt.connect_socket(socket)),
     };
     let negotiated = started
         .map_err(Stop::Failed)
-        .and_then(|()| drive(&mut handle, deadline, |handle| handle.state() == State::Ready));
+        .and_then(|()| attempt.drive(|handle| handle.state() == State::Ready));
     match (negotiated, uri) {
-        (Ok(()), Some(uri)) if uri.is_encrypted && !handle.is_encrypted() => {
-            Err("the server does not encrypt the connection".into())
+        (Ok(()), Some(uri)) if uri.is_encrypted => {
+            attempt.check_encryption()?;
+            Ok(attempt.end())
         }
-        (Ok(()), _) => Ok(handle),
-        (Err(Stop::Expired), _) => Err(late(options)),
-        (Err(Stop::Failed(fault)), Some(uri)) => Err(explain(&fault, uri, options)),
+        (Ok(()), _) => Ok(attempt.end()),
+        (Err(Stop::Excess(Excess::TooLate)), _) => Err(late(options)),
+        (Err(Stop::Excess(Excess::TooMuch)), _) => {
+            Err("the server does not come to the end of its greeting".into())
+        }
+        (Err(Stop::Failed(fault)), Some(uri)) => Err(attempt.explain(&fault, uri, options)),
         (Err(Stop::Failed(fault)), None) => Err(format!("cannot connect: {}", fault.text)),
     }
 }
 
-/// A handle with all that has to be known before it connects.
-fn prepare(server: &Server<'_>, options: &NbdOptions) -> Result<Handle, String> {
-    let handle = Handle::new()?;
-    let set = || -> Result<(), Fault> {
-        handle.allow_local_files(options.allow_local_files)?;
-        let is_encrypted = matches!(server, Server::Uri(uri) if uri.is_encrypted);
-        handle.set_tls(if is_encrypted { Tls::Require } else { Tls::Disable })?;
-        if let Some(folder) = options.tls_certificates.as_ref().filter(|_| is_encrypted) {
-            // A path of the command line has no NUL.
-            let folder = CString::new(folder.as_os_str().as_bytes()).unwrap_or_default();
-            handle.set_tls_certificates(&folder)?;
-        }
-        Ok(())
-    };
-    set().map_err(|fault| fault.text)?;
-    Ok(handle)
+/// A connection that is being made.
+struct Attempt {
+    handle: Handle,
+    talk: Arc<Talk>,
+    had_debug: bool,
+    /// None: in plain.
+    trust: Option<Trust>,
 }
 
 /// Why negotiation ended early.
 enum Stop {
     Failed(Fault),
-    Expired,
+    Excess(Excess),
 }
 
-/// Lets the library connect and negotiate until `is_done`.
-fn drive(
-    handle: &mut Handle,
-    deadline: Option<Instant>,
-    is_done: impl Fn(&Handle) -> bool,
-) -> Result<(), Stop> {
-    let lost = || Fault { errno: 0, text: "the server closed the connection".into() };
-    loop {
-        if is_done(handle) {
-            return Ok(());
-        }
-        if handle.state() == State::Dead {
-            return Err(Stop::Failed(lost()));
-        }
-        let direction = handle.direction();
-        // A new one for every host address that is tried.
-        let socket = handle.socket().ok_or_else(|| Stop::Failed(lost()))?;
-        let mut events = PollFlags::empty();
-        events.set(PollFlags::IN, direction.read);
-        events.set(PollFlags::OUT, direction.write);
-        let mut descriptor = [PollFd::new(&socket, events)];
-        match sys::poll(&mut descriptor, deadline) {
-            Ok(true) => {}
-            Ok(false) => return Err(Stop::Expired),
-            Err(error) => {
-                return Err(Stop::Failed(Fault { errno: 0, text: error.to_string() }));
+impl Attempt {
+    /// A handle with all that has to be known before it connects.
+    fn prepare(server: &Server<'_>, options: &NbdOptions) -> Result<Self, String> {
+        let handle = Handle::new()?;
+        let trust = match server {
+            Server::Uri(uri) if uri.is_encrypted => {
+                Some(Trust::find(uri, options, &handle.version())?)
             }
-        }
-        let result = if direction.read && descriptor[0].revents() != PollFlags::OUT {
-            handle.notify_read()
-        } else {
-            handle.notify_write()
+            _ => None,
         };
-        result.map_err(Stop::Failed)?;
+        let talk = Arc::new(Talk::new(options.timeout.map(|timeout| Instant::now() + timeout)));
+        let set = || -> Result<bool, Fault> {
+            // The names of files were taken out of the URI.
+            handle.allow_local_files(false)?;
+            handle.set_tls(if trust.is_some() { Tls::Require } else { Tls::Disable })?;
+            if let Some(trust) = &trust {
+                trust.apply(&handle)?;
+            }
+            handle.watch(&talk)
+        };
+        let had_debug = set().map_err(|fault| fault.text)?;
+        Ok(Self { handle, talk, had_debug, trust })
     }
-}
 
-/// Adds to what the library says what the user may do about it.
-fn explain(fault: &Fault, uri: &Uri, options: &NbdOptions) -> String {
-    // Sockets and certificates can be missing as well.
-    let is_export = fault.text.starts_with("handshake:") && fault.text.contains("export");
-    if is_export && fault.errno == Errno::NOENT.raw_os_error() {
-        let exports = list_exports(uri, options).unwrap_or_default();
-        return format!("the server has no such export{exports}: see nbdinfo --list");
+    fn connect_socket(&self, socket: OwnedFd) -> Result<(), Fault> {
+        if let Ok(socket) = socket.try_clone() {
+            self.talk.watch(socket);
+        }
+        self.handle.connect_socket(socket)
     }
-    format!("cannot connect: {}", fault.text)
+
+    /// Lets the library connect and negotiate until `is_done`.
+    fn drive(&mut self, is_done: impl Fn(&Handle) -> bool) -> Result<(), Stop> {
+        let result = self.drive_on(is_done);
+        // What the library says of a socket that was shut down is not the reason.
+        match self.talk.excess() {
+            Some(excess) if result.is_err() => Err(Stop::Excess(excess)),
+            _ => result,
+        }
+    }
+
+    fn drive_on(&mut self, is_done: impl Fn(&Handle) -> bool) -> Result<(), Stop> {
+        let lost = || Fault { errno: 0, text: "the server closed the connection".into() };
+        loop {
+            if is_done(&self.handle) {
+                return Ok(());
+            }
+            if self.handle.state() == State::Dead {
+                return Err(Stop::Failed(lost()));
+            }
+            // There may always be something to receive.
+            if self.talk.is_late() {
+                return Err(Stop::Excess(Excess::TooLate));
+            }
+            let direction = self.handle.direction();
+            // A new one for every host address that is tried.
+            let socket = self.handle.socket().ok_or_else(|| Stop::Failed(lost()))?;
+            let mut events = PollFlags::empty();
+            events.set(PollFlags::IN, direction.read);
+            events.set(PollFlags::OUT, direction.write);
+            let mut descriptor = [PollFd::new(&socket, events)];
+            match sys::poll(&mut descriptor, self.talk.deadline()) {
+                Ok(true) => {}
+                Ok(false) => return Err(Stop::Excess(Excess::TooLate)),
+                Err(error) => {
+                    return Err(Stop::Failed(Fault { errno: 0, text: error.to_string() }));
+                }
+            }
+            let can_read = direction.read && descriptor[0].revents() != PollFlags::OUT;
+            self.talk.watch(socket);
+            let result =
+                if can_read { self.handle.notify_read() } else { self.handle.notify_write() };
+            result.map_err(Stop::Failed)?;
+        }
+    }
+
+    /// Whether the server is the one that was asked for, now that the library thinks so.
+    fn check_encryption(&self) -> Result<(), String> {
+        if !self.handle.is_encrypted() {
+            return Err("the server does not encrypt the connection".into());
+        }
+        let holds = self.trust.as_ref().is_some_and(Trust::holds);
+        if !holds || !self.handle.verifies_peer() {
+            return Err("the server's certificate was not checked: ca-cert.pem has changed".into());
+        }
+        Ok(())
+    }
+
+    /// The connection, now that it is made.
+    fn end(self) -> Handle {
+        self.handle.unwatch(self.had_debug);
+        self.handle
+    }
+
+    /// Adds to what the library says what the user may do about it.
+    fn explain(&self, fault: &Fault, uri: &Uri, options: &NbdOptions) -> String {
+        // Sockets and certificates can be missing as well.
+        let is_export = fault.text.starts_with("handshake:") && fault.text.contains("export");
+        if is_export && fault.errno == Errno::NOENT.raw_os_error() {
+            let exports = list_exports(uri, options).unwrap_or_default();
+            return format!("the server has no such export{exports}: see nbdinfo --list");
+        }
+        match &self.trust {
+            Some(trust) if fault.text.starts_with("gnutls_") => {
+                let demand = trust.demand();
+                format!("TLS does not know the server: {demand} ({})", fault.text)
+            }
+            _ => format!("cannot connect: {}", fault.text),
+        }
+    }
 }
 
 /// Names of exports that the server has, in words. A server need not tell.
 fn list_exports(uri: &Uri, options: &NbdOptions) -> Option<String> {
-    let deadline = deadline(options);
-    let mut handle = prepare(&Server::Uri(uri), options).ok()?;
-    handle.set_option_mode().ok()?;
-    handle.connect_uri(&uri.text).ok()?;
-    drive(&mut handle, deadline, |handle| handle.state() == State::Negotiating).ok()?;
-    let exports = handle.list_exports(MAX_EXPORTS).ok()?;
-    drive(&mut handle, deadline, |_| exports.is_completed()).ok()?;
+    let mut attempt = Attempt::prepare(&Server::Uri(uri), options).ok()?;
+    attempt.handle.set_option_mode().ok()?;
+    attempt.handle.connect_uri(&uri.text).ok()?;
+    attempt.drive(|handle| handle.state() == State::Negotiating).ok()?;
+    if attempt.trust.is_some() {
+        attempt.check_encryption().ok()?;
+    }
+    let exports = attempt.handle.list_exports(MAX_EXPORTS).ok()?;
+    let listed = attempt.drive(|_| exports.is_completed());
     let names = exports.names();
+    // Of a list without an end, the beginning will do.
+    if listed.is_err() && names.len() <= MAX_EXPORTS {
+        return None;
+    }
     let shown: Vec<String> = names
         .iter()
         .take(MAX_EXPORTS)
@@ -136,11 +201,6 @@ fn list_exports(uri: &Uri, options: &NbdOptions) -> Option<String> {
     }
     let more = if names.len() > shown.len() { " and more" } else { "" };
     Some(format!(", but {}{more}", shown.join(", ")))
-}
-
-/// When the server must have negotiated.
-fn deadline(options: &NbdOptions) -> Option<Instant> {
-    options.timeout.map(|timeout| Instant::now() + timeout)
 }
 
 fn late(options: &NbdOptions) -> String {

@@ -12,6 +12,8 @@ mod coverage;
 mod extents;
 mod library;
 mod pace;
+mod talk;
+mod tls;
 mod tracker;
 mod uri;
 

@@ -1,13 +1,26 @@
-//! What is looked at in a URI before libnbd takes it apart.
+//! URIs, of which libnbd gets all but what concerns TLS.
+//!
+//! How far a server is trusted is decided here and in [`tls`](super::tls): versions of libnbd
+//! disagree about the parameters of TLS, so they are taken out of the URI, and those that are not
+//! known are refused.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 
 /// A URI of a scheme that libnbd knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Uri {
+    /// The URI without parameters of TLS.
     pub text: CString,
     /// It asks for TLS, and is not read without.
     pub is_encrypted: bool,
+    /// The server is found by a host name or address, which a certificate can be checked for.
+    pub has_host: bool,
+    /// `tls-certificates`, a folder.
+    pub certificates: Option<PathBuf>,
+    /// `tls-psk-file`.
+    pub keys: Option<PathBuf>,
 }
 
 impl Uri {
@@ -30,14 +43,82 @@ impl Uri {
             }
             _ => return Err("is not a URI of a network block device".into()),
         };
-        let authority = rest.strip_prefix("//").ok_or("has no // after its scheme")?;
-        let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+        let place = rest.strip_prefix("//").ok_or("has no // after its scheme")?;
+        let authority = place.split(['/', '?', '#']).next().unwrap_or_default();
         if authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')) {
             return Err("holds a password, which NBD has no use for: use tls-psk-file".into());
         }
-        let text = CString::new(format!("{scheme}:{rest}")).map_err(|_| "contains a NUL")?;
-        Ok(Self { text, is_encrypted })
+        let place = place.split_once('#').map_or(place, |(place, _fragment)| place);
+        let (place, query) = place.split_once('?').unwrap_or((place, ""));
+        let (mut certificates, mut keys, mut others) = (None, None, Vec::new());
+        for parameter in parameters(query) {
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            let name = decode(name);
+            let file = match &name[..] {
+                b"tls-certificates" => &mut certificates,
+                b"tls-psk-file" => &mut keys,
+                _ if !name.starts_with(b"tls-") => {
+                    others.push(parameter);
+                    continue;
+                }
+                b"tls-verify-peer" => {
+                    return Err("holds tls-verify-peer: a server's certificate is checked in any \
+                                case"
+                        .into());
+                }
+                _ => {
+                    let name = crate::error::excerpt(&name);
+                    return Err(format!("holds {name}, which is not supported"));
+                }
+            };
+            let name = String::from_utf8_lossy(&name);
+            if !is_encrypted {
+                return Err(format!("holds {name}, which is for nbds: {scheme}: has no TLS"));
+            }
+            let value = decode(value);
+            if value.is_empty() || value.contains(&0) {
+                return Err(format!("holds a {name} without a name"));
+            }
+            *file = Some(OsString::from_vec(value).into());
+        }
+        let mark = if others.is_empty() { "" } else { "?" };
+        let text = format!("{scheme}://{place}{mark}{}", others.join("&"));
+        let text = CString::new(text).map_err(|_| "contains a NUL")?;
+        let has_host = matches!(scheme.as_str(), "nbd" | "nbds");
+        Ok(Self { text, is_encrypted, has_host, certificates, keys })
     }
+}
+
+/// The parameters of a query, cut as libnbd does: at each `&`, and at `;` after the last of those.
+fn parameters(query: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(query);
+    std::iter::from_fn(move || {
+        let query = rest?;
+        let end = query.find('&').or_else(|| query.find(';'));
+        rest = end.map(|end| &query[end + 1..]);
+        Some(&query[..end.unwrap_or(query.len())])
+    })
+    .filter(|parameter| !parameter.is_empty())
+}
+
+/// Undoes percent-encoding.
+fn decode(text: &str) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        let digit = |index: usize| char::from(*tail.get(index)?).to_digit(16);
+        match (first, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                decoded.push((high << 4 | low) as u8);
+                rest = &tail[2..];
+            }
+            _ => {
+                decoded.push(first);
+                rest = tail;
+            }
+        }
+    }
+    decoded
 }
 
 #[cfg(test)]
@@ -57,6 +138,16 @@ mod tests {
     }
 
     #[test]
+    fn only_tcp_has_a_host() {
+        for uri in ["nbd://host", "NBDS://127.0.0.1", "nbds:///"] {
+            assert!(Uri::new(uri).unwrap().has_host, "{uri}");
+        }
+        for uri in ["nbds+unix://host/?socket=s", "nbds+vsock://host"] {
+            assert!(!Uri::new(uri).unwrap().has_host, "{uri}");
+        }
+    }
+
+    #[test]
     fn refused() {
         let reason = |uri| Uri::new(uri).unwrap_err();
         assert!(reason("nbd+tcp://host").contains("use nbd://HOST:PORT/EXPORT"));
@@ -67,5 +158,32 @@ mod tests {
         assert!(reason("nbds://me:secret@host/e").contains("password"));
         assert!(reason("nbd://host/\0").contains("NUL"));
         assert!(Uri::new("nbd://host/a:b@c").is_ok());
+    }
+
+    #[test]
+    fn parameters_of_tls_are_taken_out() {
+        let uri = "nbds+unix://me@/e?tls-certificates=/a%20b%2&socket=/s;1&%74ls-psk-file=c&x#y";
+        let parsed = Uri::new(uri).unwrap();
+        assert_eq!(&*parsed.text, c"nbds+unix://me@/e?socket=/s;1&x");
+        assert_eq!(parsed.certificates, Some("/a b%2".into()));
+        assert_eq!(parsed.keys, Some("c".into()));
+        let parsed = Uri::new("nbds://h/?tls-psk-file=a;tls-psk-file=b").unwrap();
+        assert_eq!((&*parsed.text, parsed.keys), (c"nbds://h/", Some("b".into())));
+    }
+
+    #[test]
+    fn other_parameters_of_tls_are_refused() {
+        for (uri, words) in [
+            ("nbds://h/?tls-verify-peer=false", "checked in any case"),
+            ("nbds://h/?x=1;tls%2Dverify-peer=0", "checked in any case"),
+            ("nbds://h/?tls-hostname=other", "tls-hostname, which is not supported"),
+            ("nbd://h/?tls-psk-file=x", "nbd: has no TLS"),
+            ("nbds://h/?tls-psk-file", "without a name"),
+            ("nbds://h/?tls-certificates=", "without a name"),
+            ("nbds://h/?tls-certificates=a%00b", "without a name"),
+        ] {
+            let reason = Uri::new(uri).unwrap_err();
+            assert!(reason.contains(words), "{uri}: {reason}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::functions::LongExtent;
 use super::{ExtentSink, ReadFault, ReadFaultReason};
 use crate::nbd::coverage::Coverage;
+use crate::nbd::talk::Talk;
 use crate::nbd::tracker::Tracker;
 
 /// Block status that was asked for.
@@ -218,6 +219,16 @@ pub(super) unsafe extern "C" fn on_list_completed(data: *mut c_void, _error: *mu
     // SAFETY: as in `on_export`.
     unsafe { (*data.cast::<Exports>()).is_completed.store(true, Ordering::Relaxed) };
     RETIRE
+}
+
+pub(super) unsafe extern "C" fn on_debug(
+    data: *mut c_void,
+    _context: *const c_char,
+    _message: *const c_char,
+) -> c_int {
+    // SAFETY: `data` is what this callback was made with, and it is not freed yet.
+    unsafe { (*data.cast::<Talk>()).step() };
+    0
 }
 
 /// `count` items, or none where a null pointer says so.

@@ -53,6 +53,8 @@ pub(super) type OnChunk =
 pub(super) type OnExtents<T> =
     unsafe extern "C" fn(*mut c_void, *const c_char, u64, *mut T, usize, *mut c_int) -> c_int;
 
+pub(super) type OnDebug = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> c_int;
+
 pub(super) type OnExport = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> c_int;
 
 /// Makes a struct of the library's functions out of their prototypes.
@@ -88,8 +90,15 @@ functions! {
         nbd_close(*mut RawHandle);
         nbd_get_error() -> *const c_char;
         nbd_get_errno() -> c_int;
+        nbd_get_version(*mut RawHandle) -> *const c_char;
+        nbd_get_debug(*mut RawHandle) -> c_int;
+        nbd_set_debug(*mut RawHandle, bool) -> c_int;
+        nbd_set_debug_callback(*mut RawHandle, Callback<OnDebug>) -> c_int;
+        nbd_clear_debug_callback(*mut RawHandle) -> c_int;
         nbd_set_tls(*mut RawHandle, c_int) -> c_int;
         nbd_set_tls_certificates(*mut RawHandle, *const c_char) -> c_int;
+        nbd_set_tls_psk_file(*mut RawHandle, *const c_char) -> c_int;
+        nbd_get_tls_verify_peer(*mut RawHandle) -> c_int;
         nbd_get_tls_negotiated(*mut RawHandle) -> c_int;
         nbd_set_uri_allow_local_file(*mut RawHandle, bool) -> c_int;
         nbd_set_opt_mode(*mut RawHandle, bool) -> c_int;

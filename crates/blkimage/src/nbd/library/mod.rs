@@ -16,12 +16,13 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use self::callbacks::{
-    Exports, Read, ReadRequest, Status, on_chunk, on_export, on_extents, on_extents_64,
+    Exports, Read, ReadRequest, Status, on_chunk, on_debug, on_export, on_extents, on_extents_64,
     on_list_completed, on_read_completed, on_status_completed,
 };
 use self::functions::{
-    Callback, Functions, OnCompletion, OnExtents, RawHandle, Test, last_error, library,
+    Callback, Functions, OnCompletion, OnDebug, OnExtents, RawHandle, Test, last_error, library,
 };
+use super::talk::Talk;
 use super::tracker::Tracker;
 
 /// What the library says of a failure.
@@ -144,6 +145,39 @@ impl Handle {
         Ok(handle)
     }
 
+    /// The library's version: three numbers, if nobody has changed it.
+    pub fn version(&self) -> String {
+        // SAFETY: the handle is live, and the C string is static.
+        let version = unsafe { (self.functions.nbd_get_version)(self.raw()) };
+        if version.is_null() {
+            return String::new();
+        }
+        // SAFETY: as above.
+        unsafe { CStr::from_ptr(version) }.to_string_lossy().into_owned()
+    }
+
+    /// Reports the library's steps to `talk` until [`unwatch`](Self::unwatch) with the result.
+    pub fn watch(&self, talk: &Arc<Talk>) -> Result<bool, Fault> {
+        let callback = Callback::<OnDebug>::new(on_debug, talk);
+        let functions = self.functions;
+        // SAFETY: the handle is live, and the callback owns a reference count that its `free` gives
+        // back.
+        self.check(unsafe { (functions.nbd_set_debug_callback)(self.raw(), callback) })?;
+        // SAFETY: the handle is live.
+        let had_debug = unsafe { (functions.nbd_get_debug)(self.raw()) == 1 };
+        // SAFETY: the handle is live.
+        self.check(unsafe { (functions.nbd_set_debug)(self.raw(), true) })?;
+        Ok(had_debug)
+    }
+
+    /// Ends the reports.
+    pub fn unwatch(&self, had_debug: bool) {
+        // SAFETY: the handle is live.
+        let _ = unsafe { (self.functions.nbd_set_debug)(self.raw(), had_debug) };
+        // SAFETY: the handle is live, and frees the callback.
+        let _ = unsafe { (self.functions.nbd_clear_debug_callback)(self.raw()) };
+    }
+
     pub fn set_tls(&self, tls: Tls) -> Result<(), Fault> {
         // SAFETY: the handle is live.
         self.check(unsafe { (self.functions.nbd_set_tls)(self.raw(), tls as c_int) })
@@ -153,6 +187,12 @@ impl Handle {
         let set = self.functions.nbd_set_tls_certificates;
         // SAFETY: the handle is live, and the library copies the string.
         self.check(unsafe { set(self.raw(), folder.as_ptr()) })
+    }
+
+    pub fn set_tls_psk_file(&self, file: &CStr) -> Result<(), Fault> {
+        let set = self.functions.nbd_set_tls_psk_file;
+        // SAFETY: the handle is live, and the library copies the string.
+        self.check(unsafe { set(self.raw(), file.as_ptr()) })
     }
 
     pub fn allow_local_files(&self, allow: bool) -> Result<(), Fault> {
@@ -280,6 +320,12 @@ impl Handle {
     pub fn is_encrypted(&self) -> bool {
         // SAFETY: the handle is live.
         unsafe { (self.functions.nbd_get_tls_negotiated)(self.raw()) == 1 }
+    }
+
+    /// Whether certificates are checked, as far as the library does.
+    pub fn verifies_peer(&self) -> bool {
+        // SAFETY: the handle is live.
+        unsafe { (self.functions.nbd_get_tls_verify_peer)(self.raw()) == 1 }
     }
 
     /// Whether block status may be asked for more than 32 bits can say.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::bitmaps::Directory;
 use super::header::array;
 use crate::error::{Result, excerpt};
 use crate::storage::HostFile;
@@ -11,6 +12,7 @@ use crate::storage::HostFile;
 pub(super) struct Extensions {
     pub backing_format: Option<Vec<u8>>,
     pub data_file: Option<Vec<u8>>,
+    pub bitmaps: Option<Directory>,
     /// Names of incompatible feature bits, fit to be shown.
     pub incompatible_features: BTreeMap<u8, String>,
 }
@@ -22,26 +24,39 @@ pub(super) fn read(
     end: u64,
     extensions: &mut Extensions,
 ) -> Result<()> {
-    // An image without an end mark may be shorter than its first cluster.
-    let end = end.min(file.size());
     for _ in 0..MAX_EXTENSIONS {
-        if offset.saturating_add(8) > end {
+        if offset >= end {
             return Ok(());
         }
+        // An image without an end mark may be shorter than its first cluster.
         let mut head = [0; 8];
-        file.read_exact_at(&mut head, offset)?;
+        let available = file.size().saturating_sub(offset).min(8);
+        file.read_exact_at(&mut head[..available as usize], offset)?;
         let kind = u32::from_be_bytes(array(&head, 0));
         let length = u64::from(u32::from_be_bytes(array(&head, 4)));
+        if end - offset < 8 || length > end - offset - 8 {
+            return Err(file.corrupt("header extension does not end in the header").at(offset));
+        }
         if kind == END {
             return Ok(());
         }
-        if length > end - offset - 8 {
-            return Err(file.corrupt("header extension does not end in the header").at(offset));
+        if length > file.size().saturating_sub(offset + 8) {
+            return Err(file.corrupt("header is cut off").at(offset));
         }
         let data = |limit| read_data(file, offset, length, limit);
         match kind {
             BACKING_FORMAT => extensions.backing_format = Some(data(MAX_FORMAT_NAME)?),
             DATA_FILE => extensions.data_file = Some(data(MAX_DATA_FILE_NAME)?),
+            BITMAPS => {
+                let data = data(BITMAPS_SIZE)?;
+                extensions.bitmaps = Some(Directory::parse(&data, offset).ok_or_else(|| {
+                    file.corrupt("header extension of bitmaps is too short").at(offset)
+                })?);
+            }
+            ENCRYPTION => {
+                let reason = "has a header of encryption and is not encrypted";
+                return Err(file.corrupt(reason).at(offset));
+            }
             FEATURE_NAMES => name_features(&data(MAX_FEATURE_TABLE)?, extensions),
             _ => {}
         }
@@ -71,13 +86,17 @@ fn name_features(table: &[u8], extensions: &mut Extensions) {
 
 const END: u32 = 0;
 const BACKING_FORMAT: u32 = 0xe279_2aca;
+const BITMAPS: u32 = 0x2385_2875;
+const ENCRYPTION: u32 = 0x0537_be77;
 const FEATURE_NAMES: u32 = 0x6803_f857;
 const DATA_FILE: u32 = 0x4441_5441;
 
 /// There are six kinds, and room for a quarter of a million empty ones.
 const MAX_EXTENSIONS: usize = 1024;
-/// QEMU's limit is 15.
-const MAX_FORMAT_NAME: u64 = 64;
+/// QEMU's limit.
+const MAX_FORMAT_NAME: u64 = 15;
+/// What describes the directory of bitmaps.
+const BITMAPS_SIZE: u64 = 24;
 /// The longest path that the system takes.
 const MAX_DATA_FILE_NAME: u64 = 4096;
 /// Three types of 64 features.

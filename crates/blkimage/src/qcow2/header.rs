@@ -2,7 +2,7 @@
 
 use super::entry::Geometry;
 use super::extensions::{self, Extensions};
-use super::{Compression, L1Table};
+use super::{Compression, L1Table, bitmaps, snapshot};
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::HostFile;
 
@@ -55,11 +55,16 @@ impl Header {
         }
         fixed.check_encryption(file)?;
         let compression = fixed.compression(file)?;
+        fixed.check_refcounts(file)?;
         extensions::read(file, fixed.header_length, end, &mut extensions)?;
 
         let has_data_file = fixed.incompatible & DATA_FILE != 0;
         if has_data_file && extensions.data_file.is_none() {
             return Err(file.corrupt("external data file is used and not named"));
+        }
+        if !has_data_file && fixed.autoclear & DATA_FILE_RAW != 0 {
+            let reason = "external data file is said to be raw, and there is none";
+            return Err(file.corrupt(reason).at(88));
         }
         let header = Self {
             size: fixed.size / SECTOR * SECTOR,
@@ -78,6 +83,10 @@ impl Header {
             is_extended: fixed.is_extended(),
         };
         header.check_l1(file, header.l1, header.size, L1_ENTRIES_AT)?;
+        snapshot::check(file, &header)?;
+        if let Some(directory) = extensions.bitmaps.filter(|_| fixed.autoclear & BITMAPS != 0) {
+            bitmaps::check(file, &directory, header.size, fixed.cluster_size())?;
+        }
         Ok(header)
     }
 
@@ -107,13 +116,11 @@ impl Header {
             let reason = format!("L1 table is too small for the virtual size {size}");
             return Err(file.corrupt(reason).at(stated_at));
         }
-        if needed == 0 {
-            return Ok(());
-        }
         if !self.geometry().is_aligned(l1.offset) {
             return Err(file.corrupt("L1 table is not aligned to a cluster").at(l1.offset));
         }
-        if l1.offset.checked_add(needed * 8).is_none_or(|end| end > file.size()) {
+        let end = l1.offset.checked_add(needed * 8);
+        if needed > 0 && end.is_none_or(|end| end > file.size()) {
             return Err(file.corrupt("L1 table lies past the end of the file").at(l1.offset));
         }
         Ok(())
@@ -130,9 +137,13 @@ struct Fixed {
     encryption: u32,
     l1_entries: u32,
     l1_offset: u64,
+    refcounts_offset: u64,
+    refcounts_clusters: u32,
     snapshots_count: u32,
     snapshots_offset: u64,
     incompatible: u64,
+    autoclear: u64,
+    refcount_order: u32,
     header_length: u64,
     compression_type: u8,
 }
@@ -155,9 +166,13 @@ impl Fixed {
             encryption: word(32),
             l1_entries: word(L1_ENTRIES_AT as usize),
             l1_offset: long(40),
+            refcounts_offset: long(REFCOUNTS_AT as usize),
+            refcounts_clusters: word(56),
             snapshots_count: word(60),
             snapshots_offset: long(64),
             incompatible: if version < 3 { 0 } else { long(72) },
+            autoclear: if version < 3 { 0 } else { long(88) },
+            refcount_order: if version < 3 { V2_REFCOUNT_ORDER } else { word(96) },
             header_length,
             compression_type: if header_length > COMPRESSION_AT { padded[104] } else { 0 },
         }
@@ -224,6 +239,29 @@ impl Fixed {
         }
     }
 
+    /// Reference counts are not read. An image without them is none that QEMU opens.
+    fn check_refcounts(&self, file: &HostFile) -> Result<()> {
+        if self.refcount_order > MAX_REFCOUNT_ORDER {
+            return Err(file.corrupt("reference counts are wider than 64 bits").at(96));
+        }
+        if self.refcounts_clusters == 0 {
+            return Err(file.corrupt("reference count table is missing").at(56));
+        }
+        let size = u64::from(self.refcounts_clusters) << self.cluster_bits;
+        if size > MAX_REFCOUNT_TABLE {
+            return Err(file.corrupt("reference count table is larger than 8 MiB").at(56));
+        }
+        if self.refcounts_offset & (self.cluster_size() - 1) != 0 {
+            let reason = "reference count table is not aligned to a cluster";
+            return Err(file.corrupt(reason).at(REFCOUNTS_AT));
+        }
+        if self.refcounts_offset > MAX_OFFSET - size {
+            let reason = "reference count table lies past the largest offset";
+            return Err(file.corrupt(reason).at(REFCOUNTS_AT));
+        }
+        Ok(())
+    }
+
     fn unknown_features(&self, file: &HostFile, extensions: &Extensions) -> Error {
         let unknown = self.incompatible & !KNOWN_INCOMPATIBLE;
         let names: Vec<String> = (0..64)
@@ -276,6 +314,7 @@ const V3_SIZE: u64 = 104;
 /// All fields that are looked at, the compression type being the last.
 const FIXED_SIZE: usize = 105;
 const L1_ENTRIES_AT: u64 = 36;
+const REFCOUNTS_AT: u64 = 48;
 const COMPRESSION_AT: u64 = 104;
 
 /// QEMU's limits; clusters of 2 MiB make decompression buffers of 2 MiB.
@@ -285,6 +324,13 @@ const MAX_CLUSTER_BITS: u32 = 21;
 const MIN_EXTENDED_BITS: u32 = 14;
 /// QEMU refuses more than 32 MiB of L1 table.
 const MAX_L1_ENTRIES: u64 = (32 << 20) / 8;
+/// QEMU's limits: counts of 64 bits, and 8 MiB of table.
+const MAX_REFCOUNT_ORDER: u32 = 6;
+const MAX_REFCOUNT_TABLE: u64 = 8 << 20;
+/// No file of QEMU's is longer.
+const MAX_OFFSET: u64 = i64::MAX as u64 >> 30 << 30;
+/// Version 2 has counts of 16 bits.
+const V2_REFCOUNT_ORDER: u32 = 4;
 /// The specification's limit.
 const MAX_BACKING_NAME: u64 = 1023;
 /// QEMU counts virtual sizes in sectors.
@@ -297,3 +343,7 @@ const DATA_FILE: u64 = 1 << 2;
 const COMPRESSION: u64 = 1 << 3;
 const EXTENDED_L2: u64 = 1 << 4;
 const KNOWN_INCOMPATIBLE: u64 = DIRTY | CORRUPT | DATA_FILE | COMPRESSION | EXTENDED_L2;
+
+/// Bits that a writer clears which does not know them.
+const BITMAPS: u64 = 1 << 0;
+const DATA_FILE_RAW: u64 = 1 << 1;

@@ -5,6 +5,7 @@
 //! are checked, tables and clusters must lie inside the file, and nothing is allocated by a length
 //! that the file states unless a constant bounds it.
 
+mod bitmaps;
 pub(crate) mod decompress;
 mod entry;
 mod extensions;

@@ -1,17 +1,36 @@
 //! Internal snapshots: a table of entries of any length, of which one is looked for.
 
 use super::L1Table;
-use super::header::{Header, SECTOR, array};
+use super::header::{Header, SECTOR, SnapshotTable, array};
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::storage::HostFile;
+
+/// Fails unless the table keeps the rules, whether a snapshot is wanted or not: QEMU reads it to open
+/// the image.
+pub(super) fn check(file: &HostFile, header: &Header) -> Result<()> {
+    let SnapshotTable { offset: start, count } = header.snapshots;
+    if count > MAX_SNAPSHOTS {
+        return Err(file.corrupt("more than 65536 snapshots").at(60));
+    }
+    let is_aligned = header.geometry().is_aligned(start);
+    if !is_aligned || start > i64::MAX as u64 - u64::from(count) * HEAD_SIZE {
+        return Err(file.corrupt("snapshot table is not aligned to a cluster").at(64));
+    }
+    let mut offset = start;
+    for _ in 0..count {
+        let entry = Entry::read(file, offset)?;
+        offset = entry.end.next_multiple_of(8);
+        if offset - start > MAX_TABLE {
+            return Err(file.corrupt("snapshot table is larger than 64 MiB").at(entry.offset));
+        }
+    }
+    Ok(())
+}
 
 /// The virtual size and L1 table of the snapshot whose id is `wanted`, else of the first whose name
 /// that is, as QEMU looks it up.
 pub(super) fn find(file: &HostFile, header: &Header, wanted: &str) -> Result<(u64, L1Table)> {
     let table = header.snapshots;
-    if table.count > MAX_SNAPSHOTS {
-        return Err(file.corrupt("more than 65536 snapshots").at(60));
-    }
     let mut offset = table.offset;
     let mut by_name = None;
     let mut seen = Vec::new();
@@ -62,6 +81,10 @@ impl Entry {
             name_length: u16::from_be_bytes(array(&head, 14)),
             extra_length: u32::from_be_bytes(array(&head, 36)),
         };
+        if entry.extra_length > MAX_EXTRA {
+            let reason = "snapshot has more than 1024 bytes of extra data";
+            return Err(file.corrupt(reason).at(offset));
+        }
         let length = HEAD_SIZE
             + u64::from(entry.extra_length)
             + u64::from(entry.id_length)
@@ -125,7 +148,9 @@ fn not_found(file: &HostFile, wanted: &str, seen: &[String], count: u32) -> Erro
 const HEAD_SIZE: u64 = 40;
 /// Extra data that reaches to the end of the virtual size.
 const EXTRA_WITH_SIZE: u64 = 16;
-/// QEMU's limit.
+/// QEMU's limits.
 const MAX_SNAPSHOTS: u32 = 65536;
+const MAX_EXTRA: u32 = 1024;
+const MAX_TABLE: u64 = 64 << 20;
 /// An error message lists no more than these.
 const MAX_LISTED: usize = 16;

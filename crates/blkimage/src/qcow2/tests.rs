@@ -442,17 +442,137 @@ fn snapshots_past_the_end_or_too_many() {
     let options = OpenOptions { snapshot: Some("s".into()), ..OpenOptions::default() };
     for (count, offset, says) in [
         (65537, 0x10000, "65536"),
-        (1, u64::MAX - 10, "past the end"),
+        (1, u64::MAX - 0xffff, "aligned"),
         (1, 1 << 40, "past the end"),
-        (0, 0, "no snapshot \"s\""),
+        (1, 0x10008, "aligned"),
+        (0, 8, "aligned"),
     ] {
         let mut builder = image();
         builder.put32(60, count);
         builder.put64(64, offset);
-        let error = builder.open_with(&options).err().unwrap();
-        assert!(error.to_string().contains(says), "{error}");
-        assert!(builder.open().is_ok());
+        corrupt(&builder, says);
     }
+    let error = image().open_with(&options).err().unwrap();
+    assert!(error.to_string().contains("no snapshot \"s\""), "{error}");
+}
+
+#[test]
+fn snapshot_with_more_extra_data_than_1024_bytes() {
+    for (length, is_good) in [(1024, true), (1025, false)] {
+        let mut builder = image();
+        let entry = [&[0; 36][..], &u32::to_be_bytes(length), &[0; 1025]].concat();
+        let at = builder.append(&entry);
+        builder.put32(60, 1);
+        builder.put64(64, at);
+        match is_good {
+            true => assert!(builder.open().is_ok()),
+            false => corrupt(&builder, "extra data"),
+        }
+    }
+}
+
+#[test]
+fn snapshot_table_larger_than_64_mib() {
+    let mut builder = image();
+    let entry = [&[0; 12][..], &[0xff; 4], &[0; 20], &u32::to_be_bytes(1024)].concat();
+    let entry = [&entry[..], &vec![0; 1024 + 2 * 0xffff]].concat();
+    let entry = [&entry[..], &[0; 2]].concat();
+    assert!(entry.len().is_multiple_of(8));
+    let at = builder.append(&entry.repeat((64 << 20) / entry.len() + 1));
+    builder.put32(60, ((64 << 20) / entry.len() + 1) as u32);
+    builder.put64(64, at);
+    corrupt(&builder, "larger than 64 MiB");
+}
+
+#[test]
+fn reference_counts_wider_than_64_bits() {
+    for (order, is_good) in [(0, true), (6, true), (7, false), (1 << 31, false)] {
+        let mut builder = image();
+        builder.put32(96, order);
+        match is_good {
+            true => assert!(builder.open().is_ok()),
+            false => corrupt(&builder, "wider than 64 bits"),
+        }
+    }
+}
+
+#[test]
+fn reference_count_table_absent_or_too_large() {
+    for (clusters, says) in [(0, "missing"), (129, "larger than 8 MiB"), (u32::MAX, "8 MiB")] {
+        for mut builder in [image(), Builder::v2(16, K)] {
+            builder.put32(56, clusters);
+            corrupt(&builder, says);
+        }
+    }
+    let mut builder = image();
+    builder.put32(56, 128);
+    assert!(builder.open().is_ok());
+}
+
+#[test]
+fn reference_count_table_misaligned_or_past_all_offsets() {
+    for (offset, says) in [(1, "aligned"), (0x8000, "aligned"), (1 << 63, "largest offset")] {
+        for mut builder in [image(), Builder::v2(16, K)] {
+            builder.put64(48, offset);
+            corrupt(&builder, says);
+        }
+    }
+}
+
+#[test]
+fn l1_table_misaligned_although_nothing_is_mapped() {
+    let mut builder = Builder::new(16, 0);
+    assert!(builder.open().is_ok());
+    builder.put64(40, 512);
+    corrupt(&builder, "not aligned");
+}
+
+#[test]
+fn raw_data_file_without_a_data_file() {
+    let mut builder = image();
+    builder.put64(88, 2);
+    corrupt(&builder, "there is none");
+}
+
+#[test]
+fn header_extension_longer_than_the_header() {
+    for kind in [0, 0x1234_5678] {
+        let mut builder = image();
+        builder.put32(104, kind);
+        builder.put32(108, 0x10000 - 112);
+        assert!(builder.open().is_ok());
+        builder.put32(108, 0x10000 - 111);
+        corrupt(&builder, "does not end in the header");
+    }
+}
+
+#[test]
+fn header_extension_that_begins_less_than_8_bytes_before_the_end() {
+    let mut builder = image();
+    builder.put32(104, 0x1234_5678);
+    builder.put64(8, 116);
+    corrupt(&builder, "does not end in the header");
+    builder.put64(8, 120);
+    assert!(builder.open().is_ok());
+}
+
+#[test]
+fn backing_format_of_16_bytes() {
+    for (length, is_good) in [(15, true), (16, false)] {
+        let mut builder = image();
+        builder.extension(104, 0xe279_2aca, &vec![b'x'; length]);
+        match is_good {
+            true => assert!(builder.open().is_ok()),
+            false => corrupt(&builder, "too long"),
+        }
+    }
+}
+
+#[test]
+fn encryption_header_of_an_image_that_is_not_encrypted() {
+    let mut builder = image();
+    builder.extension(104, 0x0537_be77, &[0; 16]);
+    corrupt(&builder, "not encrypted");
 }
 
 /// A snapshot that lies: lengths up to 4 GiB, an L1 table that is somewhere else.

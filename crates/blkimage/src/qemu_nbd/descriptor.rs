@@ -86,6 +86,10 @@ impl Descriptor {
                     return Err(Flaw::Unsupported(at(&flaw)));
                 }
                 b"cid" => cid.replace(hex()?).is_none(),
+                // QEMU finds it in these letters alone.
+                b"parentcid" if !line.starts_with(b"parentCID=") => {
+                    return Err(Flaw::Invalid(at("does not spell parentCID= as it must")));
+                }
                 b"parentcid" => parent_cid.replace(hex()?).is_none(),
                 b"createtype" => create_type.replace(quoted()?.to_vec()).is_none(),
                 b"parentfilenamehint" => parent.replace(quoted()?.to_vec()).is_none(),
@@ -104,7 +108,10 @@ impl Descriptor {
         if extents.is_empty() {
             return Err(Flaw::Invalid("its descriptor has no extents".into()));
         }
-        let parent_cid = parent_cid.unwrap_or(NO_PARENT);
+        // QEMU refuses what does not say whether it is a difference.
+        let Some(parent_cid) = parent_cid else {
+            return Err(Flaw::Invalid("its descriptor lacks the line parentCID=".into()));
+        };
         if parent.is_none() && parent_cid != NO_PARENT {
             return Err(Flaw::Invalid("it is a difference to a disk that it does not name".into()));
         }

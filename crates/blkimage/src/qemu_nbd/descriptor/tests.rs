@@ -158,3 +158,14 @@ fn parents() {
     let text = format!("{head}RW 1 SPARSE \"a\"");
     assert!(matches!(Descriptor::parse(text.as_bytes()), Err(Flaw::Invalid(_))));
 }
+
+#[test]
+fn without_the_id_of_a_parent() {
+    let line = "RW 8 FLAT \"a\" 0\n";
+    let parse = |from, to| Descriptor::parse((HEAD.replace(from, to) + line).as_bytes());
+    assert!(parse("CID=0000002a\n", "").is_ok());
+    for spelling in ["", "parentcid=ffffffff\n", "parentCID =ffffffff\n"] {
+        let flaw = parse("parentCID=ffffffff\n", spelling).unwrap_err();
+        assert!(matches!(&flaw, Flaw::Invalid(flaw) if flaw.contains("parentCID=")), "{flaw:?}");
+    }
+}

@@ -17,6 +17,7 @@ use crate::raw::Raw;
 use crate::source::Source;
 use crate::storage::HostFile;
 use crate::tables::TableCache;
+use crate::walk::{Walk, Walks};
 use crate::{Extent, ExtentKind, Lent};
 
 /// An open image with everything it refers to.
@@ -25,6 +26,7 @@ pub struct Image {
     format: Format,
     size: u64,
     tables: TableCache,
+    walks: Walks,
     decoders: Decoders,
     warnings: Vec<String>,
     bytes_read: Arc<AtomicU64>,
@@ -46,8 +48,9 @@ impl Image {
         bytes_read: Arc<AtomicU64>,
     ) -> Self {
         let size = layers.first().map_or(0, Layer::size);
-        let tables = TableCache::new(layers.len());
-        Self { layers, format, size, tables, decoders: Decoders::default(), warnings, bytes_read }
+        let (tables, walks) = (TableCache::new(layers.len()), Walks::new(layers.len()));
+        let decoders = Decoders::default();
+        Self { layers, format, size, tables, walks, decoders, warnings, bytes_read }
     }
 
     /// Format of the image itself, not of what it refers to.
@@ -90,34 +93,57 @@ impl Image {
 
     /// What the guest's bytes from `offset` on are, for at most `limit` bytes. The range lies below
     /// the size and is not empty.
-    fn resolve(&self, offset: u64, mut limit: u64, purpose: Purpose) -> Result<Run<'_>> {
-        for (index, layer) in self.layers.iter().enumerate() {
+    fn resolve(
+        &self,
+        walk: &mut Walk,
+        offset: u64,
+        mut limit: u64,
+        purpose: Purpose,
+    ) -> Result<Run<'_>> {
+        let (first, mut clear) = walk.start(offset);
+        for (index, layer) in self.layers.iter().enumerate().skip(first) {
             let size = layer.size();
             if offset >= size {
                 break;
             }
             limit = limit.min(size - offset);
             match layer {
-                Layer::Raw(raw) => return resolve_raw(raw, offset, limit, purpose),
+                Layer::Raw(raw) => {
+                    walk.found(index, offset, clear);
+                    return resolve_raw(raw, offset, limit.min(clear - offset), purpose);
+                }
                 Layer::Served(served) => {
+                    walk.found(index, offset, clear);
+                    let limit = limit.min(clear - offset);
                     return resolve_raw(&served.raw, offset, limit, purpose);
                 }
                 Layer::Qcow2(qcow2) => {
-                    let (kind, length) = qcow2.map(&self.tables, index as u32, offset, limit)?;
-                    limit = length;
+                    if let Some(end) = walk.known(index, offset) {
+                        clear = clear.min(end);
+                        continue;
+                    }
+                    limit = limit.min(clear - offset);
+                    let far = if walk.remembers() { size - offset } else { limit };
+                    let (kind, length) =
+                        qcow2.map(&self.tables, index as u32, offset, limit, far)?;
                     let kind = match kind {
-                        MapKind::Unallocated => continue,
+                        MapKind::Unallocated => {
+                            walk.learn(index, offset, length);
+                            clear = clear.min(offset + length);
+                            continue;
+                        }
                         MapKind::Zero => RunKind::Zero,
                         MapKind::Data(host) => RunKind::Data { qcow2, host_offset: host.0 },
                         MapKind::Compressed(cluster) => {
                             RunKind::Compressed { qcow2, layer: index as u32, cluster }
                         }
                     };
+                    walk.found(index, offset, clear);
                     return Ok(Run { kind, length });
                 }
             }
         }
-        Ok(Run { kind: RunKind::Zero, length: limit })
+        Ok(Run { kind: RunKind::Zero, length: limit.min(clear - offset) })
     }
 
     fn read_run(&self, run: RunKind<'_>, buf: &mut [u8], offset: u64) -> Result<()> {
@@ -152,7 +178,8 @@ impl Source for Image {
     fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
         self.check_range(offset, 1)?;
         let limit = limit.clamp(1, self.size - offset);
-        let first = self.resolve(offset, limit, Purpose::Extent)?;
+        let mut walk = self.walks.take(offset);
+        let first = self.resolve(&mut walk, offset, limit, Purpose::Extent)?;
         let kind = first.kind.extent_kind();
         let mut length = first.length;
         for _ in 0..MAX_JOINED {
@@ -160,29 +187,34 @@ impl Source for Image {
                 break;
             }
             // An error here belongs to the next extent, and will be found there.
-            match self.resolve(offset + length, limit - length, Purpose::Extent) {
+            match self.resolve(&mut walk, offset + length, limit - length, Purpose::Extent) {
                 Ok(next) if next.kind.extent_kind() == kind => length += next.length,
                 _ => break,
             }
         }
+        self.walks.put(walk, offset + length);
         Ok(Extent { offset, length, kind })
     }
 
     fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> Result<()> {
         self.check_range(offset, buf.len() as u64)?;
+        let mut walk = self.walks.take(offset);
         while !buf.is_empty() {
-            let run = self.resolve(offset, buf.len() as u64, Purpose::Read)?;
+            let run = self.resolve(&mut walk, offset, buf.len() as u64, Purpose::Read)?;
             let (head, rest) = buf.split_at_mut(run.length as usize);
             self.read_run(run.kind, head, offset)?;
             offset += run.length;
             buf = rest;
         }
+        self.walks.put(walk, offset);
         Ok(())
     }
 
     fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
         self.check_range(offset, length as u64).ok()?;
-        let run = self.resolve(offset, length as u64, Purpose::Read).ok()?;
+        let mut walk = self.walks.take(offset);
+        let run = self.resolve(&mut walk, offset, length as u64, Purpose::Read).ok()?;
+        self.walks.put(walk, offset + run.length);
         let length = run.length as usize;
         match run.kind {
             RunKind::Raw { raw, host_offset } => raw.lend(host_offset, length),
@@ -274,3 +306,6 @@ fn resolve_raw(raw: &Raw, offset: u64, limit: u64, purpose: Purpose) -> Result<R
 /// How many runs one call to `extent` joins: enough that fragments do not cost a call each, few
 /// enough that a call stays short.
 const MAX_JOINED: usize = 64;
+
+#[cfg(test)]
+mod tests;

@@ -24,6 +24,7 @@ mod source;
 mod storage;
 mod sys;
 mod tables;
+mod walk;
 
 pub use buffer::Buffer;
 pub use error::{Error, ErrorKind, Result};

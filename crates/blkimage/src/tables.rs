@@ -13,6 +13,9 @@ use crate::storage::HostFile;
 pub(crate) type Window = Arc<[u64]>;
 
 pub(crate) struct TableCache {
+    /// Calls of [`TableCache::entry`].
+    #[cfg(test)]
+    pub lookups: std::sync::atomic::AtomicU64,
     window: u64,
     state: Mutex<State>,
 }
@@ -32,7 +35,12 @@ impl TableCache {
         let share = BUDGET as u64 / (WINDOWS_PER_LAYER * layers.max(1) as u64);
         let window = share.clamp(MIN_WINDOW, MAX_WINDOW);
         let window = 1 << window.ilog2();
-        Self { window, state: Mutex::new(State::default()) }
+        Self {
+            #[cfg(test)]
+            lookups: Default::default(),
+            window,
+            state: Mutex::new(State::default()),
+        }
     }
 
     /// The entry `index` of a table of `length` bytes at `table`: the window that holds it, and its
@@ -46,6 +54,8 @@ impl TableCache {
         (table, length): (u64, u64),
         index: u64,
     ) -> Result<(Window, usize)> {
+        #[cfg(test)]
+        self.lookups.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let start = index * 8 / self.window * self.window;
         let key = Key { layer, offset: table + start, length: self.window.min(length - start) };
         let index = (index - start / 8) as usize;

@@ -10,37 +10,39 @@ use crate::tables::TableCache;
 
 impl Qcow2 {
     /// What this layer, the chain's number `layer`, has for the guest bytes from `guest` on: the
-    /// kind, and for how many bytes, at least 1 and at most `limit`.
+    /// kind, and for how many bytes, at least 1 and at most `limit`, or at most `far` where it has
+    /// nothing.
     ///
-    /// The range lies below the size and is not empty.
+    /// The range up to `far`, which is no less than `limit`, lies below the size and is not empty.
     pub fn map(
         &self,
         tables: &TableCache,
         layer: u32,
         guest: u64,
         limit: u64,
+        far: u64,
     ) -> Result<(MapKind, u64)> {
         let span_bits = self.geometry.l1_span_bits();
         let l1_index = guest >> span_bits;
         if l1_index >= self.l1.entries {
-            return Ok((MapKind::Unallocated, limit));
+            return Ok((MapKind::Unallocated, far));
         }
         let l1 = (self.l1.offset, self.l1.entries * 8);
         let (window, first) = tables.entry(layer, &self.file, l1, l1_index)?;
         let l2_offset = window[first] & OFFSET_MASK;
         if l2_offset == 0 {
-            let wanted = ((guest + limit - 1) >> span_bits) - l1_index + 1;
+            let wanted = ((guest + far - 1) >> span_bits) - l1_index + 1;
             let entries = window[first..].iter().take(wanted as usize);
             let empty = entries.take_while(|entry| *entry & OFFSET_MASK == 0).count() as u64;
             let end = (l1_index + empty) << span_bits;
-            return Ok((MapKind::Unallocated, limit.min(end - guest)));
+            return Ok((MapKind::Unallocated, far.min(end - guest)));
         }
         if !self.geometry.is_aligned(l2_offset) {
             let reason = format!("L2 table offset {l2_offset:#x} is not aligned to a cluster");
             return Err(self.file.corrupt(reason).at(self.l1.offset + l1_index * 8));
         }
         let end = (l1_index + 1) << span_bits;
-        self.map_l2(tables, layer, l2_offset, guest, limit.min(end - guest))
+        self.map_l2(tables, layer, l2_offset, guest, (limit, far.min(end - guest)))
     }
 
     fn map_l2(
@@ -49,7 +51,7 @@ impl Qcow2 {
         layer: u32,
         l2_offset: u64,
         guest: u64,
-        limit: u64,
+        (limit, far): (u64, u64),
     ) -> Result<(MapKind, u64)> {
         let geometry = &self.geometry;
         let table = (l2_offset, geometry.cluster_size());
@@ -68,6 +70,7 @@ impl Qcow2 {
             None => return Err(self.file.corrupt("L2 table is cut off").at(l2_offset)),
         };
         let (kind, mut length) = run;
+        let limit = if kind == MapKind::Unallocated { far } else { limit.min(far) };
         while length < limit {
             // An invalid entry ends the run, and is an error when it is its turn.
             match entries.next_piece() {

@@ -1,0 +1,105 @@
+//! Chains cost what they store, however long they are.
+
+use super::*;
+use crate::qcow2::Header;
+use crate::qcow2::builder::Builder;
+use crate::storage::Memory;
+
+const CLUSTER: u64 = 64 << 10;
+const CLUSTERS: u64 = 1024;
+
+/// `builders`, top first, as a chain.
+fn chain(builders: &[Builder]) -> Image {
+    let layers = builders.iter().map(|builder| {
+        let storage = Box::new(Memory(builder.bytes.clone()));
+        let file = Arc::new(HostFile::new("layer".into(), storage, Arc::default()));
+        let header = Header::read(&file).unwrap();
+        Layer::Qcow2(Box::new(Qcow2::new(file, &header, None, None).unwrap()))
+    });
+    Image::new(layers.collect(), Format::Qcow2, Vec::new(), Arc::default())
+}
+
+/// Every other cluster has data.
+fn fragmented(size: u64) -> Builder {
+    let mut builder = Builder::new(16, size);
+    let data = builder.append_data(7);
+    for cluster in (0..size / CLUSTER).step_by(2) {
+        builder.map(cluster * CLUSTER, data | 1 << 63);
+    }
+    builder
+}
+
+/// An overlay that stores nothing, and has L2 tables that say so.
+fn empty(size: u64) -> Builder {
+    let mut builder = Builder::new(16, size);
+    builder.map(0, 0);
+    builder
+}
+
+/// Table lookups for all extents and then all bytes, in pieces as they are read.
+fn lookups(image: &Image) -> u64 {
+    let mut offset = 0;
+    let mut data = 0;
+    while offset < image.size() {
+        let extent = image.extent(offset, u64::MAX).unwrap();
+        data += if extent.kind == ExtentKind::Data { extent.length } else { 0 };
+        offset = extent.end();
+    }
+    assert_eq!(data, image.size() / 2);
+    let mut buf = vec![0; 1 << 20];
+    for offset in (0..image.size()).step_by(buf.len()) {
+        image.read_exact_at(&mut buf, offset).unwrap();
+        for (index, cluster) in buf.chunks(CLUSTER as usize).enumerate() {
+            assert!(cluster.iter().all(|byte| *byte == if index % 2 == 0 { 7 } else { 0 }));
+        }
+    }
+    image.tables.lookups.load(Relaxed)
+}
+
+#[test]
+fn empty_overlays_cost_a_few_lookups_each() {
+    let size = CLUSTERS * CLUSTER;
+    let base = lookups(&chain(&[fragmented(size)]));
+    let mut layers: Vec<_> = (0..199).map(|_| empty(size)).collect();
+    layers.push(fragmented(size));
+    let all = lookups(&chain(&layers));
+    // Two tables, and two walks: that of the extents and that of the bytes.
+    assert!(all <= 2 * base + 199 * 8, "{all} for 200 layers, {base} for one");
+}
+
+#[test]
+fn what_is_remembered_is_what_is_stored() {
+    let size = CLUSTERS * CLUSTER;
+    let mut layers: Vec<_> = (0..20).map(|_| empty(size)).collect();
+    layers.push(fragmented(size / 2));
+    layers.push(fragmented(size));
+    let mut expected = vec![0; CLUSTERS as usize];
+    expected[..CLUSTERS as usize / 2].iter_mut().step_by(2).for_each(|byte| *byte = 7);
+    // Written in a layer for each, some of them twice.
+    for (index, layer) in layers[..20].iter_mut().enumerate().rev() {
+        for cluster in [index * 3, index * 3 + 1, 500 + index, 900 + index] {
+            let value = if index % 4 == 3 { 0 } else { index as u8 + 100 };
+            let entry = if value == 0 { 1 } else { layer.append_data(value) | 1 << 63 };
+            layer.map(cluster as u64 * CLUSTER, entry);
+            expected[cluster] = value;
+        }
+    }
+    let image = chain(&layers);
+    for step in [1, 3, 7, 1021] {
+        let mut cluster = 0;
+        loop {
+            let mut byte = [0xee];
+            image.read_exact_at(&mut byte, cluster * CLUSTER + 9).unwrap();
+            let want = expected[cluster as usize];
+            assert_eq!(byte[0], want, "cluster {cluster} in steps of {step}");
+            let extent = image.extent(cluster * CLUSTER, u64::MAX).unwrap();
+            let end = extent.end() / CLUSTER;
+            let same = |byte: &u8| (*byte == 0) == (extent.kind == ExtentKind::Zero);
+            assert!(expected[cluster as usize..end as usize].iter().all(same), "{extent:?}");
+            cluster = (cluster + step) % CLUSTERS;
+            if cluster == 0 {
+                break;
+            }
+        }
+    }
+}

@@ -1,7 +1,8 @@
 //! Healthy images with one field changed: nothing is read that QEMU refuses to open.
 //!
 //! Each field of the header, its extensions, the snapshot table and the bitmap directory takes
-//! boundary values and loses or gains single bits. QEMU is asked with `qemu-io`, which opens an image
+//! boundary values and loses or gains single bits: every one of them where CI is set in the
+//! environment, a share elsewhere. QEMU is asked with `qemu-io`, which opens an image
 //! as a guest does: `qemu-img info` skips data files.
 
 mod common;
@@ -230,6 +231,7 @@ fn compare(folder: &Path, image: &str, share: usize) {
     for field in fields(&bytes) {
         mutants.extend(values(&bytes, field).into_iter().map(|value| (field, value)));
     }
+    let share = if std::env::var_os("CI").is_some() { 1 } else { share };
     let mutants: Vec<_> = mutants.into_iter().step_by(share).collect();
     let next = AtomicUsize::new(0);
     let work = || {
@@ -271,7 +273,7 @@ fn snapshots() {
     qemu_io(folder, "a.qcow2", &["write -P 7 0 100k".into()]);
     sh(folder, "qemu-img snapshot -c one a.qcow2");
     sh(folder, "qemu-img snapshot -c two a.qcow2");
-    compare(folder, "a.qcow2", 1);
+    compare(folder, "a.qcow2", 5);
 }
 
 #[test]
@@ -281,7 +283,7 @@ fn version_2_with_a_backing_file() {
     sh(folder, "qemu-img create -q -f raw base.raw 1M");
     sh(folder, "qemu-img create -q -f qcow2 -o compat=0.10 -b base.raw -F raw a.qcow2 1M");
     qemu_io(folder, "a.qcow2", &["write -P 7 0 100k".into()]);
-    compare(folder, "a.qcow2", 1);
+    compare(folder, "a.qcow2", 3);
 }
 
 #[test]
@@ -290,7 +292,7 @@ fn small_clusters() {
     let folder = folder.path();
     sh(folder, "qemu-img create -q -f qcow2 -o cluster_size=512,refcount_bits=1 a.qcow2 100k");
     qemu_io(folder, "a.qcow2", &["write -P 7 0 50k".into()]);
-    compare(folder, "a.qcow2", 2);
+    compare(folder, "a.qcow2", 3);
 }
 
 #[test]
@@ -302,7 +304,7 @@ fn bitmaps() {
         sh(folder, &format!("qemu-img bitmap --add a.qcow2 {name}"));
     }
     qemu_io(folder, "a.qcow2", &["write -P 7 0 100k".into()]);
-    compare(folder, "a.qcow2", 1);
+    compare(folder, "a.qcow2", 7);
 }
 
 #[test]
@@ -313,7 +315,7 @@ fn data_file() {
         let options = format!("data_file=a.data,data_file_raw={raw}");
         sh(folder, &format!("qemu-img create -q -f qcow2 -o {options} a.qcow2 1M"));
         qemu_io(folder, "a.qcow2", &["write -P 7 0 100k".into()]);
-        compare(folder, "a.qcow2", 2);
+        compare(folder, "a.qcow2", 3);
     }
 }
 
@@ -324,5 +326,5 @@ fn extended_entries_and_zstd() {
     let options = "extended_l2=on,compression_type=zstd,cluster_size=16k,lazy_refcounts=on";
     sh(folder, &format!("qemu-img create -q -f qcow2 -o {options} a.qcow2 1M"));
     qemu_io(folder, "a.qcow2", &["write -P 7 0 100k".into()]);
-    compare(folder, "a.qcow2", 2);
+    compare(folder, "a.qcow2", 3);
 }

@@ -3,6 +3,7 @@
 use blkimage::{Extent, ExtentKind, Source};
 
 use crate::Error;
+use crate::pipeline::MAX_BUFFER;
 
 /// Hands out the content of an image from its beginning to its end, in chunks that one thread
 /// reads and hashes at a time. Extents are asked for as the plan moves on, never collected.
@@ -49,7 +50,7 @@ impl<'a> Plan<'a> {
     /// A plan for blocks of `block_size` bytes, and chunks of about `chunk_size`, but at least one
     /// block and one unit of the source's granularity. Both are powers of two.
     pub(crate) fn new(source: &'a dyn Source, block_size: u64, chunk_size: u64) -> Self {
-        let unit = block_size.max(source.granularity());
+        let unit = block_size.max(usable(source.granularity(), chunk_size));
         Self {
             source,
             size: source.size(),
@@ -179,6 +180,13 @@ impl<'a> Plan<'a> {
         }
         Ok(extent)
     }
+}
+
+/// The part of a source's granularity that chunks of whole blocks can keep to: a power of two that
+/// fits a thread's buffer.
+fn usable(granularity: u64, chunk_size: u64) -> u64 {
+    let factor = 1 << granularity.trailing_zeros().min(63);
+    if granularity == 0 { 1 } else { factor.min(chunk_size.max(MAX_BUFFER as u64)) }
 }
 
 /// The extents that were asked for last.

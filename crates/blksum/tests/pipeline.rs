@@ -122,7 +122,7 @@ proptest! {
             Algorithm::Crc64Nvme,
         ]),
         block_size in prop::sample::select(vec![512, 4096, 65_536, 1 << 20]),
-        granularity in prop::sample::select(vec![1, 512, 65_536, 1 << 18]),
+        granularity in prop::sample::select(vec![0, 1, 3, 512, 65_536, 1 << 18, 1_000_000, 1 << 20]),
         threads in 1..6usize,
         read_size in prop::sample::select(vec![1, 4096, 10_000, 65_536, 1 << 20]),
         queue_depth in 0..20usize,
@@ -173,6 +173,23 @@ fn blocks_longer_than_the_buffer() {
             let tuning = tuning(threads, 1 << 16, 4);
             let digest = checksum(&memory, &parameters, &tuning, &Progress::new()).unwrap();
             assert_eq!(digest, expected(&parameters, &memory.content), "{threads} threads");
+        }
+    }
+}
+
+#[test]
+fn a_granularity_larger_than_the_buffer_or_no_power_of_two() {
+    let memory = Memory::new(&[(9 << 20, 9, false), (5 << 20, 0, true), (3_000_001, 7, false)], 1);
+    for granularity in [8 << 20, 1 << 40, 1 << 63, 3 << 20, 100_000, u64::MAX, 0] {
+        let memory = Memory { granularity, ..memory.clone() };
+        for construction in ["streams:4", "flat", "concat", "linear"] {
+            for algorithm in [Algorithm::Sha256, Algorithm::Blake3] {
+                let parameters = parameters(algorithm, construction, 65_536);
+                let tuning = tuning(2, 1 << 20, 4);
+                let digest = checksum(&memory, &parameters, &tuning, &Progress::new()).unwrap();
+                let expected = expected(&parameters, &memory.content);
+                assert_eq!(digest, expected, "{algorithm} {construction} {granularity}");
+            }
         }
     }
 }

@@ -52,6 +52,8 @@ pub enum ErrorKind {
     Truncated,
     /// The file system calls a hole what is not zero.
     Holes,
+    /// There is more content than files that store so little should have: a limit that can be raised.
+    Size,
     /// The caller asked for bytes that are not there.
     Argument,
 }

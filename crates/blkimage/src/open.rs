@@ -12,7 +12,7 @@ use crate::image::{Image, Layer};
 use crate::nbd::{Nbd, NbdOptions};
 use crate::probe::{self, Format};
 use crate::qcow2::{Header, Qcow2};
-use crate::qemu_nbd::{self, Export, Secret};
+use crate::qemu_nbd::{self, Export, Secret, Served};
 use crate::raw::disk::{Access, Disk, check_type};
 use crate::raw::{Cache, Holes, Raw};
 use crate::references::{self, Folder, Follow, Reference};
@@ -50,6 +50,9 @@ pub struct OpenOptions {
     /// The program that reads the formats which are not read here: a path, or a name that is looked
     /// up in `PATH`; None is `qemu-nbd`.
     pub nbd_server: Option<PathBuf>,
+    /// The most bytes that an image may have beyond those that its files store, where its format does
+    /// not tell which they are (vhdx, bochs, cloop and dmg), so that all are read; None is 1 TiB.
+    pub max_unstored: Option<u64>,
     /// What unlocks encrypted images.
     pub secret: Option<Secret>,
 }
@@ -236,6 +239,14 @@ impl<'a> Chain<'a> {
         };
         let snapshot = if self.layers.is_empty() { self.options.snapshot.as_deref() } else { None };
         let qcow2 = Qcow2::new(file.clone(), &header, data_file, snapshot)?;
+        if snapshot.is_some() && qcow2.size != header.size {
+            let reason = format!(
+                "was resized after the snapshot was taken: the checksum is that of the snapshot's {} \
+                 bytes, and qemu-img convert -l gives {}",
+                qcow2.size, header.size
+            );
+            self.warnings.push(file.error(ErrorKind::Snapshot, reason).to_string());
+        }
         self.layers.push(Layer::Qcow2(Box::new(qcow2)));
 
         let Some(name) = &header.backing_file else { return Ok(None) };
@@ -248,7 +259,8 @@ impl<'a> Chain<'a> {
     /// The last layer: an image that a server reads, with everything beneath it.
     fn push_served(&mut self, top: Arc<HostFile>, folder: Folder, format: Format) -> Result<()> {
         let mut export = Export::new(self.options);
-        let mut next = Some((top, folder, format));
+        let mut next = Some((top.clone(), folder, format));
+        let mut vpc = None;
         while let Some((file, folder, format)) = next.take() {
             self.check_length(&file, export.depth())?;
             if format == Format::Qcow2 {
@@ -268,6 +280,7 @@ impl<'a> Chain<'a> {
                 extents.push((&extent.name, opened));
             }
             let extents = extents.into_iter().map(|(_, opened)| opened).collect();
+            vpc = vpc.or(named.vpc);
             export.push(file.clone(), format, &named, extents)?;
             if let Some(backing) = &named.backing {
                 let recorded = backing.format.map(|format| format.name().as_bytes());
@@ -277,8 +290,30 @@ impl<'a> Chain<'a> {
             }
         }
         let served = export.start(self.bytes_read.clone())?;
+        if let Some(doubt) = vpc.and_then(|vpc| vpc.doubt(served.raw.size())) {
+            self.warnings.push(top.error(ErrorKind::Format, doubt).to_string());
+        }
+        if !format.tells_extents() {
+            self.check_unstored(&top, &served)?;
+        }
         self.layers.push(Layer::Served(Box::new(served)));
         Ok(())
+    }
+
+    /// Fails if an image that is read in full, since nothing tells where it is empty, has far more
+    /// content than its files can hold.
+    fn check_unstored(&self, top: &HostFile, served: &Served) -> Result<()> {
+        let stored: u64 = served.files.iter().map(|file| file.size()).fold(0, u64::saturating_add);
+        let limit = self.options.max_unstored.unwrap_or(DEFAULT_MAX_UNSTORED);
+        let size = served.raw.size();
+        if size.saturating_sub(stored) <= limit {
+            return Ok(());
+        }
+        let reason = format!(
+            "has {size} bytes of content and stores {stored}: all of it would be read, since its \
+             format does not tell where it is empty"
+        );
+        Err(top.error(ErrorKind::Size, reason))
     }
 
     fn follow(
@@ -327,6 +362,9 @@ const GIVE_IT: &str = "give --backing-format";
 
 /// Files in a chain. The longest that tools make have tens; each costs memory and a lookup a run.
 const MAX_CHAIN: usize = 200;
+
+/// Half an hour of zeros through qemu-nbd.
+const DEFAULT_MAX_UNSTORED: u64 = 1 << 40;
 
 #[cfg(test)]
 mod tests;

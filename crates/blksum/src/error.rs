@@ -15,6 +15,12 @@ pub enum Error {
         /// How long it may be.
         limit: u64,
     },
+    /// There are more zeros than [`Tuning::max_zeros`](crate::Tuning::max_zeros) allows.
+    #[error("has more than {limit} bytes of zeros that it does not store")]
+    Zeros {
+        /// How many there may be.
+        limit: u64,
+    },
     /// The implementation that was asked for cannot run here.
     #[error(transparent)]
     Implementation(#[from] blkhash::Error),

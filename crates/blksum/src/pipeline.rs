@@ -18,7 +18,7 @@ use crate::plan::{Chunk, Piece, Plan};
 use crate::slots::Slots;
 use crate::{Error, Progress};
 
-/// What only changes the speed of a checksum.
+/// What only changes the speed of a checksum, and how much of it is too much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
     /// Threads that hash at once, the caller's included. They read as well; where the source wants
@@ -30,6 +30,10 @@ pub struct Tuning {
     pub read_size: usize,
     /// Chunks that may be done ahead of the first one that is not.
     pub queue_depth: usize,
+    /// The most bytes of zeros that an image may have without storing them: more are [`Error::Zeros`].
+    /// They cost time although nothing is read: a file of a few bytes can claim 2^63 of them. `None` is
+    /// 2^32 blocks, or 4 TiB where the construction hashes each byte.
+    pub max_zeros: Option<u64>,
     /// The only implementation that hashes; `None` is the best for each batch of blocks.
     pub implementation: Option<Implementation>,
 }
@@ -56,6 +60,7 @@ impl Default for Tuning {
             threads: thread::available_parallelism().map_or(1, NonZero::get),
             read_size: DEFAULT_READ_SIZE,
             queue_depth: DEFAULT_QUEUE_DEPTH,
+            max_zeros: None,
             implementation: None,
         }
     }
@@ -72,7 +77,7 @@ impl Default for Tuning {
 /// # Errors
 ///
 /// The first of the image's errors in the order of its content, as far as the threads had come; that
-/// the image changed while it was read; or that [`Tuning::implementation`] cannot run here.
+/// the image changed while it was read; that it has too many zeros; or that [`Tuning::implementation`] cannot run here.
 pub fn checksum(
     source: &dyn Source,
     parameters: &Parameters,
@@ -84,8 +89,13 @@ pub fn checksum(
     let read_size = tuning.read_size.clamp(MIN_READ_SIZE, MAX_BUFFER).next_power_of_two() as u64;
     let digester = tuning.digester(parameters.algorithm())?;
     let method = Method::new(parameters, &digester, read_size, source.size());
-    let plan =
-        Plan::new(source, method.block_size(), read_size).with_max_zero_run(method.max_zero_run());
+    let max_zero_blocks = match tuning.max_zeros {
+        Some(bytes) => bytes / method.block_size(),
+        None => method.default_max_zero_blocks(),
+    };
+    let plan = Plan::new(source, method.block_size(), read_size)
+        .with_max_zero_run(method.max_zero_run())
+        .with_max_zero_blocks(max_zero_blocks);
     let accumulator = method.accumulator(parameters, &digester, hashing_threads);
     let job = Job {
         source,

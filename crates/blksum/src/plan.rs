@@ -16,6 +16,10 @@ pub(crate) struct Plan<'a> {
     unit: u64,
     /// Zero blocks that one chunk may hold in a row.
     max_zero_run: u64,
+    /// Bytes of zero blocks that may come in all.
+    max_zeros: u64,
+    /// Zero blocks that may still come.
+    zero_blocks_left: u64,
     position: u64,
     next_number: u64,
     extents: Lookahead,
@@ -58,6 +62,8 @@ impl<'a> Plan<'a> {
             chunk_size: chunk_size.max(unit),
             unit,
             max_zero_run: u64::MAX,
+            max_zeros: u64::MAX,
+            zero_blocks_left: u64::MAX,
             position: 0,
             next_number: 0,
             extents: Lookahead::default(),
@@ -67,6 +73,12 @@ impl<'a> Plan<'a> {
     /// The same with at most `count` zero blocks in a chunk.
     pub(crate) fn with_max_zero_run(self, count: u64) -> Self {
         Self { max_zero_run: count, ..self }
+    }
+
+    /// The same with at most `count` zero blocks in all: more are an error.
+    pub(crate) fn with_max_zero_blocks(self, count: u64) -> Self {
+        let max_zeros = count.saturating_mul(self.block_size);
+        Self { max_zeros, zero_blocks_left: count, ..self }
     }
 
     /// Bytes of a block.
@@ -87,6 +99,9 @@ impl<'a> Plan<'a> {
         self.next_number += 1;
         while self.position < self.size && chunk.reads.len() < MAX_READS {
             let zeros = self.zeros_end(self.position)? - self.position;
+            if zeros / self.block_size > self.zero_blocks_left {
+                return Err(Error::Zeros { limit: self.max_zeros });
+            }
             let count = (zeros / self.block_size).min(self.max_zero_run);
             let long = count >= LONG_RUN.min(self.max_zero_run);
             if long && chunk.length > 0 {
@@ -95,6 +110,7 @@ impl<'a> Plan<'a> {
             if count > 0 {
                 chunk.push(Piece::ZeroBlocks(count), count * self.block_size);
                 self.position += count * self.block_size;
+                self.zero_blocks_left -= count;
             } else if !self.push_data(chunk)? {
                 break;
             }
@@ -150,7 +166,8 @@ impl<'a> Plan<'a> {
     /// Where the zeros that begin at `position` end: there, if there are none.
     fn zeros_end(&mut self, position: u64) -> Result<u64, Error> {
         let mut end = position;
-        while end < self.size {
+        // Beyond what may come it is of no use to know.
+        while end < self.size && (end - position) / self.block_size <= self.zero_blocks_left {
             let extent = self.extent(end)?;
             if extent.kind != ExtentKind::Zero {
                 break;

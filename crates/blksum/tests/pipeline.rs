@@ -86,7 +86,7 @@ impl Source for Memory {
 }
 
 fn tuning(threads: usize, read_size: usize, queue_depth: usize) -> Tuning {
-    Tuning { threads, read_size, queue_depth, implementation: None }
+    Tuning { threads, read_size, queue_depth, ..Tuning::default() }
 }
 
 fn expected(parameters: &Parameters, content: &[u8]) -> Digest {
@@ -192,6 +192,68 @@ fn a_granularity_larger_than_the_buffer_or_no_power_of_two() {
             }
         }
     }
+}
+
+/// A hole of any size, with a byte of data behind it.
+struct Hole(u64);
+
+impl Source for Hole {
+    fn size(&self) -> u64 {
+        self.0 + 1
+    }
+
+    fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
+        let kind = if offset < self.0 { ExtentKind::Zero } else { ExtentKind::Data };
+        let end = if offset < self.0 { self.0 } else { self.0 + 1 };
+        // In pieces, so that what counts is their sum.
+        Ok(Extent { offset, length: limit.min(end - offset).min(1 << 44), kind })
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], _: u64) -> Result<()> {
+        buffer.fill(1);
+        Ok(())
+    }
+}
+
+#[test]
+fn zeros_without_end_are_an_error_at_once() {
+    for (algorithm, construction, block_size, size) in [
+        (Algorithm::Sha256, "streams:4", 65_536, 1 << 61),
+        (Algorithm::Sha256, "streams:4", 65_536, (1 << 48) + 65_536),
+        (Algorithm::Sha256, "flat", 512, (1 << 41) + 512),
+        (Algorithm::Sha3_512, "concat", 1 << 20, i64::MAX as u64 - 1),
+        (Algorithm::Sha256, "linear", 65_536, (1 << 42) + 1),
+        (Algorithm::Blake3, "linear", 65_536, (1 << 42) + (1 << 20)),
+    ] {
+        let parameters = parameters(algorithm, construction, block_size);
+        let progress = Progress::new();
+        let error = checksum(&Hole(size), &parameters, &Tuning::default(), &progress);
+        assert!(matches!(error, Err(Error::Zeros { .. })), "{algorithm} {construction}: {error:?}");
+        assert_eq!(progress.done(), 0, "{algorithm} {construction}");
+    }
+}
+
+#[test]
+fn zeros_of_a_large_disk_are_hashed() {
+    for (construction, size) in [("streams:4", 1 << 40), ("flat", 1 << 40)] {
+        let parameters = parameters(Algorithm::Sha256, construction, 65_536);
+        checksum(&Hole(size), &parameters, &Tuning::default(), &Progress::new()).unwrap();
+    }
+    // They cost nothing.
+    let parameters = parameters(Algorithm::Crc64, "linear", 65_536);
+    checksum(&Hole(1 << 61), &parameters, &Tuning::default(), &Progress::new()).unwrap();
+}
+
+#[test]
+fn the_limit_of_zeros_is_in_bytes() {
+    let parameters = Parameters::default();
+    let run = |max_zeros| {
+        let tuning = Tuning { max_zeros: Some(max_zeros), ..Tuning::default() };
+        checksum(&Hole(1 << 30), &parameters, &tuning, &Progress::new())
+    };
+    assert!(matches!(run((1 << 30) - 1), Err(Error::Zeros { .. })));
+    assert!(matches!(run(0), Err(Error::Zeros { .. })));
+    assert_eq!(run(1 << 30).unwrap(), run(u64::MAX).unwrap());
 }
 
 #[test]

@@ -40,16 +40,17 @@ pub fn parse_seconds(text: &str) -> Result<Duration, &'static str> {
     duration.filter(|duration| *duration <= MAX_SECONDS).ok_or("too large")
 }
 
-/// A size in bytes that may also end in T, for powers of 1024.
+/// A size in bytes that may also end in T, P or E, for powers of 1024.
 pub fn parse_large_size(text: &str) -> Result<u64, &'static str> {
     let lower = text.to_ascii_lowercase();
-    match lower.strip_suffix("tib").or_else(|| lower.strip_suffix('t')) {
-        Some(number) => {
+    let number = lower.strip_suffix("ib").unwrap_or(&lower);
+    for (unit, shift) in [('t', 10), ('p', 20), ('e', 30)] {
+        if let Some(number) = number.strip_suffix(unit) {
             let gibibytes = parse_size(&format!("{number}g")).map_err(|_| LARGE_SIZE_SYNTAX)?;
-            gibibytes.checked_mul(1 << 10).ok_or("too large")
+            return gibibytes.checked_mul(1 << shift).ok_or("too large");
         }
-        None => parse_size(text).map_err(|_| LARGE_SIZE_SYNTAX),
     }
+    parse_size(text).map_err(|_| LARGE_SIZE_SYNTAX)
 }
 
 /// How long a server may be silent, where `given` says so; 0 is for ever.
@@ -124,7 +125,7 @@ pub fn follow_names() -> Vec<&'static str> {
     vec!["beneath", "any", "none"]
 }
 
-const LARGE_SIZE_SYNTAX: &str = "use a number of bytes, or one with K, M, G or T";
+const LARGE_SIZE_SYNTAX: &str = "use a number of bytes, or one with K, M, G, T, P or E";
 /// Longer than any machine runs, short enough to be added to a time.
 const MAX_SECONDS: Duration = Duration::from_secs(1 << 32);
 
@@ -150,6 +151,9 @@ mod tests {
         }
         assert_eq!(parse_large_size("2T"), Ok(2 << 40));
         assert_eq!(parse_large_size("3g"), Ok(3 << 30));
+        assert_eq!(parse_large_size("2EiB"), Ok(2 << 60));
+        assert_eq!(parse_large_size("1p"), Ok(1 << 50));
+        assert_eq!(parse_large_size("16e"), Err("too large"));
         assert!(parse_large_size("1tk").is_err() && parse_large_size("t").is_err());
         for text in ["", "k", "-1", "+1", "1.5k", "1kb", "1kk", "1ib", "1 k", "99999999999G"] {
             assert!(parse_size(text).is_err(), "{text}");

@@ -15,6 +15,46 @@ use crate::storage::HostFile;
 pub(crate) struct Named {
     pub backing: Option<Backing>,
     pub descriptor: Option<Descriptor>,
+    pub vpc: Option<VpcSize>,
+}
+
+/// The two sizes that a vpc image states, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct VpcSize {
+    pub current: u64,
+    /// The product of cylinders, heads and sectors.
+    pub geometry: u64,
+    /// QEMU made it: without `force_size`, in whole cylinders.
+    pub is_rounded: bool,
+}
+
+impl VpcSize {
+    fn of(footer: &Head<'_>) -> Self {
+        let [heads, sectors] = [footer.bytes()[58], footer.bytes()[59]].map(u64::from);
+        let cylinders = u64::from(footer.be32(56) >> 16);
+        Self {
+            current: footer.be64(48),
+            geometry: cylinders * heads * sectors * 512,
+            is_rounded: footer.bytes()[28..32] == *b"qemu",
+        }
+    }
+
+    /// What is worth a warning where QEMU reads `size` bytes.
+    pub fn doubt(&self, size: u64) -> Option<String> {
+        let Self { current, geometry, is_rounded } = *self;
+        if size != current {
+            return Some(format!(
+                "QEMU reads the {size} bytes of its cylinders, and not the {current} bytes that its \
+                 header states: the checksum is that of {size} bytes"
+            ));
+        }
+        (is_rounded && size == geometry).then(|| {
+            format!(
+                "its size of {size} bytes was rounded up to whole cylinders unless it was made with \
+                 force_size=on: the disk that it was made of may be smaller and have another checksum"
+            )
+        })
+    }
 }
 
 impl Named {
@@ -46,7 +86,7 @@ pub(crate) fn examine(file: &HostFile, format: Format) -> Result<Named> {
         Format::Qcow1 => qcow1(file),
         Format::Vdi => vdi(file).map(|()| Named::default()),
         Format::Parallels => parallels(file).map(|()| Named::default()),
-        Format::Vpc => vpc(file).map(|()| Named::default()),
+        Format::Vpc => vpc(file),
         Format::Bochs => bochs(file).map(|()| Named::default()),
         Format::Vhdx | Format::Luks => whole_sectors(file).map(|()| Named::default()),
         Format::Raw | Format::Qcow2 | Format::Cloop | Format::Dmg => Ok(Named::default()),
@@ -91,7 +131,7 @@ fn qed(file: &HostFile) -> Result<Named> {
     }
     let name = head.name("backing file", u64::from(head.le32(56)), head.le32(60))?;
     let format = (features & QED_BACKING_RAW != 0).then_some(Format::Raw);
-    Ok(Named { backing: Some(Backing { name, format }), descriptor: None })
+    Ok(Named { backing: Some(Backing { name, format }), ..Named::default() })
 }
 
 fn qcow1(file: &HostFile) -> Result<Named> {
@@ -135,7 +175,7 @@ fn qcow1(file: &HostFile) -> Result<Named> {
         return Ok(Named::default());
     }
     let name = head.name("backing file", offset, head.be32(16))?;
-    Ok(Named { backing: Some(Backing { name, format: None }), descriptor: None })
+    Ok(Named { backing: Some(Backing { name, format: None }), ..Named::default() })
 }
 
 fn vdi(file: &HostFile) -> Result<()> {
@@ -166,7 +206,12 @@ fn parallels(file: &HostFile) -> Result<()> {
     };
     let cluster = u64::from(head.le32(28));
     let size = if unit == 1 { head.le64(36) & 0xffff_ffff } else { head.le64(36) };
-    for_each_entry(file, 64, u64::from(head.le32(32)), Entry::Le32, |index, entry| {
+    let entries = u64::from(head.le32(32));
+    // Past the end of the table QEMU reads zeros, for ever if the size says so.
+    if size > entries * cluster {
+        return Err(file.corrupt("is larger than its table").at(36));
+    }
+    for_each_entry(file, 64, entries, Entry::Le32, |index, entry| {
         if entry == 0 {
             return Ok(());
         }
@@ -176,7 +221,7 @@ fn parallels(file: &HostFile) -> Result<()> {
 }
 
 /// QEMU reads the footer at the start, where only disks that grow have a copy, or at the end.
-fn vpc(file: &HostFile) -> Result<()> {
+fn vpc(file: &HostFile) -> Result<Named> {
     if file.size() < VPC_FOOTER as u64 {
         return Err(not_a(file, Format::Vpc));
     }
@@ -192,7 +237,10 @@ fn vpc(file: &HostFile) -> Result<()> {
         return Err(not_a(file, Format::Vpc));
     }
     match footer.be32(60) {
-        VPC_FIXED | VPC_DYNAMIC => whole_sectors(file),
+        VPC_FIXED | VPC_DYNAMIC => {
+            whole_sectors(file)?;
+            Ok(Named { vpc: Some(VpcSize::of(&footer)), ..Named::default() })
+        }
         VPC_DIFFERENCING => {
             let reason = "is a difference to another disk, which is not read";
             Err(file.error(ErrorKind::Unsupported, reason))

@@ -13,10 +13,11 @@ pub(super) fn examine(file: &HostFile) -> Result<Named> {
     if magic != KDMV && magic != COWD {
         let descriptor = read_descriptor(file)?;
         let backing = descriptor.parent.clone().map(Backing::vmdk);
-        return Ok(Named { backing, descriptor: Some(descriptor) });
+        return Ok(Named { backing, descriptor: Some(descriptor), ..Named::default() });
     }
     Sparse::read(file)?.check_end(file)?;
-    Ok(Named { backing: embedded_parent(file)?.map(Backing::vmdk), descriptor: None })
+    let backing = embedded_parent(file)?.map(Backing::vmdk);
+    Ok(Named { backing, ..Named::default() })
 }
 
 impl DiskExtent {

@@ -10,7 +10,8 @@ use clap::{ArgAction, Parser, ValueHint};
 
 use crate::progress::{When, when_names};
 use crate::values::{
-    Named, cache_names, follow_names, format_names, holes_names, parse_seconds, parse_size,
+    Named, cache_names, follow_names, format_names, holes_names, parse_large_size, parse_seconds,
+    parse_size,
 };
 
 /// The command line.
@@ -63,7 +64,7 @@ pub struct Args {
     #[arg(help_heading = WHAT, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub secret_file: Option<PathBuf>,
 
-    /// Read the internal snapshot that has this name or id
+    /// Read the internal snapshot that has this name or id, at the size it had when it was taken
     #[arg(help_heading = WHAT, long, value_name = "NAME")]
     pub snapshot: Option<String>,
 
@@ -121,6 +122,11 @@ pub struct Args {
     /// Give up on a server that says nothing for SECONDS; 0 waits for ever [default: 60]
     #[arg(help_heading = HOW, long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub timeout: Option<Duration>,
+
+    /// Refuse images with more than SIZE of zeros that they do not store [default: 2^32 blocks, 256T with
+    /// the default block size; 4T with linear; 1T where the format hides what is stored]
+    #[arg(help_heading = SAFETY, long, value_name = "SIZE", value_parser = parse_large_size)]
+    pub max_zeros: Option<u64>,
 
     /// Which files an image may name: beneath (its own folder), any or none [default: beneath]
     #[arg(

@@ -161,6 +161,7 @@ impl Job<'_> {
             )
             .map_err(|error| match error {
                 blksum::Error::Image(error) => Failure::of_image(&error, self.name),
+                error @ blksum::Error::Zeros { .. } => Failure::new(format!("{error}{MORE_ZEROS}")),
                 other => Failure::new(other.to_string()),
             })?;
         Ok(Report::new(digest, self.parameters, image))
@@ -267,6 +268,9 @@ impl Failure {
                 reason += &format!(" (offset {offset})");
             }
         }
+        if error.kind() == ErrorKind::Size {
+            reason += MORE_ZEROS;
+        }
         if let Some(source) = error.io_error() {
             reason += &format!(": {}", messages::reason(source));
         }
@@ -299,5 +303,8 @@ const ONLY_NAMED: &str = "which is read only where the command line names it";
 
 /// How much of a stream is looked at to tell its format.
 const HEAD_SIZE: usize = 4096;
+
+/// What to do about a limit.
+const MORE_ZEROS: &str = ": --max-zeros=SIZE allows more";
 
 const SECTOR: u64 = 512;

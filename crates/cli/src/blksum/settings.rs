@@ -114,6 +114,7 @@ impl Settings {
             cache: args.cache.unwrap_or_default(),
             force_share: args.force_share,
             nbd_server: args.nbd_server,
+            max_unstored: args.max_zeros,
             secret,
             nbd: NbdOptions {
                 connections: tuning.threads,
@@ -213,6 +214,7 @@ impl Args {
             threads: self.threads.map_or(defaults.threads, usize::from),
             read_size: self.read_size.map_or(defaults.read_size, size),
             queue_depth: self.queue_depth.map_or(defaults.queue_depth, usize::from),
+            max_zeros: self.max_zeros,
             implementation,
         })
     }

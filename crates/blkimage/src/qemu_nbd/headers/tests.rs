@@ -171,6 +171,27 @@ fn parallels_cluster_past_the_end() {
 }
 
 #[test]
+fn parallels_larger_than_its_table() {
+    assert!(parallels().le64(36, 16).examine(Format::Parallels).is_ok());
+    for size in [17, 1 << 52, u64::MAX] {
+        parallels().le64(36, size).refused(Format::Parallels, "larger than its table");
+    }
+}
+
+#[test]
+fn vpc_sizes_in_doubt() {
+    let size = |creator: &[u8; 4], current| VpcSize {
+        current,
+        geometry: 4096,
+        is_rounded: creator == b"qemu",
+    };
+    assert_eq!(size(b"win ", 4096).doubt(4096), None);
+    assert_eq!(size(b"qem2", 4000).doubt(4000), None);
+    assert!(size(b"qemu", 4096).doubt(4096).unwrap().contains("whole cylinders"));
+    assert!(size(b"vbox", 5000).doubt(4096).unwrap().contains("and not the 5000 bytes"));
+}
+
+#[test]
 fn vpc_that_is_a_difference() {
     let footer = |kind| Bytes::new(1024).put(512, b"conectix").be32(512 + 60, kind);
     assert!(footer(2).examine(Format::Vpc).is_ok());

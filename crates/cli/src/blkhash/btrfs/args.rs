@@ -245,6 +245,7 @@ impl Images {
             cache: self.cache.unwrap_or_default(),
             force_share: self.force_share,
             nbd_server: self.nbd_server.clone(),
+            max_unstored: None,
             secret,
             nbd,
         })

@@ -5,7 +5,9 @@ What the kernel refuses behind it is shown by crates/cli/tests/sandbox.rs.
 
 import ctypes
 import os
+import pathlib
 import platform
+import shutil
 import struct
 import subprocess
 import time
@@ -13,12 +15,18 @@ import time
 import pytest
 
 import blkhash
+import images
+from servers import Servers
 from test_changes import loop_device
 from test_check import run
+from test_other_formats import write_server
 from test_refused import letter_value, overlay, write_raw
 
 MIB = 1 << 20
 LANDLOCK_CREATE_RULESET = 444
+SECCOMP = 317
+NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
+FORBIDDEN = pathlib.Path(__file__).with_name("forbidden.py").read_text()
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 PR_SET_NO_NEW_PRIVS = 38
 SANDBOX = b"blksum: sandbox: landlock ABI "
@@ -130,19 +138,15 @@ def test_verbose_says_what_is_in_force(blksum, landlock, workdir):
     assert blksum("in/disk").stderr == b""
 
 
-def without_landlock():
-    """Makes the kernel one that lacks it, for the process: a seccomp filter."""
+def without(*calls):
+    """Makes the kernel one that lacks these system calls, for the process: a seccomp filter."""
     load, equal, answer = 0x20, 0x15, 0x06
     allow, no_such_call = 0x7FFF0000, 0x00050000 | 38
-    program = b"".join(
-        struct.pack("=HBBI", *instruction)
-        for instruction in [
-            (load, 0, 0, 0),
-            (equal, 0, 1, LANDLOCK_CREATE_RULESET),
-            (answer, 0, 0, no_such_call),
-            (answer, 0, 0, allow),
-        ]
-    )
+    instructions = [(load, 0, 0, 0)]
+    for call in calls:
+        instructions += [(equal, 0, 1, call), (answer, 0, 0, no_such_call)]
+    instructions.append((answer, 0, 0, allow))
+    program = b"".join(struct.pack("=HBBI", *instruction) for instruction in instructions)
     code = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))
     libc = ctypes.CDLL(None)
@@ -150,14 +154,148 @@ def without_landlock():
     assert libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, header, 0, 0) == 0
 
 
+def without_landlock():
+    without(LANDLOCK_CREATE_RULESET)
+
+
+def without_anything():
+    without(LANDLOCK_CREATE_RULESET, SECCOMP)
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the filter knows x86-64")
-def test_kernels_without_landlock(blksum, workdir):
+@pytest.mark.parametrize(
+    "prepare, said",
+    [
+        (without_landlock, "no landlock, which this kernel lacks, no new privileges, "
+         "system calls filtered, no capabilities"),
+        (lambda: without(SECCOMP), "system calls not filtered, which this kernel cannot, no capabilities"),
+        (without_anything, "no landlock, which this kernel lacks, no new privileges, "
+         "system calls not filtered, which this kernel cannot, no capabilities"),
+    ],
+    ids=["landlock", "seccomp", "both"],
+)  # fmt: skip
+def test_kernels_that_lack_a_layer(blksum, workdir, prepare, said):
     write_raw("disk", b"x")
-    result = blksum("disk", preexec_fn=without_landlock)
-    assert (result.returncode, result.stderr) == (0, b"")
-    result = blksum("-v", "disk", preexec_fn=without_landlock)
-    assert result.stdout.decode() == f"{letter_value(b'x')}  disk\n"
-    assert in_force(result).endswith("no landlock, which this kernel lacks, no new privileges")
+    images.qemu_img("create", "-q", "-f", "vdi", "disk.vdi", "4M")
+    expected = f"{letter_value(b'x')}  disk\n"
+    result = blksum("disk", preexec_fn=prepare)
+    assert (result.returncode, result.stdout.decode(), result.stderr) == (0, expected, b"")
+    result = blksum("-v", "disk", preexec_fn=prepare)
+    assert result.stdout.decode() == expected
+    assert said in in_force(result)
+    # The server has the same layers.
+    assert blksum("disk.vdi", preexec_fn=prepare).returncode == 0
+
+
+# System calls and capabilities: crates/cli/tests/sandbox.rs tries them for the process itself
+
+
+def tries(blksum, *options, **kwargs):
+    """What the server meets when it tries forbidden.py, and the length of its words."""
+    head, tail = FORBIDDEN.split("\nfor name, action in", 1)
+    # Its words have little room: numbers and results alone.
+    tail = tail.replace('print(f"{name}: done"', 'print("ok"').replace(
+        'print(f"{name}: {errno.errorcode.get(error.errno, error.errno)}"', "print(error.errno"
+    )
+    code = f"sys.argv[1:] = ['/dev/fd/10']\n{head}\nfor name, action in{tail}"
+    server = write_server(code)
+    result = blksum("--nbd-server", server, *options, "disk.vdi", **kwargs)
+    return result.stderr.decode()
+
+
+@pytest.mark.parametrize("as_user", ["root", "nobody"])
+@pytest.mark.parametrize("options", [[], ["--no-sandbox"]], ids=["sandbox", "no-sandbox"])
+def test_server_changes_nothing_and_connects_nowhere(blksum, workdir, as_user, options):
+    """With --no-sandbox, too: its walls are its own."""
+    if as_user == "root" and os.getuid() != 0:
+        pytest.skip("needs root")
+    os.chmod(".", 0o755)
+    images.qemu_img("create", "-q", "-f", "vdi", "disk.vdi", "4M")
+    os.chmod("disk.vdi", 0o644)
+    user = NOBODY if as_user == "nobody" and os.getuid() == 0 else {}
+    message = tries(blksum, *options, **user)
+    names = {}
+    exec(FORBIDDEN.split("\nfor name, action in", 1)[0].replace("sys.argv", "['x']"), names)
+    assert "server: " in message, message
+    words = message.split("server: ", 1)[1].split("; ")
+    expected = {"clone3": "38", "a call of the future": "38"}
+    tried = [*names["CALLS"], *names["NETWORK"]]
+    assert dict(zip(tried, words)) == {name: expected.get(name, "1") for name in tried}, message
+    last = words[len(tried)].strip()
+    if as_user == "root":
+        # Once the sandbox has dropped them, the bounding set stays: no program gains by it.
+        assert last == f"capabilities: 4 4 0 {'4' if options else 'c'} 0", message
+    else:
+        assert last.startswith("capabilities: 0 0 0 "), message
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="calls of 32 bits are those of x86")
+def test_calls_of_32_bits_are_the_end_of_the_server(blksum, workdir):
+    images.qemu_img("create", "-q", "-f", "vdi", "disk.vdi", "4M")
+    os.mkdir("server")
+    pathlib.Path("server.c").write_text(
+        # getpid, as a process of 32 bits asks.
+        'int main(void) { int r; __asm__ volatile("int $0x80" : "=a"(r) : "0"(20)); return 0; }\n'
+    )
+    subprocess.run(["gcc", "-O1", "-o", "server/server", "server.c"], check=True)
+    result = blksum("--nbd-server", os.path.abspath("server/server"), "disk.vdi")
+    assert result.returncode == 1 and b"signal: 31 (SIGSYS)" in result.stderr, result
+
+
+needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+
+
+@needs_root
+def test_root_reads_images_of_others(blksum, workdir):
+    """Without the capability to write them."""
+    os.mkdir("in")
+    write_raw("in/base.img", b"b")
+    overlay("in/top.qcow2", "base.img")
+    images.qemu_img("convert", "-f", "raw", "-O", "vdi", "in/base.img", "in/disk.vdi")
+    for name in ("base.img", "top.qcow2", "disk.vdi"):
+        os.chmod(f"in/{name}", 0o600)
+        shutil.chown(f"in/{name}", 65534, 65534)
+    os.chmod("in", 0o700)
+    shutil.chown("in", 65534, 65534)
+    for name in ("base.img", "top.qcow2", "disk.vdi"):
+        assert blksum.hex(f"in/{name}") == letter_value(b"b")
+    result = blksum("-v", "-r", "in")
+    assert len(result.stdout.splitlines()) == 3
+    assert ", no capabilities but DAC_READ_SEARCH and FOWNER, " in in_force(result)
+
+
+@needs_root
+def test_root_connects_to_sockets_of_others(blksum, workdir):
+    write_raw("disk", b"x")
+    servers = Servers()
+    try:
+        server = servers.qemu_nbd("disk")
+        os.chmod(server.place, 0o700)
+        shutil.chown(server.place, 65534, 65534)
+        assert blksum.hex(server.uri()) == letter_value(b"x")
+        assert " but DAC_OVERRIDE and DAC_READ_SEARCH and" in in_force(blksum("-v", server.uri()))
+    finally:
+        servers.close()
+
+
+@needs_root
+def test_root_reads_a_block_device(blksum, workdir):
+    write_raw("disk", b"x")
+    with loop_device("disk") as device:
+        assert blksum.hex(device) == letter_value(b"x")
+    images.qemu_img("convert", "-f", "raw", "-O", "vdi", "disk", "disk.vdi")
+    with loop_device("disk.vdi") as device:
+        assert blksum.hex("-f", "vdi", device) == letter_value(b"x")
+
+
+def test_users_have_no_capabilities(blksum, workdir):
+    os.chmod(".", 0o755)
+    write_raw("disk", b"x")
+    os.chmod("disk", 0o644)
+    user = NOBODY if os.getuid() == 0 else {}
+    result = blksum("-v", "disk", **user)
+    assert result.returncode == 0
+    assert ", system calls filtered, no capabilities, " in in_force(result)
 
 
 def test_check_file_that_lists_folders_opens_none(blksum, landlock, workdir):
@@ -166,7 +304,7 @@ def test_check_file_that_lists_folders_opens_none(blksum, landlock, workdir):
     lines = [f"{digest}  {name}\nSHA256 ({name}) = {digest}\n" for name in ("/", "/etc", "..")]
     (workdir / "SUMS").write_text("".join(lines) + f"{digest}  disk\n")
     said = in_force(blksum("-v", "-c", "SUMS"))
-    assert said.endswith("new privileges, reading beneath ., running programs of the system"), said
+    assert ", reading beneath ., running programs of the system" in said and said.count("reading") == 1, said
 
 
 # Everything that must go on working

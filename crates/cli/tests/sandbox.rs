@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, reason = "a test program")]
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind::PermissionDenied, Read};
@@ -311,6 +312,90 @@ fn no_new_privileges() {
             assert!(status.contains("NoNewPrivs:\t1\n"), "{status}");
         },
     );
+}
+
+/// What `tests/forbidden.py` meets behind a sandbox, by the names of the calls.
+fn tried(allow: impl FnOnce(&mut Sandbox) + Send) -> BTreeMap<String, String> {
+    let world = World::new();
+    let image = world.path("inside/image");
+    let output = restricted(
+        Follow::None,
+        |sandbox| {
+            sandbox.allow_image(&image);
+            sandbox.allow_programs();
+            allow(sandbox);
+        },
+        |in_force| {
+            assert!(in_force.contains(", system calls filtered, no capabilities"), "{in_force}");
+            let mut python = Command::new("/usr/bin/python3");
+            python.args(["-I", "-c", include_str!("../../../tests/forbidden.py")]);
+            python.arg(&image).stdin(Stdio::null()).output().unwrap()
+        },
+    );
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let split = |line: &str| line.split_once(": ").map(|(a, b)| (a.to_owned(), b.to_owned()));
+    let tried: BTreeMap<_, _> = lines.lines().map(|line| split(line).unwrap()).collect();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    tried
+}
+
+/// Calls that are allowed where the arguments ask for servers of some kind.
+const NETWORK: [&str; 5] = ["udp", "tcp", "route", "vsock", "unix"];
+
+#[test]
+fn no_call_changes_files_the_system_or_other_processes() {
+    let mut tried = tried(|_| {});
+    for name in NETWORK.iter().chain(&["socketpair", "capabilities"]) {
+        tried.remove(*name).unwrap();
+    }
+    assert!(tried.len() > 75, "{tried:?}");
+    for (name, result) in tried {
+        let expected = match &name[..] {
+            // As if the kernel had never heard of them.
+            "clone3" | "a call of the future" => "ENOSYS",
+            _ => "EPERM",
+        };
+        assert_eq!(result, expected, "{name}");
+    }
+}
+
+#[test]
+fn sockets_are_those_of_the_uris() {
+    for (uri, allowed) in [
+        ("", &["unix"][..]),
+        ("nbd+unix:///?socket=/s", &["unix"]),
+        ("nbd+vsock://2", &["unix", "vsock"]),
+        ("nbd://host", &["unix", "udp", "tcp", "route"]),
+    ] {
+        let tried = tried(|sandbox| sandbox.allow_uri(uri.as_bytes()));
+        for name in NETWORK {
+            let found = tried[name] != "EPERM";
+            assert_eq!(found, allowed.contains(&name), "{uri:?} {name}: {}", tried[name]);
+        }
+    }
+}
+
+#[test]
+fn only_capabilities_for_reading_are_left() {
+    const READING: u64 = 1 << 2 | 1 << 3;
+    const ANY_SOCKET: u64 = 1 << 1;
+    for (uri, kept) in [("", READING), ("nbd+unix:///?socket=/s", READING | ANY_SOCKET)] {
+        let tried = tried(|sandbox| sandbox.allow_uri(uri.as_bytes()));
+        let sets: Vec<_> = tried["capabilities"]
+            .split(' ')
+            .map(|set| u64::from_str_radix(set, 16).unwrap())
+            .collect();
+        let [effective, permitted, inheritable, bounding, ambient] = sets[..] else {
+            panic!("{sets:?}")
+        };
+        let is_root = rustix::process::geteuid().is_root();
+        let expected = if is_root { kept } else { 0 };
+        assert_eq!((effective, permitted), (expected, expected));
+        assert_eq!((inheritable, ambient), (0, 0));
+        if is_root {
+            assert_eq!(bounding, kept);
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What a server may do: read the files that it is given and the system's programs, nothing else.
 //!
 //! The rules are landlock's, made before the fork so that the child has only to enter them. On a
-//! kernel without landlock there are none, on an old one fewer.
+//! kernel without landlock there are none, on an old one fewer. The filter of system calls and the
+//! capabilities come from blkconfine, and need no landlock.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;

@@ -25,6 +25,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use blkconfine::Filter;
+
 use self::node::{FileNode, Node};
 use self::process::{Command, Process};
 use crate::error::{Error, ErrorKind, Result, excerpt};
@@ -159,6 +161,7 @@ impl<'a> Export<'a> {
             listener: sockets.listener,
             files,
             rules,
+            filter: Filter::for_server(),
         })
         .map_err(|error| {
             let reason = format!("cannot run {}", excerpt(program.as_os_str().as_bytes()));

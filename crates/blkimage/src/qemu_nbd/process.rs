@@ -17,6 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use blkconfine::{Filter, capabilities};
 use nix::libc;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::{Errno, FdFlags};
@@ -37,6 +38,8 @@ pub(super) struct Command {
     pub files: Vec<OwnedFd>,
     /// Landlock's rules.
     pub rules: Option<OwnedFd>,
+    /// The system calls that it is refused.
+    pub filter: Option<Filter>,
 }
 
 /// A running or dead child. Dropping it kills it.
@@ -154,6 +157,7 @@ struct Prepared {
     listener: OwnedFd,
     files: Vec<OwnedFd>,
     rules: Option<OwnedFd>,
+    filter: Option<Filter>,
     null: OwnedFd,
     words: OwnedFd,
 }
@@ -177,7 +181,7 @@ impl Pointers {
 
 impl Prepared {
     fn new(command: Command, words: &File) -> io::Result<Self> {
-        let Command { program, arguments, environment, listener, files, rules } = command;
+        let Command { program, arguments, environment, listener, files, rules, filter } = command;
         Ok(Self {
             arguments: Pointers::new(arguments),
             program,
@@ -185,6 +189,7 @@ impl Prepared {
             listener: out_of_the_way(listener)?,
             files,
             rules: rules.map(out_of_the_way).transpose()?,
+            filter,
             null: out_of_the_way(File::open("/dev/null")?)?,
             words: out_of_the_way(words)?,
         })
@@ -197,7 +202,8 @@ impl Prepared {
         let mut environment: Vec<*const c_char> =
             self.environment.iter().map(|string| string.as_ptr()).collect();
         let mut listen_pid = *LISTEN_PID;
-        environment.extend([LISTEN_FDS.as_ptr(), listen_pid.as_ptr().cast(), std::ptr::null()]);
+        // The child puts its number in the place of the first null pointer.
+        environment.extend([LISTEN_FDS.as_ptr(), std::ptr::null(), std::ptr::null()]);
 
         let parent = process::getpid();
         let blocked = block_signals();
@@ -206,7 +212,7 @@ impl Prepared {
         // no lock.
         let forked = unsafe { libc::fork() };
         if forked == 0 {
-            let failed = self.become_program(parent, &environment, &mut listen_pid);
+            let failed = self.become_program(parent, &mut environment, &mut listen_pid);
             // SAFETY: `failed` is valid for its size, and _exit ends the process at once.
             unsafe {
                 libc::write(report.as_raw_fd(), (&raw const failed).cast(), size_of_val(&failed));
@@ -232,7 +238,7 @@ impl Prepared {
     fn become_program(
         &self,
         parent: Pid,
-        environment: &[*const c_char],
+        environment: &mut [*const c_char],
         listen_pid: &mut [u8; LISTEN_PID.len()],
     ) -> c_int {
         if let Err(errno) = self.confine(parent) {
@@ -242,6 +248,10 @@ impl Prepared {
         for digit in listen_pid[..LISTEN_PID.len() - 1].iter_mut().rev().take(PID_DIGITS) {
             *digit = b'0' + (pid % 10) as u8;
             pid /= 10;
+        }
+        // Only now: a pointer that was made before the digits were written would not be valid.
+        if let Some(slot) = environment.iter_mut().find(|pointer| pointer.is_null()) {
+            *slot = listen_pid.as_ptr().cast();
         }
         // SAFETY: all three are ended as execve wants them, and outlive the call.
         unsafe {
@@ -302,7 +312,13 @@ impl Prepared {
                 return Err(errno());
             }
         }
-        Ok(())
+        // It opens the descriptors that it was given once more, by their names.
+        capabilities::keep(capabilities::READ)?;
+        match self.filter.as_ref().map(Filter::enter) {
+            // A kernel without filters.
+            None | Some(Ok(()) | Err(Errno::INVAL | Errno::NOSYS)) => Ok(()),
+            Some(Err(error)) => Err(error),
+        }
     }
 }
 

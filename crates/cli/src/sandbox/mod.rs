@@ -2,14 +2,17 @@
 //! nothing else, writes, creates and removes nothing, and neither listens nor connects where
 //! nobody asked for it.
 //!
-//! The kernel sees to that (Landlock, with what its version can do), and where it cannot, the
-//! command works without. Only opening is restricted: what is open stays open, and `stat` tells of
-//! any file. Which references are followed is for the gate in blkimage to say; this is what holds if
-//! the gate, a decompressor or a library has a bug.
+//! Three layers of the kernel do that, each without the others: Landlock restricts opening, with what
+//! its version can do; a filter refuses system calls that change files, the system or other processes;
+//! and of root's capabilities only those stay that reading takes. Where the kernel lacks a layer, the
+//! command works without it. What is open stays open, and `stat` tells of any file. Which references
+//! are followed is for the gate in blkimage to say; this is what holds if the gate, a decompressor or
+//! a library has a bug.
 //!
 //! It holds for the calling thread and those that it starts from then on: there must be no others.
 
 mod images;
+mod layers;
 mod uri;
 
 use std::collections::HashSet;
@@ -20,11 +23,11 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use blkconfine::Families;
 use blkimage::Follow;
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath,
-    RestrictionStatus, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError,
-    Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
 };
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
@@ -43,6 +46,9 @@ pub struct Sandbox {
     runs_programs: bool,
     /// URIs may name files with keys.
     uris_name_files: bool,
+    families: Families,
+    /// Sockets of other users are connected to.
+    connects_to_others: bool,
     shown: Shown,
 }
 
@@ -57,6 +63,8 @@ impl Sandbox {
             ports: HashSet::new(),
             runs_programs: false,
             uris_name_files: true,
+            families: Families::default(),
+            connects_to_others: false,
             shown: Shown::default(),
         };
         if follow == Follow::Any {
@@ -148,6 +156,8 @@ impl Sandbox {
             return;
         }
         self.runs_programs = true;
+        // The server that it starts is reached in this way.
+        self.families.unix = true;
         for path in PROGRAMS {
             self.allow_quietly(path, list() | AccessFs::Execute);
         }
@@ -171,7 +181,10 @@ impl Sandbox {
     pub fn allow_uri(&mut self, text: &[u8]) {
         self.allow_programs();
         let uri = Uri::new(text);
+        self.families.hypervisor |= uri.is_hypervisor;
+        self.connects_to_others |= uri.is_unix;
         if let Some(port) = uri.port {
+            self.families.internet = true;
             self.allow_connecting(port);
             // Answers of name servers that are too long for a datagram.
             self.allow_connecting(DNS);
@@ -197,26 +210,26 @@ impl Sandbox {
 
     /// Allows nothing else from now on, and tells what is in force.
     pub fn enforce(self) -> String {
-        let result = match self.ruleset {
-            Ok(ruleset) => ruleset.restrict_self().map_err(|error| reason(&error)),
-            Err(reason) => Err(reason),
-        };
-        let status = match result {
-            Ok(status) => status,
-            Err(reason) => return format!("sandbox: none, landlock failed: {reason}"),
-        };
-        let RestrictionStatus { landlock, no_new_privs, .. } = status;
+        // All layers ask for this.
+        let no_new_privs = rustix::thread::set_no_new_privs(true).is_ok();
+        let landlock = self.ruleset.and_then(|ruleset| {
+            let status = ruleset.restrict_self().map_err(|error| reason(&error))?;
+            Ok(status.landlock)
+        });
+        let is_restricted = matches!(landlock, Ok(LandlockStatus::Available { .. }));
         let mut parts = vec![match landlock {
-            LandlockStatus::Available { effective_abi, kernel_abi } => {
+            Ok(LandlockStatus::Available { effective_abi, kernel_abi }) => {
                 format!("landlock ABI {}", kernel_abi.unwrap_or(effective_abi as i32))
             }
-            LandlockStatus::NotEnabled => "no landlock, which this system switches off".into(),
-            LandlockStatus::NotImplemented => "no landlock, which this kernel lacks".into(),
+            Ok(LandlockStatus::NotEnabled) => "no landlock, which this system switches off".into(),
+            Ok(LandlockStatus::NotImplemented) => "no landlock, which this kernel lacks".into(),
+            Err(reason) => format!("no landlock, which failed: {reason}"),
         }];
         if no_new_privs {
             parts.push("no new privileges".into());
         }
-        if matches!(landlock, LandlockStatus::Available { .. }) {
+        parts.extend(layers::enter(self.families, self.connects_to_others));
+        if is_restricted {
             if self.reads_everything {
                 parts.push("reading everything".into());
             } else {
@@ -277,7 +290,7 @@ impl Sandbox {
     }
 
     /// Adds a rule. What was asked for must not be refused for the lack of one: if there is no
-    /// memory for it, there is no sandbox.
+    /// memory for it, Landlock is not used.
     fn update(&mut self, add: impl FnOnce(&mut RulesetCreated) -> Result<(), RulesetError>) {
         let Ok(ruleset) = &mut self.ruleset else { return };
         if let Err(error) = add(ruleset)

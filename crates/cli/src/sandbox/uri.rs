@@ -9,6 +9,10 @@ use std::path::PathBuf;
 pub struct Uri {
     /// The port, if it is reached by TCP.
     pub port: Option<u16>,
+    /// It is reached by a socket of this host.
+    pub is_unix: bool,
+    /// It is reached by a socket to the hypervisor.
+    pub is_hypervisor: bool,
     /// TLS.
     pub is_encrypted: bool,
     /// Files and folders with keys.
@@ -32,6 +36,8 @@ impl Uri {
         });
         Self {
             port: if is_tcp { port(place) } else { None },
+            is_unix: scheme.ends_with(b"+unix"),
+            is_hypervisor: scheme.ends_with(b"+vsock"),
             is_encrypted: scheme.starts_with(b"nbds"),
             files: files.collect(),
         }

@@ -1,0 +1,264 @@
+//! What is refused, and why nothing that reads images misses it.
+
+use std::collections::BTreeMap;
+
+use nix::libc::{self, c_long};
+
+use super::Families;
+use super::program::{Holds, Rule, Test};
+
+/// The ABI of this process, as the kernel names it. None: the lists are not written for it.
+pub const AUDIT_ARCH: Option<u32> =
+    if cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) {
+        Some(62 | LITTLE_ENDIAN_64)
+    } else if cfg!(all(
+        target_arch = "aarch64",
+        target_pointer_width = "64",
+        target_endian = "little"
+    )) {
+        Some(183 | LITTLE_ENDIAN_64)
+    } else if cfg!(target_arch = "riscv64") {
+        Some(243 | LITTLE_ENDIAN_64)
+    } else {
+        None
+    };
+
+const LITTLE_ENDIAN_64: u32 = 0xc000_0000;
+
+/// The rules of a process that may create sockets of these families; none at all for a server, which
+/// is handed its connections.
+pub fn refused(families: Option<Families>) -> BTreeMap<u32, Rule> {
+    let lists = [ATTRIBUTES, NAMES, MOUNTS, SYSTEM, PROCESSES, KERNEL, LEGACY];
+    let mut rules: BTreeMap<u32, Rule> = lists
+        .into_iter()
+        .flatten()
+        .map(|&number| (number as u32, Rule::Fail(libc::EPERM)))
+        .collect();
+    let mut put = |number: c_long, rule| rules.insert(number as u32, rule);
+    put(libc::SYS_clone, Rule::FailIf(vec![has_bits(0, NAMESPACES)]));
+    // Its flags lie in memory, which a filter does not see. The C library uses the other one instead.
+    put(libc::SYS_clone3, Rule::Fail(libc::ENOSYS));
+    put(libc::SYS_ioctl, Rule::FailIf(ioctls()));
+    match families {
+        Some(families) => {
+            put(libc::SYS_socket, Rule::FailUnless(families.tests()));
+        }
+        None => {
+            for &number in CONNECTIONS {
+                put(number, Rule::Fail(libc::EPERM));
+            }
+        }
+    }
+    put(NEWEST + 1, Rule::Fail(libc::ENOSYS));
+    rules
+}
+
+impl Families {
+    /// A list of tests for each kind of socket.
+    fn tests(self) -> Vec<Vec<Test>> {
+        let family = |number: i32| is(0, u32::MAX, number);
+        let kind = |number: i32| is(1, KIND, number);
+        let mut lists = Vec::new();
+        if self.unix {
+            lists.push(vec![family(libc::AF_UNIX)]);
+        }
+        if self.internet {
+            for number in [libc::AF_INET, libc::AF_INET6] {
+                for each in [libc::SOCK_STREAM, libc::SOCK_DGRAM] {
+                    lists.push(vec![family(number), kind(each)]);
+                }
+            }
+            lists.push(vec![family(libc::AF_NETLINK), is(2, u32::MAX, libc::NETLINK_ROUTE)]);
+        }
+        if self.hypervisor {
+            lists.push(vec![family(libc::AF_VSOCK)]);
+        }
+        lists
+    }
+}
+
+fn is(argument: u8, mask: u32, value: i32) -> Test {
+    Test { argument, mask, holds: Holds::Equal(value as u32) }
+}
+
+fn has_bits(argument: u8, mask: u32) -> Test {
+    Test { argument, mask, holds: Holds::NotZero }
+}
+
+/// Requests that change what a descriptor for reading stands for, and those that type into a
+/// terminal.
+fn ioctls() -> Vec<Test> {
+    let requests = IOCTLS.iter().map(|&request| is(1, u32::MAX, request as i32));
+    requests.chain([is(1, 0xff00, BTRFS_REQUESTS)]).collect()
+}
+
+/// Mode, owner, times, extended attributes and flags of files. Landlock leaves all of them open.
+const ATTRIBUTES: &[c_long] = &[
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    452, // fchmodat2
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    463, // setxattrat
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    466, // removexattrat
+    libc::SYS_utimensat,
+    469, // file_setattr
+];
+
+/// Creating, removing and renaming, which Landlock refuses as well, and cutting off by name, which it
+/// does from Linux 6.2 on.
+const NAMES: &[c_long] = &[
+    libc::SYS_mknodat,
+    libc::SYS_mkdirat,
+    libc::SYS_unlinkat,
+    libc::SYS_symlinkat,
+    libc::SYS_linkat,
+    libc::SYS_renameat2,
+    libc::SYS_truncate,
+];
+
+/// What is mounted where, and what opens files without their names.
+const MOUNTS: &[c_long] = &[
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    442, // mount_setattr
+    467, // open_tree_attr
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_quotactl,
+    443, // quotactl_fd
+    libc::SYS_name_to_handle_at,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_fanotify_init,
+    libc::SYS_fanotify_mark,
+];
+
+/// The clock, names, modules and ends of the whole system.
+const SYSTEM: &[c_long] = &[
+    libc::SYS_clock_settime,
+    libc::SYS_settimeofday,
+    libc::SYS_adjtimex,
+    libc::SYS_clock_adjtime,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_reboot,
+    libc::SYS_syslog,
+    libc::SYS_acct,
+    libc::SYS_vhangup,
+];
+
+/// Other processes, their memory and descriptors, and namespaces.
+const PROCESSES: &[c_long] = &[
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    438, // pidfd_getfd
+    440, // process_madvise
+    448, // process_mrelease
+    libc::SYS_kcmp,
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_personality,
+];
+
+/// Parts of the kernel that attacks on it like to begin with, and keys.
+const KERNEL: &[c_long] = &[
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    425, // io_uring_setup
+    426, // io_uring_enter
+    427, // io_uring_register
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+];
+
+/// Older names of the above, and calls that only this CPU has.
+#[cfg(target_arch = "x86_64")]
+const LEGACY: &[c_long] = &[
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_futimesat,
+    libc::SYS_creat,
+    libc::SYS_mknod,
+    libc::SYS_mkdir,
+    libc::SYS_rmdir,
+    libc::SYS_unlink,
+    libc::SYS_symlink,
+    libc::SYS_link,
+    libc::SYS_rename,
+    libc::SYS_renameat,
+    libc::SYS_uselib,
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_modify_ldt,
+];
+
+#[cfg(target_arch = "aarch64")]
+const LEGACY: &[c_long] = &[libc::SYS_renameat];
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const LEGACY: &[c_long] = &[];
+
+/// What makes connections. A server only accepts those that wait for it.
+const CONNECTIONS: &[c_long] =
+    &[libc::SYS_socket, libc::SYS_socketpair, libc::SYS_connect, libc::SYS_bind, libc::SYS_listen];
+
+/// The last call that was looked at, of Linux 6.18: file_setattr.
+const NEWEST: c_long = 469;
+
+/// `CLONE_NEW*`.
+const NAMESPACES: u32 = (libc::CLONE_NEWNS
+    | libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET) as u32;
+
+/// The type of a socket, without `SOCK_CLOEXEC` and `SOCK_NONBLOCK`.
+const KIND: u32 = 0xf;
+
+/// Requests that a descriptor for reading is enough for.
+const IOCTLS: &[u32] = &[
+    0x5412,      // TIOCSTI
+    0x541c,      // TIOCLINUX
+    0x5423,      // TIOCSETD
+    0x4008_6602, // FS_IOC_SETFLAGS
+    0x4004_6602, // FS_IOC32_SETFLAGS
+    0x4008_7602, // FS_IOC_SETVERSION
+    0x4004_7602, // FS_IOC32_SETVERSION
+    0x401c_5820, // FS_IOC_FSSETXATTR
+    0x4080_6685, // FS_IOC_ENABLE_VERITY
+    0x800c_6613, // FS_IOC_SET_ENCRYPTION_POLICY
+    0xc050_6617, // FS_IOC_ADD_ENCRYPTION_KEY
+    0xc040_6618, // FS_IOC_REMOVE_ENCRYPTION_KEY
+];
+
+/// `BTRFS_IOCTL_MAGIC`: snapshots, devices, balances.
+const BTRFS_REQUESTS: i32 = 0x9400;

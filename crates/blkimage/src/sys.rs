@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use rustix::event::{PollFd, Timespec};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, SeekFrom, Stat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, SeekFrom, Stat, Statx, StatxFlags,
+    StatxTimestamp,
+};
 use rustix::io::{Errno, retry_on_intr};
 
 /// What kind of thing a descriptor is.
@@ -20,9 +23,9 @@ pub(crate) enum NodeType {
     Other,
 }
 
-impl From<&Stat> for NodeType {
-    fn from(stat: &Stat) -> Self {
-        match FileType::from_raw_mode(stat.st_mode) {
+impl From<FileType> for NodeType {
+    fn from(file_type: FileType) -> Self {
+        match file_type {
             FileType::RegularFile => Self::Regular,
             FileType::BlockDevice => Self::BlockDevice,
             FileType::Directory => Self::Directory,
@@ -154,12 +157,20 @@ pub(crate) struct Stamp {
     pub node_type: NodeType,
     pub identity: (u64, u64),
     pub size: u64,
-    modified: (i64, u64),
-    changed: (i64, u64),
+    /// Seconds since 1970, and nanoseconds. Set by users, too.
+    pub modified: (i64, u64),
+    /// The same for the last change of anything, by the system alone.
+    pub changed: (i64, u64),
 }
 
+/// The stamp as it is now: what is kept of another host's is asked for again.
 pub(crate) fn stamp(file: impl AsFd) -> io::Result<Stamp> {
-    Ok(Stamp::from(&rustix::fs::fstat(file)?))
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
+    match rustix::fs::statx(&file, c"", flags, StatxFlags::BASIC_STATS) {
+        Ok(found) => Ok(Stamp::from(&found)),
+        // Before Linux 4.11, or in a container that does not know the call.
+        Err(_) => Ok(Stamp::from(&rustix::fs::fstat(file)?)),
+    }
 }
 
 /// The stamp of what `path` names now, without opening it.
@@ -171,13 +182,44 @@ pub(crate) fn stamp_of(path: &Path) -> io::Result<Stamp> {
 impl From<&Stat> for Stamp {
     fn from(stat: &Stat) -> Self {
         Self {
-            node_type: NodeType::from(stat),
+            node_type: NodeType::from(FileType::from_raw_mode(stat.st_mode)),
             identity: (stat.st_dev as u64, stat.st_ino as u64),
             size: u64::try_from(stat.st_size).unwrap_or(0),
             modified: (stat.st_mtime as i64, stat.st_mtime_nsec as u64),
             changed: (stat.st_ctime as i64, stat.st_ctime_nsec as u64),
         }
     }
+}
+
+impl From<&Statx> for Stamp {
+    fn from(found: &Statx) -> Self {
+        let time = |time: StatxTimestamp| (time.tv_sec, u64::from(time.tv_nsec));
+        Self {
+            node_type: NodeType::from(FileType::from_raw_mode(u32::from(found.stx_mode))),
+            identity: (
+                rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor),
+                found.stx_ino,
+            ),
+            size: found.stx_size,
+            modified: time(found.stx_mtime),
+            changed: time(found.stx_ctime),
+        }
+    }
+}
+
+/// The clock that file systems stamp with, which stands still between two ticks: nanoseconds since
+/// 1970.
+pub(crate) fn coarse_clock() -> i128 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+    i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec)
+}
+
+/// Waits for a `write` to the file that is under way: its stamp is that of its beginning. Both calls
+/// find nothing, and wait for the lock that local file systems write under: the first on most of them,
+/// the second on XFS.
+pub(crate) fn wait_for_writes(file: &File, size: u64) {
+    let _ = seek_data(file, size);
+    let _ = retry_on_intr(|| rustix::io::pread(file, &mut [0; 0], size));
 }
 
 /// Where the data at or after `offset` begins; None: there is none up to the end of the file.
@@ -221,6 +263,8 @@ pub(crate) struct FileSystem {
     pub is_memory: bool,
     /// It answers questions for holes truthfully for data that is not written out yet.
     pub knows_dirty_holes: bool,
+    /// Its stamps are even seconds.
+    pub counts_even_seconds: bool,
 }
 
 pub(crate) fn file_system(file: &File) -> FileSystem {
@@ -230,6 +274,7 @@ pub(crate) fn file_system(file: &File) -> FileSystem {
             is_disk: false,
             is_memory: false,
             knows_dirty_holes: false,
+            counts_even_seconds: false,
         };
     };
     let magic = stat.f_type as u32;
@@ -238,6 +283,7 @@ pub(crate) fn file_system(file: &File) -> FileSystem {
         is_disk: DISK.contains(&magic),
         is_memory: magic == TMPFS,
         knows_dirty_holes: DISK.contains(&magic) || [TMPFS, OVERLAYFS].contains(&magic),
+        counts_even_seconds: magic == FAT,
     }
 }
 
@@ -305,8 +351,9 @@ const MAX_RENAME_RACES: u32 = 64;
 const QEMU_LOCKS: [i64; 3] = [101, 103, 200];
 
 /// File systems that other hosts write to: NFS, SMB (two numbers), CIFS, Ceph, GFS2, OCFS2,
-/// Lustre, AFS (two numbers), 9p.
-const NETWORK: [u32; 11] = [
+/// Lustre, AFS (two numbers), 9p, FUSE (virtiofs is one, and what others are is known to their servers
+/// alone).
+const NETWORK: [u32; 12] = [
     0x6969,
     0x517b,
     0xfe53_4d42,
@@ -318,6 +365,7 @@ const NETWORK: [u32; 11] = [
     0x5346_414f,
     0x6b41_4653,
     0x0102_1997,
+    0x6573_5546,
 ];
 
 /// File systems of which the kernel makes up the content: procfs, sysfs, tracefs, debugfs, securityfs,
@@ -350,6 +398,7 @@ const MADE_UP: [u32; 24] = [
     0x6e73_6673,
 ];
 
+const FAT: u32 = 0x4d44;
 const TMPFS: u32 = 0x0102_1994;
 const OVERLAYFS: u32 = 0x794c_7630;
 

@@ -1,8 +1,12 @@
-//! QEMU's locks, held by real QEMU tools.
+//! QEMU's locks, held by real QEMU tools, and changes between opening and the end.
+
+#![allow(unsafe_code)]
 
 mod common;
 
+use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -130,4 +134,120 @@ fn an_export_holds_its_image_as_it_was_told_to() {
         }
         let _ = std::fs::remove_file(socket);
     }
+}
+
+/// Writes to a file right before it is opened and right after that, in `count` files of a folder at once:
+/// how often that was seen.
+fn seen_changes(folder: &Path, count: usize) -> usize {
+    let is_seen = |number: usize| {
+        let path = folder.join(format!("{number}.raw"));
+        let file = File::create(&path).unwrap();
+        file.write_all_at(&[1; 8192], 0).unwrap();
+        let image = OpenOptions::default().open(&path).unwrap();
+        file.write_all_at(b"x", 5000).unwrap();
+        image.check_unchanged().is_err_and(|error| error.kind() == ErrorKind::Changed)
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..count).map(|it| scope.spawn(move || is_seen(it))).collect();
+        threads.into_iter().map(|it| it.join().unwrap()).filter(|it| *it).count()
+    })
+}
+
+#[test]
+fn a_change_within_a_tick_of_the_clock_is_seen() {
+    for folder in [env!("CARGO_TARGET_TMPDIR"), "/dev/shm"] {
+        let Ok(folder) = tempfile::tempdir_in(folder) else { continue };
+        assert_eq!(seen_changes(folder.path(), 200), 200, "{}", folder.path().display());
+    }
+}
+
+/// A mounted file system in a file; unmounted with the test.
+struct Mounted(tempfile::TempDir);
+
+impl Mounted {
+    /// None: not root, or no such file system here, which CI must have.
+    fn new(make: &str, kind: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let script = format!(
+            "PATH=$PATH:/sbin:/usr/sbin; truncate -s 32M image && {make} image >&2 && mkdir root && \
+             mount -o loop -t {kind} image root"
+        );
+        let mut command = Command::new("sh");
+        let output = command.current_dir(folder.path()).args(["-c", &script]).output().unwrap();
+        if output.status.success() {
+            return Some(Self(folder));
+        }
+        let reason = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(std::env::var_os("CI").is_none(), "CI must be able to mount {kind}: {reason}");
+        println!("skipped: {reason}");
+        None
+    }
+
+    fn root(&self) -> std::path::PathBuf {
+        self.0.path().join("root")
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.root()).status();
+    }
+}
+
+/// Stamps of a second, and of the kernel's tick.
+#[test]
+fn a_change_within_the_tick_of_a_file_system_is_seen() {
+    for (make, kind) in [("mke2fs -q -F -t ext4 -I 128", "ext4"), ("mke2fs -q -F -I 256", "ext2")] {
+        let Some(mounted) = Mounted::new(make, kind) else { return };
+        assert_eq!(seen_changes(&mounted.root(), 200), 200, "{make}");
+    }
+}
+
+#[test]
+fn a_stamp_ahead_of_the_clock_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.raw");
+    let file = File::create(&path).unwrap();
+    file.write_all_at(&[1; 8192], 0).unwrap();
+    let ahead = std::time::SystemTime::now() + std::time::Duration::from_secs(1 << 20);
+    file.set_modified(ahead).unwrap();
+    let image = OpenOptions::default().open(&path).unwrap();
+    assert!(image.check_unchanged().is_ok());
+    file.write_all_at(b"x", 5000).unwrap();
+    assert!(image.check_unchanged().is_err());
+}
+
+/// A page that is dirty when the image is opened is written to without any stamp, unless it is written back.
+#[test]
+fn writes_through_a_mapping_are_seen() {
+    use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+    const TMPFS: u32 = 0x0102_1994;
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("a.raw");
+    let file = File::options().create_new(true).read(true).write(true).open(&path).unwrap();
+    if rustix::fs::fstatfs(&file).unwrap().f_type as u32 == TMPFS {
+        println!("skipped: tmpfs never writes its pages back");
+        return;
+    }
+    file.write_all_at(&[1; 8192], 0).unwrap();
+    let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+    // SAFETY: a new mapping, of a file that is as long.
+    let address = unsafe { mmap(std::ptr::null_mut(), 8192, protection, flags, &file, 0) }
+        .unwrap()
+        .cast::<u8>();
+    let write = |offset: usize, byte: u8| {
+        assert!(offset < 8192);
+        // SAFETY: lies within the mapping, which nothing else points to.
+        unsafe { address.add(offset).write_volatile(byte) }
+    };
+    for turn in 2..22 {
+        write(10, turn);
+        let image = OpenOptions::default().open(&path).unwrap();
+        assert!(image.check_unchanged().is_ok());
+        write(11, turn);
+        let error = image.check_unchanged().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Changed);
+    }
+    // SAFETY: the mapping from above, which is not used any more.
+    unsafe { munmap(address.cast(), 8192) }.unwrap();
 }

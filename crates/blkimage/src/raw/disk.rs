@@ -15,6 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use super::Cache;
 use super::cold::Cold;
 use super::direct::Bounce;
+use super::stamps;
 use crate::buffer::ALIGNMENT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mapped::Windows;
@@ -49,8 +50,9 @@ pub(crate) struct Disk {
 impl Disk {
     pub fn new(file: File, name: &Path, access: Access) -> Result<Self> {
         let open_error = |e: io::Error| Error::new(ErrorKind::Open, name, "cannot open").because(e);
-        let stamp = sys::stamp(&file).map_err(open_error)?;
-        check_type(stamp.node_type, name)?;
+        check_type(sys::stamp(&file).map_err(open_error)?.node_type, name)?;
+        let file_system = sys::file_system(&file);
+        let stamp = stamps::settled(&file, name, access, file_system)?;
         if !access.force_share && sys::has_writer(&file) {
             return Err(Error::new(ErrorKind::InUse, name, IN_USE));
         }
@@ -62,7 +64,6 @@ impl Disk {
             let reason = "has content and no size: it can only be read as a pipe";
             return Err(Error::new(ErrorKind::FileType, name, reason));
         }
-        let file_system = sys::file_system(&file);
         let wants_direct = match access.cache {
             Cache::Auto => is_device || file_system.is_network,
             Cache::Yes => false,

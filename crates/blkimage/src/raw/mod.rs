@@ -3,6 +3,7 @@
 pub(crate) mod cold;
 pub(crate) mod direct;
 pub(crate) mod disk;
+mod stamps;
 
 use std::fmt;
 use std::str::FromStr;

@@ -17,7 +17,7 @@ use crate::raw::disk::{Access, Disk, check_type};
 use crate::raw::{Cache, Holes, Raw};
 use crate::references::{self, Folder, Follow, Reference};
 use crate::storage::{HostFile, Storage};
-use crate::sys::{self, NodeType};
+use crate::sys::{self, Found, NodeType};
 
 /// How to open an image.
 ///
@@ -64,14 +64,24 @@ impl OpenOptions {
     /// character device, nor a file that the kernel makes up as it is read, as in procfs.
     pub fn open(&self, path: &Path) -> Result<Image> {
         let mut chain = Chain::new(self);
-        let file = chain.top(path)?;
+        let found = chain.find(path)?;
+        let file = chain.open_found(&found, path)?;
         chain.finish(file, Folder::Of(path.to_path_buf()), 0)
     }
 
-    /// As [`open`](Self::open) if the image is raw, and so refers to no other file; None if it is not.
-    pub fn open_if_raw(&self, path: &Path) -> Result<Option<Image>> {
+    /// As [`open`](Self::open) if the image is raw, and so refers to no other file; None if it is not, or
+    /// if `accepts` refuses its device and inode or its size. A file that is refused is not opened.
+    pub fn open_if_raw(
+        &self,
+        path: &Path,
+        accepts: impl FnOnce((u64, u64), u64) -> bool,
+    ) -> Result<Option<Image>> {
         let mut chain = Chain::new(self);
-        let file = chain.top(path)?;
+        let found = chain.find(path)?;
+        if !accepts(found.stamp.identity, found.stamp.size) {
+            return Ok(None);
+        }
+        let file = chain.open_found(&found, path)?;
         match chain.top_format(&file, 0)? {
             Format::Raw => chain.finish_as(Format::Raw, file, Folder::Unknown, 0).map(Some),
             _ => Ok(None),
@@ -137,8 +147,8 @@ impl<'a> Chain<'a> {
         Self { options, layers, warnings, identities, bytes_read: Arc::default() }
     }
 
-    /// The file that a path names.
-    fn top(&mut self, path: &Path) -> Result<Arc<HostFile>> {
+    /// The file that a path names, which is not opened yet.
+    fn find<'b>(&self, path: &'b Path) -> Result<Found<'b>> {
         let error = |e| Error::new(ErrorKind::Open, path, "cannot open").because(e);
         let found = sys::find(path).map_err(error)?;
         check_type(found.stamp.node_type, path)?;
@@ -146,6 +156,11 @@ impl<'a> Chain<'a> {
             let reason = "is made up by the kernel as it is read: it can only be read as a pipe";
             return Err(Error::new(ErrorKind::FileType, path, reason));
         }
+        Ok(found)
+    }
+
+    fn open_found(&mut self, found: &Found<'_>, path: &Path) -> Result<Arc<HostFile>> {
+        let error = |e| Error::new(ErrorKind::Open, path, "cannot open").because(e);
         self.disk(found.open().map_err(error)?, path, false)
     }
 

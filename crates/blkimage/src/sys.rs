@@ -77,7 +77,10 @@ impl Found<'_> {
     /// Whether it is a regular file that the kernel makes up as it is read. Reading one may wait, take
     /// messages from another reader or run a driver.
     pub fn is_made_up(&self) -> bool {
+        // What lies on a device is real.
+        let is_on_device = rustix::fs::major(self.stamp.identity.0 as _) != 0;
         self.stamp.node_type == NodeType::Regular
+            && !is_on_device
             && retry_on_intr(|| rustix::fs::fstatfs(&self.node))
                 .is_ok_and(|stat| MADE_UP.contains(&(stat.f_type as u32)))
     }

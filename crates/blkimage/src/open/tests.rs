@@ -67,13 +67,15 @@ fn what_is_not_raw_is_not_followed() {
     fs::write(path("raw"), b"x").unwrap();
     fs::write(path("qcow2"), overlay("missing", "raw", 1 << 16)).unwrap();
     let options = OpenOptions::default();
-    let image = options.open_if_raw(&path("raw")).unwrap().unwrap();
+    let open_if_raw = |options: &OpenOptions, name| options.open_if_raw(&path(name), |_, _| true);
+    let image = open_if_raw(&options, "raw").unwrap().unwrap();
     assert_eq!((image.format(), first_byte(&image)), (Format::Raw, b'x'));
-    assert!(options.open_if_raw(&path("qcow2")).unwrap().is_none());
+    assert!(options.open_if_raw(&path("raw"), |_, size| size != 1).unwrap().is_none());
+    assert!(open_if_raw(&options, "qcow2").unwrap().is_none());
     assert_eq!(open(&path("qcow2")).err().unwrap().kind(), ErrorKind::Reference);
-    assert_eq!(options.open_if_raw(&path("missing")).err().unwrap().kind(), ErrorKind::Open);
+    assert_eq!(open_if_raw(&options, "missing").err().unwrap().kind(), ErrorKind::Open);
     let options = OpenOptions { format: Some(Format::Raw), ..options };
-    let image = options.open_if_raw(&path("qcow2")).unwrap().unwrap();
+    let image = open_if_raw(&options, "qcow2").unwrap().unwrap();
     assert_eq!((image.format(), first_byte(&image)), (Format::Raw, b'Q'));
 }
 

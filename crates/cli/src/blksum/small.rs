@@ -6,7 +6,7 @@
 //! but that there is no such file comes from there.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata};
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use blkhash::Parameters;
-use blkimage::{Format, OpenOptions};
+use blkimage::{ErrorKind, Format, OpenOptions};
 use blksum::{Progress, Tuning};
 
 use super::hash::{Failure, Report};
@@ -64,24 +64,24 @@ impl Small {
             return None;
         }
         let path = Path::new(name);
-        match fs::metadata(path) {
-            Ok(metadata) if self.is_small(&metadata) => {}
-            Ok(_) => return None,
-            Err(error) => return Some(Err(Failure::from(&error))),
-        }
-        let image = open.open_if_raw(path).ok()??;
+        // What claims to be empty may be made up as it is read, and reading may wait for something.
+        let is_small = |identity: (u64, u64), size| {
+            (1..=MAX_SIZE).contains(&size) && !self.written.contains(&identity)
+        };
+        let image = match open.open_if_raw(path, is_small) {
+            Ok(image) => image?,
+            Err(error) => {
+                let is_missing = error.kind() == ErrorKind::Open && error.name() == path;
+                let source = error.io_error().filter(|_| is_missing);
+                let missing = source.filter(|error| error.kind() == io::ErrorKind::NotFound)?;
+                return Some(Err(Failure::from(missing)));
+            }
+        };
         if image.virtual_size() > MAX_SIZE || !image.warnings().is_empty() {
             return None;
         }
         let digest = blksum::checksum(&image, parameters, &self.tuning, &Progress::new()).ok()?;
         Some(Ok(Report { elapsed: started.elapsed(), ..Report::new(digest, parameters, &image) }))
-    }
-
-    /// What claims to be empty may be a file of procfs, whose reading may wait for something.
-    fn is_small(&self, metadata: &Metadata) -> bool {
-        metadata.is_file()
-            && (1..=MAX_SIZE).contains(&metadata.len())
-            && !self.written.contains(&identity(metadata))
     }
 }
 

@@ -496,3 +496,19 @@ def test_escape_sequences_in_names_that_are_hashed(blksum, workdir, options):
     if options in ([], ["--tag"], ["-b"]):
         status, shown = on_a_terminal(blksum, *options, "in/odd")
         assert blksum(*options, "in/odd").stdout in shown.replace(b"\r\n", b"\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may hide /proc")
+def test_without_procfs(blksum, workdir):
+    """What was looked at has no name there, and is looked up once more."""
+    write_raw("base", b"x")
+    overlay("disk.qcow2", "base")
+    os.mkfifo("fifo")
+    overlay("fifo.qcow2", "fifo")
+    script = 'mount -t tmpfs none /proc && exec "$@"'
+    hide = ["unshare", "-m", "sh", "-c", script, "sh", blksum.path]
+    result = subprocess.run([*hide, "disk.qcow2", "base"], capture_output=True, timeout=60)
+    value = letter_value(b"x").encode()
+    assert (result.returncode, result.stdout) == (0, value + b"  disk.qcow2\n" + value + b"  base\n")
+    result = subprocess.run([*hide, "fifo.qcow2"], capture_output=True, timeout=60)
+    assert_refused(result, "fifo.qcow2", "not a regular file")

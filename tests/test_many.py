@@ -152,6 +152,8 @@ def listed(blksum, names):
     digests = {name: blksum(name, stdin=subprocess.DEVNULL).stdout[:64] for name in set(names)}
     with open("small", "rb") as stdin:
         digests["-"] = blksum("-", stdin=stdin).stdout[:64]
+    # Read as a pipe, and only where the command line names it.
+    digests["/dev/null"] = b""
     tag = blksum("--tag", "small").stdout.split(b" (")[0]
     lines, said = [], []
     for index, name in enumerate(names):

@@ -24,9 +24,9 @@ MIB = 1 << 20
 GIB = 1 << 30
 TIB = 1 << 40
 
-# An answer that is expected comes in a fraction of this, and none takes longer than a --timeout of 1
-# and a second attempt.
-BOUND = 20
+# An answer that is expected comes in a fraction of this, also on a machine that has other things to
+# do; waiting for a --timeout by default takes longer.
+BOUND = 50
 
 
 @pytest.fixture

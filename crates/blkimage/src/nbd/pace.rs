@@ -66,7 +66,16 @@ mod tests {
 
     /// How long a server is waited for that gives `bytes` after each of these times.
     fn patience(bytes: u64, every: Duration, pause: Duration) -> Option<Duration> {
-        let mut pace = Pace::new(SECOND);
+        patience_of(SECOND, bytes, every, pause)
+    }
+
+    fn patience_of(
+        timeout: Duration,
+        bytes: u64,
+        every: Duration,
+        pause: Duration,
+    ) -> Option<Duration> {
+        let mut pace = Pace::new(timeout);
         let (mut now, mut known, mut waited) = (Instant::now(), 0, Duration::ZERO);
         for _ in 0..2000 {
             pace.start(now);
@@ -87,6 +96,8 @@ mod tests {
         assert_eq!(patience(64 << 10, SECOND, Duration::ZERO), None);
         assert_eq!(patience(256 << 10, SECOND * 9, SECOND), None);
         assert_eq!(patience(512, SECOND / 2, SECOND * 100), None);
+        // One of 16 connections that share 64 KiB/s, each with a request that comes at its end.
+        assert_eq!(patience_of(SECOND * 60, 256 << 10, SECOND * 64, Duration::ZERO), None);
     }
 
     #[test]

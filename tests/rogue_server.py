@@ -210,6 +210,7 @@ class Session:
             "blocks-huge": (1 << 31, 1 << 31, 1 << 31),
             "blocks-backwards": (4096, 4096, 512),
             "blocks-512": (512, 4096, 64 * KIB),
+            "drip-read-blocks": (512, 512, 512),
         }.get(self.way)
         if self.way == "go-flood":
             while True:
@@ -402,6 +403,13 @@ class Session:
         data = struct.pack(">Q", offset) + self.content[offset : offset + length]
         head = struct.pack(">LHHQL", STRUCTURED_REPLY, DONE, OFFSET_DATA, cookie, len(data))
         self.drip(head + data)
+
+    def drip_read_blocks(self, cookie, offset, length):
+        """Every request is answered in good time, and all of them never."""
+        for i in range(offset, offset + length, 8):
+            self.server.is_over.wait(DRIP)
+            self.data(cookie, i, 8)
+        self.chunk(cookie, NONE, flags=DONE)
 
     def drip_read_pieces(self, cookie, offset, length):
         for i in range(offset, offset + length):

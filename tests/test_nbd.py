@@ -791,7 +791,7 @@ def test_stalls(blksum, way):
 
 # Slower than a server may be in the long run, and never silent for as long as --timeout says.
 DRIPS = ["read", "read-pieces", "read-holes", "read-errors", "read-message", "read-after-some"]
-DRIPS += ["status", "statuses"]
+DRIPS += ["read-blocks", "status", "statuses"]
 
 
 @pytest.mark.parametrize("way", DRIPS)

@@ -23,7 +23,7 @@ _blksum() {
 
     case "${cmd}" in
         blksum)
-            opts="-a -d -f -r -l -U -z -p -v -b -t -c -w -h -V --algorithm --digest --construction --block-size --format --secret-file --snapshot --recursive --list-digests --threads --cache --holes --nbd-server --queue-depth --implementation --read-size --timeout --follow --untrusted --tls-certificates --force-share --backing-format --no-sandbox --tag --zero --json --progress --verbose --binary --text --check --ignore-missing --quiet --status --strict --warn --allow-uri --help --version"
+            opts="-a -d -f -r -l -U -z -p -v -b -t -c -w -h -V --algorithm --digest --construction --block-size --format --secret-file --snapshot --recursive --list-digests --threads --cache --holes --nbd-server --queue-depth --implementation --read-size --timeout --max-zeros --follow --untrusted --tls-certificates --force-share --backing-format --no-sandbox --tag --zero --json --progress --verbose --binary --text --check --ignore-missing --quiet --status --strict --warn --allow-uri --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -109,6 +109,10 @@ _blksum() {
                     return 0
                     ;;
                 --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-zeros)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

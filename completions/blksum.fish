@@ -43,7 +43,7 @@ bochs\t''
 cloop\t''
 dmg\t''"
 complete -c blksum -l secret-file -d 'Unlock encrypted images with the content of FILE, all of it' -r -F
-complete -c blksum -l snapshot -d 'Read the internal snapshot that has this name or id' -r
+complete -c blksum -l snapshot -d 'Read the internal snapshot that has this name or id, at the size it had when it was taken' -r
 complete -c blksum -l threads -d 'Work on N threads [default: one for each processor]' -r
 complete -c blksum -l cache -d 'Read through the page cache: auto, yes or no [default: auto; without a value: yes]' -r -f -a "auto\t''
 yes\t''
@@ -56,6 +56,7 @@ complete -c blksum -l queue-depth -d 'Let N reads be ahead of the first that is 
 complete -c blksum -l implementation -d 'Hash with the implementation NAME alone, as blkhash algorithms names it' -r
 complete -c blksum -l read-size -d 'Read SIZE bytes at a time' -r
 complete -c blksum -l timeout -d 'Give up on a server that says nothing for SECONDS; 0 waits for ever [default: 60]' -r
+complete -c blksum -l max-zeros -d 'Refuse images with more than SIZE of zeros that they do not store [default: 2^32 blocks, 256T with the default block size; 4T with linear; 1T where the format hides what is stored]' -r
 complete -c blksum -l follow -d 'Which files an image may name: beneath (its own folder), any or none [default: beneath]' -r -f -a "beneath\t''
 any\t''
 none\t''"

@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use blkimage::{Cache, ErrorKind, Holes, Image, OpenOptions, Source};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 const MIB: usize = 1 << 20;
@@ -286,5 +287,41 @@ fn foreign_faults_are_passed_on() {
         .env(ROLE, &path)
         .output()
         .unwrap();
-    assert_eq!(output.status.signal(), Some(rustix::process::Signal::BUS.as_raw()), "{output:?}");
+    assert_eq!(output.status.signal(), Some(Signal::BUS.as_raw()), "{output:?}");
+}
+
+/// A SIGBUS that is sent does what it would do without us, and a fault after it is still ours.
+#[test]
+fn a_signal_that_is_sent_leaves_the_handler_in_place() {
+    const ROLE: &str = "BLKIMAGE_TEST_SENT_SIGNAL";
+    const NAME: &str = "a_signal_that_is_sent_leaves_the_handler_in_place";
+    if let Some(path) = std::env::var_os(ROLE) {
+        let image = open(Path::new(&path));
+        let lent = image.lend(0, MIB).unwrap();
+        for _ in 0..3 {
+            // SAFETY: a call on a number. This thread has the signal before it returns.
+            assert_eq!(unsafe { nix::libc::raise(nix::libc::SIGBUS) }, 0);
+        }
+        File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
+        assert!(lent.as_ref().iter().all(|byte| *byte == 0));
+        assert!(!lent.is_intact());
+        return;
+    }
+    if !lends() {
+        return;
+    }
+    let (folder, _turn) = folder();
+    let path = folder.path().join("disk.raw");
+    // As the runtime leaves it, and ignored since before the program started.
+    for script in ["exec \"$@\"", "trap '' BUS; exec \"$@\""] {
+        std::fs::write(&path, content(2 * MIB)).unwrap();
+        let output = Command::new("sh")
+            .args(["-c", script, "sh"])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", NAME, "--nocapture"])
+            .env(ROLE, &path)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{script}: {output:?}");
+    }
 }

@@ -3,8 +3,13 @@
 //!
 //! The handler looks the address up among the windows that are watched. There it puts zeros in the
 //! place of the whole window, so that the thread can go on, and marks the window: what was made of it
-//! is thrown away. Any other SIGBUS goes to whoever handled it before. A handler may only touch
-//! atomics, so the windows stand in a table of fixed size.
+//! is thrown away. A handler may only touch atomics, so the windows stand in a table of fixed size.
+//!
+//! Any other SIGBUS does what it did before the handler was set. A fault goes to the previous handler,
+//! or ends the process. A signal that another process sent goes there as well, and is ignored where it
+//! was ignored; the handler is then set again, since that of Rust's runtime removes itself when it
+//! meets a signal that it does not know. News of a damaged page that no thread has touched yet
+//! (`BUS_MCEERR_AO`) needs no answer: its window may not be in use, and may be gone at any moment.
 
 #![allow(unsafe_code)]
 
@@ -67,37 +72,64 @@ impl Slot {
 pub(super) fn install() -> Option<()> {
     *INSTALLED.get_or_init(|| {
         // SAFETY: a `sigaction` of zeros is one without flags and with the default action.
-        let (mut action, mut previous): (libc::sigaction, libc::sigaction) =
-            unsafe { (mem::zeroed(), mem::zeroed()) };
-        action.sa_sigaction = handle as *const () as usize;
-        // The standard library's guard pages need the stack of their own.
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-        // SAFETY: both live until the calls return. The previous action is known before the new one
-        // is in force.
-        let result = unsafe {
-            libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut previous);
-            PREVIOUS.get_or_init(|| previous);
-            libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut())
-        };
-        (result == 0).then_some(())
+        let mut previous: libc::sigaction = unsafe { mem::zeroed() };
+        // SAFETY: it lives until the call returns. The previous action is known before the new one is
+        // in force.
+        let result = unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut previous) };
+        PREVIOUS.get_or_init(|| previous);
+        (result == 0 && set_handler() == 0).then_some(())
     })
 }
 
+fn set_handler() -> c_int {
+    // SAFETY: a `sigaction` of zeros is one without flags and with the default action.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
+    action.sa_sigaction = handle as *const () as usize;
+    // The standard library's guard pages need the stack of their own.
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    // SAFETY: it lives until the call returns, which is allowed in a handler.
+    unsafe { libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut()) }
+}
+
 extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel hands over a valid structure, which has an address if the kernel itself
-    // raised the signal.
-    let address = unsafe { ((*info).si_code > 0).then(|| (*info).si_addr().addr()) };
-    let found = address.and_then(|address| {
-        SLOTS.iter().find_map(|slot| slot.window_of(address).map(|window| (slot, window)))
-    });
+    // SAFETY: the kernel hands over a valid structure.
+    let code = unsafe { (*info).si_code };
+    // Another process has sent it, and it has no address.
+    if code <= 0 {
+        return pass_on_sent(signal, info, context);
+    }
+    // SAFETY: the kernel itself raised the signal, and says where.
+    let address = unsafe { (*info).si_addr().addr() };
+    let found = SLOTS.iter().find_map(|slot| slot.window_of(address).map(|window| (slot, window)));
     if let Some((slot, (start, length))) = found {
+        if code == BUS_MCEERR_AO {
+            return;
+        }
         // Before the zeros are there to be read.
         slot.is_broken.store(true, SeqCst);
         if put_zeros(start, length) {
             return;
         }
     }
-    pass_on(signal, info, context);
+    if code == BUS_MCEERR_AO {
+        return pass_on_sent(signal, info, context);
+    }
+    if !run_previous(signal, info, context) {
+        // The kernel ends a process that ignores a fault, too.
+        end(signal);
+    }
+}
+
+/// Does with a signal that is no fault of this thread what would have been done without us.
+fn pass_on_sent(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    if PREVIOUS.get().is_some_and(|previous| previous.sa_sigaction == libc::SIG_IGN) {
+        return;
+    }
+    if run_previous(signal, info, context) {
+        set_handler();
+    } else {
+        end(signal);
+    }
 }
 
 /// Replaces a window by zeros.
@@ -108,31 +140,38 @@ fn put_zeros(start: usize, length: usize) -> bool {
     unsafe { mmap_anonymous(start, length, ProtFlags::READ, flags) }.is_ok()
 }
 
-/// Does what would have been done without us.
-fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let previous = PREVIOUS.get().filter(|previous| {
-        previous.sa_sigaction != libc::SIG_DFL && previous.sa_sigaction != libc::SIG_IGN
-    });
-    match previous {
-        Some(previous) if previous.sa_flags & libc::SA_SIGINFO != 0 => {
+/// Runs the handler that was there before. False: there was none.
+fn run_previous(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) -> bool {
+    let Some(previous) = PREVIOUS.get() else { return false };
+    match previous.sa_sigaction {
+        libc::SIG_DFL | libc::SIG_IGN => return false,
+        action if previous.sa_flags & libc::SA_SIGINFO != 0 => {
             // SAFETY: with this flag it is a function of that type.
             let function: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
-                unsafe { mem::transmute(previous.sa_sigaction) };
+                unsafe { mem::transmute(action) };
             function(signal, info, context);
         }
-        Some(previous) => {
+        action => {
             // SAFETY: without the flag it is a function of this type.
-            let function: extern "C" fn(c_int) = unsafe { mem::transmute(previous.sa_sigaction) };
+            let function: extern "C" fn(c_int) = unsafe { mem::transmute(action) };
             function(signal);
         }
-        // SAFETY: both calls are allowed in a handler. The signal waits until we return, and then ends
-        // the process.
-        None => unsafe {
-            libc::signal(signal, libc::SIG_DFL);
-            libc::raise(signal);
-        },
+    }
+    true
+}
+
+/// Ends the process, as the default action does.
+fn end(signal: c_int) {
+    // SAFETY: both calls are allowed in a handler. The signal waits until the handler returns, and then
+    // ends the process.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
     }
 }
+
+/// A page is damaged, and no thread has touched it so far.
+const BUS_MCEERR_AO: c_int = 5;
 
 static INSTALLED: OnceLock<Option<()>> = OnceLock::new();
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();

@@ -72,7 +72,10 @@ struct blkhash *blkhash_new_opts(const struct blkhash_opts *opts);
  */
 int blkhash_update(struct blkhash *h, const void *buf, size_t len);
 
-/* Takes len zero bytes: what is known to read as zeros need not be read. Fast for any length. */
+/*
+ * Takes len zero bytes: what is known to read as zeros need not be read. It takes time in
+ * proportion to len, some 15 nanoseconds a block; with "linear", as long as other bytes.
+ */
 int blkhash_zero(struct blkhash *h, size_t len);
 
 /*

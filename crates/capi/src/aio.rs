@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_uint, c_void};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
 use std::slice;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -67,11 +68,11 @@ impl Completions {
         }
     }
 
-    fn fetch(&self, out: &mut [Completion]) -> usize {
+    fn fetch(&self, out: &mut [MaybeUninit<Completion>]) -> usize {
         let mut state = self.lock();
         let fetched = out.len().min(state.completed.len());
         for (slot, completion) in out.iter_mut().zip(state.completed.drain(..fetched)) {
-            *slot = completion;
+            slot.write(completion);
         }
         state.in_flight -= fetched;
         let is_rest = fetched > 0 && !state.completed.is_empty();
@@ -221,15 +222,15 @@ pub unsafe extern "C" fn blkhash_aio_completions(
 ) -> c_int {
     // SAFETY: the caller's promise.
     let hash = unsafe { h.as_ref() };
-    crate::boundary::count(Hash::check(hash).and_then(|hash| {
+    crate::boundary::count(Hash::usable(hash).and_then(|hash| {
         let completions = hash.completions.as_ref().ok_or(Errno::ENOTSUP)?;
         // More than were in flight are never there.
         let count = (count as usize).min(completions.depth);
         if out.is_null() {
             return Err(Errno::EINVAL);
         }
-        // SAFETY: the caller has room for so many; plain data may hold anything before.
-        let out = unsafe { slice::from_raw_parts_mut(out, count) };
+        // SAFETY: the caller has room for that many, which may hold anything before.
+        let out = unsafe { slice::from_raw_parts_mut(out.cast(), count) };
         Ok(completions.fetch(out) as c_int)
     }))
 }

@@ -1,9 +1,8 @@
 //! `struct blkhash` and the functions that feed it.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_uint, c_void};
-use std::process;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{mem, ptr, slice};
 
 use blkhash::{Construction, Hasher};
@@ -12,6 +11,7 @@ use nix::errno::Errno;
 use crate::aio::{Completions, Lender, Lent, Returned};
 use crate::boundary::{boxed, catch, status, value};
 use crate::options::{Options, string};
+use crate::process::Process;
 
 /// `struct blkhash`: a checksum in the making.
 pub struct Hash {
@@ -24,7 +24,7 @@ pub struct Hash {
     threads: usize,
     implementation: CString,
     /// The process whose threads hash: a child has none of them.
-    process: u32,
+    process: Process,
 }
 
 impl Hash {
@@ -47,20 +47,34 @@ impl Hash {
             completions,
             threads,
             implementation: CString::new(implementation).map_err(|_| Errno::EINVAL)?,
-            process: process::id(),
+            process: Process::current(),
         })
     }
 
-    /// The hash, if it can be used.
-    pub(crate) fn check(hash: Option<&Self>) -> Result<&Self, Errno> {
-        let hash = hash.ok_or(Errno::EINVAL)?;
-        if hash.process != process::id() {
-            return Err(Errno::EINVAL);
-        }
-        match hash.error.load(Ordering::Acquire) {
-            0 => Ok(hash),
+    /// The hash, if it can be used as far as can be told without its lock.
+    pub(crate) fn usable(hash: Option<&Self>) -> Result<&Self, Errno> {
+        let hash = Self::own(hash)?;
+        hash.check_error()?;
+        Ok(hash)
+    }
+
+    /// The hash, if there is one and it belongs to this process.
+    fn own(hash: Option<&Self>) -> Result<&Self, Errno> {
+        hash.filter(|hash| hash.process == Process::current()).ok_or(Errno::EINVAL)
+    }
+
+    fn check_error(&self) -> Result<(), Errno> {
+        match self.error.load(Ordering::Acquire) {
+            0 => Ok(()),
             error => Err(Errno::from_raw(error)),
         }
+    }
+
+    /// The hasher, once the calls before this one are done and if none of them failed.
+    fn lock(&self) -> Result<MutexGuard<'_, Option<Hasher>>, Errno> {
+        let hasher = self.hasher.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_error()?;
+        Ok(hasher)
     }
 
     /// Runs `take`; what goes wrong in it is an error for good, since a part of the content is
@@ -69,15 +83,15 @@ impl Hash {
         hash: Option<&Self>,
         take: impl FnOnce(&Self, &mut Hasher) -> Result<(), Errno>,
     ) -> Result<(), Errno> {
-        let hash = Self::check(hash)?;
-        let mut hasher = hash.hasher.lock().unwrap_or_else(PoisonError::into_inner);
+        let hash = Self::own(hash)?;
+        let mut hasher = hash.lock()?;
         let hasher = hasher.as_mut().ok_or(Errno::EINVAL)?;
         hash.keep_error(catch(|| take(hash, hasher)))
     }
 
     fn finalize(hash: Option<&Self>, md_value: *mut u8) -> Result<usize, Errno> {
-        let hash = Self::check(hash)?;
-        let mut hasher = hash.hasher.lock().unwrap_or_else(PoisonError::into_inner);
+        let hash = Self::own(hash)?;
+        let mut hasher = hash.lock()?;
         if hasher.is_some() && md_value.is_null() {
             return hash.keep_error(Err(Errno::EINVAL));
         }
@@ -216,7 +230,7 @@ pub unsafe extern "C" fn blkhash_free(h: *mut Hash) {
     }
     // SAFETY: `boxed` made it, and the caller gives it back.
     let hash = unsafe { Box::from_raw(h) };
-    if hash.process == process::id() {
+    if hash.process == Process::current() {
         let _ = catch(|| {
             drop(hash);
             Ok(())
@@ -266,3 +280,37 @@ const DEFAULT_DIGEST: &CStr = c"sha256";
 
 /// Bytes that a thread hashes together.
 const FULL_BATCH: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Whatever came in between is missing in the content.
+    #[test]
+    fn a_call_that_waits_for_one_that_fails_fails_as_well() {
+        let hash = Hash::new(&Options::new(DEFAULT_DIGEST).unwrap()).unwrap();
+        let failing = Barrier::new(2);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let result = Hash::with_hasher(Some(&hash), |_, _| {
+                    failing.wait();
+                    // The other one is at the lock by now, or comes later: it fails either way.
+                    thread::sleep(Duration::from_millis(100));
+                    Err(Errno::EIO)
+                });
+                assert_eq!(result, Err(Errno::EIO));
+            });
+            failing.wait();
+            let result = Hash::with_hasher(Some(&hash), |_, hasher| {
+                hasher.update(b"x");
+                Ok(())
+            });
+            assert_eq!(result, Err(Errno::EIO));
+        });
+        assert_eq!(Hash::finalize(Some(&hash), ptr::null_mut()), Err(Errno::EIO));
+    }
+}

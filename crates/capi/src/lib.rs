@@ -11,3 +11,4 @@ mod boundary;
 mod hash;
 mod info;
 mod options;
+mod process;

@@ -3,6 +3,7 @@
 #include "common.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -497,6 +498,79 @@ static void a_child_cannot_use_the_hash(void **state)
     free(buf);
 }
 
+static const unsigned char some_content[65536] = {1};
+
+static void give_up(int signal)
+{
+    (void)signal;
+    _exit(3);
+}
+
+/* Runs itself as the first process of a namespace, and that once more: parent and child are both 1. */
+static int first_of_a_namespace(struct blkhash *parents)
+{
+    unsigned char md[BLKHASH_MAX_MD_SIZE];
+    struct blkhash *h;
+    int right, status;
+    pid_t child;
+
+    /* Before the hash has threads. */
+    if (parents == NULL && unshare(CLONE_NEWPID) != 0)
+        return 2;
+    h = new_hash("sha256", "flat", 4096, 2, 4);
+    for (int i = 0; i < 64; i++) {
+        if (blkhash_update(h, some_content, sizeof some_content) != 0)
+            return 1;
+    }
+    right = parents == NULL ||
+            (getpid() == 1 && blkhash_update(parents, "x", 1) == EINVAL &&
+             blkhash_zero(parents, 1) == EINVAL && blkhash_final(parents, md, NULL) == EINVAL &&
+             blkhash_aio_update(parents, "x", 1, NULL) == EINVAL);
+    if (parents != NULL)
+        blkhash_free(parents);
+    if (parents == NULL) {
+        child = fork();
+        if (child == 0) {
+            /* What waits for threads that are not there waits for ever. */
+            signal(SIGALRM, give_up);
+            alarm(60);
+            _exit(first_of_a_namespace(h));
+        }
+        right = right && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+                WEXITSTATUS(status) == 0;
+    }
+    right = right && blkhash_final(h, md, NULL) == 0;
+    blkhash_free(h);
+    return right ? 0 : 1;
+}
+
+static void a_child_with_the_number_of_its_parent_cannot_use_the_hash(void **state)
+{
+    int status;
+    pid_t child;
+
+    (void)state;
+    /* What the hash of a parent has is lost in its child: no leak checker is to look. */
+    if (is_slow())
+        skip();
+    child = fork();
+    if (child == 0) {
+        if (unshare(CLONE_NEWPID) != 0)
+            _exit(2);
+        child = fork();
+        if (child == 0)
+            _exit(first_of_a_namespace(NULL));
+        _exit(waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 2 && getenv("CI") == NULL) {
+        fprintf(stderr, "skipped: PID namespaces need root\n");
+        skip();
+    }
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static unsigned int count_threads(void)
 {
     char line[256];
@@ -597,6 +671,7 @@ int main(void)
         cmocka_unit_test(every_alignment_is_the_same),
         cmocka_unit_test(threads_may_share_a_hash),
         cmocka_unit_test(a_child_cannot_use_the_hash),
+        cmocka_unit_test(a_child_with_the_number_of_its_parent_cannot_use_the_hash),
         cmocka_unit_test(no_thread_outlives_the_hash),
         cmocka_unit_test(its_threads_take_no_signals),
     };

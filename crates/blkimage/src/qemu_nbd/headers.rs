@@ -262,8 +262,12 @@ fn bochs(file: &HostFile) -> Result<()> {
     let data = start + count * 4;
     whole_sectors(file)?;
     for_each_entry(file, start, count, Entry::Le32, |_, entry| {
-        let offset = data + stride * entry;
-        if entry == u64::from(u32::MAX) || offset + stride <= file.size() {
+        if entry == u64::from(u32::MAX) {
+            return Ok(());
+        }
+        // An entry can lead past 2^64: that is past the end of the file, too.
+        let offset = data.saturating_add(stride.saturating_mul(entry));
+        if offset.saturating_add(stride) <= file.size() {
             return Ok(());
         }
         check_inside(file, offset, round_up(bitmap), "bitmap")?;

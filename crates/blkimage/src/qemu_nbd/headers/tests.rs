@@ -235,3 +235,21 @@ fn vmdk_with_a_parent_inside() {
     let elsewhere = image(b"").le64(28, 6).put(6 * 512, b"parentFileNameHint=\"base\"");
     elsewhere.refused(Format::Vmdk, "unusual place");
 }
+
+#[test]
+fn bochs_offset_past_2_to_the_64() {
+    // Extents of 4 GiB and 512 bytes of bits: the product wraps to just before the catalog's end.
+    let (catalog, entry) = (262_652, u32::MAX - 511);
+    let image = |entry| {
+        Bytes::new(514 * 512)
+            .put(0, b"Bochs Virtual HD Image")
+            .le32(68, catalog)
+            .le32(72, 1)
+            .le32(76, 512)
+            .le32(80, u32::MAX)
+            .le32(catalog as usize, entry)
+    };
+    image(entry).refused(Format::Bochs, CUT_OFF);
+    image(u32::MAX - 1).refused(Format::Bochs, CUT_OFF);
+    image(u32::MAX).examine(Format::Bochs).unwrap();
+}

@@ -31,10 +31,14 @@ capi: ## Build libblkhash
 
 # The steps run one after another, also with -j: they share cargo's lock and the memory.
 .PHONY: test
-test: ## Install what the tests need, then run everything
+test: ## Install what the tests need, run everything, and list what was skipped
+	scripts/list-skipped $(MAKE) test-steps
+
+.PHONY: test-steps
+test-steps:
 	scripts/install-test-deps
 	$(MAKE) check
-	$(CARGO) test --workspace
+	$(CARGO) test --workspace -- --show-output
 	scripts/test-features
 	$(MAKE) vectors-check
 	$(MAKE) build

@@ -166,9 +166,8 @@ def capabilities():
     number(125, 90)(header, data)
     low = struct.unpack("6I", data.raw)
     sets = [low[part] | low[part + 3] << 32 for part in range(3)]
-    bounding = sum(1 << bit for bit in range(41) if libc.prctl(23, bit, 0, 0, 0) == 1)
     ambient = sum(1 << bit for bit in range(41) if libc.prctl(47, 1, bit, 0, 0) == 1)
-    return " ".join(f"{value:x}" for value in (*sets, bounding, ambient))
+    return " ".join(f"{value:x}" for value in (*sets, ambient))
 
 
 for name, action in {**CALLS, **NETWORK}.items():

@@ -2,14 +2,18 @@
 
 import contextlib
 import fcntl
+import hashlib
+import mmap
 import os
 import pathlib
+import random
 import subprocess
 import time
 
 import pytest
 
 import blkhash
+import filesystems
 import imagespec
 import images
 
@@ -228,6 +232,69 @@ def test_metadata_of_the_folder_may_change_while_read(blksum, workdir):
     assert (result.returncode, result.stdout.decode()) == (0, f"{value}  disk\n"), result
 
 
+# Within a tick of the clock
+
+# BLKSUM_REPETITIONS sets how often a file is changed; in the middle of a run, as chance has it.
+REPETITIONS = int(os.environ.get("BLKSUM_REPETITIONS", "20"))
+
+MARKS = 64
+STEP = 64 << 10
+
+
+@contextlib.contextmanager
+def mounted(path, kind, *make):
+    """A file system in the file `path`, mounted."""
+    if os.getuid() != 0:
+        pytest.skip("only root may mount")
+    with open(path, "wb") as file:
+        file.truncate(64 << 20)
+    images.run(*make, str(path))
+    folder = pathlib.Path(f"{path}.mounted")
+    folder.mkdir()
+    result = images.attempt("mount", "-o", "loop", "-t", kind, str(path), str(folder))
+    if result.returncode != 0:
+        assert "CI" not in os.environ, result
+        pytest.skip(f"cannot mount {kind}: {result.stderr}")
+    try:
+        yield folder
+    finally:
+        images.run("umount", str(folder))
+
+
+@pytest.mark.parametrize("inode_size, kind", [(128, "ext4"), (256, "ext2")])
+def test_no_torn_content_within_a_tick(blksum, workdir, inode_size, kind):
+    """Stamps of a second, and of a tick of the kernel's clock: it is what was there at one moment, or an
+    error."""
+
+    def content(marks):
+        """After so many marks, set from front to back."""
+        mark, rest = b"B" * 4096 + b"A" * (STEP - 4096), b"A" * STEP
+        return marks * mark + (MARKS - marks) * rest
+
+    make = ["mke2fs", "-q", "-F", "-t", kind, "-I", str(inode_size)]
+    values = {hashlib.sha256(content(marks)).hexdigest() for marks in range(MARKS + 1)}
+    source = random.Random(1)
+    longest = 0.02
+    with mounted(workdir / "image", kind, *make) as root:
+        (root / "disk").write_bytes(content(0))
+        with open(root / "disk", "r+b", buffering=0) as file:
+            for _ in range(REPETITIONS):
+                for mark in range(MARKS):
+                    os.pwrite(file.fileno(), b"A" * 4096, mark * STEP)
+                started = time.monotonic()
+                process = blksum.start("--construction", "linear", "--threads=1", root / "disk")
+                time.sleep(longest * source.random())
+                for mark in range(MARKS):
+                    os.pwrite(file.fileno(), b"B" * 4096, mark * STEP)
+                result = finish(process)
+                if inode_size == 256:
+                    longest = min(0.1, time.monotonic() - started)
+                if result.returncode == 0:
+                    assert result.stdout.split()[0].decode() in values, "torn"
+                else:
+                    assert_refused(result, "disk")
+
+
 # Read errors
 
 
@@ -306,6 +373,135 @@ def test_block_device_written_by_another_is_read_fresh(blksum, workdir):
                 behind.write(b"B" * (2 << 20))
                 os.fsync(behind.fileno())
             assert blksum.hex(device) == blkhash.checksum(b"B" * (2 << 20)).hex()
+
+
+@pytest.mark.parametrize("cache", ["auto", "yes"])
+@pytest.mark.parametrize("flags", [os.O_DIRECT, 0], ids=["direct", "cached"])
+def test_block_device_written_while_read(blksum, workdir, flags, cache):
+    imagespec.write(f"4m:A {LONG // 8}:- 4m:B", "disk")
+    with loop_device("disk") as device:
+        process = start_reading(blksum, f"--cache={cache}", device)
+        write_device(device, flags)
+        assert_refused(finish(process), device, "written to while it was read")
+        # With -U a moment's content will do.
+        assert blksum("-U", f"--cache={cache}", device).returncode == 0
+
+
+def write_device(device, flags=os.O_DIRECT):
+    with mmap.mmap(-1, 4096) as page:
+        page.write(b"C" * 4096)
+        descriptor = os.open(device, os.O_WRONLY | flags)
+        try:
+            assert os.pwritev(descriptor, [page], 0) == 4096
+        finally:
+            os.close(descriptor)
+
+
+def test_block_device_whose_file_is_written_while_read(blksum, workdir):
+    imagespec.write(f"4m:A {LONG // 8}:- 4m:B", "disk")
+    with loop_device("disk") as device:
+        process = start_reading(blksum, device)
+        with open("disk", "r+b") as file:
+            file.write(b"other")
+        assert_refused(finish(process), device, "written to while it was read")
+
+
+def test_disk_written_across_its_partition_while_it_is_read(blksum, workdir):
+    imagespec.write(f"4m:A {LONG // 8}:- 4m:B", "disk")
+    table = b"2048,4096\n8192\n"
+    subprocess.run(["sfdisk", "-q", "disk"], input=table, check=True)
+    with loop_device("disk", "--partscan") as device:
+        first, second = f"{device}p1", f"{device}p2"
+        deadline = time.monotonic() + 30
+        while not os.path.exists(second):
+            if time.monotonic() > deadline:
+                pytest.skip("nothing makes device nodes for partitions here")
+            time.sleep(0.01)
+        value = blksum.hex(second)
+        # Its neighbour is none of its business.
+        process = start_reading(blksum, second)
+        write_device(first)
+        result = finish(process)
+        assert (result.returncode, result.stdout.split()[0].decode()) == (0, value), result
+        process = start_reading(blksum, second)
+        write_device(device)
+        assert_refused(finish(process), second, "written to while it was read")
+
+
+def test_block_device_with_dirty_pages(blksum, workdir):
+    """What was written before is no change."""
+    imagespec.write("4m:A", "disk")
+    with loop_device("disk") as device:
+        with open(device, "r+b", buffering=0) as file:
+            file.write(b"B" * (4 << 20))
+            assert blksum.hex(device) == blkhash.checksum(b"B" * (4 << 20)).hex()
+
+
+@contextlib.contextmanager
+def mount(device, *options):
+    folder = pathlib.Path("root")
+    folder.mkdir()
+    images.run("mount", *options, device, str(folder))
+    try:
+        yield folder
+    finally:
+        images.run("umount", str(folder))
+        folder.rmdir()
+
+
+def test_mounted_block_device(blksum, workdir):
+    with open("disk", "wb") as file:
+        file.truncate(64 << 20)
+    images.run("mke2fs", "-q", "-F", "-t", "ext4", "disk")
+    with loop_device("disk") as device:
+        value = blksum.hex(device)
+        with mount(device) as root:
+            assert_refused(blksum(device), "is mounted for writing at", str(root), "--force-share")
+            with open(device, "rb") as file:
+                assert_refused(blksum(stdin=file), "is mounted for writing at")
+            assert_refused(blksum("disk"), "mounted for writing at", "--force-share")
+            assert blksum("-U", device).returncode == 0
+            assert blksum("-U", "disk").returncode == 0
+        before = blksum(device)
+        assert (before.returncode, before.stderr) == (0, b"")
+        with mount(device, "-o", "ro,noload") as root:
+            result = blksum(device)
+            assert result.returncode == 0
+            assert b"warning: is mounted read-only at" in result.stderr
+        images.create("top.qcow2", "64M", "-b", device, "-F", "raw")
+        with mount(device):
+            assert_refused(blksum("--follow=any", "top.qcow2"), "is mounted for writing at")
+    assert len(value) == 64
+
+
+def test_devices_of_a_mounted_btrfs(blksum, workdir):
+    """A mount names one device of several."""
+    filesystems.require()
+    blkhash_command = pathlib.Path(blksum.path).with_name("blkhash")
+    paths = [workdir / "a", workdir / "b"]
+    filesystems.make(paths, "-d", "raid1", "-m", "raid1")
+
+    def verify(*arguments):
+        command = [blkhash_command, "btrfs", *arguments]
+        return subprocess.run(command, capture_output=True, timeout=300)
+
+    assert verify("verify", *paths).returncode == 0
+    with filesystems.mounted(paths) as root:
+        devices = images.run("losetup", "-n", "-O", "NAME", "-j", "a").split()
+        devices += images.run("losetup", "-n", "-O", "NAME", "-j", "b").split()
+        devices = [device.decode() for device in devices]
+        for device in devices:
+            assert_refused(blksum(device), "is mounted for writing at", str(root))
+            result = verify("verify", device)
+            assert result.returncode == 2 and b"mounted for writing" in result.stderr, result
+        assert verify("verify", "-U", *devices).returncode in (0, 1, 2)
+        for name in [*devices, root]:
+            result = verify("info", name)
+            assert result.returncode == 0, result
+    with filesystems.mounted(paths, "ro"):
+        devices = images.run("losetup", "-n", "-O", "NAME", "-j", "a").split()
+        result = verify("verify", *devices)
+        assert b"mounted read-only" in result.stderr and b"for writing" not in result.stderr
 
 
 def test_qcow2_on_a_block_device(blksum, workdir):

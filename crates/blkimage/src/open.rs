@@ -172,6 +172,9 @@ impl<'a> Chain<'a> {
             let reason = "is a part of its own backing chain";
             return Err(Error::new(ErrorKind::Reference, name, reason));
         }
+        let warnings = disk.warnings().iter();
+        let warnings = warnings.map(|it| Error::new(ErrorKind::InUse, name, it).to_string());
+        self.warnings.extend(warnings);
         self.identities.push(disk.identity());
         Ok(Arc::new(HostFile::new(name.into(), Box::new(disk), self.bytes_read.clone())))
     }

@@ -35,6 +35,11 @@ pub(crate) fn write_back(file: &File, is_shared: bool) {
     if is_clean || !is_shared && has_no_writer(file) {
         return;
     }
+    write_out(file);
+}
+
+/// Writes dirty pages of a file or device to where they belong, and waits for that.
+pub(crate) fn write_out(file: &File) {
     let all = libc::SYNC_FILE_RANGE_WAIT_BEFORE
         | libc::SYNC_FILE_RANGE_WRITE
         | libc::SYNC_FILE_RANGE_WAIT_AFTER;

@@ -159,6 +159,8 @@ pub(crate) fn device_size(file: &File) -> io::Result<u64> {
 pub(crate) struct Stamp {
     pub node_type: NodeType,
     pub identity: (u64, u64),
+    /// Major and minor number of the device that it stands for.
+    pub device: (u32, u32),
     pub size: u64,
     /// Seconds since 1970, and nanoseconds. Set by users, too.
     pub modified: (i64, u64),
@@ -187,6 +189,10 @@ impl From<&Stat> for Stamp {
         Self {
             node_type: NodeType::from(FileType::from_raw_mode(stat.st_mode)),
             identity: (stat.st_dev as u64, stat.st_ino as u64),
+            device: (
+                rustix::fs::major(stat.st_rdev as u64),
+                rustix::fs::minor(stat.st_rdev as u64),
+            ),
             size: u64::try_from(stat.st_size).unwrap_or(0),
             modified: (stat.st_mtime as i64, stat.st_mtime_nsec as u64),
             changed: (stat.st_ctime as i64, stat.st_ctime_nsec as u64),
@@ -203,6 +209,7 @@ impl From<&Statx> for Stamp {
                 rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor),
                 found.stx_ino,
             ),
+            device: (found.stx_rdev_major, found.stx_rdev_minor),
             size: found.stx_size,
             modified: time(found.stx_mtime),
             changed: time(found.stx_ctime),

@@ -14,8 +14,9 @@ use std::sync::{Mutex, PoisonError};
 
 use super::Cache;
 use super::cold::Cold;
+use super::device::Device;
 use super::direct::Bounce;
-use super::stamps;
+use super::{in_use, stamps};
 use crate::buffer::ALIGNMENT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mapped::Windows;
@@ -39,6 +40,7 @@ pub(crate) struct Disk {
     file: File,
     size: u64,
     stamp: Stamp,
+    device: Option<Device>,
     access: Access,
     is_direct: AtomicBool,
     bounce: Bounce,
@@ -59,6 +61,16 @@ impl Disk {
         let is_device = stamp.node_type == NodeType::BlockDevice;
         let size =
             if is_device { sys::device_size(&file).map_err(open_error)? } else { stamp.size };
+        let device = (is_device && !access.force_share).then(|| Device::new(&file, stamp.device));
+        let is_large = !is_device && !access.force_share && size >= MIN_FILE_SYSTEM;
+        let writer = match &device {
+            Some(device) => device.writer(),
+            None => is_large.then(|| in_use::writer_of_file(stamp.identity)).flatten(),
+        };
+        if let Some(reason) = writer {
+            let reason = format!("{reason}; use -U/--force-share to read it all the same");
+            return Err(Error::new(ErrorKind::InUse, name, reason));
+        }
         if size == 0 && file.read_at(&mut [0], 0).is_ok_and(|count| count > 0) {
             // A file of procfs or sysfs: made up as it is read.
             let reason = "has content and no size: it can only be read as a pipe";
@@ -87,6 +99,7 @@ impl Disk {
             file,
             size,
             stamp,
+            device,
             access,
             is_direct,
             bounce: Bounce::default(),
@@ -99,6 +112,11 @@ impl Disk {
     /// Device and inode: the same for the same file.
     pub fn identity(&self) -> (u64, u64) {
         self.stamp.identity
+    }
+
+    /// What a user should know although the file can be read.
+    pub fn warnings(&self) -> &[String] {
+        self.device.as_ref().map_or(&[], Device::warnings)
     }
 
     fn find_extent(&self, cache: &mut HoleCache, offset: u64) -> io::Result<Extent> {
@@ -213,6 +231,9 @@ impl Storage for Disk {
         if !is_same {
             return Some("changed while it was read".into());
         }
+        if self.device.as_ref().is_some_and(|device| device.is_written(&self.file)) {
+            return Some("was written to while it was read".into());
+        }
         sys::has_writer(&self.file)
             .then(|| "was opened for writing by another process while it was read".into())
     }
@@ -247,6 +268,9 @@ pub(crate) fn check_type(node_type: NodeType, name: &Path) -> Result<()> {
 
 const IN_USE: &str = "is in use by a process that may write to it; \
                       use -U/--force-share to read it all the same";
+
+/// A smaller file holds no file system that is mounted, and is read sooner than that is looked up.
+const MIN_FILE_SYSTEM: u64 = 1 << 20;
 
 /// Holes in less than that are found as soon by asking for them.
 const MIN_STEP: u64 = 256 << 10;

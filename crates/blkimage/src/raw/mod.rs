@@ -1,8 +1,10 @@
 //! Raw images: the guest's bytes are the file's own, from a first byte on, exact to the byte.
 
 pub(crate) mod cold;
+mod device;
 pub(crate) mod direct;
 pub(crate) mod disk;
+mod in_use;
 mod stamps;
 
 use std::fmt;

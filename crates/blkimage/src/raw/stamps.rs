@@ -124,14 +124,14 @@ mod tests {
         let file_system = sys::file_system(&file);
         let at = |changed, modified| Stamp { changed, modified, ..sys::stamp(&file).unwrap() };
         let wait = |stamp: Stamp, now: i128| until_settled(&stamp, file_system, now);
-        let now = 1000 * SECOND + 4_000_001;
+        let now = 1000 * SECOND + 4_000_007;
         for (changed, expected) in [
             // In the tick of the clock, one before it, and ahead of the clock as fine stamps are.
-            ((1000, 4_000_001), 1),
-            ((1000, 4_000_000), 0),
-            ((1000, 4_500_001), 500_001),
+            ((1000, 4_000_007), 1),
+            ((1000, 4_000_003), 0),
+            ((1000, 4_500_007), 500_001),
             // Of a file system that knows seconds.
-            ((1000, 0), 995_999_999),
+            ((1000, 0), 995_999_993),
             ((999, 0), 0),
             // Of a clock that was set back since.
             ((1010, 5), 0),
@@ -139,7 +139,7 @@ mod tests {
             assert_eq!(wait(at(changed, changed), now), expected, "{changed:?}");
         }
         // A modification time of long ago is one that somebody set; one that is ahead may be all there is.
-        assert_eq!(wait(at((1000, 4_000_001), (5, 0)), now), 1);
-        assert_eq!(wait(at((0, 0), (1000, 4_000_001)), now), 1);
+        assert_eq!(wait(at((1000, 4_000_007), (5, 0)), now), 1);
+        assert_eq!(wait(at((0, 0), (1000, 4_000_007)), now), 1);
     }
 }

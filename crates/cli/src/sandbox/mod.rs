@@ -49,6 +49,7 @@ pub struct Sandbox {
     families: Families,
     /// Sockets of other users are connected to.
     connects_to_others: bool,
+    tells_uses: bool,
     shown: Shown,
 }
 
@@ -65,6 +66,7 @@ impl Sandbox {
             uris_name_files: true,
             families: Families::default(),
             connects_to_others: false,
+            tells_uses: false,
             shown: Shown::default(),
         };
         if follow == Follow::Any {
@@ -81,12 +83,14 @@ impl Sandbox {
             return self.allow_alone(path);
         }
         let Ok(found) = rustix::fs::lstat(path) else { return };
+        self.allow_uses(&found);
         let is_link = FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
         // With its folder the image is allowed, too: one rule for all the images of a folder.
         if !is_link && may_refer(&found) && self.allow_references(path) {
             return;
         }
         let Ok((file, target)) = open_image(path) else { return };
+        self.allow_uses(&target);
         if is_link && may_refer(&target) {
             self.allow_references(path);
         }
@@ -96,8 +100,9 @@ impl Sandbox {
     /// Allows to read the image at `path`, which names no other file.
     pub fn allow_alone(&mut self, path: &Path) {
         if !self.reads_everything
-            && let Ok((file, _)) = open_image(path)
+            && let Ok((file, found)) = open_image(path)
         {
+            self.allow_uses(&found);
             self.allow_opened(&file, path);
         }
     }
@@ -117,6 +122,7 @@ impl Sandbox {
         {
             self.shown.folder(path);
             self.add(&folder, list());
+            self.allow_telling_uses();
         }
     }
 
@@ -128,6 +134,7 @@ impl Sandbox {
         if !matches!(kind, FileType::RegularFile | FileType::BlockDevice) {
             return;
         }
+        self.allow_uses(&found);
         self.shown.file(Path::new("-"));
         self.add(&stdin, AccessFs::ReadFile.into());
         if self.follow == Follow::Beneath
@@ -136,6 +143,35 @@ impl Sandbox {
             && rustix::fs::stat(&path).is_ok_and(|named| is_same(&named, &found))
         {
             self.allow_references(&path);
+        }
+    }
+
+    /// Allows to look up what else an image is used for: where it is mounted, and how much was written to
+    /// a device. Small files are read sooner than that is asked.
+    fn allow_uses(&mut self, found: &Stat) {
+        let is_device = FileType::from_raw_mode(found.st_mode) == FileType::BlockDevice;
+        if self.reads_everything || !is_device && found.st_size < MIN_FILE_SYSTEM {
+            return;
+        }
+        self.allow_telling_uses();
+        if is_device {
+            let (major, minor) =
+                (rustix::fs::major(found.st_rdev), rustix::fs::minor(found.st_rdev));
+            let device = std::fs::canonicalize(format!("/sys/dev/block/{major}:{minor}"));
+            let Ok(device) = device else { return };
+            // What a partition is counted with is its disk.
+            let disk = device.parent().filter(|_| device.join("partition").exists());
+            if let Ok(folder) = open(disk.unwrap_or(&device), OFlags::DIRECTORY) {
+                self.add(&folder, list());
+            }
+        }
+    }
+
+    fn allow_telling_uses(&mut self) {
+        if !std::mem::replace(&mut self.tells_uses, true) {
+            for path in USES {
+                self.allow_quietly(path, list());
+            }
         }
     }
 
@@ -400,6 +436,19 @@ impl Shown {
 
 /// What the rules are written for. What a later kernel can restrict in addition stays allowed.
 const KNOWN: ABI = ABI::V7;
+
+/// Where the system tells what devices and files are used for: mounts, swap, loop devices and other
+/// virtual ones, the devices of each btrfs.
+const USES: [&str; 5] = [
+    "/proc/self/mountinfo",
+    "/proc/swaps",
+    "/sys/block",
+    "/sys/devices/virtual/block",
+    "/sys/fs/btrfs",
+];
+
+/// What blkimage calls large enough for a file system.
+const MIN_FILE_SYSTEM: i64 = 1 << 20;
 
 /// Where systems keep programs and libraries. What is not there is passed over.
 const PROGRAMS: [&str; 5] = ["/usr", "/lib", "/lib64", "/nix/store", "/gnu/store"];

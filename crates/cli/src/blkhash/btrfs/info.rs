@@ -52,7 +52,11 @@ fn show_all(
     names: &[OsString],
     mounted: Option<&Mounted>,
 ) -> io::Result<Outcome> {
-    let (groups, has_failed) = open::open(names, options, &args.images);
+    // What is mounted may be shown: no verdict depends on it.
+    let has_devices = names.iter().any(|name| crate::open::is_device(Path::new(name)));
+    let force_share = options.force_share || has_devices;
+    let options = OpenOptions { force_share, ..options.clone() };
+    let (groups, has_failed) = open::open(names, &options, &args.images);
     let mut outcome = if has_failed { Outcome::Unknown } else { Outcome::Clean };
     if groups.is_empty()
         && let Some(mounted) = mounted

@@ -110,7 +110,9 @@ fn measure(args: &BenchImage) -> Result<Report, blksum::Error> {
 }
 
 fn options(args: &BenchImage, cache: Cache) -> OpenOptions {
-    OpenOptions { format: args.format, cache, ..OpenOptions::default() }
+    // Nobody keeps the checksums of a device that is mounted.
+    let force_share = crate::open::is_device(&args.image);
+    OpenOptions { format: args.format, cache, force_share, ..OpenOptions::default() }
 }
 
 /// The numbers of threads to measure, without repetition.

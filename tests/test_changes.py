@@ -378,13 +378,12 @@ def test_block_device_written_by_another_is_read_fresh(blksum, workdir):
 @pytest.mark.parametrize("cache", ["auto", "yes"])
 @pytest.mark.parametrize("flags", [os.O_DIRECT, 0], ids=["direct", "cached"])
 def test_block_device_written_while_read(blksum, workdir, flags, cache):
-    imagespec.write(f"4m:A {LONG // 8}:- 4m:B", "disk")
+    imagespec.write(f"4m:A {GIB}:- 4m:B", "disk")
     with loop_device("disk") as device:
-        process = start_reading(blksum, f"--cache={cache}", device)
+        # Not a digest for which content is mapped: reads are counted.
+        process = start_reading(blksum, "--digest=sha512", f"--cache={cache}", device)
         write_device(device, flags)
         assert_refused(finish(process), device, "written to while it was read")
-        # With -U a moment's content will do.
-        assert blksum("-U", f"--cache={cache}", device).returncode == 0
 
 
 def write_device(device, flags=os.O_DIRECT):
@@ -398,7 +397,7 @@ def write_device(device, flags=os.O_DIRECT):
 
 
 def test_block_device_whose_file_is_written_while_read(blksum, workdir):
-    imagespec.write(f"4m:A {LONG // 8}:- 4m:B", "disk")
+    imagespec.write(f"4m:A {GIB}:- 4m:B", "disk")
     with loop_device("disk") as device:
         process = start_reading(blksum, device)
         with open("disk", "r+b") as file:
@@ -407,16 +406,13 @@ def test_block_device_whose_file_is_written_while_read(blksum, workdir):
 
 
 def test_disk_written_across_its_partition_while_it_is_read(blksum, workdir):
-    imagespec.write(f"4m:A {LONG // 8}:- 4m:B", "disk")
+    imagespec.write(f"4m:A {GIB}:- 4m:B", "disk")
     table = b"2048,4096\n8192\n"
     subprocess.run(["sfdisk", "-q", "disk"], input=table, check=True)
     with loop_device("disk", "--partscan") as device:
         first, second = f"{device}p1", f"{device}p2"
-        deadline = time.monotonic() + 30
-        while not os.path.exists(second):
-            if time.monotonic() > deadline:
-                pytest.skip("nothing makes device nodes for partitions here")
-            time.sleep(0.01)
+        if not os.path.exists(second):
+            pytest.skip("the kernel does not know this partition table")
         value = blksum.hex(second)
         # Its neighbour is none of its business.
         process = start_reading(blksum, second)

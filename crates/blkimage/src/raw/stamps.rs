@@ -1,7 +1,7 @@
 //! The stamp that a file has when reading begins: one that any later change moves.
 //!
 //! A file system stamps with the time of its last tick (4 ms, a second, two on FAT), so a change within
-//! the tick of the stamp leaves it as it is. git calls such files racily clean. The tick is waited out
+//! the tick of the stamp leaves it as it is (git calls such a file racily clean). The tick is waited out
 //! before the stamp is taken: files older than it pay nothing, and those made just before wait once,
 //! side by side, for their ticks all end at the same time.
 //!

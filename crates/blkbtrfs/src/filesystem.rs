@@ -14,7 +14,7 @@ use crate::superblock::{self, Copies, DeviceItem, Superblock, TreeRoot};
 use crate::tree::block::Identity;
 use crate::tree::cursor::root_block;
 use crate::tree::key::kind;
-use crate::tree::{BlockCache, BlockDefect, Cursor, Expected, Key, TreeBlock, object};
+use crate::tree::{BlockCache, BlockDefect, Cursor, Expected, Key, Parent, TreeBlock, object};
 
 /// A btrfs file system, read only.
 pub struct FileSystem {
@@ -204,7 +204,9 @@ impl FileSystem {
         let first = Key::new(tree, kind::ROOT, 0);
         let cursor = Cursor::seek(self, object::ROOT_TREE, self.superblock.root, first)?;
         let found = cursor.item().filter(|(key, _)| (key.object, key.kind) == (tree, kind::ROOT));
-        Ok(found.and_then(|(_, bytes)| RootItem::parse(bytes)).map(|item| item.root))
+        let (logical, slot) = cursor.place();
+        let parent = Parent::Root { logical, slot };
+        Ok(found.and_then(|(_, bytes)| RootItem::parse(bytes, parent)).map(|item| item.root))
     }
 
     /// A tree block: the first mirror of it that is good, or what parity makes of it.
@@ -215,7 +217,11 @@ impl FileSystem {
         }
         let fail = |reason: &dyn std::fmt::Display| {
             let name = object::tree_name(expected.tree);
-            Error::corrupt(expected.logical, format!("a block of the {name} is lost: {reason}"))
+            let mut text = format!("a block of the {name} is lost: {reason}");
+            if let Some(parent) = expected.parent {
+                text += &format!("; {parent} leads to it");
+            }
+            Error::corrupt(expected.logical, text)
         };
         let Some(chunk) = self.chunks.find_range(expected.logical, self.node_size() as u64) else {
             return Err(fail(&"no chunk has its address"));
@@ -390,11 +396,12 @@ pub(crate) struct RootItem {
 }
 
 impl RootItem {
-    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(bytes: &[u8], parent: Parent) -> Option<Self> {
         let root = TreeRoot {
             logical: u64_at(bytes, 176)?,
             level: u8_at(bytes, 238)?,
             generation: u64_at(bytes, 160)?,
+            parent,
         };
         let is_removed = u32_at(bytes, 216)? == 0;
         let progress = Key::parse(bytes.get(220..)?)?;

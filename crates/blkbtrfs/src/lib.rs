@@ -27,7 +27,7 @@ pub use error::{Error, Result};
 pub use filesystem::{Allocation, Device, FileSystem};
 pub use obscure::{NoObscureName, name_hash, obscure_name};
 pub use superblock::{DeviceItem, Superblock, SuperblockDefect, Uuid, has_magic};
-pub use tree::BlockDefect;
+pub use tree::{BlockDefect, Parent};
 pub use unprotected::Unprotected;
 pub use verify::{
     Category, Finding, Options, Place, Problem, Progress, Subject, Summary, Verified, verify,

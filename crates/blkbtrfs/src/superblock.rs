@@ -7,7 +7,7 @@ use blkimage::Source;
 use crate::bytes::{array_at, u8_at, u16_at, u32_at, u64_at};
 use crate::checksum::{Checksum, ChecksumType, MAX_SIZE, Summer};
 use crate::error::{Error, Result};
-use crate::tree::MAX_LEVEL;
+use crate::tree::{MAX_LEVEL, Parent};
 
 /// What a superblock says.
 #[derive(Clone, Debug)]
@@ -76,6 +76,7 @@ pub(crate) struct TreeRoot {
     pub(crate) logical: u64,
     pub(crate) level: u8,
     pub(crate) generation: u64,
+    pub(crate) parent: Parent,
 }
 
 /// What names a file system or a device.
@@ -241,7 +242,12 @@ impl Superblock {
 
     fn fields(bytes: &[u8], checksum_type: ChecksumType) -> Option<Self> {
         let root = |at: usize, level: usize, generation: u64| {
-            Some(TreeRoot { logical: u64_at(bytes, at)?, level: u8_at(bytes, level)?, generation })
+            Some(TreeRoot {
+                logical: u64_at(bytes, at)?,
+                level: u8_at(bytes, level)?,
+                generation,
+                parent: Parent::Superblock,
+            })
         };
         let generation = u64_at(bytes, 0x48)?;
         let incompatible = u64_at(bytes, 0xbc)?;

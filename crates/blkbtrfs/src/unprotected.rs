@@ -3,10 +3,12 @@
 //! Extents and checksums are both sorted by address, so one pass over both trees side by side finds
 //! what is not covered. What kind it is says the file that it belongs to.
 
+use std::hash::RandomState;
+
 use crate::backref::file_extent::FileExtent;
-use crate::backref::refs::{DATA, ExtentItem, Reference};
+use crate::backref::refs::{DATA, ExtentItem, Reference, ReferenceSum, TREE_BLOCK};
 use crate::bytes::u64_at;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::filesystem::FileSystem;
 use crate::tree::block::ANY_TREE;
 use crate::tree::key::kind;
@@ -33,20 +35,26 @@ impl Unprotected {
     }
 }
 
-/// Counts; `None` if the trees that tell cannot be read.
-pub(crate) fn count(filesystem: &FileSystem) -> Option<Unprotected> {
-    try_count(filesystem).ok()
-}
-
-fn try_count(filesystem: &FileSystem) -> Result<Unprotected> {
+/// Counts, and sums the references to tree blocks that the extent tree has on the way.
+///
+/// # Errors
+///
+/// The trees that tell are missing or cannot be read.
+pub(crate) fn count(
+    filesystem: &FileSystem,
+    hasher: &RandomState,
+) -> Result<(Unprotected, ReferenceSum)> {
     let mut sum = Unprotected::default();
+    let mut references = ReferenceSum::default();
     let mut covered = Covered::new(filesystem)?;
     let mut budget = Budget(FIRST_STEPS);
     let tree = object::EXTENT_TREE;
-    let Some(root) = filesystem.tree_root(tree)? else { return Ok(sum) };
+    let root = filesystem.tree_root(tree)?.ok_or_else(|| no_root(filesystem, tree))?;
     let mut cursor = Cursor::seek(filesystem, tree, root, Key::new(0, 0, 0))?;
     while let Some((key, bytes)) = cursor.item() {
-        if key.kind == kind::EXTENT
+        if let Some(item) = tree_block(key, bytes) {
+            references.add(hasher, key.object, item.count);
+        } else if key.kind == kind::EXTENT
             && let Some(item) = ExtentItem::parse(key, bytes).filter(|it| it.flags & DATA != 0)
         {
             let left = covered.uncovered(key.object, key.object.saturating_add(key.offset))?;
@@ -68,12 +76,24 @@ fn try_count(filesystem: &FileSystem) -> Result<Unprotected> {
         }
         cursor.advance()?;
     }
-    Ok(sum)
+    Ok((sum, references))
+}
+
+fn tree_block(key: Key, bytes: &[u8]) -> Option<ExtentItem<'_>> {
+    if !matches!(key.kind, kind::EXTENT | kind::METADATA) {
+        return None;
+    }
+    ExtentItem::parse(key, bytes).filter(|item| item.flags & TREE_BLOCK != 0)
+}
+
+fn no_root(filesystem: &FileSystem, tree: u64) -> Error {
+    let reason = format!("the root tree has no {}", object::tree_name(tree));
+    Error::corrupt(filesystem.superblock().root.logical, reason)
 }
 
 /// Ranges of the checksum tree, in order.
 struct Covered<'a> {
-    cursor: Option<Cursor<'a>>,
+    cursor: Cursor<'a>,
     sector_size: u64,
     checksum_size: u64,
 }
@@ -82,12 +102,9 @@ impl<'a> Covered<'a> {
     fn new(filesystem: &'a FileSystem) -> Result<Self> {
         let tree = object::CHECKSUM_TREE;
         let first = Key::new(object::CHECKSUMS, kind::CHECKSUM, 0);
-        let cursor = match filesystem.tree_root(tree)? {
-            Some(root) => Some(Cursor::seek(filesystem, tree, root, first)?),
-            None => None,
-        };
+        let root = filesystem.tree_root(tree)?.ok_or_else(|| no_root(filesystem, tree))?;
         Ok(Self {
-            cursor,
+            cursor: Cursor::seek(filesystem, tree, root, first)?,
             sector_size: filesystem.sector_size() as u64,
             checksum_size: filesystem.summer().size() as u64,
         })
@@ -97,9 +114,7 @@ impl<'a> Covered<'a> {
     fn uncovered(&mut self, start: u64, end: u64) -> Result<u64> {
         let mut left = 0;
         let mut position = start;
-        while let Some(cursor) = &mut self.cursor
-            && let Some((key, bytes)) = cursor.item()
-        {
+        while let Some((key, bytes)) = self.cursor.item() {
             let length = bytes.len() as u64 / self.checksum_size * self.sector_size;
             let (first, last) = (key.offset, key.offset.saturating_add(length));
             if first >= end {
@@ -110,7 +125,7 @@ impl<'a> Covered<'a> {
             if last > end {
                 break;
             }
-            cursor.advance()?;
+            self.cursor.advance()?;
         }
         Ok(left + end.saturating_sub(position))
     }
@@ -188,8 +203,14 @@ fn in_file(
 }
 
 fn in_leaf(filesystem: &FileSystem, extent: u64, leaf: u64) -> Result<Found> {
-    let expected =
-        Expected { tree: ANY_TREE, logical: leaf, level: 0, generation: None, first_key: None };
+    let expected = Expected {
+        tree: ANY_TREE,
+        logical: leaf,
+        level: 0,
+        generation: None,
+        first_key: None,
+        parent: None,
+    };
     let block = filesystem.block(&expected)?;
     let mut found = Found::default();
     let mut inode = None;

@@ -7,7 +7,7 @@ mod common;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use blkbtrfs::{BlockDefect, Category, Problem};
+use blkbtrfs::{BlockDefect, Category, Finding, Parent, Problem};
 use common::{BLOCK, Disk, Verdict, u64_at};
 
 const HEADER: usize = 0x65;
@@ -88,22 +88,47 @@ fn a_node_that_leads_to_itself() {
     let node = disk.block(FS_TREE, 1);
     let (logical, second) = (node.logical, HEADER + POINTER + 17);
     disk.change_block(node, |bytes| put(bytes, second, logical));
-    // It is visited only once.
-    let (summary, _) = disk.verify().unwrap();
-    assert!(summary.verified.tree_blocks > 0);
+    assert_wrong_reference(&disk, logical, node.logical, 1);
+}
+
+/// The reference from `slot` of `parent` to `logical` is found to be wrong.
+fn assert_wrong_reference(disk: &Disk, logical: u64, parent: u64, slot: u32) {
+    let (summary, findings) = disk.verify().unwrap();
+    assert!(!summary.is_clean() && !summary.is_complete(), "{summary:?}");
+    let parent = Some(Parent::Node { logical: parent, slot });
+    let is_found = |it: &Finding| it.logical == Some(logical) && it.parent == parent;
+    assert!(findings.iter().any(is_found), "{findings:?}");
 }
 
 #[test]
 fn a_node_that_leads_to_one_leaf_again_and_again() {
     let mut disk = Disk::mixed();
     let node = disk.block(FS_TREE, 1);
+    let first = u64_at(&disk.bytes[node.physical..], HEADER + 17);
     disk.change_block(node, |bytes| {
-        let first = u64_at(bytes, HEADER + 17);
         for index in 0..node.count as usize {
             put(bytes, HEADER + index * POINTER + 17, first);
         }
     });
-    assert!(disk.verify().is_ok());
+    for slot in 1..node.count {
+        assert_wrong_reference(&disk, first, node.logical, slot);
+    }
+}
+
+/// A wrong reference that comes first hides nothing from the right one.
+#[test]
+fn a_wrong_reference_before_the_right_one() {
+    let mut disk = Disk::mixed();
+    let node = disk.block(FS_TREE, 1);
+    let clean = disk.verify().unwrap().0;
+    let last =
+        u64_at(&disk.bytes[node.physical..], HEADER + (node.count as usize - 1) * POINTER + 17);
+    disk.change_block(node, |bytes| put(bytes, HEADER + 17, last));
+    assert_wrong_reference(&disk, last, node.logical, 0);
+    let summary = disk.verify().unwrap().0;
+    // The right reference is followed, and the extent tree knows of what is not reached.
+    assert!(summary.verified.tree_blocks >= clean.verified.tree_blocks);
+    assert_eq!(summary.verified.data_bytes, clean.verified.data_bytes);
 }
 
 #[test]

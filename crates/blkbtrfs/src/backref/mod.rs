@@ -381,7 +381,7 @@ impl<'a> Search<'a> {
 }
 
 fn any_block(logical: u64, level: u8) -> Expected {
-    Expected { tree: ANY_TREE, logical, level, generation: None, first_key: None }
+    Expected { tree: ANY_TREE, logical, level, generation: None, first_key: None, parent: None }
 }
 
 /// The longest extent that there may be.

@@ -1,5 +1,7 @@
 //! Items of the extent tree: what refers to an extent.
 
+use std::hash::{BuildHasher, RandomState};
+
 use crate::bytes::{u8_at, u64_at};
 use crate::tree::Key;
 use crate::tree::key::kind;
@@ -7,6 +9,9 @@ use crate::tree::key::kind;
 /// An extent of data or a tree block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExtentItem<'a> {
+    /// References there are. Those to a tree block are pointers of nodes and root items, each
+    /// counted once however many trees share the node.
+    pub(crate) count: u64,
     pub(crate) generation: u64,
     pub(crate) flags: u64,
     /// Of a tree block.
@@ -35,7 +40,7 @@ pub(crate) enum Reference {
 impl<'a> ExtentItem<'a> {
     /// Parses an item of type EXTENT or METADATA.
     pub(crate) fn parse(key: Key, bytes: &'a [u8]) -> Option<Self> {
-        let (generation, flags) = (u64_at(bytes, 8)?, u64_at(bytes, 16)?);
+        let (count, generation, flags) = (u64_at(bytes, 0)?, u64_at(bytes, 8)?, u64_at(bytes, 16)?);
         let rest = bytes.get(24..)?;
         let (level, inline) = if key.kind == kind::METADATA {
             (u8::try_from(key.offset).ok()?, rest)
@@ -44,7 +49,7 @@ impl<'a> ExtentItem<'a> {
         } else {
             (0, rest)
         };
-        Some(Self { generation, flags, level, inline })
+        Some(Self { count, generation, flags, level, inline })
     }
 
     /// The references in the item itself. More may follow in items of their own.
@@ -88,6 +93,19 @@ impl Reference {
     fn of_file(bytes: &[u8]) -> Option<Self> {
         let (tree, inode, offset) = (u64_at(bytes, 0)?, u64_at(bytes, 8)?, u64_at(bytes, 16)?);
         Some(Self::File { tree, inode, offset })
+    }
+}
+
+/// References to tree blocks, in any order: two sums are equal if each block has as many references
+/// in one as in the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReferenceSum(u64);
+
+impl ReferenceSum {
+    /// Adds references to the block at `logical`. `hasher` is that of all sums that are compared: its
+    /// key is random, so that nobody can make two sums equal.
+    pub(crate) fn add(&mut self, hasher: &RandomState, logical: u64, count: u64) {
+        self.0 = self.0.wrapping_add(hasher.hash_one(logical).wrapping_mul(count));
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct TreeBlock {
     bytes: Arc<[u8]>,
 }
 
-/// Which block was asked for.
+/// A reference to a block: where it leads, and everything it says about the block there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected {
     /// The tree that it was reached from.
@@ -25,6 +25,47 @@ pub(crate) struct Expected {
     pub(crate) level: u8,
     pub(crate) generation: Option<u64>,
     pub(crate) first_key: Option<Key>,
+    /// Where the reference is. `None` if only the extent tree knows of the block.
+    pub(crate) parent: Option<Parent>,
+}
+
+/// Where a reference to a tree block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Parent {
+    /// In the superblock.
+    Superblock,
+    /// In a root item, which is in a leaf.
+    Root {
+        /// The address of the leaf.
+        logical: u64,
+        /// Which of its items, from 0 on.
+        slot: u32,
+    },
+    /// In a node.
+    Node {
+        /// The address of the node.
+        logical: u64,
+        /// Which of its pointers, from 0 on.
+        slot: u32,
+    },
+}
+
+impl Parent {
+    /// Whether the block below is the root of a tree.
+    fn is_of_root(self) -> bool {
+        !matches!(self, Self::Node { .. })
+    }
+}
+
+impl fmt::Display for Parent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Superblock => f.write_str("the superblock"),
+            Self::Root { logical, slot } => write!(f, "root item {slot} of block {logical}"),
+            Self::Node { logical, slot } => write!(f, "pointer {slot} of block {logical}"),
+        }
+    }
 }
 
 /// What is wrong with a tree block.
@@ -69,6 +110,32 @@ pub enum BlockDefect {
     FirstKey,
     /// Its items cannot be.
     Structure(String),
+    /// Another reference leads to it as well, and blocks of its tree are never shared.
+    Shared,
+    /// The extent tree has it in use, and nothing leads to it.
+    Unreached,
+    /// The extent tree counts other references to tree blocks than there are.
+    References,
+}
+
+impl BlockDefect {
+    /// Whether another reference to the same block may be right.
+    pub(crate) fn depends_on_reference(&self) -> bool {
+        match self {
+            Self::Generation { .. }
+            | Self::Level { .. }
+            | Self::Owner { .. }
+            | Self::FirstKey
+            | Self::Shared => true,
+            Self::Checksum { .. }
+            | Self::Address(_)
+            | Self::Fsid(_)
+            | Self::ChunkTree(_)
+            | Self::Structure(_)
+            | Self::Unreached
+            | Self::References => false,
+        }
+    }
 }
 
 impl fmt::Display for BlockDefect {
@@ -89,6 +156,11 @@ impl fmt::Display for BlockDefect {
             }
             Self::FirstKey => f.write_str("first key is not that of its parent"),
             Self::Structure(reason) => f.write_str(reason),
+            Self::Shared => f.write_str("another reference leads to it as well"),
+            Self::Unreached => f.write_str("is in use, and nothing leads to it"),
+            Self::References => {
+                f.write_str("the extent tree counts other references to tree blocks than there are")
+            }
         }
     }
 }
@@ -119,6 +191,7 @@ impl TreeBlock {
         self.level() == expected.level
             && (expected.generation.is_none() || expected.generation == generation)
             && (expected.first_key.is_none() || expected.first_key == self.key(0))
+            && may_own(expected, self.owner())
     }
 
     pub(crate) fn level(&self) -> u8 {
@@ -174,6 +247,7 @@ impl TreeBlock {
             level: self.level() - 1,
             generation: Some(u64_at(entry, Key::SIZE + 8)?),
             first_key: Key::parse(entry),
+            parent: Some(Parent::Node { logical: self.logical(), slot: index as u32 }),
         })
     }
 
@@ -228,7 +302,7 @@ fn check(bytes: &[u8], expected: &Expected, identity: &Identity) -> Result<(), B
     if level != expected.level || level > MAX_LEVEL {
         return Err(BlockDefect::Level { expected: expected.level, found: level });
     }
-    if !may_own(expected.tree, owner) {
+    if !may_own(expected, owner) {
         return Err(BlockDefect::Owner { expected: expected.tree, found: owner });
     }
     if level == 0 {
@@ -244,12 +318,18 @@ fn check(bytes: &[u8], expected: &Expected, identity: &Identity) -> Result<(), B
     Ok(())
 }
 
-/// Snapshots share blocks, so a block of one file tree may have been made for another one.
-fn may_own(tree: u64, owner: u64) -> bool {
-    tree == ANY_TREE
-        || tree == object::TREE_RELOCATION
-        || tree == owner
-        || (object::is_file_tree(tree) && object::is_file_tree(owner))
+/// Snapshots share blocks, so a block of one file tree may have been made for another one. Their
+/// roots are never shared: a snapshot begins with a copy. A relocation tree is a snapshot whose
+/// blocks keep their owners.
+fn may_own(expected: &Expected, owner: u64) -> bool {
+    let Expected { tree, parent, .. } = *expected;
+    let is_root = parent.is_some_and(Parent::is_of_root);
+    match tree {
+        ANY_TREE => true,
+        object::TREE_RELOCATION => owner == tree || object::is_shareable(owner),
+        _ if tree == owner => true,
+        _ => !is_root && object::is_file_tree(tree) && object::is_file_tree(owner),
+    }
 }
 
 fn check_leaf(bytes: &[u8], count: usize) -> Result<(), BlockDefect> {

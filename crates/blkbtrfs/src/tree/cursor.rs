@@ -49,6 +49,11 @@ impl<'a> Cursor<'a> {
         leaf.item(*slot)
     }
 
+    /// The leaf it stands in, and at which item; zeros at the end.
+    pub(crate) fn place(&self) -> (u64, u32) {
+        self.path.last().map_or((0, 0), |(leaf, slot)| (leaf.logical(), *slot as u32))
+    }
+
     /// The blocks from the root to the leaf it stands in, the root first.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = &TreeBlock> {
         self.path.iter().map(|(block, _)| block)
@@ -111,6 +116,7 @@ pub(crate) fn root_block(tree: u64, root: TreeRoot) -> Expected {
         level: root.level,
         generation: Some(root.generation),
         first_key: None,
+        parent: Some(root.parent),
     }
 }
 

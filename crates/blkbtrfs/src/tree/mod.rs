@@ -7,7 +7,7 @@ pub(crate) mod block;
 pub(crate) mod cursor;
 pub(crate) mod key;
 
-pub use block::BlockDefect;
+pub use block::{BlockDefect, Parent};
 pub(crate) use block::{Expected, TreeBlock};
 pub(crate) use cursor::{BlockCache, Cursor};
 pub(crate) use key::Key;
@@ -34,6 +34,12 @@ pub(crate) mod object {
     /// Whether a tree is one of files.
     pub(crate) fn is_file_tree(tree: u64) -> bool {
         tree == FS_TREE || (256..=-256i64 as u64).contains(&tree)
+    }
+
+    /// Whether blocks of a tree may have several parents: those of file trees have one in each
+    /// snapshot, and every tree with snapshots has relocation trees.
+    pub(crate) fn is_shareable(tree: u64) -> bool {
+        is_file_tree(tree) || matches!(tree, TREE_RELOCATION | DATA_RELOCATION)
     }
 
     /// The name of a tree.

@@ -296,7 +296,7 @@ impl Job<'_> {
             // Nobody has read it: it was computed in the wrong way.
             return;
         }
-        self.report(&Finding {
+        self.report(Finding {
             subject: Subject::Data,
             problem,
             logical: Some(logical),
@@ -305,12 +305,14 @@ impl Job<'_> {
             mirrors: chunk.mirrors(),
             good_mirrors,
             rebuildable,
-            owners: self.resolver.data(logical),
+            blocks: 1,
+            parent: None,
+            owners: self.owners(|resolver| resolver.data(logical)),
         });
     }
 
     fn report_unmapped(&self, logical: u64, length: u64) {
-        self.report(&Finding {
+        self.report(Finding {
             subject: Subject::Data,
             problem: Problem::Unmapped,
             logical: Some(logical),
@@ -319,6 +321,8 @@ impl Job<'_> {
             mirrors: 0,
             good_mirrors: Vec::new(),
             rebuildable: None,
+            blocks: 1,
+            parent: None,
             owners: Owners::default(),
         });
     }

@@ -1,7 +1,7 @@
 use crate::backref::Owners;
 use crate::checksum::Checksum;
 use crate::superblock::SuperblockDefect;
-use crate::tree::BlockDefect;
+use crate::tree::{BlockDefect, Parent};
 
 /// Something that is not what was written, or cannot be read.
 #[derive(Clone, Debug)]
@@ -15,6 +15,9 @@ pub struct Finding {
     pub logical: Option<u64>,
     /// Its length in bytes.
     pub length: u64,
+    /// Blocks or sectors that it is about, side by side: if there are several, checksums are those
+    /// of the first one.
+    pub blocks: u64,
     /// Where it lies, where that is known.
     pub place: Option<Place>,
     /// Mirrors there are of it.
@@ -24,6 +27,8 @@ pub struct Finding {
     /// Whether parity and the rest of its row make up what was written. `None` where nobody can tell:
     /// there is no parity, or too much of the row cannot be read.
     pub rebuildable: Option<bool>,
+    /// Where the reference to a tree block is that it was found by.
+    pub parent: Option<Parent>,
     /// What it belongs to.
     pub owners: Owners,
 }
@@ -143,6 +148,15 @@ impl Finding {
                 _ => Category::TreeHeader,
             },
             Problem::Parity => Category::Parity,
+        }
+    }
+
+    /// Whether the reference to a tree block may be what is wrong, and not the block.
+    pub fn is_about_reference(&self) -> bool {
+        match &self.problem {
+            Problem::Block(defect) => !matches!(defect, BlockDefect::Checksum { .. }),
+            Problem::Unmapped => true,
+            _ => false,
         }
     }
 

@@ -1,6 +1,7 @@
 //! All mirrors of tree blocks, many at a time.
 
 use super::finding::{Finding, Place, Problem, Subject};
+use super::known::Outcome;
 use super::{Job, add};
 use crate::checksum::{Checksum, LANES, MAX_SIZE};
 use crate::chunk::Chunk;
@@ -12,6 +13,13 @@ use crate::tree::{BlockDefect, Expected, TreeBlock};
 pub(super) struct BlockBuffer {
     bytes: Vec<u8>,
     sums: Vec<u8>,
+}
+
+/// Whether blocks count as verified: not those that did before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counting {
+    Yes,
+    No,
 }
 
 /// What is known of a block while its mirrors are looked at.
@@ -28,7 +36,8 @@ impl Job<'_> {
         &self,
         batch: &[Expected],
         buffer: &mut BlockBuffer,
-    ) -> Vec<Option<TreeBlock>> {
+        counting: Counting,
+    ) -> Vec<(Outcome, Option<TreeBlock>)> {
         let node_size = self.filesystem.node_size();
         let chunks: Vec<Option<&Chunk>> = batch
             .iter()
@@ -38,7 +47,7 @@ impl Job<'_> {
         buffer.bytes.resize(batch.len() * node_size, 0);
         let mirrors = chunks.iter().flatten().map(|chunk| chunk.mirrors()).max().unwrap_or(0);
         for mirror in 0..mirrors {
-            self.verify_mirror(mirror, batch, &chunks, &mut examined, buffer);
+            self.verify_mirror(mirror, batch, &chunks, &mut examined, buffer, counting);
         }
         let parts = batch.iter().zip(chunks).zip(examined);
         parts.map(|((expected, chunk), it)| self.conclude(expected, chunk, it)).collect()
@@ -51,11 +60,13 @@ impl Job<'_> {
         chunks: &[Option<&Chunk>],
         examined: &mut [Examined],
         buffer: &mut BlockBuffer,
+        counting: Counting,
     ) {
         let node_size = self.filesystem.node_size();
         let summer = self.filesystem.summer();
         let mut present = Vec::with_capacity(batch.len());
         let mut rebuilt = 0;
+        let mut missing = 0;
         for (index, slot) in buffer.bytes.chunks_exact_mut(node_size).enumerate() {
             let Some(chunk) = chunks[index].filter(|chunk| mirror < chunk.mirrors()) else {
                 continue;
@@ -73,7 +84,7 @@ impl Job<'_> {
                             it.bad.push((mirror, Problem::Block(defect)));
                             rebuilt += 1;
                         }
-                        None => add(&self.counters.missing_bytes, node_size as u64),
+                        None => missing += node_size as u64,
                     }
                 }
                 Err(error) => {
@@ -106,6 +117,10 @@ impl Job<'_> {
                 Err(defect) => it.bad.push((mirror, Problem::Block(defect))),
             }
         }
+        if counting == Counting::No {
+            return;
+        }
+        add(&self.counters.missing_bytes, missing);
         add(&self.counters.rebuilt_bytes, rebuilt * node_size as u64);
         let count = present.len() as u64 + rebuilt;
         add(&self.counters.tree_blocks, count);
@@ -120,7 +135,7 @@ impl Job<'_> {
         expected: &Expected,
         chunk: Option<&Chunk>,
         mut examined: Examined,
-    ) -> Option<TreeBlock> {
+    ) -> (Outcome, Option<TreeBlock>) {
         let mut rebuildable = None;
         if let Some(chunk) = chunk.filter(|_| examined.block.is_none()) {
             let mut bytes = vec![0; self.filesystem.node_size()];
@@ -134,14 +149,23 @@ impl Job<'_> {
         if chunk.is_none() {
             examined.bad.push((0, Problem::Unmapped));
         }
+        let is_wrong = examined.bad.iter().any(|(_, problem)| match problem {
+            Problem::Block(defect) => defect.depends_on_reference(),
+            _ => false,
+        });
+        let outcome = match &examined.block {
+            Some(_) => Outcome::Good,
+            None if is_wrong => Outcome::Wrong,
+            None => Outcome::Lost,
+        };
         if !examined.bad.is_empty() {
-            let owners = self.resolver.tree_block(expected);
+            let owners = self.owners(|resolver| resolver.tree_block(expected));
             for (mirror, problem) in examined.bad {
                 let place = chunk.map(|chunk| {
                     let run = chunk.map(expected.logical, mirror);
                     Place { mirror: mirror + 1, device: run.device, physical: run.physical }
                 });
-                self.report(&Finding {
+                self.report(Finding {
                     subject: Subject::TreeBlock { tree: expected.tree, level: expected.level },
                     problem,
                     logical: Some(expected.logical),
@@ -150,10 +174,12 @@ impl Job<'_> {
                     mirrors: chunk.map_or(0, Chunk::mirrors),
                     good_mirrors: examined.good.clone(),
                     rebuildable,
+                    blocks: 1,
+                    parent: expected.parent,
                     owners: owners.clone(),
                 });
             }
         }
-        examined.block
+        (outcome, examined.block)
     }
 }

@@ -2,16 +2,21 @@
 //!
 //! 1. [`superblocks`] looks at every copy on every device.
 //! 2. [`walk`] goes through all trees from the superblock on, visits each block once however often
-//!    it is shared, and hands out leaves in batches.
+//!    it is shared, holds every reference against the block that it leads to ([`known`]), and hands
+//!    out leaves in batches.
 //! 3. Every thread takes the next batch, reads all mirrors of its blocks and sums them many at a time
 //!    ([`metadata`]). Leaves of the checksum tree and of log trees name data: the same thread reads
 //!    it in large pieces, in the order of the device, and compares ([`data`]).
 //! 4. If blocks were lost, those below them are found through the extent tree ([`sweep`]).
 //! 5. [`parity`] compares the parities of RAID5 and RAID6, and [`crate::unprotected`] counts what has
 //!    no checksum.
+//!
+//! Findings side by side with one cause are joined ([`join`]).
 
 mod data;
 mod finding;
+mod join;
+mod known;
 mod metadata;
 mod parity;
 mod progress;
@@ -20,20 +25,24 @@ mod sweep;
 mod walk;
 
 use std::collections::HashSet;
+use std::hash::RandomState;
 use std::num::NonZero;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use crate::backref::Resolver;
-use crate::error::Result;
+use crate::backref::{Owners, Resolver};
+use crate::error::{Error, Result};
 use crate::filesystem::FileSystem;
+use crate::tree::{BlockDefect, object};
 use crate::unprotected::{self, Unprotected};
 
 pub use finding::{Category, Finding, Place, Problem, Subject};
 pub use progress::Progress;
 
-use self::metadata::BlockBuffer;
+use self::join::Joiner;
+use self::known::Outcome;
+use self::metadata::{BlockBuffer, Counting};
 use self::parity::Rows;
 use self::walk::Walker;
 
@@ -44,11 +53,17 @@ pub struct Options {
     pub threads: usize,
     /// Files that are named for one block at most.
     pub max_owners: usize,
+    /// Findings that the observer is told of at most. All are counted.
+    pub max_findings: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { threads: thread::available_parallelism().map_or(1, NonZero::get), max_owners: 16 }
+        Self {
+            threads: thread::available_parallelism().map_or(1, NonZero::get),
+            max_owners: 16,
+            max_findings: None,
+        }
     }
 }
 
@@ -57,16 +72,18 @@ impl Default for Options {
 pub struct Summary {
     /// What was read and compared.
     pub verified: Verified,
-    /// Findings, by [`Category::ALL`].
+    /// Blocks that are wrong, by [`Category::ALL`].
     pub findings: [u64; Category::ALL.len()],
     /// Devices that are not there.
     pub missing_devices: usize,
     /// Bytes on missing devices that could not be looked at: mirrors of data and tree blocks that
     /// parity does not give, either.
     pub missing_bytes: u64,
-    /// Tree blocks without any good mirror.
+    /// References to tree blocks that lead to no good one: it has no good mirror, or is another
+    /// one.
     pub lost_blocks: u64,
-    /// What no checksum protects; `None` if the trees that tell are damaged.
+    /// What no checksum protects; `None` if the trees that tell are damaged, which is a finding, or
+    /// on missing devices.
     pub unprotected: Option<Unprotected>,
 }
 
@@ -97,17 +114,22 @@ impl Summary {
 
     /// Whether everything was there to be looked at.
     pub fn is_complete(&self) -> bool {
-        self.missing_devices == 0 && self.missing_bytes == 0
+        self.lacks_nothing() && self.unprotected.is_some()
     }
 
-    /// Findings of one category.
+    /// Whether all devices, and all tree blocks that something leads to, are there.
+    fn lacks_nothing(&self) -> bool {
+        self.missing_devices == 0 && self.missing_bytes == 0 && self.lost_blocks == 0
+    }
+
+    /// Blocks of one category that are wrong.
     pub fn count(&self, category: Category) -> u64 {
         self.findings[category as usize]
     }
 }
 
-/// Verifies everything, and hands each finding to `observer` as soon as it is there, from any
-/// thread.
+/// Verifies everything, and hands each finding to `observer`, from any thread: when no other joins
+/// it any more.
 ///
 /// # Errors
 ///
@@ -122,24 +144,37 @@ pub fn verify(
         filesystem,
         progress,
         observer,
+        joiner: Mutex::new(Joiner::new(options.max_owners)),
+        left: AtomicU64::new(options.max_findings.unwrap_or(u64::MAX)),
         resolver: Resolver::new(filesystem, options.max_owners),
         counters: Counters::default(),
         has_parity: filesystem.chunks().iter().any(|chunk| chunk.profile.parities() > 0),
         known_bad: Mutex::default(),
     };
     superblocks::verify(&job);
-    let walker = Mutex::new(Walker::new(filesystem));
+    let hasher = RandomState::new();
+    let walker = Mutex::new(Walker::new(filesystem, &hasher));
     let (unprotected, is_counted) = (Mutex::new(None), AtomicBool::new(false));
     on_threads(options.threads, || {
         // One thread counts while the others begin.
         if !is_counted.swap(true, Ordering::Relaxed) {
-            *unprotected.lock().expect("no thread panicked") = unprotected::count(filesystem);
+            *unprotected.lock().expect("no thread panicked") =
+                Some(unprotected::count(filesystem, &hasher));
         }
         job.work(&walker);
     });
-    let mut walker = walker.into_inner().expect("no thread panicked");
+    let walker = walker.into_inner().expect("no thread panicked");
+    let counted = unprotected.into_inner().expect("no thread panicked");
+    let so_far = job.counters.summary(filesystem, None);
+    if let (Some(Ok((_, listed))), Some(followed)) = (&counted, walker.references())
+        && so_far.is_clean()
+        && so_far.lacks_nothing()
+        && *listed != followed
+    {
+        sweep::report_unreached(&job, &walker);
+    }
     if job.counters.lost_blocks.load(Ordering::Relaxed) > 0 {
-        sweep::verify(&job, &mut walker);
+        sweep::verify(&job, &walker);
     }
     if job.has_parity {
         let rows = Mutex::new(Rows::new(filesystem));
@@ -148,8 +183,18 @@ pub fn verify(
     for device in filesystem.devices().values() {
         device.source.check_unchanged()?;
     }
-    let unprotected = unprotected.into_inner().expect("no thread panicked");
-    Ok(job.counters.summary(filesystem, unprotected))
+    let mut summary = job.counters.summary(filesystem, None);
+    match counted {
+        Some(Ok((count, _))) => summary.unprotected = Some(count),
+        // Where something is missing or wrong already, that is why.
+        Some(Err(error)) if summary.is_clean() && summary.lacks_nothing() => {
+            job.report_unreadable(&error);
+            summary = job.counters.summary(filesystem, None);
+        }
+        Some(Err(_)) | None => {}
+    }
+    job.flush();
+    Ok(summary)
 }
 
 /// Does some work on all threads, of which this is one.
@@ -168,6 +213,9 @@ struct Job<'a> {
     filesystem: &'a FileSystem,
     progress: &'a Progress,
     observer: &'a (dyn Fn(&Finding) + Sync),
+    joiner: Mutex<Joiner>,
+    /// Findings that the observer may still be told of.
+    left: AtomicU64,
     resolver: Resolver<'a>,
     counters: Counters,
     has_parity: bool,
@@ -179,20 +227,27 @@ impl Job<'_> {
     /// Works until there is nothing left.
     fn work(&self, walker: &Mutex<Walker<'_>>) {
         let mut buffers = Buffers::default();
-        let mut batch = Vec::new();
-        while walker.lock().expect("no thread panicked").next(self, &mut batch) {
-            self.verify_leaves(&batch, &mut buffers);
+        let (mut batch, mut outcomes) = (Vec::new(), Vec::new());
+        while walker.lock().expect("no thread panicked").next(self, &mut batch, &outcomes) {
+            outcomes = self.verify_leaves(&batch, &mut buffers);
         }
     }
 
     /// Verifies leaves, and the data that they have checksums of.
-    fn verify_leaves(&self, batch: &[crate::tree::Expected], buffers: &mut Buffers) {
+    fn verify_leaves(
+        &self,
+        batch: &[crate::tree::Expected],
+        buffers: &mut Buffers,
+    ) -> Vec<Outcome> {
         let Buffers { blocks, data } = buffers;
-        for leaf in self.verify_blocks(batch, blocks) {
+        let mut outcomes = Vec::with_capacity(batch.len());
+        for (outcome, leaf) in self.verify_blocks(batch, blocks, Counting::Yes) {
+            outcomes.push(outcome);
             if let Some(leaf) = leaf.filter(|leaf| data::may_have_checksums(leaf.owner())) {
                 self.verify_data(&leaf, data);
             }
         }
+        outcomes
     }
 
     /// Whether a finding was about a sector. With too many of them, all count as known.
@@ -201,7 +256,36 @@ impl Job<'_> {
         known.len() == MAX_KNOWN_BAD || known.contains(&(device, physical))
     }
 
-    fn report(&self, finding: &Finding) {
+    /// What a block belongs to, if the observer is to be told.
+    fn owners(&self, find: impl FnOnce(&Resolver<'_>) -> Owners) -> Owners {
+        match self.left.load(Ordering::Relaxed) {
+            0 => Owners { is_partial: true, ..Owners::default() },
+            _ => find(&self.resolver),
+        }
+    }
+
+    /// Reports why what has no checksums could not be counted, though each block is good.
+    fn report_unreadable(&self, error: &Error) {
+        let (reason, logical) = match error {
+            Error::Corrupt { reason, logical } => (reason.clone(), Some(*logical)),
+            error => (error.to_string(), None),
+        };
+        self.report(Finding {
+            subject: Subject::TreeBlock { tree: object::EXTENT_TREE, level: 0 },
+            problem: Problem::Block(BlockDefect::Structure(reason)),
+            logical,
+            length: self.filesystem.node_size() as u64,
+            blocks: 1,
+            place: None,
+            mirrors: 0,
+            good_mirrors: Vec::new(),
+            rebuildable: None,
+            parent: None,
+            owners: Owners::default(),
+        });
+    }
+
+    fn report(&self, finding: Finding) {
         if let Some(place) = finding.place.filter(|_| self.has_parity) {
             let sector = self.filesystem.sector_size() as u64;
             let mut known = self.known_bad.lock().expect("no thread panicked");
@@ -213,7 +297,21 @@ impl Job<'_> {
         }
         let category = finding.category();
         self.counters.findings[category as usize].fetch_add(1, Ordering::Relaxed);
-        (self.observer)(finding);
+        let ready = self.joiner.lock().expect("no thread panicked").add(finding);
+        ready.iter().for_each(|finding| self.hand_over(finding));
+    }
+
+    /// Hands over the findings that were held back.
+    fn flush(&self) {
+        let rest = self.joiner.lock().expect("no thread panicked").take();
+        rest.iter().for_each(|finding| self.hand_over(finding));
+    }
+
+    fn hand_over(&self, finding: &Finding) {
+        let less = |left: u64| left.checked_sub(1);
+        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok() {
+            (self.observer)(finding);
+        }
     }
 }
 

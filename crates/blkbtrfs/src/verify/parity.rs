@@ -229,7 +229,7 @@ fn compare(job: &Job<'_>, row: &Row<'_>, parity: Run, computed: &[u8], stored: &
 }
 
 fn report(job: &Job<'_>, device: u64, physical: u64, length: u64, problem: Problem) {
-    job.report(&Finding {
+    job.report(Finding {
         subject: Subject::Parity,
         problem,
         logical: None,
@@ -238,6 +238,8 @@ fn report(job: &Job<'_>, device: u64, physical: u64, length: u64, problem: Probl
         mirrors: 1,
         good_mirrors: Vec::new(),
         rebuildable: None,
+        blocks: 1,
+        parent: None,
         owners: Owners::default(),
     });
 }

@@ -29,7 +29,7 @@ pub(super) fn verify(job: &Job<'_>) {
         let good = || (1..).zip(&defects).filter(|(_, it)| it.is_none()).map(|(number, _)| number);
         for ((number, defect), offset) in (0..).zip(&defects).zip(OFFSETS) {
             let Some(defect) = defect else { continue };
-            job.report(&Finding {
+            job.report(Finding {
                 subject: Subject::Superblock(number),
                 problem: Problem::Superblock(defect.clone()),
                 logical: None,
@@ -38,6 +38,8 @@ pub(super) fn verify(job: &Job<'_>) {
                 mirrors: defects.len() as u32,
                 good_mirrors: good().collect(),
                 rebuildable: None,
+                blocks: 1,
+                parent: None,
                 owners: Owners::default(),
             });
         }
@@ -45,7 +47,7 @@ pub(super) fn verify(job: &Job<'_>) {
 }
 
 fn report_short(job: &Job<'_>, device: u64, expected: u64, found: u64) {
-    job.report(&Finding {
+    job.report(Finding {
         subject: Subject::Device,
         problem: Problem::Short { found },
         logical: None,
@@ -54,6 +56,8 @@ fn report_short(job: &Job<'_>, device: u64, expected: u64, found: u64) {
         mirrors: 1,
         good_mirrors: Vec::new(),
         rebuildable: None,
+        blocks: 1,
+        parent: None,
         owners: Owners::default(),
     });
 }

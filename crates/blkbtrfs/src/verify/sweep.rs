@@ -1,29 +1,81 @@
 //! Blocks that the walk could not reach, because those above them are lost: the extent tree knows
 //! them as well.
 
+use super::finding::{Finding, Problem, Subject};
 use super::walk::Walker;
-use super::{Buffers, Job};
+use super::{Buffers, Job, add};
+use crate::backref::Owners;
 use crate::backref::refs::{ExtentItem, TREE_BLOCK};
 use crate::error::Result;
 use crate::tree::block::ANY_TREE;
 use crate::tree::key::kind;
-use crate::tree::{Cursor, Expected, Key, object};
+use crate::tree::{BlockDefect, Cursor, Expected, Key, object};
 
 /// Verifies the tree blocks of the extent tree that were not visited.
-pub(super) fn verify(job: &Job<'_>, walker: &mut Walker<'_>) {
+pub(super) fn verify(job: &Job<'_>, walker: &Walker<'_>) {
     // What cannot be read of the extent tree was reported already.
     let _ = sweep(job, walker);
 }
 
-fn sweep(job: &Job<'_>, walker: &mut Walker<'_>) -> Result<()> {
+/// Reports that the extent tree counts other references to tree blocks than there are: for each block
+/// that nothing leads to.
+pub(super) fn report_unreached(job: &Job<'_>, walker: &Walker<'_>) {
+    if let Ok(0) | Err(_) = try_report_unreached(job, walker) {
+        let root = job.filesystem.superblock().root.logical;
+        report(job, object::EXTENT_TREE, 0, root, BlockDefect::References);
+    }
+}
+
+fn try_report_unreached(job: &Job<'_>, walker: &Walker<'_>) -> Result<u64> {
+    let filesystem = job.filesystem;
+    let Some(root) = filesystem.tree_root(object::EXTENT_TREE)? else { return Ok(0) };
+    let mut count = 0;
+    let mut cursor = Cursor::seek(filesystem, object::EXTENT_TREE, root, Key::new(0, 0, 0))?;
+    while let Some((key, bytes)) = cursor.item() {
+        if let Some(block) = tree_block(key, bytes).filter(|it| !walker.is_done(it.logical)) {
+            report(job, ANY_TREE, block.level, block.logical, BlockDefect::Unreached);
+            count += 1;
+        }
+        cursor.advance()?;
+    }
+    Ok(count)
+}
+
+fn report(job: &Job<'_>, tree: u64, level: u8, logical: u64, defect: BlockDefect) {
+    add(&job.counters.lost_blocks, 1);
+    let block = Expected { tree, logical, level, generation: None, first_key: None, parent: None };
+    let owners = match tree {
+        ANY_TREE => job.owners(|resolver| resolver.tree_block(&block)),
+        _ => Owners::default(),
+    };
+    job.report(Finding {
+        subject: Subject::TreeBlock { tree, level },
+        problem: Problem::Block(defect),
+        logical: Some(logical),
+        length: job.filesystem.node_size() as u64,
+        blocks: 1,
+        place: None,
+        mirrors: 0,
+        good_mirrors: Vec::new(),
+        rebuildable: None,
+        parent: None,
+        owners,
+    });
+}
+
+fn sweep(job: &Job<'_>, walker: &Walker<'_>) -> Result<()> {
     let filesystem = job.filesystem;
     let Some(root) = filesystem.tree_root(object::EXTENT_TREE)? else { return Ok(()) };
     let mut buffers = Buffers::default();
-    let mut batch = Vec::new();
+    let mut batch: Vec<Expected> = Vec::new();
+    let mut last = None;
     let mut cursor = Cursor::seek(filesystem, object::EXTENT_TREE, root, Key::new(0, 0, 0))?;
     while let Some((key, bytes)) = cursor.item() {
         if let Some(block) = tree_block(key, bytes)
-            && !walker.mark(block.logical)
+            && !walker.is_done(block.logical)
+            && last.replace(block.logical) != Some(block.logical)
+            // What is wrong for the extent tree as well was reported.
+            && (!walker.is_wrong(block.logical) || filesystem.block(&block).is_ok())
         {
             batch.push(block);
         }
@@ -49,6 +101,7 @@ fn tree_block(key: Key, bytes: &[u8]) -> Option<Expected> {
         level: item.level,
         generation: Some(item.generation),
         first_key: None,
+        parent: None,
     })
 }
 

@@ -4,15 +4,23 @@
 //! system. The root tree and the tree of log trees hold roots; their leaves are part of the stack,
 //! too, and each root in them is walked before the next one is looked at. Leaves of all other trees
 //! are handed out to be verified elsewhere.
+//!
+//! Every reference is held against the block that it leads to, also if another one led there before
+//! ([`super::known`]). Only one that is right counts as the visit: a wrong one hides nothing from
+//! those that come after it.
 
-use std::collections::HashMap;
+use std::hash::RandomState;
 
-use super::Job;
+use super::finding::{Finding, Problem, Subject};
+use super::known::{Known, Look, Outcome};
+use super::{Job, metadata};
+use crate::backref::Owners;
+use crate::backref::refs::ReferenceSum;
 use crate::filesystem::{FileSystem, RootItem};
 use crate::superblock::TreeRoot;
 use crate::tree::cursor::root_block;
 use crate::tree::key::kind;
-use crate::tree::{Expected, Key, TreeBlock, object};
+use crate::tree::{BlockDefect, Expected, Key, Parent, TreeBlock, object};
 
 /// Goes through all trees, and visits each block once.
 pub(super) struct Walker<'a> {
@@ -20,7 +28,9 @@ pub(super) struct Walker<'a> {
     stack: Vec<Frame>,
     /// Trees that are still to be walked, the last one first.
     roots: Vec<Tree>,
-    visited: Visited,
+    known: Known,
+    /// Whether there are trees that are half gone.
+    has_half_trees: bool,
 }
 
 /// A block and how much of it is done.
@@ -43,7 +53,7 @@ struct Tree {
 
 impl<'a> Walker<'a> {
     /// A walker before the first block.
-    pub(super) fn new(filesystem: &'a FileSystem) -> Self {
+    pub(super) fn new(filesystem: &'a FileSystem, hasher: &RandomState) -> Self {
         let superblock = filesystem.superblock();
         let tree = |number, root, holds_roots| Tree { number, root, removed: None, holds_roots };
         let mut roots = vec![
@@ -51,13 +61,33 @@ impl<'a> Walker<'a> {
             tree(object::CHUNK_TREE, superblock.chunk_root, false),
         ];
         roots.extend(superblock.log_root.map(|root| tree(object::TREE_LOG, root, true)));
-        Self { filesystem, stack: Vec::new(), roots, visited: Visited::default() }
+        Self {
+            filesystem,
+            stack: Vec::new(),
+            roots,
+            known: Known::new(hasher.clone()),
+            has_half_trees: false,
+        }
+    }
+
+    /// All references to tree blocks. `None` if there are trees that are half gone: subvolumes that
+    /// are being removed, and snapshots that relocation makes. Some of their blocks have references
+    /// that count and are not followed.
+    pub(super) fn references(&self) -> Option<ReferenceSum> {
+        (!self.has_half_trees).then(|| self.known.references())
     }
 
     /// Puts the next leaves into `batch`, after having verified what is above them. False if there
-    /// are none left.
-    pub(super) fn next(&mut self, job: &Job<'_>, batch: &mut Vec<Expected>) -> bool {
-        batch.clear();
+    /// are none left. `outcomes` are those of the batch before it.
+    pub(super) fn next(
+        &mut self,
+        job: &Job<'_>,
+        batch: &mut Vec<Expected>,
+        outcomes: &[Outcome],
+    ) -> bool {
+        for (leaf, outcome) in batch.drain(..).zip(outcomes) {
+            self.known.finish(&leaf, *outcome, self.sector_size());
+        }
         while batch.is_empty() {
             let Some(frame) = self.stack.last_mut() else {
                 match self.roots.pop() {
@@ -74,12 +104,19 @@ impl<'a> Walker<'a> {
             frame.next += 1;
             let tree = frame.tree;
             if frame.block.level() == 0 {
-                let root = frame
-                    .block
-                    .item(index)
-                    .and_then(|(key, bytes)| root_item(key, bytes, tree.number));
-                if let Some(tree) = root {
-                    self.enter(job, tree, batch);
+                let (logical, slot) = (frame.block.logical(), index as u32);
+                let root = frame.block.item(index).filter(|(key, _)| key.kind == kind::ROOT);
+                match root.map(|(key, bytes)| root_item(key, bytes, tree.number, logical, slot)) {
+                    Some(Some(tree)) => {
+                        self.has_half_trees |=
+                            tree.removed.is_some() || tree.number == object::TREE_RELOCATION;
+                        self.enter(job, tree, batch);
+                    }
+                    Some(None) => {
+                        let reason = format!("root item {slot} is cut off");
+                        report(job, tree.number, logical, None, BlockDefect::Structure(reason));
+                    }
+                    None => {}
                 }
                 continue;
             }
@@ -90,51 +127,101 @@ impl<'a> Walker<'a> {
             if child.level > 0 || tree.holds_roots {
                 self.visit(job, child, tree);
             } else {
-                self.take_leaves(child, batch);
+                self.take_leaves(job, child, batch);
             }
         }
         true
     }
 
-    /// Whether `logical` was visited; from now on it was.
-    pub(super) fn mark(&mut self, logical: u64) -> bool {
-        self.visited.mark(logical, self.filesystem.sector_size() as u64)
+    /// Whether the block at `logical` was verified, or reported as lost.
+    pub(super) fn is_done(&self, logical: u64) -> bool {
+        self.known.is_done(logical, self.sector_size())
+    }
+
+    /// Whether the block at `logical` is not what a reference says.
+    pub(super) fn is_wrong(&self, logical: u64) -> bool {
+        self.known.is_wrong(logical)
+    }
+
+    fn sector_size(&self) -> u64 {
+        self.filesystem.sector_size() as u64
     }
 
     fn enter(&mut self, job: &Job<'_>, tree: Tree, batch: &mut Vec<Expected>) {
         let root = root_block(tree.number, tree.root);
         if root.level > 0 || tree.holds_roots {
             self.visit(job, root, tree);
-        } else if !self.mark(root.logical) {
-            batch.push(root);
+        } else {
+            self.take_leaf(job, root, batch);
         }
     }
 
     /// Verifies a block and puts it on the stack.
     fn visit(&mut self, job: &Job<'_>, block: Expected, tree: Tree) {
-        if self.mark(block.logical) {
-            return;
-        }
-        let verified = job.verify_blocks(&[block], &mut Default::default());
-        if let Some(block) = verified.into_iter().flatten().next() {
+        let found = match self.known.look(&block, self.sector_size()) {
+            Look::New => self.verify(job, &block, metadata::Counting::Yes),
+            Look::Same => return report_shared(job, &block),
+            Look::Other => self.verify_other(job, &block),
+            Look::Reported => None,
+        };
+        if let Some(block) = found {
             self.stack.push(Frame { block, tree, next: 0 });
         }
     }
 
+    /// Verifies a block here and now; gives it if it is good.
+    fn verify(
+        &mut self,
+        job: &Job<'_>,
+        block: &Expected,
+        counting: metadata::Counting,
+    ) -> Option<TreeBlock> {
+        let verified = job.verify_blocks(&[*block], &mut Default::default(), counting);
+        let (outcome, found) = verified.into_iter().next()?;
+        if outcome == Outcome::Good || !self.known.is_done(block.logical, self.sector_size()) {
+            self.known.finish(block, outcome, self.sector_size());
+        }
+        found
+    }
+
+    /// Verifies a block that another reference says something else of; gives it if it is good and
+    /// was not found good before.
+    fn verify_other(&mut self, job: &Job<'_>, block: &Expected) -> Option<TreeBlock> {
+        let was_good = self.known.is_done(block.logical, self.sector_size());
+        let found = self.verify(job, block, metadata::Counting::No)?;
+        if was_good {
+            report_shared(job, block);
+            return None;
+        }
+        Some(found)
+    }
+
     /// Hands out a leaf and those beside it.
-    fn take_leaves(&mut self, first: Expected, batch: &mut Vec<Expected>) {
+    fn take_leaves(&mut self, job: &Job<'_>, first: Expected, batch: &mut Vec<Expected>) {
         let limit = self.batch_length(first.tree);
         let mut next = Some(first);
         while let Some(leaf) = next {
-            if !self.mark(leaf.logical) {
-                batch.push(leaf);
-            }
+            self.take_leaf(job, leaf, batch);
             if batch.len() >= limit {
                 break;
             }
             let Some(frame) = self.stack.last_mut() else { break };
             next = frame.block.child(frame.next, frame.tree.number);
             frame.next += 1;
+        }
+    }
+
+    /// Hands out a leaf, if it is not known.
+    fn take_leaf(&mut self, job: &Job<'_>, leaf: Expected, batch: &mut Vec<Expected>) {
+        match self.known.look(&leaf, self.sector_size()) {
+            Look::New => {
+                self.known.start(&leaf);
+                batch.push(leaf);
+            }
+            Look::Same => report_shared(job, &leaf),
+            // Its thread finds it wrong, so what is below it is verified for this one.
+            Look::Other => batch.extend(self.verify_other(job, &leaf).map(|_| leaf)),
+            Look::Reported => {}
         }
     }
 
@@ -151,15 +238,35 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// The tree whose root an item of the tree `parent` is.
-fn root_item(key: Key, bytes: &[u8], parent: u64) -> Option<Tree> {
-    if key.kind != kind::ROOT {
-        return None;
-    }
-    let RootItem { root, removed } = RootItem::parse(bytes)?;
+/// The tree whose root an item of the tree `parent` is; `None` if it is cut off.
+fn root_item(key: Key, bytes: &[u8], parent: u64, logical: u64, slot: u32) -> Option<Tree> {
+    let RootItem { root, removed } = RootItem::parse(bytes, Parent::Root { logical, slot })?;
     // All log trees have the number of their kind.
     let number = if parent == object::TREE_LOG { object::TREE_LOG } else { key.object };
-    (root.logical != 0).then_some(Tree { number, root, removed, holds_roots: false })
+    Some(Tree { number, root, removed, holds_roots: false })
+}
+
+/// Reports a second reference to a block, if there can be only one.
+fn report_shared(job: &Job<'_>, block: &Expected) {
+    if !object::is_shareable(block.tree) {
+        report(job, block.tree, block.logical, block.parent, BlockDefect::Shared);
+    }
+}
+
+fn report(job: &Job<'_>, tree: u64, logical: u64, parent: Option<Parent>, defect: BlockDefect) {
+    job.report(Finding {
+        subject: Subject::TreeBlock { tree, level: 0 },
+        problem: Problem::Block(defect),
+        logical: Some(logical),
+        length: job.filesystem.node_size() as u64,
+        blocks: 1,
+        place: None,
+        mirrors: 0,
+        good_mirrors: Vec::new(),
+        rebuildable: None,
+        parent,
+        owners: Owners::default(),
+    });
 }
 
 /// Whether the removal of a subvolume has freed a child already.
@@ -170,33 +277,8 @@ fn is_removed(block: &TreeBlock, index: usize, removed: Option<(Key, u8)>) -> bo
         && block.key(index + 1).is_some_and(|next| next <= key)
 }
 
-/// A set of sectors.
-///
-/// One bit each, in pages that are made when the first of their sectors comes: a page costs less
-/// than the tree block that it is made for.
-#[derive(Default)]
-struct Visited {
-    pages: HashMap<u64, Box<[u64; PAGE_WORDS]>>,
-}
-
-impl Visited {
-    /// Whether the sector of `logical` was in the set; from now on it is.
-    fn mark(&mut self, logical: u64, sector_size: u64) -> bool {
-        let sector = logical / sector_size;
-        let (word, bit) = ((sector / 64) as usize % PAGE_WORDS, 1 << (sector % 64));
-        let page = self.pages.entry(sector / (64 * PAGE_WORDS as u64));
-        let page = page.or_insert_with(|| Box::new([0; PAGE_WORDS]));
-        let was_visited = page[word] & bit != 0;
-        page[word] |= bit;
-        was_visited
-    }
-}
-
 /// Bytes of leaves in a batch.
 const BATCH_SIZE: usize = 512 << 10;
 
 /// Bytes of data that a batch of the checksum tree leads to.
 const BATCH_DATA: usize = 16 << 20;
-
-/// 16 MiB of addresses in sectors of 4 KiB.
-const PAGE_WORDS: usize = 64;

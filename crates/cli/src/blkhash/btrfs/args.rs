@@ -78,6 +78,11 @@ pub struct Verify {
     #[arg(long, value_name = "N")]
     pub max_files: Option<u16>,
 
+    /// Print at most N errors, and count the rest; 0 prints all [default: 100, and no more than
+    /// 64 KiB of them]
+    #[arg(long, value_name = "N")]
+    pub max_errors: Option<u64>,
+
     /// Write a JSON object a line
     #[arg(long)]
     pub json: bool,

@@ -120,9 +120,13 @@ fn text(name: &str, filesystem: &FileSystem, mounted: Option<&Mounted>) -> Strin
     for (id, device) in filesystem.devices() {
         line(&format!("device {id}"), format!("{}, {}", device.name, bytes(device.source.size())));
     }
-    for device in filesystem.missing_devices() {
+    let missing = filesystem.missing_devices();
+    for device in missing.iter().take(MAX_MISSING) {
         let size = bytes(device.total_bytes);
         line(&format!("device {}", device.id), format!("missing, {size}, {}", device.uuid));
+    }
+    if missing.len() > MAX_MISSING {
+        line("missing", format!("{} more devices", missing.len() - MAX_MISSING));
     }
     line("features", superblock.features().join(" "));
     text
@@ -135,7 +139,7 @@ fn object(filesystem: &FileSystem, mounted: Option<&Mounted>) -> Value {
         .devices()
         .iter()
         .map(|(id, device)| json!({ "id": id, "name": device.name, "size": device.source.size() }));
-    let missing = filesystem.missing_devices().iter().map(|device| {
+    let missing = filesystem.missing_devices().iter().take(MAX_MISSING).map(|device| {
         json!({ "id": device.id, "uuid": device.uuid.to_string(), "size": device.total_bytes })
     });
     let allocations = filesystem.allocations().into_iter().map(|it| {
@@ -160,6 +164,7 @@ fn object(filesystem: &FileSystem, mounted: Option<&Mounted>) -> Value {
         "allocations": allocations.collect::<Vec<_>>(),
         "devices": devices.collect::<Vec<_>>(),
         "missing_devices": missing.collect::<Vec<_>>(),
+        "missing_device_count": filesystem.missing_devices().len(),
         "features": superblock.features(),
     })
 }
@@ -172,3 +177,6 @@ fn verified_by(filesystem: &FileSystem) -> String {
 
 /// More blocks at a time than any implementation has lanes.
 const MANY: usize = 1024;
+
+/// Missing devices that are listed.
+const MAX_MISSING: usize = 256;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use blkbtrfs::{Category, FileSystem, Finding, Owner, Owners, Problem, Subject, Summary};
+use blkbtrfs::{Category, FileSystem, Finding, Owner, Owners, Parent, Problem, Subject, Summary};
 use indicatif::BinaryBytes;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -13,17 +13,61 @@ use serde_json::{Value, json};
 use crate::stdio::Stdout;
 use crate::{json, quote};
 
+/// How much may still be printed of errors.
+#[derive(Clone, Copy)]
+pub struct Limit {
+    findings: Option<u64>,
+    bytes: Option<usize>,
+}
+
+impl Limit {
+    /// That of `--max-errors`.
+    pub fn new(max_errors: Option<u64>) -> Self {
+        match max_errors {
+            None => Self { findings: Some(MAX_ERRORS), bytes: Some(MAX_BYTES) },
+            Some(0) => Self { findings: None, bytes: None },
+            Some(count) => Self { findings: Some(count), bytes: None },
+        }
+    }
+
+    /// Findings that may still be printed; `None` without limit.
+    pub fn findings(&self) -> Option<u64> {
+        self.findings
+    }
+
+    /// Takes a finding of this many bytes; false if it is too much.
+    fn take(&mut self, length: usize) -> bool {
+        if self.findings == Some(0) || self.bytes.is_some_and(|left| left < length) {
+            // Smaller ones would still fit: those that are printed are the first ones.
+            self.findings = Some(0);
+            return false;
+        }
+        self.findings = self.findings.map(|left| left - 1);
+        self.bytes = self.bytes.map(|left| left - length);
+        true
+    }
+}
+
 /// Standard output. The first error stays until the end: findings come from all threads.
 pub struct Output {
     json: bool,
     name: OsString,
     result: io::Result<()>,
+    limit: Limit,
+    /// Blocks of the findings that were printed, by category.
+    shown: [u64; Category::ALL.len()],
 }
 
 impl Output {
     /// For one file system, by the name of its first image.
-    pub fn new(json: bool, name: &OsStr) -> Self {
-        Self { json, name: name.to_owned(), result: Ok(()) }
+    pub fn new(json: bool, name: &OsStr, limit: Limit) -> Self {
+        let shown = [0; Category::ALL.len()];
+        Self { json, name: name.to_owned(), result: Ok(()), limit, shown }
+    }
+
+    /// What is left of the limit.
+    pub fn limit(&self) -> Limit {
+        self.limit
     }
 
     /// Tells of a finding.
@@ -34,7 +78,10 @@ impl Output {
             } else {
                 finding_text(filesystem, finding)
             };
-            self.result = write(&text);
+            if self.limit.take(text.len()) {
+                self.shown[finding.category() as usize] += finding.blocks;
+                self.result = write(&text);
+            }
         }
     }
 
@@ -46,9 +93,10 @@ impl Output {
         elapsed: Duration,
     ) -> io::Result<()> {
         let text = if self.json {
-            self.object("summary", summary_object(filesystem, summary, elapsed))
+            self.object("summary", summary_object(filesystem, summary, &self.shown, elapsed))
         } else {
-            summary_text(&quote::name(self.name.as_encoded_bytes()), filesystem, summary, elapsed)
+            let name = quote::name(self.name.as_encoded_bytes());
+            summary_text(&name, filesystem, summary, &self.shown, elapsed)
         };
         self.result.and_then(|()| write(&text))
     }
@@ -85,6 +133,12 @@ fn finding_text(filesystem: &FileSystem, finding: &Finding) -> String {
         text += &format!(" at {}", at.join(", "));
     }
     text += &format!(": {}", problem(&finding.problem));
+    if finding.blocks > 1 {
+        text += &format!("; the first of {} in a row, {} bytes", finding.blocks, finding.length);
+    }
+    if let Some(parent) = finding.parent.filter(|_| finding.is_about_reference()) {
+        text += &format!("; {parent} leads to it");
+    }
     text += &match &finding.good_mirrors[..] {
         [] if finding.mirrors > 1 => "; no mirror is good".to_owned(),
         [] => String::new(),
@@ -186,6 +240,8 @@ fn finding_object(filesystem: &FileSystem, finding: &Finding) -> Value {
         "problem": problem(&finding.problem),
         "logical": finding.logical,
         "length": finding.length,
+        "blocks": finding.blocks,
+        "parent": finding.parent.map(parent_object),
         "mirror": finding.place.map(|place| place.mirror),
         "mirrors": finding.mirrors,
         "good_mirrors": finding.good_mirrors,
@@ -199,6 +255,18 @@ fn finding_object(filesystem: &FileSystem, finding: &Finding) -> Value {
         "owners_complete": !finding.owners.is_partial,
         "owners_problem": finding.owners.problem,
     })
+}
+
+fn parent_object(parent: Parent) -> Value {
+    match parent {
+        Parent::Root { logical, slot } => {
+            json!({ "kind": "root item", "logical": logical, "slot": slot })
+        }
+        Parent::Node { logical, slot } => {
+            json!({ "kind": "pointer", "logical": logical, "slot": slot })
+        }
+        _ => json!({ "kind": "superblock" }),
+    }
 }
 
 fn owner_object(owner: &Owner) -> Value {
@@ -239,6 +307,7 @@ fn summary_text(
     name: &str,
     filesystem: &FileSystem,
     summary: &Summary,
+    shown: &[u64; Category::ALL.len()],
     elapsed: Duration,
 ) -> String {
     let (superblock, verified) = (filesystem.superblock(), &summary.verified);
@@ -287,8 +356,12 @@ fn summary_text(
             }
         },
     );
-    for device in filesystem.missing_devices() {
+    let missing = filesystem.missing_devices();
+    for device in missing.iter().take(MAX_MISSING_LINES) {
         line("missing", format!("device {} ({})", device.id, device.uuid));
+    }
+    if missing.len() > MAX_MISSING_LINES {
+        line("missing", format!("{} more devices", missing.len() - MAX_MISSING_LINES));
     }
     if verified.rebuilt_bytes > 0 {
         line(
@@ -299,17 +372,30 @@ fn summary_text(
     if summary.missing_bytes > 0 {
         line("not verified", format!("{} on missing devices", bytes(summary.missing_bytes)));
     }
-    let counts: Vec<_> = Category::ALL
-        .iter()
-        .filter(|category| summary.count(**category) > 0)
-        .map(|category| format!("{}: {}", describe(*category), summary.count(*category)))
-        .collect();
-    line("errors", if counts.is_empty() { "none".to_owned() } else { counts.join(", ") });
+    let list = |count: &dyn Fn(Category) -> u64| {
+        let counted = Category::ALL.iter().map(|category| (*category, count(*category)));
+        let counted = counted.filter(|(_, count)| *count > 0);
+        let all: Vec<_> =
+            counted.map(|(category, count)| format!("{}: {count}", describe(category))).collect();
+        all.join(", ")
+    };
+    // A verification that found nothing and did not see everything does not say that all is well.
+    let none = if summary.is_complete() { "none" } else { "none in what was verified" };
+    line("errors", if summary.is_clean() { none.into() } else { list(&|it| summary.count(it)) });
+    let rest = list(&|category| hidden(summary, shown, category));
+    if !rest.is_empty() {
+        line("not printed", format!("{rest} (--max-errors)"));
+    }
     if summary.lost_blocks > 0 {
-        let what = "tree blocks have no good mirror: what is below them may not be verified";
+        let what = "tree blocks cannot be reached: what is below them may not be verified";
         line("lost", format!("{} {what}", summary.lost_blocks));
     }
     text
+}
+
+/// Blocks of a category that no printed error is about.
+fn hidden(summary: &Summary, shown: &[u64; Category::ALL.len()], category: Category) -> u64 {
+    summary.count(category).saturating_sub(shown[category as usize])
 }
 
 fn describe(category: Category) -> &'static str {
@@ -323,10 +409,17 @@ fn describe(category: Category) -> &'static str {
     }
 }
 
-fn summary_object(filesystem: &FileSystem, summary: &Summary, elapsed: Duration) -> Value {
+fn summary_object(
+    filesystem: &FileSystem,
+    summary: &Summary,
+    shown: &[u64; Category::ALL.len()],
+    elapsed: Duration,
+) -> Value {
     let (superblock, verified) = (filesystem.superblock(), &summary.verified);
     let errors = Category::ALL.map(|category| (category.name(), summary.count(category)));
-    let missing: Vec<_> = filesystem.missing_devices().iter().map(|device| device.id).collect();
+    let rest = Category::ALL.map(|category| (category.name(), hidden(summary, shown, category)));
+    let missing = filesystem.missing_devices().iter().take(MAX_MISSING_IDS);
+    let missing: Vec<_> = missing.map(|device| device.id).collect();
     json!({
         "fsid": superblock.fsid.to_string(),
         "label": String::from_utf8_lossy(&superblock.label),
@@ -339,8 +432,10 @@ fn summary_object(filesystem: &FileSystem, summary: &Summary, elapsed: Duration)
         "rebuilt_bytes": verified.rebuilt_bytes,
         "parity_bytes": verified.parity_bytes,
         "errors": errors.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+        "errors_not_printed": rest.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
         "lost_blocks": summary.lost_blocks,
         "missing_devices": missing,
+        "missing_device_count": summary.missing_devices,
         "missing_bytes": summary.missing_bytes,
         "unprotected": summary.unprotected.map(|it| json!({
             "nodatasum": it.nodatasum,
@@ -351,3 +446,15 @@ fn summary_object(filesystem: &FileSystem, summary: &Summary, elapsed: Duration)
         "seconds": elapsed.as_secs_f64(),
     })
 }
+
+/// Errors that are printed by default: more than anybody reads, and little beside the image.
+const MAX_ERRORS: u64 = 100;
+
+/// Bytes of errors that are printed by default: names in an image may be long.
+const MAX_BYTES: usize = 64 << 10;
+
+/// Lines for missing devices.
+const MAX_MISSING_LINES: usize = 16;
+
+/// Missing devices that are listed for programs.
+const MAX_MISSING_IDS: usize = 1024;

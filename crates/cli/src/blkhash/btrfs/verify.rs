@@ -7,7 +7,7 @@ use blkbtrfs::{Error, FileSystem, Options, Progress};
 use blkhash::{Algorithm, Implementation};
 
 use super::open::{self, Group};
-use super::output::Output;
+use super::output::{Limit, Output};
 use super::{Failure, Outcome, args};
 use crate::blkhash::{PROGRAM, refuse};
 use crate::progress::Watch;
@@ -19,8 +19,9 @@ pub fn run(args: &args::Verify) -> Result<Outcome, Failure> {
     let options = open::confine(&args.names, &args.images).map_err(Failure::Refused)?;
     let (groups, has_failed) = open::open(&args.names, &options, &args.images);
     let mut outcome = if has_failed { Outcome::Unknown } else { Outcome::Clean };
+    let mut limit = Limit::new(args.max_errors);
     for group in groups {
-        outcome = outcome.and(verify(args, group, implementation)?);
+        outcome = outcome.and(verify(args, group, implementation, &mut limit)?);
     }
     Ok(outcome)
 }
@@ -44,6 +45,7 @@ fn verify(
     args: &args::Verify,
     group: Group,
     implementation: Option<Implementation>,
+    limit: &mut Limit,
 ) -> Result<Outcome, Failure> {
     let started = Instant::now();
     let fail = |error: &Error| {
@@ -64,8 +66,9 @@ fn verify(
     let options = Options {
         threads: args.threads.map_or(defaults.threads, usize::from),
         max_owners: args.max_files.map_or(defaults.max_owners, usize::from),
+        max_findings: limit.findings(),
     };
-    let output = Mutex::new(Output::new(args.json, &group.name));
+    let output = Mutex::new(Output::new(args.json, &group.name, *limit));
     let progress = Progress::new();
     let size = Some(filesystem.verified_bytes());
     let watch = Watch::new(args.progress.unwrap_or_default(), size);
@@ -83,6 +86,7 @@ fn verify(
         Err(error) => return fail(&error),
     };
     let output = output.into_inner().expect("no thread panicked");
+    *limit = output.limit();
     output.summary(&filesystem, &summary, started.elapsed())?;
     Ok(match () {
         () if !summary.is_clean() => Outcome::Errors,

@@ -41,7 +41,7 @@ impl Talk {
     /// Counts a step of the library.
     pub fn step(&self) {
         let steps = self.steps.fetch_add(1, Ordering::Relaxed);
-        if steps >= MAX_STEPS || steps % STEPS_A_LOOK == 0 && self.is_late() {
+        if steps >= MAX_STEPS || steps.is_multiple_of(STEPS_A_LOOK) && self.is_late() {
             let excess = if steps >= MAX_STEPS { Excess::TooMuch } else { Excess::TooLate };
             let _ = self.excess.set(excess);
             let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);

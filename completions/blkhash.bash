@@ -296,7 +296,7 @@ _blkhash() {
             return 0
             ;;
         blkhash__subcmd__btrfs__subcmd__verify)
-            opts="-f -U -p -h --partition --offset --format --snapshot --cache --holes --follow --untrusted --force-share --backing-format --secret-file --nbd-server --timeout --tls-certificates --no-sandbox --threads --implementation --max-files --json --progress --help"
+            opts="-f -U -p -h --partition --offset --format --snapshot --cache --holes --follow --untrusted --force-share --backing-format --secret-file --nbd-server --timeout --tls-certificates --no-sandbox --threads --implementation --max-files --max-errors --json --progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -377,6 +377,10 @@ _blkhash() {
                     return 0
                     ;;
                 --max-files)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-errors)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

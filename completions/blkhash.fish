@@ -141,6 +141,7 @@ complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_s
 complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l threads -d 'Work on N threads [default: one for each processor]' -r
 complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l implementation -d 'Hash with the implementation NAME alone, as blkhash algorithms names it' -r
 complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l max-files -d 'Name at most N files for each error [default: 16]' -r
+complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -l max-errors -d 'Print at most N errors, and count the rest; 0 prints all [default: 100, and no more than 64 KiB of them]' -r
 complete -c blkhash -n "__fish_blkhash_using_subcommand btrfs; and __fish_seen_subcommand_from verify" -s p -l progress -d 'Show progress on the terminal: auto, always or never [default: auto, where it takes longer than a second; without a value: always]' -r -f -a "auto\t''
 always\t''
 never\t''"

@@ -203,7 +203,7 @@ impl<'a> Chain<'a> {
                 }
                 Format::Qcow2 => self.push_qcow2(&file, &folder)?,
                 other => {
-                    self.push_served(file, folder, other)?;
+                    self.push_served(&file, folder, other)?;
                     None
                 }
             };
@@ -275,7 +275,7 @@ impl<'a> Chain<'a> {
     }
 
     /// The last layer: an image that a server reads, with everything beneath it.
-    fn push_served(&mut self, top: Arc<HostFile>, folder: Folder, format: Format) -> Result<()> {
+    fn push_served(&mut self, top: &Arc<HostFile>, folder: Folder, format: Format) -> Result<()> {
         let mut export = Export::new(self.options);
         let mut next = Some((top.clone(), folder, format));
         let mut vpc = None;
@@ -312,7 +312,7 @@ impl<'a> Chain<'a> {
             self.warnings.push(top.error(ErrorKind::Format, doubt).to_string());
         }
         if !format.tells_extents() {
-            self.check_unstored(&top, &served)?;
+            self.check_unstored(top, &served)?;
         }
         self.layers.push(Layer::Served(Box::new(served)));
         Ok(())

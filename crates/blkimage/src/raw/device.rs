@@ -3,7 +3,7 @@
 //!
 //! What is written to a partition counts for its disk as well. What is written to the disk, across its
 //! partitions, counts for none of them: it is what the disk has more than all of them. A loop device also
-//! changes with its file.
+//! changes with its file, and so do all of its partitions, whichever was written to.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

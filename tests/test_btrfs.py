@@ -270,6 +270,63 @@ def contents(root):
     return found
 
 
+MIB = 1 << 20
+
+
+def disk_of(workdir, table, at):
+    """A disk with a file system at each offset."""
+    disk = workdir / "disk"
+    with open(disk, "wb") as file:
+        file.truncate(700 * MIB)
+    subprocess.run(["sfdisk", "-q", str(disk)], input=table.encode(), check=True)
+    for number, offset in enumerate(at):
+        filesystem = filesystems.filled(workdir / f"fs{number}")
+        images.run("dd", f"if={filesystem}", f"of={disk}", "bs=1M", f"seek={offset // MIB}", "conv=notrunc,sparse")
+    return disk
+
+
+def test_partitions_are_accounted_for(workdir):
+    """One that the image does not hold, or holds a part of, is not passed over."""
+    disk = disk_of(workdir, "label: gpt\n1MiB,256MiB\n257MiB,256MiB\n513MiB,16MiB\n", (MIB, 257 * MIB))
+    result = blkhash("btrfs", "verify", disk)
+    assert result.returncode == 0, result
+    assert result.stderr.decode() == f"blkhash: {disk} partition 3: no btrfs file system, not verified\n"
+    assert result.stdout.count(b"errors        none") == 2
+    cases = {
+        # The end of the image: what is said of the second partition, and of the third.
+        520 * MIB: ("", "is cut off"),
+        500 * MIB: ("is cut off", "lies past the end"),
+        257 * MIB + 4096: ("is cut off", "lies past the end"),
+        257 * MIB: ("lies past the end", "lies past the end"),
+        200 * MIB: ("lies past the end", "lies past the end"),
+    }
+    for end, said in cases.items():
+        os.truncate(disk, end)
+        result = blkhash("btrfs", "verify", disk)
+        errors = result.stderr.decode()
+        assert result.returncode in ((1, 2) if end in (500 * MIB, 200 * MIB) else (2,)), result
+        for number, words in zip((2, 3), said):
+            assert not words or re.search(f"partition {number}: {words}", errors), (end, errors)
+        result = blkhash("btrfs", "verify", "--partition", "3", disk)
+        assert result.returncode == 2 and b"partition 3" in result.stderr, result
+
+
+def test_logical_partitions_that_are_lost(workdir):
+    table = "label: dos\n1MiB,256MiB,83\n257MiB,400MiB,5\n258MiB,256MiB,83\n"
+    disk = disk_of(workdir, table, (MIB, 258 * MIB))
+    result = blkhash("btrfs", "verify", disk)
+    assert (result.returncode, result.stderr) == (0, b""), result
+    assert result.stdout.count(b"errors        none") == 2
+    with open(disk, "r+b") as file:
+        file.seek(257 * MIB)
+        file.write(bytes(512))
+    result = blkhash("btrfs", "verify", disk)
+    message = f"the partition table is damaged: no record of a logical partition at sector {257 * 2048}"
+    assert result.returncode == 2 and message in result.stderr.decode(), result
+    # What is left is verified all the same.
+    assert result.stdout.count(b"errors        none") == 1
+
+
 @pytest.mark.parametrize("profile, parity", [("raid5", 0), ("raid6", 0), ("raid6", 1)])
 def test_parity(workdir, profile, parity):
     """A parity that is not one of its row; one of a row with bad data says nothing."""

@@ -23,7 +23,16 @@ pub struct Partition {
     pub length: u64,
 }
 
-/// Why there is no list of partitions.
+/// The partition table of a disk.
+#[derive(Debug, Default)]
+pub struct Table {
+    /// By number.
+    pub partitions: Vec<Partition>,
+    /// Why there may be more: the list of logical partitions breaks off.
+    pub lost: Option<TableError>,
+}
+
+/// Why there is no list of partitions, or no end of it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
@@ -33,31 +42,39 @@ pub enum TableError {
     /// Both copies of a GPT are damaged.
     #[error("the partition table is damaged: {0}")]
     Gpt(String),
-    /// An MBR that makes no sense.
-    #[error("the partition table is damaged: {0}")]
-    Mbr(&'static str),
+    /// A record of a logical partition that makes no sense.
+    #[error("the partition table is damaged: {reason} at sector {sector}")]
+    Mbr {
+        /// What is wrong.
+        reason: &'static str,
+        /// Where the record is.
+        sector: u64,
+    },
 }
 
 /// The partitions of a disk; none if it has no table.
 ///
 /// # Errors
 ///
-/// The disk cannot be read, or its table makes no sense.
-pub fn table(source: &dyn Source) -> Result<Vec<Partition>, TableError> {
-    let Some(sector) = boot_sector(source, 0)? else { return Ok(Vec::new()) };
+/// The disk cannot be read, or both copies of its GPT make no sense.
+pub fn table(source: &dyn Source) -> Result<Table, TableError> {
+    let mut table = Table::default();
+    let Some(sector) = boot_sector(source, 0)? else { return Ok(table) };
     if entries(&sector).iter().any(|entry| entry.kind == GPT_PROTECTION) {
-        return gpt(source);
+        table.partitions = gpt(source)?;
+        return Ok(table);
     }
-    let mut found = Vec::new();
     for (number, entry) in (1..).zip(entries(&sector)) {
         if entry.is_extended() {
-            logical(source, entry.start, &mut found)?;
+            if let Err(error) = logical(source, entry.start, &mut table.partitions) {
+                table.lost = Some(error);
+            }
         } else if entry.is_used() {
-            found.push(entry.partition(number, 0));
+            table.partitions.push(entry.partition(number, 0));
         }
     }
-    found.sort_by_key(|partition| partition.number);
-    Ok(found)
+    table.partitions.sort_by_key(|partition| partition.number);
+    Ok(table)
 }
 
 /// An entry of an MBR, in sectors.
@@ -109,18 +126,14 @@ fn entries(sector: &[u8]) -> [Entry; 4] {
     })
 }
 
-/// Follows the list of logical partitions, which only leads forward.
+/// Follows the list of logical partitions, which only leads forward. An extended partition without
+/// any has a record, too.
 fn logical(source: &dyn Source, first: u32, found: &mut Vec<Partition>) -> Result<(), TableError> {
     let mut next = u64::from(first);
     for number in 5..5 + MAX_LOGICAL {
         let Some(sector) = boot_sector(source, next)? else {
-            // An extended partition may be empty.
-            let is_empty = number == 5;
-            return if is_empty {
-                Ok(())
-            } else {
-                Err(TableError::Mbr("a logical partition is lost"))
-            };
+            let reason = "no record of a logical partition";
+            return Err(TableError::Mbr { reason, sector: next });
         };
         let [partition, link, ..] = entries(&sector);
         if partition.is_used() {
@@ -131,11 +144,12 @@ fn logical(source: &dyn Source, first: u32, found: &mut Vec<Partition>) -> Resul
         }
         let place = u64::from(first) + u64::from(link.start);
         if place <= next {
-            return Err(TableError::Mbr("its logical partitions lead back"));
+            let reason = "its logical partitions lead back";
+            return Err(TableError::Mbr { reason, sector: next });
         }
         next = place;
     }
-    Err(TableError::Mbr("it has too many logical partitions"))
+    Err(TableError::Mbr { reason: "too many logical partitions", sector: next })
 }
 
 fn gpt(source: &dyn Source) -> Result<Vec<Partition>, TableError> {

@@ -61,7 +61,7 @@ fn gpt(count: u32, size: u32, place: u64, entries: &[(u64, u64)]) -> Vec<u8> {
 
 #[test]
 fn a_gpt() {
-    let found = table(&disk(gpt(128, 128, 2, &[(40, 49), (50, 59)]))).unwrap();
+    let found = table(&disk(gpt(128, 128, 2, &[(40, 49), (50, 59)]))).unwrap().partitions;
     let expected = [(1, 40), (2, 50)].map(|(number, sector)| Partition {
         number,
         offset: sector * 512,
@@ -94,7 +94,7 @@ fn logical_partitions() {
     bytes.resize(64 << 10, 0);
     bytes[10 * 512..][..512].copy_from_slice(&boot_sector(&[(0x83, 1, 8), (0x05, 20, 20)]));
     bytes[30 * 512..][..512].copy_from_slice(&boot_sector(&[(0x83, 2, 9)]));
-    let found = table(&disk(bytes.clone())).unwrap();
+    let found = table(&disk(bytes.clone())).unwrap().partitions;
     let expected = [(1, 1, 4), (5, 11, 8), (6, 32, 9)].map(|(number, start, count)| Partition {
         number,
         offset: start * 512,
@@ -103,13 +103,27 @@ fn logical_partitions() {
     assert_eq!(found, expected);
     // One that leads back to itself.
     bytes[30 * 512..][..512].copy_from_slice(&boot_sector(&[(0x83, 2, 9), (0x05, 20, 20)]));
-    assert!(table(&disk(bytes)).unwrap_err().to_string().contains("lead back"));
+    let back = table(&disk(bytes.clone())).unwrap();
+    assert_eq!(back.partitions, expected);
+    assert!(back.lost.unwrap().to_string().contains("lead back"));
+    // A record that is gone: the second, then the first of the list.
+    for (lost, left) in [(30, 2), (10, 1)] {
+        bytes[lost * 512..][..512].fill(0);
+        let table = table(&disk(bytes.clone())).unwrap();
+        assert_eq!(table.partitions, expected[..left]);
+        let message = table.lost.unwrap().to_string();
+        assert!(message.ends_with(&format!("no record of a logical partition at sector {lost}")));
+    }
+    // One past the end of the disk.
+    bytes.truncate(10 * 512);
+    assert!(table(&disk(bytes)).unwrap().lost.is_some());
 }
 
 #[test]
 fn no_table() {
     for bytes in [vec![], vec![0; 511], vec![0; 4096], vec![0xff; 4096]] {
-        assert_eq!(table(&disk(bytes)).unwrap(), []);
+        let table = table(&disk(bytes)).unwrap();
+        assert!(table.partitions.is_empty() && table.lost.is_none());
     }
 }
 

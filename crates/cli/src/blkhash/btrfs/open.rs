@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
 
-use blkbtrfs::partition::{self, Window};
+use blkbtrfs::partition::{self, Partition, Window};
 use blkbtrfs::{Device, Superblock, Uuid};
 use blkimage::{Image, OpenOptions, Source};
 
@@ -48,12 +48,12 @@ pub fn open(names: &[OsString], options: &OpenOptions, args: &args::Images) -> (
     let mut has_failed = false;
     for name in names {
         let found = open_image(name, options).and_then(|image| devices(name, &image, args));
-        let devices = found.unwrap_or_else(|reason| {
-            messages::message(PROGRAM, &reason);
+        let found = found.unwrap_or_else(Found::failed);
+        for problem in &found.problems {
+            messages::message(PROGRAM, problem);
             has_failed = true;
-            Vec::new()
-        });
-        for (fsid, device) in devices {
+        }
+        for (fsid, device) in found.devices {
             match groups.iter_mut().find(|group| group.fsid == fsid) {
                 Some(group) => group.devices.push(device),
                 None => groups.push(Group { fsid, devices: vec![device], name: name.clone() }),
@@ -72,11 +72,7 @@ fn open_image(name: &OsStr, options: &OpenOptions) -> Result<Arc<Image>, String>
 }
 
 /// The btrfs file systems in an image.
-fn devices(
-    name: &OsStr,
-    image: &Arc<Image>,
-    args: &args::Images,
-) -> Result<Vec<(Uuid, Device)>, String> {
+fn devices(name: &OsStr, image: &Arc<Image>, args: &args::Images) -> Result<Found, String> {
     let shown = quote::name(name.as_encoded_bytes());
     let whole: Arc<dyn Source> = image.clone();
     if let Some(offset) = args.offset {
@@ -84,11 +80,11 @@ fn devices(
         let Some(window) = Window::new(whole, offset, size.saturating_sub(offset)) else {
             return Err(format!("{shown}: --offset {offset} is past its end at {size}"));
         };
-        return device(format!("{shown} at {offset}"), Arc::new(window)).map(|it| vec![it]);
+        return device(format!("{shown} at {offset}"), Arc::new(window)).map(Found::from);
     }
     let table = partition::table(&*whole).map_err(|error| format!("{shown}: {error}"));
     if let Some(wanted) = args.partition {
-        let table = table?;
+        let table = table?.partitions;
         let Some(found) = table.iter().find(|it| it.number == wanted) else {
             let numbers: Vec<_> = table.iter().map(|it| it.number.to_string()).collect();
             let there_are = match &numbers[..] {
@@ -97,39 +93,78 @@ fn devices(
             };
             return Err(format!("{shown}: no partition {wanted}: {there_are}"));
         };
-        return partition_device(&shown, &whole, found).map(|it| vec![it]);
+        let mut alone = Found::default();
+        alone.add_partition(&shown, &whole, found);
+        alone.problems.append(&mut alone.notes);
+        return Ok(alone);
     }
-    let mut devices = Vec::new();
+    let mut found = Found::default();
     if let Ok(table) = &table {
-        for found in table {
-            let window = Window::new(whole.clone(), found.offset, found.length);
-            let Some(window) = window else { continue };
-            if blkbtrfs::has_magic(&window).map_err(|error| explain(&error))? {
-                devices.push(partition_device(&shown, &whole, found)?);
-            }
+        for partition in &table.partitions {
+            found.add_partition(&shown, &whole, partition);
         }
+        found.problems.extend(table.lost.as_ref().map(|error| format!("{shown}: {error}")));
     }
-    if devices.is_empty() {
+    if found.devices.is_empty() && found.problems.is_empty() {
         if !blkbtrfs::has_magic(&*whole).map_err(|error| explain(&error))? {
             // What is wrong with the table may be why.
-            let partitions = table?.len();
+            let partitions = table?.partitions.len();
             let where_else = if partitions > 0 { ", in none of its partitions either" } else { "" };
             return Err(format!("{shown}: no btrfs file system{where_else}"));
         }
-        devices.push(device(shown, whole)?);
+        found.devices.push(device(shown, whole)?);
+    } else {
+        for note in &found.notes {
+            messages::message(PROGRAM, note);
+        }
     }
-    Ok(devices)
+    Ok(found)
 }
 
-fn partition_device(
-    image: &str,
-    whole: &Arc<dyn Source>,
-    found: &partition::Partition,
-) -> Result<(Uuid, Device), String> {
-    let name = format!("{image} partition {}", found.number);
-    match Window::new(whole.clone(), found.offset, found.length) {
-        Some(window) => device(name, Arc::new(window)),
-        None => Err(format!("{name}: lies past the end of the image, at {}", found.offset)),
+/// The file systems of an image.
+#[derive(Default)]
+struct Found {
+    devices: Vec<(Uuid, Device)>,
+    /// Why there may be more.
+    problems: Vec<String>,
+    /// Partitions with something else in them.
+    notes: Vec<String>,
+}
+
+impl From<(Uuid, Device)> for Found {
+    fn from(device: (Uuid, Device)) -> Self {
+        Self { devices: vec![device], ..Self::default() }
+    }
+}
+
+impl Found {
+    /// An image that cannot be read.
+    fn failed(reason: String) -> Self {
+        Self { problems: vec![reason], ..Self::default() }
+    }
+
+    /// Accounts for a partition: it holds a file system, something else, or cannot be read.
+    fn add_partition(&mut self, image: &str, whole: &Arc<dyn Source>, found: &Partition) {
+        let name = format!("{image} partition {}", found.number);
+        let left = whole.size().saturating_sub(found.offset);
+        if left < found.length {
+            let Partition { offset, length, .. } = found;
+            self.problems.push(if left == 0 {
+                format!("{name}: lies past the end of the image, at {offset}")
+            } else {
+                format!("{name}: is cut off: the image has {left} of its {length} bytes")
+            });
+        }
+        let Some(window) = Window::new(whole.clone(), found.offset, found.length) else { return };
+        match blkbtrfs::has_magic(&window).map_err(|error| explain(&error)) {
+            Ok(false) if left < found.length => {}
+            Ok(false) => self.notes.push(format!("{name}: no btrfs file system, not verified")),
+            Ok(true) => match device(name, Arc::new(window)) {
+                Ok(device) => self.devices.push(device),
+                Err(reason) => self.problems.push(reason),
+            },
+            Err(reason) => self.problems.push(format!("{name}: {reason}")),
+        }
     }
 }
 

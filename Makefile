@@ -14,6 +14,7 @@ CAPI_ROOT = $(abspath $(TARGET_DIR))/capi-root
 DIGESTS ?= sha256 blake2b512 blake3
 FUZZ_SECONDS ?= 60
 PYTEST_ARGS ?=
+PYTEST_WORKERS ?= 2
 BENCH_ARGS ?=
 
 .PHONY: help
@@ -62,7 +63,7 @@ vectors-check: ## Fail if test-vectors/*.json differ from the reference
 
 .PHONY: pytest
 pytest: ## Whole-program tests of the built release binary
-	BLKSUM=$(TARGET_DIR)/release/blksum $(PYTHON) -m pytest tests $(PYTEST_ARGS)
+	BLKSUM=$(TARGET_DIR)/release/blksum $(PYTHON) -m pytest tests -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 .PHONY: capi-test
 capi-test: capi ## Tests of libblkhash in C, against what is installed

@@ -108,4 +108,7 @@ def workdir(tmp_path, monkeypatch):
 @pytest.fixture(scope="session", autouse=True)
 def passable_basetemp(tmp_path_factory):
     """Lets other users pass: some tests run as nobody."""
-    os.chmod(tmp_path_factory.getbasetemp(), 0o755)
+    folder = tmp_path_factory.getbasetemp()
+    os.chmod(folder, 0o755)
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        os.chmod(folder.parent, 0o755)

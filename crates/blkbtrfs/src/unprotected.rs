@@ -52,11 +52,13 @@ pub(crate) fn count(
     let root = filesystem.tree_root(tree)?.ok_or_else(|| no_root(filesystem, tree))?;
     let mut cursor = Cursor::seek(filesystem, tree, root, Key::new(0, 0, 0))?;
     while let Some((key, bytes)) = cursor.item() {
-        if let Some(item) = tree_block(key, bytes) {
+        let item = match key.kind {
+            kind::EXTENT | kind::METADATA => Some(extent(key, bytes)?),
+            _ => None,
+        };
+        if let Some(item) = item.as_ref().filter(|it| it.flags & TREE_BLOCK != 0) {
             references.add(hasher, key.object, item.count);
-        } else if key.kind == kind::EXTENT
-            && let Some(item) = ExtentItem::parse(key, bytes).filter(|it| it.flags & DATA != 0)
-        {
+        } else if let Some(item) = item {
             let left = covered.uncovered(key.object, key.object.saturating_add(key.offset))?;
             budget.0 = budget.0.saturating_add(STEPS);
             if left > 0 {
@@ -79,11 +81,15 @@ pub(crate) fn count(
     Ok((sum, references))
 }
 
-fn tree_block(key: Key, bytes: &[u8]) -> Option<ExtentItem<'_>> {
-    if !matches!(key.kind, kind::EXTENT | kind::METADATA) {
-        return None;
-    }
-    ExtentItem::parse(key, bytes).filter(|item| item.flags & TREE_BLOCK != 0)
+/// What an item says of an extent: of data or of a tree block, and of one that is in use.
+fn extent(key: Key, bytes: &[u8]) -> Result<ExtentItem<'_>> {
+    ExtentItem::parse(key, bytes)
+        .filter(|it| match it.flags & (DATA | TREE_BLOCK) {
+            DATA => key.kind == kind::EXTENT && it.count > 0,
+            TREE_BLOCK => it.count > 0,
+            _ => false,
+        })
+        .ok_or_else(|| Error::corrupt(key.object, "the item about this extent makes no sense"))
 }
 
 fn no_root(filesystem: &FileSystem, tree: u64) -> Error {

@@ -36,6 +36,11 @@ pub(crate) mod object {
         tree == FS_TREE || (256..=-256i64 as u64).contains(&tree)
     }
 
+    /// Whether a tree may be half gone: a subvolume, or a tree that relocation made.
+    pub(crate) fn is_removable(tree: u64) -> bool {
+        is_file_tree(tree) && tree != FS_TREE || tree == TREE_RELOCATION
+    }
+
     /// Whether blocks of a tree may have several parents: those of file trees have one in each
     /// snapshot, and every tree with snapshots has relocation trees.
     pub(crate) fn is_shareable(tree: u64) -> bool {

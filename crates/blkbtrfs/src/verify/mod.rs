@@ -166,12 +166,15 @@ pub fn verify(
     let walker = walker.into_inner().expect("no thread panicked");
     let counted = unprotected.into_inner().expect("no thread panicked");
     let so_far = job.counters.summary(filesystem, None);
-    if let (Some(Ok((_, listed))), Some(followed)) = (&counted, walker.references())
+    if let Some(Ok((_, listed))) = &counted
         && so_far.is_clean()
         && so_far.lacks_nothing()
-        && *listed != followed
     {
-        sweep::report_unreached(&job, &walker);
+        match walker.references() {
+            Some(followed) if followed == *listed => {}
+            Some(_) => sweep::report_differing(&job, &walker),
+            None => sweep::report_unreached(&job, &walker),
+        }
     }
     if job.counters.lost_blocks.load(Ordering::Relaxed) > 0 {
         sweep::verify(&job, &walker);

@@ -17,9 +17,15 @@ pub(super) fn verify(job: &Job<'_>, walker: &Walker<'_>) {
     let _ = sweep(job, walker);
 }
 
+/// Reports each block of the extent tree that nothing leads to.
+pub(super) fn report_unreached(job: &Job<'_>, walker: &Walker<'_>) {
+    // What cannot be read of the extent tree was reported already.
+    let _ = try_report_unreached(job, walker);
+}
+
 /// Reports that the extent tree counts other references to tree blocks than there are: for each block
 /// that nothing leads to.
-pub(super) fn report_unreached(job: &Job<'_>, walker: &Walker<'_>) {
+pub(super) fn report_differing(job: &Job<'_>, walker: &Walker<'_>) {
     if let Ok(0) | Err(_) = try_report_unreached(job, walker) {
         let root = job.filesystem.superblock().root.logical;
         report(job, object::EXTENT_TREE, 0, root, BlockDefect::References);

@@ -243,6 +243,8 @@ fn root_item(key: Key, bytes: &[u8], parent: u64, logical: u64, slot: u32) -> Op
     let RootItem { root, removed } = RootItem::parse(bytes, Parent::Root { logical, slot })?;
     // All log trees have the number of their kind.
     let number = if parent == object::TREE_LOG { object::TREE_LOG } else { key.object };
+    // No other tree is ever removed, whatever its item claims.
+    let removed = removed.filter(|_| object::is_removable(number));
     Some(Tree { number, root, removed, holds_roots: false })
 }
 

@@ -8,6 +8,7 @@ import os
 import pathlib
 import random
 import subprocess
+import sys
 import time
 
 import pytest
@@ -402,6 +403,46 @@ def test_block_device_whose_file_is_written_while_read(blksum, workdir):
         with open("disk", "r+b") as file:
             file.write(b"other")
         assert_refused(finish(process), device, "written to while it was read")
+
+
+MAPPED_WRITER = """
+import mmap, os, sys, time
+file = os.open(sys.argv[1], os.O_RDWR)
+with mmap.mmap(file, 0) as memory:
+    for offset in range(0, len(memory), 4096):
+        memory[offset] = 1
+    print("ready", flush=True)
+    number = 0
+    while True:
+        number += 1
+        memory[0] = memory[len(memory) - 4096] = number % 256
+        time.sleep(0.0001)
+"""
+
+
+def test_mapped_writes_through_an_overlay(blksum, workdir):
+    """The root of a container: its pages are those of another file."""
+    with open("disk", "wb") as file:
+        file.truncate(300 << 20)
+    images.run("mke2fs", "-q", "-F", "-t", "ext4", "disk")
+    with loop_device("disk") as device, mount(device) as lower, contextlib.ExitStack() as stack:
+        for name in ("lower", "upper", "work", "merged"):
+            (lower / name).mkdir()
+        folders = ",".join(f"{name}dir={lower / name}" for name in ("lower", "upper", "work"))
+        merged = lower / "merged"
+        images.run("mount", "-t", "overlay", "overlay", "-o", folders, str(merged))
+        stack.callback(images.run, "umount", str(merged))
+        imagespec.write("64m:A", str(merged / "disk"))
+        value = blksum.hex(str(merged / "disk"))
+        command = [sys.executable, "-c", MAPPED_WRITER, str(merged / "disk")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+            try:
+                assert writer.stdout.readline() == b"ready\n"
+                for _ in range(3):
+                    result = blksum(str(merged / "disk"))
+                    assert (result.returncode, result.stdout) == (1, b""), (value, result)
+            finally:
+                writer.kill()
 
 
 def test_change_behind_an_attribute_cache(blksum, workdir):

@@ -271,6 +271,8 @@ pub(crate) struct FileSystem {
     pub is_disk: bool,
     /// It has no other place for data than the page cache, but for swap.
     pub is_memory: bool,
+    /// Its files are those of another file system, and so are their pages.
+    pub is_stacked: bool,
     /// It answers questions for holes truthfully for data that is not written out yet.
     pub knows_dirty_holes: bool,
     /// Its stamps are even seconds.
@@ -283,6 +285,7 @@ pub(crate) fn file_system(file: &File) -> FileSystem {
             is_network: false,
             is_disk: false,
             is_memory: false,
+            is_stacked: false,
             knows_dirty_holes: false,
             counts_even_seconds: false,
         };
@@ -291,7 +294,8 @@ pub(crate) fn file_system(file: &File) -> FileSystem {
     FileSystem {
         is_network: NETWORK.contains(&magic),
         is_disk: DISK.contains(&magic),
-        is_memory: magic == TMPFS,
+        is_memory: [TMPFS, RAMFS].contains(&magic),
+        is_stacked: magic == OVERLAYFS,
         knows_dirty_holes: DISK.contains(&magic) || [TMPFS, OVERLAYFS].contains(&magic),
         counts_even_seconds: magic == FAT,
     }
@@ -410,6 +414,7 @@ const MADE_UP: [u32; 24] = [
 
 const FAT: u32 = 0x4d44;
 const TMPFS: u32 = 0x0102_1994;
+const RAMFS: u32 = 0x8584_58f6;
 const OVERLAYFS: u32 = 0x794c_7630;
 
 /// ext2/3/4, XFS, btrfs, F2FS, bcachefs.

@@ -73,10 +73,10 @@ impl System {
     /// The uses of a block device.
     pub fn uses(&self, number: (u32, u32)) -> Uses {
         let mut uses = Uses::default();
-        let Some(mounts) = self.mounts() else {
+        let mounts = self.mounts().unwrap_or_else(|| {
             uses.others.push("may be mounted: there is no list of mounts to be read here".into());
-            return uses;
-        };
+            Vec::new()
+        });
         let swaps = self.swaps();
         for member in self.members(number) {
             let subject = member.subject();

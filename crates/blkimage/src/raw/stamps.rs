@@ -6,7 +6,8 @@
 //! side by side, for their ticks all end at the same time.
 //!
 //! A page that was dirty already is written through a mapping without any stamp. It is written back
-//! first, which makes it read-only to whoever has it mapped: the next write moves the stamp. A write that
+//! first, which makes it read-only in all mappings: the next write moves the stamp. Pages of an overlayfs are
+//! those of another file, which only a flush of the file reaches. A write that
 //! is under way was stamped when it began: it is waited for.
 
 use std::fs::File;
@@ -39,7 +40,9 @@ pub(super) fn settled(
             std::thread::sleep(Duration::from_nanos(wait).max(MIN_SLEEP));
         } else {
             // A file system without a place for data but memory never cleans a page.
-            if !file_system.is_memory {
+            if file_system.is_stacked {
+                let _ = file.sync_data();
+            } else if !file_system.is_memory {
                 resident::write_back(file, access.shared || file_system.is_network);
             }
             if !access.shared && !file_system.is_network {
@@ -59,21 +62,15 @@ pub(super) fn settled(
 
 /// Nanoseconds until a change gets another stamp than this one. 0: it does now.
 fn until_settled(stamp: &Stamp, file_system: FileSystem, now: i128) -> u64 {
-    let end = |(seconds, nanoseconds): (i64, u64)| {
+    let wait = |(seconds, nanoseconds): (i64, u64)| {
         let tick = tick(nanoseconds, file_system.counts_even_seconds);
-        i128::from(seconds) * SECOND + i128::from(nanoseconds) + i128::from(tick)
+        let end = i128::from(seconds) * SECOND + i128::from(nanoseconds) + i128::from(tick);
+        // The clock was set back, or the stamp was set: what is changed now gets a stamp of now.
+        u64::try_from(end - now).ok().filter(|wait| *wait <= MAX_WAIT).unwrap_or(0)
     };
-    let mut until = end(stamp.changed);
-    // Whoever changes a file may set this one, but not the other. Not every file system keeps that.
-    if stamp.modified > stamp.changed {
-        until = until.max(end(stamp.modified));
-    }
-    match u64::try_from(until - now) {
-        // The clock was set back: what is changed now gets a stamp of now.
-        Ok(wait) if wait > MAX_WAIT => 0,
-        Ok(wait) => wait,
-        Err(_) => 0,
-    }
+    let changed = wait(stamp.changed);
+    // A process that changes a file may set this one, but not the other. Not every file system keeps that.
+    if stamp.modified > stamp.changed { changed.max(wait(stamp.modified)) } else { changed }
 }
 
 /// How far apart stamps are at least, in nanoseconds: as their digits tell. The clock that they are
@@ -141,5 +138,7 @@ mod tests {
         // A modification time of long ago is one that somebody set; one that is ahead may be all there is.
         assert_eq!(wait(at((1000, 4_000_007), (5, 0)), now), 1);
         assert_eq!(wait(at((0, 0), (1000, 4_000_007)), now), 1);
+        // One far ahead was set, and hides nothing of the other.
+        assert_eq!(wait(at((1000, 4_000_007), (4_000_000_000, 0)), now), 1);
     }
 }

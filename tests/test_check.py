@@ -577,6 +577,13 @@ def test_every_output_fails_if_it_is_lost(blksum, files, options, output):
     assert result.stderr.decode() == f"blksum: write error: {reason}\n"
 
 
+@pytest.mark.parametrize("name", ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"])
+def test_closed_input_by_name(blksum, name):
+    """No path leads into it: not to the /dev/null of a runtime."""
+    result = subprocess.run(["sh", "-c", '"$0" "$1" <&-', blksum.path, name], capture_output=True)
+    assert (result.returncode, result.stdout) == (1, b"") and result.stderr, result
+
+
 def test_json_of_a_closed_input(blksum, files):
     for options, status in (([], None), (["-c"], "error")):
         (files / "INPUT").write_text(f"{sha256('a')}  -\n")

@@ -13,6 +13,7 @@ use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use rustix::event::EventfdFlags;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::stdio;
 
@@ -87,10 +88,17 @@ extern "C" fn look() {
         let is_closed = rustix::io::fcntl_getfd(stream.descriptor()) == Err(Errno::BADF);
         WAS_CLOSED[stream as usize].store(is_closed, Relaxed);
     }
+    // In the place of the runtime's `/dev/null`: what no path leads into. As the first free descriptor it
+    // gets the number of standard input.
+    if Stream::Input.check().is_err()
+        && let Ok(closed) = rustix::event::eventfd(0, EventfdFlags::empty())
+    {
+        std::mem::forget(closed);
+    }
 }
 
 /// The loader calls what stands in this section before `main`, and so before the runtime. `look` makes
-/// three system calls, allocates nothing and needs nothing of the runtime.
+/// a few system calls, allocates nothing and needs nothing of the runtime.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;

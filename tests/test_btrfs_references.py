@@ -191,6 +191,34 @@ def judge(image, reference, kind, other):
     assert expected in [it["parent"] for it in errors], (what, errors, out)
 
 
+@pytest.mark.parametrize("tree", [5, 7, 256], ids=TREES.get)
+def test_claim_of_removal(image, tree):
+    """A root item says that most of its tree is gone already: nothing below it is hidden by that."""
+    roots = [it for it in image.references if it[4] == tree and it[0] in image.blocks]
+    holder, _, at, _, _ = next(it for it in roots if image.blocks[it[0]].owner == 1)
+    item = at - 176
+
+    def claim(data):
+        data = bytearray(data)
+        struct.pack_into("<I", data, item + 216, 0)
+        struct.pack_into("<QBQ", data, item + 220, 2**64 - 1, 255, 2**64 - 1)
+        data[item + 237] = 0
+        return bytes(data)
+
+    led = [it[3] for it in image.references]
+    leaves = [it for it in led if image.blocks[it].owner == tree and image.blocks[it].level == 0]
+    leaf = next(it for it in leaves if led.count(it) == 1)
+    place = image.layout.places(leaf)[0] + NODE - 1
+    with image.changed(holder, claim):
+        status = verify(image.path)[0]
+        # Only a subvolume can be half removed, and then these blocks are not in use.
+        assert status == (1 if tree == 256 else 0)
+        with filesystems.changed(image.path, place):
+            status, errors, _ = verify(image.path)
+            assert status == 1 and leaf in [it["logical"] for it in errors], errors
+    assert verify(image.path)[:2] == (0, [])
+
+
 @pytest.fixture(scope="module")
 def attacked(tmp_path_factory):
     """A file tree of 230,000 pointers to blocks in a chunk without end on a device that is missing."""

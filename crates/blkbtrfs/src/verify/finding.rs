@@ -33,6 +33,30 @@ pub struct Finding {
     pub owners: Owners,
 }
 
+impl Finding {
+    /// One about a tree block by its address alone, wherever its mirrors lie.
+    pub(super) fn of_tree_block(
+        (tree, level): (u64, u8),
+        logical: Option<u64>,
+        length: usize,
+        defect: BlockDefect,
+    ) -> Self {
+        Self {
+            subject: Subject::TreeBlock { tree, level },
+            problem: Problem::Block(defect),
+            logical,
+            length: length as u64,
+            blocks: 1,
+            place: None,
+            mirrors: 0,
+            good_mirrors: Vec::new(),
+            rebuildable: None,
+            parent: None,
+            owners: Owners::default(),
+        }
+    }
+}
+
 /// What a finding is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

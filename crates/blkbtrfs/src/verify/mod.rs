@@ -273,19 +273,9 @@ impl Job<'_> {
             Error::Corrupt { reason, logical } => (reason.clone(), Some(*logical)),
             error => (error.to_string(), None),
         };
-        self.report(Finding {
-            subject: Subject::TreeBlock { tree: object::EXTENT_TREE, level: 0 },
-            problem: Problem::Block(BlockDefect::Structure(reason)),
-            logical,
-            length: self.filesystem.node_size() as u64,
-            blocks: 1,
-            place: None,
-            mirrors: 0,
-            good_mirrors: Vec::new(),
-            rebuildable: None,
-            parent: None,
-            owners: Owners::default(),
-        });
+        let length = self.filesystem.node_size();
+        let defect = BlockDefect::Structure(reason);
+        self.report(Finding::of_tree_block((object::EXTENT_TREE, 0), logical, length, defect));
     }
 
     fn report(&self, finding: Finding) {

@@ -1,7 +1,7 @@
 //! Blocks that the walk could not reach, because those above them are lost: the extent tree knows
 //! them as well.
 
-use super::finding::{Finding, Problem, Subject};
+use super::finding::Finding;
 use super::walk::Walker;
 use super::{Buffers, Job, add};
 use crate::backref::Owners;
@@ -54,19 +54,9 @@ fn report(job: &Job<'_>, tree: u64, level: u8, logical: u64, defect: BlockDefect
         ANY_TREE => job.owners(|resolver| resolver.tree_block(&block)),
         _ => Owners::default(),
     };
-    job.report(Finding {
-        subject: Subject::TreeBlock { tree, level },
-        problem: Problem::Block(defect),
-        logical: Some(logical),
-        length: job.filesystem.node_size() as u64,
-        blocks: 1,
-        place: None,
-        mirrors: 0,
-        good_mirrors: Vec::new(),
-        rebuildable: None,
-        parent: None,
-        owners,
-    });
+    let length = job.filesystem.node_size();
+    let finding = Finding::of_tree_block((tree, level), Some(logical), length, defect);
+    job.report(Finding { owners, ..finding });
 }
 
 fn sweep(job: &Job<'_>, walker: &Walker<'_>) -> Result<()> {

@@ -11,10 +11,9 @@
 
 use std::hash::RandomState;
 
-use super::finding::{Finding, Problem, Subject};
+use super::finding::Finding;
 use super::known::{Known, Look, Outcome};
 use super::{Job, metadata};
-use crate::backref::Owners;
 use crate::backref::refs::ReferenceSum;
 use crate::filesystem::{FileSystem, RootItem};
 use crate::superblock::TreeRoot;
@@ -256,19 +255,9 @@ fn report_shared(job: &Job<'_>, block: &Expected) {
 }
 
 fn report(job: &Job<'_>, tree: u64, logical: u64, parent: Option<Parent>, defect: BlockDefect) {
-    job.report(Finding {
-        subject: Subject::TreeBlock { tree, level: 0 },
-        problem: Problem::Block(defect),
-        logical: Some(logical),
-        length: job.filesystem.node_size() as u64,
-        blocks: 1,
-        place: None,
-        mirrors: 0,
-        good_mirrors: Vec::new(),
-        rebuildable: None,
-        parent,
-        owners: Owners::default(),
-    });
+    let length = job.filesystem.node_size();
+    let finding = Finding::of_tree_block((tree, 0), Some(logical), length, defect);
+    job.report(Finding { parent, ..finding });
 }
 
 /// Whether the removal of a subvolume has freed a child already.

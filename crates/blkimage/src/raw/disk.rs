@@ -52,9 +52,10 @@ pub(crate) struct Disk {
 impl Disk {
     pub fn new(file: File, name: &Path, access: Access) -> Result<Self> {
         let open_error = |e: io::Error| Error::new(ErrorKind::Open, name, "cannot open").because(e);
-        check_type(sys::stamp(&file).map_err(open_error)?.node_type, name)?;
+        let stamp = sys::stamp(&file).map_err(open_error)?;
+        check_type(stamp.node_type, name)?;
         let file_system = sys::file_system(&file);
-        let stamp = stamps::settled(&file, name, access, file_system)?;
+        let stamp = stamps::settled(&file, stamp, name, access, file_system)?;
         if !access.force_share && sys::has_writer(&file) {
             return Err(Error::new(ErrorKind::InUse, name, IN_USE));
         }

@@ -21,15 +21,15 @@ use crate::resident;
 use crate::sys::{self, FileSystem, NodeType, Stamp};
 
 /// The stamp that tells every later change of a regular file from this moment, as far as its file
-/// system can. Of anything else, and where changes do not matter, it is the stamp of now.
+/// system can. Of anything else, and where changes do not matter, it is `stamp`, that of now.
 pub(super) fn settled(
     file: &File,
+    mut stamp: Stamp,
     name: &Path,
     access: Access,
     file_system: FileSystem,
 ) -> Result<Stamp> {
     let failed = |e: io::Error| Error::new(ErrorKind::Open, name, "cannot open").because(e);
-    let mut stamp = sys::stamp(file).map_err(failed)?;
     if stamp.node_type != NodeType::Regular || access.force_share {
         return Ok(stamp);
     }

@@ -23,7 +23,7 @@ _blksum() {
 
     case "${cmd}" in
         blksum)
-            opts="-a -d -f -r -l -U -z -p -v -b -t -c -w -h -V --algorithm --digest --construction --block-size --format --secret-file --snapshot --recursive --list-digests --threads --cache --holes --nbd-server --queue-depth --implementation --read-size --timeout --max-zeros --follow --untrusted --tls-certificates --force-share --backing-format --no-sandbox --tag --zero --json --progress --verbose --binary --text --check --ignore-missing --quiet --status --strict --warn --allow-uri --help --version"
+            opts="-a -d -f -r -l -U -z -p -v -b -t -c -w -h -V --algorithm --digest --construction --block-size --format --secret-file --snapshot --partition --offset --length --recursive --list-digests --threads --cache --holes --nbd-server --queue-depth --implementation --read-size --timeout --max-zeros --follow --untrusted --tls-certificates --force-share --backing-format --no-sandbox --tag --zero --json --progress --verbose --binary --text --check --ignore-missing --quiet --status --strict --warn --allow-uri --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -77,6 +77,18 @@ _blksum() {
                     return 0
                     ;;
                 --snapshot)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --partition)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --offset)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --length)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

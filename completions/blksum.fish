@@ -44,6 +44,9 @@ cloop\t''
 dmg\t''"
 complete -c blksum -l secret-file -d 'Unlock encrypted images with the content of FILE, all of it' -r -F
 complete -c blksum -l snapshot -d 'Read the internal snapshot that has this name or id, at the size it had when it was taken' -r
+complete -c blksum -l partition -d 'Hash partition N of each image alone (GPT, MBR)' -r
+complete -c blksum -l offset -d 'Hash each image from this byte of its content on' -r
+complete -c blksum -l length -d 'Hash as many bytes of each image [default: up to its end]' -r
 complete -c blksum -l threads -d 'Work on N threads [default: one for each processor]' -r
 complete -c blksum -l cache -d 'Read through the page cache: auto, yes or no [default: auto; without a value: yes]' -r -f -a "auto\t''
 yes\t''

@@ -431,6 +431,67 @@ def test_snapshot_of_a_raw_image_is_an_error(blksum, img):
     assert b"img" in result.stderr and b"raw" in result.stderr
 
 
+# Parts
+
+
+def test_partitions(blksum, workdir):
+    """The checksum of a partition is that of a file with its bytes, whatever the image is stored as."""
+    content = bytearray(os.urandom(24 << 20))
+    for label, table in (("gpt", "1MiB,4MiB\n6MiB,9MiB\n"), ("dos", "1MiB,4MiB,83\n6MiB,17MiB,5\n7MiB,9MiB,83\n")):
+        path = workdir / label
+        path.write_bytes(content)
+        subprocess.run(["sfdisk", "-q", str(path)], input=f"label: {label}\n{table}".encode(), check=True)
+        content = bytearray(path.read_bytes())
+        images.convert(path, workdir / f"{label}.qcow2", flags=("-c",))
+        last = 2 if label == "gpt" else 5
+        start = 6 << 20 if label == "gpt" else 7 << 20
+        for number, offset, length in ((1, 1 << 20, 4 << 20), (last, start, 9 << 20)):
+            expected = blkhash.checksum(bytes(content[offset : offset + length])).hex()
+            for name in (label, f"{label}.qcow2"):
+                assert blksum.hex("--partition", str(number), name) == expected
+                assert blksum.hex("--offset", str(offset), "--length", str(length), name) == expected
+        (workdir / "SUMS").write_bytes(blksum("--partition", "1", "--tag", label, f"{label}.qcow2").stdout)
+        assert blksum("-c", "--partition", "1", "SUMS").returncode == 0
+        assert blksum("-c", "SUMS").returncode == 1
+        there_are = "it has 1, 2" if label == "gpt" else "it has 1, 5"
+        expect(blksum("--partition", "9", label), 1, b"", label, f"no partition 9: {there_are}")
+    # Plain tags are of the file's own bytes.
+    sums = subprocess.run(["sha256sum", "--tag", "gpt"], capture_output=True, check=True).stdout
+    (workdir / "SUMS").write_bytes(sums)
+    assert blksum("-c", "--partition", "1", "SUMS").returncode == 0
+
+
+def test_ranges(blksum, workdir):
+    content = os.urandom(300_001)
+    (workdir / "disk").write_bytes(content)
+    for options, part in (
+        (("--offset", "4097"), content[4097:]),
+        (("--length", "70000"), content[:70_000]),
+        (("--offset", "1K", "--length", "0"), b""),
+        (("--offset", "300001"), b""),
+    ):
+        assert blksum.hex(*options, "disk") == blkhash.checksum(part).hex(), options
+    shown = json.loads(blksum("--json", "--offset", "4097", "disk").stdout)
+    assert shown["virtual_size"] == 300_001 - 4097
+    for options in (("--offset", "300002"), ("--offset", "5", "--length", "299997"), ("--length", "1T")):
+        expect(blksum(*options, "disk"), 1, b"", "disk", "reaches past the end of the image at 300001")
+    expect(blksum("--partition", "1", "disk"), 1, b"", "disk", "it has no partition table")
+
+
+def test_parts_that_are_not_there(blksum, workdir):
+    """One that is cut off has no checksum, and a stream has no parts."""
+    path = workdir / "disk"
+    with open(path, "wb") as file:
+        file.truncate(24 << 20)
+    subprocess.run(["sfdisk", "-q", str(path)], input=b"label: gpt\n1MiB,4MiB\n6MiB,9MiB\n", check=True)
+    os.truncate(path, 8 << 20)
+    assert blksum("--partition", "1", "disk").returncode == 0
+    expect(blksum("--partition", "2", "disk"), 1, b"", "disk", "partition 2 at 6291456 reaches past the end")
+    expect(blksum("--partition", "1", input=b"x" * 5000), 1, b"", "-", "has no partitions")
+    expect(blksum("--offset", "1", input=b"x" * 5000), 1, b"", "-", "has no offsets")
+    assert blksum("--partition", "1", "--offset", "1", "disk").returncode == 2
+
+
 # Ends
 
 

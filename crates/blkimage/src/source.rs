@@ -1,5 +1,7 @@
 //! The guest view of an image: its size, its extents, its bytes.
 
+use std::sync::Arc;
+
 use crate::{Extent, Lent, Result};
 
 /// An image as its guest sees it.
@@ -51,3 +53,40 @@ pub trait Source: Send + Sync {
         Ok(())
     }
 }
+
+/// A pointer to a source is one: every method is that of the source, also those with a default.
+macro_rules! source_of_pointer {
+    ($($pointer:ty),*) => {$(
+        impl<S: Source + ?Sized> Source for $pointer {
+            fn size(&self) -> u64 {
+                (**self).size()
+            }
+
+            fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
+                (**self).extent(offset, limit)
+            }
+
+            fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+                (**self).read_exact_at(buf, offset)
+            }
+
+            fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
+                (**self).lend(offset, length)
+            }
+
+            fn granularity(&self) -> u64 {
+                (**self).granularity()
+            }
+
+            fn queue_depth(&self) -> usize {
+                (**self).queue_depth()
+            }
+
+            fn check_unchanged(&self) -> Result<()> {
+                (**self).check_unchanged()
+            }
+        }
+    )*};
+}
+
+source_of_pointer!(&S, Box<S>, Arc<S>);

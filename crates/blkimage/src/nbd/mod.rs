@@ -204,7 +204,7 @@ impl Nbd {
         for connection in &self.connections {
             connection.fail(reason);
         }
-        io::Error::other(reason.clone())
+        io::Error::new(io::ErrorKind::ConnectionAborted, reason.clone())
     }
 
     fn ask(&self, asked: Range<u64>) -> io::Result<Option<Answer>> {

@@ -344,7 +344,7 @@ const BLKHASH: Sections = &[
     (
         "EXIT STATUS",
         &[
-            "* 0: All is well; with btrfs verify, every block is what was written.",
+            "* 0: All is well; with btrfs verify, everything that a mount could return is what was written.",
             "* 1: An image could not be read, or the output could not be written; with btrfs, errors \
              were found.",
             "* 2: The command line is wrong; with btrfs, something could not be looked at.",

@@ -68,6 +68,21 @@ pub struct Args {
     #[arg(help_heading = WHAT, long, value_name = "NAME")]
     pub snapshot: Option<String>,
 
+    /// Hash partition N of each image alone (GPT, MBR)
+    #[arg(
+        help_heading = WHAT, long, value_name = "N", conflicts_with_all = ["offset", "length"],
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub partition: Option<u32>,
+
+    /// Hash each image from this byte of its content on
+    #[arg(help_heading = WHAT, long, value_name = "BYTES", value_parser = parse_large_size)]
+    pub offset: Option<u64>,
+
+    /// Hash as many bytes of each image [default: up to its end]
+    #[arg(help_heading = WHAT, long, value_name = "BYTES", value_parser = parse_large_size)]
+    pub length: Option<u64>,
+
     /// Hash the regular files in folders, in the order of their names
     #[arg(help_heading = WHAT, short, long)]
     pub recursive: bool,

@@ -16,7 +16,7 @@ use super::held::CheckFiles;
 use super::input::{self, Origin};
 use super::lines::{End, Item, Lines, read_line};
 use super::output::{Output, Status};
-use super::settings::{Check, Settings, Verbosity};
+use super::settings::{Check, Meaning, Settings, Verbosity};
 use super::small::Small;
 use super::{PROGRAM, ahead, confine, hints};
 use crate::messages;
@@ -111,8 +111,7 @@ struct Counts {
 impl Images<'_> {
     fn checksum_ahead(&self, entry: &Entry) -> Option<Result<Report, Failure>> {
         let name = OsStr::from_bytes(&entry.name);
-        let (parameters, open) = self.meaning(entry.tag).ok()?;
-        self.small.checksum(name, &parameters, open)
+        self.small.checksum(name, &self.meaning(entry.tag).ok()?)
     }
 
     fn checksum(&self, entry: &Entry) -> Result<Report, Failure> {
@@ -122,19 +121,22 @@ impl Images<'_> {
                 "is a URI, which a check file may name only with --allow-uri",
             ));
         }
-        let (parameters, open) = self.meaning(entry.tag)?;
-        hash::checksum(name, Origin::Listed, self.settings, &parameters, open, self.notes())
+        let meaning = self.meaning(entry.tag)?;
+        hash::checksum(name, Origin::Listed, self.settings, &meaning, self.notes())
     }
 
-    /// What a checksum was computed with, and how what it is of is opened.
-    fn meaning(&self, tag: Option<Tag>) -> Result<(Parameters, &OpenOptions), Failure> {
+    /// What the checksum of an entry is of.
+    fn meaning(&self, tag: Option<Tag>) -> Result<Meaning<'_>, Failure> {
+        let given = self.settings.meaning();
         match tag {
-            None => Ok((self.settings.parameters, &self.settings.open)),
-            Some(Tag::Image(parameters)) => Ok((parameters, &self.settings.open)),
+            None => Ok(given),
+            Some(Tag::Image(parameters)) => Ok(Meaning { parameters, ..given }),
             Some(Tag::File(algorithm)) => {
                 let linear =
                     Parameters::new(algorithm, Construction::Linear, DEFAULT_BLOCK_SIZE as u64);
-                Ok((linear.map_err(|error| Failure::new(error.to_string()))?, &self.raw))
+                let parameters = linear.map_err(|error| Failure::new(error.to_string()))?;
+                // The bytes of the file itself.
+                Ok(Meaning { parameters, open: &self.raw, part: None })
             }
         }
     }

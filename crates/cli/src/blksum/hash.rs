@@ -8,12 +8,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use blkhash::{Construction, Digest, Hasher, Parameters};
-use blkimage::{ErrorKind, Format, Image, OpenOptions, probe};
+use blkimage::{ErrorKind, Format, Image, Source, probe};
 use blksum::Progress;
 
 use super::input::{self, Input, Origin};
 use super::output::Output;
-use super::settings::{Hash, Settings};
+use super::settings::{Hash, Meaning, Settings};
 use super::small::Small;
 use super::{PROGRAM, ahead, hints};
 use crate::messages;
@@ -50,13 +50,13 @@ pub fn run(settings: &Settings, hash: Hash, output: &mut Output) -> io::Result<b
     let mut all_well = true;
     let end = if hash.style.zero { 0 } else { b'\n' };
     let small = Small::new(settings);
-    let Settings { parameters, open, .. } = settings;
+    let meaning = settings.meaning();
     let images = settings.names.iter().flat_map(|name| input::expand(name, hash.recursive));
     let ahead = |(name, found): &(OsString, Result<Origin, Failure>)| {
-        found.as_ref().ok().and_then(|_| small.checksum(name, parameters, open))
+        found.as_ref().ok().and_then(|_| small.checksum(name, &meaning))
     };
     ahead::run(small.threads(), images, ahead, |(name, found), early| {
-        let now = |origin| checksum(&name, origin, settings, parameters, open, Notes::Printed);
+        let now = |origin| checksum(&name, origin, settings, &meaning, Notes::Printed);
         match found.and_then(|origin| early.unwrap_or_else(|| now(origin))) {
             Ok(report) => {
                 report.note_odd_size(&name, Notes::Printed);
@@ -97,12 +97,12 @@ pub fn checksum(
     name: &OsStr,
     origin: Origin,
     settings: &Settings,
-    parameters: &Parameters,
-    open: &OpenOptions,
+    meaning: &Meaning<'_>,
     notes: Notes,
 ) -> Result<Report, Failure> {
     let started = Instant::now();
-    let job = Job { name, settings, parameters, open, notes };
+    let open = meaning.open;
+    let job = Job { name, settings, meaning, notes };
     let mut report = match Input::new(name).map_err(|error| Failure::from(&error))? {
         Input::Uri(uri) => {
             job.image(&open.open_uri(uri).map_err(|error| Failure::of_image(&error, name))?)?
@@ -135,8 +135,7 @@ fn is_stream(error: &blkimage::Error, path: &Path) -> bool {
 struct Job<'a> {
     name: &'a OsStr,
     settings: &'a Settings,
-    parameters: &'a Parameters,
-    open: &'a OpenOptions,
+    meaning: &'a Meaning<'a>,
     notes: Notes,
 }
 
@@ -151,20 +150,31 @@ impl Job<'_> {
                 messages::message_of(PROGRAM, self.name.as_bytes(), &text);
             }
         }
+        let part =
+            self.meaning.part.map(|part| part.of(image)).transpose().map_err(Failure::new)?;
+        let source = part.as_ref().map_or(image as &dyn Source, |part| part);
         let progress = Progress::new();
-        let watch = Watch::new(self.settings.progress, Some(image.virtual_size()));
+        let watch = Watch::new(self.settings.progress, Some(source.size()));
         let digest = watch
             .during(
                 self.name,
                 || progress.done(),
-                || blksum::checksum(image, self.parameters, &self.settings.tuning, &progress),
+                || {
+                    blksum::checksum(
+                        source,
+                        &self.meaning.parameters,
+                        &self.settings.tuning,
+                        &progress,
+                    )
+                },
             )
             .map_err(|error| match error {
                 blksum::Error::Image(error) => Failure::of_image(&error, self.name),
                 error @ blksum::Error::Zeros { .. } => Failure::new(format!("{error}{MORE_ZEROS}")),
                 other => Failure::new(other.to_string()),
             })?;
-        Ok(Report::new(digest, self.parameters, image))
+        let size = source.size();
+        Ok(Report { virtual_size: size, ..Report::new(digest, &self.meaning.parameters, image) })
     }
 
     /// Bytes that come once and in order are raw content, and only where they do not look like
@@ -173,16 +183,19 @@ impl Job<'_> {
         let io_failure = |error: io::Error| Failure::from(&error);
         let what =
             if self.name == "-" { "standard input is a pipe" } else { "it is read as a pipe" };
-        if let Some(format) = self.open.format.filter(|format| *format != Format::Raw) {
+        if let Some(format) = self.meaning.open.format.filter(|format| *format != Format::Raw) {
             let reason = format!("{what}, and {format} images can only be read from files");
             return Err(Failure::new(reason));
         }
-        if self.open.snapshot.is_some() {
+        if self.meaning.open.snapshot.is_some() {
             return Err(Failure::new(format!("{what}, and has no snapshots")));
+        }
+        if let Some(part) = self.meaning.part {
+            return Err(Failure::new(format!("{what}, and has no {}", part.what())));
         }
         let mut head = Vec::with_capacity(HEAD_SIZE);
         (&mut file).take(HEAD_SIZE as u64).read_to_end(&mut head).map_err(io_failure)?;
-        if self.open.format.is_none()
+        if self.meaning.open.format.is_none()
             && let Some(format) = probe(&head)
         {
             return Err(Failure::new(format!(
@@ -192,9 +205,9 @@ impl Job<'_> {
         let progress = Progress::new();
         let tuning = &self.settings.tuning;
         let digester = tuning
-            .digester(self.parameters.algorithm())
+            .digester(self.meaning.parameters.algorithm())
             .map_err(|error| Failure::new(error.to_string()))?;
-        let mut hasher = Hasher::with_digester(*self.parameters, &digester, tuning.threads);
+        let mut hasher = Hasher::with_digester(self.meaning.parameters, &digester, tuning.threads);
         let watch = Watch::new(self.settings.progress, None);
         let length = watch
             .during(
@@ -208,7 +221,7 @@ impl Job<'_> {
             .map_err(io_failure)?;
         Ok(Report {
             digest: hasher.finalize(),
-            parameters: *self.parameters,
+            parameters: self.meaning.parameters,
             format: Format::Raw,
             virtual_size: length,
             bytes_read: length,

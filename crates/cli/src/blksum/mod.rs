@@ -16,6 +16,7 @@ mod hints;
 mod input;
 mod lines;
 mod output;
+mod part;
 mod settings;
 mod small;
 

@@ -8,6 +8,7 @@ use blksum::check_file::{Form, Style};
 use blksum::{Tag, Tuning};
 
 use super::args::Args;
+use super::part::Part;
 use crate::implementation;
 use crate::progress::When;
 use crate::values::{read_secret, timeout};
@@ -23,6 +24,8 @@ pub struct Settings {
     pub parameters: Parameters,
     /// How images are opened.
     pub open: OpenOptions,
+    /// The part of images that is hashed, if not all of them.
+    pub part: Option<Part>,
     /// What only changes the speed.
     pub tuning: Tuning,
     /// Whether progress is shown.
@@ -35,6 +38,17 @@ pub struct Settings {
     pub json: bool,
     /// `-t` was given, which other programs have for a number of threads.
     pub text: bool,
+}
+
+/// What a checksum is of, and what it is computed with.
+#[derive(Clone, Copy, Debug)]
+pub struct Meaning<'a> {
+    /// What it is computed with.
+    pub parameters: Parameters,
+    /// How the image is opened.
+    pub open: &'a OpenOptions,
+    /// The part of it that is hashed, if not all.
+    pub part: Option<Part>,
 }
 
 /// What to do.
@@ -105,6 +119,7 @@ impl Settings {
         let (progress, json, text) = (args.progress.unwrap_or_default(), args.json, args.text);
         let (sandbox, verbose) = (!args.no_sandbox, args.verbose);
         let secret = args.secret_file.as_deref().map(read_secret).transpose()?;
+        let part = args.part();
         let open = OpenOptions {
             format: args.format,
             snapshot: args.snapshot,
@@ -125,7 +140,26 @@ impl Settings {
             },
         };
         let names = if args.names.is_empty() { vec!["-".into()] } else { args.names };
-        Ok(Self { action, names, parameters, open, tuning, progress, sandbox, verbose, json, text })
+        Ok(Self {
+            action,
+            names,
+            parameters,
+            open,
+            part,
+            tuning,
+            progress,
+            sandbox,
+            verbose,
+            json,
+            text,
+        })
+    }
+}
+
+impl Settings {
+    /// What a checksum is of where nothing else is said.
+    pub fn meaning(&self) -> Meaning<'_> {
+        Meaning { parameters: self.parameters, open: &self.open, part: self.part }
     }
 }
 
@@ -167,6 +201,14 @@ impl Args {
             return Err("--json and --tag are mutually exclusive".into());
         }
         Ok(())
+    }
+
+    fn part(&self) -> Option<Part> {
+        if let Some(number) = self.partition {
+            return Some(Part::Partition(number));
+        }
+        (self.offset.is_some() || self.length.is_some())
+            .then(|| Part::Range { offset: self.offset.unwrap_or(0), length: self.length })
     }
 
     fn check_settings(&self, parameters: &Parameters) -> Result<Check, String> {

@@ -13,13 +13,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Instant;
 
-use blkhash::Parameters;
-use blkimage::{ErrorKind, Format, OpenOptions};
+use blkimage::{ErrorKind, Format};
 use blksum::{Progress, Tuning};
 
 use super::hash::{Failure, Report};
 use super::input;
-use super::settings::Settings;
+use super::settings::{Meaning, Settings};
 use crate::progress::Watch;
 
 /// Hashes small images.
@@ -52,15 +51,11 @@ impl Small {
 
     /// The checksum of what `name` stands for, if that is a small raw file and nothing goes wrong. That
     /// there is nothing of this name is an answer, too.
-    pub fn checksum(
-        &self,
-        name: &OsStr,
-        parameters: &Parameters,
-        open: &OpenOptions,
-    ) -> Option<Result<Report, Failure>> {
+    pub fn checksum(&self, name: &OsStr, meaning: &Meaning<'_>) -> Option<Result<Report, Failure>> {
         let started = Instant::now();
+        let Meaning { parameters, open, part } = meaning;
         let is_raw = open.format.is_none_or(|format| format == Format::Raw);
-        if name == "-" || input::is_uri(name) || !is_raw {
+        if name == "-" || input::is_uri(name) || !is_raw || part.is_some() {
             return None;
         }
         let path = Path::new(name);

@@ -4,8 +4,8 @@
 //! The beginning of the image is hashed with every digest in turn, several times over, from the
 //! page cache, and read past the cache where there is something behind it.
 
+mod beginning;
 mod report;
-mod window;
 
 use std::io;
 use std::path::Path;
@@ -17,8 +17,8 @@ use blkimage::{Cache, Image, OpenOptions, Source};
 use blksum::{Progress, Tuning};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use self::beginning::Beginning;
 use self::report::{Bound, Report, Row};
-use self::window::Window;
 use super::super::args::{BenchImage, Threads};
 use super::super::{PROGRAM, print, refuse};
 use crate::messages;
@@ -55,7 +55,7 @@ fn measure(args: &BenchImage) -> Result<Report, blksum::Error> {
     let image = open(Cache::Yes)?;
     let threads = threads(args);
     let most = threads.iter().copied().max().unwrap_or(1);
-    let window = window(&image, most, args.time)?;
+    let beginning = beginning(&image, most, args.time)?;
     let cases: Vec<(Algorithm, usize)> = args
         .digests()
         .into_iter()
@@ -69,7 +69,7 @@ fn measure(args: &BenchImage) -> Result<Report, blksum::Error> {
     let mut rates = vec![Vec::new(); cases.len()];
     for _ in 0..ROUNDS {
         for (&(digest, threads), rates) in cases.iter().zip(&mut rates) {
-            rates.push(rate(&window, digest, threads)?);
+            rates.push(rate(&beginning, digest, threads)?);
             progress.inc(1);
         }
     }
@@ -83,10 +83,10 @@ fn measure(args: &BenchImage) -> Result<Report, blksum::Error> {
         None
     } else {
         let direct = open(Cache::No)?;
-        let window = self::window(&direct, most, args.time)?;
+        let beginning = self::beginning(&direct, most, args.time)?;
         let mut rates = Vec::new();
         for _ in 0..ROUNDS {
-            rates.push(rate(&window, Algorithm::Null, most)?);
+            rates.push(rate(&beginning, Algorithm::Null, most)?);
         }
         Some(Spread::of(rates)).filter(|storage| storage.median < NOT_THE_CACHE * reading(most))
     };
@@ -102,8 +102,8 @@ fn measure(args: &BenchImage) -> Result<Report, blksum::Error> {
         name: args.image.to_string_lossy().into_owned(),
         format: image.format(),
         virtual_size: image.virtual_size(),
-        window: window.size(),
-        data: window.data(),
+        beginning: beginning.source.size(),
+        data: beginning.data,
         storage,
         rows: rows.collect(),
     })
@@ -127,27 +127,31 @@ fn threads(args: &BenchImage) -> Vec<usize> {
 }
 
 /// The beginning of the image, as much as is read in `time`, and read once already.
-fn window<'a>(
+fn beginning<'a>(
     image: &'a Image,
     threads: usize,
     time: Duration,
-) -> Result<Window<'a>, blksum::Error> {
-    let probe = Window::new(image, PROBE_SIZE)?;
+) -> Result<Beginning<'a>, blksum::Error> {
+    let probe = Beginning::new(image, PROBE_SIZE)?;
     rate(&probe, Algorithm::Null, threads)?;
     let wanted = (rate(&probe, Algorithm::Null, threads)? * time.as_secs_f64()) as u64;
     let wanted = wanted.clamp(PROBE_SIZE, MAX_WINDOW).next_multiple_of(PROBE_SIZE);
-    let window = Window::new(image, wanted)?;
-    rate(&window, Algorithm::Null, threads)?;
-    Ok(window)
+    let beginning = Beginning::new(image, wanted)?;
+    rate(&beginning, Algorithm::Null, threads)?;
+    Ok(beginning)
 }
 
 /// Bytes of data in a second.
-fn rate(window: &Window<'_>, digest: Algorithm, threads: usize) -> Result<f64, blksum::Error> {
+fn rate(
+    beginning: &Beginning<'_>,
+    digest: Algorithm,
+    threads: usize,
+) -> Result<f64, blksum::Error> {
     let parameters = parameters(digest)?;
     let tuning = Tuning { threads, ..Tuning::default() };
     let started = Instant::now();
-    blksum::checksum(window, &parameters, &tuning, &Progress::new())?;
-    Ok(window.data() as f64 / started.elapsed().as_secs_f64())
+    blksum::checksum(&beginning.source, &parameters, &tuning, &Progress::new())?;
+    Ok(beginning.data as f64 / started.elapsed().as_secs_f64())
 }
 
 fn parameters(digest: Algorithm) -> Result<Parameters, blkhash::Error> {

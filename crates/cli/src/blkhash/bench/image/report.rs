@@ -15,7 +15,7 @@ pub struct Report {
     /// Size of the guest's content in bytes.
     pub virtual_size: u64,
     /// Bytes of it that were measured, from its beginning.
-    pub window: u64,
+    pub beginning: u64,
     /// Bytes of data in those.
     pub data: u64,
     /// Bytes of data in a second that the storage gives on the most threads, past the page cache;
@@ -81,8 +81,8 @@ pub fn text(report: &Report) -> String {
         report.format,
         size(report.virtual_size)
     );
-    if report.window < report.virtual_size {
-        text += &format!(", the first {}", binary(report.window));
+    if report.beginning < report.virtual_size {
+        text += &format!(", the first {}", binary(report.beginning));
     }
     text += &format!(" with {} of data\n", binary(report.data));
     match &report.storage {
@@ -175,7 +175,7 @@ mod tests {
             name: "disk.img".into(),
             format: Format::Raw,
             virtual_size: 6 << 30,
-            window: 3 << 30,
+            beginning: 3 << 30,
             data: 1 << 30,
             storage: Some(Spread::of([2.0 * GIB])),
             rows: vec![

@@ -1,0 +1,118 @@
+//! Master boot records: four entries of sixteen bytes, and a list of such sectors for logical
+//! partitions.
+
+use super::{Partition, Table, TableError};
+use crate::Source;
+
+/// Returns the boot sector of a disk, if it has a partition table.
+pub(super) fn read(source: &dyn Source) -> Result<Option<BootSector>, TableError> {
+    boot_sector(source, 0)
+}
+
+impl BootSector {
+    /// Whether it only keeps others from a disk with a GPT.
+    pub(super) fn protects_gpt(&self) -> bool {
+        self.entries().iter().any(|entry| entry.kind == GPT_PROTECTION)
+    }
+
+    /// Returns the partitions, with those that it leads to.
+    pub(super) fn partitions(&self, source: &dyn Source) -> Table {
+        let mut table = Table::default();
+        for (number, entry) in (1..).zip(self.entries()) {
+            if entry.is_extended() {
+                if let Err(error) = logical(source, entry.start, &mut table.partitions) {
+                    table.lost = Some(error);
+                }
+            } else if entry.is_used() {
+                table.partitions.push(entry.partition(number, 0));
+            }
+        }
+        table.partitions.sort_by_key(|partition| partition.number);
+        table
+    }
+
+    fn entries(&self) -> [Entry; 4] {
+        let number = |at: usize| self.0[at..].first_chunk().map_or(0, |it| u32::from_le_bytes(*it));
+        [0, 1, 2, 3].map(|index| {
+            let at = ENTRIES + index * ENTRY;
+            Entry { kind: self.0[at + 4], start: number(at + 8), count: number(at + 12) }
+        })
+    }
+}
+
+/// An entry of an MBR, in sectors.
+#[derive(Clone, Copy)]
+struct Entry {
+    kind: u8,
+    start: u32,
+    count: u32,
+}
+
+impl Entry {
+    fn is_used(self) -> bool {
+        self.kind != 0 && self.count > 0
+    }
+
+    fn is_extended(self) -> bool {
+        self.is_used() && matches!(self.kind, 0x05 | 0x0f | 0x85)
+    }
+
+    /// The partition of an entry in the sector `base`.
+    fn partition(self, number: u32, base: u64) -> Partition {
+        let offset = (base + u64::from(self.start)) * SECTOR;
+        Partition { number, offset, length: u64::from(self.count) * SECTOR }
+    }
+}
+
+/// A sector with four entries.
+pub(super) struct BootSector([u8; SECTOR as usize]);
+
+fn boot_sector(source: &dyn Source, sector: u64) -> Result<Option<BootSector>, TableError> {
+    let offset = sector * SECTOR;
+    if offset + SECTOR > source.size() {
+        return Ok(None);
+    }
+    let mut bytes = [0; SECTOR as usize];
+    source.read_exact_at(&mut bytes, offset)?;
+    let is_boot_sector = bytes.ends_with(&BOOT_SIGNATURE);
+    // A boot sector may be one of a file system: flags of partitions are 0 or 0x80.
+    let has_table = (0..4).all(|index| matches!(bytes[ENTRIES + index * ENTRY], 0 | 0x80));
+    Ok((is_boot_sector && has_table).then_some(BootSector(bytes)))
+}
+
+/// Follows the list of logical partitions, which only leads forward. An extended partition without
+/// any has a record, too.
+fn logical(source: &dyn Source, first: u32, found: &mut Vec<Partition>) -> Result<(), TableError> {
+    let mut next = u64::from(first);
+    for number in 5..5 + MAX_LOGICAL {
+        let Some(sector) = boot_sector(source, next)? else {
+            let reason = "no record of a logical partition";
+            return Err(TableError::Mbr { reason, sector: next });
+        };
+        let [partition, link, ..] = sector.entries();
+        if partition.is_used() {
+            found.push(partition.partition(number, next));
+        }
+        if !link.is_used() {
+            return Ok(());
+        }
+        let place = u64::from(first) + u64::from(link.start);
+        if place <= next {
+            let reason = "its logical partitions lead back";
+            return Err(TableError::Mbr { reason, sector: next });
+        }
+        next = place;
+    }
+    Err(TableError::Mbr { reason: "too many logical partitions", sector: next })
+}
+
+const SECTOR: u64 = 512;
+const BOOT_SIGNATURE: [u8; 2] = [0x55, 0xaa];
+const ENTRIES: usize = 446;
+const ENTRY: usize = 16;
+
+/// The type of the entry that keeps others from a disk with a GPT.
+const GPT_PROTECTION: u8 = 0xee;
+
+/// Linux stops there, too.
+const MAX_LOGICAL: u32 = 251;

@@ -1,0 +1,132 @@
+//! A part of a source.
+
+use crate::{Error, ErrorKind, Extent, Lent, Result, Source};
+
+/// `length` bytes of a source from `offset` on, as a source: a partition of a disk, say.
+#[derive(Clone, Debug)]
+pub struct Slice<S> {
+    source: S,
+    offset: u64,
+    length: u64,
+}
+
+impl<S: Source> Slice<S> {
+    /// Returns the slice, shorter if the source ends before; `None` if it would begin past the end.
+    pub fn new(source: S, offset: u64, length: u64) -> Option<Self> {
+        let left = source.size().checked_sub(offset)?;
+        Some(Self { source, offset, length: length.min(left) })
+    }
+
+    fn check(&self, offset: u64, length: u64) -> Result<()> {
+        if offset.checked_add(length).is_some_and(|end| end <= self.length) {
+            return Ok(());
+        }
+        let reason = format!("{length} bytes asked for past the end of a part of {}", self.length);
+        Err(Error::new(ErrorKind::Argument, "", reason).at(offset))
+    }
+}
+
+impl<S: Source> Source for Slice<S> {
+    fn size(&self) -> u64 {
+        self.length
+    }
+
+    fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
+        self.check(offset, 1)?;
+        let limit = limit.min(self.length - offset);
+        let extent = self.source.extent(self.offset + offset, limit)?;
+        Ok(Extent { offset, ..extent })
+    }
+
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+        self.check(offset, buf.len() as u64)?;
+        self.source.read_exact_at(buf, self.offset + offset)
+    }
+
+    fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
+        self.check(offset, length as u64).ok()?;
+        self.source.lend(self.offset + offset, length)
+    }
+
+    /// As much of the source's as its beginning is a multiple of.
+    fn granularity(&self) -> u64 {
+        match self.offset {
+            0 => self.source.granularity(),
+            offset => self.source.granularity().min(1 << offset.trailing_zeros()),
+        }
+    }
+
+    fn queue_depth(&self) -> usize {
+        self.source.queue_depth()
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        self.source.check_unchanged()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::ExtentKind;
+
+    /// Differs from every default.
+    struct Far;
+
+    impl Source for Far {
+        fn size(&self) -> u64 {
+            1 << 20
+        }
+
+        fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
+            Ok(Extent { offset, length: limit.min(3), kind: ExtentKind::Data })
+        }
+
+        fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+            buf.iter_mut().zip(offset..).for_each(|(byte, offset)| *byte = offset as u8);
+            Ok(())
+        }
+
+        fn granularity(&self) -> u64 {
+            1 << 16
+        }
+
+        fn queue_depth(&self) -> usize {
+            64
+        }
+
+        fn check_unchanged(&self) -> Result<()> {
+            Err(Error::new(ErrorKind::Changed, "far", "changed"))
+        }
+    }
+
+    #[test]
+    fn a_part_reads_as_the_whole_does() {
+        let slice = Slice::new(Far, 4096 + 7, 100).unwrap();
+        assert_eq!(slice.size(), 100);
+        let mut bytes = [0; 10];
+        slice.read_exact_at(&mut bytes, 90).unwrap();
+        assert_eq!(bytes[0], (4096 + 97) as u8);
+        assert!(slice.read_exact_at(&mut bytes, 91).is_err());
+        let extent = slice.extent(98, 50).unwrap();
+        assert_eq!((extent.offset, extent.length), (98, 2));
+        assert!(slice.extent(100, 1).is_err());
+        assert!(slice.read_exact_at(&mut bytes, u64::MAX).is_err());
+        assert_eq!(Slice::new(Far, (1 << 20) - 5, 100).unwrap().size(), 5);
+        assert!(Slice::new(Far, (1 << 20) + 1, 0).is_none());
+    }
+
+    #[test]
+    fn nothing_is_lost_on_the_way() {
+        let whole = Slice::new(Arc::new(Far) as Arc<dyn Source>, 0, u64::MAX).unwrap();
+        let odd = Slice::new(&whole, 3 << 12, u64::MAX).unwrap();
+        let boxed: Box<dyn Source + '_> = Box::new(&odd);
+        for (source, granularity) in [(&whole as &dyn Source, 1 << 16), (&boxed, 1 << 12)] {
+            assert_eq!(source.queue_depth(), 64);
+            assert_eq!(source.granularity(), granularity);
+            assert_eq!(source.check_unchanged().unwrap_err().kind(), ErrorKind::Changed);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Partition tables that nobody made by accident. Real ones are read in the whole-program tests.
+
+#![allow(missing_docs, reason = "a test program")]
+
+use std::sync::Arc;
+
+use blkhash::{Algorithm, Digester};
+use blkimage::partition::{Partition, table};
+use blkimage::{Format, Image, Memory, OpenOptions, Slice, Source};
+
+fn disk(bytes: Vec<u8>) -> Image {
+    let options = OpenOptions { format: Some(Format::Raw), ..OpenOptions::default() };
+    options.open_storage(Box::new(Memory(bytes)), "disk").unwrap()
+}
+
+fn crc32(bytes: &[u8]) -> [u8; 4] {
+    let digest = Digester::new(Algorithm::Crc32).digest(bytes);
+    let mut sum: [u8; 4] = digest.as_bytes().try_into().unwrap();
+    sum.reverse();
+    sum
+}
+
+/// A sector with a table of entries: type, start, count.
+fn boot_sector(entries: &[(u8, u32, u32)]) -> Vec<u8> {
+    let mut sector = vec![0; 512];
+    for (index, (kind, start, count)) in entries.iter().enumerate() {
+        let entry = &mut sector[446 + 16 * index..][..16];
+        entry[4] = *kind;
+        entry[8..12].copy_from_slice(&start.to_le_bytes());
+        entry[12..].copy_from_slice(&count.to_le_bytes());
+    }
+    sector[510..].copy_from_slice(&[0x55, 0xaa]);
+    sector
+}
+
+/// A GPT whose header claims what it is told.
+fn gpt(count: u32, size: u32, place: u64, entries: &[(u64, u64)]) -> Vec<u8> {
+    let mut bytes = boot_sector(&[(0xee, 1, u32::MAX)]);
+    bytes.resize(64 << 10, 0);
+    for (index, (first, last)) in entries.iter().enumerate() {
+        let entry = &mut bytes[1024 + 128 * index..][..128];
+        entry[..16].fill(7);
+        entry[16] = index as u8;
+        entry[32..40].copy_from_slice(&first.to_le_bytes());
+        entry[40..48].copy_from_slice(&last.to_le_bytes());
+    }
+    let sum = crc32(&bytes[1024..][..128 * 128]);
+    let header = &mut bytes[512..][..92];
+    header[..8].copy_from_slice(b"EFI PART");
+    header[10] = 1;
+    header[12] = 92;
+    header[24] = 1;
+    header[72..80].copy_from_slice(&place.to_le_bytes());
+    header[80..84].copy_from_slice(&count.to_le_bytes());
+    header[84..88].copy_from_slice(&size.to_le_bytes());
+    header[88..].copy_from_slice(&sum);
+    let sum = crc32(header);
+    header[16..20].copy_from_slice(&sum);
+    bytes
+}
+
+#[test]
+fn a_gpt() {
+    let found = table(&disk(gpt(128, 128, 2, &[(40, 49), (50, 59)]))).unwrap().partitions;
+    let expected = [(1, 40), (2, 50)].map(|(number, sector)| Partition {
+        number,
+        offset: sector * 512,
+        length: 5120,
+    });
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_gpt_that_makes_no_sense() {
+    let cases = [
+        gpt(u32::MAX, 128, 2, &[]),
+        gpt(128, u32::MAX, 2, &[]),
+        gpt(128, 0, 2, &[]),
+        gpt(128, 128, u64::MAX, &[]),
+        gpt(128, 128, 1 << 40, &[]),
+        gpt(128, 128, 2, &[(50, 40)]),
+        gpt(128, 128, 2, &[(u64::MAX - 1, u64::MAX)]),
+        boot_sector(&[(0xee, 1, 1)]),
+    ];
+    for bytes in cases {
+        let message = table(&disk(bytes)).unwrap_err().to_string();
+        assert!(message.contains("damaged") && !message.contains('\n'), "{message}");
+    }
+}
+
+#[test]
+fn logical_partitions() {
+    let mut bytes = boot_sector(&[(0x83, 1, 4), (0x05, 10, 100)]);
+    bytes.resize(64 << 10, 0);
+    bytes[10 * 512..][..512].copy_from_slice(&boot_sector(&[(0x83, 1, 8), (0x05, 20, 20)]));
+    bytes[30 * 512..][..512].copy_from_slice(&boot_sector(&[(0x83, 2, 9)]));
+    let found = table(&disk(bytes.clone())).unwrap().partitions;
+    let expected = [(1, 1, 4), (5, 11, 8), (6, 32, 9)].map(|(number, start, count)| Partition {
+        number,
+        offset: start * 512,
+        length: count * 512,
+    });
+    assert_eq!(found, expected);
+    // One that leads back to itself.
+    bytes[30 * 512..][..512].copy_from_slice(&boot_sector(&[(0x83, 2, 9), (0x05, 20, 20)]));
+    let back = table(&disk(bytes.clone())).unwrap();
+    assert_eq!(back.partitions, expected);
+    assert!(back.lost.unwrap().to_string().contains("lead back"));
+    // A record that is gone: the second, then the first of the list.
+    for (lost, left) in [(30, 2), (10, 1)] {
+        bytes[lost * 512..][..512].fill(0);
+        let table = table(&disk(bytes.clone())).unwrap();
+        assert_eq!(table.partitions, expected[..left]);
+        let message = table.lost.unwrap().to_string();
+        assert!(message.ends_with(&format!("no record of a logical partition at sector {lost}")));
+    }
+    // One past the end of the disk.
+    bytes.truncate(10 * 512);
+    assert!(table(&disk(bytes)).unwrap().lost.is_some());
+}
+
+#[test]
+fn no_table() {
+    for bytes in [vec![], vec![0; 511], vec![0; 4096], vec![0xff; 4096]] {
+        let table = table(&disk(bytes)).unwrap();
+        assert!(table.partitions.is_empty() && table.lost.is_none());
+    }
+}
+
+#[test]
+fn windows() {
+    let whole: Arc<dyn Source> = Arc::new(disk((0..=255).collect()));
+    let window = Slice::new(whole.clone(), 100, 50).unwrap();
+    let mut bytes = [0; 50];
+    window.read_exact_at(&mut bytes, 0).unwrap();
+    assert_eq!((bytes[0], bytes[49], window.size()), (100, 149, 50));
+    assert!(window.read_exact_at(&mut bytes, 1).is_err());
+    assert!(window.read_exact_at(&mut bytes, u64::MAX).is_err());
+    assert_eq!(window.extent(10, 1000).unwrap().end(), 50);
+    assert_eq!(Slice::new(whole.clone(), 200, u64::MAX).unwrap().size(), 56);
+    assert!(Slice::new(whole, 257, 1).is_none());
+}

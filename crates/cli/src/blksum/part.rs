@@ -1,0 +1,63 @@
+//! The part of an image that is hashed.
+
+use blkimage::partition::{self, Partition};
+use blkimage::{Image, Slice, Source};
+
+/// A part of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A partition, by its number.
+    Partition(u32),
+    /// The bytes from an offset on: that many, or all.
+    Range {
+        /// The first byte.
+        offset: u64,
+        /// Bytes.
+        length: Option<u64>,
+    },
+}
+
+impl Part {
+    /// Returns the part of an image. The error is why the image does not have it, or not all of it.
+    pub fn of(self, image: &Image) -> Result<Slice<&Image>, String> {
+        let size = image.size();
+        let (what, offset, length) = match self {
+            Self::Partition(number) => {
+                let Partition { offset, length, .. } = find(image, number)?;
+                (format!("partition {number}"), offset, length)
+            }
+            Self::Range { offset, length } => {
+                let length = length.unwrap_or(size.saturating_sub(offset));
+                (format!("the range of {length} bytes"), offset, length)
+            }
+        };
+        let is_within = offset.checked_add(length).is_some_and(|end| end <= size);
+        let slice = Slice::new(image, offset, length).filter(|_| is_within);
+        slice.ok_or_else(|| {
+            format!("{what} at {offset} reaches past the end of the image at {size}")
+        })
+    }
+
+    /// What a stream cannot give.
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::Partition(_) => "partitions",
+            Self::Range { .. } => "offsets",
+        }
+    }
+}
+
+fn find(image: &Image, number: u32) -> Result<Partition, String> {
+    let table = partition::table(image).map_err(|error| error.to_string())?;
+    if let Some(found) = table.find(number) {
+        return Ok(*found);
+    }
+    let numbers = table.numbers();
+    if let Some(lost) = table.lost {
+        return Err(format!("no partition {number}: {lost}"));
+    }
+    if numbers.is_empty() {
+        return Err("it has no partition table".to_owned());
+    }
+    Err(format!("no partition {number}: it has {numbers}"))
+}

@@ -41,6 +41,13 @@ class Block:
     def first_key(self):
         return self.data[HEADER : HEADER + 17] if self.count else None
 
+    def items(self):
+        """The keys and the content of the items of a leaf."""
+        for slot in range(self.count):
+            head = HEADER + slot * ITEM
+            number, kind, offset, at, size = struct.unpack_from("<QBQII", self.data, head)
+            yield (number, kind, offset), self.data[HEADER + at : HEADER + at + size]
+
     def references(self):
         """Where in the block the addresses of others are: slot, offset, address, number of a root."""
         for slot in range(self.count):
@@ -53,6 +60,20 @@ class Block:
             if kind == ROOT_ITEM and self.owner in (1, LOG_TREE):
                 at = HEADER + struct.unpack_from("<I", self.data, head + 17)[0] + 176
                 yield slot, at, struct.unpack_from("<Q", self.data, at)[0], number
+
+
+def with_items(data, items):
+    """A leaf with other items."""
+    heads, contents = b"", b""
+    at = len(data) - HEADER
+    for (number, kind, offset), content in items:
+        at -= len(content)
+        heads += struct.pack("<QBQII", number, kind, offset, at, len(content))
+        contents = bytes(content) + contents
+    header = data[:0x60] + struct.pack("<I", len(items)) + data[0x64:HEADER]
+    gap = len(data) - HEADER - len(heads) - len(contents)
+    assert gap >= 0, "the items do not fit"
+    return header + heads + bytes(gap) + contents
 
 
 class Image:
@@ -102,6 +123,26 @@ class Image:
                     if block.logical == logical:
                         yield block
 
+    def leaf_of(self, tree, *key):
+        """The leaf of a tree that has an item with such a key, of which the end may be left open."""
+        for block in self.blocks.values():
+            if block.owner == tree and not block.level:
+                if any(found[: len(key)] == key for found, _ in block.items()):
+                    return block.logical
+        raise AssertionError(f"no item {key} in tree {tree}")
+
+    @contextlib.contextmanager
+    def edited(self, leaf, edit):
+        """The items of a leaf, as a list of keys and bytes, with a change."""
+
+        def change(data):
+            items = [[key, bytearray(content)] for key, content in Block(data).items()]
+            edit(items)
+            return with_items(data, items)
+
+        with self.changed(leaf, change):
+            yield
+
     @contextlib.contextmanager
     def redirected(self, holder, at, logical):
         """A reference leads elsewhere, and every checksum is right."""
@@ -109,14 +150,19 @@ class Image:
         with self.changed(holder, lambda data: data[:at] + address + data[at + 8 :]):
             yield
 
-    @contextlib.contextmanager
     def changed(self, holder, change):
         """A block, or all superblocks for None, with a change and right checksums."""
         if holder is None:
             places = [it for it in filesystems.SUPERBLOCKS if it + 4096 <= len(self.bytes)]
-            size = 4096
-        else:
-            places, size = self.layout.places(holder), self.node_size
+            return self.written(places, 4096, change)
+        return self.written(self.layout.places(holder), self.node_size, change)
+
+    def changed_superblock(self, copy, change):
+        """The same with one superblock."""
+        return self.written([filesystems.SUPERBLOCKS[copy]], 4096, change)
+
+    @contextlib.contextmanager
+    def written(self, places, size, change):
         with open(self.path, "r+b") as file:
             for place in places:
                 file.seek(place)

@@ -79,6 +79,17 @@ def mounted(paths, options="rw"):
         yield pathlib.Path(folder)
 
 
+@contextlib.contextmanager
+def folder_of(device):
+    """Whatever file system a device has, mounted."""
+    with tempfile.TemporaryDirectory() as folder:
+        images.run("mount", device, folder)
+        try:
+            yield pathlib.Path(folder)
+        finally:
+            images.run("umount", folder)
+
+
 def fill(root, seed=1, data=8 * MIB):
     """Fills a mounted file system with every kind of file."""
     source = random.Random(seed)
@@ -218,6 +229,11 @@ def dump_devices(paths, tree):
 
 def super_of(path):
     return images.run("btrfs", "inspect-internal", "dump-super", str(path)).decode()
+
+
+def field_of(path, name):
+    """A field of the superblock, as btrfs-progs print it."""
+    return re.search(rf"^{name}\s+(\S+)", super_of(path), re.MULTILINE)[1]
 
 
 @contextlib.contextmanager

@@ -178,8 +178,9 @@ def test_missing_device(workdir, profile, devices):
     assert (status, errors) == (2, []), (errors[:3], summary)
     assert summary["missing_devices"] == [1]
     # What is there is verified, and what is not is counted or computed from parity.
-    seen = summary["data_bytes"] + summary["tree_bytes"]
-    assert seen + summary["missing_bytes"] == whole["data_bytes"] + whole["tree_bytes"]
+    kinds = ["data_bytes", "tree_bytes", "unchecked_bytes"]
+    seen = sum(summary[kind] for kind in kinds)
+    assert seen + summary["missing_bytes"] == sum(whole[kind] for kind in kinds)
     has_parity = profile in ["raid5", "raid6"]
     assert (summary["missing_bytes"] == 0) == has_parity, summary
     assert (summary["rebuilt_bytes"] > 0) == has_parity, summary

@@ -202,7 +202,7 @@ def test_claim_of_removal(image, tree):
         data = bytearray(data)
         struct.pack_into("<I", data, item + 216, 0)
         struct.pack_into("<QBQ", data, item + 220, 2**64 - 1, 255, 2**64 - 1)
-        data[item + 237] = 0
+        data[item + 237] = 1
         return bytes(data)
 
     led = [it[3] for it in image.references]
@@ -211,8 +211,8 @@ def test_claim_of_removal(image, tree):
     place = image.layout.places(leaf)[0] + NODE - 1
     with image.changed(holder, claim):
         status = verify(image.path)[0]
-        # Only a subvolume can be half removed, and then these blocks are not in use.
-        assert status == (1 if tree == 256 else 0)
+        # Only a subvolume can be half removed, and this one is not said to be. The first one always stays.
+        assert status == (0 if tree == 7 else 1)
         with filesystems.changed(image.path, place):
             status, errors, _ = verify(image.path)
             assert status == 1 and leaf in [it["logical"] for it in errors], errors

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::bytes::{array_at, u16_at, u64_at};
+use crate::bytes::{array_at, u16_at, u32_at, u64_at};
 use crate::error::{Error, Result};
 use crate::superblock::Uuid;
 
@@ -139,11 +139,15 @@ impl Chunk {
         let Some(profile) = Profile::from_flags(flags) else {
             return fail(format!("a chunk has the flags {flags:#x}: more than one profile"));
         };
-        if flags & (DATA | METADATA | SYSTEM) == 0 || flags & REMAPPED != 0 {
+        if flags & (DATA | METADATA | SYSTEM) == 0 || flags & !KNOWN != 0 {
             return fail(format!("a chunk has the flags {flags:#x}, which are not known"));
         }
         if !profile.allows(count.into(), sub_stripes) {
             return fail(format!("a chunk of profile {profile} has {count} stripes"));
+        }
+        let sector = u32_at(bytes, 0x28).map(u64::from);
+        if let Some(sector) = sector.filter(|sector| *sector != sector_size) {
+            return fail(format!("a chunk has sectors of {sector} bytes, not {sector_size}"));
         }
         if stripe_length != STRIPE {
             return fail(format!("a chunk has stripes of {stripe_length} bytes, not {STRIPE}"));
@@ -311,7 +315,8 @@ pub(crate) const STRIPE: u64 = 64 << 10;
 pub(crate) const DATA: u64 = 1;
 pub(crate) const SYSTEM: u64 = 2;
 pub(crate) const METADATA: u64 = 4;
-const REMAPPED: u64 = 1 << 11;
+/// Kinds and profiles.
+pub(crate) const KNOWN: u64 = DATA | SYSTEM | METADATA | 0xff << FIRST_PROFILE_BIT;
 const FIRST_PROFILE_BIT: u32 = 3;
 
 const HEAD: usize = 0x30;

@@ -1,7 +1,8 @@
 //! An open file system: its devices, its chunks, and the way to its trees.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use blkhash::Implementation;
 use blkimage::{Lent, Source};
@@ -10,7 +11,7 @@ use crate::bytes::{u8_at, u32_at, u64_at};
 use crate::checksum::{Checksum, MAX_SIZE, Summer};
 use crate::chunk::{self, Chunk, ChunkMap, Profile};
 use crate::error::{Error, Result};
-use crate::superblock::{self, Copies, DeviceItem, Superblock, TreeRoot};
+use crate::superblock::{self, Copies, DeviceItem, Superblock, TreeRoot, Uuid};
 use crate::tree::block::Identity;
 use crate::tree::cursor::root_block;
 use crate::tree::key::kind;
@@ -20,15 +21,23 @@ use crate::tree::{BlockCache, BlockDefect, Cursor, Expected, Key, Parent, TreeBl
 pub struct FileSystem {
     superblock: Superblock,
     devices: BTreeMap<u64, Device>,
+    /// The newest intact superblock of each device.
+    superblocks: BTreeMap<u64, Superblock>,
+    /// What the chunk tree says of each device.
+    device_items: BTreeMap<u64, DeviceItem>,
     /// Devices that there should be and that nobody gave.
     missing: Vec<DeviceItem>,
+    is_replacing: bool,
     chunks: ChunkMap,
     identity: Identity,
     summer: Summer,
     cache: Mutex<BlockCache>,
+    /// Why nothing can be read any more.
+    down: OnceLock<blkimage::Error>,
 }
 
 /// A device and what to call it.
+#[derive(Clone)]
 pub struct Device {
     /// What messages call it.
     pub name: String,
@@ -58,16 +67,22 @@ impl FileSystem {
     ///
     /// There is none, it uses what is not known here, or what everything hangs on cannot be read.
     pub fn open(devices: Vec<Device>) -> Result<Self> {
-        Self::open_with(devices, None)
+        Self::open_with(devices, Vec::new(), None)
     }
 
-    /// The same, and one implementation computes all checksums if it is one of their algorithm.
+    /// Opens the file system that `devices` make up, with those of `seeds` that it grew out of. If
+    /// an implementation is given, it computes all checksums of its algorithm.
     ///
     /// # Errors
     ///
     /// Those of [`FileSystem::open`], or the implementation cannot run here.
-    pub fn open_with(devices: Vec<Device>, implementation: Option<Implementation>) -> Result<Self> {
+    pub fn open_with(
+        devices: Vec<Device>,
+        seeds: Vec<Device>,
+        implementation: Option<Implementation>,
+    ) -> Result<Self> {
         let mut known = BTreeMap::new();
+        let mut superblocks = BTreeMap::new();
         let mut newest: Option<Superblock> = None;
         for device in devices {
             let own = superblock::newest(&superblock::read_copies(&*device.source), &device.name)?;
@@ -81,11 +96,22 @@ impl FileSystem {
                 let reason = format!("{name}: is device {id}, and so is {}", other.name);
                 return Err(Error::Devices(reason));
             }
+            superblocks.insert(id, own.clone());
             if newest.as_ref().is_none_or(|newest| own.generation > newest.generation) {
                 newest = Some(own);
             }
         }
         let superblock = newest.ok_or_else(|| Error::Devices("no device was given".into()))?;
+        let mut seed_ids = Vec::new();
+        for device in seeds {
+            let own = superblock::newest(&superblock::read_copies(&*device.source), &device.name)?;
+            // A number is unique within a file system and its seeds.
+            if own.is_seed() && !known.contains_key(&own.device.id) {
+                known.insert(own.device.id, device);
+                seed_ids.push(own.device.id);
+                superblocks.insert(own.device.id, own);
+            }
+        }
         let kind = superblock.checksum_type;
         let summer = match implementation.filter(|it| it.algorithm == kind.algorithm()) {
             Some(implementation) => Summer::with_implementation(kind, &implementation)?,
@@ -93,21 +119,70 @@ impl FileSystem {
         };
         let identity = Identity {
             fsid: superblock.metadata_uuid,
+            seeds: seed_ids.iter().map(|id| superblocks[id].metadata_uuid).collect(),
             chunk_tree: None,
             sector_size: superblock.sector_size,
         };
         let mut filesystem = Self {
             devices: known,
+            superblocks,
+            device_items: BTreeMap::new(),
             missing: Vec::new(),
+            is_replacing: false,
             chunks: ChunkMap::default(),
             identity,
             summer,
             cache: Mutex::new(BlockCache::new(superblock.node_size)),
+            down: OnceLock::new(),
             superblock,
         };
         filesystem.read_system_chunks()?;
         filesystem.read_chunk_tree()?;
+        filesystem.drop_strangers(&seed_ids);
+        filesystem.find_replacement();
         Ok(filesystem)
+    }
+
+    /// Looks for a device that is about to replace another one: it has the number 0, and no item.
+    fn find_replacement(&mut self) {
+        let item = || {
+            let root = self.tree_root(object::DEVICE_TREE).ok()??;
+            let key = Key::new(0, kind::DEV_REPLACE, 0);
+            let cursor = Cursor::seek(self, object::DEVICE_TREE, root, key).ok()?;
+            let (_, bytes) = cursor.item().filter(|(found, _)| *found == key)?;
+            u64_at(bytes, 32)
+        };
+        self.is_replacing = item().is_some_and(|state| matches!(state, STARTED | SUSPENDED));
+        if self.is_replacing && !self.devices.contains_key(&0) {
+            let none = Uuid([0; 16]);
+            self.missing.push(DeviceItem {
+                id: 0,
+                total_bytes: 0,
+                bytes_used: 0,
+                uuid: none,
+                fsid: none,
+            });
+        }
+    }
+
+    /// Whether device 0 is about to replace another one.
+    pub(crate) fn is_replacing(&self) -> bool {
+        self.is_replacing
+    }
+
+    /// Drops those of `seeds` that are of other file systems.
+    fn drop_strangers(&mut self, seeds: &[u64]) {
+        for id in seeds {
+            let own = self.superblocks.get(id).map(|it| (it.device.uuid, it.metadata_uuid));
+            let item = self.device_items.get(id);
+            if item.map(|item| (item.uuid, item.fsid)) != own {
+                self.devices.remove(id);
+                self.superblocks.remove(id);
+                self.missing.extend(item);
+            }
+        }
+        let seeds = seeds.iter().filter_map(|id| self.superblocks.get(id));
+        self.identity.seeds = seeds.map(|it| it.metadata_uuid).collect();
     }
 
     /// The newest intact superblock.
@@ -187,6 +262,23 @@ impl FileSystem {
 
     pub(crate) fn sector_size(&self) -> usize {
         self.superblock.sector_size as usize
+    }
+
+    /// What the chunk tree says of each device, by their numbers.
+    pub(crate) fn device_items(&self) -> &BTreeMap<u64, DeviceItem> {
+        &self.device_items
+    }
+
+    /// The newest intact superblock for copies on a device to be compared with: that of the file
+    /// system, or of the seed that the device is of.
+    pub(crate) fn superblock_of(&self, device: u64) -> Option<&Superblock> {
+        let own = self.superblocks.get(&device)?;
+        Some(if own.fsid == self.superblock.fsid { &self.superblock } else { own })
+    }
+
+    /// What the superblock of a device says of the device.
+    pub(crate) fn own_item(&self, device: u64) -> Option<&DeviceItem> {
+        self.superblocks.get(&device).map(|it| &it.device)
     }
 
     /// The superblocks of a device.
@@ -319,7 +411,24 @@ impl FileSystem {
         if end.is_none_or(|end| end > known.source.size()) {
             return Err(ReadError::PastEnd { size: known.source.size() });
         }
-        known.source.read_exact_at(buffer, physical).map_err(ReadError::Image)
+        known.source.read_exact_at(buffer, physical).map_err(|error| {
+            let text = error.to_string();
+            if error.io_error().is_some_and(|it| it.kind() == io::ErrorKind::ConnectionAborted) {
+                // Sectors that cannot be read say nothing then.
+                let _ = self.down.set(error);
+            }
+            ReadError::Image(text)
+        })
+    }
+
+    /// Why nothing can be read any more: a server is gone.
+    pub(crate) fn down(&self) -> Option<Error> {
+        let error = self.down.get()?;
+        let reason = match error.io_error() {
+            Some(source) => format!("{}: {source}", error.reason()),
+            None => error.reason().to_owned(),
+        };
+        Some(blkimage::Error::new(error.kind(), error.name(), reason).into())
     }
 
     fn read_system_chunks(&mut self) -> Result<()> {
@@ -346,18 +455,17 @@ impl FileSystem {
         let mut chunks = ChunkMap::default();
         // The chunk tree is read through those of the superblock, which it holds as well.
         self.chunks.iter().try_for_each(|chunk| chunks.insert(chunk.clone()))?;
-        let mut missing = Vec::new();
+        let mut items = BTreeMap::new();
         let mut cursor = Cursor::seek(self, object::CHUNK_TREE, root, Key::new(0, 0, 0))?;
         while let Some((key, bytes)) = cursor.item() {
             match (key.object, key.kind) {
                 (object::DEVICES, kind::DEVICE) => match DeviceItem::parse(bytes) {
-                    Some(item) if self.devices.contains_key(&item.id) => {}
-                    Some(_) if missing.len() == MAX_MISSING => {
-                        return Err(Error::Devices(format!(
-                            "more than {MAX_MISSING} devices are missing"
-                        )));
+                    Some(_) if items.len() == MAX_DEVICES => {
+                        return Err(Error::Devices(format!("there are more than {MAX_DEVICES}")));
                     }
-                    Some(item) => missing.push(item),
+                    Some(item) => {
+                        items.insert(item.id, item);
+                    }
                     None => return Err(Error::corrupt(0, "the item of a device is cut off")),
                 },
                 (object::CHUNKS, kind::CHUNK) => {
@@ -370,7 +478,9 @@ impl FileSystem {
         }
         drop(cursor);
         self.chunks = chunks;
-        self.missing = missing;
+        let missing = items.values().filter(|item| !self.devices.contains_key(&item.id));
+        self.missing = missing.copied().collect();
+        self.device_items = items;
         Ok(())
     }
 }
@@ -382,8 +492,8 @@ pub(crate) enum ReadError {
     Missing(u64),
     #[error("the device ends before it, at {size}")]
     PastEnd { size: u64 },
-    #[error(transparent)]
-    Image(blkimage::Error),
+    #[error("{0}")]
+    Image(String),
 }
 
 /// What the root tree says of a tree.
@@ -418,4 +528,8 @@ fn kind_name(flags: u64) -> String {
 }
 
 /// No machine has as many disks.
-const MAX_MISSING: usize = 4096;
+const MAX_DEVICES: usize = 4096;
+
+/// States of a replacement of a device that is to go on.
+const STARTED: u64 = 1;
+const SUSPENDED: u64 = 4;

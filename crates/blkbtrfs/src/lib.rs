@@ -12,12 +12,12 @@ mod chunk;
 mod error;
 mod filesystem;
 mod obscure;
-pub mod partition;
 mod raid6;
 mod rebuild;
+mod rules;
 mod superblock;
 mod tree;
-mod unprotected;
+mod used;
 mod verify;
 
 pub use backref::{Owner, Owners};
@@ -27,8 +27,8 @@ pub use error::{Error, Result};
 pub use filesystem::{Allocation, Device, FileSystem};
 pub use obscure::{NoObscureName, name_hash, obscure_name};
 pub use superblock::{DeviceItem, Superblock, SuperblockDefect, Uuid, has_magic};
-pub use tree::{BlockDefect, Parent};
-pub use unprotected::Unprotected;
+pub use tree::{BlockDefect, Parent, object::tree_name};
+pub use used::{Unprotected, Used};
 pub use verify::{
     Category, Finding, Options, Place, Problem, Progress, Subject, Summary, Verified, verify,
 };

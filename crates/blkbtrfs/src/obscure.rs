@@ -23,7 +23,12 @@ pub enum NoObscureName {
 
 /// What a folder of btrfs finds `name` by: its CRC-32C, begun with another value and not inverted.
 pub fn name_hash(name: &[u8]) -> u32 {
-    name.iter().fold(!1, |crc, byte| step(crc, *byte))
+    crc32c(!1, name)
+}
+
+/// CRC-32C begun with any value, and not inverted.
+pub(crate) fn crc32c(start: u32, bytes: &[u8]) -> u32 {
+    bytes.iter().fold(start, |crc, byte| step(crc, *byte))
 }
 
 /// Another name of the same length and with the same CRC-32C as `name`, and so with the same

@@ -1,6 +1,7 @@
 //! Superblocks: where their copies lie, what they say, what may be wrong with them.
 
 use std::fmt;
+use std::sync::Arc;
 
 use blkimage::Source;
 
@@ -43,6 +44,11 @@ pub struct Superblock {
     /// The tree of log trees, if there are any.
     pub(crate) log_root: Option<TreeRoot>,
     pub(crate) system_chunks: Vec<u8>,
+    /// Features that nobody has to know.
+    compatible: u64,
+    flags: u64,
+    /// All of it, for comparison with other copies.
+    content: Arc<[u8]>,
 }
 
 /// What a file system says of one of its devices.
@@ -56,6 +62,8 @@ pub struct DeviceItem {
     pub bytes_used: u64,
     /// Names the device.
     pub uuid: Uuid,
+    /// Names the file system that it was made for: another one for a seed.
+    pub fsid: Uuid,
 }
 
 impl DeviceItem {
@@ -66,6 +74,7 @@ impl DeviceItem {
             total_bytes: u64_at(bytes, 0x8)?,
             bytes_used: u64_at(bytes, 0x10)?,
             uuid: Uuid(array_at(bytes, 0x42)?),
+            fsid: Uuid(array_at(bytes, 0x52)?),
         })
     }
 }
@@ -121,6 +130,11 @@ pub enum SuperblockDefect {
         /// Its own.
         found: u64,
     },
+    /// It differs from the newest one of the same transaction, in a field that all have in common.
+    Differs {
+        /// Where the first byte that differs is.
+        offset: usize,
+    },
     /// A field that cannot be.
     Invalid(String),
     /// Something that is not known here.
@@ -139,6 +153,9 @@ impl fmt::Display for SuperblockDefect {
             Self::Fsid(found) => write!(f, "is of the file system {found}"),
             Self::Generation { expected, found } => {
                 write!(f, "has generation {found}, the newest one {expected}")
+            }
+            Self::Differs { offset } => {
+                write!(f, "differs from the newest one, from byte {offset} of it on")
             }
             Self::Invalid(reason) => f.write_str(reason),
             Self::Unsupported(what) => write!(f, "uses {what}, which is not supported"),
@@ -253,7 +270,7 @@ impl Superblock {
         let incompatible = u64_at(bytes, 0xbc)?;
         let fsid = Uuid(array_at(bytes, 0x20)?);
         let own_uuid = incompatible & METADATA_UUID != 0;
-        let label: [u8; 256] = array_at(bytes, 0x12b)?;
+        let label: [u8; MAX_LABEL] = array_at(bytes, 0x12b)?;
         // A length that is too long shows in `validate`.
         let system_size = u32_at(bytes, 0xa0)? as usize;
         Some(Self {
@@ -280,7 +297,29 @@ impl Superblock {
                 .get(..system_size)
                 .unwrap_or_default()
                 .to_vec(),
+            compatible: u64_at(bytes, 0xac)?,
+            flags: u64_at(bytes, 0x38)?,
+            content: bytes.into(),
         })
+    }
+
+    /// Where the first byte is that differs from another copy, of those that all copies on all devices
+    /// have in common: all but the checksum, the address, and what is said of the device. Logs are
+    /// written to the first copy of a device alone.
+    pub(crate) fn difference(&self, other: &Self) -> Option<usize> {
+        let own = [0..MAX_SIZE, 0x30..0x38, 0xc9..0xc9 + DEVICE_ITEM];
+        let logs = [0x60..0x70, 0xc8..0xc9];
+        let is_first = u64_at(&self.content, 0x30) == Some(OFFSETS[0]);
+        let logs = if is_first { &[][..] } else { &logs[..] };
+        let pairs = self.content.iter().zip(&*other.content).enumerate();
+        let mut common =
+            pairs.filter(|(offset, _)| !own.iter().chain(logs).any(|own| own.contains(offset)));
+        common.find(|(_, (one, other))| one != other).map(|(offset, _)| offset)
+    }
+
+    /// Whether its device may be the seed of another file system.
+    pub fn is_seed(&self) -> bool {
+        self.flags & SEEDING != 0
     }
 
     fn validate(&self) -> Result<(), SuperblockDefect> {
@@ -294,6 +333,7 @@ impl Superblock {
         if self.system_chunks.is_empty() {
             return Err(invalid("has no system chunks, or more than fit"));
         }
+        self.validate_fields()?;
         let roots = [Some(self.root), Some(self.chunk_root), self.log_root];
         for root in roots.into_iter().flatten() {
             if root.level > MAX_LEVEL || !root.logical.is_multiple_of(self.sector_size.into()) {
@@ -305,6 +345,45 @@ impl Superblock {
         }
         if let Some(what) = self.unsupported() {
             return Err(SuperblockDefect::Unsupported(what));
+        }
+        Ok(())
+    }
+
+    /// Fails if a field is one that the kernel does not mount.
+    fn validate_fields(&self) -> Result<(), SuperblockDefect> {
+        let field = |at| u32_at(&self.content, at).unwrap_or_default();
+        let (leaf_size, stripe_size) = (field(0x98), field(0x9c));
+        if leaf_size != self.node_size {
+            return Err(invalid(format!("has leaves of {leaf_size} bytes")));
+        }
+        if !stripe_size.is_power_of_two() {
+            return Err(invalid(format!("has stripes of {stripe_size} bytes")));
+        }
+        if self.device_count == 0 {
+            return Err(invalid("has no devices"));
+        }
+        if self.bytes_used < 6 * u64::from(self.node_size) {
+            return Err(invalid(format!("has {} bytes in use", self.bytes_used)));
+        }
+        if self.label.len() == MAX_LABEL {
+            return Err(invalid("has a label without an end"));
+        }
+        if self.flags & !KNOWN_FLAGS != 0 {
+            return Err(invalid(format!(
+                "has the flags {:#x}, not all of which are known",
+                self.flags
+            )));
+        }
+        if self.chunk_root.generation > self.generation {
+            return Err(invalid("has a chunk tree newer than itself"));
+        }
+        let device = &self.device;
+        if device.fsid != self.metadata_uuid {
+            return Err(invalid(format!("has a device of the file system {}", device.fsid)));
+        }
+        if device.total_bytes == 0 || device.bytes_used > device.total_bytes {
+            let DeviceItem { total_bytes, bytes_used, .. } = device;
+            return Err(invalid(format!("has {bytes_used} of {total_bytes} bytes in use")));
         }
         Ok(())
     }
@@ -334,6 +413,28 @@ impl Superblock {
         features
     }
 
+    /// Whether there may be items that are not known here.
+    pub(crate) fn has_unknown_features(&self) -> bool {
+        self.compatible != 0 || self.compatible_read_only >> READ_ONLY_FEATURES.len() != 0
+    }
+
+    pub(crate) fn has_mixed_groups(&self) -> bool {
+        self.incompatible & MIXED_GROUPS != 0
+    }
+
+    pub(crate) fn has_skinny_metadata(&self) -> bool {
+        self.incompatible & SKINNY_METADATA != 0
+    }
+
+    pub(crate) fn has_free_space_tree(&self) -> bool {
+        self.compatible_read_only & FREE_SPACE_TREE != 0
+    }
+
+    /// Whether the free space tree says what is free.
+    pub(crate) fn has_valid_free_space_tree(&self) -> bool {
+        self.has_free_space_tree() && self.compatible_read_only & FREE_SPACE_TREE_VALID != 0
+    }
+
     /// Whether block groups have a tree of their own.
     pub(crate) fn has_block_group_tree(&self) -> bool {
         self.compatible_read_only & BLOCK_GROUP_TREE != 0
@@ -354,7 +455,22 @@ const MAGIC: [u8; 8] = *b"_BHRfS_M";
 const MAGIC_OFFSET: usize = 0x40;
 const MAX_SYSTEM_CHUNKS: usize = 2048;
 const METADATA_UUID: u64 = 1 << 10;
+const MIXED_GROUPS: u64 = 1 << 2;
+const SKINNY_METADATA: u64 = 1 << 8;
+const FREE_SPACE_TREE: u64 = 1 << 0;
+const FREE_SPACE_TREE_VALID: u64 = 1 << 1;
 const BLOCK_GROUP_TREE: u64 = 1 << 3;
+
+/// Bytes of a label, with at least one zero at its end.
+const MAX_LABEL: usize = 256;
+
+/// Bytes of what is said of a device.
+const DEVICE_ITEM: usize = 0x62;
+
+/// Flags: written, relocated, errors seen, seed, dump of metadata in two versions. Those of changes
+/// that btrfstune has begun are not mounted.
+const SEEDING: u64 = 1 << 32;
+const KNOWN_FLAGS: u64 = 0b111 | SEEDING | 0b11 << 33;
 
 /// The incompatible features that are understood, as /sys/fs/btrfs/features names them.
 const FEATURES: [(u32, &str); 13] = [

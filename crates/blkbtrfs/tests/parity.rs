@@ -7,7 +7,7 @@ mod common;
 
 use std::sync::{Arc, LazyLock};
 
-use blkbtrfs::{Finding, Problem, Subject, Summary};
+use blkbtrfs::{Category, Finding, Problem, Subject, Summary};
 use common::{BLOCK, Disk, MISSING, RAID5, RAID6};
 
 static PLAIN: LazyLock<Disk> =
@@ -70,8 +70,11 @@ impl Array {
         Self { disk: Disk { bytes: Arc::new(bytes) }, stripes, parities, chunks }
     }
 
+    /// Without the block groups, which still say that there are no parities.
     fn verify(&self) -> (Summary, Vec<Finding>) {
-        self.disk.verify().unwrap()
+        let (summary, mut findings) = self.disk.verify().unwrap();
+        findings.retain(|finding| finding.category() != Category::TreeItem);
+        (summary, findings)
     }
 
     /// Changes a byte of every sector of every chunk's stripe `index`, in rows where it is data; or
@@ -118,7 +121,7 @@ fn as_many_as_there_are_parities() {
             assert_eq!(verified.tree_bytes, expected.tree_bytes, "{case}");
             assert_eq!(verified.checksums, expected.checksums, "{case}");
             assert_eq!(verified.rebuilt_bytes > 0, !lost.is_empty(), "{case}");
-            assert_eq!(summary.unprotected, plain.unprotected, "{case}");
+            assert_eq!(summary.used, plain.used, "{case}");
         }
     }
 }

@@ -7,6 +7,8 @@ use crate::bytes::{u8_at, u64_at};
 pub(crate) struct FileExtent {
     /// The extent.
     pub(crate) extent: u64,
+    /// Bytes that are stored of it.
+    pub(crate) stored: u64,
     pub(crate) is_compressed: bool,
     pub(crate) is_preallocated: bool,
     /// Where in the extent the file's part begins, uncompressed.
@@ -24,6 +26,7 @@ impl FileExtent {
         }
         let file_extent = Self {
             extent: u64_at(bytes, 21)?,
+            stored: u64_at(bytes, 29)?,
             is_compressed: u8_at(bytes, 16)? != 0,
             is_preallocated: kind == PREALLOCATED,
             start: u64_at(bytes, 37)?,
@@ -40,6 +43,15 @@ impl FileExtent {
         }
         let within = logical.checked_sub(self.extent)?.checked_sub(self.start)?;
         (within < self.length).then(|| offset.checked_add(within))?
+    }
+}
+
+/// Bytes of a file that an item holds or leads to: those that the inode counts. Holes have none.
+pub(crate) fn counted_bytes(item: &[u8]) -> Option<u64> {
+    match u8_at(item, 20)? {
+        INLINE => u64_at(item, 8),
+        _ if u64_at(item, 21)? == 0 => Some(0),
+        _ => u64_at(item, 45),
     }
 }
 

@@ -118,6 +118,17 @@ impl<'a> Resolver<'a> {
         })
     }
 
+    /// Whether a file has written what lies at `logical`, as far as that can be found out: true if
+    /// not.
+    pub(crate) fn is_written(&self, logical: u64) -> bool {
+        let mut search = Search { filesystem: self.filesystem, left: MAX_STEPS };
+        let Ok(Some(extent)) = search.extent(logical) else { return true };
+        let is_use = |it: &Use| {
+            !it.file_extent.is_preallocated && it.file_extent.offset_of(logical, 0).is_some()
+        };
+        extent.is_partial || extent.uses.iter().any(is_use)
+    }
+
     /// The trees that a tree block belongs to.
     pub(crate) fn tree_block(&self, block: &Expected) -> Owners {
         self.limited(|search| {
@@ -228,7 +239,7 @@ impl<'a> Search<'a> {
         let mut found = Vec::new();
         let Some((first, bytes)) = cursor.item() else { return Ok(found) };
         if let Some(item) = ExtentItem::parse(first, bytes) {
-            found.extend(item.references());
+            found.extend(item.references().map(|(reference, _)| reference));
         }
         loop {
             self.step()?;
@@ -366,22 +377,32 @@ impl<'a> Search<'a> {
         let Some(key) = key.filter(|_| root.logical != logical && root.level > level) else {
             return Ok(None);
         };
-        let mut block = self.filesystem.block(&crate::tree::cursor::root_block(tree, root))?;
+        let mut expected = crate::tree::cursor::root_block(tree, root);
+        let mut block = self.filesystem.block(&expected)?;
         while block.level() > level + 1 {
-            let Some(child) = block.child(block.position(key).unwrap_or(0), tree) else {
+            let Some(child) = block.child(block.position(key).unwrap_or(0), &expected) else {
                 return Ok(None);
             };
             block = self.filesystem.block(&child)?;
+            expected = child;
         }
         let leads_here = block
-            .child(block.position(key).unwrap_or(0), tree)
+            .child(block.position(key).unwrap_or(0), &expected)
             .is_some_and(|child| child.logical == logical);
         Ok(leads_here.then(|| (block.logical(), block.key(0))))
     }
 }
 
 fn any_block(logical: u64, level: u8) -> Expected {
-    Expected { tree: ANY_TREE, logical, level, generation: None, first_key: None, parent: None }
+    Expected {
+        tree: ANY_TREE,
+        logical,
+        level,
+        generation: None,
+        first_key: None,
+        end: None,
+        parent: None,
+    }
 }
 
 /// The longest extent that there may be.

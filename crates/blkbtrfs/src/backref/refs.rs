@@ -1,8 +1,6 @@
 //! Items of the extent tree: what refers to an extent.
 
-use std::hash::{BuildHasher, RandomState};
-
-use crate::bytes::{u8_at, u64_at};
+use crate::bytes::{u8_at, u32_at, u64_at};
 use crate::tree::Key;
 use crate::tree::key::kind;
 
@@ -20,7 +18,7 @@ pub(crate) struct ExtentItem<'a> {
 }
 
 /// What refers to an extent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reference {
     /// A block of this tree.
     Tree(u64),
@@ -52,8 +50,9 @@ impl<'a> ExtentItem<'a> {
         Some(Self { count, generation, flags, level, inline })
     }
 
-    /// The references in the item itself. More may follow in items of their own.
-    pub(crate) fn references(&self) -> impl Iterator<Item = Reference> {
+    /// The references in the item itself, and how often each counts. More may follow in items of
+    /// their own.
+    pub(crate) fn references(&self) -> impl Iterator<Item = (Reference, u32)> {
         let mut rest = self.inline;
         std::iter::from_fn(move || {
             loop {
@@ -66,13 +65,14 @@ impl<'a> ExtentItem<'a> {
                 };
                 let body = rest.get(1..=size)?;
                 rest = &rest[1 + size..];
-                match kind {
-                    kind::DATA_REF => return Reference::of_file(body),
-                    kind::TREE_BLOCK_REF => return u64_at(body, 0).map(Reference::Tree),
-                    kind::SHARED_BLOCK_REF => return u64_at(body, 0).map(Reference::Block),
-                    kind::SHARED_DATA_REF => return u64_at(body, 0).map(Reference::Leaf),
-                    _ => {}
-                }
+                let number = u64_at(body, 0)?;
+                return Some(match kind {
+                    kind::DATA_REF => (Reference::of_file(body)?, u32_at(body, 24)?),
+                    kind::TREE_BLOCK_REF => (Reference::Tree(number), 1),
+                    kind::SHARED_BLOCK_REF => (Reference::Block(number), 1),
+                    kind::SHARED_DATA_REF => (Reference::Leaf(number), u32_at(body, 8)?),
+                    _ => continue,
+                });
             }
         })
     }
@@ -93,19 +93,6 @@ impl Reference {
     fn of_file(bytes: &[u8]) -> Option<Self> {
         let (tree, inode, offset) = (u64_at(bytes, 0)?, u64_at(bytes, 8)?, u64_at(bytes, 16)?);
         Some(Self::File { tree, inode, offset })
-    }
-}
-
-/// References to tree blocks, in any order: two sums are equal if each block has as many references
-/// in one as in the other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ReferenceSum(u64);
-
-impl ReferenceSum {
-    /// Adds references to the block at `logical`. `hasher` is that of all sums that are compared: its
-    /// key is random, so that nobody can make two sums equal.
-    pub(crate) fn add(&mut self, hasher: &RandomState, logical: u64, count: u64) {
-        self.0 = self.0.wrapping_add(hasher.hash_one(logical).wrapping_mul(count));
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{Key, MAX_LEVEL, object};
 use crate::bytes::{array_at, u8_at, u32_at, u64_at};
-use crate::checksum::Checksum;
+use crate::checksum::{Checksum, MAX_SIZE};
 use crate::superblock::Uuid;
 
 /// A block whose checksum, header and structure are right.
@@ -25,6 +25,8 @@ pub(crate) struct Expected {
     pub(crate) level: u8,
     pub(crate) generation: Option<u64>,
     pub(crate) first_key: Option<Key>,
+    /// All keys of the block are below this one, the next of its parent.
+    pub(crate) end: Option<Key>,
     /// Where the reference is. `None` if only the extent tree knows of the block.
     pub(crate) parent: Option<Parent>,
 }
@@ -108,8 +110,24 @@ pub enum BlockDefect {
     },
     /// It begins with another key than its parent says.
     FirstKey,
+    /// It has a key that is not below the next one of its parent.
+    LastKey,
     /// Its items cannot be.
     Structure(String),
+    /// One of its items breaks a rule: the kernel refuses all of the block.
+    Item {
+        /// Which of its items, from 0 on.
+        slot: u32,
+        /// Key of the item, as btrfs-progs print it.
+        key: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It differs from another mirror, and both have right checksums.
+    Mirror {
+        /// The other one, from 1 on.
+        other: u32,
+    },
     /// Another reference leads to it as well, and blocks of its tree are never shared.
     Shared,
     /// The extent tree has it in use, and nothing leads to it.
@@ -126,12 +144,15 @@ impl BlockDefect {
             | Self::Level { .. }
             | Self::Owner { .. }
             | Self::FirstKey
+            | Self::LastKey
             | Self::Shared => true,
             Self::Checksum { .. }
             | Self::Address(_)
             | Self::Fsid(_)
             | Self::ChunkTree(_)
             | Self::Structure(_)
+            | Self::Item { .. }
+            | Self::Mirror { .. }
             | Self::Unreached
             | Self::References => false,
         }
@@ -155,7 +176,12 @@ impl fmt::Display for BlockDefect {
                 write!(f, "owner is tree {}, expected {}", *found as i64, *expected as i64)
             }
             Self::FirstKey => f.write_str("first key is not that of its parent"),
+            Self::LastKey => f.write_str("last key is not below the next one of its parent"),
             Self::Structure(reason) => f.write_str(reason),
+            Self::Item { slot, key, reason } => write!(f, "item {slot} {key}: {reason}"),
+            Self::Mirror { other } => {
+                write!(f, "differs from mirror {other}, and both have right checksums")
+            }
             Self::Shared => f.write_str("another reference leads to it as well"),
             Self::Unreached => f.write_str("is in use, and nothing leads to it"),
             Self::References => {
@@ -166,9 +192,11 @@ impl fmt::Display for BlockDefect {
 }
 
 /// What the headers of a file system's tree blocks have in common.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) fsid: Uuid,
+    /// Those of seeds, whose blocks keep them.
+    pub(crate) seeds: Vec<Uuid>,
     /// Not known before the root of the chunk tree was read.
     pub(crate) chunk_tree: Option<Uuid>,
     pub(crate) sector_size: u32,
@@ -182,7 +210,8 @@ impl TreeBlock {
         identity: &Identity,
     ) -> Result<Self, BlockDefect> {
         check(bytes, expected, identity)?;
-        Ok(Self { bytes: bytes.into() })
+        let block = Self { bytes: bytes.into() };
+        if block.ends_below(expected.end) { Ok(block) } else { Err(BlockDefect::LastKey) }
     }
 
     /// Whether it is the block that was asked for, which it was once before.
@@ -191,7 +220,19 @@ impl TreeBlock {
         self.level() == expected.level
             && (expected.generation.is_none() || expected.generation == generation)
             && (expected.first_key.is_none() || expected.first_key == self.key(0))
+            && self.ends_below(expected.end)
             && may_own(expected, self.owner())
+    }
+
+    /// Whether all keys are below `end`.
+    pub(crate) fn ends_below(&self, end: Option<Key>) -> bool {
+        let last = self.count().checked_sub(1).and_then(|index| self.key(index));
+        end.is_none_or(|end| last.is_none_or(|last| last < end))
+    }
+
+    /// The bytes that its checksum is of.
+    pub(crate) fn content(&self) -> &[u8] {
+        &self.bytes[MAX_SIZE..]
     }
 
     pub(crate) fn level(&self) -> u8 {
@@ -236,17 +277,18 @@ impl TreeBlock {
     }
 
     /// The block that a pointer of a node leads to.
-    pub(crate) fn child(&self, index: usize, tree: u64) -> Option<Expected> {
+    pub(crate) fn child(&self, index: usize, within: &Expected) -> Option<Expected> {
         if self.level() == 0 || index >= self.count() {
             return None;
         }
         let entry = entry(&self.bytes, index)?;
         Some(Expected {
-            tree,
+            tree: within.tree,
             logical: u64_at(entry, Key::SIZE)?,
             level: self.level() - 1,
             generation: Some(u64_at(entry, Key::SIZE + 8)?),
             first_key: Key::parse(entry),
+            end: if index + 1 < self.count() { self.key(index + 1) } else { within.end },
             parent: Some(Parent::Node { logical: self.logical(), slot: index as u32 }),
         })
     }
@@ -282,18 +324,20 @@ fn check(bytes: &[u8], expected: &Expected, identity: &Identity) -> Result<(), B
             u64_at(bytes, OWNER)?,
             u32_at(bytes, COUNT)?,
             u8_at(bytes, LEVEL)?,
+            u64_at(bytes, FLAGS)?,
         ))
     };
-    let Some((fsid, address, chunk_tree, generation, owner, count, level)) = header() else {
+    let Some((fsid, address, chunk_tree, generation, owner, count, level, flags)) = header() else {
         return Err(BlockDefect::Structure("is shorter than a header".into()));
     };
     if address != expected.logical {
         return Err(BlockDefect::Address(address));
     }
-    if fsid != identity.fsid {
+    let is_of_seed = identity.seeds.contains(&fsid);
+    if fsid != identity.fsid && !is_of_seed {
         return Err(BlockDefect::Fsid(fsid));
     }
-    if identity.chunk_tree.is_some_and(|known| known != chunk_tree) {
+    if identity.chunk_tree.is_some_and(|known| known != chunk_tree) && !is_of_seed {
         return Err(BlockDefect::ChunkTree(chunk_tree));
     }
     if let Some(expected) = expected.generation.filter(|expected| *expected != generation) {
@@ -304,6 +348,9 @@ fn check(bytes: &[u8], expected: &Expected, identity: &Identity) -> Result<(), B
     }
     if !may_own(expected, owner) {
         return Err(BlockDefect::Owner { expected: expected.tree, found: owner });
+    }
+    if flags & !RELOCATED != WRITTEN {
+        return Err(BlockDefect::Structure(format!("header has the flags {flags:#x}")));
     }
     if level == 0 {
         check_leaf(bytes, count as usize)?;
@@ -326,7 +373,7 @@ fn may_own(expected: &Expected, owner: u64) -> bool {
     let is_root = parent.is_some_and(Parent::is_of_root);
     match tree {
         ANY_TREE => true,
-        object::TREE_RELOCATION => owner == tree || object::is_shareable(owner),
+        object::TREE_RELOCATION => owner == tree || !is_root && object::is_shareable(owner),
         _ if tree == owner => true,
         _ => !is_root && object::is_file_tree(tree) && object::is_file_tree(owner),
     }
@@ -390,11 +437,19 @@ pub(crate) const ANY_TREE: u64 = 0;
 
 const FSID: usize = 0x20;
 const ADDRESS: usize = 0x30;
+const FLAGS: usize = 0x38;
 const CHUNK_TREE_UUID: usize = 0x40;
 const GENERATION: usize = 0x50;
 const OWNER: usize = 0x58;
 const COUNT: usize = 0x60;
 const LEVEL: usize = 0x64;
+
+/// Flags of all blocks: written, and of revision 1, whose references may be by trees.
+const WRITTEN: u64 = 1 | 1 << 56;
+
+/// Flag of blocks that relocation has made.
+const RELOCATED: u64 = 1 << 1;
+
 const HEADER: usize = 0x65;
 const ITEM: usize = 0x19;
 const POINTER: usize = 0x21;

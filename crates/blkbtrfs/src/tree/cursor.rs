@@ -11,8 +11,8 @@ use crate::superblock::TreeRoot;
 pub(crate) struct Cursor<'a> {
     filesystem: &'a FileSystem,
     tree: u64,
-    /// From the root to a leaf, each with the entry it stands at.
-    path: Vec<(TreeBlock, usize)>,
+    /// From the root to a leaf, each with the entry it stands at and the reference that led to it.
+    path: Vec<(TreeBlock, usize, Expected)>,
 }
 
 impl<'a> Cursor<'a> {
@@ -45,18 +45,18 @@ impl<'a> Cursor<'a> {
 
     /// Where it stands; `None` at the end.
     pub(crate) fn item(&self) -> Option<(Key, &[u8])> {
-        let (leaf, slot) = self.path.last()?;
+        let (leaf, slot, _) = self.path.last()?;
         leaf.item(*slot)
     }
 
     /// The leaf it stands in, and at which item; zeros at the end.
     pub(crate) fn place(&self) -> (u64, u32) {
-        self.path.last().map_or((0, 0), |(leaf, slot)| (leaf.logical(), *slot as u32))
+        self.path.last().map_or((0, 0), |(leaf, slot, _)| (leaf.logical(), *slot as u32))
     }
 
     /// The blocks from the root to the leaf it stands in, the root first.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = &TreeBlock> {
-        self.path.iter().map(|(block, _)| block)
+        self.path.iter().map(|(block, ..)| block)
     }
 
     /// Moves to the next item.
@@ -69,7 +69,7 @@ impl<'a> Cursor<'a> {
         let before = self.item().map(|(key, _)| key);
         self.step()?;
         match (before, self.item(), self.path.last()) {
-            (Some(before), Some((after, _)), Some((leaf, _))) if after <= before => {
+            (Some(before), Some((after, _)), Some((leaf, ..))) if after <= before => {
                 let reason =
                     format!("keys of the {} are out of order", object::tree_name(self.tree));
                 Err(Error::corrupt(leaf.logical(), reason))
@@ -79,13 +79,13 @@ impl<'a> Cursor<'a> {
     }
 
     fn step(&mut self) -> Result<()> {
-        while let Some((block, slot)) = self.path.last_mut() {
+        while let Some((block, slot, expected)) = self.path.last_mut() {
             *slot += 1;
             if *slot >= block.count() {
                 self.path.pop();
                 continue;
             }
-            match block.child(*slot, self.tree) {
+            match block.child(*slot, expected) {
                 None => return Ok(()),
                 Some(child) => return self.descend(child, Key::new(0, 0, 0)),
             }
@@ -102,8 +102,8 @@ impl<'a> Cursor<'a> {
             }
             let block = self.filesystem.block(&expected)?;
             let slot = block.position(key).unwrap_or(0);
-            next = block.child(slot, self.tree);
-            self.path.push((block, slot));
+            next = block.child(slot, &expected);
+            self.path.push((block, slot, expected));
         }
         Ok(())
     }
@@ -116,6 +116,7 @@ pub(crate) fn root_block(tree: u64, root: TreeRoot) -> Expected {
         level: root.level,
         generation: Some(root.generation),
         first_key: None,
+        end: None,
         parent: Some(root.parent),
     }
 }

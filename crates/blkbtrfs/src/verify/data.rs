@@ -3,11 +3,12 @@
 //! Neighbouring checksums make spans, which are read at once; what lies between them and has no
 //! checksum is read with them where that is cheaper than another read.
 
+use std::ops::Range;
+
 use blkimage::{Buffer, Lent};
 
 use super::finding::{Finding, Place, Problem, Subject};
 use super::{Job, add};
-use crate::backref::Owners;
 use crate::checksum::{Checksum, LANES};
 use crate::chunk::Chunk;
 use crate::filesystem::ReadError;
@@ -297,33 +298,33 @@ impl Job<'_> {
             return;
         }
         self.report(Finding {
-            subject: Subject::Data,
-            problem,
             logical: Some(logical),
-            length: self.filesystem.sector_size() as u64,
             place: Some(Place { mirror: mirror + 1, device: run.device, physical: run.physical }),
             mirrors: chunk.mirrors(),
             good_mirrors,
             rebuildable,
-            blocks: 1,
-            parent: None,
             owners: self.owners(|resolver| resolver.data(logical)),
+            ..Finding::new(Subject::Data, problem, self.filesystem.sector_size() as u64)
+        });
+    }
+
+    /// Reports data that has no checksum, though a file promises one.
+    pub(super) fn report_uncovered(&self, range: Range<u64>) {
+        let length = range.end - range.start;
+        let chunk = self.filesystem.chunks().find(range.start);
+        self.report(Finding {
+            logical: Some(range.start),
+            mirrors: chunk.map_or(0, Chunk::mirrors),
+            blocks: length / self.filesystem.sector_size() as u64,
+            owners: self.owners(|resolver| resolver.data(range.start)),
+            ..Finding::new(Subject::Data, Problem::NoChecksum, length)
         });
     }
 
     fn report_unmapped(&self, logical: u64, length: u64) {
         self.report(Finding {
-            subject: Subject::Data,
-            problem: Problem::Unmapped,
             logical: Some(logical),
-            length,
-            place: None,
-            mirrors: 0,
-            good_mirrors: Vec::new(),
-            rebuildable: None,
-            blocks: 1,
-            parent: None,
-            owners: Owners::default(),
+            ..Finding::new(Subject::Data, Problem::Unmapped, length)
         });
     }
 }

@@ -34,18 +34,13 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// One about a tree block by its address alone, wherever its mirrors lie.
-    pub(super) fn of_tree_block(
-        (tree, level): (u64, u8),
-        logical: Option<u64>,
-        length: usize,
-        defect: BlockDefect,
-    ) -> Self {
+    /// One about `length` bytes, of which nothing else is known.
+    pub(super) fn new(subject: Subject, problem: Problem, length: u64) -> Self {
         Self {
-            subject: Subject::TreeBlock { tree, level },
-            problem: Problem::Block(defect),
-            logical,
-            length: length as u64,
+            subject,
+            problem,
+            logical: None,
+            length,
             blocks: 1,
             place: None,
             mirrors: 0,
@@ -54,6 +49,17 @@ impl Finding {
             parent: None,
             owners: Owners::default(),
         }
+    }
+
+    /// One about a tree block by its address alone, wherever its mirrors lie.
+    pub(super) fn of_tree_block(
+        (tree, level): (u64, u8),
+        logical: Option<u64>,
+        length: usize,
+        defect: BlockDefect,
+    ) -> Self {
+        let subject = Subject::TreeBlock { tree, level };
+        Self { logical, ..Self::new(subject, Problem::Block(defect), length as u64) }
     }
 }
 
@@ -76,6 +82,19 @@ pub enum Subject {
     Parity,
     /// A device as a whole.
     Device,
+    /// A chunk, or its block group, by its logical address.
+    Chunk,
+    /// A tree as a whole, by its number.
+    Tree(u64),
+    /// A file or folder.
+    Inode {
+        /// The tree that it is in.
+        tree: u64,
+        /// Its number.
+        inode: u64,
+    },
+    /// All of it.
+    FileSystem,
 }
 
 /// Where something lies.
@@ -110,6 +129,15 @@ pub enum Problem {
     Unmapped,
     /// It is not the parity of its row.
     Parity,
+    /// It has no checksum, and a file that has to have them uses it: the kernel does not read it.
+    NoChecksum,
+    /// It differs from another mirror, and nothing tells which one is right.
+    Mirror {
+        /// The other one, from 1 on.
+        other: u32,
+    },
+    /// Items say different things of it.
+    Contradiction(String),
     /// It is shorter than it was.
     Short {
         /// Bytes that there are.
@@ -126,8 +154,16 @@ pub enum Category {
     TreeChecksum,
     /// Tree blocks that are not what was asked for, or make no sense.
     TreeHeader,
+    /// Tree blocks with an item that breaks a rule.
+    TreeItem,
+    /// Items that contradict each other.
+    Contradiction,
     /// Data with another checksum.
     DataChecksum,
+    /// Data without a checksum that has to have one.
+    NoChecksum,
+    /// Mirrors that differ, each of which may be right.
+    Mirror,
     /// What cannot be read.
     Read,
     /// Parities.
@@ -136,11 +172,15 @@ pub enum Category {
 
 impl Category {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 10] = [
         Self::Superblock,
         Self::TreeChecksum,
         Self::TreeHeader,
+        Self::TreeItem,
+        Self::Contradiction,
         Self::DataChecksum,
+        Self::NoChecksum,
+        Self::Mirror,
         Self::Read,
         Self::Parity,
     ];
@@ -151,7 +191,11 @@ impl Category {
             Self::Superblock => "superblock",
             Self::TreeChecksum => "tree_checksum",
             Self::TreeHeader => "tree_header",
+            Self::TreeItem => "tree_item",
+            Self::Contradiction => "contradiction",
             Self::DataChecksum => "data_checksum",
+            Self::NoChecksum => "no_checksum",
+            Self::Mirror => "mirror",
             Self::Read => "read",
             Self::Parity => "parity",
         }
@@ -165,6 +209,10 @@ impl Finding {
             Problem::Superblock(_) => Category::Superblock,
             Problem::Checksum { .. } => Category::DataChecksum,
             Problem::Block(BlockDefect::Checksum { .. }) => Category::TreeChecksum,
+            Problem::Block(BlockDefect::Item { .. }) => Category::TreeItem,
+            Problem::Block(BlockDefect::Mirror { .. }) | Problem::Mirror { .. } => Category::Mirror,
+            Problem::NoChecksum => Category::NoChecksum,
+            Problem::Contradiction(_) => Category::Contradiction,
             Problem::Block(_) => Category::TreeHeader,
             Problem::Unreadable(_) | Problem::Short { .. } => Category::Read,
             Problem::Unmapped => match self.subject {
@@ -178,7 +226,12 @@ impl Finding {
     /// Whether the reference to a tree block may be what is wrong, and not the block.
     pub fn is_about_reference(&self) -> bool {
         match &self.problem {
-            Problem::Block(defect) => !matches!(defect, BlockDefect::Checksum { .. }),
+            Problem::Block(defect) => !matches!(
+                defect,
+                BlockDefect::Checksum { .. }
+                    | BlockDefect::Item { .. }
+                    | BlockDefect::Mirror { .. }
+            ),
             Problem::Unmapped => true,
             _ => false,
         }

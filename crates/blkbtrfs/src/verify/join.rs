@@ -79,7 +79,12 @@ fn is_one_cause(first: &Finding, next: &Finding) -> bool {
         Subject::TreeBlock { .. } => {
             first.checksums().is_some() || !matches!(first.problem, Problem::Block(_))
         }
-        Subject::Superblock(_) | Subject::Device => false,
+        Subject::Superblock(_)
+        | Subject::Device
+        | Subject::Chunk
+        | Subject::Tree(_)
+        | Subject::Inode { .. }
+        | Subject::FileSystem => false,
     };
     may_join
         && first.category() == next.category()

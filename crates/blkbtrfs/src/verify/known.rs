@@ -1,6 +1,6 @@
 //! Which tree blocks were looked at, and what the references to them say.
 //!
-//! A good block is kept with a digest of the reference that it was found by, so that a later
+//! A good block is kept with digests of the reference that it was found by, so that a later
 //! reference is held against the block without another look at it: 16 bytes a block, and at most 40
 //! with the table around them. Only blocks that are stored, with right checksums and their own
 //! address, are kept. What is kept of the others is limited: of all that a node points to, nothing
@@ -9,7 +9,6 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
-use crate::backref::refs::ReferenceSum;
 use crate::tree::{Expected, object};
 
 /// What came of a block that a reference leads to.
@@ -30,6 +29,9 @@ pub(super) enum Look {
     New,
     /// It was found by a reference that says the same.
     Same,
+    /// It was found by a reference that says the same but for where the keys of the block end: those
+    /// that share a block may stand before others.
+    OtherEnd,
     /// It was found by a reference that says something else: one of them is wrong.
     Other,
     /// It was reported.
@@ -38,41 +40,42 @@ pub(super) enum Look {
 
 /// The blocks that were looked at.
 pub(super) struct Known {
-    /// Every reference that was looked at, but for those to logs: the extent tree has none of these.
-    references: ReferenceSum,
-    good: HashMap<u64, u64>,
+    good: HashMap<u64, Digest>,
     /// Leaves that a thread is looking at.
-    in_flight: HashMap<u64, u64>,
-    wrong: HashMap<u64, u64>,
+    in_flight: HashMap<u64, Digest>,
+    wrong: HashMap<u64, Digest>,
     lost: Addresses,
-    /// With a key of its own, so that nobody can make two references of one digest.
+    /// Has a key of its own, so that no image can be made for two references to have one digest.
     hasher: RandomState,
 }
 
+/// What a reference says about a block, and where the keys of the block end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Digest {
+    block: u32,
+    end: u32,
+}
+
 impl Known {
-    pub(super) fn new(hasher: RandomState) -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            references: ReferenceSum::default(),
             good: HashMap::new(),
             in_flight: HashMap::new(),
             wrong: HashMap::new(),
             lost: Addresses::default(),
-            hasher,
+            hasher: RandomState::new(),
         }
     }
 
-    pub(super) fn references(&self) -> ReferenceSum {
-        self.references
-    }
-
-    /// Takes a reference, and tells what is known of the block that it leads to.
-    pub(super) fn look(&mut self, reference: &Expected, sector_size: u64) -> Look {
-        if reference.tree != object::TREE_LOG {
-            self.references.add(&self.hasher, reference.logical, 1);
-        }
+    /// Tells what is known of the block that a reference leads to.
+    pub(super) fn look(&self, reference: &Expected, sector_size: u64) -> Look {
         let (logical, digest) = (reference.logical, self.digest(reference));
         if let Some(known) = self.good.get(&logical).or_else(|| self.in_flight.get(&logical)) {
-            return if *known == digest { Look::Same } else { Look::Other };
+            return match () {
+                () if *known == digest => Look::Same,
+                () if known.block == digest.block => Look::OtherEnd,
+                () => Look::Other,
+            };
         }
         let is_reported =
             self.wrong.get(&logical) == Some(&digest) || self.lost.contains(logical, sector_size);
@@ -113,14 +116,13 @@ impl Known {
         }
     }
 
-    /// A digest of what a reference says about the block.
-    fn digest(&self, reference: &Expected) -> u64 {
-        let Expected { tree, level, generation, first_key, parent, .. } = *reference;
+    fn digest(&self, reference: &Expected) -> Digest {
+        let Expected { tree, level, generation, first_key, end, parent, .. } = *reference;
         let is_of_root = first_key.is_none() && parent.is_some();
         // File trees share blocks, but for their roots.
         let owner = if object::is_file_tree(tree) && !is_of_root { object::FS_TREE } else { tree };
-        let key = first_key.map(|key| (key.object, key.kind, key.offset));
-        self.hasher.hash_one((owner, level, generation, key))
+        let block = self.hasher.hash_one((owner, level, generation, first_key));
+        Digest { block: block as u32, end: self.hasher.hash_one(end) as u32 }
     }
 }
 

@@ -111,6 +111,12 @@ impl Job<'_> {
             };
             match result {
                 Ok(block) => {
+                    if let (Some(known), Some(&other)) = (&it.block, it.good.first())
+                        && known.content() != block.content()
+                    {
+                        it.bad.push((mirror, Problem::Block(BlockDefect::Mirror { other })));
+                        continue;
+                    }
                     it.good.push(mirror + 1);
                     it.block.get_or_insert(block);
                 }
@@ -161,22 +167,26 @@ impl Job<'_> {
         if !examined.bad.is_empty() {
             let owners = self.owners(|resolver| resolver.tree_block(expected));
             for (mirror, problem) in examined.bad {
+                // Of mirrors that differ nothing tells which one is right.
+                let is_known = !matches!(problem, Problem::Block(BlockDefect::Mirror { .. }));
+                let good_mirrors = if is_known { examined.good.clone() } else { Vec::new() };
                 let place = chunk.map(|chunk| {
                     let run = chunk.map(expected.logical, mirror);
                     Place { mirror: mirror + 1, device: run.device, physical: run.physical }
                 });
                 self.report(Finding {
-                    subject: Subject::TreeBlock { tree: expected.tree, level: expected.level },
-                    problem,
                     logical: Some(expected.logical),
-                    length: self.filesystem.node_size() as u64,
                     place,
                     mirrors: chunk.map_or(0, Chunk::mirrors),
-                    good_mirrors: examined.good.clone(),
+                    good_mirrors,
                     rebuildable,
-                    blocks: 1,
                     parent: expected.parent,
                     owners: owners.clone(),
+                    ..Finding::new(
+                        Subject::TreeBlock { tree: expected.tree, level: expected.level },
+                        problem,
+                        self.filesystem.node_size() as u64,
+                    )
                 });
             }
         }

@@ -7,9 +7,12 @@
 //! 3. Every thread takes the next batch, reads all mirrors of its blocks and sums them many at a time
 //!    ([`metadata`]). Leaves of the checksum tree and of log trees name data: the same thread reads
 //!    it in large pieces, in the order of the device, and compares ([`data`]).
-//! 4. If blocks were lost, those below them are found through the extent tree ([`sweep`]).
-//! 5. [`parity`] compares the parities of RAID5 and RAID6, and [`crate::unprotected`] counts what has
-//!    no checksum.
+//! 4. Every leaf is held against the rules ([`crate::rules`]), and what it says against what others
+//!    say of the same things ([`tally`]). Trees of files come last: by then it is known what has
+//!    checksums.
+//! 5. If blocks were lost, those below them are found through the extent tree ([`sweep`]).
+//! 6. Data without checksums is read ([`unchecked`]), and the parities of RAID5 and RAID6 are compared
+//!    ([`parity`]).
 //!
 //! Findings side by side with one cause are joined ([`join`]).
 
@@ -22,20 +25,23 @@ mod parity;
 mod progress;
 mod superblocks;
 mod sweep;
+mod tally;
+mod unchecked;
 mod walk;
 
 use std::collections::HashSet;
-use std::hash::RandomState;
 use std::num::NonZero;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use crate::backref::{Owners, Resolver};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::filesystem::FileSystem;
-use crate::tree::{BlockDefect, object};
-use crate::unprotected::{self, Unprotected};
+use crate::rules::Rules;
+use crate::superblock::TreeRoot;
+use crate::tree::{BlockDefect, Parent, TreeBlock, object};
+use crate::used::Used;
 
 pub use finding::{Category, Finding, Place, Problem, Subject};
 pub use progress::Progress;
@@ -44,7 +50,9 @@ use self::join::Joiner;
 use self::known::Outcome;
 use self::metadata::{BlockBuffer, Counting};
 use self::parity::Rows;
-use self::walk::Walker;
+use self::tally::Tally;
+use self::unchecked::Pieces;
+use self::walk::{Leaf, Walker};
 
 /// How to verify.
 #[derive(Clone, Copy, Debug)]
@@ -82,9 +90,11 @@ pub struct Summary {
     /// References to tree blocks that lead to no good one: it has no good mirror, or is another
     /// one.
     pub lost_blocks: u64,
-    /// What no checksum protects; `None` if the trees that tell are damaged, which is a finding, or
-    /// on missing devices.
-    pub unprotected: Option<Unprotected>,
+    /// Bytes in use by what protects them; `None` if the trees that tell are damaged, which is a
+    /// finding, or on missing devices.
+    pub used: Option<Used>,
+    /// Whether trees were compared with each other: not if a part of one is lost or makes no sense.
+    pub compared: bool,
 }
 
 /// What was read and compared, every mirror of it counted.
@@ -96,8 +106,10 @@ pub struct Verified {
     pub tree_blocks: u64,
     /// Bytes of tree blocks.
     pub tree_bytes: u64,
-    /// Bytes of data.
+    /// Bytes of data with checksums.
     pub data_bytes: u64,
+    /// Bytes of data without checksums that were read, and compared with other mirrors.
+    pub unchecked_bytes: u64,
     /// Checksums, those in the heads of tree blocks and superblocks included.
     pub checksums: u64,
     /// Bytes of these, of data and tree blocks, that are on missing devices: computed from parity.
@@ -114,7 +126,7 @@ impl Summary {
 
     /// Whether everything was there to be looked at.
     pub fn is_complete(&self) -> bool {
-        self.lacks_nothing() && self.unprotected.is_some()
+        self.lacks_nothing() && self.used.is_some()
     }
 
     /// Whether all devices, and all tree blocks that something leads to, are there.
@@ -133,7 +145,8 @@ impl Summary {
 ///
 /// # Errors
 ///
-/// An image changed while it was read. What is wrong with the file system is a finding.
+/// An image changed while it was read, or its server is gone. What is wrong with the file system is
+/// a finding.
 pub fn verify(
     filesystem: &FileSystem,
     options: &Options,
@@ -147,56 +160,42 @@ pub fn verify(
         joiner: Mutex::new(Joiner::new(options.max_owners)),
         left: AtomicU64::new(options.max_findings.unwrap_or(u64::MAX)),
         resolver: Resolver::new(filesystem, options.max_owners),
+        rules: Rules::new(filesystem.superblock(), filesystem.chunks(), filesystem.summer().size()),
+        tally: Tally::new(filesystem),
+        is_coverage_known: AtomicBool::new(false),
         counters: Counters::default(),
         has_parity: filesystem.chunks().iter().any(|chunk| chunk.profile.parities() > 0),
         known_bad: Mutex::default(),
     };
     superblocks::verify(&job);
-    let hasher = RandomState::new();
-    let walker = Mutex::new(Walker::new(filesystem, &hasher));
-    let (unprotected, is_counted) = (Mutex::new(None), AtomicBool::new(false));
-    on_threads(options.threads, || {
-        // One thread counts while the others begin.
-        if !is_counted.swap(true, Ordering::Relaxed) {
-            *unprotected.lock().expect("no thread panicked") =
-                Some(unprotected::count(filesystem, &hasher));
-        }
-        job.work(&walker);
-    });
+    let walker = Mutex::new(Walker::new(filesystem));
+    on_threads(options.threads, || job.work(&walker));
+    job.report_missing_trees();
+    job.is_coverage_known.store(!job.has_lost_blocks(), Ordering::Relaxed);
+    let trees = walker.lock().expect("no thread panicked").begin_files();
+    on_threads(options.threads, || job.work(&walker));
     let walker = walker.into_inner().expect("no thread panicked");
-    let counted = unprotected.into_inner().expect("no thread panicked");
-    let so_far = job.counters.summary(filesystem, None);
-    if let Some(Ok((_, listed))) = &counted
-        && so_far.is_clean()
-        && so_far.lacks_nothing()
-    {
-        match walker.references() {
-            Some(followed) if followed == *listed => {}
-            Some(_) => sweep::report_differing(&job, &walker),
-            None => sweep::report_unreached(&job, &walker),
-        }
-    }
-    if job.counters.lost_blocks.load(Ordering::Relaxed) > 0 {
+    let compared = job.compare_trees(&walker, &trees);
+    if job.has_lost_blocks() {
         sweep::verify(&job, &walker);
     }
+    job.verify_unchecked(options.threads);
     if job.has_parity {
         let rows = Mutex::new(Rows::new(filesystem));
         on_threads(options.threads, || parity::verify(&job, &rows));
     }
+    if let Some(error) = filesystem.down() {
+        return Err(error);
+    }
     for device in filesystem.devices().values() {
         device.source.check_unchanged()?;
     }
-    let mut summary = job.counters.summary(filesystem, None);
-    match counted {
-        Some(Ok((count, _))) => summary.unprotected = Some(count),
-        // Where something is missing or wrong already, that is why.
-        Some(Err(error)) if summary.is_clean() && summary.lacks_nothing() => {
-            job.report_unreadable(&error);
-            summary = job.counters.summary(filesystem, None);
-        }
-        Some(Err(_)) | None => {}
-    }
     job.flush();
+    let mut summary = job.counters.summary(filesystem);
+    summary.compared = compared;
+    if !job.has_lost_blocks() {
+        summary.used = Some(job.tally.space().used());
+    }
     Ok(summary)
 }
 
@@ -220,6 +219,10 @@ struct Job<'a> {
     /// Findings that the observer may still be told of.
     left: AtomicU64,
     resolver: Resolver<'a>,
+    rules: Rules<'a>,
+    tally: Tally<'a>,
+    /// Whether all of the checksum tree was seen.
+    is_coverage_known: AtomicBool,
     counters: Counters,
     has_parity: bool,
     /// Sectors that findings are about, by device and address: kept where there are parities.
@@ -237,20 +240,90 @@ impl Job<'_> {
     }
 
     /// Verifies leaves, and the data that they have checksums of.
-    fn verify_leaves(
-        &self,
-        batch: &[crate::tree::Expected],
-        buffers: &mut Buffers,
-    ) -> Vec<Outcome> {
+    fn verify_leaves(&self, batch: &[Leaf], buffers: &mut Buffers) -> Vec<Outcome> {
         let Buffers { blocks, data } = buffers;
         let mut outcomes = Vec::with_capacity(batch.len());
-        for (outcome, leaf) in self.verify_blocks(batch, blocks, Counting::Yes) {
+        let expected: Vec<_> = batch.iter().map(|leaf| leaf.expected).collect();
+        let verified = self.verify_blocks(&expected, blocks, Counting::Yes);
+        for (leaf, (outcome, block)) in batch.iter().zip(verified) {
             outcomes.push(outcome);
-            if let Some(leaf) = leaf.filter(|leaf| data::may_have_checksums(leaf.owner())) {
-                self.verify_data(&leaf, data);
+            let Some(block) = block else { continue };
+            self.examine(&block, leaf);
+            if data::may_have_checksums(block.owner()) {
+                self.verify_data(&block, data);
             }
         }
         outcomes
+    }
+
+    /// Looks at what a good leaf says.
+    fn examine(&self, block: &TreeBlock, leaf: &Leaf) {
+        if let Err(defect) = self.rules.check(block, leaf.expected.tree) {
+            let owners = self.owners(|resolver| resolver.tree_block(&leaf.expected));
+            let (place, length) = ((leaf.expected.tree, 0), self.filesystem.node_size());
+            let finding =
+                Finding::of_tree_block(place, Some(leaf.expected.logical), length, defect);
+            self.report(Finding { parent: leaf.expected.parent, owners, ..finding });
+        }
+        self.tally.take(self, block, leaf);
+    }
+
+    /// Compares trees with each other, if all of them are there and make sense; returns whether that
+    /// is so.
+    fn compare_trees(&self, walker: &Walker<'_>, trees: &[(u64, TreeRoot)]) -> bool {
+        let count = |category| self.counters.findings[category as usize].load(Ordering::Relaxed);
+        let is_sound = count(Category::TreeHeader) + count(Category::TreeItem) == 0;
+        if self.has_lost_blocks() || !is_sound {
+            return false;
+        }
+        let is_whole = walker.is_whole();
+        let unreached = match is_whole && !self.tally.has_other_references() {
+            true => 0,
+            false => sweep::report_unreached(self, walker),
+        };
+        for range in self.tally.space().uncovered_in_logs().iter() {
+            self.report_uncovered(range.clone());
+        }
+        self.tally.compare(self, trees, is_whole && unreached == 0);
+        true
+    }
+
+    /// Reads data without checksums, of files that promise none.
+    fn verify_unchecked(&self, threads: usize) {
+        let ranges = self.tally.space().unchecked();
+        if !ranges.is_empty() {
+            let pieces = Mutex::new(Pieces::new(ranges));
+            on_threads(threads, || unchecked::verify(self, &pieces));
+        }
+    }
+
+    fn has_lost_blocks(&self) -> bool {
+        self.counters.lost_blocks.load(Ordering::Relaxed) > 0
+    }
+
+    fn is_coverage_known(&self) -> bool {
+        self.is_coverage_known.load(Ordering::Relaxed)
+    }
+
+    /// Reports trees that there must be and are not.
+    fn report_missing_trees(&self) {
+        let superblock = self.filesystem.superblock();
+        let optional = [
+            (superblock.has_free_space_tree(), object::FREE_SPACE_TREE),
+            (superblock.has_block_group_tree(), object::BLOCK_GROUP_TREE),
+        ];
+        let optional = optional.into_iter().filter(|(is_there, _)| *is_there);
+        for tree in object::ALWAYS.into_iter().chain(optional.map(|(_, tree)| tree)) {
+            if let Ok(None) = self.filesystem.tree_root(tree) {
+                add(&self.counters.lost_blocks, 1);
+                let reason = format!("the root tree has no {}", object::tree_name(tree));
+                let (logical, length) = (superblock.root.logical, self.filesystem.node_size());
+                let defect = BlockDefect::Structure(reason);
+                let place = (object::ROOT_TREE, superblock.root.level);
+                let finding = Finding::of_tree_block(place, Some(logical), length, defect);
+                self.report(Finding { parent: Some(Parent::Superblock), ..finding });
+            }
+        }
     }
 
     /// Whether a finding was about a sector. With too many of them, all count as known.
@@ -267,18 +340,10 @@ impl Job<'_> {
         }
     }
 
-    /// Reports why what has no checksums could not be counted, though each block is good.
-    fn report_unreadable(&self, error: &Error) {
-        let (reason, logical) = match error {
-            Error::Corrupt { reason, logical } => (reason.clone(), Some(*logical)),
-            error => (error.to_string(), None),
-        };
-        let length = self.filesystem.node_size();
-        let defect = BlockDefect::Structure(reason);
-        self.report(Finding::of_tree_block((object::EXTENT_TREE, 0), logical, length, defect));
-    }
-
     fn report(&self, finding: Finding) {
+        if self.filesystem.down().is_some() {
+            return;
+        }
         if let Some(place) = finding.place.filter(|_| self.has_parity) {
             let sector = self.filesystem.sector_size() as u64;
             let mut known = self.known_bad.lock().expect("no thread panicked");
@@ -289,7 +354,7 @@ impl Job<'_> {
             }
         }
         let category = finding.category();
-        self.counters.findings[category as usize].fetch_add(1, Ordering::Relaxed);
+        self.counters.findings[category as usize].fetch_add(finding.blocks, Ordering::Relaxed);
         let ready = self.joiner.lock().expect("no thread panicked").add(finding);
         ready.iter().for_each(|finding| self.hand_over(finding));
     }
@@ -321,6 +386,7 @@ struct Counters {
     tree_blocks: AtomicU64,
     tree_bytes: AtomicU64,
     data_bytes: AtomicU64,
+    unchecked_bytes: AtomicU64,
     checksums: AtomicU64,
     rebuilt_bytes: AtomicU64,
     parity_bytes: AtomicU64,
@@ -330,7 +396,7 @@ struct Counters {
 }
 
 impl Counters {
-    fn summary(&self, filesystem: &FileSystem, unprotected: Option<Unprotected>) -> Summary {
+    fn summary(&self, filesystem: &FileSystem) -> Summary {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Summary {
             verified: Verified {
@@ -338,6 +404,7 @@ impl Counters {
                 tree_blocks: value(&self.tree_blocks),
                 tree_bytes: value(&self.tree_bytes),
                 data_bytes: value(&self.data_bytes),
+                unchecked_bytes: value(&self.unchecked_bytes),
                 checksums: value(&self.checksums),
                 rebuilt_bytes: value(&self.rebuilt_bytes),
                 parity_bytes: value(&self.parity_bytes),
@@ -346,7 +413,8 @@ impl Counters {
             missing_devices: filesystem.missing_devices().len(),
             missing_bytes: value(&self.missing_bytes),
             lost_blocks: value(&self.lost_blocks),
-            unprotected,
+            used: None,
+            compared: false,
         }
     }
 }

@@ -9,7 +9,6 @@ use std::sync::Mutex;
 
 use super::finding::{Finding, Place, Problem, Subject};
 use super::{Job, add};
-use crate::backref::Owners;
 use crate::backref::refs::ExtentItem;
 use crate::chunk::{Chunk, Run, STRIPE};
 use crate::error::Result;
@@ -230,17 +229,9 @@ fn compare(job: &Job<'_>, row: &Row<'_>, parity: Run, computed: &[u8], stored: &
 
 fn report(job: &Job<'_>, device: u64, physical: u64, length: u64, problem: Problem) {
     job.report(Finding {
-        subject: Subject::Parity,
-        problem,
-        logical: None,
-        length,
         place: Some(Place { mirror: 1, device, physical }),
         mirrors: 1,
-        good_mirrors: Vec::new(),
-        rebuildable: None,
-        blocks: 1,
-        parent: None,
-        owners: Owners::default(),
+        ..Finding::new(Subject::Parity, problem, length)
     });
 }
 

@@ -2,17 +2,19 @@
 
 use super::finding::{Finding, Place, Problem, Subject};
 use super::{Job, add};
-use crate::backref::Owners;
 use crate::superblock::{OFFSETS, SIZE, Superblock, SuperblockDefect};
 
 /// Reports the copies that are not intact, or not of this file system's last transaction.
 pub(super) fn verify(job: &Job<'_>) {
     for (&device, known) in job.filesystem.devices() {
         let Some(copies) = job.filesystem.superblock_copies(device) else { continue };
-        let size = copies.iter().flatten().flatten().map(|it| it.device.total_bytes).max();
+        let own = job.filesystem.device_items().get(&device).map(|item| item.total_bytes);
+        let size = own.filter(|size| *size >= OFFSETS[0] + SIZE as u64);
         if let Some(size) = size.filter(|size| *size > known.source.size()) {
             report_short(job, device, size, known.source.size());
         }
+        // Seeds stay as they were.
+        let newest = job.filesystem.superblock_of(device).unwrap_or(job.filesystem.superblock());
         let defects: Vec<_> = OFFSETS
             .iter()
             .zip(&copies)
@@ -20,7 +22,7 @@ pub(super) fn verify(job: &Job<'_>) {
             .filter(|(offset, _)| size.is_none_or(|size| *offset + SIZE as u64 <= size))
             .filter_map(|(_, copy)| copy.as_ref())
             .map(|copy| match copy {
-                Ok(superblock) => compare(superblock, job.filesystem.superblock()),
+                Ok(superblock) => compare(superblock, newest),
                 Err(defect) => Some(defect.clone()),
             })
             .collect();
@@ -30,17 +32,14 @@ pub(super) fn verify(job: &Job<'_>) {
         for ((number, defect), offset) in (0..).zip(&defects).zip(OFFSETS) {
             let Some(defect) = defect else { continue };
             job.report(Finding {
-                subject: Subject::Superblock(number),
-                problem: Problem::Superblock(defect.clone()),
-                logical: None,
-                length: SIZE as u64,
                 place: Some(Place { mirror: number + 1, device, physical: offset }),
                 mirrors: defects.len() as u32,
                 good_mirrors: good().collect(),
-                rebuildable: None,
-                blocks: 1,
-                parent: None,
-                owners: Owners::default(),
+                ..Finding::new(
+                    Subject::Superblock(number),
+                    Problem::Superblock(defect.clone()),
+                    SIZE as u64,
+                )
             });
         }
     }
@@ -48,17 +47,9 @@ pub(super) fn verify(job: &Job<'_>) {
 
 fn report_short(job: &Job<'_>, device: u64, expected: u64, found: u64) {
     job.report(Finding {
-        subject: Subject::Device,
-        problem: Problem::Short { found },
-        logical: None,
-        length: expected,
         place: Some(Place { mirror: 1, device, physical: found }),
         mirrors: 1,
-        good_mirrors: Vec::new(),
-        rebuildable: None,
-        blocks: 1,
-        parent: None,
-        owners: Owners::default(),
+        ..Finding::new(Subject::Device, Problem::Short { found }, expected)
     });
 }
 
@@ -68,5 +59,8 @@ fn compare(superblock: &Superblock, newest: &Superblock) -> Option<SuperblockDef
         return Some(SuperblockDefect::Fsid(superblock.fsid));
     }
     let (expected, found) = (newest.generation, superblock.generation);
-    (expected != found).then_some(SuperblockDefect::Generation { expected, found })
+    if expected != found {
+        return Some(SuperblockDefect::Generation { expected, found });
+    }
+    superblock.difference(newest).map(|offset| SuperblockDefect::Differs { offset })
 }

@@ -2,9 +2,8 @@
 //! them as well.
 
 use super::finding::Finding;
-use super::walk::Walker;
+use super::walk::{Leaf, Walker};
 use super::{Buffers, Job, add};
-use crate::backref::Owners;
 use crate::backref::refs::{ExtentItem, TREE_BLOCK};
 use crate::error::Result;
 use crate::tree::block::ANY_TREE;
@@ -17,19 +16,10 @@ pub(super) fn verify(job: &Job<'_>, walker: &Walker<'_>) {
     let _ = sweep(job, walker);
 }
 
-/// Reports each block of the extent tree that nothing leads to.
-pub(super) fn report_unreached(job: &Job<'_>, walker: &Walker<'_>) {
+/// Reports each block of the extent tree that nothing leads to; returns how many there are.
+pub(super) fn report_unreached(job: &Job<'_>, walker: &Walker<'_>) -> u64 {
     // What cannot be read of the extent tree was reported already.
-    let _ = try_report_unreached(job, walker);
-}
-
-/// Reports that the extent tree counts other references to tree blocks than there are: for each block
-/// that nothing leads to.
-pub(super) fn report_differing(job: &Job<'_>, walker: &Walker<'_>) {
-    if let Ok(0) | Err(_) = try_report_unreached(job, walker) {
-        let root = job.filesystem.superblock().root.logical;
-        report(job, object::EXTENT_TREE, 0, root, BlockDefect::References);
-    }
+    try_report_unreached(job, walker).unwrap_or_default()
 }
 
 fn try_report_unreached(job: &Job<'_>, walker: &Walker<'_>) -> Result<u64> {
@@ -39,7 +29,7 @@ fn try_report_unreached(job: &Job<'_>, walker: &Walker<'_>) -> Result<u64> {
     let mut cursor = Cursor::seek(filesystem, object::EXTENT_TREE, root, Key::new(0, 0, 0))?;
     while let Some((key, bytes)) = cursor.item() {
         if let Some(block) = tree_block(key, bytes).filter(|it| !walker.is_done(it.logical)) {
-            report(job, ANY_TREE, block.level, block.logical, BlockDefect::Unreached);
+            report(job, &block);
             count += 1;
         }
         cursor.advance()?;
@@ -47,15 +37,13 @@ fn try_report_unreached(job: &Job<'_>, walker: &Walker<'_>) -> Result<u64> {
     Ok(count)
 }
 
-fn report(job: &Job<'_>, tree: u64, level: u8, logical: u64, defect: BlockDefect) {
+fn report(job: &Job<'_>, block: &Expected) {
     add(&job.counters.lost_blocks, 1);
-    let block = Expected { tree, logical, level, generation: None, first_key: None, parent: None };
-    let owners = match tree {
-        ANY_TREE => job.owners(|resolver| resolver.tree_block(&block)),
-        _ => Owners::default(),
-    };
+    let owners = job.owners(|resolver| resolver.tree_block(block));
     let length = job.filesystem.node_size();
-    let finding = Finding::of_tree_block((tree, level), Some(logical), length, defect);
+    let place = (ANY_TREE, block.level);
+    let defect = BlockDefect::Unreached;
+    let finding = Finding::of_tree_block(place, Some(block.logical), length, defect);
     job.report(Finding { owners, ..finding });
 }
 
@@ -63,7 +51,7 @@ fn sweep(job: &Job<'_>, walker: &Walker<'_>) -> Result<()> {
     let filesystem = job.filesystem;
     let Some(root) = filesystem.tree_root(object::EXTENT_TREE)? else { return Ok(()) };
     let mut buffers = Buffers::default();
-    let mut batch: Vec<Expected> = Vec::new();
+    let mut batch: Vec<Leaf> = Vec::new();
     let mut last = None;
     let mut cursor = Cursor::seek(filesystem, object::EXTENT_TREE, root, Key::new(0, 0, 0))?;
     while let Some((key, bytes)) = cursor.item() {
@@ -73,7 +61,7 @@ fn sweep(job: &Job<'_>, walker: &Walker<'_>) -> Result<()> {
             // What is wrong for the extent tree as well was reported.
             && (!walker.is_wrong(block.logical) || filesystem.block(&block).is_ok())
         {
-            batch.push(block);
+            batch.push(Leaf { expected: block, root: None });
         }
         if batch.len() == BATCH {
             job.verify_leaves(&batch, &mut buffers);
@@ -97,6 +85,7 @@ fn tree_block(key: Key, bytes: &[u8]) -> Option<Expected> {
         level: item.level,
         generation: Some(item.generation),
         first_key: None,
+        end: None,
         parent: None,
     })
 }

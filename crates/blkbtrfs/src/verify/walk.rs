@@ -9,12 +9,9 @@
 //! ([`super::known`]). Only one that is right counts as the visit: a wrong one hides nothing from
 //! those that come after it.
 
-use std::hash::RandomState;
-
 use super::finding::Finding;
 use super::known::{Known, Look, Outcome};
-use super::{Job, metadata};
-use crate::backref::refs::ReferenceSum;
+use super::{Job, metadata, tally};
 use crate::filesystem::{FileSystem, RootItem};
 use crate::superblock::TreeRoot;
 use crate::tree::cursor::root_block;
@@ -27,14 +24,27 @@ pub(super) struct Walker<'a> {
     stack: Vec<Frame>,
     /// Trees that are still to be walked, the last one first.
     roots: Vec<Tree>,
+    /// Trees of files, which come after all other ones.
+    files: Vec<Tree>,
     known: Known,
-    /// Whether there are trees that are half gone.
+    /// Whether there are trees that are half gone: subvolumes that are being removed, and snapshots
+    /// that relocation makes. Some of their blocks have references that count and are not followed.
     has_half_trees: bool,
+}
+
+/// A leaf that is handed out.
+#[derive(Clone, Copy)]
+pub(super) struct Leaf {
+    pub(super) expected: Expected,
+    /// Root of its tree; `None` if only the extent tree knows of it.
+    pub(super) root: Option<TreeRoot>,
 }
 
 /// A block and how much of it is done.
 struct Frame {
     block: TreeBlock,
+    /// The reference that led to it.
+    reference: Expected,
     tree: Tree,
     next: usize,
 }
@@ -52,7 +62,7 @@ struct Tree {
 
 impl<'a> Walker<'a> {
     /// A walker before the first block.
-    pub(super) fn new(filesystem: &'a FileSystem, hasher: &RandomState) -> Self {
+    pub(super) fn new(filesystem: &'a FileSystem) -> Self {
         let superblock = filesystem.superblock();
         let tree = |number, root, holds_roots| Tree { number, root, removed: None, holds_roots };
         let mut roots = vec![
@@ -64,16 +74,23 @@ impl<'a> Walker<'a> {
             filesystem,
             stack: Vec::new(),
             roots,
-            known: Known::new(hasher.clone()),
+            files: Vec::new(),
+            known: Known::new(),
             has_half_trees: false,
         }
     }
 
-    /// All references to tree blocks. `None` if there are trees that are half gone: subvolumes that
-    /// are being removed, and snapshots that relocation makes. Some of their blocks have references
-    /// that count and are not followed.
-    pub(super) fn references(&self) -> Option<ReferenceSum> {
-        (!self.has_half_trees).then(|| self.known.references())
+    /// Whether every reference that there is was followed.
+    pub(super) fn is_whole(&self) -> bool {
+        !self.has_half_trees
+    }
+
+    /// Goes on with the trees of files. Gives those that are whole.
+    pub(super) fn begin_files(&mut self) -> Vec<(u64, TreeRoot)> {
+        self.roots = std::mem::take(&mut self.files);
+        self.roots.reverse();
+        let whole = |tree: &&Tree| tree.removed.is_none() && tree.number != object::TREE_RELOCATION;
+        self.roots.iter().filter(whole).map(|tree| (tree.number, tree.root)).collect()
     }
 
     /// Puts the next leaves into `batch`, after having verified what is above them. False if there
@@ -81,11 +98,11 @@ impl<'a> Walker<'a> {
     pub(super) fn next(
         &mut self,
         job: &Job<'_>,
-        batch: &mut Vec<Expected>,
+        batch: &mut Vec<Leaf>,
         outcomes: &[Outcome],
     ) -> bool {
         for (leaf, outcome) in batch.drain(..).zip(outcomes) {
-            self.known.finish(&leaf, *outcome, self.sector_size());
+            self.known.finish(&leaf.expected, *outcome, self.sector_size());
         }
         while batch.is_empty() {
             let Some(frame) = self.stack.last_mut() else {
@@ -105,28 +122,29 @@ impl<'a> Walker<'a> {
             if frame.block.level() == 0 {
                 let (logical, slot) = (frame.block.logical(), index as u32);
                 let root = frame.block.item(index).filter(|(key, _)| key.kind == kind::ROOT);
-                match root.map(|(key, bytes)| root_item(key, bytes, tree.number, logical, slot)) {
-                    Some(Some(tree)) => {
-                        self.has_half_trees |=
-                            tree.removed.is_some() || tree.number == object::TREE_RELOCATION;
+                // An item that is cut off breaks a rule, and was reported.
+                let tree =
+                    root.and_then(|(key, bytes)| root_item(key, bytes, tree.number, logical, slot));
+                if let Some(tree) = tree {
+                    self.has_half_trees |=
+                        tree.removed.is_some() || tree.number == object::TREE_RELOCATION;
+                    if tally::is_of_files(tree.number) {
+                        self.files.push(tree);
+                    } else {
                         self.enter(job, tree, batch);
                     }
-                    Some(None) => {
-                        let reason = format!("root item {slot} is cut off");
-                        report(job, tree.number, logical, None, BlockDefect::Structure(reason));
-                    }
-                    None => {}
                 }
                 continue;
             }
             if is_removed(&frame.block, index, tree.removed) {
                 continue;
             }
-            let Some(child) = frame.block.child(index, tree.number) else { continue };
+            let Some(child) = frame.block.child(index, &frame.reference) else { continue };
+            job.tally.take_reference(&child, Some(&frame.block));
             if child.level > 0 || tree.holds_roots {
                 self.visit(job, child, tree);
             } else {
-                self.take_leaves(job, child, batch);
+                self.take_leaves(job, child, tree, batch);
             }
         }
         true
@@ -146,12 +164,13 @@ impl<'a> Walker<'a> {
         self.filesystem.sector_size() as u64
     }
 
-    fn enter(&mut self, job: &Job<'_>, tree: Tree, batch: &mut Vec<Expected>) {
+    fn enter(&mut self, job: &Job<'_>, tree: Tree, batch: &mut Vec<Leaf>) {
         let root = root_block(tree.number, tree.root);
+        job.tally.take_reference(&root, None);
         if root.level > 0 || tree.holds_roots {
             self.visit(job, root, tree);
         } else {
-            self.take_leaf(job, root, batch);
+            self.take_leaf(job, root, tree, batch);
         }
     }
 
@@ -160,11 +179,15 @@ impl<'a> Walker<'a> {
         let found = match self.known.look(&block, self.sector_size()) {
             Look::New => self.verify(job, &block, metadata::Counting::Yes),
             Look::Same => return report_shared(job, &block),
+            Look::OtherEnd => return self.verify_end(job, &block),
             Look::Other => self.verify_other(job, &block),
             Look::Reported => None,
         };
-        if let Some(block) = found {
-            self.stack.push(Frame { block, tree, next: 0 });
+        if let Some(found) = found {
+            if found.level() == 0 {
+                job.examine(&found, &Leaf { expected: block, root: Some(tree.root) });
+            }
+            self.stack.push(Frame { block: found, reference: block, tree, next: 0 });
         }
     }
 
@@ -195,31 +218,46 @@ impl<'a> Walker<'a> {
         Some(found)
     }
 
+    /// Compares the keys of a block, which is good or being looked at, with those behind it.
+    fn verify_end(&mut self, job: &Job<'_>, block: &Expected) {
+        if let Ok(found) = self.filesystem.block(&Expected { end: None, ..*block })
+            && !found.ends_below(block.end)
+        {
+            report(job, block.tree, block.logical, block.parent, BlockDefect::LastKey);
+        }
+        report_shared(job, block);
+    }
+
     /// Hands out a leaf and those beside it.
-    fn take_leaves(&mut self, job: &Job<'_>, first: Expected, batch: &mut Vec<Expected>) {
+    fn take_leaves(&mut self, job: &Job<'_>, first: Expected, tree: Tree, batch: &mut Vec<Leaf>) {
         let limit = self.batch_length(first.tree);
         let mut next = Some(first);
         while let Some(leaf) = next {
-            self.take_leaf(job, leaf, batch);
+            self.take_leaf(job, leaf, tree, batch);
             if batch.len() >= limit {
                 break;
             }
             let Some(frame) = self.stack.last_mut() else { break };
-            next = frame.block.child(frame.next, frame.tree.number);
+            next = frame.block.child(frame.next, &frame.reference);
+            if let Some(leaf) = &next {
+                job.tally.take_reference(leaf, Some(&frame.block));
+            }
             frame.next += 1;
         }
     }
 
     /// Hands out a leaf, if it is not known.
-    fn take_leaf(&mut self, job: &Job<'_>, leaf: Expected, batch: &mut Vec<Expected>) {
-        match self.known.look(&leaf, self.sector_size()) {
+    fn take_leaf(&mut self, job: &Job<'_>, expected: Expected, tree: Tree, batch: &mut Vec<Leaf>) {
+        let leaf = Leaf { expected, root: Some(tree.root) };
+        match self.known.look(&expected, self.sector_size()) {
             Look::New => {
-                self.known.start(&leaf);
+                self.known.start(&expected);
                 batch.push(leaf);
             }
-            Look::Same => report_shared(job, &leaf),
+            Look::Same => report_shared(job, &expected),
+            Look::OtherEnd => self.verify_end(job, &expected),
             // Its thread finds it wrong, so what is below it is verified for this one.
-            Look::Other => batch.extend(self.verify_other(job, &leaf).map(|_| leaf)),
+            Look::Other => batch.extend(self.verify_other(job, &expected).map(|_| leaf)),
             Look::Reported => {}
         }
     }

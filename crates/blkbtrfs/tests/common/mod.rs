@@ -214,8 +214,8 @@ pub fn u64_at(bytes: &[u8], offset: usize) -> u64 {
 
 pub const BLOCK: usize = 4096;
 pub const SUPERBLOCK: usize = 64 << 10;
-const HEADER: usize = 0x65;
-const ITEM: usize = 0x19;
+pub const HEADER: usize = 0x65;
+pub const ITEM: usize = 0x19;
 const CHUNK_TREE: u64 = 3;
 const CHUNK: u8 = 228;
 

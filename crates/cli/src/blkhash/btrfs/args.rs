@@ -258,8 +258,8 @@ impl Images {
 }
 
 const VERIFY_HELP: &str = "\
-Nothing is ever written. Exit status is 0 if every block is what was written, 1 if errors were \
-found, 2 if something could not be verified.";
+Nothing is ever written. Exit status is 0 if everything that a mount could return is what was written, \
+as far as anything tells, 1 if errors were found, 2 if something could not be verified.";
 
 const ALGORITHMS_HELP: &str = "\
 Which one to choose: crc32c, the default, is the fastest and detects what hardware does to data: bits \

@@ -5,9 +5,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
 
-use blkbtrfs::partition::{self, Partition, Window};
 use blkbtrfs::{Device, Superblock, Uuid};
-use blkimage::{Image, OpenOptions, Source};
+use blkimage::partition::{self, Partition};
+use blkimage::{Image, OpenOptions, Slice, Source};
 
 use super::super::{PROGRAM, refuse};
 use super::args;
@@ -21,6 +21,8 @@ pub struct Group {
     pub fsid: Uuid,
     /// In the order of the command line.
     pub devices: Vec<Device>,
+    /// Seeds among all that were named: it may have grown out of them.
+    pub seeds: Vec<Device>,
     /// The name of the first one.
     pub name: OsString,
 }
@@ -45,6 +47,7 @@ pub fn confine<'a>(
 /// error; the flag says whether there was any.
 pub fn open(names: &[OsString], options: &OpenOptions, args: &args::Images) -> (Vec<Group>, bool) {
     let mut groups: Vec<Group> = Vec::new();
+    let mut seeds: Vec<(Uuid, Device)> = Vec::new();
     let mut has_failed = false;
     for name in names {
         let found = open_image(name, options).and_then(|image| devices(name, &image, args));
@@ -53,12 +56,25 @@ pub fn open(names: &[OsString], options: &OpenOptions, args: &args::Images) -> (
             messages::message(PROGRAM, problem);
             has_failed = true;
         }
-        for (fsid, device) in found.devices {
+        for (superblock, device) in found.devices {
+            let fsid = superblock.fsid;
+            if superblock.is_seed() {
+                seeds.push((fsid, device.clone()));
+            }
             match groups.iter_mut().find(|group| group.fsid == fsid) {
                 Some(group) => group.devices.push(device),
-                None => groups.push(Group { fsid, devices: vec![device], name: name.clone() }),
+                None => groups.push(Group {
+                    fsid,
+                    devices: vec![device],
+                    seeds: Vec::new(),
+                    name: name.clone(),
+                }),
             }
         }
+    }
+    for group in &mut groups {
+        let others = seeds.iter().filter(|(fsid, _)| *fsid != group.fsid);
+        group.seeds = others.map(|(_, device)| device.clone()).collect();
     }
     (groups, has_failed)
 }
@@ -77,21 +93,18 @@ fn devices(name: &OsStr, image: &Arc<Image>, args: &args::Images) -> Result<Foun
     let whole: Arc<dyn Source> = image.clone();
     if let Some(offset) = args.offset {
         let size = whole.size();
-        let Some(window) = Window::new(whole, offset, size.saturating_sub(offset)) else {
+        let Some(window) = Slice::new(whole, offset, size.saturating_sub(offset)) else {
             return Err(format!("{shown}: --offset {offset} is past its end at {size}"));
         };
         return device(format!("{shown} at {offset}"), Arc::new(window)).map(Found::from);
     }
     let table = partition::table(&*whole).map_err(|error| format!("{shown}: {error}"));
     if let Some(wanted) = args.partition {
-        let table = table?.partitions;
-        let Some(found) = table.iter().find(|it| it.number == wanted) else {
-            let numbers: Vec<_> = table.iter().map(|it| it.number.to_string()).collect();
-            let there_are = match &numbers[..] {
-                [] => "it has no partitions".to_owned(),
-                _ => format!("it has {}", numbers.join(", ")),
-            };
-            return Err(format!("{shown}: no partition {wanted}: {there_are}"));
+        let table = table?;
+        let Some(found) = table.find(wanted) else {
+            let numbers = table.numbers();
+            let there_are = if numbers.is_empty() { "no partitions" } else { &numbers };
+            return Err(format!("{shown}: no partition {wanted}: it has {there_are}"));
         };
         let mut alone = Found::default();
         alone.add_partition(&shown, &whole, found);
@@ -124,15 +137,15 @@ fn devices(name: &OsStr, image: &Arc<Image>, args: &args::Images) -> Result<Foun
 /// The file systems of an image.
 #[derive(Default)]
 struct Found {
-    devices: Vec<(Uuid, Device)>,
+    devices: Vec<(Superblock, Device)>,
     /// Why there may be more.
     problems: Vec<String>,
     /// Partitions with something else in them.
     notes: Vec<String>,
 }
 
-impl From<(Uuid, Device)> for Found {
-    fn from(device: (Uuid, Device)) -> Self {
+impl From<(Superblock, Device)> for Found {
+    fn from(device: (Superblock, Device)) -> Self {
         Self { devices: vec![device], ..Self::default() }
     }
 }
@@ -155,7 +168,7 @@ impl Found {
                 format!("{name}: is cut off: the image has {left} of its {length} bytes")
             });
         }
-        let Some(window) = Window::new(whole.clone(), found.offset, found.length) else { return };
+        let Some(window) = Slice::new(whole.clone(), found.offset, found.length) else { return };
         match blkbtrfs::has_magic(&window).map_err(|error| explain(&error)) {
             Ok(false) if left < found.length => {}
             Ok(false) => self.notes.push(format!("{name}: no btrfs file system, not verified")),
@@ -168,9 +181,9 @@ impl Found {
     }
 }
 
-fn device(name: String, source: Arc<dyn Source>) -> Result<(Uuid, Device), String> {
+fn device(name: String, source: Arc<dyn Source>) -> Result<(Superblock, Device), String> {
     let superblock = Superblock::read(&*source, &name).map_err(|error| error.to_string())?;
-    Ok((superblock.fsid, Device { name, source }))
+    Ok((superblock, Device { name, source }))
 }
 
 /// An image's error with what the system says of it.

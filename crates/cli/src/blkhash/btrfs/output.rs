@@ -140,7 +140,11 @@ fn finding_text(filesystem: &FileSystem, finding: &Finding) -> String {
         text += &format!("; {parent} leads to it");
     }
     text += &match &finding.good_mirrors[..] {
-        [] if finding.mirrors > 1 => "; no mirror is good".to_owned(),
+        [] if finding.mirrors > 1
+            && !matches!(finding.category(), Category::Mirror | Category::NoChecksum) =>
+        {
+            "; no mirror is good".to_owned()
+        }
         [] => String::new(),
         [one] => format!("; mirror {one} is good"),
         many => {
@@ -154,7 +158,7 @@ fn finding_text(filesystem: &FileSystem, finding: &Finding) -> String {
         None => "",
     };
     text.push('\n');
-    if !matches!(finding.subject, Subject::Superblock(_) | Subject::Parity | Subject::Device) {
+    if matches!(finding.subject, Subject::TreeBlock { .. } | Subject::Data) {
         text += &owners_text(&finding.owners);
     }
     text.lines().map(|line| quote::printable(line) + "\n").collect()
@@ -168,8 +172,16 @@ fn subject(finding: &Finding) -> String {
         Subject::Data => "data".to_owned(),
         Subject::Parity => "parity".to_owned(),
         Subject::Device => format!("device of {} bytes", finding.length),
+        Subject::Chunk => "chunk".to_owned(),
+        Subject::Tree(number) => tree(number),
+        Subject::Inode { tree: number, inode } => format!("inode {inode} of {}", tree(number)),
+        Subject::FileSystem => "space".to_owned(),
         _ => "block".to_owned(),
     }
+}
+
+fn tree(number: u64) -> String {
+    format!("{} {}", blkbtrfs::tree_name(number), number as i64)
 }
 
 fn problem(problem: &Problem) -> String {
@@ -182,6 +194,9 @@ fn problem(problem: &Problem) -> String {
         Problem::Unreadable(reason) => format!("cannot be read: {reason}"),
         Problem::Unmapped => "no chunk has its address".to_owned(),
         Problem::Short { found } => format!("ends at {found}: something is cut off"),
+        Problem::NoChecksum => "has no checksum, and a file needs one".to_owned(),
+        Problem::Mirror { other } => format!("differs from mirror {other}"),
+        Problem::Contradiction(reason) => reason.clone(),
         Problem::Parity => "is not the parity of its row".to_owned(),
         _ => "is wrong".to_owned(),
     }
@@ -222,12 +237,23 @@ fn finding_object(filesystem: &FileSystem, finding: &Finding) -> Value {
         Subject::Data => ("data", None),
         Subject::Parity => ("parity", None),
         Subject::Device => ("device", None),
+        Subject::Chunk => ("chunk", None),
+        Subject::Tree(_) => ("tree", None),
+        Subject::Inode { .. } => ("inode", None),
+        Subject::FileSystem => ("file system", None),
         _ => ("block", None),
     };
     let tree = match finding.subject {
         Subject::TreeBlock { tree, level } => {
             Some(json!({ "number": tree as i64, "level": level }))
         }
+        Subject::Tree(tree) | Subject::Inode { tree, .. } => {
+            Some(json!({ "number": tree as i64, "level": null }))
+        }
+        _ => None,
+    };
+    let inode = match finding.subject {
+        Subject::Inode { inode, .. } => Some(inode),
         _ => None,
     };
     let checksums = finding.checksums();
@@ -236,6 +262,7 @@ fn finding_object(filesystem: &FileSystem, finding: &Finding) -> Value {
         "subject": kind,
         "copy": number,
         "tree": tree,
+        "inode": inode,
         "category": finding.category().name(),
         "problem": problem(&finding.problem),
         "logical": finding.logical,
@@ -338,21 +365,39 @@ fn summary_text(
         line("parity", format!("{} of rows", bytes(verified.parity_bytes)));
     }
     line(
-        "no checksums",
-        match &summary.unprotected {
+        "in use",
+        match &summary.used {
             None => "not known: the trees that tell are damaged".to_owned(),
+            Some(used) => {
+                let without = &used.unprotected;
+                let parts = [
+                    (used.total() - without.total(), "verified"),
+                    (without.read(), "read without checksums"),
+                    (without.not_read(), "not read"),
+                ];
+                let parts = parts.iter().filter(|(count, _)| *count > 0);
+                let parts: Vec<_> =
+                    parts.map(|(count, what)| format!("{what} {}", bytes(*count))).collect();
+                format!("{}: {}", bytes(used.total()), parts.join(", "))
+            }
+        },
+    );
+    line(
+        "no checksums",
+        match summary.used.as_ref().map(|used| &used.unprotected) {
+            None => "not known".to_owned(),
             Some(none) if none.total() == 0 => "no data is without".to_owned(),
             Some(some) => {
                 let parts = [
                     (some.nodatasum, "nodatasum"),
                     (some.preallocated, "preallocated"),
                     (some.internal, "of the free space cache"),
-                    (some.other, "other"),
+                    (some.other, "left over of extents"),
                 ];
                 let parts = parts.iter().filter(|(count, _)| *count > 0);
                 let parts: Vec<_> =
                     parts.map(|(count, what)| format!("{} {what}", bytes(*count))).collect();
-                format!("{}: nobody can tell whether that is right", parts.join(", "))
+                parts.join(", ")
             }
         },
     );
@@ -386,6 +431,12 @@ fn summary_text(
     if !rest.is_empty() {
         line("not printed", format!("{rest} (--max-errors)"));
     }
+    if !summary.compared {
+        line(
+            "not compared",
+            "trees with each other: blocks of them are lost or make no sense".into(),
+        );
+    }
     if summary.lost_blocks > 0 {
         let what = "tree blocks cannot be reached: what is below them may not be verified";
         line("lost", format!("{} {what}", summary.lost_blocks));
@@ -403,6 +454,10 @@ fn describe(category: Category) -> &'static str {
         Category::Superblock => "superblocks",
         Category::TreeChecksum => "tree blocks with another checksum",
         Category::TreeHeader => "tree blocks that are not those asked for",
+        Category::TreeItem => "tree blocks with items that break a rule",
+        Category::Contradiction => "contradictions between items",
+        Category::NoChecksum => "data sectors that have lost their checksum",
+        Category::Mirror => "mirrors that differ",
         Category::DataChecksum => "data sectors with another checksum",
         Category::Read => "blocks that cannot be read",
         Category::Parity => "parities",
@@ -428,6 +483,7 @@ fn summary_object(
         "tree_blocks": verified.tree_blocks,
         "tree_bytes": verified.tree_bytes,
         "data_bytes": verified.data_bytes,
+        "unchecked_bytes": verified.unchecked_bytes,
         "checksums": verified.checksums,
         "rebuilt_bytes": verified.rebuilt_bytes,
         "parity_bytes": verified.parity_bytes,
@@ -437,7 +493,13 @@ fn summary_object(
         "missing_devices": missing,
         "missing_device_count": summary.missing_devices,
         "missing_bytes": summary.missing_bytes,
-        "unprotected": summary.unprotected.map(|it| json!({
+        "compared": summary.compared,
+        "used": summary.used.map(|it| json!({
+            "metadata": it.metadata,
+            "data": it.data,
+            "unprotected": it.unprotected.total(),
+        })),
+        "unprotected": summary.used.map(|it| it.unprotected).map(|it| json!({
             "nodatasum": it.nodatasum,
             "preallocated": it.preallocated,
             "internal": it.internal,

@@ -57,7 +57,7 @@ fn verify(
         messages::message_of(PROGRAM, name, &reason);
         Ok(Outcome::Unknown)
     };
-    let filesystem = match FileSystem::open_with(group.devices, implementation) {
+    let filesystem = match FileSystem::open_with(group.devices, group.seeds, implementation) {
         Ok(filesystem) => filesystem,
         Err(error) => return fail(&error),
     };

@@ -1,0 +1,83 @@
+//! Items about trees: their roots, their names, their UUIDs.
+
+use super::{Item, Rules, Verdict, at_least, at_most, expect, field};
+use crate::bytes::{u8_at, u16_at, u32_at, u64_at};
+use crate::tree::key::kind;
+use crate::tree::{MAX_LEVEL, object};
+
+pub(super) fn root(rules: &Rules<'_>, item: &Item<'_>) -> Verdict {
+    let (key, bytes) = (item.key, item.bytes);
+    if key.object == 0 || key.object == object::TREE_RELOCATION && key.offset == 0 {
+        return Err("no tree has this number".into());
+    }
+    let has_offset = object::is_file_number(key.object)
+        || matches!(
+            key.object,
+            object::TREE_RELOCATION | object::TREE_LOG | object::DATA_RELOCATION
+        );
+    if !has_offset {
+        expect("offset", &key.offset, &0)?;
+    }
+    if item.tree == object::TREE_LOG {
+        expect("tree", &(key.object as i64), &(object::TREE_LOG as i64))?;
+    }
+    if ![LENGTH, OLD_LENGTH].contains(&bytes.len()) {
+        return Err(format!("has {} bytes, expected {LENGTH} or {OLD_LENGTH}", bytes.len()));
+    }
+    rules.generation("generation", field(u64_at(bytes, 160))?)?;
+    rules.generation("last snapshot", field(u64_at(bytes, 200))?)?;
+    let address = field(u64_at(bytes, 176))?;
+    rules.aligned("address", address)?;
+    if address == 0 {
+        return Err("address is 0".into());
+    }
+    let has_folder = object::is_file_tree(key.object) || key.object == object::DATA_RELOCATION;
+    let folder = if has_folder { object::ROOT_FOLDER } else { 0 };
+    expect("root folder", &field(u64_at(bytes, 168))?, &folder)?;
+    at_most("level", field(u8_at(bytes, 238))?.into(), MAX_LEVEL.into())?;
+    at_most("level of the removal", field(u8_at(bytes, 237))?.into(), MAX_LEVEL.into())?;
+    let (progress, level) = (field(u64_at(bytes, 220))?, field(u8_at(bytes, 237))?);
+    if progress != 0 && level == 0 {
+        return Err(format!("its removal has come to {progress}, and to no level"));
+    }
+    // Others are about to be removed then, or were made by mkfs.
+    if u32_at(bytes, 216) == Some(0) && key.object == object::FS_TREE {
+        return Err("nothing refers to the tree".into());
+    }
+    let flags = field(u64_at(bytes, 208))?;
+    if flags & !(READ_ONLY | DEAD) != 0 {
+        return Err(format!("flags {flags:#x} are not known"));
+    }
+    if bytes.len() == LENGTH {
+        rules.generation("second generation", field(u64_at(bytes, OLD_LENGTH))?)?;
+    }
+    Ok(())
+}
+
+pub(super) fn root_ref(item: &Item<'_>) -> Verdict {
+    let (key, bytes) = (item.key, item.bytes);
+    at_least(bytes, ROOT_REF_HEAD)?;
+    let subvolume = if key.kind == kind::ROOT_REF { key.offset } else { key.object };
+    if !object::is_file_number(subvolume) {
+        return Err("no subvolume has this number".into());
+    }
+    let length = usize::from(field(u16_at(bytes, 16))?);
+    expect("bytes of the name", &(bytes.len() - ROOT_REF_HEAD), &length)
+}
+
+pub(super) fn uuid(item: &Item<'_>) -> Verdict {
+    if item.bytes.is_empty() || !item.bytes.len().is_multiple_of(8) {
+        return Err(format!("has {} bytes, no number of subvolumes", item.bytes.len()));
+    }
+    Ok(())
+}
+
+/// Bytes of a root item, and of one before Linux 3.6.
+const LENGTH: usize = 439;
+const OLD_LENGTH: usize = 239;
+
+const READ_ONLY: u64 = 1;
+const DEAD: u64 = 1 << 48;
+
+/// Bytes before a name.
+pub(crate) const ROOT_REF_HEAD: usize = 18;

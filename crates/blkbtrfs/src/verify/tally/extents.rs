@@ -1,0 +1,118 @@
+//! Extents of files: each byte of a file that promises checksums has one.
+
+use std::ops::Range;
+
+use super::space::range;
+use super::{Tally, is_of_files};
+use crate::backref::file_extent::FileExtent;
+use crate::bytes::u64_at;
+use crate::filesystem::FileSystem;
+use crate::tree::key::kind;
+use crate::tree::{Cursor, Key, TreeBlock, object};
+use crate::verify::Job;
+use crate::verify::walk::Leaf;
+
+/// What a file says of the bytes in an extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Preallocated,
+    /// Of the root tree.
+    Internal,
+    NoDataSum,
+    /// There has to be a checksum.
+    Summed,
+    /// There may be one.
+    Either,
+}
+
+/// Takes the extents in a leaf. The checksum tree is known by then, unless it is a leaf of a log.
+pub(super) fn take(tally: &Tally<'_>, job: &Job<'_>, block: &TreeBlock, leaf: &Leaf) {
+    let mut inode = None;
+    let mut found: Vec<(Range<u64>, Kind)> = Vec::new();
+    for (key, bytes) in block.items() {
+        match key.kind {
+            kind::INODE => inode = Some((key.object, u64_at(bytes, 64))),
+            kind::FILE_EXTENT => {
+                let Some(extent) = FileExtent::parse(bytes) else { continue };
+                let Some(range) = extent.needed() else { continue };
+                if inode.is_none_or(|(number, _)| number != key.object) {
+                    inode = Some((key.object, flags_of(tally.filesystem, block, leaf, key.object)));
+                }
+                let flags = inode.and_then(|(_, flags)| flags);
+                found.push((range, kind_of(leaf.expected.tree, &extent, flags)));
+            }
+            _ => {}
+        }
+    }
+    if found.is_empty() {
+        return;
+    }
+    let mut uncovered = Vec::new();
+    let mut guard = tally.space();
+    let space = &mut *guard;
+    for (range, kind) in found {
+        match kind {
+            Kind::Preallocated => {
+                if job.is_coverage_known() {
+                    let written = space.covered.overlapping(&range).next();
+                    space.written.extend(written.map(|it| it.start.max(range.start)));
+                }
+                space.preallocated.insert(range);
+            }
+            Kind::Internal => space.internal.insert(range),
+            Kind::NoDataSum | Kind::Either => space.nodatasum.insert(range),
+            Kind::Summed if leaf.expected.tree == object::TREE_LOG => space.logged.push(range),
+            Kind::Summed if job.is_coverage_known() => {
+                let gaps: Vec<_> = space.covered.gaps(&range).collect();
+                for gap in gaps {
+                    let new: Vec<_> = space.uncovered.gaps(&gap).collect();
+                    space.uncovered.insert(gap);
+                    uncovered.extend(new);
+                }
+            }
+            Kind::Summed => {}
+        }
+    }
+    drop(guard);
+    uncovered.into_iter().for_each(|range| job.report_uncovered(range));
+}
+
+fn kind_of(tree: u64, extent: &FileExtent, flags: Option<u64>) -> Kind {
+    match flags {
+        _ if extent.is_preallocated => Kind::Preallocated,
+        _ if tree == object::ROOT_TREE => Kind::Internal,
+        // What relocation copies may have no checksums either.
+        _ if matches!(tree, object::DATA_RELOCATION | object::TREE_RELOCATION) => Kind::Either,
+        Some(flags) if flags & NODATASUM == 0 => Kind::Summed,
+        Some(_) => Kind::NoDataSum,
+        // Its inode is missing, which is a finding, or is in another leaf of a log.
+        None => Kind::Either,
+    }
+}
+
+/// Flags of an inode that is not in the leaf that its extent is in.
+fn flags_of(filesystem: &FileSystem, block: &TreeBlock, leaf: &Leaf, inode: u64) -> Option<u64> {
+    let (tree, root) = match leaf.root {
+        Some(root) => (leaf.expected.tree, root),
+        None => (block.owner(), filesystem.tree_root(block.owner()).ok()??),
+    };
+    if !is_of_files(tree) && tree != object::TREE_LOG {
+        return None;
+    }
+    let key = Key::new(inode, kind::INODE, 0);
+    let cursor = Cursor::seek(filesystem, tree, root, key).ok()?;
+    let (_, bytes) = cursor.item().filter(|(found, _)| *found == key)?;
+    u64_at(bytes, 64)
+}
+
+impl FileExtent {
+    /// What has to be read for its part of the file.
+    fn needed(&self) -> Option<Range<u64>> {
+        if self.is_compressed {
+            return range(self.extent, self.stored);
+        }
+        range(self.extent.checked_add(self.start)?, self.length)
+    }
+}
+
+const NODATASUM: u64 = 1;

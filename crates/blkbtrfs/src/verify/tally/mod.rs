@@ -1,0 +1,142 @@
+//! What the leaves of all trees say of the same things, brought together to be compared.
+//!
+//! Most of it is sums without carry of keyed hashes: what one tree promises is added, what another
+//! one has is subtracted, and nothing but equality makes a sum zero, whatever the order and however
+//! many threads there are ([`links`], [`references`]). The rest are sets of ranges ([`space`]).
+//! Memory does not grow with files and names, but with pieces of space and leaves of file trees.
+
+mod devices;
+mod extents;
+mod links;
+mod references;
+mod space;
+mod subvolumes;
+
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::Mutex;
+
+use self::links::Links;
+use self::references::References;
+use self::space::Space;
+use super::Job;
+use super::finding::{Finding, Problem, Subject};
+use super::walk::Leaf;
+use crate::filesystem::FileSystem;
+use crate::superblock::TreeRoot;
+use crate::tree::block::ANY_TREE;
+use crate::tree::{Expected, TreeBlock, object};
+
+/// Everything that was said so far.
+pub(super) struct Tally<'a> {
+    filesystem: &'a FileSystem,
+    hasher: Hasher,
+    links: Links,
+    references: References,
+    space: Mutex<Space>,
+}
+
+/// Hashes with a key of its own, so that no image can be made for two sums to be equal.
+struct Hasher(RandomState);
+
+impl Hasher {
+    /// An odd number: a multiple of it is zero for no count but zero.
+    fn hash(&self, value: impl Hash) -> u64 {
+        self.0.hash_one(value) | 1
+    }
+}
+
+impl<'a> Tally<'a> {
+    pub(super) fn new(filesystem: &'a FileSystem) -> Self {
+        Self {
+            filesystem,
+            hasher: Hasher(RandomState::new()),
+            links: Links::default(),
+            references: References::new(filesystem.chunks()),
+            space: Mutex::default(),
+        }
+    }
+
+    /// Takes a leaf that was found good. Those of file trees come after all other ones.
+    pub(super) fn take(&self, job: &Job<'_>, block: &TreeBlock, leaf: &Leaf) {
+        let tree = match leaf.expected.tree {
+            ANY_TREE => block.owner(),
+            tree => tree,
+        };
+        match tree {
+            object::EXTENT_TREE => {
+                self.references.take_extents(&self.hasher, block);
+                self.space().take_extents(block, self.filesystem.node_size() as u64);
+            }
+            object::BLOCK_GROUP_TREE => self.space().take_groups(block),
+            object::FREE_SPACE_TREE => {
+                self.space().take_free(self.filesystem, block, self.sector_size());
+            }
+            object::DEVICE_TREE => self.space().take_dev_extents(block),
+            object::CHECKSUM_TREE | object::TREE_LOG => {
+                let is_log = tree == object::TREE_LOG;
+                self.space().take_checksums(self.filesystem, block, is_log);
+                if is_log {
+                    extents::take(self, job, block, leaf);
+                }
+            }
+            object::ROOT_TREE => {
+                self.links.take_roots(&self.hasher, block);
+                self.references.take_file_extents(&self.hasher, block);
+                extents::take(self, job, block, leaf);
+            }
+            _ if is_of_files(tree) => {
+                self.links.take_files(&self.hasher, block);
+                self.references.take_file_extents(&self.hasher, block);
+                extents::take(self, job, block, leaf);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes a reference to a tree block. `from` is the node that it is in; roots have none.
+    pub(super) fn take_reference(&self, reference: &Expected, from: Option<&TreeBlock>) {
+        self.references.take_pointer(&self.hasher, reference, from);
+    }
+
+    /// Whether the extent tree has other references than there are.
+    pub(super) fn has_other_references(&self) -> bool {
+        self.references.differ()
+    }
+
+    /// Compares everything, once all leaves were taken and found good.
+    pub(super) fn compare(&self, job: &Job<'_>, trees: &[(u64, TreeRoot)], references: bool) {
+        self.links.compare(job, &self.hasher, trees);
+        if references {
+            self.references.compare(job);
+        }
+        let space = self.space();
+        space.compare(job);
+        devices::compare(job, &space);
+    }
+
+    /// What was found of space, when all leaves were taken.
+    pub(super) fn space(&self) -> std::sync::MutexGuard<'_, Space> {
+        self.space.lock().expect("no thread panicked")
+    }
+
+    fn sector_size(&self) -> u64 {
+        self.filesystem.sector_size() as u64
+    }
+}
+
+/// Whether a tree has files: those of logs aside.
+pub(super) fn is_of_files(tree: u64) -> bool {
+    object::is_file_tree(tree) || matches!(tree, object::DATA_RELOCATION | object::TREE_RELOCATION)
+}
+
+/// Reports that trees contradict each other.
+fn contradiction(
+    job: &Job<'_>,
+    subject: Subject,
+    at: Option<u64>,
+    length: u64,
+    reason: impl Into<String>,
+) {
+    let problem = Problem::Contradiction(reason.into());
+    job.report(Finding { logical: at, ..Finding::new(subject, problem, length) });
+}

@@ -56,7 +56,7 @@ impl Hasher {
     pub fn update(&mut self, mut data: &[u8]) {
         self.grow(data.len() as u64);
         if !self.pool.has_blocks() {
-            return self.pool.in_turn(|accumulator| accumulator.data(data));
+            return self.pool.in_turn(|accumulator| accumulator.update(data));
         }
         data = self.complete_block(data);
         while data.len() >= self.block_size {
@@ -112,7 +112,7 @@ impl Hasher {
     pub fn zero(&mut self, length: u64) {
         self.grow(length);
         if !self.pool.has_blocks() {
-            return self.pool.in_turn(|accumulator| accumulator.zeros(length));
+            return self.pool.in_turn(|accumulator| accumulator.zero(length));
         }
         let head = length.min(self.missing() as u64);
         self.pad(head as usize);
@@ -210,6 +210,18 @@ impl Hasher {
 
     fn take_chunk(&mut self) -> Chunk {
         std::mem::replace(&mut self.chunk, self.pool.empty_chunk())
+    }
+}
+
+impl Clone for Hasher {
+    /// A hasher that has taken the same and goes its own way: `hasher.clone().finalize()` is the
+    /// checksum up to here. Waits until everything taken is hashed.
+    ///
+    /// # Panics
+    ///
+    /// If a thread of this hasher has panicked.
+    fn clone(&self) -> Self {
+        Self { pool: self.pool.clone(), chunk: self.chunk.clone(), ..*self }
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use blkhash::{
-    Abandoned, Accumulator, Algorithm, BlockHasher, Construction, Digest, Digester, Hasher,
-    Ordered, Parameters,
+    Accumulator, Algorithm, Batch, BlockDigests, Construction, Digest, Digester, Hasher, Leaf,
+    Ordered, Parameters, Run, Sink, SinkError, Stopped,
 };
 use proptest::prelude::*;
 
@@ -34,6 +34,7 @@ fn definition(parameters: &Parameters, content: &[u8]) -> Digest {
             };
             hash(&(0..streams).map(stream).collect::<Vec<_>>())
         }
+        other => panic!("{other} has no definition here"),
     }
 }
 
@@ -111,18 +112,27 @@ proptest! {
         for part in &parts {
             if part.counted {
                 by_parts.zero(part.bytes.len() as u64);
-                serial.zeros(part.bytes.len() as u64);
+                serial.zero(part.bytes.len() as u64);
             } else {
                 by_parts.update(&part.bytes);
-                serial.data(&part.bytes);
+                serial.update(&part.bytes);
             }
         }
         prop_assert_eq!(by_parts.finalize(), expected);
         prop_assert_eq!(serial.finalize(), expected);
 
         let mut by_bytes = Hasher::new(parameters, threads);
-        for piece in content.chunks(cut) {
+        let mut taken = 0;
+        for (index, piece) in content.chunks(cut).enumerate() {
             by_bytes.update(piece);
+            taken += piece.len();
+            if index < 4 {
+                let copy = by_bytes.clone().finalize();
+                prop_assert_eq!(copy, definition(&parameters, &content[..taken]));
+            }
+            if index % 3 == 1 {
+                by_bytes = by_bytes.clone();
+            }
         }
         prop_assert_eq!(by_bytes.finalize(), expected);
 
@@ -188,7 +198,7 @@ fn a_hundred_tebibytes_of_zeros_cost_no_bytes() {
     assert_eq!(hasher.length(), 100 << 40);
     let mut blocks = Accumulator::new(&parameters, 1);
     for _ in 0..100 << 14 {
-        blocks.zeros(64 << 20);
+        blocks.zero(64 << 20);
     }
     assert_eq!(hasher.finalize(), blocks.finalize());
 }
@@ -197,55 +207,130 @@ fn a_hundred_tebibytes_of_zeros_cost_no_bytes() {
 fn chunks_come_in_any_order() {
     let parameters = Parameters::new(Algorithm::Sha256, Construction::Flat, 512).unwrap();
     let content: Vec<u8> = (0..512 * 1000).map(|i| (i / 700 % 251) as u8).collect();
-    let hasher = BlockHasher::new(&parameters);
-    let ordered = Ordered::new(Accumulator::new(&parameters, 1), 3);
+    let leaf = Leaf::new(&parameters);
+    let ordered = Ordered::new((Accumulator::new(&parameters, 1), ZeroBlocks::default()), 3);
     let next = Mutex::new(content.chunks(512 * 7).enumerate());
     thread::scope(|scope| {
         for worker in 0..4 {
-            let (ordered, hasher, next) = (&ordered, &hasher, &next);
+            let (ordered, leaf, next) = (&ordered, &leaf, &next);
             scope.spawn(move || {
                 loop {
                     let Some((number, chunk)) = next.lock().unwrap().next() else { break };
                     if number % 5 == worker {
                         thread::yield_now();
                     }
+                    let mut digests = ordered.empty();
+                    let mut batch = Batch::new(leaf, &mut digests);
+                    batch.update(chunk);
+                    batch.finish();
                     if number % 11 == 3 {
-                        ordered.in_turn(number as u64, |all| all.data(chunk)).unwrap();
+                        let mut turn = ordered.turn(number as u64).unwrap();
+                        turn.take(&digests).unwrap();
+                        turn.end().unwrap();
                         continue;
                     }
-                    let mut digests = ordered.empty_chunk();
-                    let mut batch = hasher.batch(&mut digests);
-                    batch.content(chunk);
-                    batch.finish();
                     ordered.hand_in(number as u64, digests).unwrap();
                 }
             });
         }
     });
-    let expected = definition(&parameters, &content);
-    assert_eq!(ordered.finish(), Ok((content.len() as u64, expected)));
-    assert_eq!(ordered.finish(), Err(Abandoned), "a checksum is taken once");
+    let (accumulator, zeros) = ordered.finish().unwrap();
+    assert_eq!(accumulator.length(), content.len() as u64);
+    assert_eq!(accumulator.finalize(), definition(&parameters, &content));
+    assert_eq!(zeros.blocks, 1000);
+    let expected = content.chunks(512).filter(|block| block.iter().all(|&byte| byte == 0));
+    assert_eq!(zeros.zeros, expected.count() as u64);
+    assert!(matches!(ordered.finish(), Err(Stopped::Abandoned)), "a sink is taken once");
+}
+
+/// Counts blocks, and those of zeros; takes no more than `most`.
+struct ZeroBlocks {
+    blocks: u64,
+    zeros: u64,
+    most: u64,
+}
+
+impl Default for ZeroBlocks {
+    fn default() -> Self {
+        Self { blocks: 0, zeros: 0, most: u64::MAX }
+    }
+}
+
+impl Sink<BlockDigests> for ZeroBlocks {
+    fn take(&mut self, digests: &BlockDigests) -> Result<(), SinkError> {
+        for run in digests.runs() {
+            match run {
+                Run::Digests { count, .. } => self.blocks += count,
+                Run::Zeros { count } => {
+                    self.blocks += count;
+                    self.zeros += count;
+                }
+            }
+        }
+        if self.blocks > self.most { Err("enough".into()) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn blocks_without_digests_are_counted() {
+    let parameters = Parameters::new(Algorithm::Null, Construction::Flat, 512).unwrap();
+    let leaf = Leaf::new(&parameters);
+    let mut digests = BlockDigests::default();
+    let mut batch = Batch::new(&leaf, &mut digests);
+    batch.update(&[1; 512 * 100 + 5]);
+    batch.zero_blocks(7);
+    batch.finish();
+    let runs: Vec<_> = digests.runs().collect();
+    assert_eq!(runs, [Run::Digests { count: 101, digests: &[] }, Run::Zeros { count: 7 }]);
+}
+
+#[test]
+fn an_error_of_a_sink_ends_it() {
+    let leaf = Leaf::new(&Parameters::default());
+    let full = || ZeroBlocks { most: 2, ..ZeroBlocks::default() };
+    let part = || {
+        let mut digests = BlockDigests::default();
+        digests.push_zero_blocks(1, leaf.block_size());
+        digests
+    };
+    let ordered = Ordered::new((ZeroBlocks::default(), full()), 8);
+    for number in [0, 3, 1] {
+        ordered.hand_in(number, part()).unwrap();
+    }
+    // The thread that brings the second one feeds the third, which is one too many.
+    let stopped = ordered.hand_in(2, part()).unwrap_err();
+    assert!(matches!(stopped, Stopped::Sink { number: 2, .. }), "{stopped:?}");
+    assert_eq!(stopped.to_string(), "enough");
+    assert!(matches!(ordered.hand_in(4, part()), Err(Stopped::Abandoned)));
+    assert!(matches!(ordered.finish(), Err(Stopped::Abandoned)));
 }
 
 #[test]
 fn whoever_waits_learns_that_it_is_abandoned() {
     let ordered = Ordered::new(Accumulator::new(&Parameters::default(), 1), 2);
     thread::scope(|scope| {
-        let ahead = scope.spawn(|| ordered.hand_in(5, ordered.empty_chunk()));
-        let turn = scope.spawn(|| ordered.in_turn(1, |_| ()));
+        let ahead = scope.spawn(|| ordered.hand_in(5, ordered.empty()));
+        let turn = scope.spawn(|| ordered.turn(1).map(drop));
         ordered.abandon();
-        assert_eq!(ahead.join().unwrap(), Err(Abandoned));
-        assert_eq!(turn.join().unwrap(), Err(Abandoned));
+        assert!(matches!(ahead.join().unwrap(), Err(Stopped::Abandoned)));
+        assert!(matches!(turn.join().unwrap(), Err(Stopped::Abandoned)));
     });
-    assert_eq!(ordered.finish(), Err(Abandoned));
+    assert!(matches!(ordered.finish(), Err(Stopped::Abandoned)));
+}
+
+#[test]
+fn a_turn_without_an_end_abandons_everything() {
+    let ordered = Ordered::new(Accumulator::new(&Parameters::default(), 1), 2);
+    drop(ordered.turn(0).unwrap());
+    assert!(matches!(ordered.hand_in(1, ordered.empty()), Err(Stopped::Abandoned)));
 }
 
 #[test]
 fn a_missing_chunk_is_no_checksum() {
     let ordered = Ordered::new(Accumulator::new(&Parameters::default(), 1), 4);
-    ordered.hand_in(0, ordered.empty_chunk()).unwrap();
-    ordered.hand_in(2, ordered.empty_chunk()).unwrap();
-    assert_eq!(ordered.finish(), Err(Abandoned));
+    ordered.hand_in(0, ordered.empty()).unwrap();
+    ordered.hand_in(2, ordered.empty()).unwrap();
+    assert!(matches!(ordered.finish(), Err(Stopped::Abandoned)));
 }
 
 #[test]

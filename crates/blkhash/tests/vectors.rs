@@ -85,8 +85,8 @@ fn constructions() {
         }
         let mut accumulator = Accumulator::new(&parameters, 2);
         for_each_run(&vector.image, |run| match run {
-            Run::Zeros(length) => accumulator.zeros(length),
-            Run::Data(data) => accumulator.data(&data),
+            Run::Zeros(length) => accumulator.zero(length),
+            Run::Data(data) => accumulator.update(&data),
         });
         assert_eq!(accumulator.finalize().to_string(), vector.hex, "{}", describe(vector, 0));
     }

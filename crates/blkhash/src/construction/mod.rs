@@ -1,19 +1,21 @@
 //! How the digests of blocks become one checksum. Whatever changes a checksum's value is in here.
 
-mod accumulator;
+mod concat;
+mod flat;
 mod fold;
-mod join;
+mod outer;
+mod streams;
 
 use std::fmt;
 use std::str::FromStr;
 
-pub use self::accumulator::Accumulator;
-pub use self::fold::Fold;
-pub(crate) use self::join::Join;
+pub(crate) use self::fold::{Crew, Fold};
 use crate::Error;
+use crate::block::Leaf;
 
 /// What a checksum is, given the digests of the blocks. docs/constructions.md specifies them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Construction {
     /// Blocks are dealt to so many streams in turn; the checksum is the digest of the streams'
     /// digests.
@@ -42,6 +44,24 @@ impl Streams {
     }
 }
 
+impl Construction {
+    /// Whether the content is cut into blocks: then its value depends on the size of these, and
+    /// zeros cost nothing for each byte.
+    pub const fn has_blocks(self) -> bool {
+        !matches!(self, Self::Linear)
+    }
+
+    /// What it does with the digests of blocks, if it has any.
+    pub(crate) fn fold(self, leaf: &Leaf) -> Option<Box<dyn Fold>> {
+        Some(Box::new(match self {
+            Self::Streams(count) => streams::fold(leaf, count.count()),
+            Self::Flat => flat::fold(leaf),
+            Self::Concat => concat::fold(leaf),
+            Self::Linear => return None,
+        }))
+    }
+}
+
 impl Default for Construction {
     /// `streams:4`.
     fn default() -> Self {
@@ -52,10 +72,11 @@ impl Default for Construction {
 impl fmt::Display for Construction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Streams(streams) => write!(f, "streams:{}", streams.count()),
-            Self::Flat => f.write_str("flat"),
-            Self::Concat => f.write_str("concat"),
-            Self::Linear => f.write_str("linear"),
+            Self::Streams(streams) => write!(f, "{STREAMS}:{}", streams.count()),
+            _ => {
+                let row = NAMES.iter().find(|(_, known)| known == self);
+                f.write_str(row.expect("every construction has a name").0)
+            }
         }
     }
 }
@@ -65,13 +86,13 @@ impl FromStr for Construction {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let unknown = || Error::UnknownConstruction(text.to_owned());
-        match text {
-            "streams" => Ok(Self::default()),
-            "flat" => Ok(Self::Flat),
-            "concat" => Ok(Self::Concat),
-            "linear" => Ok(Self::Linear),
-            _ => {
-                let count = text.strip_prefix("streams:").ok_or_else(unknown)?;
+        if let Some((_, known)) = NAMES.iter().find(|(name, _)| *name == text) {
+            return Ok(*known);
+        }
+        match text.strip_prefix(STREAMS).ok_or_else(unknown)? {
+            "" => Ok(Self::default()),
+            rest => {
+                let count = rest.strip_prefix(':').ok_or_else(unknown)?;
                 let plain = count.bytes().all(|byte| byte.is_ascii_digit());
                 let count = count.parse().ok().filter(|_| plain).ok_or_else(unknown)?;
                 Streams::new(count).map(Self::Streams).ok_or_else(unknown)
@@ -79,6 +100,16 @@ impl FromStr for Construction {
         }
     }
 }
+
+/// The constructions that have no parameter.
+const NAMES: [(&str, Construction); 3] = [
+    ("flat", Construction::Flat),
+    ("concat", Construction::Concat),
+    ("linear", Construction::Linear),
+];
+
+/// [`Construction::Streams`], before the number of them.
+const STREAMS: &str = "streams";
 
 /// The streams of blkhash 0.3 to 0.7.
 const DEFAULT_STREAMS: u8 = 4;

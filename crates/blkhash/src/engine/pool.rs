@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use super::queue::{Batch, Buffer, Chunk, Part, Piece, Queue};
-use super::{BlockHasher, Ordered, threads};
-use crate::construction::Accumulator;
-use crate::{Construction, Digest, Digester, Parameters};
+use super::{Accumulator, Ordered, Stopped, threads};
+use crate::block::{BlockDigests, Leaf};
+use crate::{Digest, Digester, Parameters};
 
 /// Hashes the parts of a content on several threads, the caller's among them. The threads start
 /// when there is work for them and end with the pool.
@@ -27,8 +27,8 @@ pub(crate) struct Pool {
 struct Shared {
     queue: Queue,
     /// `None` where blocks are not hashed side by side: then everything is hashed in its turn.
-    blocks: Option<BlockHasher>,
-    ordered: Ordered,
+    leaf: Option<Leaf>,
+    ordered: Ordered<BlockDigests, Accumulator>,
     /// A thread has panicked: there will be no checksum.
     failed: AtomicBool,
 }
@@ -37,25 +37,29 @@ impl Pool {
     /// A pool of at most `threads` threads.
     pub(crate) fn new(parameters: &Parameters, digester: &Digester, threads: usize) -> Self {
         let block_size = parameters.block_size();
-        let in_turn =
-            parameters.construction() == Construction::Linear || block_size > MAX_COLLECTED;
+        let in_turn = !parameters.construction().has_blocks() || block_size > MAX_COLLECTED;
         let batch_size = if in_turn { BATCH_SIZE } else { BATCH_SIZE.max(block_size) };
         let threads = threads.max(1);
         let accumulator = Accumulator::with_digester(parameters, digester, threads);
+        let leaf = (!in_turn).then(|| Leaf::with_digester(parameters, digester));
+        // Who waits for the turn of what another one is hashing only costs a stack.
+        let threads = if in_turn { 1 } else { threads };
+        Self::of(leaf, accumulator, threads, batch_size)
+    }
+
+    fn of(leaf: Option<Leaf>, accumulator: Accumulator, threads: usize, batch_size: usize) -> Self {
         let shared = Shared {
             queue: Queue::new(batch_size),
-            blocks: (!in_turn).then(|| BlockHasher::with_digester(parameters, digester)),
+            leaf,
             ordered: Ordered::new(accumulator, 4 * threads),
             failed: AtomicBool::new(false),
         };
-        // Who waits for the turn of what another one is hashing only costs a stack.
-        let threads = if in_turn { 1 } else { threads };
         Self { shared: Arc::new(shared), threads, batch_size, workers: Vec::new() }
     }
 
     /// Whether the content is hashed block by block, so that its parts are whole blocks.
     pub(crate) fn has_blocks(&self) -> bool {
-        self.shared.blocks.is_some()
+        self.shared.leaf.is_some()
     }
 
     /// Bytes that are hashed together.
@@ -120,7 +124,7 @@ impl Pool {
     pub(crate) fn in_turn(&mut self, take: impl FnOnce(&mut Accumulator)) {
         let number = self.shared.queue.take_number();
         // Abandoned only by a panic.
-        let _ = self.shared.ordered.in_turn(number, take);
+        let _ = self.shared.in_turn(number, take);
         self.resume_panic();
     }
 
@@ -131,8 +135,7 @@ impl Pool {
         if let Err(panic) = self.join() {
             resume_unwind(panic);
         }
-        let (_, digest) = self.shared.ordered.finish().expect("every batch was handed in");
-        digest
+        self.shared.ordered.finish().expect("every batch was handed in").finalize()
     }
 
     fn run_what_waits(&self) {
@@ -181,6 +184,21 @@ impl Pool {
     }
 }
 
+impl Clone for Pool {
+    /// Waits until everything submitted is hashed.
+    ///
+    /// # Panics
+    ///
+    /// If a thread has panicked.
+    fn clone(&self) -> Self {
+        self.run_what_waits();
+        let count = self.shared.queue.numbers_given();
+        let accumulator = self.shared.ordered.after(count, Accumulator::clone);
+        let accumulator = accumulator.expect("no thread of this hash has panicked");
+        Self::of(self.shared.leaf.clone(), accumulator, self.threads, self.batch_size)
+    }
+}
+
 impl Drop for Pool {
     /// No thread outlives the pool.
     fn drop(&mut self) {
@@ -215,30 +233,30 @@ impl Shared {
     fn run(&self, batch: Batch, behind: &[u8]) {
         let number = batch.number;
         // Once abandoned, nobody wants it.
-        let _ = match &self.blocks {
-            Some(hasher) => {
-                let mut digests = self.ordered.empty_chunk();
-                let mut lanes = hasher.batch(&mut digests);
+        let _ = match &self.leaf {
+            Some(leaf) => {
+                let mut digests = self.ordered.empty();
+                let mut lanes = super::Batch::new(leaf, &mut digests);
                 for part in &batch.parts {
                     part.for_each(|piece| match piece {
-                        Piece::Data(data) => lanes.content(data),
+                        Piece::Data(data) => lanes.update(data),
                         Piece::Zeros(length) => {
-                            lanes.zero_blocks(length / hasher.block_size() as u64);
+                            lanes.zero_blocks(length / leaf.block_size() as u64);
                         }
                     });
                 }
-                lanes.content(behind);
+                lanes.update(behind);
                 lanes.finish();
                 // What was lent goes back before this thread may have to wait.
                 self.queue.recycle(batch);
                 self.ordered.hand_in(number, digests)
             }
             None => {
-                let result = self.ordered.in_turn(number, |accumulator| {
+                let result = self.in_turn(number, |accumulator| {
                     for part in &batch.parts {
                         part.for_each(|piece| match piece {
-                            Piece::Data(data) => accumulator.data(data),
-                            Piece::Zeros(length) => accumulator.zeros(length),
+                            Piece::Data(data) => accumulator.update(data),
+                            Piece::Zeros(length) => accumulator.zero(length),
                         });
                     }
                 });
@@ -246,6 +264,12 @@ impl Shared {
                 result
             }
         };
+    }
+
+    fn in_turn(&self, number: u64, take: impl FnOnce(&mut Accumulator)) -> Result<(), Stopped> {
+        let mut turn = self.ordered.turn(number)?;
+        take(&mut turn);
+        turn.end()
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) enum Part {
 }
 
 /// Bytes that were copied, and runs of zeros between them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Chunk {
     /// The bytes that are not known to be zero.
     pub(crate) data: Vec<u8>,
@@ -190,6 +190,11 @@ impl Queue {
         let mut state = self.lock();
         state.next += 1;
         state.next - 1
+    }
+
+    /// How many numbers batches have got.
+    pub(super) fn numbers_given(&self) -> u64 {
+        self.lock().next
     }
 
     /// The next batch, or `None` when no more will come. A batch that is not full waits for as long

@@ -1,10 +1,33 @@
 //! Threads that do not get in the way of the program they run in.
 
 use std::io;
-use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
+use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
+
+use crate::construction::Crew;
+
+/// At most so many threads, started anew for each work.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Threads(pub(super) usize);
+
+impl Crew for Threads {
+    fn size(&self) -> usize {
+        self.0.max(1)
+    }
+
+    fn run(&self, count: usize, work: &(dyn Fn() + Sync)) {
+        thread::scope(|scope| {
+            let started = (0..count).filter(|_| spawn_scoped(scope, work).is_ok()).count();
+            // A thread that goes on working keeps those it has started from its own processor for
+            // milliseconds: this one waits, unless the system has no threads to give.
+            if started < count {
+                work();
+            }
+        });
+    }
+}
 
 /// A thread that takes no signals: they are for the threads of the program.
-pub(crate) fn spawn<T, F>(work: F) -> io::Result<JoinHandle<T>>
+pub(super) fn spawn<T, F>(work: F) -> io::Result<JoinHandle<T>>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -13,7 +36,7 @@ where
 }
 
 /// The same in a scope.
-pub(crate) fn spawn_scoped<'scope, T, F>(
+fn spawn_scoped<'scope, T, F>(
     scope: &'scope Scope<'scope, '_>,
     work: F,
 ) -> io::Result<ScopedJoinHandle<'scope, T>>

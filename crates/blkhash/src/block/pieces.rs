@@ -1,13 +1,14 @@
 //! A block that comes in pieces.
 
+use super::Leaf;
 use crate::zero::is_zero;
-use crate::{Digest, Digester, State};
+use crate::{Digest, State};
 
 /// Hashes one block at a time from pieces of any size. Zeros at its beginning are only counted
 /// until something else comes, so a block of zeros costs no hashing.
 #[derive(Clone, Debug)]
 pub struct BlockPieces {
-    digester: Digester,
+    leaf: Leaf,
     length: u64,
     /// The hash of what was taken; `None` as long as that is zeros only.
     state: Option<State>,
@@ -15,21 +16,21 @@ pub struct BlockPieces {
 
 impl BlockPieces {
     /// A block that has taken nothing yet.
-    pub fn new(digester: Digester) -> Self {
-        Self { digester, length: 0, state: None }
+    pub fn new(leaf: Leaf) -> Self {
+        Self { leaf, length: 0, state: None }
     }
 
     /// Takes the next bytes.
-    pub fn data(&mut self, data: &[u8]) {
+    pub fn update(&mut self, data: &[u8]) {
         if self.state.is_some() || !is_zero(data) {
-            let (digester, length) = (&self.digester, self.length);
-            self.state.get_or_insert_with(|| zeros_state(digester, length)).update(data);
+            let (leaf, length) = (&self.leaf, self.length);
+            self.state.get_or_insert_with(|| leaf.after_zeros(length)).update(data);
         }
         self.length += data.len() as u64;
     }
 
     /// Takes `count` zero bytes next.
-    pub fn zeros(&mut self, count: u64) {
+    pub fn zero(&mut self, count: u64) {
         if let Some(state) = &mut self.state {
             state.update_zeros(count);
         }
@@ -48,9 +49,9 @@ impl BlockPieces {
 
     /// Ends the block: the next byte begins another one.
     pub fn finish(&mut self) -> Digest {
-        let state = self.state.take().unwrap_or_else(|| zeros_state(&self.digester, self.length));
+        let state = self.state.take().unwrap_or_else(|| self.leaf.after_zeros(self.length));
         self.length = 0;
-        state.finalize()
+        self.leaf.finish(state)
     }
 
     /// Ends a block of zeros without hashing it.
@@ -58,11 +59,4 @@ impl BlockPieces {
         debug_assert!(self.is_zero());
         self.length = 0;
     }
-}
-
-/// The state after `length` zeros.
-fn zeros_state(digester: &Digester, length: u64) -> State {
-    let mut state = digester.start();
-    state.update_zeros(length);
-    state
 }

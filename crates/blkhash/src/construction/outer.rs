@@ -1,0 +1,115 @@
+//! Outer hashes over the digests of blocks, to which these are dealt in turn.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::{Crew, Fold};
+use crate::block::Leaf;
+use crate::{Digest, State};
+
+/// The outer hashes. Runs of zero blocks cost them alone, nothing for each byte.
+#[derive(Clone, Debug)]
+pub(super) struct Outer {
+    leaf: Leaf,
+    end: End,
+    streams: Vec<State>,
+    /// The stream that the next block goes to.
+    next: usize,
+    /// The digest of a zero block, as often as fits [`REPEATED_SIZE`]; empty until the first.
+    repeated_zero: Vec<u8>,
+}
+
+/// Makes the checksum of the outer hashes, once they have taken all blocks of a content of so many
+/// bytes.
+pub(super) type End = fn(&Leaf, Vec<State>, u64) -> Digest;
+
+impl Fold for Outer {
+    fn digests(&mut self, digests: &[u8]) {
+        if let [stream] = self.streams.as_mut_slice() {
+            return stream.update(digests);
+        }
+        let size = self.leaf.digest_size();
+        if size == 0 {
+            return;
+        }
+        debug_assert_eq!(digests.len() % size, 0);
+        for digest in digests.chunks_exact(size) {
+            self.streams[self.next].update(digest);
+            self.next = (self.next + 1) % self.streams.len();
+        }
+    }
+
+    fn zero_blocks(&mut self, count: u64, crew: &dyn Crew) {
+        let size = self.leaf.digest_size();
+        if count == 0 || size == 0 {
+            return;
+        }
+        if self.repeated_zero.is_empty() {
+            // It costs as much as any other block, but only once.
+            self.repeated_zero = self.leaf.zero_block().as_bytes().repeat(REPEATED_SIZE / size);
+        }
+        let streams = self.streams.len();
+        let first = self.next;
+        self.next = ((first as u64 + count) % streams as u64) as usize;
+
+        // All streams take as many blocks, but for the first ones, which take one more.
+        let share = count / streams as u64 * size as u64;
+        let more = (count % streams as u64) as usize;
+        self.repeat_zero(share, crew);
+        for turn in 0..more {
+            self.streams[(first + turn) % streams].update(&self.repeated_zero[..size]);
+        }
+    }
+
+    fn finalize(self: Box<Self>, length: u64) -> Digest {
+        (self.end)(&self.leaf, self.streams, length)
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Fold> {
+        Box::new(self.clone())
+    }
+}
+
+impl Outer {
+    /// So many outer hashes that have taken no block yet.
+    pub(super) fn new(leaf: &Leaf, streams: usize, end: End) -> Self {
+        let streams = vec![leaf.digester().start(); streams];
+        Self { leaf: leaf.clone(), end, streams, next: 0, repeated_zero: Vec::new() }
+    }
+
+    /// Feeds `length` bytes of zero blocks' digests to every stream.
+    fn repeat_zero(&mut self, length: u64, crew: &dyn Crew) {
+        let streams = self.streams.len();
+        let threads = if length * streams as u64 > PARALLEL_RUN { crew.size() } else { 1 };
+        let group = streams.div_ceil(threads);
+        if group == streams {
+            return repeat(&self.leaf, &mut self.streams, &self.repeated_zero, length);
+        }
+        let (leaf, repeated) = (&self.leaf, self.repeated_zero.as_slice());
+        // Each thread takes groups as long as there are any, so that any number of threads does.
+        let groups = Mutex::new(self.streams.chunks_mut(group));
+        let next = || groups.lock().unwrap_or_else(PoisonError::into_inner).next();
+        crew.run(streams.div_ceil(group), &|| {
+            while let Some(streams) = next() {
+                repeat(leaf, streams, repeated, length);
+            }
+        });
+    }
+}
+
+/// Feeds `length` bytes of the pattern that `repeated` holds whole times, to all streams side by
+/// side.
+fn repeat(leaf: &Leaf, streams: &mut [State], repeated: &[u8], mut length: u64) {
+    let mut inputs = vec![repeated; streams.len()];
+    while length > 0 {
+        let part = length.min(repeated.len() as u64);
+        inputs.fill(&repeated[..part as usize]);
+        leaf.digester().update_many(streams, &inputs);
+        length -= part;
+    }
+}
+
+/// Bytes of repeated digests fed at once: they stay in the first cache.
+const REPEATED_SIZE: usize = 8 << 10;
+
+/// Bytes of digests from which a zero run is worth starting threads: about a millisecond.
+const PARALLEL_RUN: u64 = 1 << 20;

@@ -1,0 +1,167 @@
+//! Everything of an image in order, in whatever form it comes, made into its checksum.
+
+use super::threads::Threads;
+use crate::block::{BlockDigests, BlockPieces, Leaf, Run};
+use crate::construction::Fold;
+use crate::{Digest, Digester, Parameters, Sink, SinkError, State};
+
+/// Takes the content of an image in order and makes its checksum: digests of blocks that were
+/// hashed elsewhere, zeros as counts, or plain bytes.
+///
+/// This is the one place where a checksum comes together, whoever hashed the blocks. On its own it
+/// is the simplest way to a checksum, on one thread.
+#[derive(Clone, Debug)]
+pub struct Accumulator {
+    kind: Kind,
+    length: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Blocks(Blocks),
+    Linear(State),
+}
+
+#[derive(Debug)]
+struct Blocks {
+    fold: Box<dyn Fold>,
+    block_size: u64,
+    /// The block that plain bytes go to.
+    current: BlockPieces,
+    /// Threads for long runs of zeros.
+    threads: Threads,
+}
+
+impl Clone for Blocks {
+    fn clone(&self) -> Self {
+        Self { fold: self.fold.boxed_clone(), current: self.current.clone(), ..*self }
+    }
+}
+
+impl Accumulator {
+    /// An accumulator that has taken nothing yet. Long zero runs are spread over at most `threads`
+    /// threads.
+    pub fn new(parameters: &Parameters, threads: usize) -> Self {
+        Self::with_digester(parameters, &Digester::new(parameters.algorithm()), threads)
+    }
+
+    /// The same with a choice of implementations.
+    ///
+    /// # Panics
+    ///
+    /// If the digester is of another algorithm than the parameters.
+    pub fn with_digester(parameters: &Parameters, digester: &Digester, threads: usize) -> Self {
+        let leaf = Leaf::with_digester(parameters, digester);
+        let kind = match parameters.construction().fold(&leaf) {
+            Some(fold) => Kind::Blocks(Blocks {
+                fold,
+                block_size: parameters.block_size() as u64,
+                current: BlockPieces::new(leaf),
+                threads: Threads(threads),
+            }),
+            None => Kind::Linear(digester.start()),
+        };
+        Self { kind, length: 0 }
+    }
+
+    /// Takes the next blocks, hashed.
+    ///
+    /// # Panics
+    ///
+    /// If plain bytes were taken that do not end at the end of a block, or the construction has no
+    /// blocks.
+    pub fn blocks(&mut self, digests: &BlockDigests) {
+        let Kind::Blocks(blocks) = &mut self.kind else { panic!("the construction has no blocks") };
+        blocks.digests(digests);
+        self.length += digests.length();
+    }
+
+    /// Takes the next bytes.
+    pub fn update(&mut self, data: &[u8]) {
+        match &mut self.kind {
+            Kind::Linear(state) => state.update(data),
+            Kind::Blocks(blocks) => blocks.update(data),
+        }
+        self.length += data.len() as u64;
+    }
+
+    /// Takes `count` zero bytes next. Whole blocks of them cost nothing for each byte, except where
+    /// the construction has no blocks and the algorithm is no CRC.
+    pub fn zero(&mut self, count: u64) {
+        match &mut self.kind {
+            Kind::Linear(state) => state.update_zeros(count),
+            Kind::Blocks(blocks) => blocks.zero(count),
+        }
+        self.length += count;
+    }
+
+    /// Bytes taken.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The checksum of everything taken.
+    pub fn finalize(self) -> Digest {
+        match self.kind {
+            Kind::Linear(state) => state.finalize(),
+            Kind::Blocks(blocks) => blocks.finalize(self.length),
+        }
+    }
+}
+
+impl Sink<BlockDigests> for Accumulator {
+    fn take(&mut self, digests: &BlockDigests) -> Result<(), SinkError> {
+        self.blocks(digests);
+        Ok(())
+    }
+}
+
+impl Blocks {
+    fn digests(&mut self, digests: &BlockDigests) {
+        assert_eq!(self.current.length(), 0, "blocks follow whole blocks");
+        for run in digests.runs() {
+            match run {
+                Run::Digests { digests, .. } => self.fold.digests(digests),
+                Run::Zeros { count } => self.fold.zero_blocks(count, &self.threads),
+            }
+        }
+    }
+
+    fn update(&mut self, mut data: &[u8]) {
+        while !data.is_empty() {
+            let missing = (self.block_size - self.current.length()) as usize;
+            let (part, rest) = data.split_at(data.len().min(missing));
+            self.current.update(part);
+            self.fold_if_full();
+            data = rest;
+        }
+    }
+
+    fn zero(&mut self, count: u64) {
+        let missing = (self.block_size - self.current.length()) % self.block_size;
+        let head = count.min(missing);
+        self.current.zero(head);
+        self.fold_if_full();
+        self.fold.zero_blocks((count - head) / self.block_size, &self.threads);
+        self.current.zero((count - head) % self.block_size);
+    }
+
+    fn fold_if_full(&mut self) {
+        if self.current.length() < self.block_size {
+            return;
+        }
+        if self.current.is_zero() {
+            self.current.skip();
+            self.fold.zero_blocks(1, &self.threads);
+        } else {
+            self.fold.digests(self.current.finish().as_bytes());
+        }
+    }
+
+    fn finalize(mut self, length: u64) -> Digest {
+        if self.current.length() > 0 {
+            self.fold.digests(self.current.finish().as_bytes());
+        }
+        self.fold.finalize(length)
+    }
+}

@@ -1,42 +1,20 @@
 //! A checksum depends on the content and the parameters alone.
 
+#[path = "common/definition.rs"]
+mod definition;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use blkhash::{
-    Accumulator, Algorithm, Batch, BlockDigests, Construction, Digest, Digester, Hasher, Leaf,
-    Ordered, Parameters, Run, Sink, SinkError, Stopped,
+    Accumulator, Algorithm, Batch, BlockDigests, Construction, Hasher, Leaf, Ordered, Parameters,
+    Run, Sink, SinkError, Stopped,
 };
 use proptest::prelude::*;
 
-/// The definition, as docs/constructions.md has it, in plain steps.
-fn definition(parameters: &Parameters, content: &[u8]) -> Digest {
-    let digester = Digester::new(parameters.algorithm());
-    let hash = |parts: &[Vec<u8>]| digester.digest(&parts.concat());
-    let digests: Vec<_> = content
-        .chunks(parameters.block_size())
-        .map(|block| digester.digest(block).as_bytes().to_vec())
-        .collect();
-    match parameters.construction() {
-        Construction::Linear => digester.digest(content),
-        Construction::Concat => hash(&digests),
-        Construction::Flat => {
-            let length = (content.len() as u64).to_le_bytes().to_vec();
-            hash(&[digests, vec![length]].concat())
-        }
-        Construction::Streams(streams) => {
-            let streams = streams.count();
-            let stream = |k| {
-                let own: Vec<_> = digests.iter().skip(k).step_by(streams).cloned().collect();
-                hash(&own).as_bytes().to_vec()
-            };
-            hash(&(0..streams).map(stream).collect::<Vec<_>>())
-        }
-        other => panic!("{other} has no definition here"),
-    }
-}
+use self::definition::definition;
 
 /// A part of a content, and whether its zeros come as a count.
 #[derive(Clone, Debug)]

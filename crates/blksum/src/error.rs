@@ -24,6 +24,12 @@ pub enum Error {
     /// The implementation that was asked for cannot run here.
     #[error(transparent)]
     Implementation(#[from] blkhash::Error),
+    /// A sink of block digests takes no more.
+    #[error(transparent)]
+    Sink(blkhash::SinkError),
+    /// [`Progress::cancel`](crate::Progress::cancel) was called.
+    #[error("cancelled")]
+    Cancelled,
     /// Some of the content did not arrive: a defect of this crate.
     #[error("the checksum is incomplete")]
     Incomplete,

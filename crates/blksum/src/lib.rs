@@ -2,16 +2,20 @@
 //! checksum, and the files that checksums are kept in.
 
 pub mod check_file;
+mod checksum;
 mod error;
+mod lane;
+mod look_ahead;
 mod memory;
-mod method;
 mod pipeline;
 mod plan;
 mod progress;
 mod slots;
 mod tag;
+mod tuning;
 
+pub use checksum::{block_digests, checksum, checksums};
 pub use error::Error;
-pub use pipeline::{MAX_BUFFER, Tuning, checksum};
 pub use progress::Progress;
 pub use tag::{Tag, UnknownTag};
+pub use tuning::{MAX_BUFFER, Tuning};

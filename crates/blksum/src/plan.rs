@@ -3,26 +3,36 @@
 use blkimage::{Extent, ExtentKind, Source};
 
 use crate::Error;
-use crate::pipeline::MAX_BUFFER;
+use crate::tuning::MAX_BUFFER;
 
 /// Hands out the content of an image from its beginning to its end, in chunks that one thread
 /// reads and hashes at a time. Extents are asked for as the plan moves on, never collected.
 pub(crate) struct Plan<'a> {
     source: &'a dyn Source,
     size: u64,
-    block_size: u64,
-    chunk_size: u64,
-    /// Chunks are cut at multiples of this.
+    /// Pieces are cut at multiples of this: whole blocks, whatever their size.
     unit: u64,
-    /// Zero blocks that one chunk may hold in a row.
-    max_zero_run: u64,
-    /// Bytes of zero blocks that may come in all.
-    max_zeros: u64,
-    /// Zero blocks that may still come.
-    zero_blocks_left: u64,
+    chunk_size: u64,
+    /// Pieces of data end at multiples of this where they can.
+    granularity: u64,
+    limits: ZeroLimits,
+    /// Bytes of zeros that may still come.
+    zeros_left: u64,
     position: u64,
     next_number: u64,
     extents: Lookahead,
+}
+
+/// How many zeros there may be, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ZeroLimits {
+    /// In one piece.
+    pub(crate) piece: u64,
+    /// So many in a row are a chunk of their own, so that one thread is busy with them while others
+    /// read.
+    pub(crate) alone: u64,
+    /// In all: more are an error.
+    pub(crate) total: u64,
 }
 
 /// A part of the content: its pieces follow each other without a gap.
@@ -41,49 +51,40 @@ pub(crate) struct Chunk {
     pub(crate) length: u64,
 }
 
-/// A part of a chunk. It begins at the bound of a block, and ends at one or with the content.
+/// A part of a chunk. It begins at a multiple of the plan's unit, and ends at one or with the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// So many whole blocks of zeros.
-    ZeroBlocks(u64),
-    /// Bytes from `offset` on, each block of which has data.
+    /// Zeros, whole units of them.
+    Zeros { offset: u64, length: u64 },
+    /// Bytes each unit of which has data.
     Data { offset: u64, length: u64 },
 }
 
 impl<'a> Plan<'a> {
-    /// A plan for blocks of `block_size` bytes, and chunks of about `chunk_size`, but at least one
-    /// block and one unit of the source's granularity. Both are powers of two.
-    pub(crate) fn new(source: &'a dyn Source, block_size: u64, chunk_size: u64) -> Self {
-        let unit = block_size.max(usable(source.granularity(), chunk_size));
+    /// A plan for blocks that units of `unit` bytes are made of, and chunks of about `chunk_size`, but
+    /// at least one unit and one of the source's granularity. Both are powers of two.
+    pub(crate) fn new(
+        source: &'a dyn Source,
+        unit: u64,
+        chunk_size: u64,
+        limits: ZeroLimits,
+    ) -> Self {
+        let granularity = unit.max(usable(source.granularity(), chunk_size));
+        let total = limits.total / unit * unit;
+        let piece = (limits.piece / unit * unit).max(unit);
+        let limits = ZeroLimits { piece, alone: limits.alone.max(unit).min(piece), total };
         Self {
             source,
             size: source.size(),
-            block_size,
-            chunk_size: chunk_size.max(unit),
             unit,
-            max_zero_run: u64::MAX,
-            max_zeros: u64::MAX,
-            zero_blocks_left: u64::MAX,
+            chunk_size: chunk_size.max(granularity),
+            granularity,
+            limits,
+            zeros_left: total,
             position: 0,
             next_number: 0,
             extents: Lookahead::default(),
         }
-    }
-
-    /// The same with at most `count` zero blocks in a chunk.
-    pub(crate) fn with_max_zero_run(self, count: u64) -> Self {
-        Self { max_zero_run: count, ..self }
-    }
-
-    /// The same with at most `count` zero blocks in all: more are an error.
-    pub(crate) fn with_max_zero_blocks(self, count: u64) -> Self {
-        let max_zeros = count.saturating_mul(self.block_size);
-        Self { max_zeros, zero_blocks_left: count, ..self }
-    }
-
-    /// Bytes of a block.
-    pub(crate) fn block_size(&self) -> u64 {
-        self.block_size
     }
 
     /// The most bytes of data in a chunk.
@@ -99,18 +100,19 @@ impl<'a> Plan<'a> {
         self.next_number += 1;
         while self.position < self.size && chunk.reads.len() < MAX_READS {
             let zeros = self.zeros_end(self.position)? - self.position;
-            if zeros / self.block_size > self.zero_blocks_left {
-                return Err(Error::Zeros { limit: self.max_zeros });
+            let zeros = zeros - zeros % self.unit;
+            if zeros > self.zeros_left {
+                return Err(Error::Zeros { limit: self.limits.total });
             }
-            let count = (zeros / self.block_size).min(self.max_zero_run);
-            let long = count >= LONG_RUN.min(self.max_zero_run);
+            let length = zeros.min(self.limits.piece);
+            let long = length >= self.limits.alone;
             if long && chunk.length > 0 {
                 break;
             }
-            if count > 0 {
-                chunk.push(Piece::ZeroBlocks(count), count * self.block_size);
-                self.position += count * self.block_size;
-                self.zero_blocks_left -= count;
+            if length > 0 {
+                chunk.push(Piece::Zeros { offset: self.position, length }, length);
+                self.position += length;
+                self.zeros_left -= length;
             } else if !self.push_data(chunk)? {
                 break;
             }
@@ -121,21 +123,16 @@ impl<'a> Plan<'a> {
         Ok(chunk.length > 0)
     }
 
-    /// Whether there is no chunk left.
-    pub(crate) fn is_at_end(&self) -> bool {
-        self.position == self.size
-    }
-
-    /// Appends blocks from here on up to the next zero block. Returns whether there was room.
+    /// Appends data from here on up to the next unit of zeros. Returns whether there was room.
     fn push_data(&mut self, chunk: &mut Chunk) -> Result<bool, Error> {
         let start = self.position;
         let room = self.chunk_size - chunk.data_length;
-        let mut end = start.saturating_add(room) / self.unit * self.unit;
+        let mut end = start.saturating_add(room) / self.granularity * self.granularity;
         if end <= start {
             if chunk.data_length > 0 {
                 return Ok(false);
             }
-            end = start.saturating_add(self.unit) / self.unit * self.unit;
+            end = start.saturating_add(self.granularity) / self.granularity * self.granularity;
         }
         let end = end.min(self.size);
 
@@ -149,9 +146,9 @@ impl<'a> Plan<'a> {
                 continue;
             }
             let zeros_end = self.zeros_end(position)?;
-            let first_block = position.next_multiple_of(self.block_size);
-            if zeros_end / self.block_size * self.block_size > first_block {
-                position = first_block;
+            let first_unit = position.next_multiple_of(self.unit);
+            if zeros_end / self.unit * self.unit > first_unit {
+                position = first_unit;
                 break;
             }
             position = zeros_end.min(end);
@@ -167,7 +164,7 @@ impl<'a> Plan<'a> {
     fn zeros_end(&mut self, position: u64) -> Result<u64, Error> {
         let mut end = position;
         // Beyond what may come it is of no use to know.
-        while end < self.size && (end - position) / self.block_size <= self.zero_blocks_left {
+        while end < self.size && (end - position) / self.unit <= self.zeros_left / self.unit {
             let extent = self.extent(end)?;
             if extent.kind != ExtentKind::Zero {
                 break;
@@ -240,7 +237,7 @@ impl Chunk {
     pub(crate) fn data(&self) -> impl Iterator<Item = (u64, u64)> {
         self.pieces.iter().filter_map(|piece| match *piece {
             Piece::Data { offset, length } => Some((offset, length)),
-            Piece::ZeroBlocks(_) => None,
+            Piece::Zeros { .. } => None,
         })
     }
 
@@ -258,10 +255,6 @@ impl Chunk {
         }
     }
 }
-
-/// Zero blocks in a row that make a chunk of their own, so that their digests are folded while
-/// others read.
-const LONG_RUN: u64 = 1 << 15;
 
 /// Fewer zeros than this are read rather than jumped over: a page is read as a whole in any case.
 const MIN_GAP: u64 = 4 << 10;

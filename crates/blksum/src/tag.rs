@@ -39,11 +39,10 @@ impl fmt::Display for Tag {
             Self::Image(parameters) => parameters,
         };
         write!(f, "{PREFIX}{}-", image_name(parameters.algorithm()))?;
-        match parameters.construction() {
-            Construction::Linear => return f.write_str(LINEAR),
-            Construction::Flat => f.write_str(FLAT)?,
-            Construction::Concat => f.write_str(CONCAT)?,
-            Construction::Streams(streams) => write!(f, "{STREAMS}{}", streams.count())?,
+        let construction = parameters.construction();
+        f.write_str(&construction_name(construction))?;
+        if !construction.has_blocks() {
+            return Ok(());
         }
         let size = parameters.block_size();
         match SUFFIXES.iter().find(|(_, unit)| size.is_multiple_of(*unit)) {
@@ -77,11 +76,14 @@ impl std::error::Error for UnknownTag {}
 /// `DIGEST-STREAMSn-SIZE` and the like, from the right: a digest's name may hold dashes.
 fn parse_image(text: &str) -> Option<Parameters> {
     let (rest, last) = text.rsplit_once('-')?;
-    let (digest, construction, block_size) = match last {
-        LINEAR => (rest, Construction::Linear, DEFAULT_BLOCK_SIZE as u64),
+    let (digest, construction, block_size) = match parse_construction(last) {
+        Some(construction) if !construction.has_blocks() => {
+            (rest, construction, DEFAULT_BLOCK_SIZE as u64)
+        }
         _ => {
             let (digest, construction) = rest.rsplit_once('-')?;
-            (digest, parse_construction(construction)?, parse_size(last)?)
+            let construction = parse_construction(construction)?;
+            (digest, construction, parse_size(last).filter(|_| construction.has_blocks())?)
         }
     };
     let algorithm = Algorithm::ALL.iter().copied().find(|known| image_name(*known) == digest)?;
@@ -89,14 +91,14 @@ fn parse_image(text: &str) -> Option<Parameters> {
 }
 
 fn parse_construction(text: &str) -> Option<Construction> {
-    match text {
-        FLAT => Some(Construction::Flat),
-        CONCAT => Some(Construction::Concat),
-        _ => {
-            let count = text.strip_prefix(STREAMS)?;
-            format!("streams:{count}").parse().ok()
-        }
-    }
+    let name = text.to_ascii_lowercase();
+    let number = name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    let letters = name.len() - number.len();
+    let name = match number {
+        "" => name,
+        _ => format!("{}:{number}", &name[..letters]),
+    };
+    name.parse().ok().filter(|construction| construction_name(*construction) == text)
 }
 
 fn parse_size(text: &str) -> Option<u64> {
@@ -131,15 +133,16 @@ fn plain_name(algorithm: Algorithm) -> String {
     }
 }
 
+/// The name of a construction in capitals, and its number behind it: `STREAMS4`.
+fn construction_name(construction: Construction) -> String {
+    construction.to_string().to_ascii_uppercase().replace(':', "")
+}
+
 fn image_name(algorithm: Algorithm) -> String {
     algorithm.name().to_ascii_uppercase()
 }
 
 const PREFIX: &str = "BLKSUM-";
-const LINEAR: &str = "LINEAR";
-const FLAT: &str = "FLAT";
-const CONCAT: &str = "CONCAT";
-const STREAMS: &str = "STREAMS";
 
 /// Largest first.
 const SUFFIXES: [(char, usize); 2] = [('M', 1 << 20), ('K', 1 << 10)];

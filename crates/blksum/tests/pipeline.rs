@@ -1,6 +1,9 @@
 //! The pipeline gives the value that the definition gives, whatever the extents, threads and sizes;
 //! and no value where the image cannot be had.
 
+#[path = "../../blkhash/tests/common/definition.rs"]
+mod definition;
+
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::panic::{catch_unwind, resume_unwind};
@@ -9,12 +12,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use blkhash::{Accumulator, Algorithm, Digest, Parameters};
+use blkhash::{Accumulator, Algorithm, BlockDigests, Parameters, Run, Sink, SinkError};
 use blkimage::{
     Error as ImageError, ErrorKind, Extent, ExtentKind, Image, Lent, OpenOptions, Result, Source,
 };
-use blksum::{Error, Progress, Tuning, checksum};
+use blksum::{Error, Progress, Tuning, block_digests, checksum, checksums};
 use proptest::prelude::*;
+
+use self::definition::definition;
 
 /// A content in memory with extents of any lengths, and faults.
 #[derive(Clone, Debug, Default)]
@@ -89,14 +94,20 @@ fn tuning(threads: usize, read_size: usize, queue_depth: usize) -> Tuning {
     Tuning { threads, read_size, queue_depth, ..Tuning::default() }
 }
 
-fn expected(parameters: &Parameters, content: &[u8]) -> Digest {
-    let mut accumulator = Accumulator::new(parameters, 1);
-    accumulator.data(content);
-    accumulator.finalize()
-}
-
 fn parameters(algorithm: Algorithm, construction: &str, block_size: u64) -> Parameters {
     Parameters::new(algorithm, construction.parse().unwrap(), block_size).unwrap()
+}
+
+/// Runs of any lengths, some of zeros, which are known to be zeros or not.
+fn runs() -> impl Strategy<Value = Vec<(usize, u8, bool)>> {
+    prop::collection::vec(
+        (
+            prop_oneof![1..40usize, 500..530usize, Just(4096), 1..150_000usize],
+            prop::sample::select(vec![0_u8, 0, 0, 1, 255]),
+            any::<bool>(),
+        ),
+        0..24,
+    )
 }
 
 proptest! {
@@ -104,14 +115,7 @@ proptest! {
 
     #[test]
     fn extents_threads_and_sizes_do_not_matter(
-        runs in prop::collection::vec(
-            (
-                prop_oneof![1..40usize, 500..530usize, Just(4096), 1..150_000usize],
-                prop::sample::select(vec![0_u8, 0, 0, 1, 255]),
-                any::<bool>(),
-            ),
-            0..24,
-        ),
+        runs in runs(),
         construction in prop::sample::select(vec!["streams:4", "streams:3", "flat", "concat", "linear"]),
         algorithm in prop::sample::select(vec![
             Algorithm::Sha256,
@@ -134,9 +138,37 @@ proptest! {
         let progress = Progress::new();
         let tuning = tuning(threads, read_size, queue_depth);
         let digest = checksum(&memory, &parameters, &tuning, &progress).unwrap();
-        prop_assert_eq!(digest, expected(&parameters, &memory.content));
+        prop_assert_eq!(digest, definition(&parameters, &memory.content));
         prop_assert_eq!(progress.done(), memory.size());
         prop_assert_eq!(progress.total(), memory.size());
+        prop_assert!(progress.data() <= memory.size());
+    }
+
+    #[test]
+    fn several_checksums_of_one_pass(
+        runs in runs(),
+        lanes in prop::collection::vec(
+            (
+                prop::sample::select(vec![Algorithm::Sha256, Algorithm::Blake3, Algorithm::Crc32c]),
+                prop::sample::select(vec!["streams:4", "flat", "concat", "linear"]),
+                prop::sample::select(vec![512, 65_536, 1 << 20]),
+            ),
+            0..5,
+        ),
+        granularity in prop::sample::select(vec![1, 65_536, 1 << 20]),
+        threads in 1..6usize,
+        read_size in prop::sample::select(vec![4096, 65_536, 1 << 20]),
+        reads_in_flight in 0..8usize,
+    ) {
+        let mut memory = Memory::new(&runs, granularity);
+        memory.queue_depth = reads_in_flight;
+        let lanes: Vec<_> = lanes.into_iter().map(|(a, c, size)| parameters(a, c, size)).collect();
+        let tuning = tuning(threads, read_size, 3);
+        let progress = Progress::new();
+        let digests = checksums(&memory, &lanes, &tuning, &progress).unwrap();
+        let expected: Vec<_> = lanes.iter().map(|lane| definition(lane, &memory.content)).collect();
+        prop_assert_eq!(digests, expected);
+        prop_assert_eq!(progress.done(), memory.size());
     }
 
     #[test]
@@ -172,9 +204,124 @@ fn blocks_longer_than_the_buffer() {
         for threads in [1, 2, 5] {
             let tuning = tuning(threads, 1 << 16, 4);
             let digest = checksum(&memory, &parameters, &tuning, &Progress::new()).unwrap();
-            assert_eq!(digest, expected(&parameters, &memory.content), "{threads} threads");
+            assert_eq!(digest, definition(&parameters, &memory.content), "{threads} threads");
         }
     }
+}
+
+#[test]
+fn long_blocks_beside_others() {
+    let runs = [(5 << 20, 0, true), (100, 7, false), (30 << 20, 0, true), (17 << 20, 9, false)];
+    let memory = Memory::new(&runs, 65_536);
+    let lanes = [
+        parameters(Algorithm::Sha256, "flat", 16 << 20),
+        parameters(Algorithm::Crc32c, "streams:4", 4096),
+        parameters(Algorithm::Blake3, "linear", 4096),
+        parameters(Algorithm::Sha1, "linear", 4096),
+        parameters(Algorithm::Crc64, "concat", 8 << 20),
+    ];
+    for threads in [1, 4] {
+        let tuning = tuning(threads, 1 << 16, 4);
+        let digests = checksums(&memory, &lanes, &tuning, &Progress::new()).unwrap();
+        let expected = lanes.map(|lane| definition(&lane, &memory.content));
+        assert_eq!(digests, expected, "{threads} threads");
+    }
+}
+
+/// Collects what comes, until there are too many blocks.
+#[derive(Default)]
+struct Blocks {
+    digests: Vec<u8>,
+    zeros: u64,
+    most: Option<usize>,
+}
+
+impl Sink<BlockDigests> for Blocks {
+    fn take(&mut self, digests: &BlockDigests) -> std::result::Result<(), SinkError> {
+        for run in digests.runs() {
+            match run {
+                Run::Digests { digests, .. } => self.digests.extend(digests),
+                Run::Zeros { count } => self.zeros += count,
+            }
+        }
+        match self.most {
+            Some(most) if self.digests.len() > most => Err("the disk is full".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn block_digests_go_to_any_sink() {
+    let runs =
+        [(9 << 20, 9, false), (5 << 20, 0, true), (1 << 20, 0, false), (3_000_001, 7, false)];
+    let memory = Memory::new(&runs, 1);
+    let parameters = parameters(Algorithm::Sha256, "flat", 65_536);
+    for threads in [1, 3] {
+        let tuning = tuning(threads, 1 << 18, 4);
+        let mut sink = (Accumulator::new(&parameters, 1), Blocks::default());
+        block_digests(&memory, &parameters, &mut sink, &tuning, &Progress::new()).unwrap();
+        assert_eq!(sink.0.finalize(), definition(&parameters, &memory.content));
+        assert_eq!(sink.1.zeros, 6 << 4);
+        assert_eq!(sink.1.digests.len(), 32 * ((9 << 4) + 3_000_001_usize.div_ceil(65_536)));
+
+        let mut full = Blocks { most: Some(1000), ..Blocks::default() };
+        let error = block_digests(&memory, &parameters, &mut full, &tuning, &Progress::new());
+        assert_eq!(error.unwrap_err().to_string(), "the disk is full");
+    }
+}
+
+#[test]
+fn a_pass_that_is_cancelled_ends_without_a_checksum() {
+    let memory = Memory::new(&[(9 << 20, 9, false)], 1);
+    let progress = Progress::new();
+    progress.cancel();
+    let error = checksum(&memory, &Parameters::default(), &tuning(3, 1 << 18, 4), &progress);
+    assert!(matches!(error, Err(Error::Cancelled)));
+    assert_eq!(progress.done(), 0);
+}
+
+/// While one thread is told where the data lies, the others read.
+#[test]
+fn to_plan_holds_nobody_up() {
+    struct Slow {
+        memory: Memory,
+        /// Reads that have begun.
+        reads: Mutex<usize>,
+        another: Condvar,
+    }
+    impl Source for Slow {
+        fn size(&self) -> u64 {
+            self.memory.size()
+        }
+        fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
+            if offset == 4 << 20 {
+                // Whoever asks for this goes on when others have read what comes before.
+                let reads = self.reads.lock().unwrap();
+                let (reads, timeout) = self
+                    .another
+                    .wait_timeout_while(reads, Duration::from_secs(20), |reads| *reads < 2)
+                    .unwrap();
+                drop(reads);
+                assert!(!timeout.timed_out(), "nobody reads");
+            }
+            let length = limit.min((1 << 20) - offset % (1 << 20));
+            Ok(Extent { offset, length, kind: ExtentKind::Data })
+        }
+        fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+            *self.reads.lock().unwrap() += 1;
+            self.another.notify_all();
+            self.memory.read_exact_at(buffer, offset)
+        }
+        fn check_unchanged(&self) -> Result<()> {
+            Ok(())
+        }
+    }
+    let memory = Memory::new(&[(8 << 20, 9, false)], 1);
+    let source = Slow { memory, reads: Mutex::new(0), another: Condvar::new() };
+    let parameters = parameters(Algorithm::Crc32c, "flat", 65_536);
+    let digest = checksum(&source, &parameters, &tuning(4, 1 << 20, 4), &Progress::new()).unwrap();
+    assert_eq!(digest, definition(&parameters, &source.memory.content));
 }
 
 #[test]
@@ -187,7 +334,7 @@ fn a_granularity_larger_than_the_buffer_or_no_power_of_two() {
                 let parameters = parameters(algorithm, construction, 65_536);
                 let tuning = tuning(2, 1 << 20, 4);
                 let digest = checksum(&memory, &parameters, &tuning, &Progress::new()).unwrap();
-                let expected = expected(&parameters, &memory.content);
+                let expected = definition(&parameters, &memory.content);
                 assert_eq!(digest, expected, "{algorithm} {construction} {granularity}");
             }
         }
@@ -334,7 +481,7 @@ fn an_empty_image_starts_no_thread_and_reads_nothing() {
     let parameters = parameters(Algorithm::Crc32c, "streams:4", 64 << 20);
     let digest = checksum(&source, &parameters, &Tuning::default(), &Progress::new()).unwrap();
     let mut zeros = Accumulator::new(&parameters, 1);
-    zeros.zeros(64 << 40);
+    zeros.zero(64 << 40);
     assert_eq!(digest, zeros.finalize());
     assert!(source.0.into_inner() < 4);
 }
@@ -373,7 +520,7 @@ fn each_extent_is_asked_for_once_and_small_gaps_are_read_through() {
         let runs: Vec<_> = (0..500).flat_map(|_| [(1024, 7, true), (gap, 0, true)]).collect();
         let memory = Memory::new(&runs, 1);
         let parameters = parameters(Algorithm::Crc32c, "flat", block_size);
-        let expected = expected(&parameters, &memory.content);
+        let expected = definition(&parameters, &memory.content);
         let source = Counting { memory, questions: 0.into(), reads: 0.into() };
         let tuning = tuning(1, 1 << 20, 4);
         let digest = checksum(&source, &parameters, &tuning, &Progress::new()).unwrap();
@@ -418,7 +565,7 @@ fn far_sources_are_read_by_more_threads_than_hash() {
         let parameters = parameters(Algorithm::Sha256, construction, 4096);
         let tuning = tuning(1, 65_536, 4);
         let digest = checksum(&source, &parameters, &tuning, &Progress::new()).unwrap();
-        assert_eq!(digest, expected(&parameters, &source.memory.content));
+        assert_eq!(digest, definition(&parameters, &source.memory.content));
     }
 }
 
@@ -529,7 +676,7 @@ fn lent_content_gives_the_same() {
             let source = Lending::new(&path, refused);
             let tuning = Tuning { threads, ..Tuning::default() };
             let result = checksum(&source, &parameters, &tuning, &Progress::default()).unwrap();
-            assert_eq!(result, expected(&parameters, &content), "{parameters:?}");
+            assert_eq!(result, definition(&parameters, &content), "{parameters:?}");
             lent += source.lent.into_inner();
         }
     }
@@ -549,7 +696,7 @@ fn content_that_is_lent_in_parts_gives_the_same() {
             let source = Lending { most, ..Lending::new(&path, u64::MAX) };
             let tuning = Tuning { threads: 2, ..Tuning::default() };
             let result = checksum(&source, &parameters, &tuning, &Progress::default()).unwrap();
-            assert_eq!(result, expected(&parameters, &content), "{parameters:?} {most}");
+            assert_eq!(result, definition(&parameters, &content), "{parameters:?} {most}");
         }
     }
 }
@@ -575,7 +722,7 @@ fn content_that_is_lost_while_it_is_lent() {
         source.restored = Some(content.clone());
         let tuning = Tuning { threads: 1, ..Tuning::default() };
         let result = checksum(&source, &parameters, &tuning, &Progress::default()).unwrap();
-        assert_eq!(result, expected(&parameters, &content), "{parameters:?}");
+        assert_eq!(result, definition(&parameters, &content), "{parameters:?}");
     }
 }
 

@@ -1,0 +1,252 @@
+//! What is made of a content in one pass: each checksum is a lane of its own.
+
+use blkhash::{
+    Accumulator, Batch, BlockDigests, BlockPieces, Join, Leaf, Ordered, SegmentHasher, Segments,
+    Sink, Stopped, Turn,
+};
+
+use crate::memory::Data;
+use crate::plan::{Chunk, Piece, ZeroLimits};
+
+/// A way of hashing, and what takes its results in order.
+pub(crate) enum Lane<'s> {
+    /// In blocks, many at a time.
+    Blocks(Leaf, Ordered<BlockDigests, &'s mut (dyn Sink<BlockDigests> + Send)>),
+    /// As a whole, from segments that do not wait for each other.
+    Segments(&'s SegmentHasher, Ordered<Segments, &'s mut Join>),
+    /// As a whole, one thread after the other.
+    InTurn(Ordered<BlockDigests, &'s mut Accumulator>),
+}
+
+/// What a lane has made of a chunk.
+pub(crate) enum Hashed {
+    Blocks(BlockDigests),
+    Segments(Segments),
+    /// Nothing is hashed before its turn.
+    InTurn,
+}
+
+impl<'s> Lane<'s> {
+    /// The content is cut at multiples of this many bytes, a power of two.
+    pub(crate) fn unit(&self) -> u64 {
+        match self {
+            Self::Blocks(leaf, _) => leaf.block_size() as u64,
+            Self::Segments(hasher, _) => hasher.segment_size() as u64,
+            // Anywhere.
+            Self::InTurn(_) => 1,
+        }
+    }
+
+    /// What zeros cost it: the limits of all lanes hold for the pass.
+    pub(crate) fn zero_limits(&self) -> ZeroLimits {
+        let unit = self.unit();
+        let segments = match self {
+            Self::Segments(hasher, _) => hasher.max_zero_run(),
+            Self::Blocks(..) | Self::InTurn(_) => u64::MAX,
+        };
+        let total = match self {
+            Self::Blocks(..) => MAX_ZERO_BLOCKS.saturating_mul(unit),
+            // Those of CRCs cost nothing.
+            Self::Segments(..) if segments == u64::MAX => u64::MAX,
+            Self::Segments(..) | Self::InTurn(_) => MAX_LINEAR_ZEROS,
+        };
+        ZeroLimits { piece: segments.saturating_mul(unit), alone: LONG_RUN * unit, total }
+    }
+
+    /// Whether a thread waits for its turn before it hashes.
+    pub(crate) fn is_in_turn(&self) -> bool {
+        matches!(self, Self::InTurn(_))
+    }
+
+    /// Room for what it makes of a chunk.
+    pub(crate) fn empty(&self) -> Hashed {
+        match self {
+            Self::Blocks(_, ordered) => Hashed::Blocks(ordered.empty()),
+            Self::Segments(_, ordered) => Hashed::Segments(ordered.empty()),
+            Self::InTurn(_) => Hashed::InTurn,
+        }
+    }
+
+    /// Hashes the pieces of a chunk, as far as that can be done before its turn.
+    pub(crate) fn hash(&self, chunk: &Chunk, mut data: Data<'_>, hashed: &mut Hashed) {
+        match (self, hashed) {
+            (Self::Blocks(leaf, _), Hashed::Blocks(digests)) => {
+                let mut batch = Batch::new(leaf, digests);
+                for piece in &chunk.pieces {
+                    match *piece {
+                        Piece::Zeros { length, .. } => {
+                            batch.zero_blocks(length / leaf.block_size() as u64);
+                        }
+                        Piece::Data { length, .. } => data.next(length, |part| batch.update(part)),
+                    }
+                }
+                batch.finish();
+            }
+            (Self::Segments(hasher, _), Hashed::Segments(segments)) => {
+                for piece in &chunk.pieces {
+                    match *piece {
+                        Piece::Zeros { offset, length } => {
+                            let count = length / hasher.segment_size() as u64;
+                            hasher.zero_segments(offset, count, segments);
+                        }
+                        Piece::Data { length, .. } => data.next(length, |part| {
+                            hasher.update(chunk.offset + segments.length(), part, segments);
+                        }),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Hands in what was made of a chunk, or makes it in its turn.
+    pub(crate) fn hand_in(
+        &self,
+        chunk: &Chunk,
+        hashed: Hashed,
+        mut data: Data<'_>,
+    ) -> Result<(), Stopped> {
+        match (self, hashed) {
+            (Self::Blocks(_, ordered), Hashed::Blocks(digests)) => {
+                ordered.hand_in(chunk.number, digests)
+            }
+            (Self::Segments(_, ordered), Hashed::Segments(segments)) => {
+                ordered.hand_in(chunk.number, segments)
+            }
+            (Self::InTurn(ordered), _) => {
+                let mut accumulator = ordered.turn(chunk.number)?;
+                for piece in &chunk.pieces {
+                    match *piece {
+                        Piece::Zeros { length, .. } => accumulator.zero(length),
+                        Piece::Data { length, .. } => {
+                            data.next(length, |part| accumulator.update(part));
+                        }
+                    }
+                }
+                accumulator.end()
+            }
+            (Self::Blocks(..) | Self::Segments(..), _) => panic!("hashed by another lane"),
+        }
+    }
+
+    /// Begins a chunk that comes part by part, since it is longer than the buffer. Waits for its turn
+    /// where that is the way.
+    pub(crate) fn parts(
+        &self,
+        chunk: &Chunk,
+        buffer_size: usize,
+    ) -> Result<Parts<'_, 's>, Stopped> {
+        Ok(match self {
+            Self::Blocks(leaf, ordered) => Parts::Blocks {
+                leaf,
+                block: (leaf.block_size() > buffer_size).then(|| BlockPieces::new(leaf.clone())),
+                digests: ordered.empty(),
+            },
+            Self::Segments(hasher, ordered) => {
+                Parts::Segments { hasher, offset: chunk.offset, segments: ordered.empty() }
+            }
+            Self::InTurn(ordered) => Parts::InTurn(ordered.turn(chunk.number)?),
+        })
+    }
+
+    /// Hands in a chunk that came part by part.
+    pub(crate) fn hand_in_parts(&self, chunk: &Chunk, parts: Parts<'_, 's>) -> Result<(), Stopped> {
+        match (self, parts) {
+            (Self::Blocks(_, ordered), Parts::Blocks { digests, .. }) => {
+                ordered.hand_in(chunk.number, digests)
+            }
+            (Self::Segments(_, ordered), Parts::Segments { segments, .. }) => {
+                ordered.hand_in(chunk.number, segments)
+            }
+            (_, Parts::InTurn(turn)) => turn.end(),
+            (_, _) => panic!("hashed by another lane"),
+        }
+    }
+
+    /// Ends everything: whoever waits is told so.
+    pub(crate) fn abandon(&self) {
+        match self {
+            Self::Blocks(_, ordered) => ordered.abandon(),
+            Self::Segments(_, ordered) => ordered.abandon(),
+            Self::InTurn(ordered) => ordered.abandon(),
+        }
+    }
+
+    /// Whether everything was handed in.
+    pub(crate) fn is_complete(self) -> bool {
+        match self {
+            Self::Blocks(_, ordered) => ordered.finish().is_ok(),
+            Self::Segments(_, ordered) => ordered.finish().is_ok(),
+            Self::InTurn(ordered) => ordered.finish().is_ok(),
+        }
+    }
+}
+
+/// A chunk that comes part by part: each but the last has a power of two of bytes that no block or
+/// segment shorter than it crosses.
+pub(crate) enum Parts<'a, 's> {
+    Blocks {
+        leaf: &'a Leaf,
+        /// The block that has begun, where blocks are longer than a part.
+        block: Option<BlockPieces>,
+        digests: BlockDigests,
+    },
+    Segments {
+        hasher: &'a SegmentHasher,
+        offset: u64,
+        segments: Segments,
+    },
+    InTurn(Turn<'a, BlockDigests, &'s mut Accumulator>),
+}
+
+impl Parts<'_, '_> {
+    /// Takes the next bytes of a piece with data; `is_last` are those at its end.
+    pub(crate) fn update(&mut self, part: &[u8], is_last: bool) {
+        match self {
+            Self::Blocks { leaf, block: None, digests } => {
+                let mut batch = Batch::new(leaf, digests);
+                batch.update(part);
+                batch.finish();
+            }
+            Self::Blocks { leaf, block: Some(block), digests } => {
+                block.update(part);
+                let (length, block_size) = (block.length(), leaf.block_size());
+                if length == block_size as u64 && block.is_zero() {
+                    block.skip();
+                    digests.push_zero_blocks(1, block_size);
+                } else if length == block_size as u64 || is_last {
+                    digests.push(&block.finish(), length);
+                }
+            }
+            Self::Segments { hasher, offset, segments } => {
+                hasher.update(*offset + segments.length(), part, segments);
+            }
+            Self::InTurn(accumulator) => accumulator.update(part),
+        }
+    }
+
+    /// Takes a piece of zeros.
+    pub(crate) fn zero(&mut self, length: u64) {
+        match self {
+            Self::Blocks { leaf, digests, .. } => {
+                let block_size = leaf.block_size();
+                digests.push_zero_blocks(length / block_size as u64, block_size);
+            }
+            Self::Segments { hasher, offset, segments } => {
+                let count = length / hasher.segment_size() as u64;
+                hasher.zero_segments(*offset + segments.length(), count, segments);
+            }
+            Self::InTurn(accumulator) => accumulator.zero(length),
+        }
+    }
+}
+
+/// Zero blocks in a row that make a chunk of their own.
+const LONG_RUN: u64 = 1 << 15;
+
+/// 256 TiB in blocks of 64 KiB: twice as much as the largest file systems of guests, and with sha256
+/// half a minute on two processors.
+const MAX_ZERO_BLOCKS: u64 = 1 << 32;
+
+/// Bytes of zeros where each is hashed: with sha256 an hour.
+const MAX_LINEAR_ZEROS: u64 = 4 << 40;

@@ -1,0 +1,110 @@
+//! Chunks that are planned before a thread asks for them.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::Error;
+use crate::plan::{Chunk, Plan};
+
+/// Hands out the chunks of a plan. To plan may take I/O: one thread at a time does it, ahead of the
+/// others, who wait for it only where nothing is planned.
+pub(crate) struct LookAhead<'a> {
+    /// Locked by the thread that plans, which no other waits for.
+    plan: Mutex<Plan<'a>>,
+    state: Mutex<State>,
+    /// Signalled when there is a chunk, or nobody plans any more.
+    changed: Condvar,
+    depth: usize,
+}
+
+#[derive(Default)]
+struct State {
+    planned: VecDeque<Chunk>,
+    /// Memory for others.
+    spare: Vec<Chunk>,
+    is_planning: bool,
+    /// A chunk was handed out: there may be other threads by now.
+    has_begun: bool,
+    /// There are no more chunks than are planned.
+    is_over: bool,
+    /// Why not, with the number of the chunk that could not be planned.
+    failure: Option<(u64, Error)>,
+}
+
+impl<'a> LookAhead<'a> {
+    /// The chunks of `plan`, up to `depth` of them planned ahead.
+    pub(crate) fn new(plan: Plan<'a>, depth: usize) -> Self {
+        Self { plan: Mutex::new(plan), state: Mutex::default(), changed: Condvar::new(), depth }
+    }
+
+    /// Makes `chunk` the next one. Returns whether there may be more behind it, or `None` if there is
+    /// none. The number of the chunk is that of the error, too.
+    pub(crate) fn next(&self, chunk: &mut Chunk) -> Result<Option<bool>, Error> {
+        let mut state = self.lock();
+        loop {
+            if let Some(planned) = state.planned.pop_front() {
+                let before = std::mem::replace(chunk, planned);
+                state.spare.push(before);
+                state.has_begun = true;
+                return Ok(Some(!state.is_over || !state.planned.is_empty()));
+            }
+            if state.is_over {
+                let Some((number, error)) = state.failure.take() else { return Ok(None) };
+                chunk.number = number;
+                return Err(error);
+            }
+            if state.is_planning {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            } else {
+                state.is_planning = true;
+                let depth = if state.has_begun { self.depth.max(1) } else { 1 };
+                drop(state);
+                self.plan(depth);
+                state = self.lock();
+            }
+        }
+    }
+
+    /// Plans until `depth` chunks wait, alone. The first of them are taken meanwhile.
+    fn plan(&self, depth: usize) {
+        let _end = EndOfPlanning(self);
+        let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
+        while state.planned.len() < depth && !state.is_over {
+            let mut chunk = state.spare.pop().unwrap_or_default();
+            drop(state);
+            let planned = plan.next(&mut chunk);
+            state = self.lock();
+            match planned {
+                Ok(true) => {
+                    state.planned.push_back(chunk);
+                    self.changed.notify_one();
+                }
+                Ok(false) => state.is_over = true,
+                Err(error) => {
+                    state.is_over = true;
+                    state.failure = Some((chunk.number, error));
+                }
+            }
+        }
+        drop(state);
+    }
+
+    /// The state is whole between any two statements that hold the lock, so a poisoned lock has
+    /// nothing to hide.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets another thread plan; after a panic there is nothing more to plan.
+struct EndOfPlanning<'a, 'p>(&'a LookAhead<'p>);
+
+impl Drop for EndOfPlanning<'_, '_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.is_planning = false;
+        state.is_over |= std::thread::panicking();
+        self.0.changed.notify_all();
+    }
+}

@@ -1,4 +1,4 @@
-complete -c blksum -s d -s a -l digest -l algorithm -d 'Use the digest algorithm NAME [default: sha256]' -r -f -a "null\t''
+complete -c blksum -s d -s a -l digest -l algorithm -d 'Use the digest algorithm NAME [default: sha256]. Given more than once, each image is read once for all of them; NAME:HOW has a construction of its own' -r -f -a "null\t''
 crc32\t''
 crc32c\t''
 crc64\t''

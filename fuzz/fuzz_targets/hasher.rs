@@ -2,8 +2,13 @@
 
 #![no_main]
 
-use blkhash::{Accumulator, Algorithm, Hasher, Parameters};
+#[path = "../../crates/blkhash/tests/common/definition.rs"]
+mod definition;
+
+use blkhash::{Algorithm, Hasher, Parameters};
 use libfuzzer_sys::fuzz_target;
+
+use self::definition::definition;
 
 fuzz_target!(|input: (u8, u8, u8, Vec<(u8, u16)>)| {
     let (construction, block_size, threads, pieces) = input;
@@ -26,7 +31,5 @@ fuzz_target!(|input: (u8, u8, u8, Vec<(u8, u16)>)| {
         }
         content.extend_from_slice(&piece);
     }
-    let mut plain = Accumulator::new(&parameters, 1);
-    plain.data(&content);
-    assert_eq!(pushed.finalize(), plain.finalize());
+    assert_eq!(pushed.finalize(), definition(&parameters, &content));
 });

@@ -80,13 +80,13 @@ pub fn block_digests(
     assert!(parameters.construction().has_blocks(), "the construction has no blocks");
     let digester = tuning.digester(parameters.algorithm())?;
     let leaf = Leaf::with_digester(parameters, &digester);
-    let lane = Lane::Blocks(leaf, Ordered::new(sink, window(source, tuning)));
+    let lane = Lane::Blocks(&leaf, Ordered::new(sink, window(source, tuning)));
     pipeline::run(source, vec![lane], digester.hides_latency(), tuning, progress)
 }
 
 /// Makes one checksum of one pass.
 enum Maker {
-    Blocks(Leaf, Accumulator),
+    Blocks(Box<Leaf>, Accumulator),
     Segments(SegmentHasher, Join),
     InTurn(Accumulator),
 }
@@ -103,7 +103,7 @@ impl Maker {
         let (_, threads) = pipeline::threads(source, tuning);
         let accumulator = Accumulator::with_digester(parameters, digester, threads);
         if parameters.construction().has_blocks() {
-            return Self::Blocks(Leaf::with_digester(parameters, digester), accumulator);
+            return Self::Blocks(Box::new(Leaf::with_digester(parameters, digester)), accumulator);
         }
         match SegmentHasher::new(parameters, segment_size) {
             Some(hasher) if source.size() > segment_size as u64 => {
@@ -117,7 +117,7 @@ impl Maker {
     fn lane(&mut self, window: usize) -> Lane<'_> {
         match self {
             Self::Blocks(leaf, accumulator) => {
-                Lane::Blocks(leaf.clone(), Ordered::new(accumulator, window))
+                Lane::Blocks(leaf, Ordered::new(accumulator, window))
             }
             Self::Segments(hasher, join) => Lane::Segments(hasher, Ordered::new(join, window)),
             Self::InTurn(accumulator) => Lane::InTurn(Ordered::new(accumulator, window)),

@@ -24,6 +24,9 @@ pub enum Error {
     /// The implementation that was asked for cannot run here.
     #[error(transparent)]
     Implementation(#[from] blkhash::Error),
+    /// A stream could not be read.
+    #[error(transparent)]
+    Stream(std::io::Error),
     /// A sink of block digests takes no more.
     #[error(transparent)]
     Sink(blkhash::SinkError),

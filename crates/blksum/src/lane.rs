@@ -11,7 +11,7 @@ use crate::plan::{Chunk, Piece, ZeroLimits};
 /// A way of hashing, and what takes its results in order.
 pub(crate) enum Lane<'s> {
     /// In blocks, many at a time.
-    Blocks(Leaf, Ordered<BlockDigests, &'s mut (dyn Sink<BlockDigests> + Send)>),
+    Blocks(&'s Leaf, Ordered<BlockDigests, &'s mut (dyn Sink<BlockDigests> + Send)>),
     /// As a whole, from segments that do not wait for each other.
     Segments(&'s SegmentHasher, Ordered<Segments, &'s mut Join>),
     /// As a whole, one thread after the other.
@@ -139,7 +139,8 @@ impl<'s> Lane<'s> {
         Ok(match self {
             Self::Blocks(leaf, ordered) => Parts::Blocks {
                 leaf,
-                block: (leaf.block_size() > buffer_size).then(|| BlockPieces::new(leaf.clone())),
+                block: (leaf.block_size() > buffer_size)
+                    .then(|| Box::new(BlockPieces::new((*leaf).clone()))),
                 digests: ordered.empty(),
             },
             Self::Segments(hasher, ordered) => {
@@ -172,8 +173,8 @@ impl<'s> Lane<'s> {
         }
     }
 
-    /// Whether everything was handed in.
-    pub(crate) fn is_complete(self) -> bool {
+    /// Gives what takes the results back. Returns whether everything was handed in.
+    pub(crate) fn finish(self) -> bool {
         match self {
             Self::Blocks(_, ordered) => ordered.finish().is_ok(),
             Self::Segments(_, ordered) => ordered.finish().is_ok(),
@@ -188,7 +189,7 @@ pub(crate) enum Parts<'a, 's> {
     Blocks {
         leaf: &'a Leaf,
         /// The block that has begun, where blocks are longer than a part.
-        block: Option<BlockPieces>,
+        block: Option<Box<BlockPieces>>,
         digests: BlockDigests,
     },
     Segments {

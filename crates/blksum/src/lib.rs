@@ -11,11 +11,13 @@ mod pipeline;
 mod plan;
 mod progress;
 mod slots;
+mod stream;
 mod tag;
 mod tuning;
 
 pub use checksum::{block_digests, checksum, checksums};
 pub use error::Error;
 pub use progress::Progress;
+pub use stream::stream_checksums;
 pub use tag::{Tag, UnknownTag};
 pub use tuning::{MAX_BUFFER, Tuning};

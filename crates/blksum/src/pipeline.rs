@@ -48,7 +48,7 @@ pub(crate) fn run(
         return Err(error);
     }
     source.check_unchanged()?;
-    if pass.lanes.into_iter().all(Lane::is_complete) { Ok(()) } else { Err(Error::Incomplete) }
+    if pass.lanes.into_iter().all(Lane::finish) { Ok(()) } else { Err(Error::Incomplete) }
 }
 
 /// How many threads there may be, and how many of them may hash at once.

@@ -23,6 +23,16 @@ pub enum Tag {
 pub struct UnknownTag;
 
 impl Tag {
+    /// What a plain tag of `algorithm` means for the bytes of the file.
+    ///
+    /// # Panics
+    ///
+    /// If the algorithm has a key.
+    pub fn linear(algorithm: Algorithm) -> Parameters {
+        Parameters::new(algorithm, Construction::Linear, DEFAULT_BLOCK_SIZE as u64)
+            .expect("no tag names an algorithm with a key")
+    }
+
     /// Length of the checksum in bytes.
     pub fn digest_size(&self) -> usize {
         match self {

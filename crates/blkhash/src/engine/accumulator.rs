@@ -18,8 +18,8 @@ pub struct Accumulator {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Blocks(Blocks),
-    Linear(State),
+    Blocks(Box<Blocks>),
+    Linear(Box<State>),
 }
 
 #[derive(Debug)]
@@ -53,13 +53,13 @@ impl Accumulator {
     pub fn with_digester(parameters: &Parameters, digester: &Digester, threads: usize) -> Self {
         let leaf = Leaf::with_digester(parameters, digester);
         let kind = match parameters.construction().fold(&leaf) {
-            Some(fold) => Kind::Blocks(Blocks {
+            Some(fold) => Kind::Blocks(Box::new(Blocks {
                 fold,
                 block_size: parameters.block_size() as u64,
                 current: BlockPieces::new(leaf),
                 threads: Threads(threads),
-            }),
-            None => Kind::Linear(digester.start()),
+            })),
+            None => Kind::Linear(Box::new(digester.start())),
         };
         Self { kind, length: 0 }
     }

@@ -240,6 +240,8 @@ const BLKSUM: Sections = &[
             "    blksum disk.raw disk.qcow2",
             "Write a file of checksums that say what they are, and check it later:",
             "    blksum --tag *.qcow2 > CHECKSUMS\nblksum -c CHECKSUMS",
+            "Two checksums of an image that is read once, one of them as sha256sum has it:",
+            "    blksum -d blake3 -d sha256:linear disk.qcow2",
             "Check what a distribution publishes, while the images are where they are:",
             "    blksum -c --construction linear -f raw --ignore-missing SHA256SUMS",
             "Compare with what blksum 0.11 printed:",

@@ -8,6 +8,7 @@ use blkhash::{Algorithm, Construction};
 use blkimage::{Cache, Follow, Format, Holes};
 use clap::{ArgAction, Parser, ValueHint};
 
+use super::digest::DigestName;
 use crate::progress::{When, when_names};
 use crate::values::{
     Named, cache_names, follow_names, format_names, holes_names, parse_large_size, parse_seconds,
@@ -34,13 +35,14 @@ pub struct Args {
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath, hide = true)]
     pub names: Vec<OsString>,
 
-    /// Use the digest algorithm NAME [default: sha256]
+    /// Use the digest algorithm NAME [default: sha256]. Given more than once, each image is read
+    /// once for all of them; NAME:HOW has a construction of its own
     #[arg(
         help_heading = WHAT, short, long, value_name = "NAME",
         visible_short_alias = 'a', visible_alias = "algorithm",
-        value_parser = Named::<Algorithm>::of(digest_names), hide_possible_values = true
+        value_parser = Named::<DigestName>::of(digest_names), hide_possible_values = true
     )]
-    pub digest: Option<Algorithm>,
+    pub digest: Vec<DigestName>,
 
     /// Make the checksum as HOW says: streams[:N], flat, concat or linear [default: streams:4]
     #[arg(
@@ -301,7 +303,8 @@ mod tests {
     fn digests_may_be_repeated_and_abbreviated() {
         let args = ["blksum", "--digest", "md5", "-a", "SHA3_256", "--algorithm=blake3", "--rec"];
         let args = Args::try_parse_from(args).unwrap();
-        assert_eq!(args.digest, Some(Algorithm::Blake3));
+        let algorithms: Vec<_> = args.digest.iter().map(|name| name.algorithm).collect();
+        assert_eq!(algorithms, [Algorithm::Md5, Algorithm::Sha3_256, Algorithm::Blake3]);
         assert!(args.recursive);
     }
 }

@@ -1,16 +1,18 @@
 //! Check mode: the lines, the messages and the exit status of `sha256sum --check`.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::slice;
 
-use blkhash::{Algorithm, Construction, DEFAULT_BLOCK_SIZE, Parameters};
+use blkhash::{Algorithm, Digest, Parameters};
 use blkimage::{Format, OpenOptions};
 use blksum::Tag;
 use blksum::check_file::{Entry, Line, Parser};
 
+use super::groups::{self, Groups, Subject, Wanted};
 use super::hash::{self, Failure, Notes, Report};
 use super::held::CheckFiles;
 use super::input::{self, Origin};
@@ -24,7 +26,8 @@ use crate::sandbox::Sandbox;
 
 /// Checks what the check files say. True if all of it holds; the error is one of writing.
 pub fn run(settings: &Settings, check: Check, output: &mut Output) -> io::Result<bool> {
-    let algorithm = settings.parameters.algorithm();
+    let given = settings.parameters[0];
+    let algorithm = given.algorithm();
     let files = CheckFiles::hold(&settings.names);
     confine::checking(settings, |sandbox| {
         allow_listed(files.contents(), algorithm, check.allow_uri, sandbox);
@@ -33,23 +36,31 @@ pub fn run(settings: &Settings, check: Check, output: &mut Output) -> io::Result
     let small = Small::new(settings);
     // Behind a line that is being written nobody looks for the next.
     let threads = if files.may_wait(&settings.names) { 1 } else { small.threads() };
+    // What is not known yet may name more.
+    let groups = match files.is_all {
+        true => Groups::new(files.contents(), algorithm),
+        false => Groups::none(),
+    };
     let raw = OpenOptions { format: Some(Format::Raw), snapshot: None, ..settings.open.clone() };
-    let images = Images { settings, check, raw, small };
+    let images = Images { settings, check, given, raw, small };
     let mut checker = Checker {
         images: &images,
         output,
         line_type: Tag::File(algorithm).to_string(),
         names: settings.names.iter(),
         counts: Counts::default(),
+        known: HashMap::new(),
         all_well: true,
     };
     let names = settings.names.iter().map(OsString::as_os_str);
     let lines = Lines::new(names.zip(files.open(&settings.names)), Parser::new(algorithm));
-    let ahead = |item: &Item| match item {
-        Item::Entry(entry) => images.checksum_ahead(entry).map(Some),
+    let ahead = |(item, wanted): &(Item, Wanted)| match item {
+        Item::Entry(_) if *wanted == Wanted::Nothing => Some(None),
+        Item::Entry(entry) => images.checksums_ahead(entry, wanted).map(Some),
         Item::Malformed(_) | Item::End(_) => Some(None),
     };
-    ahead::run(threads, lines, ahead, |item, early| checker.take(item, early.flatten()))?;
+    let take = |(item, wanted), early: Option<_>| checker.take(item, &wanted, early.flatten());
+    ahead::run(threads, groups.assign(lines), ahead, take)?;
     Ok(checker.all_well)
 }
 
@@ -80,6 +91,8 @@ fn allow_listed<'a>(
 struct Images<'a> {
     settings: &'a Settings,
     check: Check,
+    /// What lines without a tag were computed with.
+    given: Parameters,
     /// How the files of plain tags are opened.
     raw: OpenOptions,
     small: Small,
@@ -94,6 +107,8 @@ struct Checker<'a> {
     names: slice::Iter<'a, OsString>,
     /// What became of its lines.
     counts: Counts,
+    /// The images that several lines name.
+    known: HashMap<Subject, Result<Report, Failure>>,
     all_well: bool,
 }
 
@@ -109,35 +124,33 @@ struct Counts {
 }
 
 impl Images<'_> {
-    fn checksum_ahead(&self, entry: &Entry) -> Option<Result<Report, Failure>> {
+    fn checksums_ahead(&self, entry: &Entry, wanted: &Wanted) -> Option<Result<Report, Failure>> {
         let name = OsStr::from_bytes(&entry.name);
-        self.small.checksum(name, &self.meaning(entry.tag).ok()?)
+        self.small.checksums(name, &self.meaning(entry, wanted))
     }
 
-    fn checksum(&self, entry: &Entry) -> Result<Report, Failure> {
+    fn checksums(&self, entry: &Entry, wanted: &Wanted) -> Result<Report, Failure> {
         let name = OsStr::from_bytes(&entry.name);
         if input::is_uri(name) && !self.check.allow_uri {
             return Err(Failure::new(
                 "is a URI, which a check file may name only with --allow-uri",
             ));
         }
-        let meaning = self.meaning(entry.tag)?;
-        hash::checksum(name, Origin::Listed, self.settings, &meaning, self.notes())
+        let meaning = self.meaning(entry, wanted);
+        hash::checksums(name, Origin::Listed, self.settings, &meaning, self.notes())
     }
 
-    /// What the checksum of an entry is of.
-    fn meaning(&self, tag: Option<Tag>) -> Result<Meaning<'_>, Failure> {
-        let given = self.settings.meaning();
-        match tag {
-            None => Ok(given),
-            Some(Tag::Image(parameters)) => Ok(Meaning { parameters, ..given }),
-            Some(Tag::File(algorithm)) => {
-                let linear =
-                    Parameters::new(algorithm, Construction::Linear, DEFAULT_BLOCK_SIZE as u64);
-                let parameters = linear.map_err(|error| Failure::new(error.to_string()))?;
-                // The bytes of the file itself.
-                Ok(Meaning { parameters, open: &self.raw, part: None })
-            }
+    /// What the checksums that are wanted with an entry are of.
+    fn meaning(&self, entry: &Entry, wanted: &Wanted) -> Meaning<'_> {
+        let tags = match wanted {
+            Wanted::All(tags) => tags.as_slice(),
+            Wanted::Own | Wanted::Nothing => slice::from_ref(&entry.tag),
+        };
+        let parameters = tags.iter().map(|tag| groups::parameters(*tag, &self.given)).collect();
+        match entry.tag {
+            // The bytes of the file itself.
+            Some(Tag::File(_)) => Meaning { parameters, open: &self.raw, part: None },
+            Some(Tag::Image(_)) | None => Meaning { parameters, ..self.settings.meaning() },
         }
     }
 
@@ -151,12 +164,29 @@ impl Images<'_> {
 }
 
 impl Checker<'_> {
-    /// Takes an item in its turn, with the checksum that is already known.
-    fn take(&mut self, item: Item, early: Option<Result<Report, Failure>>) -> io::Result<()> {
+    /// Takes an item in its turn, with the checksums that are already known.
+    fn take(
+        &mut self,
+        item: Item,
+        wanted: &Wanted,
+        early: Option<Result<Report, Failure>>,
+    ) -> io::Result<()> {
         match item {
             Item::Entry(entry) => {
                 self.counts.entries += 1;
-                let result = early.unwrap_or_else(|| self.images.checksum(&entry));
+                let result = match wanted {
+                    Wanted::Nothing => self.known[&groups::subject(&entry)].clone(),
+                    _ => early.unwrap_or_else(|| self.images.checksums(&entry, wanted)),
+                };
+                if *wanted != Wanted::Nothing
+                    && let Ok(report) = &result
+                {
+                    let name = OsStr::from_bytes(&entry.name);
+                    report.note_odd_size(name, self.images.notes());
+                }
+                if let Wanted::All(_) = wanted {
+                    self.known.insert(groups::subject(&entry), result.clone());
+                }
                 self.check_entry(&entry, result)
             }
             Item::Malformed(number) => {
@@ -204,18 +234,20 @@ impl Checker<'_> {
 
     fn check_entry(&mut self, entry: &Entry, result: Result<Report, Failure>) -> io::Result<()> {
         let name = OsStr::from_bytes(&entry.name);
-        if let Ok(report) = &result {
-            report.note_odd_size(name, self.images.notes());
-        }
         match result {
-            Ok(report) if report.digest.as_bytes() == entry.digest => {
-                self.counts.matched += 1;
-                self.report(name, Status::Ok, Ok(&report))
-            }
             Ok(report) => {
-                self.counts.mismatched += 1;
-                self.counts.mismatched_without_tag += u64::from(entry.tag.is_none());
-                self.report(name, Status::Failed, Ok(&report))
+                let parameters = groups::parameters(entry.tag, &self.images.given);
+                let checksum = report.checksums.iter().find(|(known, _)| *known == parameters);
+                let checksum = checksum.expect("it was wanted");
+                let status = if checksum.1.as_bytes() == entry.digest {
+                    self.counts.matched += 1;
+                    Status::Ok
+                } else {
+                    self.counts.mismatched += 1;
+                    self.counts.mismatched_without_tag += u64::from(entry.tag.is_none());
+                    Status::Failed
+                };
+                self.report(name, status, Ok((&report, checksum)))
             }
             Err(failure) if failure.is_missing && self.images.check.ignore_missing => Ok(()),
             Err(failure) => {
@@ -230,7 +262,7 @@ impl Checker<'_> {
         &mut self,
         name: &OsStr,
         status: Status,
-        result: Result<&Report, &Failure>,
+        result: Result<(&Report, &(Parameters, Digest)), &Failure>,
     ) -> io::Result<()> {
         let is_wanted = match self.images.check.verbosity {
             Verbosity::All => true,
@@ -240,7 +272,9 @@ impl Checker<'_> {
         match result {
             _ if !is_wanted => Ok(()),
             _ if !self.images.settings.json => self.output.status(name, status),
-            Ok(report) => self.output.object(name, report, Some(status), b'\n'),
+            Ok((report, checksum)) => {
+                self.output.object(name, report, checksum, Some(status), b'\n')
+            }
             Err(failure) => self.output.error_object(name, failure, Some(status), b'\n'),
         }
     }
@@ -276,7 +310,7 @@ impl Checker<'_> {
         }
         let all_failed = counts.mismatched == counts.entries && counts.mismatched_without_tag > 0;
         let is_raw = settings.open.format == Some(Format::Raw);
-        if all_failed && let Some(hint) = hints::all_failed(&settings.parameters, is_raw) {
+        if all_failed && let Some(hint) = hints::all_failed(&self.images.given, is_raw) {
             messages::message(PROGRAM, &hint);
         }
     }

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use blkhash::{Construction, Digest, Hasher, Parameters};
+use blkhash::{Digest, Parameters};
 use blkimage::{ErrorKind, Format, Image, Source, probe};
 use blksum::Progress;
 
@@ -19,13 +19,11 @@ use super::{PROGRAM, ahead, hints};
 use crate::messages;
 use crate::progress::Watch;
 
-/// The checksum of an image, and what else is known after it.
-#[derive(Debug)]
+/// The checksums of an image, and what else is known after them.
+#[derive(Clone, Debug)]
 pub struct Report {
-    /// The checksum.
-    pub digest: Digest,
-    /// What it was computed with.
-    pub parameters: Parameters,
+    /// The checksums, and what they were computed with.
+    pub checksums: Vec<(Parameters, Digest)>,
     /// What the image is.
     pub format: Format,
     /// Size of the guest's content in bytes.
@@ -37,7 +35,7 @@ pub struct Report {
 }
 
 /// Why an image has no checksum.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     /// What a message says after the name.
     pub reason: String,
@@ -46,24 +44,28 @@ pub struct Failure {
 }
 
 /// Prints the checksums of images. True if all went well; the error is one of writing.
-pub fn run(settings: &Settings, hash: Hash, output: &mut Output) -> io::Result<bool> {
+pub fn run(settings: &Settings, hash: &Hash, output: &mut Output) -> io::Result<bool> {
     let mut all_well = true;
-    let end = if hash.style.zero { 0 } else { b'\n' };
+    let end = if hash.styles.iter().any(|style| style.zero) { 0 } else { b'\n' };
     let small = Small::new(settings);
     let meaning = settings.meaning();
     let images = settings.names.iter().flat_map(|name| input::expand(name, hash.recursive));
     let ahead = |(name, found): &(OsString, Result<Origin, Failure>)| {
-        found.as_ref().ok().and_then(|_| small.checksum(name, &meaning))
+        found.as_ref().ok().and_then(|_| small.checksums(name, &meaning))
     };
     ahead::run(small.threads(), images, ahead, |(name, found), early| {
-        let now = |origin| checksum(&name, origin, settings, &meaning, Notes::Printed);
+        let now = |origin| checksums(&name, origin, settings, &meaning, Notes::Printed);
         match found.and_then(|origin| early.unwrap_or_else(|| now(origin))) {
             Ok(report) => {
                 report.note_odd_size(&name, Notes::Printed);
-                if settings.json {
-                    return output.object(&name, &report, None, end);
+                for (checksum, style) in report.checksums.iter().zip(&hash.styles) {
+                    if settings.json {
+                        output.object(&name, &report, checksum, None, end)?;
+                    } else {
+                        output.checksum(&name, &checksum.1, style)?;
+                    }
                 }
-                output.checksum(&name, &report, &hash.style)
+                Ok(())
             }
             Err(failure) => {
                 all_well = false;
@@ -92,8 +94,8 @@ pub enum Notes {
     Silent,
 }
 
-/// The checksum of what `name` stands for.
-pub fn checksum(
+/// The checksums of what `name` stands for.
+pub fn checksums(
     name: &OsStr,
     origin: Origin,
     settings: &Settings,
@@ -155,12 +157,12 @@ impl Job<'_> {
         let source = part.as_ref().map_or(image as &dyn Source, |part| part);
         let progress = Progress::new();
         let watch = Watch::new(self.settings.progress, Some(source.size()));
-        let digest = watch
+        let digests = watch
             .during(
                 self.name,
                 || progress.done(),
                 || {
-                    blksum::checksum(
+                    blksum::checksums(
                         source,
                         &self.meaning.parameters,
                         &self.settings.tuning,
@@ -174,7 +176,7 @@ impl Job<'_> {
                 other => Failure::new(other.to_string()),
             })?;
         let size = source.size();
-        Ok(Report { virtual_size: size, ..Report::new(digest, &self.meaning.parameters, image) })
+        Ok(Report { virtual_size: size, ..Report::new(&self.meaning.parameters, digests, image) })
     }
 
     /// Bytes that come once and in order are raw content, and only where they do not look like
@@ -203,25 +205,23 @@ impl Job<'_> {
             )));
         }
         let progress = Progress::new();
-        let tuning = &self.settings.tuning;
-        let digester = tuning
-            .digester(self.meaning.parameters.algorithm())
-            .map_err(|error| Failure::new(error.to_string()))?;
-        let mut hasher = Hasher::with_digester(self.meaning.parameters, &digester, tuning.threads);
+        let parameters = &*self.meaning.parameters;
         let watch = Watch::new(self.settings.progress, None);
-        let length = watch
+        let (digests, length) = watch
             .during(
                 self.name,
                 || progress.done(),
                 || {
-                    let content = Counted { inner: head.chain(file), progress: &progress };
-                    hasher.update_reader(content)
+                    let (content, tuning) = (head.chain(file), &self.settings.tuning);
+                    blksum::stream_checksums(content, parameters, tuning, &progress)
                 },
             )
-            .map_err(io_failure)?;
+            .map_err(|error| match error {
+                blksum::Error::Stream(error) => io_failure(error),
+                other => Failure::new(other.to_string()),
+            })?;
         Ok(Report {
-            digest: hasher.finalize(),
-            parameters: self.meaning.parameters,
+            checksums: parameters.iter().copied().zip(digests).collect(),
             format: Format::Raw,
             virtual_size: length,
             bytes_read: length,
@@ -232,10 +232,9 @@ impl Job<'_> {
 
 impl Report {
     /// The report of an image that was read, but for the time.
-    pub fn new(digest: Digest, parameters: &Parameters, image: &Image) -> Self {
+    pub fn new(parameters: &[Parameters], digests: Vec<Digest>, image: &Image) -> Self {
         Self {
-            digest,
-            parameters: *parameters,
+            checksums: parameters.iter().copied().zip(digests).collect(),
             format: image.format(),
             virtual_size: image.virtual_size(),
             bytes_read: image.bytes_read(),
@@ -248,7 +247,7 @@ impl Report {
         if notes == Notes::Printed
             && self.format == Format::Raw
             && !self.virtual_size.is_multiple_of(SECTOR)
-            && self.parameters.construction() != Construction::Linear
+            && self.checksums.iter().any(|(parameters, _)| parameters.construction().has_blocks())
         {
             messages::remark_of(
                 PROGRAM,
@@ -295,20 +294,6 @@ impl From<&io::Error> for Failure {
     fn from(error: &io::Error) -> Self {
         let is_missing = error.kind() == io::ErrorKind::NotFound;
         Self { reason: messages::reason(error), is_missing }
-    }
-}
-
-/// A reader that tells how far it has come.
-struct Counted<'a, R> {
-    inner: R,
-    progress: &'a Progress,
-}
-
-impl<R: Read> Read for Counted<'_, R> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buf)?;
-        self.progress.advance(count as u64);
-        Ok(count)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! [`args`] is the command line as it is written, [`settings`] what it asks for, [`hash`] and
 //! [`check`] the two modes, [`confine`] what they may open, [`held`] the check files that say so and
-//! [`lines`] what stands in them, [`input`] what a name stands for, [`output`] standard output, and
+//! [`lines`] what stands in them, [`groups`] which of it is of one image, [`input`] what a name stands for, [`output`] standard output, and
 //! [`hints`] what to say to users of other programs. [`ahead`] takes one image after the other for both
 //! modes, and those side by side that [`small`] can hash.
 
@@ -10,6 +10,8 @@ mod ahead;
 mod args;
 mod check;
 mod confine;
+mod digest;
+mod groups;
 mod hash;
 mod held;
 mod hints;
@@ -24,6 +26,7 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
+use blkhash::Parameters;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
@@ -54,12 +57,14 @@ pub fn command() -> clap::Command {
 
 fn run(settings: &Settings) -> io::Result<bool> {
     if !matches!(settings.action, Action::List) {
-        for warning in implementation::warnings([settings.parameters.algorithm()]) {
+        for warning in
+            implementation::warnings(settings.parameters.iter().map(Parameters::algorithm))
+        {
             messages::message(PROGRAM, &warning);
         }
     }
     let mut output = Output::new();
-    match settings.action {
+    match &settings.action {
         Action::List => {
             let names = args::digest_names().join("\n") + "\n";
             output.write(names.as_bytes()).map(|()| true)
@@ -68,7 +73,7 @@ fn run(settings: &Settings) -> io::Result<bool> {
             confine::hashing(settings, hash.recursive);
             hash::run(settings, hash, &mut output)
         }
-        Action::Check(check) => check::run(settings, check, &mut output),
+        Action::Check(check) => check::run(settings, *check, &mut output),
     }
 }
 

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 
-use blkhash::{Construction, Parameters};
+use blkhash::{Digest, Parameters};
 use blksum::check_file::{Style, escape};
 use serde::Serialize;
 
@@ -45,8 +45,8 @@ impl Output {
 
     /// The line of an image's checksum. On a terminal a name that would command it is quoted instead, and
     /// not escaped.
-    pub fn checksum(&mut self, name: &OsStr, report: &Report, style: &Style) -> io::Result<()> {
-        let (name, digest) = (name.as_bytes(), report.digest.as_bytes());
+    pub fn checksum(&mut self, name: &OsStr, digest: &Digest, style: &Style) -> io::Result<()> {
+        let (name, digest) = (name.as_bytes(), digest.as_bytes());
         if !self.is_terminal || !quote::has_controls(name) {
             return self.write(&style.line(name, digest));
         }
@@ -68,20 +68,20 @@ impl Output {
         self.write(&[&self.shown(name.as_bytes()), text.as_bytes()].concat())
     }
 
-    /// The object of an image's checksum.
+    /// The object of one of an image's checksums.
     pub fn object(
         &mut self,
         name: &OsStr,
         report: &Report,
+        (parameters, digest): &(Parameters, Digest),
         status: Option<Status>,
         end: u8,
     ) -> io::Result<()> {
-        let parameters = &report.parameters;
-        let has_blocks = parameters.construction() != Construction::Linear;
+        let has_blocks = parameters.construction().has_blocks();
         let object = Object {
             name: Name::new(name),
             status,
-            checksum: report.digest.to_string(),
+            checksum: digest.to_string(),
             digest: parameters.algorithm().name(),
             construction: parameters.construction().to_string(),
             block_size: has_blocks.then(|| parameters.block_size()),
@@ -169,9 +169,9 @@ impl<'a> Name<'a> {
 /// The parameters in words, for messages.
 pub fn describe(parameters: &Parameters) -> String {
     let (algorithm, construction) = (parameters.algorithm(), parameters.construction());
-    match construction {
-        Construction::Linear => format!("{algorithm} and {construction}"),
-        _ => {
+    match construction.has_blocks() {
+        false => format!("{algorithm} and {construction}"),
+        true => {
             let size = parameters.block_size();
             let size = match () {
                 () if size.is_multiple_of(1 << 20) => format!("{} MiB", size >> 20),

@@ -1,13 +1,16 @@
 //! What the command line asks for, resolved once: nothing behind this looks at [`Args`].
 
+use std::borrow::Cow;
 use std::ffi::OsString;
+use std::slice;
 
-use blkhash::{Construction, DEFAULT_BLOCK_SIZE, Parameters};
+use blkhash::{Algorithm, Construction, DEFAULT_BLOCK_SIZE, Parameters};
 use blkimage::{Follow, Format, NbdOptions, OpenOptions};
 use blksum::check_file::{Form, Style};
 use blksum::{Tag, Tuning};
 
 use super::args::Args;
+use super::digest::DigestName;
 use super::part::Part;
 use crate::implementation;
 use crate::progress::When;
@@ -20,8 +23,8 @@ pub struct Settings {
     pub action: Action,
     /// What to do it with; never empty.
     pub names: Vec<OsString>,
-    /// What checksums are computed with, unless a check file knows better.
-    pub parameters: Parameters,
+    /// What checksums are computed with, unless a check file knows better; never empty.
+    pub parameters: Vec<Parameters>,
     /// How images are opened.
     pub open: OpenOptions,
     /// The part of images that is hashed, if not all of them.
@@ -40,11 +43,11 @@ pub struct Settings {
     pub text: bool,
 }
 
-/// What a checksum is of, and what it is computed with.
-#[derive(Clone, Copy, Debug)]
+/// What checksums are of, and what they are computed with.
+#[derive(Clone, Debug)]
 pub struct Meaning<'a> {
-    /// What it is computed with.
-    pub parameters: Parameters,
+    /// What it is computed with, or they, where there are several of one image.
+    pub parameters: Cow<'a, [Parameters]>,
     /// How the image is opened.
     pub open: &'a OpenOptions,
     /// The part of it that is hashed, if not all.
@@ -63,10 +66,10 @@ pub enum Action {
 }
 
 /// How to print checksums.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Hash {
-    /// How a line is written.
-    pub style: Style,
+    /// How a line is written, for each of the parameters.
+    pub styles: Vec<Style>,
     /// Descend into folders.
     pub recursive: bool,
 }
@@ -101,19 +104,19 @@ impl Settings {
     /// Resolves `args`; the error is what is wrong with them.
     pub fn new(args: Args, text_after_tag: bool) -> Result<Self, String> {
         args.check_combination(text_after_tag)?;
-        let defaults = Parameters::default();
-        let parameters = Parameters::new(
-            args.digest.unwrap_or(defaults.algorithm()),
-            args.construction.unwrap_or(defaults.construction()),
-            args.block_size.unwrap_or(DEFAULT_BLOCK_SIZE as u64),
-        )
-        .map_err(|error| error.to_string())?;
+        let parameters = args.parameters().map_err(|error| error.to_string())?;
         let action = if args.list_digests {
             Action::List
         } else if args.check {
-            Action::Check(args.check_settings(&parameters)?)
+            let [parameters] = parameters.as_slice() else {
+                return Err("untagged lines of a check file have one digest".into());
+            };
+            Action::Check(args.check_settings(parameters)?)
         } else {
-            Action::Hash(Hash { style: args.style(&parameters), recursive: args.recursive })
+            // Only a tag tells which of several a line is.
+            let tag = args.tag || parameters.len() > 1;
+            let styles = parameters.iter().map(|parameters| args.style(parameters, tag)).collect();
+            Action::Hash(Hash { styles, recursive: args.recursive })
         };
         let tuning = args.tuning(&parameters)?;
         let (progress, json, text) = (args.progress.unwrap_or_default(), args.json, args.text);
@@ -159,11 +162,27 @@ impl Settings {
 impl Settings {
     /// What a checksum is of where nothing else is said.
     pub fn meaning(&self) -> Meaning<'_> {
-        Meaning { parameters: self.parameters, open: &self.open, part: self.part }
+        Meaning { parameters: (&*self.parameters).into(), open: &self.open, part: self.part }
     }
 }
 
 impl Args {
+    /// What checksums are computed with, each once.
+    fn parameters(&self) -> Result<Vec<Parameters>, blkhash::Error> {
+        let default = DigestName { algorithm: Algorithm::Sha256, construction: None };
+        let names = if self.digest.is_empty() { slice::from_ref(&default) } else { &self.digest };
+        let construction = self.construction.unwrap_or_default();
+        let block_size = self.block_size.unwrap_or(DEFAULT_BLOCK_SIZE as u64);
+        let mut all = Vec::new();
+        for name in names {
+            let parameters = name.parameters(construction, block_size)?;
+            if !all.contains(&parameters) {
+                all.push(parameters);
+            }
+        }
+        Ok(all)
+    }
+
     /// Refuses what sha256sum refuses, in its order and in its words.
     fn check_combination(&self, text_after_tag: bool) -> Result<(), String> {
         if self.tag && text_after_tag {
@@ -230,10 +249,10 @@ impl Args {
         })
     }
 
-    fn style(&self, parameters: &Parameters) -> Style {
+    fn style(&self, parameters: &Parameters, tag: bool) -> Style {
         let is_plain =
             self.format == Some(Format::Raw) && parameters.construction() == Construction::Linear;
-        let form = match (self.tag, self.binary) {
+        let form = match (tag, self.binary) {
             (true, _) if is_plain => Form::Tagged(Tag::File(parameters.algorithm())),
             (true, _) => Form::Tagged(Tag::Image(*parameters)),
             (false, true) => Form::Binary,
@@ -242,14 +261,15 @@ impl Args {
         Style { form, zero: self.zero }
     }
 
-    fn tuning(&self, parameters: &Parameters) -> Result<Tuning, String> {
-        let algorithm = parameters.algorithm();
-        let implementation = match &self.implementation {
-            Some(name) => {
-                Some(implementation::find(algorithm, name).map_err(|error| error.to_string())?)
-            }
-            None => None,
+    fn tuning(&self, parameters: &[Parameters]) -> Result<Tuning, String> {
+        let find = |name| {
+            let algorithms = parameters.iter().map(Parameters::algorithm);
+            let mut found = algorithms.map(|algorithm| implementation::find(algorithm, name));
+            let first = found.next().expect("never empty");
+            first.or_else(|error| found.find_map(Result::ok).ok_or(error))
         };
+        let implementation = self.implementation.as_deref().map(find).transpose();
+        let implementation = implementation.map_err(|error| error.to_string())?;
         let defaults = Tuning::default();
         let size = |size| usize::try_from(size).unwrap_or(usize::MAX);
         Ok(Tuning {

@@ -2,7 +2,7 @@
 //!
 //! Those are small raw files: one thread is all that they have work for, they name no other file, and
 //! no more than one descriptor is open for each. Everything else, and whatever goes wrong, is done in
-//! its turn by [`hash::checksum`](super::hash::checksum), as if nobody had tried before: every message
+//! its turn by [`hash::checksums`](super::hash::checksums), as if nobody had tried before: every message
 //! but that there is no such file comes from there.
 
 use std::ffi::OsStr;
@@ -49,9 +49,13 @@ impl Small {
         self.threads
     }
 
-    /// The checksum of what `name` stands for, if that is a small raw file and nothing goes wrong. That
+    /// The checksums of what `name` stands for, if that is a small raw file and nothing goes wrong. That
     /// there is nothing of this name is an answer, too.
-    pub fn checksum(&self, name: &OsStr, meaning: &Meaning<'_>) -> Option<Result<Report, Failure>> {
+    pub fn checksums(
+        &self,
+        name: &OsStr,
+        meaning: &Meaning<'_>,
+    ) -> Option<Result<Report, Failure>> {
         let started = Instant::now();
         let Meaning { parameters, open, part } = meaning;
         let is_raw = open.format.is_none_or(|format| format == Format::Raw);
@@ -75,8 +79,8 @@ impl Small {
         if image.virtual_size() > MAX_SIZE || !image.warnings().is_empty() {
             return None;
         }
-        let digest = blksum::checksum(&image, parameters, &self.tuning, &Progress::new()).ok()?;
-        Some(Ok(Report { elapsed: started.elapsed(), ..Report::new(digest, parameters, &image) }))
+        let digests = blksum::checksums(&image, parameters, &self.tuning, &Progress::new()).ok()?;
+        Some(Ok(Report { elapsed: started.elapsed(), ..Report::new(parameters, digests, &image) }))
     }
 }
 

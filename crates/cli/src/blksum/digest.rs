@@ -1,0 +1,54 @@
+//! What `--digest` names: an algorithm, and how a checksum is made of it.
+
+use std::str::FromStr;
+
+use blkhash::{Algorithm, Construction, Error, Parameters};
+
+/// `NAME` or `NAME:CONSTRUCTION`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DigestName {
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// How the checksum is made, if that is said.
+    pub construction: Option<Construction>,
+}
+
+impl FromStr for DigestName {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let (name, construction) = match text.split_once(':') {
+            Some((name, construction)) => (name, Some(construction.parse()?)),
+            None => (text, None),
+        };
+        Ok(Self { algorithm: name.parse()?, construction })
+    }
+}
+
+impl DigestName {
+    /// What a checksum is computed with, where nothing but the digest says otherwise.
+    pub fn parameters(
+        self,
+        construction: Construction,
+        block_size: u64,
+    ) -> Result<Parameters, Error> {
+        Parameters::new(self.algorithm, self.construction.unwrap_or(construction), block_size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        let name: DigestName = "sha256:streams:64".parse().unwrap();
+        assert_eq!(name.algorithm, Algorithm::Sha256);
+        assert_eq!(name.construction.unwrap().to_string(), "streams:64");
+        let plain = DigestName { algorithm: Algorithm::Blake3, construction: None };
+        assert_eq!("blake3".parse(), Ok(plain));
+        for wrong in ["", ":", "sha256:", "sha256:no", ":flat", "flat:sha256"] {
+            assert!(wrong.parse::<DigestName>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Which lines of check files name one image, so that it is read once for all of them.
+
+use std::collections::{HashMap, HashSet};
+
+use blkhash::{Algorithm, Parameters};
+use blksum::Tag;
+use blksum::check_file::{Entry, Line, Parser};
+
+use super::lines::{Item, read_line};
+
+/// What a checksum is of: an image's name, and whether it means the bytes of the file itself.
+pub type Subject = (Vec<u8>, bool);
+
+/// The tags that stand beside an image's name, where there are several.
+pub struct Groups {
+    tags: HashMap<Subject, Vec<Option<Tag>>>,
+}
+
+/// What is computed for a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Its own checksum.
+    Own,
+    /// Those of all lines that name its image. It is the first of them.
+    All(Vec<Option<Tag>>),
+    /// Nothing: a line before it saw to that.
+    Nothing,
+}
+
+impl Groups {
+    /// The groups of check files with these contents, all that there are.
+    pub fn new<'a>(contents: impl Iterator<Item = &'a [u8]>, algorithm: Algorithm) -> Self {
+        let mut tags: HashMap<Subject, Vec<Option<Tag>>> = HashMap::new();
+        let mut parser = Parser::new(algorithm);
+        let mut line = Vec::new();
+        for mut content in contents {
+            while read_line(&mut content, &mut line).is_ok_and(|length| length > 0) {
+                let Line::Entry(entry) = parser.parse(&line) else { continue };
+                let group = tags.entry(subject(&entry)).or_default();
+                if group.len() < MAX_AT_ONCE && !group.contains(&entry.tag) {
+                    group.push(entry.tag);
+                }
+            }
+        }
+        tags.retain(|_, group| group.len() > 1);
+        Self { tags }
+    }
+
+    /// No groups: each line on its own.
+    pub fn none() -> Self {
+        Self { tags: HashMap::new() }
+    }
+
+    /// Says of each item, in their order, what is computed for it.
+    pub fn assign(
+        self,
+        items: impl Iterator<Item = Item> + Send,
+    ) -> impl Iterator<Item = (Item, Wanted)> + Send {
+        let mut begun = HashSet::new();
+        items.map(move |item| {
+            let wanted = match &item {
+                Item::Entry(entry) => self.wanted(entry, &mut begun),
+                Item::Malformed(_) | Item::End(_) => Wanted::Nothing,
+            };
+            (item, wanted)
+        })
+    }
+
+    fn wanted(&self, entry: &Entry, begun: &mut HashSet<Subject>) -> Wanted {
+        let subject = subject(entry);
+        match self.tags.get(&subject) {
+            Some(tags) if tags.contains(&entry.tag) => match begun.insert(subject) {
+                true => Wanted::All(tags.clone()),
+                false => Wanted::Nothing,
+            },
+            _ => Wanted::Own,
+        }
+    }
+}
+
+/// What the checksum of an entry is of.
+pub fn subject(entry: &Entry) -> Subject {
+    (entry.name.clone(), matches!(entry.tag, Some(Tag::File(_))))
+}
+
+/// What the checksum of an entry is computed with; `given` is that of lines without a tag.
+pub fn parameters(tag: Option<Tag>, given: &Parameters) -> Parameters {
+    match tag {
+        None => *given,
+        Some(Tag::Image(parameters)) => parameters,
+        Some(Tag::File(algorithm)) => Tag::linear(algorithm),
+    }
+}
+
+/// Checksums of one image at once: each has memory of its own.
+const MAX_AT_ONCE: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_one_image_are_computed_with_the_first() {
+        let (long, short) = ("0".repeat(64), "0".repeat(32));
+        let content = format!(
+            "SHA256 (a) = {long}\nMD5 (a) = {short}\n{long}  a\nSHA256 (b) = {long}\n\
+             MD5 (a) = {short}\nBLKSUM-MD5-FLAT-64K (a) = {short}\n"
+        );
+        let groups = Groups::new([content.as_bytes()].into_iter(), Algorithm::Sha256);
+        let mut parser = Parser::new(Algorithm::Sha256);
+        let items = content.lines().map(|line| match parser.parse(line.as_bytes()) {
+            Line::Entry(entry) => Item::Entry(entry),
+            other => panic!("{other:?}"),
+        });
+        let items: Vec<_> = items.collect();
+        let wanted: Vec<_> = groups.assign(items.into_iter()).map(|(_, wanted)| wanted).collect();
+        let file = |algorithm| Some(Tag::File(algorithm));
+        let flat = "BLKSUM-MD5-FLAT-64K".parse().ok();
+        let expected = [
+            Wanted::All(vec![file(Algorithm::Sha256), file(Algorithm::Md5)]),
+            Wanted::Nothing,
+            Wanted::All(vec![None, flat]),
+            Wanted::Own,
+            Wanted::Nothing,
+            Wanted::Nothing,
+        ];
+        assert_eq!(wanted, expected);
+    }
+}

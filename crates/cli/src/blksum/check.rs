@@ -13,11 +13,12 @@ use blksum::Tag;
 use blksum::check_file::{Entry, Line, Parser};
 
 use super::groups::{self, Groups, Subject, Wanted};
-use super::hash::{self, Failure, Notes, Report};
+use super::hash;
 use super::held::CheckFiles;
 use super::input::{self, Origin};
 use super::lines::{End, Item, Lines, read_line};
 use super::output::{Output, Status};
+use super::report::{Failure, Notes, Report};
 use super::settings::{Check, Meaning, Settings, Verbosity};
 use super::small::Small;
 use super::{PROGRAM, ahead, confine, hints};

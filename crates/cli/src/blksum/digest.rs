@@ -1,4 +1,4 @@
-//! What `--digest` names: an algorithm, and how a checksum is made of it.
+//! What checksums are computed with, as users write it and read it.
 
 use std::str::FromStr;
 
@@ -33,6 +33,23 @@ impl DigestName {
         block_size: u64,
     ) -> Result<Parameters, Error> {
         Parameters::new(self.algorithm, self.construction.unwrap_or(construction), block_size)
+    }
+}
+
+/// The parameters in words, for messages.
+pub fn describe(parameters: &Parameters) -> String {
+    let (algorithm, construction) = (parameters.algorithm(), parameters.construction());
+    match construction.has_blocks() {
+        false => format!("{algorithm} and {construction}"),
+        true => {
+            let size = parameters.block_size();
+            let size = match () {
+                () if size.is_multiple_of(1 << 20) => format!("{} MiB", size >> 20),
+                () if size.is_multiple_of(1 << 10) => format!("{} KiB", size >> 10),
+                () => format!("{size} bytes"),
+            };
+            format!("{algorithm}, {construction} and blocks of {size}")
+        }
     }
 }
 

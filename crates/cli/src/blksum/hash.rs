@@ -7,41 +7,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use blkhash::{Digest, Parameters};
 use blkimage::{ErrorKind, Format, Image, Source, probe};
 use blksum::Progress;
 
 use super::input::{self, Input, Origin};
 use super::output::Output;
+use super::report::{Failure, Notes, Report};
 use super::settings::{Hash, Meaning, Settings};
 use super::small::Small;
 use super::{PROGRAM, ahead, hints};
 use crate::messages;
 use crate::progress::Watch;
-
-/// The checksums of an image, and what else is known after them.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// The checksums, and what they were computed with.
-    pub checksums: Vec<(Parameters, Digest)>,
-    /// What the image is.
-    pub format: Format,
-    /// Size of the guest's content in bytes.
-    pub virtual_size: u64,
-    /// Bytes that were read.
-    pub bytes_read: u64,
-    /// How long it took.
-    pub elapsed: Duration,
-}
-
-/// Why an image has no checksum.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// What a message says after the name.
-    pub reason: String,
-    /// There is no file of that name.
-    pub is_missing: bool,
-}
 
 /// Prints the checksums of images. True if all went well; the error is one of writing.
 pub fn run(settings: &Settings, hash: &Hash, output: &mut Output) -> io::Result<bool> {
@@ -81,17 +57,6 @@ pub fn run(settings: &Settings, hash: &Hash, output: &mut Output) -> io::Result<
         }
     })?;
     Ok(all_well)
-}
-
-/// Whether what a user should know of an image is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notes {
-    /// Warnings and remarks.
-    Printed,
-    /// Only warnings.
-    WarningsOnly,
-    /// Nothing.
-    Silent,
 }
 
 /// The checksums of what `name` stands for.
@@ -170,11 +135,7 @@ impl Job<'_> {
                     )
                 },
             )
-            .map_err(|error| match error {
-                blksum::Error::Image(error) => Failure::of_image(&error, self.name),
-                error @ blksum::Error::Zeros { .. } => Failure::new(format!("{error}{MORE_ZEROS}")),
-                other => Failure::new(other.to_string()),
-            })?;
+            .map_err(|error| Failure::of_checksum(error, self.name))?;
         let size = source.size();
         Ok(Report { virtual_size: size, ..Report::new(&self.meaning.parameters, digests, image) })
     }
@@ -216,10 +177,7 @@ impl Job<'_> {
                     blksum::stream_checksums(content, parameters, tuning, &progress)
                 },
             )
-            .map_err(|error| match error {
-                blksum::Error::Stream(error) => io_failure(error),
-                other => Failure::new(other.to_string()),
-            })?;
+            .map_err(|error| Failure::of_checksum(error, self.name))?;
         Ok(Report {
             checksums: parameters.iter().copied().zip(digests).collect(),
             format: Format::Raw,
@@ -230,79 +188,7 @@ impl Job<'_> {
     }
 }
 
-impl Report {
-    /// The report of an image that was read, but for the time.
-    pub fn new(parameters: &[Parameters], digests: Vec<Digest>, image: &Image) -> Self {
-        Self {
-            checksums: parameters.iter().copied().zip(digests).collect(),
-            format: image.format(),
-            virtual_size: image.virtual_size(),
-            bytes_read: image.bytes_read(),
-            elapsed: Duration::ZERO,
-        }
-    }
-
-    /// QEMU rounds raw images up to sectors: their conversions have another content.
-    pub fn note_odd_size(&self, name: &OsStr, notes: Notes) {
-        if notes == Notes::Printed
-            && self.format == Format::Raw
-            && !self.virtual_size.is_multiple_of(SECTOR)
-            && self.checksums.iter().any(|(parameters, _)| parameters.construction().has_blocks())
-        {
-            messages::remark_of(
-                PROGRAM,
-                name.as_bytes(),
-                "note: size is not a multiple of 512 bytes: its qcow2 conversion has another \
-                 checksum",
-            );
-        }
-    }
-}
-
-impl Failure {
-    /// A failure with this reason.
-    pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), is_missing: false }
-    }
-
-    /// What the image reader said of the image `name`, which the message says anyway.
-    fn of_image(error: &blkimage::Error, name: &OsStr) -> Self {
-        let is_own = error.name() == Path::new(name);
-        match (error.kind(), error.io_error()) {
-            (ErrorKind::Open, Some(source)) if is_own => return Self::from(source),
-            (ErrorKind::Directory, _) if is_own => return Self::new("Is a directory"),
-            _ => {}
-        }
-        let mut reason = error.to_string();
-        if is_own {
-            reason = error.reason().to_owned();
-            if let Some(offset) = error.offset() {
-                reason += &format!(" (offset {offset})");
-            }
-        }
-        if error.kind() == ErrorKind::Size {
-            reason += MORE_ZEROS;
-        }
-        if let Some(source) = error.io_error() {
-            reason += &format!(": {}", messages::reason(source));
-        }
-        Self::new(reason)
-    }
-}
-
-impl From<&io::Error> for Failure {
-    fn from(error: &io::Error) -> Self {
-        let is_missing = error.kind() == io::ErrorKind::NotFound;
-        Self { reason: messages::reason(error), is_missing }
-    }
-}
-
 const ONLY_NAMED: &str = "which is read only where the command line names it";
 
 /// How much of a stream is looked at to tell its format.
 const HEAD_SIZE: usize = 4096;
-
-/// What to do about a limit.
-const MORE_ZEROS: &str = ": --max-zeros=SIZE allows more";
-
-const SECTOR: u64 = 512;

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use blkhash::{Algorithm, Construction, Parameters};
 
-use super::output::describe;
+use super::digest::describe;
 use crate::quote;
 
 /// The released blksum has `-t N` for threads.

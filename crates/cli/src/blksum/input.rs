@@ -9,7 +9,7 @@ use std::path::Path;
 
 use walkdir::WalkDir;
 
-use super::hash::Failure;
+use super::report::Failure;
 use crate::{messages, stdio};
 
 /// What a name stands for, opened where opening is not the image reader's business.

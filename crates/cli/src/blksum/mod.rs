@@ -2,7 +2,7 @@
 //!
 //! [`args`] is the command line as it is written, [`settings`] what it asks for, [`hash`] and
 //! [`check`] the two modes, [`confine`] what they may open, [`held`] the check files that say so and
-//! [`lines`] what stands in them, [`groups`] which of it is of one image, [`input`] what a name stands for, [`output`] standard output, and
+//! [`lines`] what stands in them, [`groups`] which of it is of one image, [`input`] what a name stands for, [`report`] what is known after it was read, [`output`] standard output, and
 //! [`hints`] what to say to users of other programs. [`ahead`] takes one image after the other for both
 //! modes, and those side by side that [`small`] can hash.
 
@@ -19,6 +19,7 @@ mod input;
 mod lines;
 mod output;
 mod part;
+mod report;
 mod settings;
 mod small;
 

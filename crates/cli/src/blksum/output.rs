@@ -11,7 +11,7 @@ use blkhash::{Digest, Parameters};
 use blksum::check_file::{Style, escape};
 use serde::Serialize;
 
-use super::hash::{Failure, Report};
+use super::report::{Failure, Report};
 use crate::stdio::Stdout;
 use crate::{json, quote};
 
@@ -163,22 +163,5 @@ impl<'a> Name<'a> {
         let is_exact = matches!(text, Cow::Borrowed(_));
         let hex = || name.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
         Self { name: text, name_bytes: if is_exact { None } else { Some(hex()) } }
-    }
-}
-
-/// The parameters in words, for messages.
-pub fn describe(parameters: &Parameters) -> String {
-    let (algorithm, construction) = (parameters.algorithm(), parameters.construction());
-    match construction.has_blocks() {
-        false => format!("{algorithm} and {construction}"),
-        true => {
-            let size = parameters.block_size();
-            let size = match () {
-                () if size.is_multiple_of(1 << 20) => format!("{} MiB", size >> 20),
-                () if size.is_multiple_of(1 << 10) => format!("{} KiB", size >> 10),
-                () => format!("{size} bytes"),
-            };
-            format!("{algorithm}, {construction} and blocks of {size}")
-        }
     }
 }

@@ -16,8 +16,8 @@ use std::time::Instant;
 use blkimage::{ErrorKind, Format};
 use blksum::{Progress, Tuning};
 
-use super::hash::{Failure, Report};
 use super::input;
+use super::report::{Failure, Report};
 use super::settings::{Meaning, Settings};
 use crate::progress::Watch;
 

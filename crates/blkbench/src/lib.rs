@@ -27,3 +27,8 @@ pub use bench::{Amount, Bench, Conditions, Memory, Report, Row, Sample, Scenario
 pub use contestant::{Contestant, Work};
 pub use machine::Machine;
 pub use stats::Spread;
+
+/// Its examples are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

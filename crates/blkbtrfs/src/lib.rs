@@ -32,3 +32,8 @@ pub use used::{Unprotected, Used};
 pub use verify::{
     Category, Finding, Options, Place, Problem, Progress, Subject, Summary, Verified, verify,
 };
+
+/// Its examples are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

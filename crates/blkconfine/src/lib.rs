@@ -10,3 +10,8 @@ pub mod capabilities;
 mod filter;
 
 pub use filter::{Families, Filter};
+
+/// Its examples are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -35,3 +35,8 @@ pub use parameters::{DEFAULT_BLOCK_SIZE, MAX_BLOCK_SIZE, MIN_BLOCK_SIZE, Paramet
 pub use segments::{Join, SegmentHasher, Segments};
 pub use sink::{Sink, SinkError};
 pub use zero::is_zero;
+
+/// Its examples are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

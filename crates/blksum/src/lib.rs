@@ -21,3 +21,8 @@ pub use progress::Progress;
 pub use stream::stream_checksums;
 pub use tag::{Tag, UnknownTag};
 pub use tuning::{MAX_BUFFER, Tuning};
+
+/// Its examples are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

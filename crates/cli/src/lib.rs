@@ -13,3 +13,8 @@ pub mod sandbox;
 mod stdio;
 mod usage;
 mod values;
+
+/// Its examples are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

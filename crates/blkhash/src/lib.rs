@@ -16,10 +16,11 @@ mod engine;
 mod error;
 mod hasher;
 mod parameters;
+mod table;
 mod zero;
 
 pub use algo::{Digester, Implementation, State, Status, implementations};
-pub use algorithm::{Algorithm, Licence, Linux, MAX_DIGEST_SIZE, Properties, Strength};
+pub use algorithm::{Algorithm, BitOrder, MAX_DIGEST_SIZE, Properties, Strength};
 pub use construction::{Accumulator, Construction, Fold, Streams};
 pub use cpu::Feature;
 pub use digest::Digest;

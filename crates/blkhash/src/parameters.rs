@@ -1,6 +1,6 @@
 //! Everything that a checksum's value depends on beside the content.
 
-use crate::{Algorithm, Construction, Error};
+use crate::{Algorithm, Construction, Error, Strength};
 
 /// What a checksum is computed with: the same parameters and content give the same checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ impl Parameters {
         construction: Construction,
         block_size: u64,
     ) -> Result<Self, Error> {
-        if algorithm == Algorithm::SipHash {
+        if algorithm.properties().strength == Strength::Keyed {
             return Err(Error::KeyedAlgorithm);
         }
         let invalid = Error::InvalidBlockSize(block_size);

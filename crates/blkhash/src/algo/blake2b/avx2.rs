@@ -4,13 +4,21 @@
 //! meanwhile. Between columns and diagonals the rows are turned against the second one, which is the
 //! last to be ready.
 
+#![cfg(target_arch = "x86_64")]
+#![allow(unsafe_code)]
+
 use std::arch::x86_64::*;
 
-use super::{BLOCK, Block, Blocks, Chain, IV, SIGMA};
+use super::chain::{BLOCK, Block, Blocks, Chain, IV, SIGMA};
 use crate::cpu::Avx2;
 
-/// Takes the blocks at the start of `input` into `chain`.
-pub(super) fn compress(_token: Avx2, chain: &mut Chain, input: &[u8], blocks: Blocks) {
+/// Takes the blocks at the start of the input into the chain.
+pub(super) fn compress(
+    _token: Avx2,
+    [chain]: &mut [Chain; 1],
+    [input]: [&[u8]; 1],
+    blocks: Blocks,
+) {
     let (input, _) = input.as_chunks::<BLOCK>();
     // SAFETY: `_token` proves avx2.
     unsafe { compress_blocks(chain, &input[..blocks.number], blocks) }

@@ -2,11 +2,14 @@
 //!
 //! Words are brought into the lanes two at a time: 128-bit loads, inserts and unpacks.
 
+#![cfg(target_arch = "x86_64")]
+#![allow(unsafe_code)]
+
 use std::arch::x86_64::*;
 
 use super::avx2::{add, rotate_right, xor};
+use super::chain::{BLOCK, Blocks, Chain, IV, SIGMA};
 use super::lanes::{A, B, B_DIAGONAL, C, C_DIAGONAL, D, D_DIAGONAL, rounds};
-use super::{BLOCK, Blocks, Chain, IV, SIGMA};
 use crate::cpu::Avx2;
 
 /// Streams side by side.

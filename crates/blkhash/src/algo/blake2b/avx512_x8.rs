@@ -3,10 +3,13 @@
 //! The state and the message take all 32 registers. Words are brought into the lanes two at a time:
 //! 128-bit loads, inserts and unpacks; a full transpose costs more.
 
+#![cfg(target_arch = "x86_64")]
+#![allow(unsafe_code)]
+
 use std::arch::x86_64::*;
 
+use super::chain::{BLOCK, Blocks, Chain, IV, SIGMA};
 use super::lanes::{A, B, B_DIAGONAL, C, C_DIAGONAL, D, D_DIAGONAL, rounds};
-use super::{BLOCK, Blocks, Chain, IV, SIGMA};
 use crate::cpu::Avx512;
 
 /// Streams side by side.

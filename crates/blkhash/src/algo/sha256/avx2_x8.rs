@@ -3,10 +3,13 @@
 //! For CPUs without the SHA instructions: with them, two streams there are as fast. Words are
 //! brought into the lanes four at a time: 128-bit loads, inserts and unpacks.
 
+#![cfg(target_arch = "x86_64")]
+#![allow(unsafe_code)]
+
 use std::arch::x86_64::*;
 
+use super::constants::{BLOCK, K, Words};
 use super::lanes::{rounds, transpose};
-use super::{BLOCK, K, Words};
 use crate::cpu::Avx2;
 
 /// Streams side by side.

@@ -4,10 +4,13 @@
 //! message window stay in registers. Words are brought into the lanes four at a time: 128-bit loads,
 //! inserts and unpacks; gathers cost more.
 
+#![cfg(target_arch = "x86_64")]
+#![allow(unsafe_code)]
+
 use std::arch::x86_64::*;
 
+use super::constants::{BLOCK, K, Words};
 use super::lanes::{rounds, transpose};
-use super::{BLOCK, K, Words};
 use crate::cpu::Avx512;
 
 /// Streams side by side.

@@ -3,9 +3,12 @@
 //! AVX2 multiplies halves of words only, so that a product takes three multiplications and a stream
 //! by itself would be slower than without vectors; four hide how long they take.
 
+#![cfg(target_arch = "x86_64")]
+#![allow(unsafe_code)]
+
 use std::arch::x86_64::*;
 
-use super::{Accumulators, PRIME_1, PRIME_2, STRIPE};
+use super::stripe::{Accumulators, PRIME_1, PRIME_2, STRIPE};
 use crate::cpu::Avx2;
 
 /// Streams side by side.

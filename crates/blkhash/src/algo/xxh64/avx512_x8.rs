@@ -5,9 +5,12 @@
 //! sixteen streams, are no faster, and then streams a power of two apart drive each other out of the
 //! first cache.
 
+#![cfg(target_arch = "x86_64")]
+#![allow(unsafe_code)]
+
 use std::arch::x86_64::*;
 
-use super::{Accumulators, PRIME_1, PRIME_2, STRIPE};
+use super::stripe::{Accumulators, PRIME_1, PRIME_2, STRIPE};
 use crate::cpu::Avx512;
 
 /// Streams side by side.

@@ -4,7 +4,7 @@
 //! inputs of equal length side by side, each from the same [`State`] on. A state may have taken any
 //! number of bytes before: blocks longer than a chunk are hashed piece by piece.
 //!
-//! Each file uses only those before it: `kernels` and `hash`, the families, `state`, `self_test`,
+//! Each file uses only those before it: `simd`, `kernels` and `hash`, the families, `state`, `self_test`,
 //! `selection`, `digester`. Only tests of kernels go the other way.
 
 mod blake2b;
@@ -21,6 +21,7 @@ mod rustcrypto;
 mod selection;
 mod self_test;
 mod sha256;
+mod simd;
 mod siphash;
 mod state;
 mod xxh3;

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use blkhash::{Accumulator, Algorithm, Hasher, Parameters};
+use blkhash::{Accumulator, Algorithm, BlockSize, Hasher, Parameters};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (u8, u8, u8, Vec<(u8, u16)>)| {
@@ -11,8 +11,9 @@ fuzz_target!(|input: (u8, u8, u8, Vec<(u8, u16)>)| {
         [usize::from(construction) % 5]
         .parse()
         .expect("a construction");
-    let parameters = Parameters::new(Algorithm::Xxh3, construction, 512 << (block_size % 8))
-        .expect("parameters in range");
+    let block_size = BlockSize::try_from(512 << (block_size % 8)).expect("a size in range");
+    let parameters =
+        Parameters::new(Algorithm::Xxh3, construction, block_size).expect("no keyed digest");
     let mut pushed = Hasher::new(parameters, usize::from(threads % 3) + 1);
     let mut content = Vec::new();
     for (fill, length) in pieces {

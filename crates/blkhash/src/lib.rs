@@ -9,6 +9,7 @@
 
 mod algo;
 mod algorithm;
+mod block_size;
 mod construction;
 mod cpu;
 mod digest;
@@ -21,13 +22,14 @@ mod zero;
 
 pub use algo::{Digester, Implementation, State, Status, implementations};
 pub use algorithm::{Algorithm, BitOrder, MAX_DIGEST_SIZE, Properties, Strength};
+pub use block_size::{BlockSize, InvalidBlockSize};
 pub use construction::{Accumulator, Construction, Fold, Streams};
 pub use cpu::Feature;
-pub use digest::Digest;
+pub use digest::{Digest, ParseDigestError};
 pub use engine::{
     Abandoned, Batch, BlockDigests, BlockHasher, BlockPieces, Ordered, SegmentHasher,
 };
 pub use error::Error;
 pub use hasher::Hasher;
-pub use parameters::{DEFAULT_BLOCK_SIZE, MAX_BLOCK_SIZE, MIN_BLOCK_SIZE, Parameters};
+pub use parameters::Parameters;
 pub use zero::is_zero;

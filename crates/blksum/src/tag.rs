@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use blkhash::{Algorithm, Construction, DEFAULT_BLOCK_SIZE, Parameters};
+use blkhash::{Algorithm, BlockSize, Construction, Parameters};
 
 /// What a checksum with a tag was computed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,10 +78,10 @@ impl std::error::Error for UnknownTag {}
 fn parse_image(text: &str) -> Option<Parameters> {
     let (rest, last) = text.rsplit_once('-')?;
     let (digest, construction, block_size) = match last {
-        LINEAR => (rest, Construction::Linear, DEFAULT_BLOCK_SIZE as u64),
+        LINEAR => (rest, Construction::Linear, BlockSize::DEFAULT),
         _ => {
             let (digest, construction) = rest.rsplit_once('-')?;
-            (digest, parse_construction(construction)?, parse_size(last)?)
+            (digest, parse_construction(construction)?, parse_size(last)?.try_into().ok()?)
         }
     };
     let algorithm = Algorithm::ALL.iter().copied().find(|known| image_name(*known) == digest)?;
@@ -117,7 +117,7 @@ fn parse_plain(text: &str) -> Option<Algorithm> {
         None => Algorithm::ALL.iter().copied().find(|known| plain_name(*known) == text)?,
     };
     // A digest with a key of zeros is nobody's.
-    Parameters::new(algorithm, Construction::Linear, DEFAULT_BLOCK_SIZE as u64).ok()?;
+    Parameters::new(algorithm, Construction::Linear, BlockSize::DEFAULT).ok()?;
     Some(algorithm)
 }
 
@@ -162,7 +162,14 @@ mod tests {
     use super::*;
 
     fn image(algorithm: Algorithm, construction: &str, block_size: u64) -> Tag {
-        Tag::Image(Parameters::new(algorithm, construction.parse().unwrap(), block_size).unwrap())
+        Tag::Image(
+            Parameters::new(
+                algorithm,
+                construction.parse().unwrap(),
+                block_size.try_into().unwrap(),
+            )
+            .unwrap(),
+        )
     }
 
     #[test]
@@ -194,7 +201,8 @@ mod tests {
         for &algorithm in Algorithm::ALL {
             for construction in ["streams:1", "streams:64", "flat", "concat", "linear"] {
                 let construction = construction.parse().unwrap();
-                let Ok(parameters) = Parameters::new(algorithm, construction, 65536) else {
+                let Ok(parameters) = Parameters::new(algorithm, construction, BlockSize::DEFAULT)
+                else {
                     continue;
                 };
                 for tag in [Tag::File(algorithm), Tag::Image(parameters)] {

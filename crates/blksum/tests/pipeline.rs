@@ -96,7 +96,8 @@ fn expected(parameters: &Parameters, content: &[u8]) -> Digest {
 }
 
 fn parameters(algorithm: Algorithm, construction: &str, block_size: u64) -> Parameters {
-    Parameters::new(algorithm, construction.parse().unwrap(), block_size).unwrap()
+    Parameters::new(algorithm, construction.parse().unwrap(), block_size.try_into().unwrap())
+        .unwrap()
 }
 
 proptest! {

@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::slice;
 
-use blkhash::{Algorithm, Construction, DEFAULT_BLOCK_SIZE, Parameters};
+use blkhash::{Algorithm, BlockSize, Construction, Parameters};
 use blkimage::{Format, OpenOptions};
 use blksum::Tag;
 use blksum::check_file::{Entry, Line, Parser};
@@ -132,8 +132,7 @@ impl Images<'_> {
             None => Ok(given),
             Some(Tag::Image(parameters)) => Ok(Meaning { parameters, ..given }),
             Some(Tag::File(algorithm)) => {
-                let linear =
-                    Parameters::new(algorithm, Construction::Linear, DEFAULT_BLOCK_SIZE as u64);
+                let linear = Parameters::new(algorithm, Construction::Linear, BlockSize::DEFAULT);
                 let parameters = linear.map_err(|error| Failure::new(error.to_string()))?;
                 // The bytes of the file itself.
                 Ok(Meaning { parameters, open: &self.raw, part: None })

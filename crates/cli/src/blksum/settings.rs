@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use blkhash::{Construction, DEFAULT_BLOCK_SIZE, Parameters};
+use blkhash::{BlockSize, Construction, Parameters};
 use blkimage::{Follow, Format, NbdOptions, OpenOptions};
 use blksum::check_file::{Form, Style};
 use blksum::{Tag, Tuning};
@@ -102,10 +102,11 @@ impl Settings {
     pub fn new(args: Args, text_after_tag: bool) -> Result<Self, String> {
         args.check_combination(text_after_tag)?;
         let defaults = Parameters::default();
+        let block_size = args.block_size.map(BlockSize::try_from).transpose();
         let parameters = Parameters::new(
             args.digest.unwrap_or(defaults.algorithm()),
             args.construction.unwrap_or(defaults.construction()),
-            args.block_size.unwrap_or(DEFAULT_BLOCK_SIZE as u64),
+            block_size.map_err(|error| error.to_string())?.unwrap_or_default(),
         )
         .map_err(|error| error.to_string())?;
         let action = if args.list_digests {

@@ -76,12 +76,12 @@ macro_rules! algorithms {
             /// SHA-224.
             Sha224: "sha224" | "sha-224" | "sha2-224", 28 bytes, Cryptographic
                 { fips: Some("FIPS 180-4") }
-                kernels(sha256::Kernel) => sha256::Sha256: sha256::Sha256::sha224;
+                kernels(sha256::Kernel) => sha256::Sha256: sha256::Sha256::new_224;
 
             /// SHA-256.
             Sha256: "sha256" | "sha-256" | "sha2-256", 32 bytes, Cryptographic
                 { fips: Some("FIPS 180-4") }
-                kernels(sha256::Kernel) => sha256::Sha256: sha256::Sha256::sha256;
+                kernels(sha256::Kernel) => sha256::Sha256: sha256::Sha256::new_256;
 
             /// SHA-384.
             Sha384: "sha384" | "sha-384" | "sha2-384", 48 bytes, Cryptographic

@@ -95,8 +95,8 @@ mod tests {
     fn a_wrong_bit_of_the_start_fails() {
         let choice = || Choice::detect(|_| true);
         let broken = [
-            Inner::Sha256(sha256::Sha256::sha256(choice()).flip_bit(7, 31)),
-            Inner::Sha224(sha256::Sha256::sha224(choice()).flip_bit(0, 0)),
+            Inner::Sha256(sha256::Sha256::new_256(choice()).flip_bit(7, 31)),
+            Inner::Sha224(sha256::Sha256::new_224(choice()).flip_bit(0, 0)),
             Inner::Blake2b256(blake2b::Blake2b::new::<33>(Choice::detect(|_| true))),
             Inner::Blake2b512(blake2b::Blake2b::new::<63>(Choice::detect(|_| true))),
         ];

@@ -25,12 +25,12 @@ pub(super) struct Sha256 {
 
 impl Sha256 {
     /// A SHA-256 that has taken nothing yet.
-    pub fn sha256(kernels: Choice<Kernel>) -> Self {
+    pub fn new_256(kernels: Choice<Kernel>) -> Self {
         Self::new(SHA256, kernels)
     }
 
     /// A SHA-224 that has taken nothing yet.
-    pub fn sha224(kernels: Choice<Kernel>) -> Self {
+    pub fn new_224(kernels: Choice<Kernel>) -> Self {
         Self::new(SHA224, kernels)
     }
 

@@ -54,7 +54,7 @@ impl Trivia {
         use Licence::{Bsd2, Cc0, PublicDomain};
         use Linux::{Absent, Crypto, Library};
         let (licence, linux, used_by): (_, _, &[_]) = match algorithm {
-            Algorithm::Null => (PublicDomain, Absent, &[]),
+            Algorithm::Null | Algorithm::Sha512_224 => (PublicDomain, Absent, &[]),
             Algorithm::Crc32 => {
                 (PublicDomain, Crypto("crc32"), &["F2FS", "GPT", "gzip", "PNG", "Ethernet"])
             }
@@ -81,7 +81,6 @@ impl Trivia {
             Algorithm::Sha512 => {
                 (PublicDomain, Crypto("sha512"), &["dm-verity", "fs-verity", "OCI", "Glance"])
             }
-            Algorithm::Sha512_224 => (PublicDomain, Absent, &[]),
             Algorithm::Sha512_256 => (PublicDomain, Absent, &["ZFS"]),
             Algorithm::Sha3_224 => (Cc0, Crypto("sha3-224"), &[]),
             Algorithm::Sha3_256 => (Cc0, Crypto("sha3-256"), &["IMA"]),

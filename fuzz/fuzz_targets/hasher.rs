@@ -5,7 +5,7 @@
 #[path = "../../crates/blkhash/tests/common/definition.rs"]
 mod definition;
 
-use blkhash::{Algorithm, Hasher, Parameters};
+use blkhash::{Algorithm, BlockSize, Hasher, Parameters};
 use libfuzzer_sys::fuzz_target;
 
 use self::definition::definition;
@@ -16,8 +16,9 @@ fuzz_target!(|input: (u8, u8, u8, Vec<(u8, u16)>)| {
         [usize::from(construction) % 5]
         .parse()
         .expect("a construction");
-    let parameters = Parameters::new(Algorithm::Xxh3, construction, 512 << (block_size % 8))
-        .expect("parameters in range");
+    let block_size = BlockSize::try_from(512 << (block_size % 8)).expect("a size in range");
+    let parameters =
+        Parameters::new(Algorithm::Xxh3, construction, block_size).expect("no keyed digest");
     let mut pushed = Hasher::new(parameters, usize::from(threads % 3) + 1);
     let mut content = Vec::new();
     for (fill, length) in pieces {

@@ -1,55 +1,77 @@
-//! What this CPU can do. This is the only place that mints tokens: a kernel asks for one, so that
+//! The features of this CPU. This is the only place that mints tokens: a kernel asks for one, so that
 //! calling it is safe by its type.
 
 use std::fmt;
 use std::sync::OnceLock;
 
-/// A group of instructions that a kernel needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Feature {
+/// Defines [`Feature`] and the tokens. A row is a feature, its name, its architecture, the macro that
+/// detects instructions there, and the instructions.
+macro_rules! features {
+    ($(
+        $(#[$doc:meta])*
+        $feature:ident: $name:literal, $arch:literal, $detect:ident!($($instructions:tt),+);
+    )*) => {
+        /// A group of instructions that a kernel needs.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Feature {
+            $($(#[$doc])* $feature,)*
+        }
+
+        impl Feature {
+            /// Every feature, the narrowest first.
+            pub const ALL: &'static [Self] = &[$(Self::$feature),*];
+
+            /// Its name, as `BLKHASH_CPU_DISABLE` has it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$feature => $name,)*
+                }
+            }
+
+            /// Whether the CPU and the system have it.
+            pub fn is_present(self) -> bool {
+                $(
+                    #[cfg(target_arch = $arch)]
+                    if self == Self::$feature {
+                        return $(std::arch::$detect!($instructions))&&+;
+                    }
+                )*
+                false
+            }
+        }
+
+        $(
+            #[doc = concat!("Proves", $(" `", $instructions, "`"),+, ".")]
+            #[cfg(target_arch = $arch)]
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            pub(crate) struct $feature(());
+
+            #[cfg(target_arch = $arch)]
+            impl $feature {
+                pub(crate) const FEATURE: Option<Feature> = Some(Feature::$feature);
+
+                /// The token, if the CPU has the feature and it is not switched off.
+                pub(crate) fn detect() -> Option<Self> {
+                    let feature = Feature::$feature;
+                    (feature.is_present() && !feature.is_disabled()).then_some(Self(()))
+                }
+            }
+        )*
+    };
+}
+
+features! {
     /// The SHA-256 instructions of x86, with SSE4.1.
-    Sha,
+    Sha: "sha", "x86_64", is_x86_feature_detected!("sha", "sse4.1", "ssse3");
     /// AVX2.
-    Avx2,
+    Avx2: "avx2", "x86_64", is_x86_feature_detected!("avx2");
     /// AVX-512 F, BW, DQ and VL.
-    Avx512,
+    Avx512: "avx512", "x86_64",
+        is_x86_feature_detected!("avx512f", "avx512bw", "avx512dq", "avx512vl");
 }
 
 impl Feature {
-    /// Every feature, the narrowest first.
-    pub const ALL: [Self; 3] = [Self::Sha, Self::Avx2, Self::Avx512];
-
-    /// Its name, as `BLKHASH_CPU_DISABLE` has it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sha => "sha",
-            Self::Avx2 => "avx2",
-            Self::Avx512 => "avx512",
-        }
-    }
-
-    /// Whether the CPU and the system have it.
-    pub fn is_present(self) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        return match self {
-            Self::Sha => {
-                is_x86_feature_detected!("sha")
-                    && is_x86_feature_detected!("sse4.1")
-                    && is_x86_feature_detected!("ssse3")
-            }
-            Self::Avx2 => is_x86_feature_detected!("avx2"),
-            Self::Avx512 => {
-                is_x86_feature_detected!("avx512f")
-                    && is_x86_feature_detected!("avx512bw")
-                    && is_x86_feature_detected!("avx512dq")
-                    && is_x86_feature_detected!("avx512vl")
-            }
-        };
-        #[cfg(not(target_arch = "x86_64"))]
-        false
-    }
-
     /// Whether it was switched off with `BLKHASH_CPU_DISABLE=sha,avx2,avx512`.
     pub fn is_disabled(self) -> bool {
         static DISABLED: OnceLock<String> = OnceLock::new();
@@ -65,31 +87,16 @@ impl fmt::Display for Feature {
     }
 }
 
-/// Defines a token: who has one runs on a CPU that has the feature.
-macro_rules! tokens {
-    ($($(#[$doc:meta])* $token:ident;)*) => {
-        $(
-            $(#[$doc])*
-            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-            pub(crate) struct $token(());
+/// The token of kernels that run on any CPU: it proves nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Portable(());
 
-            impl $token {
-                /// The token, if the CPU has the feature and nobody switched it off.
-                pub(crate) fn detect() -> Option<Self> {
-                    let feature = Feature::$token;
-                    (feature.is_present() && !feature.is_disabled()).then_some(Self(()))
-                }
-            }
-        )*
-    };
-}
+impl Portable {
+    pub(crate) const FEATURE: Option<Feature> = None;
 
-#[cfg(target_arch = "x86_64")]
-tokens! {
-    /// Proves `sha`, `sse4.1` and `ssse3`.
-    Sha;
-    /// Proves `avx2`.
-    Avx2;
-    /// Proves `avx512f`, `avx512bw`, `avx512dq` and `avx512vl`.
-    Avx512;
+    /// The token.
+    #[allow(clippy::unnecessary_wraps, reason = "as with those of features")]
+    pub(crate) fn detect() -> Option<Self> {
+        Some(Self(()))
+    }
 }

@@ -1,12 +1,41 @@
+//! The value of a hash.
+
 use std::fmt;
+use std::str::FromStr;
 
 use crate::algorithm::MAX_DIGEST_SIZE;
 
-/// The value of a hash: up to 64 bytes, printed as hexadecimal.
+/// The value of a hash: up to 64 bytes, written and read as hexadecimal.
+///
+/// ```
+/// use blkhash::Digest;
+///
+/// let digest: Digest = "CBF43926".parse()?;
+/// assert_eq!(digest.as_bytes(), [0xcb, 0xf4, 0x39, 0x26]);
+/// assert_eq!(digest.to_string(), "cbf43926");
+/// # Ok::<(), blkhash::ParseDigestError>(())
+/// ```
+///
+/// With the feature `serde` it is serialized as a string of hexadecimal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest {
     bytes: [u8; MAX_DIGEST_SIZE],
     length: u8,
+}
+
+/// Why a text is no [`Digest`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParseDigestError {
+    /// Every byte takes two digits.
+    #[error("a digest has an even number of digits")]
+    OddLength,
+    /// No algorithm has so long a digest.
+    #[error("a digest has at most {MAX_DIGEST_SIZE} bytes")]
+    TooLong,
+    /// Something else than 0 to 9, a to f and A to F, at this offset in bytes.
+    #[error("no hexadecimal digit at offset {0}")]
+    InvalidDigit(usize),
 }
 
 impl Digest {
@@ -33,6 +62,7 @@ impl AsRef<[u8]> for Digest {
 }
 
 impl fmt::Display for Digest {
+    /// Writes lower case hexadecimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
@@ -41,5 +71,95 @@ impl fmt::Display for Digest {
 impl fmt::Debug for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Digest({self})")
+    }
+}
+
+impl FromStr for Digest {
+    type Err = ParseDigestError;
+
+    /// Reads hexadecimal in any case, up to 64 bytes.
+    fn from_str(text: &str) -> Result<Self, ParseDigestError> {
+        let digit = |offset: usize| {
+            let value = char::from(text.as_bytes()[offset]).to_digit(16);
+            value.map(|value| value as u8).ok_or(ParseDigestError::InvalidDigit(offset))
+        };
+        if text.len() > 2 * MAX_DIGEST_SIZE {
+            return Err(ParseDigestError::TooLong);
+        }
+        if !text.len().is_multiple_of(2) {
+            return Err(ParseDigestError::OddLength);
+        }
+        let mut digest = Self::zeroed(text.len() / 2);
+        for (index, byte) in digest.as_mut_bytes().iter_mut().enumerate() {
+            *byte = digit(2 * index)? << 4 | digit(2 * index + 1)?;
+        }
+        Ok(digest)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Digest {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Digest {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Hexadecimal;
+
+        impl serde::de::Visitor<'_> for Hexadecimal {
+            type Value = Digest;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a digest in hexadecimal")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Digest, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+
+        deserializer.deserialize_str(Hexadecimal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Algorithm, Digester};
+
+    #[test]
+    fn every_digest_round_trips() {
+        for &algorithm in Algorithm::ALL {
+            let digest = Digester::new(algorithm).digest(b"content");
+            let text = digest.to_string();
+            assert_eq!(text.parse(), Ok(digest), "{algorithm}");
+            assert_eq!(text.to_uppercase().parse(), Ok(digest), "{algorithm}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        let parse = |text: &str| text.parse::<Digest>().unwrap_err();
+        assert_eq!(parse("abc"), ParseDigestError::OddLength);
+        assert_eq!(parse(&"00".repeat(65)), ParseDigestError::TooLong);
+        for (text, offset) in [("0g", 1), ("+1", 0), (" 1", 0), ("12x4", 2), ("00é", 2)] {
+            assert_eq!(parse(text), ParseDigestError::InvalidDigit(offset), "{text}");
+        }
+    }
+
+    #[cfg(feature = "serde")]
+    #[test]
+    fn serializes_as_hexadecimal() {
+        let digest: Digest = "cbf43926".parse().unwrap();
+        let json = serde_json::to_string(&digest).unwrap();
+        assert_eq!(json, "\"cbf43926\"");
+        assert_eq!(serde_json::from_str::<Digest>(&json).unwrap(), digest);
+        // A reader has no text to lend.
+        assert_eq!(serde_json::from_reader::<_, Digest>(json.as_bytes()).unwrap(), digest);
+        assert!(serde_json::from_str::<Digest>("\"cbf4392\"").is_err());
+        assert!(serde_json::from_str::<Digest>("7").is_err());
     }
 }

@@ -1,4 +1,4 @@
-use crate::parameters::{MAX_BLOCK_SIZE, MIN_BLOCK_SIZE};
+use crate::InvalidBlockSize;
 
 /// Why parameters were refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,8 +24,8 @@ pub enum Error {
     )]
     UnknownConstruction(String),
     /// Not a power of two in range.
-    #[error("invalid block size {0}: use a power of two from {MIN_BLOCK_SIZE} to {MAX_BLOCK_SIZE}")]
-    InvalidBlockSize(u64),
+    #[error(transparent)]
+    InvalidBlockSize(#[from] InvalidBlockSize),
     /// An implementation that was asked for by name.
     #[error("implementation '{0}' cannot be used: {1}")]
     UnusableImplementation(String, String),

@@ -1,31 +1,29 @@
 //! Everything that a checksum's value depends on beside the content.
 
-use crate::{Algorithm, Construction, Error};
+use crate::{Algorithm, BlockSize, Construction, Error, Strength};
 
 /// What a checksum is computed with: the same parameters and content give the same checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
     algorithm: Algorithm,
     construction: Construction,
-    block_size: usize,
+    block_size: BlockSize,
 }
 
 impl Parameters {
-    /// Parameters with a `block_size` in bytes, a power of two from [`MIN_BLOCK_SIZE`] to
-    /// [`MAX_BLOCK_SIZE`]. [`Construction::Linear`] has no blocks: its value does not depend on it.
+    /// Parameters for blocks of `block_size`. [`Construction::Linear`] has no blocks: its value does
+    /// not depend on it.
+    ///
+    /// # Errors
+    ///
+    /// The algorithm is a keyed one, which makes no checksum.
     pub fn new(
         algorithm: Algorithm,
         construction: Construction,
-        block_size: u64,
+        block_size: BlockSize,
     ) -> Result<Self, Error> {
-        if algorithm == Algorithm::SipHash {
+        if algorithm.properties().strength == Strength::Keyed {
             return Err(Error::KeyedAlgorithm);
-        }
-        let invalid = Error::InvalidBlockSize(block_size);
-        let block_size = usize::try_from(block_size).map_err(|_| invalid.clone())?;
-        if !block_size.is_power_of_two() || !(MIN_BLOCK_SIZE..=MAX_BLOCK_SIZE).contains(&block_size)
-        {
-            return Err(invalid);
         }
         Ok(Self { algorithm, construction, block_size })
     }
@@ -42,7 +40,7 @@ impl Parameters {
 
     /// Length of a block in bytes.
     pub fn block_size(&self) -> usize {
-        self.block_size
+        self.block_size.get()
     }
 }
 
@@ -52,16 +50,7 @@ impl Default for Parameters {
         Self {
             algorithm: Algorithm::Sha256,
             construction: Construction::default(),
-            block_size: DEFAULT_BLOCK_SIZE,
+            block_size: BlockSize::DEFAULT,
         }
     }
 }
-
-/// The block size unless told: 64 KiB.
-pub const DEFAULT_BLOCK_SIZE: usize = 64 << 10;
-
-/// The smallest block size: a sector.
-pub const MIN_BLOCK_SIZE: usize = 512;
-
-/// The largest block size.
-pub const MAX_BLOCK_SIZE: usize = 64 << 20;

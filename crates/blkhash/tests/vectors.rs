@@ -72,8 +72,12 @@ fn constructions() {
     for vector in &file.vectors {
         let construction: Construction = vector.construction.parse().unwrap();
         let block_size = if vector.block_size == 0 { 4096 } else { vector.block_size };
-        let parameters =
-            Parameters::new(vector.digest.parse().unwrap(), construction, block_size).unwrap();
+        let parameters = Parameters::new(
+            vector.digest.parse().unwrap(),
+            construction,
+            block_size.try_into().unwrap(),
+        )
+        .unwrap();
         for threads in [1, 3] {
             let mut hasher = Hasher::new(parameters, threads);
             for_each_run(&vector.image, |run| match run {

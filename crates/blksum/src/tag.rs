@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use blkhash::{Algorithm, Construction, DEFAULT_BLOCK_SIZE, Parameters};
+use blkhash::{Algorithm, BlockSize, Construction, Parameters};
 
 /// What a checksum with a tag was computed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Tag {
     ///
     /// If the algorithm has a key.
     pub fn linear(algorithm: Algorithm) -> Parameters {
-        Parameters::new(algorithm, Construction::Linear, DEFAULT_BLOCK_SIZE as u64)
+        Parameters::new(algorithm, Construction::Linear, BlockSize::DEFAULT)
             .expect("no tag names an algorithm with a key")
     }
 
@@ -88,12 +88,12 @@ fn parse_image(text: &str) -> Option<Parameters> {
     let (rest, last) = text.rsplit_once('-')?;
     let (digest, construction, block_size) = match parse_construction(last) {
         Some(construction) if !construction.has_blocks() => {
-            (rest, construction, DEFAULT_BLOCK_SIZE as u64)
+            (rest, construction, BlockSize::DEFAULT)
         }
         _ => {
             let (digest, construction) = rest.rsplit_once('-')?;
-            let construction = parse_construction(construction)?;
-            (digest, construction, parse_size(last).filter(|_| construction.has_blocks())?)
+            let construction = parse_construction(construction).filter(|it| it.has_blocks())?;
+            (digest, construction, parse_size(last)?.try_into().ok()?)
         }
     };
     let algorithm = Algorithm::ALL.iter().copied().find(|known| image_name(*known) == digest)?;
@@ -129,7 +129,7 @@ fn parse_plain(text: &str) -> Option<Algorithm> {
         None => Algorithm::ALL.iter().copied().find(|known| plain_name(*known) == text)?,
     };
     // A digest with a key of zeros is nobody's.
-    Parameters::new(algorithm, Construction::Linear, DEFAULT_BLOCK_SIZE as u64).ok()?;
+    Parameters::new(algorithm, Construction::Linear, BlockSize::DEFAULT).ok()?;
     Some(algorithm)
 }
 
@@ -175,7 +175,14 @@ mod tests {
     use super::*;
 
     fn image(algorithm: Algorithm, construction: &str, block_size: u64) -> Tag {
-        Tag::Image(Parameters::new(algorithm, construction.parse().unwrap(), block_size).unwrap())
+        Tag::Image(
+            Parameters::new(
+                algorithm,
+                construction.parse().unwrap(),
+                block_size.try_into().unwrap(),
+            )
+            .unwrap(),
+        )
     }
 
     #[test]
@@ -207,7 +214,8 @@ mod tests {
         for &algorithm in Algorithm::ALL {
             for construction in ["streams:1", "streams:64", "flat", "concat", "linear"] {
                 let construction = construction.parse().unwrap();
-                let Ok(parameters) = Parameters::new(algorithm, construction, 65536) else {
+                let Ok(parameters) = Parameters::new(algorithm, construction, BlockSize::DEFAULT)
+                else {
                     continue;
                 };
                 for tag in [Tag::File(algorithm), Tag::Image(parameters)] {

@@ -95,7 +95,8 @@ fn tuning(threads: usize, read_size: usize, queue_depth: usize) -> Tuning {
 }
 
 fn parameters(algorithm: Algorithm, construction: &str, block_size: u64) -> Parameters {
-    Parameters::new(algorithm, construction.parse().unwrap(), block_size).unwrap()
+    Parameters::new(algorithm, construction.parse().unwrap(), block_size.try_into().unwrap())
+        .unwrap()
 }
 
 /// Runs of any lengths, some of zeros, which are known to be zeros or not.

@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
 
-use blkhash::{Algorithm, Construction, DEFAULT_BLOCK_SIZE, Parameters};
+use blkhash::{Algorithm, BlockSize, Construction, Parameters};
 
 /// `blkhash_version()`.
 #[unsafe(no_mangle)]
@@ -34,7 +34,7 @@ fn digests() -> &'static [CString] {
     static DIGESTS: OnceLock<Vec<CString>> = OnceLock::new();
     DIGESTS.get_or_init(|| {
         let usable = |&algorithm: &Algorithm| {
-            Parameters::new(algorithm, Construction::Flat, DEFAULT_BLOCK_SIZE as u64).is_ok()
+            Parameters::new(algorithm, Construction::Flat, BlockSize::DEFAULT).is_ok()
         };
         let names = Algorithm::ALL.iter().copied().filter(usable).map(Algorithm::name);
         names.filter_map(|name| CString::new(name).ok()).collect()

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 use std::ptr;
 
-use blkhash::{Algorithm, Construction, DEFAULT_BLOCK_SIZE, Digester, Parameters, Status, Streams};
+use blkhash::{Algorithm, BlockSize, Construction, Digester, Parameters, Status, Streams};
 use nix::errno::Errno;
 
 use crate::boundary::{boxed, catch, status, value};
@@ -13,7 +13,7 @@ pub struct Options {
     digest_name: CString,
     pub(crate) algorithm: Algorithm,
     pub(crate) construction: Construction,
-    pub(crate) block_size: u32,
+    pub(crate) block_size: BlockSize,
     pub(crate) threads: u8,
     pub(crate) queue_depth: c_uint,
     digester: Digester,
@@ -26,7 +26,7 @@ impl Options {
             digest_name: digest_name.to_owned(),
             algorithm,
             construction: Construction::Flat,
-            block_size: DEFAULT_BLOCK_SIZE as u32,
+            block_size: BlockSize::DEFAULT,
             threads: DEFAULT_THREADS,
             queue_depth: 0,
             digester: Digester::new(algorithm),
@@ -36,7 +36,7 @@ impl Options {
     }
 
     pub(crate) fn parameters(&self) -> Result<Parameters, Errno> {
-        Parameters::new(self.algorithm, self.construction, self.block_size.into())
+        Parameters::new(self.algorithm, self.construction, self.block_size)
             .map_err(|_| Errno::EINVAL)
     }
 
@@ -45,8 +45,7 @@ impl Options {
     }
 
     pub(crate) fn set_block_size(&mut self, block_size: u64) -> Result<(), Errno> {
-        let checked = Parameters::new(self.algorithm, self.construction, block_size);
-        self.block_size = checked.map_err(|_| Errno::EINVAL)?.block_size() as u32;
+        self.block_size = block_size.try_into().map_err(|_| Errno::EINVAL)?;
         Ok(())
     }
 
@@ -215,7 +214,7 @@ pub unsafe extern "C" fn blkhash_opts_get_digest_name(o: *const Options) -> *con
 pub unsafe extern "C" fn blkhash_opts_get_block_size(o: *const Options) -> u32 {
     // SAFETY: the caller's promise.
     let options = unsafe { o.as_ref() };
-    options.map_or_else(|| value(Err(Errno::EINVAL), 0), |options| options.block_size)
+    options.map_or_else(|| value(Err(Errno::EINVAL), 0), |options| options.block_size.get() as u32)
 }
 
 /// `blkhash_opts_get_threads()`.

@@ -58,7 +58,8 @@ fn unusable(list: &str) -> Vec<String> {
 fn unknown_features(list: &str) -> Vec<String> {
     let is_known = |name: &&str| Feature::ALL.iter().any(|feature| feature.name() == *name);
     let unknown = names(list).filter(|name| !is_known(name));
-    let all = Feature::ALL.map(Feature::name).join(", ");
+    let all: Vec<_> = Feature::ALL.iter().map(|feature| feature.name()).collect();
+    let all = all.join(", ");
     unknown.map(|name| format!("warning: {DISABLE}: {name}: there is only {all}")).collect()
 }
 

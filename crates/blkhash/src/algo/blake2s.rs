@@ -3,7 +3,7 @@
 use blake2s_simd::many::{MAX_DEGREE, update_many};
 use blake2s_simd::{Params, State};
 
-use super::Hash;
+use super::hash::Hash;
 
 #[derive(Clone)]
 pub(super) struct Blake2s(State);

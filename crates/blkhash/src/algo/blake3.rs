@@ -2,7 +2,7 @@
 
 use ::blake3::hazmat::{self, ChainingValue, HasherExt, Mode};
 
-use super::Hash;
+use super::hash::{Hash, finish_each};
 use crate::Digest;
 
 #[derive(Clone)]
@@ -40,7 +40,7 @@ impl Hash for Blake3 {
 
     fn finish_many(&self, inputs: &[&[u8]], digests: &mut [u8]) {
         if self.0.count() > 0 {
-            return super::finish_each(self, inputs, digests);
+            return finish_each(self, inputs, digests);
         }
         for (input, digest) in inputs.iter().zip(digests.chunks_exact_mut(::blake3::OUT_LEN)) {
             digest.copy_from_slice(::blake3::hash(input).as_bytes());

@@ -1,9 +1,8 @@
 //! The differential tests that every kernel's file hands its kernel to: the same digests as the
 //! portable implementation, and that one the same as another crate.
 
-use super::State;
 use super::kernels::Entry;
-use super::selection::{entries, only};
+use super::state::{State, entries};
 use crate::Algorithm;
 
 /// Whether the kernel `variant` computes what the portable one does, for any lengths, numbers,
@@ -16,7 +15,7 @@ pub(super) fn equals_soft(algorithm: Algorithm, variant: &str) {
     let Shape { block, pool } = shape(algorithm);
     for taken in starts(block) {
         let start = |variant| {
-            let mut start = only(algorithm, variant);
+            let mut start = State::only(algorithm, variant);
             start.update(&pool[..taken]);
             start
         };
@@ -25,7 +24,13 @@ pub(super) fn equals_soft(algorithm: Algorithm, variant: &str) {
             finishes_many(&soft, &kernel, entry, &pool, length);
         }
     }
-    finishes_many(&only(algorithm, "soft"), &only(algorithm, variant), entry, &pool, LARGE);
+    finishes_many(
+        &State::only(algorithm, "soft"),
+        &State::only(algorithm, variant),
+        entry,
+        &pool,
+        LARGE,
+    );
     for length in lengths(block, entry.lanes).chain([LARGE]) {
         updates_many(algorithm, entry, &pool, length);
     }
@@ -34,7 +39,7 @@ pub(super) fn equals_soft(algorithm: Algorithm, variant: &str) {
 /// Whether the portable implementation computes what `third_party` does.
 pub(super) fn soft_equals(algorithm: Algorithm, third_party: impl Fn(&[u8]) -> Vec<u8>) {
     let Shape { block, pool } = shape(algorithm);
-    let start = only(algorithm, "soft");
+    let start = State::only(algorithm, "soft");
     for length in (0..=4 * block + 1).chain([LARGE - 1, LARGE, LARGE + 1]) {
         let input = &pool[length % 3..][..length];
         let expected = third_party(input);
@@ -87,7 +92,7 @@ fn updates_many(algorithm: Algorithm, entry: &Entry, pool: &[u8], length: usize)
         for step in [0, 1, block / 2 + 3] {
             let states = |variant| {
                 let states = (0..count).map(|lane| {
-                    let mut state = only(algorithm, variant);
+                    let mut state = State::only(algorithm, variant);
                     state.update(&pool[..(step * lane) % (2 * block + 1)]);
                     state
                 });

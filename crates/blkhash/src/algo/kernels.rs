@@ -5,8 +5,19 @@ use crate::cpu::Feature;
 
 /// The ways to run one algorithm's compression function.
 pub(super) trait Kernel: Copy + 'static {
-    /// Every kernel there is, for any CPU.
+    /// Every kernel there is for CPUs of this architecture, the portable one first.
     const ENTRIES: &'static [Entry];
+
+    /// The widest kernel's lanes.
+    const MAX_LANES: usize = {
+        let (mut widest, mut index) = (1, 0);
+        while index < Self::ENTRIES.len() {
+            let lanes = Self::ENTRIES[index].lanes;
+            widest = if lanes > widest { lanes } else { widest };
+            index += 1;
+        }
+        widest
+    };
 
     /// The kernel of an entry, if this CPU can run it.
     fn detect(entry: &Entry) -> Option<Self>;
@@ -30,44 +41,57 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// The entry of a crate that computes an algorithm.
+    pub const fn library(name: &'static str) -> Self {
+        Self { name, lanes: 1, feature: None, cost: 1 }
+    }
+
     /// How fast it hashes `count` inputs side by side, relative to others.
     pub fn rate(&self, count: usize) -> usize {
         (count.min(self.lanes) << 32) / self.cost as usize
     }
 }
 
-/// Defines the enum `Kernel` of an algorithm's kernels: the portable one, which costs so much, and
-/// for x86-64 one for each line: the token that it holds, its name, its lanes and its cost.
+/// Defines the enum `Kernel` of an algorithm's kernels and the method that runs them, from a row for
+/// each: the variant and its token, the module, the name, the lanes and the cost.
+///
+/// The function of every module has the name of the method, and takes the token, as many states and
+/// inputs as there are lanes, and the last argument of the method.
 macro_rules! kernels {
-    (@entry $name:literal, $lanes:expr, $feature:expr, $cost:literal) => {
-        Entry { name: $name, lanes: $lanes, feature: $feature, cost: $cost }
-    };
     (
-        soft: $soft_cost:literal;
-        $($variant:ident($token:ident): $name:literal, $lanes:expr, $cost:literal;)*
+        $(#[$doc:meta])*
+        fn $run:ident($states:ident: &mut [$state:ty], $inputs:ident: &[&[u8]], $extent:ident: $type:ty);
+
+        $(
+            $(#[cfg($condition:meta)])?
+            $variant:ident($token:ident): $module:ident, $name:literal, $lanes:literal, $cost:literal;
+        )*
     ) => {
         /// A way to run the compression function.
         #[derive(Clone, Copy, Debug)]
         pub(super) enum Kernel {
-            Soft,
             $(
-                #[cfg(target_arch = "x86_64")]
-                $variant(crate::cpu::$token),
+                $(#[cfg($condition)])?
+                $variant($crate::cpu::$token),
             )*
         }
 
         impl $crate::algo::kernels::Kernel for Kernel {
-            const ENTRIES: &'static [Entry] = &[
-                kernels!(@entry "soft", 1, None, $soft_cost),
-                $(kernels!(@entry $name, $lanes, Some(crate::cpu::Feature::$token), $cost),)*
-            ];
+            const ENTRIES: &'static [Entry] = &[$(
+                $(#[cfg($condition)])?
+                Entry {
+                    name: $name,
+                    lanes: $lanes,
+                    feature: $crate::cpu::$token::FEATURE,
+                    cost: $cost,
+                },
+            )*];
 
             fn detect(entry: &Entry) -> Option<Self> {
                 match entry.name {
-                    "soft" => Some(Self::Soft),
                     $(
-                        #[cfg(target_arch = "x86_64")]
-                        $name => crate::cpu::$token::detect().map(Self::$variant),
+                        $(#[cfg($condition)])?
+                        $name => $crate::cpu::$token::detect().map(Self::$variant),
                     )*
                     _ => None,
                 }
@@ -75,17 +99,50 @@ macro_rules! kernels {
 
             fn entry(self) -> &'static Entry {
                 match self {
-                    Self::Soft => const { &kernels!(@entry "soft", 1, None, $soft_cost) },
                     $(
-                        #[cfg(target_arch = "x86_64")]
+                        $(#[cfg($condition)])?
                         Self::$variant(_) => const {
-                            let feature = Some(crate::cpu::Feature::$token);
-                            &kernels!(@entry $name, $lanes, feature, $cost)
+                            &Entry {
+                                name: $name,
+                                lanes: $lanes,
+                                feature: $crate::cpu::$token::FEATURE,
+                                cost: $cost,
+                            }
                         },
                     )*
                 }
             }
         }
+
+        impl Kernel {
+            $(#[$doc])*
+            /// There are as many as the kernel has lanes, or fewer.
+            fn $run(self, $states: &mut [$state], $inputs: &[&[u8]], $extent: $type) {
+                debug_assert!($states.len() == $inputs.len());
+                debug_assert!($states.len() <= self.entry().lanes);
+                match self {
+                    $(
+                        $(#[cfg($condition)])?
+                        Self::$variant(token) => $crate::algo::kernels::fill_lanes(
+                            $states,
+                            $inputs,
+                            |states: &mut [$state; $lanes], inputs| {
+                                $module::$run(token, states, inputs, $extent);
+                            },
+                        ),
+                    )*
+                }
+            }
+        }
+
+        const MAX_LANES: usize = <Kernel as $crate::algo::kernels::Kernel>::MAX_LANES;
+
+        const _: () = {
+            use $crate::algo::kernels;
+            let entries = <Kernel as kernels::Kernel>::ENTRIES;
+            assert!(entries.len() <= kernels::MAX_KERNELS, "more kernels than a choice has room for");
+            assert!(MAX_LANES <= kernels::MAX_LANES, "more lanes than the self-test fills");
+        };
     };
 }
 
@@ -185,5 +242,8 @@ pub(super) fn fill_lanes<S: Copy, const N: usize>(
     states.copy_from_slice(&all_states[..states.len()]);
 }
 
-/// More kernels than any algorithm has.
-const MAX_KERNELS: usize = 6;
+/// The most kernels of an algorithm: every hash holds its choice of them.
+pub(super) const MAX_KERNELS: usize = 6;
+
+/// The most lanes of any kernel.
+pub(super) const MAX_LANES: usize = 16;

@@ -1,6 +1,6 @@
 //! No hash: the baseline that shows what everything else costs.
 
-use super::Hash;
+use super::hash::Hash;
 
 #[derive(Clone)]
 pub(super) struct Null;

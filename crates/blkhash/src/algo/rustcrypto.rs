@@ -3,7 +3,7 @@
 
 use digest::Digest;
 
-use super::Hash;
+use super::hash::Hash;
 
 #[derive(Clone)]
 pub(super) struct RustCrypto<D>(D);

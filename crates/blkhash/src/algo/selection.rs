@@ -2,9 +2,9 @@
 
 use std::sync::OnceLock;
 
-use super::State;
-use super::kernels::{Entry, Kernel};
-use super::{blake2b, self_test, sha256, xxh64};
+use super::kernels::Entry;
+use super::self_test;
+use super::state::{State, entries};
 use crate::cpu::Feature;
 use crate::{Algorithm, Error};
 
@@ -66,7 +66,7 @@ pub(super) fn forced(algorithm: Algorithm, name: &str) -> Result<State, Error> {
         unusable(&format!("{algorithm} has {}", names.join(", ")))
     })?;
     match (known.status, known.feature) {
-        (Status::Ready, _) => Ok(only(algorithm, known.variant)),
+        (Status::Ready, _) => Ok(State::only(algorithm, known.variant)),
         (Status::Failed, _) => Err(unusable("it failed its self-test")),
         (Status::Missing | Status::Disabled, feature) => {
             let feature = feature.map_or("a feature", Feature::name);
@@ -125,41 +125,8 @@ fn status(algorithm: Algorithm, entry: &Entry) -> Status {
     match entry.feature {
         Some(feature) if !feature.is_present() => Status::Missing,
         Some(feature) if feature.is_disabled() => Status::Disabled,
-        _ if self_test::passes(&only(algorithm, entry.name)) => Status::Ready,
+        _ if self_test::passes(&State::only(algorithm, entry.name)) => Status::Ready,
         _ => Status::Failed,
-    }
-}
-
-/// A hash that has taken nothing yet, with one implementation, whether it may be used or not.
-pub(super) fn only(algorithm: Algorithm, variant: &str) -> State {
-    State::with_kernels(algorithm, &|entry| entry.name == variant)
-}
-
-/// What there is for an algorithm: our own kernels, or the crate that computes it.
-pub(super) fn entries(algorithm: Algorithm) -> &'static [Entry] {
-    const fn library(name: &'static str) -> Entry {
-        Entry { name, lanes: 1, feature: None, cost: 1 }
-    }
-    match algorithm {
-        Algorithm::Xxh64 => xxh64::Kernel::ENTRIES,
-        Algorithm::Sha224 | Algorithm::Sha256 => sha256::Kernel::ENTRIES,
-        Algorithm::Blake2b256 | Algorithm::Blake2b512 => blake2b::Kernel::ENTRIES,
-        Algorithm::Null => const { &[library("nop")] },
-        Algorithm::Crc32 | Algorithm::Crc32c | Algorithm::Crc64 | Algorithm::Crc64Nvme => {
-            const { &[library("crc_fast")] }
-        }
-        Algorithm::Xxh3 | Algorithm::Xxh128 => const { &[library("xxhash_rust")] },
-        Algorithm::SipHash => const { &[library("siphasher")] },
-        Algorithm::Md5 => const { &[library("md5")] },
-        Algorithm::Sha1 => const { &[library("sha1")] },
-        Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::Sha512_224 | Algorithm::Sha512_256 => {
-            const { &[library("sha2")] }
-        }
-        Algorithm::Sha3_224 | Algorithm::Sha3_256 | Algorithm::Sha3_384 | Algorithm::Sha3_512 => {
-            const { &[library("sha3")] }
-        }
-        Algorithm::Blake2s256 => const { &[library("blake2s_simd")] },
-        Algorithm::Blake3 => const { &[library("blake3")] },
     }
 }
 
@@ -195,15 +162,19 @@ mod tests {
     }
 
     #[test]
-    fn switching_features_off_leaves_the_portable_kernel() {
+    fn switching_features_off_leaves_what_needs_none() {
         let child = report(&[("BLKHASH_CPU_DISABLE", "sha,avx2, avx512")]);
-        for &algorithm in WITH_KERNELS {
+        for algorithm in with_kernels() {
             for count in COUNTS {
-                assert_eq!(chosen(&child, algorithm, count), format!("{algorithm}-soft"));
+                let name = chosen(&child, algorithm, count);
+                let is_portable = |entry: &Entry| {
+                    entry.feature.is_none() && name == format!("{algorithm}-{}", entry.name)
+                };
+                assert!(entries(algorithm).iter().any(is_portable), "{name}");
             }
-            for entry in &entries(algorithm)[1..] {
-                let expected =
-                    if entry.feature.unwrap().is_present() { "disabled" } else { "missing" };
+            for entry in entries(algorithm) {
+                let Some(feature) = entry.feature else { continue };
+                let expected = if feature.is_present() { "disabled" } else { "missing" };
                 let line = format!("{algorithm}-{} {expected}", entry.name);
                 assert!(child.lines().any(|it| it == line), "no '{line}' in {child}");
             }
@@ -213,7 +184,7 @@ mod tests {
     #[test]
     fn one_feature_less_leaves_the_others() {
         let child = report(&[("BLKHASH_CPU_DISABLE", "avx512")]);
-        for &algorithm in WITH_KERNELS {
+        for algorithm in with_kernels() {
             for count in COUNTS {
                 assert!(!chosen(&child, algorithm, count).contains("avx512"));
             }
@@ -262,7 +233,7 @@ mod tests {
     #[ignore = "other tests run it as a child"]
     fn tell_what_is_chosen() {
         println!();
-        for &algorithm in WITH_KERNELS {
+        for algorithm in with_kernels() {
             let digester = Digester::new(algorithm);
             for count in COUNTS {
                 println!("{algorithm} {count} {}", digester.implementation_for(count).name());
@@ -279,13 +250,10 @@ mod tests {
         line.unwrap_or_else(|| panic!("no '{start}' in {report}")).to_owned()
     }
 
-    const WITH_KERNELS: &[Algorithm] = &[
-        Algorithm::Xxh64,
-        Algorithm::Sha224,
-        Algorithm::Sha256,
-        Algorithm::Blake2b256,
-        Algorithm::Blake2b512,
-    ];
+    /// The algorithms with kernels of our own.
+    fn with_kernels() -> impl Iterator<Item = Algorithm> {
+        Algorithm::ALL.iter().copied().filter(|algorithm| entries(*algorithm).len() > 1)
+    }
 
     const COUNTS: [usize; 6] = [1, 2, 4, 8, 15, 16];
 }

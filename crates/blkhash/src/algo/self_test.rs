@@ -4,7 +4,8 @@
 //! the answer: lanes, padding and streams all take part in it. `test-vectors/generate.py` writes the
 //! answers, which `reference/` computed.
 
-use super::State;
+use super::kernels;
+use super::state::State;
 use crate::Algorithm;
 
 /// Whether a hash that has taken nothing yet computes its algorithm.
@@ -40,7 +41,7 @@ const LENGTHS: [usize; 5] = [0, 1, 64, 200, MAX_LENGTH];
 const MAX_LENGTH: usize = 512;
 
 /// Enough to fill the lanes of every kernel.
-const INPUTS: usize = 16;
+const INPUTS: usize = kernels::MAX_LANES;
 
 /// How far the inputs begin from each other.
 const SHIFT: usize = 31;
@@ -59,8 +60,8 @@ static PATTERN: [u8; SHIFT * INPUTS + MAX_LENGTH] = {
 #[cfg(test)]
 mod tests {
     use super::super::kernels::Choice;
-    use super::super::selection::{entries, only};
-    use super::super::{Inner, blake2b, sha256};
+    use super::super::state::{Inner, entries};
+    use super::super::{blake2b, sha256};
     use super::*;
 
     #[test]
@@ -75,7 +76,7 @@ mod tests {
     fn a_bit_of_any_lane_and_any_length_matters() {
         for &algorithm in Algorithm::ALL {
             let size = algorithm.digest_size();
-            let start = only(algorithm, entries(algorithm)[0].name);
+            let start = State::only(algorithm, entries(algorithm)[0].name);
             for (nth, lane) in (0..LENGTHS.len()).flat_map(|n| (0..INPUTS).map(move |l| (n, l))) {
                 let mut calls = 0;
                 let broken = answer(&start, |digests| {
@@ -92,16 +93,14 @@ mod tests {
 
     #[test]
     fn a_wrong_bit_of_the_start_fails() {
-        let mut sha256 = sha256::SHA256;
-        sha256[7] ^= 1 << 31;
-        let mut sha224 = sha256::SHA224;
-        sha224[0] ^= 1;
-        for broken in [
-            Inner::Sha256(sha256::Sha256::new(sha256, Choice::detect(|_| true))),
-            Inner::Sha224(sha256::Sha256::new(sha224, Choice::detect(|_| true))),
-            Inner::Blake2b256(blake2b::Blake2b::new(33, Choice::detect(|_| true))),
-            Inner::Blake2b512(blake2b::Blake2b::new(63, Choice::detect(|_| true))),
-        ] {
+        let choice = || Choice::detect(|_| true);
+        let broken = [
+            Inner::Sha256(sha256::Sha256::new_256(choice()).flip_bit(7, 31)),
+            Inner::Sha224(sha256::Sha256::new_224(choice()).flip_bit(0, 0)),
+            Inner::Blake2b256(blake2b::Blake2b::new::<33>(Choice::detect(|_| true))),
+            Inner::Blake2b512(blake2b::Blake2b::new::<63>(Choice::detect(|_| true))),
+        ];
+        for broken in broken {
             let broken = State(broken);
             assert!(!passes(&broken), "{}", broken.algorithm());
         }
@@ -111,7 +110,7 @@ mod tests {
     fn bytes_too_many_fail() {
         for &algorithm in &Algorithm::ALL[1..] {
             for entry in entries(algorithm).iter().filter(|entry| entry.feature.is_none()) {
-                let start = only(algorithm, entry.name);
+                let start = State::only(algorithm, entry.name);
                 assert!(passes(&start), "{algorithm}");
                 for bytes in [1, 32, 128] {
                     let mut broken = start.clone();

@@ -4,7 +4,7 @@ use std::hash::Hasher as _;
 
 use siphasher::sip::SipHasher24;
 
-use super::Hash;
+use super::hash::Hash;
 
 #[derive(Clone)]
 pub(super) struct SipHash(SipHasher24);

@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3;
 
-use super::Hash;
+use super::hash::{Hash, finish_each};
 
 /// Defines a [`Hash`] for one width of the digest.
 macro_rules! xxh3 {
@@ -32,7 +32,7 @@ macro_rules! xxh3 {
 
             fn finish_many(&self, inputs: &[&[u8]], digests: &mut [u8]) {
                 if self.started || inputs.is_empty() {
-                    return super::finish_each(self, inputs, digests);
+                    return finish_each(self, inputs, digests);
                 }
                 // A block that is there as a whole needs no state, which is larger than some blocks.
                 let size = digests.len() / inputs.len();

@@ -77,7 +77,8 @@ fn plain_tags() {
 
 #[test]
 fn image_tags() {
-    let tag = |construction: Construction, block_size| {
+    let tag = |construction: Construction, block_size: u64| {
+        let block_size = block_size.try_into().unwrap();
         Some(Tag::Image(Parameters::new(Algorithm::Sha256, construction, block_size).unwrap()))
     };
     let lines = [

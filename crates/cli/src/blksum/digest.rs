@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use blkhash::{Algorithm, Construction, Error, Parameters};
+use blkhash::{Algorithm, BlockSize, Construction, Error, Parameters};
 
 /// `NAME` or `NAME:CONSTRUCTION`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl DigestName {
     pub fn parameters(
         self,
         construction: Construction,
-        block_size: u64,
+        block_size: BlockSize,
     ) -> Result<Parameters, Error> {
         Parameters::new(self.algorithm, self.construction.unwrap_or(construction), block_size)
     }

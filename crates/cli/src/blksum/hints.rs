@@ -83,7 +83,7 @@ mod tests {
     fn other_parameters_are_suggested() {
         let parameters = |construction: &str| {
             let construction = construction.parse().unwrap();
-            Parameters::new(Algorithm::Sha256, construction, 65536).unwrap()
+            Parameters::new(Algorithm::Sha256, construction, blkhash::BlockSize::DEFAULT).unwrap()
         };
         assert_eq!(
             all_failed(&parameters("streams:4"), false).unwrap(),

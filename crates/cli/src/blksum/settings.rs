@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::slice;
 
-use blkhash::{Algorithm, Construction, DEFAULT_BLOCK_SIZE, Parameters};
+use blkhash::{Algorithm, BlockSize, Construction, Parameters};
 use blkimage::{Follow, Format, NbdOptions, OpenOptions};
 use blksum::check_file::{Form, Style};
 use blksum::{Tag, Tuning};
@@ -104,7 +104,7 @@ impl Settings {
     /// Resolves `args`; the error is what is wrong with them.
     pub fn new(args: Args, text_after_tag: bool) -> Result<Self, String> {
         args.check_combination(text_after_tag)?;
-        let parameters = args.parameters().map_err(|error| error.to_string())?;
+        let parameters = args.parameters()?;
         let action = if args.list_digests {
             Action::List
         } else if args.check {
@@ -168,14 +168,16 @@ impl Settings {
 
 impl Args {
     /// What checksums are computed with, each once.
-    fn parameters(&self) -> Result<Vec<Parameters>, blkhash::Error> {
+    fn parameters(&self) -> Result<Vec<Parameters>, String> {
         let default = DigestName { algorithm: Algorithm::Sha256, construction: None };
         let names = if self.digest.is_empty() { slice::from_ref(&default) } else { &self.digest };
         let construction = self.construction.unwrap_or_default();
-        let block_size = self.block_size.unwrap_or(DEFAULT_BLOCK_SIZE as u64);
+        let block_size = self.block_size.map(BlockSize::try_from).transpose();
+        let block_size = block_size.map_err(|error| error.to_string())?.unwrap_or_default();
         let mut all = Vec::new();
         for name in names {
-            let parameters = name.parameters(construction, block_size)?;
+            let parameters = name.parameters(construction, block_size);
+            let parameters = parameters.map_err(|error| error.to_string())?;
             if !all.contains(&parameters) {
                 all.push(parameters);
             }

@@ -4,13 +4,22 @@
 //! meanwhile. Between columns and diagonals the rows are turned against the second one, which is the
 //! last to be ready.
 
+#![cfg(target_arch = "x86_64")]
+#![allow(unsafe_code)]
+
 use std::arch::x86_64::*;
 
-use super::{BLOCK, Block, Blocks, Chain, IV, SIGMA};
+use super::chain::{BLOCK, Block, Blocks, Chain, IV, SIGMA};
+use crate::algo::simd::avx2::{add_64 as add, xor};
 use crate::cpu::Avx2;
 
-/// Takes the blocks at the start of `input` into `chain`.
-pub(super) fn compress(_token: Avx2, chain: &mut Chain, input: &[u8], blocks: Blocks) {
+/// Takes the blocks at the start of the input into the chain.
+pub(super) fn compress(
+    _token: Avx2,
+    [chain]: &mut [Chain; 1],
+    [input]: [&[u8]; 1],
+    blocks: Blocks,
+) {
     let (input, _) = input.as_chunks::<BLOCK>();
     // SAFETY: `_token` proves avx2.
     unsafe { compress_blocks(chain, &input[..blocks.number], blocks) }
@@ -88,12 +97,6 @@ fn rows(words: &[u64; 8]) -> [__m256i; 2] {
     unsafe { [_mm256_loadu_si256(low.as_ptr().cast()), _mm256_loadu_si256(high.as_ptr().cast())] }
 }
 
-#[inline]
-#[target_feature(enable = "avx2")]
-pub(super) fn add(a: __m256i, b: __m256i) -> __m256i {
-    _mm256_add_epi64(a, b)
-}
-
 /// Shuffles for rotations by whole bytes; the one by 63 doubles.
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -107,12 +110,6 @@ pub(super) fn rotate_right<const N: i32>(a: __m256i) -> __m256i {
         63 => _mm256_or_si256(_mm256_srli_epi64::<63>(a), _mm256_add_epi64(a, a)),
         _ => unreachable!("BLAKE2b does not rotate by {N}"),
     }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-pub(super) fn xor(a: __m256i, b: __m256i) -> __m256i {
-    _mm256_xor_si256(a, b)
 }
 
 #[cfg(test)]

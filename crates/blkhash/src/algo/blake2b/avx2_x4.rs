@@ -2,11 +2,15 @@
 //!
 //! Words are brought into the lanes two at a time: 128-bit loads, inserts and unpacks.
 
+#![cfg(target_arch = "x86_64")]
+#![allow(unsafe_code)]
+
 use std::arch::x86_64::*;
 
-use super::avx2::{add, rotate_right, xor};
+use super::avx2::rotate_right;
+use super::chain::{BLOCK, Blocks, Chain, IV, SIGMA};
 use super::lanes::{A, B, B_DIAGONAL, C, C_DIAGONAL, D, D_DIAGONAL, rounds};
-use super::{BLOCK, Blocks, Chain, IV, SIGMA};
+use crate::algo::simd::avx2::{add_64 as add, load_64, splat_64 as splat, store_64, xor};
 use crate::cpu::Avx2;
 
 /// Streams side by side.
@@ -29,16 +33,15 @@ pub(super) fn compress(
 #[target_feature(enable = "avx2")]
 fn compress_blocks(chains: &mut [Chain; LANES], inputs: [&[u8]; LANES], blocks: Blocks) {
     let mut h: [__m256i; 8] =
-        std::array::from_fn(|word| row(std::array::from_fn(|lane| chains[lane].h[word])));
-    let mut count = row(std::array::from_fn(|lane| chains[lane].count));
+        std::array::from_fn(|word| load_64(&std::array::from_fn(|lane| chains[lane].h[word])));
+    let mut count = load_64(&std::array::from_fn(|lane| chains[lane].count));
     for block in 0..blocks.number {
         count = add(count, splat(blocks.bytes));
         h = rounds!(h, load(inputs, block * BLOCK), count, splat(blocks.last));
     }
     for (word, vector) in h.into_iter().enumerate() {
-        let mut row = [0_u64; LANES];
-        // SAFETY: a row is 32 bytes.
-        unsafe { _mm256_storeu_si256(row.as_mut_ptr().cast(), vector) };
+        let mut row = [0; LANES];
+        store_64(&mut row, vector);
         for (chain, value) in chains.iter_mut().zip(row) {
             chain.h[word] = value;
         }
@@ -65,20 +68,6 @@ fn load(inputs: [&[u8]; LANES], offset: usize) -> [__m256i; 16] {
         *words = [_mm256_unpacklo_epi64(even, odd), _mm256_unpackhi_epi64(even, odd)];
     }
     words
-}
-
-/// One word of each stream.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn row(words: [u64; LANES]) -> __m256i {
-    // SAFETY: a row is 32 bytes.
-    unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn splat(value: u64) -> __m256i {
-    _mm256_set1_epi64x(value as i64)
 }
 
 #[cfg(test)]

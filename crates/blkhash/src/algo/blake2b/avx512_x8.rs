@@ -3,10 +3,16 @@
 //! The state and the message take all 32 registers. Words are brought into the lanes two at a time:
 //! 128-bit loads, inserts and unpacks; a full transpose costs more.
 
+#![cfg(target_arch = "x86_64")]
+#![allow(unsafe_code)]
+
 use std::arch::x86_64::*;
 
+use super::chain::{BLOCK, Blocks, Chain, IV, SIGMA};
 use super::lanes::{A, B, B_DIAGONAL, C, C_DIAGONAL, D, D_DIAGONAL, rounds};
-use super::{BLOCK, Blocks, Chain, IV, SIGMA};
+use crate::algo::simd::avx512::{
+    add_64 as add, load_64, rotate_right_64 as rotate_right, splat_64 as splat, store_64, xor,
+};
 use crate::cpu::Avx512;
 
 /// Streams side by side.
@@ -29,16 +35,15 @@ pub(super) fn compress(
 #[target_feature(enable = "avx512f")]
 fn compress_blocks(chains: &mut [Chain; LANES], inputs: [&[u8]; LANES], blocks: Blocks) {
     let mut h: [__m512i; 8] =
-        std::array::from_fn(|word| row(std::array::from_fn(|lane| chains[lane].h[word])));
-    let mut count = row(std::array::from_fn(|lane| chains[lane].count));
+        std::array::from_fn(|word| load_64(&std::array::from_fn(|lane| chains[lane].h[word])));
+    let mut count = load_64(&std::array::from_fn(|lane| chains[lane].count));
     for block in 0..blocks.number {
         count = add(count, splat(blocks.bytes));
         h = rounds!(h, load(inputs, block * BLOCK), count, splat(blocks.last));
     }
     for (word, vector) in h.into_iter().enumerate() {
-        let mut row = [0_u64; LANES];
-        // SAFETY: a row is 64 bytes.
-        unsafe { _mm512_storeu_si512(row.as_mut_ptr().cast(), vector) };
+        let mut row = [0; LANES];
+        store_64(&mut row, vector);
         for (chain, value) in chains.iter_mut().zip(row) {
             chain.h[word] = value;
         }
@@ -68,38 +73,6 @@ fn load(inputs: [&[u8]; LANES], offset: usize) -> [__m512i; 16] {
         *words = [_mm512_unpacklo_epi64(even, odd), _mm512_unpackhi_epi64(even, odd)];
     }
     words
-}
-
-/// One word of each stream.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn row(words: [u64; LANES]) -> __m512i {
-    // SAFETY: a row is 64 bytes.
-    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn add(a: __m512i, b: __m512i) -> __m512i {
-    _mm512_add_epi64(a, b)
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn rotate_right<const N: i32>(a: __m512i) -> __m512i {
-    _mm512_ror_epi64::<N>(a)
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn xor(a: __m512i, b: __m512i) -> __m512i {
-    _mm512_xor_si512(a, b)
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn splat(value: u64) -> __m512i {
-    _mm512_set1_epi64(value as i64)
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 //! vectors, and has the rounds unrolled with them. The four G functions of half a round do not
 //! depend on each other: their steps go side by side.
 
+#![cfg(target_arch = "x86_64")]
+
 /// The chaining value `h` after the block of the words `m`. `count` has the bytes taken, and `last`
 /// all ones in the last block.
 macro_rules! rounds {

@@ -1,20 +1,15 @@
 //! BLAKE2b without a key, as RFC 7693 has it.
 
-#[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code)]
 mod avx2;
-#[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code)]
 mod avx2_x4;
-#[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code)]
 mod avx512_x8;
-#[cfg(target_arch = "x86_64")]
+mod chain;
 mod lanes;
 mod soft;
 
-use super::Hash;
-use super::kernels::{Choice, Entry, Kernel as _, fill_lanes, kernels};
+use self::chain::{BLOCK, Block, Blocks, Chain, IV};
+use super::hash::{Hash, finish_each};
+use super::kernels::{Choice, Entry, Kernel as _, kernels};
 
 /// A hash in progress, with the kernels it uses.
 #[derive(Clone)]
@@ -28,10 +23,10 @@ pub(super) struct Blake2b {
 }
 
 impl Blake2b {
-    /// A hash that has taken nothing yet, for digests of `digest_size` bytes.
-    pub fn new(digest_size: usize, kernels: Choice<Kernel>) -> Self {
+    /// A hash that has taken nothing yet, for digests of `DIGEST` bytes.
+    pub fn new<const DIGEST: u64>(kernels: Choice<Kernel>) -> Self {
         let mut h = IV;
-        h[0] ^= 0x0101_0000 ^ digest_size as u64;
+        h[0] ^= 0x0101_0000 ^ DIGEST;
         Self { chain: Chain { h, count: 0 }, buffer: [0; BLOCK], buffered: 0, kernels }
     }
 
@@ -79,7 +74,7 @@ impl Hash for Blake2b {
             start.compress_buffer();
         }
         if start.buffered > 0 {
-            return super::finish_each(&start, inputs, digests);
+            return finish_each(&start, inputs, digests);
         }
         let size = digests.len() / inputs.len();
         let whole = blocks_before_last(length);
@@ -134,36 +129,6 @@ fn update_lanes(kernel: Kernel, hashes: &mut [&mut Blake2b], inputs: &[&[u8]]) {
     }
 }
 
-/// What the compression function hands on from block to block.
-#[derive(Clone, Copy)]
-struct Chain {
-    h: [u64; 8],
-    /// Bytes taken.
-    count: u64,
-}
-
-/// Blocks that go into a chain, one after the other.
-#[derive(Clone, Copy)]
-struct Blocks {
-    number: usize,
-    /// Bytes of the message in each.
-    bytes: u64,
-    /// All ones for the last block of a message.
-    last: u64,
-}
-
-impl Blocks {
-    /// Whole blocks, with more of the message behind them.
-    fn whole(number: usize) -> Self {
-        Self { number, bytes: BLOCK as u64, last: 0 }
-    }
-
-    /// The last block, padded, with `bytes` bytes of the message.
-    fn last(bytes: usize) -> Self {
-        Self { number: 1, bytes: bytes as u64, last: !0 }
-    }
-}
-
 /// How many blocks of `length` bytes are followed by more of them.
 fn blocks_before_last(length: usize) -> usize {
     length.saturating_sub(1) / BLOCK
@@ -183,69 +148,14 @@ fn write_digest(chain: &Chain, digest: &mut [u8]) {
 }
 
 kernels! {
-    soft: 4020;
-    Avx2(Avx2): "avx2", 1, 3350;
-    Avx2X4(Avx2): "avx2-x4", 4, 5810;
-    Avx512X8(Avx512): "avx512-x8", 8, 5900;
+    /// Takes the blocks at the start of each input into the chain of the same index.
+    fn compress(chains: &mut [Chain], inputs: &[&[u8]], blocks: Blocks);
+
+    Soft(Portable): soft, "soft", 1, 4020;
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2): avx2, "avx2", 1, 3350;
+    #[cfg(target_arch = "x86_64")]
+    Avx2X4(Avx2): avx2_x4, "avx2-x4", 4, 5810;
+    #[cfg(target_arch = "x86_64")]
+    Avx512X8(Avx512): avx512_x8, "avx512-x8", 8, 5900;
 }
-
-impl Kernel {
-    /// Takes the blocks at the start of each input into the chain of the same index: as many as the
-    /// kernel has lanes, or fewer.
-    fn compress(self, chains: &mut [Chain], inputs: &[&[u8]], blocks: Blocks) {
-        debug_assert!(chains.len() == inputs.len() && chains.len() <= self.entry().lanes);
-        match self {
-            Self::Soft => fill_lanes(chains, inputs, |chains: &mut [Chain; 1], [input]| {
-                soft::compress(&mut chains[0], input, blocks);
-            }),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2(token) => fill_lanes(chains, inputs, |chains: &mut [Chain; 1], [input]| {
-                avx2::compress(token, &mut chains[0], input, blocks);
-            }),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2X4(token) => fill_lanes(chains, inputs, |chains, inputs| {
-                avx2_x4::compress(token, chains, inputs, blocks);
-            }),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512X8(token) => fill_lanes(chains, inputs, |chains, inputs| {
-                avx512_x8::compress(token, chains, inputs, blocks);
-            }),
-        }
-    }
-}
-
-/// What the compression function takes at a time.
-type Block = [u8; BLOCK];
-
-const BLOCK: usize = 128;
-
-/// The widest kernel's lanes.
-const MAX_LANES: usize = 8;
-
-const IV: [u64; 8] = [
-    0x6a09_e667_f3bc_c908,
-    0xbb67_ae85_84ca_a73b,
-    0x3c6e_f372_fe94_f82b,
-    0xa54f_f53a_5f1d_36f1,
-    0x510e_527f_ade6_82d1,
-    0x9b05_688c_2b3e_6c1f,
-    0x1f83_d9ab_fb41_bd6b,
-    0x5be0_cd19_137e_2179,
-];
-
-/// The order in which each round takes the words of the message; the last two repeat the first two.
-#[rustfmt::skip]
-const SIGMA: [[usize; 16]; 12] = [
-    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
-    [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],
-    [11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4],
-    [7, 9, 3, 1, 13, 12, 11, 14, 2, 6, 5, 10, 4, 0, 15, 8],
-    [9, 0, 5, 7, 2, 4, 10, 15, 14, 1, 11, 12, 6, 8, 3, 13],
-    [2, 12, 6, 10, 0, 11, 8, 3, 4, 13, 7, 5, 15, 14, 1, 9],
-    [12, 5, 1, 15, 14, 13, 4, 10, 0, 7, 6, 3, 9, 2, 8, 11],
-    [13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10],
-    [6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5],
-    [10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0],
-    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
-    [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],
-];

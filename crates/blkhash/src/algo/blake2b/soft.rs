@@ -1,9 +1,15 @@
 //! BLAKE2b's compression function as RFC 7693 writes it.
 
-use super::{BLOCK, Block, Blocks, Chain, IV, SIGMA};
+use super::chain::{BLOCK, Block, Blocks, Chain, IV, SIGMA};
+use crate::cpu::Portable;
 
-/// Takes the blocks at the start of `input` into `chain`.
-pub(super) fn compress(chain: &mut Chain, input: &[u8], blocks: Blocks) {
+/// Takes the blocks at the start of the input into the chain.
+pub(super) fn compress(
+    _token: Portable,
+    [chain]: &mut [Chain; 1],
+    [input]: [&[u8]; 1],
+    blocks: Blocks,
+) {
     let (input, _) = input.as_chunks::<BLOCK>();
     for block in &input[..blocks.number] {
         chain.count += blocks.bytes;

@@ -6,7 +6,7 @@ use crc_fast::CrcAlgorithm;
 
 use self::polynomial::Modulus;
 pub(crate) use self::polynomial::Shift;
-use super::Hash;
+use super::hash::{Hash, finish_each, update_zeros};
 use crate::Algorithm;
 
 /// Any CRC; its digest is the value in big endian, as wide as the digest asked for.
@@ -18,7 +18,7 @@ pub(crate) struct Crc {
 
 /// What makes one CRC different from another.
 #[derive(Debug)]
-struct Model {
+pub(super) struct Model {
     algorithm: CrcAlgorithm,
     modulus: Modulus,
     /// The register at the start, and what it differs by from the digest: the same for all of them.
@@ -37,23 +37,8 @@ impl Crc {
         }
     }
 
-    pub(super) fn crc32() -> Self {
-        Self::new(&CRC32)
-    }
-
-    pub(super) fn crc32c() -> Self {
-        Self::new(&CRC32C)
-    }
-
-    pub(super) fn crc64() -> Self {
-        Self::new(&CRC64)
-    }
-
-    pub(super) fn crc64nvme() -> Self {
-        Self::new(&CRC64NVME)
-    }
-
-    fn new(model: &'static Model) -> Self {
+    /// A CRC that has taken nothing yet.
+    pub(super) fn new(model: &'static Model) -> Self {
         Self { digest: crc_fast::Digest::new(model.algorithm), model }
     }
 
@@ -86,7 +71,7 @@ impl Hash for Crc {
 
     fn update_zeros(&mut self, count: u64) {
         if count < LONG_RUN {
-            super::update_zeros(self, count);
+            update_zeros(self, count);
         } else {
             self.append_zeros(self.shift(count));
         }
@@ -99,7 +84,7 @@ impl Hash for Crc {
     // A state has all its parameters: for short blocks it counts that none is copied.
     fn finish_many(&self, inputs: &[&[u8]], digests: &mut [u8]) {
         if self.digest.get_state() != self.model.mask {
-            return super::finish_each(self, inputs, digests);
+            return finish_each(self, inputs, digests);
         }
         let size = self.model.modulus.width as usize / 8;
         for (input, digest) in inputs.iter().zip(digests.chunks_exact_mut(size)) {
@@ -117,25 +102,25 @@ fn write(value: u64, digest: &mut [u8]) {
 /// Zeros that are hashed no faster than multiplied by.
 const LONG_RUN: u64 = 128 << 10;
 
-static CRC32: Model = Model {
+pub(super) static CRC32: Model = Model {
     algorithm: CrcAlgorithm::Crc32IsoHdlc,
     modulus: Modulus { width: 32, coefficients: 0x04c1_1db7, is_reflected: true },
     mask: 0xffff_ffff,
 };
 
-static CRC32C: Model = Model {
+pub(super) static CRC32C: Model = Model {
     algorithm: CrcAlgorithm::Crc32Iscsi,
     modulus: Modulus { width: 32, coefficients: 0x1edc_6f41, is_reflected: true },
     mask: 0xffff_ffff,
 };
 
-static CRC64: Model = Model {
+pub(super) static CRC64: Model = Model {
     algorithm: CrcAlgorithm::Crc64Ecma182,
     modulus: Modulus { width: 64, coefficients: 0x42f0_e1eb_a9ea_3693, is_reflected: false },
     mask: 0,
 };
 
-static CRC64NVME: Model = Model {
+pub(super) static CRC64NVME: Model = Model {
     algorithm: CrcAlgorithm::Crc64Nvme,
     modulus: Modulus { width: 64, coefficients: 0xad93_d235_94c9_3659, is_reflected: true },
     mask: u64::MAX,
@@ -144,6 +129,7 @@ static CRC64NVME: Model = Model {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::BitOrder;
     use proptest::prelude::*;
 
     fn value(crc: &Crc) -> u64 {
@@ -151,9 +137,19 @@ mod tests {
     }
 
     fn all() -> impl Strategy<Value = Crc> {
-        use Algorithm::{Crc32, Crc32c, Crc64, Crc64Nvme};
-        prop::sample::select(vec![Crc32, Crc32c, Crc64, Crc64Nvme])
-            .prop_map(|algorithm| Crc::of(algorithm).unwrap())
+        let all: Vec<Crc> = Algorithm::ALL.iter().copied().filter_map(Crc::of).collect();
+        prop::sample::select(all)
+    }
+
+    #[test]
+    fn the_table_has_every_crc_and_its_order_of_bits() {
+        for &algorithm in Algorithm::ALL {
+            let order = Crc::of(algorithm).map(|crc| match crc.model.modulus.is_reflected {
+                true => BitOrder::LowestFirst,
+                false => BitOrder::HighestFirst,
+            });
+            assert_eq!(algorithm.properties().bit_order, order, "{algorithm}");
+        }
     }
 
     proptest! {
@@ -191,7 +187,7 @@ mod tests {
             let mut many = vec![0; inputs.len() * size];
             let mut each = many.clone();
             crc.finish_many(&inputs, &mut many);
-            super::super::finish_each(&crc, &inputs, &mut each);
+            finish_each(&crc, &inputs, &mut each);
             prop_assert_eq!(many, each);
         }
 

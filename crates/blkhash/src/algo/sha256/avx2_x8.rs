@@ -3,10 +3,14 @@
 //! For CPUs without the SHA instructions: with them, two streams there are as fast. Words are
 //! brought into the lanes four at a time: 128-bit loads, inserts and unpacks.
 
+#![cfg(target_arch = "x86_64")]
+#![allow(unsafe_code)]
+
 use std::arch::x86_64::*;
 
+use super::constants::{BLOCK, K, Words};
 use super::lanes::{rounds, transpose};
-use super::{BLOCK, K, Words};
+use crate::algo::simd::avx2::{add_32 as add, load_32, splat_32 as splat, store_32, xor3};
 use crate::cpu::Avx2;
 
 /// Streams side by side.
@@ -28,18 +32,14 @@ pub(super) fn compress(
 
 #[target_feature(enable = "avx2")]
 fn compress_blocks(states: &mut [Words; LANES], inputs: [&[u8]; LANES], blocks: usize) {
-    let mut vectors: [__m256i; 8] = std::array::from_fn(|word| {
-        let row: [u32; LANES] = std::array::from_fn(|lane| states[lane][word]);
-        // SAFETY: a row is 32 bytes.
-        unsafe { _mm256_loadu_si256(row.as_ptr().cast()) }
-    });
+    let mut vectors: [__m256i; 8] =
+        std::array::from_fn(|word| load_32(&std::array::from_fn(|lane| states[lane][word])));
     for block in 0..blocks {
         vectors = rounds!(vectors, load(inputs, block * BLOCK));
     }
     for (word, vector) in vectors.into_iter().enumerate() {
-        let mut row = [0_u32; LANES];
-        // SAFETY: a row is 32 bytes.
-        unsafe { _mm256_storeu_si256(row.as_mut_ptr().cast(), vector) };
+        let mut row = [0; LANES];
+        store_32(&mut row, vector);
         for (state, value) in states.iter_mut().zip(row) {
             state[word] = value;
         }
@@ -76,12 +76,6 @@ fn load(inputs: [&[u8]; LANES], offset: usize) -> [__m256i; 16] {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn add(a: __m256i, b: __m256i) -> __m256i {
-    _mm256_add_epi32(a, b)
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
 fn rotate_right<const N: i32>(a: __m256i) -> __m256i {
     let count = _mm_cvtsi32_si128(N);
     let rest = _mm_cvtsi32_si128(32 - N);
@@ -96,12 +90,6 @@ fn shift_right<const N: i32>(a: __m256i) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn xor3(a: __m256i, b: __m256i, c: __m256i) -> __m256i {
-    _mm256_xor_si256(_mm256_xor_si256(a, b), c)
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
 fn choose(e: __m256i, f: __m256i, g: __m256i) -> __m256i {
     _mm256_xor_si256(g, _mm256_and_si256(e, _mm256_xor_si256(f, g)))
 }
@@ -110,12 +98,6 @@ fn choose(e: __m256i, f: __m256i, g: __m256i) -> __m256i {
 #[target_feature(enable = "avx2")]
 fn majority(a: __m256i, b: __m256i, c: __m256i) -> __m256i {
     _mm256_or_si256(_mm256_and_si256(a, b), _mm256_and_si256(c, _mm256_or_si256(a, b)))
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn splat(value: u32) -> __m256i {
-    _mm256_set1_epi32(value as i32)
 }
 
 #[cfg(test)]

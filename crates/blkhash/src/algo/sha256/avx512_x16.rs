@@ -4,10 +4,16 @@
 //! message window stay in registers. Words are brought into the lanes four at a time: 128-bit loads,
 //! inserts and unpacks; gathers cost more.
 
+#![cfg(target_arch = "x86_64")]
+#![allow(unsafe_code)]
+
 use std::arch::x86_64::*;
 
+use super::constants::{BLOCK, K, Words};
 use super::lanes::{rounds, transpose};
-use super::{BLOCK, K, Words};
+use crate::algo::simd::avx512::{
+    add_32 as add, load_32, rotate_right_32 as rotate_right, splat_32 as splat, store_32, xor3,
+};
 use crate::cpu::Avx512;
 
 /// Streams side by side.
@@ -29,18 +35,14 @@ pub(super) fn compress(
 
 #[target_feature(enable = "avx512f,avx512bw")]
 fn compress_blocks(states: &mut [Words; LANES], inputs: [&[u8]; LANES], blocks: usize) {
-    let mut vectors: [__m512i; 8] = std::array::from_fn(|word| {
-        let row: [u32; LANES] = std::array::from_fn(|lane| states[lane][word]);
-        // SAFETY: a row is 64 bytes.
-        unsafe { _mm512_loadu_si512(row.as_ptr().cast()) }
-    });
+    let mut vectors: [__m512i; 8] =
+        std::array::from_fn(|word| load_32(&std::array::from_fn(|lane| states[lane][word])));
     for block in 0..blocks {
         vectors = rounds!(vectors, load(inputs, block * BLOCK));
     }
     for (word, vector) in vectors.into_iter().enumerate() {
-        let mut row = [0_u32; LANES];
-        // SAFETY: a row is 64 bytes.
-        unsafe { _mm512_storeu_si512(row.as_mut_ptr().cast(), vector) };
+        let mut row = [0; LANES];
+        store_32(&mut row, vector);
         for (state, value) in states.iter_mut().zip(row) {
             state[word] = value;
         }
@@ -78,26 +80,8 @@ fn load(inputs: [&[u8]; LANES], offset: usize) -> [__m512i; 16] {
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn add(a: __m512i, b: __m512i) -> __m512i {
-    _mm512_add_epi32(a, b)
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn rotate_right<const N: i32>(a: __m512i) -> __m512i {
-    _mm512_ror_epi32::<N>(a)
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
 fn shift_right<const N: u32>(a: __m512i) -> __m512i {
     _mm512_srli_epi32::<N>(a)
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn xor3(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
-    _mm512_ternarylogic_epi32::<0x96>(a, b, c)
 }
 
 #[inline]
@@ -110,12 +94,6 @@ fn choose(e: __m512i, f: __m512i, g: __m512i) -> __m512i {
 #[target_feature(enable = "avx512f")]
 fn majority(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
     _mm512_ternarylogic_epi32::<0xe8>(a, b, c)
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn splat(value: u32) -> __m512i {
-    _mm512_set1_epi32(value as i32)
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! A kernel with a stream in each lane defines `add`, `rotate_right`, `shift_right`, `xor3`, `choose`,
 //! `majority` and `splat` over its vectors, and has the rounds unrolled with them.
 
+#![cfg(target_arch = "x86_64")]
+
 /// The state after 64 rounds over the words `w`, added to the state before.
 macro_rules! rounds {
     ($state:expr, $w:expr) => {{

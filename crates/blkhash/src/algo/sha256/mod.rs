@@ -1,20 +1,16 @@
 //! SHA-256 and SHA-224.
 
-#[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code)]
 mod avx2_x8;
-#[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code)]
 mod avx512_x16;
-#[cfg(target_arch = "x86_64")]
+mod constants;
 mod lanes;
+mod rustcrypto;
 mod soft;
-#[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code)]
 mod x86_sha;
 
-use super::Hash;
-use super::kernels::{Choice, Entry, Kernel as _, fill_lanes, kernels, take_blocks};
+use self::constants::{BLOCK, Block, SHA224, SHA256, Words};
+use super::hash::{Hash, finish_each};
+use super::kernels::{Choice, Entry, Kernel as _, kernels, take_blocks};
 
 /// A hash in progress, with the kernels it uses.
 #[derive(Clone)]
@@ -28,8 +24,17 @@ pub(super) struct Sha256 {
 }
 
 impl Sha256 {
-    /// A hash that has taken nothing yet: `state` is [`SHA256`] or [`SHA224`].
-    pub fn new(state: Words, kernels: Choice<Kernel>) -> Self {
+    /// A SHA-256 that has taken nothing yet.
+    pub fn new_256(kernels: Choice<Kernel>) -> Self {
+        Self::new(SHA256, kernels)
+    }
+
+    /// A SHA-224 that has taken nothing yet.
+    pub fn new_224(kernels: Choice<Kernel>) -> Self {
+        Self::new(SHA224, kernels)
+    }
+
+    fn new(state: Words, kernels: Choice<Kernel>) -> Self {
         Self { state, length: 0, buffer: [0; BLOCK], kernels }
     }
 
@@ -54,7 +59,7 @@ impl Hash for Sha256 {
 
     fn finish_many(&self, inputs: &[&[u8]], digests: &mut [u8]) {
         if self.buffered() > 0 {
-            return super::finish_each(self, inputs, digests);
+            return finish_each(self, inputs, digests);
         }
         let Some(length) = inputs.first().map(|input| input.len()) else { return };
         let size = digests.len() / inputs.len();
@@ -111,46 +116,26 @@ fn update_lanes(kernel: Kernel, hashes: &mut [&mut Sha256], inputs: &[&[u8]]) {
 }
 
 kernels! {
-    soft: 10_900;
-    X86Sha(Sha): "x86_sha", 1, 2088;
-    X86ShaX2(Sha): "x86_sha-x2", 2, 3190;
-    Avx2X8(Avx2): "avx2-x8", 8, 18_900;
-    Avx512X16(Avx512): "avx512-x16", 16, 14_020;
+    /// Takes `blocks` blocks at the start of each input into the state of the same index.
+    fn compress(states: &mut [Words], inputs: &[&[u8]], blocks: usize);
+
+    Soft(Portable): soft, "soft", 1, 10_900;
+    #[cfg(not(target_arch = "x86_64"))]
+    RustCrypto(Portable): rustcrypto, "sha2", 1, 2_100;
+    #[cfg(target_arch = "x86_64")]
+    X86Sha(Sha): x86_sha, "x86_sha", 1, 2088;
+    #[cfg(target_arch = "x86_64")]
+    X86ShaX2(Sha): x86_sha, "x86_sha-x2", 2, 3190;
+    #[cfg(target_arch = "x86_64")]
+    Avx2X8(Avx2): avx2_x8, "avx2-x8", 8, 18_900;
+    #[cfg(target_arch = "x86_64")]
+    Avx512X16(Avx512): avx512_x16, "avx512-x16", 16, 14_020;
 }
 
 impl Kernel {
     /// Takes the blocks that make up `input`.
     fn compress_one(self, state: &mut Words, input: &[u8]) {
         self.compress(std::slice::from_mut(state), &[input], input.len() / BLOCK);
-    }
-
-    /// Takes `blocks` blocks at the start of each input into the state of the same index: as many
-    /// as the kernel has lanes, or fewer.
-    fn compress(self, states: &mut [Words], inputs: &[&[u8]], blocks: usize) {
-        debug_assert!(states.len() == inputs.len() && states.len() <= self.entry().lanes);
-        match self {
-            Self::Soft => fill_lanes(states, inputs, |states: &mut [Words; 1], [input]| {
-                soft::compress(&mut states[0], input, blocks);
-            }),
-            #[cfg(target_arch = "x86_64")]
-            Self::X86Sha(token) => fill_lanes(states, inputs, |states: &mut [Words; 1], inputs| {
-                x86_sha::compress(token, states, inputs, blocks);
-            }),
-            #[cfg(target_arch = "x86_64")]
-            Self::X86ShaX2(token) => {
-                fill_lanes(states, inputs, |states: &mut [Words; 2], inputs| {
-                    x86_sha::compress(token, states, inputs, blocks);
-                });
-            }
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2X8(token) => fill_lanes(states, inputs, |states, inputs| {
-                avx2_x8::compress(token, states, inputs, blocks);
-            }),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512X16(token) => fill_lanes(states, inputs, |states, inputs| {
-                avx512_x16::compress(token, states, inputs, blocks);
-            }),
-        }
     }
 }
 
@@ -172,103 +157,11 @@ fn write_digest(state: &Words, digest: &mut [u8]) {
     }
 }
 
-/// The chaining value.
-pub(super) type Words = [u32; 8];
-
-/// What the compression function takes at a time.
-type Block = [u8; BLOCK];
-
-const BLOCK: usize = 64;
-
-/// The widest kernel's lanes.
-const MAX_LANES: usize = 16;
-
-pub(super) const SHA256: Words = [
-    0x6a09_e667,
-    0xbb67_ae85,
-    0x3c6e_f372,
-    0xa54f_f53a,
-    0x510e_527f,
-    0x9b05_688c,
-    0x1f83_d9ab,
-    0x5be0_cd19,
-];
-
-pub(super) const SHA224: Words = [
-    0xc105_9ed8,
-    0x367c_d507,
-    0x3070_dd17,
-    0xf70e_5939,
-    0xffc0_0b31,
-    0x6858_1511,
-    0x64f9_8fa7,
-    0xbefa_4fa4,
-];
-
-/// The round constants of FIPS 180-4.
-const K: [u32; 64] = [
-    0x428a_2f98,
-    0x7137_4491,
-    0xb5c0_fbcf,
-    0xe9b5_dba5,
-    0x3956_c25b,
-    0x59f1_11f1,
-    0x923f_82a4,
-    0xab1c_5ed5,
-    0xd807_aa98,
-    0x1283_5b01,
-    0x2431_85be,
-    0x550c_7dc3,
-    0x72be_5d74,
-    0x80de_b1fe,
-    0x9bdc_06a7,
-    0xc19b_f174,
-    0xe49b_69c1,
-    0xefbe_4786,
-    0x0fc1_9dc6,
-    0x240c_a1cc,
-    0x2de9_2c6f,
-    0x4a74_84aa,
-    0x5cb0_a9dc,
-    0x76f9_88da,
-    0x983e_5152,
-    0xa831_c66d,
-    0xb003_27c8,
-    0xbf59_7fc7,
-    0xc6e0_0bf3,
-    0xd5a7_9147,
-    0x06ca_6351,
-    0x1429_2967,
-    0x27b7_0a85,
-    0x2e1b_2138,
-    0x4d2c_6dfc,
-    0x5338_0d13,
-    0x650a_7354,
-    0x766a_0abb,
-    0x81c2_c92e,
-    0x9272_2c85,
-    0xa2bf_e8a1,
-    0xa81a_664b,
-    0xc24b_8b70,
-    0xc76c_51a3,
-    0xd192_e819,
-    0xd699_0624,
-    0xf40e_3585,
-    0x106a_a070,
-    0x19a4_c116,
-    0x1e37_6c08,
-    0x2748_774c,
-    0x34b0_bcb5,
-    0x391c_0cb3,
-    0x4ed8_aa4a,
-    0x5b9c_ca4f,
-    0x682e_6ff3,
-    0x748f_82ee,
-    0x78a5_636f,
-    0x84c8_7814,
-    0x8cc7_0208,
-    0x90be_fffa,
-    0xa450_6ceb,
-    0xbef9_a3f7,
-    0xc671_78f2,
-];
+#[cfg(test)]
+impl Sha256 {
+    /// The same with another chaining value.
+    pub fn flip_bit(mut self, word: usize, bit: u32) -> Self {
+        self.state[word] ^= 1 << bit;
+        self
+    }
+}

@@ -1,9 +1,15 @@
 //! SHA-256's compression function as FIPS 180-4 writes it.
 
-use super::{BLOCK, Block, K, Words};
+use super::constants::{BLOCK, Block, K, Words};
+use crate::cpu::Portable;
 
-/// Takes the blocks at the start of `input` into `state`.
-pub(super) fn compress(state: &mut Words, input: &[u8], blocks: usize) {
+/// Takes the blocks at the start of the input into the state.
+pub(super) fn compress(
+    _token: Portable,
+    [state]: &mut [Words; 1],
+    [input]: [&[u8]; 1],
+    blocks: usize,
+) {
     let (input, _) = input.as_chunks::<BLOCK>();
     for block in &input[..blocks] {
         compress_block(state, block);

@@ -5,9 +5,12 @@
 //! schedule is computed in parts, each as soon as it can be, and the upper halves of the sums that the
 //! rounds take come by way of memory (which is what the `black_box` is for), not through a shuffle.
 
+#![cfg(target_arch = "x86_64")]
+#![allow(unsafe_code)]
+
 use std::arch::x86_64::*;
 
-use super::{BLOCK, K, Words};
+use super::constants::{BLOCK, K, Words};
 use crate::cpu::Sha;
 
 /// Takes `blocks` blocks at the start of each input into the state of the same index.

@@ -3,9 +3,13 @@
 //! AVX2 multiplies halves of words only, so that a product takes three multiplications and a stream
 //! by itself would be slower than without vectors; four hide how long they take.
 
+#![cfg(target_arch = "x86_64")]
+#![allow(unsafe_code)]
+
 use std::arch::x86_64::*;
 
-use super::{Accumulators, PRIME_1, PRIME_2, STRIPE};
+use super::stripe::{Accumulators, PRIME_1, PRIME_2, STRIPE};
+use crate::algo::simd::avx2::{add_64 as add, load_64, splat_64 as splat, store_64};
 use crate::cpu::Avx2;
 
 /// Streams side by side.
@@ -31,10 +35,7 @@ fn consume_stripes(
     inputs: [&[u8]; LANES],
     stripes: usize,
 ) {
-    let mut vectors: [__m256i; LANES] = std::array::from_fn(|lane| {
-        // SAFETY: the accumulators of a stream are 32 bytes.
-        unsafe { _mm256_loadu_si256(accumulators[lane].as_ptr().cast()) }
-    });
+    let mut vectors: [__m256i; LANES] = std::array::from_fn(|lane| load_64(&accumulators[lane]));
     for stripe in 0..stripes {
         for (vector, input) in vectors.iter_mut().zip(inputs) {
             // SAFETY: `consume` asserted that each input has this stripe.
@@ -43,8 +44,7 @@ fn consume_stripes(
         }
     }
     for (accumulators, vector) in accumulators.iter_mut().zip(vectors) {
-        // SAFETY: the accumulators of a stream are 32 bytes.
-        unsafe { _mm256_storeu_si256(accumulators.as_mut_ptr().cast(), vector) };
+        store_64(accumulators, vector);
     }
 }
 
@@ -52,7 +52,7 @@ fn consume_stripes(
 #[inline]
 #[target_feature(enable = "avx2")]
 fn round(accumulators: __m256i, words: __m256i) -> __m256i {
-    let sums = _mm256_add_epi64(accumulators, multiply::<PRIME_2>(words));
+    let sums = add(accumulators, multiply::<PRIME_2>(words));
     let rotated = _mm256_or_si256(_mm256_slli_epi64::<31>(sums), _mm256_srli_epi64::<33>(sums));
     multiply::<PRIME_1>(rotated)
 }
@@ -61,11 +61,11 @@ fn round(accumulators: __m256i, words: __m256i) -> __m256i {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn multiply<const FACTOR: u64>(words: __m256i) -> __m256i {
-    let low = _mm256_set1_epi64x((FACTOR & 0xffff_ffff) as i64);
-    let high = _mm256_set1_epi64x((FACTOR >> 32) as i64);
+    let low = splat(FACTOR & 0xffff_ffff);
+    let high = splat(FACTOR >> 32);
     let swapped = _mm256_shuffle_epi32::<0b11_11_01_01>(words);
-    let crossed = _mm256_add_epi64(_mm256_mul_epu32(swapped, low), _mm256_mul_epu32(words, high));
-    _mm256_add_epi64(_mm256_mul_epu32(words, low), _mm256_slli_epi64::<32>(crossed))
+    let crossed = add(_mm256_mul_epu32(swapped, low), _mm256_mul_epu32(words, high));
+    add(_mm256_mul_epu32(words, low), _mm256_slli_epi64::<32>(crossed))
 }
 
 #[cfg(test)]

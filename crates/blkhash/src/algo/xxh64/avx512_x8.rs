@@ -5,9 +5,13 @@
 //! sixteen streams, are no faster, and then streams a power of two apart drive each other out of the
 //! first cache.
 
+#![cfg(target_arch = "x86_64")]
+#![allow(unsafe_code)]
+
 use std::arch::x86_64::*;
 
-use super::{Accumulators, PRIME_1, PRIME_2, STRIPE};
+use super::stripe::{Accumulators, PRIME_1, PRIME_2, STRIPE};
+use crate::algo::simd::avx512::{add_64 as add, splat_64 as splat};
 use crate::cpu::Avx512;
 
 /// Streams side by side.
@@ -59,9 +63,9 @@ fn consume_stripes(
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn round(accumulators: __m512i, words: __m512i) -> __m512i {
-    let products = _mm512_mullo_epi64(words, _mm512_set1_epi64(PRIME_2 as i64));
-    let sums = _mm512_rol_epi64::<31>(_mm512_add_epi64(accumulators, products));
-    _mm512_mullo_epi64(sums, _mm512_set1_epi64(PRIME_1 as i64))
+    let products = _mm512_mullo_epi64(words, splat(PRIME_2));
+    let sums = _mm512_rol_epi64::<31>(add(accumulators, products));
+    _mm512_mullo_epi64(sums, splat(PRIME_1))
 }
 
 #[cfg(test)]

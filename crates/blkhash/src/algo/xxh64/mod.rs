@@ -1,15 +1,15 @@
 //! XXH64 with seed 0; digests are in the canonical big endian.
 
-#[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code)]
 mod avx2_x4;
-#[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code)]
 mod avx512_x8;
 mod soft;
+mod stripe;
 
-use super::Hash;
-use super::kernels::{Choice, Entry, Kernel as _, fill_lanes, kernels, take_blocks};
+use self::stripe::{
+    Accumulators, PRIME_1, PRIME_2, PRIME_3, PRIME_4, PRIME_5, START, STRIPE, Stripe, round,
+};
+use super::hash::{Hash, finish_each};
+use super::kernels::{Choice, Entry, Kernel as _, kernels, take_blocks};
 
 /// A hash in progress, with the kernels it uses.
 #[derive(Clone)]
@@ -50,7 +50,7 @@ impl Hash for Xxh64 {
 
     fn finish_many(&self, inputs: &[&[u8]], digests: &mut [u8]) {
         if self.buffered() > 0 {
-            return super::finish_each(self, inputs, digests);
+            return finish_each(self, inputs, digests);
         }
         let Some(length) = inputs.first().map(|input| input.len()) else { return };
         let total = self.length + length as u64;
@@ -136,58 +136,15 @@ fn converge(accumulators: &Accumulators) -> u64 {
     })
 }
 
-/// An accumulator after one word.
-#[inline(always)]
-fn round(accumulator: u64, word: u64) -> u64 {
-    let sum = accumulator.wrapping_add(word.wrapping_mul(PRIME_2));
-    sum.rotate_left(31).wrapping_mul(PRIME_1)
-}
-
 kernels! {
-    soft: 255;
-    Avx2X4(Avx2): "avx2-x4", 4, 815;
-    Avx512X8(Avx512): "avx512-x8", 8, 720;
+    /// Takes `stripes` stripes at the start of each input into the accumulators of the same index.
+    fn consume(accumulators: &mut [Accumulators], inputs: &[&[u8]], stripes: usize);
+
+    Soft(Portable): soft, "soft", 1, 255;
+    #[cfg(target_arch = "x86_64")]
+    Avx2X4(Avx2): avx2_x4, "avx2-x4", 4, 815;
+    #[cfg(target_arch = "x86_64")]
+    Avx512X8(Avx512): avx512_x8, "avx512-x8", 8, 720;
 }
-
-impl Kernel {
-    /// Takes `stripes` stripes at the start of each input into the accumulators of the same index:
-    /// as many as the kernel has lanes, or fewer.
-    fn consume(self, accumulators: &mut [Accumulators], inputs: &[&[u8]], stripes: usize) {
-        debug_assert!(accumulators.len() == inputs.len() && inputs.len() <= self.entry().lanes);
-        match self {
-            Self::Soft => {
-                fill_lanes(accumulators, inputs, |accumulators: &mut [_; 1], [input]| {
-                    soft::consume(&mut accumulators[0], input, stripes);
-                });
-            }
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2X4(token) => fill_lanes(accumulators, inputs, |accumulators, inputs| {
-                avx2_x4::consume(token, accumulators, inputs, stripes);
-            }),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512X8(token) => fill_lanes(accumulators, inputs, |accumulators, inputs| {
-                avx512_x8::consume(token, accumulators, inputs, stripes);
-            }),
-        }
-    }
-}
-
-/// Four independent chains: each takes one word of every stripe.
-type Accumulators = [u64; 4];
-
-type Stripe = [u8; STRIPE];
-
-const STRIPE: usize = 32;
 
 const DIGEST: usize = 8;
-
-/// The widest kernel's lanes.
-const MAX_LANES: usize = 8;
-
-const PRIME_1: u64 = 0x9e37_79b1_85eb_ca87;
-const PRIME_2: u64 = 0xc2b2_ae3d_27d4_eb4f;
-const PRIME_3: u64 = 0x1656_67b1_9e37_79f9;
-const PRIME_4: u64 = 0x85eb_ca77_c2b2_ae63;
-const PRIME_5: u64 = 0x27d4_eb2f_1656_67c5;
-
-const START: Accumulators = [PRIME_1.wrapping_add(PRIME_2), PRIME_2, 0, PRIME_1.wrapping_neg()];

@@ -1,9 +1,15 @@
 //! XXH64's stripes as its specification writes them.
 
-use super::{Accumulators, STRIPE, round};
+use super::stripe::{Accumulators, STRIPE, round};
+use crate::cpu::Portable;
 
-/// Takes the stripes at the start of `input` into `accumulators`.
-pub(super) fn consume(accumulators: &mut Accumulators, input: &[u8], stripes: usize) {
+/// Takes the stripes at the start of the input into the accumulators.
+pub(super) fn consume(
+    _token: Portable,
+    [accumulators]: &mut [Accumulators; 1],
+    [input]: [&[u8]; 1],
+    stripes: usize,
+) {
     let (input, _) = input.as_chunks::<STRIPE>();
     let mut values = *accumulators;
     for stripe in &input[..stripes] {

@@ -3,15 +3,17 @@
 
 mod choice;
 mod kernel;
+mod trivia;
 
 use std::io;
 
 use blkbench::text::{self, Align};
-use blkhash::{Algorithm, Digester, Linux, Status};
+use blkhash::{Algorithm, Digester, Status};
 use serde::Serialize;
 
 use self::choice::{Choice, choices};
 use self::kernel::Driver;
+use self::trivia::{Linux, Trivia};
 use super::args;
 
 /// Prints what was asked for; the error is one of writing.
@@ -53,7 +55,7 @@ fn table(algorithms: &[Algorithm], drivers: Option<&[Driver]>) -> String {
     let rows: Vec<Vec<String>> = algorithms
         .iter()
         .map(|&algorithm| {
-            let known = algorithm.properties();
+            let (known, trivia) = (algorithm.properties(), Trivia::of(algorithm));
             let best = Digester::new(algorithm).implementation_for(MANY);
             let mut cells = vec![
                 known.name.to_owned(),
@@ -64,8 +66,8 @@ fn table(algorithms: &[Algorithm], drivers: Option<&[Driver]>) -> String {
                 known.strength.to_string(),
                 known.fips.map_or("-", |standard| standard.trim_start_matches("FIPS ")).to_owned(),
                 yes_no(known.fits_32_bytes()).to_owned(),
-                known.licence.to_string(),
-                yes_no(known.linux != Linux::Absent).to_owned(),
+                trivia.licence.map_or("-".to_owned(), |licence| licence.to_string()),
+                yes_no(trivia.linux != Linux::Absent).to_owned(),
             ];
             if let Some(drivers) = drivers {
                 let driver = of(drivers, algorithm).next();
@@ -73,7 +75,7 @@ fn table(algorithms: &[Algorithm], drivers: Option<&[Driver]>) -> String {
                 let priority = driver.and_then(|driver| driver.priority);
                 cells.push(priority.map_or("-".into(), |priority| priority.to_string()));
             }
-            cells.push(known.used_by.join(", "));
+            cells.push(trivia.used_by.join(", "));
             cells
         })
         .collect();
@@ -82,9 +84,12 @@ fn table(algorithms: &[Algorithm], drivers: Option<&[Driver]>) -> String {
 
 /// All that is known of an algorithm: a record for itself and one for each implementation.
 fn record(algorithm: Algorithm, drivers: Option<&[Driver]>) -> String {
-    let known = algorithm.properties();
+    let (known, trivia) = (algorithm.properties(), Trivia::of(algorithm));
     let or_dash = |names: &[&str]| if names.is_empty() { "-".into() } else { names.join(", ") };
-    let linux = match known.linux {
+    let licence = trivia.licence.map_or("-".to_owned(), |licence| {
+        format!("{licence} (goes with GPL-2 and into boot loaders)")
+    });
+    let linux = match trivia.linux {
         Linux::Absent => "no".to_owned(),
         Linux::Library => "yes, for its own use".to_owned(),
         Linux::Crypto(name) => format!("yes, {name} in its crypto API"),
@@ -96,9 +101,9 @@ fn record(algorithm: Algorithm, drivers: Option<&[Driver]>) -> String {
         ("strength", known.strength.to_string()),
         ("standard", known.fips.unwrap_or("-").to_owned()),
         ("fits 32 bytes", yes_no(known.fits_32_bytes()).to_owned()),
-        ("licence", format!("{} (goes with GPL-2 and into boot loaders)", known.licence)),
+        ("licence", licence),
         ("linux", linux),
-        ("used by", or_dash(known.used_by)),
+        ("used by", or_dash(trivia.used_by)),
     ]);
     let choices = choices(algorithm);
     for choice in &choices {
@@ -133,7 +138,7 @@ fn record(algorithm: Algorithm, drivers: Option<&[Driver]>) -> String {
 }
 
 fn json(algorithm: Algorithm, drivers: Option<&[Driver]>) -> String {
-    let known = algorithm.properties();
+    let (known, trivia) = (algorithm.properties(), Trivia::of(algorithm));
     let choices = choices(algorithm);
     let implementations = choices.iter().map(|choice| {
         let implementation = &choice.implementation;
@@ -154,10 +159,10 @@ fn json(algorithm: Algorithm, drivers: Option<&[Driver]>) -> String {
         strength: known.strength.to_string(),
         standard: known.fips,
         fits_32_bytes: known.fits_32_bytes(),
-        licence: known.licence.to_string(),
-        linux: known.linux != Linux::Absent,
+        licence: trivia.licence.map(|licence| licence.to_string()),
+        linux: trivia.linux != Linux::Absent,
         kernel_name: kernel_name(algorithm),
-        used_by: known.used_by,
+        used_by: trivia.used_by,
         implementations: implementations.collect(),
         kernel: drivers.map(|drivers| of(drivers, algorithm).collect()),
     };
@@ -172,7 +177,7 @@ struct Object<'a> {
     strength: String,
     standard: Option<&'static str>,
     fits_32_bytes: bool,
-    licence: String,
+    licence: Option<String>,
     linux: bool,
     kernel_name: Option<&'static str>,
     used_by: &'static [&'static str],
@@ -213,7 +218,7 @@ fn of(drivers: &[Driver], algorithm: Algorithm) -> impl Iterator<Item = &Driver>
 }
 
 fn kernel_name(algorithm: Algorithm) -> Option<&'static str> {
-    match algorithm.properties().linux {
+    match Trivia::of(algorithm).linux {
         Linux::Crypto(name) => Some(name),
         Linux::Library | Linux::Absent => None,
     }

@@ -3,7 +3,9 @@
 
 use serde::Serialize;
 
-use super::hash::{BITS, BitOrder, Hash, Noise};
+use blkhash::BitOrder;
+
+use super::hash::{BITS, Hash, Noise, flip};
 
 /// What single flips do. A bias of 0 is a bit that flips half of the time, 1 one that always or
 /// never does.
@@ -32,9 +34,9 @@ pub fn avalanche(hash: &Hash) -> Avalanche {
         let mut block = noise.block();
         let before = hash.of(&block);
         for (&position, flips) in positions.iter().zip(&mut flips) {
-            BitOrder::LowestFirst.flip(&mut block, position);
+            flip(BitOrder::LowestFirst, &mut block, position);
             let changed = hash.of(&block) ^ before;
-            BitOrder::LowestFirst.flip(&mut block, position);
+            flip(BitOrder::LowestFirst, &mut block, position);
             for (bit, flips) in flips.iter_mut().enumerate() {
                 *flips += (changed >> bit & 1) as u32;
             }

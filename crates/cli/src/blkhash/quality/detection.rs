@@ -9,7 +9,9 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
-use super::hash::{BITS, BitOrder, Hash, Noise};
+use blkhash::BitOrder;
+
+use super::hash::{BITS, Hash, Noise, flip};
 use super::linear::Syndromes;
 
 /// Errors of a kind.
@@ -38,7 +40,7 @@ pub fn detection(hash: &Hash, order: BitOrder, syndromes: Option<&Syndromes>) ->
             while positions.len() < flips {
                 positions.insert(noise.below(BITS));
             }
-            positions.iter().for_each(|position| order.flip(block, *position));
+            positions.iter().for_each(|position| flip(order, block, *position));
         }));
     }
     let longest = hash.bits.min(64);
@@ -48,7 +50,7 @@ pub fn detection(hash: &Hash, order: BitOrder, syndromes: Option<&Syndromes>) ->
         let position = noise.below(BITS - length + 1);
         let pattern = burst(noise.next(), length);
         let flipped = (0..length).filter(|bit| pattern >> bit & 1 == 1);
-        flipped.for_each(|bit| order.flip(block, position + bit));
+        flipped.for_each(|bit| flip(order, block, position + bit));
     }));
     errors
 }
@@ -108,9 +110,9 @@ fn every_bit(hash: &Hash, order: BitOrder) -> Errors {
     let mut block = Noise(5).block();
     let before = hash.of(&block);
     let undetected = (0..BITS).filter(|position| {
-        order.flip(&mut block, *position);
+        flip(order, &mut block, *position);
         let after = hash.of(&block);
-        order.flip(&mut block, *position);
+        flip(order, &mut block, *position);
         after == before
     });
     let undetected = undetected.count() as u64;

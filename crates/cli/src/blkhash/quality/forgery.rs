@@ -6,10 +6,10 @@
 
 use std::time::{Duration, Instant};
 
-use blkhash::Algorithm;
+use blkhash::{Algorithm, BitOrder};
 use serde::Serialize;
 
-use super::hash::{BitOrder, Hash, Noise};
+use super::hash::{Hash, Noise, flip};
 use super::linear::{Solver, Syndromes};
 
 /// What forging took.
@@ -70,7 +70,7 @@ fn patch(hash: &Hash, order: BitOrder, solver: &Solver, block: &mut [u8], wanted
     let change = hash.of(block) ^ wanted;
     let flips = solver.solve(change).expect("any change can be made by as many bits");
     let flipped = (0..hash.bits).filter(|bit| flips >> bit & 1 == 1);
-    flipped.for_each(|bit| order.flip(block, 8 * PATCH + bit));
+    flipped.for_each(|bit| flip(order, block, 8 * PATCH + bit));
 }
 
 /// Chooses the word of XXH64's first lane behind the one that was tampered with, so that the lane

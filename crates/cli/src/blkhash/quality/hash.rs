@@ -1,6 +1,6 @@
 //! A checksum as a number, and the noise it is fed.
 
-use blkhash::{Algorithm, Digester, State};
+use blkhash::{Algorithm, BitOrder, Digester, State};
 
 /// Length of a block in bytes: a sector of btrfs.
 pub const BLOCK: usize = 4096;
@@ -42,30 +42,19 @@ fn number(digest: &[u8]) -> u128 {
     digest.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
-/// Which bit of a byte goes first through the register of a CRC. Bursts are runs of bits in this
-/// order; for other hashes it means nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BitOrder {
-    LowestFirst,
-    HighestFirst,
+/// The order in which the bits of bytes go through the register of a CRC. Bursts are runs of bits in
+/// this order; for other hashes it means nothing.
+pub fn bit_order(algorithm: Algorithm) -> BitOrder {
+    algorithm.properties().bit_order.unwrap_or(BitOrder::LowestFirst)
 }
 
-impl BitOrder {
-    pub fn of(algorithm: Algorithm) -> Self {
-        match algorithm {
-            Algorithm::Crc64 => Self::HighestFirst,
-            _ => Self::LowestFirst,
-        }
-    }
-
-    /// Flips the bit at `position` in this order.
-    pub fn flip(self, block: &mut [u8], position: usize) {
-        let bit = match self {
-            Self::LowestFirst => position % 8,
-            Self::HighestFirst => 7 - position % 8,
-        };
-        block[position / 8] ^= 1 << bit;
-    }
+/// Flips the bit at `position` in this order.
+pub fn flip(order: BitOrder, block: &mut [u8], position: usize) {
+    let bit = match order {
+        BitOrder::LowestFirst => position % 8,
+        BitOrder::HighestFirst => 7 - position % 8,
+    };
+    block[position / 8] ^= 1 << bit;
 }
 
 /// Noise, the same in every run: SplitMix64, by Sebastiano Vigna.

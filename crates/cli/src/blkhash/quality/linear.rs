@@ -1,9 +1,11 @@
 //! What makes a CRC easy to reason about, and to forge: it is linear. The change of the checksum
 //! depends on which bits were flipped alone, and is the exclusive or of what each flip does.
 
-use super::hash::{BITS, BLOCK, BitOrder, Hash, Noise};
+use blkhash::BitOrder;
 
-/// What flipping each bit of a block does to the checksum, in the order of [`BitOrder`].
+use super::hash::{BITS, BLOCK, Hash, Noise, flip};
+
+/// What flipping each bit of a block does to the checksum, in the order of its bits.
 pub struct Syndromes(Vec<u128>);
 
 impl Syndromes {
@@ -12,9 +14,9 @@ impl Syndromes {
         let mut block = [0; BLOCK];
         let zero = hash.of(&block);
         let syndromes = (0..BITS).map(|position| {
-            order.flip(&mut block, position);
+            flip(order, &mut block, position);
             let change = hash.of(&block) ^ zero;
-            order.flip(&mut block, position);
+            flip(order, &mut block, position);
             change
         });
         let syndromes = Self(syndromes.collect());
@@ -24,7 +26,7 @@ impl Syndromes {
             let before = hash.of(&block);
             let flips: Vec<usize> = (0..FLIPS).map(|_| noise.below(BITS)).collect();
             for &position in &flips {
-                order.flip(&mut block, position);
+                flip(order, &mut block, position);
             }
             hash.of(&block) ^ before == syndromes.change(flips)
         });

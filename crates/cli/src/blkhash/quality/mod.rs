@@ -19,7 +19,7 @@ use self::avalanche::{Avalanche, avalanche};
 use self::collisions::{Collisions, collisions};
 use self::detection::{Errors, detection, shortest_undetected};
 use self::forgery::{Forgery, forge};
-use self::hash::{BitOrder, Hash};
+use self::hash::{Hash, bit_order};
 use self::linear::Syndromes;
 use super::args;
 use super::bench::Filter;
@@ -75,7 +75,7 @@ struct Quality {
 
 fn measure(algorithm: Algorithm) -> Quality {
     let hash = Hash::new(algorithm);
-    let order = BitOrder::of(algorithm);
+    let order = bit_order(algorithm);
     let syndromes = Syndromes::of(&hash, order);
     let shortest = syndromes.as_ref().and_then(|known| shortest_undetected(&hash, known));
     Quality {

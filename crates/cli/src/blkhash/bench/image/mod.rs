@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use blkbench::Spread;
-use blkhash::{Algorithm, Construction, DEFAULT_BLOCK_SIZE, Parameters};
+use blkhash::{Algorithm, BlockSize, Construction, Parameters};
 use blkimage::{Cache, Image, OpenOptions, Source};
 use blksum::{Progress, Tuning};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -155,7 +155,7 @@ fn rate(
 }
 
 fn parameters(digest: Algorithm) -> Result<Parameters, blkhash::Error> {
-    Parameters::new(digest, Construction::default(), DEFAULT_BLOCK_SIZE as u64)
+    Parameters::new(digest, Construction::default(), BlockSize::DEFAULT)
 }
 
 /// Whether the file lies in a file system that has nothing but the page cache.

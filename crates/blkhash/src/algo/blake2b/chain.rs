@@ -1,0 +1,66 @@
+//! The chaining value of BLAKE2b and the blocks that go into it: the types and constants of RFC 7693
+//! that the kernels share.
+
+/// What the compression function hands on from block to block.
+#[derive(Clone, Copy)]
+pub(super) struct Chain {
+    pub h: [u64; 8],
+    /// Bytes taken.
+    pub count: u64,
+}
+
+/// Blocks that go into a chain, one after the other.
+#[derive(Clone, Copy)]
+pub(super) struct Blocks {
+    pub number: usize,
+    /// Bytes of the message in each.
+    pub bytes: u64,
+    /// All ones for the last block of a message.
+    pub last: u64,
+}
+
+impl Blocks {
+    /// Whole blocks, with more of the message behind them.
+    pub fn whole(number: usize) -> Self {
+        Self { number, bytes: BLOCK as u64, last: 0 }
+    }
+
+    /// The last block, padded, with `bytes` bytes of the message.
+    pub fn last(bytes: usize) -> Self {
+        Self { number: 1, bytes: bytes as u64, last: !0 }
+    }
+}
+
+/// What the compression function takes at a time.
+pub(super) type Block = [u8; BLOCK];
+
+pub(super) const BLOCK: usize = 128;
+
+/// The initial value, that of SHA-512.
+pub(super) const IV: [u64; 8] = [
+    0x6a09_e667_f3bc_c908,
+    0xbb67_ae85_84ca_a73b,
+    0x3c6e_f372_fe94_f82b,
+    0xa54f_f53a_5f1d_36f1,
+    0x510e_527f_ade6_82d1,
+    0x9b05_688c_2b3e_6c1f,
+    0x1f83_d9ab_fb41_bd6b,
+    0x5be0_cd19_137e_2179,
+];
+
+/// The order in which each round takes the words of the message; the last two repeat the first two.
+#[rustfmt::skip]
+pub(super) const SIGMA: [[usize; 16]; 12] = [
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
+    [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],
+    [11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4],
+    [7, 9, 3, 1, 13, 12, 11, 14, 2, 6, 5, 10, 4, 0, 15, 8],
+    [9, 0, 5, 7, 2, 4, 10, 15, 14, 1, 11, 12, 6, 8, 3, 13],
+    [2, 12, 6, 10, 0, 11, 8, 3, 4, 13, 7, 5, 15, 14, 1, 9],
+    [12, 5, 1, 15, 14, 13, 4, 10, 0, 7, 6, 3, 9, 2, 8, 11],
+    [13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10],
+    [6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5],
+    [10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0],
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
+    [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],
+];

@@ -1,0 +1,57 @@
+//! The interface of every implementation, and how it works where an algorithm has nothing better.
+
+use super::kernels::Entry;
+
+/// A hash in progress.
+pub(crate) trait Hash: Clone {
+    /// Takes the next bytes.
+    fn update(&mut self, input: &[u8]);
+
+    /// Writes the digest of everything taken; `digest` has its length.
+    fn finalize_into(self, digest: &mut [u8]);
+
+    /// Takes `count` zero bytes next.
+    fn update_zeros(&mut self, count: u64) {
+        update_zeros(self, count);
+    }
+
+    /// Hashes `inputs` side by side from this state on.
+    fn finish_many(&self, inputs: &[&[u8]], digests: &mut [u8]) {
+        finish_each(self, inputs, digests);
+    }
+
+    /// Feeds each of `inputs`, all of the same length, to the hash of the same index.
+    fn update_many(hashes: &mut [&mut Self], inputs: &[&[u8]]) {
+        for (hash, input) in hashes.iter_mut().zip(inputs) {
+            hash.update(input);
+        }
+    }
+
+    /// Which of its own kernels hashes `count` inputs, if it has any.
+    fn kernel_for(&self, _count: usize) -> Option<&'static Entry> {
+        None
+    }
+}
+
+/// [`Hash::update_zeros`], one page after the other.
+pub(super) fn update_zeros<H: Hash>(hash: &mut H, mut count: u64) {
+    static ZEROS: [u8; 16 << 10] = [0; 16 << 10];
+    while count > 0 {
+        let length = count.min(ZEROS.len() as u64);
+        hash.update(&ZEROS[..length as usize]);
+        count -= length;
+    }
+}
+
+/// [`Hash::finish_many`], one input after the other.
+pub(super) fn finish_each<H: Hash>(start: &H, inputs: &[&[u8]], digests: &mut [u8]) {
+    if inputs.is_empty() {
+        return;
+    }
+    let size = digests.len() / inputs.len();
+    for (index, input) in inputs.iter().enumerate() {
+        let mut state = start.clone();
+        state.update(input);
+        state.finalize_into(&mut digests[index * size..][..size]);
+    }
+}

@@ -1,0 +1,144 @@
+//! A hash of any algorithm, from the rows of the table.
+
+use super::hash::Hash;
+use super::kernels::{Choice, Entry, Kernel};
+use super::rustcrypto::RustCrypto;
+use super::{blake2b, blake2s, blake3, crc, null, sha256, siphash, xxh3, xxh64};
+use crate::table::algorithms;
+use crate::{Algorithm, Digest};
+
+/// The implementations that a row of the table names.
+macro_rules! entries {
+    (library, $name:literal) => {
+        const { &[Entry::library($name)] }
+    };
+    (kernels, $kernel:path) => {
+        <$kernel as Kernel>::ENTRIES
+    };
+}
+
+/// How the hash of a row begins.
+macro_rules! start {
+    (library, $start:expr, $accept:ident) => {
+        $start
+    };
+    (kernels, $start:expr, $accept:ident) => {
+        $start(Choice::detect($accept))
+    };
+}
+
+/// Defines [`State`] with one variant for each row of the table.
+macro_rules! define {
+    ($(
+        $(#[$doc:meta])*
+        $algorithm:ident: $name:literal $(| $alias:literal)*, $size:literal bytes, $strength:ident
+            { $($properties:tt)* }
+            $from:ident($($implementations:tt)*) => $hash:ty: $start:expr;
+    )*) => {
+        /// A hash that has taken some bytes and may take more.
+        #[derive(Clone)]
+        pub struct State(pub(super) Inner);
+
+        #[derive(Clone)]
+        pub(super) enum Inner {
+            $($algorithm($hash),)*
+        }
+
+        /// The implementations of an algorithm: our own kernels, or the crate that computes it.
+        pub(super) fn entries(algorithm: Algorithm) -> &'static [Entry] {
+            match algorithm {
+                $(Algorithm::$algorithm => entries!($from, $($implementations)*),)*
+            }
+        }
+
+        impl State {
+            /// A hash that has taken nothing yet and uses the kernels that `accept` takes.
+            pub(super) fn with_kernels(
+                algorithm: Algorithm,
+                accept: &dyn Fn(&Entry) -> bool,
+            ) -> Self {
+                Self(match algorithm {
+                    $(Algorithm::$algorithm => {
+                        Inner::$algorithm(start!($from, $start, accept))
+                    })*
+                })
+            }
+
+            /// The algorithm it belongs to.
+            pub fn algorithm(&self) -> Algorithm {
+                match self.0 {
+                    $(Inner::$algorithm(_) => Algorithm::$algorithm,)*
+                }
+            }
+
+            /// Takes the next bytes.
+            pub fn update(&mut self, input: &[u8]) {
+                match &mut self.0 {
+                    $(Inner::$algorithm(state) => state.update(input),)*
+                }
+            }
+
+            /// Takes `count` zero bytes next. A CRC takes any number of them at once.
+            pub fn update_zeros(&mut self, count: u64) {
+                match &mut self.0 {
+                    $(Inner::$algorithm(state) => state.update_zeros(count),)*
+                }
+            }
+
+            fn finalize_into(self, digest: &mut [u8]) {
+                match self.0 {
+                    $(Inner::$algorithm(state) => state.finalize_into(digest),)*
+                }
+            }
+
+            pub(super) fn finish_many(&self, inputs: &[&[u8]], digests: &mut [u8]) {
+                match &self.0 {
+                    $(Inner::$algorithm(start) => start.finish_many(inputs, digests),)*
+                }
+            }
+
+            /// Which of the algorithm's kernels hashes `count` inputs, if it has any.
+            pub(super) fn kernel_for(&self, count: usize) -> Option<&'static Entry> {
+                match &self.0 {
+                    $(Inner::$algorithm(state) => state.kernel_for(count),)*
+                }
+            }
+
+            /// All states belong to one algorithm.
+            pub(super) fn update_many(states: &mut [Self], inputs: &[&[u8]]) {
+                match states.first() {
+                    None => {}
+                    $(Some(Self(Inner::$algorithm(_))) => {
+                        let hashes = states.iter_mut().map(|state| match &mut state.0 {
+                            Inner::$algorithm(hash) => hash,
+                            _ => panic!("states of one algorithm"),
+                        });
+                        Hash::update_many(&mut hashes.collect::<Vec<_>>(), inputs);
+                    })*
+                }
+            }
+        }
+    };
+}
+
+algorithms!(define);
+
+impl State {
+    /// A hash that has taken nothing yet, with one implementation, whether it may be used or not.
+    pub(super) fn only(algorithm: Algorithm, variant: &str) -> Self {
+        Self::with_kernels(algorithm, &|entry| entry.name == variant)
+    }
+
+    /// The digest of everything taken.
+    pub fn finalize(self) -> Digest {
+        let mut digest = Digest::zeroed(self.algorithm().digest_size());
+        self.finalize_into(digest.as_mut_bytes());
+        digest
+    }
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "State({})", self.algorithm())
+    }
+}

@@ -1,6 +1,6 @@
 //! Everything that a checksum's value depends on beside the content.
 
-use crate::{Algorithm, BlockSize, Construction, Error, Strength};
+use crate::{Algorithm, BlockSize, Construction, Digester, Error, Leaf, Strength};
 
 /// What a checksum is computed with: the same parameters and content give the same checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,16 @@ impl Parameters {
     /// How digests of blocks become one checksum.
     pub fn construction(&self) -> Construction {
         self.construction
+    }
+
+    /// What the digest of a block is, hashed by `digester`.
+    ///
+    /// # Panics
+    ///
+    /// If the digester is of another algorithm.
+    pub fn leaf(&self, digester: &Digester) -> Leaf {
+        assert_eq!(digester.algorithm(), self.algorithm);
+        Leaf::new(digester, self.block_size)
     }
 
     /// Length of a block in bytes.

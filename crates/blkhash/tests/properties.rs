@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use blkhash::{
-    Accumulator, Algorithm, Batch, BlockDigests, BlockSize, Construction, Hasher, Leaf, Ordered,
-    Parameters, Run, Sink, SinkError, Stopped,
+    Accumulator, Algorithm, Batch, BlockDigests, BlockSize, Construction, Digester, Hasher, Leaf,
+    Ordered, Parameters, Run, Sink, SinkError, Stopped,
 };
 use proptest::prelude::*;
 
@@ -54,6 +54,10 @@ fn parameters() -> impl Strategy<Value = Parameters> {
     (algorithm, construction, block_size).prop_map(|(algorithm, construction, block_size)| {
         Parameters::new(algorithm, construction.parse().unwrap(), size(block_size)).unwrap()
     })
+}
+
+fn leaf(parameters: &Parameters) -> Leaf {
+    parameters.leaf(&Digester::new(parameters.algorithm()))
 }
 
 /// A buffer that tells when it is dropped.
@@ -189,7 +193,7 @@ fn a_hundred_tebibytes_of_zeros_cost_no_bytes() {
 fn chunks_come_in_any_order() {
     let parameters = Parameters::new(Algorithm::Sha256, Construction::Flat, size(512)).unwrap();
     let content: Vec<u8> = (0..512 * 1000).map(|i| (i / 700 % 251) as u8).collect();
-    let leaf = Leaf::new(&parameters);
+    let leaf = leaf(&parameters);
     let ordered = Ordered::new((Accumulator::new(&parameters, 1), ZeroBlocks::default()), 3);
     let next = Mutex::new(content.chunks(512 * 7).enumerate());
     thread::scope(|scope| {
@@ -256,7 +260,7 @@ impl Sink<BlockDigests> for ZeroBlocks {
 #[test]
 fn blocks_without_digests_are_counted() {
     let parameters = Parameters::new(Algorithm::Null, Construction::Flat, size(512)).unwrap();
-    let leaf = Leaf::new(&parameters);
+    let leaf = leaf(&parameters);
     let mut digests = BlockDigests::default();
     let mut batch = Batch::new(&leaf, &mut digests);
     batch.update(&[1; 512 * 100 + 5]);
@@ -268,7 +272,7 @@ fn blocks_without_digests_are_counted() {
 
 #[test]
 fn an_error_of_a_sink_ends_it() {
-    let leaf = Leaf::new(&Parameters::default());
+    let leaf = leaf(&Parameters::default());
     let full = || ZeroBlocks { most: 2, ..ZeroBlocks::default() };
     let part = || {
         let mut digests = BlockDigests::default();

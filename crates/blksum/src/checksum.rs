@@ -79,7 +79,7 @@ pub fn block_digests(
 ) -> Result<(), Error> {
     assert!(parameters.construction().has_blocks(), "the construction has no blocks");
     let digester = tuning.digester(parameters.algorithm())?;
-    let leaf = Leaf::with_digester(parameters, &digester);
+    let leaf = parameters.leaf(&digester);
     let lane = Lane::Blocks(&leaf, Ordered::new(sink, window(source, tuning)));
     pipeline::run(source, vec![lane], digester.hides_latency(), tuning, progress)
 }
@@ -103,7 +103,7 @@ impl Maker {
         let (_, threads) = pipeline::threads(source, tuning);
         let accumulator = Accumulator::with_digester(parameters, digester, threads);
         if parameters.construction().has_blocks() {
-            return Self::Blocks(Box::new(Leaf::with_digester(parameters, digester)), accumulator);
+            return Self::Blocks(Box::new(parameters.leaf(digester)), accumulator);
         }
         match SegmentHasher::new(parameters, segment_size) {
             Some(hasher) if source.size() > segment_size as u64 => {

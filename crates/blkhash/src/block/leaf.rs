@@ -1,6 +1,6 @@
 //! What the digest of a block is: the one place that says it.
 
-use crate::{Digest, Digester, Parameters, State};
+use crate::{BlockSize, Digest, Digester, State};
 
 /// Makes the digest of a block: the plain digest of its bytes, the last block as short as it is.
 #[derive(Clone, Debug)]
@@ -11,20 +11,9 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    /// The leaf of `parameters`, hashed by the best implementations.
-    pub fn new(parameters: &Parameters) -> Self {
-        Self::with_digester(parameters, &Digester::new(parameters.algorithm()))
-    }
-
-    /// The same with a choice of implementations.
-    ///
-    /// # Panics
-    ///
-    /// If the digester is of another algorithm than the parameters.
-    pub fn with_digester(parameters: &Parameters, digester: &Digester) -> Self {
-        assert_eq!(digester.algorithm(), parameters.algorithm());
-        let start = digester.start();
-        Self { digester: digester.clone(), start, block_size: parameters.block_size() }
+    /// The leaf of blocks of this size that `digester` hashes.
+    pub fn new(digester: &Digester, block_size: BlockSize) -> Self {
+        Self { digester: digester.clone(), start: digester.start(), block_size: block_size.get() }
     }
 
     /// What hashes.

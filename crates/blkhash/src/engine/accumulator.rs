@@ -1,7 +1,7 @@
 //! Everything of an image in order, in whatever form it comes, made into its checksum.
 
 use super::threads::Threads;
-use crate::block::{BlockDigests, BlockPieces, Leaf, Run};
+use crate::block::{BlockDigests, BlockPieces, Run};
 use crate::construction::Fold;
 use crate::{Digest, Digester, Parameters, Sink, SinkError, State};
 
@@ -51,7 +51,7 @@ impl Accumulator {
     ///
     /// If the digester is of another algorithm than the parameters.
     pub fn with_digester(parameters: &Parameters, digester: &Digester, threads: usize) -> Self {
-        let leaf = Leaf::with_digester(parameters, digester);
+        let leaf = parameters.leaf(digester);
         let kind = match parameters.construction().fold(&leaf) {
             Some(fold) => Kind::Blocks(Box::new(Blocks {
                 fold,

@@ -41,7 +41,7 @@ impl Pool {
         let batch_size = if in_turn { BATCH_SIZE } else { BATCH_SIZE.max(block_size) };
         let threads = threads.max(1);
         let accumulator = Accumulator::with_digester(parameters, digester, threads);
-        let leaf = (!in_turn).then(|| Leaf::with_digester(parameters, digester));
+        let leaf = (!in_turn).then(|| parameters.leaf(digester));
         // Who waits for the turn of what another one is hashing only costs a stack.
         let threads = if in_turn { 1 } else { threads };
         Self::of(leaf, accumulator, threads, batch_size)

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::formats::qcow2::decompress::Decoders;
+use crate::formats::qcow2::{Compressed, MapKind, Qcow2};
+use crate::formats::raw::Raw;
+use crate::formats::served::Served;
+use crate::formats::table_cache::TableCache;
 use crate::probe::Format;
-use crate::qcow2::decompress::Decoders;
-use crate::qcow2::{Compressed, MapKind, Qcow2};
-use crate::qemu_nbd::Served;
-use crate::raw::Raw;
 use crate::source::Source;
 use crate::storage::HostFile;
-use crate::tables::TableCache;
 use crate::walk::{Walk, Walks};
 use crate::{Extent, ExtentKind, Lent};
 

@@ -8,54 +8,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use crate::error::{Error, ErrorKind, Result, excerpt};
+use crate::formats::qcow2::{Header, Qcow2};
+use crate::formats::raw::Raw;
+use crate::formats::served::{self, Export, Served};
 use crate::image::{Image, Layer};
-use crate::nbd::{Nbd, NbdOptions};
+use crate::options::{Follow, OpenOptions};
 use crate::probe::{self, Format};
-use crate::qcow2::{Header, Qcow2};
-use crate::qemu_nbd::{self, Export, Secret, Served};
-use crate::raw::disk::{Access, Disk, check_type};
-use crate::raw::{Cache, Holes, Raw};
-use crate::references::{self, Folder, Follow, Reference};
+use crate::references::{self, Folder, Reference};
+use crate::storage::local::file::{Access, LocalFile, check_type};
+use crate::storage::nbd::Nbd;
 use crate::storage::{HostFile, Storage};
 use crate::sys::{self, Found, NodeType};
-
-/// How to open an image.
-///
-/// ```no_run
-/// use blkimage::{OpenOptions, Source};
-///
-/// # fn main() -> blkimage::Result<()> {
-/// let image = OpenOptions::default().open("disk.qcow2".as_ref())?;
-/// let extent = image.extent(0, image.size())?;
-/// # Ok(()) }
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct OpenOptions {
-    /// What the image is; None looks at its content.
-    pub format: Option<Format>,
-    /// An internal snapshot of the image, by id or name, instead of its current content.
-    pub snapshot: Option<String>,
-    /// Which files the image may name.
-    pub follow: Follow,
-    /// What a backing file is whose format the image does not record; None refuses it.
-    pub backing_format: Option<Format>,
-    /// What to make of holes in raw files.
-    pub holes: Holes,
-    /// Whether to read through the page cache.
-    pub cache: Cache,
-    /// Read it although a process may be writing to it.
-    pub force_share: bool,
-    /// How to talk to NBD servers.
-    pub nbd: NbdOptions,
-    /// The program that reads the formats which are not read here: a path, or a name that is looked
-    /// up in `PATH`; None is `qemu-nbd`.
-    pub nbd_server: Option<PathBuf>,
-    /// The most bytes that an image may have beyond those that its files store, where its format does
-    /// not tell which they are (vhdx, bochs, cloop and dmg), so that all are read; None is 1 TiB.
-    pub max_unstored: Option<u64>,
-    /// What unlocks encrypted images.
-    pub secret: Option<Secret>,
-}
 
 impl OpenOptions {
     /// Opens the image at `path`, a regular file or a block device, and everything it refers to.
@@ -167,7 +130,7 @@ impl<'a> Chain<'a> {
     /// A file of this host as an image of the chain.
     fn disk(&mut self, file: File, name: &Path, shared: bool) -> Result<Arc<HostFile>> {
         let OpenOptions { cache, force_share, .. } = *self.options;
-        let disk = Disk::new(file, name, Access { cache, force_share, shared })?;
+        let disk = LocalFile::new(file, name, Access { cache, force_share, shared })?;
         if self.identities.contains(&disk.identity()) {
             let reason = "is a part of its own backing chain";
             return Err(Error::new(ErrorKind::Reference, name, reason));
@@ -286,7 +249,7 @@ impl<'a> Chain<'a> {
                               convert the image on top with qemu-img";
                 return Err(file.error(ErrorKind::Unsupported, reason));
             }
-            let named = qemu_nbd::examine(&file, format)?;
+            let named = served::examine(&file, format)?;
             let mut extents: Vec<(&[u8], Arc<HostFile>)> = Vec::new();
             for extent in named.extents() {
                 let known = extents.iter().find(|(name, _)| *name == extent.name);

@@ -1,8 +1,8 @@
 //! Chains cost what they store, however long they are.
 
 use super::*;
-use crate::qcow2::Header;
-use crate::qcow2::builder::Builder;
+use crate::formats::qcow2::Header;
+use crate::formats::qcow2::builder::Builder;
 use crate::storage::Memory;
 
 const CLUSTER: u64 = 64 << 10;

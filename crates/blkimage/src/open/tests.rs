@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 
 use super::*;
-use crate::qcow2::builder::Builder;
+use crate::formats::qcow2::builder::Builder;
 use crate::{ExtentKind, Memory, Source};
 
 /// A qcow2 image of one cluster with a backing file.

@@ -1,7 +1,7 @@
 //! Every rule of the directory of bitmaps, named by the test that breaks it.
 
 use crate::ErrorKind;
-use crate::qcow2::builder::Builder;
+use crate::formats::qcow2::builder::Builder;
 
 /// An image of 1 GiB with two bitmaps of 16 KiB granularity, and where its parts lie.
 struct Bitmaps {

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::in_use::{System, Uses};
-use crate::resident;
+use crate::storage::local::page_cache;
 use crate::sys::{self, Stamp};
 
 /// A block device that is being read.
@@ -26,7 +26,7 @@ impl Device {
         let system = System::default();
         let mut uses = system.uses(number);
         let folder = system.folder(number);
-        resident::write_out(file);
+        page_cache::write_out(file);
         let written = folder.as_deref().map(Written::new);
         if !written.as_ref().is_some_and(Written::is_known) {
             uses.others.push(UNKNOWN.into());
@@ -47,7 +47,7 @@ impl Device {
     /// Whether the device was written to since then, or is now.
     pub fn is_written(&self, file: &File) -> bool {
         let Some(folder) = &self.folder else { return false };
-        resident::write_out(file);
+        page_cache::write_out(file);
         // A write that ends between the two questions is counted by the second.
         Written::is_under_way(folder) || Some(Written::new(folder)) != self.written
     }

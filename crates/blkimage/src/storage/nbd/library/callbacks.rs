@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::functions::LongExtent;
 use super::{ExtentSink, ReadFault, ReadFaultReason};
-use crate::nbd::coverage::Coverage;
-use crate::nbd::talk::Talk;
-use crate::nbd::tracker::Tracker;
+use crate::storage::nbd::coverage::Coverage;
+use crate::storage::nbd::talk::Talk;
+use crate::storage::nbd::tracker::Tracker;
 
 /// Block status that was asked for.
-pub(in crate::nbd) struct Status<S> {
+pub(in crate::storage::nbd) struct Status<S> {
     tracker: Arc<Tracker>,
     outcome: Mutex<(Option<S>, i32)>,
     is_completed: AtomicBool,
@@ -42,7 +42,7 @@ impl<S> Status<S> {
 }
 
 /// A list of exports that was asked for.
-pub(in crate::nbd) struct Exports {
+pub(in crate::storage::nbd) struct Exports {
     names: Mutex<Vec<Vec<u8>>>,
     limit: usize,
     is_completed: AtomicBool,

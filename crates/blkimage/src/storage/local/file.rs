@@ -12,16 +12,16 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use super::Cache;
-use super::cold::Cold;
 use super::device::Device;
 use super::direct::Bounce;
+use super::page_cache_bypass::PageCacheBypass;
 use super::{in_use, stamps};
 use crate::buffer::ALIGNMENT;
 use crate::error::{Error, ErrorKind, Result};
-use crate::mapped::Windows;
-use crate::resident::is_resident;
+use crate::options::Cache;
 use crate::storage::Storage;
+use crate::storage::local::mapped::Windows;
+use crate::storage::local::page_cache::is_resident;
 use crate::sys::{self, NodeType, Stamp};
 use crate::{Extent, ExtentKind, Lent};
 
@@ -36,7 +36,7 @@ pub(crate) struct Access {
 }
 
 /// A regular file or a block device.
-pub(crate) struct Disk {
+pub(crate) struct LocalFile {
     file: File,
     size: u64,
     stamp: Stamp,
@@ -46,10 +46,10 @@ pub(crate) struct Disk {
     bounce: Bounce,
     holes: Option<Mutex<HoleCache>>,
     windows: Windows,
-    cold: Option<Cold>,
+    bypass: Option<PageCacheBypass>,
 }
 
-impl Disk {
+impl LocalFile {
     pub fn new(file: File, name: &Path, access: Access) -> Result<Self> {
         let open_error = |e: io::Error| Error::new(ErrorKind::Open, name, "cannot open").because(e);
         let stamp = sys::stamp(&file).map_err(open_error)?;
@@ -83,9 +83,11 @@ impl Disk {
             Cache::No => true,
         };
         let is_direct = wants_direct && !access.shared && sys::set_direct(&file);
-        let may_be_cold = access.cache == Cache::Auto && !wants_direct && !access.shared;
-        let cold = (may_be_cold && file_system.is_disk).then(|| Cold::new(&file, size)).flatten();
-        if !is_direct && cold.is_none() && !access.shared && size >= MIN_SEQUENTIAL {
+        let may_bypass = access.cache == Cache::Auto && !wants_direct && !access.shared;
+        let bypass = (may_bypass && file_system.is_disk)
+            .then(|| PageCacheBypass::new(&file, size))
+            .flatten();
+        if !is_direct && bypass.is_none() && !access.shared && size >= MIN_SEQUENTIAL {
             sys::advise_sequential(&file);
         }
         let holes = (!is_device && !access.shared).then(|| {
@@ -106,7 +108,7 @@ impl Disk {
             bounce: Bounce::default(),
             holes,
             windows: Windows::default(),
-            cold,
+            bypass,
         })
     }
 
@@ -177,7 +179,7 @@ impl Disk {
     }
 }
 
-impl Storage for Disk {
+impl Storage for LocalFile {
     fn size(&self) -> u64 {
         self.size
     }
@@ -193,8 +195,8 @@ impl Storage for Disk {
                 result => return result,
             }
         }
-        let cold = self.cold.as_ref();
-        let past_cache = cold.and_then(|cold| cold.read_at_most(&self.file, buf, offset));
+        let bypass = self.bypass.as_ref();
+        let past_cache = bypass.and_then(|bypass| bypass.read_at_most(&self.file, buf, offset));
         past_cache.unwrap_or_else(|| self.file.read_at(buf, offset))
     }
 

@@ -30,10 +30,11 @@ use blkconfine::Filter;
 use self::node::{FileNode, Node};
 use self::process::{Command, Process};
 use crate::error::{Error, ErrorKind, Result, excerpt};
-use crate::nbd::Nbd;
-use crate::open::OpenOptions;
+use crate::formats::raw::Raw;
+use crate::options::Holes;
+use crate::options::OpenOptions;
 use crate::probe::Format;
-use crate::raw::{Holes, Raw};
+use crate::storage::nbd::Nbd;
 use crate::storage::{HostFile, Storage};
 use crate::{Extent, sys};
 

@@ -1,5 +1,8 @@
 //! The host bytes of one file: what formats are read from.
 
+pub(crate) mod local;
+pub(crate) mod nbd;
+
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use self::window::Window;
-use crate::resident::is_resident;
+use crate::storage::local::page_cache::is_resident;
 
 /// Bytes of a file where they lie in memory. They are given back when this is dropped.
 ///

@@ -6,7 +6,7 @@
 use super::Qcow2;
 use super::entry::{Geometry, HostOffset, MapKind, OFFSET_MASK};
 use crate::error::Result;
-use crate::tables::TableCache;
+use crate::formats::table_cache::TableCache;
 
 impl Qcow2 {
     /// What this layer, the chain's number `layer`, has for the guest bytes from `guest` on: the

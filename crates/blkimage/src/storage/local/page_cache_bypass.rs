@@ -6,18 +6,18 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::direct::Bounce;
-use crate::resident::is_mostly_resident;
+use crate::storage::local::page_cache::is_mostly_resident;
 use crate::sys;
 
 /// A file of which the page cache held little when it was opened.
-pub(crate) struct Cold {
+pub(crate) struct PageCacheBypass {
     /// The same file once more, with O_DIRECT.
     file: File,
     bounce: Bounce,
     is_refused: AtomicBool,
 }
 
-impl Cold {
+impl PageCacheBypass {
     /// None: there is no other way, or no need of it.
     pub fn new(file: &File, size: u64) -> Option<Self> {
         let head = size.min(HEAD);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::*;
 use crate::storage::{Memory, Storage};
-use crate::{Error, Image, OpenOptions, Source};
+use crate::{Cache, Error, Image, OpenOptions, Source};
 
 /// Memory that misbehaves.
 #[derive(Default)]
@@ -168,12 +168,12 @@ fn holes_of_a_file() {
 
 #[test]
 fn a_shared_descriptor_is_left_as_it_is() {
-    use super::disk::{Access, Disk};
+    use crate::storage::local::file::{Access, LocalFile};
     use std::io::Seek;
     let mut file = tempfile::tempfile().unwrap();
     file.set_len(1 << 20).unwrap();
     let access = Access { cache: Cache::No, force_share: false, shared: true };
-    let disk = Disk::new(file.try_clone().unwrap(), "x".as_ref(), access).unwrap();
+    let disk = LocalFile::new(file.try_clone().unwrap(), "x".as_ref(), access).unwrap();
     let extent = disk.extent(0, 1 << 20).unwrap();
     assert_eq!((extent.length, extent.kind), (1 << 20, ExtentKind::Data));
     assert!(disk.read_exact_at(&mut [0; 100], 5).is_ok() && disk.changed().is_none());

@@ -15,9 +15,9 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::disk::Access;
+use super::file::Access;
 use crate::error::{Error, ErrorKind, Result};
-use crate::resident;
+use crate::storage::local::page_cache;
 use crate::sys::{self, FileSystem, NodeType, Stamp};
 
 /// The stamp that tells every later change of a regular file from this moment, as far as its file
@@ -43,7 +43,7 @@ pub(super) fn settled(
             if file_system.is_stacked {
                 let _ = file.sync_data();
             } else if !file_system.is_memory {
-                resident::write_back(file, access.shared || file_system.is_network);
+                page_cache::write_back(file, access.shared || file_system.is_network);
             }
             if !access.shared && !file_system.is_network {
                 sys::wait_for_writes(file, stamp.size);

@@ -1,7 +1,7 @@
 //! Streams that fill a cluster, and all the ways in which they do not.
 
 use super::*;
-use crate::qcow2::builder::Builder;
+use crate::formats::qcow2::builder::Builder;
 use crate::{ErrorKind, Source};
 
 const CLUSTER: usize = 64 << 10;

@@ -1,44 +1,11 @@
 //! Raw images: the guest's bytes are the file's own, from a first byte on, exact to the byte.
 
-pub(crate) mod cold;
-mod device;
-pub(crate) mod direct;
-pub(crate) mod disk;
-mod in_use;
-mod stamps;
-
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::error::{ErrorKind, Result};
+use crate::options::Holes;
 use crate::storage::HostFile;
 use crate::{Extent, ExtentKind, Lent};
-
-/// What to make of the holes that a file system reports in a raw image.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Holes {
-    /// They are zeros and need not be read.
-    #[default]
-    Trust,
-    /// Read them all the same; one that is not zero is an error.
-    Verify,
-    /// Do not ask for holes.
-    Ignore,
-}
-
-/// Whether host files are read through the page cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Cache {
-    /// Local regular files are, as far as it holds them already; block devices and network file
-    /// systems, which another host may have written to, are read directly.
-    #[default]
-    Auto,
-    /// Always.
-    Yes,
-    /// Never, unless the file system cannot do without.
-    No,
-}
 
 /// A raw layer of a chain.
 pub(crate) struct Raw {
@@ -106,44 +73,6 @@ impl Raw {
             done += bytes.len();
         }
         Ok(())
-    }
-}
-
-/// A name that is none of those of [`Holes`] or [`Cache`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownName;
-
-impl fmt::Display for UnknownName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown name")
-    }
-}
-
-impl std::error::Error for UnknownName {}
-
-impl FromStr for Holes {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        match name {
-            "trust" => Ok(Self::Trust),
-            "verify" => Ok(Self::Verify),
-            "ignore" => Ok(Self::Ignore),
-            _ => Err(UnknownName),
-        }
-    }
-}
-
-impl FromStr for Cache {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        match name {
-            "auto" => Ok(Self::Auto),
-            "yes" => Ok(Self::Yes),
-            "no" => Ok(Self::No),
-            _ => Err(UnknownName),
-        }
     }
 }
 

@@ -8,15 +8,19 @@
 //! the same for what an NBD server exports.
 
 mod buffer;
+mod caches;
+mod chain;
 mod error;
 mod extent;
 mod formats;
 mod image;
+mod layer;
 mod open;
 mod options;
 pub mod partition;
 mod probe;
 mod references;
+mod secret;
 mod slice;
 mod source;
 mod storage;
@@ -26,10 +30,10 @@ mod walk;
 pub use buffer::Buffer;
 pub use error::{Error, ErrorKind, Result};
 pub use extent::{Extent, ExtentKind};
-pub use formats::served::Secret;
 pub use image::Image;
 pub use options::{Cache, Follow, Holes, OpenOptions, UnknownName};
 pub use probe::{Format, PROBE_SIZE, UnknownFormat, probe};
+pub use secret::Secret;
 pub use slice::Slice;
 pub use source::Source;
 pub use storage::local::mapped::Lent;

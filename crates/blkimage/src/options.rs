@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::error::Result;
-use crate::formats::served::Secret;
 use crate::probe::Format;
+use crate::secret::Secret;
 use crate::storage::nbd::NbdOptions;
 
 /// How to open an image.

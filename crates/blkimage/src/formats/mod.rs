@@ -1,6 +1,29 @@
-//! The formats of images.
+//! The formats of images: each opens a file as a [`Layer`](crate::layer::Layer) of a chain.
+//!
+//! A format that is read here is a folder, its `mod` and its line in [`open`]. Everything else is left to
+//! a program that [`served`] runs. Beside the formats lies what they share: windows of their tables,
+//! decoders of compressed clusters.
 
+pub(crate) mod decompress;
 pub(crate) mod qcow2;
-pub(crate) mod raw;
-pub(crate) mod served;
+mod raw;
+mod served;
 pub(crate) mod table_cache;
+
+use crate::chain::{Candidate, Chain, OpenedLayer};
+use crate::error::Result;
+use crate::probe::Format;
+
+/// Opens a file as an image of its format.
+pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLayer> {
+    match image.format {
+        Format::Raw => Ok(raw::open(chain, image)),
+        Format::Qcow2 => qcow2::open(chain, image),
+        _ => served::open(chain, image),
+    }
+}
+
+/// Whether images of a format have snapshots that are read here.
+pub(crate) fn has_snapshots(format: Format) -> bool {
+    format == Format::Qcow2
+}

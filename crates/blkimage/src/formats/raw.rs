@@ -2,17 +2,25 @@
 
 use std::sync::Arc;
 
+use crate::chain::{Candidate, Chain, OpenedLayer};
 use crate::error::{ErrorKind, Result};
+use crate::extent::{Extent, ExtentKind};
+use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose, Stored};
 use crate::options::Holes;
 use crate::storage::HostFile;
-use crate::{Extent, ExtentKind, Lent};
 
 /// A raw layer of a chain.
 pub(crate) struct Raw {
-    pub file: Arc<HostFile>,
-    pub holes: Holes,
+    file: Arc<HostFile>,
+    holes: Holes,
     start: u64,
     size: u64,
+}
+
+/// Opens a file as a raw image.
+pub(crate) fn open(chain: &Chain<'_>, image: &Candidate) -> OpenedLayer {
+    let raw = Raw::new(image.file.clone(), image.start, chain.options.holes);
+    OpenedLayer { layer: Box::new(raw), backing: None }
 }
 
 impl Raw {
@@ -22,39 +30,13 @@ impl Raw {
         Self { file, holes, start, size }
     }
 
-    pub fn size(&self) -> u64 {
-        self.size
-    }
-
-    /// Where the guest's byte `offset` lies in the file.
-    pub fn host_offset(&self, offset: u64) -> u64 {
-        self.start + offset
-    }
-
-    /// The kind and length of the extent at `offset`; the range lies below the size.
-    pub fn extent(&self, offset: u64, limit: u64) -> Result<(ExtentKind, u64)> {
+    /// The kind and length of the extent at `host_offset`.
+    fn extent(&self, host_offset: u64, limit: u64) -> Result<(ExtentKind, u64)> {
         if self.holes != Holes::Trust {
             return Ok((ExtentKind::Data, limit));
         }
-        let Extent { kind, length, .. } = self.file.extent(self.host_offset(offset), limit)?;
+        let Extent { kind, length, .. } = self.file.extent(host_offset, limit)?;
         Ok((kind, length))
-    }
-
-    /// Fills `buf` from the file's byte `host_offset` on.
-    pub fn read_exact_at(&self, buf: &mut [u8], host_offset: u64) -> Result<()> {
-        self.file.read_exact_at(buf, host_offset)?;
-        match self.holes {
-            Holes::Verify => self.verify_holes(buf, host_offset),
-            Holes::Trust | Holes::Ignore => Ok(()),
-        }
-    }
-
-    /// The same bytes where they lie in memory, if they do and need not be looked at before.
-    pub fn lend(&self, host_offset: u64, length: usize) -> Option<Lent> {
-        match self.holes {
-            Holes::Trust | Holes::Ignore => self.file.lend(host_offset, length),
-            Holes::Verify => None,
-        }
     }
 
     fn verify_holes(&self, buf: &[u8], host_offset: u64) -> Result<()> {
@@ -73,6 +55,38 @@ impl Raw {
             done += bytes.len();
         }
         Ok(())
+    }
+}
+
+impl Layer for Raw {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn map(&self, range: GuestRange, purpose: Purpose) -> Result<Mapping<'_>> {
+        let offset = self.start + range.offset;
+        let (kind, length) = match purpose {
+            Purpose::Extent => self.extent(offset, range.limit)?,
+            Purpose::Read => (ExtentKind::Data, range.limit),
+        };
+        let kind = match (kind, self.holes) {
+            (ExtentKind::Zero, _) => MappingKind::Zero,
+            (ExtentKind::Data, Holes::Verify) => MappingKind::Opaque(Stored { offset, length }),
+            (ExtentKind::Data, Holes::Trust | Holes::Ignore) => {
+                MappingKind::Host { file: &self.file, offset }
+            }
+        };
+        Ok(Mapping { kind, length })
+    }
+
+    /// Only what is looked at before it is given away comes through here.
+    fn read(&self, stored: Stored, buf: &mut [u8], _offset: u64) -> Result<()> {
+        self.file.read_exact_at(buf, stored.offset)?;
+        self.verify_holes(buf, stored.offset)
+    }
+
+    fn files(&self) -> Vec<&HostFile> {
+        vec![&*self.file]
     }
 }
 

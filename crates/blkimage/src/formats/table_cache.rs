@@ -4,6 +4,7 @@
 //! 200 files needs more than the budget. A lookup is a hash, a reference count and a short lock.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Result;
@@ -15,8 +16,9 @@ pub(crate) type Window = Arc<[u64]>;
 pub(crate) struct TableCache {
     /// Calls of [`TableCache::entry`].
     #[cfg(test)]
-    pub lookups: std::sync::atomic::AtomicU64,
-    window: u64,
+    pub lookups: AtomicU64,
+    /// Bytes in a window.
+    window: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -28,19 +30,24 @@ struct Key {
     length: u64,
 }
 
-impl TableCache {
-    /// A cache for `layers` files. Every layer gets several windows, however many there are: walking
-    /// down a long chain for each cluster must not evict what the next cluster needs.
-    pub fn new(layers: usize) -> Self {
-        let share = BUDGET as u64 / (WINDOWS_PER_LAYER * layers.max(1) as u64);
-        let window = share.clamp(MIN_WINDOW, MAX_WINDOW);
-        let window = 1 << window.ilog2();
+impl Default for TableCache {
+    fn default() -> Self {
         Self {
             #[cfg(test)]
-            lookups: Default::default(),
-            window,
-            state: Mutex::new(State::default()),
+            lookups: AtomicU64::default(),
+            window: AtomicU64::new(MAX_WINDOW),
+            state: Mutex::default(),
         }
+    }
+}
+
+impl TableCache {
+    /// Makes windows that suit this many layers. Every layer gets several, however many there are:
+    /// walking down a long chain for each cluster must not evict what the next cluster needs.
+    pub fn divide(&self, layers: u64) {
+        let share = BUDGET as u64 / (WINDOWS_PER_LAYER * layers.max(1));
+        let window = share.clamp(MIN_WINDOW, MAX_WINDOW);
+        self.window.store(1 << window.ilog2(), Relaxed);
     }
 
     /// The entry `index` of a table of `length` bytes at `table`: the window that holds it, and its
@@ -55,9 +62,10 @@ impl TableCache {
         index: u64,
     ) -> Result<(Window, usize)> {
         #[cfg(test)]
-        self.lookups.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let start = index * 8 / self.window * self.window;
-        let key = Key { layer, offset: table + start, length: self.window.min(length - start) };
+        self.lookups.fetch_add(1, Relaxed);
+        let window = self.window.load(Relaxed);
+        let start = index * 8 / window * window;
+        let key = Key { layer, offset: table + start, length: window.min(length - start) };
         let index = (index - start / 8) as usize;
         if let Some(window) = self.lock().find(key) {
             return Ok((window, index));
@@ -164,7 +172,7 @@ mod tests {
 
     #[test]
     fn entries_are_found_and_read_once() {
-        let (file, cache) = (file(2), TableCache::new(1));
+        let (file, cache) = (file(2), TableCache::default());
         for index in [0, 1, 8191, 8192, 16383] {
             let table = (0, 2 * MAX_WINDOW);
             let (window, i) = cache.entry(0, &file, table, index).unwrap();
@@ -175,7 +183,7 @@ mod tests {
 
     #[test]
     fn memory_stays_within_the_budget() {
-        let (file, cache) = (file(4), TableCache::new(1));
+        let (file, cache) = (file(4), TableCache::default());
         for round in 0..3 {
             for offset in (0..4 * MAX_WINDOW).step_by(512) {
                 let (window, i) = cache.entry(round, &file, (offset, 512), 63).unwrap();
@@ -194,7 +202,7 @@ mod tests {
 
     #[test]
     fn table_past_the_end() {
-        let (file, cache) = (file(1), TableCache::new(1));
+        let (file, cache) = (file(1), TableCache::default());
         let error = cache.entry(0, &file, (512, MAX_WINDOW), 0).unwrap_err();
         assert_eq!(error.offset(), Some(512));
         assert!(cache.entry(0, &file, (u64::MAX - 7, 8), 0).is_err());
@@ -202,8 +210,10 @@ mod tests {
 
     #[test]
     fn a_long_chain_gets_small_windows() {
-        assert_eq!(TableCache::new(1).window, 64 << 10);
-        assert_eq!(TableCache::new(201).window, 8 << 10);
-        assert_eq!(TableCache::new(1 << 20).window, 4 << 10);
+        let cache = TableCache::default();
+        for (layers, window) in [(1, 64 << 10), (201, 8 << 10), (1 << 20, 4 << 10)] {
+            cache.divide(layers);
+            assert_eq!(cache.window.load(Relaxed), window);
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 
 use super::*;
+use crate::chain::MAX_CHAIN;
 use crate::formats::qcow2::builder::Builder;
 use crate::{ExtentKind, Memory, Source};
 

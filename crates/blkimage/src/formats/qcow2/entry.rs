@@ -1,5 +1,7 @@
 //! What one L2 entry says.
 
+use crate::layer::Stored;
+
 /// An offset in the file that holds the clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HostOffset(pub u64);
@@ -12,15 +14,8 @@ pub(crate) enum MapKind {
     Zero,
     /// Contiguous bytes from here on.
     Data(HostOffset),
-    /// A part of one compressed cluster.
-    Compressed(Compressed),
-}
-
-/// A compressed cluster: where it begins and the most bytes it may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Compressed {
-    pub offset: u64,
-    pub length: u64,
+    /// A part of one compressed cluster: where it begins and the most bytes it may take.
+    Compressed(Stored),
 }
 
 /// The numbers that give an entry its meaning.
@@ -110,12 +105,12 @@ impl Geometry {
         Ok((if has_host { data } else { MapKind::Unallocated }, 1))
     }
 
-    fn compressed(&self, entry: u64) -> Compressed {
+    fn compressed(&self, entry: u64) -> Stored {
         let sector_bits = self.cluster_bits - 8;
         let shift = 62 - sector_bits;
         let offset = entry & ((1 << shift) - 1);
         let sectors = ((entry >> shift) & ((1 << sector_bits) - 1)) + 1;
-        Compressed { offset, length: sectors * SECTOR - offset % SECTOR }
+        Stored { offset, length: sectors * SECTOR - offset % SECTOR }
     }
 }
 

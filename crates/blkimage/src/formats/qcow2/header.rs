@@ -2,8 +2,9 @@
 
 use super::entry::Geometry;
 use super::extensions::{self, Extensions};
-use super::{Compression, L1Table, bitmaps, snapshot};
+use super::{L1Table, bitmaps, snapshot};
 use crate::error::{Error, ErrorKind, Result};
+use crate::formats::decompress::Compression;
 use crate::storage::HostFile;
 
 /// A header whose numbers keep the rules.

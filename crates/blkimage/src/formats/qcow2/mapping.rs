@@ -6,29 +6,19 @@
 use super::Qcow2;
 use super::entry::{Geometry, HostOffset, MapKind, OFFSET_MASK};
 use crate::error::Result;
-use crate::formats::table_cache::TableCache;
+use crate::layer::GuestRange;
 
 impl Qcow2 {
-    /// What this layer, the chain's number `layer`, has for the guest bytes from `guest` on: the
-    /// kind, and for how many bytes, at least 1 and at most `limit`, or at most `far` where it has
-    /// nothing.
-    ///
-    /// The range up to `far`, which is no less than `limit`, lies below the size and is not empty.
-    pub fn map(
-        &self,
-        tables: &TableCache,
-        layer: u32,
-        guest: u64,
-        limit: u64,
-        far: u64,
-    ) -> Result<(MapKind, u64)> {
+    /// What this layer has for the guest bytes of a range: the kind, and for how many bytes.
+    pub(super) fn look_up(&self, range: GuestRange) -> Result<(MapKind, u64)> {
+        let GuestRange { offset: guest, limit, far } = range;
         let span_bits = self.geometry.l1_span_bits();
         let l1_index = guest >> span_bits;
         if l1_index >= self.l1.entries {
             return Ok((MapKind::Unallocated, far));
         }
         let l1 = (self.l1.offset, self.l1.entries * 8);
-        let (window, first) = tables.entry(layer, &self.file, l1, l1_index)?;
+        let (window, first) = self.caches.table_entry(&self.file, l1, l1_index)?;
         let l2_offset = window[first] & OFFSET_MASK;
         if l2_offset == 0 {
             let wanted = ((guest + far - 1) >> span_bits) - l1_index + 1;
@@ -42,13 +32,11 @@ impl Qcow2 {
             return Err(self.file.corrupt(reason).at(self.l1.offset + l1_index * 8));
         }
         let end = (l1_index + 1) << span_bits;
-        self.map_l2(tables, layer, l2_offset, guest, (limit, far.min(end - guest)))
+        self.map_l2(l2_offset, guest, (limit, far.min(end - guest)))
     }
 
     fn map_l2(
         &self,
-        tables: &TableCache,
-        layer: u32,
         l2_offset: u64,
         guest: u64,
         (limit, far): (u64, u64),
@@ -57,7 +45,7 @@ impl Qcow2 {
         let table = (l2_offset, geometry.cluster_size());
         let index = (guest >> geometry.cluster_bits) & ((1 << geometry.l2_bits()) - 1);
         let word = index * geometry.entry_words();
-        let (window, first) = tables.entry(layer, &self.file, table, word)?;
+        let (window, first) = self.caches.table_entry(&self.file, table, word)?;
 
         let mut entries = Entries { geometry, words: &window[first..], guest };
         let run = match entries.next_piece() {

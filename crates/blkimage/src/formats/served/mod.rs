@@ -12,7 +12,6 @@ mod fields;
 mod headers;
 mod node;
 mod process;
-mod secret;
 mod sockets;
 mod vmdk;
 
@@ -27,10 +26,13 @@ use std::time::Duration;
 
 use blkconfine::Filter;
 
+use self::headers::{Backing, Named, examine};
 use self::node::{FileNode, Node};
 use self::process::{Command, Process};
+use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::formats::raw::Raw;
+use crate::layer::{GuestRange, Layer, Mapping, Purpose};
 use crate::options::Holes;
 use crate::options::OpenOptions;
 use crate::probe::Format;
@@ -38,19 +40,111 @@ use crate::storage::nbd::Nbd;
 use crate::storage::{HostFile, Storage};
 use crate::{Extent, sys};
 
-pub(crate) use self::headers::{Named, examine};
-pub use self::secret::Secret;
-
-/// An image as a server shows it.
+/// An image as a server shows it, with everything beneath it: the last layer of a chain.
 pub(crate) struct Served {
     /// The guest's content, over the connections.
-    pub raw: Raw,
+    raw: Raw,
     /// What the server reads: the image, the files that it names, those that they name.
-    pub files: Vec<Arc<HostFile>>,
+    files: Vec<Arc<HostFile>>,
+}
+
+/// Opens a file as an image that a server reads, with everything beneath it.
+pub(crate) fn open(chain: &mut Chain<'_>, top: &Candidate) -> Result<OpenedLayer> {
+    let mut export = Export::new(chain.options);
+    let mut vpc = None;
+    let mut below: Option<Candidate> = None;
+    loop {
+        let image = below.as_ref().unwrap_or(top);
+        let (file, format) = (&image.file, image.format);
+        chain.check_length(file, export.depth())?;
+        if format == Format::Qcow2 {
+            let reason = "is a qcow2 image beneath one of another format, which is not read: \
+                          convert the image on top with qemu-img";
+            return Err(file.error(ErrorKind::Unsupported, reason));
+        }
+        let named = examine(file, format)?;
+        let mut extents: Vec<(&[u8], Arc<HostFile>)> = Vec::new();
+        for extent in named.extents() {
+            let known = extents.iter().find(|(name, _)| *name == extent.name);
+            let opened = match known {
+                Some((_, opened)) => opened.clone(),
+                None => chain.follow(image, "extent", &extent.name)?.0,
+            };
+            extent.check(&opened)?;
+            extents.push((&extent.name, opened));
+        }
+        let extents = extents.into_iter().map(|(_, opened)| opened).collect();
+        vpc = vpc.or(named.vpc);
+        export.push(file.clone(), format, &named, extents)?;
+        let Some(Backing { name, format }) = named.backing else { break };
+        let format = format.map(|format| format.name().into());
+        let backing = BackingFile { name, format, advice: GIVE_FORMAT };
+        below = Some(chain.follow_backing(image, &backing)?);
+    }
+    let served = export.start(chain.bytes_read.clone())?;
+    if let Some(doubt) = vpc.and_then(|vpc| vpc.doubt(served.raw.size())) {
+        chain.warn(&top.file.error(ErrorKind::Format, doubt));
+    }
+    if !tells_extents(top.format) {
+        served.check_unstored(&top.file, chain.options.max_unstored)?;
+    }
+    Ok(OpenedLayer { layer: Box::new(served), backing: None })
+}
+
+impl Served {
+    /// Fails if an image that is read in full, since nothing tells where it is empty, has far more
+    /// content than its files can hold.
+    fn check_unstored(&self, top: &HostFile, limit: Option<u64>) -> Result<()> {
+        let stored: u64 = self.files.iter().map(|file| file.size()).fold(0, u64::saturating_add);
+        let size = self.raw.size();
+        if size.saturating_sub(stored) <= limit.unwrap_or(DEFAULT_MAX_UNSTORED) {
+            return Ok(());
+        }
+        let reason = format!(
+            "has {size} bytes of content and stores {stored}: all of it would be read, since its \
+             format does not tell where it is empty"
+        );
+        Err(top.error(ErrorKind::Size, reason))
+    }
+}
+
+impl Layer for Served {
+    fn size(&self) -> u64 {
+        self.raw.size()
+    }
+
+    fn map(&self, range: GuestRange, purpose: Purpose) -> Result<Mapping<'_>> {
+        self.raw.map(range, purpose)
+    }
+
+    fn files(&self) -> Vec<&HostFile> {
+        self.files.iter().map(|file| &**file).collect()
+    }
+
+    fn granularity(&self) -> u64 {
+        let files = self.files.iter().map(|file| file.granularity());
+        files.fold(self.raw.granularity(), u64::max)
+    }
+
+    fn queue_depth(&self) -> usize {
+        let files = self.files.iter().map(|file| file.queue_depth());
+        files.fold(self.raw.queue_depth(), usize::max)
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        self.raw.check_unchanged()?;
+        self.files.iter().try_for_each(|file| file.check_unchanged())
+    }
+}
+
+/// Whether QEMU tells where an image is empty.
+fn tells_extents(format: Format) -> bool {
+    use Format::{Bochs, Cloop, Dmg, Luks, Vhdx};
+    !matches!(format, Vhdx | Luks | Bochs | Cloop | Dmg)
 }
 
 /// What a server is going to be given, from the image down.
-pub(crate) struct Export<'a> {
+struct Export<'a> {
     options: &'a OpenOptions,
     nodes: Vec<Node>,
     files: Vec<Arc<HostFile>>,
@@ -342,6 +436,12 @@ fn environment() -> Vec<CString> {
     path.extend(std::env::var_os("PATH").unwrap_or(DEFAULT_PATH.into()).as_bytes());
     [CString::new(path), CString::new("LC_ALL=C")].into_iter().flatten().collect()
 }
+
+/// What to do about a backing file whose format is not recorded: these formats have no place for it.
+const GIVE_FORMAT: &str = "give --backing-format";
+
+/// Half an hour of zeros through qemu-nbd.
+const DEFAULT_MAX_UNSTORED: u64 = 1 << 40;
 
 /// What QEMU also says, of modules that it could have and of connections that went with the first.
 const NOISE: [&str; 2] = ["install qemu-block-extra", "Unable to write to socket"];

@@ -28,7 +28,7 @@ impl Secret {
         Self(bytes.into())
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }
 }

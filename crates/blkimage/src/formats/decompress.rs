@@ -9,29 +9,46 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use flate2::{Decompress, FlushDecompress};
 use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
 
-use super::{Compressed, Compression, Qcow2};
 use crate::error::Result;
+use crate::layer::Stored;
+use crate::storage::HostFile;
 
-/// The decoders of an image.
+/// How clusters are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compression {
+    /// Raw deflate.
+    Deflate,
+    Zstd,
+}
+
+/// A compressed cluster.
+#[derive(Clone, Copy)]
+pub(crate) struct Cluster<'a> {
+    pub file: &'a HostFile,
+    /// Where it begins in the file, and the most bytes it may take.
+    pub stored: Stored,
+    pub compression: Compression,
+    /// Bytes that it makes.
+    pub size: usize,
+}
+
+/// The decoders of a chain.
 #[derive(Default)]
 pub(crate) struct Decoders {
     free: Mutex<Vec<Decoder>>,
 }
 
 impl Decoders {
-    /// Fills `buf` with the bytes from `guest_offset` on, which lie in `cluster` of `qcow2`, the
-    /// chain's number `layer`.
+    /// Fills `buf` with the bytes of `cluster`, one of the chain's layer `layer`, from `within` on.
     pub fn read(
         &self,
-        qcow2: &Qcow2,
         layer: u32,
-        cluster: Compressed,
+        cluster: Cluster<'_>,
         buf: &mut [u8],
-        guest_offset: u64,
+        within: usize,
     ) -> Result<()> {
         let mut decoder = self.lock().pop().unwrap_or_default();
-        let within = (guest_offset & (qcow2.cluster_size() - 1)) as usize;
-        let result = decoder.read(qcow2, layer, cluster, buf, within);
+        let result = decoder.read(layer, cluster, buf, within);
         let mut free = self.lock();
         if free.len() < MAX_FREE {
             free.push(decoder);
@@ -50,48 +67,46 @@ struct Decoder {
     input: Vec<u8>,
     cluster: Vec<u8>,
     /// What `cluster` holds: a layer and where it is compressed there.
-    held: Option<(u32, Compressed)>,
+    held: Option<(u32, Stored)>,
 }
 
 impl Decoder {
     fn read(
         &mut self,
-        qcow2: &Qcow2,
         layer: u32,
-        cluster: Compressed,
+        cluster: Cluster<'_>,
         buf: &mut [u8],
         within: usize,
     ) -> Result<()> {
-        let cluster_size = qcow2.cluster_size() as usize;
-        if buf.len() == cluster_size {
-            return self.decode(qcow2, cluster, buf);
+        if buf.len() == cluster.size {
+            return self.decode(cluster, buf);
         }
-        if self.held != Some((layer, cluster)) {
+        if self.held != Some((layer, cluster.stored)) {
             self.held = None;
             let mut scratch = std::mem::take(&mut self.cluster);
-            scratch.resize(cluster_size, 0);
-            let result = self.decode(qcow2, cluster, &mut scratch);
+            scratch.resize(cluster.size, 0);
+            let result = self.decode(cluster, &mut scratch);
             self.cluster = scratch;
             result?;
-            self.held = Some((layer, cluster));
+            self.held = Some((layer, cluster.stored));
         }
         buf.copy_from_slice(&self.cluster[within..within + buf.len()]);
         Ok(())
     }
 
-    fn decode(&mut self, qcow2: &Qcow2, cluster: Compressed, out: &mut [u8]) -> Result<()> {
-        let file = &qcow2.file;
+    fn decode(&mut self, cluster: Cluster<'_>, out: &mut [u8]) -> Result<()> {
+        let Cluster { file, stored: Stored { offset, length }, compression, .. } = cluster;
         // The length is rounded up to sectors, the file need not be.
-        let length = cluster.length.min(file.size().saturating_sub(cluster.offset));
+        let length = length.min(file.size().saturating_sub(offset));
         if length == 0 {
-            let error = file.corrupt("compressed cluster lies past the end of the file");
-            return Err(error.at(cluster.offset));
+            let reason = "compressed cluster lies past the end of the file";
+            return Err(file.corrupt(reason).at(offset));
         }
         self.input.resize(length as usize, 0);
-        file.read_exact_at(&mut self.input, cluster.offset)?;
-        self.codecs.decompress(qcow2.compression, &self.input, out).map_err(|Damaged| {
-            file.corrupt("compressed cluster cannot be decompressed").at(cluster.offset)
-        })
+        file.read_exact_at(&mut self.input, offset)?;
+        self.codecs
+            .decompress(compression, &self.input, out)
+            .map_err(|Damaged| file.corrupt("compressed cluster cannot be decompressed").at(offset))
     }
 }
 

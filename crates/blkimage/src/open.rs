@@ -10,6 +10,7 @@ use crate::chain::{Candidate, Chain, OpenedLayer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats;
 use crate::image::Image;
+use crate::location::Location;
 use crate::options::{Follow, OpenOptions};
 use crate::probe::{self, Format};
 use crate::references::Folder;
@@ -76,6 +77,17 @@ impl OpenOptions {
             None => chain.local_file(file, name, true)?,
         };
         finish(chain, file, folder, start)
+    }
+
+    /// Opens what a name stands for.
+    pub fn open_location(&self, location: Location<'_>) -> Result<Image> {
+        match location {
+            Location::Path(path) => self.open(path),
+            Location::Uri(uri) => match uri.to_str() {
+                Some(uri) => self.open_uri(uri),
+                None => Err(Error::new(ErrorKind::Argument, uri, "URI is not UTF-8")),
+            },
+        }
     }
 
     /// Opens the export of an NBD server. It is raw unless [`OpenOptions::format`] says otherwise: a

@@ -8,6 +8,9 @@ use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use crate::error::excerpt;
+use crate::location::{self, CERTIFICATES, KEYS, Transport};
+
 /// A URI of a scheme that libnbd knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Uri {
@@ -26,39 +29,32 @@ pub(super) struct Uri {
 impl Uri {
     /// The error is the reason that it cannot be used.
     pub fn new(uri: &str) -> Result<Self, String> {
-        let (scheme, rest) = uri.split_once(':').ok_or("is not a URI")?;
-        let scheme = scheme.to_ascii_lowercase();
-        let is_encrypted = match scheme.as_str() {
-            "nbd" | "nbd+unix" | "nbd+vsock" => false,
-            "nbds" | "nbds+unix" | "nbds+vsock" => true,
-            "nbd+tcp" | "nbds+tcp" => {
-                let plain = &scheme[..scheme.len() - "+tcp".len()];
-                return Err(format!("{scheme}: is not known, use {plain}://HOST:PORT/EXPORT"));
-            }
-            "nbd+ssh" | "nbds+ssh" => {
-                return Err(format!(
-                    "{scheme}: is not supported, forward a socket with ssh -L and use \
-                     nbd+unix:///EXPORT?socket=PATH"
-                ));
-            }
-            _ => return Err("is not a URI of a network block device".into()),
-        };
-        let place = rest.strip_prefix("//").ok_or("has no // after its scheme")?;
-        let authority = place.split(['/', '?', '#']).next().unwrap_or_default();
+        if !uri.contains(':') {
+            return Err("is not a URI".into());
+        }
+        let uri = location::Uri::new(uri).ok_or("is not a URI of a network block device")?;
+        let location::Scheme { name: scheme, transport, is_encrypted, .. } = *uri.scheme();
+        if let Some(plain) = scheme.strip_suffix("+tcp") {
+            return Err(format!("{scheme}: is not known, use {plain}://HOST:PORT/EXPORT"));
+        }
+        if transport == Transport::Ssh {
+            return Err(format!(
+                "{scheme}: is not supported, forward a socket with ssh -L and use \
+                 nbd+unix:///EXPORT?socket=PATH"
+            ));
+        }
+        let place = uri.place().ok_or("has no // after its scheme")?;
+        let authority = uri.authority().unwrap_or_default();
         if authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')) {
             return Err("holds a password, which NBD has no use for: use tls-psk-file".into());
         }
-        let place = place.split_once('#').map_or(place, |(place, _fragment)| place);
-        let (place, query) = place.split_once('?').unwrap_or((place, ""));
         let (mut certificates, mut keys, mut others) = (None, None, Vec::new());
-        for parameter in parameters(query) {
-            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            let name = decode(name);
+        for location::Parameter { text, name, value } in uri.parameters() {
             let file = match &name[..] {
-                b"tls-certificates" => &mut certificates,
-                b"tls-psk-file" => &mut keys,
+                CERTIFICATES => &mut certificates,
+                KEYS => &mut keys,
                 _ if !name.starts_with(b"tls-") => {
-                    others.push(parameter);
+                    others.push(text);
                     continue;
                 }
                 b"tls-verify-peer" => {
@@ -66,16 +62,12 @@ impl Uri {
                                 case"
                         .into());
                 }
-                _ => {
-                    let name = crate::error::excerpt(&name);
-                    return Err(format!("holds {name}, which is not supported"));
-                }
+                _ => return Err(format!("holds {}, which is not supported", excerpt(&name))),
             };
             let name = String::from_utf8_lossy(&name);
             if !is_encrypted {
                 return Err(format!("holds {name}, which is for nbds: {scheme}: has no TLS"));
             }
-            let value = decode(value);
             if value.is_empty() || value.contains(&0) {
                 return Err(format!("holds a {name} without a name"));
             }
@@ -84,41 +76,9 @@ impl Uri {
         let mark = if others.is_empty() { "" } else { "?" };
         let text = format!("{scheme}://{place}{mark}{}", others.join("&"));
         let text = CString::new(text).map_err(|_| "contains a NUL")?;
-        let has_host = matches!(scheme.as_str(), "nbd" | "nbds");
+        let has_host = transport == Transport::Tcp;
         Ok(Self { text, is_encrypted, has_host, certificates, keys })
     }
-}
-
-/// The parameters of a query, cut as libnbd does: at each `&`, and at `;` after the last of those.
-fn parameters(query: &str) -> impl Iterator<Item = &str> {
-    let mut rest = Some(query);
-    std::iter::from_fn(move || {
-        let query = rest?;
-        let end = query.find('&').or_else(|| query.find(';'));
-        rest = end.map(|end| &query[end + 1..]);
-        Some(&query[..end.unwrap_or(query.len())])
-    })
-    .filter(|parameter| !parameter.is_empty())
-}
-
-/// Undoes percent-encoding.
-fn decode(text: &str) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        let digit = |index: usize| char::from(*tail.get(index)?).to_digit(16);
-        match (first, digit(0), digit(1)) {
-            (b'%', Some(high), Some(low)) => {
-                decoded.push((high << 4 | low) as u8);
-                rest = &tail[2..];
-            }
-            _ => {
-                decoded.push(first);
-                rest = tail;
-            }
-        }
-    }
-    decoded
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@ use crate::layer::Layer;
 use crate::options::OpenOptions;
 use crate::probe::Format;
 use crate::references::{self, Folder, Reference};
-use crate::storage::local::file::{Access, LocalFile};
+use crate::storage::local::access::Access;
+use crate::storage::local::file::LocalFile;
 use crate::storage::{HostFile, Storage};
 
 /// A chain as it is being opened.

@@ -39,5 +39,5 @@ pub use secret::Secret;
 pub use slice::Slice;
 pub use source::Source;
 pub use storage::local::mapped::Lent;
-pub use storage::nbd::NbdOptions;
+pub use storage::nbd::options::NbdOptions;
 pub use storage::{Memory, Storage};

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crate::error::Result;
 use crate::probe::Format;
 use crate::secret::Secret;
-use crate::storage::nbd::NbdOptions;
+use crate::storage::nbd::options::NbdOptions;
 
 /// How to open an image.
 ///

@@ -4,11 +4,21 @@
 //! a program that [`served`] runs. Beside the formats lies what they share: windows of their tables,
 //! decoders of compressed clusters.
 
+mod bochs;
 pub(crate) mod decompress;
+mod examine;
+mod fields;
+mod named;
+mod parallels;
+mod qcow1;
 pub(crate) mod qcow2;
+mod qed;
 mod raw;
 mod served;
 pub(crate) mod table_cache;
+mod vdi;
+mod vmdk;
+mod vpc;
 
 use crate::chain::{Candidate, Chain, OpenedLayer};
 use crate::error::Result;

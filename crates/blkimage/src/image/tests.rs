@@ -3,7 +3,7 @@
 use super::*;
 use crate::caches::Caches;
 use crate::formats::qcow2::builder::Builder;
-use crate::formats::qcow2::{Header, Qcow2};
+use crate::formats::qcow2::{Qcow2, read_header};
 use crate::storage::Memory;
 
 const CLUSTER: u64 = 64 << 10;
@@ -15,7 +15,7 @@ fn chain(builders: &[Builder]) -> (Image, Arc<Caches>) {
     let layers = builders.iter().map(|builder| -> Box<dyn Layer> {
         let storage = Box::new(Memory(builder.bytes.clone()));
         let file = Arc::new(HostFile::new("layer".into(), storage, Arc::default()));
-        let header = Header::read(&file).unwrap();
+        let header = read_header(&file).unwrap();
         Box::new(Qcow2::new(file, &header, None, None, caches.layer()).unwrap())
     });
     let image = Image::new(layers.collect(), Format::Qcow2, Vec::new(), Arc::default());

@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
-use super::header::array;
 use crate::error::{Error, Result};
+use crate::formats::fields::array;
 use crate::storage::HostFile;
 
 /// What the header extension says of the directory.

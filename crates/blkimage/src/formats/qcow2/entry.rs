@@ -18,6 +18,13 @@ pub(crate) enum MapKind {
     Compressed(Stored),
 }
 
+/// Where the L1 table lies and how many entries it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct L1Table {
+    pub offset: u64,
+    pub entries: u64,
+}
+
 /// The numbers that give an entry its meaning.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Geometry {

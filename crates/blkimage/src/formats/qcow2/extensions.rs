@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::bitmaps::Directory;
-use super::header::array;
 use crate::error::{Result, excerpt};
+use crate::formats::fields::array;
 use crate::storage::HostFile;
 
 /// What the extensions say that we need.

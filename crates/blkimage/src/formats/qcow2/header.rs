@@ -1,10 +1,11 @@
 //! The header: what it must say, and what we must know before we read anything else.
 
-use super::entry::Geometry;
+use super::bitmaps::Directory;
+use super::entry::{Geometry, L1Table};
 use super::extensions::{self, Extensions};
-use super::{L1Table, bitmaps, snapshot};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::decompress::Compression;
+use crate::formats::fields::array;
 use crate::storage::HostFile;
 
 /// A header whose numbers keep the rules.
@@ -15,6 +16,8 @@ pub(crate) struct Header {
     pub l1: L1Table,
     pub compression: Compression,
     pub snapshots: SnapshotTable,
+    /// The directory of bitmaps, if it is in use.
+    pub(super) bitmaps: Option<Directory>,
     /// The name of the backing file, if there is one.
     pub backing_file: Option<Vec<u8>>,
     /// The recorded format of the backing file.
@@ -75,6 +78,7 @@ impl Header {
                 offset: fixed.snapshots_offset,
                 count: fixed.snapshots_count,
             },
+            bitmaps: extensions.bitmaps.filter(|_| fixed.autoclear & BITMAPS != 0),
             backing_file: fixed.read_backing_file(file)?,
             backing_format: extensions.backing_format,
             data_file: if has_data_file { extensions.data_file } else { None },
@@ -84,10 +88,6 @@ impl Header {
             is_extended: fixed.is_extended(),
         };
         header.check_l1(file, header.l1, header.size, L1_ENTRIES_AT)?;
-        snapshot::check(file, &header)?;
-        if let Some(directory) = extensions.bitmaps.filter(|_| fixed.autoclear & BITMAPS != 0) {
-            bitmaps::check(file, &directory, header.size, fixed.cluster_size())?;
-        }
         Ok(header)
     }
 
@@ -301,13 +301,6 @@ impl Fixed {
     fn cluster_size(&self) -> u64 {
         1 << self.cluster_bits
     }
-}
-
-/// `N` bytes at a constant offset of a buffer that has them.
-pub(super) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    let mut array = [0; N];
-    array.copy_from_slice(&bytes[at..at + N]);
-    array
 }
 
 const V2_SIZE: u64 = 72;

@@ -26,8 +26,8 @@ use crate::formats::decompress::{Cluster, Compression};
 use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose, Stored};
 use crate::storage::HostFile;
 
-use entry::{Geometry, HostOffset, MapKind};
-pub(crate) use header::Header;
+use self::entry::{Geometry, HostOffset, L1Table, MapKind};
+use self::header::Header;
 
 /// One qcow2 image of a chain.
 pub(crate) struct Qcow2 {
@@ -41,17 +41,20 @@ pub(crate) struct Qcow2 {
     caches: LayerCaches,
 }
 
-/// Where the L1 table lies and how many entries it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct L1Table {
-    pub offset: u64,
-    pub entries: u64,
+/// Reads the header and all that must keep the rules before anything is read.
+pub(crate) fn read_header(file: &HostFile) -> Result<Header> {
+    let header = Header::read(file)?;
+    snapshot::check(file, &header)?;
+    if let Some(directory) = &header.bitmaps {
+        bitmaps::check(file, directory, header.size, header.geometry().cluster_size())?;
+    }
+    Ok(header)
 }
 
 /// Opens a file as a qcow2 image, with its data file.
 pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLayer> {
     let file = &image.file;
-    let header = Header::read(file)?;
+    let header = read_header(file)?;
     if header.is_corrupt {
         let reason = "is marked as corrupt: what can be read may not be what was written";
         chain.warn(&file.error(ErrorKind::Corrupt, reason));

@@ -1,8 +1,9 @@
 //! Internal snapshots: a table of entries of any length, of which one is looked for.
 
-use super::L1Table;
-use super::header::{Header, SECTOR, SnapshotTable, array};
+use super::entry::L1Table;
+use super::header::{Header, SECTOR, SnapshotTable};
 use crate::error::{Error, ErrorKind, Result, excerpt};
+use crate::formats::fields::array;
 use crate::storage::HostFile;
 
 /// Fails unless the table keeps the rules, whether a snapshot is wanted or not: QEMU reads it to open

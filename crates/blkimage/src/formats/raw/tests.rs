@@ -168,7 +168,8 @@ fn holes_of_a_file() {
 
 #[test]
 fn a_shared_descriptor_is_left_as_it_is() {
-    use crate::storage::local::file::{Access, LocalFile};
+    use crate::storage::local::access::Access;
+    use crate::storage::local::file::LocalFile;
     use std::io::Seek;
     let mut file = tempfile::tempfile().unwrap();
     file.set_len(1 << 20).unwrap();

@@ -1,19 +1,15 @@
 //! Images of formats that are not read here, through a `qemu-nbd` of our own.
 //!
-//! What the header of an image names is looked at first ([`headers`]), and opened through the gate
+//! What the header of an image names is looked at first ([`examine`](fn@examine)), and opened through the gate
 //! like the references of qcow2 images. QEMU gets descriptors of files that are open already, with
 //! every driver named ([`node`]), over connections that were made before it started ([`sockets`]).
 //! The program runs confined ([`confinement`]) and dies with us ([`process`]). It leaves nothing
 //! behind, for there is nothing that has a name.
 
 mod confinement;
-mod descriptor;
-mod fields;
-mod headers;
 mod node;
 mod process;
 mod sockets;
-mod vmdk;
 
 use std::ffi::{CString, OsStr};
 use std::io::{self, Write};
@@ -26,11 +22,12 @@ use std::time::Duration;
 
 use blkconfine::Filter;
 
-use self::headers::{Backing, Named, examine};
 use self::node::{FileNode, Node};
 use self::process::{Command, Process};
 use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
 use crate::error::{Error, ErrorKind, Result, excerpt};
+use crate::formats::examine::examine;
+use crate::formats::named::{Backing, Named};
 use crate::formats::raw::Raw;
 use crate::layer::{GuestRange, Layer, Mapping, Purpose};
 use crate::options::Holes;

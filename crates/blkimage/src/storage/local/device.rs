@@ -8,7 +8,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::in_use::{System, Uses};
+use super::in_use::{System, Uses, path_of_line};
 use crate::storage::local::page_cache;
 use crate::sys::{self, Stamp};
 
@@ -75,7 +75,7 @@ impl Written {
         Self {
             own: sectors(folder).filter(|_| is_counting),
             across: disk.filter(|_| is_counting).and_then(|disk| across(&disk)),
-            file: file.and_then(|name| sys::stamp_of(&path(&name)).ok()),
+            file: file.and_then(|name| sys::stamp_of(&path_of_line(&name)).ok()),
         }
     }
 
@@ -121,13 +121,6 @@ fn sectors(folder: &Path) -> Option<Sectors> {
 fn numbers(path: &Path) -> Option<Vec<u64>> {
     let text = fs::read_to_string(path).ok()?;
     text.split_whitespace().map(|word| word.parse().ok()).collect()
-}
-
-/// A name as the kernel writes it on a line.
-pub(super) fn path(line: &[u8]) -> PathBuf {
-    use std::os::unix::ffi::OsStrExt;
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
-    PathBuf::from(std::ffi::OsStr::from_bytes(line))
 }
 
 const UNKNOWN: &str = "is a device whose writes are not counted here: see to it yourself that nothing \

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
+use super::access::Access;
 use super::device::Device;
 use super::direct::Bounce;
 use super::page_cache_bypass::PageCacheBypass;
@@ -24,16 +25,6 @@ use crate::storage::local::mapped::Windows;
 use crate::storage::local::page_cache::is_resident;
 use crate::sys::{self, NodeType, Stamp};
 use crate::{Extent, ExtentKind, Lent};
-
-/// How a host file is used.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Access {
-    pub cache: Cache,
-    /// Read it although somebody may be writing to it.
-    pub force_share: bool,
-    /// Others read through this very descriptor: its offset and its flags are not ours to change.
-    pub shared: bool,
-}
 
 /// A regular file or a block device.
 pub(crate) struct LocalFile {

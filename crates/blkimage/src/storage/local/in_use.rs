@@ -11,7 +11,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::device::path as path_of_line;
 use crate::error::escaped;
 use crate::sys::{self, NodeType};
 
@@ -303,6 +302,12 @@ fn unescaped(field: &[u8]) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// A name as the kernel writes it on a line.
+pub(super) fn path_of_line(line: &[u8]) -> PathBuf {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    PathBuf::from(std::ffi::OsStr::from_bytes(line))
 }
 
 /// File systems that show what is mounted, in whatever mount namespace, by the names of devices.

@@ -1,5 +1,6 @@
 //! Files and block devices of this host: how they are read, and what tells that they changed.
 
+pub(crate) mod access;
 mod device;
 mod direct;
 pub(crate) mod file;

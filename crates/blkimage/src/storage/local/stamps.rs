@@ -15,7 +15,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::file::Access;
+use super::access::Access;
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::local::page_cache;
 use crate::sys::{self, FileSystem, NodeType, Stamp};

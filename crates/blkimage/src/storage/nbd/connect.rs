@@ -7,9 +7,9 @@ use std::time::Instant;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
-use super::NbdOptions;
 use super::extents::ALLOCATION;
 use super::library::{Fault, Handle, State, Tls};
+use super::options::NbdOptions;
 use super::talk::{Excess, Talk};
 use super::tls::Trust;
 use super::uri::Uri;

@@ -4,13 +4,14 @@
 //! of a [`uri`], [`connection`] lets several threads use one, [`coverage`] checks that an answer
 //! holds every byte once, and [`extents`] keeps what the server says about zeros. Servers are not
 //! trusted: what does not add up is an error, whatever libnbd thinks of it, and what never comes is
-//! one after [`NbdOptions::timeout`].
+//! one after [`NbdOptions::timeout`](options::NbdOptions::timeout).
 
 mod connect;
 mod connection;
 mod coverage;
 mod extents;
 mod library;
+pub(crate) mod options;
 mod pace;
 mod talk;
 mod tls;
@@ -18,10 +19,9 @@ mod tracker;
 mod uri;
 
 use std::io;
-use std::num::NonZero;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -32,38 +32,12 @@ use rustix::io::Errno;
 use self::connect::{Server, connect};
 use self::connection::{Connection, Downfall};
 use self::extents::{ALLOCATION, Answer, ExtentCache};
-use self::library::{BlockSize, Cut, Handle, ReadFault, ReadFaultReason};
+use self::library::{BlockSize, Cut, Handle, ReadFault, ReadFaultReason, errno_text};
+use self::options::NbdOptions;
 use self::uri::Uri;
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::Storage;
 use crate::{Extent, ExtentKind};
-
-/// How to talk to NBD servers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NbdOptions {
-    /// The most connections to one export. Servers that do not say that more than one is safe get
-    /// one.
-    pub connections: usize,
-    /// How long a server may say nothing where it owes an answer, and how long connecting may take
-    /// in all. In ten times as long it must send a KiB for each second. None waits for ever. Looking up the name of a host has the resolver's own limits.
-    pub timeout: Option<Duration>,
-    /// The folder with the certificates for TLS; None takes libnbd's own.
-    pub tls_certificates: Option<PathBuf>,
-    /// Whether a URI may name files of this host: `tls-certificates` and `tls-psk-file`.
-    pub allow_local_files: bool,
-}
-
-impl Default for NbdOptions {
-    /// A connection for each processor, a timeout of a minute, no local files.
-    fn default() -> Self {
-        Self {
-            connections: thread::available_parallelism().map_or(1, NonZero::get),
-            timeout: Some(Duration::from_secs(60)),
-            tls_certificates: None,
-            allow_local_files: false,
-        }
-    }
-}
 
 /// An export of a server.
 ///
@@ -184,9 +158,10 @@ impl Nbd {
             ReadFaultReason::Malformed(what) => {
                 io::Error::other(format!("the server's answer of {request} {what}"))
             }
-            ReadFaultReason::Errno(errno) if !self.is_down(*errno) => {
-                io::Error::other(format!("the server's answer to {request}: {}", text(*errno)))
-            }
+            ReadFaultReason::Errno(errno) if !self.is_down(*errno) => io::Error::other(format!(
+                "the server's answer to {request}: {}",
+                errno_text(*errno)
+            )),
             ReadFaultReason::Refused(refusal) if !self.is_down(refusal.errno) => {
                 io::Error::other(format!("{request}: {}", refusal.text))
             }
@@ -319,12 +294,6 @@ fn size(handle: &Handle) -> Result<u64, String> {
         Ok(Err(_)) => Err("the export is larger than 8 EiB".into()),
         Err(fault) => Err(fault.text),
     }
-}
-
-/// What the system calls an error.
-fn text(errno: i32) -> String {
-    let text = io::Error::from_raw_os_error(errno).to_string();
-    text.strip_suffix(&format!(" (os error {errno})")).unwrap_or(&text).to_owned()
 }
 
 /// More than that are no faster.

@@ -12,8 +12,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::NbdOptions;
-use super::library::{Fault, Handle};
+use super::library::{Fault, Handle, errno_text};
+use super::options::NbdOptions;
 use super::uri::Uri;
 
 /// What a server is known by.
@@ -129,7 +129,7 @@ fn c_path(path: &Path) -> Result<CString, String> {
 
 fn unreadable(path: &Path, error: &io::Error) -> String {
     let name = crate::error::excerpt(path.as_os_str().as_bytes());
-    let reason = error.raw_os_error().map_or_else(|| error.to_string(), super::text);
+    let reason = error.raw_os_error().map_or_else(|| error.to_string(), errno_text);
     format!("cannot read {name}: {reason}")
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::functions::LongExtent;
-use super::{ExtentSink, ReadFault, ReadFaultReason};
+use super::outcome::{ExtentSink, ReadFault, ReadFaultReason};
 use crate::storage::nbd::coverage::Coverage;
 use crate::storage::nbd::talk::Talk;
 use crate::storage::nbd::tracker::Tracker;

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
-use super::Fault;
+use super::outcome::Fault;
 use crate::error::excerpt;
 
 /// A callback as libnbd.h has it, passed by value.

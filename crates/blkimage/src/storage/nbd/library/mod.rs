@@ -9,6 +9,7 @@
 
 mod callbacks;
 mod functions;
+mod outcome;
 
 use std::ffi::{CStr, c_int};
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
@@ -22,22 +23,9 @@ use self::callbacks::{
 use self::functions::{
     Callback, Functions, OnCompletion, OnDebug, OnExtents, RawHandle, Test, last_error, library,
 };
+pub(super) use self::outcome::{ExtentSink, Fault, ReadFault, ReadFaultReason, errno_text};
 use super::talk::Talk;
 use super::tracker::Tracker;
-
-/// What the library says of a failure.
-#[derive(Clone, Debug)]
-pub(super) struct Fault {
-    /// 0 if there is none.
-    pub errno: i32,
-    pub text: String,
-}
-
-impl Fault {
-    fn unknown() -> Self {
-        Self { errno: 0, text: "unknown error".into() }
-    }
-}
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,35 +67,6 @@ pub(super) struct Cut {
     pub request_size: usize,
     /// The most requests in flight, at least 2.
     pub depth: usize,
-}
-
-/// Why a read failed: the first of its requests that did.
-#[derive(Clone, Debug)]
-pub(super) struct ReadFault {
-    pub offset: u64,
-    pub length: usize,
-    pub reason: ReadFaultReason,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum ReadFaultReason {
-    /// The server's error, or that of the connection.
-    Errno(i32),
-    /// What is wrong with the answer.
-    Malformed(&'static str),
-    /// The library did not take the request.
-    Refused(Fault),
-}
-
-/// Takes what the server says about extents: the context, the first byte, lengths and flags. Returns
-/// about how many bytes of what was asked for it is.
-pub(super) trait ExtentSink: Send {
-    fn extents(
-        &mut self,
-        context: &[u8],
-        offset: u64,
-        entries: &mut dyn Iterator<Item = (u64, u64)>,
-    ) -> u64;
 }
 
 /// A connection to a server.

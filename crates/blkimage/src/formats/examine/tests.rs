@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::error::Result;
+use crate::formats::named::{Named, VpcSize};
 use crate::storage::Memory;
 
 /// A file that is written field by field.

@@ -1,8 +1,10 @@
 //! VMware disks: a text that describes files, or a sparse file with the text inside.
 
-use super::descriptor::{Descriptor, DiskExtent, DiskExtentKind, Flaw, MAX_DESCRIPTOR};
-use super::fields::{self, Entry, Head, check_inside, for_each_entry};
-use super::headers::{Backing, Named, not_a};
+pub(crate) mod descriptor;
+
+use self::descriptor::{Descriptor, DiskExtent, DiskExtentKind, Flaw, MAX_DESCRIPTOR};
+use super::fields::{Budget, Entry, Head, check_inside, for_each_entry};
+use super::named::{Backing, Named, not_a};
 use crate::error::{ErrorKind, Result};
 use crate::probe::Format;
 use crate::storage::HostFile;
@@ -154,7 +156,7 @@ impl Sparse {
         let Some(directory) = directory.checked_mul(SECTOR) else {
             return Err(file.corrupt("has impossible offsets in its header"));
         };
-        let mut budget = fields::Budget::new(file);
+        let mut budget = Budget::new(file);
         for_each_entry(file, directory, tables, Entry::Le32, |table, sector| {
             if sector == 0 {
                 return Ok(());

@@ -4,7 +4,7 @@ use crate::error::{ErrorKind, Result};
 use crate::storage::HostFile;
 
 /// The first bytes of a file, all of which are there.
-pub(super) struct Head<'a> {
+pub(crate) struct Head<'a> {
     file: &'a HostFile,
     bytes: Vec<u8>,
 }
@@ -61,9 +61,16 @@ impl<'a> Head<'a> {
     }
 }
 
+/// `N` bytes at a constant offset of a buffer that has them.
+pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(&bytes[at..at + N]);
+    array
+}
+
 /// How the entries of a table are written.
 #[derive(Clone, Copy)]
-pub(super) enum Entry {
+pub(crate) enum Entry {
     Le32,
     Le64,
     Be64,
@@ -88,7 +95,7 @@ impl Entry {
 }
 
 /// Calls `visit` with the index and the value of every entry of a table.
-pub(super) fn for_each_entry(
+pub(crate) fn for_each_entry(
     file: &HostFile,
     offset: u64,
     count: u64,
@@ -112,12 +119,21 @@ pub(super) fn for_each_entry(
 }
 
 /// Fails unless the range lies in the file: QEMU would read zeros there.
-pub(super) fn check_inside(file: &HostFile, offset: u64, length: u64, what: &str) -> Result<()> {
+pub(crate) fn check_inside(file: &HostFile, offset: u64, length: u64, what: &str) -> Result<()> {
     if offset.checked_add(length).is_some_and(|end| end <= file.size()) {
         return Ok(());
     }
     let reason = format!("a {what} lies past the end of the file, which was probably cut off");
     Err(file.error(ErrorKind::Corrupt, reason).at(offset))
+}
+
+/// QEMU rounds up to sectors, and reads zeros where the last one is cut.
+pub(crate) fn whole_sectors(file: &HostFile) -> Result<()> {
+    if file.size().is_multiple_of(512) {
+        return Ok(());
+    }
+    let reason = "ends within a sector: it was probably cut off";
+    Err(file.corrupt(reason).at(file.size()))
 }
 
 /// As in qcow2.
@@ -127,7 +143,7 @@ const WINDOW: usize = 64 << 10;
 
 /// How many bytes of tables a file may hold: as many as it has. Tables that overlap could keep us
 /// busy for days.
-pub(super) struct Budget<'a> {
+pub(crate) struct Budget<'a> {
     file: &'a HostFile,
     left: u64,
 }

@@ -194,11 +194,11 @@ fn number(digits: &[u8]) -> Option<u64> {
 }
 
 /// The content id of a parent that is not.
-pub(super) const NO_PARENT: u32 = 0xffff_ffff;
+pub(crate) const NO_PARENT: u32 = 0xffff_ffff;
 
 /// The largest file that is read as a descriptor. The most extents, with names of the longest kind,
 /// fit.
-pub(super) const MAX_DESCRIPTOR: usize = 256 << 10;
+pub(crate) const MAX_DESCRIPTOR: usize = 256 << 10;
 
 /// Each costs descriptors here and in QEMU: enough for a terabyte in files of two gigabytes.
 const MAX_EXTENTS: usize = 512;

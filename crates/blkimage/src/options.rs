@@ -1,12 +1,15 @@
 //! How images are opened.
 
 use std::fmt;
+#[cfg(feature = "qemu-nbd")]
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::error::Result;
 use crate::probe::Format;
+#[cfg(feature = "qemu-nbd")]
 use crate::secret::Secret;
+#[cfg(feature = "nbd")]
 use crate::storage::nbd::options::NbdOptions;
 
 /// How to open an image.
@@ -36,14 +39,18 @@ pub struct OpenOptions {
     /// Read it although a process may be writing to it.
     pub force_share: bool,
     /// How to talk to NBD servers.
+    #[cfg(feature = "nbd")]
     pub nbd: NbdOptions,
     /// The program that reads the formats which are not read here: a path, or a name that is looked
     /// up in `PATH`; None is `qemu-nbd`.
+    #[cfg(feature = "qemu-nbd")]
     pub nbd_server: Option<PathBuf>,
     /// The most bytes that an image may have beyond those that its files store, where its format does
     /// not tell which they are (vhdx, bochs, cloop and dmg), so that all are read; None is 1 TiB.
+    #[cfg(feature = "qemu-nbd")]
     pub max_unstored: Option<u64>,
     /// What unlocks encrypted images.
+    #[cfg(feature = "qemu-nbd")]
     pub secret: Option<Secret>,
 }
 

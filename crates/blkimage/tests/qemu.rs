@@ -271,6 +271,7 @@ fn tables_are_read_once() {
     assert_eq!(image.bytes_read() - before, 32 * 4096 + 32 * 8);
 }
 
+#[cfg(feature = "qemu-nbd")]
 #[test]
 fn other_formats_are_read_by_a_server() {
     let folder = folder();

@@ -4,23 +4,37 @@
 //! a program that [`served`] runs. Beside the formats lies what they share: windows of their tables,
 //! decoders of compressed clusters.
 
+#[cfg(feature = "qemu-nbd")]
 mod bochs;
 pub(crate) mod decompress;
+#[cfg(feature = "qemu-nbd")]
 mod examine;
+// Formats that are read here use less of it so far.
+#[cfg_attr(not(feature = "qemu-nbd"), allow(dead_code))]
 mod fields;
+#[cfg(feature = "qemu-nbd")]
 mod named;
+#[cfg(feature = "qemu-nbd")]
 mod parallels;
+#[cfg(feature = "qemu-nbd")]
 mod qcow1;
 pub(crate) mod qcow2;
+#[cfg(feature = "qemu-nbd")]
 mod qed;
 mod raw;
+#[cfg(feature = "qemu-nbd")]
 mod served;
 pub(crate) mod table_cache;
+#[cfg(feature = "qemu-nbd")]
 mod vdi;
+#[cfg(feature = "qemu-nbd")]
 mod vmdk;
+#[cfg(feature = "qemu-nbd")]
 mod vpc;
 
 use crate::chain::{Candidate, Chain, OpenedLayer};
+#[cfg(not(feature = "qemu-nbd"))]
+use crate::error::ErrorKind;
 use crate::error::Result;
 use crate::probe::Format;
 
@@ -29,7 +43,13 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
     match image.format {
         Format::Raw => Ok(raw::open(chain, image)),
         Format::Qcow2 => qcow2::open(chain, image),
+        #[cfg(feature = "qemu-nbd")]
         _ => served::open(chain, image),
+        #[cfg(not(feature = "qemu-nbd"))]
+        other => {
+            let reason = format!("is a {other} image, which this build does not read");
+            Err(image.file.error(ErrorKind::Unsupported, reason))
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Partitions of a whole disk.
 //!
-//! A GPT ([`gpt`]), or an MBR with logical partitions ([`mbr`]).
+//! A GPT, or an MBR with logical partitions.
 
 mod entries;
 mod gpt;

@@ -1,6 +1,7 @@
 //! The host bytes of one file: what formats are read from.
 
 pub(crate) mod local;
+#[cfg(feature = "nbd")]
 pub(crate) mod nbd;
 
 use std::io;
@@ -110,6 +111,7 @@ impl HostFile {
         self.storage.size()
     }
 
+    #[cfg(feature = "qemu-nbd")]
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.storage.descriptor()
     }

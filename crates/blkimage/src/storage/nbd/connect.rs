@@ -19,6 +19,7 @@ use crate::sys;
 /// Where a server is.
 pub(super) enum Server<'a> {
     Uri(&'a Uri),
+    #[cfg_attr(not(feature = "qemu-nbd"), allow(dead_code))]
     Socket(OwnedFd),
 }
 

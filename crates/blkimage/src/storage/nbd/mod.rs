@@ -1,6 +1,6 @@
 //! Exports of NBD servers, through libnbd.
 //!
-//! [`library`] has the functions of libnbd and everything unsafe, [`connect`] makes a connection out
+//! [`library`] has the functions of libnbd and everything unsafe, [`mod@connect`] makes a connection out
 //! of a [`uri`], [`connection`] lets several threads use one, [`coverage`] checks that an answer
 //! holds every byte once, and [`extents`] keeps what the server says about zeros. Servers are not
 //! trusted: what does not add up is an error, whatever libnbd thinks of it, and what never comes is
@@ -70,6 +70,7 @@ impl Nbd {
 
     /// The default export of the server at the other end of each of these sockets. All of them are
     /// used if the server says that this is safe.
+    #[cfg_attr(not(feature = "qemu-nbd"), allow(dead_code))]
     pub fn from_sockets(name: &Path, sockets: Vec<OwnedFd>, options: &NbdOptions) -> Result<Self> {
         let error = |reason: String| Error::new(ErrorKind::Connect, name, reason);
         let mut sockets = sockets.into_iter().map(Server::Socket);

@@ -25,7 +25,8 @@ impl OpenOptions {
     ///
     /// Nothing else is opened, also where a file is replaced at the same time: neither a FIFO nor a
     /// character device, nor a file that the kernel makes up as it is read, as in procfs.
-    pub fn open(&self, path: &Path) -> Result<Image> {
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Image> {
+        let path = path.as_ref();
         let mut chain = Chain::new(self);
         let found = find(path)?;
         let file = open_found(&mut chain, &found, path)?;

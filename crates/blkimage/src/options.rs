@@ -15,14 +15,16 @@ use crate::storage::nbd::options::NbdOptions;
 /// How to open an image.
 ///
 /// ```no_run
-/// use blkimage::{OpenOptions, Source};
+/// use blkimage::{Format, OpenOptions, Source};
 ///
 /// # fn main() -> blkimage::Result<()> {
-/// let image = OpenOptions::default().open("disk.qcow2".as_ref())?;
+/// let options = OpenOptions::new().format(Format::Qcow2).snapshot("before".to_owned());
+/// let image = options.open("disk.qcow2")?;
 /// let extent = image.extent(0, image.size())?;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct OpenOptions {
     /// What the image is; None looks at its content.
     pub format: Option<Format>,
@@ -54,8 +56,97 @@ pub struct OpenOptions {
     pub secret: Option<Secret>,
 }
 
+impl OpenOptions {
+    /// The defaults: any format, references beneath the image's folder, locks and changes looked for.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Says what the image is, instead of looking at its content.
+    #[must_use]
+    pub fn format(mut self, format: impl Into<Option<Format>>) -> Self {
+        self.format = format.into();
+        self
+    }
+
+    /// Opens an internal snapshot, by id or name.
+    #[must_use]
+    pub fn snapshot(mut self, snapshot: impl Into<Option<String>>) -> Self {
+        self.snapshot = snapshot.into();
+        self
+    }
+
+    /// Says which files the image may name.
+    #[must_use]
+    pub fn follow(mut self, follow: Follow) -> Self {
+        self.follow = follow;
+        self
+    }
+
+    /// Says what a backing file is whose format the image does not record.
+    #[must_use]
+    pub fn backing_format(mut self, backing_format: impl Into<Option<Format>>) -> Self {
+        self.backing_format = backing_format.into();
+        self
+    }
+
+    /// Says what to make of holes in raw files.
+    #[must_use]
+    pub fn holes(mut self, holes: Holes) -> Self {
+        self.holes = holes;
+        self
+    }
+
+    /// Says whether to read through the page cache.
+    #[must_use]
+    pub fn cache(mut self, cache: Cache) -> Self {
+        self.cache = cache;
+        self
+    }
+
+    /// Reads the image although a process may be writing to it.
+    #[must_use]
+    pub fn force_share(mut self, force_share: bool) -> Self {
+        self.force_share = force_share;
+        self
+    }
+
+    /// Says how to talk to NBD servers.
+    #[cfg(feature = "nbd")]
+    #[must_use]
+    pub fn nbd(mut self, nbd: NbdOptions) -> Self {
+        self.nbd = nbd;
+        self
+    }
+
+    /// Names the program that reads the formats which are not read here.
+    #[cfg(feature = "qemu-nbd")]
+    #[must_use]
+    pub fn nbd_server(mut self, nbd_server: impl Into<Option<PathBuf>>) -> Self {
+        self.nbd_server = nbd_server.into();
+        self
+    }
+
+    /// Limits the bytes of an image beyond those that its files store.
+    #[cfg(feature = "qemu-nbd")]
+    #[must_use]
+    pub fn max_unstored(mut self, max_unstored: impl Into<Option<u64>>) -> Self {
+        self.max_unstored = max_unstored.into();
+        self
+    }
+
+    /// Gives what unlocks encrypted images.
+    #[cfg(feature = "qemu-nbd")]
+    #[must_use]
+    pub fn secret(mut self, secret: impl Into<Option<Secret>>) -> Self {
+        self.secret = secret.into();
+        self
+    }
+}
+
 /// What to make of the holes that a file system reports in a raw image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Holes {
     /// They are zeros and need not be read.
     #[default]
@@ -68,6 +159,7 @@ pub enum Holes {
 
 /// Whether host files are read through the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Cache {
     /// Local regular files are, as far as it holds them already; block devices and network file
     /// systems, which another host may have written to, are read directly.
@@ -81,6 +173,7 @@ pub enum Cache {
 
 /// Which files may be opened because an image names them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Follow {
     /// Regular files beneath the folder of the image that names them. Symbolic links there are
     /// followed as long as they stay there; the folder is that of the name the image was opened by.

@@ -35,7 +35,7 @@ fn what_the_page_cache_does_not_hold() {
     let ways = [(0, Cache::Auto), (20 * MIB, Cache::Auto), (0, Cache::No), (0, Cache::Yes)];
     for (kept, cache) in ways {
         let file = write_cold(&path, bytes, kept);
-        let image = OpenOptions { cache, ..OpenOptions::default() }.open(&path).unwrap();
+        let image = OpenOptions::new().cache(cache).open(&path).unwrap();
         let end = bytes.len();
         let pieces = [
             (0, MIB),

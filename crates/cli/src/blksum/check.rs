@@ -33,7 +33,7 @@ pub fn run(settings: &Settings, check: Check, output: &mut Output) -> io::Result
     let small = Small::new(settings);
     // Behind a line that is being written nobody looks for the next.
     let threads = if files.may_wait(&settings.names) { 1 } else { small.threads() };
-    let raw = OpenOptions { format: Some(Format::Raw), snapshot: None, ..settings.open.clone() };
+    let raw = settings.open.clone().format(Format::Raw).snapshot(None);
     let images = Images { settings, check, raw, small };
     let mut checker = Checker {
         images: &images,

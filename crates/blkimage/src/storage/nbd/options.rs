@@ -7,6 +7,7 @@ use std::time::Duration;
 
 /// How to talk to NBD servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NbdOptions {
     /// The most connections to one export. Servers that do not say that more than one is safe get
     /// one.
@@ -18,6 +19,41 @@ pub struct NbdOptions {
     pub tls_certificates: Option<PathBuf>,
     /// Whether a URI may name files of this host: `tls-certificates` and `tls-psk-file`.
     pub allow_local_files: bool,
+}
+
+impl NbdOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Limits the connections to one export.
+    #[must_use]
+    pub fn connections(mut self, connections: usize) -> Self {
+        self.connections = connections;
+        self
+    }
+
+    /// Limits how long a server may owe an answer; `None` waits for ever.
+    #[must_use]
+    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.timeout = timeout.into();
+        self
+    }
+
+    /// Names the folder with the certificates for TLS.
+    #[must_use]
+    pub fn tls_certificates(mut self, tls_certificates: impl Into<Option<PathBuf>>) -> Self {
+        self.tls_certificates = tls_certificates.into();
+        self
+    }
+
+    /// Says whether a URI may name files of this host.
+    #[must_use]
+    pub fn allow_local_files(mut self, allow_local_files: bool) -> Self {
+        self.allow_local_files = allow_local_files;
+        self
+    }
 }
 
 impl Default for NbdOptions {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::error::Result;
 use crate::formats::decompress::{Cluster, Decoders};
-use crate::formats::table_cache::{TableCache, Window};
+use crate::formats::table_cache::{Table, TableCache, Window};
 use crate::storage::HostFile;
 
 /// The caches of a chain.
@@ -33,15 +33,14 @@ impl Caches {
 }
 
 impl LayerCaches {
-    /// The entry `index` of a table of `length` bytes at `table` in `file`: the window that holds it,
-    /// and its index there.
+    /// The entry `index` of a table in `file`: the window that holds it, and its index there.
     pub fn table_entry(
         &self,
         file: &HostFile,
-        (table, length): (u64, u64),
+        table: Table,
         index: u64,
     ) -> Result<(Window, usize)> {
-        self.caches.tables.entry(self.layer, file, (table, length), index)
+        self.caches.tables.entry(self.layer, file, table, index)
     }
 
     /// Fills `buf` with the bytes of a compressed cluster from `within` on.

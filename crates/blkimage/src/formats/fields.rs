@@ -69,7 +69,7 @@ pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 }
 
 /// How the entries of a table are written.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Entry {
     Le32,
     Le64,
@@ -77,10 +77,22 @@ pub(crate) enum Entry {
 }
 
 impl Entry {
-    fn width(self) -> usize {
+    /// Bytes that it takes.
+    pub fn width(self) -> usize {
         match self {
             Self::Le32 => 4,
             Self::Le64 | Self::Be64 => 8,
+        }
+    }
+
+    /// The values of all entries of a piece of a table.
+    pub fn decode_all<T: FromIterator<u64>>(self, bytes: &[u8]) -> T {
+        match self {
+            Self::Le32 => {
+                bytes.as_chunks().0.iter().map(|it| u32::from_le_bytes(*it).into()).collect()
+            }
+            Self::Le64 => bytes.as_chunks().0.iter().map(|it| u64::from_le_bytes(*it)).collect(),
+            Self::Be64 => bytes.as_chunks().0.iter().map(|it| u64::from_be_bytes(*it)).collect(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! One cache for the L1 and L2 tables of a whole chain, with one budget of memory.
+//! One cache for the tables of a whole chain, with one budget of memory.
 //!
 //! Tables are kept in windows of a power of two, so that neither a 32 MiB L1 table nor a chain of
 //! 200 files needs more than the budget. A lookup is a hash, a reference count and a short lock.
@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Result;
+use crate::formats::fields::Entry;
 use crate::storage::HostFile;
 
 /// A window of a table: its entries in the machine's byte order.
@@ -20,6 +21,15 @@ pub(crate) struct TableCache {
     /// Bytes in a window.
     window: AtomicU64,
     state: Mutex<State>,
+}
+
+/// A table of a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Table {
+    pub offset: u64,
+    /// In bytes.
+    pub length: u64,
+    pub entry: Entry,
 }
 
 /// Which bytes of which file.
@@ -50,27 +60,30 @@ impl TableCache {
         self.window.store(1 << window.ilog2(), Relaxed);
     }
 
-    /// The entry `index` of a table of `length` bytes at `table`: the window that holds it, and its
-    /// index there. The table lies in `file`, which is the chain's file number `layer`.
+    /// The entry `index` of a table: the window that holds it, and its index there. The table lies in
+    /// `file`, which belongs to the chain's layer `layer`.
     ///
-    /// `index` is below `length / 8`, and both are multiples of what makes up one entry.
+    /// The table has that many entries. Where several make up one thing, both it and the index are
+    /// multiples of them.
     pub fn entry(
         &self,
         layer: u32,
         file: &HostFile,
-        (table, length): (u64, u64),
+        table: Table,
         index: u64,
     ) -> Result<(Window, usize)> {
         #[cfg(test)]
         self.lookups.fetch_add(1, Relaxed);
         let window = self.window.load(Relaxed);
-        let start = index * 8 / window * window;
-        let key = Key { layer, offset: table + start, length: window.min(length - start) };
-        let index = (index - start / 8) as usize;
+        let width = table.entry.width() as u64;
+        let start = index * width / window * window;
+        let length = window.min(table.length - start);
+        let key = Key { layer, offset: table.offset + start, length };
+        let index = (index - start / width) as usize;
         if let Some(window) = self.lock().find(key) {
             return Ok((window, index));
         }
-        let window = load(file, key)?;
+        let window = load(file, key, table.entry)?;
         self.lock().insert(key, &window);
         Ok((window, index))
     }
@@ -80,13 +93,13 @@ impl TableCache {
     }
 }
 
-fn load(file: &HostFile, key: Key) -> Result<Window> {
+fn load(file: &HostFile, key: Key, entry: Entry) -> Result<Window> {
     if key.offset.checked_add(key.length).is_none_or(|end| end > file.size()) {
         return Err(file.corrupt("table lies past the end of the file").at(key.offset));
     }
     let mut bytes = vec![0; key.length as usize];
     file.read_exact_at(&mut bytes, key.offset)?;
-    Ok(bytes.as_chunks().0.iter().map(|entry| u64::from_be_bytes(*entry)).collect())
+    Ok(entry.decode_all(&bytes))
 }
 
 /// The windows, replaced by second chance: a window that was used since the hand passed it last is
@@ -170,11 +183,30 @@ mod tests {
         HostFile::new("test".into(), Box::new(Memory(bytes)), Arc::default())
     }
 
+    fn be64(offset: u64, length: u64) -> Table {
+        Table { offset, length, entry: Entry::Be64 }
+    }
+
+    #[test]
+    fn entries_of_any_width() {
+        let (file, cache) = (file(2), TableCache::default());
+        for (layer, entry, index, value) in [
+            (0, Entry::Be64, 16383, 16383_u64),
+            (1, Entry::Le64, 16383, 16383_u64.swap_bytes()),
+            (2, Entry::Le32, 32767, u64::from(16383_u32.swap_bytes())),
+            (2, Entry::Le32, 32766, 0),
+        ] {
+            let table = Table { offset: 0, length: 2 * MAX_WINDOW, entry };
+            let (window, i) = cache.entry(layer, &file, table, index).unwrap();
+            assert_eq!(window[i], value, "{entry:?}");
+        }
+    }
+
     #[test]
     fn entries_are_found_and_read_once() {
         let (file, cache) = (file(2), TableCache::default());
         for index in [0, 1, 8191, 8192, 16383] {
-            let table = (0, 2 * MAX_WINDOW);
+            let table = be64(0, 2 * MAX_WINDOW);
             let (window, i) = cache.entry(0, &file, table, index).unwrap();
             assert_eq!(window[i], index);
         }
@@ -186,11 +218,11 @@ mod tests {
         let (file, cache) = (file(4), TableCache::default());
         for round in 0..3 {
             for offset in (0..4 * MAX_WINDOW).step_by(512) {
-                let (window, i) = cache.entry(round, &file, (offset, 512), 63).unwrap();
+                let (window, i) = cache.entry(round, &file, be64(offset, 512), 63).unwrap();
                 assert_eq!((window.len(), window[i]), (64, offset / 8 + 63));
             }
             for layer in 10..300 {
-                cache.entry(layer, &file, (0, MAX_WINDOW), 0).unwrap();
+                cache.entry(layer, &file, be64(0, MAX_WINDOW), 0).unwrap();
             }
             let state = cache.lock();
             assert!(state.bytes <= BUDGET && state.by_key.len() == state.slots.len());
@@ -203,9 +235,9 @@ mod tests {
     #[test]
     fn table_past_the_end() {
         let (file, cache) = (file(1), TableCache::default());
-        let error = cache.entry(0, &file, (512, MAX_WINDOW), 0).unwrap_err();
+        let error = cache.entry(0, &file, be64(512, MAX_WINDOW), 0).unwrap_err();
         assert_eq!(error.offset(), Some(512));
-        assert!(cache.entry(0, &file, (u64::MAX - 7, 8), 0).is_err());
+        assert!(cache.entry(0, &file, be64(u64::MAX - 7, 8), 0).is_err());
     }
 
     #[test]

@@ -6,6 +6,8 @@
 use super::Qcow2;
 use super::entry::{Geometry, HostOffset, MapKind, OFFSET_MASK};
 use crate::error::Result;
+use crate::formats::fields::Entry;
+use crate::formats::table_cache::Table;
 use crate::layer::GuestRange;
 
 impl Qcow2 {
@@ -17,7 +19,7 @@ impl Qcow2 {
         if l1_index >= self.l1.entries {
             return Ok((MapKind::Unallocated, far));
         }
-        let l1 = (self.l1.offset, self.l1.entries * 8);
+        let l1 = table(self.l1.offset, self.l1.entries * 8);
         let (window, first) = self.caches.table_entry(&self.file, l1, l1_index)?;
         let l2_offset = window[first] & OFFSET_MASK;
         if l2_offset == 0 {
@@ -42,10 +44,10 @@ impl Qcow2 {
         (limit, far): (u64, u64),
     ) -> Result<(MapKind, u64)> {
         let geometry = &self.geometry;
-        let table = (l2_offset, geometry.cluster_size());
+        let l2 = table(l2_offset, geometry.cluster_size());
         let index = (guest >> geometry.cluster_bits) & ((1 << geometry.l2_bits()) - 1);
         let word = index * geometry.entry_words();
-        let (window, first) = self.caches.table_entry(&self.file, table, word)?;
+        let (window, first) = self.caches.table_entry(&self.file, l2, word)?;
 
         let mut entries = Entries { geometry, words: &window[first..], guest };
         let run = match entries.next_piece() {
@@ -68,6 +70,10 @@ impl Qcow2 {
         }
         Ok((kind, length.min(limit)))
     }
+}
+
+fn table(offset: u64, length: u64) -> Table {
+    Table { offset, length, entry: Entry::Be64 }
 }
 
 /// The pieces that consecutive L2 entries describe, from a guest offset on.

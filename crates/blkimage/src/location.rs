@@ -1,6 +1,7 @@
 //! What the name of an image stands for: the path of a file, or the URI of what a server exports.
 //!
-//! Nothing else looks at schemes: a new one is a row of [`SCHEMES`].
+//! Nothing else looks at schemes: a new one is a row of [`SCHEMES`], and what opens it a line in
+//! `storage/remote.rs`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -55,10 +56,17 @@ pub enum Transport {
     Ssh,
 }
 
+/// What a server is asked in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Nbd,
+}
+
 /// A scheme that names begin with.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Scheme {
     pub name: &'static str,
+    pub protocol: Protocol,
     /// What must follow for a name to be a URI: `nbd:x` may well be a file.
     mark: &'static str,
     pub transport: Transport,
@@ -193,7 +201,7 @@ const fn nbd(
     transport: Transport,
     is_encrypted: bool,
 ) -> Scheme {
-    Scheme { name, mark, transport, is_encrypted }
+    Scheme { name, protocol: Protocol::Nbd, mark, transport, is_encrypted }
 }
 
 /// The port that servers of network block devices have.

@@ -15,9 +15,7 @@ use crate::options::{Follow, OpenOptions};
 use crate::probe::{self, Format};
 use crate::references::Folder;
 use crate::storage::local::file::check_type;
-#[cfg(feature = "nbd")]
-use crate::storage::nbd::Nbd;
-use crate::storage::{HostFile, Storage};
+use crate::storage::{HostFile, Storage, remote};
 use crate::sys::{self, Found, NodeType};
 
 impl OpenOptions {
@@ -86,13 +84,7 @@ impl OpenOptions {
         match location {
             Location::Path(path) => self.open(path),
             Location::Uri(uri) => match uri.to_str() {
-                #[cfg(feature = "nbd")]
                 Some(uri) => self.open_uri(uri),
-                #[cfg(not(feature = "nbd"))]
-                Some(uri) => {
-                    let reason = "is a URI, of which this build reads none";
-                    Err(Error::new(ErrorKind::Unsupported, uri, reason))
-                }
                 None => Err(Error::new(ErrorKind::Argument, uri, "URI is not UTF-8")),
             },
         }
@@ -100,11 +92,10 @@ impl OpenOptions {
 
     /// Opens the export of an NBD server. It is raw unless [`OpenOptions::format`] says otherwise: a
     /// guest can write any header into it. It cannot refer to other files.
-    #[cfg(feature = "nbd")]
     pub fn open_uri(&self, uri: &str) -> Result<Image> {
-        let export = Nbd::open(uri, &self.nbd)?;
+        let export = remote::open(uri, self)?;
         let format = Some(self.format.unwrap_or(Format::Raw));
-        Self { format, ..self.clone() }.open_storage(Box::new(export), uri)
+        Self { format, ..self.clone() }.open_storage(export, uri)
     }
 
     /// Opens an image in any storage. It cannot refer to other files.

@@ -6,11 +6,11 @@
 use super::fields::whole_sectors;
 use super::named::Named;
 use super::{bochs, parallels, qcow1, qed, vdi, vmdk, vpc};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::probe::Format;
 use crate::storage::HostFile;
 
-/// Looks at the header of an image before QEMU does.
+/// Looks at the header of an image before QEMU does. Fails if it is of a format that is not left to QEMU.
 pub(crate) fn examine(file: &HostFile, format: Format) -> Result<Named> {
     match format {
         Format::Vmdk => vmdk::examine(file),
@@ -21,7 +21,15 @@ pub(crate) fn examine(file: &HostFile, format: Format) -> Result<Named> {
         Format::Vpc => vpc::examine(file),
         Format::Bochs => bochs::examine(file).map(|()| Named::default()),
         Format::Vhdx | Format::Luks => whole_sectors(file).map(|()| Named::default()),
-        Format::Raw | Format::Qcow2 | Format::Cloop | Format::Dmg => Ok(Named::default()),
+        Format::Raw | Format::Cloop | Format::Dmg => Ok(Named::default()),
+        // QEMU gets no image that was not looked at.
+        _ => {
+            let reason = format!(
+                "is a {format} image beneath one of another format, which is not read: convert the \
+                 image on top with qemu-img"
+            );
+            Err(file.error(ErrorKind::Unsupported, reason))
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod local;
 #[cfg(feature = "nbd")]
 pub(crate) mod nbd;
+pub(crate) mod remote;
 
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -54,11 +54,6 @@ pub(crate) fn open(chain: &mut Chain<'_>, top: &Candidate) -> Result<OpenedLayer
         let image = below.as_ref().unwrap_or(top);
         let (file, format) = (&image.file, image.format);
         chain.check_length(file, export.depth())?;
-        if format == Format::Qcow2 {
-            let reason = "is a qcow2 image beneath one of another format, which is not read: \
-                          convert the image on top with qemu-img";
-            return Err(file.error(ErrorKind::Unsupported, reason));
-        }
         let named = examine(file, format)?;
         let mut extents: Vec<(&[u8], Arc<HostFile>)> = Vec::new();
         for extent in named.extents() {

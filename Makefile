@@ -40,6 +40,7 @@ test-steps:
 	scripts/install-test-deps
 	$(MAKE) check
 	$(CARGO) test --workspace -- --show-output
+	$(CARGO) test -p blkimage --no-default-features --lib
 	scripts/test-features
 	$(MAKE) vectors-check
 	$(MAKE) build
@@ -52,6 +53,8 @@ check: ## Formatting and lints, warnings are errors
 	$(CARGO) fmt --manifest-path bench/Cargo.toml --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy -p blkimage --no-default-features --all-targets -- -D warnings
+	$(CARGO) clippy -p blkimage --no-default-features --features nbd --all-targets -- -D warnings
 
 .PHONY: vectors
 vectors: ## Generate test-vectors/*.json from the reference

@@ -7,7 +7,7 @@ use blkimage::{ExtentKind, Format, Memory, OpenOptions, Source};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    let options = OpenOptions { format: Some(Format::Qcow2), ..OpenOptions::default() };
+    let options = OpenOptions::new().format(Format::Qcow2);
     let image = match options.open_storage(Box::new(Memory(data.to_vec())), "fuzz") {
         Ok(image) => image,
         Err(error) => return assert_one_line(&error),

@@ -9,48 +9,35 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::extent::{Extent, ExtentKind};
+use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose, Stored};
 use crate::probe::Format;
-use crate::qcow2::decompress::Decoders;
-use crate::qcow2::{Compressed, MapKind, Qcow2};
-use crate::qemu_nbd::Served;
-use crate::raw::Raw;
 use crate::source::Source;
 use crate::storage::HostFile;
-use crate::tables::TableCache;
+use crate::storage::local::mapped::Lent;
 use crate::walk::{Walk, Walks};
-use crate::{Extent, ExtentKind, Lent};
 
 /// An open image with everything it refers to.
 pub struct Image {
-    layers: Vec<Layer>,
+    layers: Vec<Box<dyn Layer>>,
     format: Format,
     size: u64,
-    tables: TableCache,
     walks: Walks,
-    decoders: Decoders,
     warnings: Vec<String>,
     bytes_read: Arc<AtomicU64>,
-}
-
-/// One image of a chain.
-pub(crate) enum Layer {
-    Raw(Raw),
-    Qcow2(Box<Qcow2>),
-    Served(Box<Served>),
 }
 
 impl Image {
     /// `layers` is not empty.
     pub(crate) fn new(
-        layers: Vec<Layer>,
+        layers: Vec<Box<dyn Layer>>,
         format: Format,
         warnings: Vec<String>,
         bytes_read: Arc<AtomicU64>,
     ) -> Self {
-        let size = layers.first().map_or(0, Layer::size);
-        let (tables, walks) = (TableCache::new(layers.len()), Walks::new(layers.len()));
-        let decoders = Decoders::default();
-        Self { layers, format, size, tables, walks, decoders, warnings, bytes_read }
+        let size = layers.first().map_or(0, |layer| layer.size());
+        let walks = Walks::new(layers.len());
+        Self { layers, format, size, walks, warnings, bytes_read }
     }
 
     /// Format of the image itself, not of what it refers to.
@@ -79,16 +66,7 @@ impl Image {
     }
 
     fn host_files(&self) -> impl Iterator<Item = &HostFile> {
-        self.layers.iter().flat_map(|layer| {
-            let (files, data_file): (&[Arc<HostFile>], _) = match layer {
-                Layer::Raw(raw) => (std::slice::from_ref(&raw.file), None),
-                Layer::Qcow2(qcow2) => {
-                    (std::slice::from_ref(&qcow2.file), qcow2.data_file.as_deref())
-                }
-                Layer::Served(served) => (&served.files, None),
-            };
-            files.iter().map(|file| &**file).chain(data_file)
-        })
+        self.layers.iter().flat_map(|layer| layer.files())
     }
 
     /// What the guest's bytes from `offset` on are, for at most `limit` bytes. The range lies below
@@ -107,57 +85,27 @@ impl Image {
                 break;
             }
             limit = limit.min(size - offset);
-            match layer {
-                Layer::Raw(raw) => {
-                    walk.found(index, offset, clear);
-                    return resolve_raw(raw, offset, limit.min(clear - offset), purpose);
-                }
-                Layer::Served(served) => {
-                    walk.found(index, offset, clear);
-                    let limit = limit.min(clear - offset);
-                    return resolve_raw(&served.raw, offset, limit, purpose);
-                }
-                Layer::Qcow2(qcow2) => {
-                    if let Some(end) = walk.known(index, offset) {
-                        clear = clear.min(end);
-                        continue;
-                    }
-                    limit = limit.min(clear - offset);
-                    let far = if walk.remembers() { size - offset } else { limit };
-                    let (kind, length) =
-                        qcow2.map(&self.tables, index as u32, offset, limit, far)?;
-                    let kind = match kind {
-                        MapKind::Unallocated => {
-                            walk.learn(index, offset, length);
-                            clear = clear.min(offset + length);
-                            continue;
-                        }
-                        MapKind::Zero => RunKind::Zero,
-                        MapKind::Data(host) => RunKind::Data { qcow2, host_offset: host.0 },
-                        MapKind::Compressed(cluster) => {
-                            RunKind::Compressed { qcow2, layer: index as u32, cluster }
-                        }
-                    };
-                    walk.found(index, offset, clear);
-                    return Ok(Run { kind, length });
-                }
+            if let Some(end) = walk.known(index, offset) {
+                clear = clear.min(end);
+                continue;
             }
+            limit = limit.min(clear - offset);
+            let far = if walk.remembers() { size - offset } else { limit };
+            let Mapping { kind, length } = layer.map(GuestRange { offset, limit, far }, purpose)?;
+            let place = match kind {
+                MappingKind::Below => {
+                    walk.learn(index, offset, length);
+                    clear = clear.min(offset + length);
+                    continue;
+                }
+                MappingKind::Zero => Place::Zero,
+                MappingKind::Host { file, offset } => Place::File { file, offset },
+                MappingKind::Opaque(stored) => Place::Layer { layer: &**layer, stored },
+            };
+            walk.found(index, offset, clear);
+            return Ok(Run { place, length });
         }
-        Ok(Run { kind: RunKind::Zero, length: limit.min(clear - offset) })
-    }
-
-    fn read_run(&self, run: RunKind<'_>, buf: &mut [u8], offset: u64) -> Result<()> {
-        match run {
-            RunKind::Zero => {
-                buf.fill(0);
-                Ok(())
-            }
-            RunKind::Raw { raw, host_offset } => raw.read_exact_at(buf, host_offset),
-            RunKind::Data { qcow2, host_offset } => qcow2.read_data(buf, host_offset, offset),
-            RunKind::Compressed { qcow2, layer, cluster } => {
-                self.decoders.read(qcow2, layer, cluster, buf, offset)
-            }
-        }
+        Ok(Run { place: Place::Zero, length: limit.min(clear - offset) })
     }
 
     fn check_range(&self, offset: u64, length: u64) -> Result<()> {
@@ -180,7 +128,7 @@ impl Source for Image {
         let limit = limit.clamp(1, self.size - offset);
         let mut walk = self.walks.take(offset);
         let first = self.resolve(&mut walk, offset, limit, Purpose::Extent)?;
-        let kind = first.kind.extent_kind();
+        let kind = first.place.extent_kind();
         let mut length = first.length;
         for _ in 0..MAX_JOINED {
             if length == limit {
@@ -188,7 +136,7 @@ impl Source for Image {
             }
             // An error here belongs to the next extent, and will be found there.
             match self.resolve(&mut walk, offset + length, limit - length, Purpose::Extent) {
-                Ok(next) if next.kind.extent_kind() == kind => length += next.length,
+                Ok(next) if next.place.extent_kind() == kind => length += next.length,
                 _ => break,
             }
         }
@@ -202,7 +150,7 @@ impl Source for Image {
         while !buf.is_empty() {
             let run = self.resolve(&mut walk, offset, buf.len() as u64, Purpose::Read)?;
             let (head, rest) = buf.split_at_mut(run.length as usize);
-            self.read_run(run.kind, head, offset)?;
+            run.place.read(head, offset)?;
             offset += run.length;
             buf = rest;
         }
@@ -215,92 +163,57 @@ impl Source for Image {
         let mut walk = self.walks.take(offset);
         let run = self.resolve(&mut walk, offset, length as u64, Purpose::Read).ok()?;
         self.walks.put(walk, offset + run.length);
-        let length = run.length as usize;
-        match run.kind {
-            RunKind::Raw { raw, host_offset } => raw.lend(host_offset, length),
-            RunKind::Data { qcow2, host_offset } => qcow2.lend_data(host_offset, length),
-            RunKind::Zero | RunKind::Compressed { .. } => None,
+        match run.place {
+            Place::File { file, offset } => file.lend(offset, run.length as usize),
+            Place::Zero | Place::Layer { .. } => None,
         }
     }
 
     fn granularity(&self) -> u64 {
-        let files = self.host_files().map(HostFile::granularity);
-        let clusters = self.layers.iter().map(|layer| match layer {
-            Layer::Raw(_) => 1,
-            Layer::Qcow2(qcow2) => qcow2.cluster_size(),
-            Layer::Served(served) => served.raw.file.granularity(),
-        });
-        files.chain(clusters).max().unwrap_or(1)
+        self.layers.iter().map(|layer| layer.granularity()).max().unwrap_or(1)
     }
 
     fn queue_depth(&self) -> usize {
-        let layers = self.layers.iter().map(|layer| match layer {
-            Layer::Raw(_) | Layer::Qcow2(_) => 1,
-            Layer::Served(served) => served.raw.file.queue_depth(),
-        });
-        self.host_files().map(HostFile::queue_depth).chain(layers).max().unwrap_or(1)
+        self.layers.iter().map(|layer| layer.queue_depth()).max().unwrap_or(1)
     }
 
     fn check_unchanged(&self) -> Result<()> {
-        for layer in &self.layers {
-            if let Layer::Served(served) = layer {
-                served.raw.file.check_unchanged()?;
-            }
-        }
-        self.host_files().try_for_each(HostFile::check_unchanged)
+        self.layers.iter().try_for_each(|layer| layer.check_unchanged())
     }
-}
-
-impl Layer {
-    fn size(&self) -> u64 {
-        match self {
-            Self::Raw(raw) => raw.size(),
-            Self::Qcow2(qcow2) => qcow2.size,
-            Self::Served(served) => served.raw.size(),
-        }
-    }
-}
-
-/// What a lookup is for: only extents ask the host's file system for holes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    Extent,
-    Read,
 }
 
 /// Guest bytes that come from one place.
 struct Run<'a> {
-    kind: RunKind<'a>,
+    place: Place<'a>,
     length: u64,
 }
 
 #[derive(Clone, Copy)]
-enum RunKind<'a> {
+enum Place<'a> {
     Zero,
-    Raw { raw: &'a Raw, host_offset: u64 },
-    Data { qcow2: &'a Qcow2, host_offset: u64 },
-    Compressed { qcow2: &'a Qcow2, layer: u32, cluster: Compressed },
+    File { file: &'a HostFile, offset: u64 },
+    Layer { layer: &'a dyn Layer, stored: Stored },
 }
 
-impl RunKind<'_> {
+impl Place<'_> {
     fn extent_kind(self) -> ExtentKind {
         match self {
             Self::Zero => ExtentKind::Zero,
-            Self::Raw { .. } | Self::Data { .. } | Self::Compressed { .. } => ExtentKind::Data,
+            Self::File { .. } | Self::Layer { .. } => ExtentKind::Data,
         }
     }
-}
 
-fn resolve_raw(raw: &Raw, offset: u64, limit: u64, purpose: Purpose) -> Result<Run<'_>> {
-    let (kind, length) = match purpose {
-        Purpose::Extent => raw.extent(offset, limit)?,
-        Purpose::Read => (ExtentKind::Data, limit),
-    };
-    let kind = match kind {
-        ExtentKind::Zero => RunKind::Zero,
-        ExtentKind::Data => RunKind::Raw { raw, host_offset: raw.host_offset(offset) },
-    };
-    Ok(Run { kind, length })
+    /// Fills `buf` with what is here for the guest's bytes from `offset` on.
+    fn read(self, buf: &mut [u8], offset: u64) -> Result<()> {
+        match self {
+            Self::Zero => {
+                buf.fill(0);
+                Ok(())
+            }
+            Self::File { file, offset } => file.read_exact_at(buf, offset),
+            Self::Layer { layer, stored } => layer.read(stored, buf, offset),
+        }
+    }
 }
 
 /// How many runs one call to `extent` joins: enough that fragments do not cost a call each, few

@@ -4,41 +4,52 @@
 //! [`Source`] of extents and bytes. Raw and qcow2 are read here, other formats by a `qemu-nbd` that
 //! runs confined. Images are hostile input: whatever a file says, the
 //! answer is its guest content or an [`Error`], in bounded memory and time, and no file is opened
-//! that [`Follow`] does not allow. An error is never turned into zeros. [`OpenOptions::open_uri`] does
-//! the same for what an NBD server exports.
+//! that [`Follow`] does not allow. An error is never turned into zeros.
+//! [`OpenOptions::open_location`] does the same for what an NBD server exports.
+//!
+//! # Features
+//!
+//! Both are on by default. Without them raw and qcow2 are read, and nothing forks or connects.
+//!
+//! - `nbd`: exports of NBD servers. libnbd is loaded when the first URI is opened.
+//! - `qemu-nbd`: formats other than raw and qcow2, through a `qemu-nbd`.
 
 mod buffer;
+mod caches;
+mod chain;
 mod error;
 mod extent;
+mod formats;
 mod image;
-mod mapped;
-mod nbd;
+mod layer;
+// The details of URIs are for what opens them.
+#[cfg_attr(not(feature = "nbd"), allow(dead_code))]
+mod location;
 mod open;
+mod options;
 pub mod partition;
 mod probe;
-mod qcow2;
-mod qemu_nbd;
-mod raw;
 mod references;
-mod resident;
+#[cfg(feature = "qemu-nbd")]
+mod secret;
 mod slice;
 mod source;
 mod storage;
 mod sys;
-mod tables;
 mod walk;
 
 pub use buffer::Buffer;
 pub use error::{Error, ErrorKind, Result};
 pub use extent::{Extent, ExtentKind};
 pub use image::Image;
-pub use mapped::Lent;
-pub use nbd::NbdOptions;
-pub use open::OpenOptions;
+pub use location::{Location, Transport, Uri};
+pub use options::{Cache, Follow, Holes, OpenOptions, UnknownName};
 pub use probe::{Format, PROBE_SIZE, UnknownFormat, probe};
-pub use qemu_nbd::Secret;
-pub use raw::{Cache, Holes, UnknownName};
-pub use references::Follow;
+#[cfg(feature = "qemu-nbd")]
+pub use secret::Secret;
 pub use slice::Slice;
 pub use source::Source;
+pub use storage::local::mapped::Lent;
+#[cfg(feature = "nbd")]
+pub use storage::nbd::options::NbdOptions;
 pub use storage::{Memory, Storage};

@@ -46,11 +46,6 @@ impl Format {
         NAMES[self as usize].1
     }
 
-    /// Whether QEMU tells where an image is empty.
-    pub(crate) fn tells_extents(self) -> bool {
-        !matches!(self, Self::Vhdx | Self::Luks | Self::Bochs | Self::Cloop | Self::Dmg)
-    }
-
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
         NAMES.iter().map(|(format, _)| *format)

@@ -12,40 +12,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use rustix::io::Errno;
 
 use crate::error::{Error, ErrorKind, Result, excerpt};
-use crate::raw::UnknownName;
+use crate::options::Follow;
 use crate::storage::HostFile;
 use crate::sys::{self, Found, NodeType};
-
-/// Which files may be opened because an image names them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Follow {
-    /// Regular files beneath the folder of the image that names them. Symbolic links there are
-    /// followed as long as they stay there; the folder is that of the name the image was opened by.
-    #[default]
-    Beneath,
-    /// Any regular file and any block device.
-    Any,
-    /// None.
-    None,
-}
-
-impl FromStr for Follow {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        match name {
-            "beneath" => Ok(Self::Beneath),
-            "any" => Ok(Self::Any),
-            "none" => Ok(Self::None),
-            _ => Err(UnknownName),
-        }
-    }
-}
 
 /// Where an image's relative references start.
 pub(crate) enum Folder {

@@ -4,8 +4,10 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+#[cfg(feature = "nbd")]
 use std::time::Instant;
 
+#[cfg(feature = "nbd")]
 use rustix::event::{PollFd, Timespec};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, SeekFrom, Stat, Statx, StatxFlags,
@@ -122,11 +124,13 @@ pub(crate) fn set_direct(file: &File) -> bool {
 }
 
 /// Whether O_DIRECT is set.
+#[cfg(feature = "qemu-nbd")]
 pub(crate) fn is_direct(file: impl AsFd) -> bool {
     rustix::fs::fcntl_getfl(file).is_ok_and(|flags| flags.contains(OFlags::DIRECT))
 }
 
 /// Lets nobody change a file in memory any more.
+#[cfg(feature = "qemu-nbd")]
 pub(crate) fn seal(file: &File) -> io::Result<()> {
     use rustix::fs::SealFlags;
     let all = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
@@ -134,6 +138,7 @@ pub(crate) fn seal(file: &File) -> io::Result<()> {
 }
 
 /// Fails unless `path` is a file that we may run.
+#[cfg(feature = "qemu-nbd")]
 pub(crate) fn is_executable(path: &Path) -> io::Result<()> {
     if stamp_of(path)?.node_type != NodeType::Regular {
         return Err(Errno::ACCESS.into());
@@ -302,6 +307,7 @@ pub(crate) fn file_system(file: &File) -> FileSystem {
 }
 
 /// Waits until a descriptor is ready: true, or until `deadline`: false.
+#[cfg(feature = "nbd")]
 pub(crate) fn poll(descriptors: &mut [PollFd<'_>], deadline: Option<Instant>) -> io::Result<bool> {
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));

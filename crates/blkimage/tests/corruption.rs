@@ -35,7 +35,7 @@ fn read(bytes: &[u8]) -> (u32, u32) {
     let mut count = |is_good| if is_good { good += 1 } else { bad += 1 };
     let start = Instant::now();
     for snapshot in [None, Some("first".to_owned())] {
-        let options = OpenOptions { snapshot, ..OpenOptions::default() };
+        let options = OpenOptions::new().snapshot(snapshot);
         match options.open_storage(Box::new(Memory(bytes.to_vec())), "damaged") {
             Ok(image) => count(read_all(&image)),
             Err(error) => {

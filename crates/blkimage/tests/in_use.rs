@@ -58,11 +58,11 @@ fn a_writer_refuses_the_image() {
     sh(path, "qemu-img create -q -f qcow2 a.qcow2 1m");
     assert_eq!(kind(&path.join("a.qcow2")), None);
     let holder = hold(path, &["a.qcow2"]);
-    let error = OpenOptions::default().open(&path.join("a.qcow2")).err().unwrap();
+    let error = OpenOptions::default().open(path.join("a.qcow2")).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::InUse);
     assert!(error.to_string().ends_with("use -U/--force-share to read it all the same"));
-    let options = OpenOptions { force_share: true, ..OpenOptions::default() };
-    assert!(options.open(&path.join("a.qcow2")).is_ok());
+    let options = OpenOptions::new().force_share(true);
+    assert!(options.open(path.join("a.qcow2")).is_ok());
     drop(holder);
     assert_eq!(kind(&path.join("a.qcow2")), None);
 }

@@ -88,9 +88,9 @@ fn nothing_is_lent_that_has_to_be_read() {
     let (folder, _turn) = folder();
     let path = folder.path().join("disk.raw");
     std::fs::write(&path, content(2 * MIB)).unwrap();
-    let direct = OpenOptions { cache: Cache::No, ..OpenOptions::default() };
-    let written_to = OpenOptions { force_share: true, ..OpenOptions::default() };
-    let doubted = OpenOptions { holes: Holes::Verify, ..OpenOptions::default() };
+    let direct = OpenOptions::new().cache(Cache::No);
+    let written_to = OpenOptions::new().force_share(true);
+    let doubted = OpenOptions::new().holes(Holes::Verify);
     for options in [direct, written_to, doubted] {
         assert!(options.open(&path).unwrap().lend(0, MIB).is_none());
     }

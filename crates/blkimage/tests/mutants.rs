@@ -225,7 +225,7 @@ const STRICTER: [(&str, &str); 8] = [
 fn compare(folder: &Path, image: &str, share: usize) {
     let bytes = fs::read(folder.join(image)).unwrap();
     assert!(
-        qemu_opens(&folder.join(image)) && OpenOptions::default().open(&folder.join(image)).is_ok()
+        qemu_opens(&folder.join(image)) && OpenOptions::default().open(folder.join(image)).is_ok()
     );
     let mut mutants = Vec::new();
     for field in fields(&bytes) {

@@ -9,7 +9,7 @@ use blkimage::partition::{Partition, table};
 use blkimage::{Format, Image, Memory, OpenOptions, Slice, Source};
 
 fn disk(bytes: Vec<u8>) -> Image {
-    let options = OpenOptions { format: Some(Format::Raw), ..OpenOptions::default() };
+    let options = OpenOptions::new().format(Format::Raw);
     options.open_storage(Box::new(Memory(bytes)), "disk").unwrap()
 }
 

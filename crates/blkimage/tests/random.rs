@@ -142,8 +142,8 @@ fn command(size: u64, cluster: u64, random: &mut Random) -> String {
 fn compare(folder: &Path, name: &str, snapshots: &[String]) {
     let views = std::iter::once(None).chain(snapshots.iter().map(Some));
     for snapshot in views {
-        let options = OpenOptions { snapshot: snapshot.cloned(), ..OpenOptions::default() };
-        let ours = our_view(&options.open(&folder.join(name)).unwrap());
+        let options = OpenOptions::new().snapshot(snapshot.cloned());
+        let ours = our_view(&options.open(folder.join(name)).unwrap());
         let theirs = match snapshot {
             Some(snapshot) => format!("-l snapshot.name={snapshot}"),
             None => String::new(),

@@ -287,9 +287,8 @@ fn the_uri_of_a_check_file_names_no_keys() {
     for allow_local_files in [true, false] {
         let readable = thread::scope(|scope| {
             let restricted = || {
-                let nbd = NbdOptions { allow_local_files, ..NbdOptions::default() };
-                let mut sandbox =
-                    Sandbox::for_images(&BlkimageOptions { nbd, ..Default::default() });
+                let nbd = NbdOptions::new().allow_local_files(allow_local_files);
+                let mut sandbox = Sandbox::for_images(&BlkimageOptions::new().nbd(nbd));
                 sandbox.allow_name(OsStr::new(&uri));
                 let in_force = sandbox.enforce();
                 assert!(

@@ -1,22 +1,25 @@
 //! Chains cost what they store, however long they are.
 
 use super::*;
-use crate::qcow2::Header;
-use crate::qcow2::builder::Builder;
+use crate::caches::Caches;
+use crate::formats::qcow2::builder::Builder;
+use crate::formats::qcow2::{Qcow2, read_header};
 use crate::storage::Memory;
 
 const CLUSTER: u64 = 64 << 10;
 const CLUSTERS: u64 = 1024;
 
-/// `builders`, top first, as a chain.
-fn chain(builders: &[Builder]) -> Image {
-    let layers = builders.iter().map(|builder| {
+/// `builders`, top first, as a chain, and its caches.
+fn chain(builders: &[Builder]) -> (Image, Arc<Caches>) {
+    let caches = Arc::new(Caches::default());
+    let layers = builders.iter().map(|builder| -> Box<dyn Layer> {
         let storage = Box::new(Memory(builder.bytes.clone()));
         let file = Arc::new(HostFile::new("layer".into(), storage, Arc::default()));
-        let header = Header::read(&file).unwrap();
-        Layer::Qcow2(Box::new(Qcow2::new(file, &header, None, None).unwrap()))
+        let header = read_header(&file).unwrap();
+        Box::new(Qcow2::new(file, &header, None, None, caches.layer()).unwrap())
     });
-    Image::new(layers.collect(), Format::Qcow2, Vec::new(), Arc::default())
+    let image = Image::new(layers.collect(), Format::Qcow2, Vec::new(), Arc::default());
+    (image, caches)
 }
 
 /// Every other cluster has data.
@@ -37,7 +40,7 @@ fn empty(size: u64) -> Builder {
 }
 
 /// Table lookups for all extents and then all bytes, in pieces as they are read.
-fn lookups(image: &Image) -> u64 {
+fn lookups((image, caches): &(Image, Arc<Caches>)) -> u64 {
     let mut offset = 0;
     let mut data = 0;
     while offset < image.size() {
@@ -53,7 +56,7 @@ fn lookups(image: &Image) -> u64 {
             assert!(cluster.iter().all(|byte| *byte == if index % 2 == 0 { 7 } else { 0 }));
         }
     }
-    image.tables.lookups.load(Relaxed)
+    caches.tables.lookups.load(Relaxed)
 }
 
 #[test]
@@ -84,7 +87,7 @@ fn what_is_remembered_is_what_is_stored() {
             expected[cluster] = value;
         }
     }
-    let image = chain(&layers);
+    let (image, _) = chain(&layers);
     for step in [1, 3, 7, 1021] {
         let mut cluster = 0;
         loop {

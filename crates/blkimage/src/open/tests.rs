@@ -4,7 +4,8 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 
 use super::*;
-use crate::qcow2::builder::Builder;
+use crate::chain::MAX_CHAIN;
+use crate::formats::qcow2::builder::Builder;
 use crate::{ExtentKind, Memory, Source};
 
 /// A qcow2 image of one cluster with a backing file.
@@ -79,6 +80,7 @@ fn what_is_not_raw_is_not_followed() {
     assert_eq!((image.format(), first_byte(&image)), (Format::Raw, b'Q'));
 }
 
+#[cfg(feature = "qemu-nbd")]
 #[test]
 fn other_formats_need_a_file() {
     let mut luks = vec![0; 512];
@@ -173,7 +175,8 @@ fn a_recorded_format_is_taken_at_its_word() {
     fs::write(path.join("qcow2"), overlay("base", "qcow2", 512)).unwrap();
     assert_eq!(open(&path.join("qcow2")).err().unwrap().kind(), ErrorKind::Format);
     fs::write(path.join("vmdk"), overlay("base", "vmdk", 512)).unwrap();
-    assert_eq!(open(&path.join("vmdk")).err().unwrap().kind(), ErrorKind::Format);
+    let kind = if cfg!(feature = "qemu-nbd") { ErrorKind::Format } else { ErrorKind::Unsupported };
+    assert_eq!(open(&path.join("vmdk")).err().unwrap().kind(), kind);
 }
 
 #[test]
@@ -224,6 +227,14 @@ fn every_file_of_a_chain_must_stay_as_it_is() {
     fs::write(path.join("base"), [7; 513]).unwrap();
     let error = image.check_unchanged().unwrap_err();
     assert_eq!((error.kind(), error.name()), (ErrorKind::Changed, &*path.join("base")));
+}
+
+#[cfg(not(feature = "nbd"))]
+#[test]
+fn no_uri_is_opened_where_there_is_no_client() {
+    let location = crate::Location::new("nbd://localhost/".as_ref());
+    let error = OpenOptions::default().open_location(location).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
 }
 
 #[test]

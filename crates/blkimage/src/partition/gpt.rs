@@ -7,7 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use gptman::GPTHeader;
 
-use super::{Partition, TableError};
+use super::entries::{Partition, TableError};
 use crate::Source;
 
 /// Returns the partitions of the first copy that makes sense.

@@ -1,7 +1,7 @@
 //! Master boot records: four entries of sixteen bytes, and a list of such sectors for logical
 //! partitions.
 
-use super::{Partition, Table, TableError};
+use super::entries::{Partition, Table, TableError};
 use crate::Source;
 
 /// Returns the boot sector of a disk, if it has a partition table.

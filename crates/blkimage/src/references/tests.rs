@@ -175,7 +175,7 @@ fn what_the_kernel_makes_up_is_not_read() {
     for name in ["/proc/version", "/sys/kernel/uevent_seqnum", "version"] {
         world.refused(Follow::Any, name, "which the kernel makes up");
     }
-    let error = crate::OpenOptions::default().open("/proc/version".as_ref()).err().unwrap();
+    let error = crate::OpenOptions::default().open("/proc/version").err().unwrap();
     assert_eq!(error.kind(), ErrorKind::FileType);
     assert!(error.reason().contains("made up by the kernel"), "{error}");
 }

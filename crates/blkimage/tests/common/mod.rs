@@ -55,7 +55,7 @@ pub fn qemu_view(folder: &Path, image: &str, options: &str) -> Vec<u8> {
 /// Opens `name` in `folder`.
 pub fn open(folder: &Path, name: &str) -> Image {
     let options = OpenOptions::default();
-    options.open(&folder.join(name)).unwrap_or_else(|error| panic!("{error} {error:?}"))
+    options.open(folder.join(name)).unwrap_or_else(|error| panic!("{error} {error:?}"))
 }
 
 /// The guest view read at once, checked against one in odd pieces and one through extents.

@@ -42,7 +42,7 @@ pub fn run(settings: &Settings, check: Check, output: &mut Output) -> io::Result
         true => Groups::new(files.contents(), algorithm),
         false => Groups::none(),
     };
-    let raw = OpenOptions { format: Some(Format::Raw), snapshot: None, ..settings.open.clone() };
+    let raw = settings.open.clone().format(Format::Raw).snapshot(None);
     let images = Images { settings, check, given, raw, small };
     let mut checker = Checker {
         images: &images,

@@ -3,10 +3,10 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 
+use blkimage::Location;
 use walkdir::WalkDir;
 
 use super::report::Failure;
@@ -35,11 +35,14 @@ impl<'a> Input<'a> {
         if name == "-" {
             return Self::standard_input();
         }
-        if is_uri(name) {
-            let not_text = || io::Error::new(io::ErrorKind::InvalidInput, "URI is not UTF-8");
-            return Ok(Self::Uri(name.to_str().ok_or_else(not_text)?));
+        match Location::new(name) {
+            Location::Path(path) => Ok(Self::Path(path)),
+            Location::Uri(uri) => uri
+                .to_str()
+                .map(Self::Uri)
+                .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "URI is not UTF-8")),
+            _ => Err(io::ErrorKind::Unsupported.into()),
         }
-        Ok(Self::Path(Path::new(name)))
     }
 
     fn standard_input() -> io::Result<Self> {
@@ -83,15 +86,9 @@ fn has_content(file: &File) -> io::Result<bool> {
     Ok(file.read_at(&mut [0], 0)? > 0)
 }
 
-/// Whether `name` is a URI of a network block device. It is never taken for that of a file.
+/// Whether `name` is a URI, and so no file's.
 pub fn is_uri(name: &OsStr) -> bool {
-    let lower = name.as_bytes().to_ascii_lowercase();
-    ["nbd://", "nbds://", "nbd+", "nbds+"].iter().any(|scheme| {
-        let is_long = scheme.ends_with("://");
-        lower.strip_prefix(scheme.as_bytes()).is_some_and(|rest| {
-            is_long || TRANSPORTS.iter().any(|transport| rest.starts_with(transport.as_bytes()))
-        })
-    })
+    Location::new(name).is_uri()
 }
 
 /// `name`, or with `recursive` the regular files beneath it if it is a folder: in the order of
@@ -123,21 +120,3 @@ pub fn expand(
 
 /// What an unprivileged user may have.
 const PIPE_SIZE: usize = 1 << 20;
-
-/// What may follow `nbd+` and `nbds+`.
-const TRANSPORTS: [&str; 4] = ["unix:", "vsock:", "tcp:", "ssh:"];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn uris() {
-        for uri in ["nbd://host", "NBD://host", "nbds://h/e", "nbd+unix:///e?socket=s"] {
-            assert!(is_uri(OsStr::new(uri)), "{uri}");
-        }
-        for name in ["nbd", "nbd:", "nbd+", "nbdx://", "./nbd://host", "nbd+unix", "-"] {
-            assert!(!is_uri(OsStr::new(name)), "{name}");
-        }
-    }
-}

@@ -34,7 +34,6 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use self::args::Args;
 pub use self::args::digest_names;
-pub use self::input::is_uri;
 use self::output::Output;
 use self::settings::{Action, Settings};
 use crate::usage::{self, Refusal};

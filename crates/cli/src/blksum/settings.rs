@@ -123,25 +123,25 @@ impl Settings {
         let (sandbox, verbose) = (!args.no_sandbox, args.verbose);
         let secret = args.secret_file.as_deref().map(read_secret).transpose()?;
         let part = args.part();
-        let open = OpenOptions {
-            format: args.format,
-            snapshot: args.snapshot,
-            follow: if args.untrusted { Follow::None } else { args.follow.unwrap_or_default() },
-            backing_format: args.backing_format,
-            holes: args.holes.unwrap_or_default(),
-            cache: args.cache.unwrap_or_default(),
-            force_share: args.force_share,
-            nbd_server: args.nbd_server,
-            max_unstored: args.max_zeros,
-            secret,
-            nbd: NbdOptions {
-                connections: tuning.threads,
-                timeout: timeout(args.timeout),
-                tls_certificates: args.tls_certificates,
-                // Who writes a command line may name files of this host, a check file may not.
-                allow_local_files: !args.check,
-            },
-        };
+        let nbd = NbdOptions::new()
+            .connections(tuning.threads)
+            .timeout(timeout(args.timeout))
+            .tls_certificates(args.tls_certificates)
+            // Who writes a command line may name files of this host, a check file may not.
+            .allow_local_files(!args.check);
+        let follow = if args.untrusted { Follow::None } else { args.follow.unwrap_or_default() };
+        let open = OpenOptions::new()
+            .format(args.format)
+            .snapshot(args.snapshot)
+            .follow(follow)
+            .backing_format(args.backing_format)
+            .holes(args.holes.unwrap_or_default())
+            .cache(args.cache.unwrap_or_default())
+            .force_share(args.force_share)
+            .nbd_server(args.nbd_server)
+            .max_unstored(args.max_zeros)
+            .secret(secret)
+            .nbd(nbd);
         let names = if args.names.is_empty() { vec!["-".into()] } else { args.names };
         Ok(Self {
             action,

@@ -4,10 +4,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use blkimage::{Follow, Format, OpenOptions};
+use blkimage::{Follow, Format, Location, OpenOptions};
 
 use super::Sandbox;
-use crate::blksum::is_uri;
 
 impl Sandbox {
     /// One for images that are opened with these options, none of them allowed yet.
@@ -31,11 +30,12 @@ impl Sandbox {
     /// Allows to open what `name` stands for.
     pub fn allow_name(&mut self, name: &OsStr) {
         if name == "-" {
-            self.allow_standard_input();
-        } else if is_uri(name) {
-            self.allow_uri(name.as_bytes());
-        } else {
-            self.allow_image(Path::new(name));
+            return self.allow_standard_input();
+        }
+        match Location::new(name) {
+            Location::Path(path) => self.allow_image(path),
+            Location::Uri(uri) => self.allow_uri(uri.as_bytes()),
+            _ => {}
         }
     }
 

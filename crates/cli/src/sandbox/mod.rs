@@ -13,7 +13,6 @@
 
 mod images;
 mod layers;
-mod uri;
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -24,7 +23,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use blkconfine::Families;
-use blkimage::Follow;
+use blkimage::{Follow, Transport, Uri};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
@@ -32,7 +31,6 @@ use landlock::{
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
-use self::uri::Uri;
 use crate::quote;
 
 /// What the process may still do after [`enforce`](Self::enforce): nothing but what was allowed.
@@ -216,10 +214,11 @@ impl Sandbox {
     /// `allow_local_files`.
     pub fn allow_uri(&mut self, text: &[u8]) {
         self.allow_programs();
-        let uri = Uri::new(text);
-        self.families.hypervisor |= uri.is_hypervisor;
-        self.connects_to_others |= uri.is_unix;
-        if let Some(port) = uri.port {
+        // What is not understood here is not opened either.
+        let Some(uri) = std::str::from_utf8(text).ok().and_then(Uri::new) else { return };
+        self.families.hypervisor |= uri.transport() == Transport::Vsock;
+        self.connects_to_others |= uri.transport() == Transport::Unix;
+        if let Some(port) = uri.port() {
             self.families.internet = true;
             self.allow_connecting(port);
             // Answers of name servers that are too long for a datagram.
@@ -228,7 +227,7 @@ impl Sandbox {
                 self.allow_quietly(path, list());
             }
         }
-        if uri.is_encrypted {
+        if uri.is_encrypted() {
             for path in CERTIFICATES {
                 self.allow_quietly(path, list());
             }
@@ -238,8 +237,8 @@ impl Sandbox {
             }
         }
         if self.uris_name_files {
-            for path in &uri.files {
-                self.allow_file(path);
+            for path in uri.files() {
+                self.allow_file(&path);
             }
         }
     }

@@ -235,25 +235,22 @@ impl Images {
     /// How images are opened; the error is what is wrong with the secret.
     pub fn options(&self) -> Result<OpenOptions, String> {
         let secret = self.secret_file.as_deref().map(read_secret).transpose()?;
-        let nbd = NbdOptions {
-            timeout: timeout(self.timeout),
-            tls_certificates: self.tls_certificates.clone(),
-            allow_local_files: true,
-            ..NbdOptions::default()
-        };
-        Ok(OpenOptions {
-            format: self.format,
-            snapshot: self.snapshot.clone(),
-            follow: if self.untrusted { Follow::None } else { self.follow.unwrap_or_default() },
-            backing_format: self.backing_format,
-            holes: self.holes.unwrap_or_default(),
-            cache: self.cache.unwrap_or_default(),
-            force_share: self.force_share,
-            nbd_server: self.nbd_server.clone(),
-            max_unstored: None,
-            secret,
-            nbd,
-        })
+        let nbd = NbdOptions::new()
+            .timeout(timeout(self.timeout))
+            .tls_certificates(self.tls_certificates.clone())
+            .allow_local_files(true);
+        let follow = if self.untrusted { Follow::None } else { self.follow.unwrap_or_default() };
+        Ok(OpenOptions::new()
+            .format(self.format)
+            .snapshot(self.snapshot.clone())
+            .follow(follow)
+            .backing_format(self.backing_format)
+            .holes(self.holes.unwrap_or_default())
+            .cache(self.cache.unwrap_or_default())
+            .force_share(self.force_share)
+            .nbd_server(self.nbd_server.clone())
+            .secret(secret)
+            .nbd(nbd))
     }
 }
 

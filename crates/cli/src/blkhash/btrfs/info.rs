@@ -55,7 +55,7 @@ fn show_all(
     // What is mounted may be shown: no verdict depends on it.
     let has_devices = names.iter().any(|name| crate::open::is_device(Path::new(name)));
     let force_share = options.force_share || has_devices;
-    let options = OpenOptions { force_share, ..options.clone() };
+    let options = options.clone().force_share(force_share);
     let (groups, has_failed) = open::open(names, &options, &args.images);
     let mut outcome = if has_failed { Outcome::Unknown } else { Outcome::Clean };
     if groups.is_empty()

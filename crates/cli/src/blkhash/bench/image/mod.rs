@@ -112,7 +112,7 @@ fn measure(args: &BenchImage) -> Result<Report, blksum::Error> {
 fn options(args: &BenchImage, cache: Cache) -> OpenOptions {
     // Nobody keeps the checksums of a device that is mounted.
     let force_share = crate::open::is_device(&args.image);
-    OpenOptions { format: args.format, cache, force_share, ..OpenOptions::default() }
+    OpenOptions::new().format(args.format).cache(cache).force_share(force_share)
 }
 
 /// The numbers of threads to measure, without repetition.

@@ -1,0 +1,156 @@
+//! A chain while it is being opened: its layers so far, its files, and what the formats may ask for.
+//!
+//! A format opens the files that an image names with [`Chain::follow`] and [`Chain::follow_backing`], and
+//! in no other way: they go through the gate, and no file is twice in a chain.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use crate::caches::{Caches, LayerCaches};
+use crate::error::{Error, ErrorKind, Result, excerpt};
+use crate::layer::Layer;
+use crate::options::OpenOptions;
+use crate::probe::Format;
+use crate::references::{self, Folder, Reference};
+use crate::storage::local::access::Access;
+use crate::storage::local::file::LocalFile;
+use crate::storage::{HostFile, Storage};
+
+/// A chain as it is being opened.
+pub(crate) struct Chain<'a> {
+    pub options: &'a OpenOptions,
+    /// Top first.
+    pub layers: Vec<Box<dyn Layer>>,
+    pub warnings: Vec<String>,
+    /// Bytes read from all of its files.
+    pub bytes_read: Arc<AtomicU64>,
+    caches: Arc<Caches>,
+    /// Device and inode of every image of the chain.
+    identities: Vec<(u64, u64)>,
+}
+
+/// A file that becomes the next layer.
+pub(crate) struct Candidate {
+    pub file: Arc<HostFile>,
+    /// Where its references start.
+    pub folder: Folder,
+    pub format: Format,
+    /// Where its content begins; not 0 only if it is raw.
+    pub start: u64,
+}
+
+/// A layer, and the image that it says is beneath it.
+pub(crate) struct OpenedLayer {
+    pub layer: Box<dyn Layer>,
+    pub backing: Option<BackingFile>,
+}
+
+/// A backing file as an image states it.
+pub(crate) struct BackingFile {
+    pub name: Vec<u8>,
+    /// What the image records of its format.
+    pub format: Option<Vec<u8>>,
+    /// What to do where it records none.
+    pub advice: &'static str,
+}
+
+impl<'a> Chain<'a> {
+    pub fn new(options: &'a OpenOptions) -> Self {
+        let (layers, warnings, identities) = Default::default();
+        let (caches, bytes_read) = Default::default();
+        Self { options, layers, warnings, bytes_read, caches, identities }
+    }
+
+    /// The snapshot that is asked for: one of the image on top, if any.
+    pub fn snapshot(&self) -> Option<&'a str> {
+        if self.layers.is_empty() { self.options.snapshot.as_deref() } else { None }
+    }
+
+    /// The caches of one more layer.
+    pub fn layer_caches(&self) -> LayerCaches {
+        self.caches.layer()
+    }
+
+    /// Keeps what a user should know although the image can be read.
+    pub fn warn(&mut self, warning: &Error) {
+        self.warnings.push(warning.to_string());
+    }
+
+    /// Any storage as a file of the chain.
+    pub fn host_file(&self, storage: Box<dyn Storage>, name: &Path) -> Arc<HostFile> {
+        Arc::new(HostFile::new(name.into(), storage, self.bytes_read.clone()))
+    }
+
+    /// A file of this host as an image of the chain. `shared`: see [`Access`].
+    pub fn local_file(&mut self, file: File, name: &Path, shared: bool) -> Result<Arc<HostFile>> {
+        let OpenOptions { cache, force_share, .. } = *self.options;
+        let file = LocalFile::new(file, name, Access { cache, force_share, shared })?;
+        if self.identities.contains(&file.identity()) {
+            let reason = "is a part of its own backing chain";
+            return Err(Error::new(ErrorKind::Reference, name, reason));
+        }
+        for warning in file.warnings() {
+            self.warn(&Error::new(ErrorKind::InUse, name, warning));
+        }
+        self.identities.push(file.identity());
+        Ok(self.host_file(Box::new(file), name))
+    }
+
+    /// Opens what `image` refers to, through the gate.
+    pub fn follow(
+        &mut self,
+        image: &Candidate,
+        what: &'static str,
+        name: &[u8],
+    ) -> Result<(Arc<HostFile>, Folder)> {
+        let reference = Reference { what, name };
+        let opened = references::open(self.options.follow, &image.file, &image.folder, reference)?;
+        Ok((self.local_file(opened.file, &opened.name, false)?, opened.folder))
+    }
+
+    /// Opens the backing file of `image`, through the gate.
+    pub fn follow_backing(
+        &mut self,
+        image: &Candidate,
+        backing: &BackingFile,
+    ) -> Result<Candidate> {
+        let format = self.backing_format(&image.file, backing)?;
+        let (file, folder) = self.follow(image, "backing file", &backing.name)?;
+        Ok(Candidate { file, folder, format, start: 0 })
+    }
+
+    /// Fails if there is no place for one more image beneath the layers and `others`.
+    pub fn check_length(&self, file: &HostFile, others: usize) -> Result<()> {
+        if self.layers.len() + others < MAX_CHAIN {
+            return Ok(());
+        }
+        let reason = format!("backing chain is longer than {MAX_CHAIN} files");
+        Err(file.error(ErrorKind::Reference, reason))
+    }
+
+    /// The format of a backing file is never guessed: a guest can write any header into a raw one.
+    fn backing_format(&self, image: &HostFile, backing: &BackingFile) -> Result<Format> {
+        let refuse = |reason: String| {
+            let name = excerpt(&backing.name);
+            let reason = format!("names the backing file \"{name}\", {reason}");
+            Err(image.error(ErrorKind::Reference, reason))
+        };
+        let recorded = backing.format.as_deref().filter(|recorded| !recorded.is_empty());
+        let Some(recorded) = recorded else {
+            return match self.options.backing_format {
+                Some(format) => Ok(format),
+                None => refuse(format!("whose format is not recorded: {}", backing.advice)),
+            };
+        };
+        let format = std::str::from_utf8(recorded).ok().and_then(|name| name.parse().ok());
+        match format {
+            Some(format) => Ok(format),
+            None => refuse(format!("whose format \"{}\" is not known", excerpt(recorded))),
+        }
+    }
+}
+
+/// Files in a chain. The longest that tools make have tens; each costs memory and a lookup a run.
+pub(crate) const MAX_CHAIN: usize = 200;

@@ -1,0 +1,190 @@
+//! Compressed clusters: exactly those streams are accepted that QEMU accepts.
+//!
+//! Decoders and their buffers are pooled, one for each thread that reads at the same time, and each
+//! remembers the cluster it decompressed last for callers that read it in pieces. A stream cannot
+//! make anything larger than a cluster, whatever it claims.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use flate2::{Decompress, FlushDecompress};
+use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
+
+use crate::error::Result;
+use crate::layer::Stored;
+use crate::storage::HostFile;
+
+/// How clusters are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compression {
+    /// Raw deflate.
+    Deflate,
+    Zstd,
+}
+
+/// A compressed cluster.
+#[derive(Clone, Copy)]
+pub(crate) struct Cluster<'a> {
+    pub file: &'a HostFile,
+    /// Where it begins in the file, and the most bytes it may take.
+    pub stored: Stored,
+    pub compression: Compression,
+    /// Bytes that it makes.
+    pub size: usize,
+}
+
+/// The decoders of a chain.
+#[derive(Default)]
+pub(crate) struct Decoders {
+    free: Mutex<Vec<Decoder>>,
+}
+
+impl Decoders {
+    /// Fills `buf` with the bytes of `cluster`, one of the chain's layer `layer`, from `within` on.
+    pub fn read(
+        &self,
+        layer: u32,
+        cluster: Cluster<'_>,
+        buf: &mut [u8],
+        within: usize,
+    ) -> Result<()> {
+        let mut decoder = self.lock().pop().unwrap_or_default();
+        let result = decoder.read(layer, cluster, buf, within);
+        let mut free = self.lock();
+        if free.len() < MAX_FREE {
+            free.push(decoder);
+        }
+        result
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Decoder>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Default)]
+struct Decoder {
+    codecs: Codecs,
+    input: Vec<u8>,
+    cluster: Vec<u8>,
+    /// What `cluster` holds: a layer and where it is compressed there.
+    held: Option<(u32, Stored)>,
+}
+
+impl Decoder {
+    fn read(
+        &mut self,
+        layer: u32,
+        cluster: Cluster<'_>,
+        buf: &mut [u8],
+        within: usize,
+    ) -> Result<()> {
+        if buf.len() == cluster.size {
+            return self.decode(cluster, buf);
+        }
+        if self.held != Some((layer, cluster.stored)) {
+            self.held = None;
+            let mut scratch = std::mem::take(&mut self.cluster);
+            scratch.resize(cluster.size, 0);
+            let result = self.decode(cluster, &mut scratch);
+            self.cluster = scratch;
+            result?;
+            self.held = Some((layer, cluster.stored));
+        }
+        buf.copy_from_slice(&self.cluster[within..within + buf.len()]);
+        Ok(())
+    }
+
+    fn decode(&mut self, cluster: Cluster<'_>, out: &mut [u8]) -> Result<()> {
+        let Cluster { file, stored: Stored { offset, length }, compression, .. } = cluster;
+        // The length is rounded up to sectors, the file need not be.
+        let length = length.min(file.size().saturating_sub(offset));
+        if length == 0 {
+            let reason = "compressed cluster lies past the end of the file";
+            return Err(file.corrupt(reason).at(offset));
+        }
+        self.input.resize(length as usize, 0);
+        file.read_exact_at(&mut self.input, offset)?;
+        self.codecs
+            .decompress(compression, &self.input, out)
+            .map_err(|Damaged| file.corrupt("compressed cluster cannot be decompressed").at(offset))
+    }
+}
+
+/// A stream that does not fill its cluster as it should.
+#[derive(Debug, PartialEq, Eq)]
+struct Damaged;
+
+/// Decoder states, each made when it is first needed.
+#[derive(Default)]
+struct Codecs {
+    deflate: Option<libdeflater::Decompressor>,
+    zstd: Option<DCtx<'static>>,
+}
+
+impl Codecs {
+    fn decompress(
+        &mut self,
+        compression: Compression,
+        input: &[u8],
+        out: &mut [u8],
+    ) -> Result<(), Damaged> {
+        match compression {
+            Compression::Deflate => self.inflate(input, out),
+            Compression::Zstd => self.decompress_zstd(input, out),
+        }
+    }
+
+    fn inflate(&mut self, input: &[u8], out: &mut [u8]) -> Result<(), Damaged> {
+        let fast = self.deflate.get_or_insert_with(libdeflater::Decompressor::new);
+        match fast.deflate_decompress(input, out) {
+            Ok(count) if count == out.len() => Ok(()),
+            Ok(_) => Err(Damaged),
+            // libdeflate wants the whole stream. QEMU is content when the cluster is full.
+            Err(_) => inflate_until_full(input, out),
+        }
+    }
+
+    /// As QEMU does: frame after frame until the cluster is full, and then the last frame must be
+    /// complete. What follows it is padding.
+    fn decompress_zstd(&mut self, input: &[u8], out: &mut [u8]) -> Result<(), Damaged> {
+        let context = match &mut self.zstd {
+            Some(context) => context,
+            none => none.insert(zstd_context()?),
+        };
+        context.reset(ResetDirective::SessionOnly).map_err(|_| Damaged)?;
+        let size = out.len();
+        let mut input = InBuffer::around(input);
+        let mut output = OutBuffer::around(out);
+        let mut missing = 0;
+        while output.pos() < size {
+            let before = (input.pos, output.pos());
+            missing = context.decompress_stream(&mut output, &mut input).map_err(|_| Damaged)?;
+            if (input.pos, output.pos()) == before {
+                return Err(Damaged);
+            }
+        }
+        if missing == 0 { Ok(()) } else { Err(Damaged) }
+    }
+}
+
+/// Accepts a stream that goes on when `out` is full, or that is cut off there.
+fn inflate_until_full(input: &[u8], out: &mut [u8]) -> Result<(), Damaged> {
+    let mut inflate = Decompress::new(false);
+    let status = inflate.decompress(input, out, FlushDecompress::Finish);
+    let is_full = inflate.total_out() == out.len() as u64;
+    if status.is_ok() && is_full { Ok(()) } else { Err(Damaged) }
+}
+
+/// A context that decompresses straight into the cluster: it needs no window of its own, which a
+/// stream could ask to be 128 MiB.
+fn zstd_context() -> Result<DCtx<'static>, Damaged> {
+    let mut context = DCtx::try_create().ok_or(Damaged)?;
+    context.set_parameter(DParameter::StableOutBuffer(true)).map_err(|_| Damaged)?;
+    Ok(context)
+}
+
+/// Decoders that are kept for later; more threads than this make theirs again.
+const MAX_FREE: usize = 64;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,37 @@
+//! What headers name, and what they ask for that QEMU reads wrongly or not at all, format by format.
+//!
+//! QEMU reads zeros where a cluster lies past the end of its file. Formats whose driver does not look
+//! for that have their tables walked here, once, before QEMU sees them.
+
+use super::fields::whole_sectors;
+use super::named::Named;
+use super::{bochs, parallels, qcow1, qed, vdi, vmdk, vpc};
+use crate::error::{ErrorKind, Result};
+use crate::probe::Format;
+use crate::storage::HostFile;
+
+/// Looks at the header of an image before QEMU does. Fails if it is of a format that is not left to QEMU.
+pub(crate) fn examine(file: &HostFile, format: Format) -> Result<Named> {
+    match format {
+        Format::Vmdk => vmdk::examine(file),
+        Format::Qed => qed::examine(file),
+        Format::Qcow1 => qcow1::examine(file),
+        Format::Vdi => vdi::examine(file).map(|()| Named::default()),
+        Format::Parallels => parallels::examine(file).map(|()| Named::default()),
+        Format::Vpc => vpc::examine(file),
+        Format::Bochs => bochs::examine(file).map(|()| Named::default()),
+        Format::Vhdx | Format::Luks => whole_sectors(file).map(|()| Named::default()),
+        Format::Raw | Format::Cloop | Format::Dmg => Ok(Named::default()),
+        // QEMU gets no image that was not looked at.
+        _ => {
+            let reason = format!(
+                "is a {format} image beneath one of another format, which is not read: convert the \
+                 image on top with qemu-img"
+            );
+            Err(file.error(ErrorKind::Unsupported, reason))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! Numbers in headers and tables.
+
+use crate::error::{ErrorKind, Result};
+use crate::storage::HostFile;
+
+/// The first bytes of a file, all of which are there.
+pub(crate) struct Head<'a> {
+    file: &'a HostFile,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Head<'a> {
+    /// `length` bytes from `offset` on.
+    pub fn read(file: &'a HostFile, offset: u64, length: usize) -> Result<Self> {
+        check_inside(file, offset, length as u64, "header")?;
+        let mut bytes = vec![0; length];
+        file.read_exact_at(&mut bytes, offset)?;
+        Ok(Self { file, bytes })
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub fn starts_with(&self, magic: &[u8]) -> bool {
+        self.bytes.starts_with(magic)
+    }
+
+    fn array<const N: usize>(&self, at: usize) -> [u8; N] {
+        let mut array = [0; N];
+        array.copy_from_slice(&self.bytes[at..at + N]);
+        array
+    }
+
+    pub fn le32(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.array(at))
+    }
+
+    pub fn le64(&self, at: usize) -> u64 {
+        u64::from_le_bytes(self.array(at))
+    }
+
+    pub fn be32(&self, at: usize) -> u32 {
+        u32::from_be_bytes(self.array(at))
+    }
+
+    pub fn be64(&self, at: usize) -> u64 {
+        u64::from_be_bytes(self.array(at))
+    }
+
+    /// A name that the header keeps elsewhere in the file.
+    pub fn name(&self, what: &str, offset: u64, length: u32) -> Result<Vec<u8>> {
+        if length > MAX_NAME {
+            let reason = format!("the name of its {what} is longer than {MAX_NAME} bytes");
+            return Err(self.file.corrupt(reason));
+        }
+        check_inside(self.file, offset, u64::from(length), what)?;
+        let mut name = vec![0; length as usize];
+        self.file.read_exact_at(&mut name, offset)?;
+        Ok(name)
+    }
+}
+
+/// `N` bytes at a constant offset of a buffer that has them.
+pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(&bytes[at..at + N]);
+    array
+}
+
+/// How the entries of a table are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Entry {
+    Le32,
+    Le64,
+    Be64,
+}
+
+impl Entry {
+    /// Bytes that it takes.
+    pub fn width(self) -> usize {
+        match self {
+            Self::Le32 => 4,
+            Self::Le64 | Self::Be64 => 8,
+        }
+    }
+
+    /// The values of all entries of a piece of a table.
+    pub fn decode_all<T: FromIterator<u64>>(self, bytes: &[u8]) -> T {
+        match self {
+            Self::Le32 => {
+                bytes.as_chunks().0.iter().map(|it| u32::from_le_bytes(*it).into()).collect()
+            }
+            Self::Le64 => bytes.as_chunks().0.iter().map(|it| u64::from_le_bytes(*it)).collect(),
+            Self::Be64 => bytes.as_chunks().0.iter().map(|it| u64::from_be_bytes(*it)).collect(),
+        }
+    }
+
+    fn decode(self, bytes: &[u8]) -> u64 {
+        let number = bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+        match self {
+            Self::Le32 => u64::from((number as u32).swap_bytes()),
+            Self::Le64 => number.swap_bytes(),
+            Self::Be64 => number,
+        }
+    }
+}
+
+/// Calls `visit` with the index and the value of every entry of a table.
+pub(crate) fn for_each_entry(
+    file: &HostFile,
+    offset: u64,
+    count: u64,
+    entry: Entry,
+    mut visit: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<()> {
+    let width = entry.width();
+    check_inside(file, offset, count.saturating_mul(width as u64), "table")?;
+    let mut window = vec![0; WINDOW];
+    let mut index = 0;
+    while index < count {
+        let length = (count - index).min((WINDOW / width) as u64) as usize * width;
+        let window = &mut window[..length];
+        file.read_exact_at(window, offset + index * width as u64)?;
+        for bytes in window.chunks_exact(width) {
+            visit(index, entry.decode(bytes))?;
+            index += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Fails unless the range lies in the file: QEMU would read zeros there.
+pub(crate) fn check_inside(file: &HostFile, offset: u64, length: u64, what: &str) -> Result<()> {
+    if offset.checked_add(length).is_some_and(|end| end <= file.size()) {
+        return Ok(());
+    }
+    let reason = format!("a {what} lies past the end of the file, which was probably cut off");
+    Err(file.error(ErrorKind::Corrupt, reason).at(offset))
+}
+
+/// QEMU rounds up to sectors, and reads zeros where the last one is cut.
+pub(crate) fn whole_sectors(file: &HostFile) -> Result<()> {
+    if file.size().is_multiple_of(512) {
+        return Ok(());
+    }
+    let reason = "ends within a sector: it was probably cut off";
+    Err(file.corrupt(reason).at(file.size()))
+}
+
+/// As in qcow2.
+const MAX_NAME: u32 = 1023;
+
+const WINDOW: usize = 64 << 10;
+
+/// How many bytes of tables a file may hold: as many as it has. Tables that overlap could keep us
+/// busy for days.
+pub(crate) struct Budget<'a> {
+    file: &'a HostFile,
+    left: u64,
+}
+
+impl<'a> Budget<'a> {
+    pub fn new(file: &'a HostFile) -> Self {
+        Self { file, left: file.size() }
+    }
+
+    pub fn take(&mut self, bytes: u64) -> Result<()> {
+        match self.left.checked_sub(bytes) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => Err(self.file.corrupt("has tables that overlap")),
+        }
+    }
+}

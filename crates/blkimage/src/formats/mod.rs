@@ -1,0 +1,59 @@
+//! The formats of images: each opens a file as a [`Layer`](crate::layer::Layer) of a chain.
+//!
+//! A format that is read here is a folder, its `mod` and its line in [`open`]. Everything else is left to
+//! a program that [`served`] runs. Beside the formats lies what they share: windows of their tables,
+//! decoders of compressed clusters.
+
+#[cfg(feature = "qemu-nbd")]
+mod bochs;
+pub(crate) mod decompress;
+#[cfg(feature = "qemu-nbd")]
+mod examine;
+// Formats that are read here use less of it so far.
+#[cfg_attr(not(feature = "qemu-nbd"), allow(dead_code))]
+mod fields;
+#[cfg(feature = "qemu-nbd")]
+mod named;
+#[cfg(feature = "qemu-nbd")]
+mod parallels;
+#[cfg(feature = "qemu-nbd")]
+mod qcow1;
+pub(crate) mod qcow2;
+#[cfg(feature = "qemu-nbd")]
+mod qed;
+mod raw;
+#[cfg(feature = "qemu-nbd")]
+mod served;
+pub(crate) mod table_cache;
+#[cfg(feature = "qemu-nbd")]
+mod vdi;
+#[cfg(feature = "qemu-nbd")]
+mod vmdk;
+#[cfg(feature = "qemu-nbd")]
+mod vpc;
+
+use crate::chain::{Candidate, Chain, OpenedLayer};
+#[cfg(not(feature = "qemu-nbd"))]
+use crate::error::ErrorKind;
+use crate::error::Result;
+use crate::probe::Format;
+
+/// Opens a file as an image of its format.
+pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLayer> {
+    match image.format {
+        Format::Raw => Ok(raw::open(chain, image)),
+        Format::Qcow2 => qcow2::open(chain, image),
+        #[cfg(feature = "qemu-nbd")]
+        _ => served::open(chain, image),
+        #[cfg(not(feature = "qemu-nbd"))]
+        other => {
+            let reason = format!("is a {other} image, which this build does not read");
+            Err(image.file.error(ErrorKind::Unsupported, reason))
+        }
+    }
+}
+
+/// Whether images of a format have snapshots that are read here.
+pub(crate) fn has_snapshots(format: Format) -> bool {
+    format == Format::Qcow2
+}

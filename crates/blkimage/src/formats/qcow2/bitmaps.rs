@@ -1,0 +1,206 @@
+//! The directory of bitmaps: never used to read, and looked at since QEMU opens no image whose
+//! directory or tables break the rules.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+
+use crate::error::{Error, Result};
+use crate::formats::fields::array;
+use crate::storage::HostFile;
+
+/// What the header extension says of the directory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Directory {
+    /// Where the extension lies.
+    stated_at: u64,
+    count: u32,
+    reserved: u32,
+    size: u64,
+    offset: u64,
+}
+
+impl Directory {
+    /// None: the extension is too short.
+    pub fn parse(data: &[u8], stated_at: u64) -> Option<Self> {
+        let data: &[u8; 24] = data.try_into().ok()?;
+        Some(Self {
+            stated_at,
+            count: u32::from_be_bytes(array(data, 0)),
+            reserved: u32::from_be_bytes(array(data, 4)),
+            size: u64::from_be_bytes(array(data, 8)),
+            offset: u64::from_be_bytes(array(data, 16)),
+        })
+    }
+}
+
+/// Fails unless the directory of an image of `size` bytes and its tables keep the rules.
+pub(super) fn check(file: &HostFile, directory: &Directory, size: u64, cluster: u64) -> Result<()> {
+    let broken = |rule: &str| file.corrupt(format!("bitmaps: {rule}")).at(directory.stated_at);
+    if directory.reserved != 0 {
+        return Err(broken("reserved field is not zero"));
+    }
+    if directory.count == 0 || directory.count > MAX_BITMAPS {
+        return Err(broken("number is not between 1 and 65535"));
+    }
+    if !directory.offset.is_multiple_of(cluster) {
+        return Err(broken("directory is not aligned to a cluster"));
+    }
+    if directory.size == 0 || directory.size > MAX_DIRECTORY {
+        return Err(broken("directory is not between 1 byte and 64 MiB long"));
+    }
+    let end = directory.offset.checked_add(directory.size).filter(|end| *end <= file.size());
+    let Some(end) = end else {
+        return Err(broken("directory lies past the end of the file"));
+    };
+    // Names take 64 MiB at most, their hashes half of one.
+    let (state, mut names) = (RandomState::new(), HashSet::new());
+    let mut tables = MAX_TABLES;
+    let mut offset = directory.offset;
+    for _ in 0..directory.count {
+        let broken = |rule: &str| file.corrupt(format!("bitmap: {rule}")).at(offset);
+        let bitmap = Bitmap::read(file, offset, end)?;
+        bitmap.check(size, cluster).map_err(broken)?;
+        let name = bitmap.name.split(|byte| *byte == 0).next().unwrap_or_default();
+        if !names.insert(state.hash_one(name)) {
+            return Err(broken("name is not the only one"));
+        }
+        if !bitmap.is_in_use() {
+            tables = tables
+                .checked_sub(u64::from(bitmap.table_size) * 8)
+                .ok_or_else(|| broken("tables take more than 32 MiB"))?;
+            bitmap.check_table(file, cluster)?;
+        }
+        offset = bitmap.end;
+    }
+    if offset == end { Ok(()) } else { Err(broken("directory has more entries than it says")) }
+}
+
+struct Bitmap {
+    table_offset: u64,
+    table_size: u32,
+    flags: u32,
+    kind: u8,
+    granularity_bits: u8,
+    name: Vec<u8>,
+    end: u64,
+}
+
+impl Bitmap {
+    /// The entry at `offset` of a directory that ends at `end`.
+    fn read(file: &HostFile, offset: u64, end: u64) -> Result<Self> {
+        let cut = || file.corrupt("bitmap: directory ends within an entry").at(offset);
+        if end - offset < HEAD_SIZE {
+            return Err(cut());
+        }
+        let mut head = [0; HEAD_SIZE as usize];
+        file.read_exact_at(&mut head, offset)?;
+        let name_size = u16::from_be_bytes(array(&head, 18));
+        if u32::from_be_bytes(array(&head, 20)) != 0 {
+            return Err(file.corrupt("bitmap: extra data is not known").at(offset));
+        }
+        let length = (HEAD_SIZE + u64::from(name_size)).next_multiple_of(8);
+        if length > end - offset {
+            return Err(cut());
+        }
+        let mut name = vec![0; usize::from(name_size)];
+        file.read_exact_at(&mut name, offset + HEAD_SIZE)?;
+        Ok(Self {
+            table_offset: u64::from_be_bytes(array(&head, 0)),
+            table_size: u32::from_be_bytes(array(&head, 8)),
+            flags: u32::from_be_bytes(array(&head, 12)),
+            kind: head[16],
+            granularity_bits: head[17],
+            name,
+            end: offset + length,
+        })
+    }
+
+    /// Whether it was not closed: nothing is read of it then.
+    fn is_in_use(&self) -> bool {
+        self.flags & IN_USE != 0
+    }
+
+    fn check(&self, size: u64, cluster: u64) -> Result<(), &'static str> {
+        if self.kind != DIRTY_TRACKING {
+            return Err("type is not known");
+        }
+        if self.flags & !(IN_USE | AUTO) != 0 {
+            return Err("reserved flags are set");
+        }
+        if !(MIN_GRANULARITY..=MAX_GRANULARITY).contains(&self.granularity_bits) {
+            return Err("granularity is not between 9 and 31 bits");
+        }
+        if self.name.is_empty() || self.name.len() > MAX_NAME {
+            return Err("name is not between 1 and 1023 bytes long");
+        }
+        if self.table_offset == 0 || !self.table_offset.is_multiple_of(cluster) {
+            return Err("table is missing, or not aligned to a cluster");
+        }
+        let stored = u64::from(self.table_size) * cluster;
+        if self.table_size == 0 || self.table_size > MAX_TABLE || stored > MAX_STORED {
+            return Err("table is empty, or too large");
+        }
+        let words = size.div_ceil(1 << self.granularity_bits).div_ceil(64);
+        let needed = (words * 8).div_ceil(cluster);
+        if !self.is_in_use() && u64::from(self.table_size) != needed {
+            return Err("table does not have the size that the virtual size asks for");
+        }
+        Ok(())
+    }
+
+    fn check_table(&self, file: &HostFile, cluster: u64) -> Result<()> {
+        let broken = |offset| -> Error {
+            file.corrupt("bitmap: entry of its table breaks the rules").at(offset)
+        };
+        let end = self.table_offset.checked_add(u64::from(self.table_size) * 8);
+        let Some(end) = end.filter(|end| *end <= file.size()) else {
+            let reason = "bitmap: table lies past the end of the file";
+            return Err(file.corrupt(reason).at(self.table_offset));
+        };
+        let mut window = vec![0; WINDOW.min((end - self.table_offset) as usize)];
+        let mut offset = self.table_offset;
+        while offset < end {
+            let window = &mut window[..WINDOW.min((end - offset) as usize)];
+            file.read_exact_at(window, offset)?;
+            for (index, entry) in window.as_chunks().0.iter().enumerate() {
+                let entry = u64::from_be_bytes(*entry);
+                let host = entry & ENTRY_OFFSET;
+                let is_aligned = host.is_multiple_of(cluster);
+                let is_all_ones = entry & ENTRY_ALL_ONES != 0;
+                if entry & ENTRY_RESERVED != 0 || !is_aligned || (host != 0 && is_all_ones) {
+                    return Err(broken(offset + index as u64 * 8));
+                }
+            }
+            offset += window.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+const HEAD_SIZE: u64 = 24;
+const DIRTY_TRACKING: u8 = 1;
+
+const IN_USE: u32 = 1 << 0;
+const AUTO: u32 = 1 << 1;
+
+const ENTRY_ALL_ONES: u64 = 1;
+const ENTRY_RESERVED: u64 = 0xff00_0000_0000_01fe;
+const ENTRY_OFFSET: u64 = 0x00ff_ffff_ffff_fe00;
+
+/// QEMU's limits.
+const MAX_BITMAPS: u32 = 65_535;
+const MAX_DIRECTORY: u64 = 65_535 * 1024;
+const MAX_NAME: usize = 1023;
+const MIN_GRANULARITY: u8 = 9;
+const MAX_GRANULARITY: u8 = 31;
+const MAX_TABLE: u32 = 0x800_0000;
+const MAX_STORED: u64 = 0x2000_0000;
+
+/// Tables of all bitmaps together. Those of a disk of 64 TiB take 16 KiB each; tables that overlap
+/// could take hours.
+const MAX_TABLES: u64 = 32 << 20;
+
+const WINDOW: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests;

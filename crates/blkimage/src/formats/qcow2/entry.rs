@@ -1,0 +1,150 @@
+//! What one L2 entry says.
+
+use crate::layer::Stored;
+
+/// An offset in the file that holds the clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HostOffset(pub u64);
+
+/// What a layer has for a run of guest bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MapKind {
+    /// Nothing: the backing file has it, or it is zero.
+    Unallocated,
+    Zero,
+    /// Contiguous bytes from here on.
+    Data(HostOffset),
+    /// A part of one compressed cluster: where it begins and the most bytes it may take.
+    Compressed(Stored),
+}
+
+/// Where the L1 table lies and how many entries it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct L1Table {
+    pub offset: u64,
+    pub entries: u64,
+}
+
+/// The numbers that give an entry its meaning.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Geometry {
+    pub version: u32,
+    pub cluster_bits: u32,
+    pub is_extended: bool,
+    pub has_data_file: bool,
+}
+
+/// Why an entry is invalid.
+pub(super) type Invalid = &'static str;
+
+impl Geometry {
+    pub fn cluster_size(&self) -> u64 {
+        1 << self.cluster_bits
+    }
+
+    /// Words of 8 bytes that make an L2 entry.
+    pub fn entry_words(&self) -> u64 {
+        if self.is_extended { 2 } else { 1 }
+    }
+
+    /// The binary logarithm of the entries of an L2 table, which fills a cluster.
+    pub fn l2_bits(&self) -> u32 {
+        if self.is_extended { self.cluster_bits - 4 } else { self.cluster_bits - 3 }
+    }
+
+    /// The binary logarithm of the guest bytes under one L1 entry.
+    pub fn l1_span_bits(&self) -> u32 {
+        self.l2_bits() + self.cluster_bits
+    }
+
+    /// The binary logarithm of the smallest unit that an entry tells about.
+    pub fn unit_bits(&self) -> u32 {
+        if self.is_extended { self.cluster_bits - 5 } else { self.cluster_bits }
+    }
+
+    /// Units in a cluster.
+    pub fn units(&self) -> u32 {
+        if self.is_extended { 32 } else { 1 }
+    }
+
+    pub fn is_aligned(&self, offset: u64) -> bool {
+        offset & (self.cluster_size() - 1) == 0
+    }
+
+    /// What an entry says of the units from `unit` on, and for how many.
+    ///
+    /// `guest` is the guest offset of the cluster. `bitmap` is 0 without extended entries.
+    pub fn classify(
+        &self,
+        entry: u64,
+        bitmap: u64,
+        guest: u64,
+        unit: u32,
+    ) -> Result<(MapKind, u32), Invalid> {
+        if entry & COMPRESSED != 0 {
+            return if self.has_data_file {
+                Err("compressed cluster in an image with an external data file")
+            } else {
+                Ok((MapKind::Compressed(self.compressed(entry)), self.units() - unit))
+            };
+        }
+        let offset = entry & OFFSET_MASK;
+        let is_zero = !self.is_extended && entry & ZERO != 0;
+        let is_host_0 = self.has_data_file && entry & COPIED != 0 && !is_zero;
+        let has_host = offset != 0 || is_host_0;
+        if has_host && !self.is_aligned(offset) {
+            return Err("host offset is not aligned to a cluster");
+        }
+        if has_host && self.has_data_file && offset != guest {
+            return Err("host offset in the external data file is not the guest offset");
+        }
+        let data = MapKind::Data(HostOffset(offset + (u64::from(unit) << self.unit_bits())));
+        if self.is_extended {
+            return classify_unit(bitmap, unit, has_host.then_some(data));
+        }
+        if is_zero {
+            return if self.version < 3 {
+                Err("zero flag in an image of version 2")
+            } else {
+                Ok((MapKind::Zero, 1))
+            };
+        }
+        Ok((if has_host { data } else { MapKind::Unallocated }, 1))
+    }
+
+    fn compressed(&self, entry: u64) -> Stored {
+        let sector_bits = self.cluster_bits - 8;
+        let shift = 62 - sector_bits;
+        let offset = entry & ((1 << shift) - 1);
+        let sectors = ((entry >> shift) & ((1 << sector_bits) - 1)) + 1;
+        Stored { offset, length: sectors * SECTOR - offset % SECTOR }
+    }
+}
+
+/// One bitmap holds which of 32 subclusters are allocated (low half) and which are zero (high half).
+fn classify_unit(bitmap: u64, unit: u32, data: Option<MapKind>) -> Result<(MapKind, u32), Invalid> {
+    let (allocated, zero) = (bitmap as u32, (bitmap >> 32) as u32);
+    if allocated & zero != 0 {
+        return Err("subcluster is both allocated and zero");
+    }
+    if data.is_none() && allocated != 0 {
+        return Err("subcluster is allocated in a cluster that is not");
+    }
+    let run = |bits: u32| (bits >> unit).trailing_ones().min(32 - unit);
+    let is_set = |bits: u32| (bits >> unit) & 1 == 1;
+    Ok(match data {
+        Some(data) if is_set(allocated) => (data, run(allocated)),
+        _ if is_set(zero) => (MapKind::Zero, run(zero)),
+        _ => (MapKind::Unallocated, run(!(allocated | zero))),
+    })
+}
+
+/// Bits of L1 and L2 entries that are an offset.
+pub(super) const OFFSET_MASK: u64 = 0x00ff_ffff_ffff_fe00;
+
+const COPIED: u64 = 1 << 63;
+const COMPRESSED: u64 = 1 << 62;
+const ZERO: u64 = 1;
+
+/// The unit in which the length of compressed clusters is counted, whatever the cluster size.
+const SECTOR: u64 = 512;

@@ -1,0 +1,343 @@
+//! The header: what it must say, and what we must know before we read anything else.
+
+use super::bitmaps::Directory;
+use super::entry::{Geometry, L1Table};
+use super::extensions::{self, Extensions};
+use crate::error::{Error, ErrorKind, Result};
+use crate::formats::decompress::Compression;
+use crate::formats::fields::array;
+use crate::storage::HostFile;
+
+/// A header whose numbers keep the rules.
+#[derive(Debug)]
+pub(crate) struct Header {
+    /// Virtual size, rounded down to sectors as QEMU does.
+    pub size: u64,
+    pub l1: L1Table,
+    pub compression: Compression,
+    pub snapshots: SnapshotTable,
+    /// The directory of bitmaps, if it is in use.
+    pub(super) bitmaps: Option<Directory>,
+    /// The name of the backing file, if there is one.
+    pub backing_file: Option<Vec<u8>>,
+    /// The recorded format of the backing file.
+    pub backing_format: Option<Vec<u8>>,
+    /// The name of the external data file; it must be there if one is used.
+    pub data_file: Option<Vec<u8>>,
+    /// QEMU found the image damaged and marked it.
+    pub is_corrupt: bool,
+    version: u32,
+    cluster_bits: u32,
+    is_extended: bool,
+}
+
+/// Where the table of snapshots lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SnapshotTable {
+    pub offset: u64,
+    pub count: u32,
+}
+
+impl Header {
+    pub fn read(file: &HostFile) -> Result<Self> {
+        let bytes = file.read_head(FIXED_SIZE)?;
+        if !bytes.starts_with(b"QFI\xfb") {
+            return Err(file.error(ErrorKind::Format, "is not a qcow2 image").at(0));
+        }
+        if bytes.len() < V2_SIZE as usize {
+            return Err(file.corrupt("header is cut off"));
+        }
+        let fixed = Fixed::parse(&bytes);
+        fixed.check_version(file, bytes.len())?;
+        fixed.check_clusters(file)?;
+        let mut extensions = Extensions::default();
+        let end = fixed.extensions_end();
+        if fixed.incompatible & !KNOWN_INCOMPATIBLE != 0 {
+            // What the extensions say of a feature counts even if the rest is not understood.
+            let _ = extensions::read(file, fixed.header_length, end, &mut extensions);
+            return Err(fixed.unknown_features(file, &extensions));
+        }
+        fixed.check_encryption(file)?;
+        let compression = fixed.compression(file)?;
+        fixed.check_refcounts(file)?;
+        extensions::read(file, fixed.header_length, end, &mut extensions)?;
+
+        let has_data_file = fixed.incompatible & DATA_FILE != 0;
+        if has_data_file && extensions.data_file.is_none() {
+            return Err(file.corrupt("external data file is used and not named"));
+        }
+        if !has_data_file && fixed.autoclear & DATA_FILE_RAW != 0 {
+            let reason = "external data file is said to be raw, and there is none";
+            return Err(file.corrupt(reason).at(88));
+        }
+        let header = Self {
+            size: fixed.size / SECTOR * SECTOR,
+            l1: L1Table { offset: fixed.l1_offset, entries: u64::from(fixed.l1_entries) },
+            compression,
+            snapshots: SnapshotTable {
+                offset: fixed.snapshots_offset,
+                count: fixed.snapshots_count,
+            },
+            bitmaps: extensions.bitmaps.filter(|_| fixed.autoclear & BITMAPS != 0),
+            backing_file: fixed.read_backing_file(file)?,
+            backing_format: extensions.backing_format,
+            data_file: if has_data_file { extensions.data_file } else { None },
+            is_corrupt: fixed.incompatible & CORRUPT != 0,
+            version: fixed.version,
+            cluster_bits: fixed.cluster_bits,
+            is_extended: fixed.is_extended(),
+        };
+        header.check_l1(file, header.l1, header.size, L1_ENTRIES_AT)?;
+        Ok(header)
+    }
+
+    pub(super) fn geometry(&self) -> Geometry {
+        Geometry {
+            version: self.version,
+            cluster_bits: self.cluster_bits,
+            is_extended: self.is_extended,
+            has_data_file: self.data_file.is_some(),
+        }
+    }
+
+    /// Whether an L1 table lies in the file and is large enough for `size` bytes. `stated_at` is
+    /// where the file states its size.
+    pub(super) fn check_l1(
+        &self,
+        file: &HostFile,
+        l1: L1Table,
+        size: u64,
+        stated_at: u64,
+    ) -> Result<()> {
+        if l1.entries > MAX_L1_ENTRIES {
+            return Err(file.corrupt("L1 table is larger than 32 MiB").at(stated_at));
+        }
+        let needed = size.div_ceil(1 << self.geometry().l1_span_bits());
+        if needed > l1.entries {
+            let reason = format!("L1 table is too small for the virtual size {size}");
+            return Err(file.corrupt(reason).at(stated_at));
+        }
+        if !self.geometry().is_aligned(l1.offset) {
+            return Err(file.corrupt("L1 table is not aligned to a cluster").at(l1.offset));
+        }
+        let end = l1.offset.checked_add(needed * 8);
+        if needed > 0 && end.is_none_or(|end| end > file.size()) {
+            return Err(file.corrupt("L1 table lies past the end of the file").at(l1.offset));
+        }
+        Ok(())
+    }
+}
+
+/// The fields as the file states them.
+struct Fixed {
+    version: u32,
+    backing_offset: u64,
+    backing_size: u32,
+    cluster_bits: u32,
+    size: u64,
+    encryption: u32,
+    l1_entries: u32,
+    l1_offset: u64,
+    refcounts_offset: u64,
+    refcounts_clusters: u32,
+    snapshots_count: u32,
+    snapshots_offset: u64,
+    incompatible: u64,
+    autoclear: u64,
+    refcount_order: u32,
+    header_length: u64,
+    compression_type: u8,
+}
+
+impl Fixed {
+    /// `bytes` are at least those of version 2.
+    fn parse(bytes: &[u8]) -> Self {
+        let mut padded = [0; FIXED_SIZE];
+        padded[..bytes.len()].copy_from_slice(bytes);
+        let word = |at: usize| u32::from_be_bytes(array(&padded, at));
+        let long = |at: usize| u64::from_be_bytes(array(&padded, at));
+        let version = word(4);
+        let header_length = if version < 3 { V2_SIZE } else { u64::from(word(100)) };
+        Self {
+            version,
+            backing_offset: long(8),
+            backing_size: word(16),
+            cluster_bits: word(20),
+            size: long(24),
+            encryption: word(32),
+            l1_entries: word(L1_ENTRIES_AT as usize),
+            l1_offset: long(40),
+            refcounts_offset: long(REFCOUNTS_AT as usize),
+            refcounts_clusters: word(56),
+            snapshots_count: word(60),
+            snapshots_offset: long(64),
+            incompatible: if version < 3 { 0 } else { long(72) },
+            autoclear: if version < 3 { 0 } else { long(88) },
+            refcount_order: if version < 3 { V2_REFCOUNT_ORDER } else { word(96) },
+            header_length,
+            compression_type: if header_length > COMPRESSION_AT { padded[104] } else { 0 },
+        }
+    }
+
+    fn check_version(&self, file: &HostFile, available: usize) -> Result<()> {
+        match self.version {
+            3 if (available as u64) < V3_SIZE => Err(file.corrupt("header is cut off")),
+            3 if self.header_length < V3_SIZE || !self.header_length.is_multiple_of(8) => {
+                let reason = format!("header length {} is not valid", self.header_length);
+                Err(file.corrupt(reason).at(100))
+            }
+            2 | 3 => Ok(()),
+            version => {
+                let reason = format!("qcow2 version {version} is not known");
+                Err(file.error(ErrorKind::Unsupported, reason).at(4))
+            }
+        }
+    }
+
+    fn check_clusters(&self, file: &HostFile) -> Result<()> {
+        let bits = self.cluster_bits;
+        if !(MIN_CLUSTER_BITS..=MAX_CLUSTER_BITS).contains(&bits) {
+            let reason = format!("cluster size of {bits} bits is not between 9 and 21 bits");
+            return Err(file.corrupt(reason).at(20));
+        }
+        if self.is_extended() && bits < MIN_EXTENDED_BITS {
+            let reason = "clusters are too small for subclusters";
+            return Err(file.corrupt(reason).at(20));
+        }
+        if self.header_length > self.cluster_size() {
+            return Err(file.corrupt("header is larger than a cluster").at(100));
+        }
+        if self.backing_offset > self.cluster_size() {
+            let reason = "backing file name does not lie in the first cluster";
+            return Err(file.corrupt(reason).at(8));
+        }
+        Ok(())
+    }
+
+    fn check_encryption(&self, file: &HostFile) -> Result<()> {
+        let reason = match self.encryption {
+            0 => return Ok(()),
+            1 => "is encrypted with AES, which is not read".to_owned(),
+            2 => "is encrypted with LUKS, which is not read".to_owned(),
+            method => format!("is encrypted with unknown method {method}"),
+        };
+        Err(file.error(ErrorKind::Unsupported, reason).at(32))
+    }
+
+    fn compression(&self, file: &HostFile) -> Result<Compression> {
+        let is_flagged = self.incompatible & COMPRESSION != 0;
+        match (self.compression_type, is_flagged) {
+            (0, false) => Ok(Compression::Deflate),
+            (1, true) => Ok(Compression::Zstd),
+            (0 | 1, _) => {
+                let reason = "compression type and its incompatible feature bit contradict";
+                Err(file.corrupt(reason).at(COMPRESSION_AT))
+            }
+            (other, _) => {
+                let reason = format!("compression type {other} is not known");
+                Err(file.error(ErrorKind::Unsupported, reason).at(COMPRESSION_AT))
+            }
+        }
+    }
+
+    /// Reference counts are not read. An image without them is none that QEMU opens.
+    fn check_refcounts(&self, file: &HostFile) -> Result<()> {
+        if self.refcount_order > MAX_REFCOUNT_ORDER {
+            return Err(file.corrupt("reference counts are wider than 64 bits").at(96));
+        }
+        if self.refcounts_clusters == 0 {
+            return Err(file.corrupt("reference count table is missing").at(56));
+        }
+        let size = u64::from(self.refcounts_clusters) << self.cluster_bits;
+        if size > MAX_REFCOUNT_TABLE {
+            return Err(file.corrupt("reference count table is larger than 8 MiB").at(56));
+        }
+        if self.refcounts_offset & (self.cluster_size() - 1) != 0 {
+            let reason = "reference count table is not aligned to a cluster";
+            return Err(file.corrupt(reason).at(REFCOUNTS_AT));
+        }
+        if self.refcounts_offset > MAX_OFFSET - size {
+            let reason = "reference count table lies past the largest offset";
+            return Err(file.corrupt(reason).at(REFCOUNTS_AT));
+        }
+        Ok(())
+    }
+
+    fn unknown_features(&self, file: &HostFile, extensions: &Extensions) -> Error {
+        let unknown = self.incompatible & !KNOWN_INCOMPATIBLE;
+        let names: Vec<String> = (0..64)
+            .filter(|bit| unknown >> bit & 1 == 1)
+            .map(|bit| match extensions.incompatible_features.get(&bit) {
+                Some(name) => format!("\"{name}\" (bit {bit})"),
+                None => format!("bit {bit}"),
+            })
+            .collect();
+        let reason = format!("uses unknown incompatible features: {}", names.join(", "));
+        file.error(ErrorKind::Unsupported, reason).at(72)
+    }
+
+    /// Extensions end where the backing file name begins.
+    fn extensions_end(&self) -> u64 {
+        if self.backing_offset == 0 { self.cluster_size() } else { self.backing_offset }
+    }
+
+    fn read_backing_file(&self, file: &HostFile) -> Result<Option<Vec<u8>>> {
+        if self.backing_offset == 0 || self.backing_size == 0 {
+            return Ok(None);
+        }
+        let size = u64::from(self.backing_size);
+        if size > MAX_BACKING_NAME || size > self.cluster_size() - self.backing_offset {
+            return Err(file.corrupt("backing file name is too long").at(16));
+        }
+        let mut name = vec![0; self.backing_size as usize];
+        file.read_exact_at(&mut name, self.backing_offset)?;
+        Ok(Some(name))
+    }
+
+    fn is_extended(&self) -> bool {
+        self.incompatible & EXTENDED_L2 != 0
+    }
+
+    fn cluster_size(&self) -> u64 {
+        1 << self.cluster_bits
+    }
+}
+
+const V2_SIZE: u64 = 72;
+const V3_SIZE: u64 = 104;
+/// All fields that are looked at, the compression type being the last.
+const FIXED_SIZE: usize = 105;
+const L1_ENTRIES_AT: u64 = 36;
+const REFCOUNTS_AT: u64 = 48;
+const COMPRESSION_AT: u64 = 104;
+
+/// QEMU's limits; clusters of 2 MiB make decompression buffers of 2 MiB.
+const MIN_CLUSTER_BITS: u32 = 9;
+const MAX_CLUSTER_BITS: u32 = 21;
+/// 32 subclusters of at least a sector.
+const MIN_EXTENDED_BITS: u32 = 14;
+/// QEMU refuses more than 32 MiB of L1 table.
+const MAX_L1_ENTRIES: u64 = (32 << 20) / 8;
+/// QEMU's limits: counts of 64 bits, and 8 MiB of table.
+const MAX_REFCOUNT_ORDER: u32 = 6;
+const MAX_REFCOUNT_TABLE: u64 = 8 << 20;
+/// No file of QEMU's is longer.
+const MAX_OFFSET: u64 = i64::MAX as u64 >> 30 << 30;
+/// Version 2 has counts of 16 bits.
+const V2_REFCOUNT_ORDER: u32 = 4;
+/// The specification's limit.
+const MAX_BACKING_NAME: u64 = 1023;
+/// QEMU counts virtual sizes in sectors.
+pub(super) const SECTOR: u64 = 512;
+
+/// The image was not closed; only its reference counts may be wrong.
+const DIRTY: u64 = 1 << 0;
+const CORRUPT: u64 = 1 << 1;
+const DATA_FILE: u64 = 1 << 2;
+const COMPRESSION: u64 = 1 << 3;
+const EXTENDED_L2: u64 = 1 << 4;
+const KNOWN_INCOMPATIBLE: u64 = DIRTY | CORRUPT | DATA_FILE | COMPRESSION | EXTENDED_L2;
+
+/// Bits that a writer clears which does not know them.
+const BITMAPS: u64 = 1 << 0;
+const DATA_FILE_RAW: u64 = 1 << 1;

@@ -1,0 +1,159 @@
+//! qcow2, versions 2 and 3, as its specification and QEMU read it.
+//!
+//! Guest offsets are mapped to host offsets through two levels of tables, which are read in windows
+//! as they are needed. Reference counts are never read. Every number in the file may be a lie: sums
+//! are checked, tables and clusters must lie inside the file, and nothing is allocated by a length
+//! that the file states unless a constant bounds it.
+
+mod bitmaps;
+mod entry;
+mod extensions;
+mod header;
+mod mapping;
+mod snapshot;
+
+#[cfg(test)]
+pub(crate) mod builder;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use crate::caches::LayerCaches;
+use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
+use crate::error::{ErrorKind, Result};
+use crate::formats::decompress::{Cluster, Compression};
+use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose, Stored};
+use crate::storage::HostFile;
+
+use self::entry::{Geometry, HostOffset, L1Table, MapKind};
+use self::header::Header;
+
+/// One qcow2 image of a chain.
+pub(crate) struct Qcow2 {
+    file: Arc<HostFile>,
+    /// Where guest clusters lie, if not in the file itself.
+    data_file: Option<Arc<HostFile>>,
+    size: u64,
+    geometry: Geometry,
+    compression: Compression,
+    l1: L1Table,
+    caches: LayerCaches,
+}
+
+/// Reads the header and all that must keep the rules before anything is read.
+pub(crate) fn read_header(file: &HostFile) -> Result<Header> {
+    let header = Header::read(file)?;
+    snapshot::check(file, &header)?;
+    if let Some(directory) = &header.bitmaps {
+        bitmaps::check(file, directory, header.size, header.geometry().cluster_size())?;
+    }
+    Ok(header)
+}
+
+/// Opens a file as a qcow2 image, with its data file.
+pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLayer> {
+    let file = &image.file;
+    let header = read_header(file)?;
+    if header.is_corrupt {
+        let reason = "is marked as corrupt: what can be read may not be what was written";
+        chain.warn(&file.error(ErrorKind::Corrupt, reason));
+    }
+    let data_file = match &header.data_file {
+        Some(name) => Some(chain.follow(image, "data file", name)?.0),
+        None => None,
+    };
+    let snapshot = chain.snapshot();
+    let qcow2 = Qcow2::new(file.clone(), &header, data_file, snapshot, chain.layer_caches())?;
+    if snapshot.is_some() && qcow2.size != header.size {
+        let reason = format!(
+            "was resized after the snapshot was taken: the checksum is that of the snapshot's {} \
+             bytes, and qemu-img convert -l gives {}",
+            qcow2.size, header.size
+        );
+        chain.warn(&file.error(ErrorKind::Snapshot, reason));
+    }
+    let format = header.backing_format;
+    let backing =
+        header.backing_file.map(|name| BackingFile { name, format, advice: RECORD_FORMAT });
+    Ok(OpenedLayer { layer: Box::new(qcow2), backing })
+}
+
+impl Qcow2 {
+    /// The image as its header describes it, or one of its snapshots.
+    pub fn new(
+        file: Arc<HostFile>,
+        header: &Header,
+        data_file: Option<Arc<HostFile>>,
+        snapshot: Option<&str>,
+        caches: LayerCaches,
+    ) -> Result<Self> {
+        let geometry = header.geometry();
+        let (size, l1) = match snapshot {
+            None => (header.size, header.l1),
+            Some(wanted) => snapshot::find(&file, header, wanted)?,
+        };
+        // Entries past the virtual size map no guest bytes, and need not even be in the file.
+        let needed = size.div_ceil(1 << geometry.l1_span_bits());
+        let l1 = L1Table { entries: l1.entries.min(needed), ..l1 };
+        let compression = header.compression;
+        Ok(Self { file, data_file, size, geometry, compression, l1, caches })
+    }
+
+    /// Where guest clusters lie.
+    fn guest_file(&self) -> &HostFile {
+        self.data_file.as_ref().unwrap_or(&self.file)
+    }
+
+    /// Fails unless the file holds the guest data that lies uncompressed at `host_offset`.
+    fn check_data(&self, host_offset: u64, length: u64, guest_offset: u64) -> Result<()> {
+        let file = self.guest_file();
+        if host_offset.checked_add(length).is_some_and(|end| end <= file.size()) {
+            return Ok(());
+        }
+        let reason = format!("data of guest offset {guest_offset} lies past the end of the file");
+        Err(file.error(ErrorKind::Corrupt, reason).at(host_offset))
+    }
+}
+
+impl Layer for Qcow2 {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn map(&self, range: GuestRange, purpose: Purpose) -> Result<Mapping<'_>> {
+        let (kind, length) = self.look_up(range)?;
+        let kind = match kind {
+            MapKind::Unallocated => MappingKind::Below,
+            MapKind::Zero => MappingKind::Zero,
+            MapKind::Data(HostOffset(offset)) => {
+                if purpose == Purpose::Read {
+                    self.check_data(offset, length, range.offset)?;
+                }
+                MappingKind::Host { file: self.guest_file(), offset }
+            }
+            MapKind::Compressed(stored) => MappingKind::Opaque(stored),
+        };
+        Ok(Mapping { kind, length })
+    }
+
+    fn read(&self, stored: Stored, buf: &mut [u8], offset: u64) -> Result<()> {
+        let size = self.geometry.cluster_size();
+        let compression = self.compression;
+        let cluster = Cluster { file: &self.file, stored, compression, size: size as usize };
+        self.caches.decompress(cluster, buf, (offset & (size - 1)) as usize)
+    }
+
+    fn files(&self) -> Vec<&HostFile> {
+        std::iter::once(&*self.file).chain(self.data_file.as_deref()).collect()
+    }
+
+    /// A compressed cluster is decompressed whole.
+    fn granularity(&self) -> u64 {
+        let files = self.files().into_iter().map(HostFile::granularity);
+        files.fold(self.geometry.cluster_size(), u64::max)
+    }
+}
+
+/// What to do where an image does not record the format of its backing file.
+const RECORD_FORMAT: &str = "record it with qemu-img rebase -u -F, or give --backing-format";

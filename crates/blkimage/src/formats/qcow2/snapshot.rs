@@ -1,0 +1,157 @@
+//! Internal snapshots: a table of entries of any length, of which one is looked for.
+
+use super::entry::L1Table;
+use super::header::{Header, SECTOR, SnapshotTable};
+use crate::error::{Error, ErrorKind, Result, excerpt};
+use crate::formats::fields::array;
+use crate::storage::HostFile;
+
+/// Fails unless the table keeps the rules, whether a snapshot is wanted or not: QEMU reads it to open
+/// the image.
+pub(super) fn check(file: &HostFile, header: &Header) -> Result<()> {
+    let SnapshotTable { offset: start, count } = header.snapshots;
+    if count > MAX_SNAPSHOTS {
+        return Err(file.corrupt("more than 65536 snapshots").at(60));
+    }
+    let is_aligned = header.geometry().is_aligned(start);
+    if !is_aligned || start > i64::MAX as u64 - u64::from(count) * HEAD_SIZE {
+        return Err(file.corrupt("snapshot table is not aligned to a cluster").at(64));
+    }
+    let mut offset = start;
+    for _ in 0..count {
+        let entry = Entry::read(file, offset)?;
+        offset = entry.end.next_multiple_of(8);
+        if offset - start > MAX_TABLE {
+            return Err(file.corrupt("snapshot table is larger than 64 MiB").at(entry.offset));
+        }
+    }
+    Ok(())
+}
+
+/// The virtual size and L1 table of the snapshot whose id is `wanted`, else of the first whose name
+/// that is, as QEMU looks it up.
+pub(super) fn find(file: &HostFile, header: &Header, wanted: &str) -> Result<(u64, L1Table)> {
+    let table = header.snapshots;
+    let mut offset = table.offset;
+    let mut by_name = None;
+    let mut seen = Vec::new();
+    for _ in 0..table.count {
+        let entry = Entry::read(file, offset)?;
+        offset = entry.end.next_multiple_of(8);
+        let id = entry.read_id(file)?;
+        if id == wanted.as_bytes() {
+            return entry.view(file, header);
+        }
+        if by_name.is_none() || seen.len() < MAX_LISTED {
+            let name = entry.read_name(file)?;
+            if seen.len() < MAX_LISTED {
+                seen.push(format!("{} ({})", excerpt(&id), excerpt(&name)));
+            }
+            if by_name.is_none() && name == wanted.as_bytes() {
+                by_name = Some(entry);
+            }
+        }
+    }
+    match by_name {
+        Some(entry) => entry.view(file, header),
+        None => Err(not_found(file, wanted, &seen, table.count)),
+    }
+}
+
+/// One entry. Its end is below 2^63.
+struct Entry {
+    offset: u64,
+    end: u64,
+    l1: L1Table,
+    id_length: u16,
+    name_length: u16,
+    extra_length: u32,
+}
+
+impl Entry {
+    fn read(file: &HostFile, offset: u64) -> Result<Self> {
+        let mut head = [0; HEAD_SIZE as usize];
+        check_range(file, offset, HEAD_SIZE)?;
+        file.read_exact_at(&mut head, offset)?;
+        let entries = u64::from(u32::from_be_bytes(array(&head, 8)));
+        let mut entry = Self {
+            offset,
+            end: 0,
+            l1: L1Table { offset: u64::from_be_bytes(array(&head, 0)), entries },
+            id_length: u16::from_be_bytes(array(&head, 12)),
+            name_length: u16::from_be_bytes(array(&head, 14)),
+            extra_length: u32::from_be_bytes(array(&head, 36)),
+        };
+        if entry.extra_length > MAX_EXTRA {
+            let reason = "snapshot has more than 1024 bytes of extra data";
+            return Err(file.corrupt(reason).at(offset));
+        }
+        let length = HEAD_SIZE
+            + u64::from(entry.extra_length)
+            + u64::from(entry.id_length)
+            + u64::from(entry.name_length);
+        check_range(file, offset, length)?;
+        entry.end = offset + length;
+        Ok(entry)
+    }
+
+    fn read_id(&self, file: &HostFile) -> Result<Vec<u8>> {
+        let offset = self.offset + HEAD_SIZE + u64::from(self.extra_length);
+        read_text(file, offset, self.id_length)
+    }
+
+    fn read_name(&self, file: &HostFile) -> Result<Vec<u8>> {
+        read_text(file, self.end - u64::from(self.name_length), self.name_length)
+    }
+
+    /// The extra data holds the size of the VM state and then the virtual size. Old images lack it:
+    /// then it is the image's, and what the table does not cover is unallocated.
+    fn view(&self, file: &HostFile, header: &Header) -> Result<(u64, L1Table)> {
+        if u64::from(self.extra_length) < EXTRA_WITH_SIZE {
+            let covered = self.l1.entries.saturating_mul(1 << header.geometry().l1_span_bits());
+            header.check_l1(file, self.l1, header.size.min(covered), self.offset + 8)?;
+            return Ok((header.size, self.l1));
+        }
+        let mut size = [0; 8];
+        file.read_exact_at(&mut size, self.offset + HEAD_SIZE + 8)?;
+        let size = u64::from_be_bytes(size) / SECTOR * SECTOR;
+        header.check_l1(file, self.l1, size, self.offset + 8)?;
+        Ok((size, self.l1))
+    }
+}
+
+fn check_range(file: &HostFile, offset: u64, length: u64) -> Result<()> {
+    if offset.checked_add(length).is_some_and(|end| end <= file.size()) {
+        return Ok(());
+    }
+    Err(file.corrupt("snapshot table lies past the end of the file").at(offset))
+}
+
+fn read_text(file: &HostFile, offset: u64, length: u16) -> Result<Vec<u8>> {
+    let mut text = vec![0; usize::from(length)];
+    file.read_exact_at(&mut text, offset)?;
+    Ok(text)
+}
+
+fn not_found(file: &HostFile, wanted: &str, seen: &[String], count: u32) -> Error {
+    let wanted = excerpt(wanted.as_bytes());
+    let reason = match count as usize {
+        0 => format!("has no snapshot \"{wanted}\", and no other"),
+        count if count > seen.len() => {
+            let more = count - seen.len();
+            format!("has no snapshot \"{wanted}\"; it has {} and {more} more", seen.join(", "))
+        }
+        _ => format!("has no snapshot \"{wanted}\"; it has {}", seen.join(", ")),
+    };
+    file.error(ErrorKind::Snapshot, reason)
+}
+
+const HEAD_SIZE: u64 = 40;
+/// Extra data that reaches to the end of the virtual size.
+const EXTRA_WITH_SIZE: u64 = 16;
+/// QEMU's limits.
+const MAX_SNAPSHOTS: u32 = 65536;
+const MAX_EXTRA: u32 = 1024;
+const MAX_TABLE: u64 = 64 << 20;
+/// An error message lists no more than these.
+const MAX_LISTED: usize = 16;

@@ -1,0 +1,448 @@
+//! Images of formats that are not read here, through a `qemu-nbd` of our own.
+//!
+//! What the header of an image names is looked at first ([`examine`](fn@examine)), and opened through the gate
+//! like the references of qcow2 images. QEMU gets descriptors of files that are open already, with
+//! every driver named ([`node`]), over connections that were made before it started ([`sockets`]).
+//! The program runs confined ([`confinement`]) and dies with us ([`process`]). It leaves nothing
+//! behind, for there is nothing that has a name.
+
+mod confinement;
+mod node;
+mod process;
+mod sockets;
+
+use std::ffi::{CString, OsStr};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use blkconfine::Filter;
+
+use self::node::{FileNode, Node};
+use self::process::{Command, Process};
+use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
+use crate::error::{Error, ErrorKind, Result, excerpt};
+use crate::formats::examine::examine;
+use crate::formats::named::{Backing, Named};
+use crate::formats::raw::Raw;
+use crate::layer::{GuestRange, Layer, Mapping, Purpose};
+use crate::options::Holes;
+use crate::options::OpenOptions;
+use crate::probe::Format;
+use crate::storage::nbd::Nbd;
+use crate::storage::{HostFile, Storage};
+use crate::{Extent, sys};
+
+/// An image as a server shows it, with everything beneath it: the last layer of a chain.
+pub(crate) struct Served {
+    /// The guest's content, over the connections.
+    raw: Raw,
+    /// What the server reads: the image, the files that it names, those that they name.
+    files: Vec<Arc<HostFile>>,
+}
+
+/// Opens a file as an image that a server reads, with everything beneath it.
+pub(crate) fn open(chain: &mut Chain<'_>, top: &Candidate) -> Result<OpenedLayer> {
+    let mut export = Export::new(chain.options);
+    let mut vpc = None;
+    let mut below: Option<Candidate> = None;
+    loop {
+        let image = below.as_ref().unwrap_or(top);
+        let (file, format) = (&image.file, image.format);
+        chain.check_length(file, export.depth())?;
+        let named = examine(file, format)?;
+        let mut extents: Vec<(&[u8], Arc<HostFile>)> = Vec::new();
+        for extent in named.extents() {
+            let known = extents.iter().find(|(name, _)| *name == extent.name);
+            let opened = match known {
+                Some((_, opened)) => opened.clone(),
+                None => chain.follow(image, "extent", &extent.name)?.0,
+            };
+            extent.check(&opened)?;
+            extents.push((&extent.name, opened));
+        }
+        let extents = extents.into_iter().map(|(_, opened)| opened).collect();
+        vpc = vpc.or(named.vpc);
+        export.push(file.clone(), format, &named, extents)?;
+        let Some(Backing { name, format }) = named.backing else { break };
+        let format = format.map(|format| format.name().into());
+        let backing = BackingFile { name, format, advice: GIVE_FORMAT };
+        below = Some(chain.follow_backing(image, &backing)?);
+    }
+    let served = export.start(chain.bytes_read.clone())?;
+    if let Some(doubt) = vpc.and_then(|vpc| vpc.doubt(served.raw.size())) {
+        chain.warn(&top.file.error(ErrorKind::Format, doubt));
+    }
+    if !tells_extents(top.format) {
+        served.check_unstored(&top.file, chain.options.max_unstored)?;
+    }
+    Ok(OpenedLayer { layer: Box::new(served), backing: None })
+}
+
+impl Served {
+    /// Fails if an image that is read in full, since nothing tells where it is empty, has far more
+    /// content than its files can hold.
+    fn check_unstored(&self, top: &HostFile, limit: Option<u64>) -> Result<()> {
+        let stored: u64 = self.files.iter().map(|file| file.size()).fold(0, u64::saturating_add);
+        let size = self.raw.size();
+        if size.saturating_sub(stored) <= limit.unwrap_or(DEFAULT_MAX_UNSTORED) {
+            return Ok(());
+        }
+        let reason = format!(
+            "has {size} bytes of content and stores {stored}: all of it would be read, since its \
+             format does not tell where it is empty"
+        );
+        Err(top.error(ErrorKind::Size, reason))
+    }
+}
+
+impl Layer for Served {
+    fn size(&self) -> u64 {
+        self.raw.size()
+    }
+
+    fn map(&self, range: GuestRange, purpose: Purpose) -> Result<Mapping<'_>> {
+        self.raw.map(range, purpose)
+    }
+
+    fn files(&self) -> Vec<&HostFile> {
+        self.files.iter().map(|file| &**file).collect()
+    }
+
+    fn granularity(&self) -> u64 {
+        let files = self.files.iter().map(|file| file.granularity());
+        files.fold(self.raw.granularity(), u64::max)
+    }
+
+    fn queue_depth(&self) -> usize {
+        let files = self.files.iter().map(|file| file.queue_depth());
+        files.fold(self.raw.queue_depth(), usize::max)
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        self.raw.check_unchanged()?;
+        self.files.iter().try_for_each(|file| file.check_unchanged())
+    }
+}
+
+/// Whether QEMU tells where an image is empty.
+fn tells_extents(format: Format) -> bool {
+    use Format::{Bochs, Cloop, Dmg, Luks, Vhdx};
+    !matches!(format, Vhdx | Luks | Bochs | Cloop | Dmg)
+}
+
+/// What a server is going to be given, from the image down.
+struct Export<'a> {
+    options: &'a OpenOptions,
+    nodes: Vec<Node>,
+    files: Vec<Arc<HostFile>>,
+    /// The descriptors that the server inherits.
+    given: Vec<Given>,
+}
+
+struct Given {
+    fd: OwnedFd,
+    /// None: it lies in memory, and we wrote it.
+    name: Option<PathBuf>,
+}
+
+impl<'a> Export<'a> {
+    pub fn new(options: &'a OpenOptions) -> Self {
+        Self { options, nodes: Vec::new(), files: Vec::new(), given: Vec::new() }
+    }
+
+    /// How many images it has.
+    pub fn depth(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Adds an image beneath those that are there. `extents` are the files that its descriptor names,
+    /// in order.
+    pub fn push(
+        &mut self,
+        file: Arc<HostFile>,
+        format: Format,
+        named: &Named,
+        extents: Vec<Arc<HostFile>>,
+    ) -> Result<()> {
+        let mut extent_nodes = Vec::with_capacity(extents.len());
+        for (index, extent) in extents.iter().enumerate() {
+            // A file may hold several extents.
+            let node = match extents[..index].iter().position(|other| Arc::ptr_eq(other, extent)) {
+                Some(same) => extent_nodes[same],
+                None => self.give_file(extent)?,
+            };
+            extent_nodes.push(node);
+        }
+        let node = match &named.descriptor {
+            Some(descriptor) => {
+                let paths: Vec<_> = extent_nodes.iter().map(FileNode::path).collect();
+                self.give_bytes("descriptor", descriptor.render(&paths).as_bytes())
+                    .map_err(|error| cannot_start(&file).because(error))?
+            }
+            None => self.give_file(&file)?,
+        };
+        self.nodes.push(Node { format, file: node, extents: extent_nodes, backing: None });
+        let mut first_seen: Vec<Arc<HostFile>> = Vec::new();
+        for extent in extents {
+            if !first_seen.iter().any(|other| Arc::ptr_eq(other, &extent)) {
+                first_seen.push(extent);
+            }
+        }
+        self.files.push(file);
+        self.files.append(&mut first_seen);
+        Ok(())
+    }
+
+    /// Starts the server and connects to it. There is at least one image.
+    pub fn start(mut self, bytes_read: Arc<AtomicU64>) -> Result<Served> {
+        let top = self.files[0].clone();
+        let failed = |error: io::Error| cannot_start(&top).because(error);
+        let program = find_program(self.options.nbd_server.as_deref(), &top)?;
+        let mut arguments = vec!["--read-only".to_owned()];
+        if let Some(encrypted) = self.nodes.iter().position(|node| node.format == Format::Luks) {
+            let Some(secret) = self.options.secret.clone() else {
+                let what = if encrypted == 0 { "is" } else { "has a backing file that is" };
+                let reason = format!(
+                    "{what} encrypted (luks): give the secret with --secret-file, or use -f raw for \
+                     the bytes of the file itself"
+                );
+                return Err(top.error(ErrorKind::Unsupported, reason));
+            };
+            let file = self.give_bytes("secret", secret.bytes()).map_err(failed)?;
+            arguments.push("--object".into());
+            arguments.push(format!("secret,id={},file={}", node::SECRET_ID, file.path()));
+        }
+
+        let connections = self.options.nbd.connections.clamp(1, MAX_CONNECTIONS);
+        let sockets = sockets::connected(connections).map_err(failed)?;
+        arguments.push(format!("--shared={connections}"));
+        let image = self.nodes.drain(..).rev().reduce(|below, mut node| {
+            node.backing = Some(Box::new(below));
+            node
+        });
+        let image = image.map_or_else(String::new, |node| node.to_argument());
+        arguments.push(image.clone());
+
+        let on_disk = self.given.iter().filter(|given| given.name.is_some());
+        let rules = confinement::rules(&program, on_disk.map(|given| &given.fd))
+            .map_err(|error| failed(io::Error::other(error)))?;
+        let (files, names) = self
+            .given
+            .into_iter()
+            .map(|Given { fd, name }| {
+                let path = format!("/dev/fd/{}", fd.as_raw_fd());
+                (fd, (path, name))
+            })
+            .unzip();
+        let process = Process::start(Command {
+            arguments: c_strings(&program, arguments).map_err(failed)?,
+            program: CString::new(program.as_os_str().as_bytes())
+                .map_err(io::Error::from)
+                .map_err(failed)?,
+            environment: environment(),
+            listener: sockets.listener,
+            files,
+            rules,
+            filter: Filter::for_server(),
+        })
+        .map_err(|error| {
+            let reason = format!("cannot run {}", excerpt(program.as_os_str().as_bytes()));
+            top.error(ErrorKind::Server, reason).because(error)
+        })?;
+        let server = Server { process, program, image, names };
+        let nbd = Nbd::from_sockets(top.name(), sockets.clients, &self.options.nbd);
+        let nbd = nbd.map_err(|error| {
+            let reason = match (server.last_words(LAST_WORDS), error.io_error()) {
+                (Some(words), _) => words,
+                (None, Some(source)) => format!("{}: {source}", error.reason()),
+                (None, None) => error.reason().to_owned(),
+            };
+            top.error(ErrorKind::Server, format!("cannot be opened: {reason}"))
+        })?;
+        let storage = Box::new(Connected { nbd, server });
+        let file = HostFile::new(top.name().into(), storage, bytes_read);
+        Ok(Served { raw: Raw::new(Arc::new(file), 0, Holes::Trust), files: self.files })
+    }
+
+    fn give_file(&mut self, file: &HostFile) -> Result<FileNode> {
+        let Some(descriptor) = file.descriptor() else {
+            let reason = "is of a format that can only be read from a file";
+            return Err(file.error(ErrorKind::Format, reason));
+        };
+        self.give(descriptor, Some(file.name())).map_err(|error| cannot_start(file).because(error))
+    }
+
+    /// A file in memory that nobody can change any more.
+    fn give_bytes(&mut self, name: &str, bytes: &[u8]) -> io::Result<FileNode> {
+        let mut file = process::memory(name, bytes.len())?;
+        file.write_all(bytes)?;
+        sys::seal(&file)?;
+        self.give(file.as_fd(), None)
+    }
+
+    fn give(&mut self, file: BorrowedFd<'_>, name: Option<&Path>) -> io::Result<FileNode> {
+        let fd = process::out_of_the_way(file)?;
+        let is_device = sys::stamp(&fd)?.node_type == sys::NodeType::BlockDevice;
+        let node = FileNode { fd: fd.as_raw_fd(), is_device, is_direct: sys::is_direct(&fd) };
+        self.given.push(Given { fd, name: name.map(Path::to_path_buf) });
+        Ok(node)
+    }
+}
+
+/// A connection with the server at its other end.
+struct Connected {
+    // First, so that it is closed before the server is killed.
+    nbd: Nbd,
+    server: Server,
+}
+
+impl Connected {
+    fn explain(&self, error: io::Error) -> io::Error {
+        match self.server.last_words(LAST_WORDS) {
+            Some(words) => io::Error::new(error.kind(), format!("{error}: {words}")),
+            None => error,
+        }
+    }
+}
+
+impl Storage for Connected {
+    fn size(&self) -> u64 {
+        self.nbd.size()
+    }
+
+    fn read_at_most(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.nbd.read_at_most(buf, offset).map_err(|error| self.explain(error))
+    }
+
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.nbd.read_exact_at(buf, offset).map_err(|error| self.explain(error))
+    }
+
+    fn extent(&self, offset: u64, limit: u64) -> io::Result<Extent> {
+        self.nbd.extent(offset, limit).map_err(|error| self.explain(error))
+    }
+
+    fn changed(&self) -> Option<String> {
+        self.nbd.changed()
+    }
+
+    fn granularity(&self) -> u64 {
+        self.nbd.granularity()
+    }
+
+    fn queue_depth(&self) -> usize {
+        self.nbd.queue_depth()
+    }
+}
+
+/// The process, and what its messages call things.
+struct Server {
+    process: Process,
+    program: PathBuf,
+    /// The description of the image.
+    image: String,
+    /// What the child knows by which path.
+    names: Vec<(String, Option<PathBuf>)>,
+}
+
+impl Server {
+    /// What it said before it ended, and how it did. None: it is alive.
+    fn last_words(&self, limit: Duration) -> Option<String> {
+        let status = self.process.ended(limit)?;
+        let words = String::from_utf8_lossy(&self.process.words()).into_owned();
+        let program = self.program.file_name().unwrap_or(OsStr::new("")).to_string_lossy();
+        let lines = words.lines().filter_map(|line| {
+            let line = line
+                .strip_prefix(&*program)
+                .and_then(|rest| rest.strip_prefix(": "))
+                .unwrap_or(line);
+            let line = line
+                .strip_prefix("Failed to blk_new_open '")
+                .and_then(|rest| rest.strip_prefix(&*self.image))
+                .and_then(|rest| rest.strip_prefix("': "))
+                .unwrap_or(line);
+            let is_noise = NOISE.iter().any(|noise| line.contains(noise));
+            let line = line.trim();
+            (!line.is_empty() && !is_noise).then_some(line)
+        });
+        let mut text = lines.collect::<Vec<_>>().join("; ");
+        // Longer paths first: one may be the beginning of another.
+        for (path, name) in self.names.iter().rev() {
+            let name = name.as_deref().map_or("its descriptor".into(), Path::to_string_lossy);
+            text = text.replace(path.as_str(), &name);
+        }
+        let ending = format!("{program} ended with {status}");
+        Some(if text.is_empty() {
+            ending
+        } else {
+            excerpt(format!("{program}: {text}").as_bytes())
+        })
+    }
+}
+
+fn cannot_start(file: &HostFile) -> Error {
+    file.error(ErrorKind::Server, "cannot be handed to qemu-nbd")
+}
+
+/// The program that is asked for, or the one that the system has.
+fn find_program(wanted: Option<&Path>, file: &HostFile) -> Result<PathBuf> {
+    let name = wanted.unwrap_or(Path::new(DEFAULT_SERVER));
+    let error = |reason: String| file.error(ErrorKind::Server, reason);
+    let found = if name.as_os_str().as_bytes().contains(&b'/') {
+        name.to_path_buf()
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or(DEFAULT_PATH.into());
+        let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
+        let candidates =
+            folders.filter(|folder| folder.is_absolute()).map(|folder| folder.join(name));
+        candidates.into_iter().find(|path| sys::is_executable(path).is_ok()).ok_or_else(|| {
+            let program = excerpt(name.as_os_str().as_bytes());
+            error(format!(
+                "needs {program}, which is not installed: Debian and Ubuntu have it in qemu-utils, \
+                 Fedora in qemu-img; or use -f raw for the bytes of the file itself"
+            ))
+        })?
+    };
+    let cannot = |e: io::Error| {
+        error(format!("cannot run {}", excerpt(found.as_os_str().as_bytes()))).because(e)
+    };
+    sys::is_executable(&found).map_err(cannot)?;
+    found.canonicalize().map_err(cannot)
+}
+
+fn c_strings(program: &Path, arguments: Vec<String>) -> io::Result<Vec<CString>> {
+    let name = CString::new(program.as_os_str().as_bytes()).map_err(io::Error::from);
+    let rest =
+        arguments.into_iter().map(|argument| CString::new(argument).map_err(io::Error::from));
+    std::iter::once(name).chain(rest).collect()
+}
+
+/// Of our own environment a program needs no more than this.
+fn environment() -> Vec<CString> {
+    let mut path = b"PATH=".to_vec();
+    path.extend(std::env::var_os("PATH").unwrap_or(DEFAULT_PATH.into()).as_bytes());
+    [CString::new(path), CString::new("LC_ALL=C")].into_iter().flatten().collect()
+}
+
+/// What to do about a backing file whose format is not recorded: these formats have no place for it.
+const GIVE_FORMAT: &str = "give --backing-format";
+
+/// Half an hour of zeros through qemu-nbd.
+const DEFAULT_MAX_UNSTORED: u64 = 1 << 40;
+
+/// What QEMU also says, of modules that it could have and of connections that went with the first.
+const NOISE: [&str; 2] = ["install qemu-block-extra", "Unable to write to socket"];
+
+const DEFAULT_SERVER: &str = "qemu-nbd";
+const DEFAULT_PATH: &str = "/usr/bin:/bin";
+
+/// More than this gain nothing: the server has one thread that answers.
+const MAX_CONNECTIONS: usize = 8;
+
+/// A server that closes its connections is about to end.
+const LAST_WORDS: Duration = Duration::from_millis(500);

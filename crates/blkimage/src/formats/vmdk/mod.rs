@@ -1,0 +1,197 @@
+//! VMware disks: a text that describes files, or a sparse file with the text inside.
+
+pub(crate) mod descriptor;
+
+use self::descriptor::{Descriptor, DiskExtent, DiskExtentKind, Flaw, MAX_DESCRIPTOR};
+use super::fields::{Budget, Entry, Head, check_inside, for_each_entry};
+use super::named::{Backing, Named, not_a};
+use crate::error::{ErrorKind, Result};
+use crate::probe::Format;
+use crate::storage::HostFile;
+
+/// What a disk names.
+pub(super) fn examine(file: &HostFile) -> Result<Named> {
+    let magic = file.read_head(4)?;
+    if magic != KDMV && magic != COWD {
+        let descriptor = read_descriptor(file)?;
+        let backing = descriptor.parent.clone().map(Backing::vmdk);
+        return Ok(Named { backing, descriptor: Some(descriptor), ..Named::default() });
+    }
+    Sparse::read(file)?.check_end(file)?;
+    let backing = embedded_parent(file)?.map(Backing::vmdk);
+    Ok(Named { backing, ..Named::default() })
+}
+
+impl DiskExtent {
+    /// Fails unless `file` holds what the descriptor says of it.
+    pub fn check(&self, file: &HostFile) -> Result<()> {
+        match self.kind {
+            DiskExtentKind::Flat { start } => {
+                check_inside(file, start * SECTOR, self.sectors * SECTOR, "part of the disk")
+            }
+            DiskExtentKind::Sparse | DiskExtentKind::VmfsSparse => {
+                let sparse = Sparse::read(file)?;
+                if sparse.capacity != self.sectors {
+                    return Err(file.corrupt("has another size than its descriptor says"));
+                }
+                sparse.check_end(file)
+            }
+        }
+    }
+}
+
+fn read_descriptor(file: &HostFile) -> Result<Descriptor> {
+    if file.size() > MAX_DESCRIPTOR as u64 {
+        return Err(not_a(file, Format::Vmdk));
+    }
+    let text = file.read_head(MAX_DESCRIPTOR)?;
+    if crate::probe::probe(&text) != Some(Format::Vmdk) {
+        return Err(not_a(file, Format::Vmdk));
+    }
+    Descriptor::parse(&text).map_err(|flaw| match flaw {
+        Flaw::Invalid(reason) => file.corrupt(reason),
+        Flaw::Unsupported(reason) => file.error(ErrorKind::Unsupported, reason),
+    })
+}
+
+/// The parent that the text inside a sparse file names, where QEMU looks for it and where the header
+/// says that it is.
+fn embedded_parent(file: &HostFile) -> Result<Option<Vec<u8>>> {
+    let head = Head::read(file, 0, HEADER_SIZE)?;
+    let here = parent_at(file, SECTOR)?;
+    if head.starts_with(KDMV) {
+        let there = head.le64(28);
+        let is_elsewhere = there > 1 && there < file.size() / SECTOR;
+        if is_elsewhere && parent_at(file, there * SECTOR)? != here {
+            return Err(file.error(
+                ErrorKind::Unsupported,
+                "names its parent at an unusual place, which is not read",
+            ));
+        }
+    }
+    Ok(here)
+}
+
+fn parent_at(file: &HostFile, offset: u64) -> Result<Option<Vec<u8>>> {
+    let length = EMBEDDED_SIZE.min(file.size().saturating_sub(offset));
+    let mut text = vec![0; length as usize];
+    file.read_exact_at(&mut text, offset)?;
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    let Some(at) = text.windows(PARENT.len()).position(|window| window == PARENT) else {
+        return Ok(None);
+    };
+    let value = text[at + PARENT.len()..].strip_prefix(b"=\"");
+    let name = value.and_then(|value| {
+        let end = value.iter().position(|byte| *byte == b'"')?;
+        Some(value[..end].to_vec())
+    });
+    let flaw = || file.corrupt("names its parent without quotes").at(offset);
+    name.map(Some).ok_or_else(flaw)
+}
+
+/// A sparse file, in sectors.
+struct Sparse {
+    capacity: u64,
+    grain: u64,
+    /// Entries of a grain table.
+    entries: u64,
+    directory: u64,
+    /// What counts is where a grain starts: how long it is stands there, and decoding tells.
+    is_compressed: bool,
+}
+
+impl Sparse {
+    fn read(file: &HostFile) -> Result<Self> {
+        let head = Head::read(file, 0, HEADER_SIZE)?;
+        let sparse = if head.starts_with(COWD) {
+            Self {
+                capacity: u64::from(head.le32(12)),
+                grain: u64::from(head.le32(16)),
+                entries: 4096,
+                directory: u64::from(head.le32(20)),
+                is_compressed: false,
+            }
+        } else if head.starts_with(KDMV) {
+            if head.le64(12) == 0 {
+                let reason = "is a sparse file that names others, which is not read";
+                return Err(file.error(ErrorKind::Unsupported, reason));
+            }
+            let is_at_end = head.le64(56) == u64::MAX;
+            let footer = is_at_end.then(|| Self::footer(file)).transpose()?;
+            let head = footer.unwrap_or(head);
+            Self {
+                capacity: head.le64(12),
+                grain: head.le64(20),
+                entries: u64::from(head.le32(44)),
+                directory: head.le64(56),
+                is_compressed: head.le32(8) & COMPRESSED != 0,
+            }
+        } else {
+            return Err(not_a(file, Format::Vmdk));
+        };
+        let Self { capacity, grain, entries, .. } = sparse;
+        let is_sane = (1..=MAX_CAPACITY).contains(&capacity)
+            && (1..=MAX_GRAIN).contains(&grain)
+            && (1..=MAX_ENTRIES).contains(&entries);
+        if is_sane { Ok(sparse) } else { Err(file.corrupt("has impossible sizes in its header")) }
+    }
+
+    /// The header at the end of a file that was written as a stream.
+    fn footer(file: &HostFile) -> Result<Head<'_>> {
+        let Some(offset) = file.size().checked_sub(FOOTER_FROM_END) else {
+            return Err(not_a(file, Format::Vmdk));
+        };
+        let footer = Head::read(file, offset, HEADER_SIZE)?;
+        if footer.starts_with(KDMV) {
+            Ok(footer)
+        } else {
+            Err(file.corrupt("lacks its end: it was probably cut off").at(offset))
+        }
+    }
+
+    /// Fails if a grain lies past the end of the file.
+    fn check_end(&self, file: &HostFile) -> Result<()> {
+        let Self { capacity, grain, entries, directory, is_compressed } = *self;
+        let tables = capacity.div_ceil(grain * entries);
+        let Some(directory) = directory.checked_mul(SECTOR) else {
+            return Err(file.corrupt("has impossible offsets in its header"));
+        };
+        let mut budget = Budget::new(file);
+        for_each_entry(file, directory, tables, Entry::Le32, |table, sector| {
+            if sector == 0 {
+                return Ok(());
+            }
+            budget.take(entries * 4)?;
+            for_each_entry(file, sector * SECTOR, entries, Entry::Le32, |index, sector| {
+                // 0 is a grain that is not there, 1 one of zeros.
+                if sector <= 1 {
+                    return Ok(());
+                }
+                let guest = (table * entries + index) * grain;
+                let sectors =
+                    if is_compressed { 1 } else { grain.min(capacity.saturating_sub(guest)) };
+                check_inside(file, sector * SECTOR, sectors * SECTOR, "part of the disk")
+            })
+        })
+    }
+}
+
+const KDMV: &[u8] = b"KDMV";
+const COWD: &[u8] = b"COWD";
+const PARENT: &[u8] = b"parentFileNameHint";
+
+const SECTOR: u64 = 512;
+const HEADER_SIZE: usize = 512;
+
+/// The text inside a sparse file: where QEMU reads it, and how much of it.
+const EMBEDDED_SIZE: u64 = 20 * SECTOR;
+
+/// The header at the end is followed by one sector.
+const FOOTER_FROM_END: u64 = 2 * SECTOR;
+
+const COMPRESSED: u32 = 1 << 16;
+
+/// QEMU's limits, and offsets in bytes that are no more than 63 bits.
+const MAX_GRAIN: u64 = 0x20_0000;
+const MAX_ENTRIES: u64 = 4096;
+const MAX_CAPACITY: u64 = (i64::MAX as u64) / SECTOR;

@@ -1,0 +1,255 @@
+//! What the name of an image stands for: the path of a file, or the URI of what a server exports.
+//!
+//! Nothing else looks at schemes: a new one is a row of [`SCHEMES`], and what opens it a line in
+//! `storage/remote.rs`.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// Where an image is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Location<'a> {
+    /// A file or block device of this host.
+    Path(&'a Path),
+    /// A URI, well-formed or not.
+    Uri(&'a OsStr),
+}
+
+impl<'a> Location<'a> {
+    /// Tells by how `name` begins. What begins as a URI is never taken for a file.
+    pub fn new(name: &'a OsStr) -> Self {
+        let lower = name.as_bytes().to_ascii_lowercase();
+        let is_uri = SCHEMES.iter().any(|scheme| {
+            let rest = lower.strip_prefix(scheme.name.as_bytes());
+            rest.is_some_and(|rest| rest.starts_with(scheme.mark.as_bytes()))
+        });
+        if is_uri { Self::Uri(name) } else { Self::Path(Path::new(name)) }
+    }
+
+    /// Whether it is a URI.
+    pub fn is_uri(&self) -> bool {
+        matches!(self, Self::Uri(_))
+    }
+}
+
+/// A URI taken apart, as far as it has the parts.
+#[derive(Clone, Copy, Debug)]
+pub struct Uri<'a> {
+    scheme: &'static Scheme,
+    /// What follows the scheme and its colon.
+    rest: &'a str,
+}
+
+/// How a server is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Transport {
+    /// A host and a port.
+    Tcp,
+    /// A socket of this host.
+    Unix,
+    /// A socket of the hypervisor.
+    Vsock,
+    /// A program on a host.
+    Ssh,
+}
+
+/// What a server is asked in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Nbd,
+}
+
+/// A scheme that names begin with.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Scheme {
+    pub name: &'static str,
+    pub protocol: Protocol,
+    /// What must follow for a name to be a URI: `nbd:x` may well be a file.
+    mark: &'static str,
+    pub transport: Transport,
+    /// TLS, and nothing without.
+    pub is_encrypted: bool,
+}
+
+impl<'a> Uri<'a> {
+    /// Takes `text` apart; `None` if its scheme is not known.
+    pub fn new(text: &'a str) -> Option<Self> {
+        let (name, rest) = text.split_once(':')?;
+        let scheme = SCHEMES.iter().find(|scheme| scheme.name.eq_ignore_ascii_case(name))?;
+        Some(Self { scheme, rest })
+    }
+
+    /// How the server is reached.
+    pub fn transport(&self) -> Transport {
+        self.scheme.transport
+    }
+
+    /// Whether it asks for TLS.
+    pub fn is_encrypted(&self) -> bool {
+        self.scheme.is_encrypted
+    }
+
+    /// The port of `//[USER@]HOST[:PORT][/EXPORT]`, if the server is reached by TCP.
+    pub fn port(&self) -> Option<u16> {
+        if self.transport() != Transport::Tcp {
+            return None;
+        }
+        let after_user = self.authority()?.rsplit('@').next()?;
+        // An IPv6 address has colons of its own, in brackets.
+        let after_address = after_user.rsplit(']').next()?;
+        match after_address.split_once(':') {
+            None | Some((_, "")) => Some(DEFAULT_PORT),
+            Some((_, digits)) => digits.parse().ok(),
+        }
+    }
+
+    /// The files and folders of this host that it names, which have keys for TLS.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let parameters = self.parameters();
+        let files = parameters.filter(|it| matches!(&it.name[..], CERTIFICATES | KEYS));
+        files.map(|it| OsString::from_vec(it.value).into()).collect()
+    }
+
+    pub(crate) fn scheme(&self) -> &'static Scheme {
+        self.scheme
+    }
+
+    /// What lies between `//` and a query or fragment; `None` without `//`.
+    pub(crate) fn place(&self) -> Option<&'a str> {
+        let place = self.rest.strip_prefix("//")?;
+        place.split(['?', '#']).next()
+    }
+
+    /// The server, and the user if there is one.
+    pub(crate) fn authority(&self) -> Option<&'a str> {
+        self.place()?.split('/').next()
+    }
+
+    /// The parameters of the query, cut as libnbd does: at each `&`, and at `;` after the last of those.
+    pub(crate) fn parameters(&self) -> impl Iterator<Item = Parameter<'a>> {
+        let text = self.rest.split('#').next().unwrap_or_default();
+        let mut rest = text.split_once('?').map(|(_, query)| query);
+        std::iter::from_fn(move || {
+            let query = rest?;
+            let end = query.find('&').or_else(|| query.find(';'));
+            rest = end.map(|end| &query[end + 1..]);
+            Some(&query[..end.unwrap_or(query.len())])
+        })
+        .filter(|parameter| !parameter.is_empty())
+        .map(|text| {
+            let (name, value) = text.split_once('=').unwrap_or((text, ""));
+            Parameter { text, name: decode(name), value: decode(value) }
+        })
+    }
+}
+
+/// One parameter of a query.
+pub(crate) struct Parameter<'a> {
+    /// As it stands there.
+    pub text: &'a str,
+    pub name: Vec<u8>,
+    pub value: Vec<u8>,
+}
+
+/// Undoes percent-encoding.
+fn decode(text: &str) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        let digit = |index: usize| char::from(*tail.get(index)?).to_digit(16);
+        match (first, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                decoded.push((high << 4 | low) as u8);
+                rest = &tail[2..];
+            }
+            _ => {
+                decoded.push(first);
+                rest = tail;
+            }
+        }
+    }
+    decoded
+}
+
+/// The parameter that names a folder of certificates.
+pub(crate) const CERTIFICATES: &[u8] = b"tls-certificates";
+
+/// The parameter that names a file of pre-shared keys.
+pub(crate) const KEYS: &[u8] = b"tls-psk-file";
+
+/// All that is taken for a URI. Not all of them can be opened: the error says why.
+const SCHEMES: [Scheme; 10] = [
+    nbd("nbd", "://", Transport::Tcp, false),
+    nbd("nbds", "://", Transport::Tcp, true),
+    nbd("nbd+tcp", ":", Transport::Tcp, false),
+    nbd("nbds+tcp", ":", Transport::Tcp, true),
+    nbd("nbd+unix", ":", Transport::Unix, false),
+    nbd("nbds+unix", ":", Transport::Unix, true),
+    nbd("nbd+vsock", ":", Transport::Vsock, false),
+    nbd("nbds+vsock", ":", Transport::Vsock, true),
+    nbd("nbd+ssh", ":", Transport::Ssh, false),
+    nbd("nbds+ssh", ":", Transport::Ssh, true),
+];
+
+/// A row for a network block device.
+const fn nbd(
+    name: &'static str,
+    mark: &'static str,
+    transport: Transport,
+    is_encrypted: bool,
+) -> Scheme {
+    Scheme { name, protocol: Protocol::Nbd, mark, transport, is_encrypted }
+}
+
+/// The port that servers of network block devices have.
+const DEFAULT_PORT: u16 = 10809;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris() {
+        for uri in ["nbd://host", "NBD://host", "nbds://h/e", "nbd+unix:///e?socket=s"] {
+            assert!(Location::new(OsStr::new(uri)).is_uri(), "{uri}");
+        }
+        for name in ["nbd", "nbd:", "nbd:x", "nbd+", "nbdx://", "./nbd://host", "nbd+unix", "-"] {
+            assert_eq!(Location::new(OsStr::new(name)), Location::Path(Path::new(name)));
+        }
+        assert!(Location::new(OsStr::from_bytes(b"nbd://\xff")).is_uri());
+    }
+
+    #[test]
+    fn ports() {
+        for (uri, port) in [
+            ("nbd://host", Some(10809)),
+            ("NBD://host:10810", Some(10810)),
+            ("nbds://alice@host:2/export:3", Some(2)),
+            ("nbds://alice@host/export:3?x=:4", Some(10809)),
+            ("nbd://[::1]", Some(10809)),
+            ("nbd://[fe80::1]:99/", Some(99)),
+            ("nbd://host:port", None),
+            ("nbd://host:65536", None),
+            ("nbd+unix:///export?socket=/run/s", None),
+            ("nbds+unix://host:1/export?socket=/run/s", None),
+            ("nbd+vsock://3:10809", None),
+        ] {
+            assert_eq!(Uri::new(uri).unwrap().port(), port, "{uri}");
+        }
+        for text in ["host:1", "", "https://host"] {
+            assert!(Uri::new(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn files() {
+        let uri = "nbds+unix:///?socket=/s&tls-psk-file=/a%20b%2&%74ls-certificates=c;x=y#?tls-psk-file=d";
+        let uri = Uri::new(uri).unwrap();
+        assert_eq!(uri.files(), [PathBuf::from("/a b%2"), PathBuf::from("c")]);
+        assert!(uri.is_encrypted());
+        assert_eq!(Uri::new("nbd://host").unwrap().files(), [""; 0].map(PathBuf::from));
+    }
+}

@@ -1,0 +1,43 @@
+//! The key of an encrypted image.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What unlocks an encrypted image: the bytes of a file, all of them, as QEMU takes them.
+///
+/// It is never shown, not even by [`Debug`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Arc<[u8]>);
+
+impl Secret {
+    /// Reads the file at `path`, which may be a pipe.
+    pub fn read(path: &Path) -> io::Result<Self> {
+        let mut bytes = Vec::new();
+        File::open(path)?.take(MAX_SECRET + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MAX_SECRET {
+            return Err(io::Error::other(format!("a secret has at most {MAX_SECRET} bytes")));
+        }
+        Ok(Self::new(&bytes))
+    }
+
+    /// These bytes.
+    pub fn new(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// cryptsetup's largest key file.
+const MAX_SECRET: u64 = 8 << 20;

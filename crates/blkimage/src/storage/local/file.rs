@@ -1,0 +1,276 @@
+//! A file or block device of this host: reads, holes, locks and the stamps that tell a change.
+//!
+//! Holes are asked for one at a time and the last answer is kept, so walking a file costs one
+//! system call an extent however small the steps are. A file that shrinks is an error even where
+//! its lost tail would look like a hole.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use super::access::Access;
+use super::device::Device;
+use super::direct::Bounce;
+use super::page_cache_bypass::PageCacheBypass;
+use super::{in_use, stamps};
+use crate::buffer::ALIGNMENT;
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::Cache;
+use crate::storage::Storage;
+use crate::storage::local::mapped::Windows;
+use crate::storage::local::page_cache::is_resident;
+use crate::sys::{self, NodeType, Stamp};
+use crate::{Extent, ExtentKind, Lent};
+
+/// A regular file or a block device.
+pub(crate) struct LocalFile {
+    file: File,
+    size: u64,
+    stamp: Stamp,
+    device: Option<Device>,
+    access: Access,
+    is_direct: AtomicBool,
+    bounce: Bounce,
+    holes: Option<Mutex<HoleCache>>,
+    windows: Windows,
+    bypass: Option<PageCacheBypass>,
+}
+
+impl LocalFile {
+    pub fn new(file: File, name: &Path, access: Access) -> Result<Self> {
+        let open_error = |e: io::Error| Error::new(ErrorKind::Open, name, "cannot open").because(e);
+        let stamp = sys::stamp(&file).map_err(open_error)?;
+        check_type(stamp.node_type, name)?;
+        let file_system = sys::file_system(&file);
+        let stamp = stamps::settled(&file, stamp, name, access, file_system)?;
+        if !access.force_share && sys::has_writer(&file) {
+            return Err(Error::new(ErrorKind::InUse, name, IN_USE));
+        }
+        let is_device = stamp.node_type == NodeType::BlockDevice;
+        let size =
+            if is_device { sys::device_size(&file).map_err(open_error)? } else { stamp.size };
+        let device = (is_device && !access.force_share).then(|| Device::new(&file, stamp.device));
+        let is_large = !is_device && !access.force_share && size >= MIN_FILE_SYSTEM;
+        let writer = match &device {
+            Some(device) => device.writer(),
+            None => is_large.then(|| in_use::writer_of_file(stamp.identity)).flatten(),
+        };
+        if let Some(reason) = writer {
+            let reason = format!("{reason}; use -U/--force-share to read it all the same");
+            return Err(Error::new(ErrorKind::InUse, name, reason));
+        }
+        if size == 0 && file.read_at(&mut [0], 0).is_ok_and(|count| count > 0) {
+            // A file of procfs or sysfs: made up as it is read.
+            let reason = "has content and no size: it can only be read as a pipe";
+            return Err(Error::new(ErrorKind::FileType, name, reason));
+        }
+        let wants_direct = match access.cache {
+            Cache::Auto => is_device || file_system.is_network,
+            Cache::Yes => false,
+            Cache::No => true,
+        };
+        let is_direct = wants_direct && !access.shared && sys::set_direct(&file);
+        let may_bypass = access.cache == Cache::Auto && !wants_direct && !access.shared;
+        let bypass = (may_bypass && file_system.is_disk)
+            .then(|| PageCacheBypass::new(&file, size))
+            .flatten();
+        if !is_direct && bypass.is_none() && !access.shared && size >= MIN_SEQUENTIAL {
+            sys::advise_sequential(&file);
+        }
+        let holes = (!is_device && !access.shared).then(|| {
+            Mutex::new(HoleCache {
+                last: None,
+                is_flushed: file_system.knows_dirty_holes,
+                step: file_system.is_memory.then_some(MIN_STEP),
+            })
+        });
+        let is_direct = AtomicBool::new(is_direct);
+        Ok(Self {
+            file,
+            size,
+            stamp,
+            device,
+            access,
+            is_direct,
+            bounce: Bounce::default(),
+            holes,
+            windows: Windows::default(),
+            bypass,
+        })
+    }
+
+    /// Device and inode: the same for the same file.
+    pub fn identity(&self) -> (u64, u64) {
+        self.stamp.identity
+    }
+
+    /// What a user should know although the file can be read.
+    pub fn warnings(&self) -> &[String] {
+        self.device.as_ref().map_or(&[], Device::warnings)
+    }
+
+    fn find_extent(&self, cache: &mut HoleCache, offset: u64) -> io::Result<Extent> {
+        if let Some(last) = cache.last
+            && (last.offset..last.end()).contains(&offset)
+        {
+            return Ok(last);
+        }
+        if !std::mem::replace(&mut cache.is_flushed, true) {
+            let _ = self.file.sync_all();
+        }
+        let extent = self.seek(offset, cache)?;
+        cache.last = Some(extent);
+        Ok(extent)
+    }
+
+    fn seek(&self, offset: u64, cache: &mut HoleCache) -> io::Result<Extent> {
+        let to_end = Extent { offset, length: self.size - offset, kind: ExtentKind::Data };
+        let up_to = |end: u64, kind| Extent { length: end.min(self.size) - offset, kind, ..to_end };
+        let is_behind_hole =
+            cache.last.is_some_and(|it| it.kind == ExtentKind::Zero && it.end() == offset);
+        // The end of a hole is where data begins.
+        let data =
+            if is_behind_hole { Ok(Some(offset)) } else { sys::seek_data(&self.file, offset) };
+        match data {
+            Ok(Some(data)) if data > offset => Ok(up_to(data, ExtentKind::Zero)),
+            Ok(Some(_)) => Ok(up_to(self.data_end(offset, &mut cache.step), ExtentKind::Data)),
+            Ok(None) if sys::stamp(&self.file)?.size < self.size => {
+                Err(io::ErrorKind::UnexpectedEof.into())
+            }
+            Ok(None) => Ok(Extent { kind: ExtentKind::Zero, ..to_end }),
+            // A file system that cannot tell: everything is to be read.
+            Err(_) => Ok(to_end),
+        }
+    }
+
+    /// How far the data at `offset` goes on, as far as is known.
+    ///
+    /// A tmpfs that is asked for a hole walks all pages up to it, before anything is read: what is in
+    /// the page cache is asked for instead, in steps that get longer where there is nothing but data.
+    fn data_end(&self, offset: u64, step: &mut Option<u64>) -> u64 {
+        if let Some(step) = step.as_mut().filter(|step| **step > 0) {
+            let length = (*step).min(self.size - offset);
+            if is_resident(&self.file, offset, length as usize) {
+                *step = MAX_STEP.min(2 * *step);
+                return offset + length;
+            }
+        }
+        let end = match sys::seek_hole(&self.file, offset) {
+            Ok(Some(hole)) if hole > offset => hole,
+            _ => self.size,
+        };
+        // Where extents are short, the question is asked for nothing.
+        let is_long = end - offset >= MIN_STEP;
+        *step = step.map(|_| if is_long { MIN_STEP } else { 0 });
+        end
+    }
+}
+
+impl Storage for LocalFile {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at_most(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        if self.is_direct.load(Relaxed) {
+            match self.bounce.read_at_most(&self.file, buf, offset) {
+                // Some file systems take the flag and refuse the reads.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                    sys::clear_direct(&self.file)?;
+                    self.is_direct.store(false, Relaxed);
+                }
+                result => return result,
+            }
+        }
+        let bypass = self.bypass.as_ref();
+        let past_cache = bypass.and_then(|bypass| bypass.read_at_most(&self.file, buf, offset));
+        past_cache.unwrap_or_else(|| self.file.read_at(buf, offset))
+    }
+
+    /// What somebody may be writing to is copied first, so that every byte is looked at once.
+    fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
+        if self.access.force_share || self.is_direct.load(Relaxed) {
+            return None;
+        }
+        self.windows.lend(&self.file, self.size, offset, length)
+    }
+
+    fn extent(&self, offset: u64, limit: u64) -> io::Result<Extent> {
+        let Some(holes) = &self.holes else {
+            return Ok(Extent { offset, length: limit, kind: ExtentKind::Data });
+        };
+        let mut cache = holes.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = self.find_extent(&mut cache, offset)?;
+        Ok(Extent { offset, length: limit.min(found.end() - offset), kind: found.kind })
+    }
+
+    fn changed(&self) -> Option<String> {
+        if self.access.force_share {
+            return None;
+        }
+        let now = match sys::stamp(&self.file) {
+            Ok(now) => now,
+            Err(error) => return Some(format!("cannot tell whether it changed: {error}")),
+        };
+        let is_same = if now.node_type == NodeType::BlockDevice {
+            now.identity == self.stamp.identity
+                && sys::device_size(&self.file).is_ok_and(|size| size == self.size)
+        } else {
+            now == self.stamp
+        };
+        if !is_same {
+            return Some("changed while it was read".into());
+        }
+        if self.device.as_ref().is_some_and(|device| device.is_written(&self.file)) {
+            return Some("was written to while it was read".into());
+        }
+        sys::has_writer(&self.file)
+            .then(|| "was opened for writing by another process while it was read".into())
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.file.as_fd())
+    }
+
+    fn granularity(&self) -> u64 {
+        if self.is_direct.load(Relaxed) { ALIGNMENT as u64 } else { 1 }
+    }
+}
+
+/// The last extent that the file system told.
+struct HoleCache {
+    last: Option<Extent>,
+    is_flushed: bool,
+    /// How far to look for data in the page cache, on a file system that is nothing else. 0: not now.
+    step: Option<u64>,
+}
+
+/// Refuses everything that is neither a regular file nor a block device.
+pub(crate) fn check_type(node_type: NodeType, name: &Path) -> Result<()> {
+    let (kind, reason) = match node_type {
+        NodeType::Regular | NodeType::BlockDevice => return Ok(()),
+        NodeType::Directory => (ErrorKind::Directory, "is a directory"),
+        NodeType::Pipe => (ErrorKind::Pipe, "is a pipe"),
+        NodeType::Other => (ErrorKind::FileType, "is neither a regular file nor a block device"),
+    };
+    Err(Error::new(kind, name, reason))
+}
+
+const IN_USE: &str = "is in use by a process that may write to it; \
+                      use -U/--force-share to read it all the same";
+
+/// A smaller file holds no file system that is mounted, and is read sooner than that is looked up.
+const MIN_FILE_SYSTEM: u64 = 1 << 20;
+
+/// Holes in less than that are found as soon by asking for them.
+const MIN_STEP: u64 = 256 << 10;
+
+/// Long enough to be worth a system call, short enough that no thread waits for it.
+const MAX_STEP: u64 = 4 << 20;
+
+/// Below this the default read-ahead has read it all before the advice could help.
+const MIN_SEQUENTIAL: u64 = 1 << 20;

@@ -1,0 +1,320 @@
+//! Who else has a block device: mounts, swap, and devices made of it.
+//!
+//! What is asked for is not the device alone. A disk is in use with any of its partitions, a partition with
+//! its disk, both with what lies on top of them (device mapper, MD, loop devices), and a device of a btrfs
+//! with the others, of which a mount names one. All of this is read from /sys and /proc; no device is
+//! opened for it, for opening one to find out would keep others from mounting it.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use crate::error::escaped;
+use crate::sys::{self, NodeType};
+
+/// Where the system tells about itself.
+pub(super) struct System {
+    sys: PathBuf,
+    mounts: PathBuf,
+    swaps: PathBuf,
+}
+
+/// What else a device or file is used for.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Uses {
+    /// Something may write to it.
+    pub writer: Option<String>,
+    /// What a user should know of, each a sentence about the device.
+    pub others: Vec<String>,
+}
+
+/// A device that has bytes in common with the one that was asked for.
+struct Member {
+    number: (u32, u32),
+    /// The kernel's.
+    name: String,
+    relation: Relation,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Relation {
+    Itself,
+    Partition,
+    Disk,
+    Above,
+}
+
+struct Mount {
+    numbers: Vec<(u32, u32)>,
+    place: String,
+    is_btrfs: bool,
+    is_writable: bool,
+}
+
+impl Default for System {
+    fn default() -> Self {
+        Self {
+            sys: "/sys".into(),
+            mounts: "/proc/self/mountinfo".into(),
+            swaps: "/proc/swaps".into(),
+        }
+    }
+}
+
+impl System {
+    /// The folder of a device. None: the system does not show its devices here.
+    pub fn folder(&self, (major, minor): (u32, u32)) -> Option<PathBuf> {
+        fs::canonicalize(self.sys.join(format!("dev/block/{major}:{minor}"))).ok()
+    }
+
+    /// The uses of a block device.
+    pub fn uses(&self, number: (u32, u32)) -> Uses {
+        let mut uses = Uses::default();
+        let mounts = self.mounts().unwrap_or_else(|| {
+            uses.others.push("may be mounted: there is no list of mounts to be read here".into());
+            Vec::new()
+        });
+        let swaps = self.swaps();
+        for member in self.members(number) {
+            let subject = member.subject();
+            let mut is_explained = false;
+            for (is_writable, place) in self.mounts_of(&member, &mounts) {
+                is_explained = true;
+                if is_writable {
+                    let writer = format!("{subject} mounted for writing {place}");
+                    uses.writer.get_or_insert(writer);
+                } else {
+                    uses.others.push(format!("{subject} mounted read-only {place}"));
+                }
+            }
+            let is_swap = |swap: &PathBuf| {
+                sys::stamp_of(swap).is_ok_and(|found| found.device == member.number)
+            };
+            if swaps.iter().any(is_swap) {
+                uses.writer.get_or_insert(format!("{subject} in use as swap"));
+            }
+            if member.relation == Relation::Above && !is_explained {
+                uses.others.push(format!("is a part of {}", escaped(member.name.as_bytes())));
+            }
+        }
+        uses.others.sort();
+        uses.others.dedup();
+        uses
+    }
+
+    /// Regular files that something of this system may write to other than by their names: backing files of
+    /// loop devices that are mounted, and swap.
+    fn files_in_use(&self) -> Vec<((u64, u64), String)> {
+        let mut files = Vec::new();
+        for (number, file) in self.loops() {
+            if let Ok(stamp) = sys::stamp_of(&file)
+                && stamp.node_type == NodeType::Regular
+                && let Some(writer) = self.uses(number).writer
+            {
+                let (_, minor) = number;
+                files.push((stamp.identity, format!("is the file of loop{minor}, which {writer}")));
+            }
+        }
+        for file in self.swaps() {
+            if let Ok(stamp) = sys::stamp_of(&file)
+                && stamp.node_type == NodeType::Regular
+            {
+                files.push((stamp.identity, "is in use as swap".into()));
+            }
+        }
+        files
+    }
+
+    /// Loop devices and what they are made of.
+    fn loops(&self) -> Vec<((u32, u32), PathBuf)> {
+        let entries = fs::read_dir(self.sys.join("block")).into_iter().flatten().flatten();
+        let loops = entries.filter(|entry| entry.file_name().as_bytes().starts_with(b"loop"));
+        loops
+            .filter_map(|entry| {
+                let file = fs::read(entry.path().join("loop/backing_file")).ok()?;
+                Some((number_of(&entry.path())?, path_of_line(&file)))
+            })
+            .collect()
+    }
+
+    /// The device itself, its partitions or its disk, and all that is on top of them.
+    fn members(&self, number: (u32, u32)) -> Vec<Member> {
+        let mut members: Vec<Member> = Vec::new();
+        let mut next = VecDeque::new();
+        if let Some(folder) = self.folder(number) {
+            if let Some(disk) = disk_of(&folder) {
+                next.push_back((disk, Relation::Disk));
+            }
+            next.push_front((folder, Relation::Itself));
+        }
+        let loops = self.loops();
+        while let Some((folder, relation)) = next.pop_front() {
+            let Some(number) = number_of(&folder) else { continue };
+            let is_known = members.iter().any(|member| member.number == number);
+            if is_known || members.len() == MAX_MEMBERS {
+                continue;
+            }
+            // Other partitions of the disk are none of the partition's business.
+            if relation != Relation::Disk {
+                let relation =
+                    if relation == Relation::Itself { Relation::Partition } else { relation };
+                next.extend(partitions(&folder).into_iter().map(|it| (it, relation)));
+            }
+            let holders = fs::read_dir(folder.join("holders")).into_iter().flatten().flatten();
+            let holders = holders.filter_map(|entry| fs::canonicalize(entry.path()).ok());
+            let above_loops = loops.iter().filter_map(|(loop_number, file)| {
+                let found = sys::stamp_of(file).ok()?;
+                let is_on_top = found.node_type == NodeType::BlockDevice && found.device == number;
+                self.folder(*loop_number).filter(|_| is_on_top)
+            });
+            next.extend(holders.chain(above_loops).map(|it| (it, Relation::Above)));
+            let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            members.push(Member { number, name, relation });
+        }
+        members
+    }
+
+    /// Where a device is mounted, and whether for writing.
+    fn mounts_of(&self, member: &Member, mounts: &[Mount]) -> Vec<(bool, String)> {
+        let mut found: Vec<(bool, String)> = Vec::new();
+        let mut numbers = vec![member.number];
+        let mut is_mounted =
+            MOUNTED.iter().any(|kind| self.sys.join("fs").join(kind).join(&member.name).exists());
+        let volumes = fs::read_dir(self.sys.join("fs/btrfs")).into_iter().flatten().flatten();
+        for volume in volumes {
+            let devices = volume.path().join("devices");
+            if devices.join(&member.name).exists() {
+                is_mounted = true;
+                let devices = fs::read_dir(devices).into_iter().flatten().flatten();
+                numbers.extend(devices.filter_map(|it| number_of(&it.path())));
+            }
+        }
+        for mount in mounts {
+            let wanted = if mount.is_btrfs { &numbers[..] } else { &numbers[..1] };
+            if mount.numbers.iter().any(|number| wanted.contains(number)) {
+                found.push((mount.is_writable, format!("at {}", mount.place)));
+            }
+        }
+        if is_mounted && found.is_empty() {
+            // Nothing tells whether for writing.
+            found.push((true, "in another mount namespace, as far as can be told".into()));
+        }
+        found
+    }
+
+    fn mounts(&self) -> Option<Vec<Mount>> {
+        let lines = fs::read(&self.mounts).ok()?;
+        Some(lines.split(|byte| *byte == b'\n').filter_map(Mount::parse).collect())
+    }
+
+    fn swaps(&self) -> Vec<PathBuf> {
+        let lines = fs::read(&self.swaps).unwrap_or_default();
+        let names = lines.split(|byte| *byte == b'\n').skip(1);
+        let names = names.filter_map(|line| line.split(|byte| *byte == b' ').next());
+        names
+            .filter(|name| name.starts_with(b"/"))
+            .map(|name| path_of_line(&unescaped(name)))
+            .collect()
+    }
+}
+
+impl Member {
+    fn subject(&self) -> String {
+        let name = escaped(self.name.as_bytes());
+        match self.relation {
+            Relation::Itself => "is".into(),
+            Relation::Partition => format!("has the partition {name}, which is"),
+            Relation::Disk => format!("lies on the disk {name}, which is"),
+            Relation::Above => format!("is a part of {name}, which is"),
+        }
+    }
+}
+
+impl Mount {
+    /// A line of mountinfo.
+    fn parse(line: &[u8]) -> Option<Self> {
+        let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
+        let end = fields.iter().position(|field| *field == b"-")?;
+        let number = number(fields.get(2)?)?;
+        let place = escaped(&unescaped(fields.get(4)?));
+        let kind = *fields.get(end + 1)?;
+        let source = unescaped(fields.get(end + 2)?);
+        let options = fields.get(end + 3)?;
+        let is_writable = options.split(|byte| *byte == b',').next() == Some(b"rw");
+        let mut numbers = vec![number];
+        // Some file systems have a number of their own, and some of these several devices.
+        if number.0 == 0 && source.starts_with(b"/dev/") {
+            let devices = source.split(|byte| *byte == b':');
+            let found = devices.filter_map(|name| sys::stamp_of(&path_of_line(name)).ok());
+            numbers = found.map(|stamp| stamp.device).filter(|it| *it != (0, 0)).collect();
+        }
+        Some(Self { numbers, place, is_btrfs: kind == b"btrfs", is_writable })
+    }
+}
+
+/// Why a regular file may be written to other than by its name. Looked at once: what happens later moves
+/// the stamps of the file.
+pub(super) fn writer_of_file(identity: (u64, u64)) -> Option<&'static str> {
+    static FILES: OnceLock<Vec<((u64, u64), String)>> = OnceLock::new();
+    let files = FILES.get_or_init(|| System::default().files_in_use());
+    let found = files.iter().find(|(file, _)| *file == identity);
+    found.map(|(_, reason)| reason.as_str())
+}
+
+/// The disk of a partition, by the folder of the partition.
+pub(super) fn disk_of(folder: &Path) -> Option<PathBuf> {
+    folder.join("partition").exists().then(|| folder.parent().map(Path::to_path_buf)).flatten()
+}
+
+/// The partitions of a disk.
+pub(super) fn partitions(disk: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(disk).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.join("partition").exists()).collect()
+}
+
+fn number_of(folder: &Path) -> Option<(u32, u32)> {
+    number(fs::read(folder.join("dev")).ok()?.trim_ascii())
+}
+
+fn number(text: &[u8]) -> Option<(u32, u32)> {
+    let (major, minor) = std::str::from_utf8(text).ok()?.split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// Spaces and the like are octal numbers behind a backslash.
+fn unescaped(field: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, tail)) = rest.split_first() {
+        let number = tail.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        let number = number.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match number.filter(|_| first == b'\\') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[3..];
+            }
+            None => {
+                bytes.push(first);
+                rest = tail;
+            }
+        }
+    }
+    bytes
+}
+
+/// A name as the kernel writes it on a line.
+pub(super) fn path_of_line(line: &[u8]) -> PathBuf {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    PathBuf::from(std::ffi::OsStr::from_bytes(line))
+}
+
+/// File systems that show what is mounted, in whatever mount namespace, by the names of devices.
+const MOUNTED: [&str; 4] = ["ext4", "xfs", "f2fs", "jfs"];
+
+/// More devices than any disk has partitions and volumes on top of them.
+const MAX_MEMBERS: usize = 4096;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,11 @@
+//! Files and block devices of this host: how they are read, and what tells that they changed.
+
+pub(crate) mod access;
+mod device;
+mod direct;
+pub(crate) mod file;
+mod in_use;
+pub(crate) mod mapped;
+mod page_cache;
+mod page_cache_bypass;
+mod stamps;

@@ -1,0 +1,179 @@
+//! The host bytes of one file: what formats are read from.
+
+pub(crate) mod local;
+#[cfg(feature = "nbd")]
+pub(crate) mod nbd;
+pub(crate) mod remote;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::{Extent, ExtentKind, Lent};
+
+/// The bytes of one file, wherever they lie.
+pub trait Storage: Send + Sync {
+    /// Size in bytes, as it was when the storage was opened.
+    fn size(&self) -> u64;
+
+    /// Reads at most `buf.len()` bytes from `offset` on. 0 is the end of the file.
+    fn read_at_most(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Fills `buf` from `offset` on. A file that ends early is [`io::ErrorKind::UnexpectedEof`].
+    fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> io::Result<()> {
+        while !buf.is_empty() {
+            match self.read_at_most(buf, offset) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => {
+                    buf = buf.get_mut(count..).ok_or(io::ErrorKind::InvalidData)?;
+                    offset += count as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The `length` bytes from `offset` on where they lie in memory already, if they do.
+    fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
+        let _ = (offset, length);
+        None
+    }
+
+    /// What the storage knows about the `limit` bytes from `offset` on: an extent that begins
+    /// there. The range lies within [`size`](Self::size). Not knowing is [`ExtentKind::Data`] and
+    /// no error; an error means that the bytes are not there any more.
+    fn extent(&self, offset: u64, limit: u64) -> io::Result<Extent> {
+        Ok(Extent { offset, length: limit, kind: ExtentKind::Data })
+    }
+
+    /// The reason, if the bytes may have changed since the storage was opened.
+    fn changed(&self) -> Option<String> {
+        None
+    }
+
+    /// The open file of this host that holds the bytes, from its start to its end, if one does: for
+    /// programs that read files.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Reads are cheapest at multiples of this many bytes, a power of two.
+    fn granularity(&self) -> u64 {
+        1
+    }
+
+    /// How many reads should be in flight at once for full speed: 1 where a read keeps its thread
+    /// busy, more where it waits for something far away.
+    fn queue_depth(&self) -> usize {
+        1
+    }
+}
+
+/// Bytes in memory.
+#[derive(Clone, Debug, Default)]
+pub struct Memory(pub Vec<u8>);
+
+impl Storage for Memory {
+    fn size(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read_at_most(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.0.len());
+        let rest = &self.0[start..];
+        let count = rest.len().min(buf.len());
+        buf[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
+    }
+}
+
+/// One file of a chain: its storage under its name, with reads counted.
+pub(crate) struct HostFile {
+    name: PathBuf,
+    storage: Box<dyn Storage>,
+    bytes_read: Arc<AtomicU64>,
+}
+
+impl HostFile {
+    pub fn new(name: PathBuf, storage: Box<dyn Storage>, bytes_read: Arc<AtomicU64>) -> Self {
+        Self { name, storage, bytes_read }
+    }
+
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    pub fn size(&self) -> u64 {
+        self.storage.size()
+    }
+
+    #[cfg(feature = "qemu-nbd")]
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.storage.descriptor()
+    }
+
+    pub fn granularity(&self) -> u64 {
+        self.storage.granularity()
+    }
+
+    pub fn queue_depth(&self) -> usize {
+        self.storage.queue_depth()
+    }
+
+    /// Fills `buf`, all of it or an error.
+    pub fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+        self.storage.read_exact_at(buf, offset).map_err(|error| self.read_error(error, offset))?;
+        self.bytes_read.fetch_add(buf.len() as u64, Relaxed);
+        Ok(())
+    }
+
+    pub fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
+        let lent = self.storage.lend(offset, length)?;
+        self.bytes_read.fetch_add(lent.as_ref().len() as u64, Relaxed);
+        Some(lent)
+    }
+
+    /// The first bytes of the file, fewer than `limit` only if it is shorter.
+    pub fn read_head(&self, limit: usize) -> Result<Vec<u8>> {
+        let length = self.size().min(limit as u64) as usize;
+        let mut head = vec![0; length];
+        self.read_exact_at(&mut head, 0)?;
+        Ok(head)
+    }
+
+    pub fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
+        let extent = self.storage.extent(offset, limit).map_err(|e| self.read_error(e, offset))?;
+        if extent.offset != offset || extent.length == 0 || extent.length > limit {
+            return Ok(Extent { offset, length: limit, kind: ExtentKind::Data });
+        }
+        Ok(extent)
+    }
+
+    pub fn check_unchanged(&self) -> Result<()> {
+        match self.storage.changed() {
+            Some(reason) => Err(self.error(ErrorKind::Changed, reason)),
+            None => Ok(()),
+        }
+    }
+
+    pub fn error(&self, kind: ErrorKind, reason: impl Into<String>) -> Error {
+        Error::new(kind, &self.name, reason)
+    }
+
+    pub fn corrupt(&self, reason: impl Into<String>) -> Error {
+        self.error(ErrorKind::Corrupt, reason)
+    }
+
+    fn read_error(&self, error: io::Error, offset: u64) -> Error {
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            self.error(ErrorKind::Truncated, "file was truncated while it was read").at(offset)
+        } else {
+            self.error(ErrorKind::Io, "cannot be read").at(offset).because(error)
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! From a URI or a socket to a connection with an export chosen.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+
+use super::extents::ALLOCATION;
+use super::library::{Fault, Handle, State, Tls};
+use super::options::NbdOptions;
+use super::talk::{Excess, Talk};
+use super::tls::Trust;
+use super::uri::Uri;
+use crate::error::excerpt;
+use crate::sys;
+
+/// Where a server is.
+pub(super) enum Server<'a> {
+    Uri(&'a Uri),
+    #[cfg_attr(not(feature = "qemu-nbd"), allow(dead_code))]
+    Socket(OwnedFd),
+}
+
+/// Connects, and chooses the export. The error is the reason that there is no connection.
+pub(super) fn connect(server: Server<'_>, options: &NbdOptions) -> Result<Handle, String> {
+    let mut attempt = Attempt::prepare(&server, options)?;
+    attempt.handle.add_meta_context(ALLOCATION.name).map_err(|fault| fault.text)?;
+    let (uri, started) = match server {
+        Server::Uri(uri) => (Some(uri), attempt.handle.connect_uri(&uri.text)),
+        Server::Socket(socket) => (None, attempt.connect_socket(socket)),
+    };
+    let negotiated = started
+        .map_err(Stop::Failed)
+        .and_then(|()| attempt.drive(|handle| handle.state() == State::Ready));
+    match (negotiated, uri) {
+        (Ok(()), Some(uri)) if uri.is_encrypted => {
+            attempt.check_encryption()?;
+            Ok(attempt.end())
+        }
+        (Ok(()), _) => Ok(attempt.end()),
+        (Err(Stop::Excess(Excess::TooLate)), _) => Err(late(options)),
+        (Err(Stop::Excess(Excess::TooMuch)), _) => {
+            Err("the server does not come to the end of its greeting".into())
+        }
+        (Err(Stop::Failed(fault)), Some(uri)) => Err(attempt.explain(&fault, uri, options)),
+        (Err(Stop::Failed(fault)), None) => Err(format!("cannot connect: {}", fault.text)),
+    }
+}
+
+/// A connection that is being made.
+struct Attempt {
+    handle: Handle,
+    talk: Arc<Talk>,
+    had_debug: bool,
+    /// None: in plain.
+    trust: Option<Trust>,
+}
+
+/// Why negotiation ended early.
+enum Stop {
+    Failed(Fault),
+    Excess(Excess),
+}
+
+impl Attempt {
+    /// A handle with all that has to be known before it connects.
+    fn prepare(server: &Server<'_>, options: &NbdOptions) -> Result<Self, String> {
+        let handle = Handle::new()?;
+        let trust = match server {
+            Server::Uri(uri) if uri.is_encrypted => {
+                Some(Trust::find(uri, options, &handle.version())?)
+            }
+            _ => None,
+        };
+        let talk = Arc::new(Talk::new(options.timeout.map(|timeout| Instant::now() + timeout)));
+        let set = || -> Result<bool, Fault> {
+            // The names of files were taken out of the URI.
+            handle.allow_local_files(false)?;
+            handle.set_tls(if trust.is_some() { Tls::Require } else { Tls::Disable })?;
+            if let Some(trust) = &trust {
+                trust.apply(&handle)?;
+            }
+            handle.watch(&talk)
+        };
+        let had_debug = set().map_err(|fault| fault.text)?;
+        Ok(Self { handle, talk, had_debug, trust })
+    }
+
+    fn connect_socket(&self, socket: OwnedFd) -> Result<(), Fault> {
+        if let Ok(socket) = socket.try_clone() {
+            self.talk.watch(socket);
+        }
+        self.handle.connect_socket(socket)
+    }
+
+    /// Lets the library connect and negotiate until `is_done`.
+    fn drive(&mut self, is_done: impl Fn(&Handle) -> bool) -> Result<(), Stop> {
+        let result = self.drive_on(is_done);
+        // What the library says of a socket that was shut down is not the reason.
+        match self.talk.excess() {
+            Some(excess) if result.is_err() => Err(Stop::Excess(excess)),
+            _ => result,
+        }
+    }
+
+    fn drive_on(&mut self, is_done: impl Fn(&Handle) -> bool) -> Result<(), Stop> {
+        let lost = || Fault { errno: 0, text: "the server closed the connection".into() };
+        loop {
+            if is_done(&self.handle) {
+                return Ok(());
+            }
+            if self.handle.state() == State::Dead {
+                return Err(Stop::Failed(lost()));
+            }
+            // There may always be something to receive.
+            if self.talk.is_late() {
+                return Err(Stop::Excess(Excess::TooLate));
+            }
+            let direction = self.handle.direction();
+            // A new one for every host address that is tried.
+            let socket = self.handle.socket().ok_or_else(|| Stop::Failed(lost()))?;
+            let mut events = PollFlags::empty();
+            events.set(PollFlags::IN, direction.read);
+            events.set(PollFlags::OUT, direction.write);
+            let mut descriptor = [PollFd::new(&socket, events)];
+            match sys::poll(&mut descriptor, self.talk.deadline()) {
+                Ok(true) => {}
+                Ok(false) => return Err(Stop::Excess(Excess::TooLate)),
+                Err(error) => {
+                    return Err(Stop::Failed(Fault { errno: 0, text: error.to_string() }));
+                }
+            }
+            let can_read = direction.read && descriptor[0].revents() != PollFlags::OUT;
+            self.talk.watch(socket);
+            let result =
+                if can_read { self.handle.notify_read() } else { self.handle.notify_write() };
+            result.map_err(Stop::Failed)?;
+        }
+    }
+
+    /// Whether the server is the one that was asked for, now that the library thinks so.
+    fn check_encryption(&self) -> Result<(), String> {
+        if !self.handle.is_encrypted() {
+            return Err("the server does not encrypt the connection".into());
+        }
+        let holds = self.trust.as_ref().is_some_and(Trust::holds);
+        if !holds || !self.handle.verifies_peer() {
+            return Err("the server's certificate was not checked: ca-cert.pem has changed".into());
+        }
+        Ok(())
+    }
+
+    /// The connection, now that it is made.
+    fn end(self) -> Handle {
+        self.handle.unwatch(self.had_debug);
+        self.handle
+    }
+
+    /// Adds to what the library says what the user may do about it.
+    fn explain(&self, fault: &Fault, uri: &Uri, options: &NbdOptions) -> String {
+        // Sockets and certificates can be missing as well.
+        let is_export = fault.text.starts_with("handshake:") && fault.text.contains("export");
+        if is_export && fault.errno == Errno::NOENT.raw_os_error() {
+            let exports = list_exports(uri, options).unwrap_or_default();
+            return format!("the server has no such export{exports}: see nbdinfo --list");
+        }
+        match &self.trust {
+            Some(trust) if fault.text.starts_with("gnutls_") => {
+                let demand = trust.demand();
+                format!("TLS does not know the server: {demand} ({})", fault.text)
+            }
+            _ => format!("cannot connect: {}", fault.text),
+        }
+    }
+}
+
+/// Names of exports that the server has, in words. A server need not tell.
+fn list_exports(uri: &Uri, options: &NbdOptions) -> Option<String> {
+    let mut attempt = Attempt::prepare(&Server::Uri(uri), options).ok()?;
+    attempt.handle.set_option_mode().ok()?;
+    attempt.handle.connect_uri(&uri.text).ok()?;
+    attempt.drive(|handle| handle.state() == State::Negotiating).ok()?;
+    if attempt.trust.is_some() {
+        attempt.check_encryption().ok()?;
+    }
+    let exports = attempt.handle.list_exports(MAX_EXPORTS).ok()?;
+    let listed = attempt.drive(|_| exports.is_completed());
+    let names = exports.names();
+    // Of a list without an end, the beginning will do.
+    if listed.is_err() && names.len() <= MAX_EXPORTS {
+        return None;
+    }
+    let shown: Vec<String> = names
+        .iter()
+        .take(MAX_EXPORTS)
+        .map(|name| format!("\"{}\"", excerpt(&name[..name.len().min(MAX_NAME)])))
+        .collect();
+    if shown.is_empty() {
+        return None;
+    }
+    let more = if names.len() > shown.len() { " and more" } else { "" };
+    Some(format!(", but {}{more}", shown.join(", ")))
+}
+
+fn late(options: &NbdOptions) -> String {
+    let seconds = options.timeout.unwrap_or_default().as_secs_f64();
+    format!("the server did not answer for {seconds} seconds")
+}
+
+/// Names of exports that an error tells.
+const MAX_EXPORTS: usize = 5;
+
+/// How much of each.
+const MAX_NAME: usize = 64;

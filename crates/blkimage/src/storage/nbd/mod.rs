@@ -1,0 +1,327 @@
+//! Exports of NBD servers, through libnbd.
+//!
+//! [`library`] has the functions of libnbd and everything unsafe, [`mod@connect`] makes a connection out
+//! of a [`uri`], [`connection`] lets several threads use one, [`coverage`] checks that an answer
+//! holds every byte once, and [`extents`] keeps what the server says about zeros. Servers are not
+//! trusted: what does not add up is an error, whatever libnbd thinks of it, and what never comes is
+//! one after [`NbdOptions::timeout`](options::NbdOptions::timeout).
+
+mod connect;
+mod connection;
+mod coverage;
+mod extents;
+mod library;
+pub(crate) mod options;
+mod pace;
+mod talk;
+mod tls;
+mod tracker;
+mod uri;
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use self::connect::{Server, connect};
+use self::connection::{Connection, Downfall};
+use self::extents::{ALLOCATION, Answer, ExtentCache};
+use self::library::{BlockSize, Cut, Handle, ReadFault, ReadFaultReason, errno_text};
+use self::options::NbdOptions;
+use self::uri::Uri;
+use crate::error::{Error, ErrorKind, Result};
+use crate::storage::Storage;
+use crate::{Extent, ExtentKind};
+
+/// An export of a server.
+///
+/// The protocol has no way to tell that an export changed while it was read: whether it can is up
+/// to the server.
+pub(crate) struct Nbd {
+    connections: Vec<Connection>,
+    /// How many calls each connection has.
+    load: Vec<AtomicUsize>,
+    size: u64,
+    /// Requests start and end at multiples of this, or with the export.
+    minimum: u64,
+    preferred: u64,
+    cut: Cut,
+    /// None: the server does not tell.
+    extents: Option<Mutex<ExtentCache>>,
+    downfall: Downfall,
+}
+
+impl Nbd {
+    /// Connects to the export that `uri` names.
+    pub fn open(uri: &str, options: &NbdOptions) -> Result<Self> {
+        let error = |reason: String| Error::new(ErrorKind::Connect, uri, reason);
+        let parsed = Uri::new(uri).map_err(error)?;
+        let first = connect(Server::Uri(&parsed), options).map_err(error)?;
+        let more = if first.can_multi_conn() { options.connections.saturating_sub(1) } else { 0 };
+        let others = more_connections(more.min(MAX_CONNECTIONS - 1), &parsed, options);
+        Self::new(first, others, options).map_err(error)
+    }
+
+    /// The default export of the server at the other end of each of these sockets. All of them are
+    /// used if the server says that this is safe.
+    #[cfg_attr(not(feature = "qemu-nbd"), allow(dead_code))]
+    pub fn from_sockets(name: &Path, sockets: Vec<OwnedFd>, options: &NbdOptions) -> Result<Self> {
+        let error = |reason: String| Error::new(ErrorKind::Connect, name, reason);
+        let mut sockets = sockets.into_iter().map(Server::Socket);
+        let first = sockets.next().ok_or_else(|| error("no connection".into()))?;
+        let first = connect(first, options).map_err(error)?;
+        let more = if first.can_multi_conn() { MAX_CONNECTIONS - 1 } else { 0 };
+        let others: Result<Vec<_>, _> =
+            sockets.take(more).map(|socket| connect(socket, options)).collect();
+        Self::new(first, others.map_err(error)?, options).map_err(error)
+    }
+
+    fn new(first: Handle, others: Vec<Handle>, options: &NbdOptions) -> Result<Self, String> {
+        let size = size(&first)?;
+        for other in &others {
+            if self::size(other)? != size {
+                return Err("the export has another size for each connection".into());
+            }
+        }
+        let minimum = first.block_size(BlockSize::Minimum).unwrap_or(DEFAULT_MINIMUM);
+        let maximum = first.block_size(BlockSize::Maximum).unwrap_or(MAX_REQUEST);
+        if !minimum.is_power_of_two() || minimum > MAX_MINIMUM || maximum < minimum {
+            return Err(format!(
+                "the server's block sizes of {minimum} to {maximum} bytes make no sense"
+            ));
+        }
+        let preferred = first
+            .block_size(BlockSize::Preferred)
+            .filter(|size| size.is_power_of_two() && (minimum..=MAX_PREFERRED).contains(size));
+        let request_size = MAX_REQUEST.min(maximum) / minimum * minimum;
+        let extents = first
+            .can_meta_context(ALLOCATION.name)
+            .then(|| Mutex::new(ExtentCache::new(size, minimum, first.has_long_status())));
+        let downfall = Downfall::default();
+        let connections: Vec<Connection> = std::iter::once(first)
+            .chain(others)
+            .map(|handle| {
+                if !size.is_multiple_of(minimum) {
+                    handle.allow_unaligned();
+                }
+                Connection::new(handle, options.timeout, downfall.clone())
+            })
+            .collect::<Result<_, io::Error>>()
+            .map_err(|error| format!("cannot watch the connection: {error}"))?;
+        Ok(Self {
+            load: connections.iter().map(|_| AtomicUsize::new(0)).collect(),
+            connections,
+            size,
+            minimum,
+            preferred: preferred.unwrap_or(minimum),
+            cut: Cut { request_size: request_size as usize, depth: MAX_DEPTH },
+            extents,
+            downfall,
+        })
+    }
+
+    /// The connection with the fewest calls, counted as having one more.
+    fn connection(&self) -> (&Connection, Loaded<'_>) {
+        let loads = self.load.iter().zip(&self.connections);
+        let (load, connection) = loads
+            .min_by_key(|(load, _)| load.load(Ordering::Relaxed))
+            .expect("there is a connection");
+        load.fetch_add(1, Ordering::Relaxed);
+        (connection, Loaded(load))
+    }
+
+    /// Reads what the server lets us ask for: whole blocks, or up to the end of the export.
+    fn read_aligned(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        let (connection, _loaded) = self.connection();
+        connection.read(buf, offset, self.cut).map_err(|fault| self.read_error(&fault))
+    }
+
+    /// Reads the part of a block that was asked for.
+    fn read_partly(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        let start = offset / self.minimum * self.minimum;
+        let end = (start + self.minimum).min(self.size);
+        let mut block = vec![0; (end - start) as usize];
+        self.read_aligned(&mut block, start)?;
+        buf.copy_from_slice(&block[(offset - start) as usize..][..buf.len()]);
+        Ok(())
+    }
+
+    fn read_error(&self, fault: &ReadFault) -> io::Error {
+        let ReadFault { offset, length, reason } = fault;
+        let request = format!("{length} bytes at {offset}");
+        match reason {
+            ReadFaultReason::Malformed(what) => {
+                io::Error::other(format!("the server's answer of {request} {what}"))
+            }
+            ReadFaultReason::Errno(errno) if !self.is_down(*errno) => io::Error::other(format!(
+                "the server's answer to {request}: {}",
+                errno_text(*errno)
+            )),
+            ReadFaultReason::Refused(refusal) if !self.is_down(refusal.errno) => {
+                io::Error::other(format!("{request}: {}", refusal.text))
+            }
+            ReadFaultReason::Errno(_) | ReadFaultReason::Refused(_) => self.down_error(),
+        }
+    }
+
+    fn is_down(&self, errno: i32) -> bool {
+        errno == Errno::NOTCONN.raw_os_error() || self.downfall.get().is_some()
+    }
+
+    /// A connection was lost: no other is waited for.
+    fn down_error(&self) -> io::Error {
+        let reason = self.downfall.get_or_init(|| "the connection is lost".into());
+        for connection in &self.connections {
+            connection.fail(reason);
+        }
+        io::Error::new(io::ErrorKind::ConnectionAborted, reason.clone())
+    }
+
+    fn ask(&self, asked: Range<u64>) -> io::Result<Option<Answer>> {
+        let (connection, _loaded) = self.connection();
+        let sink = Answer::new(ALLOCATION, asked.clone(), self.size);
+        let errno = match connection.block_status(asked.end - asked.start, asked.start, sink) {
+            Ok((answer, 0)) => {
+                return match answer.fault() {
+                    None => Ok(Some(answer)),
+                    Some(fault) => {
+                        Err(io::Error::other(format!("the server's list of extents {fault}")))
+                    }
+                };
+            }
+            Ok((_, errno)) => errno,
+            Err(fault) => fault.errno,
+        };
+        if self.is_down(errno) { Err(self.down_error()) } else { Ok(None) }
+    }
+}
+
+impl Storage for Nbd {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at_most(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let left = self.size.saturating_sub(offset);
+        let length = usize::try_from(left).unwrap_or(usize::MAX).min(buf.len());
+        if length > 0 {
+            self.read_exact_at(&mut buf[..length], offset)?;
+        }
+        Ok(length)
+    }
+
+    fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> io::Result<()> {
+        let end = offset.checked_add(buf.len() as u64).filter(|end| *end <= self.size);
+        let end = end.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let skip = offset.next_multiple_of(self.minimum).min(end) - offset;
+        let (head, rest) = buf.split_at_mut(skip as usize);
+        if !head.is_empty() {
+            self.read_partly(head, offset)?;
+        }
+        (buf, offset) = (rest, offset + skip);
+        let whole = if end == self.size { end } else { end / self.minimum * self.minimum };
+        let (middle, tail) = buf.split_at_mut(whole.saturating_sub(offset) as usize);
+        if !middle.is_empty() {
+            self.read_aligned(middle, offset)?;
+        }
+        if !tail.is_empty() {
+            self.read_partly(tail, end - tail.len() as u64)?;
+        }
+        Ok(())
+    }
+
+    fn extent(&self, offset: u64, limit: u64) -> io::Result<Extent> {
+        let unknown = Extent { offset, length: limit, kind: ExtentKind::Data };
+        let Some(extents) = &self.extents else { return Ok(unknown) };
+        let mut cache = extents.lock().unwrap_or_else(PoisonError::into_inner);
+        if cache.find(offset).is_none() {
+            let asked = cache.request(offset);
+            match self.ask(asked.clone())? {
+                Some(answer) => cache.store(answer),
+                None => cache.lose(asked.start),
+            }
+        }
+        match cache.find(offset) {
+            Some(found) => Ok(Extent { length: found.length.min(limit), ..found }),
+            // The server tells less than a block at a time: read that block.
+            None => {
+                Ok(Extent { length: limit.min(self.minimum - offset % self.minimum), ..unknown })
+            }
+        }
+    }
+
+    fn granularity(&self) -> u64 {
+        self.preferred
+    }
+
+    fn queue_depth(&self) -> usize {
+        QUEUE_DEPTH
+    }
+}
+
+/// Takes the load off a connection.
+struct Loaded<'a>(&'a AtomicUsize);
+
+impl Drop for Loaded<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Up to `count` further connections. A server may have had enough before that.
+fn more_connections(count: usize, uri: &Uri, options: &NbdOptions) -> Vec<Handle> {
+    let timeout = options.timeout.map_or(MAX_PATIENCE, |timeout| timeout.min(MAX_PATIENCE));
+    let options = NbdOptions { timeout: Some(timeout), ..options.clone() };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..count)
+            .map_while(|_| {
+                let connect = || connect(Server::Uri(uri), &options);
+                thread::Builder::new().spawn_scoped(scope, connect).ok()
+            })
+            .collect();
+        threads.into_iter().filter_map(|thread| thread.join().ok()?.ok()).collect()
+    })
+}
+
+fn size(handle: &Handle) -> Result<u64, String> {
+    match handle.size().map(u64::try_from) {
+        Ok(Ok(size)) => Ok(size),
+        Ok(Err(_)) => Err("the export is larger than 8 EiB".into()),
+        Err(fault) => Err(fault.text),
+    }
+}
+
+/// More than that are no faster.
+const MAX_CONNECTIONS: usize = 16;
+
+/// How long a further connection may take. Servers that announce more connections than they serve
+/// leave them waiting.
+const MAX_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Bytes in one request: more do not fit into the socket's buffer, fewer cost more turns.
+const MAX_REQUEST: u64 = 256 << 10;
+
+/// Requests of one read in flight.
+const MAX_DEPTH: usize = 16;
+
+/// What is safe to assume of a server that does not say.
+const DEFAULT_MINIMUM: u64 = 512;
+
+/// The largest minimum that the protocol allows.
+const MAX_MINIMUM: u64 = 64 << 10;
+
+/// The largest granularity that a [`Storage`] may have.
+const MAX_PREFERRED: u64 = 2 << 20;
+
+/// Threads that read at once, to hide the way to the server and back: with a MiB each, enough for a
+/// gigabit over 60 milliseconds.
+const QUEUE_DEPTH: usize = 8;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! Files that the page cache does not hold are read around it, and give the same.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use blkimage::{Cache, ErrorKind, Image, OpenOptions, Source};
+
+const MIB: usize = 1 << 20;
+
+/// Writes `bytes` to a file, and has the page cache forget all but `kept` bytes of it.
+fn write_cold(path: &Path, bytes: &[u8], kept: usize) -> File {
+    std::fs::write(path, bytes).unwrap();
+    let file = File::options().read(true).write(true).open(path).unwrap();
+    file.sync_all().unwrap();
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+    file.read_exact_at(&mut vec![0; kept], 0).unwrap();
+    file
+}
+
+fn read(image: &Image, offset: usize, length: usize) -> Result<Vec<u8>, ErrorKind> {
+    let mut bytes = vec![0xee; length];
+    image.read_exact_at(&mut bytes, offset as u64).map_err(|error| error.kind())?;
+    Ok(bytes)
+}
+
+#[test]
+fn what_the_page_cache_does_not_hold() {
+    // Not a tmpfs, if there is any choice.
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let path = folder.path().join("disk.raw");
+    let bytes: Vec<u8> =
+        (0..70 * MIB as u32 / 4).flat_map(|i| i.wrapping_mul(i).to_le_bytes()).collect();
+    let bytes = &bytes[..bytes.len() - 4000];
+    let ways = [(0, Cache::Auto), (20 * MIB, Cache::Auto), (0, Cache::No), (0, Cache::Yes)];
+    for (kept, cache) in ways {
+        let file = write_cold(&path, bytes, kept);
+        let image = OpenOptions::new().cache(cache).open(&path).unwrap();
+        let end = bytes.len();
+        let pieces = [
+            (0, MIB),
+            (kept.saturating_sub(MIB), 2 * MIB),
+            (4096, 512 << 10),
+            (1, MIB),
+            (MIB, 300_001),
+            (MIB + 17, 100),
+            (end - MIB, MIB),
+            (end - 999_999, 999_999),
+        ];
+        for (offset, length) in pieces {
+            let read = read(&image, offset, length).unwrap();
+            assert!(read == bytes[offset..offset + length], "{length} at {offset}, {cache:?}");
+        }
+        assert!(image.check_unchanged().is_ok());
+        file.set_len(end as u64 - 100).unwrap();
+        assert_eq!(read(&image, end - MIB, MIB), Err(ErrorKind::Truncated), "{cache:?}");
+    }
+}

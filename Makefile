@@ -40,7 +40,7 @@ test-steps:
 	scripts/install-test-deps
 	$(MAKE) check
 	$(CARGO) test --workspace -- --show-output
-	$(CARGO) test -p blkimage --no-default-features --lib
+	$(CARGO) test -p blkimage -p blksum --no-default-features --lib --test pipeline
 	scripts/test-features
 	$(MAKE) vectors-check
 	$(MAKE) build
@@ -55,6 +55,7 @@ check: ## Formatting and lints, warnings are errors
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) clippy -p blkimage --no-default-features --all-targets -- -D warnings
 	$(CARGO) clippy -p blkimage --no-default-features --features nbd --all-targets -- -D warnings
+	$(CARGO) clippy -p blksum --no-default-features --all-targets -- -D warnings
 
 .PHONY: vectors
 vectors: ## Generate test-vectors/*.json from the reference

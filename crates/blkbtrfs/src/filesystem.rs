@@ -11,11 +11,14 @@ use crate::bytes::{u8_at, u32_at, u64_at};
 use crate::checksum::{Checksum, MAX_SIZE, Summer};
 use crate::chunk::{self, Chunk, ChunkMap, Profile};
 use crate::error::{Error, Result};
-use crate::superblock::{self, Copies, DeviceItem, Superblock, TreeRoot, Uuid};
+use crate::superblock::{self, Copies, DeviceItem, Superblock};
 use crate::tree::block::Identity;
-use crate::tree::cursor::root_block;
 use crate::tree::key::kind;
-use crate::tree::{BlockCache, BlockDefect, Cursor, Expected, Key, Parent, TreeBlock, object};
+use crate::tree::{
+    BlockCache, BlockDefect, Blocks, Cursor, Expected, Key, Parent, TreeBlock, TreeRoot, object,
+    root_block,
+};
+use crate::uuid::Uuid;
 
 /// A btrfs file system, read only.
 pub struct FileSystem {
@@ -301,45 +304,6 @@ impl FileSystem {
         Ok(found.and_then(|(_, bytes)| RootItem::parse(bytes, parent)).map(|item| item.root))
     }
 
-    /// A tree block: the first mirror of it that is good, or what parity makes of it.
-    pub(crate) fn block(&self, expected: &Expected) -> Result<TreeBlock> {
-        let cached = self.cache.lock().expect("no thread panicked").find(expected.logical);
-        if let Some(block) = cached.filter(|block| block.is(expected)) {
-            return Ok(block);
-        }
-        let fail = |reason: &dyn std::fmt::Display| {
-            let name = object::tree_name(expected.tree);
-            let mut text = format!("a block of the {name} is lost: {reason}");
-            if let Some(parent) = expected.parent {
-                text += &format!("; {parent} leads to it");
-            }
-            Error::corrupt(expected.logical, text)
-        };
-        let Some(chunk) = self.chunks.find_range(expected.logical, self.node_size() as u64) else {
-            return Err(fail(&"no chunk has its address"));
-        };
-        let mut bytes = vec![0; self.node_size()];
-        let mut first = None;
-        for mirror in 0..chunk.mirrors() {
-            let result = match self.read(chunk, expected.logical, mirror, &mut bytes) {
-                Ok(()) => self.check_block(&bytes, expected).map_err(|defect| fail(&defect)),
-                Err(error) => Err(fail(&error)),
-            };
-            match result {
-                Ok(block) => {
-                    self.cache.lock().expect("no thread panicked").keep(expected.logical, &block);
-                    return Ok(block);
-                }
-                Err(error) => first = first.or(Some(error)),
-            }
-        }
-        if let Some(Ok(block)) = self.rebuild_block(chunk, expected, &mut bytes) {
-            self.cache.lock().expect("no thread panicked").keep(expected.logical, &block);
-            return Ok(block);
-        }
-        Err(first.unwrap_or_else(|| fail(&"it has no mirrors")))
-    }
-
     /// What parity makes of a tree block; `None` if it cannot.
     pub(crate) fn rebuild_block(
         &self,
@@ -482,6 +446,46 @@ impl FileSystem {
         self.missing = missing.copied().collect();
         self.device_items = items;
         Ok(())
+    }
+}
+
+impl Blocks for FileSystem {
+    fn block(&self, expected: &Expected) -> Result<TreeBlock> {
+        let cached = self.cache.lock().expect("no thread panicked").find(expected.logical);
+        if let Some(block) = cached.filter(|block| block.is(expected)) {
+            return Ok(block);
+        }
+        let fail = |reason: &dyn std::fmt::Display| {
+            let name = object::tree_name(expected.tree);
+            let mut text = format!("a block of the {name} is lost: {reason}");
+            if let Some(parent) = expected.parent {
+                text += &format!("; {parent} leads to it");
+            }
+            Error::corrupt(expected.logical, text)
+        };
+        let Some(chunk) = self.chunks.find_range(expected.logical, self.node_size() as u64) else {
+            return Err(fail(&"no chunk has its address"));
+        };
+        let mut bytes = vec![0; self.node_size()];
+        let mut first = None;
+        for mirror in 0..chunk.mirrors() {
+            let result = match self.read(chunk, expected.logical, mirror, &mut bytes) {
+                Ok(()) => self.check_block(&bytes, expected).map_err(|defect| fail(&defect)),
+                Err(error) => Err(fail(&error)),
+            };
+            match result {
+                Ok(block) => {
+                    self.cache.lock().expect("no thread panicked").keep(expected.logical, &block);
+                    return Ok(block);
+                }
+                Err(error) => first = first.or(Some(error)),
+            }
+        }
+        if let Some(Ok(block)) = self.rebuild_block(chunk, expected, &mut bytes) {
+            self.cache.lock().expect("no thread panicked").keep(expected.logical, &block);
+            return Ok(block);
+        }
+        Err(first.unwrap_or_else(|| fail(&"it has no mirrors")))
     }
 }
 

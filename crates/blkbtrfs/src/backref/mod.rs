@@ -17,9 +17,10 @@ use self::file_extent::FileExtent;
 use self::refs::{ExtentItem, Reference};
 use crate::error::{Error, Result};
 use crate::filesystem::FileSystem;
-use crate::tree::block::ANY_TREE;
 use crate::tree::key::kind;
-use crate::tree::{Cursor, Expected, Key, MAX_LEVEL, TreeBlock, object};
+use crate::tree::{
+    ANY_TREE, Blocks, Cursor, Expected, Key, MAX_LEVEL, TreeBlock, object, root_block,
+};
 
 /// What a block belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -377,7 +378,7 @@ impl<'a> Search<'a> {
         let Some(key) = key.filter(|_| root.logical != logical && root.level > level) else {
             return Ok(None);
         };
-        let mut expected = crate::tree::cursor::root_block(tree, root);
+        let mut expected = root_block(tree, root);
         let mut block = self.filesystem.block(&expected)?;
         while block.level() > level + 1 {
             let Some(child) = block.child(block.position(key).unwrap_or(0), &expected) else {

@@ -39,8 +39,7 @@ use crate::backref::{Owners, Resolver};
 use crate::error::Result;
 use crate::filesystem::FileSystem;
 use crate::rules::Rules;
-use crate::superblock::TreeRoot;
-use crate::tree::{BlockDefect, Parent, TreeBlock, object};
+use crate::tree::{BlockDefect, Parent, TreeBlock, TreeRoot, object};
 use crate::used::Used;
 
 pub use finding::{Category, Finding, Place, Problem, Subject};

@@ -6,9 +6,8 @@ use super::walk::{Leaf, Walker};
 use super::{Buffers, Job, add};
 use crate::backref::refs::{ExtentItem, TREE_BLOCK};
 use crate::error::Result;
-use crate::tree::block::ANY_TREE;
 use crate::tree::key::kind;
-use crate::tree::{BlockDefect, Cursor, Expected, Key, object};
+use crate::tree::{ANY_TREE, BlockDefect, Blocks, Cursor, Expected, Key, object};
 
 /// Verifies the tree blocks of the extent tree that were not visited.
 pub(super) fn verify(job: &Job<'_>, walker: &Walker<'_>) {

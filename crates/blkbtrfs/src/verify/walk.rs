@@ -13,10 +13,10 @@ use super::finding::Finding;
 use super::known::{Known, Look, Outcome};
 use super::{Job, metadata, tally};
 use crate::filesystem::{FileSystem, RootItem};
-use crate::superblock::TreeRoot;
-use crate::tree::cursor::root_block;
 use crate::tree::key::kind;
-use crate::tree::{BlockDefect, Expected, Key, Parent, TreeBlock, object};
+use crate::tree::{
+    BlockDefect, Blocks, Expected, Key, Parent, TreeBlock, TreeRoot, object, root_block,
+};
 
 /// Goes through all trees, and visits each block once.
 pub(super) struct Walker<'a> {

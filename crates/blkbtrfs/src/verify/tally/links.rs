@@ -13,10 +13,8 @@ use crate::backref::file_extent::counted_bytes;
 use crate::bytes::{u8_at, u16_at, u32_at, u64_at};
 use crate::error::Result;
 use crate::rules::{DIR_HEAD, EXTREF_HEAD, REF_HEAD, kind_of_mode};
-use crate::superblock::TreeRoot;
-use crate::tree::cursor::root_block;
 use crate::tree::key::kind;
-use crate::tree::{Cursor, Expected, Key, TreeBlock, object};
+use crate::tree::{Blocks, Cursor, Expected, Key, TreeBlock, TreeRoot, object, root_block};
 use crate::verify::Job;
 use crate::verify::finding::Subject;
 

@@ -22,9 +22,7 @@ use super::Job;
 use super::finding::{Finding, Problem, Subject};
 use super::walk::Leaf;
 use crate::filesystem::FileSystem;
-use crate::superblock::TreeRoot;
-use crate::tree::block::ANY_TREE;
-use crate::tree::{Expected, TreeBlock, object};
+use crate::tree::{ANY_TREE, Expected, TreeBlock, TreeRoot, object};
 
 /// Everything that was said so far.
 pub(super) struct Tally<'a> {

@@ -33,6 +33,11 @@ pub(crate) fn is_file_tree(tree: u64) -> bool {
     tree == FS_TREE || is_file_number(tree)
 }
 
+/// Whether a tree has files: those of logs aside.
+pub(crate) fn is_of_files(tree: u64) -> bool {
+    is_file_tree(tree) || matches!(tree, DATA_RELOCATION | TREE_RELOCATION)
+}
+
 /// Whether a number is one of those that inodes and subvolumes have.
 pub(crate) fn is_file_number(number: u64) -> bool {
     (256..=-256i64 as u64).contains(&number)

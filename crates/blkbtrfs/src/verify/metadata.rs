@@ -1,8 +1,9 @@
 //! All mirrors of tree blocks, many at a time.
 
 use super::finding::{Finding, Place, Problem, Subject};
+use super::job::Job;
 use super::known::Outcome;
-use super::{Job, add};
+use super::summary::add;
 use crate::checksum::{Checksum, LANES, MAX_SIZE};
 use crate::chunk::Chunk;
 use crate::filesystem::ReadError;

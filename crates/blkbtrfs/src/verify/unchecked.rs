@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 use super::finding::{Finding, Place, Problem, Subject};
-use super::{Job, add};
+use super::job::Job;
+use super::summary::add;
 use crate::chunk::Chunk;
 use crate::filesystem::ReadError;
 

@@ -8,6 +8,7 @@
 pub(crate) mod file_extent;
 mod paths;
 pub(crate) mod refs;
+mod search;
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +16,8 @@ use std::sync::{Arc, Mutex};
 
 use self::file_extent::FileExtent;
 use self::refs::{ExtentItem, Reference};
-use crate::error::{Error, Result};
+use self::search::Search;
+use crate::error::Result;
 use crate::filesystem::FileSystem;
 use crate::tree::key::kind;
 use crate::tree::{
@@ -84,12 +86,6 @@ struct Use {
     inode: u64,
     offset: u64,
     file_extent: FileExtent,
-}
-
-/// A search that may take only so many steps.
-struct Search<'a> {
-    filesystem: &'a FileSystem,
-    left: u64,
 }
 
 impl<'a> Resolver<'a> {
@@ -184,16 +180,6 @@ impl<'a> Resolver<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn step(&mut self) -> Result<()> {
-        self.left = self.left.checked_sub(1).ok_or_else(|| {
-            Error::corrupt(
-                0,
-                "owners were not looked for any further: there are too many references",
-            )
-        })?;
-        Ok(())
-    }
-
     /// The extent of data that holds `logical`.
     fn extent(&mut self, logical: u64) -> Result<Option<Extent>> {
         let Some((key, references)) = self.references_around(logical)? else { return Ok(None) };

@@ -1,16 +1,17 @@
 //! An open file system: its devices, its chunks, and the way to its trees.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Mutex;
 
 use blkhash::Implementation;
-use blkimage::{Lent, Source};
+use blkimage::Lent;
 
 use crate::bytes::{u8_at, u32_at, u64_at};
 use crate::checksum::{Checksum, MAX_SIZE, Summer};
 use crate::chunk::{self, Chunk, ChunkMap, Profile};
+use crate::devices::{Device, Devices, ReadError};
 use crate::error::{Error, Result};
+use crate::rebuild::rebuild;
 use crate::superblock::{self, Copies, DeviceItem, Superblock};
 use crate::tree::block::Identity;
 use crate::tree::key::kind;
@@ -23,7 +24,7 @@ use crate::uuid::Uuid;
 /// A btrfs file system, read only.
 pub struct FileSystem {
     superblock: Superblock,
-    devices: BTreeMap<u64, Device>,
+    devices: Devices,
     /// The newest intact superblock of each device.
     superblocks: BTreeMap<u64, Superblock>,
     /// What the chunk tree says of each device.
@@ -35,17 +36,6 @@ pub struct FileSystem {
     identity: Identity,
     summer: Summer,
     cache: Mutex<BlockCache>,
-    /// Why nothing can be read any more.
-    down: OnceLock<blkimage::Error>,
-}
-
-/// A device and what to call it.
-#[derive(Clone)]
-pub struct Device {
-    /// What messages call it.
-    pub name: String,
-    /// Its content.
-    pub source: Arc<dyn Source>,
 }
 
 /// Chunks of one kind and profile.
@@ -127,7 +117,7 @@ impl FileSystem {
             sector_size: superblock.sector_size,
         };
         let mut filesystem = Self {
-            devices: known,
+            devices: Devices::new(known),
             superblocks,
             device_items: BTreeMap::new(),
             missing: Vec::new(),
@@ -136,7 +126,6 @@ impl FileSystem {
             identity,
             summer,
             cache: Mutex::new(BlockCache::new(superblock.node_size)),
-            down: OnceLock::new(),
             superblock,
         };
         filesystem.read_system_chunks()?;
@@ -156,7 +145,7 @@ impl FileSystem {
             u64_at(bytes, 32)
         };
         self.is_replacing = item().is_some_and(|state| matches!(state, STARTED | SUSPENDED));
-        if self.is_replacing && !self.devices.contains_key(&0) {
+        if self.is_replacing && !self.devices.all().contains_key(&0) {
             let none = Uuid([0; 16]);
             self.missing.push(DeviceItem {
                 id: 0,
@@ -179,7 +168,7 @@ impl FileSystem {
             let own = self.superblocks.get(id).map(|it| (it.device.uuid, it.metadata_uuid));
             let item = self.device_items.get(id);
             if item.map(|item| (item.uuid, item.fsid)) != own {
-                self.devices.remove(id);
+                self.devices.remove(*id);
                 self.superblocks.remove(id);
                 self.missing.extend(item);
             }
@@ -195,7 +184,7 @@ impl FileSystem {
 
     /// The devices that are there, by their numbers.
     pub fn devices(&self) -> &BTreeMap<u64, Device> {
-        &self.devices
+        self.devices.all()
     }
 
     /// The devices that are not there. A file system that lost its list of them tells only how many
@@ -286,7 +275,7 @@ impl FileSystem {
 
     /// The superblocks of a device.
     pub(crate) fn superblock_copies(&self, device: u64) -> Option<Copies> {
-        self.devices.get(&device).map(|device| superblock::read_copies(&*device.source))
+        self.devices.all().get(&device).map(|device| superblock::read_copies(&*device.source))
     }
 
     /// The root of a tree that the root tree has.
@@ -340,7 +329,7 @@ impl FileSystem {
             let run = chunk.map(logical, mirror);
             let length = run.length.min(buffer.len() as u64);
             let (these, rest) = buffer.split_at_mut(length as usize);
-            self.read_device(run.device, run.physical, these)?;
+            self.devices.read(run.device, run.physical, these)?;
             logical += length;
             buffer = rest;
         }
@@ -359,7 +348,7 @@ impl FileSystem {
         if run.length < length as u64 {
             return None;
         }
-        let lent = self.devices.get(&run.device)?.source.lend(run.physical, length)?;
+        let lent = self.devices.all().get(&run.device)?.source.lend(run.physical, length)?;
         (lent.as_ref().len() == length).then_some(lent)
     }
 
@@ -370,29 +359,23 @@ impl FileSystem {
         physical: u64,
         buffer: &mut [u8],
     ) -> Result<(), ReadError> {
-        let known = self.devices.get(&device).ok_or(ReadError::Missing(device))?;
-        let end = physical.checked_add(buffer.len() as u64);
-        if end.is_none_or(|end| end > known.source.size()) {
-            return Err(ReadError::PastEnd { size: known.source.size() });
-        }
-        known.source.read_exact_at(buffer, physical).map_err(|error| {
-            let text = error.to_string();
-            if error.io_error().is_some_and(|it| it.kind() == io::ErrorKind::ConnectionAborted) {
-                // Sectors that cannot be read say nothing then.
-                let _ = self.down.set(error);
-            }
-            ReadError::Image(text)
-        })
+        self.devices.read(device, physical, buffer)
+    }
+
+    /// Computes bytes from the rest of their rows, as [`rebuild`] does.
+    pub(crate) fn rebuild<T, E>(
+        &self,
+        chunk: &Chunk,
+        logical: u64,
+        buffer: &mut [u8],
+        accept: impl FnMut(&[u8]) -> Result<T, E>,
+    ) -> Option<Result<T, E>> {
+        rebuild(&self.devices, chunk, logical, buffer, accept)
     }
 
     /// Why nothing can be read any more: a server is gone.
     pub(crate) fn down(&self) -> Option<Error> {
-        let error = self.down.get()?;
-        let reason = match error.io_error() {
-            Some(source) => format!("{}: {source}", error.reason()),
-            None => error.reason().to_owned(),
-        };
-        Some(blkimage::Error::new(error.kind(), error.name(), reason).into())
+        self.devices.down()
     }
 
     fn read_system_chunks(&mut self) -> Result<()> {
@@ -442,7 +425,7 @@ impl FileSystem {
         }
         drop(cursor);
         self.chunks = chunks;
-        let missing = items.values().filter(|item| !self.devices.contains_key(&item.id));
+        let missing = items.values().filter(|item| !self.devices.all().contains_key(&item.id));
         self.missing = missing.copied().collect();
         self.device_items = items;
         Ok(())
@@ -487,17 +470,6 @@ impl Blocks for FileSystem {
         }
         Err(first.unwrap_or_else(|| fail(&"it has no mirrors")))
     }
-}
-
-/// Why bytes of a device cannot be had.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ReadError {
-    #[error("device {0} is missing")]
-    Missing(u64),
-    #[error("the device ends before it, at {size}")]
-    PastEnd { size: u64 },
-    #[error("{0}")]
-    Image(String),
 }
 
 /// What the root tree says of a tree.

@@ -12,7 +12,7 @@ use super::job::Job;
 use super::summary::add;
 use crate::checksum::{Checksum, LANES};
 use crate::chunk::Chunk;
-use crate::filesystem::ReadError;
+use crate::devices::ReadError;
 use crate::tree::key::kind;
 use crate::tree::{TreeBlock, object};
 

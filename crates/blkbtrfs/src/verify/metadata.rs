@@ -6,7 +6,7 @@ use super::known::Outcome;
 use super::summary::add;
 use crate::checksum::{Checksum, LANES, MAX_SIZE};
 use crate::chunk::Chunk;
-use crate::filesystem::ReadError;
+use crate::devices::ReadError;
 use crate::tree::{BlockDefect, Expected, TreeBlock};
 
 /// What blocks are read into.

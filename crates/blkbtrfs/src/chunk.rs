@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::bytes::{array_at, u16_at, u32_at, u64_at};
 use crate::error::{Error, Result};
-use crate::superblock::Uuid;
+use crate::uuid::Uuid;
 
 /// How a chunk is spread over devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

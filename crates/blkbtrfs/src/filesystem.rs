@@ -1,26 +1,30 @@
 //! An open file system: its devices, its chunks, and the way to its trees.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Mutex;
 
 use blkhash::Implementation;
-use blkimage::{Lent, Source};
+use blkimage::Lent;
 
 use crate::bytes::{u8_at, u32_at, u64_at};
 use crate::checksum::{Checksum, MAX_SIZE, Summer};
 use crate::chunk::{self, Chunk, ChunkMap, Profile};
+use crate::devices::{Device, Devices, ReadError};
 use crate::error::{Error, Result};
-use crate::superblock::{self, Copies, DeviceItem, Superblock, TreeRoot, Uuid};
+use crate::rebuild::rebuild;
+use crate::superblock::{self, Copies, DeviceItem, Superblock};
 use crate::tree::block::Identity;
-use crate::tree::cursor::root_block;
 use crate::tree::key::kind;
-use crate::tree::{BlockCache, BlockDefect, Cursor, Expected, Key, Parent, TreeBlock, object};
+use crate::tree::{
+    BlockCache, BlockDefect, Blocks, Cursor, Expected, Key, Parent, TreeBlock, TreeRoot, object,
+    root_block,
+};
+use crate::uuid::Uuid;
 
 /// A btrfs file system, read only.
 pub struct FileSystem {
     superblock: Superblock,
-    devices: BTreeMap<u64, Device>,
+    devices: Devices,
     /// The newest intact superblock of each device.
     superblocks: BTreeMap<u64, Superblock>,
     /// What the chunk tree says of each device.
@@ -32,17 +36,6 @@ pub struct FileSystem {
     identity: Identity,
     summer: Summer,
     cache: Mutex<BlockCache>,
-    /// Why nothing can be read any more.
-    down: OnceLock<blkimage::Error>,
-}
-
-/// A device and what to call it.
-#[derive(Clone)]
-pub struct Device {
-    /// What messages call it.
-    pub name: String,
-    /// Its content.
-    pub source: Arc<dyn Source>,
 }
 
 /// Chunks of one kind and profile.
@@ -124,7 +117,7 @@ impl FileSystem {
             sector_size: superblock.sector_size,
         };
         let mut filesystem = Self {
-            devices: known,
+            devices: Devices::new(known),
             superblocks,
             device_items: BTreeMap::new(),
             missing: Vec::new(),
@@ -133,7 +126,6 @@ impl FileSystem {
             identity,
             summer,
             cache: Mutex::new(BlockCache::new(superblock.node_size)),
-            down: OnceLock::new(),
             superblock,
         };
         filesystem.read_system_chunks()?;
@@ -153,7 +145,7 @@ impl FileSystem {
             u64_at(bytes, 32)
         };
         self.is_replacing = item().is_some_and(|state| matches!(state, STARTED | SUSPENDED));
-        if self.is_replacing && !self.devices.contains_key(&0) {
+        if self.is_replacing && !self.devices.all().contains_key(&0) {
             let none = Uuid([0; 16]);
             self.missing.push(DeviceItem {
                 id: 0,
@@ -176,7 +168,7 @@ impl FileSystem {
             let own = self.superblocks.get(id).map(|it| (it.device.uuid, it.metadata_uuid));
             let item = self.device_items.get(id);
             if item.map(|item| (item.uuid, item.fsid)) != own {
-                self.devices.remove(id);
+                self.devices.remove(*id);
                 self.superblocks.remove(id);
                 self.missing.extend(item);
             }
@@ -192,7 +184,7 @@ impl FileSystem {
 
     /// The devices that are there, by their numbers.
     pub fn devices(&self) -> &BTreeMap<u64, Device> {
-        &self.devices
+        self.devices.all()
     }
 
     /// The devices that are not there. A file system that lost its list of them tells only how many
@@ -283,7 +275,7 @@ impl FileSystem {
 
     /// The superblocks of a device.
     pub(crate) fn superblock_copies(&self, device: u64) -> Option<Copies> {
-        self.devices.get(&device).map(|device| superblock::read_copies(&*device.source))
+        self.devices.all().get(&device).map(|device| superblock::read_copies(&*device.source))
     }
 
     /// The root of a tree that the root tree has.
@@ -299,45 +291,6 @@ impl FileSystem {
         let (logical, slot) = cursor.place();
         let parent = Parent::Root { logical, slot };
         Ok(found.and_then(|(_, bytes)| RootItem::parse(bytes, parent)).map(|item| item.root))
-    }
-
-    /// A tree block: the first mirror of it that is good, or what parity makes of it.
-    pub(crate) fn block(&self, expected: &Expected) -> Result<TreeBlock> {
-        let cached = self.cache.lock().expect("no thread panicked").find(expected.logical);
-        if let Some(block) = cached.filter(|block| block.is(expected)) {
-            return Ok(block);
-        }
-        let fail = |reason: &dyn std::fmt::Display| {
-            let name = object::tree_name(expected.tree);
-            let mut text = format!("a block of the {name} is lost: {reason}");
-            if let Some(parent) = expected.parent {
-                text += &format!("; {parent} leads to it");
-            }
-            Error::corrupt(expected.logical, text)
-        };
-        let Some(chunk) = self.chunks.find_range(expected.logical, self.node_size() as u64) else {
-            return Err(fail(&"no chunk has its address"));
-        };
-        let mut bytes = vec![0; self.node_size()];
-        let mut first = None;
-        for mirror in 0..chunk.mirrors() {
-            let result = match self.read(chunk, expected.logical, mirror, &mut bytes) {
-                Ok(()) => self.check_block(&bytes, expected).map_err(|defect| fail(&defect)),
-                Err(error) => Err(fail(&error)),
-            };
-            match result {
-                Ok(block) => {
-                    self.cache.lock().expect("no thread panicked").keep(expected.logical, &block);
-                    return Ok(block);
-                }
-                Err(error) => first = first.or(Some(error)),
-            }
-        }
-        if let Some(Ok(block)) = self.rebuild_block(chunk, expected, &mut bytes) {
-            self.cache.lock().expect("no thread panicked").keep(expected.logical, &block);
-            return Ok(block);
-        }
-        Err(first.unwrap_or_else(|| fail(&"it has no mirrors")))
     }
 
     /// What parity makes of a tree block; `None` if it cannot.
@@ -376,7 +329,7 @@ impl FileSystem {
             let run = chunk.map(logical, mirror);
             let length = run.length.min(buffer.len() as u64);
             let (these, rest) = buffer.split_at_mut(length as usize);
-            self.read_device(run.device, run.physical, these)?;
+            self.devices.read(run.device, run.physical, these)?;
             logical += length;
             buffer = rest;
         }
@@ -395,7 +348,7 @@ impl FileSystem {
         if run.length < length as u64 {
             return None;
         }
-        let lent = self.devices.get(&run.device)?.source.lend(run.physical, length)?;
+        let lent = self.devices.all().get(&run.device)?.source.lend(run.physical, length)?;
         (lent.as_ref().len() == length).then_some(lent)
     }
 
@@ -406,29 +359,23 @@ impl FileSystem {
         physical: u64,
         buffer: &mut [u8],
     ) -> Result<(), ReadError> {
-        let known = self.devices.get(&device).ok_or(ReadError::Missing(device))?;
-        let end = physical.checked_add(buffer.len() as u64);
-        if end.is_none_or(|end| end > known.source.size()) {
-            return Err(ReadError::PastEnd { size: known.source.size() });
-        }
-        known.source.read_exact_at(buffer, physical).map_err(|error| {
-            let text = error.to_string();
-            if error.io_error().is_some_and(|it| it.kind() == io::ErrorKind::ConnectionAborted) {
-                // Sectors that cannot be read say nothing then.
-                let _ = self.down.set(error);
-            }
-            ReadError::Image(text)
-        })
+        self.devices.read(device, physical, buffer)
+    }
+
+    /// Computes bytes from the rest of their rows, as [`rebuild`] does.
+    pub(crate) fn rebuild<T, E>(
+        &self,
+        chunk: &Chunk,
+        logical: u64,
+        buffer: &mut [u8],
+        accept: impl FnMut(&[u8]) -> Result<T, E>,
+    ) -> Option<Result<T, E>> {
+        rebuild(&self.devices, chunk, logical, buffer, accept)
     }
 
     /// Why nothing can be read any more: a server is gone.
     pub(crate) fn down(&self) -> Option<Error> {
-        let error = self.down.get()?;
-        let reason = match error.io_error() {
-            Some(source) => format!("{}: {source}", error.reason()),
-            None => error.reason().to_owned(),
-        };
-        Some(blkimage::Error::new(error.kind(), error.name(), reason).into())
+        self.devices.down()
     }
 
     fn read_system_chunks(&mut self) -> Result<()> {
@@ -478,22 +425,51 @@ impl FileSystem {
         }
         drop(cursor);
         self.chunks = chunks;
-        let missing = items.values().filter(|item| !self.devices.contains_key(&item.id));
+        let missing = items.values().filter(|item| !self.devices.all().contains_key(&item.id));
         self.missing = missing.copied().collect();
         self.device_items = items;
         Ok(())
     }
 }
 
-/// Why bytes of a device cannot be had.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ReadError {
-    #[error("device {0} is missing")]
-    Missing(u64),
-    #[error("the device ends before it, at {size}")]
-    PastEnd { size: u64 },
-    #[error("{0}")]
-    Image(String),
+impl Blocks for FileSystem {
+    fn block(&self, expected: &Expected) -> Result<TreeBlock> {
+        let cached = self.cache.lock().expect("no thread panicked").find(expected.logical);
+        if let Some(block) = cached.filter(|block| block.is(expected)) {
+            return Ok(block);
+        }
+        let fail = |reason: &dyn std::fmt::Display| {
+            let name = object::tree_name(expected.tree);
+            let mut text = format!("a block of the {name} is lost: {reason}");
+            if let Some(parent) = expected.parent {
+                text += &format!("; {parent} leads to it");
+            }
+            Error::corrupt(expected.logical, text)
+        };
+        let Some(chunk) = self.chunks.find_range(expected.logical, self.node_size() as u64) else {
+            return Err(fail(&"no chunk has its address"));
+        };
+        let mut bytes = vec![0; self.node_size()];
+        let mut first = None;
+        for mirror in 0..chunk.mirrors() {
+            let result = match self.read(chunk, expected.logical, mirror, &mut bytes) {
+                Ok(()) => self.check_block(&bytes, expected).map_err(|defect| fail(&defect)),
+                Err(error) => Err(fail(&error)),
+            };
+            match result {
+                Ok(block) => {
+                    self.cache.lock().expect("no thread panicked").keep(expected.logical, &block);
+                    return Ok(block);
+                }
+                Err(error) => first = first.or(Some(error)),
+            }
+        }
+        if let Some(Ok(block)) = self.rebuild_block(chunk, expected, &mut bytes) {
+            self.cache.lock().expect("no thread panicked").keep(expected.logical, &block);
+            return Ok(block);
+        }
+        Err(first.unwrap_or_else(|| fail(&"it has no mirrors")))
+    }
 }
 
 /// What the root tree says of a tree.

@@ -9,6 +9,7 @@ mod backref;
 mod bytes;
 mod checksum;
 mod chunk;
+mod devices;
 mod error;
 mod filesystem;
 mod obscure;
@@ -18,17 +19,20 @@ mod rules;
 mod superblock;
 mod tree;
 mod used;
+mod uuid;
 mod verify;
 
 pub use backref::{Owner, Owners};
 pub use checksum::{Checksum, ChecksumType};
 pub use chunk::Profile;
+pub use devices::Device;
 pub use error::{Error, Result};
-pub use filesystem::{Allocation, Device, FileSystem};
+pub use filesystem::{Allocation, FileSystem};
 pub use obscure::{NoObscureName, name_hash, obscure_name};
-pub use superblock::{DeviceItem, Superblock, SuperblockDefect, Uuid, has_magic};
+pub use superblock::{DeviceItem, Superblock, SuperblockDefect, has_magic};
 pub use tree::{BlockDefect, Parent, object::tree_name};
 pub use used::{Unprotected, Used};
+pub use uuid::Uuid;
 pub use verify::{
     Category, Finding, Options, Place, Problem, Progress, Subject, Summary, Verified, verify,
 };

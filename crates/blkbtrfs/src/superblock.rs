@@ -8,7 +8,8 @@ use blkimage::Source;
 use crate::bytes::{array_at, u8_at, u16_at, u32_at, u64_at};
 use crate::checksum::{Checksum, ChecksumType, MAX_SIZE, Summer};
 use crate::error::{Error, Result};
-use crate::tree::{MAX_LEVEL, Parent};
+use crate::tree::{MAX_LEVEL, Parent, TreeRoot};
+use crate::uuid::Uuid;
 
 /// What a superblock says.
 #[derive(Clone, Debug)]
@@ -76,31 +77,6 @@ impl DeviceItem {
             uuid: Uuid(array_at(bytes, 0x42)?),
             fsid: Uuid(array_at(bytes, 0x52)?),
         })
-    }
-}
-
-/// Where a tree begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TreeRoot {
-    pub(crate) logical: u64,
-    pub(crate) level: u8,
-    pub(crate) generation: u64,
-    pub(crate) parent: Parent,
-}
-
-/// What names a file system or a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Uuid(pub [u8; 16]);
-
-impl fmt::Display for Uuid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, byte) in self.0.iter().enumerate() {
-            if [4, 6, 8, 10].contains(&index) {
-                f.write_str("-")?;
-            }
-            write!(f, "{byte:02x}")?;
-        }
-        Ok(())
     }
 }
 

@@ -8,8 +8,9 @@ use std::{mem, ptr, slice};
 use blkhash::{Construction, Hasher};
 use nix::errno::Errno;
 
-use crate::aio::{Completions, Lender, Lent, Returned};
 use crate::boundary::{boxed, catch, status, value};
+use crate::completions::Completions;
+use crate::lent::{Lender, Lent, Returned};
 use crate::options::{Options, string};
 use crate::process::Process;
 

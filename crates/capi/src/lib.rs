@@ -8,7 +8,9 @@
 
 mod aio;
 mod boundary;
+mod completions;
 mod hash;
 mod info;
+mod lent;
 mod options;
 mod process;

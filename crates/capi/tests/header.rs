@@ -17,7 +17,7 @@ fn the_header_agrees_with_the_sources() {
         config.export.rename.insert(rust.to_owned(), c.to_owned());
     }
     let mut builder = cbindgen::Builder::new().with_config(config);
-    for module in ["aio", "hash", "info", "options"] {
+    for module in ["aio", "completions", "hash", "info", "options"] {
         builder = builder.with_src(format!("{folder}/src/{module}.rs"));
     }
     let mut generated = Vec::new();

@@ -8,6 +8,7 @@
 pub(crate) mod file_extent;
 mod paths;
 pub(crate) mod refs;
+mod search;
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,11 +16,13 @@ use std::sync::{Arc, Mutex};
 
 use self::file_extent::FileExtent;
 use self::refs::{ExtentItem, Reference};
-use crate::error::{Error, Result};
+use self::search::Search;
+use crate::error::Result;
 use crate::filesystem::FileSystem;
-use crate::tree::block::ANY_TREE;
 use crate::tree::key::kind;
-use crate::tree::{Cursor, Expected, Key, MAX_LEVEL, TreeBlock, object};
+use crate::tree::{
+    ANY_TREE, Blocks, Cursor, Expected, Key, MAX_LEVEL, TreeBlock, object, root_block,
+};
 
 /// What a block belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,12 +86,6 @@ struct Use {
     inode: u64,
     offset: u64,
     file_extent: FileExtent,
-}
-
-/// A search that may take only so many steps.
-struct Search<'a> {
-    filesystem: &'a FileSystem,
-    left: u64,
 }
 
 impl<'a> Resolver<'a> {
@@ -183,16 +180,6 @@ impl<'a> Resolver<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn step(&mut self) -> Result<()> {
-        self.left = self.left.checked_sub(1).ok_or_else(|| {
-            Error::corrupt(
-                0,
-                "owners were not looked for any further: there are too many references",
-            )
-        })?;
-        Ok(())
-    }
-
     /// The extent of data that holds `logical`.
     fn extent(&mut self, logical: u64) -> Result<Option<Extent>> {
         let Some((key, references)) = self.references_around(logical)? else { return Ok(None) };
@@ -377,7 +364,7 @@ impl<'a> Search<'a> {
         let Some(key) = key.filter(|_| root.logical != logical && root.level > level) else {
             return Ok(None);
         };
-        let mut expected = crate::tree::cursor::root_block(tree, root);
+        let mut expected = root_block(tree, root);
         let mut block = self.filesystem.block(&expected)?;
         while block.level() > level + 1 {
             let Some(child) = block.child(block.position(key).unwrap_or(0), &expected) else {

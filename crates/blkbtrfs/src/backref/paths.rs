@@ -1,6 +1,6 @@
 //! Names: from an inode up to the root folder of its subvolume, and from there to the top.
 
-use super::Search;
+use super::search::Search;
 use crate::bytes::{u16_at, u64_at};
 use crate::error::{Error, Result};
 use crate::tree::key::kind;

@@ -1,6 +1,6 @@
 //! Items of the checksum tree.
 
-use super::{Item, Rules, Verdict, expect};
+use super::item::{Item, Rules, Verdict, expect};
 use crate::tree::key::kind;
 use crate::tree::object;
 

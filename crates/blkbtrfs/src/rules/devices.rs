@@ -1,6 +1,6 @@
 //! Items about devices and the chunks on them.
 
-use super::{Item, Rules, Verdict, at_most, exact, expect, field};
+use super::item::{Item, Rules, Verdict, at_most, exact, expect, field};
 use crate::bytes::u64_at;
 use crate::chunk::{Chunk, DATA, METADATA, SYSTEM};
 use crate::tree::key::kind;

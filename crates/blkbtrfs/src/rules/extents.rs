@@ -1,6 +1,6 @@
 //! Items of the extent tree: extents and what refers to them.
 
-use super::{Item, Rules, Verdict, at_least, at_most, exact, expect, field};
+use super::item::{Item, Rules, Verdict, at_least, at_most, exact, expect, field};
 use crate::backref::refs::{DATA, TREE_BLOCK};
 use crate::bytes::{u8_at, u32_at, u64_at};
 use crate::chunk;

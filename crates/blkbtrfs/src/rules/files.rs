@@ -1,7 +1,7 @@
 //! Items of file trees: inodes, their names, attributes and extents.
 
 use super::inline;
-use super::{Item, Rules, Verdict, at_least, at_most, exact, expect, field};
+use super::item::{Item, Rules, Verdict, at_least, at_most, exact, expect, field};
 use crate::bytes::{u8_at, u16_at, u32_at, u64_at};
 use crate::obscure::name_hash;
 use crate::tree::key::kind;

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use flate2::read::ZlibDecoder;
 
-use super::{Verdict, expect};
+use super::item::{Verdict, expect};
 use crate::bytes::u32_at;
 use crate::superblock::Superblock;
 

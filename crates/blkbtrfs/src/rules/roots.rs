@@ -1,6 +1,6 @@
 //! Items about trees: their roots, their names, their UUIDs.
 
-use super::{Item, Rules, Verdict, at_least, at_most, expect, field};
+use super::item::{Item, Rules, Verdict, at_least, at_most, expect, field};
 use crate::bytes::{u8_at, u16_at, u32_at, u64_at};
 use crate::tree::key::kind;
 use crate::tree::{MAX_LEVEL, object};

@@ -1,6 +1,6 @@
 //! Items about space: block groups, and what is free in them.
 
-use super::{Item, Rules, Verdict, at_most, exact, expect, field};
+use super::item::{Item, Rules, Verdict, at_most, exact, expect, field};
 use crate::bytes::{u32_at, u64_at};
 use crate::chunk;
 use crate::tree::key::kind;

@@ -5,69 +5,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Key, MAX_LEVEL, object};
+use super::reference::{ANY_TREE, Expected, MAX_LEVEL, Parent};
+use super::{Key, object};
 use crate::bytes::{array_at, u8_at, u32_at, u64_at};
 use crate::checksum::{Checksum, MAX_SIZE};
-use crate::superblock::Uuid;
+use crate::uuid::Uuid;
 
 /// A block whose checksum, header and structure are right.
 #[derive(Clone, Debug)]
 pub(crate) struct TreeBlock {
     bytes: Arc<[u8]>,
-}
-
-/// A reference to a block: where it leads, and everything it says about the block there.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Expected {
-    /// The tree that it was reached from.
-    pub(crate) tree: u64,
-    pub(crate) logical: u64,
-    pub(crate) level: u8,
-    pub(crate) generation: Option<u64>,
-    pub(crate) first_key: Option<Key>,
-    /// All keys of the block are below this one, the next of its parent.
-    pub(crate) end: Option<Key>,
-    /// Where the reference is. `None` if only the extent tree knows of the block.
-    pub(crate) parent: Option<Parent>,
-}
-
-/// Where a reference to a tree block is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Parent {
-    /// In the superblock.
-    Superblock,
-    /// In a root item, which is in a leaf.
-    Root {
-        /// The address of the leaf.
-        logical: u64,
-        /// Which of its items, from 0 on.
-        slot: u32,
-    },
-    /// In a node.
-    Node {
-        /// The address of the node.
-        logical: u64,
-        /// Which of its pointers, from 0 on.
-        slot: u32,
-    },
-}
-
-impl Parent {
-    /// Whether the block below is the root of a tree.
-    fn is_of_root(self) -> bool {
-        !matches!(self, Self::Node { .. })
-    }
-}
-
-impl fmt::Display for Parent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Superblock => f.write_str("the superblock"),
-            Self::Root { logical, slot } => write!(f, "root item {slot} of block {logical}"),
-            Self::Node { logical, slot } => write!(f, "pointer {slot} of block {logical}"),
-        }
-    }
 }
 
 /// What is wrong with a tree block.
@@ -431,9 +378,6 @@ fn check_node(bytes: &[u8], count: usize, sector_size: u32) -> Result<(), BlockD
     }
     Ok(())
 }
-
-/// Stands for a tree whose owner is not known.
-pub(crate) const ANY_TREE: u64 = 0;
 
 const FSID: usize = 0x20;
 const ADDRESS: usize = 0x30;

@@ -1,15 +1,18 @@
 //! Finds items: reads the blocks of a tree as it goes, whichever mirror of them is good.
 
-use std::collections::{HashMap, VecDeque};
-
-use super::{Expected, Key, MAX_LEVEL, TreeBlock, object};
+use super::reference::{Expected, MAX_LEVEL, TreeRoot, root_block};
+use super::{Key, TreeBlock, object};
 use crate::error::{Error, Result};
-use crate::filesystem::FileSystem;
-use crate::superblock::TreeRoot;
+
+/// Where a cursor has tree blocks from.
+pub(crate) trait Blocks: Sync {
+    /// A tree block: the first mirror of it that is good, or what parity makes of it.
+    fn block(&self, expected: &Expected) -> Result<TreeBlock>;
+}
 
 /// Moves over the items of a tree in their order.
 pub(crate) struct Cursor<'a> {
-    filesystem: &'a FileSystem,
+    blocks: &'a dyn Blocks,
     tree: u64,
     /// From the root to a leaf, each with the entry it stands at and the reference that led to it.
     path: Vec<(TreeBlock, usize, Expected)>,
@@ -18,12 +21,12 @@ pub(crate) struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     /// A cursor at the first item whose key is not below `key`.
     pub(crate) fn seek(
-        filesystem: &'a FileSystem,
+        blocks: &'a dyn Blocks,
         tree: u64,
         root: TreeRoot,
         key: Key,
     ) -> Result<Self> {
-        let mut cursor = Self { filesystem, tree, path: Vec::new() };
+        let mut cursor = Self { blocks, tree, path: Vec::new() };
         cursor.descend(root_block(tree, root), key)?;
         if cursor.item().is_none_or(|(found, _)| found < key) {
             cursor.advance()?;
@@ -33,12 +36,12 @@ impl<'a> Cursor<'a> {
 
     /// A cursor at the last item whose key is not beyond `key`, if there is one.
     pub(crate) fn seek_back(
-        filesystem: &'a FileSystem,
+        blocks: &'a dyn Blocks,
         tree: u64,
         root: TreeRoot,
         key: Key,
     ) -> Result<Option<Self>> {
-        let mut cursor = Self { filesystem, tree, path: Vec::new() };
+        let mut cursor = Self { blocks, tree, path: Vec::new() };
         cursor.descend(root_block(tree, root), key)?;
         Ok(cursor.item().is_some_and(|(found, _)| found <= key).then_some(cursor))
     }
@@ -100,7 +103,7 @@ impl<'a> Cursor<'a> {
             if self.path.len() > usize::from(MAX_LEVEL) {
                 return Err(Error::corrupt(expected.logical, "a tree is too deep"));
             }
-            let block = self.filesystem.block(&expected)?;
+            let block = self.blocks.block(&expected)?;
             let slot = block.position(key).unwrap_or(0);
             next = block.child(slot, &expected);
             self.path.push((block, slot, expected));
@@ -108,48 +111,3 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 }
-
-pub(crate) fn root_block(tree: u64, root: TreeRoot) -> Expected {
-    Expected {
-        tree,
-        logical: root.logical,
-        level: root.level,
-        generation: Some(root.generation),
-        first_key: None,
-        end: None,
-        parent: Some(root.parent),
-    }
-}
-
-/// Keeps the blocks that were read last.
-#[derive(Debug)]
-pub(crate) struct BlockCache {
-    blocks: HashMap<u64, TreeBlock>,
-    order: VecDeque<u64>,
-    capacity: usize,
-}
-
-impl BlockCache {
-    pub(crate) fn new(node_size: u32) -> Self {
-        let capacity = CACHE_SIZE / node_size as usize;
-        Self { blocks: HashMap::new(), order: VecDeque::new(), capacity }
-    }
-
-    pub(crate) fn find(&self, logical: u64) -> Option<TreeBlock> {
-        self.blocks.get(&logical).cloned()
-    }
-
-    pub(crate) fn keep(&mut self, logical: u64, block: &TreeBlock) {
-        if self.blocks.insert(logical, block.clone()).is_none() {
-            self.order.push_back(logical);
-        }
-        if self.order.len() > self.capacity
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.blocks.remove(&oldest);
-        }
-    }
-}
-
-/// Bytes of blocks that are kept.
-const CACHE_SIZE: usize = 8 << 20;

@@ -8,10 +8,11 @@ use std::ops::Range;
 use blkimage::{Buffer, Lent};
 
 use super::finding::{Finding, Place, Problem, Subject};
-use super::{Job, add};
+use super::job::Job;
+use super::summary::add;
 use crate::checksum::{Checksum, LANES};
 use crate::chunk::Chunk;
-use crate::filesystem::ReadError;
+use crate::devices::ReadError;
 use crate::tree::key::kind;
 use crate::tree::{TreeBlock, object};
 

@@ -1,3 +1,5 @@
+//! Findings: what is wrong, with what, and where it lies.
+
 use crate::backref::Owners;
 use crate::checksum::Checksum;
 use crate::superblock::SuperblockDefect;

@@ -1,11 +1,12 @@
 //! All mirrors of tree blocks, many at a time.
 
 use super::finding::{Finding, Place, Problem, Subject};
+use super::job::Job;
 use super::known::Outcome;
-use super::{Job, add};
+use super::summary::add;
 use crate::checksum::{Checksum, LANES, MAX_SIZE};
 use crate::chunk::Chunk;
-use crate::filesystem::ReadError;
+use crate::devices::ReadError;
 use crate::tree::{BlockDefect, Expected, TreeBlock};
 
 /// What blocks are read into.

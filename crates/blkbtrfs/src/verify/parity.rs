@@ -8,7 +8,8 @@
 use std::sync::Mutex;
 
 use super::finding::{Finding, Place, Problem, Subject};
-use super::{Job, add};
+use super::job::Job;
+use super::summary::add;
 use crate::backref::refs::ExtentItem;
 use crate::chunk::{Chunk, Run, STRIPE};
 use crate::error::Result;

@@ -1,3 +1,5 @@
+//! How far a verification has come.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How far the verification has come, of [`FileSystem::verified_bytes`](crate::FileSystem::verified_bytes).

@@ -1,7 +1,8 @@
 //! Every copy of the superblock on every device, and whether all of the device is there.
 
 use super::finding::{Finding, Place, Problem, Subject};
-use super::{Job, add};
+use super::job::Job;
+use super::summary::add;
 use crate::superblock::{OFFSETS, SIZE, Superblock, SuperblockDefect};
 
 /// Reports the copies that are not intact, or not of this file system's last transaction.

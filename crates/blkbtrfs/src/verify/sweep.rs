@@ -1,19 +1,21 @@
 //! Blocks that the walk could not reach, because those above them are lost: the extent tree knows
 //! them as well.
 
+use super::examine::{Buffers, Examiner};
 use super::finding::Finding;
-use super::walk::{Leaf, Walker};
-use super::{Buffers, Job, add};
+use super::job::Job;
+use super::leaf::Leaf;
+use super::summary::add;
+use super::walk::Walker;
 use crate::backref::refs::{ExtentItem, TREE_BLOCK};
 use crate::error::Result;
-use crate::tree::block::ANY_TREE;
 use crate::tree::key::kind;
-use crate::tree::{BlockDefect, Cursor, Expected, Key, object};
+use crate::tree::{ANY_TREE, BlockDefect, Blocks, Cursor, Expected, Key, object};
 
 /// Verifies the tree blocks of the extent tree that were not visited.
-pub(super) fn verify(job: &Job<'_>, walker: &Walker<'_>) {
+pub(super) fn verify(examiner: &Examiner<'_>, walker: &Walker<'_>) {
     // What cannot be read of the extent tree was reported already.
-    let _ = sweep(job, walker);
+    let _ = sweep(examiner, walker);
 }
 
 /// Reports each block of the extent tree that nothing leads to; returns how many there are.
@@ -47,8 +49,8 @@ fn report(job: &Job<'_>, block: &Expected) {
     job.report(Finding { owners, ..finding });
 }
 
-fn sweep(job: &Job<'_>, walker: &Walker<'_>) -> Result<()> {
-    let filesystem = job.filesystem;
+fn sweep(examiner: &Examiner<'_>, walker: &Walker<'_>) -> Result<()> {
+    let filesystem = examiner.job.filesystem;
     let Some(root) = filesystem.tree_root(object::EXTENT_TREE)? else { return Ok(()) };
     let mut buffers = Buffers::default();
     let mut batch: Vec<Leaf> = Vec::new();
@@ -64,12 +66,12 @@ fn sweep(job: &Job<'_>, walker: &Walker<'_>) -> Result<()> {
             batch.push(Leaf { expected: block, root: None });
         }
         if batch.len() == BATCH {
-            job.verify_leaves(&batch, &mut buffers);
+            examiner.verify(&batch, &mut buffers);
             batch.clear();
         }
         cursor.advance()?;
     }
-    job.verify_leaves(&batch, &mut buffers);
+    examiner.verify(&batch, &mut buffers);
     Ok(())
 }
 

@@ -5,9 +5,10 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 use super::finding::{Finding, Place, Problem, Subject};
-use super::{Job, add};
+use super::job::Job;
+use super::summary::add;
 use crate::chunk::Chunk;
-use crate::filesystem::ReadError;
+use crate::devices::ReadError;
 
 /// Pieces of ranges that are still to be read, and whether their mirrors have to be equal.
 pub(super) struct Pieces {

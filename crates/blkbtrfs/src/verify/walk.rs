@@ -9,14 +9,17 @@
 //! ([`super::known`]). Only one that is right counts as the visit: a wrong one hides nothing from
 //! those that come after it.
 
+use super::examine::Examiner;
 use super::finding::Finding;
+use super::job::Job;
 use super::known::{Known, Look, Outcome};
-use super::{Job, metadata, tally};
+use super::leaf::Leaf;
+use super::metadata;
 use crate::filesystem::{FileSystem, RootItem};
-use crate::superblock::TreeRoot;
-use crate::tree::cursor::root_block;
 use crate::tree::key::kind;
-use crate::tree::{BlockDefect, Expected, Key, Parent, TreeBlock, object};
+use crate::tree::{
+    BlockDefect, Blocks, Expected, Key, Parent, TreeBlock, TreeRoot, object, root_block,
+};
 
 /// Goes through all trees, and visits each block once.
 pub(super) struct Walker<'a> {
@@ -30,14 +33,6 @@ pub(super) struct Walker<'a> {
     /// Whether there are trees that are half gone: subvolumes that are being removed, and snapshots
     /// that relocation makes. Some of their blocks have references that count and are not followed.
     has_half_trees: bool,
-}
-
-/// A leaf that is handed out.
-#[derive(Clone, Copy)]
-pub(super) struct Leaf {
-    pub(super) expected: Expected,
-    /// Root of its tree; `None` if only the extent tree knows of it.
-    pub(super) root: Option<TreeRoot>,
 }
 
 /// A block and how much of it is done.
@@ -97,7 +92,7 @@ impl<'a> Walker<'a> {
     /// are none left. `outcomes` are those of the batch before it.
     pub(super) fn next(
         &mut self,
-        job: &Job<'_>,
+        examiner: &Examiner<'_>,
         batch: &mut Vec<Leaf>,
         outcomes: &[Outcome],
     ) -> bool {
@@ -107,7 +102,7 @@ impl<'a> Walker<'a> {
         while batch.is_empty() {
             let Some(frame) = self.stack.last_mut() else {
                 match self.roots.pop() {
-                    Some(tree) => self.enter(job, tree, batch),
+                    Some(tree) => self.enter(examiner, tree, batch),
                     None => return false,
                 }
                 continue;
@@ -128,10 +123,10 @@ impl<'a> Walker<'a> {
                 if let Some(tree) = tree {
                     self.has_half_trees |=
                         tree.removed.is_some() || tree.number == object::TREE_RELOCATION;
-                    if tally::is_of_files(tree.number) {
+                    if object::is_of_files(tree.number) {
                         self.files.push(tree);
                     } else {
-                        self.enter(job, tree, batch);
+                        self.enter(examiner, tree, batch);
                     }
                 }
                 continue;
@@ -140,11 +135,11 @@ impl<'a> Walker<'a> {
                 continue;
             }
             let Some(child) = frame.block.child(index, &frame.reference) else { continue };
-            job.tally.take_reference(&child, Some(&frame.block));
+            examiner.tally.take_reference(&child, Some(&frame.block));
             if child.level > 0 || tree.holds_roots {
-                self.visit(job, child, tree);
+                self.visit(examiner, child, tree);
             } else {
-                self.take_leaves(job, child, tree, batch);
+                self.take_leaves(examiner, child, tree, batch);
             }
         }
         true
@@ -164,18 +159,19 @@ impl<'a> Walker<'a> {
         self.filesystem.sector_size() as u64
     }
 
-    fn enter(&mut self, job: &Job<'_>, tree: Tree, batch: &mut Vec<Leaf>) {
+    fn enter(&mut self, examiner: &Examiner<'_>, tree: Tree, batch: &mut Vec<Leaf>) {
         let root = root_block(tree.number, tree.root);
-        job.tally.take_reference(&root, None);
+        examiner.tally.take_reference(&root, None);
         if root.level > 0 || tree.holds_roots {
-            self.visit(job, root, tree);
+            self.visit(examiner, root, tree);
         } else {
-            self.take_leaf(job, root, tree, batch);
+            self.take_leaf(examiner.job, root, tree, batch);
         }
     }
 
     /// Verifies a block and puts it on the stack.
-    fn visit(&mut self, job: &Job<'_>, block: Expected, tree: Tree) {
+    fn visit(&mut self, examiner: &Examiner<'_>, block: Expected, tree: Tree) {
+        let job = examiner.job;
         let found = match self.known.look(&block, self.sector_size()) {
             Look::New => self.verify(job, &block, metadata::Counting::Yes),
             Look::Same => return report_shared(job, &block),
@@ -185,7 +181,7 @@ impl<'a> Walker<'a> {
         };
         if let Some(found) = found {
             if found.level() == 0 {
-                job.examine(&found, &Leaf { expected: block, root: Some(tree.root) });
+                examiner.examine(&found, &Leaf { expected: block, root: Some(tree.root) });
             }
             self.stack.push(Frame { block: found, reference: block, tree, next: 0 });
         }
@@ -229,18 +225,24 @@ impl<'a> Walker<'a> {
     }
 
     /// Hands out a leaf and those beside it.
-    fn take_leaves(&mut self, job: &Job<'_>, first: Expected, tree: Tree, batch: &mut Vec<Leaf>) {
+    fn take_leaves(
+        &mut self,
+        examiner: &Examiner<'_>,
+        first: Expected,
+        tree: Tree,
+        batch: &mut Vec<Leaf>,
+    ) {
         let limit = self.batch_length(first.tree);
         let mut next = Some(first);
         while let Some(leaf) = next {
-            self.take_leaf(job, leaf, tree, batch);
+            self.take_leaf(examiner.job, leaf, tree, batch);
             if batch.len() >= limit {
                 break;
             }
             let Some(frame) = self.stack.last_mut() else { break };
             next = frame.block.child(frame.next, &frame.reference);
             if let Some(leaf) = &next {
-                job.tally.take_reference(leaf, Some(&frame.block));
+                examiner.tally.take_reference(leaf, Some(&frame.block));
             }
             frame.next += 1;
         }

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::contradiction;
 use super::space::Space;
 use crate::superblock::DeviceItem;
 use crate::tree::object;
-use crate::verify::Job;
 use crate::verify::finding::Subject;
+use crate::verify::job::Job;
 
 pub(super) fn compare(job: &Job<'_>, space: &Space) {
     let items = job.filesystem.device_items();
@@ -15,7 +14,7 @@ pub(super) fn compare(job: &Job<'_>, space: &Space) {
     let mut used: BTreeMap<u64, u64> = BTreeMap::new();
     for chunk in job.filesystem.chunks().iter() {
         let report = |reason: String| {
-            contradiction(job, Subject::Chunk, Some(chunk.logical), chunk.length, reason);
+            job.report_contradiction(Subject::Chunk, Some(chunk.logical), chunk.length, reason);
         };
         if !space.groups.contains_key(&chunk.logical) {
             report("there is no block group of it".into());
@@ -48,13 +47,13 @@ pub(super) fn compare(job: &Job<'_>, space: &Space) {
         let reason = format!(
             "{length} bytes at {offset} of device {device} are said to be of it, and are not"
         );
-        contradiction(job, Subject::Chunk, Some(logical), 0, reason);
+        job.report_contradiction(Subject::Chunk, Some(logical), 0, reason);
     }
     let mut end = (0, 0);
     for (&(device, offset), &(length, logical)) in &space.dev_extents {
         if end.0 == device && end.1 > offset {
             let reason = format!("another one is at {offset} of device {device} as well");
-            contradiction(job, Subject::Chunk, Some(logical), length, reason);
+            job.report_contradiction(Subject::Chunk, Some(logical), length, reason);
         }
         end = (device, offset.saturating_add(length));
         let sum = used.entry(device).or_default();
@@ -62,7 +61,7 @@ pub(super) fn compare(job: &Job<'_>, space: &Space) {
         if let Some(item) = items.get(&device).filter(|item| end.1 > item.total_bytes) {
             let reason =
                 format!("ends at {} of device {device}, which has {}", end.1, item.total_bytes);
-            contradiction(job, Subject::Chunk, Some(logical), length, reason);
+            job.report_contradiction(Subject::Chunk, Some(logical), length, reason);
         }
     }
     compare_items(job, items, &used);
@@ -71,7 +70,7 @@ pub(super) fn compare(job: &Job<'_>, space: &Space) {
 fn compare_items(job: &Job<'_>, items: &BTreeMap<u64, DeviceItem>, used: &BTreeMap<u64, u64>) {
     let superblock = job.filesystem.superblock();
     let tree = |reason: String| {
-        contradiction(job, Subject::Tree(object::CHUNK_TREE), None, 0, reason);
+        job.report_contradiction(Subject::Tree(object::CHUNK_TREE), None, 0, reason);
     };
     for (device, item) in items {
         let found = used.get(device).copied().unwrap_or_default();

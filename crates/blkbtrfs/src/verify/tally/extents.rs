@@ -1,16 +1,16 @@
 //! Extents of files: each byte of a file that promises checksums has one.
 
 use std::ops::Range;
+use std::sync::Mutex;
 
-use super::space::range;
-use super::{Tally, is_of_files};
+use super::space::{Space, range};
 use crate::backref::file_extent::FileExtent;
 use crate::bytes::u64_at;
 use crate::filesystem::FileSystem;
 use crate::tree::key::kind;
 use crate::tree::{Cursor, Key, TreeBlock, object};
-use crate::verify::Job;
-use crate::verify::walk::Leaf;
+use crate::verify::job::Job;
+use crate::verify::leaf::Leaf;
 
 /// What a file says of the bytes in an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ enum Kind {
 }
 
 /// Takes the extents in a leaf. The checksum tree is known by then, unless it is a leaf of a log.
-pub(super) fn take(tally: &Tally<'_>, job: &Job<'_>, block: &TreeBlock, leaf: &Leaf) {
+pub(super) fn take(space: &Mutex<Space>, job: &Job<'_>, block: &TreeBlock, leaf: &Leaf) {
     let mut inode = None;
     let mut found: Vec<(Range<u64>, Kind)> = Vec::new();
     for (key, bytes) in block.items() {
@@ -36,7 +36,7 @@ pub(super) fn take(tally: &Tally<'_>, job: &Job<'_>, block: &TreeBlock, leaf: &L
                 let Some(extent) = FileExtent::parse(bytes) else { continue };
                 let Some(range) = extent.needed() else { continue };
                 if inode.is_none_or(|(number, _)| number != key.object) {
-                    inode = Some((key.object, flags_of(tally.filesystem, block, leaf, key.object)));
+                    inode = Some((key.object, flags_of(job.filesystem, block, leaf, key.object)));
                 }
                 let flags = inode.and_then(|(_, flags)| flags);
                 found.push((range, kind_of(leaf.expected.tree, &extent, flags)));
@@ -48,12 +48,12 @@ pub(super) fn take(tally: &Tally<'_>, job: &Job<'_>, block: &TreeBlock, leaf: &L
         return;
     }
     let mut uncovered = Vec::new();
-    let mut guard = tally.space();
+    let mut guard = space.lock().expect("no thread panicked");
     let space = &mut *guard;
     for (range, kind) in found {
         match kind {
             Kind::Preallocated => {
-                if job.is_coverage_known() {
+                if space.is_coverage_known {
                     let written = space.covered.overlapping(&range).next();
                     space.written.extend(written.map(|it| it.start.max(range.start)));
                 }
@@ -62,7 +62,7 @@ pub(super) fn take(tally: &Tally<'_>, job: &Job<'_>, block: &TreeBlock, leaf: &L
             Kind::Internal => space.internal.insert(range),
             Kind::NoDataSum | Kind::Either => space.nodatasum.insert(range),
             Kind::Summed if leaf.expected.tree == object::TREE_LOG => space.logged.push(range),
-            Kind::Summed if job.is_coverage_known() => {
+            Kind::Summed if space.is_coverage_known => {
                 let gaps: Vec<_> = space.covered.gaps(&range).collect();
                 for gap in gaps {
                     let new: Vec<_> = space.uncovered.gaps(&gap).collect();
@@ -96,7 +96,7 @@ fn flags_of(filesystem: &FileSystem, block: &TreeBlock, leaf: &Leaf, inode: u64)
         Some(root) => (leaf.expected.tree, root),
         None => (block.owner(), filesystem.tree_root(block.owner()).ok()??),
     };
-    if !is_of_files(tree) && tree != object::TREE_LOG {
+    if !object::is_of_files(tree) && tree != object::TREE_LOG {
         return None;
     }
     let key = Key::new(inode, kind::INODE, 0);

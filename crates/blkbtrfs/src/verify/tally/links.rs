@@ -8,17 +8,17 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Hasher, contradiction, subvolumes};
+use super::hasher::Hasher;
+use super::names::{entries, entry, names};
+use super::subvolumes;
 use crate::backref::file_extent::counted_bytes;
-use crate::bytes::{u8_at, u16_at, u32_at, u64_at};
+use crate::bytes::{u32_at, u64_at};
 use crate::error::Result;
-use crate::rules::{DIR_HEAD, EXTREF_HEAD, REF_HEAD, kind_of_mode};
-use crate::superblock::TreeRoot;
-use crate::tree::cursor::root_block;
+use crate::rules::kind_of_mode;
 use crate::tree::key::kind;
-use crate::tree::{Cursor, Expected, Key, TreeBlock, object};
-use crate::verify::Job;
+use crate::tree::{Blocks, Cursor, Expected, Key, TreeBlock, TreeRoot, object, root_block};
 use crate::verify::finding::Subject;
+use crate::verify::job::Job;
 
 /// Numbers of the leaves of file trees, and the sum over the root tree.
 #[derive(Default)]
@@ -52,7 +52,7 @@ impl Links {
     pub(super) fn compare(&self, job: &Job<'_>, hasher: &Hasher, trees: &[(u64, TreeRoot)]) {
         if self.roots.load(Ordering::Relaxed) != 0 {
             let reason = "names of subvolumes and the references back differ";
-            contradiction(job, Subject::Tree(object::ROOT_TREE), None, 0, reason);
+            job.report_contradiction(Subject::Tree(object::ROOT_TREE), None, 0, reason);
         }
         // What cannot be read was reported.
         let _ = subvolumes::compare(job);
@@ -73,7 +73,7 @@ impl Links {
             };
             if !matches!(located, Ok(count) if count > 0) {
                 let reason = "names of files and the references back differ";
-                contradiction(job, Subject::Tree(tree), None, 0, reason);
+                job.report_contradiction(Subject::Tree(tree), None, 0, reason);
             }
         }
     }
@@ -183,37 +183,6 @@ impl InodeItem {
     }
 }
 
-/// Folder, place in the folder and name of each reference back.
-fn names(key: Key, bytes: &[u8]) -> impl Iterator<Item = (u64, u64, &[u8])> {
-    let mut rest = bytes;
-    std::iter::from_fn(move || {
-        let (folder, index, length, head) = if key.kind == kind::INODE_REF {
-            (key.offset, u64_at(rest, 0)?, u16_at(rest, 8)?, REF_HEAD)
-        } else {
-            (u64_at(rest, 0)?, u64_at(rest, 8)?, u16_at(rest, 16)?, EXTREF_HEAD)
-        };
-        let name = rest.get(head..)?.get(..length.into())?;
-        rest = &rest[head + name.len()..];
-        Some((folder, index, name))
-    })
-}
-
-/// Where an entry of a folder leads, the kind of file there, and the name.
-pub(super) fn entry(bytes: &[u8]) -> Option<(Key, u8, &[u8])> {
-    entries(bytes).next()
-}
-
-fn entries(bytes: &[u8]) -> impl Iterator<Item = (Key, u8, &[u8])> {
-    let mut rest = bytes;
-    std::iter::from_fn(move || {
-        let (data, length) = (u16_at(rest, 25)?, u16_at(rest, 27)?);
-        let found = (Key::parse(rest)?, u8_at(rest, 29)?);
-        let name = rest.get(DIR_HEAD..)?.get(..length.into())?;
-        rest = rest.get(DIR_HEAD + name.len() + usize::from(data)..)?;
-        Some((found.0, found.1, name))
-    })
-}
-
 /// Reads a tree in which something is wrong and reports which inodes it is about; returns how many.
 fn locate(
     job: &Job<'_>,
@@ -295,7 +264,7 @@ impl Inode {
             _ if self.pairs != 0 => "names and places in the folder differ".to_owned(),
             _ => return 0,
         };
-        contradiction(job, Subject::Inode { tree, inode }, None, 0, reason);
+        job.report_contradiction(Subject::Inode { tree, inode }, None, 0, reason);
         1
     }
 }
@@ -338,7 +307,7 @@ fn leads_back(
         (_, false) => "a folder names it, and it does not have that name",
         _ => return Ok(true),
     };
-    contradiction(job, Subject::Inode { tree, inode: child }, None, 0, reason);
+    job.report_contradiction(Subject::Inode { tree, inode: child }, None, 0, reason);
     Ok(false)
 }
 

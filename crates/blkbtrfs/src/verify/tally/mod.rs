@@ -7,51 +7,38 @@
 
 mod devices;
 mod extents;
+mod hasher;
 mod links;
+mod names;
 mod references;
 mod space;
 mod subvolumes;
 
-use std::hash::{BuildHasher, Hash, RandomState};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
+use self::hasher::Hasher;
 use self::links::Links;
 use self::references::References;
 use self::space::Space;
-use super::Job;
-use super::finding::{Finding, Problem, Subject};
-use super::walk::Leaf;
-use crate::filesystem::FileSystem;
-use crate::superblock::TreeRoot;
-use crate::tree::block::ANY_TREE;
-use crate::tree::{Expected, TreeBlock, object};
+use super::job::Job;
+use super::leaf::Leaf;
+use crate::chunk::ChunkMap;
+use crate::tree::{ANY_TREE, Expected, TreeBlock, TreeRoot, object};
 
 /// Everything that was said so far.
-pub(super) struct Tally<'a> {
-    filesystem: &'a FileSystem,
+pub(super) struct Tally {
     hasher: Hasher,
     links: Links,
     references: References,
     space: Mutex<Space>,
 }
 
-/// Hashes with a key of its own, so that no image can be made for two sums to be equal.
-struct Hasher(RandomState);
-
-impl Hasher {
-    /// An odd number: a multiple of it is zero for no count but zero.
-    fn hash(&self, value: impl Hash) -> u64 {
-        self.0.hash_one(value) | 1
-    }
-}
-
-impl<'a> Tally<'a> {
-    pub(super) fn new(filesystem: &'a FileSystem) -> Self {
+impl Tally {
+    pub(super) fn new(chunks: &ChunkMap) -> Self {
         Self {
-            filesystem,
-            hasher: Hasher(RandomState::new()),
+            hasher: Hasher::new(),
             links: Links::default(),
-            references: References::new(filesystem.chunks()),
+            references: References::new(chunks),
             space: Mutex::default(),
         }
     }
@@ -65,29 +52,27 @@ impl<'a> Tally<'a> {
         match tree {
             object::EXTENT_TREE => {
                 self.references.take_extents(&self.hasher, block);
-                self.space().take_extents(block, self.filesystem.node_size() as u64);
+                self.space().take_extents(block, job.filesystem.node_size() as u64);
             }
             object::BLOCK_GROUP_TREE => self.space().take_groups(block),
-            object::FREE_SPACE_TREE => {
-                self.space().take_free(self.filesystem, block, self.sector_size());
-            }
+            object::FREE_SPACE_TREE => self.space().take_free(job.filesystem, block),
             object::DEVICE_TREE => self.space().take_dev_extents(block),
             object::CHECKSUM_TREE | object::TREE_LOG => {
                 let is_log = tree == object::TREE_LOG;
-                self.space().take_checksums(self.filesystem, block, is_log);
+                self.space().take_checksums(job.filesystem, block, is_log);
                 if is_log {
-                    extents::take(self, job, block, leaf);
+                    extents::take(&self.space, job, block, leaf);
                 }
             }
             object::ROOT_TREE => {
                 self.links.take_roots(&self.hasher, block);
                 self.references.take_file_extents(&self.hasher, block);
-                extents::take(self, job, block, leaf);
+                extents::take(&self.space, job, block, leaf);
             }
-            _ if is_of_files(tree) => {
+            _ if object::is_of_files(tree) => {
                 self.links.take_files(&self.hasher, block);
                 self.references.take_file_extents(&self.hasher, block);
-                extents::take(self, job, block, leaf);
+                extents::take(&self.space, job, block, leaf);
             }
             _ => {}
         }
@@ -114,29 +99,8 @@ impl<'a> Tally<'a> {
         devices::compare(job, &space);
     }
 
-    /// What was found of space, when all leaves were taken.
-    pub(super) fn space(&self) -> std::sync::MutexGuard<'_, Space> {
+    /// What was found of space so far.
+    pub(super) fn space(&self) -> MutexGuard<'_, Space> {
         self.space.lock().expect("no thread panicked")
     }
-
-    fn sector_size(&self) -> u64 {
-        self.filesystem.sector_size() as u64
-    }
-}
-
-/// Whether a tree has files: those of logs aside.
-pub(super) fn is_of_files(tree: u64) -> bool {
-    object::is_file_tree(tree) || matches!(tree, object::DATA_RELOCATION | object::TREE_RELOCATION)
-}
-
-/// Reports that trees contradict each other.
-fn contradiction(
-    job: &Job<'_>,
-    subject: Subject,
-    at: Option<u64>,
-    length: u64,
-    reason: impl Into<String>,
-) {
-    let problem = Problem::Contradiction(reason.into());
-    job.report(Finding { logical: at, ..Finding::new(subject, problem, length) });
 }

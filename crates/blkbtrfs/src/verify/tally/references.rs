@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Hasher, contradiction};
+use super::hasher::Hasher;
 use crate::backref::file_extent::FileExtent;
 use crate::backref::refs::{ExtentItem, Reference, TREE_BLOCK};
 use crate::bytes::u32_at;
@@ -14,8 +14,8 @@ use crate::chunk::ChunkMap;
 use crate::rules::FULL;
 use crate::tree::key::kind;
 use crate::tree::{Expected, Key, TreeBlock, object};
-use crate::verify::Job;
 use crate::verify::finding::Subject;
+use crate::verify::job::Job;
 
 pub(super) struct References {
     /// Where chunks begin, in order, and for each what the extent tree has less what there is: how
@@ -127,7 +127,7 @@ impl References {
                 continue;
             };
             let length = job.filesystem.chunks().find(*start).map_or(0, |chunk| chunk.length);
-            contradiction(job, Subject::Chunk, Some(*start), length, reason);
+            job.report_contradiction(Subject::Chunk, Some(*start), length, reason);
         }
     }
 

@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::contradiction;
 use crate::backref::refs::{DATA, ExtentItem};
 use crate::bytes::{u32_at, u64_at};
 use crate::filesystem::FileSystem;
 use crate::tree::key::kind;
 use crate::tree::{TreeBlock, object};
 use crate::used::{Unprotected, Used};
-use crate::verify::Job;
 use crate::verify::finding::Subject;
+use crate::verify::job::Job;
 
 /// Ranges of logical addresses: those side by side are one.
 pub(in crate::verify) type Ranges = rangemap::RangeSet<u64>;
@@ -22,6 +21,8 @@ pub(in crate::verify) struct Space {
     /// With checksums in the checksum tree, and in a log.
     pub(super) covered: Ranges,
     pub(super) covered_by_logs: Ranges,
+    /// Whether all of the checksum tree was seen.
+    pub(in crate::verify) is_coverage_known: bool,
     /// In use, of data alone and all of it, and the sum of their lengths.
     data: Ranges,
     extents: Ranges,
@@ -79,12 +80,8 @@ impl Space {
         self.groups.insert(start, (length, u64_at(bytes, 0).unwrap_or_default()));
     }
 
-    pub(super) fn take_free(
-        &mut self,
-        filesystem: &FileSystem,
-        leaf: &TreeBlock,
-        sector_size: u64,
-    ) {
+    pub(super) fn take_free(&mut self, filesystem: &FileSystem, leaf: &TreeBlock) {
+        let sector_size = filesystem.sector_size() as u64;
         for (key, bytes) in leaf.items() {
             // mkfs leaves what was free in the block group that it began with.
             if filesystem.chunks().find_range(key.object, key.offset).is_none() {
@@ -187,25 +184,25 @@ impl Space {
         for &logical in self.written.iter().take(MAX_WRITTEN) {
             if !job.resolver.is_written(logical) {
                 let reason = "it has checksums, and files have it as not written";
-                contradiction(job, Subject::Data, Some(logical), 0, reason);
+                job.report_contradiction(Subject::Data, Some(logical), 0, reason);
             }
         }
         if self.extents.iter().map(length).sum::<u64>() != self.extent_bytes {
             let reason = "extents overlap";
-            contradiction(job, Subject::Tree(object::EXTENT_TREE), None, 0, reason);
+            job.report_contradiction(Subject::Tree(object::EXTENT_TREE), None, 0, reason);
         }
         let used: u64 = self.groups.values().fold(0, |sum, (_, used)| sum.saturating_add(*used));
         if used != superblock.bytes_used {
             let reason =
                 format!("{} bytes are in use, in block groups {used}", superblock.bytes_used);
-            contradiction(job, Subject::FileSystem, None, 0, reason);
+            job.report_contradiction(Subject::FileSystem, None, 0, reason);
         }
         for (&start, &(length, used)) in &self.groups {
             let Some(group) = range(start, length) else { continue };
             let found = within(&self.extents, &group);
             if found != used {
                 let reason = format!("{used} bytes are in use, extents have {found}");
-                contradiction(job, Subject::Chunk, Some(start), length, reason);
+                job.report_contradiction(Subject::Chunk, Some(start), length, reason);
             }
         }
         if superblock.has_valid_free_space_tree() {
@@ -235,12 +232,12 @@ impl Space {
             } else {
                 continue;
             };
-            contradiction(job, Subject::Chunk, Some(start), length, reason);
+            job.report_contradiction(Subject::Chunk, Some(start), length, reason);
         }
         let all: u64 = self.free.iter().map(length).sum();
         if all != self.free_bytes || known != self.groups.len() {
             let reason = "block groups are missing, or space is listed twice";
-            contradiction(job, Subject::Tree(object::FREE_SPACE_TREE), None, 0, reason);
+            job.report_contradiction(Subject::Tree(object::FREE_SPACE_TREE), None, 0, reason);
         }
     }
 }

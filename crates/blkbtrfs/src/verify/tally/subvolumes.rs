@@ -1,15 +1,14 @@
 //! Subvolumes: each has a name in a folder of another one, which the root tree repeats.
 
-use super::contradiction;
-use super::links::entry;
+use super::names::entry;
 use crate::bytes::{u32_at, u64_at};
 use crate::error::Result;
 use crate::filesystem::FileSystem;
 use crate::rules::ROOT_REF_HEAD;
 use crate::tree::key::kind;
 use crate::tree::{Cursor, Key, object};
-use crate::verify::Job;
 use crate::verify::finding::Subject;
+use crate::verify::job::Job;
 
 /// Reports subvolumes that a mount shows elsewhere than the root tree says, or not at all.
 ///
@@ -19,7 +18,7 @@ use crate::verify::finding::Subject;
 pub(super) fn compare(job: &Job<'_>) -> Result<()> {
     let filesystem = job.filesystem;
     let report = |tree: u64, reason: String| {
-        contradiction(job, Subject::Tree(tree), None, 0, reason);
+        job.report_contradiction(Subject::Tree(tree), None, 0, reason);
     };
     let root = filesystem.superblock().root;
     let mut cursor = Cursor::seek(filesystem, object::ROOT_TREE, root, Key::new(0, 0, 0))?;

@@ -38,7 +38,8 @@ fn lends() -> bool {
     let mut numbers = release.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
     let is_known = (numbers.next(), numbers.next()) >= (Some(6), Some(5));
     if !is_known {
-        eprintln!("skipped: Linux {release} does not tell what is in the page cache");
+        assert!(std::env::var_os("CI").is_none(), "CI must be able to lend what is cached");
+        println!("skipped: Linux {release} does not tell what is in the page cache");
     }
     is_known
 }

@@ -23,13 +23,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use blkconfine::Families;
+use blkconfine::files::{self, list, open};
 use blkimage::{Follow, Transport, Uri};
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, Ruleset,
-    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
+    AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, RulesetCreated,
+    RulesetCreatedAttr, RulesetError,
 };
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::fs::{FileType, OFlags, Stat};
+use rustix::io::Errno;
 
 use crate::quote;
 
@@ -55,7 +56,7 @@ impl Sandbox {
     /// One that allows nothing. References of images will be followed as `follow` says.
     pub fn new(follow: Follow) -> Self {
         let mut sandbox = Self {
-            ruleset: create().map_err(|error| reason(&error)),
+            ruleset: files::ruleset().map_err(|error| reason(&error)),
             follow,
             reads_everything: false,
             folders: HashSet::new(),
@@ -192,13 +193,9 @@ impl Sandbox {
         self.runs_programs = true;
         // The server that it starts is reached in this way.
         self.families.unix = true;
-        for path in PROGRAMS {
-            self.allow_quietly(path, list() | AccessFs::Execute);
+        for (path, access) in files::for_reader() {
+            self.allow_quietly(path, access);
         }
-        for path in PROGRAM_FILES {
-            self.allow_quietly(path, list());
-        }
-        self.allow_quietly("/dev/null", AccessFs::ReadFile | AccessFs::WriteFile);
     }
 
     /// Allows to run the program at `path`, which need not lie where the system has its own.
@@ -307,9 +304,7 @@ impl Sandbox {
 
     /// What lies here is no news to anybody.
     fn allow_quietly(&mut self, path: &str, access: BitFlags<AccessFs>) {
-        if let Ok(file) = open(Path::new(path), OFlags::empty()) {
-            self.add(&file, access);
-        }
+        self.update(|rules| files::allow(rules, Path::new(path), access));
     }
 
     fn allow_connecting(&mut self, port: u16) {
@@ -335,26 +330,6 @@ impl Sandbox {
             self.ruleset = Err(reason(&error));
         }
     }
-}
-
-/// Rules for everything that Landlock knows, none of them yet.
-fn create() -> Result<RulesetCreated, RulesetError> {
-    Ruleset::default()
-        .handle_access(AccessFs::from_all(KNOWN))?
-        .handle_access(AccessNet::from_all(KNOWN))?
-        .scope(Scope::from_all(KNOWN))?
-        .create()
-}
-
-/// Of a folder: to list it and all beneath it, and to read what is there.
-fn list() -> BitFlags<AccessFs> {
-    AccessFs::ReadFile | AccessFs::ReadDir
-}
-
-/// A descriptor that stands for the file and cannot read it.
-fn open(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-    let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
-    retry_on_intr(|| rustix::fs::openat(CWD, path, flags, Mode::empty()))
 }
 
 /// What the name of an image leads to. A folder is none, and a rule for it would open all beneath.
@@ -433,9 +408,6 @@ impl Shown {
     }
 }
 
-/// What the rules are written for. What a later kernel can restrict in addition stays allowed.
-const KNOWN: ABI = ABI::V7;
-
 /// Where the system tells what devices and files are used for: mounts, swap, loop devices and other
 /// virtual ones, the devices of each btrfs.
 const USES: [&str; 5] = [
@@ -448,13 +420,6 @@ const USES: [&str; 5] = [
 
 /// What blkimage calls large enough for a file system.
 const MIN_FILE_SYSTEM: i64 = 1 << 20;
-
-/// Where systems keep programs and libraries. What is not there is passed over.
-const PROGRAMS: [&str; 5] = ["/usr", "/lib", "/lib64", "/nix/store", "/gnu/store"];
-
-/// What programs read before they do anything: where libraries are, settings of GnuTLS, noise.
-const PROGRAM_FILES: [&str; 4] =
-    ["/etc/ld.so.cache", "/etc/gnutls", "/etc/crypto-policies", "/dev/urandom"];
 
 /// What the names of hosts are looked up with.
 const RESOLVER: [&str; 7] = [

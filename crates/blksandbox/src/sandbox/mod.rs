@@ -1,25 +1,12 @@
-//! The process contains itself: from [`Sandbox::enforce`] on it opens what it was asked for and
-//! nothing else, writes, creates and removes nothing, and neither listens nor connects where
-//! nobody asked for it.
-//!
-//! Three layers of the kernel do that, each without the others: Landlock restricts opening, with what
-//! its version can do; a filter refuses system calls that change files, the system or other processes;
-//! and of root's capabilities only those stay that reading takes. Where the kernel lacks a layer, the
-//! command works without it. What is open stays open, and `stat` tells of any file. Which references
-//! are followed is for the gate in blkimage to say; this is what holds if the gate, a decompressor or
-//! a library has a bug.
-//!
-//! It holds for the calling thread and those that it starts from then on: there must be no others.
+//! What a process allows itself, collected before it is in force.
 
 mod images;
-mod layers;
 
 use std::collections::HashSet;
 use std::error::Error;
 use std::io;
 use std::iter;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use blkconfine::Families;
@@ -32,12 +19,13 @@ use landlock::{
 use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::quote;
+use crate::in_force::{InForce, Landlock, Readable, Reading};
+use crate::layers;
 
 /// What the process may still do after [`enforce`](Self::enforce): nothing but what was allowed.
 pub struct Sandbox {
     /// Or why there is none.
-    ruleset: Result<RulesetCreated, String>,
+    ruleset: io::Result<RulesetCreated>,
     follow: Follow,
     reads_everything: bool,
     folders: HashSet<PathBuf>,
@@ -56,7 +44,7 @@ impl Sandbox {
     /// One that allows nothing. References of images will be followed as `follow` says.
     pub fn new(follow: Follow) -> Self {
         let mut sandbox = Self {
-            ruleset: files::ruleset().map_err(|error| reason(&error)),
+            ruleset: files::ruleset().map_err(reason),
             follow,
             reads_everything: false,
             folders: HashSet::new(),
@@ -240,41 +228,30 @@ impl Sandbox {
         }
     }
 
-    /// Allows nothing else from now on, and tells what is in force.
-    pub fn enforce(self) -> String {
+    /// Allows nothing else from now on, and returns what is in force.
+    pub fn enforce(self) -> InForce {
         // All layers ask for this.
-        let no_new_privs = rustix::thread::set_no_new_privs(true).is_ok();
-        let landlock = self.ruleset.and_then(|ruleset| {
-            let status = ruleset.restrict_self().map_err(|error| reason(&error))?;
-            Ok(status.landlock)
-        });
-        let is_restricted = matches!(landlock, Ok(LandlockStatus::Available { .. }));
-        let mut parts = vec![match landlock {
-            Ok(LandlockStatus::Available { effective_abi, kernel_abi }) => {
-                format!("landlock ABI {}", kernel_abi.unwrap_or(effective_abi as i32))
-            }
-            Ok(LandlockStatus::NotEnabled) => "no landlock, which this system switches off".into(),
-            Ok(LandlockStatus::NotImplemented) => "no landlock, which this kernel lacks".into(),
-            Err(reason) => format!("no landlock, which failed: {reason}"),
-        }];
-        if no_new_privs {
-            parts.push("no new privileges".into());
+        let no_new_privileges = rustix::thread::set_no_new_privs(true).is_ok();
+        let landlock = match self.ruleset.map(restrict) {
+            Ok(landlock) => landlock,
+            Err(reason) => Landlock::Failed(reason),
+        };
+        let (system_calls, capabilities) = layers::enter(self.families, self.connects_to_others);
+        let reading = match self.reads_everything {
+            true => Reading::Everything,
+            false => Reading::Files { names: self.shown.names, others: self.shown.others },
+        };
+        let mut ports: Vec<u16> = self.ports.into_iter().collect();
+        ports.sort_unstable();
+        InForce {
+            landlock,
+            no_new_privileges,
+            system_calls,
+            capabilities,
+            reading,
+            runs_programs: self.runs_programs,
+            ports,
         }
-        parts.extend(layers::enter(self.families, self.connects_to_others));
-        if is_restricted {
-            if self.reads_everything {
-                parts.push("reading everything".into());
-            } else {
-                parts.extend(self.shown.describe());
-            }
-            if self.runs_programs {
-                parts.push("running programs of the system".into());
-            }
-            let mut ports: Vec<u16> = self.ports.into_iter().collect();
-            ports.sort_unstable();
-            parts.extend(ports.iter().map(|port| format!("connecting to TCP port {port}")));
-        }
-        format!("sandbox: {}", parts.join(", "))
     }
 
     /// Allows to read what lies beneath the folder of the image at `path`. False: no image has
@@ -327,7 +304,7 @@ impl Sandbox {
             // What lies in no folder, as a pipe does, is never refused and takes no rule.
             && errno(&error) != Some(Errno::BADFD)
         {
-            self.ruleset = Err(reason(&error));
+            self.ruleset = Err(reason(error));
         }
     }
 }
@@ -365,10 +342,20 @@ fn is_same(one: &Stat, other: &Stat) -> bool {
     (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
+fn restrict(ruleset: RulesetCreated) -> Landlock {
+    match ruleset.restrict_self().map(|status| status.landlock) {
+        Ok(LandlockStatus::Available { effective_abi, kernel_abi }) => {
+            Landlock::Restricted(kernel_abi.unwrap_or(effective_abi as i32))
+        }
+        Ok(LandlockStatus::NotEnabled) => Landlock::NotEnabled,
+        Ok(LandlockStatus::NotImplemented) => Landlock::NotImplemented,
+        Err(error) => Landlock::Failed(reason(error)),
+    }
+}
+
 /// Why Landlock failed: what the system says, if it was the system.
-fn reason(error: &RulesetError) -> String {
-    let system = errno(error).map(io::Error::from);
-    system.map_or_else(|| error.to_string(), |error| crate::messages::reason(&error))
+fn reason(error: RulesetError) -> io::Error {
+    errno(&error).map_or_else(|| io::Error::other(error), io::Error::from)
 }
 
 fn errno(error: &RulesetError) -> Option<Errno> {
@@ -381,30 +368,25 @@ fn errno(error: &RulesetError) -> Option<Errno> {
 /// What may be read, for people: the first few names of thousands.
 #[derive(Default)]
 struct Shown {
-    parts: Vec<String>,
+    names: Vec<Readable>,
     others: usize,
 }
 
 impl Shown {
     fn folder(&mut self, path: &Path) {
-        self.push("reading beneath", path);
+        self.push(|| Readable::Beneath(path.to_owned()));
     }
 
     fn file(&mut self, path: &Path) {
-        self.push("reading", path);
+        self.push(|| Readable::File(path.to_owned()));
     }
 
-    fn push(&mut self, what: &str, path: &Path) {
-        if self.parts.len() == MAX_SHOWN {
+    fn push(&mut self, name: impl FnOnce() -> Readable) {
+        if self.names.len() == MAX_SHOWN {
             self.others += 1;
         } else {
-            self.parts.push(format!("{what} {}", quote::name(path.as_os_str().as_bytes())));
+            self.names.push(name());
         }
-    }
-
-    fn describe(self) -> impl Iterator<Item = String> {
-        let others = (self.others > 0).then(|| format!("and {} more", self.others));
-        self.parts.into_iter().chain(others)
     }
 }
 

@@ -49,6 +49,7 @@ test-steps:
 
 .PHONY: check
 check: ## Formatting and lints, warnings are errors
+	scripts/check-circles
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path bench/Cargo.toml --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check

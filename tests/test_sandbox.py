@@ -1,6 +1,6 @@
 """The sandbox as users meet it: it is in force, and in nobody's way.
 
-What the kernel refuses behind it is shown by crates/cli/tests/sandbox.rs.
+What the kernel refuses behind it is shown by crates/blksandbox/tests/sandbox.rs.
 """
 
 import ctypes
@@ -187,7 +187,7 @@ def test_kernels_that_lack_a_layer(blksum, workdir, prepare, said):
     assert blksum("disk.vdi", preexec_fn=prepare).returncode == 0
 
 
-# System calls and capabilities: crates/cli/tests/sandbox.rs tries them for the process itself
+# System calls and capabilities: crates/blksandbox/tests/sandbox.rs tries them for the process itself
 
 
 def tries(blksum, *options, **kwargs):

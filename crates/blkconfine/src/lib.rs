@@ -1,12 +1,13 @@
 //! Takes from the calling thread, and from the threads and programs that it starts, what reading an
-//! image never needs: capabilities, and system calls that change files, the system or other
-//! processes.
+//! image never needs: capabilities, system calls that change files, the system or other processes, and
+//! files that are not listed ([`files`]).
 //!
-//! Both hold beside Landlock and without it. They need no privilege, only `no_new_privs`, and can
-//! not be undone. Nothing here allocates once a [`Filter`] is built, so both can be entered between
-//! `fork` and `exec`.
+//! Each holds without the others. They need no privilege, only `no_new_privs`, and can not be undone.
+//! Dropping capabilities and entering a [`Filter`] that was built allocate nothing, so both can be done
+//! between `fork` and `exec`.
 
 pub mod capabilities;
+pub mod files;
 mod filter;
 
 pub use filter::{Families, Filter};

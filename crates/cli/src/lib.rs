@@ -9,7 +9,6 @@ mod messages;
 mod open;
 mod progress;
 mod quote;
-pub mod sandbox;
 mod stdio;
 mod usage;
 mod values;

@@ -9,6 +9,7 @@ use std::slice;
 
 use blkhash::{Algorithm, Digest, Parameters};
 use blkimage::{Format, OpenOptions};
+use blksandbox::Sandbox;
 use blksum::Tag;
 use blksum::check_file::{Entry, Line, Parser};
 
@@ -18,12 +19,12 @@ use super::held::CheckFiles;
 use super::input::{self, Origin};
 use super::lines::{End, Item, Lines, read_line};
 use super::output::{Output, Status};
+use super::program::PROGRAM;
 use super::report::{Failure, Notes, Report};
 use super::settings::{Check, Meaning, Settings, Verbosity};
 use super::small::Small;
-use super::{PROGRAM, ahead, confine, hints};
+use super::{ahead, confine, hints};
 use crate::messages;
-use crate::sandbox::Sandbox;
 
 /// Checks what the check files say. True if all of it holds; the error is one of writing.
 pub fn run(settings: &Settings, check: Check, output: &mut Output) -> io::Result<bool> {

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use super::PROGRAM;
-use super::input;
+use blksandbox::Sandbox;
+
+use super::program::PROGRAM;
 use super::settings::Settings;
+use super::{in_force, input};
 use crate::messages;
-use crate::sandbox::Sandbox;
 
 /// Before checksums are printed.
 pub fn hashing(settings: &Settings, recursive: bool) {
@@ -44,7 +45,7 @@ fn prepare(settings: &Settings) -> Option<Sandbox> {
 
 fn enforce(settings: &Settings, sandbox: Sandbox) {
     let in_force = sandbox.enforce();
-    say(settings, &in_force);
+    say(settings, &in_force::describe(&in_force));
 }
 
 fn say(settings: &Settings, text: &str) {

@@ -12,10 +12,11 @@ use blksum::Progress;
 
 use super::input::{self, Input, Origin};
 use super::output::Output;
+use super::program::PROGRAM;
 use super::report::{Failure, Notes, Report};
 use super::settings::{Hash, Meaning, Settings};
 use super::small::Small;
-use super::{PROGRAM, ahead, hints};
+use super::{ahead, hints};
 use crate::messages;
 use crate::progress::Watch;
 

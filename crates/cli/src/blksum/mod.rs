@@ -1,10 +1,11 @@
 //! The command `blksum`.
 //!
 //! [`args`] is the command line as it is written, [`settings`] what it asks for, [`hash`] and
-//! [`check`] the two modes, [`confine`] what they may open, [`held`] the check files that say so and
-//! [`lines`] what stands in them, [`groups`] which of it is of one image, [`input`] what a name stands for, [`report`] what is known after it was read, [`output`] standard output, and
-//! [`hints`] what to say to users of other programs. [`ahead`] takes one image after the other for both
-//! modes, and those side by side that [`small`] can hash.
+//! [`check`] the two modes, [`confine`] what they may open, [`in_force`] how that is told, [`held`] the
+//! check files that say so and [`lines`] what stands in them, [`groups`] which of it is of one image,
+//! [`input`] what a name stands for, [`report`] what is known after it was read, [`output`] standard
+//! output, and [`hints`] what to say to users of other programs. [`ahead`] takes one image after the
+//! other for both modes, and those side by side that [`small`] can hash.
 
 mod ahead;
 mod args;
@@ -15,10 +16,12 @@ mod groups;
 mod hash;
 mod held;
 mod hints;
+mod in_force;
 mod input;
 mod lines;
 mod output;
 mod part;
+mod program;
 mod report;
 mod settings;
 mod small;
@@ -35,6 +38,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use self::args::Args;
 pub use self::args::digest_names;
 use self::output::Output;
+use self::program::PROGRAM;
 use self::settings::{Action, Settings};
 use crate::usage::{self, Refusal};
 use crate::{implementation, messages};
@@ -104,5 +108,3 @@ fn index(matches: &ArgMatches, flag: &str) -> Option<usize> {
     let is_given = matches.value_source(flag) == Some(ValueSource::CommandLine);
     matches.indices_of(flag).filter(|_| is_given)?.next_back()
 }
-
-const PROGRAM: &str = "blksum";

@@ -9,7 +9,7 @@ use std::time::Duration;
 use blkhash::{Digest, Parameters};
 use blkimage::{ErrorKind, Format, Image};
 
-use super::PROGRAM;
+use super::program::PROGRAM;
 use crate::messages;
 
 /// The checksums of an image, and what else is known after them.

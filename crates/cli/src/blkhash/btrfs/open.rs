@@ -8,10 +8,10 @@ use std::sync::Arc;
 use blkbtrfs::{Device, Superblock, Uuid};
 use blkimage::partition::{self, Partition};
 use blkimage::{Image, OpenOptions, Slice, Source};
+use blksandbox::Sandbox;
 
 use super::super::{PROGRAM, refuse};
 use super::args;
-use crate::sandbox::Sandbox;
 use crate::usage::Refusal;
 use crate::{messages, quote};
 

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use blkbench::Spread;
 use blkhash::{Algorithm, BlockSize, Construction, Parameters};
 use blkimage::{Cache, Image, OpenOptions, Source};
+use blksandbox::Sandbox;
 use blksum::{Progress, Tuning};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -23,7 +24,6 @@ use super::super::args::{BenchImage, Threads};
 use super::super::{PROGRAM, print, refuse};
 use crate::messages;
 use crate::open::open;
-use crate::sandbox::Sandbox;
 use crate::usage::Refusal;
 
 /// Measures and prints: true if the image could be read. The outer error is what is wrong with the

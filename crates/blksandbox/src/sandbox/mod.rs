@@ -1,42 +1,31 @@
-//! The process contains itself: from [`Sandbox::enforce`] on it opens what it was asked for and
-//! nothing else, writes, creates and removes nothing, and neither listens nor connects where
-//! nobody asked for it.
-//!
-//! Three layers of the kernel do that, each without the others: Landlock restricts opening, with what
-//! its version can do; a filter refuses system calls that change files, the system or other processes;
-//! and of root's capabilities only those stay that reading takes. Where the kernel lacks a layer, the
-//! command works without it. What is open stays open, and `stat` tells of any file. Which references
-//! are followed is for the gate in blkimage to say; this is what holds if the gate, a decompressor or
-//! a library has a bug.
-//!
-//! It holds for the calling thread and those that it starts from then on: there must be no others.
+//! What a process allows itself, collected before it is in force.
 
 mod images;
-mod layers;
 
 use std::collections::HashSet;
 use std::error::Error;
 use std::io;
 use std::iter;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use blkconfine::Families;
+use blkconfine::files::{self, list, open};
 use blkimage::{Follow, Transport, Uri};
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, Ruleset,
-    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
+    AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, RulesetCreated,
+    RulesetCreatedAttr, RulesetError,
 };
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::fs::{FileType, OFlags, Stat};
+use rustix::io::Errno;
 
-use crate::quote;
+use crate::in_force::{InForce, Landlock, Readable, Reading};
+use crate::layers;
 
 /// What the process may still do after [`enforce`](Self::enforce): nothing but what was allowed.
 pub struct Sandbox {
     /// Or why there is none.
-    ruleset: Result<RulesetCreated, String>,
+    ruleset: io::Result<RulesetCreated>,
     follow: Follow,
     reads_everything: bool,
     folders: HashSet<PathBuf>,
@@ -55,7 +44,7 @@ impl Sandbox {
     /// One that allows nothing. References of images will be followed as `follow` says.
     pub fn new(follow: Follow) -> Self {
         let mut sandbox = Self {
-            ruleset: create().map_err(|error| reason(&error)),
+            ruleset: files::ruleset().map_err(reason),
             follow,
             reads_everything: false,
             folders: HashSet::new(),
@@ -192,13 +181,9 @@ impl Sandbox {
         self.runs_programs = true;
         // The server that it starts is reached in this way.
         self.families.unix = true;
-        for path in PROGRAMS {
-            self.allow_quietly(path, list() | AccessFs::Execute);
+        for (path, access) in files::for_reader() {
+            self.allow_quietly(path, access);
         }
-        for path in PROGRAM_FILES {
-            self.allow_quietly(path, list());
-        }
-        self.allow_quietly("/dev/null", AccessFs::ReadFile | AccessFs::WriteFile);
     }
 
     /// Allows to run the program at `path`, which need not lie where the system has its own.
@@ -243,41 +228,30 @@ impl Sandbox {
         }
     }
 
-    /// Allows nothing else from now on, and tells what is in force.
-    pub fn enforce(self) -> String {
+    /// Allows nothing else from now on, and returns what is in force.
+    pub fn enforce(self) -> InForce {
         // All layers ask for this.
-        let no_new_privs = rustix::thread::set_no_new_privs(true).is_ok();
-        let landlock = self.ruleset.and_then(|ruleset| {
-            let status = ruleset.restrict_self().map_err(|error| reason(&error))?;
-            Ok(status.landlock)
-        });
-        let is_restricted = matches!(landlock, Ok(LandlockStatus::Available { .. }));
-        let mut parts = vec![match landlock {
-            Ok(LandlockStatus::Available { effective_abi, kernel_abi }) => {
-                format!("landlock ABI {}", kernel_abi.unwrap_or(effective_abi as i32))
-            }
-            Ok(LandlockStatus::NotEnabled) => "no landlock, which this system switches off".into(),
-            Ok(LandlockStatus::NotImplemented) => "no landlock, which this kernel lacks".into(),
-            Err(reason) => format!("no landlock, which failed: {reason}"),
-        }];
-        if no_new_privs {
-            parts.push("no new privileges".into());
+        let no_new_privileges = rustix::thread::set_no_new_privs(true).is_ok();
+        let landlock = match self.ruleset.map(restrict) {
+            Ok(landlock) => landlock,
+            Err(reason) => Landlock::Failed(reason),
+        };
+        let (system_calls, capabilities) = layers::enter(self.families, self.connects_to_others);
+        let reading = match self.reads_everything {
+            true => Reading::Everything,
+            false => Reading::Files { names: self.shown.names, others: self.shown.others },
+        };
+        let mut ports: Vec<u16> = self.ports.into_iter().collect();
+        ports.sort_unstable();
+        InForce {
+            landlock,
+            no_new_privileges,
+            system_calls,
+            capabilities,
+            reading,
+            runs_programs: self.runs_programs,
+            ports,
         }
-        parts.extend(layers::enter(self.families, self.connects_to_others));
-        if is_restricted {
-            if self.reads_everything {
-                parts.push("reading everything".into());
-            } else {
-                parts.extend(self.shown.describe());
-            }
-            if self.runs_programs {
-                parts.push("running programs of the system".into());
-            }
-            let mut ports: Vec<u16> = self.ports.into_iter().collect();
-            ports.sort_unstable();
-            parts.extend(ports.iter().map(|port| format!("connecting to TCP port {port}")));
-        }
-        format!("sandbox: {}", parts.join(", "))
     }
 
     /// Allows to read what lies beneath the folder of the image at `path`. False: no image has
@@ -307,9 +281,7 @@ impl Sandbox {
 
     /// What lies here is no news to anybody.
     fn allow_quietly(&mut self, path: &str, access: BitFlags<AccessFs>) {
-        if let Ok(file) = open(Path::new(path), OFlags::empty()) {
-            self.add(&file, access);
-        }
+        self.update(|rules| files::allow(rules, Path::new(path), access));
     }
 
     fn allow_connecting(&mut self, port: u16) {
@@ -332,29 +304,9 @@ impl Sandbox {
             // What lies in no folder, as a pipe does, is never refused and takes no rule.
             && errno(&error) != Some(Errno::BADFD)
         {
-            self.ruleset = Err(reason(&error));
+            self.ruleset = Err(reason(error));
         }
     }
-}
-
-/// Rules for everything that Landlock knows, none of them yet.
-fn create() -> Result<RulesetCreated, RulesetError> {
-    Ruleset::default()
-        .handle_access(AccessFs::from_all(KNOWN))?
-        .handle_access(AccessNet::from_all(KNOWN))?
-        .scope(Scope::from_all(KNOWN))?
-        .create()
-}
-
-/// Of a folder: to list it and all beneath it, and to read what is there.
-fn list() -> BitFlags<AccessFs> {
-    AccessFs::ReadFile | AccessFs::ReadDir
-}
-
-/// A descriptor that stands for the file and cannot read it.
-fn open(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-    let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
-    retry_on_intr(|| rustix::fs::openat(CWD, path, flags, Mode::empty()))
 }
 
 /// What the name of an image leads to. A folder is none, and a rule for it would open all beneath.
@@ -390,10 +342,20 @@ fn is_same(one: &Stat, other: &Stat) -> bool {
     (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
+fn restrict(ruleset: RulesetCreated) -> Landlock {
+    match ruleset.restrict_self().map(|status| status.landlock) {
+        Ok(LandlockStatus::Available { effective_abi, kernel_abi }) => {
+            Landlock::Restricted(kernel_abi.unwrap_or(effective_abi as i32))
+        }
+        Ok(LandlockStatus::NotEnabled) => Landlock::NotEnabled,
+        Ok(LandlockStatus::NotImplemented) => Landlock::NotImplemented,
+        Err(error) => Landlock::Failed(reason(error)),
+    }
+}
+
 /// Why Landlock failed: what the system says, if it was the system.
-fn reason(error: &RulesetError) -> String {
-    let system = errno(error).map(io::Error::from);
-    system.map_or_else(|| error.to_string(), |error| crate::messages::reason(&error))
+fn reason(error: RulesetError) -> io::Error {
+    errno(&error).map_or_else(|| io::Error::other(error), io::Error::from)
 }
 
 fn errno(error: &RulesetError) -> Option<Errno> {
@@ -406,35 +368,27 @@ fn errno(error: &RulesetError) -> Option<Errno> {
 /// What may be read, for people: the first few names of thousands.
 #[derive(Default)]
 struct Shown {
-    parts: Vec<String>,
+    names: Vec<Readable>,
     others: usize,
 }
 
 impl Shown {
     fn folder(&mut self, path: &Path) {
-        self.push("reading beneath", path);
+        self.push(|| Readable::Beneath(path.to_owned()));
     }
 
     fn file(&mut self, path: &Path) {
-        self.push("reading", path);
+        self.push(|| Readable::File(path.to_owned()));
     }
 
-    fn push(&mut self, what: &str, path: &Path) {
-        if self.parts.len() == MAX_SHOWN {
+    fn push(&mut self, name: impl FnOnce() -> Readable) {
+        if self.names.len() == MAX_SHOWN {
             self.others += 1;
         } else {
-            self.parts.push(format!("{what} {}", quote::name(path.as_os_str().as_bytes())));
+            self.names.push(name());
         }
     }
-
-    fn describe(self) -> impl Iterator<Item = String> {
-        let others = (self.others > 0).then(|| format!("and {} more", self.others));
-        self.parts.into_iter().chain(others)
-    }
 }
-
-/// What the rules are written for. What a later kernel can restrict in addition stays allowed.
-const KNOWN: ABI = ABI::V7;
 
 /// Where the system tells what devices and files are used for: mounts, swap, loop devices and other
 /// virtual ones, the devices of each btrfs.
@@ -448,13 +402,6 @@ const USES: [&str; 5] = [
 
 /// What blkimage calls large enough for a file system.
 const MIN_FILE_SYSTEM: i64 = 1 << 20;
-
-/// Where systems keep programs and libraries. What is not there is passed over.
-const PROGRAMS: [&str; 5] = ["/usr", "/lib", "/lib64", "/nix/store", "/gnu/store"];
-
-/// What programs read before they do anything: where libraries are, settings of GnuTLS, noise.
-const PROGRAM_FILES: [&str; 4] =
-    ["/etc/ld.so.cache", "/etc/gnutls", "/etc/crypto-policies", "/dev/urandom"];
 
 /// What the names of hosts are looked up with.
 const RESOLVER: [&str; 7] = [

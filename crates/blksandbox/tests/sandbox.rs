@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
-use blkhash_cli::sandbox::Sandbox;
 use blkimage::{Follow, NbdOptions, OpenOptions as BlkimageOptions};
+use blksandbox::{InForce, Landlock, Readable, Reading, Sandbox, SystemCalls};
 use rustix::process::{Pid, test_kill_process};
 use tempfile::TempDir;
 
@@ -58,13 +58,13 @@ impl World {
 fn restricted<T: Send>(
     follow: Follow,
     allow: impl FnOnce(&mut Sandbox) + Send,
-    work: impl FnOnce(&str) -> T + Send,
+    work: impl FnOnce(&InForce) -> T + Send,
 ) -> T {
     let restricted = || {
         let mut sandbox = Sandbox::new(follow);
         allow(&mut sandbox);
         let in_force = sandbox.enforce();
-        assert!(in_force.contains("landlock ABI "), "these tests need Landlock: {in_force}");
+        assert!(in_force.landlock.is_restricted(), "these tests need Landlock: {in_force:?}");
         work(&in_force)
     };
     thread::scope(|scope| scope.spawn(restricted).join().unwrap())
@@ -256,7 +256,7 @@ fn only_the_servers_of_uris_are_connected_to() {
         Follow::Beneath,
         |sandbox| sandbox.allow_uri(uri.as_bytes()),
         |in_force| {
-            assert!(in_force.contains(&format!("TCP port {}", address.port())), "{in_force}");
+            assert!(in_force.ports.contains(&address.port()), "{in_force:?}");
             TcpStream::connect(address).unwrap();
             assert_eq!(denied(TcpStream::connect(other)), has_network);
             assert_eq!(denied(TcpListener::bind("127.0.0.1:0")), has_network);
@@ -292,8 +292,8 @@ fn the_uri_of_a_check_file_names_no_keys() {
                 sandbox.allow_name(OsStr::new(&uri));
                 let in_force = sandbox.enforce();
                 assert!(
-                    in_force.contains("landlock ABI "),
-                    "these tests need Landlock: {in_force}"
+                    in_force.landlock.is_restricted(),
+                    "these tests need Landlock: {in_force:?}"
                 );
                 File::open(world.path("outside")).is_ok()
             };
@@ -327,7 +327,8 @@ fn tried(allow: impl FnOnce(&mut Sandbox) + Send) -> BTreeMap<String, String> {
             allow(sandbox);
         },
         |in_force| {
-            assert!(in_force.contains(", system calls filtered, no capabilities"), "{in_force}");
+            assert!(matches!(in_force.system_calls, SystemCalls::Filtered), "{in_force:?}");
+            assert!(in_force.no_new_privileges && in_force.capabilities.is_ok(), "{in_force:?}");
             let mut python = Command::new("/usr/bin/python3");
             python.args(["-I", "-c", include_str!("../../../tests/forbidden.py")]);
             python.arg(&image).stdin(Stdio::null()).output().unwrap()
@@ -395,9 +396,10 @@ fn only_capabilities_for_reading_are_left() {
     }
 }
 
-/// The version of Landlock's interface in what a sandbox says of itself.
-fn abi(in_force: &str) -> u32 {
-    in_force.split("landlock ABI ").nth(1).unwrap().split(',').next().unwrap().parse().unwrap()
+/// The version of Landlock's interface that is in force.
+fn abi(in_force: &InForce) -> i32 {
+    let Landlock::Restricted(abi) = in_force.landlock else { panic!("{in_force:?}") };
+    abi
 }
 
 #[test]
@@ -460,7 +462,11 @@ fn thousands_of_names_are_not_all_shown() {
         Follow::None,
         |sandbox| (0..1000).for_each(|n| sandbox.allow_image(&world.path(&format!("inside/{n}")))),
         |in_force| {
-            assert!(in_force.ends_with(", and 992 more"), "{in_force}");
+            let Reading::Files { names, others } = &in_force.reading else {
+                panic!("{in_force:?}")
+            };
+            let first = Readable::File(world.path("inside/0"));
+            assert_eq!((names.len(), &names[0], *others), (8, &first, 992));
             File::open(world.path("inside/999")).unwrap();
             assert!(denied(File::open(world.path("inside/base"))));
         },

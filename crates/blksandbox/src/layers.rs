@@ -1,0 +1,33 @@
+//! The layers beside Landlock: system calls and capabilities.
+
+use std::io;
+
+use blkconfine::{Families, Filter, capabilities};
+use rustix::io::Errno;
+
+use crate::in_force::SystemCalls;
+
+/// Drops what reading does not take. Returns what is in force, and the names of the capabilities that
+/// are left. `connects_to_others`: to Unix sockets that may belong to other users.
+pub(crate) fn enter(
+    families: Families,
+    connects_to_others: bool,
+) -> (SystemCalls, io::Result<Vec<&'static str>>) {
+    let system_calls = match Filter::for_reader(families).map(|filter| filter.enter()) {
+        Some(Ok(())) => SystemCalls::Filtered,
+        Some(Err(Errno::INVAL | Errno::NOSYS)) => SystemCalls::NotImplemented,
+        Some(Err(error)) => SystemCalls::Failed(error.into()),
+        None => SystemCalls::UnknownCpu,
+    };
+    let mut wanted = capabilities::READ;
+    // It changes attributes, too: only where the calls for that are refused.
+    if matches!(system_calls, SystemCalls::Filtered) {
+        wanted |= capabilities::QUERY_CACHE;
+    }
+    if connects_to_others {
+        wanted |= capabilities::CONNECT;
+    }
+    let kept = capabilities::keep(wanted);
+    let names = kept.map(|kept| capabilities::names(kept).collect()).map_err(io::Error::from);
+    (system_calls, names)
+}

@@ -57,6 +57,7 @@ check: ## Formatting and lints, warnings are errors
 	$(CARGO) clippy -p blkimage --no-default-features --all-targets -- -D warnings
 	$(CARGO) clippy -p blkimage --no-default-features --features nbd --all-targets -- -D warnings
 	$(CARGO) clippy -p blksum --no-default-features --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --lib
 
 .PHONY: vectors
 vectors: ## Generate test-vectors/*.json from the reference

@@ -1,6 +1,11 @@
 //! The commands. Each is a thin binary over a module of this library, so that their manual pages
 //! and completions are made from the very argument parsers that they use.
 
+#![allow(
+    rustdoc::private_intra_doc_links,
+    reason = "the modules of a command are documented for its authors"
+)]
+
 pub mod blkhash;
 pub mod blksum;
 mod implementation;

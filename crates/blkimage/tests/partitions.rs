@@ -71,6 +71,40 @@ fn a_gpt() {
 }
 
 #[test]
+fn every_byte_of_a_gpt_counts() {
+    let good = gpt(128, 128, 2, &[(40, 49)]);
+    // The header, and an entry: no copy of them is left.
+    for at in (512..604).chain(1024..1152) {
+        for bit in 0..8 {
+            let mut bytes = good.clone();
+            bytes[at] ^= 1 << bit;
+            assert!(table(&disk(bytes)).is_err(), "bit {bit} of byte {at}");
+        }
+    }
+}
+
+#[test]
+fn the_copy_at_the_end_of_the_disk() {
+    // Its own sector is the last one, and its entries lie before it.
+    let good = gpt(128, 128, 2, &[(40, 49)]);
+    let mut bytes = vec![0; good.len()];
+    bytes[..512].copy_from_slice(&good[..512]);
+    let (last, entries) = (good.len() - 512, good.len() - 512 - 128 * 128);
+    bytes[entries..last].copy_from_slice(&good[1024..][..128 * 128]);
+    let mut header = good[512..][..92].to_vec();
+    header[24..32].copy_from_slice(&(last as u64 / 512).to_le_bytes());
+    header[72..80].copy_from_slice(&(entries as u64 / 512).to_le_bytes());
+    header[16..20].fill(0);
+    let sum = crc32(&header);
+    header[16..20].copy_from_slice(&sum);
+    bytes[last..][..92].copy_from_slice(&header);
+    assert_eq!(table(&disk(bytes.clone())).unwrap().partitions.len(), 1);
+    // A disk that has grown since has it in another place.
+    bytes.resize(bytes.len() + 4096, 0);
+    assert!(table(&disk(bytes)).is_err());
+}
+
+#[test]
 fn a_gpt_that_makes_no_sense() {
     let cases = [
         gpt(u32::MAX, 128, 2, &[]),

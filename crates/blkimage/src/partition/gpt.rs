@@ -1,11 +1,7 @@
-//! GUID partition tables.
-//!
-//! Read by the crate `gptman`, after what it would believe was checked: it makes room for as many
-//! entries as a header claims.
+//! GUID partition tables (UEFI specification, section 5.3): a header and its entries, both with a
+//! CRC-32, at the beginning of the disk and once more at its end.
 
-use std::io::{self, Read, Seek, SeekFrom};
-
-use gptman::GPTHeader;
+use libdeflater::crc32;
 
 use super::entries::{Partition, TableError};
 use crate::Source;
@@ -14,9 +10,9 @@ use crate::Source;
 pub(super) fn partitions(source: &dyn Source) -> Result<Vec<Partition>, TableError> {
     let mut reason = None;
     for sector_size in [512, 4096] {
-        let last = (source.size() / sector_size).saturating_sub(1) * sector_size;
-        for place in [sector_size, last] {
-            match gpt_at(source, sector_size, place) {
+        let last = (source.size() / sector_size).saturating_sub(1);
+        for sector in [1, last] {
+            match partitions_at(source, sector_size, sector) {
                 Ok(found) => return Ok(found),
                 Err(error) => {
                     reason.get_or_insert(error);
@@ -27,26 +23,26 @@ pub(super) fn partitions(source: &dyn Source) -> Result<Vec<Partition>, TableErr
     Err(TableError::Gpt(reason.unwrap_or_default()))
 }
 
-/// The partitions of the GPT whose header begins at `place`.
-fn gpt_at(source: &dyn Source, sector_size: u64, place: u64) -> Result<Vec<Partition>, String> {
-    let mut reader = SourceReader { source, position: place };
-    let header = GPTHeader::read_from(&mut reader).map_err(|error| error.to_string())?;
-    let count = header.number_of_partition_entries;
-    if count > MAX_GPT_ENTRIES || !(128..=4096).contains(&header.size_of_partition_entry) {
-        return Err(format!("{count} entries of {} bytes", header.size_of_partition_entry));
+/// The partitions of the table whose header is in this sector.
+fn partitions_at(
+    source: &dyn Source,
+    sector_size: u64,
+    sector: u64,
+) -> Result<Vec<Partition>, String> {
+    let header = Header::read(source, sector_size, sector)?;
+    let table = read(source, header.entries, u64::from(header.count) * u64::from(header.size))?;
+    if crc32(&table) != header.entries_crc {
+        return Err("the checksum of its entries is wrong".to_owned());
     }
-    if header.partition_entry_lba > source.size() / sector_size {
-        return Err("its entries lie past the end of the disk".to_owned());
-    }
-    let entries =
-        header.read_partitions(&mut reader, sector_size).map_err(|error| error.to_string())?;
     let mut found = Vec::new();
-    for (number, entry) in (1..).zip(entries) {
+    for (number, entry) in (1..).zip(table.chunks_exact(header.size as usize)) {
+        let is_used = entry[..16].iter().any(|&byte| byte != 0);
         let bytes = || {
-            let sectors = entry.ending_lba.checked_sub(entry.starting_lba)?.checked_add(1)?;
-            Some((entry.starting_lba.checked_mul(sector_size)?, sectors.checked_mul(sector_size)?))
+            let (first, last) = (u64_at(entry, 32), u64_at(entry, 40));
+            let sectors = last.checked_sub(first)?.checked_add(1)?;
+            Some((first.checked_mul(sector_size)?, sectors.checked_mul(sector_size)?))
         };
-        if entry.is_used() {
+        if is_used {
             let (offset, length) =
                 bytes().ok_or_else(|| format!("partition {number} ends before it begins"))?;
             found.push(Partition { number, offset, length });
@@ -55,34 +51,65 @@ fn gpt_at(source: &dyn Source, sector_size: u64, place: u64) -> Result<Vec<Parti
     Ok(found)
 }
 
-/// Reads a source from a position on, as `gptman` wants it.
-struct SourceReader<'a> {
-    source: &'a dyn Source,
-    position: u64,
+/// What a header says of the entries.
+struct Header {
+    /// The first byte of them.
+    entries: u64,
+    count: u32,
+    /// Bytes of one.
+    size: u32,
+    entries_crc: u32,
 }
 
-impl Read for SourceReader<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.source.size().saturating_sub(self.position);
-        let length = left.min(buffer.len() as u64) as usize;
-        let read = self.source.read_exact_at(&mut buffer[..length], self.position);
-        read.map_err(|error| io::Error::other(error.to_string()))?;
-        self.position += length as u64;
-        Ok(length)
+impl Header {
+    fn read(source: &dyn Source, sector_size: u64, sector: u64) -> Result<Self, String> {
+        let mut bytes = read(source, sector.saturating_mul(sector_size), sector_size)?;
+        if !bytes.starts_with(b"EFI PART") {
+            return Err("it has no GPT header".to_owned());
+        }
+        let length = u32_at(&bytes, 12) as usize;
+        let crc = u32_at(&bytes, 16);
+        bytes[16..20].fill(0);
+        if !(HEADER_SIZE..=bytes.len()).contains(&length) || crc32(&bytes[..length]) != crc {
+            return Err("the checksum of its header is wrong".to_owned());
+        }
+        if u64_at(&bytes, 24) != sector {
+            return Err("its header belongs to another sector".to_owned());
+        }
+        let (count, size) = (u32_at(&bytes, 80), u32_at(&bytes, 84));
+        if count > MAX_ENTRIES || !(MIN_ENTRY_SIZE..=MAX_ENTRY_SIZE).contains(&size) {
+            return Err(format!("{count} entries of {size} bytes"));
+        }
+        let entries = u64_at(&bytes, 72).checked_mul(sector_size);
+        let entries = entries.ok_or("its entries lie past the end of the disk")?;
+        Ok(Self { entries, count, size, entries_crc: u32_at(&bytes, 88) })
     }
 }
 
-impl Seek for SourceReader<'_> {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let position = match to {
-            SeekFrom::Start(position) => Some(position),
-            SeekFrom::End(distance) => self.source.size().checked_add_signed(distance),
-            SeekFrom::Current(distance) => self.position.checked_add_signed(distance),
-        };
-        self.position = position.ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(self.position)
+fn read(source: &dyn Source, offset: u64, length: u64) -> Result<Vec<u8>, String> {
+    if offset.checked_add(length).is_none_or(|end| end > source.size()) {
+        return Err("it lies past the end of the disk".to_owned());
     }
+    let mut bytes = vec![0; length as usize];
+    source.read_exact_at(&mut bytes, offset).map_err(|error| error.to_string())?;
+    Ok(bytes)
 }
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes[at..].first_chunk().map_or(0, |it| u32::from_le_bytes(*it))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes[at..].first_chunk().map_or(0, |it| u64::from_le_bytes(*it))
+}
+
+/// What the specification gives a header.
+const HEADER_SIZE: usize = 92;
+
+/// What the specification gives an entry.
+const MIN_ENTRY_SIZE: u32 = 128;
+
+const MAX_ENTRY_SIZE: u32 = 4096;
 
 /// Eight times what a GPT has.
-const MAX_GPT_ENTRIES: u32 = 1024;
+const MAX_ENTRIES: u32 = 1024;

@@ -56,7 +56,7 @@ impl LocalFile {
         let device = (is_device && !access.force_share).then(|| Device::new(&file, stamp.device));
         let is_large = !is_device && !access.force_share && size >= MIN_FILE_SYSTEM;
         let writer = match &device {
-            Some(device) => device.writer(),
+            Some(device) => device.writer().map(str::to_owned),
             None => is_large.then(|| in_use::writer_of_file(stamp.identity)).flatten(),
         };
         if let Some(reason) = writer {

@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::error::escaped;
 use crate::sys::{self, NodeType};
@@ -29,6 +30,9 @@ pub(super) struct Uses {
     /// What a user should know of, each a sentence about the device.
     pub others: Vec<String>,
 }
+
+/// Device and inode of a file, and what it is used for.
+type FileInUse = ((u64, u64), String);
 
 /// A device that has bytes in common with the one that was asked for.
 struct Member {
@@ -106,7 +110,7 @@ impl System {
 
     /// Regular files that something of this system may write to other than by their names: backing files of
     /// loop devices that are mounted, and swap.
-    fn files_in_use(&self) -> Vec<((u64, u64), String)> {
+    fn files_in_use(&self) -> Vec<FileInUse> {
         let mut files = Vec::new();
         for (number, file) in self.loops() {
             if let Ok(stamp) = sys::stamp_of(&file)
@@ -254,13 +258,19 @@ impl Mount {
     }
 }
 
-/// Why a regular file may be written to other than by its name. Looked at once: what happens later moves
-/// the stamps of the file.
-pub(super) fn writer_of_file(identity: (u64, u64)) -> Option<&'static str> {
-    static FILES: OnceLock<Vec<((u64, u64), String)>> = OnceLock::new();
-    let files = FILES.get_or_init(|| System::default().files_in_use());
+/// Why a regular file may be written to other than by its name. Of many files that are opened one after
+/// the other this is looked at once a second: what happens later moves their stamps.
+pub(super) fn writer_of_file(identity: (u64, u64)) -> Option<String> {
+    static KNOWN: Mutex<Option<(Instant, Vec<FileInUse>)>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let recent = known.take().filter(|(at, _)| at.elapsed() < RECENT);
+    let is_listed = |files: &[FileInUse]| files.iter().any(|(file, _)| *file == identity);
+    // A file that was listed may be gone by now, and its inode be another one's.
+    let recent = recent.filter(|(_, files)| !is_listed(files));
+    let (_, files) =
+        known.insert(recent.unwrap_or_else(|| (Instant::now(), System::default().files_in_use())));
     let found = files.iter().find(|(file, _)| *file == identity);
-    found.map(|(_, reason)| reason.as_str())
+    found.map(|(_, reason)| reason.clone())
 }
 
 /// The disk of a partition, by the folder of the partition.
@@ -315,6 +325,9 @@ const MOUNTED: [&str; 4] = ["ext4", "xfs", "f2fs", "jfs"];
 
 /// More devices than any disk has partitions and volumes on top of them.
 const MAX_MEMBERS: usize = 4096;
+
+/// How long it is known which files are in use.
+const RECENT: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests;

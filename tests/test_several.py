@@ -133,6 +133,19 @@ def test_a_missing_image_fails_on_every_line(blksum, workdir, content):
     assert blksum("-c", "--ignore-missing", "SUMS").returncode == 0
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_fails_for_one_need_not_fail_for_others(blksum, workdir, order):
+    """Zeros that a digest of each byte takes too long for, and one of blocks does not."""
+    with open(workdir / "big", "wb") as file:
+        file.truncate(5 << 40)
+    made = blksum("-d", "crc32c", "--construction", "flat", "--block-size", "64M", "--tag", "big").stdout
+    lines = [b"BLKSUM-SHA256-LINEAR (big) = %s\n" % (b"0" * 64), made]
+    (workdir / "SUMS").write_bytes(b"".join(lines[::order]))
+    result = blksum("-c", "SUMS")
+    shown = [b"big: FAILED open or read\n", b"big: OK\n"]
+    assert (result.returncode, result.stdout) == (1, b"".join(shown[::order]))
+
+
 def test_any_number_of_lines(blksum, workdir, content):
     """More than are computed at once."""
     asked = [f"crc32:streams:{number}" for number in range(1, 60)]

@@ -11,13 +11,13 @@ use blkhash::{Algorithm, Digest, Parameters};
 use blkimage::{Format, OpenOptions};
 use blksandbox::Sandbox;
 use blksum::Tag;
-use blksum::check_file::{Entry, Line, Parser};
+use blksum::check_file::{Entry, Parser};
 
 use super::groups::{self, Groups, Subject, Wanted};
 use super::hash;
 use super::held::CheckFiles;
 use super::input::{self, Origin};
-use super::lines::{End, Item, Lines, read_line};
+use super::lines::{self, End, Item, Lines};
 use super::output::{Output, Status};
 use super::program::PROGRAM;
 use super::report::{Failure, Notes, Report};
@@ -73,18 +73,13 @@ fn allow_listed<'a>(
     allow_uri: bool,
     sandbox: &mut Sandbox,
 ) {
-    let mut parser = Parser::new(algorithm);
-    let mut line = Vec::new();
-    for mut content in contents {
-        while read_line(&mut content, &mut line).is_ok_and(|length| length > 0) {
-            let Line::Entry(entry) = parser.parse(&line) else { continue };
-            let name = OsString::from_vec(entry.name);
-            match entry.tag {
-                _ if input::is_uri(&name) && !allow_uri => {}
-                // The bytes of the file itself name no other.
-                Some(Tag::File(_)) if name != "-" => sandbox.allow_alone(Path::new(&name)),
-                _ => sandbox.allow_name(&name),
-            }
+    for entry in lines::entries(contents, algorithm) {
+        let name = OsString::from_vec(entry.name);
+        match entry.tag {
+            _ if input::is_uri(&name) && !allow_uri => {}
+            // The bytes of the file itself name no other.
+            Some(Tag::File(_)) if name != "-" => sandbox.allow_alone(Path::new(&name)),
+            _ => sandbox.allow_name(&name),
         }
     }
 }
@@ -110,7 +105,7 @@ struct Checker<'a> {
     /// What became of its lines.
     counts: Counts,
     /// The images that several lines name.
-    known: HashMap<Subject, Result<Report, Failure>>,
+    known: HashMap<Subject, Report>,
     all_well: bool,
 }
 
@@ -176,18 +171,27 @@ impl Checker<'_> {
         match item {
             Item::Entry(entry) => {
                 self.counts.entries += 1;
+                let own = || self.images.checksums(&entry, &Wanted::Own);
                 let result = match wanted {
-                    Wanted::Nothing => self.known[&groups::subject(&entry)].clone(),
-                    _ => early.unwrap_or_else(|| self.images.checksums(&entry, wanted)),
+                    Wanted::Own => early.unwrap_or_else(own),
+                    Wanted::All(_) => {
+                        // What fails for one of several need not fail for the others.
+                        let all = early.unwrap_or_else(|| self.images.checksums(&entry, wanted));
+                        all.or_else(|_| own())
+                    }
+                    Wanted::Nothing => match self.known.get(&groups::subject(&entry)) {
+                        Some(report) => Ok(report.clone()),
+                        None => own(),
+                    },
                 };
-                if *wanted != Wanted::Nothing
-                    && let Ok(report) = &result
-                {
-                    let name = OsStr::from_bytes(&entry.name);
-                    report.note_odd_size(name, self.images.notes());
-                }
-                if let Wanted::All(_) = wanted {
-                    self.known.insert(groups::subject(&entry), result.clone());
+                if let Ok(report) = &result {
+                    if *wanted != Wanted::Nothing {
+                        let name = OsStr::from_bytes(&entry.name);
+                        report.note_odd_size(name, self.images.notes());
+                    }
+                    if matches!(wanted, Wanted::All(tags) if tags.len() == report.checksums.len()) {
+                        self.known.insert(groups::subject(&entry), report.clone());
+                    }
                 }
                 self.check_entry(&entry, result)
             }

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use blkhash::{Algorithm, Parameters};
 use blksum::Tag;
-use blksum::check_file::{Entry, Line, Parser};
+use blksum::check_file::Entry;
 
-use super::lines::{Item, read_line};
+use super::lines::{self, Item};
 
 /// What a checksum is of: an image's name, and whether it means the bytes of the file itself.
 pub type Subject = (Vec<u8>, bool);
@@ -31,15 +31,10 @@ impl Groups {
     /// The groups of check files with these contents, all that there are.
     pub fn new<'a>(contents: impl Iterator<Item = &'a [u8]>, algorithm: Algorithm) -> Self {
         let mut tags: HashMap<Subject, Vec<Option<Tag>>> = HashMap::new();
-        let mut parser = Parser::new(algorithm);
-        let mut line = Vec::new();
-        for mut content in contents {
-            while read_line(&mut content, &mut line).is_ok_and(|length| length > 0) {
-                let Line::Entry(entry) = parser.parse(&line) else { continue };
-                let group = tags.entry(subject(&entry)).or_default();
-                if group.len() < MAX_AT_ONCE && !group.contains(&entry.tag) {
-                    group.push(entry.tag);
-                }
+        for entry in lines::entries(contents, algorithm) {
+            let group = tags.entry(subject(&entry)).or_default();
+            if group.len() < MAX_AT_ONCE && !group.contains(&entry.tag) {
+                group.push(entry.tag);
             }
         }
         tags.retain(|_, group| group.len() > 1);
@@ -97,6 +92,8 @@ const MAX_AT_ONCE: usize = 16;
 
 #[cfg(test)]
 mod tests {
+    use blksum::check_file::{Line, Parser};
+
     use super::*;
 
     #[test]

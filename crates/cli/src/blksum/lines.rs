@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
 
+use blkhash::Algorithm;
 use blkimage::probe;
 use blksum::check_file::{Entry, Line, MAX_LINE, Parser};
 
@@ -118,6 +119,26 @@ impl From<io::Error> for End {
     fn from(_: io::Error) -> Self {
         Self::ReadError
     }
+}
+
+/// The checksums in check files with these contents, as they are read later.
+pub fn entries<'a>(
+    contents: impl Iterator<Item = &'a [u8]>,
+    algorithm: Algorithm,
+) -> impl Iterator<Item = Entry> {
+    let mut parser = Parser::new(algorithm);
+    let mut line = Vec::new();
+    let mut contents = contents.peekable();
+    std::iter::from_fn(move || {
+        loop {
+            let content = contents.peek_mut()?;
+            if !read_line(content, &mut line).is_ok_and(|length| length > 0) {
+                contents.next();
+            } else if let Line::Entry(entry) = parser.parse(&line) {
+                return Some(entry);
+            }
+        }
+    })
 }
 
 /// Reads a line with its end into `line` and returns its length, 0 at the end of the file. Of a line

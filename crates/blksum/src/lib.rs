@@ -4,19 +4,21 @@
 pub mod check_file;
 mod checksum;
 mod error;
+mod in_order;
 mod lane;
 mod look_ahead;
 mod memory;
 mod pipeline;
 mod plan;
 mod progress;
-mod slots;
+mod semaphore;
 mod stream;
 mod tag;
 mod tuning;
 
 pub use checksum::{block_digests, checksum, checksums};
 pub use error::Error;
+pub use in_order::in_order;
 pub use progress::Progress;
 pub use stream::stream_checksums;
 pub use tag::{Tag, UnknownTag};

@@ -12,7 +12,7 @@ use crate::lane::{Hashed, Lane};
 use crate::look_ahead::LookAhead;
 use crate::memory::{Memory, fill};
 use crate::plan::{Chunk, Piece, Plan, ZeroLimits};
-use crate::slots::Slots;
+use crate::semaphore::Semaphore;
 use crate::tuning::MAX_BUFFER;
 use crate::{Error, Progress, Tuning};
 
@@ -38,7 +38,7 @@ pub(crate) fn run(
         buffer_size: plan.chunk_size().min(MAX_BUFFER as u64) as usize,
         chunks: LookAhead::new(plan, threads - 1),
         idle_threads: AtomicUsize::new(threads - 1),
-        hashing: (threads > hashing_threads).then(|| Slots::new(hashing_threads)),
+        hashing: (threads > hashing_threads).then(|| Semaphore::new(hashing_threads)),
         failure: Mutex::new(None),
     };
     progress.set_total(source.size());
@@ -81,7 +81,7 @@ struct Pass<'a, 's> {
     /// Threads that may still be started.
     idle_threads: AtomicUsize,
     /// Who may hash, where there are threads that only read.
-    hashing: Option<Slots>,
+    hashing: Option<Semaphore>,
     /// The first error in the order of the content, with the number of its chunk.
     failure: Mutex<Option<(u64, Error)>>,
 }
@@ -162,13 +162,14 @@ impl Pass<'_, '_> {
         let mut lend = self.lends.then_some(self.unit);
         loop {
             memory.fetch(self.source, chunk, lend)?;
-            let slot = (chunk.data_length > 0).then(|| self.hashing.as_ref().map(Slots::take));
+            let permit =
+                (chunk.data_length > 0).then(|| self.hashing.as_ref().map(Semaphore::acquire));
             for lane in &self.lanes {
                 let mut made = lane.empty();
                 lane.hash(chunk, memory.data(), &mut made);
                 hashed.push(made);
             }
-            drop(slot);
+            drop(permit);
             if memory.is_intact() {
                 return Ok(());
             }
@@ -195,7 +196,7 @@ impl Pass<'_, '_> {
                         let part = &mut buffer[..left as usize];
                         fill(self.source, part, offset + done, &mut reads)?;
                         done += left;
-                        let _slot = self.hashing.as_ref().map(Slots::take);
+                        let _permit = self.hashing.as_ref().map(Semaphore::acquire);
                         lanes.iter_mut().for_each(|lane| lane.update(part, done == length));
                     }
                 }

@@ -4,7 +4,7 @@ use super::item::{Item, Rules, Verdict, at_least, at_most, exact, expect, field}
 use crate::backref::refs::{DATA, TREE_BLOCK};
 use crate::bytes::{u8_at, u32_at, u64_at};
 use crate::chunk;
-use crate::obscure::crc32c;
+use crate::name_hash::crc32c;
 use crate::tree::key::kind;
 use crate::tree::{Key, MAX_LEVEL, object};
 

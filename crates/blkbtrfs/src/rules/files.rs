@@ -3,7 +3,7 @@
 use super::inline;
 use super::item::{Item, Rules, Verdict, at_least, at_most, exact, expect, field};
 use crate::bytes::{u8_at, u16_at, u32_at, u64_at};
-use crate::obscure::name_hash;
+use crate::name_hash::name_hash;
 use crate::tree::key::kind;
 use crate::tree::{Key, object};
 
@@ -202,7 +202,7 @@ fn name(bytes: &[u8], length: usize) -> Result<(&[u8], &[u8]), String> {
 
 /// Hash that an extended reference is found by: its folder and name.
 fn extref_hash(folder: u64, name: &[u8]) -> u64 {
-    crate::obscure::crc32c(folder as u32, name).into()
+    crate::name_hash::crc32c(folder as u32, name).into()
 }
 
 /// Kind of file, as entries of folders have it, that a mode says.

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::adjacent::Joiner;
 use super::finding::{Category, Finding, Problem, Subject};
-use super::join::Joiner;
 use super::options::Options;
 use super::progress::Progress;
 use super::summary::Counters;

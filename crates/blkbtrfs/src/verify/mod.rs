@@ -10,17 +10,17 @@
 //! 4. Every leaf is held against the rules ([`crate::rules`]), and what it says against what others
 //!    say of the same things ([`tally`]). Trees of files come last: by then it is known what has
 //!    checksums. All that is done with one leaf is in [`examine`].
-//! 5. If blocks were lost, those below them are found through the extent tree ([`sweep`]).
+//! 5. If blocks were lost, those below them are found through the extent tree ([`unreached`]).
 //! 6. Data without checksums is read ([`unchecked`]), and the parities of RAID5 and RAID6 are compared
 //!    ([`parity`]).
 //!
-//! All of them report through one [`job`]. Findings side by side with one cause are joined ([`join`]).
+//! All of them report through one [`job`]. Findings side by side with one cause are joined ([`adjacent`]).
 
+mod adjacent;
 mod data;
 mod examine;
 mod finding;
 mod job;
-mod join;
 mod known;
 mod leaf;
 mod metadata;
@@ -29,9 +29,9 @@ mod parity;
 mod progress;
 mod summary;
 mod superblocks;
-mod sweep;
 mod tally;
 mod unchecked;
+mod unreached;
 mod walk;
 
 use std::sync::Mutex;
@@ -77,7 +77,7 @@ pub fn verify(
     let walker = walker.into_inner().expect("no thread panicked");
     let compared = compare_trees(&examiner, &walker, &trees);
     if job.has_lost_blocks() {
-        sweep::verify(&examiner, &walker);
+        unreached::verify(&examiner, &walker);
     }
     verify_unchecked(&examiner, options.threads);
     if job.has_parity {
@@ -129,7 +129,7 @@ fn compare_trees(examiner: &Examiner<'_>, walker: &Walker<'_>, trees: &[(u64, Tr
     let is_whole = walker.is_whole();
     let unreached = match is_whole && !tally.has_other_references() {
         true => 0,
-        false => sweep::report_unreached(job, walker),
+        false => unreached::report(job, walker),
     };
     for range in tally.space().uncovered_in_logs().iter() {
         job.report_uncovered(range.clone());

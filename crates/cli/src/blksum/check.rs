@@ -13,9 +13,9 @@ use blksandbox::Sandbox;
 use blksum::Tag;
 use blksum::check_file::{Entry, Parser};
 
+use super::check_files::CheckFiles;
 use super::groups::{self, Groups, Subject, Wanted};
 use super::hash;
-use super::held::CheckFiles;
 use super::input::{self, Origin};
 use super::lines::{self, End, Item, Lines};
 use super::output::{Output, Status};
@@ -23,7 +23,7 @@ use super::program::PROGRAM;
 use super::report::{Failure, Notes, Report};
 use super::settings::{Check, Meaning, Settings, Verbosity};
 use super::small::Small;
-use super::{ahead, confine, hints};
+use super::{confine, hints};
 use crate::messages;
 
 /// Checks what the check files say. True if all of it holds; the error is one of writing.
@@ -62,7 +62,7 @@ pub fn run(settings: &Settings, check: Check, output: &mut Output) -> io::Result
         Item::Malformed(_) | Item::End(_) => Some(None),
     };
     let take = |(item, wanted), early: Option<_>| checker.take(item, &wanted, early.flatten());
-    ahead::run(threads, groups.assign(lines), ahead, take)?;
+    blksum::in_order(threads, groups.assign(lines), ahead, take)?;
     Ok(checker.all_well)
 }
 

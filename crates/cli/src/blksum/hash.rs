@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use blkimage::{ErrorKind, Format, Image, Source, probe};
 use blksum::Progress;
 
+use super::hints;
 use super::input::{self, Input, Origin};
 use super::output::Output;
 use super::program::PROGRAM;
 use super::report::{Failure, Notes, Report};
 use super::settings::{Hash, Meaning, Settings};
 use super::small::Small;
-use super::{ahead, hints};
 use crate::messages;
 use crate::progress::Watch;
 
@@ -30,7 +30,7 @@ pub fn run(settings: &Settings, hash: &Hash, output: &mut Output) -> io::Result<
     let ahead = |(name, found): &(OsString, Result<Origin, Failure>)| {
         found.as_ref().ok().and_then(|_| small.checksums(name, &meaning))
     };
-    ahead::run(small.threads(), images, ahead, |(name, found), early| {
+    blksum::in_order(small.threads(), images, ahead, |(name, found), early| {
         let now = |origin| checksums(&name, origin, settings, &meaning, Notes::Printed);
         match found.and_then(|origin| early.unwrap_or_else(|| now(origin))) {
             Ok(report) => {

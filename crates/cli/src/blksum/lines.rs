@@ -8,7 +8,7 @@ use blkhash::Algorithm;
 use blkimage::probe;
 use blksum::check_file::{Entry, Line, MAX_LINE, Parser};
 
-use super::held::CheckFile;
+use super::check_files::CheckFile;
 
 /// What a line of a check file is, or how the file ends.
 pub enum Item {

@@ -1,20 +1,19 @@
 //! The command `blksum`.
 //!
 //! [`args`] is the command line as it is written, [`settings`] what it asks for, [`hash`] and
-//! [`check`] the two modes, [`confine`] what they may open, [`in_force`] how that is told, [`held`] the
+//! [`check`] the two modes, [`confine`] what they may open, [`in_force`] how that is told, [`check_files`] the
 //! check files that say so and [`lines`] what stands in them, [`groups`] which of it is of one image,
 //! [`input`] what a name stands for, [`report`] what is known after it was read, [`output`] standard
 //! output, and [`hints`] what to say to users of other programs. [`ahead`] takes one image after the
 //! other for both modes, and those side by side that [`small`] can hash.
 
-mod ahead;
 mod args;
 mod check;
+mod check_files;
 mod confine;
 mod digest;
 mod groups;
 mod hash;
-mod held;
 mod hints;
 mod in_force;
 mod input;

@@ -5,27 +5,47 @@
 //! by side with others, and no further ahead than [`Window`] lets it. An item without such a result is
 //! handed over while no thread works on another one, so that it may use all of them.
 //!
-//! As in the pipeline there is no thread that only moves results: whoever brings what is next hands it
-//! over, with those that were waiting behind it.
+//! As in the pipeline no thread only moves results: the thread that brings the next one hands it over,
+//! with those that were waiting behind it.
 
 use std::collections::VecDeque;
-use std::io;
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
 
-/// Works through `items` on at most `threads` threads, the caller's included. Others start only for
-/// the third item and those after it, and after one that could be done ahead. The first is always done
-/// in its turn.
+/// Works through `items`, such as the names of many images, on at most `threads` threads, the caller's
+/// included. Small ones are best done by one thread each, side by side, and large ones by all threads, one
+/// after another:
+///
+/// - `ahead` makes the result of an item on any thread, while other items are worked on. It returns `None`
+///   for an item that is to be done in its turn.
+/// - `in_turn` gets each item once, in their order and never two at a time, with its result. An item
+///   without one may use all threads: no other is worked on meanwhile.
+///
+/// Other threads start with the third item at the earliest, and after one that could be done ahead. The
+/// first item is always done in its turn.
+///
+/// ```
+/// let mut lengths = Vec::new();
+/// let names = ["/etc/hostname", "/etc/os-release", "/etc/passwd"];
+/// let ahead = |name: &&str| Some(std::fs::metadata(name).map_or(0, |found| found.len()));
+/// blksum::in_order(2, names.into_iter(), ahead, |name, length| {
+///     lengths.push((name, length));
+///     Ok::<(), std::io::Error>(())
+/// })?;
+/// assert_eq!(lengths.len(), 3);
+/// assert_eq!(lengths[0], ("/etc/hostname", None));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 ///
 /// # Errors
 ///
-/// That of `in_turn`, after which no item is handed over.
-pub fn run<T: Send, R: Send>(
+/// Returns the error of `in_turn`, after which no item is handed over.
+pub fn in_order<T: Send, R: Send, E: Send>(
     threads: usize,
     mut items: impl Iterator<Item = T> + Send,
     ahead: impl Fn(&T) -> Option<R> + Sync,
-    mut in_turn: impl FnMut(T, Option<R>) -> io::Result<()> + Send,
-) -> io::Result<()> {
+    mut in_turn: impl FnMut(T, Option<R>) -> Result<(), E> + Send,
+) -> Result<(), E> {
     if threads < 2 {
         return items.try_for_each(|item| in_turn(item, None));
     }
@@ -40,22 +60,25 @@ pub fn run<T: Send, R: Send>(
             sleeping: 0,
             is_handing_over: false,
             is_closed: false,
+            is_abandoned: false,
             failure: None,
         }),
         changed: Condvar::new(),
     };
+    // A panic of any thread goes on here: what is left of the state is not looked at.
     thread::scope(|scope| list.work(scope));
-    list.state.into_inner().expect(NO_PANIC).failure.map_or(Ok(()), Err)
+    let state = list.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    state.failure.map_or(Ok(()), Err)
 }
 
 /// The work, shared by its threads.
-struct List<I, A, C, T, R> {
+struct List<I, A, C, T, R, E> {
     /// Held while the next item is waited for, never together with `in_turn`.
     source: Mutex<Source<I>>,
     ahead: A,
     in_turn: Mutex<C>,
-    state: Mutex<State<T, R>>,
-    /// The state changed, and somebody sleeps.
+    state: Mutex<State<T, R, E>>,
+    /// The state changed, and a thread sleeps.
     changed: Condvar,
 }
 
@@ -64,7 +87,7 @@ struct Source<I> {
     next_number: u64,
 }
 
-struct State<T, R> {
+struct State<T, R, E> {
     window: Window<T, R>,
     /// Threads that may still be started.
     idle_threads: usize,
@@ -74,19 +97,22 @@ struct State<T, R> {
     sleeping: usize,
     /// A thread is in `in_turn`, or on its way there.
     is_handing_over: bool,
-    /// Nobody may begin to work ahead.
+    /// No thread may begin to work ahead.
     is_closed: bool,
-    /// What `in_turn` failed with: the end.
-    failure: Option<io::Error>,
+    /// `in_turn` failed or a thread panicked: the end.
+    is_abandoned: bool,
+    /// The error of `in_turn`.
+    failure: Option<E>,
 }
 
-impl<I, A, C, T, R> List<I, A, C, T, R>
+impl<I, A, C, T, R, E> List<I, A, C, T, R, E>
 where
     I: Iterator<Item = T> + Send,
     A: Fn(&T) -> Option<R> + Sync,
-    C: FnMut(T, Option<R>) -> io::Result<()> + Send,
+    C: FnMut(T, Option<R>) -> Result<(), E> + Send,
     T: Send,
     R: Send,
+    E: Send,
 {
     /// Works until there is nothing left, on this thread and others.
     fn work<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
@@ -107,7 +133,7 @@ where
         let mut source = self.source.lock().expect(NO_PANIC);
         let number = source.next_number;
         let state = self.wait_while(self.lock(), |state| !state.window.has_room(number));
-        if state.failure.is_some() {
+        if state.is_abandoned {
             return None;
         }
         drop(state);
@@ -118,7 +144,7 @@ where
 
     fn work_ahead(&self, item: &T) -> Option<R> {
         let mut state = self.wait_while(self.lock(), |state| state.is_closed);
-        if state.failure.is_some() {
+        if state.is_abandoned {
             return None;
         }
         state.working += 1;
@@ -140,7 +166,7 @@ where
             return;
         }
         state.is_handing_over = true;
-        while state.failure.is_none()
+        while !state.is_abandoned
             && let Some((item, result)) = state.window.take_next()
         {
             let is_alone = result.is_none();
@@ -152,8 +178,10 @@ where
             let outcome = (self.in_turn.lock().expect(NO_PANIC))(item, result);
             state = self.lock();
             state.is_closed = false;
-            // Another thread may have panicked meanwhile: that stays.
-            state.failure = state.failure.take().or(outcome.err());
+            if let Err(error) = outcome {
+                state.failure = Some(error);
+                state.is_abandoned = true;
+            }
             self.wake(&state);
         }
         state.is_handing_over = false;
@@ -172,33 +200,32 @@ where
         }
     }
 
-    /// Ends the others, which would wait for a thread that panicked.
+    /// Ends the other threads, which would wait for one that panicked.
     fn give_up(&self) {
-        if let Ok(mut state) = self.state.lock() {
-            state.failure = Some(io::ErrorKind::Other.into());
-        }
+        self.lock().is_abandoned = true;
         self.changed.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T, R>> {
-        self.state.lock().expect(NO_PANIC)
+    /// The state is whole whenever the lock is released, so a poisoned lock hides nothing.
+    fn lock(&self) -> MutexGuard<'_, State<T, R, E>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits as long as `condition` holds, and no longer than there is something to do.
     fn wait_while<'a>(
         &self,
-        mut state: MutexGuard<'a, State<T, R>>,
-        condition: impl Fn(&State<T, R>) -> bool,
-    ) -> MutexGuard<'a, State<T, R>> {
-        while state.failure.is_none() && condition(&state) {
+        mut state: MutexGuard<'a, State<T, R, E>>,
+        condition: impl Fn(&State<T, R, E>) -> bool,
+    ) -> MutexGuard<'a, State<T, R, E>> {
+        while !state.is_abandoned && condition(&state) {
             state.sleeping += 1;
-            state = self.changed.wait(state).expect(NO_PANIC);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.sleeping -= 1;
         }
         state
     }
 
-    fn wake(&self, state: &State<T, R>) {
+    fn wake(&self, state: &State<T, R, E>) {
         if state.sleeping > 0 {
             self.changed.notify_all();
         }
@@ -250,7 +277,7 @@ impl<F: Fn()> Drop for OnPanic<F> {
     }
 }
 
-/// Enough that nobody waits for an item that takes some times longer than others.
+/// Enough that no thread waits for an item that takes some times longer than others.
 const WINDOW_PER_THREAD: usize = 16;
 
 /// Items are small, but for names in hostile check files, of 16 KiB.

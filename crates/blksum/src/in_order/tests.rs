@@ -1,3 +1,4 @@
+use std::io;
 use std::panic::{catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Barrier, mpsc};
@@ -7,6 +8,15 @@ use std::time::Duration;
 use super::*;
 
 const COUNT: u64 = 3000;
+
+fn run<T: Send, R: Send>(
+    threads: usize,
+    items: impl Iterator<Item = T> + Send,
+    ahead: impl Fn(&T) -> Option<R> + Sync,
+    in_turn: impl FnMut(T, Option<R>) -> io::Result<()> + Send,
+) -> io::Result<()> {
+    in_order(threads, items, ahead, in_turn)
+}
 
 /// Takes about so many steps that no compiler leaves out.
 fn spin(steps: u64) -> u64 {
@@ -54,7 +64,7 @@ fn every_item_is_handed_over_once_and_in_order() {
 }
 
 #[test]
-fn who_is_not_ahead_is_alone_and_the_others_are_bounded() {
+fn an_item_in_its_turn_is_alone_and_the_others_are_bounded() {
     for (period, threads) in CASES {
         let (working, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let is_taken = AtomicUsize::new(0);
@@ -106,7 +116,7 @@ fn an_error_ends_it() {
 fn small_items_are_done_side_by_side() {
     let pair = Barrier::new(2);
     let ahead = |&item: &u64| {
-        // Nobody comes out before both are in.
+        // Neither comes out before both are in.
         if item == 2 || item == 3 {
             pair.wait();
         }
@@ -187,7 +197,7 @@ fn a_panic_ends_it_while_an_item_is_handed_over() {
             thread::yield_now();
         }
         if item == 5 {
-            // Until the other thread has told of it.
+            // Until the other thread has reported it.
             thread::sleep(Duration::from_millis(50));
         }
         Ok(())

@@ -15,16 +15,16 @@ use crate::tree::{ANY_TREE, BlockDefect, Blocks, Cursor, Expected, Key, object};
 /// Verifies the tree blocks of the extent tree that were not visited.
 pub(super) fn verify(examiner: &Examiner<'_>, walker: &Walker<'_>) {
     // What cannot be read of the extent tree was reported already.
-    let _ = sweep(examiner, walker);
+    let _ = try_verify(examiner, walker);
 }
 
 /// Reports each block of the extent tree that nothing leads to; returns how many there are.
-pub(super) fn report_unreached(job: &Job<'_>, walker: &Walker<'_>) -> u64 {
+pub(super) fn report(job: &Job<'_>, walker: &Walker<'_>) -> u64 {
     // What cannot be read of the extent tree was reported already.
-    try_report_unreached(job, walker).unwrap_or_default()
+    try_report(job, walker).unwrap_or_default()
 }
 
-fn try_report_unreached(job: &Job<'_>, walker: &Walker<'_>) -> Result<u64> {
+fn try_report(job: &Job<'_>, walker: &Walker<'_>) -> Result<u64> {
     let filesystem = job.filesystem;
     let Some(root) = filesystem.tree_root(object::EXTENT_TREE)? else { return Ok(0) };
     let mut count = 0;
@@ -49,7 +49,7 @@ fn report(job: &Job<'_>, block: &Expected) {
     job.report(Finding { owners, ..finding });
 }
 
-fn sweep(examiner: &Examiner<'_>, walker: &Walker<'_>) -> Result<()> {
+fn try_verify(examiner: &Examiner<'_>, walker: &Walker<'_>) -> Result<()> {
     let filesystem = examiner.job.filesystem;
     let Some(root) = filesystem.tree_root(object::EXTENT_TREE)? else { return Ok(()) };
     let mut buffers = Buffers::default();

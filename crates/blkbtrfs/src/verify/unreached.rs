@@ -31,7 +31,7 @@ fn try_report(job: &Job<'_>, walker: &Walker<'_>) -> Result<u64> {
     let mut cursor = Cursor::seek(filesystem, object::EXTENT_TREE, root, Key::new(0, 0, 0))?;
     while let Some((key, bytes)) = cursor.item() {
         if let Some(block) = tree_block(key, bytes).filter(|it| !walker.is_done(it.logical)) {
-            report(job, &block);
+            report_block(job, &block);
             count += 1;
         }
         cursor.advance()?;
@@ -39,7 +39,7 @@ fn try_report(job: &Job<'_>, walker: &Walker<'_>) -> Result<u64> {
     Ok(count)
 }
 
-fn report(job: &Job<'_>, block: &Expected) {
+fn report_block(job: &Job<'_>, block: &Expected) {
     add(&job.counters.lost_blocks, 1);
     let owners = job.owners(|resolver| resolver.tree_block(block));
     let length = job.filesystem.node_size();

@@ -23,7 +23,7 @@ _blksum() {
 
     case "${cmd}" in
         blksum)
-            opts="-a -d -f -r -l -U -z -p -v -b -t -c -w -h -V --algorithm --digest --construction --block-size --format --secret-file --snapshot --partition --offset --length --recursive --list-digests --threads --cache --holes --nbd-server --queue-depth --implementation --read-size --timeout --max-zeros --follow --untrusted --tls-certificates --force-share --backing-format --no-sandbox --tag --zero --json --progress --verbose --binary --text --check --ignore-missing --quiet --status --strict --warn --allow-uri --help --version"
+            opts="-a -d -f -B -r -l -U -z -p -v -q -b -t -c -w -h -V --algorithm --digest --construction --block-size --format --bytes --secret-file --snapshot --partition --offset --length --recursive --include --exclude --files0-from --list-digests --threads --cache --holes --nbd-server --queue-depth --implementation --read-size --timeout --max-zeros --follow --untrusted --tls-certificates --force-share --backing-format --no-sandbox --tag --zero --json --progress --verbose --quiet --binary --text --check --ignore-missing --status --strict --warn --allow-uri --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -90,6 +90,29 @@ _blksum() {
                     ;;
                 --length)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --include)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --exclude)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --files0-from)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
                     return 0
                     ;;
                 --threads)

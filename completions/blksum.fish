@@ -47,6 +47,9 @@ complete -c blksum -l snapshot -d 'Read the internal snapshot that has this name
 complete -c blksum -l partition -d 'Hash partition N of each image alone (GPT, MBR)' -r
 complete -c blksum -l offset -d 'Hash each image from this byte of its content on' -r
 complete -c blksum -l length -d 'Hash as many bytes of each image [default: up to its end]' -r
+complete -c blksum -l include -d 'With --recursive hash only files that match GLOB: their names, or their paths if GLOB has a slash. Repeatable' -r
+complete -c blksum -l exclude -d 'With --recursive leave out files and folders that match GLOB. Repeatable' -r
+complete -c blksum -l files0-from -d 'Read the names of images from FILE, each ended by NUL; - is standard input' -r -F
 complete -c blksum -l threads -d 'Work on N threads [default: one for each processor]' -r
 complete -c blksum -l cache -d 'Read through the page cache: auto, yes or no [default: auto; without a value: yes]' -r -f -a "auto\t''
 yes\t''
@@ -80,6 +83,7 @@ dmg\t''"
 complete -c blksum -s p -l progress -d 'Show progress on the terminal: auto, always or never [default: auto, where it takes longer than a second; without a value: always]' -r -f -a "auto\t''
 always\t''
 never\t''"
+complete -c blksum -s B -l bytes -d 'Hash the bytes of the file itself, as sha256sum does; with --check take untagged lines for such digests. The same as --format raw --construction linear'
 complete -c blksum -s r -l recursive -d 'Hash the regular files in folders, in the order of their names'
 complete -c blksum -s l -l list-digests -d 'List the names of the digest algorithms'
 complete -c blksum -l untrusted -d 'Do not trust images: the same as --follow=none'
@@ -88,12 +92,12 @@ complete -c blksum -l no-sandbox -d 'Do without the sandbox, on systems where it
 complete -c blksum -l tag -d 'Write lines that say what the checksum is: TAG (IMAGE) = CHECKSUM'
 complete -c blksum -s z -l zero -d 'End lines with NUL, not newline, and do not escape names'
 complete -c blksum -l json -d 'Write a JSON object a line'
-complete -c blksum -s v -l verbose -d 'Say what the sandbox allows'
+complete -c blksum -s v -l verbose -d 'Describe each image (format, backing chain, sizes), how it is read and hashed, and the sandbox'
+complete -c blksum -s q -l quiet -d 'Print no notes; with --check no OK for each image that matches'
 complete -c blksum -s b -l binary -d 'Mark names with an asterisk, as sha256sum does for files that were read in binary mode'
 complete -c blksum -s t -l text -d 'Do not mark names (the default)'
 complete -c blksum -s c -l check -d 'Read checksums from the files and check them'
 complete -c blksum -l ignore-missing -d 'Neither fail for nor report missing images'
-complete -c blksum -l quiet -d 'Do not print OK for each image that matches'
 complete -c blksum -l status -d 'Print nothing, the exit status tells'
 complete -c blksum -l strict -d 'Fail for improperly formatted lines'
 complete -c blksum -s w -l warn -d 'Warn about each improperly formatted line'

@@ -174,7 +174,8 @@ def assert_same(theirs, ours, program="sha256sum"):
     wanted = complaints(theirs.stderr, program)
     said = iter(complaints(ours.stderr, "blksum"))
     for line in wanted:
-        assert line in said, (line, theirs.stderr, ours.stderr)
+        # Ours may go on with what to do.
+        assert any(it.startswith(line) for it in said), (line, theirs.stderr, ours.stderr)
     if not wanted:
         assert ours.stderr == b""
 
@@ -231,7 +232,7 @@ def test_unreadable_file(blksum, files):
 @pytest.mark.parametrize(
     "args",
     [
-        *(["--quiet", "b"], ["--status", "b"], ["--ignore-missing", "b"], ["--strict", "b"]),
+        *(["--status", "b"], ["--ignore-missing", "b"], ["--strict", "b"]),
         *(["-w", "b"], ["-c", "--tag", "b"], ["-c", "-b", "b"], ["-c", "-z", "b"]),
         *(["--no-such-option"], ["--tag", "-t", "b"]),
     ],

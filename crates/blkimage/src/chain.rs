@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicU64;
 use crate::caches::{Caches, LayerCaches};
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::layer::Layer;
+use crate::member::Member;
 use crate::options::OpenOptions;
 use crate::probe::Format;
 use crate::references::{self, Folder, Reference};
@@ -23,6 +24,8 @@ pub(crate) struct Chain<'a> {
     pub options: &'a OpenOptions,
     /// Top first.
     pub layers: Vec<Box<dyn Layer>>,
+    /// The images of the layers, top first.
+    pub members: Vec<Member>,
     pub warnings: Vec<String>,
     /// Bytes read from all of its files.
     pub bytes_read: Arc<AtomicU64>,
@@ -58,9 +61,9 @@ pub(crate) struct BackingFile {
 
 impl<'a> Chain<'a> {
     pub fn new(options: &'a OpenOptions) -> Self {
-        let (layers, warnings, identities) = Default::default();
+        let (layers, members, warnings, identities) = Default::default();
         let (caches, bytes_read) = Default::default();
-        Self { options, layers, warnings, bytes_read, caches, identities }
+        Self { options, layers, members, warnings, bytes_read, caches, identities }
     }
 
     /// The snapshot that is asked for: one of the image on top, if any.
@@ -96,6 +99,19 @@ impl<'a> Chain<'a> {
         }
         self.identities.push(file.identity());
         Ok(self.host_file(Box::new(file), name))
+    }
+
+    /// Adds an image to those that users see.
+    pub fn add_image(&mut self, image: &Candidate) {
+        let files = vec![image.file.clone()];
+        self.members.push(Member { format: image.format, virtual_size: None, files });
+    }
+
+    /// Adds files to the image that was added last.
+    pub fn add_files(&mut self, files: impl Iterator<Item = Arc<HostFile>>) {
+        if let Some(member) = self.members.last_mut() {
+            member.files.extend(files);
+        }
     }
 
     /// Opens what `image` refers to, through the gate.

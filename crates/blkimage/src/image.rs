@@ -8,9 +8,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::chain::Chain;
 use crate::error::{Error, ErrorKind, Result};
 use crate::extent::{Extent, ExtentKind};
 use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose, Stored};
+use crate::member::Member;
 use crate::probe::Format;
 use crate::source::Source;
 use crate::storage::HostFile;
@@ -20,6 +22,7 @@ use crate::walk::{Walk, Walks};
 /// An open image with everything it refers to.
 pub struct Image {
     layers: Vec<Box<dyn Layer>>,
+    members: Vec<Member>,
     format: Format,
     size: u64,
     walks: Walks,
@@ -28,16 +31,12 @@ pub struct Image {
 }
 
 impl Image {
-    /// `layers` is not empty.
-    pub(crate) fn new(
-        layers: Vec<Box<dyn Layer>>,
-        format: Format,
-        warnings: Vec<String>,
-        bytes_read: Arc<AtomicU64>,
-    ) -> Self {
+    /// The image of a chain that is complete: it has a layer.
+    pub(crate) fn new(chain: Chain<'_>, format: Format) -> Self {
+        let Chain { layers, members, warnings, bytes_read, .. } = chain;
         let size = layers.first().map_or(0, |layer| layer.size());
         let walks = Walks::new(layers.len());
-        Self { layers, format, size, walks, warnings, bytes_read }
+        Self { layers, members, format, size, walks, warnings, bytes_read }
     }
 
     /// Format of the image itself, not of what it refers to.
@@ -58,6 +57,11 @@ impl Image {
     /// Bytes read so far from all host files, tables included.
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Relaxed)
+    }
+
+    /// The images of the chain, this one first.
+    pub fn chain(&self) -> &[Member] {
+        &self.members
     }
 
     /// The names of all files of the chain, the image itself first.

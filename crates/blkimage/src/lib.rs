@@ -25,6 +25,7 @@ mod layer;
 // The details of URIs are for what opens them.
 #[cfg_attr(not(feature = "nbd"), allow(dead_code))]
 mod location;
+mod member;
 mod open;
 mod options;
 pub mod partition;
@@ -43,6 +44,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use extent::{Extent, ExtentKind};
 pub use image::Image;
 pub use location::{Location, Transport, Uri};
+pub use member::{Member, MemberFile};
 pub use options::{Cache, Follow, Holes, OpenOptions, UnknownName};
 pub use probe::{Format, PROBE_SIZE, UnknownFormat, probe};
 #[cfg(feature = "qemu-nbd")]
@@ -52,4 +54,4 @@ pub use source::Source;
 pub use storage::local::mapped::Lent;
 #[cfg(feature = "nbd")]
 pub use storage::nbd::options::NbdOptions;
-pub use storage::{Memory, Storage};
+pub use storage::{Memory, ReadMethod, Storage};

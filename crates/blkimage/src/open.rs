@@ -153,13 +153,16 @@ fn finish_as(mut chain: Chain<'_>, top: Candidate) -> Result<Image> {
     let mut next = Some(top);
     while let Some(image) = next.take() {
         chain.check_length(&image.file, 0)?;
+        let index = chain.members.len();
+        chain.add_image(&image);
         let OpenedLayer { layer, backing } = formats::open(&mut chain, &image)?;
+        chain.members[index].virtual_size = Some(layer.size());
         chain.layers.push(layer);
         if let Some(backing) = backing {
             next = Some(chain.follow_backing(&image, &backing)?);
         }
     }
-    Ok(Image::new(chain.layers, format, chain.warnings, chain.bytes_read))
+    Ok(Image::new(chain, format))
 }
 
 #[cfg(test)]

@@ -183,6 +183,12 @@ pub(crate) fn stamp(file: impl AsFd) -> io::Result<Stamp> {
     }
 }
 
+/// Bytes that a file takes on its file system.
+pub(crate) fn stored(file: impl AsFd) -> Option<u64> {
+    let blocks = rustix::fs::fstat(file).ok()?.st_blocks;
+    u64::try_from(blocks).ok()?.checked_mul(512)
+}
+
 /// The stamp of what `path` names now, without opening it.
 pub(crate) fn stamp_of(path: &Path) -> io::Result<Stamp> {
     Ok(Stamp::from(&retry_on_intr(|| rustix::fs::statat(CWD, path, AtFlags::empty()))?))

@@ -16,6 +16,8 @@ use crate::Tag;
 #[derive(Clone, Debug)]
 pub struct Parser {
     untagged: Algorithm,
+    /// The tag that untagged lines get.
+    tag: Option<Tag>,
     separator: Option<Separator>,
 }
 
@@ -64,7 +66,13 @@ pub enum Form {
 impl Parser {
     /// A parser for which untagged lines have digests of `untagged`.
     pub fn new(untagged: Algorithm) -> Self {
-        Self { untagged, separator: None }
+        Self { untagged, tag: None, separator: None }
+    }
+
+    /// A parser for which untagged lines have digests of the files' own bytes, as sha256sum and its
+    /// siblings write them. Their entries have the tag [`Tag::File`].
+    pub fn of_files(untagged: Algorithm) -> Self {
+        Self { tag: Some(Tag::File(untagged)), ..Self::new(untagged) }
     }
 
     /// What `line` is, with or without its end (`\n` or `\r\n`).
@@ -106,7 +114,7 @@ impl Parser {
         let size = tag.map_or(self.untagged.digest_size(), |tag| tag.digest_size());
         let digest = decode_hex(digest).filter(|digest| digest.len() == size)?;
         let name = if escaped { unescape(name)? } else { name.to_vec() };
-        Some(Entry { name, digest, tag })
+        Some(Entry { name, digest, tag: tag.or(self.tag) })
     }
 
     /// The digest and the name of `HEX  NAME`, `HEX *NAME` or `HEX NAME`.
@@ -156,6 +164,15 @@ impl Style {
         line.push(if self.zero { 0 } else { b'\n' });
         line
     }
+}
+
+/// Hexadecimal digits that `line` begins with, if it has the form of an untagged line with a digest of
+/// any length.
+pub fn untagged_digits(line: &[u8]) -> Option<usize> {
+    let line = trim_blanks(line);
+    let line = line.strip_prefix(b"\\").unwrap_or(line);
+    let digits = line.iter().position(|byte| !byte.is_ascii_hexdigit())?;
+    (digits > 0 && is_blank(line[digits]) && line.len() > digits + 1).then_some(digits)
 }
 
 /// `name` with its backslashes, newlines and carriage returns escaped; None if it has none. A line

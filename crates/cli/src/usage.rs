@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::messages;
 use crate::stdio::Stderr;
+use crate::{messages, values};
 
 /// Why there is nothing to run.
 pub enum Refusal {
@@ -55,14 +55,25 @@ pub fn reasons(error: &clap::Error, text: &str) -> Vec<String> {
     {
         *first = match option.strip_prefix('-') {
             Some(short) if !short.starts_with('-') => format!("invalid option -- '{short}'"),
-            _ => format!("unrecognized option '{option}'"),
+            _ => format!("unrecognized option '{option}'{}", similar_option(error, option)),
         };
     }
     lines
 }
 
+/// The option that `given` is a misspelling of, if clap found one that really is similar.
+fn similar_option(error: &clap::Error, given: &str) -> String {
+    let suggested = match error.get(ContextKind::SuggestedArg) {
+        Some(ContextValue::String(option)) => option.trim_start_matches('-'),
+        _ => return String::new(),
+    };
+    let given = given.trim_start_matches('-');
+    let found = values::similar(given, std::iter::once(suggested));
+    found.map_or(String::new(), |option| format!(": did you mean --{option}?"))
+}
+
 /// How lines begin that clap adds and that say nothing new here.
-const NOISE: [&str; 2] = ["For more information", "tip: to pass"];
+const NOISE: [&str; 2] = ["For more information", "tip: "];
 
 /// The exit status for a wrong command line.
 const USAGE: u8 = 2;

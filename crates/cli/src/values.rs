@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::marker::PhantomData;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
@@ -66,11 +67,17 @@ pub fn read_secret(path: &Path) -> Result<Secret, String> {
     })
 }
 
-/// Parses values of type T by their names, which completions offer.
+/// Parses values of type T by their names, which completions offer and errors suggest.
 #[derive(Clone)]
 pub struct Named<T> {
     names: fn() -> Vec<&'static str>,
     value: PhantomData<fn() -> T>,
+}
+
+/// Parses a whole number within a range, and names the range in errors.
+#[derive(Clone)]
+pub struct Count<T> {
+    range: RangeInclusive<T>,
 }
 
 impl<T> Named<T> {
@@ -94,14 +101,76 @@ where
     ) -> Result<T, clap::Error> {
         let text = value.to_string_lossy();
         text.parse().map_err(|reason: T::Err| {
-            let option = arg.map(ToString::to_string).unwrap_or_default();
-            let message = format!("invalid value '{text}' for '{option}': {reason}");
-            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+            let (reason, names) = (reason.to_string(), (self.names)());
+            let is_said = || {
+                let mut words = reason.split([' ', ',', ':']);
+                words.any(|word| word != text && names.contains(&word))
+            };
+            let reason = match similar(&text, names.iter().copied()) {
+                _ if is_said() => reason,
+                Some(name) => format!("did you mean {name}?"),
+                None => format!("{reason}: use {}", one_of(&names)),
+            };
+            invalid(command, arg, &text, &reason)
         })
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Some(Box::new((self.names)().into_iter().map(PossibleValue::new)))
+    }
+}
+
+impl<T> Count<T> {
+    /// Accepts numbers of this range.
+    pub fn of(range: RangeInclusive<T>) -> Self {
+        Self { range }
+    }
+}
+
+impl<T> TypedValueParser for Count<T>
+where
+    T: FromStr + Display + PartialOrd + Clone + Send + Sync + 'static,
+{
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<T, clap::Error> {
+        let text = value.to_string_lossy();
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = text.parse().ok().filter(|number| is_plain && self.range.contains(number));
+        number.ok_or_else(|| {
+            let reason =
+                format!("use a number from {} to {}", self.range.start(), self.range.end());
+            invalid(command, arg, &text, &reason)
+        })
+    }
+}
+
+fn invalid(command: &Command, arg: Option<&Arg>, text: &str, reason: &str) -> clap::Error {
+    let option = arg.and_then(Arg::get_long).map(|name| format!("--{name}"));
+    let option = option.or_else(|| arg.map(ToString::to_string)).unwrap_or_default();
+    let message = format!("invalid value '{text}' for {option}: {reason}");
+    clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+}
+
+/// The name that `text` is most likely a misspelling of.
+pub fn similar<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let text = text.to_ascii_lowercase().replace('_', "-");
+    let distance = |name| strsim::osa_distance(&text, name);
+    let nearest = names.min_by_key(|name| distance(name))?;
+    (distance(nearest) <= nearest.len().min(text.len()) / 3).then_some(nearest)
+}
+
+/// `a, b or c`
+pub fn one_of(names: &[impl AsRef<str>]) -> String {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => names.concat(),
     }
 }
 
@@ -158,6 +227,19 @@ mod tests {
         for text in ["", "k", "-1", "+1", "1.5k", "1kb", "1kk", "1ib", "1 k", "99999999999G"] {
             assert!(parse_size(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn misspelt_names_are_suggested() {
+        let names = ["sha256", "sha512", "blake3"];
+        let similar = |text| similar(text, names.into_iter());
+        assert_eq!(similar("sha265"), Some("sha256"));
+        assert_eq!(similar("SHA_512"), Some("sha512"));
+        assert_eq!(similar("crc"), None);
+        assert_eq!(similar(""), None);
+        assert_eq!(one_of(&names), "sha256, sha512 or blake3");
+        assert_eq!(one_of(&["a"]), "a");
+        assert_eq!(one_of(&[""; 0]), "");
     }
 
     #[test]

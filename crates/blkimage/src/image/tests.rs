@@ -4,6 +4,7 @@ use super::*;
 use crate::caches::Caches;
 use crate::formats::qcow2::builder::Builder;
 use crate::formats::qcow2::{Qcow2, read_header};
+use crate::options::OpenOptions;
 use crate::storage::Memory;
 
 const CLUSTER: u64 = 64 << 10;
@@ -18,8 +19,10 @@ fn chain(builders: &[Builder]) -> (Image, Arc<Caches>) {
         let header = read_header(&file).unwrap();
         Box::new(Qcow2::new(file, &header, None, None, caches.layer()).unwrap())
     });
-    let image = Image::new(layers.collect(), Format::Qcow2, Vec::new(), Arc::default());
-    (image, caches)
+    let options = OpenOptions::new();
+    let mut chain = Chain::new(&options);
+    chain.layers = layers.collect();
+    (Image::new(chain, Format::Qcow2), caches)
 }
 
 /// Every other cluster has data.

@@ -3,6 +3,7 @@
 pub(crate) mod local;
 #[cfg(feature = "nbd")]
 pub(crate) mod nbd;
+mod read_method;
 pub(crate) mod remote;
 
 use std::io;
@@ -10,6 +11,8 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+pub use self::read_method::ReadMethod;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::{Extent, ExtentKind, Lent};
@@ -72,6 +75,16 @@ pub trait Storage: Send + Sync {
     fn queue_depth(&self) -> usize {
         1
     }
+
+    /// Bytes that the content takes where it is stored; `None` if that is unknown.
+    fn stored(&self) -> Option<u64> {
+        None
+    }
+
+    /// How the content is read.
+    fn read_method(&self) -> ReadMethod {
+        ReadMethod::Other
+    }
 }
 
 /// Bytes in memory.
@@ -123,6 +136,14 @@ impl HostFile {
 
     pub fn queue_depth(&self) -> usize {
         self.storage.queue_depth()
+    }
+
+    pub fn stored(&self) -> Option<u64> {
+        self.storage.stored()
+    }
+
+    pub fn read_method(&self) -> ReadMethod {
+        self.storage.read_method()
     }
 
     /// Fills `buf`, all of it or an error.

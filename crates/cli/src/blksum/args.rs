@@ -9,10 +9,11 @@ use blkimage::{Cache, Follow, Format, Holes};
 use clap::{ArgAction, Parser, ValueHint};
 
 use super::digest::DigestName;
+use super::filter::{Glob, parse_glob};
 use crate::progress::{When, when_names};
 use crate::values::{
-    Named, cache_names, follow_names, format_names, holes_names, parse_large_size, parse_seconds,
-    parse_size,
+    Count, Named, cache_names, follow_names, format_names, holes_names, parse_large_size,
+    parse_seconds, parse_size,
 };
 
 /// The command line.
@@ -62,6 +63,14 @@ pub struct Args {
     )]
     pub format: Option<Format>,
 
+    /// Hash the bytes of the file itself, as sha256sum does; with --check take untagged lines for such
+    /// digests. The same as --format raw --construction linear
+    #[arg(
+        help_heading = WHAT, short = 'B', long,
+        conflicts_with_all = ["format", "construction", "block_size", "snapshot"]
+    )]
+    pub bytes: bool,
+
     /// Unlock encrypted images with the content of FILE, all of it
     #[arg(help_heading = WHAT, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub secret_file: Option<PathBuf>,
@@ -73,7 +82,7 @@ pub struct Args {
     /// Hash partition N of each image alone (GPT, MBR)
     #[arg(
         help_heading = WHAT, long, value_name = "N", conflicts_with_all = ["offset", "length"],
-        value_parser = clap::value_parser!(u32).range(1..)
+        value_parser = Count::of(1..=u32::MAX)
     )]
     pub partition: Option<u32>,
 
@@ -89,6 +98,19 @@ pub struct Args {
     #[arg(help_heading = WHAT, short, long)]
     pub recursive: bool,
 
+    /// With --recursive hash only files that match GLOB: their names, or their paths if GLOB has a
+    /// slash. Repeatable
+    #[arg(help_heading = WHAT, long, value_name = "GLOB", value_parser = parse_glob)]
+    pub include: Vec<Glob>,
+
+    /// With --recursive leave out files and folders that match GLOB. Repeatable
+    #[arg(help_heading = WHAT, long, value_name = "GLOB", value_parser = parse_glob)]
+    pub exclude: Vec<Glob>,
+
+    /// Read the names of images from FILE, each ended by NUL; - is standard input
+    #[arg(help_heading = WHAT, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub files0_from: Option<PathBuf>,
+
     /// List the names of the digest algorithms
     #[arg(help_heading = WHAT, short, long)]
     pub list_digests: bool,
@@ -96,7 +118,7 @@ pub struct Args {
     /// Work on N threads [default: one for each processor]
     #[arg(
         help_heading = HOW, long, value_name = "N",
-        value_parser = clap::value_parser!(u16).range(1..=1024)
+        value_parser = Count::of(1..=1024u16)
     )]
     pub threads: Option<u16>,
 
@@ -124,7 +146,7 @@ pub struct Args {
     /// Let N reads be ahead of the first that is not done
     #[arg(
         help_heading = HOW, long, value_name = "N",
-        value_parser = clap::value_parser!(u16).range(1..)
+        value_parser = Count::of(1..=u16::MAX)
     )]
     pub queue_depth: Option<u16>,
 
@@ -196,9 +218,13 @@ pub struct Args {
     )]
     pub progress: Option<When>,
 
-    /// Say what the sandbox allows
+    /// Describe each image (format, backing chain, sizes), how it is read and hashed, and the sandbox
     #[arg(help_heading = OUTPUT, short, long)]
     pub verbose: bool,
+
+    /// Print no notes; with --check no OK for each image that matches
+    #[arg(help_heading = OUTPUT, short, long, overrides_with_all = ["status", "warn"])]
+    pub quiet: bool,
 
     /// Mark names with an asterisk, as sha256sum does for files that were read in binary mode
     #[arg(help_heading = OUTPUT, short, long, overrides_with = "text")]
@@ -215,10 +241,6 @@ pub struct Args {
     /// Neither fail for nor report missing images
     #[arg(help_heading = CHECK, long)]
     pub ignore_missing: bool,
-
-    /// Do not print OK for each image that matches
-    #[arg(help_heading = CHECK, long, overrides_with_all = ["status", "warn"])]
-    pub quiet: bool,
 
     /// Print nothing, the exit status tells
     #[arg(help_heading = CHECK, long, overrides_with_all = ["quiet", "warn"])]

@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::slice;
 
-use blkhash::{Algorithm, Digest, Parameters};
+use blkhash::{Construction, Digest, Parameters};
 use blkimage::{Format, OpenOptions};
 use blksandbox::Sandbox;
 use blksum::Tag;
@@ -18,9 +18,10 @@ use super::groups::{self, Groups, Subject, Wanted};
 use super::hash;
 use super::input::{self, Origin};
 use super::lines::{self, End, Item, Lines};
+use super::notes::Notes;
 use super::output::{Output, Status};
 use super::program::PROGRAM;
-use super::report::{Failure, Notes, Report};
+use super::report::{Cause, Failure, Report};
 use super::settings::{Check, Meaning, Settings, Verbosity};
 use super::small::Small;
 use super::{confine, hints};
@@ -30,9 +31,13 @@ use crate::messages;
 pub fn run(settings: &Settings, check: Check, output: &mut Output) -> io::Result<bool> {
     let given = settings.parameters[0];
     let algorithm = given.algorithm();
+    let parser = match check.bytes {
+        true => Parser::of_files(algorithm),
+        false => Parser::new(algorithm),
+    };
     let files = CheckFiles::hold(&settings.names);
     confine::checking(settings, |sandbox| {
-        allow_listed(files.contents(), algorithm, check.allow_uri, sandbox);
+        allow_listed(files.contents(), parser.clone(), check.allow_uri, sandbox);
         files.is_all
     });
     let small = Small::new(settings);
@@ -40,7 +45,7 @@ pub fn run(settings: &Settings, check: Check, output: &mut Output) -> io::Result
     let threads = if files.may_wait(&settings.names) { 1 } else { small.threads() };
     // What is not known yet may name more.
     let groups = match files.is_all {
-        true => Groups::new(files.contents(), algorithm),
+        true => Groups::new(files.contents(), parser.clone()),
         false => Groups::none(),
     };
     let raw = settings.open.clone().format(Format::Raw).snapshot(None);
@@ -52,14 +57,15 @@ pub fn run(settings: &Settings, check: Check, output: &mut Output) -> io::Result
         names: settings.names.iter(),
         counts: Counts::default(),
         known: HashMap::new(),
+        has_noted_size: settings.open.format.is_some(),
         all_well: true,
     };
     let names = settings.names.iter().map(OsString::as_os_str);
-    let lines = Lines::new(names.zip(files.open(&settings.names)), Parser::new(algorithm));
+    let lines = Lines::new(names.zip(files.open(&settings.names)), parser);
     let ahead = |(item, wanted): &(Item, Wanted)| match item {
         Item::Entry(_) if *wanted == Wanted::Nothing => Some(None),
         Item::Entry(entry) => images.checksums_ahead(entry, wanted).map(Some),
-        Item::Malformed(_) | Item::End(_) => Some(None),
+        Item::Malformed { .. } | Item::End(_) => Some(None),
     };
     let take = |(item, wanted), early: Option<_>| checker.take(item, &wanted, early.flatten());
     blksum::in_order(threads, groups.assign(lines), ahead, take)?;
@@ -69,11 +75,11 @@ pub fn run(settings: &Settings, check: Check, output: &mut Output) -> io::Result
 /// Allows to read what check files with these contents list, as the checker will take them.
 fn allow_listed<'a>(
     contents: impl Iterator<Item = &'a [u8]>,
-    algorithm: Algorithm,
+    parser: Parser,
     allow_uri: bool,
     sandbox: &mut Sandbox,
 ) {
-    for entry in lines::entries(contents, algorithm) {
+    for entry in lines::entries(contents, parser) {
         let name = OsString::from_vec(entry.name);
         match entry.tag {
             _ if input::is_uri(&name) && !allow_uri => {}
@@ -106,6 +112,8 @@ struct Checker<'a> {
     counts: Counts,
     /// The images that several lines name.
     known: HashMap<Subject, Report>,
+    /// A note on the size of one image stands for all.
+    has_noted_size: bool,
     all_well: bool,
 }
 
@@ -116,8 +124,17 @@ struct Counts {
     entries: u64,
     matched: u64,
     mismatched: u64,
-    mismatched_without_tag: u64,
     unreadable: u64,
+    untagged: Untagged,
+}
+
+/// What became of the lines that do not say what their checksum is of.
+#[derive(Default)]
+struct Untagged {
+    matched: u64,
+    mismatched: u64,
+    /// Digits of the first one that has too many or too few.
+    digits: Option<usize>,
 }
 
 impl Images<'_> {
@@ -184,19 +201,16 @@ impl Checker<'_> {
                         None => own(),
                     },
                 };
-                if let Ok(report) = &result {
-                    if *wanted != Wanted::Nothing {
-                        let name = OsStr::from_bytes(&entry.name);
-                        report.note_odd_size(name, self.images.notes());
-                    }
-                    if matches!(wanted, Wanted::All(tags) if tags.len() == report.checksums.len()) {
-                        self.known.insert(groups::subject(&entry), report.clone());
-                    }
+                if let Ok(report) = &result
+                    && matches!(wanted, Wanted::All(tags) if tags.len() == report.checksums.len())
+                {
+                    self.known.insert(groups::subject(&entry), report.clone());
                 }
                 self.check_entry(&entry, result)
             }
-            Item::Malformed(number) => {
+            Item::Malformed { number, digits } => {
                 self.counts.malformed += 1;
+                self.counts.untagged.digits = self.counts.untagged.digits.or(digits);
                 if self.images.check.warn {
                     let line_type = &self.line_type;
                     self.say(&format!("{number}: improperly formatted {line_type} checksum line"));
@@ -216,6 +230,13 @@ impl Checker<'_> {
     fn end_file(&self, end: &End) -> bool {
         match end {
             End::Reached => {}
+            End::Image(format) => {
+                self.say(&hints::image(*format));
+                if !self.is_stdin() {
+                    messages::message(PROGRAM, hints::CACHE);
+                }
+                return false;
+            }
             End::OpenError(error) => {
                 self.say(&messages::reason(error));
                 return false;
@@ -245,17 +266,24 @@ impl Checker<'_> {
                 let parameters = groups::parameters(entry.tag, &self.images.given);
                 let checksum = report.checksums.iter().find(|(known, _)| *known == parameters);
                 let checksum = checksum.expect("it was wanted");
+                let is_untagged = u64::from(entry.tag.is_none());
                 let status = if checksum.1.as_bytes() == entry.digest {
                     self.counts.matched += 1;
+                    self.counts.untagged.matched += is_untagged;
                     Status::Ok
                 } else {
                     self.counts.mismatched += 1;
-                    self.counts.mismatched_without_tag += u64::from(entry.tag.is_none());
+                    self.counts.untagged.mismatched += is_untagged;
+                    if !self.has_noted_size && self.images.notes() == Notes::Printed {
+                        self.has_noted_size = report.note_odd_size(name);
+                    }
                     Status::Failed
                 };
                 self.report(name, status, Ok((&report, checksum)))
             }
-            Err(failure) if failure.is_missing && self.images.check.ignore_missing => Ok(()),
+            Err(failure) if failure.cause == Cause::Missing && self.images.check.ignore_missing => {
+                Ok(())
+            }
             Err(failure) => {
                 self.counts.unreadable += 1;
                 messages::message_of(PROGRAM, name.as_bytes(), &failure.reason);
@@ -288,10 +316,14 @@ impl Checker<'_> {
     fn summarise(&self) {
         let Images { settings, check, .. } = self.images;
         let counts = &self.counts;
+        let algorithm = self.images.given.algorithm();
+        let digits = counts.untagged.digits.map(|digits| hints::digits(digits, algorithm));
         if counts.entries == 0 {
             self.say("no properly formatted checksum lines found");
-            if !self.is_stdin() {
-                messages::message(PROGRAM, hints::CACHE);
+            match digits {
+                Some(hint) => messages::message(PROGRAM, &hint),
+                None if self.is_stdin() => {}
+                None => messages::message(PROGRAM, hints::CACHE),
             }
             return;
         }
@@ -314,11 +346,20 @@ impl Checker<'_> {
         if check.ignore_missing && counts.matched == 0 {
             self.say("no file was verified");
         }
-        let all_failed = counts.mismatched == counts.entries && counts.mismatched_without_tag > 0;
-        let is_raw = settings.open.format == Some(Format::Raw);
-        if all_failed && let Some(hint) = hints::all_failed(&self.images.given, is_raw) {
+        if let Some(hint) = digits {
             messages::message(PROGRAM, &hint);
         }
+        let is_bytes = check.bytes || settings.open.format == Some(Format::Raw) && self.is_linear();
+        if counts.untagged.mismatched > 0
+            && counts.untagged.matched == 0
+            && let Some(hint) = hints::none_matched(&self.images.given, is_bytes)
+        {
+            messages::message(PROGRAM, &hint);
+        }
+    }
+
+    fn is_linear(&self) -> bool {
+        self.images.given.construction() == Construction::Linear
     }
 
     fn is_stdin(&self) -> bool {

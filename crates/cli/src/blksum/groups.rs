@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use blkhash::{Algorithm, Parameters};
+use blkhash::Parameters;
 use blksum::Tag;
-use blksum::check_file::Entry;
+use blksum::check_file::{Entry, Parser};
 
 use super::lines::{self, Item};
 
@@ -29,9 +29,9 @@ pub enum Wanted {
 
 impl Groups {
     /// The groups of check files with these contents, all that there are.
-    pub fn new<'a>(contents: impl Iterator<Item = &'a [u8]>, algorithm: Algorithm) -> Self {
+    pub fn new<'a>(contents: impl Iterator<Item = &'a [u8]>, parser: Parser) -> Self {
         let mut tags: HashMap<Subject, Vec<Option<Tag>>> = HashMap::new();
-        for entry in lines::entries(contents, algorithm) {
+        for entry in lines::entries(contents, parser) {
             let group = tags.entry(subject(&entry)).or_default();
             if group.len() < MAX_AT_ONCE && !group.contains(&entry.tag) {
                 group.push(entry.tag);
@@ -55,7 +55,7 @@ impl Groups {
         items.map(move |item| {
             let wanted = match &item {
                 Item::Entry(entry) => self.wanted(entry, &mut begun),
-                Item::Malformed(_) | Item::End(_) => Wanted::Nothing,
+                Item::Malformed { .. } | Item::End(_) => Wanted::Nothing,
             };
             (item, wanted)
         })
@@ -92,7 +92,8 @@ const MAX_AT_ONCE: usize = 16;
 
 #[cfg(test)]
 mod tests {
-    use blksum::check_file::{Line, Parser};
+    use blkhash::Algorithm;
+    use blksum::check_file::Line;
 
     use super::*;
 
@@ -103,8 +104,8 @@ mod tests {
             "SHA256 (a) = {long}\nMD5 (a) = {short}\n{long}  a\nSHA256 (b) = {long}\n\
              MD5 (a) = {short}\nBLKSUM-MD5-FLAT-64K (a) = {short}\n"
         );
-        let groups = Groups::new([content.as_bytes()].into_iter(), Algorithm::Sha256);
         let mut parser = Parser::new(Algorithm::Sha256);
+        let groups = Groups::new([content.as_bytes()].into_iter(), parser.clone());
         let items = content.lines().map(|line| match parser.parse(line.as_bytes()) {
             Line::Entry(entry) => Item::Entry(entry),
             other => panic!("{other:?}"),

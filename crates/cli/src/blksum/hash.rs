@@ -1,20 +1,22 @@
 //! From a name to a checksum, and the mode that prints checksums.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use blkimage::{ErrorKind, Format, Image, Source, probe};
+use blkimage::{ErrorKind, Format, Image, OpenOptions, Source, probe};
 use blksum::Progress;
 
+use super::about::About;
 use super::hints;
-use super::input::{self, Input, Origin};
+use super::input::{self, Found, Input, Origin};
+use super::notes::Notes;
 use super::output::Output;
 use super::program::PROGRAM;
-use super::report::{Failure, Notes, Report};
+use super::report::{Cause, Failure, Report};
 use super::settings::{Hash, Meaning, Settings};
 use super::small::Small;
 use crate::messages;
@@ -26,37 +28,43 @@ pub fn run(settings: &Settings, hash: &Hash, output: &mut Output) -> io::Result<
     let end = if hash.styles.iter().any(|style| style.zero) { 0 } else { b'\n' };
     let small = Small::new(settings);
     let meaning = settings.meaning();
-    let images = settings.names.iter().flat_map(|name| input::expand(name, hash.recursive));
-    let ahead = |(name, found): &(OsString, Result<Origin, Failure>)| {
-        found.as_ref().ok().and_then(|_| small.checksums(name, &meaning))
-    };
-    blksum::in_order(small.threads(), images, ahead, |(name, found), early| {
-        let now = |origin| checksums(&name, origin, settings, &meaning, Notes::Printed);
-        match found.and_then(|origin| early.unwrap_or_else(|| now(origin))) {
-            Ok(report) => {
-                report.note_odd_size(&name, Notes::Printed);
-                for (checksum, style) in report.checksums.iter().zip(&hash.styles) {
-                    if settings.json {
-                        output.object(&name, &report, checksum, None, end)?;
-                    } else {
-                        output.checksum(&name, &checksum.1, style)?;
+    let expand = |name| input::expand(name, settings.origin, hash.recursive.as_ref(), hash.notes);
+    let images = settings.names.iter().flat_map(|name| expand(name));
+    // A note on one file stands for all.
+    let mut notes_size = hash.notes == Notes::Printed && settings.open.format.is_none();
+    let ahead =
+        |(name, found): &Found| found.as_ref().ok().and_then(|_| small.checksums(name, &meaning));
+    let in_turn =
+        |(name, found): Found, early: Option<Result<Report, Failure>>| -> io::Result<()> {
+            let now = |origin| checksums(&name, origin, settings, &meaning, hash.notes);
+            match found.and_then(|origin| early.unwrap_or_else(|| now(origin))) {
+                Ok(report) => {
+                    notes_size = notes_size && !report.note_odd_size(&name);
+                    for (checksum, style) in report.checksums.iter().zip(&hash.styles) {
+                        if settings.json {
+                            output.object(&name, &report, checksum, None, end)?;
+                        } else {
+                            output.checksum(&name, &checksum.1, style)?;
+                        }
                     }
+                    Ok(())
                 }
-                Ok(())
+                Err(failure) => {
+                    all_well = false;
+                    let hint = hints::of_failure(&name, failure.cause);
+                    let reason = format!("{}{hint}", failure.reason);
+                    messages::message_of(PROGRAM, name.as_bytes(), &reason);
+                    if settings.text && failure.cause == Cause::Missing && hints::is_number(&name) {
+                        messages::message(PROGRAM, &hints::threads(&name));
+                    }
+                    if settings.json {
+                        output.error_object(&name, &failure, None, end)?;
+                    }
+                    Ok(())
+                }
             }
-            Err(failure) => {
-                all_well = false;
-                messages::message_of(PROGRAM, name.as_bytes(), &failure.reason);
-                if settings.text && failure.is_missing && hints::is_number(&name) {
-                    messages::message(PROGRAM, &hints::threads(&name));
-                }
-                if settings.json {
-                    output.error_object(&name, &failure, None, end)?;
-                }
-                Ok(())
-            }
-        }
-    })?;
+        };
+    blksum::in_order(small.threads(), images, ahead, in_turn)?;
     Ok(all_well)
 }
 
@@ -118,6 +126,21 @@ impl Job<'_> {
                 messages::message_of(PROGRAM, self.name.as_bytes(), &text);
             }
         }
+        if let Some(warning) = unused_secret(self.meaning.open, image)
+            && self.notes != Notes::Silent
+        {
+            messages::message_of(PROGRAM, self.name.as_bytes(), warning);
+        }
+        let about = self.settings.verbose.then(|| {
+            let about = About::new(
+                image,
+                &self.meaning.parameters,
+                &self.settings.tuning,
+                self.settings.open.nbd.connections,
+            );
+            about.print(self.name);
+            about
+        });
         let part =
             self.meaning.part.map(|part| part.of(image)).transpose().map_err(Failure::new)?;
         let source = part.as_ref().map_or(image as &dyn Source, |part| part);
@@ -138,7 +161,8 @@ impl Job<'_> {
             )
             .map_err(|error| Failure::of_checksum(error, self.name))?;
         let size = source.size();
-        Ok(Report { virtual_size: size, ..Report::new(&self.meaning.parameters, digests, image) })
+        let report = Report::new(&self.meaning.parameters, digests, image);
+        Ok(Report { virtual_size: size, about, ..report })
     }
 
     /// Bytes that come once and in order are raw content, and only where they do not look like
@@ -185,8 +209,16 @@ impl Job<'_> {
             virtual_size: length,
             bytes_read: length,
             elapsed: Duration::ZERO,
+            about: None,
         })
     }
+}
+
+/// A warning, if there is a secret and no image of the chain needs one.
+fn unused_secret(open: &OpenOptions, image: &Image) -> Option<&'static str> {
+    let is_encrypted = image.chain().iter().any(|image| image.format() == Format::Luks);
+    let is_unused = open.secret.is_some() && !is_encrypted;
+    is_unused.then_some("warning: is not encrypted: --secret-file was not used")
 }
 
 const ONLY_NAMED: &str = "which is read only where the command line names it";

@@ -1,12 +1,14 @@
-//! What to say to somebody who types the options of another program.
+//! What to type instead: where a name or a list was meant otherwise, and for users of other programs.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use blkhash::{Algorithm, Construction, Parameters};
+use blkimage::Format;
 
 use super::digest::describe;
-use crate::quote;
+use super::report::Cause;
+use crate::{quote, values};
 
 /// The released blksum has `-t N` for threads.
 pub fn threads(number: &OsStr) -> String {
@@ -29,27 +31,92 @@ pub fn attached_threads(arg: &OsStr) -> Option<&OsStr> {
 pub const CACHE: &str = "-c means --check, as in sha256sum: to read an image through the page \
                          cache, use --cache";
 
-/// What untagged lines that all failed were taken for, and what else they could be. None where the
-/// user asked for the digests of the files themselves: no other parameters are more likely.
-pub fn all_failed(parameters: &Parameters, is_raw: bool) -> Option<String> {
-    let construction = parameters.construction();
-    if construction == Construction::Linear && is_raw {
+/// What to type instead of a name that failed for this cause; empty if nothing is likely.
+pub fn of_failure(name: &OsStr, cause: Cause) -> String {
+    let text = name.to_string_lossy();
+    match cause {
+        Cause::Directory => ": use -r to hash the files in it".into(),
+        Cause::Missing => match text.split_once(':') {
+            Some(("nbd", rest)) => format!(": as a URI it is nbd://{}", quote::printable(rest)),
+            Some((scheme, rest)) if rest.starts_with("//") && is_scheme(scheme) => {
+                format!(": URIs that are read are those of NBD servers, such as {URI}")
+            }
+            _ => String::new(),
+        },
+        Cause::Other => String::new(),
+    }
+}
+
+fn is_scheme(text: &str) -> bool {
+    let is_part = |char: char| char.is_ascii_alphanumeric() || "+-.".contains(char);
+    !text.is_empty() && text.chars().all(is_part)
+}
+
+const URI: &str = "nbd://host/export and nbd+unix:///export?socket=path";
+
+/// What untagged lines were taken for if none of them matched, and what else they could be. None where
+/// nothing is likely.
+pub fn none_matched(parameters: &Parameters, is_bytes: bool) -> Option<String> {
+    if is_bytes {
         return None;
     }
-    let mut others = Vec::new();
+    let construction = parameters.construction();
+    let algorithm = parameters.algorithm();
+    let mut others = vec![format!("-B for lines of {}", tool(algorithm))];
+    let digests = digests_of(2 * algorithm.digest_size(), Some(algorithm));
+    if !digests.is_empty() {
+        others.push(format!("-d {}", values::one_of(&digests)));
+    }
     if construction != Construction::Flat {
-        others.push("--construction flat (blksum 0.10 and later)".to_owned());
+        others.push("--construction flat for lines of blksum 0.10 and later".to_owned());
     }
     if construction != Construction::default() {
-        others.push("--construction streams:4 (blksum 0.3 to 0.7)".to_owned());
+        others.push("--construction streams:4 for lines of blksum 0.3 to 0.7".to_owned());
     }
-    others.push(format!("--construction linear -f raw ({})", tool(parameters.algorithm())));
-    Some(format!(
-        "lines without a tag were checked as {}; try {}",
-        describe(parameters),
-        others.join(" or ")
-    ))
+    let taken_for = describe(parameters);
+    Some(format!("lines without a tag were taken for {taken_for}: try {}", values::one_of(&others)))
 }
+
+/// What to do about untagged lines that have another number of digits than those of `algorithm`.
+pub fn digits(digits: usize, algorithm: Algorithm) -> String {
+    let digests = digests_of(digits, None);
+    let has = 2 * algorithm.digest_size();
+    match digests.is_empty() {
+        true => format!(
+            "lines without a tag have {digits} digits, which no digest has; {algorithm} has {has}"
+        ),
+        false => format!(
+            "lines without a tag have {digits} digits, and {algorithm} has {has}: try -d {}",
+            values::one_of(&digests)
+        ),
+    }
+}
+
+/// What to do about an image in place of a list of checksums.
+pub fn image(format: Format) -> String {
+    format!("is a {format} image, not a list of checksums: leave out -c to hash it")
+}
+
+/// The digests whose checksums have that many digits, those that are used most first.
+fn digests_of(digits: usize, except: Option<Algorithm>) -> Vec<&'static str> {
+    let mut found: Vec<Algorithm> = Algorithm::ALL
+        .iter()
+        .copied()
+        .filter(|it| *it != Algorithm::SipHash && Some(*it) != except)
+        .filter(|it| 2 * it.digest_size() == digits && digits > 0)
+        .collect();
+    found.sort_by_key(|it| COMMON.iter().position(|common| common == it).unwrap_or(COMMON.len()));
+    found.iter().map(|it| it.name()).collect()
+}
+
+/// The digests that lists are made with most.
+const COMMON: [Algorithm; 5] = [
+    Algorithm::Sha256,
+    Algorithm::Sha512,
+    Algorithm::Blake2b512,
+    Algorithm::Blake3,
+    Algorithm::Blake2b256,
+];
 
 /// The program whose checksums are those of the files themselves.
 fn tool(algorithm: Algorithm) -> String {
@@ -86,13 +153,34 @@ mod tests {
             Parameters::new(Algorithm::Sha256, construction, blkhash::BlockSize::DEFAULT).unwrap()
         };
         assert_eq!(
-            all_failed(&parameters("streams:4"), false).unwrap(),
-            "lines without a tag were checked as sha256, streams:4 and blocks of 64 KiB; try \
-             --construction flat (blksum 0.10 and later) or --construction linear -f raw \
-             (sha256sum)"
+            none_matched(&parameters("streams:4"), false).unwrap(),
+            "lines without a tag were taken for sha256, streams:4 and blocks of 64 KiB: try -B for \
+             lines of sha256sum, -d blake3, blake2b256, sha512-256, sha3-256 or blake2s256 or \
+             --construction flat for lines of blksum 0.10 and later"
         );
-        assert!(!all_failed(&parameters("flat"), false).unwrap().contains("flat ("));
-        assert!(all_failed(&parameters("linear"), false).is_some());
-        assert_eq!(all_failed(&parameters("linear"), true), None);
+        assert!(!none_matched(&parameters("flat"), false).unwrap().contains("flat for"));
+        assert!(none_matched(&parameters("linear"), false).is_some());
+        assert_eq!(none_matched(&parameters("linear"), true), None);
+    }
+
+    #[test]
+    fn digests_are_suggested_by_their_digits() {
+        let of = |count| digits(count, Algorithm::Sha256);
+        let prefix = "lines without a tag have 128 digits, and sha256 has 64: try -d ";
+        assert_eq!(of(128), format!("{prefix}sha512, blake2b512 or sha3-512"));
+        assert!(of(7).contains("which no digest has"));
+        assert!(of(0).contains("which no digest has"));
+    }
+
+    #[test]
+    fn names_that_are_none() {
+        let hint = |name: &str, cause| of_failure(OsStr::new(name), cause);
+        assert_eq!(hint(".", Cause::Directory), ": use -r to hash the files in it");
+        assert_eq!(hint("nbd:h:1", Cause::Missing), ": as a URI it is nbd://h:1");
+        assert!(hint("http://x", Cause::Missing).contains(URI));
+        for name in ["x", "a:b", "://x", "a b://x", "\x1b://x"] {
+            assert_eq!(hint(name, Cause::Missing), "", "{name}");
+        }
+        assert_eq!(hint("http://x", Cause::Other), "");
     }
 }

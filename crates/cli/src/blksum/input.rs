@@ -3,12 +3,16 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use blkimage::Location;
 use walkdir::WalkDir;
 
+use super::filter::Filter;
+use super::notes::Notes;
+use super::program::PROGRAM;
 use super::report::Failure;
 use crate::{messages, stdio};
 
@@ -91,31 +95,91 @@ pub fn is_uri(name: &OsStr) -> bool {
     Location::new(name).is_uri()
 }
 
-/// `name`, or with `recursive` the regular files beneath it if it is a folder: in the order of
-/// their names, without following symbolic links.
+/// An image to hash, or why there is none.
+pub type Found = (OsString, Result<Origin, Failure>);
+
+/// `name`, or with `recursive` the regular files beneath it that the filter includes, if it is a folder: in
+/// the order of their names, without following symbolic links.
 pub fn expand(
     name: &OsStr,
-    recursive: bool,
-) -> Box<dyn Iterator<Item = (OsString, Result<Origin, Failure>)> + Send> {
-    if !recursive || name == "-" || is_uri(name) || !Path::new(name).is_dir() {
-        return Box::new(std::iter::once((name.to_owned(), Ok(Origin::CommandLine))));
+    origin: Origin,
+    recursive: Option<&Filter>,
+    notes: Notes,
+) -> Box<dyn Iterator<Item = Found> + Send> {
+    match recursive {
+        Some(filter) if name != "-" && !is_uri(name) && Path::new(name).is_dir() => {
+            Box::new(Walk::new(Path::new(name), filter.clone(), notes))
+        }
+        _ => Box::new(std::iter::once((name.to_owned(), Ok(origin)))),
     }
-    let root = name.to_owned();
-    let entries = WalkDir::new(name).sort_by_file_name().into_iter();
-    Box::new(entries.filter_map(move |entry| match entry {
-        Ok(entry) if entry.file_type().is_file() => {
-            Some((entry.into_path().into(), Ok(Origin::Listed)))
+}
+
+/// The files beneath a folder.
+struct Walk {
+    root: PathBuf,
+    entries: walkdir::IntoIter,
+    filter: Filter,
+    notes: Notes,
+    files: u64,
+    links: u64,
+}
+
+impl Walk {
+    fn new(root: &Path, filter: Filter, notes: Notes) -> Self {
+        let entries = WalkDir::new(root).sort_by_file_name().into_iter();
+        Self { root: root.to_owned(), entries, filter, notes, files: 0, links: 0 }
+    }
+
+    /// Says at the end what a user could miss.
+    fn note_end(&self) {
+        let Self { files, links, .. } = *self;
+        let note = match (files, links) {
+            (0, 0) => "note: no file to hash here".into(),
+            (_, 0) => return,
+            (_, 1) => "note: a symbolic link was not followed".into(),
+            (_, links) => format!("note: {links} symbolic links were not followed"),
+        };
+        if self.notes == Notes::Printed {
+            messages::remark_of(PROGRAM, self.root.as_os_str().as_bytes(), &note);
         }
-        Ok(_) => None,
-        Err(error) => {
-            let name = error.path().map_or(root.clone(), |path| path.as_os_str().to_owned());
-            let reason = match error.io_error() {
-                Some(error) => messages::reason(error),
-                None => error.to_string(),
+    }
+}
+
+impl Iterator for Walk {
+    type Item = Found;
+
+    fn next(&mut self) -> Option<Found> {
+        loop {
+            let Some(entry) = self.entries.next() else {
+                self.note_end();
+                return None;
             };
-            Some((name, Err(Failure::new(reason))))
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    let name = error.path().unwrap_or(&self.root).as_os_str().to_owned();
+                    let reason = match error.io_error() {
+                        Some(error) => messages::reason(error),
+                        None => error.to_string(),
+                    };
+                    return Some((name, Err(Failure::new(reason))));
+                }
+            };
+            let beneath = entry.path().strip_prefix(&self.root).unwrap_or(entry.path());
+            let file_type = entry.file_type();
+            if file_type.is_dir() {
+                if entry.depth() > 0 && self.filter.excludes(beneath) {
+                    self.entries.skip_current_dir();
+                }
+            } else if self.filter.includes(beneath) {
+                self.links += u64::from(file_type.is_symlink());
+                if file_type.is_file() {
+                    self.files += 1;
+                    return Some((entry.into_path().into(), Ok(Origin::Listed)));
+                }
+            }
         }
-    }))
+    }
 }
 
 /// What an unprivileged user may have.

@@ -4,9 +4,8 @@
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
 
-use blkhash::Algorithm;
-use blkimage::probe;
-use blksum::check_file::{Entry, Line, MAX_LINE, Parser};
+use blkimage::{Format, probe};
+use blksum::check_file::{Entry, Line, MAX_LINE, Parser, untagged_digits};
 
 use super::check_files::CheckFile;
 
@@ -15,7 +14,12 @@ pub enum Item {
     /// A checksum to check.
     Entry(Entry),
     /// The line of this number is nonsense.
-    Malformed(u64),
+    Malformed {
+        /// The first line of a file is line 1.
+        number: u64,
+        /// Hexadecimal digits of an untagged line, if that is what it looks like.
+        digits: Option<usize>,
+    },
     /// There is nothing more.
     End(End),
 }
@@ -24,6 +28,8 @@ pub enum Item {
 pub enum End {
     /// At its end, or where it was seen to be no check file.
     Reached,
+    /// At its beginning: it is an image.
+    Image(Format),
     /// Before its beginning.
     OpenError(io::Error),
     /// Somewhere.
@@ -87,8 +93,10 @@ impl FileLines {
 
     /// The next line that means something. `line` is room for it.
     fn next(&mut self, parser: &mut Parser, line: &mut Vec<u8>) -> Result<Item, End> {
-        if self.number == 0 && probe(self.reader.fill_buf()?).is_some() {
-            return Err(End::Reached);
+        if self.number == 0
+            && let Some(format) = probe(self.reader.fill_buf()?)
+        {
+            return Err(End::Image(format));
         }
         while !self.is_over {
             match read_line(&mut self.reader, line)? {
@@ -107,7 +115,8 @@ impl FileLines {
                 }
                 Line::Entry(_) | Line::Malformed => {
                     self.is_over = !self.has_entries && self.bytes > MAX_NONSENSE;
-                    return Ok(Item::Malformed(self.number));
+                    let digits = untagged_digits(line);
+                    return Ok(Item::Malformed { number: self.number, digits });
                 }
             }
         }
@@ -124,9 +133,8 @@ impl From<io::Error> for End {
 /// The checksums in check files with these contents, as they are read later.
 pub fn entries<'a>(
     contents: impl Iterator<Item = &'a [u8]>,
-    algorithm: Algorithm,
+    mut parser: Parser,
 ) -> impl Iterator<Item = Entry> {
-    let mut parser = Parser::new(algorithm);
     let mut line = Vec::new();
     let mut contents = contents.peekable();
     std::iter::from_fn(move || {

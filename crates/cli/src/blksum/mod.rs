@@ -1,23 +1,28 @@
 //! The command `blksum`.
 //!
 //! [`args`] is the command line as it is written, [`settings`] what it asks for, [`hash`] and
-//! [`check`] the two modes, [`confine`] what they may open, [`in_force`] how that is told, [`check_files`] the
+//! [`check`] the two modes, [`about`] what is said of an image, [`confine`] what they may open, [`in_force`] how that is told, [`check_files`] the
 //! check files that say so and [`lines`] what stands in them, [`groups`] which of it is of one image,
 //! [`input`] what a name stands for, [`report`] what is known after it was read, [`output`] standard
-//! output, and [`hints`] what to say to users of other programs. [`ahead`] takes one image after the
-//! other for both modes, and those side by side that [`small`] can hash.
+//! output, and [`hints`] what to type instead. [`blksum::in_order`] takes one image after the other for both
+//! modes, and those side by side that [`small`] can hash. [`names`] reads lists of images, [`filter`] chooses
+//! among the files of a folder.
 
+mod about;
 mod args;
 mod check;
 mod check_files;
 mod confine;
 mod digest;
+mod filter;
 mod groups;
 mod hash;
 mod hints;
 mod in_force;
 mod input;
 mod lines;
+mod names;
+mod notes;
 mod output;
 mod part;
 mod program;
@@ -73,7 +78,7 @@ fn run(settings: &Settings) -> io::Result<bool> {
             output.write(names.as_bytes()).map(|()| true)
         }
         Action::Hash(hash) => {
-            confine::hashing(settings, hash.recursive);
+            confine::hashing(settings, hash.recursive.is_some());
             hash::run(settings, hash, &mut output)
         }
         Action::Check(check) => check::run(settings, *check, &mut output),

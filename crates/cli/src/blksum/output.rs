@@ -11,6 +11,7 @@ use blkhash::{Digest, Parameters};
 use blksum::check_file::{Style, escape};
 use serde::Serialize;
 
+use super::about::About;
 use super::report::{Failure, Report};
 use crate::stdio::Stdout;
 use crate::{json, quote};
@@ -89,6 +90,7 @@ impl Output {
             format: report.format.name(),
             bytes_read: report.bytes_read,
             seconds: report.elapsed.as_secs_f64(),
+            about: report.about.as_ref(),
         };
         self.json(&object, end)
     }
@@ -138,6 +140,8 @@ struct Object<'a> {
     format: &'static str,
     bytes_read: u64,
     seconds: f64,
+    #[serde(flatten)]
+    about: Option<&'a About>,
 }
 
 #[derive(Serialize)]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::slice;
 
 use blkhash::{Algorithm, BlockSize, Construction, Parameters};
@@ -11,18 +12,24 @@ use blksum::{Tag, Tuning};
 
 use super::args::Args;
 use super::digest::DigestName;
+use super::filter::Filter;
+use super::input::Origin;
+use super::names;
+use super::notes::Notes;
 use super::part::Part;
-use crate::implementation;
 use crate::progress::When;
 use crate::values::{read_secret, timeout};
+use crate::{implementation, quote};
 
 /// A run of the command.
 #[derive(Debug)]
 pub struct Settings {
     /// What to do.
     pub action: Action,
-    /// What to do it with; never empty.
+    /// What to do it with.
     pub names: Vec<OsString>,
+    /// Where the names come from.
+    pub origin: Origin,
     /// What checksums are computed with, unless a check file knows better; never empty.
     pub parameters: Vec<Parameters>,
     /// How images are opened.
@@ -70,8 +77,10 @@ pub enum Action {
 pub struct Hash {
     /// How a line is written, for each of the parameters.
     pub styles: Vec<Style>,
-    /// Descend into folders.
-    pub recursive: bool,
+    /// Descend into folders, and hash what this lets through.
+    pub recursive: Option<Filter>,
+    /// What is printed beside checksums and errors.
+    pub notes: Notes,
 }
 
 /// How to check checksums.
@@ -87,6 +96,8 @@ pub struct Check {
     pub ignore_missing: bool,
     /// Names may be URIs.
     pub allow_uri: bool,
+    /// Lines without a tag are digests of the files' own bytes.
+    pub bytes: bool,
 }
 
 /// What check mode reports.
@@ -102,8 +113,13 @@ pub enum Verbosity {
 
 impl Settings {
     /// Resolves `args`; the error is what is wrong with them.
-    pub fn new(args: Args, text_after_tag: bool) -> Result<Self, String> {
+    pub fn new(mut args: Args, text_after_tag: bool) -> Result<Self, String> {
         args.check_combination(text_after_tag)?;
+        if args.bytes {
+            args.construction = Some(Construction::Linear);
+            // Lines of check files that name images mean their content all the same.
+            args.format = (!args.check).then_some(Format::Raw);
+        }
         let parameters = args.parameters()?;
         let action = if args.list_digests {
             Action::List
@@ -116,7 +132,8 @@ impl Settings {
             // Only a tag tells which of several a line is.
             let tag = args.tag || parameters.len() > 1;
             let styles = parameters.iter().map(|parameters| args.style(parameters, tag)).collect();
-            Action::Hash(Hash { styles, recursive: args.recursive })
+            let notes = if args.quiet { Notes::WarningsOnly } else { Notes::Printed };
+            Action::Hash(Hash { styles, recursive: args.filter()?, notes })
         };
         let tuning = args.tuning(&parameters)?;
         let (progress, json, text) = (args.progress.unwrap_or_default(), args.json, args.text);
@@ -142,10 +159,15 @@ impl Settings {
             .max_unstored(args.max_zeros)
             .secret(secret)
             .nbd(nbd);
-        let names = if args.names.is_empty() { vec!["-".into()] } else { args.names };
+        let (names, origin) = match args.files0_from {
+            Some(list) => (names::read(&list)?, Origin::Listed),
+            None if args.names.is_empty() => (vec!["-".into()], Origin::CommandLine),
+            None => (args.names, Origin::CommandLine),
+        };
         Ok(Self {
             action,
             names,
+            origin,
             parameters,
             open,
             part,
@@ -209,7 +231,6 @@ impl Args {
                 (self.ignore_missing, "--ignore-missing"),
                 (self.status, "--status"),
                 (self.warn, "--warn"),
-                (self.quiet, "--quiet"),
                 (self.strict, "--strict"),
                 (self.allow_uri, "--allow-uri"),
             ];
@@ -218,10 +239,54 @@ impl Args {
                 return Err(format!("the {option} {meaningful}"));
             }
         }
+        if !self.recursive {
+            let only_recursive = [(&self.include, "--include"), (&self.exclude, "--exclude")];
+            if let Some((_, option)) = only_recursive.iter().find(|(globs, _)| !globs.is_empty()) {
+                return Err(format!("the {option} option is meaningful only with --recursive"));
+            }
+        }
+        if let (Some(_), Some(name)) = (&self.files0_from, self.names.first()) {
+            let name = quote::name(name.as_bytes());
+            return Err(format!("{name}: --files0-from takes no other names of images"));
+        }
+        if self.bytes && self.digest.iter().any(|name| name.construction.is_some()) {
+            return Err("--bytes and a construction after --digest are mutually exclusive".into());
+        }
+        self.check_meaning()?;
         if self.json && self.tag {
             return Err("--json and --tag are mutually exclusive".into());
         }
         Ok(())
+    }
+
+    /// Refuses options that mean nothing beside the others, rather than ignoring them.
+    fn check_meaning(&self) -> Result<(), String> {
+        let is_linear = |name: &DigestName| {
+            let construction = name.construction.or(self.construction);
+            construction.is_some_and(|construction| !construction.has_blocks())
+        };
+        let default = DigestName { algorithm: Algorithm::Sha256, construction: None };
+        let digests = if self.digest.is_empty() { slice::from_ref(&default) } else { &self.digest };
+        if self.block_size.is_some() && digests.iter().all(is_linear) {
+            return Err(
+                "the --block-size option is meaningless with linear, which has no blocks".into()
+            );
+        }
+        let is_tls = |name: &OsString| name.as_bytes().to_ascii_lowercase().starts_with(b"nbds");
+        // What check files and lists name is not known yet.
+        let knows_names = !self.check && self.files0_from.is_none();
+        if self.tls_certificates.is_some() && knows_names && !self.names.iter().any(is_tls) {
+            return Err("the --tls-certificates option is meaningful only for nbds:// URIs".into());
+        }
+        if self.tls_certificates.is_some() && self.check && !self.allow_uri {
+            return Err("the --tls-certificates option is meaningful only with --allow-uri".into());
+        }
+        Ok(())
+    }
+
+    fn filter(&self) -> Result<Option<Filter>, String> {
+        let filter = || Filter::new(&self.include, &self.exclude);
+        self.recursive.then(filter).transpose().map_err(|error| error.to_string())
     }
 
     fn part(&self) -> Option<Part> {
@@ -248,6 +313,7 @@ impl Args {
             strict: self.strict,
             ignore_missing: self.ignore_missing,
             allow_uri: self.allow_uri,
+            bytes: self.bytes,
         })
     }
 

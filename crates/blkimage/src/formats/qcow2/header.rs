@@ -217,8 +217,8 @@ impl Fixed {
     fn check_encryption(&self, file: &HostFile) -> Result<()> {
         let reason = match self.encryption {
             0 => return Ok(()),
-            1 => "is encrypted with AES, which is not read".to_owned(),
-            2 => "is encrypted with LUKS, which is not read".to_owned(),
+            1 => format!("is encrypted with AES, which is not read{DECRYPT}"),
+            2 => format!("is encrypted with LUKS, which is not read{DECRYPT}"),
             method => format!("is encrypted with unknown method {method}"),
         };
         Err(file.error(ErrorKind::Unsupported, reason).at(32))
@@ -341,3 +341,6 @@ const KNOWN_INCOMPATIBLE: u64 = DIRTY | CORRUPT | DATA_FILE | COMPRESSION | EXTE
 /// Bits that a writer clears which does not know them.
 const BITMAPS: u64 = 1 << 0;
 const DATA_FILE_RAW: u64 = 1 << 1;
+
+/// What to do about encryption.
+const DECRYPT: &str = ": have qemu-nbd decrypt it (--object secret), and read what that exports";

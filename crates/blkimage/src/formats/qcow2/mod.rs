@@ -63,6 +63,7 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
         Some(name) => Some(chain.follow(image, "data file", name)?.0),
         None => None,
     };
+    chain.add_files(data_file.iter().cloned());
     let snapshot = chain.snapshot();
     let qcow2 = Qcow2::new(file.clone(), &header, data_file, snapshot, chain.layer_caches())?;
     if snapshot.is_some() && qcow2.size != header.size {

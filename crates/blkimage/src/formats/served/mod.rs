@@ -65,13 +65,16 @@ pub(crate) fn open(chain: &mut Chain<'_>, top: &Candidate) -> Result<OpenedLayer
             extent.check(&opened)?;
             extents.push((&extent.name, opened));
         }
-        let extents = extents.into_iter().map(|(_, opened)| opened).collect();
+        let extents: Vec<_> = extents.into_iter().map(|(_, opened)| opened).collect();
+        chain.add_files(extents.iter().cloned());
         vpc = vpc.or(named.vpc);
         export.push(file.clone(), format, &named, extents)?;
         let Some(Backing { name, format }) = named.backing else { break };
         let format = format.map(|format| format.name().into());
         let backing = BackingFile { name, format, advice: GIVE_FORMAT };
-        below = Some(chain.follow_backing(image, &backing)?);
+        let image = chain.follow_backing(image, &backing)?;
+        chain.add_image(&image);
+        below = Some(image);
     }
     let served = export.start(chain.bytes_read.clone())?;
     if let Some(doubt) = vpc.and_then(|vpc| vpc.doubt(served.raw.size())) {

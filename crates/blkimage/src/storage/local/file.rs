@@ -20,6 +20,7 @@ use super::{in_use, stamps};
 use crate::buffer::ALIGNMENT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Cache;
+use crate::storage::ReadMethod;
 use crate::storage::Storage;
 use crate::storage::local::mapped::Windows;
 use crate::storage::local::page_cache::is_resident;
@@ -197,6 +198,18 @@ impl Storage for LocalFile {
             return None;
         }
         self.windows.lend(&self.file, self.size, offset, length)
+    }
+
+    fn stored(&self) -> Option<u64> {
+        (self.stamp.node_type == NodeType::Regular).then(|| sys::stored(&self.file))?
+    }
+
+    fn read_method(&self) -> ReadMethod {
+        match (self.is_direct.load(Relaxed), &self.bypass) {
+            (true, _) => ReadMethod::Direct,
+            (false, Some(_)) => ReadMethod::ResidentPageCache,
+            (false, None) => ReadMethod::PageCache,
+        }
     }
 
     fn extent(&self, offset: u64, limit: u64) -> io::Result<Extent> {

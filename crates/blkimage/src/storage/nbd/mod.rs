@@ -36,6 +36,7 @@ use self::library::{BlockSize, Cut, Handle, ReadFault, ReadFaultReason, errno_te
 use self::options::NbdOptions;
 use self::uri::Uri;
 use crate::error::{Error, ErrorKind, Result};
+use crate::storage::ReadMethod;
 use crate::storage::Storage;
 use crate::{Extent, ExtentKind};
 
@@ -203,6 +204,10 @@ impl Nbd {
 }
 
 impl Storage for Nbd {
+    fn read_method(&self) -> ReadMethod {
+        ReadMethod::Nbd
+    }
+
     fn size(&self) -> u64 {
         self.size
     }

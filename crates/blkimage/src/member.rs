@@ -1,0 +1,58 @@
+//! The images of a chain as a user should see them: formats, files, sizes, and how each file is read.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::probe::Format;
+use crate::storage::{HostFile, ReadMethod};
+
+/// One image of a chain: the image that was opened, or a backing file.
+#[derive(Clone)]
+pub struct Member {
+    pub(crate) format: Format,
+    pub(crate) virtual_size: Option<u64>,
+    pub(crate) files: Vec<Arc<HostFile>>,
+}
+
+/// One file that an image is stored in.
+#[derive(Clone, Copy)]
+pub struct MemberFile<'a>(&'a HostFile);
+
+impl Member {
+    /// The format.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Size of the guest content in bytes, `None` for backing files that a server reads.
+    pub fn virtual_size(&self) -> Option<u64> {
+        self.virtual_size
+    }
+
+    /// The files that hold the image, that of the image itself first.
+    pub fn files(&self) -> impl Iterator<Item = MemberFile<'_>> {
+        self.files.iter().map(|file| MemberFile(file))
+    }
+}
+
+impl<'a> MemberFile<'a> {
+    /// The name under which it was opened.
+    pub fn name(self) -> &'a Path {
+        self.0.name()
+    }
+
+    /// Size in bytes.
+    pub fn size(self) -> u64 {
+        self.0.size()
+    }
+
+    /// Bytes that the file takes on its file system, `None` if unknown.
+    pub fn stored(self) -> Option<u64> {
+        self.0.stored()
+    }
+
+    /// How it is read.
+    pub fn read_method(self) -> ReadMethod {
+        self.0.read_method()
+    }
+}

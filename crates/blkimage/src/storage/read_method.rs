@@ -1,0 +1,45 @@
+//! How storages are read, for users.
+
+use std::fmt;
+
+/// How the bytes of a file are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReadMethod {
+    /// Through the page cache of this host.
+    PageCache,
+    /// Through the page cache where the bytes are resident, and past it elsewhere.
+    ResidentPageCache,
+    /// Past the page cache.
+    Direct,
+    /// From an NBD server.
+    Nbd,
+    /// From a storage of the caller's.
+    Other,
+}
+
+impl ReadMethod {
+    /// A word for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PageCache => "page-cache",
+            Self::ResidentPageCache => "resident-page-cache",
+            Self::Direct => "direct",
+            Self::Nbd => "nbd",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl fmt::Display for ReadMethod {
+    /// Completes the sentence "The file is read".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::PageCache => "through the page cache",
+            Self::ResidentPageCache => "through the page cache where resident, past it elsewhere",
+            Self::Direct => "past the page cache",
+            Self::Nbd => "over NBD",
+            Self::Other => "from other storage",
+        })
+    }
+}

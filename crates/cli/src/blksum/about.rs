@@ -1,0 +1,134 @@
+//! What `--verbose` says of an image before it is read: its chain, and what reads and hashes it.
+
+use std::ffi::OsStr;
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use blkhash::Parameters;
+use blkimage::{Image, Member, MemberFile, ReadMethod};
+use blksum::Tuning;
+use indicatif::BinaryBytes;
+use serde::Serialize;
+
+use super::program::PROGRAM;
+use crate::{messages, quote};
+
+/// What is known of an image and of the run, for JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct About {
+    chain: Vec<ChainImage>,
+    implementations: Vec<String>,
+    threads: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connections: Option<usize>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct ChainImage {
+    format: &'static str,
+    virtual_size: Option<u64>,
+    files: Vec<ChainFile>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct ChainFile {
+    name: String,
+    size: u64,
+    stored: Option<u64>,
+    read: &'static str,
+    #[serde(skip)]
+    read_method: ReadMethod,
+}
+
+impl About {
+    /// Describes an image, read over that many connections if a server has it.
+    pub fn new(
+        image: &Image,
+        parameters: &[Parameters],
+        tuning: &Tuning,
+        connections: usize,
+    ) -> Self {
+        let methods = || image.chain().iter().flat_map(Member::files).map(MemberFile::read_method);
+        let has_server = methods().any(|method| method == ReadMethod::Nbd);
+        Self {
+            chain: image.chain().iter().map(ChainImage::new).collect(),
+            implementations: parameters
+                .iter()
+                .filter_map(|parameters| implementation(parameters, tuning))
+                .collect(),
+            threads: tuning.threads,
+            connections: has_server.then_some(connections),
+        }
+    }
+
+    /// Prints it, a line for each image of the chain and one for the run.
+    pub fn print(&self, name: &OsStr) {
+        for (depth, image) in self.chain.iter().enumerate() {
+            let role = if depth == 0 { "" } else { "backing file: " };
+            messages::remark_of(
+                PROGRAM,
+                name.as_bytes(),
+                &format!("{role}{}", image.describe(name)),
+            );
+        }
+        let mut run = format!("hashing: {}", self.implementations.join(", "));
+        let plural = if self.threads == 1 { "" } else { "s" };
+        let _ = write!(run, "; {} thread{plural}", self.threads);
+        if let Some(connections) = self.connections {
+            let _ = write!(run, "; {connections} connections");
+        }
+        messages::remark_of(PROGRAM, name.as_bytes(), &run);
+    }
+}
+
+/// The implementation that hashes the blocks of one read, or the whole where there are no blocks.
+fn implementation(parameters: &Parameters, tuning: &Tuning) -> Option<String> {
+    let digester = tuning.digester(parameters.algorithm()).ok()?;
+    let count = match parameters.construction().has_blocks() {
+        true => (tuning.read_size / parameters.block_size()).max(1),
+        false => 1,
+    };
+    Some(digester.implementation_for(count).name())
+}
+
+impl ChainImage {
+    fn new(image: &Member) -> Self {
+        let files = image.files().map(|file| ChainFile {
+            name: file.name().to_string_lossy().into_owned(),
+            size: file.size(),
+            stored: file.stored(),
+            read: file.read_method().name(),
+            read_method: file.read_method(),
+        });
+        Self {
+            format: image.format().name(),
+            virtual_size: image.virtual_size(),
+            files: files.collect(),
+        }
+    }
+
+    fn describe(&self, own_name: &OsStr) -> String {
+        let mut text = self.format.to_owned();
+        if let Some(size) = self.virtual_size {
+            let _ = write!(text, ", virtual size {}", exact(size));
+        }
+        for file in &self.files {
+            text.push_str("; ");
+            if Path::new(&file.name) != Path::new(own_name) {
+                let _ = write!(text, "{}: ", quote::name(file.name.as_bytes()));
+            }
+            let _ = write!(text, "file of {}", BinaryBytes(file.size));
+            if let Some(stored) = file.stored {
+                let _ = write!(text, ", {} stored", BinaryBytes(stored));
+            }
+            let _ = write!(text, ", read {}", file.read_method);
+        }
+        text
+    }
+}
+
+/// `1.00 GiB (1073741824 bytes)`
+fn exact(bytes: u64) -> String {
+    format!("{} ({bytes} bytes)", BinaryBytes(bytes))
+}

@@ -1,0 +1,98 @@
+//! Which files of a folder are hashed.
+
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+/// A pattern of `--include` or `--exclude`. Without a slash it matches names, with one paths beneath the
+/// folder.
+pub type Glob = globset::Glob;
+
+/// What `--include` and `--exclude` let through.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    /// None: every file.
+    include: Option<GlobSet>,
+    exclude: GlobSet,
+}
+
+/// Parses a pattern. `*` and `?` match no slash, `**` matches any number of folders.
+pub fn parse_glob(text: &str) -> Result<Glob, String> {
+    let path = match text.strip_prefix('/') {
+        Some(path) => path.to_owned(),
+        None if text.contains('/') => text.to_owned(),
+        None => format!("**/{text}"),
+    };
+    let glob = GlobBuilder::new(&path).literal_separator(true).backslash_escape(true).build();
+    glob.map_err(|error| error.kind().to_string())
+}
+
+impl Filter {
+    /// Files that match one of `include`, or all if that is empty, and none of `exclude`.
+    ///
+    /// # Errors
+    ///
+    /// The patterns are too large to be compiled.
+    pub fn new(include: &[Glob], exclude: &[Glob]) -> Result<Self, globset::Error> {
+        let include = if include.is_empty() { None } else { Some(set(include)?) };
+        Ok(Self { include, exclude: set(exclude)? })
+    }
+
+    /// Whether the file at `path`, beneath the folder, is hashed.
+    pub fn includes(&self, path: &Path) -> bool {
+        self.include.as_ref().is_none_or(|include| include.is_match(path)) && !self.excludes(path)
+    }
+
+    /// Whether the file or folder at `path`, beneath the folder, is left out.
+    pub fn excludes(&self, path: &Path) -> bool {
+        self.exclude.is_match(path)
+    }
+}
+
+fn set(globs: &[Glob]) -> Result<GlobSet, globset::Error> {
+    let mut builder = GlobSetBuilder::new();
+    for glob in globs {
+        builder.add(glob.clone());
+    }
+    builder.build()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    fn filter(include: &[&str], exclude: &[&str]) -> Filter {
+        let globs = |texts: &[&str]| -> Vec<Glob> {
+            texts.iter().map(|text| parse_glob(text).unwrap()).collect()
+        };
+        Filter::new(&globs(include), &globs(exclude)).unwrap()
+    }
+
+    #[test]
+    fn names_and_paths() {
+        let all = filter(&[], &[]);
+        assert!(all.includes(Path::new("a")) && all.includes(Path::new(".b/c")));
+        let images = filter(&["*.qcow2", "*.{img,raw}", "iso/*"], &["tmp", "old/*.img", "*.[0-9]"]);
+        for path in ["a.qcow2", "x/y/a.qcow2", "a.img", "a.raw", "iso/a", "new/old.img", ".qcow2"] {
+            assert!(images.includes(Path::new(path)), "{path}");
+        }
+        for path in ["a", "a.qcow2.1", "x/iso/a", "iso/x/a", "old/a.img", "a.QCOW2"] {
+            assert!(!images.includes(Path::new(path)), "{path}");
+        }
+        assert!(images.excludes(Path::new("tmp")) && images.excludes(Path::new("x/tmp")));
+        assert!(!images.excludes(Path::new("tmp/a")), "the walk does not get there");
+        assert!(filter(&["*\n?"], &[]).includes(Path::new(OsStr::from_bytes(b"\xff\n\xfe"))));
+        assert!(filter(&["/a"], &[]).includes(Path::new("a")));
+        assert!(!filter(&["/a"], &[]).includes(Path::new("b/a")));
+    }
+
+    #[test]
+    fn patterns_that_are_none() {
+        for text in ["[", "a{b", "[z-a]", "\\"] {
+            assert!(parse_glob(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Names of images from a file, for lists that are too long for a command line.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+
+use crate::{messages, quote, stdio};
+
+/// The names in the file at `path`, each ended by NUL. The error is what is wrong with it.
+pub fn read(path: &Path) -> Result<Vec<OsString>, String> {
+    let is_stdin = path == Path::new("-");
+    let shown = match is_stdin {
+        true => "standard input".to_owned(),
+        false => quote::name(path.as_os_str().as_encoded_bytes()),
+    };
+    let file = if is_stdin { stdio::stdin() } else { File::open(path) };
+    let mut list = Vec::new();
+    let read = file.and_then(|file| file.take(MAX_LIST + 1).read_to_end(&mut list));
+    read.map_err(|error| format!("--files0-from: {shown}: {}", messages::reason(&error)))?;
+    if list.len() as u64 > MAX_LIST {
+        let limit = MAX_LIST >> 20;
+        return Err(format!("--files0-from: {shown}: has more than {limit} MiB: split it"));
+    }
+    if list.is_empty() {
+        return Ok(Vec::new());
+    }
+    let list = list.strip_suffix(b"\0").unwrap_or(&list);
+    let names = list.split(|byte| *byte == 0).enumerate();
+    let check = |(index, name): (usize, &[u8])| match name {
+        [] => Err(format!("--files0-from: {shown}: name {} is empty", index + 1)),
+        b"-" if is_stdin => Err(format!(
+            "--files0-from: {shown}: name {} is -, and standard input is the list",
+            index + 1
+        )),
+        _ => Ok(OsString::from_vec(name.to_vec())),
+    };
+    names.map(check).collect()
+}
+
+/// Bytes of the longest list: a million names of 64 bytes.
+const MAX_LIST: u64 = 64 << 20;

@@ -1,0 +1,206 @@
+"""Messages that say what to do: rejected values, names and lists that were meant otherwise."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+
+import pytest
+
+import imagespec
+import images
+
+
+@pytest.fixture
+def files(workdir):
+    (workdir / "file").write_bytes(b"content of the file")
+    imagespec.write("64k:A 64k:- 64k:B", "disk.img")
+    images.qemu_img("convert", "-O", "qcow2", "disk.img", "disk.qcow2")
+    return workdir
+
+
+REJECTED = [
+    (["-d", "sha265"], "invalid value 'sha265' for --digest: did you mean sha256?"),
+    (["-d", "SHA_265"], "did you mean sha256?"),
+    (["-d", "foo"], "unknown digest 'foo': use null, crc32, crc32c,"),
+    (["-d", "sha256:fla"], "use streams, streams:N (N from 1 to 128), flat, concat or linear"),
+    (["--construction", "liner"], "invalid value 'liner' for --construction: unknown construction"),
+    (["-f", "qcow3"], "invalid value 'qcow3' for --format: did you mean qcow2?"),
+    (["-f", "tape"], "use raw, qcow2, qcow, vmdk, vdi, vhdx, vpc, qed, parallels, luks, bochs,"),
+    (["--cache=maybe"], "invalid value 'maybe' for --cache: unknown name: use auto, yes or no"),
+    (["--holes", "some"], "for --holes: unknown name: use trust, verify or ignore"),
+    (["--follow", "all"], "for --follow: unknown name: use beneath, any or none"),
+    (["--threads", "0"], "invalid value '0' for --threads: use a number from 1 to 1024"),
+    (["--threads", "many"], "use a number from 1 to 1024"),
+    (["--queue-depth", "65536"], "use a number from 1 to 65535"),
+    (["--partition", "0"], "use a number from 1 to 4294967295"),
+    (["--tagg"], "unrecognized option '--tagg': did you mean --tag?"),
+    (["--block-size", "4k", "--construction", "linear"], "--block-size option is meaningless"),
+    (["--block-size", "4k", "-d", "md5:linear"], "--block-size option is meaningless"),
+    (["--block-size", "4k", "--bytes"], "cannot be used with"),
+    (["-B", "-f", "qcow2"], "cannot be used with"),
+    (["-B", "--snapshot", "x"], "cannot be used with"),
+    (["-B", "-d", "sha256:flat"], "mutually exclusive"),
+    (["--tls-certificates", "."], "--tls-certificates option is meaningful only for nbds:// URIs"),
+    (["--tls-certificates", ".", "-c"], "meaningful only with --allow-uri"),
+    (["--include", "*"], "--include option is meaningful only with --recursive"),
+    (["--exclude", "*"], "--exclude option is meaningful only with --recursive"),
+    (["-r", "--include", "["], "--include"),
+]
+
+
+@pytest.mark.parametrize("args, words", REJECTED, ids=[" ".join(args) for args, _ in REJECTED])
+def test_rejected_options_say_what_is_valid(blksum, files, args, words):
+    result = blksum(*args, "disk.img")
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert words in result.stderr.decode(), result.stderr
+    assert b"..=" not in result.stderr and b"tip:" not in result.stderr
+
+
+def test_wild_suggestions_are_left_out(blksum, files):
+    result = blksum("--output", "disk.img")
+    assert result.stderr.startswith(b"blksum: unrecognized option '--output'\n")
+    assert b"untrusted" not in result.stderr
+
+
+def test_options_that_go_together_are_taken(blksum, files):
+    for args in (
+        ["--block-size", "4k", "-d", "md5:linear", "-d", "sha1"],
+        ["-B", "-d", "md5", "-d", "sha1"],
+        ["-B", "--offset", "1"],
+    ):
+        assert blksum(*args, "disk.img").returncode == 0, args
+
+
+NAMES = [
+    (".", "Is a directory: use -r to hash the files in it"),
+    ("http://host/x", "URIs that are read are those of NBD servers, such as nbd://"),
+    ("nbd:host:10809", "as a URI it is nbd://host:10809"),
+    ("nbd:\x1b[2J", "as a URI it is nbd://"),
+]
+
+
+@pytest.mark.parametrize("name, words", NAMES, ids=["folder", "http", "nbd", "control"])
+def test_names_that_were_meant_otherwise(blksum, files, name, words):
+    result = blksum(name)
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert words in result.stderr.decode() and b"\x1b" not in result.stderr
+
+
+def test_an_unused_secret_is_said(blksum, files):
+    (files / "key").write_bytes(b"x")
+    result = blksum("--secret-file", "key", "disk.qcow2")
+    assert result.returncode == 0
+    assert b"disk.qcow2: warning: is not encrypted" in result.stderr
+
+
+def test_encrypted_qcow2_says_what_reads_it(blksum, files):
+    (files / "key").write_bytes(b"password")
+    options = "encrypt.format=luks,encrypt.key-secret=s,encrypt.iter-time=10"
+    secret = ["--object", "secret,id=s,file=key"]
+    create = ["qemu-img", "create", "-q", *secret, "-f", "qcow2", "-o", options, "luks.qcow2", "1M"]
+    subprocess.run(create, check=True)
+    result = blksum("luks.qcow2")
+    assert result.returncode == 1 and b"have qemu-nbd decrypt it" in result.stderr
+
+
+def as_nobody(blksum, *args, **kwargs):
+    """Where the tests run as root, as a user without its privileges."""
+    if os.geteuid() == 0:
+        kwargs.update(user=65534, group=65534, extra_groups=[])
+    return blksum(*args, **kwargs)
+
+
+def test_a_program_that_the_sandbox_stops_is_said(blksum, files, tmp_path_factory):
+    folder = files / "programs"
+    folder.mkdir()
+    shutil.copy(shutil.which("qemu-nbd"), folder / "qemu-nbd")
+    images.qemu_img("create", "-f", "vmdk", "disk.vmdk", "1M")
+    path = f"{folder}:{os.environ['PATH']}"
+    result = blksum("disk.vmdk", env={**os.environ, "PATH": path})
+    assert result.returncode == 1
+    assert b"qemu-nbd: Permission denied: if it is executable, the sandbox is in the way: name" in (
+        result.stderr
+    )
+    assert blksum("--nbd-server", f"{folder}/qemu-nbd", "disk.vmdk").returncode == 0
+
+
+@pytest.mark.parametrize("tool, name", [("sha256sum", "sha256"), ("md5sum", "md5"), ("b2sum", "blake2b512")])
+def test_lists_of_other_programs(blksum, files, tool, name):
+    """A list without tags fails, the summary says what to type, and that passes."""
+    lines = subprocess.run([tool, "file", "disk.qcow2"], check=True, capture_output=True).stdout
+    (files / "SUMS").write_bytes(lines)
+    result = blksum("-d", name, "-c", "SUMS")
+    assert (result.returncode, result.stdout) == (1, b"file: FAILED\ndisk.qcow2: FAILED\n")
+    hint = [line for line in result.stderr.decode().splitlines() if "without a tag" in line]
+    assert len(hint) == 1 and " -B for lines of " in hint[0], result.stderr
+    result = blksum("-d", name, "-B", "-c", "SUMS")
+    assert (result.returncode, result.stdout, result.stderr) == (
+        *(0, b"file: OK\ndisk.qcow2: OK\n", b""),
+    )
+    # It prints what it checks, and without the option the guest's content is meant.
+    assert blksum("-d", name, "--bytes", "file", "disk.qcow2").stdout == lines
+    assert blksum("-d", name, "disk.qcow2").stdout not in lines
+
+
+def test_bytes_beside_tags(blksum, files):
+    """Tags say themselves what they are of."""
+    (files / "SUMS").write_bytes(
+        blksum("-B", "disk.qcow2").stdout
+        + blksum("-B", "--tag", "disk.qcow2").stdout
+        + blksum("--tag", "disk.qcow2", "disk.img").stdout
+    )
+    content = (files / "SUMS").read_text()
+    assert "SHA256 (disk.qcow2) = " + hashlib.sha256((files / "disk.qcow2").read_bytes()).hexdigest() in content
+    result = blksum("-B", "-c", "SUMS")
+    assert (result.returncode, result.stdout) == (0, b"disk.qcow2: OK\n" * 3 + b"disk.img: OK\n")
+    with open("disk.qcow2", "r+b") as file:
+        # The version of a header that is not compared: other bytes, the same content.
+        file.seek(0, os.SEEK_END)
+        file.write(b"\0" * 65536)
+    result = blksum("-B", "-c", "SUMS")
+    lines = [b"disk.qcow2: FAILED", b"disk.qcow2: FAILED", b"disk.qcow2: OK", b"disk.img: OK"]
+    assert (result.returncode, result.stdout.splitlines()) == (1, lines)
+
+
+def test_the_likeliest_digest_is_named(blksum, files):
+    written = blksum("-d", "blake3", "file").stdout
+    result = blksum("-c", "-", input=written)
+    assert result.returncode == 1 and b"-d blake3, blake2b256," in result.stderr
+    written = blksum("-d", "sha512", "file").stdout
+    result = blksum("-c", "-", input=written)
+    assert result.returncode == 1
+    assert b"have 128 digits, and sha256 has 64: try -d sha512, blake2b512 or sha3-512" in result.stderr
+    assert b"--cache" not in result.stderr
+    # Beside good lines they are said as well.
+    result = blksum("-c", "-", input=blksum("file").stdout + written)
+    assert result.stdout == b"file: OK\n" and b"try -d sha512" in result.stderr
+
+
+def test_no_hint_where_some_untagged_line_matches(blksum, files):
+    good = blksum("file").stdout
+    bad = b"0" * 64 + b"  disk.img\n"
+    result = blksum("-c", "-", input=good + bad)
+    assert result.returncode == 1 and b"without a tag" not in result.stderr
+    result = blksum("-B", "-c", "-", input=bad)
+    assert result.returncode == 1 and b"without a tag" not in result.stderr
+
+
+def test_an_image_in_place_of_a_list(blksum, files):
+    result = blksum("-c", "disk.qcow2")
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert b"disk.qcow2: is a qcow2 image, not a list of checksums: leave out -c" in result.stderr
+
+
+def test_odd_sizes_are_noted_once_and_can_be_silenced(blksum, files):
+    for name in ("odd1", "odd2"):
+        (files / name).write_bytes(b"x" * 700)
+    note = b"note: size is not a multiple of 512 bytes"
+    assert blksum("odd1", "odd2").stderr.count(note) == 1
+    for args in (["-q"], ["--quiet"], ["-B"], ["-f", "raw"]):
+        assert blksum(*args, "odd1", "odd2").stderr == b"", args
+    tagged = blksum("--tag", "odd1", "odd2").stdout
+    assert blksum("-c", "-", input=tagged).stderr == b""
+    wrong = b"".join(line[:-2] + (b"1\n" if line[-2:-1] == b"0" else b"0\n") for line in tagged.splitlines(True))
+    result = blksum("-c", "-", input=wrong)
+    assert result.returncode == 1 and result.stderr.count(note) == 1

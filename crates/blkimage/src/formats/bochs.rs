@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::probe::Format;
 use crate::storage::HostFile;
 
-/// An extent may end where nothing was written any more: its bits tell which sectors are there.
+/// An extent may end after its last written sector. Its bitmap shows which sectors are present.
 pub(super) fn examine(file: &HostFile) -> Result<()> {
     let head = read_head(file, Format::Bochs, b"Bochs Virtual HD Image", 0, 512)?;
     let (start, count) = (u64::from(head.le32(68)), u64::from(head.le32(72)));
@@ -22,7 +22,7 @@ pub(super) fn examine(file: &HostFile) -> Result<()> {
         if entry == u64::from(u32::MAX) {
             return Ok(());
         }
-        // An entry can lead past 2^64: that is past the end of the file, too.
+        // An entry may lead past 2^64, which is also past the end of the file.
         let offset = data.saturating_add(stride.saturating_mul(entry));
         if offset.saturating_add(stride) <= file.size() {
             return Ok(());
@@ -36,5 +36,5 @@ pub(super) fn examine(file: &HostFile) -> Result<()> {
     })
 }
 
-/// Bits for extents of 256 MiB: Bochs makes them of a megabyte or so.
+/// Maximum size of a bitmap in bytes, for an extent of 256 MiB. Bochs creates extents of about 1 MiB.
 const MAX_BITMAP: u64 = 64 << 10;

@@ -1,8 +1,8 @@
-//! Compressed clusters: exactly those streams are accepted that QEMU accepts.
+//! Compressed clusters. Accepts exactly the streams that QEMU accepts.
 //!
-//! Decoders and their buffers are pooled, one for each thread that reads at the same time, and each
-//! remembers the cluster it decompressed last for callers that read it in pieces. A stream cannot
-//! make anything larger than a cluster, whatever it claims.
+//! Decoders and their buffers are pooled, one for each concurrent reader. Each keeps the cluster that
+//! it decompressed last for callers that read it in pieces. Output is limited to one cluster, whatever
+//! the stream contains.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::layer::Stored;
 use crate::storage::HostFile;
 
-/// How clusters are compressed.
+/// The compression of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compression {
     /// Raw deflate.
@@ -25,10 +25,10 @@ pub(crate) enum Compression {
 #[derive(Clone, Copy)]
 pub(crate) struct Cluster<'a> {
     pub file: &'a HostFile,
-    /// Where it begins in the file, and the most bytes it may take.
+    /// Offset in the file, and the maximum number of compressed bytes.
     pub stored: Stored,
     pub compression: Compression,
-    /// Bytes that it makes.
+    /// Size of the decompressed cluster in bytes.
     pub size: usize,
 }
 
@@ -39,7 +39,8 @@ pub(crate) struct Decoders {
 }
 
 impl Decoders {
-    /// Fills `buf` with the bytes of `cluster`, one of the chain's layer `layer`, from `within` on.
+    /// Fills `buf` with the bytes of `cluster` from `within` on. The cluster belongs to
+    /// layer `layer` of the chain.
     pub fn read(
         &self,
         layer: u32,
@@ -66,7 +67,7 @@ struct Decoder {
     codecs: Codecs,
     input: Vec<u8>,
     cluster: Vec<u8>,
-    /// What `cluster` holds: a layer and where it is compressed there.
+    /// Layer and compressed range of the content of `cluster`.
     held: Option<(u32, Stored)>,
 }
 
@@ -96,7 +97,7 @@ impl Decoder {
 
     fn decode(&mut self, cluster: Cluster<'_>, out: &mut [u8]) -> Result<()> {
         let Cluster { file, stored: Stored { offset, length }, compression, .. } = cluster;
-        // The length is rounded up to sectors, the file need not be.
+        // The length is rounded up to sectors, but the file may end within a sector.
         let length = length.min(file.size().saturating_sub(offset));
         if length == 0 {
             let reason = "compressed cluster lies past the end of the file";
@@ -110,11 +111,11 @@ impl Decoder {
     }
 }
 
-/// A stream that does not fill its cluster as it should.
+/// The error for a stream that does not fill its cluster.
 #[derive(Debug, PartialEq, Eq)]
 struct Damaged;
 
-/// Decoder states, each made when it is first needed.
+/// Decoder states, each allocated on first use.
 #[derive(Default)]
 struct Codecs {
     deflate: Option<libdeflater::Decompressor>,
@@ -139,13 +140,13 @@ impl Codecs {
         match fast.deflate_decompress(input, out) {
             Ok(count) if count == out.len() => Ok(()),
             Ok(_) => Err(Damaged),
-            // libdeflate wants the whole stream. QEMU is content when the cluster is full.
+            // libdeflate requires the whole stream. QEMU stops when the cluster is full.
             Err(_) => inflate_until_full(input, out),
         }
     }
 
-    /// As QEMU does: frame after frame until the cluster is full, and then the last frame must be
-    /// complete. What follows it is padding.
+    /// Decompresses frame after frame until the cluster is full, as in QEMU. The last frame must be
+    /// complete. Bytes after it are padding.
     fn decompress_zstd(&mut self, input: &[u8], out: &mut [u8]) -> Result<(), Damaged> {
         let context = match &mut self.zstd {
             Some(context) => context,
@@ -167,7 +168,7 @@ impl Codecs {
     }
 }
 
-/// Accepts a stream that goes on when `out` is full, or that is cut off there.
+/// Accepts a stream that continues after `out` is full, or is cut off there.
 fn inflate_until_full(input: &[u8], out: &mut [u8]) -> Result<(), Damaged> {
     let mut inflate = Decompress::new(false);
     let status = inflate.decompress(input, out, FlushDecompress::Finish);
@@ -175,15 +176,15 @@ fn inflate_until_full(input: &[u8], out: &mut [u8]) -> Result<(), Damaged> {
     if status.is_ok() && is_full { Ok(()) } else { Err(Damaged) }
 }
 
-/// A context that decompresses straight into the cluster: it needs no window of its own, which a
-/// stream could ask to be 128 MiB.
+/// Returns a context that decompresses directly into the cluster. It needs no window buffer, for which
+/// a stream could request 128 MiB.
 fn zstd_context() -> Result<DCtx<'static>, Damaged> {
     let mut context = DCtx::try_create().ok_or(Damaged)?;
     context.set_parameter(DParameter::StableOutBuffer(true)).map_err(|_| Damaged)?;
     Ok(context)
 }
 
-/// Decoders that are kept for later; more threads than this make theirs again.
+/// Maximum number of idle decoders. With more threads, some decoders are allocated again.
 const MAX_FREE: usize = 64;
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! What headers name, and what they ask for that QEMU reads wrongly or not at all, format by format.
+//! Checks of image headers before QEMU opens the images, format by format.
 //!
-//! QEMU reads zeros where a cluster lies past the end of its file. Formats whose driver does not look
-//! for that have their tables walked here, once, before QEMU sees them.
+//! Finds the files that a header names and rejects features that QEMU misreads or does not support.
+//! QEMU reads zeros where a cluster lies past the end of its file. If the driver of a format does not
+//! check for this, the tables are walked here, once, before QEMU sees them.
 
 use super::fields::whole_sectors;
 use super::named::Named;
@@ -10,7 +11,7 @@ use crate::error::{ErrorKind, Result};
 use crate::probe::Format;
 use crate::storage::HostFile;
 
-/// Looks at the header of an image before QEMU does. Fails if it is of a format that is not left to QEMU.
+/// Examines the header of an image before QEMU does. Fails for formats that are not left to QEMU.
 pub(crate) fn examine(file: &HostFile, format: Format) -> Result<Named> {
     match format {
         Format::Vmdk => vmdk::examine(file),
@@ -22,7 +23,7 @@ pub(crate) fn examine(file: &HostFile, format: Format) -> Result<Named> {
         Format::Bochs => bochs::examine(file).map(|()| Named::default()),
         Format::Vhdx | Format::Luks => whole_sectors(file).map(|()| Named::default()),
         Format::Raw | Format::Cloop | Format::Dmg => Ok(Named::default()),
-        // QEMU gets no image that was not looked at.
+        // QEMU never gets an image that was not examined.
         _ => {
             let reason = format!(
                 "is a {format} image beneath one of another format, which is not read: convert the \

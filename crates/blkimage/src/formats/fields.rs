@@ -3,14 +3,14 @@
 use crate::error::{ErrorKind, Result};
 use crate::storage::HostFile;
 
-/// The first bytes of a file, all of which are there.
+/// Consecutive bytes of a file, usually the first ones, all of them present.
 pub(crate) struct Head<'a> {
     file: &'a HostFile,
     bytes: Vec<u8>,
 }
 
 impl<'a> Head<'a> {
-    /// `length` bytes from `offset` on.
+    /// Reads `length` bytes from `offset` on.
     pub fn read(file: &'a HostFile, offset: u64, length: usize) -> Result<Self> {
         check_inside(file, offset, length as u64, "header")?;
         let mut bytes = vec![0; length];
@@ -48,7 +48,7 @@ impl<'a> Head<'a> {
         u64::from_be_bytes(self.array(at))
     }
 
-    /// A name that the header keeps elsewhere in the file.
+    /// Reads a name that is stored elsewhere in the file.
     pub fn name(&self, what: &str, offset: u64, length: u32) -> Result<Vec<u8>> {
         if length > MAX_NAME {
             let reason = format!("the name of its {what} is longer than {MAX_NAME} bytes");
@@ -61,14 +61,14 @@ impl<'a> Head<'a> {
     }
 }
 
-/// `N` bytes at a constant offset of a buffer that has them.
+/// Returns `N` bytes at a constant offset of a buffer, which must be long enough.
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut array = [0; N];
     array.copy_from_slice(&bytes[at..at + N]);
     array
 }
 
-/// How the entries of a table are written.
+/// The encoding of the entries of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Entry {
     Le32,
@@ -77,7 +77,7 @@ pub(crate) enum Entry {
 }
 
 impl Entry {
-    /// Bytes that it takes.
+    /// Returns the size of an entry in bytes.
     pub fn width(self) -> usize {
         match self {
             Self::Le32 => 4,
@@ -85,7 +85,7 @@ impl Entry {
         }
     }
 
-    /// The values of all entries of a piece of a table.
+    /// Decodes all entries of a part of a table.
     pub fn decode_all<T: FromIterator<u64>>(self, bytes: &[u8]) -> T {
         match self {
             Self::Le32 => {
@@ -130,7 +130,7 @@ pub(crate) fn for_each_entry(
     Ok(())
 }
 
-/// Fails unless the range lies in the file: QEMU would read zeros there.
+/// Fails unless the range lies in the file. QEMU would read zeros past the end.
 pub(crate) fn check_inside(file: &HostFile, offset: u64, length: u64, what: &str) -> Result<()> {
     if offset.checked_add(length).is_some_and(|end| end <= file.size()) {
         return Ok(());
@@ -139,7 +139,8 @@ pub(crate) fn check_inside(file: &HostFile, offset: u64, length: u64, what: &str
     Err(file.error(ErrorKind::Corrupt, reason).at(offset))
 }
 
-/// QEMU rounds up to sectors, and reads zeros where the last one is cut.
+/// Fails unless the file size is a multiple of a sector. QEMU rounds up, and reads zeros
+/// in the last sector.
 pub(crate) fn whole_sectors(file: &HostFile) -> Result<()> {
     if file.size().is_multiple_of(512) {
         return Ok(());
@@ -148,13 +149,13 @@ pub(crate) fn whole_sectors(file: &HostFile) -> Result<()> {
     Err(file.corrupt(reason).at(file.size()))
 }
 
-/// As in qcow2.
+/// Limit in bytes, as in qcow2.
 const MAX_NAME: u32 = 1023;
 
 const WINDOW: usize = 64 << 10;
 
-/// How many bytes of tables a file may hold: as many as it has. Tables that overlap could keep us
-/// busy for days.
+/// Limits the number of table bytes that are read to the size of the file. Otherwise
+/// overlapping tables could take days.
 pub(crate) struct Budget<'a> {
     file: &'a HostFile,
     left: u64,

@@ -1,15 +1,15 @@
-//! The formats of images: each opens a file as a [`Layer`](crate::layer::Layer) of a chain.
+//! The image formats. Each opens a file as a [`Layer`](crate::layer::Layer) of a chain.
 //!
-//! A format that is read here is a folder, its `mod` and its line in [`open`]. Everything else is left to
-//! a program that [`served`] runs. Beside the formats lies what they share: windows of their tables,
-//! decoders of compressed clusters.
+//! A native format needs a folder, its `mod` and its line in [`open`]. All other formats are left to a
+//! program that [`served`] runs. This folder also holds the code that formats share: windows of tables
+//! and decoders of compressed clusters.
 
 #[cfg(feature = "qemu-nbd")]
 mod bochs;
 pub(crate) mod decompress;
 #[cfg(feature = "qemu-nbd")]
 mod examine;
-// Formats that are read here use less of it so far.
+// Native formats use only a part of it.
 #[cfg_attr(not(feature = "qemu-nbd"), allow(dead_code))]
 mod fields;
 #[cfg(feature = "qemu-nbd")]
@@ -53,7 +53,7 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
     }
 }
 
-/// Whether images of a format have snapshots that are read here.
+/// Returns whether snapshots of images of this format can be read.
 pub(crate) fn has_snapshots(format: Format) -> bool {
     format == Format::Qcow2
 }

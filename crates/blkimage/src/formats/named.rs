@@ -1,4 +1,4 @@
-//! What a header names: other files, and sizes that are worth a warning.
+//! The files that a header names, and sizes that deserve a warning.
 
 use super::fields::Head;
 use super::vmdk::descriptor::{Descriptor, DiskExtent};
@@ -15,33 +15,33 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// The files that a descriptor names.
+    /// Returns the extents that a descriptor names.
     pub fn extents(&self) -> &[DiskExtent] {
         self.descriptor.as_ref().map_or(&[], |descriptor| &descriptor.extents)
     }
 }
 
-/// A backing file as an image states it.
+/// A backing file as recorded in an image.
 pub(crate) struct Backing {
     pub name: Vec<u8>,
-    /// The format, where the image tells.
+    /// Format, if the image records it.
     pub format: Option<Format>,
 }
 
 impl Backing {
-    /// The parent of a VMware disk, which is always another one.
+    /// Returns the parent of a VMware disk, which is always a VMware disk.
     pub fn vmdk(name: Vec<u8>) -> Self {
         Self { name, format: Some(Format::Vmdk) }
     }
 }
 
-/// The two sizes that a vpc image states, in bytes.
+/// The two sizes that a vpc image records, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VpcSize {
     pub current: u64,
-    /// The product of cylinders, heads and sectors.
+    /// Product of cylinders, heads and sectors.
     pub geometry: u64,
-    /// QEMU made it: without `force_size`, in whole cylinders.
+    /// Whether QEMU created the image. Without `force_size`, it rounds the size up to whole cylinders.
     pub is_rounded: bool,
 }
 
@@ -56,7 +56,8 @@ impl VpcSize {
         }
     }
 
-    /// What is worth a warning where QEMU reads `size` bytes.
+    /// Returns a warning if `size`, the number of bytes that QEMU reads, may not be the
+    /// size of the original disk.
     pub fn doubt(&self, size: u64) -> Option<String> {
         let Self { current, geometry, is_rounded } = *self;
         if size != current {
@@ -74,12 +75,12 @@ impl VpcSize {
     }
 }
 
-/// The error for a file that is not of the format that it is said to be.
+/// Creates the error for a file that does not have the given format.
 pub(crate) fn not_a(file: &HostFile, format: Format) -> Error {
     file.error(ErrorKind::Format, format!("is not a {format} image"))
 }
 
-/// The first `length` bytes of an image, in which `magic` stands at `at`.
+/// Reads the first `length` bytes of an image and checks that `magic` is at `at`.
 pub(crate) fn read_head<'a>(
     file: &'a HostFile,
     format: Format,

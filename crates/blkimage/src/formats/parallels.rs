@@ -18,7 +18,7 @@ pub(super) fn examine(file: &HostFile) -> Result<()> {
     let cluster = u64::from(head.le32(28));
     let size = if unit == 1 { head.le64(36) & 0xffff_ffff } else { head.le64(36) };
     let entries = u64::from(head.le32(32));
-    // Past the end of the table QEMU reads zeros, for ever if the size says so.
+    // Past the end of the table, QEMU reads zeros up to any size.
     if size > entries * cluster {
         return Err(file.corrupt("is larger than its table").at(36));
     }

@@ -1,4 +1,4 @@
-//! qcow, version 1: a backing file, and tables of two levels.
+//! qcow, version 1: a backing file and two levels of tables.
 
 use super::fields::{Budget, Entry, check_inside, for_each_entry};
 use super::named::{Backing, Named, read_head};
@@ -37,7 +37,7 @@ pub(super) fn examine(file: &HostFile) -> Result<Named> {
                     "cluster",
                 );
             }
-            // Raw deflate has no checksum: bytes that are not there would go unnoticed.
+            // Raw deflate has no checksum, so missing bytes would go unnoticed.
             let length = entry >> (63 - cluster_bits) & (cluster - 1);
             check_inside(file, entry & ((1 << (63 - cluster_bits)) - 1), length, "cluster")
         })

@@ -1,4 +1,4 @@
-//! QEMU enhanced disks: a backing file, and tables of two levels.
+//! QEMU enhanced disks: a backing file and two levels of tables.
 
 use super::fields::{Budget, Entry, check_inside, for_each_entry};
 use super::named::{Backing, Named, read_head};
@@ -26,7 +26,7 @@ pub(super) fn examine(file: &HostFile) -> Result<Named> {
         }
         budget.take(entries * 8)?;
         for_each_entry(file, offset, entries, Entry::Le64, |index, offset| {
-            // 0 is a cluster that is not there, 1 one of zeros.
+            // 0 is an unallocated cluster, 1 is a zero cluster.
             if offset <= 1 {
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! Raw images: the guest's bytes are the file's own, from a first byte on, exact to the byte.
+//! Raw images, in which the guest's bytes are the bytes of the file from a start offset on.
 
 use std::sync::Arc;
 
@@ -24,13 +24,13 @@ pub(crate) fn open(chain: &Chain<'_>, image: &Candidate) -> OpenedLayer {
 }
 
 impl Raw {
-    /// The bytes of `file` from `start` to its end.
+    /// Creates a layer from the bytes of `file` from `start` to its end.
     pub fn new(file: Arc<HostFile>, start: u64, holes: Holes) -> Self {
         let size = file.size().saturating_sub(start);
         Self { file, holes, start, size }
     }
 
-    /// The kind and length of the extent at `host_offset`.
+    /// Returns the kind and length of the extent at `host_offset`.
     fn extent(&self, host_offset: u64, limit: u64) -> Result<(ExtentKind, u64)> {
         if self.holes != Holes::Trust {
             return Ok((ExtentKind::Data, limit));
@@ -79,7 +79,7 @@ impl Layer for Raw {
         Ok(Mapping { kind, length })
     }
 
-    /// Only what is looked at before it is given away comes through here.
+    /// Reads bytes whose holes have to be verified. All others are read from the file.
     fn read(&self, stored: Stored, buf: &mut [u8], _offset: u64) -> Result<()> {
         self.file.read_exact_at(buf, stored.offset)?;
         self.verify_holes(buf, stored.offset)

@@ -1,7 +1,7 @@
-//! One cache for the tables of a whole chain, with one budget of memory.
+//! A cache for the tables of a whole chain, with one memory budget.
 //!
-//! Tables are kept in windows of a power of two, so that neither a 32 MiB L1 table nor a chain of
-//! 200 files needs more than the budget. A lookup is a hash, a reference count and a short lock.
+//! Tables are cached in windows whose size is a power of two, so that neither a 32 MiB L1 table nor a
+//! chain of 200 files exceeds the budget. A lookup costs a hash, a reference count and a short lock.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,14 +11,14 @@ use crate::error::Result;
 use crate::formats::fields::Entry;
 use crate::storage::HostFile;
 
-/// A window of a table: its entries in the machine's byte order.
+/// A window of a table: its entries in native byte order.
 pub(crate) type Window = Arc<[u64]>;
 
 pub(crate) struct TableCache {
-    /// Calls of [`TableCache::entry`].
+    /// Number of calls of [`TableCache::entry`].
     #[cfg(test)]
     pub lookups: AtomicU64,
-    /// Bytes in a window.
+    /// Size of a window in bytes.
     window: AtomicU64,
     state: Mutex<State>,
 }
@@ -27,12 +27,12 @@ pub(crate) struct TableCache {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table {
     pub offset: u64,
-    /// In bytes.
+    /// Length in bytes.
     pub length: u64,
     pub entry: Entry,
 }
 
-/// Which bytes of which file.
+/// The key of a window: a range of a layer's file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     layer: u32,
@@ -52,19 +52,19 @@ impl Default for TableCache {
 }
 
 impl TableCache {
-    /// Makes windows that suit this many layers. Every layer gets several, however many there are:
-    /// walking down a long chain for each cluster must not evict what the next cluster needs.
+    /// Sets the window size for this many layers. Every layer gets several windows, so that walking
+    /// down a long chain for each cluster does not evict the windows that the next cluster needs.
     pub fn divide(&self, layers: u64) {
         let share = BUDGET as u64 / (WINDOWS_PER_LAYER * layers.max(1));
         let window = share.clamp(MIN_WINDOW, MAX_WINDOW);
         self.window.store(1 << window.ilog2(), Relaxed);
     }
 
-    /// The entry `index` of a table: the window that holds it, and its index there. The table lies in
-    /// `file`, which belongs to the chain's layer `layer`.
+    /// Returns the window that holds entry `index` of a table, and the index of the entry in it. The
+    /// table lies in `file`, which belongs to layer `layer` of the chain.
     ///
-    /// The table has that many entries. Where several make up one thing, both it and the index are
-    /// multiples of them.
+    /// `index` must lie in the table. If several entries form a unit, the length of the table and
+    /// `index` are multiples of the unit.
     pub fn entry(
         &self,
         layer: u32,
@@ -102,8 +102,8 @@ fn load(file: &HostFile, key: Key, entry: Entry) -> Result<Window> {
     Ok(entry.decode_all(&bytes))
 }
 
-/// The windows, replaced by second chance: a window that was used since the hand passed it last is
-/// spared once.
+/// The windows, replaced by the second-chance algorithm. A window that was used since the hand last
+/// passed it is spared once.
 #[derive(Default)]
 struct State {
     slots: Vec<Slot>,
@@ -156,18 +156,18 @@ impl State {
     }
 }
 
-/// What a window costs in memory, its book-keeping included.
+/// Returns the memory that a window takes, in bytes, including overhead.
 fn cost(window: &Window) -> usize {
     size_of_val(&**window) + 128
 }
 
-/// Memory for tables, for the whole chain: maps 64 GiB of 64 KiB clusters.
+/// Memory for the tables of a chain in bytes. It maps 64 GiB of 64 KiB clusters.
 const BUDGET: usize = 8 << 20;
 
-/// The largest piece of a table that is read at once.
+/// Maximum size of a window in bytes.
 const MAX_WINDOW: u64 = 64 << 10;
 
-/// Pieces smaller than a page cost more calls than they save memory.
+/// Minimum size of a window in bytes. Smaller ones cost more in calls than they save in memory.
 const MIN_WINDOW: u64 = 4 << 10;
 
 /// An L1 and an L2 window for each of two places in the image.

@@ -25,5 +25,5 @@ pub(super) fn examine(file: &HostFile) -> Result<()> {
 
 const VDI_DYNAMIC: u32 = 1;
 const VDI_STATIC: u32 = 2;
-/// Blocks from here on have no data: they were discarded, or never written.
+/// First entry value without data, for a block that was discarded or never written.
 const VDI_DISCARDED: u64 = 0xffff_fffe;

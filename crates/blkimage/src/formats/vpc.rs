@@ -1,4 +1,4 @@
-//! Virtual PC disks: a footer that states two sizes.
+//! Virtual PC disks: a footer that records two sizes.
 
 use super::fields::{Head, whole_sectors};
 use super::named::{Named, VpcSize, not_a};
@@ -6,7 +6,7 @@ use crate::error::{ErrorKind, Result};
 use crate::probe::Format;
 use crate::storage::HostFile;
 
-/// QEMU reads the footer at the start, where only disks that grow have a copy, or at the end.
+/// QEMU reads the footer at the start, where only dynamic disks have a copy, or at the end.
 pub(super) fn examine(file: &HostFile) -> Result<Named> {
     if file.size() < VPC_FOOTER as u64 {
         return Err(not_a(file, Format::Vpc));

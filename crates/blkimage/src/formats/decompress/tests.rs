@@ -1,4 +1,4 @@
-//! Streams that fill a cluster, and all the ways in which they do not.
+//! Streams that fill a cluster, and streams that do not.
 
 use super::*;
 use crate::formats::qcow2::builder::Builder;
@@ -27,7 +27,7 @@ fn zstd(content: &[u8]) -> Vec<u8> {
 
 fn decompress(compression: Compression, stream: &[u8]) -> Result<Vec<u8>, Damaged> {
     let mut codecs = Codecs::default();
-    // Twice, since states are used again after errors.
+    // Twice, because decoder states are reused after errors.
     let mut out = vec![0; CLUSTER];
     let first = codecs.decompress(compression, stream, &mut out);
     assert_eq!(codecs.decompress(compression, stream, &mut out), first);
@@ -73,13 +73,13 @@ fn truncated_streams_are_damaged() {
 }
 
 #[test]
-fn deflate_that_goes_on_when_the_cluster_is_full() {
+fn deflate_stream_longer_than_the_cluster() {
     let longer = [content(), vec![9; 100_000]].concat();
     assert!(decompress(Compression::Deflate, &deflate(&longer)) == Ok(content()));
 }
 
 #[test]
-fn zstd_that_goes_on_when_the_cluster_is_full() {
+fn zstd_frame_longer_than_the_cluster() {
     let longer = [content(), vec![9; 100_000]].concat();
     assert_eq!(decompress(Compression::Zstd, &zstd(&longer)), Err(Damaged));
 }
@@ -93,8 +93,9 @@ fn zstd_in_several_frames() {
 }
 
 #[test]
-fn zstd_that_wants_a_window_of_128_mib() {
-    // Magic, no content size, window descriptor of 2^27, one run-length block of the cluster.
+fn zstd_with_a_window_of_128_mib() {
+    // Magic, no content size, a window descriptor of 2^27, and one run-length block of
+    // the size of a cluster.
     let block = (CLUSTER as u32) << 3 | 1 << 1 | 1;
     let mut stream = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, (27 - 10) << 3];
     stream.extend(&block.to_le_bytes()[..3]);

@@ -1,4 +1,4 @@
-//! What headers name and how far their tables may lead.
+//! Names in headers, and limits of tables.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::formats::named::{Named, VpcSize};
 use crate::storage::Memory;
 
-/// A file that is written field by field.
+/// A file that is built field by field.
 struct Bytes(Vec<u8>);
 
 impl Bytes {
@@ -49,7 +49,7 @@ impl Bytes {
 
 const CUT_OFF: &str = "past the end of the file";
 
-/// Clusters of 4 KiB, tables of one, 64 KiB of content: L1 at 4096, L2 at 8192, data at 12288.
+/// Clusters of 4 KiB, tables of one cluster, 64 KiB of content: L1 at 4096, L2 at 8192, data at 12288.
 fn qed() -> Bytes {
     Bytes::new(16384)
         .put(0, b"QED\0")
@@ -96,7 +96,7 @@ fn parallels() -> Bytes {
         .le32(68, 1)
 }
 
-/// 16 sectors in grains of 8: directory in sector 4, without tables.
+/// 16 sectors in grains of 8. The directory is in sector 4, without tables.
 fn vmdk() -> Bytes {
     Bytes::new(8192)
         .put(0, b"KDMV")
@@ -132,7 +132,7 @@ fn qed_cluster_past_the_end() {
 }
 
 #[test]
-fn tables_that_overlap_are_not_read_for_days() {
+fn overlapping_tables_are_refused() {
     let image = (0..512).fold(qed(), |image, index| image.le64(4096 + index * 8, 8192));
     image.refused(Format::Qed, "tables that overlap");
 }
@@ -150,7 +150,7 @@ fn qcow1_names_its_backing_file() {
 #[test]
 fn qcow1_cluster_past_the_end() {
     qcow1().be64(8192, 12289).refused(Format::Qcow1, CUT_OFF);
-    // Compressed: the size stands above the offset.
+    // For a compressed cluster, the size is in the bits above the offset.
     let compressed = |offset: u64| qcow1().be64(8192, 1 << 63 | 100 << 51 | offset);
     assert!(compressed(16284).examine(Format::Qcow1).is_ok());
     compressed(16285).refused(Format::Qcow1, CUT_OFF);
@@ -181,7 +181,7 @@ fn parallels_larger_than_its_table() {
 }
 
 #[test]
-fn vpc_sizes_in_doubt() {
+fn vpc_size_warnings() {
     let size = |creator: &[u8; 4], current| VpcSize {
         current,
         geometry: 4096,
@@ -194,7 +194,7 @@ fn vpc_sizes_in_doubt() {
 }
 
 #[test]
-fn vpc_that_is_a_difference() {
+fn vpc_disk_types() {
     let footer = |kind| Bytes::new(1024).put(512, b"conectix").be32(512 + 60, kind);
     assert!(footer(2).examine(Format::Vpc).is_ok());
     footer(4).refused(Format::Vpc, "difference to another disk");
@@ -205,7 +205,7 @@ fn vpc_that_is_a_difference() {
 }
 
 #[test]
-fn what_ends_within_a_sector() {
+fn images_that_end_within_a_sector() {
     for format in [Format::Vhdx, Format::Luks] {
         assert!(Bytes::new(1024).examine(format).is_ok());
         Bytes::new(1023).refused(format, "within a sector");
@@ -240,7 +240,8 @@ fn vmdk_with_a_parent_inside() {
 
 #[test]
 fn bochs_offset_past_2_to_the_64() {
-    // Extents of 4 GiB and 512 bytes of bits: the product wraps to just before the catalog's end.
+    // With extents of 4 GiB and bitmaps of 512 bytes, the product wraps to just before
+    // the end of the catalog.
     let (catalog, entry) = (262_652, u32::MAX - 511);
     let image = |entry| {
         Bytes::new(514 * 512)

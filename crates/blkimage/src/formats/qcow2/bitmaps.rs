@@ -1,5 +1,5 @@
-//! The directory of bitmaps: never used to read, and looked at since QEMU opens no image whose
-//! directory or tables break the rules.
+//! The directory of bitmaps. It is never used for reading, but checked, because QEMU refuses an image
+//! whose directory or bitmap tables are invalid.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -8,10 +8,10 @@ use crate::error::{Error, Result};
 use crate::formats::fields::array;
 use crate::storage::HostFile;
 
-/// What the header extension says of the directory.
+/// The header extension that describes the directory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Directory {
-    /// Where the extension lies.
+    /// Offset of the extension.
     stated_at: u64,
     count: u32,
     reserved: u32,
@@ -20,7 +20,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// None: the extension is too short.
+    /// Parses the extension. Returns `None` if it does not have the right size.
     pub fn parse(data: &[u8], stated_at: u64) -> Option<Self> {
         let data: &[u8; 24] = data.try_into().ok()?;
         Some(Self {
@@ -33,7 +33,7 @@ impl Directory {
     }
 }
 
-/// Fails unless the directory of an image of `size` bytes and its tables keep the rules.
+/// Fails unless the directory of an image of `size` bytes and its tables are valid.
 pub(super) fn check(file: &HostFile, directory: &Directory, size: u64, cluster: u64) -> Result<()> {
     let broken = |rule: &str| file.corrupt(format!("bitmaps: {rule}")).at(directory.stated_at);
     if directory.reserved != 0 {
@@ -52,7 +52,7 @@ pub(super) fn check(file: &HostFile, directory: &Directory, size: u64, cluster: 
     let Some(end) = end else {
         return Err(broken("directory lies past the end of the file"));
     };
-    // Names take 64 MiB at most, their hashes half of one.
+    // Names take up to 64 MiB, their hashes up to 512 KiB.
     let (state, mut names) = (RandomState::new(), HashSet::new());
     let mut tables = MAX_TABLES;
     let mut offset = directory.offset;
@@ -86,7 +86,7 @@ struct Bitmap {
 }
 
 impl Bitmap {
-    /// The entry at `offset` of a directory that ends at `end`.
+    /// Reads the entry at `offset` of a directory that ends at `end`.
     fn read(file: &HostFile, offset: u64, end: u64) -> Result<Self> {
         let cut = || file.corrupt("bitmap: directory ends within an entry").at(offset);
         if end - offset < HEAD_SIZE {
@@ -115,7 +115,7 @@ impl Bitmap {
         })
     }
 
-    /// Whether it was not closed: nothing is read of it then.
+    /// Returns whether the bitmap was not closed. Its table is not read in that case.
     fn is_in_use(&self) -> bool {
         self.flags & IN_USE != 0
     }
@@ -187,7 +187,7 @@ const ENTRY_ALL_ONES: u64 = 1;
 const ENTRY_RESERVED: u64 = 0xff00_0000_0000_01fe;
 const ENTRY_OFFSET: u64 = 0x00ff_ffff_ffff_fe00;
 
-/// QEMU's limits.
+/// Limits of QEMU.
 const MAX_BITMAPS: u32 = 65_535;
 const MAX_DIRECTORY: u64 = 65_535 * 1024;
 const MAX_NAME: usize = 1023;
@@ -196,8 +196,8 @@ const MAX_GRANULARITY: u8 = 31;
 const MAX_TABLE: u32 = 0x800_0000;
 const MAX_STORED: u64 = 0x2000_0000;
 
-/// Tables of all bitmaps together. Those of a disk of 64 TiB take 16 KiB each; tables that overlap
-/// could take hours.
+/// Maximum size of the tables of all bitmaps in bytes. The table of a disk of 64 TiB takes 16 KiB.
+/// Overlapping tables could otherwise take hours.
 const MAX_TABLES: u64 = 32 << 20;
 
 const WINDOW: usize = 64 << 10;

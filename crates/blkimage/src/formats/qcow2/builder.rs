@@ -1,10 +1,9 @@
-//! Hand-made qcow2 images for tests: valid unless a test breaks them.
+//! Hand-made qcow2 images for tests, valid unless a test corrupts them.
 
 use crate::storage::Memory;
 use crate::{Image, OpenOptions, Result};
 
-/// An image in memory: the header in cluster 0, the L1 table from cluster 1 on, then whatever is
-/// appended.
+/// An image in memory: the header in cluster 0, the L1 table from cluster 1 on, then everything appended.
 pub(crate) struct Builder {
     pub bytes: Vec<u8>,
     cluster_bits: u32,
@@ -41,7 +40,7 @@ impl Builder {
         new.l1 = new.append(&vec![0; (l1_entries * 8) as usize]);
         new.put32(36, l1_entries as u32);
         new.put64(40, new.l1);
-        // Reference counts are never read, and need not be there.
+        // Reference counts are never read and need not exist.
         new.put64(48, 1 << 40);
         new.put32(56, 1);
         new
@@ -59,7 +58,7 @@ impl Builder {
         self.put(at, &value.to_be_bytes());
     }
 
-    /// Adds bytes at the next cluster, and returns where.
+    /// Appends bytes at the next cluster. Returns their offset.
     pub fn append(&mut self, bytes: &[u8]) -> u64 {
         self.pad();
         let at = self.bytes.len() as u64;
@@ -68,7 +67,7 @@ impl Builder {
         at
     }
 
-    /// Adds a cluster full of `byte`.
+    /// Appends a cluster full of `byte`.
     pub fn append_data(&mut self, byte: u8) -> u64 {
         self.append(&vec![byte; 1 << self.cluster_bits])
     }
@@ -78,7 +77,7 @@ impl Builder {
         self.bytes.resize(size, 0);
     }
 
-    /// Adds an extension behind those that there are; the image has version 3.
+    /// Writes an extension at `at` into an image of version 3. Returns the offset after it.
     pub fn extension(&mut self, at: u64, kind: u32, data: &[u8]) -> u64 {
         self.put32(at, kind);
         self.put32(at + 4, data.len() as u32);
@@ -86,12 +85,13 @@ impl Builder {
         at + 8 + (data.len() as u64).next_multiple_of(8)
     }
 
-    /// Where the L1 entry of a guest offset lies.
+    /// Returns the offset of the L1 entry of a guest offset.
     pub fn l1_entry_at(&self, guest: u64) -> u64 {
         self.l1 + (guest >> self.span_bits()) * 8
     }
 
-    /// Sets the L2 entry of a guest offset, with its L2 table made if need be; returns where it is.
+    /// Sets the L2 entry of a guest offset, and creates its L2 table if needed. Returns
+    /// the offset of the entry.
     pub fn map(&mut self, guest: u64, entry: u64) -> u64 {
         let l1_entry = self.l1_entry_at(guest);
         let bytes = self.bytes[l1_entry as usize..][..8].try_into().unwrap();
@@ -112,7 +112,7 @@ impl Builder {
         self.put64(at + 8, bitmap);
     }
 
-    /// Adds a compressed stream and maps a cluster to it.
+    /// Appends a compressed stream and maps a cluster to it.
     pub fn map_compressed(&mut self, guest: u64, stream: &[u8]) {
         let at = self.append(stream);
         let sectors = (stream.len() as u64).div_ceil(512).max(1) - 1;

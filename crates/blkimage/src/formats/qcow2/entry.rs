@@ -1,4 +1,4 @@
-//! What one L2 entry says.
+//! Interpretation of L2 entries.
 
 use crate::layer::Stored;
 
@@ -6,26 +6,26 @@ use crate::layer::Stored;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HostOffset(pub u64);
 
-/// What a layer has for a run of guest bytes.
+/// The kind of a run of guest bytes in a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MapKind {
-    /// Nothing: the backing file has it, or it is zero.
+    /// Not in this layer: in the backing file, or zero without one.
     Unallocated,
     Zero,
-    /// Contiguous bytes from here on.
+    /// Contiguous bytes from this offset on.
     Data(HostOffset),
-    /// A part of one compressed cluster: where it begins and the most bytes it may take.
+    /// Part of one compressed cluster, with its offset and the maximum number of compressed bytes.
     Compressed(Stored),
 }
 
-/// Where the L1 table lies and how many entries it has.
+/// The location of the L1 table and its number of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct L1Table {
     pub offset: u64,
     pub entries: u64,
 }
 
-/// The numbers that give an entry its meaning.
+/// The parameters of an image that determine how an entry is interpreted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Geometry {
     pub version: u32,
@@ -34,7 +34,7 @@ pub(crate) struct Geometry {
     pub has_data_file: bool,
 }
 
-/// Why an entry is invalid.
+/// The reason why an entry is invalid.
 pub(super) type Invalid = &'static str;
 
 impl Geometry {
@@ -42,27 +42,27 @@ impl Geometry {
         1 << self.cluster_bits
     }
 
-    /// Words of 8 bytes that make an L2 entry.
+    /// Returns the number of 8-byte words in an L2 entry.
     pub fn entry_words(&self) -> u64 {
         if self.is_extended { 2 } else { 1 }
     }
 
-    /// The binary logarithm of the entries of an L2 table, which fills a cluster.
+    /// Returns the binary logarithm of the number of entries in an L2 table, which fills a cluster.
     pub fn l2_bits(&self) -> u32 {
         if self.is_extended { self.cluster_bits - 4 } else { self.cluster_bits - 3 }
     }
 
-    /// The binary logarithm of the guest bytes under one L1 entry.
+    /// Returns the binary logarithm of the number of guest bytes under one L1 entry.
     pub fn l1_span_bits(&self) -> u32 {
         self.l2_bits() + self.cluster_bits
     }
 
-    /// The binary logarithm of the smallest unit that an entry tells about.
+    /// Returns the binary logarithm of the smallest unit that an entry describes, in bytes.
     pub fn unit_bits(&self) -> u32 {
         if self.is_extended { self.cluster_bits - 5 } else { self.cluster_bits }
     }
 
-    /// Units in a cluster.
+    /// Returns the number of units in a cluster.
     pub fn units(&self) -> u32 {
         if self.is_extended { 32 } else { 1 }
     }
@@ -71,7 +71,7 @@ impl Geometry {
         offset & (self.cluster_size() - 1) == 0
     }
 
-    /// What an entry says of the units from `unit` on, and for how many.
+    /// Classifies the units of an entry from `unit` on. Returns their kind and number.
     ///
     /// `guest` is the guest offset of the cluster. `bitmap` is 0 without extended entries.
     pub fn classify(
@@ -121,7 +121,8 @@ impl Geometry {
     }
 }
 
-/// One bitmap holds which of 32 subclusters are allocated (low half) and which are zero (high half).
+/// Classifies subclusters by a bitmap, which shows for each of 32 whether it is allocated (low half) or
+/// zero (high half).
 fn classify_unit(bitmap: u64, unit: u32, data: Option<MapKind>) -> Result<(MapKind, u32), Invalid> {
     let (allocated, zero) = (bitmap as u32, (bitmap >> 32) as u32);
     if allocated & zero != 0 {
@@ -139,12 +140,12 @@ fn classify_unit(bitmap: u64, unit: u32, data: Option<MapKind>) -> Result<(MapKi
     })
 }
 
-/// Bits of L1 and L2 entries that are an offset.
+/// Bits of L1 and L2 entries that hold the offset.
 pub(super) const OFFSET_MASK: u64 = 0x00ff_ffff_ffff_fe00;
 
 const COPIED: u64 = 1 << 63;
 const COMPRESSED: u64 = 1 << 62;
 const ZERO: u64 = 1;
 
-/// The unit in which the length of compressed clusters is counted, whatever the cluster size.
+/// Unit of the length of compressed clusters in bytes, for every cluster size.
 const SECTOR: u64 = 512;

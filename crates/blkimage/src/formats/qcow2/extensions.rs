@@ -1,4 +1,4 @@
-//! Header extensions: the names that an image gives, bounded and never trusted.
+//! Header extensions, all of bounded size.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use crate::error::{Result, excerpt};
 use crate::formats::fields::array;
 use crate::storage::HostFile;
 
-/// What the extensions say that we need.
+/// The content of the extensions that is used.
 #[derive(Debug, Default)]
 pub(super) struct Extensions {
     pub backing_format: Option<Vec<u8>>,
     pub data_file: Option<Vec<u8>>,
     pub bitmaps: Option<Directory>,
-    /// Names of incompatible feature bits, fit to be shown.
+    /// Names of incompatible feature bits, escaped for display.
     pub incompatible_features: BTreeMap<u8, String>,
 }
 
@@ -74,7 +74,8 @@ fn read_data(file: &HostFile, offset: u64, length: u64, limit: u64) -> Result<Ve
     Ok(data)
 }
 
-/// Each entry is a type (0: incompatible), a bit and a name of 46 bytes that is padded with zeros.
+/// Reads names of features. Each entry is a type (0: incompatible), a bit, and a name of 46 bytes
+/// padded with zeros.
 fn name_features(table: &[u8], extensions: &mut Extensions) {
     for entry in table.chunks_exact(48) {
         if let [0, bit, name @ ..] = entry {
@@ -91,13 +92,13 @@ const ENCRYPTION: u32 = 0x0537_be77;
 const FEATURE_NAMES: u32 = 0x6803_f857;
 const DATA_FILE: u32 = 0x4441_5441;
 
-/// There are six kinds, and room for a quarter of a million empty ones.
+/// There are six kinds of extensions, and room for a quarter of a million empty ones.
 const MAX_EXTENSIONS: usize = 1024;
-/// QEMU's limit.
+/// Limit of QEMU.
 const MAX_FORMAT_NAME: u64 = 15;
-/// What describes the directory of bitmaps.
+/// Size of the description of the bitmap directory.
 const BITMAPS_SIZE: u64 = 24;
-/// The longest path that the system takes.
+/// Maximum length of a path in Linux.
 const MAX_DATA_FILE_NAME: u64 = 4096;
 /// Three types of 64 features.
 const MAX_FEATURE_TABLE: u64 = 3 * 64 * 48;

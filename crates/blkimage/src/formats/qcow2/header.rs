@@ -1,4 +1,4 @@
-//! The header: what it must say, and what we must know before we read anything else.
+//! The qcow2 header, validated before anything else is read.
 
 use super::bitmaps::Directory;
 use super::entry::{Geometry, L1Table};
@@ -8,30 +8,30 @@ use crate::formats::decompress::Compression;
 use crate::formats::fields::array;
 use crate::storage::HostFile;
 
-/// A header whose numbers keep the rules.
+/// A validated header.
 #[derive(Debug)]
 pub(crate) struct Header {
-    /// Virtual size, rounded down to sectors as QEMU does.
+    /// Virtual size in bytes, rounded down to sectors as in QEMU.
     pub size: u64,
     pub l1: L1Table,
     pub compression: Compression,
     pub snapshots: SnapshotTable,
-    /// The directory of bitmaps, if it is in use.
+    /// Directory of bitmaps, if it is in use.
     pub(super) bitmaps: Option<Directory>,
-    /// The name of the backing file, if there is one.
+    /// Name of the backing file, if any.
     pub backing_file: Option<Vec<u8>>,
-    /// The recorded format of the backing file.
+    /// Recorded format of the backing file.
     pub backing_format: Option<Vec<u8>>,
-    /// The name of the external data file; it must be there if one is used.
+    /// Name of the external data file, always present if one is used.
     pub data_file: Option<Vec<u8>>,
-    /// QEMU found the image damaged and marked it.
+    /// Whether QEMU marked the image as corrupt.
     pub is_corrupt: bool,
     version: u32,
     cluster_bits: u32,
     is_extended: bool,
 }
 
-/// Where the table of snapshots lies.
+/// The location of the snapshot table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SnapshotTable {
     pub offset: u64,
@@ -53,7 +53,7 @@ impl Header {
         let mut extensions = Extensions::default();
         let end = fixed.extensions_end();
         if fixed.incompatible & !KNOWN_INCOMPATIBLE != 0 {
-            // What the extensions say of a feature counts even if the rest is not understood.
+            // The name of a feature is useful even if the rest of the extensions is invalid.
             let _ = extensions::read(file, fixed.header_length, end, &mut extensions);
             return Err(fixed.unknown_features(file, &extensions));
         }
@@ -100,8 +100,8 @@ impl Header {
         }
     }
 
-    /// Whether an L1 table lies in the file and is large enough for `size` bytes. `stated_at` is
-    /// where the file states its size.
+    /// Fails unless an L1 table lies in the file and covers `size` bytes. `stated_at` is the offset of
+    /// the field that holds its size.
     pub(super) fn check_l1(
         &self,
         file: &HostFile,
@@ -128,7 +128,7 @@ impl Header {
     }
 }
 
-/// The fields as the file states them.
+/// The fields of the header as stored.
 struct Fixed {
     version: u32,
     backing_offset: u64,
@@ -150,7 +150,7 @@ struct Fixed {
 }
 
 impl Fixed {
-    /// `bytes` are at least those of version 2.
+    /// Parses `bytes`, which hold at least the fields of version 2.
     fn parse(bytes: &[u8]) -> Self {
         let mut padded = [0; FIXED_SIZE];
         padded[..bytes.len()].copy_from_slice(bytes);
@@ -240,7 +240,8 @@ impl Fixed {
         }
     }
 
-    /// Reference counts are not read. An image without them is none that QEMU opens.
+    /// Checks the location of the reference counts, which are never read. QEMU does not
+    /// open an image without them.
     fn check_refcounts(&self, file: &HostFile) -> Result<()> {
         if self.refcount_order > MAX_REFCOUNT_ORDER {
             return Err(file.corrupt("reference counts are wider than 64 bits").at(96));
@@ -276,7 +277,7 @@ impl Fixed {
         file.error(ErrorKind::Unsupported, reason).at(72)
     }
 
-    /// Extensions end where the backing file name begins.
+    /// Returns the end of the extensions, which is the start of the backing file name, if any.
     fn extensions_end(&self) -> u64 {
         if self.backing_offset == 0 { self.cluster_size() } else { self.backing_offset }
     }
@@ -305,32 +306,32 @@ impl Fixed {
 
 const V2_SIZE: u64 = 72;
 const V3_SIZE: u64 = 104;
-/// All fields that are looked at, the compression type being the last.
+/// Size of all fields that are read. The last one is the compression type.
 const FIXED_SIZE: usize = 105;
 const L1_ENTRIES_AT: u64 = 36;
 const REFCOUNTS_AT: u64 = 48;
 const COMPRESSION_AT: u64 = 104;
 
-/// QEMU's limits; clusters of 2 MiB make decompression buffers of 2 MiB.
+/// Limits of QEMU. Clusters of 2 MiB need decompression buffers of 2 MiB.
 const MIN_CLUSTER_BITS: u32 = 9;
 const MAX_CLUSTER_BITS: u32 = 21;
 /// 32 subclusters of at least a sector.
 const MIN_EXTENDED_BITS: u32 = 14;
-/// QEMU refuses more than 32 MiB of L1 table.
+/// QEMU refuses an L1 table of more than 32 MiB.
 const MAX_L1_ENTRIES: u64 = (32 << 20) / 8;
-/// QEMU's limits: counts of 64 bits, and 8 MiB of table.
+/// Limits of QEMU: counts of 64 bits, and a table of 8 MiB.
 const MAX_REFCOUNT_ORDER: u32 = 6;
 const MAX_REFCOUNT_TABLE: u64 = 8 << 20;
-/// No file of QEMU's is longer.
+/// Maximum length of a file in QEMU.
 const MAX_OFFSET: u64 = i64::MAX as u64 >> 30 << 30;
 /// Version 2 has counts of 16 bits.
 const V2_REFCOUNT_ORDER: u32 = 4;
-/// The specification's limit.
+/// Limit of the specification.
 const MAX_BACKING_NAME: u64 = 1023;
 /// QEMU counts virtual sizes in sectors.
 pub(super) const SECTOR: u64 = 512;
 
-/// The image was not closed; only its reference counts may be wrong.
+/// The image was not closed. Only its reference counts may be wrong.
 const DIRTY: u64 = 1 << 0;
 const CORRUPT: u64 = 1 << 1;
 const DATA_FILE: u64 = 1 << 2;
@@ -338,7 +339,7 @@ const COMPRESSION: u64 = 1 << 3;
 const EXTENDED_L2: u64 = 1 << 4;
 const KNOWN_INCOMPATIBLE: u64 = DIRTY | CORRUPT | DATA_FILE | COMPRESSION | EXTENDED_L2;
 
-/// Bits that a writer clears which does not know them.
+/// Autoclear bits, which a writer clears if it does not support the feature.
 const BITMAPS: u64 = 1 << 0;
 const DATA_FILE_RAW: u64 = 1 << 1;
 

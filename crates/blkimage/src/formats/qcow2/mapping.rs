@@ -1,7 +1,7 @@
-//! From guest offsets to runs of host bytes, through L1 and L2 tables.
+//! Maps guest offsets to runs of host bytes through L1 and L2 tables.
 //!
-//! One call looks at one window of one L1 and one L2 table, and at no more entries than its limit
-//! covers. A stretch of empty L1 entries is one run.
+//! One call reads one window of the L1 table and one window of an L2 table, and no more entries than
+//! its limit covers. Consecutive empty L1 entries form one run.
 
 use super::Qcow2;
 use super::entry::{Geometry, HostOffset, MapKind, OFFSET_MASK};
@@ -11,7 +11,7 @@ use crate::formats::table_cache::Table;
 use crate::layer::GuestRange;
 
 impl Qcow2 {
-    /// What this layer has for the guest bytes of a range: the kind, and for how many bytes.
+    /// Returns the kind and length of the run that begins at the start of `range`.
     pub(super) fn look_up(&self, range: GuestRange) -> Result<(MapKind, u64)> {
         let GuestRange { offset: guest, limit, far } = range;
         let span_bits = self.geometry.l1_span_bits();
@@ -56,13 +56,13 @@ impl Qcow2 {
                 let reason = format!("L2 entry of guest offset {guest}: {reason}");
                 return Err(self.file.corrupt(reason).at(l2_offset + word * 8));
             }
-            // A window holds whole entries, so there is a first one.
+            // A window holds whole entries, so the first one is present.
             None => return Err(self.file.corrupt("L2 table is cut off").at(l2_offset)),
         };
         let (kind, mut length) = run;
         let limit = if kind == MapKind::Unallocated { far } else { limit.min(far) };
         while length < limit {
-            // An invalid entry ends the run, and is an error when it is its turn.
+            // An invalid entry ends the run. Looking up its own offset returns the error.
             match entries.next_piece() {
                 Some(Ok((next, more))) if continues(kind, length, next) => length += more,
                 _ => break,
@@ -112,7 +112,7 @@ impl Entries<'_> {
     }
 }
 
-/// Whether a run of `length` bytes goes on with `next`.
+/// Returns whether `next` extends a run of `length` bytes.
 fn continues(run: MapKind, length: u64, next: MapKind) -> bool {
     match (run, next) {
         (MapKind::Unallocated, MapKind::Unallocated) | (MapKind::Zero, MapKind::Zero) => true,

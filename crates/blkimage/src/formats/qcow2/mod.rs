@@ -1,9 +1,9 @@
-//! qcow2, versions 2 and 3, as its specification and QEMU read it.
+//! qcow2, versions 2 and 3, as in the specification and in QEMU.
 //!
 //! Guest offsets are mapped to host offsets through two levels of tables, which are read in windows
-//! as they are needed. Reference counts are never read. Every number in the file may be a lie: sums
-//! are checked, tables and clusters must lie inside the file, and nothing is allocated by a length
-//! that the file states unless a constant bounds it.
+//! on demand. Reference counts are never read. No number in the file is trusted: sums are checked,
+//! tables and clusters must lie inside the file, and an allocation by a length from the file is
+//! always bounded by a constant.
 
 mod bitmaps;
 mod entry;
@@ -32,7 +32,7 @@ use self::header::Header;
 /// One qcow2 image of a chain.
 pub(crate) struct Qcow2 {
     file: Arc<HostFile>,
-    /// Where guest clusters lie, if not in the file itself.
+    /// External data file that holds the guest clusters, if any.
     data_file: Option<Arc<HostFile>>,
     size: u64,
     geometry: Geometry,
@@ -41,7 +41,7 @@ pub(crate) struct Qcow2 {
     caches: LayerCaches,
 }
 
-/// Reads the header and all that must keep the rules before anything is read.
+/// Reads the header and checks all structures that must be valid before the image is read.
 pub(crate) fn read_header(file: &HostFile) -> Result<Header> {
     let header = Header::read(file)?;
     snapshot::check(file, &header)?;
@@ -81,7 +81,7 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
 }
 
 impl Qcow2 {
-    /// The image as its header describes it, or one of its snapshots.
+    /// Creates a layer from the active state of the image, or of one of its snapshots.
     pub fn new(
         file: Arc<HostFile>,
         header: &Header,
@@ -94,19 +94,19 @@ impl Qcow2 {
             None => (header.size, header.l1),
             Some(wanted) => snapshot::find(&file, header, wanted)?,
         };
-        // Entries past the virtual size map no guest bytes, and need not even be in the file.
+        // Entries past the virtual size map no guest bytes, and may lie outside of the file.
         let needed = size.div_ceil(1 << geometry.l1_span_bits());
         let l1 = L1Table { entries: l1.entries.min(needed), ..l1 };
         let compression = header.compression;
         Ok(Self { file, data_file, size, geometry, compression, l1, caches })
     }
 
-    /// Where guest clusters lie.
+    /// Returns the file that holds the guest clusters.
     fn guest_file(&self) -> &HostFile {
         self.data_file.as_ref().unwrap_or(&self.file)
     }
 
-    /// Fails unless the file holds the guest data that lies uncompressed at `host_offset`.
+    /// Fails unless the file holds the uncompressed guest data at `host_offset`.
     fn check_data(&self, host_offset: u64, length: u64, guest_offset: u64) -> Result<()> {
         let file = self.guest_file();
         if host_offset.checked_add(length).is_some_and(|end| end <= file.size()) {
@@ -149,12 +149,12 @@ impl Layer for Qcow2 {
         std::iter::once(&*self.file).chain(self.data_file.as_deref()).collect()
     }
 
-    /// A compressed cluster is decompressed whole.
+    /// A compressed cluster is always decompressed as a whole.
     fn granularity(&self) -> u64 {
         let files = self.files().into_iter().map(HostFile::granularity);
         files.fold(self.geometry.cluster_size(), u64::max)
     }
 }
 
-/// What to do where an image does not record the format of its backing file.
+/// Advice if an image does not record the format of its backing file.
 const RECORD_FORMAT: &str = "record it with qemu-img rebase -u -F, or give --backing-format";

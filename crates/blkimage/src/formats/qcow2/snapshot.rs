@@ -1,4 +1,4 @@
-//! Internal snapshots: a table of entries of any length, of which one is looked for.
+//! Internal snapshots: a table of entries of variable length, searched for one snapshot.
 
 use super::entry::L1Table;
 use super::header::{Header, SECTOR, SnapshotTable};
@@ -6,8 +6,8 @@ use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::formats::fields::array;
 use crate::storage::HostFile;
 
-/// Fails unless the table keeps the rules, whether a snapshot is wanted or not: QEMU reads it to open
-/// the image.
+/// Fails unless the snapshot table is valid. Called even if no snapshot is requested, because QEMU
+/// reads the table to open the image.
 pub(super) fn check(file: &HostFile, header: &Header) -> Result<()> {
     let SnapshotTable { offset: start, count } = header.snapshots;
     if count > MAX_SNAPSHOTS {
@@ -28,8 +28,8 @@ pub(super) fn check(file: &HostFile, header: &Header) -> Result<()> {
     Ok(())
 }
 
-/// The virtual size and L1 table of the snapshot whose id is `wanted`, else of the first whose name
-/// that is, as QEMU looks it up.
+/// Returns the virtual size and L1 table of the snapshot with the id `wanted`, or else of the first one
+/// with that name, as in QEMU.
 pub(super) fn find(file: &HostFile, header: &Header, wanted: &str) -> Result<(u64, L1Table)> {
     let table = header.snapshots;
     let mut offset = table.offset;
@@ -104,8 +104,9 @@ impl Entry {
         read_text(file, self.end - u64::from(self.name_length), self.name_length)
     }
 
-    /// The extra data holds the size of the VM state and then the virtual size. Old images lack it:
-    /// then it is the image's, and what the table does not cover is unallocated.
+    /// Returns the virtual size and L1 table of the snapshot. The extra data holds the size of the VM
+    /// state and then the virtual size. Old images omit it. Then the size is that of the image, and any
+    /// part that the table does not cover is unallocated.
     fn view(&self, file: &HostFile, header: &Header) -> Result<(u64, L1Table)> {
         if u64::from(self.extra_length) < EXTRA_WITH_SIZE {
             let covered = self.l1.entries.saturating_mul(1 << header.geometry().l1_span_bits());
@@ -147,11 +148,11 @@ fn not_found(file: &HostFile, wanted: &str, seen: &[String], count: u32) -> Erro
 }
 
 const HEAD_SIZE: u64 = 40;
-/// Extra data that reaches to the end of the virtual size.
+/// Size of the extra data up to the end of the virtual size.
 const EXTRA_WITH_SIZE: u64 = 16;
-/// QEMU's limits.
+/// Limits of QEMU.
 const MAX_SNAPSHOTS: u32 = 65536;
 const MAX_EXTRA: u32 = 1024;
 const MAX_TABLE: u64 = 64 << 20;
-/// An error message lists no more than these.
+/// Maximum number of snapshots that an error message lists.
 const MAX_LISTED: usize = 16;

@@ -1,4 +1,4 @@
-//! Every rule of the format, named by the test that breaks it.
+//! A test for each rule of the format, named after the violation.
 
 use super::builder::Builder;
 use crate::{Error, ErrorKind, ExtentKind, Format, OpenOptions, Source};
@@ -6,7 +6,7 @@ use crate::{Error, ErrorKind, ExtentKind, Format, OpenOptions, Source};
 const K: u64 = 1024;
 const COPIED: u64 = 1 << 63;
 
-/// Opening fails, with this kind, and the reason says this.
+/// Fails unless opening is refused with this kind of error and this text.
 #[track_caller]
 fn refused(builder: &Builder, kind: ErrorKind, says: &str) -> Error {
     let error = builder.open().err().expect("image is refused");
@@ -20,8 +20,8 @@ fn corrupt(builder: &Builder, says: &str) {
     refused(builder, ErrorKind::Corrupt, says);
 }
 
-/// Reading a byte fails, with this kind, and the reason says this; so does the extent if it is not
-/// of data.
+/// Fails unless reading a byte is refused as corrupt with this text. Its extent must be
+/// refused as well or be data.
 #[track_caller]
 fn unreadable(builder: &Builder, guest: u64, says: &str) {
     let image = builder.open().unwrap();
@@ -56,7 +56,7 @@ fn versions() {
 }
 
 #[test]
-fn magic_when_told_that_it_is_qcow2() {
+fn wrong_magic_with_an_explicit_format() {
     let mut builder = image();
     builder.put(0, b"XXXX");
     let options = OpenOptions { format: Some(Format::Qcow2), ..OpenOptions::default() };
@@ -122,7 +122,7 @@ fn dirty_is_fine_and_corrupt_is_a_warning() {
 }
 
 #[test]
-fn features_of_version_2_are_not_looked_at() {
+fn feature_fields_of_version_2_are_ignored() {
     let mut builder = Builder::v2(16, K);
     builder.put64(72, 0);
     builder.put(80, &[0xff; 24]);
@@ -283,7 +283,7 @@ fn data_file_without_a_name() {
 }
 
 #[test]
-fn data_and_what_surrounds_it() {
+fn data_between_unallocated_clusters() {
     let mut builder = image();
     let at = builder.append_data(7);
     builder.map(64 * K, at | COPIED);
@@ -368,7 +368,7 @@ fn host_offset_past_the_end() {
     let mut builder = image();
     builder.map(0, COPIED | 1 << 40);
     unreadable(&builder, 0, "past the end");
-    // Only the bytes that are asked for must be there.
+    // Only the requested bytes have to be present.
     let at = builder.append_data(7);
     builder.map(0, COPIED | at);
     builder.bytes.truncate(at as usize + 1000);
@@ -430,7 +430,7 @@ fn subcluster_allocated_without_a_cluster() {
 }
 
 #[test]
-fn subcluster_bit_0_of_the_entry_means_nothing() {
+fn subcluster_bit_0_of_the_entry_is_ignored() {
     let mut builder = Builder::extended(16, 1 << 20);
     let at = builder.append_data(7);
     builder.map_extended(0, at | COPIED | 1, 0xffff_ffff);
@@ -575,7 +575,7 @@ fn encryption_header_of_an_image_that_is_not_encrypted() {
     corrupt(&builder, "not encrypted");
 }
 
-/// A snapshot that lies: lengths up to 4 GiB, an L1 table that is somewhere else.
+/// Invalid snapshots: lengths up to 4 GiB, and L1 tables in wrong places.
 #[test]
 fn snapshot_entries() {
     let options = OpenOptions { snapshot: Some("s".into()), ..OpenOptions::default() };
@@ -623,7 +623,7 @@ fn raw_has_no_snapshots() {
 }
 
 #[test]
-fn reading_past_the_end_is_the_callers_mistake() {
+fn reading_past_the_end_is_an_argument_error() {
     let image = image().open().unwrap();
     for (offset, length) in [(1 << 30, 1), ((1 << 30) - 1, 2), (u64::MAX, 1)] {
         let error = image.read_exact_at(&mut vec![0; length], offset).unwrap_err();

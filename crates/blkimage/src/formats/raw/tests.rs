@@ -1,4 +1,4 @@
-//! Raw images on storage that fails, shrinks and lies, and on real files.
+//! Raw images on storage that fails, shrinks or reports false holes, and on real files.
 
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -8,19 +8,19 @@ use super::*;
 use crate::storage::{Memory, Storage};
 use crate::{Cache, Error, Image, OpenOptions, Source};
 
-/// Memory that misbehaves.
+/// Storage in memory with faults.
 #[derive(Default)]
 struct Faulty {
     bytes: Memory,
-    /// Reads return at most this many bytes.
+    /// Maximum number of bytes that a read returns.
     short: Option<usize>,
-    /// Reads that touch this byte fail.
+    /// Offset of a byte at which reads fail.
     broken: Option<u64>,
-    /// The file ends here, though it was longer when it was opened.
+    /// End of the file now, if it has shrunk since it was opened.
     shrunk: Option<u64>,
-    /// Every other read is interrupted.
+    /// Whether every other read is interrupted.
     interrupts: bool,
-    /// Reported as holes, whatever is there.
+    /// Range that is reported as a hole, whatever it holds.
     hole: std::ops::Range<u64>,
     reads: AtomicU64,
 }
@@ -97,7 +97,7 @@ fn a_file_that_shrinks_is_an_error() {
 }
 
 #[test]
-fn holes_that_lie() {
+fn false_holes() {
     let make = || Faulty { hole: 10_000..20_000, ..faulty() };
     let trusting = open(make(), Holes::Trust);
     let hole = trusting.extent(10_000, u64::MAX).unwrap();
@@ -128,7 +128,7 @@ fn content_may_begin_in_the_middle() {
 }
 
 #[test]
-fn direct_reads_are_the_same() {
+fn direct_reads_return_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk.raw");
     std::fs::write(&path, content()).unwrap();
@@ -167,7 +167,7 @@ fn holes_of_a_file() {
 }
 
 #[test]
-fn a_shared_descriptor_is_left_as_it_is() {
+fn a_shared_descriptor_is_not_modified() {
     use crate::storage::local::access::Access;
     use crate::storage::local::file::LocalFile;
     use std::io::Seek;
@@ -182,7 +182,7 @@ fn a_shared_descriptor_is_left_as_it_is() {
 }
 
 #[test]
-fn a_lost_tail_is_no_hole() {
+fn a_lost_tail_is_not_a_hole() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk.raw");
     std::fs::write(&path, content()).unwrap();
@@ -196,13 +196,13 @@ fn a_lost_tail_is_no_hole() {
 }
 
 #[test]
-fn changes_are_seen() {
+fn changes_are_detected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk.raw");
     std::fs::write(&path, content()).unwrap();
     let image = OpenOptions::default().open(&path).unwrap();
     assert!(image.check_unchanged().is_ok());
-    // File systems stamp with the resolution of their clock.
+    // File systems take time stamps with the resolution of their clock.
     std::thread::sleep(std::time::Duration::from_millis(20));
     let file = std::fs::File::options().write(true).open(&path).unwrap();
     file.write_all_at(b"x", 0).unwrap();

@@ -1,8 +1,8 @@
-//! What a server may do: read the files that it is given and the system's programs, nothing else.
+//! Permissions of a server process, which may read its files and the system's programs, and nothing else.
 //!
-//! The rules are landlock's, made before the fork so that the child has only to enter them. On a
-//! kernel without landlock there are none, on an old one fewer. The places of programs, the filter of
-//! system calls and the capabilities come from blkconfine; the last two need no landlock.
+//! The rules are for Landlock. They are made before the fork, so that the child only has to apply them.
+//! A kernel without Landlock has no rules, and an old kernel has fewer. The paths of programs, the
+//! system call filter and the capabilities come from blkconfine. The last two do not need Landlock.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -10,8 +10,8 @@ use std::path::Path;
 use blkconfine::files;
 use landlock::{AccessFs, PathBeneath, RulesetCreatedAttr, RulesetError};
 
-/// Rules for a server that runs `program` and reads `files`, each of which lies in a file system.
-/// None: the kernel knows none.
+/// Returns rules for a server that runs `program` and reads `files`, each of which lies in a file
+/// system. Returns `None` if the kernel does not support Landlock.
 pub(super) fn rules<F: AsFd>(
     program: &Path,
     files: impl Iterator<Item = F>,

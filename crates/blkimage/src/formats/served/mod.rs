@@ -1,10 +1,10 @@
-//! Images of formats that are not read here, through a `qemu-nbd` of our own.
+//! Images of other formats, served by a private `qemu-nbd`.
 //!
-//! What the header of an image names is looked at first ([`examine`](fn@examine)), and opened through the gate
-//! like the references of qcow2 images. QEMU gets descriptors of files that are open already, with
-//! every driver named ([`node`]), over connections that were made before it started ([`sockets`]).
-//! The program runs confined ([`confinement`]) and dies with us ([`process`]). It leaves nothing
-//! behind, for there is nothing that has a name.
+//! The header of an image is examined first ([`examine`](fn@examine)), and the files that it names are
+//! opened through the gate, as for qcow2 images. QEMU gets descriptors of open files, with an explicit
+//! driver for every node ([`node`]), over connections that are made before it starts ([`sockets`]). The
+//! program runs confined ([`confinement`]) and is killed when this process ends ([`process`]). It
+//! creates nothing with a name, so nothing is left behind.
 
 mod confinement;
 mod node;
@@ -37,11 +37,11 @@ use crate::storage::nbd::Nbd;
 use crate::storage::{HostFile, Storage};
 use crate::{Extent, sys};
 
-/// An image as a server shows it, with everything beneath it: the last layer of a chain.
+/// An image that a server reads, with everything beneath it. The last layer of a chain.
 pub(crate) struct Served {
-    /// The guest's content, over the connections.
+    /// The guest content, over the connections.
     raw: Raw,
-    /// What the server reads: the image, the files that it names, those that they name.
+    /// Files that the server reads: the image, the files that it names, and so on down the chain.
     files: Vec<Arc<HostFile>>,
 }
 
@@ -87,8 +87,8 @@ pub(crate) fn open(chain: &mut Chain<'_>, top: &Candidate) -> Result<OpenedLayer
 }
 
 impl Served {
-    /// Fails if an image that is read in full, since nothing tells where it is empty, has far more
-    /// content than its files can hold.
+    /// Fails if an image whose empty ranges are unknown, and which is therefore read in full, has far
+    /// more content than its files can hold.
     fn check_unstored(&self, top: &HostFile, limit: Option<u64>) -> Result<()> {
         let stored: u64 = self.files.iter().map(|file| file.size()).fold(0, u64::saturating_add);
         let size = self.raw.size();
@@ -132,24 +132,24 @@ impl Layer for Served {
     }
 }
 
-/// Whether QEMU tells where an image is empty.
+/// Returns whether QEMU reports empty ranges of this format.
 fn tells_extents(format: Format) -> bool {
     use Format::{Bochs, Cloop, Dmg, Luks, Vhdx};
     !matches!(format, Vhdx | Luks | Bochs | Cloop | Dmg)
 }
 
-/// What a server is going to be given, from the image down.
+/// The files and nodes for a server, from the image down.
 struct Export<'a> {
     options: &'a OpenOptions,
     nodes: Vec<Node>,
     files: Vec<Arc<HostFile>>,
-    /// The descriptors that the server inherits.
+    /// Descriptors that the server inherits.
     given: Vec<Given>,
 }
 
 struct Given {
     fd: OwnedFd,
-    /// None: it lies in memory, and we wrote it.
+    /// Name of the file, or `None` for a file in memory.
     name: Option<PathBuf>,
 }
 
@@ -158,13 +158,13 @@ impl<'a> Export<'a> {
         Self { options, nodes: Vec::new(), files: Vec::new(), given: Vec::new() }
     }
 
-    /// How many images it has.
+    /// Returns the number of images.
     pub fn depth(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Adds an image beneath those that are there. `extents` are the files that its descriptor names,
-    /// in order.
+    /// Adds an image beneath the existing ones. `extents` are the files that its
+    /// descriptor names, in order.
     pub fn push(
         &mut self,
         file: Arc<HostFile>,
@@ -174,7 +174,7 @@ impl<'a> Export<'a> {
     ) -> Result<()> {
         let mut extent_nodes = Vec::with_capacity(extents.len());
         for (index, extent) in extents.iter().enumerate() {
-            // A file may hold several extents.
+            // One file may hold several extents.
             let node = match extents[..index].iter().position(|other| Arc::ptr_eq(other, extent)) {
                 Some(same) => extent_nodes[same],
                 None => self.give_file(extent)?,
@@ -280,7 +280,7 @@ impl<'a> Export<'a> {
         self.give(descriptor, Some(file.name())).map_err(|error| cannot_start(file).because(error))
     }
 
-    /// A file in memory that nobody can change any more.
+    /// Creates a file in memory that can no longer be changed.
     fn give_bytes(&mut self, name: &str, bytes: &[u8]) -> io::Result<FileNode> {
         let mut file = process::memory(name, bytes.len())?;
         file.write_all(bytes)?;
@@ -297,7 +297,7 @@ impl<'a> Export<'a> {
     }
 }
 
-/// A connection with the server at its other end.
+/// A connection and the server at its other end.
 struct Connected {
     // First, so that it is closed before the server is killed.
     nbd: Nbd,
@@ -343,18 +343,19 @@ impl Storage for Connected {
     }
 }
 
-/// The process, and what its messages call things.
+/// A server process, with the names that its messages use.
 struct Server {
     process: Process,
     program: PathBuf,
-    /// The description of the image.
+    /// Description of the image.
     image: String,
-    /// What the child knows by which path.
+    /// Paths in the child, and the names of the files behind them.
     names: Vec<(String, Option<PathBuf>)>,
 }
 
 impl Server {
-    /// What it said before it ended, and how it did. None: it is alive.
+    /// Returns the last messages of the server, or its exit status if there are none. Waits up to
+    /// `limit` for it to exit, and returns `None` if it is still running.
     fn last_words(&self, limit: Duration) -> Option<String> {
         let status = self.process.ended(limit)?;
         let words = String::from_utf8_lossy(&self.process.words()).into_owned();
@@ -374,7 +375,7 @@ impl Server {
             (!line.is_empty() && !is_noise).then_some(line)
         });
         let mut text = lines.collect::<Vec<_>>().join("; ");
-        // Longer paths first: one may be the beginning of another.
+        // Longer paths first, because one may be a prefix of another.
         for (path, name) in self.names.iter().rev() {
             let name = name.as_deref().map_or("its descriptor".into(), Path::to_string_lossy);
             text = text.replace(path.as_str(), &name);
@@ -392,7 +393,7 @@ fn cannot_start(file: &HostFile) -> Error {
     file.error(ErrorKind::Server, "cannot be handed to qemu-nbd")
 }
 
-/// The program that is asked for, or the one that the system has.
+/// Returns the path of the requested program, or of the installed `qemu-nbd`.
 fn find_program(wanted: Option<&Path>, file: &HostFile) -> Result<PathBuf> {
     let name = wanted.unwrap_or(Path::new(DEFAULT_SERVER));
     let error = |reason: String| file.error(ErrorKind::Server, reason);
@@ -425,27 +426,28 @@ fn c_strings(program: &Path, arguments: Vec<String>) -> io::Result<Vec<CString>>
     std::iter::once(name).chain(rest).collect()
 }
 
-/// Of our own environment a program needs no more than this.
+/// Returns the environment of the child, which needs only these variables.
 fn environment() -> Vec<CString> {
     let mut path = b"PATH=".to_vec();
     path.extend(std::env::var_os("PATH").unwrap_or(DEFAULT_PATH.into()).as_bytes());
     [CString::new(path), CString::new("LC_ALL=C")].into_iter().flatten().collect()
 }
 
-/// What to do about a backing file whose format is not recorded: these formats have no place for it.
+/// Advice if the format of a backing file is not recorded. These formats have no field for it.
 const GIVE_FORMAT: &str = "give --backing-format";
 
-/// Half an hour of zeros through qemu-nbd.
+/// 1 TiB, which takes about half an hour to read through qemu-nbd.
 const DEFAULT_MAX_UNSTORED: u64 = 1 << 40;
 
-/// What QEMU also says, of modules that it could have and of connections that went with the first.
+/// Messages of QEMU to omit: about modules that are not installed, and about connections that failed
+/// along with the first.
 const NOISE: [&str; 2] = ["install qemu-block-extra", "Unable to write to socket"];
 
 const DEFAULT_SERVER: &str = "qemu-nbd";
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
-/// More than this gain nothing: the server has one thread that answers.
+/// Maximum number of connections. More gain nothing, because the server answers from one thread.
 const MAX_CONNECTIONS: usize = 8;
 
-/// A server that closes its connections is about to end.
+/// Time in which a server that closed its connections should exit.
 const LAST_WORDS: Duration = Duration::from_millis(500);

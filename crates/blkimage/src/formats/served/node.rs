@@ -1,8 +1,8 @@
-//! The description of block nodes that QEMU opens.
+//! The description of the block nodes that QEMU opens.
 //!
-//! Every driver is named, every file is a descriptor that the child inherits, and there is a backing
-//! file only where the description has one: QEMU never looks at a name that stands in an image, and
-//! never guesses a format. Nothing here needs quoting.
+//! Every driver is explicit, every file is a descriptor that the child inherits, and a node has a
+//! backing file only if its description does. QEMU never opens a name from an image and never detects a
+//! format. No value needs quoting.
 
 use std::fmt::Write;
 use std::os::fd::RawFd;
@@ -13,22 +13,22 @@ use crate::probe::Format;
 pub(super) struct Node {
     pub format: Format,
     pub file: FileNode,
-    /// The files that its descriptor names, in order.
+    /// Files that its descriptor names, in order.
     pub extents: Vec<FileNode>,
     pub backing: Option<Box<Node>>,
 }
 
-/// A file under the number of its descriptor.
+/// A file, identified by its descriptor.
 #[derive(Clone, Copy)]
 pub(super) struct FileNode {
     pub fd: RawFd,
     pub is_device: bool,
-    /// Past the page cache.
+    /// Whether it bypasses the page cache.
     pub is_direct: bool,
 }
 
 impl Node {
-    /// As QEMU reads it where it expects a file name.
+    /// Returns the node in the form that QEMU accepts in place of a file name.
     pub fn to_argument(&self) -> String {
         let mut text = String::from("json:");
         self.render(&mut text);
@@ -39,7 +39,7 @@ impl Node {
         let _ = write!(text, "{{\"driver\":\"{}\",\"file\":", self.format);
         self.file.render(text);
         for (number, extent) in self.extents.iter().enumerate() {
-            // The file's name stands in the descriptor, which is ours.
+            // The name of the file is in the generated descriptor.
             let FileNode { is_device, is_direct, .. } = *extent;
             let prefix = format!(",\"extents.{number}.");
             let driver = FileNode::driver(is_device);
@@ -62,7 +62,7 @@ impl Node {
 }
 
 impl FileNode {
-    /// The name by which the child opens it.
+    /// Returns the path by which the child opens the file.
     pub fn path(&self) -> String {
         format!("/dev/fd/{}", self.fd)
     }
@@ -71,7 +71,7 @@ impl FileNode {
         if is_device { "host_device" } else { "file" }
     }
 
-    /// QEMU's own locks are left alone: ours were looked at, and are looked at again.
+    /// Renders the node without QEMU's locking. This process checks the locks before and after.
     fn render(self, text: &mut String) {
         let (driver, path) = (Self::driver(self.is_device), self.path());
         let _ = write!(
@@ -83,12 +83,12 @@ impl FileNode {
     }
 }
 
-/// Whether images of this format may have backing files.
+/// Returns whether images of this format may have backing files.
 fn has_backing(format: Format) -> bool {
     matches!(format, Format::Vmdk | Format::Qed | Format::Qcow1)
 }
 
-/// The name of the object that holds the secret.
+/// Id of the object that holds the secret.
 pub(super) const SECRET_ID: &str = "sec0";
 
 #[cfg(test)]
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_named() {
+    fn every_driver_and_file_is_explicit() {
         let file = |fd| FileNode { fd, is_device: false, is_direct: false };
         let base = Node { format: Format::Raw, file: file(12), extents: vec![], backing: None };
         let device = FileNode { is_device: true, is_direct: true, ..file(11) };

@@ -1,8 +1,9 @@
-//! A child process that dies with us: the only `unsafe` of this crate beside libnbd's.
+//! A child process that is killed when this process ends.
 //!
-//! The child is forked by a thread of its own, which then waits for it. The kernel kills the child
-//! when that thread ends, and it ends only with the process or after the child. Whatever the child
-//! says goes to a file in memory of fixed size, so it can neither fill our memory nor wait for us.
+//! The child is forked by a dedicated thread, which then waits for it. The kernel kills the child
+//! when that thread ends, and the thread ends only with the process or after the child. All output
+//! of the child goes to a file in memory of fixed size, so the child can neither exhaust memory
+//! nor block on a full pipe.
 
 #![allow(unsafe_code)]
 
@@ -25,24 +26,24 @@ use rustix::process::{
     self, Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitOptions, waitpid,
 };
 
-/// What to run.
+/// A program to run, with its environment and descriptors.
 pub(super) struct Command {
-    /// An absolute path.
+    /// Absolute path of the program.
     pub program: CString,
     pub arguments: Vec<CString>,
-    /// `NAME=VALUE` each; the child has no other but those of socket activation.
+    /// Variables as `NAME=VALUE`. The child has no others except those of socket activation.
     pub environment: Vec<CString>,
-    /// A listening socket, handed over as systemd does.
+    /// Listening socket, passed by systemd's socket activation protocol.
     pub listener: OwnedFd,
-    /// The descriptors that the child inherits, under the same numbers.
+    /// Descriptors that the child inherits under the same numbers.
     pub files: Vec<OwnedFd>,
-    /// Landlock's rules.
+    /// Landlock rules.
     pub rules: Option<OwnedFd>,
-    /// The system calls that it is refused.
+    /// Filter of system calls.
     pub filter: Option<Filter>,
 }
 
-/// A running or dead child. Dropping it kills it.
+/// A running or dead child. Dropping it kills the child.
 pub(super) struct Process {
     shared: Arc<Shared>,
     words: File,
@@ -54,14 +55,14 @@ struct Shared {
     ended: Condvar,
 }
 
-/// The child's number is its own as long as nobody has waited for it.
+/// The state of a child. Its pid cannot be reused until it has been waited for.
 enum State {
     Running(Pid),
     Ended(Option<ExitStatus>),
 }
 
 impl Process {
-    /// Starts it; its program runs when this returns.
+    /// Starts the child. Its program runs when this returns.
     pub fn start(command: Command) -> io::Result<Self> {
         let words = memory("stderr", MAX_WORDS)?;
         let prepared = Prepared::new(command, &words)?;
@@ -71,8 +72,8 @@ impl Process {
                 Ok(pid) => pid,
                 Err(error) => return drop(sender.send(Err(error))),
             };
-            // The descriptors are the child's now. The socket above all: its other ends must
-            // learn when the child is gone.
+            // The child now has the descriptors. The socket in particular must be closed here, so that
+            // its other ends see the end of the child.
             drop(prepared);
             let state = Mutex::new(State::Running(pid));
             let shared = Arc::new(Shared { state, ended: Condvar::new() });
@@ -84,7 +85,7 @@ impl Process {
         Ok(Self { shared, words, thread: Some(thread) })
     }
 
-    /// How it ended, if it does so within `limit`.
+    /// Returns the exit status, if the child ends within `limit`.
     pub fn ended(&self, limit: Duration) -> Option<ExitStatus> {
         let running = |state: &mut State| matches!(state, State::Running(_));
         let waited = self.shared.ended.wait_timeout_while(self.shared.lock(), limit, running);
@@ -94,7 +95,7 @@ impl Process {
         }
     }
 
-    /// What it has written to its standard error and output.
+    /// Returns the text that the child wrote to its standard output and error.
     pub fn words(&self) -> Vec<u8> {
         let mut words = vec![0; MAX_WORDS];
         let count = self.words.read_at(&mut words, 0).unwrap_or(0);
@@ -108,7 +109,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if let State::Running(pid) = *self.shared.lock() {
-            // It is the first of a process group of its own. Both fail only where it is dead.
+            // The child leads its own process group. Both calls fail only if it is dead.
             let _ = process::kill_process_group(pid, Signal::KILL);
             let _ = process::kill_process(pid, Signal::KILL);
         }
@@ -124,7 +125,7 @@ impl Shared {
     }
 
     fn wait(&self, pid: Pid) {
-        // Its number must not be free for another process while Drop may kill it.
+        // The pid must not be reused while `drop` may kill it.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while let Err(Errno::INTR) = process::waitid(WaitId::Pid(pid), options) {}
         let mut state = self.lock();
@@ -135,7 +136,7 @@ impl Shared {
     }
 }
 
-/// A file in memory whose size can no longer change.
+/// Creates a file in memory with a fixed size.
 pub(super) fn memory(name: &str, size: usize) -> io::Result<File> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = File::from(rustix::fs::memfd_create(name, flags)?);
@@ -144,12 +145,12 @@ pub(super) fn memory(name: &str, size: usize) -> io::Result<File> {
     Ok(file)
 }
 
-/// A descriptor of the same, out of the way of those that the child has by number.
+/// Duplicates a descriptor to a number above those that the child uses by number.
 pub(super) fn out_of_the_way(file: impl std::os::fd::AsFd) -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(file, FIRST_FREE)?)
 }
 
-/// A command with everything that the child needs allocated.
+/// A command with everything that the child needs already allocated.
 struct Prepared {
     program: CString,
     arguments: Pointers,
@@ -162,13 +163,13 @@ struct Prepared {
     words: OwnedFd,
 }
 
-/// Strings as C wants them.
+/// Strings as a null-terminated array of C strings.
 struct Pointers {
     pointers: Vec<*const c_char>,
     _strings: Vec<CString>,
 }
 
-// SAFETY: the pointers lead into strings that the value owns and never changes.
+// SAFETY: the pointers point into strings that the value owns and never changes.
 unsafe impl Send for Pointers {}
 
 impl Pointers {
@@ -195,21 +196,20 @@ impl Prepared {
         })
     }
 
-    /// Forks, and waits until the program runs or could not be run.
+    /// Forks, and waits until the program runs or fails to start.
     fn run(&self) -> io::Result<Pid> {
         let (failure, report) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         let report = out_of_the_way(report)?;
         let mut environment: Vec<*const c_char> =
             self.environment.iter().map(|string| string.as_ptr()).collect();
         let mut listen_pid = *LISTEN_PID;
-        // The child puts its number in the place of the first null pointer.
+        // The child puts its pid in place of the first null pointer.
         environment.extend([LISTEN_FDS.as_ptr(), std::ptr::null(), std::ptr::null()]);
 
         let parent = process::getpid();
         let blocked = block_signals();
-        // SAFETY: until it runs another program or exits, the child calls only functions that are
-        // safe after a fork of a process with threads: `become_program` allocates nothing and takes
-        // no lock.
+        // SAFETY: until it runs another program or exits, the child calls only functions that are safe
+        // after a fork of a process with threads. `become_program` allocates nothing and takes no lock.
         let forked = unsafe { libc::fork() };
         if forked == 0 {
             let failed = self.become_program(parent, &mut environment, &mut listen_pid);
@@ -234,7 +234,7 @@ impl Prepared {
         }
     }
 
-    /// Runs in the child and returns the errno of what failed.
+    /// Runs in the child. Returns the errno of the call that failed.
     fn become_program(
         &self,
         parent: Pid,
@@ -249,11 +249,11 @@ impl Prepared {
             *digit = b'0' + (pid % 10) as u8;
             pid /= 10;
         }
-        // Only now: a pointer that was made before the digits were written would not be valid.
+        // Must come after the digits, because writing them would invalidate an earlier pointer.
         if let Some(slot) = environment.iter_mut().find(|pointer| pointer.is_null()) {
             *slot = listen_pid.as_ptr().cast();
         }
-        // SAFETY: all three are ended as execve wants them, and outlive the call.
+        // SAFETY: all three are terminated as execve requires, and outlive the call.
         unsafe {
             libc::execve(
                 self.program.as_ptr(),
@@ -264,7 +264,7 @@ impl Prepared {
         errno().raw_os_error()
     }
 
-    /// Everything between fork and exec. What rustix does here are plain system calls.
+    /// Does everything between fork and exec. The functions of rustix used here are plain system calls.
     fn confine(&self, parent: Pid) -> Result<(), Errno> {
         // SAFETY: `none` is valid for the calls, which write it before anything reads it. All signals
         // are blocked until the handlers of the parent are gone.
@@ -276,11 +276,11 @@ impl Prepared {
             libc::sigemptyset(&raw mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
         }
-        // Ctrl-C is for us; we take the child with us.
+        // Ctrl-C must not reach the child, which is killed when this process ends.
         process::setpgid(None, None)?;
         process::set_parent_process_death_signal(Some(Signal::KILL))?;
         if process::getppid() != Some(parent) {
-            // We were orphaned before the kernel knew that we care.
+            // The parent ended before the kernel registered the signal.
             return Err(Errno::SRCH);
         }
 
@@ -312,17 +312,17 @@ impl Prepared {
                 return Err(errno());
             }
         }
-        // It opens the descriptors that it was given once more, by their names.
+        // The child opens its inherited descriptors again by path.
         capabilities::keep(capabilities::READ)?;
         match self.filter.as_ref().map(Filter::enter) {
-            // A kernel without filters.
+            // A kernel without system call filters.
             None | Some(Ok(()) | Err(Errno::INVAL | Errno::NOSYS)) => Ok(()),
             Some(Err(error)) => Err(error),
         }
     }
 }
 
-/// Lets no descriptor but the standard ones reach the program, whoever opened it.
+/// Marks all descriptors except the standard ones close-on-exec, wherever they were opened.
 fn close_at_exec() -> Result<(), Errno> {
     const FLAG: libc::c_uint = libc::CLOSE_RANGE_CLOEXEC as libc::c_uint;
     // SAFETY: a system call on numbers.
@@ -332,7 +332,7 @@ fn close_at_exec() -> Result<(), Errno> {
     // Linux before 5.11.
     let end = process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX).min(MOST_CLOSED);
     for fd in 3..end as RawFd {
-        // SAFETY: a system call on a number; nobody else uses descriptors of the child.
+        // SAFETY: a system call on a number. Nothing else uses descriptors of the child.
         unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
     Ok(())
@@ -342,7 +342,7 @@ fn errno() -> Errno {
     Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-/// No handler of ours may run in the child.
+/// Blocks all signals, so that no handler of the parent runs in the child.
 fn block_signals() -> libc::sigset_t {
     // SAFETY: both sets are valid for the calls, which write them before anything reads them.
     unsafe {
@@ -361,27 +361,28 @@ fn restore_signals(before: &libc::sigset_t) {
     }
 }
 
-/// Descriptors that are handed over begin with this number.
+/// Number of the first descriptor in socket activation.
 const FIRST_SOCKET: RawFd = 3;
 
-/// No descriptor of ours has a number below this, so that none is overwritten in the child.
+/// Lowest number of the parent's descriptors for the child, so that `dup2` in the child
+/// overwrites none of them.
 const FIRST_FREE: RawFd = 10;
 
 const LISTEN_FDS: &CStr = c"LISTEN_FDS=1";
 
-/// Ends with NUL; the digits are written by the child, which alone knows them.
+/// Ends with NUL. The child writes the digits of its own pid.
 const LISTEN_PID: &[u8; 22] = b"LISTEN_PID=0000000000\0";
 const PID_DIGITS: usize = 10;
 
-/// What is kept of the child's words, and far more than anybody reads.
+/// Size of the file that keeps the output of the child, in bytes. Far more than a user reads.
 const MAX_WORDS: usize = 16 << 10;
 
-/// Where descriptors cannot be closed by range.
+/// Maximum number of descriptors to mark without `close_range`.
 const MOST_CLOSED: u64 = 1 << 16;
 
-/// No core files, no files at all but the words, descriptors for the most extents twice over. The
-/// data that QEMU itself needs is below 100 MiB and below 600 MiB with all its threads; its formats
-/// may ask for 512 MiB at a time.
+/// Resource limits of the child: no core files, no files larger than its output, and more than enough
+/// descriptors for the largest number of extents. QEMU itself needs less than 100 MiB of data, and less
+/// than 600 MiB with all its threads. Its formats may allocate 512 MiB at a time.
 const LIMITS: [(Resource, u64); 4] = [
     (Resource::Core, 0),
     (Resource::Fsize, MAX_WORDS as u64),

@@ -1,8 +1,8 @@
 //! Connections to a server that has not started yet.
 //!
-//! The listening socket has a name that the kernel chose, in the abstract namespace: there is no file
-//! and no folder that could be left behind. Our own connections fill its queue before anybody serves
-//! it, and then it is shut: nobody else can ever connect.
+//! The listening socket has a name in the abstract namespace that the kernel chose, so no file or
+//! folder is left behind. The connections of this process fill its queue before the server starts. Then
+//! it is shut down, and no other process can connect.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,13 +15,13 @@ use rustix::net::{
 
 /// A listening socket with its clients.
 pub(super) struct Sockets {
-    /// For the server: connections wait in it, and no further one is let in.
+    /// Socket for the server, with all connections in its queue. It accepts no further ones.
     pub listener: OwnedFd,
-    /// The other ends of those connections.
+    /// Other ends of those connections.
     pub clients: Vec<OwnedFd>,
 }
 
-/// `count` connections, which is not 0.
+/// Connects `count` clients, at least one.
 pub(super) fn connected(count: usize) -> io::Result<Sockets> {
     for _ in 0..MAX_TRIES {
         if let Some(sockets) = try_connect(count)? {
@@ -31,12 +31,12 @@ pub(super) fn connected(count: usize) -> io::Result<Sockets> {
     Err(io::Error::other("another process connects to sockets that are none of its business"))
 }
 
-/// None: the queue holds a connection that is not ours.
+/// Returns `None` if the queue holds a connection of another process.
 fn try_connect(count: usize) -> io::Result<Option<Sockets>> {
     let listener = socket(SocketFlags::CLOEXEC)?;
     bind(&listener, &SocketAddrUnix::new_unnamed())?;
     let address = SocketAddrUnix::try_from(getsockname(&listener)?)?;
-    // The kernel queues one connection more than it is told.
+    // The kernel queues one connection more than the backlog.
     listen(&listener, i32::try_from(count - 1).unwrap_or(i32::MAX))?;
     let mut clients = Vec::with_capacity(count);
     loop {
@@ -51,7 +51,7 @@ fn try_connect(count: usize) -> io::Result<Option<Sockets>> {
             return Err(io::Error::other("the queue of a socket has no end"));
         }
     }
-    // The queue is full: what is in it is all that the server will see.
+    // The queue is full. The server sees only the connections in it.
     if clients.len() < count {
         return Ok(None);
     }
@@ -66,7 +66,8 @@ fn socket(flags: SocketFlags) -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }
 
-/// Somebody who wins the race for a name that he cannot know this often will win it always.
+/// Maximum number of attempts. A process that wins the race for an unpredictable name this
+/// often will always win it.
 const MAX_TRIES: usize = 8;
 
 #[cfg(test)]

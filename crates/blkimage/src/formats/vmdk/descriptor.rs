@@ -1,21 +1,21 @@
 //! The text that describes a VMware disk.
 //!
-//! It is read in full, by rules that are stricter than QEMU's: QEMU leaves out lines that it does not
-//! know, and with them parts of the disk. Then it is written anew, with descriptors of files that
-//! passed the gate where the names stood, so that QEMU sees no byte of the text we were given.
+//! The whole text is parsed by stricter rules than in QEMU, which ignores unknown lines and with them
+//! parts of the disk. Then a new text is generated, with the paths of descriptors that passed the gate
+//! in place of the names. QEMU never sees the original text.
 
 use std::fmt::Write;
 
 use crate::error::excerpt;
 
-/// A disk and the files that it is made of.
+/// A disk and the files that hold it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Descriptor {
     pub cid: u32,
     pub parent_cid: u32,
     pub create_type: String,
     pub extents: Vec<DiskExtent>,
-    /// The name of the disk that this one is the difference to.
+    /// Name of the parent disk, if this is a differencing disk.
     pub parent: Option<Vec<u8>>,
 }
 
@@ -27,30 +27,30 @@ pub(crate) struct DiskExtent {
     pub name: Vec<u8>,
 }
 
-/// How the file of a [`DiskExtent`] holds it.
+/// The encoding of a [`DiskExtent`] in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DiskExtentKind {
-    /// As it is, from a sector of the file on.
+    /// Unencoded, from a sector of the file on.
     Flat { start: u64 },
-    /// Sparse.
+    /// A sparse file.
     Sparse,
-    /// Sparse as ESX has it.
+    /// A sparse file of ESX.
     VmfsSparse,
 }
 
-/// Why a text is no descriptor that can be read: the line and what is wrong with it.
+/// The reason why a descriptor cannot be read, with the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// It breaks the rules.
+    /// The descriptor is invalid.
     Invalid(String),
-    /// It keeps the rules and asks for what is not read.
+    /// The descriptor is valid but uses an unsupported feature.
     Unsupported(String),
 }
 
 impl Descriptor {
     /// Parses a whole file.
     pub fn parse(text: &[u8]) -> Result<Self, Flaw> {
-        // Writers fill the sector.
+        // Writers pad the sector with zeros.
         let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
         let (mut cid, mut parent_cid, mut create_type, mut parent) = (None, None, None, None);
         let mut extents = Vec::new();
@@ -86,7 +86,7 @@ impl Descriptor {
                     return Err(Flaw::Unsupported(at(&flaw)));
                 }
                 b"cid" => cid.replace(hex()?).is_none(),
-                // QEMU finds it in these letters alone.
+                // QEMU finds the key only in this spelling.
                 b"parentcid" if !line.starts_with(b"parentCID=") => {
                     return Err(Flaw::Invalid(at("does not spell parentCID= as it must")));
                 }
@@ -108,7 +108,7 @@ impl Descriptor {
         if extents.is_empty() {
             return Err(Flaw::Invalid("its descriptor has no extents".into()));
         }
-        // QEMU refuses what does not say whether it is a difference.
+        // QEMU refuses a descriptor without this line.
         let Some(parent_cid) = parent_cid else {
             return Err(Flaw::Invalid("its descriptor lacks the line parentCID=".into()));
         };
@@ -119,8 +119,8 @@ impl Descriptor {
         Ok(Self { cid, parent_cid, create_type: (*create_type).into(), extents, parent })
     }
 
-    /// A descriptor of the same disk that names its extents by `paths`, and no parent: QEMU is told
-    /// of that in other words.
+    /// Returns a descriptor of the same disk with the extents at `paths`. It omits the parent, which
+    /// QEMU gets as a node.
     pub fn render(&self, paths: &[String]) -> String {
         let Self { cid, parent_cid, create_type, extents, .. } = self;
         let mut text = format!(
@@ -141,7 +141,7 @@ impl Descriptor {
 }
 
 impl DiskExtent {
-    /// None: the line is something else.
+    /// Parses an extent. Returns `None` if the line is not an extent.
     fn parse(line: &[u8], at: &dyn Fn(&str) -> String) -> Result<Option<Self>, Flaw> {
         let invalid = |flaw: &str| Flaw::Invalid(at(flaw));
         let (access, rest) = word(line);
@@ -182,7 +182,7 @@ impl DiskExtent {
     }
 }
 
-/// The first word of a line and what follows it.
+/// Returns the first word of a line and the rest.
 fn word(line: &[u8]) -> (&[u8], &[u8]) {
     let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
     (&line[..end], line[end..].trim_ascii())
@@ -193,20 +193,21 @@ fn number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok().filter(|_| is_plain)?.parse().ok()
 }
 
-/// The content id of a parent that is not.
+/// Content id that means no parent.
 pub(crate) const NO_PARENT: u32 = 0xffff_ffff;
 
-/// The largest file that is read as a descriptor. The most extents, with names of the longest kind,
-/// fit.
+/// Maximum size of a descriptor file in bytes. The maximum number of extents with names
+/// of maximum length fits.
 pub(crate) const MAX_DESCRIPTOR: usize = 256 << 10;
 
-/// Each costs descriptors here and in QEMU: enough for a terabyte in files of two gigabytes.
+/// Maximum number of extents. Each one costs file descriptors here and in QEMU. Enough
+/// for 1 TB in files of 2 GB.
 const MAX_EXTENTS: usize = 512;
 
-/// As many as an offset in bytes can have.
+/// Maximum number of sectors with a valid offset in bytes.
 const MAX_SECTORS: u64 = (i64::MAX as u64) / 512;
 
-/// Those whose extents are files.
+/// Disk types whose extents are files.
 const CREATE_TYPES: [&str; 5] =
     ["monolithicFlat", "twoGbMaxExtentFlat", "twoGbMaxExtentSparse", "vmfs", "vmfsSparse"];
 

@@ -9,7 +9,7 @@ use crate::error::{ErrorKind, Result};
 use crate::probe::Format;
 use crate::storage::HostFile;
 
-/// What a disk names.
+/// Checks a disk and returns the files that it names.
 pub(super) fn examine(file: &HostFile) -> Result<Named> {
     let magic = file.read_head(4)?;
     if magic != KDMV && magic != COWD {
@@ -23,7 +23,7 @@ pub(super) fn examine(file: &HostFile) -> Result<Named> {
 }
 
 impl DiskExtent {
-    /// Fails unless `file` holds what the descriptor says of it.
+    /// Fails unless `file` matches the descriptor.
     pub fn check(&self, file: &HostFile) -> Result<()> {
         match self.kind {
             DiskExtentKind::Flat { start } => {
@@ -54,8 +54,8 @@ fn read_descriptor(file: &HostFile) -> Result<Descriptor> {
     })
 }
 
-/// The parent that the text inside a sparse file names, where QEMU looks for it and where the header
-/// says that it is.
+/// Returns the parent that the text inside a sparse file names. Reads the text where QEMU reads it, and
+/// fails if the text at the place recorded in the header names another parent.
 fn embedded_parent(file: &HostFile) -> Result<Option<Vec<u8>>> {
     let head = Head::read(file, 0, HEADER_SIZE)?;
     let here = parent_at(file, SECTOR)?;
@@ -89,14 +89,15 @@ fn parent_at(file: &HostFile, offset: u64) -> Result<Option<Vec<u8>>> {
     name.map(Some).ok_or_else(flaw)
 }
 
-/// A sparse file, in sectors.
+/// A sparse file. Capacity, grain and directory are in sectors.
 struct Sparse {
     capacity: u64,
     grain: u64,
-    /// Entries of a grain table.
+    /// Number of entries in a grain table.
     entries: u64,
     directory: u64,
-    /// What counts is where a grain starts: how long it is stands there, and decoding tells.
+    /// Whether grains are compressed. Then only the start of a grain is checked here, and QEMU checks
+    /// its length on decompression.
     is_compressed: bool,
 }
 
@@ -136,7 +137,7 @@ impl Sparse {
         if is_sane { Ok(sparse) } else { Err(file.corrupt("has impossible sizes in its header")) }
     }
 
-    /// The header at the end of a file that was written as a stream.
+    /// Returns the header at the end of a file that was written as a stream.
     fn footer(file: &HostFile) -> Result<Head<'_>> {
         let Some(offset) = file.size().checked_sub(FOOTER_FROM_END) else {
             return Err(not_a(file, Format::Vmdk));
@@ -163,7 +164,7 @@ impl Sparse {
             }
             budget.take(entries * 4)?;
             for_each_entry(file, sector * SECTOR, entries, Entry::Le32, |index, sector| {
-                // 0 is a grain that is not there, 1 one of zeros.
+                // 0 is an unallocated grain, 1 is a zero grain.
                 if sector <= 1 {
                     return Ok(());
                 }
@@ -183,7 +184,7 @@ const PARENT: &[u8] = b"parentFileNameHint";
 const SECTOR: u64 = 512;
 const HEADER_SIZE: usize = 512;
 
-/// The text inside a sparse file: where QEMU reads it, and how much of it.
+/// Maximum size in bytes of the text inside a sparse file that QEMU reads.
 const EMBEDDED_SIZE: u64 = 20 * SECTOR;
 
 /// The header at the end is followed by one sector.
@@ -191,7 +192,7 @@ const FOOTER_FROM_END: u64 = 2 * SECTOR;
 
 const COMPRESSED: u32 = 1 << 16;
 
-/// QEMU's limits, and offsets in bytes that are no more than 63 bits.
+/// Limits of QEMU. Offsets in bytes fit in 63 bits.
 const MAX_GRAIN: u64 = 0x20_0000;
 const MAX_ENTRIES: u64 = 4096;
 const MAX_CAPACITY: u64 = (i64::MAX as u64) / SECTOR;

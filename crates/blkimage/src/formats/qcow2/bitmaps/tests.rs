@@ -1,9 +1,9 @@
-//! Every rule of the directory of bitmaps, named by the test that breaks it.
+//! A test for each rule of the bitmap directory, named after the violation.
 
 use crate::ErrorKind;
 use crate::formats::qcow2::builder::Builder;
 
-/// An image of 1 GiB with two bitmaps of 16 KiB granularity, and where its parts lie.
+/// An image of 1 GiB with two bitmaps of 16 KiB granularity, and the offsets of its parts.
 struct Bitmaps {
     builder: Builder,
     directory: u64,
@@ -45,7 +45,7 @@ fn healthy() {
 }
 
 #[test]
-fn without_their_bit_they_are_not_looked_at() {
+fn bitmaps_without_the_autoclear_bit_are_ignored() {
     let mut bitmaps = bitmaps();
     bitmaps.builder.put64(88, 0);
     bitmaps.builder.put32(EXTENSION + 8, 0);
@@ -53,7 +53,7 @@ fn without_their_bit_they_are_not_looked_at() {
 }
 
 #[test]
-fn extension_of_another_length() {
+fn extension_with_a_wrong_length() {
     for length in [16, 32] {
         let mut bitmaps = bitmaps();
         bitmaps.builder.put64(88, 0);
@@ -126,7 +126,7 @@ fn table() {
 }
 
 #[test]
-fn what_is_in_use_is_not_read() {
+fn tables_of_bitmaps_in_use_are_not_read() {
     let mut bitmaps = bitmaps();
     bitmaps.builder.put64(bitmaps.table, 2);
     for entry in [0, SECOND] {

@@ -1,4 +1,4 @@
-//! What a descriptor may say.
+//! Valid and invalid descriptors.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -48,7 +48,7 @@ fn extents_in_order() {
 }
 
 #[test]
-fn what_is_written_is_what_was_read() {
+fn rendered_descriptors_parse_to_the_same_disk() {
     let lines = "RW 8 FLAT \"a\" 16\nRW 1 SPARSE \"c\"\nRW 2 VMFSSPARSE \"d\"\nRW 5 VMFS \"e\" 7\n";
     let descriptor = parse(lines).unwrap();
     let names = ["a", "c", "d", "e"].map(String::from);
@@ -82,7 +82,7 @@ fn extent_without_an_offset() {
 }
 
 #[test]
-fn extent_types_that_are_not_read() {
+fn unsupported_extent_types() {
     for kind in ["ZERO", "SESPARSE", "VMFSRDM", "VMFSRAW", "flat"] {
         unsupported(&format!("RW 1 {kind} \"a\" 0"), kind);
     }
@@ -90,7 +90,7 @@ fn extent_types_that_are_not_read() {
 }
 
 #[test]
-fn lines_that_are_nothing() {
+fn invalid_lines() {
     invalid("RW 1 FLAT \"a\" 0\nnonsense", "line 7 of its descriptor is neither");
     invalid("CID=2\nRW 1 FLAT \"a\" 0", "repeats");
     invalid("parentFileNameHint=base.vmdk\nRW 1 FLAT \"a\" 0", "not in quotes");
@@ -99,7 +99,7 @@ fn lines_that_are_nothing() {
 }
 
 #[test]
-fn more_extents_than_anybody_has() {
+fn too_many_extents() {
     let line = "RW 1 FLAT \"a\" 0\n";
     assert_eq!(parse(&line.repeat(MAX_EXTENTS)).unwrap().extents.len(), MAX_EXTENTS);
     unsupported(&line.repeat(MAX_EXTENTS + 1), "more than 512 extents");
@@ -116,7 +116,7 @@ fn types_whose_extents_are_not_files() {
 
 proptest! {
     #[test]
-    fn any_text_is_a_disk_or_a_flaw(lines in vec(line(), 0..12)) {
+    fn any_text_is_parsed_or_rejected(lines in vec(line(), 0..12)) {
         let text = format!("{HEAD}{}", lines.join("\n"));
         if let Ok(descriptor) = Descriptor::parse(text.as_bytes()) {
             let fds = 10..10 + descriptor.extents.len();
@@ -129,12 +129,12 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_disk_or_a_flaw(bytes in vec(any::<u8>(), 0..500)) {
+    fn any_bytes_are_parsed_or_rejected(bytes in vec(any::<u8>(), 0..500)) {
         let _ = Descriptor::parse(&[HEAD.as_bytes(), &bytes].concat());
     }
 }
 
-/// Lines that often are right, and often nearly so.
+/// Generates lines that are often valid, and often nearly so.
 fn line() -> impl Strategy<Value = String> {
     let word = |words: &'static [&'static str]| select(words);
     let extent = (
@@ -160,7 +160,7 @@ fn parents() {
 }
 
 #[test]
-fn without_the_id_of_a_parent() {
+fn missing_or_misspelled_parent_cid() {
     let line = "RW 8 FLAT \"a\" 0\n";
     let parse = |from, to| Descriptor::parse((HEAD.replace(from, to) + line).as_bytes());
     assert!(parse("CID=0000002a\n", "").is_ok());

@@ -1,4 +1,4 @@
-//! The host bytes of one file: what formats are read from.
+//! The host bytes of one file, from which formats read.
 
 pub(crate) mod local;
 #[cfg(feature = "nbd")]
@@ -17,15 +17,15 @@ pub use self::read_method::ReadMethod;
 use crate::error::{Error, ErrorKind, Result};
 use crate::{Extent, ExtentKind, Lent};
 
-/// The bytes of one file, wherever they lie.
+/// The bytes of one file, in any kind of storage.
 pub trait Storage: Send + Sync {
-    /// Size in bytes, as it was when the storage was opened.
+    /// Returns the size in bytes when the storage was opened.
     fn size(&self) -> u64;
 
-    /// Reads at most `buf.len()` bytes from `offset` on. 0 is the end of the file.
+    /// Reads at most `buf.len()` bytes from `offset` on. Returns 0 at the end of the file.
     fn read_at_most(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Fills `buf` from `offset` on. A file that ends early is [`io::ErrorKind::UnexpectedEof`].
+    /// Fills `buf` from `offset` on. Fails with [`io::ErrorKind::UnexpectedEof`] if the file ends early.
     fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> io::Result<()> {
         while !buf.is_empty() {
             match self.read_at_most(buf, offset) {
@@ -41,37 +41,37 @@ pub trait Storage: Send + Sync {
         Ok(())
     }
 
-    /// The `length` bytes from `offset` on where they lie in memory already, if they do.
+    /// Lends the `length` bytes from `offset` on if they lie in memory. May lend fewer.
     fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
         let _ = (offset, length);
         None
     }
 
-    /// What the storage knows about the `limit` bytes from `offset` on: an extent that begins
-    /// there. The range lies within [`size`](Self::size). Not knowing is [`ExtentKind::Data`] and
-    /// no error; an error means that the bytes are not there any more.
+    /// Returns the extent that begins at `offset`, at most `limit` bytes long. The range lies within
+    /// [`size`](Self::size). If the kind is unknown, returns [`ExtentKind::Data`]. Fails only if the
+    /// bytes no longer exist.
     fn extent(&self, offset: u64, limit: u64) -> io::Result<Extent> {
         Ok(Extent { offset, length: limit, kind: ExtentKind::Data })
     }
 
-    /// The reason, if the bytes may have changed since the storage was opened.
+    /// Returns the reason if the bytes may have changed since the storage was opened.
     fn changed(&self) -> Option<String> {
         None
     }
 
-    /// The open file of this host that holds the bytes, from its start to its end, if one does: for
-    /// programs that read files.
+    /// Returns the open file of this host that holds exactly these bytes, if any. It may be
+    /// passed to other programs.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Reads are cheapest at multiples of this many bytes, a power of two.
+    /// Returns the granularity of cheap reads in bytes, a power of two.
     fn granularity(&self) -> u64 {
         1
     }
 
-    /// How many reads should be in flight at once for full speed: 1 where a read keeps its thread
-    /// busy, more where it waits for something far away.
+    /// Returns the number of reads that should be in flight for full speed: 1 if a read keeps its
+    /// thread busy, more if it waits for a remote server.
     fn queue_depth(&self) -> usize {
         1
     }
@@ -87,7 +87,7 @@ pub trait Storage: Send + Sync {
     }
 }
 
-/// Bytes in memory.
+/// A storage in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Memory(pub Vec<u8>);
 
@@ -105,7 +105,7 @@ impl Storage for Memory {
     }
 }
 
-/// One file of a chain: its storage under its name, with reads counted.
+/// One file of a chain: its name and its storage. Counts the bytes that are read.
 pub(crate) struct HostFile {
     name: PathBuf,
     storage: Box<dyn Storage>,
@@ -146,7 +146,7 @@ impl HostFile {
         self.storage.read_method()
     }
 
-    /// Fills `buf`, all of it or an error.
+    /// Fills all of `buf`, or fails.
     pub fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
         self.storage.read_exact_at(buf, offset).map_err(|error| self.read_error(error, offset))?;
         self.bytes_read.fetch_add(buf.len() as u64, Relaxed);
@@ -159,7 +159,7 @@ impl HostFile {
         Some(lent)
     }
 
-    /// The first bytes of the file, fewer than `limit` only if it is shorter.
+    /// Returns the first `limit` bytes of the file, or all of a shorter file.
     pub fn read_head(&self, limit: usize) -> Result<Vec<u8>> {
         let length = self.size().min(limit as u64) as usize;
         let mut head = vec![0; length];

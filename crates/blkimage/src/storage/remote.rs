@@ -1,4 +1,4 @@
-//! The storages that URIs lead to.
+//! Storages behind URIs.
 
 use super::Storage;
 #[cfg(feature = "nbd")]
@@ -9,11 +9,11 @@ use crate::error::{Error, ErrorKind};
 use crate::location::{Protocol, Uri};
 use crate::options::OpenOptions;
 
-/// Opens what a server exports.
+/// Opens an export of a server.
 pub(crate) fn open(uri: &str, options: &OpenOptions) -> Result<Box<dyn Storage>> {
     let protocol = Uri::new(uri).map(|uri| uri.scheme().protocol);
     match protocol {
-        // Its client says what is wrong with a URI that is not known.
+        // The NBD client reports the error for an unknown URI.
         Some(Protocol::Nbd) | None => open_nbd(uri, options),
     }
 }

@@ -1,4 +1,4 @@
-//! From a URI or a socket to a connection with an export chosen.
+//! Opens connections from a URI or a socket, up to the choice of an export.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use super::uri::Uri;
 use crate::error::excerpt;
 use crate::sys;
 
-/// Where a server is.
+/// The address of a server.
 pub(super) enum Server<'a> {
     Uri(&'a Uri),
     #[cfg_attr(not(feature = "qemu-nbd"), allow(dead_code))]
     Socket(OwnedFd),
 }
 
-/// Connects, and chooses the export. The error is the reason that there is no connection.
+/// Connects and chooses the export. The error is the reason for the failure.
 pub(super) fn connect(server: Server<'_>, options: &NbdOptions) -> Result<Handle, String> {
     let mut attempt = Attempt::prepare(&server, options)?;
     attempt.handle.add_meta_context(ALLOCATION.name).map_err(|fault| fault.text)?;
@@ -54,18 +54,18 @@ struct Attempt {
     handle: Handle,
     talk: Arc<Talk>,
     had_debug: bool,
-    /// None: in plain.
+    /// Authentication of the server. `None` without TLS.
     trust: Option<Trust>,
 }
 
-/// Why negotiation ended early.
+/// The reason why negotiation ended early.
 enum Stop {
     Failed(Fault),
     Excess(Excess),
 }
 
 impl Attempt {
-    /// A handle with all that has to be known before it connects.
+    /// Creates a handle with all settings that are needed before it connects.
     fn prepare(server: &Server<'_>, options: &NbdOptions) -> Result<Self, String> {
         let handle = Handle::new()?;
         let trust = match server {
@@ -76,7 +76,7 @@ impl Attempt {
         };
         let talk = Arc::new(Talk::new(options.timeout.map(|timeout| Instant::now() + timeout)));
         let set = || -> Result<bool, Fault> {
-            // The names of files were taken out of the URI.
+            // The names of files were removed from the URI.
             handle.allow_local_files(false)?;
             handle.set_tls(if trust.is_some() { Tls::Require } else { Tls::Disable })?;
             if let Some(trust) = &trust {
@@ -95,10 +95,10 @@ impl Attempt {
         self.handle.connect_socket(socket)
     }
 
-    /// Lets the library connect and negotiate until `is_done`.
+    /// Runs the library until `is_done` returns `true`.
     fn drive(&mut self, is_done: impl Fn(&Handle) -> bool) -> Result<(), Stop> {
         let result = self.drive_on(is_done);
-        // What the library says of a socket that was shut down is not the reason.
+        // The library's error about a socket that was shut down here is not the cause.
         match self.talk.excess() {
             Some(excess) if result.is_err() => Err(Stop::Excess(excess)),
             _ => result,
@@ -114,12 +114,12 @@ impl Attempt {
             if self.handle.state() == State::Dead {
                 return Err(Stop::Failed(lost()));
             }
-            // There may always be something to receive.
+            // The server may send without a pause.
             if self.talk.is_late() {
                 return Err(Stop::Excess(Excess::TooLate));
             }
             let direction = self.handle.direction();
-            // A new one for every host address that is tried.
+            // There is a new socket for every address of the host.
             let socket = self.handle.socket().ok_or_else(|| Stop::Failed(lost()))?;
             let mut events = PollFlags::empty();
             events.set(PollFlags::IN, direction.read);
@@ -140,7 +140,7 @@ impl Attempt {
         }
     }
 
-    /// Whether the server is the one that was asked for, now that the library thinks so.
+    /// Fails unless the library authenticated the server as required.
     fn check_encryption(&self) -> Result<(), String> {
         if !self.handle.is_encrypted() {
             return Err("the server does not encrypt the connection".into());
@@ -152,13 +152,13 @@ impl Attempt {
         Ok(())
     }
 
-    /// The connection, now that it is made.
+    /// Returns the connection and ends the reports of the library.
     fn end(self) -> Handle {
         self.handle.unwatch(self.had_debug);
         self.handle
     }
 
-    /// Adds to what the library says what the user may do about it.
+    /// Turns an error of the library into a message with advice for the user.
     fn explain(&self, fault: &Fault, uri: &Uri, options: &NbdOptions) -> String {
         // Sockets and certificates can be missing as well.
         let is_export = fault.text.starts_with("handshake:") && fault.text.contains("export");
@@ -176,7 +176,7 @@ impl Attempt {
     }
 }
 
-/// Names of exports that the server has, in words. A server need not tell.
+/// Returns the names of some exports for a message. A server need not list them.
 fn list_exports(uri: &Uri, options: &NbdOptions) -> Option<String> {
     let mut attempt = Attempt::prepare(&Server::Uri(uri), options).ok()?;
     attempt.handle.set_option_mode().ok()?;
@@ -188,7 +188,7 @@ fn list_exports(uri: &Uri, options: &NbdOptions) -> Option<String> {
     let exports = attempt.handle.list_exports(MAX_EXPORTS).ok()?;
     let listed = attempt.drive(|_| exports.is_completed());
     let names = exports.names();
-    // Of a list without an end, the beginning will do.
+    // If the list is too long, its beginning is enough.
     if listed.is_err() && names.len() <= MAX_EXPORTS {
         return None;
     }
@@ -209,8 +209,8 @@ fn late(options: &NbdOptions) -> String {
     format!("the server did not answer for {seconds} seconds")
 }
 
-/// Names of exports that an error tells.
+/// Maximum number of exports in a message.
 const MAX_EXPORTS: usize = 5;
 
-/// How much of each.
+/// Maximum length of a name in a message, in bytes.
 const MAX_NAME: usize = 64;

@@ -1,9 +1,9 @@
-//! One connection that several threads use at once.
+//! A connection that several threads share.
 //!
-//! Every thread sends its own requests. One of those that wait for answers leads: it sleeps on the
-//! socket, outside the library's lock, and lets the library receive, into the buffers of all. The
-//! others sleep until what they wait for is there, or until it is their turn to lead. A thread that
-//! sends wakes the leader if the socket did not take it all.
+//! Every thread sends its own requests. One of the threads that wait for replies is the leader. It
+//! sleeps on the socket, outside of the library's lock, and lets the library receive into the buffers
+//! of all threads. The others sleep until their replies are there or until they become the leader. A
+//! thread that sends wakes the leader if the socket did not take everything.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,31 +19,31 @@ use super::pace::{MIN_RATE, Pace};
 use super::tracker::Tracker;
 use crate::sys;
 
-/// Why no connection of an export can be used any more; the first reason stays.
+/// The reason why the connections of an export are unusable. Only the first reason is kept.
 pub(super) type Downfall = Arc<OnceLock<String>>;
 
 /// A connection with an export chosen.
 pub(super) struct Connection {
     handle: Handle,
-    /// The library's socket, by a descriptor that stays open when the library closes its own.
+    /// Duplicate of the library's socket, which stays open when the library closes its own.
     socket: OwnedFd,
     wake: OwnedFd,
     timeout: Option<Duration>,
     downfall: Downfall,
-    /// Bytes of content that the server has told.
+    /// Number of content bytes that the server has reported.
     known: Arc<AtomicU64>,
     turn: Mutex<Turn>,
 }
 
-/// Who waits, and who leads.
+/// The waiting threads of a connection.
 struct Turn {
     has_leader: bool,
     followers: Vec<Arc<Follower>>,
-    /// Callers that have something in flight.
+    /// Number of callers with requests in flight.
     callers: usize,
-    /// When the server was last heard, or had nothing to say.
+    /// Time when the server last sent something, or when it began to owe a reply.
     heard: Instant,
-    /// None: it is waited for for ever.
+    /// Pace of the server. `None` without a timeout.
     pace: Option<Pace>,
 }
 
@@ -53,7 +53,7 @@ struct Follower {
 }
 
 impl Connection {
-    /// `handle` is ready.
+    /// Creates a connection from a handle that is ready.
     pub fn new(
         mut handle: Handle,
         timeout: Option<Duration>,
@@ -67,14 +67,14 @@ impl Connection {
         Ok(Self { handle, socket, wake, timeout, downfall, known, turn })
     }
 
-    /// Fills `buf`.
+    /// Fills `buf` from `offset` on.
     pub fn read(&self, buf: &mut [u8], offset: u64, cut: Cut) -> Result<(), ReadFault> {
         let tracker = Arc::new(Tracker::new(&self.known));
         let _call = self.call();
         self.handle.read(buf, offset, cut, &tracker, || self.wait(&tracker))
     }
 
-    /// Asks for extents. They come to `sink`, which is returned with the errno value or 0.
+    /// Requests extents and passes them to `sink`. Returns the sink with the errno value or 0.
     pub fn block_status<S: ExtentSink + 'static>(
         &self,
         length: u64,
@@ -92,14 +92,14 @@ impl Connection {
         Ok((sink, errno))
     }
 
-    /// Makes the connection unusable, for `reason` if there was none before.
+    /// Makes the connection unusable. Records `reason`, unless there is an earlier one.
     pub fn fail(&self, reason: &str) {
         let _ = self.downfall.set(reason.to_owned());
-        // Whoever leads sees the end of the stream, and so does the library.
+        // The leader and the library see the end of the stream.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
     }
 
-    /// Returns when `tracker` says that its caller need not wait.
+    /// Waits until `tracker` is reached.
     fn wait(&self, tracker: &Arc<Tracker>) {
         self.wake_leader_to_send();
         let mut turn = self.lock();
@@ -127,7 +127,7 @@ impl Connection {
                 follower.condvar.notify_one();
             }
         }
-        // Whoever waits must not wait for nobody.
+        // Hands leadership over. The followers must not wait without a leader.
         if !turn.has_leader
             && let Some(next) = turn.followers.first()
         {
@@ -135,7 +135,7 @@ impl Connection {
         }
     }
 
-    /// Waits for the socket once, and lets the library work. Returns whether the server was heard.
+    /// Waits for the socket once and lets the library work. Returns whether the server sent something.
     fn step(&self, heard: Instant) -> bool {
         let direction = self.handle.direction();
         if !direction.read && !direction.write {
@@ -183,7 +183,7 @@ impl Connection {
         true
     }
 
-    /// The leader sleeps until the socket is readable. If there is more to send, it has to know.
+    /// Wakes the leader if there is more to send. It may sleep until the socket is readable.
     fn wake_leader_to_send(&self) {
         let direction = self.handle.direction();
         if direction.write || !direction.read {
@@ -191,7 +191,7 @@ impl Connection {
         }
     }
 
-    /// Counts a caller. A server that nobody asks anything owes no answer.
+    /// Counts a caller. A server without callers owes no reply.
     fn call(&self) -> Call<'_> {
         let mut turn = self.lock();
         if turn.callers == 0 {

@@ -1,14 +1,14 @@
-//! Which bytes of a read the server's answer has filled.
+//! The bytes of a read that the server's reply has filled.
 //!
-//! A structured reply comes in chunks, in any order. libnbd does not notice gaps and overlaps.
+//! The chunks of a structured reply come in any order. libnbd does not detect gaps and overlaps.
 
 use std::ops::Range;
 
-/// The chunks of one answer so far.
+/// The chunks of one reply so far.
 #[derive(Debug)]
 pub(super) struct Coverage {
     wanted: Range<u64>,
-    /// Disjoint, in order, and none touches the next.
+    /// Sorted ranges that neither overlap nor touch.
     filled: Vec<Range<u64>>,
     chunks: usize,
     fault: Option<&'static str>,
@@ -19,13 +19,13 @@ impl Coverage {
         Self { wanted, filled: Vec::new(), chunks: 0, fault: None }
     }
 
-    /// Adds a chunk. False if the answer is nonsense, which it stays.
+    /// Adds a chunk. Returns `false` if the reply is invalid, now or since an earlier chunk.
     pub fn add(&mut self, offset: u64, length: u64) -> bool {
         self.fault = self.fault.or_else(|| self.try_add(offset, length).err());
         self.fault.is_none()
     }
 
-    /// What is wrong with the answer, now that no chunk will follow.
+    /// Returns the error in the reply, if any. No more chunks follow.
     pub fn fault(&self) -> Option<&'static str> {
         let is_full = self.wanted.is_empty() || self.filled == [self.wanted.clone()];
         self.fault.or(if is_full { None } else { Some("leaves gaps") })
@@ -63,7 +63,8 @@ impl Coverage {
 
 const OUTSIDE: &str = "has a piece outside of what was asked for";
 
-/// Servers cut answers at the bounds of their clusters or sectors: no request has more of them.
+/// Maximum number of chunks. Servers split replies at the bounds of clusters or sectors, and a request
+/// never spans that many.
 const MAX_CHUNKS: usize = 4096;
 
 #[cfg(test)]
@@ -107,14 +108,14 @@ mod tests {
     }
 
     #[test]
-    fn so_many_pieces_and_no_more() {
+    fn number_of_pieces_is_limited() {
         let pieces = |count: u64| -> Vec<_> { (0..count).map(|i| (count - 1 - i, 1)).collect() };
         assert_eq!(check(0..4096, &pieces(4096)), None);
         assert_eq!(check(0..4097, &pieces(4097)), Some("is in too many pieces"));
     }
 
     proptest! {
-        /// Every byte once and none elsewhere, as a count for each byte says it.
+        /// A reply is valid if it fills every byte of the range once and no other byte.
         #[test]
         fn agrees_with_counts(chunks in prop::collection::vec((0u64..24, 0u64..8), 0..8)) {
             let mut counts = [0; 32];
@@ -127,7 +128,7 @@ mod tests {
         }
 
         #[test]
-        fn any_order_will_do(cuts in prop::collection::btree_set(1u64..1000, 0..40), seed: u64) {
+        fn chunks_may_come_in_any_order(cuts in prop::collection::btree_set(1u64..1000, 0..40), seed: u64) {
             let bounds: Vec<u64> = [0].into_iter().chain(cuts).chain([1000]).collect();
             let mut chunks: Vec<_> = bounds.windows(2).map(|w| (w[0], w[1] - w[0])).collect();
             chunks.sort_by_key(|(offset, _)| (offset ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -1,7 +1,7 @@
-//! What the server says about extents, checked, and kept for those who ask next.
+//! Extents that the server reports, checked and cached.
 //!
-//! One request tells about many extents; they are kept until somebody asks for what lies elsewhere.
-//! How much the next request asks for follows from how many extents the last one gave.
+//! One reply describes many extents, which are kept until a lookup misses them. The size of the next
+//! request follows from the number of extents in the last reply.
 
 use std::ffi::CStr;
 use std::ops::Range;
@@ -9,26 +9,26 @@ use std::ops::Range;
 use super::library::ExtentSink;
 use crate::{Extent, ExtentKind};
 
-/// A kind of metadata that servers have about ranges, and what its flags mean to us.
+/// A metadata context of servers, and the interpretation of its flags.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MetaContext {
     pub name: &'static CStr,
     pub kind: fn(flags: u64) -> ExtentKind,
 }
 
-/// A hole says that nothing is allocated, not that it reads as zeros.
+/// Allocation. A hole means that nothing is allocated, not that it reads as zeros.
 pub(super) const ALLOCATION: MetaContext = MetaContext {
     name: c"base:allocation",
     kind: |flags| if flags & STATE_ZERO != 0 { ExtentKind::Zero } else { ExtentKind::Data },
 };
 
-/// The server's answer to one request.
+/// The server's reply to one request.
 #[derive(Debug)]
 pub(super) struct Answer {
     context: MetaContext,
     asked: Range<u64>,
     size: u64,
-    /// Without gaps, no two of a kind in a row.
+    /// Extents without gaps. Neighbours differ in kind.
     extents: Vec<Extent>,
     count: usize,
     is_cut: bool,
@@ -36,13 +36,13 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// The answer about `asked`, a range of an export of `size` bytes.
+    /// Creates an empty reply about `asked`, a range of an export of `size` bytes.
     pub fn new(context: MetaContext, asked: Range<u64>, size: u64) -> Self {
         let (extents, count, is_cut, fault) = Default::default();
         Self { context, asked, size, extents, count, is_cut, fault }
     }
 
-    /// What is wrong with the answer, now that it is complete.
+    /// Returns the error in the complete reply, if any.
     pub fn fault(&self) -> Option<&'static str> {
         self.fault.or(if self.count == 0 { Some("holds none") } else { None })
     }
@@ -98,17 +98,17 @@ impl ExtentSink for Answer {
     }
 }
 
-/// The extents of the last answer.
+/// The extents of the last reply.
 #[derive(Debug)]
 pub(super) struct ExtentCache {
     size: u64,
-    /// Requests start and end at multiples of this, or with the export.
+    /// Requests start and end at multiples of this, or at the end of the export.
     alignment: u64,
     known: Vec<Extent>,
-    /// How much to ask for.
+    /// Size of the next request in bytes.
     window: u64,
     max_window: u64,
-    /// From here on the server does not tell.
+    /// Offset from which on the server reports no extents.
     lost: u64,
 }
 
@@ -118,7 +118,7 @@ impl ExtentCache {
         Self { size, alignment, known: Vec::new(), window: FIRST_WINDOW, max_window, lost: size }
     }
 
-    /// The extent from `offset` to its end, if it is known.
+    /// Returns the extent from `offset` to its end, if it is known.
     pub fn find(&self, offset: u64) -> Option<Extent> {
         if offset >= self.lost {
             let length = self.size.checked_sub(offset)?;
@@ -129,13 +129,13 @@ impl ExtentCache {
         Some(Extent { offset, length: known.end() - offset, ..*known })
     }
 
-    /// What to ask the server for, to learn about `offset`.
+    /// Returns the range to request for the extent at `offset`.
     pub fn request(&self, offset: u64) -> Range<u64> {
         let start = offset / self.alignment * self.alignment;
         start..start.saturating_add(self.window).min(self.size)
     }
 
-    /// Takes the answer to a request instead of what was known.
+    /// Replaces the known extents by those of a reply.
     pub fn store(&mut self, answer: Answer) {
         let asked = answer.asked.end - answer.asked.start;
         let window = match answer.extents.last() {
@@ -145,36 +145,36 @@ impl ExtentCache {
             _ => asked.saturating_mul(2),
         };
         let window = window.clamp(MIN_WINDOW, self.max_window) / self.alignment * self.alignment;
-        // The last request before the end was as short as it had to be.
+        // The last request before the end was cut short and says nothing about the size.
         self.window = if answer.asked.end == self.size { self.window } else { window };
         self.known = answer.extents;
     }
 
-    /// Says that the server does not tell about what lies from `offset` on.
+    /// Records that the server reports no extents from `offset` on.
     pub fn lose(&mut self, offset: u64) {
         self.lost = self.lost.min(offset);
     }
 }
 
-/// `LIBNBD_STATE_ZERO` of libnbd.h.
+/// `LIBNBD_STATE_ZERO` in libnbd.h.
 const STATE_ZERO: u64 = 2;
 
-/// Extents that are kept at once: 1.5 MiB of memory.
+/// Maximum number of extents in the cache, which take 1.5 MiB.
 const MAX_KNOWN: usize = 64 << 10;
 
-/// An answer with more extents than this took the server long enough.
+/// Number of extents in a reply above which the next request is smaller.
 const MANY: usize = 4 << 10;
 
-/// Enough for the threads to begin with, little enough that they do so soon.
+/// Size of the first request in bytes: enough work for all threads, and a quick reply.
 const FIRST_WINDOW: u64 = 128 << 20;
 
-/// A multiple of every alignment.
+/// Minimum size of a request in bytes, a multiple of every alignment.
 const MIN_WINDOW: u64 = 1 << 20;
 
-/// The most that 32 bits can ask for, at the largest alignment that the protocol has.
+/// Maximum size of a request with 32 bits, at the largest alignment of the protocol.
 const MAX_SHORT_WINDOW: u64 = (1 << 32) - (64 << 10);
 
-/// With 64 bits an empty export of any size costs few requests.
+/// Maximum size of a request with 64 bits. An empty export of any size takes few requests.
 const MAX_LONG_WINDOW: u64 = 1 << 50;
 
 #[cfg(test)]
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn only_zero_is_zero() {
+    fn only_the_zero_flag_means_zeros() {
         let kind = ALLOCATION.kind;
         assert_eq!([0, 1, 4, 9].map(kind), [ExtentKind::Data; 4]);
         assert_eq!([2, 3, 6].map(kind), [ExtentKind::Zero; 3]);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn other_contexts_and_ranges_are_not_ours() {
+    fn other_contexts_and_ranges_are_ignored() {
         let mut other = Answer::new(ALLOCATION, 0..100, 100);
         other.extents(b"qemu:dirty-bitmap:b", 0, &mut [(100, ZERO)].into_iter());
         other.extents(b"base:allocation", 10, &mut [(90, ZERO)].into_iter());
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_does_not_tell_is_data() {
+    fn unreported_ranges_are_data() {
         let mut cache = ExtentCache::new(1000, 1, false);
         cache.store(answer(0..1000, 1000, &[(400, ZERO)]));
         cache.lose(400);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     proptest! {
-        /// A walk over a map of bytes sees it as it is, however little the server says at a time.
+        /// A walk over the extents matches the bytes, however few extents a reply contains.
         #[test]
         fn walks_see_what_the_server_has(
             lengths in prop::collection::vec((1u64..2000, 0u64..4), 1..60),

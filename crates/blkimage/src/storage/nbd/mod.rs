@@ -1,10 +1,10 @@
 //! Exports of NBD servers, through libnbd.
 //!
-//! [`library`] has the functions of libnbd and everything unsafe, [`mod@connect`] makes a connection out
-//! of a [`uri`], [`connection`] lets several threads use one, [`coverage`] checks that an answer
-//! holds every byte once, and [`extents`] keeps what the server says about zeros. Servers are not
-//! trusted: what does not add up is an error, whatever libnbd thinks of it, and what never comes is
-//! one after [`NbdOptions::timeout`](options::NbdOptions::timeout).
+//! [`library`] wraps the functions of libnbd and contains all unsafe code. [`mod@connect`] makes a
+//! connection from a [`uri`]. [`connection`] lets several threads share a connection. [`coverage`]
+//! checks that a reply contains every byte once. [`extents`] caches the extents that the server
+//! reports. Servers are not trusted. An inconsistent reply is an error, even if libnbd accepts it, and
+//! a missing reply is an error after [`NbdOptions::timeout`](options::NbdOptions::timeout).
 
 mod connect;
 mod connection;
@@ -42,18 +42,18 @@ use crate::{Extent, ExtentKind};
 
 /// An export of a server.
 ///
-/// The protocol has no way to tell that an export changed while it was read: whether it can is up
-/// to the server.
+/// The protocol cannot report that an export changed while it was read. Whether it can
+/// change is up to the server.
 pub(crate) struct Nbd {
     connections: Vec<Connection>,
-    /// How many calls each connection has.
+    /// Number of calls on each connection.
     load: Vec<AtomicUsize>,
     size: u64,
-    /// Requests start and end at multiples of this, or with the export.
+    /// Requests start and end at multiples of this, or at the end of the export.
     minimum: u64,
     preferred: u64,
     cut: Cut,
-    /// None: the server does not tell.
+    /// Cached extents. `None` if the server does not report any.
     extents: Option<Mutex<ExtentCache>>,
     downfall: Downfall,
 }
@@ -69,8 +69,8 @@ impl Nbd {
         Self::new(first, others, options).map_err(error)
     }
 
-    /// The default export of the server at the other end of each of these sockets. All of them are
-    /// used if the server says that this is safe.
+    /// Opens the default export of the server at the other end of these sockets. Uses all of them if
+    /// the server announces that this is safe.
     #[cfg_attr(not(feature = "qemu-nbd"), allow(dead_code))]
     pub fn from_sockets(name: &Path, sockets: Vec<OwnedFd>, options: &NbdOptions) -> Result<Self> {
         let error = |reason: String| Error::new(ErrorKind::Connect, name, reason);
@@ -127,7 +127,7 @@ impl Nbd {
         })
     }
 
-    /// The connection with the fewest calls, counted as having one more.
+    /// Returns the connection with the fewest calls, and adds one to its load.
     fn connection(&self) -> (&Connection, Loaded<'_>) {
         let loads = self.load.iter().zip(&self.connections);
         let (load, connection) = loads
@@ -137,13 +137,13 @@ impl Nbd {
         (connection, Loaded(load))
     }
 
-    /// Reads what the server lets us ask for: whole blocks, or up to the end of the export.
+    /// Reads a range that the server accepts: whole blocks, or up to the end of the export.
     fn read_aligned(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         let (connection, _loaded) = self.connection();
         connection.read(buf, offset, self.cut).map_err(|fault| self.read_error(&fault))
     }
 
-    /// Reads the part of a block that was asked for.
+    /// Reads the requested part of one block.
     fn read_partly(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         let start = offset / self.minimum * self.minimum;
         let end = (start + self.minimum).min(self.size);
@@ -175,7 +175,8 @@ impl Nbd {
         errno == Errno::NOTCONN.raw_os_error() || self.downfall.get().is_some()
     }
 
-    /// A connection was lost: no other is waited for.
+    /// Returns the error for a lost connection. Fails all other connections, so that no
+    /// thread waits for them.
     fn down_error(&self) -> io::Error {
         let reason = self.downfall.get_or_init(|| "the connection is lost".into());
         for connection in &self.connections {
@@ -254,7 +255,7 @@ impl Storage for Nbd {
         }
         match cache.find(offset) {
             Some(found) => Ok(Extent { length: found.length.min(limit), ..found }),
-            // The server tells less than a block at a time: read that block.
+            // The server reported less than a block. This block has to be read.
             None => {
                 Ok(Extent { length: limit.min(self.minimum - offset % self.minimum), ..unknown })
             }
@@ -270,7 +271,7 @@ impl Storage for Nbd {
     }
 }
 
-/// Takes the load off a connection.
+/// Takes one call off the load of a connection on drop.
 struct Loaded<'a>(&'a AtomicUsize);
 
 impl Drop for Loaded<'_> {
@@ -279,7 +280,7 @@ impl Drop for Loaded<'_> {
     }
 }
 
-/// Up to `count` further connections. A server may have had enough before that.
+/// Opens up to `count` further connections. A server may refuse some of them.
 fn more_connections(count: usize, uri: &Uri, options: &NbdOptions) -> Vec<Handle> {
     let timeout = options.timeout.map_or(MAX_PATIENCE, |timeout| timeout.min(MAX_PATIENCE));
     let options = NbdOptions { timeout: Some(timeout), ..options.clone() };
@@ -302,30 +303,31 @@ fn size(handle: &Handle) -> Result<u64, String> {
     }
 }
 
-/// More than that are no faster.
+/// Maximum number of connections. More are no faster.
 const MAX_CONNECTIONS: usize = 16;
 
-/// How long a further connection may take. Servers that announce more connections than they serve
-/// leave them waiting.
+/// Timeout for a further connection. Servers that announce more connections than they
+/// serve leave them waiting.
 const MAX_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Bytes in one request: more do not fit into the socket's buffer, fewer cost more turns.
+/// Maximum size of a request in bytes. Larger ones do not fit into the socket's buffer, smaller ones
+/// need more round trips.
 const MAX_REQUEST: u64 = 256 << 10;
 
-/// Requests of one read in flight.
+/// Maximum number of requests in flight for one read.
 const MAX_DEPTH: usize = 16;
 
-/// What is safe to assume of a server that does not say.
+/// Minimum block size in bytes if the server does not announce one.
 const DEFAULT_MINIMUM: u64 = 512;
 
-/// The largest minimum that the protocol allows.
+/// Largest minimum block size that the protocol allows, in bytes.
 const MAX_MINIMUM: u64 = 64 << 10;
 
-/// The largest granularity that a [`Storage`] may have.
+/// Maximum granularity of a [`Storage`] in bytes.
 const MAX_PREFERRED: u64 = 2 << 20;
 
-/// Threads that read at once, to hide the way to the server and back: with a MiB each, enough for a
-/// gigabit over 60 milliseconds.
+/// Number of threads that read at once, to hide the latency of the server. With 1 MiB each, this is
+/// enough for 1 Gbit/s at a latency of 60 ms.
 const QUEUE_DEPTH: usize = 8;
 
 #[cfg(test)]

@@ -1,54 +1,56 @@
-//! How patient a client of NBD servers is, and what it tells them.
+//! Options of NBD clients.
 
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-/// How to talk to NBD servers.
+/// Options of connections to NBD servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NbdOptions {
-    /// The most connections to one export. Servers that do not say that more than one is safe get
-    /// one.
+    /// Maximum number of connections to one export. There is only one if the server does not announce
+    /// that more are safe.
     pub connections: usize,
-    /// How long a server may say nothing where it owes an answer, and how long connecting may take
-    /// in all. In ten times as long it must send a KiB for each second. None waits for ever. Looking up the name of a host has the resolver's own limits.
+    /// Maximum time that a server may be silent while it owes a reply, and that connecting may take in
+    /// all. Within ten times as long, the server must send 1 KiB per second on average. `None` waits
+    /// forever. Host names are looked up with the resolver's own timeout.
     pub timeout: Option<Duration>,
-    /// The folder with the certificates for TLS; None takes libnbd's own.
+    /// Folder with the certificates for TLS. `None` uses libnbd's default folders, or
+    /// else the CAs of the system.
     pub tls_certificates: Option<PathBuf>,
-    /// Whether a URI may name files of this host: `tls-certificates` and `tls-psk-file`.
+    /// Whether a URI may name files of this host, in `tls-certificates` and `tls-psk-file`.
     pub allow_local_files: bool,
 }
 
 impl NbdOptions {
-    /// The defaults.
+    /// Returns the default options.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Limits the connections to one export.
+    /// Limits the number of connections to one export.
     #[must_use]
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections;
         self
     }
 
-    /// Limits how long a server may owe an answer; `None` waits for ever.
+    /// Limits the time that a server may be silent while it owes a reply. `None` waits forever.
     #[must_use]
     pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.timeout = timeout.into();
         self
     }
 
-    /// Names the folder with the certificates for TLS.
+    /// Sets the folder with the certificates for TLS.
     #[must_use]
     pub fn tls_certificates(mut self, tls_certificates: impl Into<Option<PathBuf>>) -> Self {
         self.tls_certificates = tls_certificates.into();
         self
     }
 
-    /// Says whether a URI may name files of this host.
+    /// Sets whether a URI may name files of this host.
     #[must_use]
     pub fn allow_local_files(mut self, allow_local_files: bool) -> Self {
         self.allow_local_files = allow_local_files;
@@ -57,7 +59,7 @@ impl NbdOptions {
 }
 
 impl Default for NbdOptions {
-    /// A connection for each processor, a timeout of a minute, no local files.
+    /// Returns options with a connection for each processor, a timeout of a minute and no local files.
     fn default() -> Self {
         Self {
             connections: thread::available_parallelism().map_or(1, NonZero::get),

@@ -1,42 +1,42 @@
-//! Whether a server gets on with what it owes.
+//! The pace at which a server sends content.
 //!
-//! A server that is heard may still give nothing: a byte now and then, errors without an end, pieces
-//! of one byte. What counts is content, of which it owes some in every so much time in which there
-//! was something to wait for.
+//! A server that sends may still make no progress: a byte now and then, an endless series of errors,
+//! chunks of one byte. Only content counts. The server owes a minimum of it in every period, counting
+//! the time in which a reply is pending.
 
 use std::time::{Duration, Instant};
 
-/// The content that one connection has given, against the time that it took.
+/// The content that one connection has received in a period.
 #[derive(Debug)]
 pub(super) struct Pace {
     period: Duration,
-    /// How much of the period is over, but for the time since `waiting`.
+    /// Part of the period that is over, without the time since `waiting`.
     spent: Duration,
-    /// Since when something is owed.
+    /// Start of the current wait, if a reply is pending.
     waiting: Option<Instant>,
-    /// Bytes that were known when the period began.
+    /// Number of content bytes at the start of the period.
     start: u64,
 }
 
 impl Pace {
-    /// For a server that may be silent for `timeout`.
+    /// Creates the pace of a server that may be silent for `timeout`.
     pub fn new(timeout: Duration) -> Self {
         Self { period: timeout * PATIENCE, spent: Duration::ZERO, waiting: None, start: 0 }
     }
 
-    /// Something is owed from now on.
+    /// Starts waiting, unless it has started already.
     pub fn start(&mut self, now: Instant) {
         self.waiting.get_or_insert(now);
     }
 
-    /// Nothing is owed any more.
+    /// Stops waiting.
     pub fn pause(&mut self, now: Instant) {
         if let Some(since) = self.waiting.take() {
             self.spent += now.saturating_duration_since(since);
         }
     }
 
-    /// Whether too little has come, if `known` bytes are known by now.
+    /// Returns whether the server is too slow, given the total number of content bytes.
     pub fn is_too_slow(&mut self, now: Instant, known: u64) -> bool {
         let owed = self.period.as_secs_f64() * MIN_RATE as f64;
         if known.saturating_sub(self.start) as f64 >= owed {
@@ -50,12 +50,12 @@ impl Pace {
     }
 }
 
-/// Bytes of content in a second that are few enough for every server that means well: a sector in each
-/// half second, or 1/64 of a line of 64 KiB/s for each connection if there are 16.
+/// Minimum rate in content bytes per second, low enough for every honest server: a sector every half
+/// second, or 1/64 of a line of 64 KiB/s for each of 16 connections.
 pub(super) const MIN_RATE: u64 = 1 << 10;
 
-/// How many timeouts are one period. With a timeout of a minute, 16 connections that share a line of
-/// 64 KiB/s have all completed a request of 256 KiB after a tenth of it.
+/// Number of timeouts in a period. With a timeout of a minute, 16 connections that share a line of 64
+/// KiB/s have each completed a request of 256 KiB after about a tenth of it.
 const PATIENCE: u32 = 10;
 
 #[cfg(test)]
@@ -64,7 +64,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// How long a server is waited for that gives `bytes` after each of these times.
+    /// Returns the time after which a server is too slow that sends `bytes` after each of these times.
     fn patience(bytes: u64, every: Duration, pause: Duration) -> Option<Duration> {
         patience_of(SECOND, bytes, every, pause)
     }
@@ -92,16 +92,16 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_line_will_do() {
+    fn a_slow_line_is_accepted() {
         assert_eq!(patience(64 << 10, SECOND, Duration::ZERO), None);
         assert_eq!(patience(256 << 10, SECOND * 9, SECOND), None);
         assert_eq!(patience(512, SECOND / 2, SECOND * 100), None);
-        // One of 16 connections that share 64 KiB/s, each with a request that comes at its end.
+        // One of 16 connections that share 64 KiB/s, with replies that arrive as a whole.
         assert_eq!(patience_of(SECOND * 60, 256 << 10, SECOND * 64, Duration::ZERO), None);
     }
 
     #[test]
-    fn a_drip_will_not() {
+    fn a_drip_is_too_slow() {
         for every in [SECOND / 100, SECOND / 2, SECOND] {
             for pause in [Duration::ZERO, SECOND / 2, SECOND * 100] {
                 for bytes in [0, 1, 5] {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_future_is_not_paid_in_advance() {
+    fn early_content_does_not_count_for_later_periods() {
         let mut pace = Pace::new(SECOND);
         let start = Instant::now();
         pace.start(start);

@@ -1,8 +1,7 @@
-//! Bounds what a server may say before an export is chosen.
+//! Limits on a server's messages before an export is chosen.
 //!
-//! The library goes on for as long as something comes, and keeps a part of it: contexts without a
-//! number. A flood has to be cut off from within, from the reports that the library makes of its
-//! steps.
+//! libnbd negotiates for as long as the server sends, and keeps any number of contexts. A flood is
+//! stopped from within, in the debug messages that libnbd reports for each of its steps.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +10,7 @@ use std::time::Instant;
 
 use rustix::net::Shutdown;
 
-/// What a connection has used up of its bounds.
+/// The steps and time that a connection has used.
 #[derive(Debug)]
 pub(super) struct Talk {
     steps: AtomicUsize,
@@ -20,7 +19,7 @@ pub(super) struct Talk {
     excess: OnceLock<Excess>,
 }
 
-/// Which bound was passed.
+/// The limit that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Excess {
     TooLate,
@@ -33,12 +32,12 @@ impl Talk {
         Self { steps, deadline, socket, excess }
     }
 
-    /// Says which socket to shut down.
+    /// Sets the socket to shut down.
     pub fn watch(&self, socket: OwnedFd) {
         *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(socket);
     }
 
-    /// Counts a step of the library.
+    /// Counts a step of the library. Shuts the socket down if a limit is exceeded.
     pub fn step(&self) {
         let steps = self.steps.fetch_add(1, Ordering::Relaxed);
         if steps >= MAX_STEPS || steps.is_multiple_of(STEPS_A_LOOK) && self.is_late() {
@@ -59,15 +58,15 @@ impl Talk {
         self.deadline
     }
 
-    /// The bound that was passed, if one was.
+    /// Returns the limit that was exceeded, if any.
     pub fn excess(&self) -> Option<Excess> {
         self.excess.get().copied()
     }
 }
 
-/// Steps before an export is chosen. Servers take some hundred, and three for each further context or
-/// name: with names of 4 KiB, libnbd keeps at most some 20 MiB of contexts.
+/// Maximum number of steps before an export is chosen. Servers take a few hundred, and three for each
+/// further context or name. With names of 4 KiB, libnbd keeps about 20 MiB of contexts at most.
 const MAX_STEPS: usize = 16 << 10;
 
-/// How many steps the clock is not looked at.
+/// Number of steps between two checks of the clock.
 const STEPS_A_LOOK: usize = 16;

@@ -3,7 +3,7 @@ use std::process::{Child, Command};
 
 use super::*;
 
-/// An nbdkit at the other end of a socket. It ends with the connection.
+/// Starts an nbdkit at the other end of a socket. It exits with the connection.
 fn nbdkit(arguments: &[&str]) -> (OwnedFd, Child) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let mut command = Command::new("nbdkit");
@@ -12,7 +12,7 @@ fn nbdkit(arguments: &[&str]) -> (OwnedFd, Child) {
     (ours.into(), command.spawn().expect("nbdkit (Debian: nbdkit)"))
 }
 
-/// What nbdkit's pattern plugin serves: every eight bytes are their offset.
+/// Returns the content of nbdkit's pattern plugin, in which every eight bytes hold their offset.
 fn pattern(offset: u64, length: usize) -> Vec<u8> {
     (offset..).take(length).map(|i| (i / 8 * 8).to_be_bytes()[(i % 8) as usize]).collect()
 }
@@ -77,7 +77,7 @@ fn reads_of_any_alignment() {
 }
 
 #[test]
-fn a_child_that_dies_is_an_error_for_all() {
+fn a_dead_server_is_an_error_for_all_readers() {
     let (export, mut children) = open(1, &["--filter=delay", "pattern", "1M", "delay-read=60"]);
     thread::scope(|scope| {
         let read = || export.read_exact_at(&mut [0; 100_000], 0).unwrap_err().to_string();

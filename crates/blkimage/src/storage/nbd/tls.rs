@@ -1,9 +1,9 @@
-//! How a server proves who it is, settled before there is a connection.
+//! Authentication of servers, determined before a connection is made.
 //!
-//! libnbd checks a certificate if it has a host name to compare it with and finds a CA of the user's
-//! own. Without that CA, older versions take the system's CAs and check nothing (CVE-2024-7383), and
-//! so they do with a folder that does not exist. Here a folder is never left to libnbd to find: it is
-//! looked at and passed explicitly, and what an installed version would not check is refused.
+//! libnbd checks a certificate if it has a host name to compare it with and finds a CA in a folder.
+//! Without that CA, older versions load the system's CAs and check nothing (CVE-2024-7383), even with a
+//! folder that does not exist. libnbd therefore never gets to choose the folder. The folder is checked
+//! here and passed explicitly, and configurations that the installed version would not check are refused.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -16,10 +16,10 @@ use super::library::{Fault, Handle, errno_text};
 use super::options::NbdOptions;
 use super::uri::Uri;
 
-/// What a server is known by.
+/// The credential that authenticates a server.
 #[derive(Debug)]
 pub(super) enum Trust {
-    /// A key that it shares with the client, in this file.
+    /// A key in this file, shared by the server and the client.
     Key(CString),
     /// A certificate for the host of the URI, signed by a CA of this folder.
     Authority(Authority),
@@ -27,7 +27,7 @@ pub(super) enum Trust {
     System,
 }
 
-/// A folder with the certificate of a CA, which stays open: see [`Trust::holds`].
+/// A folder with the certificate of a CA. The file stays open for [`Trust::holds`].
 #[derive(Debug)]
 pub(super) struct Authority {
     folder: CString,
@@ -36,8 +36,8 @@ pub(super) struct Authority {
 }
 
 impl Trust {
-    /// What to know the server of `uri` by. The error is the reason that there is nothing, and says
-    /// what to do.
+    /// Chooses the credential for the server of `uri`. If there is none, the error gives
+    /// the reason and advice.
     pub fn find(uri: &Uri, options: &NbdOptions, version: &str) -> Result<Self, String> {
         if !options.allow_local_files && (uri.keys.is_some() || uri.certificates.is_some()) {
             return Err("holds the name of a file of this host, which is not allowed here".into());
@@ -74,7 +74,7 @@ impl Trust {
         Ok(Self::System)
     }
 
-    /// Tells the library.
+    /// Configures the library.
     pub fn apply(&self, handle: &Handle) -> Result<(), Fault> {
         match self {
             Self::Key(keys) => handle.set_tls_psk_file(keys),
@@ -83,8 +83,8 @@ impl Trust {
         }
     }
 
-    /// Whether the library has found what was found here: without the file it would have gone on with
-    /// the CAs of the system.
+    /// Returns whether the library has loaded the same CA. Without the file it would have fallen back
+    /// to the CAs of the system.
     pub fn holds(&self) -> bool {
         match self {
             Self::Key(_) | Self::System => true,
@@ -96,7 +96,7 @@ impl Trust {
         }
     }
 
-    /// What a certificate must be, for an error.
+    /// Returns the requirement on the server, for an error message.
     pub fn demand(&self) -> &'static str {
         match self {
             Self::Key(_) => "it must have the same shared key",
@@ -114,7 +114,7 @@ impl Authority {
     fn open(folder: &Path) -> io::Result<Self> {
         let path = folder.join(CA);
         let mut file = File::open(&path)?;
-        // A folder can be opened, and is nothing to read.
+        // A folder can be opened, but not read.
         let _ = file.read(&mut [0])?;
         let folder = c_path(folder).map_err(io::Error::other)?;
         Ok(Self { folder, path, file })
@@ -122,7 +122,7 @@ impl Authority {
 }
 
 fn c_path(path: &Path) -> Result<CString, String> {
-    // "" would be the root folder for libnbd.
+    // libnbd takes "" for the root folder.
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     CString::new(path.as_os_str().as_bytes()).map_err(|_| "a name contains a NUL".into())
 }
@@ -137,7 +137,7 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Where libnbd looks, in this order.
+/// Returns the folders that libnbd searches, in this order.
 fn default_folders() -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
     match home.filter(|_| !rustix::process::geteuid().is_root()) {
@@ -148,8 +148,8 @@ fn default_folders() -> Vec<PathBuf> {
     }
 }
 
-/// Whether this version of libnbd checks certificates with the CAs of the system too. Some
-/// distributions mend older versions and keep their number; nothing tells those apart.
+/// Returns whether this version of libnbd also checks certificates with the CAs of the system. Some
+/// distributions backport the fix without changing the version, which cannot be detected.
 fn checks_system_authorities(version: &str) -> bool {
     let mut numbers = version.split('.').map(str::parse::<u32>);
     match (numbers.next(), numbers.next(), numbers.next(), numbers.next()) {
@@ -163,7 +163,7 @@ fn checks_system_authorities(version: &str) -> bool {
     }
 }
 
-/// The file that libnbd wants in a folder of certificates.
+/// Name of the CA file in a folder of certificates.
 const CA: &str = "ca-cert.pem";
 
 #[cfg(test)]
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_host_only_keys_will_do() {
+    fn without_a_host_only_keys_are_accepted() {
         let folder = tempfile::tempdir().unwrap();
         let keys = folder.path().join("keys");
         std::fs::write(&keys, "me:00\n").unwrap();
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_this_host_only_where_that_is_allowed() {
+    fn local_files_are_refused_unless_allowed() {
         for parameter in ["tls-psk-file=/dev/null", "tls-certificates=/"] {
             let uri = format!("nbds://h/?{parameter}");
             let reason = find(&uri, &NbdOptions::default(), "1.22.0").unwrap_err();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ca_that_goes_away_or_is_another_is_noticed() {
+    fn a_removed_or_replaced_ca_is_detected() {
         let folder = tempfile::tempdir().unwrap();
         let (ca, other) = (folder.path().join(CA), folder.path().join("other"));
         std::fs::write(&ca, "-").unwrap();

@@ -1,15 +1,15 @@
-//! Counts what one caller has in flight, for those who wait and those who complete.
+//! Counts the requests that one caller has in flight.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Requests of one caller that the server has yet to answer.
+/// Requests of one caller that the server has not answered.
 #[derive(Debug, Default)]
 pub(super) struct Tracker {
     pending: AtomicUsize,
-    /// How few may be pending for the caller to go on.
+    /// Maximum number of pending requests at which the caller may continue.
     enough: AtomicUsize,
-    /// Bytes of content that are known, for all callers of a connection.
+    /// Number of content bytes received, for all callers of a connection.
     known: Arc<AtomicU64>,
 }
 
@@ -22,12 +22,12 @@ impl Tracker {
         self.pending.load(Ordering::Acquire)
     }
 
-    /// Says that the caller waits for all but `left` of its requests.
+    /// Sets the number of requests that may still be pending when the caller continues.
     pub fn wait_until(&self, left: usize) {
         self.enough.store(left, Ordering::Relaxed);
     }
 
-    /// Whether the caller need not wait any longer.
+    /// Returns whether the caller may continue.
     pub fn is_reached(&self) -> bool {
         self.pending() <= self.enough.load(Ordering::Relaxed)
     }
@@ -36,12 +36,13 @@ impl Tracker {
         self.pending.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The server has told `length` bytes of content.
+    /// Counts `length` bytes of content from the server.
     pub fn tell(&self, length: u64) {
         self.known.fetch_add(length, Ordering::Relaxed);
     }
 
-    /// What was written to the request's buffer is seen by whoever sees the lower number.
+    /// Completes a request. A thread that sees the lower number also sees the content of
+    /// the request's buffer.
     pub fn complete(&self) {
         self.pending.fetch_sub(1, Ordering::Release);
     }

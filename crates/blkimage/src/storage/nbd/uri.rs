@@ -1,8 +1,7 @@
-//! URIs, of which libnbd gets all but what concerns TLS.
+//! URIs, split into the part for libnbd and the parameters of TLS.
 //!
-//! How far a server is trusted is decided here and in [`tls`](super::tls): versions of libnbd
-//! disagree about the parameters of TLS, so they are taken out of the URI, and those that are not
-//! known are refused.
+//! This module and [`tls`](super::tls) decide which servers are trusted. Versions of libnbd treat the
+//! parameters of TLS differently, so these are removed from the URI, and unknown ones are refused.
 
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStringExt;
@@ -11,23 +10,23 @@ use std::path::PathBuf;
 use crate::error::excerpt;
 use crate::location::{self, CERTIFICATES, KEYS, Transport};
 
-/// A URI of a scheme that libnbd knows.
+/// A URI of a scheme that libnbd supports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Uri {
-    /// The URI without parameters of TLS.
+    /// The URI without the parameters of TLS.
     pub text: CString,
-    /// It asks for TLS, and is not read without.
+    /// Whether the URI requires TLS.
     pub is_encrypted: bool,
-    /// The server is found by a host name or address, which a certificate can be checked for.
+    /// Whether the URI has a host name or address, for which a certificate can be checked.
     pub has_host: bool,
-    /// `tls-certificates`, a folder.
+    /// Value of `tls-certificates`, a folder.
     pub certificates: Option<PathBuf>,
-    /// `tls-psk-file`.
+    /// Value of `tls-psk-file`.
     pub keys: Option<PathBuf>,
 }
 
 impl Uri {
-    /// The error is the reason that it cannot be used.
+    /// Parses a URI. The error is the reason why it cannot be used.
     pub fn new(uri: &str) -> Result<Self, String> {
         if !uri.contains(':') {
             return Err("is not a URI".into());

@@ -1,4 +1,4 @@
-//! What the library calls back, and what it tells.
+//! Callbacks from the library, and the data that they collect.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use crate::storage::nbd::coverage::Coverage;
 use crate::storage::nbd::talk::Talk;
 use crate::storage::nbd::tracker::Tracker;
 
-/// Block status that was asked for.
+/// A request for block status.
 pub(in crate::storage::nbd) struct Status<S> {
     tracker: Arc<Tracker>,
     outcome: Mutex<(Option<S>, i32)>,
@@ -23,7 +23,7 @@ impl<S> Status<S> {
         Self { tracker: tracker.clone(), outcome, is_completed: AtomicBool::new(false) }
     }
 
-    /// The sink, if nobody has taken it yet, and the errno value or 0.
+    /// Takes the sink, if it has not been taken yet, and the errno value or 0.
     pub fn take(&self) -> (Option<S>, i32) {
         let mut outcome = self.outcome();
         (outcome.0.take(), outcome.1)
@@ -41,7 +41,7 @@ impl<S> Status<S> {
     }
 }
 
-/// A list of exports that was asked for.
+/// A request for a list of exports.
 pub(in crate::storage::nbd) struct Exports {
     names: Mutex<Vec<Vec<u8>>>,
     limit: usize,
@@ -57,7 +57,7 @@ impl Exports {
         self.is_completed.load(Ordering::Relaxed)
     }
 
-    /// The names so far, one more than the limit if there are more.
+    /// Returns the names so far, at most one more than the limit.
     pub fn names(&self) -> Vec<Vec<u8>> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -74,7 +74,7 @@ impl Read {
         Self { tracker: tracker.clone(), fault: Mutex::new(None) }
     }
 
-    /// The first of its failures in the order of the content, so far.
+    /// Returns the failure with the lowest offset so far.
     pub fn fault(&self) -> MutexGuard<'_, Option<ReadFault>> {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -89,7 +89,7 @@ pub(super) struct ReadRequest {
 }
 
 impl ReadRequest {
-    /// A request of `read` that is about to be sent.
+    /// Creates a request of `read` that is about to be sent.
     pub fn start(read: &Arc<Read>, offset: u64, length: usize) -> Self {
         read.tracker.start();
         Self {
@@ -147,7 +147,7 @@ pub(super) unsafe extern "C" fn on_read_completed(data: *mut c_void, error: *mut
     let fault = request.coverage().fault();
     request.complete(match (errno, fault) {
         (0, None) => None,
-        // The answer made the error, or there was none.
+        // The invalid reply caused the error, or there was none.
         (0 | EPROTO, Some(fault)) => Some(ReadFaultReason::Malformed(fault)),
         (errno, _) => Some(ReadFaultReason::Errno(errno)),
     });
@@ -162,8 +162,8 @@ pub(super) unsafe extern "C" fn on_extents<S: ExtentSink>(
     count: usize,
     _error: *mut c_int,
 ) -> c_int {
-    // SAFETY: `data` is the request that this callback was made with, and it is not freed yet;
-    // the context is a C string, and there are `count` numbers.
+    // SAFETY: `data` is the request that this callback was made with, and it is not freed yet. The
+    // context is a C string, and there are `count` numbers.
     let (status, context, entries) =
         unsafe { (&*data.cast::<Status<S>>(), CStr::from_ptr(context), slice(entries, count)) };
     let mut pairs =
@@ -226,16 +226,16 @@ pub(super) unsafe extern "C" fn on_debug(
     _context: *const c_char,
     _message: *const c_char,
 ) -> c_int {
-    // SAFETY: `data` is what this callback was made with, and it is not freed yet.
+    // SAFETY: `data` is the `Talk` that this callback was made with, and it is not freed yet.
     unsafe { (*data.cast::<Talk>()).step() };
     0
 }
 
-/// `count` items, or none where a null pointer says so.
+/// Returns `count` items, or none for a null pointer.
 ///
 /// # Safety
 ///
-/// A pointer that is not null leads to so many items, which live as long as the result.
+/// `items` is null or points to `count` items that live as long as the result.
 unsafe fn slice<'a, T>(items: *const T, count: usize) -> &'a [T] {
     if items.is_null() {
         return &[];
@@ -244,10 +244,10 @@ unsafe fn slice<'a, T>(items: *const T, count: usize) -> &'a [T] {
     unsafe { std::slice::from_raw_parts(items, count) }
 }
 
-/// `LIBNBD_READ_ERROR` of libnbd.h.
+/// `LIBNBD_READ_ERROR` in libnbd.h.
 const READ_ERROR: c_uint = 3;
 
-/// What a completion callback returns for the request to be forgotten.
+/// Return value of a completion callback that retires the request.
 const RETIRE: c_int = 1;
 
 const EPROTO: c_int = rustix::io::Errno::PROTO.raw_os_error();

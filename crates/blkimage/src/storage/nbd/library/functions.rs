@@ -1,4 +1,4 @@
-//! The prototypes of libnbd.h, and where the functions are found.
+//! The prototypes of libnbd.h, and the lookup of the functions.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::{Arc, OnceLock};
@@ -8,7 +8,7 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use super::outcome::Fault;
 use crate::error::excerpt;
 
-/// A callback as libnbd.h has it, passed by value.
+/// A callback as in libnbd.h, passed by value.
 #[repr(C)]
 pub(super) struct Callback<F> {
     pub callback: Option<F>,
@@ -17,27 +17,27 @@ pub(super) struct Callback<F> {
 }
 
 impl<F> Callback<F> {
-    /// A callback that owns a reference count of `data`.
+    /// Creates a callback that owns a reference count of `data`.
     pub fn new<T>(callback: F, data: &Arc<T>) -> Self {
         let data = Arc::into_raw(data.clone()).cast_mut().cast();
         Self { callback: Some(callback), data, free: Some(release::<T>) }
     }
 }
 
-/// Gives back the reference count of a callback.
+/// Releases the reference count of a callback.
 unsafe extern "C" fn release<T>(data: *mut c_void) {
     // SAFETY: `data` came from `Arc::into_raw` of this type, and the library frees it once.
     drop(unsafe { Arc::from_raw(data.cast::<T>().cast_const()) });
 }
 
-/// `nbd_extent` of libnbd.h.
+/// `nbd_extent` in libnbd.h.
 #[repr(C)]
 pub(super) struct LongExtent {
     pub length: u64,
     pub flags: u64,
 }
 
-/// `struct nbd_handle` of libnbd.h, which nobody looks into.
+/// `struct nbd_handle` in libnbd.h, which is opaque.
 #[repr(C)]
 pub(super) struct RawHandle {
     _private: [u8; 0],
@@ -57,7 +57,7 @@ pub(super) type OnDebug = unsafe extern "C" fn(*mut c_void, *const c_char, *cons
 
 pub(super) type OnExport = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> c_int;
 
-/// Makes a struct of the library's functions out of their prototypes.
+/// Defines a struct of the library's functions from their prototypes.
 macro_rules! functions {
     (
         required { $($name:ident($($arg:ty),*) $(-> $result:ty)?;)* }
@@ -138,11 +138,11 @@ functions! {
     }
 }
 
-/// The library, or why there is none.
+/// Returns the functions of the library, or the reason why it is unavailable.
 pub(super) fn library() -> Result<&'static Functions, String> {
     static FUNCTIONS: OnceLock<Result<Functions, String>> = OnceLock::new();
     let found = FUNCTIONS.get_or_init(|| {
-        // SAFETY: libnbd's initialisers do nothing but prepare a key for thread-local data.
+        // SAFETY: the initialisers of libnbd only prepare a key for thread-local data.
         let library = unsafe { Library::open(Some(LIBRARY), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|_| format!("needs {LIBRARY}, which cannot be loaded: {INSTALL}"))?;
         // SAFETY: the name is that of libnbd's stable interface, and the library is leaked below.
@@ -154,7 +154,7 @@ pub(super) fn library() -> Result<&'static Functions, String> {
     found.as_ref().map_err(Clone::clone)
 }
 
-/// What the library says of the last call of this thread, if that failed.
+/// Returns the library's error of the last call of this thread, if that failed.
 pub(super) fn last_error(functions: &Functions) -> Option<Fault> {
     // SAFETY: no arguments.
     let (text, errno) = unsafe { ((functions.nbd_get_error)(), (functions.nbd_get_errno)()) };
@@ -163,7 +163,7 @@ pub(super) fn last_error(functions: &Functions) -> Option<Fault> {
     }
     // SAFETY: a C string, valid until the next call by this thread.
     let text = unsafe { CStr::from_ptr(text) }.to_bytes();
-    // "nbd_connect_uri: connect: Connection refused" says in front which function it was.
+    // "nbd_connect_uri: connect: Connection refused" begins with the name of the function.
     let is_function = |name: &[u8]| name.starts_with(b"nbd_") && !name.contains(&b' ');
     let text = match text.windows(2).position(|pair| pair == b": ") {
         Some(colon) if is_function(&text[..colon]) => &text[colon + 2..],

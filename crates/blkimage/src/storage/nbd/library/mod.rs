@@ -1,10 +1,9 @@
-//! libnbd, opened at run time: everything about NBD that is unsafe.
+//! libnbd, loaded at run time. Contains all unsafe code for NBD.
 //!
-//! `libnbd.so.0` is looked for when the first URI is opened, so that neither building nor anything
-//! else needs it. [`Handle`] is a connection with the library's own lock around it: every method may
-//! be called by any thread. What the library calls back are plain functions over reference counts,
-//! which take no lock that is ever held across a call of the library, and which Rust stops from
-//! unwinding into C.
+//! `libnbd.so.0` is loaded when the first URI is opened, so that neither the build nor other commands
+//! need it. [`Handle`] is a connection, which the library protects by its own lock. Any thread may call
+//! any method. The callbacks are plain functions over reference counts. They take no lock that is held
+//! across a call of the library, and Rust aborts if one of them would unwind into C.
 #![allow(unsafe_code)]
 
 mod callbacks;
@@ -27,26 +26,26 @@ pub(super) use self::outcome::{ExtentSink, Fault, ReadFault, ReadFaultReason, er
 use super::talk::Talk;
 use super::tracker::Tracker;
 
-/// How far a connection has come.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Connecting,
-    /// The server answers options; only with [`Handle::set_option_mode`].
+    /// Options can be sent. Only with [`Handle::set_option_mode`].
     Negotiating,
     /// Requests can be sent.
     Ready,
-    /// Nothing is in flight, nothing can be sent: every request was completed.
+    /// Nothing can be sent, and every request was completed.
     Dead,
 }
 
-/// What the library waits for on its socket.
+/// The events on its socket that the library waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Direction {
     pub read: bool,
     pub write: bool,
 }
 
-/// A limit that the server has announced.
+/// A block size that the server announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlockSize {
     Minimum = 0,
@@ -54,18 +53,18 @@ pub(super) enum BlockSize {
     Maximum = 2,
 }
 
-/// Whether a connection is encrypted.
+/// The encryption of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tls {
     Disable = 0,
     Require = 2,
 }
 
-/// How a read is cut into requests.
+/// The division of a read into requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
     pub request_size: usize,
-    /// The most requests in flight, at least 2.
+    /// Maximum number of requests in flight, at least 2.
     pub depth: usize,
 }
 
@@ -82,13 +81,13 @@ unsafe impl Sync for Handle {}
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: the handle is ours alone, and nothing uses it after this.
+        // SAFETY: this is the only owner of the handle, and nothing uses it after this.
         unsafe { (self.functions.nbd_close)(self.raw.as_ptr()) }
     }
 }
 
 impl Handle {
-    /// A handle that is not connected. The error says what to install.
+    /// Creates a handle that is not connected. If the library is missing, the error says what to install.
     pub fn new() -> Result<Self, String> {
         let functions = library()?;
         // SAFETY: no arguments.
@@ -97,14 +96,14 @@ impl Handle {
             .ok_or_else(|| last_error(functions).unwrap_or_else(Fault::unknown).text)?;
         let handle = Self { raw, functions };
         if let Some(nbd_set_pread_initialize) = functions.nbd_set_pread_initialize {
-            // The buffers are initialised, and what is not filled is found out.
+            // The buffers are initialised, and bytes that are not filled are detected.
             // SAFETY: the handle is live.
             let _ = unsafe { nbd_set_pread_initialize(handle.raw(), false) };
         }
         Ok(handle)
     }
 
-    /// The library's version: three numbers, if nobody has changed it.
+    /// Returns the version of the library. Usually three numbers, but a distribution may change it.
     pub fn version(&self) -> String {
         // SAFETY: the handle is live, and the C string is static.
         let version = unsafe { (self.functions.nbd_get_version)(self.raw()) };
@@ -115,12 +114,11 @@ impl Handle {
         unsafe { CStr::from_ptr(version) }.to_string_lossy().into_owned()
     }
 
-    /// Reports the library's steps to `talk` until [`unwatch`](Self::unwatch) with the result.
+    /// Reports the library's steps to `talk` until [`unwatch`](Self::unwatch) is called with the result.
     pub fn watch(&self, talk: &Arc<Talk>) -> Result<bool, Fault> {
         let callback = Callback::<OnDebug>::new(on_debug, talk);
         let functions = self.functions;
-        // SAFETY: the handle is live, and the callback owns a reference count that its `free` gives
-        // back.
+        // SAFETY: the handle is live, and the callback owns a reference count that its `free` releases.
         self.check(unsafe { (functions.nbd_set_debug_callback)(self.raw(), callback) })?;
         // SAFETY: the handle is live.
         let had_debug = unsafe { (functions.nbd_get_debug)(self.raw()) == 1 };
@@ -129,7 +127,7 @@ impl Handle {
         Ok(had_debug)
     }
 
-    /// Ends the reports.
+    /// Ends the reports. `had_debug` is the result of [`watch`](Self::watch).
     pub fn unwatch(&self, had_debug: bool) {
         // SAFETY: the handle is live.
         let _ = unsafe { (self.functions.nbd_set_debug)(self.raw(), had_debug) };
@@ -159,7 +157,7 @@ impl Handle {
         self.check(unsafe { (self.functions.nbd_set_uri_allow_local_file)(self.raw(), allow) })
     }
 
-    /// Lets requests end where the export ends, wherever that is.
+    /// Allows a request to end at the end of the export even if that is not aligned.
     pub fn allow_unaligned(&self) {
         if let (Some(get), Some(set)) =
             (self.functions.nbd_get_strict_mode, self.functions.nbd_set_strict_mode)
@@ -174,22 +172,22 @@ impl Handle {
         self.check(unsafe { (self.functions.nbd_add_meta_context)(self.raw(), name.as_ptr()) })
     }
 
-    /// Stops before an export is chosen.
+    /// Makes the negotiation stop before an export is chosen.
     pub fn set_option_mode(&self) -> Result<(), Fault> {
         // SAFETY: the handle is live.
         self.check(unsafe { (self.functions.nbd_set_opt_mode)(self.raw(), true) })
     }
 
-    /// Starts connecting. Looks up the host's name, and waits for the answer.
+    /// Starts connecting. Blocks until the host name is resolved.
     pub fn connect_uri(&self, uri: &CStr) -> Result<(), Fault> {
         // SAFETY: the handle is live, and the library copies the string.
         self.check(unsafe { (self.functions.nbd_aio_connect_uri)(self.raw(), uri.as_ptr()) })
     }
 
-    /// Starts talking to the server at the other end of `socket`.
+    /// Starts the protocol with the server at the other end of `socket`.
     pub fn connect_socket(&self, socket: OwnedFd) -> Result<(), Fault> {
         let connect = self.functions.nbd_aio_connect_socket;
-        // SAFETY: the handle is live, and the descriptor is the library's from here on.
+        // SAFETY: the handle is live, and the call takes ownership of the descriptor.
         self.check(unsafe { connect(self.raw(), socket.into_raw_fd()) })
     }
 
@@ -216,22 +214,23 @@ impl Handle {
         Direction { read: bits & 1 != 0, write: bits & 2 != 0 }
     }
 
-    /// The socket of the connection, as another descriptor; None if there is none yet or any more.
+    /// Returns a duplicate of the socket. Returns `None` if the connection has no socket, yet or any more.
     ///
-    /// Exclusive, since the library closes its descriptor when a connection fails.
+    /// Takes `&mut self`, because the library closes its descriptor when a connection fails.
     pub fn socket(&mut self) -> Option<OwnedFd> {
         // SAFETY: the handle is live.
         let fd = unsafe { (self.functions.nbd_aio_get_fd)(self.raw()) };
         if fd < 0 {
             return None;
         }
-        // SAFETY: the descriptor is open: only calls on the handle close it, and it is ours alone.
+        // SAFETY: the descriptor is open. Only calls on the handle close it, and the
+        // exclusive borrow rules those out.
         unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned().ok()
     }
 
     /// Lets the library read from its socket. Completes requests.
     pub fn notify_read(&self) -> Result<(), Fault> {
-        // SAFETY: the handle is live; buffers of requests are valid until those complete.
+        // SAFETY: the handle is live, and buffers of requests are valid until the requests complete.
         self.check(unsafe { (self.functions.nbd_aio_notify_read)(self.raw()) })
     }
 
@@ -241,24 +240,24 @@ impl Handle {
         self.check(unsafe { (self.functions.nbd_aio_notify_write)(self.raw()) })
     }
 
-    /// Tells the server, as far as its socket takes it at once, that nothing will follow.
+    /// Announces the end of the connection to the server, if the socket takes the message at once.
     pub fn disconnect(&self) {
         // SAFETY: the handle is live.
         let _ = unsafe { (self.functions.nbd_aio_disconnect)(self.raw(), 0) };
     }
 
-    /// Size of the export. A negative number stands for more than there can be.
+    /// Returns the size of the export in bytes, which is negative if it is too large.
     pub fn size(&self) -> Result<i64, Fault> {
         // SAFETY: the handle is live.
         let size = unsafe { (self.functions.nbd_get_size)(self.raw()) };
         match last_error(self.functions) {
             Some(fault) if size == -1 => Err(fault),
-            // Without an error -1 is what the server said.
+            // Without an error, -1 is the size that the server sent.
             _ => Ok(size),
         }
     }
 
-    /// None if the server or the library does not say.
+    /// Returns the block size, or `None` if the server or the library does not report it.
     pub fn block_size(&self, which: BlockSize) -> Option<u64> {
         let nbd_get_block_size = self.functions.nbd_get_block_size?;
         // SAFETY: the handle is live.
@@ -281,13 +280,13 @@ impl Handle {
         unsafe { (self.functions.nbd_get_tls_negotiated)(self.raw()) == 1 }
     }
 
-    /// Whether certificates are checked, as far as the library does.
+    /// Returns whether the library checks certificates.
     pub fn verifies_peer(&self) -> bool {
         // SAFETY: the handle is live.
         unsafe { (self.functions.nbd_get_tls_verify_peer)(self.raw()) == 1 }
     }
 
-    /// Whether block status may be asked for more than 32 bits can say.
+    /// Returns whether a request for block status may exceed 32 bits.
     pub fn has_long_status(&self) -> bool {
         let functions = self.functions;
         functions.nbd_aio_block_status_64.is_some()
@@ -299,8 +298,8 @@ impl Handle {
 
     /// Reads into `buf` in several requests.
     ///
-    /// `wait` is called whenever this has to wait; it lets the library work, or waits for another
-    /// thread that does, until [`Tracker::is_reached`] of `tracker`, which is this read's alone.
+    /// Calls `wait` to block until [`Tracker::is_reached`]. `wait` runs the library, or waits for
+    /// another thread that does. `tracker` belongs to this read only.
     pub fn read(
         &self,
         buf: &mut [u8],
@@ -309,7 +308,7 @@ impl Handle {
         tracker: &Arc<Tracker>,
         mut wait: impl FnMut(),
     ) -> Result<(), ReadFault> {
-        // However this ends, the library has done with `buf` then.
+        // However this ends, the library no longer uses `buf`.
         let _lent = Lent(tracker);
         let read = Arc::new(Read::new(tracker));
         let mut position = offset;
@@ -332,12 +331,12 @@ impl Handle {
         fault.map_or(Ok(()), Err)
     }
 
-    /// Starts one request of `read`, whose caller does not return before it is completed.
+    /// Starts one request of `read`. The caller does not return before the request is completed.
     fn start_read(&self, buf: &mut [u8], offset: u64, read: &Arc<Read>) {
         let request = Arc::new(ReadRequest::start(read, offset, buf.len()));
         // SAFETY: the handle is live. `buf` is borrowed for longer than `Handle::read` runs, which
-        // waits until this request is completed; the library does not touch the buffer after that.
-        // Each callback owns a reference count of the request that its `free` gives back.
+        // waits until this request is completed, and the library does not touch the buffer after that.
+        // Each callback owns a reference count of the request that its `free` releases.
         let cookie = unsafe {
             (self.functions.nbd_aio_pread_structured)(
                 self.raw(),
@@ -354,8 +353,8 @@ impl Handle {
         }
     }
 
-    /// Asks for extents. They come to `sink`, and the error, if there is one, to what is returned,
-    /// before `tracker` counts it as completed.
+    /// Requests extents, which go to `sink`. The result holds the error, if any. Both are complete
+    /// before `tracker` counts the request as completed.
     pub fn block_status<S: ExtentSink + 'static>(
         &self,
         length: u64,
@@ -369,8 +368,8 @@ impl Handle {
         let cookie = match self.functions.nbd_aio_block_status_64 {
             Some(nbd_aio_block_status_64) => {
                 let extents = Callback::<OnExtents<_>>::new(on_extents_64::<S>, &status);
-                // SAFETY: the handle is live, and each callback owns a reference count that its
-                // `free` gives back.
+                // SAFETY: the handle is live, and each callback owns a reference count
+                // that its `free` releases.
                 unsafe {
                     nbd_aio_block_status_64(self.raw(), length, offset, extents, completed, 0)
                 }
@@ -398,11 +397,10 @@ impl Handle {
         Ok(status)
     }
 
-    /// Asks for the names of the exports, of which at most `limit` are kept.
+    /// Requests the names of the exports. Keeps at most one more than `limit`.
     pub fn list_exports(&self, limit: usize) -> Result<Arc<Exports>, Fault> {
         let exports = Arc::new(Exports::new(limit));
-        // SAFETY: the handle is live, and each callback owns a reference count that its `free`
-        // gives back.
+        // SAFETY: the handle is live, and each callback owns a reference count that its `free` releases.
         let result = unsafe {
             (self.functions.nbd_aio_opt_list)(
                 self.raw(),
@@ -426,19 +424,19 @@ impl Handle {
     }
 }
 
-/// A buffer that the library may write to as long as requests are pending.
+/// A buffer that the library may write to while requests are pending.
 struct Lent<'a>(&'a Tracker);
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        // Only a panic leads here early. The buffer's owner must not get it back.
+        // Requests are pending only after a panic. The owner of the buffer must not get it back.
         if self.0.pending() > 0 {
             std::process::abort();
         }
     }
 }
 
-/// `LIBNBD_STRICT_ALIGN` of libnbd.h.
+/// `LIBNBD_STRICT_ALIGN` in libnbd.h.
 const STRICT_ALIGN: u32 = 0x10;
 
 #[cfg(test)]

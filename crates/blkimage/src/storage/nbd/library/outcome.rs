@@ -1,11 +1,11 @@
-//! What calls of the library come to.
+//! Results of calls of the library.
 
 use std::io;
 
-/// What the library says of a failure.
+/// An error of the library.
 #[derive(Clone, Debug)]
 pub(in crate::storage::nbd) struct Fault {
-    /// 0 if there is none.
+    /// The errno value, or 0 if there is none.
     pub errno: i32,
     pub text: String,
 }
@@ -16,7 +16,7 @@ impl Fault {
     }
 }
 
-/// Why a read failed: the first of its requests that did.
+/// The failure of the first failed request of a read.
 #[derive(Clone, Debug)]
 pub(in crate::storage::nbd) struct ReadFault {
     pub offset: u64,
@@ -26,16 +26,16 @@ pub(in crate::storage::nbd) struct ReadFault {
 
 #[derive(Clone, Debug)]
 pub(in crate::storage::nbd) enum ReadFaultReason {
-    /// The server's error, or that of the connection.
+    /// Error of the server or the connection.
     Errno(i32),
-    /// What is wrong with the answer.
+    /// Description of an invalid reply.
     Malformed(&'static str),
-    /// The library did not take the request.
+    /// Error of the library, which did not accept the request.
     Refused(Fault),
 }
 
-/// Takes what the server says about extents: the context, the first byte, lengths and flags. Returns
-/// about how many bytes of what was asked for it is.
+/// Takes the extents that the server reports: the context, the first byte, lengths and flags. Returns
+/// the number of requested bytes that they describe.
 pub(in crate::storage::nbd) trait ExtentSink: Send {
     fn extents(
         &mut self,
@@ -45,7 +45,7 @@ pub(in crate::storage::nbd) trait ExtentSink: Send {
     ) -> u64;
 }
 
-/// What the system calls an error.
+/// Returns the system's description of an error.
 pub(in crate::storage::nbd) fn errno_text(errno: i32) -> String {
     let text = io::Error::from_raw_os_error(errno).to_string();
     text.strip_suffix(&format!(" (os error {errno})")).unwrap_or(&text).to_owned()

@@ -1,7 +1,7 @@
 use super::functions::LongExtent;
 use super::*;
 
-/// What was told about a context from an offset on.
+/// A reported context, its offset and its entries.
 type Told = (Vec<u8>, u64, Vec<(u64, u64)>);
 
 #[derive(Default)]
@@ -19,7 +19,7 @@ impl ExtentSink for Seen {
     }
 }
 
-/// The callback for 64 bits as a newer library calls it, beside the one for 32.
+/// Calls the callback for 64 bits as a newer library does, and the one for 32 bits.
 #[test]
 fn extents_of_both_sizes() {
     let tracker = Arc::new(Tracker::default());
@@ -31,7 +31,7 @@ fn extents_of_both_sizes() {
     let mut pairs = [LongExtent { length: 1 << 40, flags: 3 }, LongExtent { length: 9, flags: 0 }];
     let mut numbers = [512u32, 2, 7, 0];
     let (name, mut errno) = (c"base:allocation".as_ptr(), 0);
-    // SAFETY: the data is that of the callbacks, and the arrays have the lengths that are told.
+    // SAFETY: the data is that of the callbacks, and the arrays have the given lengths.
     unsafe {
         (long.callback.unwrap())(long.data, name, 5, pairs.as_mut_ptr(), 2, &raw mut errno);
         (long.callback.unwrap())(long.data, name, 6, std::ptr::null_mut(), 0, &raw mut errno);

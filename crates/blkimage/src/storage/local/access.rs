@@ -1,13 +1,14 @@
-//! How a file of this host may be used.
+//! Options for using a file of this host.
 
 use crate::options::Cache;
 
-/// How a host file is used.
+/// Options for using a host file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Access {
     pub cache: Cache,
-    /// Read it although somebody may be writing to it.
+    /// Whether to read the file although another process may be writing to it.
     pub force_share: bool,
-    /// Others read through this very descriptor: its offset and its flags are not ours to change.
+    /// Whether other processes share this open file description, so that its offset and
+    /// flags must not change.
     pub shared: bool,
 }

@@ -1,9 +1,9 @@
-//! What tells that a block device was written to. It has no time stamps; the system counts what is
-//! written to it and discarded, in `/sys/dev/block/MAJOR:MINOR/stat`.
+//! Detection of writes to a block device. A device has no time stamps, but the system counts the
+//! sectors that are written and discarded, in `/sys/dev/block/MAJOR:MINOR/stat`.
 //!
-//! What is written to a partition counts for its disk as well. What is written to the disk, across its
-//! partitions, counts for none of them: it is what the disk has more than all of them. A loop device also
-//! changes with its file, and so do all of its partitions, whichever was written to.
+//! A write to a partition counts for its disk as well. A write to the disk, across its partitions,
+//! counts for none of them. It is the difference between the count of the disk and the sum of its
+//! partitions. A loop device also changes with its file, and so do all of its partitions.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// Looks at the device before it is read. What is in its page cache is written to it first, so that it is
-    /// not counted as a change later.
+    /// Examines the device before it is read. Writes its dirty pages back first, so that this does not
+    /// count as a change later.
     pub fn new(file: &File, number: (u32, u32)) -> Self {
         let system = System::default();
         let mut uses = system.uses(number);
@@ -34,26 +34,26 @@ impl Device {
         Self { folder, written, uses }
     }
 
-    /// What may write to the device.
+    /// Returns a description of a possible writer, if any.
     pub fn writer(&self) -> Option<&str> {
         self.uses.writer.as_deref()
     }
 
-    /// What a user should know.
+    /// Returns warnings for the user.
     pub fn warnings(&self) -> &[String] {
         &self.uses.others
     }
 
-    /// Whether the device was written to since then, or is now.
+    /// Returns whether the device was written to since then, or is being written to now.
     pub fn is_written(&self, file: &File) -> bool {
         let Some(folder) = &self.folder else { return false };
         page_cache::write_out(file);
-        // A write that ends between the two questions is counted by the second.
+        // The second check counts a write that ends between the two.
         Written::is_under_way(folder) || Some(Written::new(folder)) != self.written
     }
 }
 
-/// How much was written to a device so far.
+/// The number of sectors written to a device so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Written {
     own: Option<Sectors>,
@@ -65,7 +65,7 @@ pub(super) struct Written {
 type Sectors = [u64; 2];
 
 impl Written {
-    /// Counted by now, of the device that has this folder in /sys.
+    /// Reads the current counts of the device with this folder in /sys.
     pub fn new(folder: &Path) -> Self {
         let disk = super::in_use::disk_of(folder);
         let whole = disk.as_deref().unwrap_or(folder);
@@ -79,18 +79,19 @@ impl Written {
         }
     }
 
-    /// Whether the system counts at all.
+    /// Returns whether the system counts writes to this device.
     pub fn is_known(&self) -> bool {
         self.own.is_some()
     }
 
-    /// Whether a write is under way that is not counted yet. To be asked before the next count.
+    /// Returns whether a write is in progress that is not counted yet. Must be called
+    /// before the next count.
     pub fn is_under_way(folder: &Path) -> bool {
         numbers(&folder.join("inflight")).and_then(|it| it.get(1).copied()).is_some_and(|it| it > 0)
     }
 }
 
-/// What was written to a disk and to none of its partitions.
+/// Returns the sectors written to a disk outside of its partitions.
 fn across(disk: &Path) -> Option<Sectors> {
     let count = || {
         let before = sectors(disk)?;
@@ -126,7 +127,8 @@ fn numbers(path: &Path) -> Option<Vec<u64>> {
 const UNKNOWN: &str = "is a device whose writes are not counted here: see to it yourself that nothing \
                        writes to it while it is read";
 
-/// A disk whose partitions are written to all the time cannot be counted at one moment.
+/// Maximum number of attempts. The counts of a disk whose partitions are written to all the time are
+/// never consistent.
 const MAX_TRIES: u32 = 100;
 
 #[cfg(test)]
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_to_a_partition_are_not_those_of_its_neighbours() {
+    fn writes_to_a_partition_do_not_count_for_its_neighbours() {
         let folder = tempfile::tempdir().unwrap();
         let count = |whole, parts: &[[u64; 2]], name: &str| {
             Written::new(&disk(folder.path(), whole, parts).join(name))
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_counted_is_not_known() {
+    fn devices_without_counters_are_unknown() {
         let folder = tempfile::tempdir().unwrap();
         let disk = disk(folder.path(), [100, 5], &[[0, 0]]);
         assert!(!Written::is_under_way(&disk));

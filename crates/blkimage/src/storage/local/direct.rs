@@ -1,4 +1,4 @@
-//! Reads that bypass the page cache: O_DIRECT wants the offset, the length and the memory aligned.
+//! Reads that bypass the page cache. O_DIRECT requires an aligned offset, length and buffer.
 
 use std::fs::File;
 use std::io;
@@ -7,14 +7,14 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::buffer::{ALIGNMENT, Buffer};
 
-/// Buffers for reads that are not aligned.
+/// Buffers for unaligned reads.
 #[derive(Default)]
 pub(crate) struct Bounce {
     free: Mutex<Vec<Buffer>>,
 }
 
 impl Bounce {
-    /// Reads from a file that was opened with O_DIRECT. 0 is the end of the file.
+    /// Reads from a file that was opened with O_DIRECT. Returns 0 at the end of the file.
     pub fn read_at_most(&self, file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let whole = buf.len() / ALIGNMENT * ALIGNMENT;
         if whole > 0
@@ -51,8 +51,8 @@ impl Bounce {
     }
 }
 
-/// One request of this size keeps a device busy for longer than it takes to issue the next.
+/// Size of a buffer in bytes. A request of this size keeps a device busy until the next one is issued.
 const BOUNCE_SIZE: usize = 512 << 10;
 
-/// Buffers that are kept for later; more threads than this allocate theirs.
+/// Maximum number of idle buffers. With more threads, some buffers are allocated again.
 const MAX_FREE: usize = 8;

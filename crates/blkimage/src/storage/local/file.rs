@@ -1,8 +1,8 @@
-//! A file or block device of this host: reads, holes, locks and the stamps that tell a change.
+//! A file or block device of this host: reads, holes, locks and change detection.
 //!
-//! Holes are asked for one at a time and the last answer is kept, so walking a file costs one
-//! system call an extent however small the steps are. A file that shrinks is an error even where
-//! its lost tail would look like a hole.
+//! Holes are looked up one at a time and the last result is kept, so that walking a file costs one
+//! system call per extent even with small steps. A file that shrinks is an error, even though its lost
+//! tail would look like a hole.
 
 use std::fs::File;
 use std::io;
@@ -65,7 +65,7 @@ impl LocalFile {
             return Err(Error::new(ErrorKind::InUse, name, reason));
         }
         if size == 0 && file.read_at(&mut [0], 0).is_ok_and(|count| count > 0) {
-            // A file of procfs or sysfs: made up as it is read.
+            // A file of procfs or sysfs, whose content is generated on read.
             let reason = "has content and no size: it can only be read as a pipe";
             return Err(Error::new(ErrorKind::FileType, name, reason));
         }
@@ -104,12 +104,12 @@ impl LocalFile {
         })
     }
 
-    /// Device and inode: the same for the same file.
+    /// Returns the device and inode, which identify the file.
     pub fn identity(&self) -> (u64, u64) {
         self.stamp.identity
     }
 
-    /// What a user should know although the file can be read.
+    /// Returns warnings for the user about a file that can be read.
     pub fn warnings(&self) -> &[String] {
         self.device.as_ref().map_or(&[], Device::warnings)
     }
@@ -133,7 +133,7 @@ impl LocalFile {
         let up_to = |end: u64, kind| Extent { length: end.min(self.size) - offset, kind, ..to_end };
         let is_behind_hole =
             cache.last.is_some_and(|it| it.kind == ExtentKind::Zero && it.end() == offset);
-        // The end of a hole is where data begins.
+        // The end of a hole is the start of data.
         let data =
             if is_behind_hole { Ok(Some(offset)) } else { sys::seek_data(&self.file, offset) };
         match data {
@@ -143,15 +143,15 @@ impl LocalFile {
                 Err(io::ErrorKind::UnexpectedEof.into())
             }
             Ok(None) => Ok(Extent { kind: ExtentKind::Zero, ..to_end }),
-            // A file system that cannot tell: everything is to be read.
+            // The file system does not support the query, so everything has to be read.
             Err(_) => Ok(to_end),
         }
     }
 
-    /// How far the data at `offset` goes on, as far as is known.
+    /// Returns the end of the data at `offset`, as far as it is known.
     ///
-    /// A tmpfs that is asked for a hole walks all pages up to it, before anything is read: what is in
-    /// the page cache is asked for instead, in steps that get longer where there is nothing but data.
+    /// On tmpfs, a search for a hole walks all pages up to it, which delays the first read. The page
+    /// cache is queried instead, in steps that grow while there is only data.
     fn data_end(&self, offset: u64, step: &mut Option<u64>) -> u64 {
         if let Some(step) = step.as_mut().filter(|step| **step > 0) {
             let length = (*step).min(self.size - offset);
@@ -164,7 +164,7 @@ impl LocalFile {
             Ok(Some(hole)) if hole > offset => hole,
             _ => self.size,
         };
-        // Where extents are short, the question is asked for nothing.
+        // Where extents are short, the query of the page cache is not worth it.
         let is_long = end - offset >= MIN_STEP;
         *step = step.map(|_| if is_long { MIN_STEP } else { 0 });
         end
@@ -179,7 +179,7 @@ impl Storage for LocalFile {
     fn read_at_most(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         if self.is_direct.load(Relaxed) {
             match self.bounce.read_at_most(&self.file, buf, offset) {
-                // Some file systems take the flag and refuse the reads.
+                // Some file systems accept the flag and refuse the reads.
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                     sys::clear_direct(&self.file)?;
                     self.is_direct.store(false, Relaxed);
@@ -192,7 +192,8 @@ impl Storage for LocalFile {
         past_cache.unwrap_or_else(|| self.file.read_at(buf, offset))
     }
 
-    /// What somebody may be writing to is copied first, so that every byte is looked at once.
+    /// Lends nothing with `force_share`. Content that may change is copied, so that every
+    /// byte is read only once.
     fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
         if self.access.force_share || self.is_direct.load(Relaxed) {
             return None;
@@ -254,15 +255,15 @@ impl Storage for LocalFile {
     }
 }
 
-/// The last extent that the file system told.
+/// The last extent that the file system reported.
 struct HoleCache {
     last: Option<Extent>,
     is_flushed: bool,
-    /// How far to look for data in the page cache, on a file system that is nothing else. 0: not now.
+    /// Length of the next query of the page cache, on a file system in memory. 0 disables the query.
     step: Option<u64>,
 }
 
-/// Refuses everything that is neither a regular file nor a block device.
+/// Fails unless the file is a regular file or a block device.
 pub(crate) fn check_type(node_type: NodeType, name: &Path) -> Result<()> {
     let (kind, reason) = match node_type {
         NodeType::Regular | NodeType::BlockDevice => return Ok(()),
@@ -276,14 +277,16 @@ pub(crate) fn check_type(node_type: NodeType, name: &Path) -> Result<()> {
 const IN_USE: &str = "is in use by a process that may write to it; \
                       use -U/--force-share to read it all the same";
 
-/// A smaller file holds no file system that is mounted, and is read sooner than that is looked up.
+/// Minimum size of a file whose other uses are looked up. A smaller one holds no mounted file system,
+/// and reading it is faster than the lookup.
 const MIN_FILE_SYSTEM: u64 = 1 << 20;
 
-/// Holes in less than that are found as soon by asking for them.
+/// Minimum length of a query of the page cache in bytes. Shorter extents are found as
+/// fast by a search for holes.
 const MIN_STEP: u64 = 256 << 10;
 
-/// Long enough to be worth a system call, short enough that no thread waits for it.
+/// Maximum length of a query: worth a system call, but short enough that no other thread waits for it.
 const MAX_STEP: u64 = 4 << 20;
 
-/// Below this the default read-ahead has read it all before the advice could help.
+/// Minimum size of a file for the advice. The default read-ahead covers smaller ones.
 const MIN_SEQUENTIAL: u64 = 1 << 20;

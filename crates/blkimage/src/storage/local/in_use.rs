@@ -1,9 +1,10 @@
-//! Who else has a block device: mounts, swap, and devices made of it.
+//! Other uses of a block device: mounts, swap, and devices on top of it.
 //!
-//! What is asked for is not the device alone. A disk is in use with any of its partitions, a partition with
-//! its disk, both with what lies on top of them (device mapper, MD, loop devices), and a device of a btrfs
-//! with the others, of which a mount names one. All of this is read from /sys and /proc; no device is
-//! opened for it, for opening one to find out would keep others from mounting it.
+//! Related devices are looked up as well. A disk is in use if any of its partitions is, a partition if
+//! its disk is, and both if a device on top of them is (device mapper, MD, loop devices). A device of a
+//! btrfs is in use if another one of its devices is, because a mount names only one of them. All of
+//! this is read from /sys and /proc. No device is opened for the lookup, because opening it would keep
+//! other processes from mounting it.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -15,29 +16,29 @@ use std::time::{Duration, Instant};
 use crate::error::escaped;
 use crate::sys::{self, NodeType};
 
-/// Where the system tells about itself.
+/// The files in which the system reports its devices.
 pub(super) struct System {
     sys: PathBuf,
     mounts: PathBuf,
     swaps: PathBuf,
 }
 
-/// What else a device or file is used for.
+/// The other uses of a device or file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Uses {
-    /// Something may write to it.
+    /// Description of a possible writer.
     pub writer: Option<String>,
-    /// What a user should know of, each a sentence about the device.
+    /// Warnings for the user, each a sentence about the device.
     pub others: Vec<String>,
 }
 
-/// Device and inode of a file, and what it is used for.
+/// Device and inode of a file, and a description of its use.
 type FileInUse = ((u64, u64), String);
 
-/// A device that has bytes in common with the one that was asked for.
+/// A device that shares bytes with the requested one.
 struct Member {
     number: (u32, u32),
-    /// The kernel's.
+    /// Name in the kernel.
     name: String,
     relation: Relation,
 }
@@ -68,12 +69,12 @@ impl Default for System {
 }
 
 impl System {
-    /// The folder of a device. None: the system does not show its devices here.
+    /// Returns the folder of a device in /sys, or `None` if /sys does not show it.
     pub fn folder(&self, (major, minor): (u32, u32)) -> Option<PathBuf> {
         fs::canonicalize(self.sys.join(format!("dev/block/{major}:{minor}"))).ok()
     }
 
-    /// The uses of a block device.
+    /// Returns the uses of a block device.
     pub fn uses(&self, number: (u32, u32)) -> Uses {
         let mut uses = Uses::default();
         let mounts = self.mounts().unwrap_or_else(|| {
@@ -108,8 +109,8 @@ impl System {
         uses
     }
 
-    /// Regular files that something of this system may write to other than by their names: backing files of
-    /// loop devices that are mounted, and swap.
+    /// Returns the regular files that the system may write to other than by name: backing files of
+    /// mounted loop devices, and swap files.
     fn files_in_use(&self) -> Vec<FileInUse> {
         let mut files = Vec::new();
         for (number, file) in self.loops() {
@@ -131,7 +132,7 @@ impl System {
         files
     }
 
-    /// Loop devices and what they are made of.
+    /// Returns the loop devices and their backing files.
     fn loops(&self) -> Vec<((u32, u32), PathBuf)> {
         let entries = fs::read_dir(self.sys.join("block")).into_iter().flatten().flatten();
         let loops = entries.filter(|entry| entry.file_name().as_bytes().starts_with(b"loop"));
@@ -143,7 +144,7 @@ impl System {
             .collect()
     }
 
-    /// The device itself, its partitions or its disk, and all that is on top of them.
+    /// Returns the device itself, its partitions or its disk, and all devices on top of them.
     fn members(&self, number: (u32, u32)) -> Vec<Member> {
         let mut members: Vec<Member> = Vec::new();
         let mut next = VecDeque::new();
@@ -160,7 +161,7 @@ impl System {
             if is_known || members.len() == MAX_MEMBERS {
                 continue;
             }
-            // Other partitions of the disk are none of the partition's business.
+            // A partition shares no bytes with the other partitions of its disk.
             if relation != Relation::Disk {
                 let relation =
                     if relation == Relation::Itself { Relation::Partition } else { relation };
@@ -180,7 +181,7 @@ impl System {
         members
     }
 
-    /// Where a device is mounted, and whether for writing.
+    /// Returns the mounts of a device: whether it is writable, and where.
     fn mounts_of(&self, member: &Member, mounts: &[Mount]) -> Vec<(bool, String)> {
         let mut found: Vec<(bool, String)> = Vec::new();
         let mut numbers = vec![member.number];
@@ -202,7 +203,7 @@ impl System {
             }
         }
         if is_mounted && found.is_empty() {
-            // Nothing tells whether for writing.
+            // Unknown whether it is writable.
             found.push((true, "in another mount namespace, as far as can be told".into()));
         }
         found
@@ -237,7 +238,7 @@ impl Member {
 }
 
 impl Mount {
-    /// A line of mountinfo.
+    /// Parses a line of mountinfo.
     fn parse(line: &[u8]) -> Option<Self> {
         let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
         let end = fields.iter().position(|field| *field == b"-")?;
@@ -248,7 +249,7 @@ impl Mount {
         let options = fields.get(end + 3)?;
         let is_writable = options.split(|byte| *byte == b',').next() == Some(b"rw");
         let mut numbers = vec![number];
-        // Some file systems have a number of their own, and some of these several devices.
+        // Some file systems have an anonymous device number, and some of those have several devices.
         if number.0 == 0 && source.starts_with(b"/dev/") {
             let devices = source.split(|byte| *byte == b':');
             let found = devices.filter_map(|name| sys::stamp_of(&path_of_line(name)).ok());
@@ -258,14 +259,15 @@ impl Mount {
     }
 }
 
-/// Why a regular file may be written to other than by its name. Of many files that are opened one after
-/// the other this is looked at once a second: what happens later moves their stamps.
+/// Returns a reason why a regular file may be written to other than by name, if any. The list of such
+/// files is cached for a second, for commands that open many files. Any later write changes the time
+/// stamp of the file.
 pub(super) fn writer_of_file(identity: (u64, u64)) -> Option<String> {
     static KNOWN: Mutex<Option<(Instant, Vec<FileInUse>)>> = Mutex::new(None);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let recent = known.take().filter(|(at, _)| at.elapsed() < RECENT);
     let is_listed = |files: &[FileInUse]| files.iter().any(|(file, _)| *file == identity);
-    // A file that was listed may be gone by now, and its inode be another one's.
+    // A listed file may have been removed since, and its inode reused.
     let recent = recent.filter(|(_, files)| !is_listed(files));
     let (_, files) =
         known.insert(recent.unwrap_or_else(|| (Instant::now(), System::default().files_in_use())));
@@ -273,12 +275,12 @@ pub(super) fn writer_of_file(identity: (u64, u64)) -> Option<String> {
     found.map(|(_, reason)| reason.clone())
 }
 
-/// The disk of a partition, by the folder of the partition.
+/// Returns the disk of a partition, by the folder of the partition.
 pub(super) fn disk_of(folder: &Path) -> Option<PathBuf> {
     folder.join("partition").exists().then(|| folder.parent().map(Path::to_path_buf)).flatten()
 }
 
-/// The partitions of a disk.
+/// Returns the partitions of a disk.
 pub(super) fn partitions(disk: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(disk).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| path.join("partition").exists()).collect()
@@ -293,7 +295,7 @@ fn number(text: &[u8]) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Spaces and the like are octal numbers behind a backslash.
+/// Decodes spaces and similar characters, which are octal numbers after a backslash.
 fn unescaped(field: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -314,19 +316,19 @@ fn unescaped(field: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A name as the kernel writes it on a line.
+/// Returns the path on a line of the kernel.
 pub(super) fn path_of_line(line: &[u8]) -> PathBuf {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     PathBuf::from(std::ffi::OsStr::from_bytes(line))
 }
 
-/// File systems that show what is mounted, in whatever mount namespace, by the names of devices.
+/// File systems that list mounted devices in /sys by name, for all mount namespaces.
 const MOUNTED: [&str; 4] = ["ext4", "xfs", "f2fs", "jfs"];
 
-/// More devices than any disk has partitions and volumes on top of them.
+/// Maximum number of related devices, more than any disk has.
 const MAX_MEMBERS: usize = 4096;
 
-/// How long it is known which files are in use.
+/// Time for which the list of files in use is cached.
 const RECENT: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Files and block devices of this host: how they are read, and what tells that they changed.
+//! Files and block devices of this host: reading them and detecting changes.
 
 pub(crate) mod access;
 mod device;

@@ -1,5 +1,5 @@
-//! The way around the page cache for files that it does not hold: nothing is copied out of it, nothing
-//! else is driven out of it, and requests are as large as the reads are.
+//! Reads around the page cache for files that it does not hold. They save a copy, evict no other
+//! content, and use requests of the full size of the reads.
 
 use std::fs::File;
 use std::io;
@@ -9,16 +9,16 @@ use super::direct::Bounce;
 use crate::storage::local::page_cache::is_mostly_resident;
 use crate::sys;
 
-/// A file of which the page cache held little when it was opened.
+/// A file that was mostly not in the page cache when it was opened.
 pub(crate) struct PageCacheBypass {
-    /// The same file once more, with O_DIRECT.
+    /// Second description of the same file, with O_DIRECT.
     file: File,
     bounce: Bounce,
     is_refused: AtomicBool,
 }
 
 impl PageCacheBypass {
-    /// None: there is no other way, or no need of it.
+    /// Returns `None` if a bypass is not possible or not useful.
     pub fn new(file: &File, size: u64) -> Option<Self> {
         let head = size.min(HEAD);
         if size < MIN_SIZE || is_mostly_resident(file, 0, head as usize)? {
@@ -28,7 +28,7 @@ impl PageCacheBypass {
         Some(Self { file, bounce: Bounce::default(), is_refused: AtomicBool::new(false) })
     }
 
-    /// Reads what the page cache does not hold, from `offset` on. None: it is better read through it.
+    /// Reads from `offset` on around the page cache. Returns `None` if the caller should read through it.
     pub fn read_at_most(
         &self,
         cached: &File,
@@ -42,7 +42,7 @@ impl PageCacheBypass {
             return None;
         }
         match self.bounce.read_at_most(&self.file, buf, offset) {
-            // Some file systems take the flag and refuse the reads.
+            // Some file systems accept the flag and refuse the reads.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 self.is_refused.store(true, Relaxed);
                 None
@@ -52,11 +52,12 @@ impl PageCacheBypass {
     }
 }
 
-/// Smaller files are likely to be read again, and soon read.
+/// Minimum size of a file in bytes. Smaller ones are likely to be read again and take little time.
 const MIN_SIZE: u64 = 64 << 20;
 
-/// What is looked at of a file to tell whether the page cache holds it.
+/// Number of bytes at the start of a file that are checked for being in the page cache.
 const HEAD: u64 = 64 << 20;
 
-/// Smaller reads are those of tables and trees: the kernel reads ahead of them.
+/// Minimum length of a read in bytes. Smaller reads are those of tables and trees, and benefit from the
+/// kernel's read-ahead.
 const MIN_READ: usize = 256 << 10;

@@ -1,14 +1,14 @@
-//! The stamp that a file has when reading begins: one that any later change moves.
+//! The time stamp of a file when reading begins, such that any later change alters it.
 //!
-//! A file system stamps with the time of its last tick (4 ms, a second, two on FAT), so a change within
-//! the tick of the stamp leaves it as it is (git calls such a file racily clean). The tick is waited out
-//! before the stamp is taken: files older than it pay nothing, and those made just before wait once,
-//! side by side, for their ticks all end at the same time.
+//! A file system stamps with the time of its last tick (4 ms, 1 s, or 2 s on FAT), so a change within
+//! the tick of the stamp does not alter it (git calls such a file racily clean). This module waits
+//! until the tick is over before it takes the stamp. There is no delay for older files. New files wait
+//! once and in parallel, because their ticks end at the same time.
 //!
-//! A page that was dirty already is written through a mapping without any stamp. It is written back
-//! first, which makes it read-only in all mappings: the next write moves the stamp. Pages of an overlayfs are
-//! those of another file, which only a flush of the file reaches. A write that
-//! is under way was stamped when it began: it is waited for.
+//! A write through a mapping to a page that is already dirty does not update the stamp. Dirty pages are
+//! therefore written back first, which makes them read-only in all mappings, and the next write updates
+//! the stamp. Pages of an overlayfs belong to another file and are only reached by a flush of the file.
+//! A write in progress was stamped when it began, so this module waits for its end.
 
 use std::fs::File;
 use std::io;
@@ -20,8 +20,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::storage::local::page_cache;
 use crate::sys::{self, FileSystem, NodeType, Stamp};
 
-/// The stamp that tells every later change of a regular file from this moment, as far as its file
-/// system can. Of anything else, and where changes do not matter, it is `stamp`, that of now.
+/// Returns a stamp of a regular file that any change after this call alters, as far as the file system
+/// allows. Returns `stamp` for other types of files and with `force_share`.
 pub(super) fn settled(
     file: &File,
     mut stamp: Stamp,
@@ -39,7 +39,7 @@ pub(super) fn settled(
         if wait > 0 {
             std::thread::sleep(Duration::from_nanos(wait).max(MIN_SLEEP));
         } else {
-            // A file system without a place for data but memory never cleans a page.
+            // A file system in memory never cleans a page.
             if file_system.is_stacked {
                 let _ = file.sync_data();
             } else if !file_system.is_memory {
@@ -60,21 +60,22 @@ pub(super) fn settled(
     }
 }
 
-/// Nanoseconds until a change gets another stamp than this one. 0: it does now.
+/// Returns the time in nanoseconds until a change gets a different stamp, or 0 if it does now.
 fn until_settled(stamp: &Stamp, file_system: FileSystem, now: i128) -> u64 {
     let wait = |(seconds, nanoseconds): (i64, u64)| {
         let tick = tick(nanoseconds, file_system.counts_even_seconds);
         let end = i128::from(seconds) * SECOND + i128::from(nanoseconds) + i128::from(tick);
-        // The clock was set back, or the stamp was set: what is changed now gets a stamp of now.
+        // The clock was set back, or the stamp was set. A change gets a stamp of the current time.
         u64::try_from(end - now).ok().filter(|wait| *wait <= MAX_WAIT).unwrap_or(0)
     };
     let changed = wait(stamp.changed);
-    // A process that changes a file may set this one, but not the other. Not every file system keeps that.
+    // Users may set the modification time, but not the change time. Not every file system
+    // updates the latter.
     if stamp.modified > stamp.changed { changed.max(wait(stamp.modified)) } else { changed }
 }
 
-/// How far apart stamps are at least, in nanoseconds: as their digits tell. The clock that they are
-/// taken from is compared with as it ticks.
+/// Returns the resolution of a stamp in nanoseconds, derived from its trailing zeros. The ticks of the
+/// kernel's clock need no extra time, because the stamp is compared with that clock.
 fn tick(nanoseconds: u64, counts_even_seconds: bool) -> u64 {
     match nanoseconds {
         0 if counts_even_seconds => 2 * SECOND as u64,
@@ -91,13 +92,13 @@ fn tick(nanoseconds: u64, counts_even_seconds: bool) -> u64 {
 
 const SECOND: i128 = 1_000_000_000;
 
-/// The longest tick, and a clock that was set back a little.
+/// Longest wait in nanoseconds: the longest tick, plus a small step back of the clock.
 const MAX_WAIT: u64 = 3 * SECOND as u64;
 
-/// A part of the shortest tick of the kernel's clock.
+/// Shortest wait, a fraction of the kernel's shortest tick.
 const MIN_SLEEP: Duration = Duration::from_millis(1);
 
-/// Twice the longest tick: a file that is changed all this time is not going to keep still.
+/// Time after which a file that keeps changing is an error. More than twice the longest tick.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const BUSY: &str = "is being written to; use -U/--force-share to read it all the same";
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_told_by_digits() {
+    fn ticks_follow_from_trailing_zeros() {
         assert_eq!(tick(0, false), 1_000_000_000);
         assert_eq!(tick(0, true), 2_000_000_000);
         assert_eq!(tick(120_000_000, false), 10_000_000);
@@ -116,29 +117,31 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_younger_than_its_tick_waits() {
+    fn only_stamps_within_the_current_tick_wait() {
         let file = tempfile::tempfile().unwrap();
         let file_system = sys::file_system(&file);
         let at = |changed, modified| Stamp { changed, modified, ..sys::stamp(&file).unwrap() };
         let wait = |stamp: Stamp, now: i128| until_settled(&stamp, file_system, now);
         let now = 1000 * SECOND + 4_000_007;
         for (changed, expected) in [
-            // In the tick of the clock, one before it, and ahead of the clock as fine stamps are.
+            // Within the tick of the clock, one tick before, and ahead of the clock, as
+            // fine-grained stamps are.
             ((1000, 4_000_007), 1),
             ((1000, 4_000_003), 0),
             ((1000, 4_500_007), 500_001),
-            // Of a file system that knows seconds.
+            // A file system with a resolution of one second.
             ((1000, 0), 995_999_993),
             ((999, 0), 0),
-            // Of a clock that was set back since.
+            // The clock was set back since.
             ((1010, 5), 0),
         ] {
             assert_eq!(wait(at(changed, changed), now), expected, "{changed:?}");
         }
-        // A modification time of long ago is one that somebody set; one that is ahead may be all there is.
+        // A modification time long ago was set by a user. One that is ahead may be the
+        // only stamp that works.
         assert_eq!(wait(at((1000, 4_000_007), (5, 0)), now), 1);
         assert_eq!(wait(at((0, 0), (1000, 4_000_007)), now), 1);
-        // One far ahead was set, and hides nothing of the other.
+        // A modification time far ahead was set by a user, and must not hide the change time.
         assert_eq!(wait(at((1000, 4_000_007), (4_000_000_000, 0)), now), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Devices of a system that is made of files.
+//! Devices of a fake system made of files.
 
 use std::os::unix::fs::symlink;
 
@@ -20,7 +20,7 @@ impl Fake {
         self.0.path().join(name)
     }
 
-    /// A device by its path beneath /sys/devices.
+    /// Adds a device by its path beneath /sys/devices.
     fn device(&self, name: &str, number: &str) -> PathBuf {
         let folder = self.path("devices").join(name);
         fs::create_dir_all(folder.join("holders")).unwrap();
@@ -70,7 +70,7 @@ fn partitions_and_disks() {
 }
 
 #[test]
-fn what_lies_on_top() {
+fn devices_on_top() {
     let fake = Fake::new("22 1 253:1 / /home rw - ext4 /dev/mapper/home rw\n");
     fake.device("sda", "8:0");
     let partition = fake.partition("sda/sda1", "8:1");
@@ -99,13 +99,14 @@ fn all_devices_of_a_btrfs() {
             symlink(&folder, devices.join(name)).unwrap();
         }
     }
-    // The mount is one of another namespace.
+    // The file system is mounted in another namespace.
     for minor in [0, 16] {
         let writer = fake.uses(8, minor).0.unwrap();
         assert!(writer.contains("in another mount namespace"), "{writer}");
     }
     assert_eq!(fake.uses(8, 32), (None, vec![]));
-    // A number of the file system's own would name the device by its path: here it is the device's.
+    // Here the mount has the number of the device. An anonymous number would identify the
+    // device by its path.
     fs::write(fake.path("mounts"), "22 1 8:0 / /b rw - btrfs /dev/sda rw\n").unwrap();
     for minor in [0, 16] {
         assert_eq!(fake.uses(8, minor).0.unwrap(), "is mounted for writing at /b");

@@ -1,15 +1,15 @@
-//! SIGBUS: what the kernel sends where a page of a mapped file cannot be had, because the file was cut
-//! off or its disk failed.
+//! SIGBUS, which the kernel sends if a page of a mapped file is unavailable, because the file was
+//! truncated or its disk failed.
 //!
-//! The handler looks the address up among the windows that are watched. There it puts zeros in the
-//! place of the whole window, so that the thread can go on, and marks the window: what was made of it
-//! is thrown away. A handler may only touch atomics, so the windows stand in a table of fixed size.
+//! The handler looks the address up among the watched windows. If it finds one, it replaces the whole
+//! window by zeros, so that the thread can continue, and marks the window as broken. Results computed
+//! from it are discarded. A handler may only access atomics, so the windows are in a table of fixed size.
 //!
-//! Any other SIGBUS does what it did before the handler was set. A fault goes to the previous handler,
-//! or ends the process. A signal that another process sent goes there as well, and is ignored where it
-//! was ignored; the handler is then set again, since that of Rust's runtime removes itself when it
-//! meets a signal that it does not know. News of a damaged page that no thread has touched yet
-//! (`BUS_MCEERR_AO`) needs no answer: its window may not be in use, and may be gone at any moment.
+//! Any other SIGBUS has the same effect as before the handler was installed. A fault runs the previous
+//! handler or ends the process. So does a signal that another process sent, unless it was ignored. The
+//! handler is then installed again, because that of Rust's runtime removes itself on an unknown signal.
+//! A notification of a damaged page that no thread has touched yet (`BUS_MCEERR_AO`) needs no action,
+//! because its window may be unused and may be unmapped at any moment.
 
 #![allow(unsafe_code)]
 
@@ -28,14 +28,14 @@ pub(super) struct Watch(&'static Slot);
 
 #[derive(Debug)]
 struct Slot {
-    /// Where the window begins; [`FREE`], or [`TAKEN`] while the rest is being written.
+    /// Start address of the window, [`FREE`], or [`TAKEN`] while the other fields are written.
     start: AtomicUsize,
     length: AtomicUsize,
     is_broken: AtomicBool,
 }
 
 impl Watch {
-    /// Watches `length` bytes of memory at `start`. None: the table is full.
+    /// Watches `length` bytes of memory at `start`. Returns `None` if the table is full.
     pub fn new(start: usize, length: usize) -> Option<Self> {
         let slot = SLOTS
             .iter()
@@ -46,7 +46,7 @@ impl Watch {
         Some(Self(slot))
     }
 
-    /// Whether no page of it was missing so far.
+    /// Returns whether no page of the window has been unavailable so far.
     pub fn is_intact(&self) -> bool {
         !self.0.is_broken.load(SeqCst)
     }
@@ -58,8 +58,8 @@ impl Watch {
 }
 
 impl Slot {
-    /// The window, if `address` lies in it. The one that the address lies in is there for as long as
-    /// the handler runs, since its reader is in the handler; others come and go.
+    /// Returns the window, if `address` lies in it. The window with the address exists while the
+    /// handler runs, because its reader is inside the handler. Other windows may come and go.
     fn window_of(&self, address: usize) -> Option<(usize, usize)> {
         let start = self.start.load(SeqCst);
         let length = self.length.load(SeqCst);
@@ -68,13 +68,13 @@ impl Slot {
     }
 }
 
-/// Sets the handler, once in a process. None: the system does not let us.
+/// Installs the handler, once in a process. Returns `None` if the system refuses.
 pub(super) fn install() -> Option<()> {
     *INSTALLED.get_or_init(|| {
-        // SAFETY: a `sigaction` of zeros is one without flags and with the default action.
+        // SAFETY: a `sigaction` of zeros has no flags and the default action.
         let mut previous: libc::sigaction = unsafe { mem::zeroed() };
-        // SAFETY: it lives until the call returns. The previous action is known before the new one is
-        // in force.
+        // SAFETY: `previous` lives until the call returns. The previous action is known
+        // before the new one is in force.
         let result = unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut previous) };
         PREVIOUS.get_or_init(|| previous);
         (result == 0 && set_handler() == 0).then_some(())
@@ -82,30 +82,30 @@ pub(super) fn install() -> Option<()> {
 }
 
 fn set_handler() -> c_int {
-    // SAFETY: a `sigaction` of zeros is one without flags and with the default action.
+    // SAFETY: a `sigaction` of zeros has no flags and the default action.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = handle as *const () as usize;
-    // The standard library's guard pages need the stack of their own.
+    // The standard library's guard pages need the alternate stack.
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: it lives until the call returns, which is allowed in a handler.
+    // SAFETY: `action` lives until the call returns, and the call is allowed in a handler.
     unsafe { libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut()) }
 }
 
 extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel hands over a valid structure.
+    // SAFETY: the kernel passes a valid structure.
     let code = unsafe { (*info).si_code };
-    // Another process has sent it, and it has no address.
+    // Another process sent the signal, so there is no address.
     if code <= 0 {
         return pass_on_sent(signal, info, context);
     }
-    // SAFETY: the kernel itself raised the signal, and says where.
+    // SAFETY: the kernel raised the signal and set the address.
     let address = unsafe { (*info).si_addr().addr() };
     let found = SLOTS.iter().find_map(|slot| slot.window_of(address).map(|window| (slot, window)));
     if let Some((slot, (start, length))) = found {
         if code == BUS_MCEERR_AO {
             return;
         }
-        // Before the zeros are there to be read.
+        // Must be set before the zeros can be read.
         slot.is_broken.store(true, SeqCst);
         if put_zeros(start, length) {
             return;
@@ -115,12 +115,12 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
         return pass_on_sent(signal, info, context);
     }
     if !run_previous(signal, info, context) {
-        // The kernel ends a process that ignores a fault, too.
+        // The kernel also ends a process that ignores a fault.
         end(signal);
     }
 }
 
-/// Does with a signal that is no fault of this thread what would have been done without us.
+/// Handles a signal that is not a fault of this thread as before the handler was installed.
 fn pass_on_sent(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     if PREVIOUS.get().is_some_and(|previous| previous.sa_sigaction == libc::SIG_IGN) {
         return;
@@ -132,15 +132,15 @@ fn pass_on_sent(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void)
     }
 }
 
-/// Replaces a window by zeros.
+/// Replaces a window by zeros. Returns whether that succeeded.
 fn put_zeros(start: usize, length: usize) -> bool {
     let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
     let start = ptr::with_exposed_provenance_mut(start);
-    // SAFETY: the range is a window's, which its reader keeps mapped: he waits for us.
+    // SAFETY: the range is that of a window, which its reader keeps mapped while it waits for the handler.
     unsafe { mmap_anonymous(start, length, ProtFlags::READ, flags) }.is_ok()
 }
 
-/// Runs the handler that was there before. False: there was none.
+/// Runs the previous handler. Returns `false` if there is none.
 fn run_previous(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) -> bool {
     let Some(previous) = PREVIOUS.get() else { return false };
     match previous.sa_sigaction {
@@ -162,7 +162,7 @@ fn run_previous(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void)
 
 /// Ends the process, as the default action does.
 fn end(signal: c_int) {
-    // SAFETY: both calls are allowed in a handler. The signal waits until the handler returns, and then
+    // SAFETY: both calls are allowed in a handler. The signal is delivered when the handler returns and
     // ends the process.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
@@ -170,13 +170,13 @@ fn end(signal: c_int) {
     }
 }
 
-/// A page is damaged, and no thread has touched it so far.
+/// Code for a damaged page that no thread has touched yet.
 const BUS_MCEERR_AO: c_int = 5;
 
 static INSTALLED: OnceLock<Option<()>> = OnceLock::new();
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// More windows than that are not lent at a time: some for each thread of a large machine.
+/// The watched windows. Enough for several per thread on a large machine. No more are lent at a time.
 static SLOTS: [Slot; 256] = [const {
     Slot {
         start: AtomicUsize::new(FREE),
@@ -185,6 +185,6 @@ static SLOTS: [Slot; 256] = [const {
     }
 }; 256];
 
-/// No window begins at these addresses.
+/// Values that are never the start address of a window.
 const FREE: usize = 0;
 const TAKEN: usize = 1;

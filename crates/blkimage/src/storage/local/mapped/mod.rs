@@ -1,10 +1,10 @@
-//! Content of a file lent as memory: what the page cache holds already need not be copied out of it.
+//! File content lent as memory, so that bytes in the page cache need not be copied.
 //!
-//! A file is mapped in windows, which are unmapped when the last one who borrowed from them is done.
-//! Only bytes that are in the page cache are lent: everything else is better read ahead than waited
-//! for in page faults, and a fault in a hole of a tmpfs would allocate its page. A file can shrink and
-//! a disk can fail while its memory is lent; that raises SIGBUS, which `fault.rs` takes: the window
-//! then reads as zeros, and [`Lent::is_intact`] says so.
+//! A file is mapped in windows, each of which is unmapped when its last borrower drops it. Only bytes
+//! in the page cache are lent. All others are better read ahead than waited for in page faults, and a
+//! fault in a hole of a tmpfs would allocate a page. If a file shrinks or a disk fails while its memory
+//! is lent, the process gets SIGBUS, which `fault.rs` handles. The window then reads as zeros, and
+//! [`Lent::is_intact`] returns `false`.
 
 mod fault;
 mod window;
@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use self::window::Window;
 use crate::storage::local::page_cache::is_resident;
 
-/// Bytes of a file where they lie in memory. They are given back when this is dropped.
+/// Bytes of a file in memory. They are given back on drop.
 ///
-/// Another process that writes to the file changes them under the reader's eyes: as with bytes that
-/// were read, [`Source::check_unchanged`](crate::Source::check_unchanged) tells afterwards.
+/// If another process writes to the file, the bytes change while they are lent. As for bytes that were
+/// read, [`Source::check_unchanged`](crate::Source::check_unchanged) detects this afterwards.
 #[derive(Debug)]
 pub struct Lent {
     window: Arc<Window>,
@@ -32,8 +32,8 @@ impl Lent {
         self.range.end = self.range.end.min(self.range.start.saturating_add(length));
     }
 
-    /// Whether all that was read from it so far was the content of the file. If not, what was made
-    /// of it is worthless, and reading the same range tells why.
+    /// Returns whether all bytes read from it so far were the content of the file. If not, results
+    /// computed from them are invalid, and reading the same range returns the error.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         self.window.is_intact()
@@ -53,24 +53,24 @@ pub(crate) struct Windows(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     entries: Vec<Entry>,
-    /// The window that was made last is kept for the next who needs it.
+    /// Last window that was made, kept for the next borrower.
     newest: Option<Arc<Window>>,
-    /// Windows in a row that were mapped for little.
+    /// Number of consecutive windows that lent too little.
     poor: u32,
 }
 
-/// A window that is in use, or was.
+/// A window that is or was in use.
 #[derive(Debug)]
 struct Entry {
     number: u64,
     window: Weak<Window>,
-    /// Bytes lent from it.
+    /// Number of bytes lent from it.
     lent: u64,
 }
 
 impl Windows {
-    /// The `length` bytes from `offset` on of `file`, which has `size` bytes, or those of them that
-    /// are in one window.
+    /// Lends the `length` bytes from `offset` on of `file`, which has `size` bytes, or as many of them
+    /// as lie in one window.
     pub fn lend(&self, file: &File, size: u64, offset: u64, length: usize) -> Option<Lent> {
         offset.checked_add(length as u64).filter(|end| *end <= size)?;
         let number = offset / WINDOW_SIZE;
@@ -94,7 +94,7 @@ impl Windows {
         let start = number * WINDOW_SIZE;
         let window = Arc::new(Window::map(file, start, (size - start).min(WINDOW_SIZE))?);
         let replaced = state.put(number, &window, length);
-        // Unmapping takes time, which nobody should wait for.
+        // Unmapping takes time. No other thread should wait for it.
         drop((state, replaced));
         Some(window)
     }
@@ -113,7 +113,7 @@ impl State {
         self.entries.iter().filter(|entry| entry.window.strong_count() > 0).count()
     }
 
-    /// Makes a window the newest. Returns the one that was.
+    /// Makes a window the newest. Returns the previous one.
     fn put(&mut self, number: u64, window: &Arc<Window>, length: usize) -> Option<Arc<Window>> {
         for gone in self.entries.extract_if(.., |entry| entry.window.strong_count() == 0) {
             self.poor = if gone.lent < MIN_LENT { self.poor + 1 } else { 0 };
@@ -123,22 +123,23 @@ impl State {
     }
 }
 
-/// Bytes that are mapped at once: enough to hide what mapping and unmapping cost, little enough that
-/// what is resident stays small.
+/// Size of a window in bytes: large enough to hide the cost of mapping and unmapping, small enough to
+/// keep the resident memory small.
 const WINDOW_SIZE: u64 = 16 << 20;
 
-/// Windows of one file at a time: they bound what is resident where content lies in disorder.
+/// Maximum number of windows of one file. It bounds the resident memory if content is fragmented.
 const MAX_WINDOWS: usize = 32;
 
-/// Threads that map one small file after the other wait for each other: the memory of a process has
-/// one lock.
+/// Minimum size of a file that is lent. Threads that map one small file after the other wait for each
+/// other, because the address space of a process has one lock.
 const MIN_SIZE: u64 = 2 << 20;
 
-/// Copying less is as cheap as lending it.
+/// Minimum length that is lent. Copying less is as cheap.
 const MIN_LENGTH: usize = 64 << 10;
 
-/// A window that lends less costs more than it saves.
+/// Minimum number of bytes that a window must lend to be worth its cost.
 const MIN_LENT: u64 = 1 << 20;
 
-/// After so many of those the file is read like any other: its content lies in disorder.
+/// Number of consecutive poor windows after which the file is only read, because its
+/// content is fragmented.
 const MAX_POOR: u32 = 16;

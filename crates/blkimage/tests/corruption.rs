@@ -1,4 +1,4 @@
-//! Damaged images: an answer or an error, in bounded time, and never a panic.
+//! Reads of damaged images return content or an error in bounded time, and never panic.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use blkimage::{Image, Memory, OpenOptions, Source};
 use common::{Random, make_raw, qemu_io, sh};
 
-/// Images of every kind, small enough to be damaged often.
+/// Creates images of every kind, small enough to be damaged often.
 fn originals(folder: &Path) -> Vec<Vec<u8>> {
     make_raw(folder, "disk.raw", "20k:R 100k:A 70k:- 30k:R 512:B 300k:0 2k:C");
     let mut images = Vec::new();
@@ -29,7 +29,7 @@ fn originals(folder: &Path) -> Vec<Vec<u8>> {
     images
 }
 
-/// Opens and reads what can be read. The answer does not matter, its time does.
+/// Opens the image and reads as much as possible. Only the time matters, not the result.
 fn read(bytes: &[u8]) -> (u32, u32) {
     let (mut good, mut bad) = (0, 0);
     let mut count = |is_good| if is_good { good += 1 } else { bad += 1 };
@@ -83,7 +83,7 @@ fn flipped_bits() {
         for round in 0..300 {
             let mut bytes = original.clone();
             for _ in 0..1 + random.below(8) {
-                // The header and tables lie in the first clusters.
+                // The header and tables are in the first clusters.
                 let within = random.choose(&[128, 512, 16 << 10, bytes.len() as u64]);
                 let at = random.below(within.min(bytes.len() as u64)) as usize;
                 bytes[at] ^= 1 << random.below(8);
@@ -107,14 +107,14 @@ fn truncated() {
         for _ in 0..100 {
             let mut bytes = original.clone();
             bytes.truncate(random.below(bytes.len() as u64) as usize);
-            // The zeros and magic of a cut header may well be a raw image.
+            // The zeros and magic of a cut header may be a valid raw image.
             bad += read(&bytes).1;
         }
         assert!(bad > 0);
     }
 }
 
-/// Tables that are noise with a valid header.
+/// Random tables with a valid header.
 #[test]
 fn random_tables() {
     let folder = tempfile::tempdir().unwrap();

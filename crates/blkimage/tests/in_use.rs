@@ -1,4 +1,4 @@
-//! QEMU's locks, held by real QEMU tools, and changes between opening and the end.
+//! QEMU's locks, held by real QEMU tools, and changes between opening and the last check.
 
 #![allow(unsafe_code)]
 
@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use blkimage::{ErrorKind, OpenOptions, Source};
 use common::{make_raw, open, sh};
 
-/// A process that is ended with the test.
+/// A process that is killed at the end of the test.
 struct Holder(Child);
 
 impl Drop for Holder {
@@ -23,7 +23,7 @@ impl Drop for Holder {
     }
 }
 
-/// A qemu-io that holds `image` open: it has done so when it asks for a command.
+/// Starts a qemu-io that holds `image` open. The image is open when qemu-io prompts for a command.
 fn hold(folder: &Path, arguments: &[&str]) -> Holder {
     let mut child = Command::new("qemu-io")
         .current_dir(folder)
@@ -40,7 +40,7 @@ fn hold(folder: &Path, arguments: &[&str]) -> Holder {
     holder
 }
 
-/// Whether a process has a file of the folder open.
+/// Returns whether a process has a file of the folder open.
 fn has_open(process: u32, folder: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(format!("/proc/{process}/fd")) else { return false };
     let mut targets = entries.flatten().flat_map(|entry| std::fs::read_link(entry.path()));
@@ -52,7 +52,7 @@ fn kind(path: &Path) -> Option<ErrorKind> {
 }
 
 #[test]
-fn a_writer_refuses_the_image() {
+fn an_image_with_a_writer_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     sh(path, "qemu-img create -q -f qcow2 a.qcow2 1m");
@@ -68,7 +68,7 @@ fn a_writer_refuses_the_image() {
 }
 
 #[test]
-fn a_reader_does_not() {
+fn an_image_with_a_reader_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     sh(path, "qemu-img create -q -f qcow2 a.qcow2 1m");
@@ -80,7 +80,7 @@ fn a_reader_does_not() {
 }
 
 #[test]
-fn a_writer_of_the_overlay_is_no_writer_of_the_backing_file() {
+fn a_writer_of_the_overlay_is_not_a_writer_of_the_backing_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     make_raw(path, "base.raw", "1m:A");
@@ -91,7 +91,7 @@ fn a_writer_of_the_overlay_is_no_writer_of_the_backing_file() {
 }
 
 #[test]
-fn every_file_of_the_chain_is_tested() {
+fn every_file_of_the_chain_is_checked() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     make_raw(path, "base.raw", "1m:A");
@@ -104,7 +104,7 @@ fn every_file_of_the_chain_is_tested() {
 }
 
 #[test]
-fn a_writer_that_comes_later_is_seen_at_the_end() {
+fn a_later_writer_is_detected_at_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     make_raw(path, "a.raw", "1m:A");
@@ -114,7 +114,7 @@ fn a_writer_that_comes_later_is_seen_at_the_end() {
 }
 
 #[test]
-fn an_export_holds_its_image_as_it_was_told_to() {
+fn only_a_writable_export_is_a_writer() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     sh(path, "qemu-img create -q -f qcow2 a.qcow2 1m");
@@ -136,8 +136,8 @@ fn an_export_holds_its_image_as_it_was_told_to() {
     }
 }
 
-/// Writes to a file right before it is opened and right after that, in `count` files of a folder at once:
-/// how often that was seen.
+/// Writes to a file right before and right after it is opened, for `count` files of a folder at once.
+/// Returns how many of the later writes were detected.
 fn seen_changes(folder: &Path, count: usize) -> usize {
     let is_seen = |number: usize| {
         let path = folder.join(format!("{number}.raw"));
@@ -161,11 +161,11 @@ fn a_change_within_a_tick_of_the_clock_is_seen() {
     }
 }
 
-/// A mounted file system in a file; unmounted with the test.
+/// A mounted file system in a file, unmounted at the end of the test.
 struct Mounted(tempfile::TempDir);
 
 impl Mounted {
-    /// None: not root, or no such file system here, which CI must have.
+    /// Returns `None` without the privilege to mount, or without this file system. CI must have both.
     fn new(make: &str, kind: &str) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let script = format!(
@@ -194,7 +194,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Stamps of a second, and of the kernel's tick.
+/// Time stamps with a resolution of a second, and of the kernel's tick.
 #[test]
 fn a_change_within_the_tick_of_a_file_system_is_seen() {
     for (make, kind) in [("mke2fs -q -F -t ext4 -I 128", "ext4"), ("mke2fs -q -F -I 256", "ext2")] {
@@ -217,7 +217,8 @@ fn a_stamp_ahead_of_the_clock_is_not_waited_for() {
     assert!(image.check_unchanged().is_err());
 }
 
-/// A page that is dirty when the image is opened is written to without any stamp, unless it is written back.
+/// A write to a page that was dirty when the image was opened changes no time stamp, unless the page
+/// was written back.
 #[test]
 fn writes_through_a_mapping_are_seen() {
     use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -231,13 +232,13 @@ fn writes_through_a_mapping_are_seen() {
     }
     file.write_all_at(&[1; 8192], 0).unwrap();
     let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-    // SAFETY: a new mapping, of a file that is as long.
+    // SAFETY: a new mapping of a file that is at least as long.
     let address = unsafe { mmap(std::ptr::null_mut(), 8192, protection, flags, &file, 0) }
         .unwrap()
         .cast::<u8>();
     let write = |offset: usize, byte: u8| {
         assert!(offset < 8192);
-        // SAFETY: lies within the mapping, which nothing else points to.
+        // SAFETY: lies within the mapping, to which there are no references.
         unsafe { address.add(offset).write_volatile(byte) }
     };
     for turn in 2..22 {

@@ -1,5 +1,5 @@
-//! Content that is lent from the page cache is the content of the file; where it is lost meanwhile
-//! that is told, and the process lives on.
+//! Content lent from the page cache equals the content of the file. If the content is lost while it is
+//! lent, the reader finds out and the process survives.
 
 #![allow(unsafe_code)]
 
@@ -24,15 +24,15 @@ fn content(length: usize) -> Vec<u8> {
         .collect()
 }
 
-/// A folder in a tmpfs, where nothing leaves the page cache. As long as it is there no other test
-/// has windows: there are so many in a process.
+/// Creates a folder in a tmpfs, where no page leaves the page cache. While it exists, no other test
+/// uses windows, because their number in a process is limited.
 fn folder() -> (TempDir, MutexGuard<'static, ()>) {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     (tempfile::tempdir_in("/dev/shm").unwrap(), turn)
 }
 
-/// Whether this kernel tells what is in the page cache.
+/// Returns whether this kernel reports the pages in the page cache.
 fn lends() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
@@ -49,7 +49,7 @@ fn open(path: &Path) -> Image {
 }
 
 #[test]
-fn what_is_lent_is_what_is_read() {
+fn lent_bytes_equal_read_bytes() {
     if !lends() {
         return;
     }
@@ -85,7 +85,7 @@ fn what_is_lent_is_what_is_read() {
 }
 
 #[test]
-fn nothing_is_lent_that_has_to_be_read() {
+fn content_that_must_be_read_is_not_lent() {
     let (folder, _turn) = folder();
     let path = folder.path().join("disk.raw");
     std::fs::write(&path, content(2 * MIB)).unwrap();
@@ -101,7 +101,7 @@ fn nothing_is_lent_that_has_to_be_read() {
 }
 
 #[test]
-fn holes_stay_holes() {
+fn lending_does_not_allocate_holes() {
     let (folder, _turn) = folder();
     let path = folder.path().join("disk.raw");
     let file = File::create(&path).unwrap();
@@ -119,7 +119,7 @@ fn holes_stay_holes() {
 }
 
 #[test]
-fn qcow2_lends_what_lies_in_a_row() {
+fn qcow2_lends_contiguous_content() {
     if !lends() {
         return;
     }
@@ -142,7 +142,7 @@ fn qcow2_lends_what_lies_in_a_row() {
 }
 
 #[test]
-fn qcow2_in_disorder_lends_what_lies_in_a_row() {
+fn fragmented_qcow2_lends_contiguous_parts() {
     if !lends() {
         return;
     }
@@ -169,7 +169,7 @@ fn qcow2_in_disorder_lends_what_lies_in_a_row() {
 }
 
 #[test]
-fn a_file_that_is_cut_off_while_it_is_lent() {
+fn a_file_truncated_while_it_is_lent() {
     if !lends() {
         return;
     }
@@ -181,7 +181,7 @@ fn a_file_that_is_cut_off_while_it_is_lent() {
     let (first, second) = (image.lend(0, MIB).unwrap(), image.lend(17 * MIB as u64, MIB).unwrap());
     let file = File::options().write(true).open(&path).unwrap();
     file.set_len(17 * MIB as u64 + 4096).unwrap();
-    // The rest of the window is gone from under it.
+    // The rest of the window no longer exists.
     assert!(second.as_ref().iter().skip(4096).all(|byte| *byte == 0));
     assert!(!second.is_intact());
     assert!(first.as_ref() == &bytes[..MIB] && first.is_intact(), "another window");
@@ -190,7 +190,7 @@ fn a_file_that_is_cut_off_while_it_is_lent() {
     assert!(image.lend(18 * MIB as u64, MIB).is_none(), "nothing is there any more");
     drop((first, second));
 
-    // Threads that are hit at the same time.
+    // Threads with faults at the same time.
     std::fs::write(&path, &bytes).unwrap();
     let image = open(&path);
     let lent: Vec<_> = (0..16).map(|i| image.lend(i * MIB as u64, MIB).unwrap()).collect();
@@ -205,7 +205,7 @@ fn a_file_that_is_cut_off_while_it_is_lent() {
 }
 
 #[test]
-fn more_windows_than_can_be_watched_are_not_lent() {
+fn number_of_windows_in_a_process_is_limited() {
     if !lends() {
         return;
     }
@@ -227,7 +227,8 @@ fn more_windows_than_can_be_watched_are_not_lent() {
     assert!(open(&path).lend(0, 64 << 10).is_some(), "they are free again");
 }
 
-/// An image of so many windows, each with 64 KiB of content at its start, and these starts.
+/// Opens an image of `windows` windows, each with 64 KiB of content at its start. Returns
+/// it with these offsets.
 fn scattered(folder: &Path, windows: u64) -> (Image, impl Iterator<Item = u64> + Clone) {
     let path = folder.join("disk.raw");
     let file = File::create(&path).unwrap();
@@ -240,7 +241,7 @@ fn scattered(folder: &Path, windows: u64) -> (Image, impl Iterator<Item = u64> +
 }
 
 #[test]
-fn few_windows_of_one_file_are_lent_at_a_time() {
+fn number_of_windows_of_a_file_is_limited() {
     if !lends() {
         return;
     }
@@ -263,7 +264,7 @@ fn scattered_content_is_read_instead() {
     assert!((1..=20).contains(&lent.count()));
 }
 
-/// A SIGBUS that is none of ours ends the process as it would have without us.
+/// An unrelated SIGBUS ends the process, as it would without the handler.
 #[test]
 fn foreign_faults_are_passed_on() {
     const ROLE: &str = "BLKIMAGE_TEST_FOREIGN_FAULT";
@@ -272,11 +273,11 @@ fn foreign_faults_are_passed_on() {
         let lent = image.lend(0, MIB);
         assert_eq!(lent.is_some(), lends());
         let file = tempfile::tempfile().unwrap();
-        // SAFETY: a new mapping, of a file without content.
+        // SAFETY: a new mapping of an empty file.
         let nothing = unsafe {
             mmap(std::ptr::null_mut(), 4096, ProtFlags::READ, MapFlags::SHARED, &file, 0).unwrap()
         };
-        // SAFETY: this faults, which is what the test is about.
+        // SAFETY: this faults, which is the purpose of the test.
         let byte = unsafe { nothing.cast::<u8>().read_volatile() };
         unreachable!("read {byte} where there is nothing");
     }
@@ -291,7 +292,7 @@ fn foreign_faults_are_passed_on() {
     assert_eq!(output.status.signal(), Some(Signal::BUS.as_raw()), "{output:?}");
 }
 
-/// A SIGBUS that is sent does what it would do without us, and a fault after it is still ours.
+/// A SIGBUS that is sent has the same effect as without the handler, and a later fault is still handled.
 #[test]
 fn a_signal_that_is_sent_leaves_the_handler_in_place() {
     const ROLE: &str = "BLKIMAGE_TEST_SENT_SIGNAL";
@@ -300,7 +301,7 @@ fn a_signal_that_is_sent_leaves_the_handler_in_place() {
         let image = open(Path::new(&path));
         let lent = image.lend(0, MIB).unwrap();
         for _ in 0..3 {
-            // SAFETY: a call on a number. This thread has the signal before it returns.
+            // SAFETY: a call on a number. This thread gets the signal before the call returns.
             assert_eq!(unsafe { nix::libc::raise(nix::libc::SIGBUS) }, 0);
         }
         File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
@@ -313,7 +314,7 @@ fn a_signal_that_is_sent_leaves_the_handler_in_place() {
     }
     let (folder, _turn) = folder();
     let path = folder.path().join("disk.raw");
-    // As the runtime leaves it, and ignored since before the program started.
+    // With the handler of the runtime, and with the signal ignored since before the program started.
     for script in ["exec \"$@\"", "trap '' BUS; exec \"$@\""] {
         std::fs::write(&path, content(2 * MIB)).unwrap();
         let output = Command::new("sh")

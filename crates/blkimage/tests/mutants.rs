@@ -1,9 +1,9 @@
-//! Healthy images with one field changed: nothing is read that QEMU refuses to open.
+//! Valid images with one field changed. No image that QEMU refuses to open is read.
 //!
-//! Each field of the header, its extensions, the snapshot table and the bitmap directory takes
-//! boundary values and loses or gains single bits: every one of them where CI is set in the
-//! environment, a share elsewhere. QEMU is asked with `qemu-io`, which opens an image
-//! as a guest does: `qemu-img info` skips data files.
+//! Each field of the header, its extensions, the snapshot table and the bitmap directory is set to
+//! boundary values and has single bits flipped. If `CI` is set in the environment, all of these are
+//! tested, and otherwise a sample. QEMU's verdict comes from `qemu-io`, which opens an image as a guest
+//! does. `qemu-img info` skips data files.
 
 mod common;
 
@@ -16,7 +16,7 @@ use std::thread;
 use blkimage::OpenOptions;
 use common::{qemu_io, sh};
 
-/// Where a field lies and how many bytes it has, all big endian.
+/// The offset and size of a field in bytes. All fields are big endian.
 #[derive(Clone, Copy, Debug)]
 struct Field {
     name: &'static str,
@@ -86,7 +86,7 @@ fn put(bytes: &mut [u8], Field { offset, width, .. }: Field, value: u64) {
     bytes[offset..offset + width].copy_from_slice(&value.to_be_bytes()[8 - width..]);
 }
 
-/// The fields that a healthy image has.
+/// Returns the fields of a valid image.
 fn fields(bytes: &[u8]) -> Vec<Field> {
     let is_v2 = get(bytes, 4, 4) == 2;
     let header_length = if is_v2 { 72 } else { get(bytes, 100, 4) as usize };
@@ -124,7 +124,7 @@ fn fields(bytes: &[u8]) -> Vec<Field> {
     fields
 }
 
-/// Values at which a rule may begin or end, and every single bit turned.
+/// Returns values at which a rule may begin or end, and the old value with every single bit flipped.
 fn values(bytes: &[u8], field: Field) -> Vec<u64> {
     let old = get(bytes, field.offset, field.width);
     let max = u64::MAX >> (64 - 8 * field.width);
@@ -205,12 +205,12 @@ fn qemu_opens(path: &Path) -> bool {
     status.expect("qemu-io (Debian: qemu-utils)").success()
 }
 
-/// Why an image that QEMU opens is refused here.
+/// Returns whether this error is a known reason to refuse an image that QEMU opens.
 fn stricter(error: &str) -> bool {
     STRICTER.iter().any(|(reason, _)| error.contains(reason))
 }
 
-/// What is refused here and not by QEMU, and why.
+/// Errors for images that QEMU opens, and the reasons for refusing them.
 const STRICTER: [(&str, &str); 8] = [
     ("past the end of the file", "QEMU reads zeros where a copy was cut off"),
     ("contains a NUL byte", "QEMU takes what is before it for the name"),

@@ -1,4 +1,4 @@
-//! Files that the page cache does not hold are read around it, and give the same.
+//! Files that are not in the page cache are read around it, with the same result.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,7 +9,7 @@ use blkimage::{Cache, ErrorKind, Image, OpenOptions, Source};
 
 const MIB: usize = 1 << 20;
 
-/// Writes `bytes` to a file, and has the page cache forget all but `kept` bytes of it.
+/// Writes `bytes` to a file and evicts all but `kept` bytes of it from the page cache.
 fn write_cold(path: &Path, bytes: &[u8], kept: usize) -> File {
     std::fs::write(path, bytes).unwrap();
     let file = File::options().read(true).write(true).open(path).unwrap();
@@ -19,7 +19,7 @@ fn write_cold(path: &Path, bytes: &[u8], kept: usize) -> File {
     file
 }
 
-/// Bytes of a file that the page cache holds; `None` where nobody tells.
+/// Returns how many bytes of a file are in the page cache. Returns `None` if this is unknown.
 fn resident(path: &Path) -> Option<usize> {
     let told = Command::new("fincore").args(["-b", "-n", "-r", "-o", "RES"]).arg(path).output();
     String::from_utf8(told.ok()?.stdout).ok()?.trim().parse().ok()
@@ -32,8 +32,8 @@ fn read(image: &Image, offset: usize, length: usize) -> Result<Vec<u8>, ErrorKin
 }
 
 #[test]
-fn what_the_page_cache_does_not_hold() {
-    // Not a tmpfs, if there is any choice.
+fn uncached_files_are_read_around_the_page_cache() {
+    // Usually not a tmpfs.
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let path = folder.path().join("disk.raw");
     let bytes: Vec<u8> =
@@ -65,7 +65,7 @@ fn what_the_page_cache_does_not_hold() {
         }
         assert!(image.check_unchanged().is_ok());
         if is_cold {
-            // But for pieces that are too small or in no place for it.
+            // Except for pieces that are too small or not in the right place.
             let left_alone = resident(&path).is_some_and(|resident| resident < 8 * MIB);
             assert_eq!(left_alone, cache != Cache::Yes, "{cache:?}: {:?}", resident(&path));
         }

@@ -1,4 +1,4 @@
-//! Partition tables that nobody made by accident. Real ones are read in the whole-program tests.
+//! Invalid partition tables. Real ones are read in the whole-program tests.
 
 #![allow(missing_docs, reason = "a test program")]
 
@@ -20,7 +20,7 @@ fn crc32(bytes: &[u8]) -> [u8; 4] {
     sum
 }
 
-/// A sector with a table of entries: type, start, count.
+/// Creates a sector with a table of entries: type, start, count.
 fn boot_sector(entries: &[(u8, u32, u32)]) -> Vec<u8> {
     let mut sector = vec![0; 512];
     for (index, (kind, start, count)) in entries.iter().enumerate() {
@@ -33,7 +33,7 @@ fn boot_sector(entries: &[(u8, u32, u32)]) -> Vec<u8> {
     sector
 }
 
-/// A GPT whose header claims what it is told.
+/// Creates a GPT whose header contains these values.
 fn gpt(count: u32, size: u32, place: u64, entries: &[(u64, u64)]) -> Vec<u8> {
     let mut bytes = boot_sector(&[(0xee, 1, u32::MAX)]);
     bytes.resize(64 << 10, 0);
@@ -71,9 +71,9 @@ fn a_gpt() {
 }
 
 #[test]
-fn every_byte_of_a_gpt_counts() {
+fn every_bit_of_a_gpt_is_checked() {
     let good = gpt(128, 128, 2, &[(40, 49)]);
-    // The header, and an entry: no copy of them is left.
+    // The header and an entry. There is no copy of them.
     for at in (512..604).chain(1024..1152) {
         for bit in 0..8 {
             let mut bytes = good.clone();
@@ -85,7 +85,7 @@ fn every_byte_of_a_gpt_counts() {
 
 #[test]
 fn the_copy_at_the_end_of_the_disk() {
-    // Its own sector is the last one, and its entries lie before it.
+    // The header is in the last sector, and its entries are before it.
     let good = gpt(128, 128, 2, &[(40, 49)]);
     let mut bytes = vec![0; good.len()];
     bytes[..512].copy_from_slice(&good[..512]);
@@ -99,13 +99,13 @@ fn the_copy_at_the_end_of_the_disk() {
     header[16..20].copy_from_slice(&sum);
     bytes[last..][..92].copy_from_slice(&header);
     assert_eq!(table(&disk(bytes.clone())).unwrap().partitions.len(), 1);
-    // A disk that has grown since has it in another place.
+    // On a disk that has grown, the copy is not in the last sector.
     bytes.resize(bytes.len() + 4096, 0);
     assert!(table(&disk(bytes)).is_err());
 }
 
 #[test]
-fn a_gpt_that_makes_no_sense() {
+fn invalid_gpts() {
     let cases = [
         gpt(u32::MAX, 128, 2, &[]),
         gpt(128, u32::MAX, 2, &[]),
@@ -135,12 +135,12 @@ fn logical_partitions() {
         length: count * 512,
     });
     assert_eq!(found, expected);
-    // One that leads back to itself.
+    // A record that leads back to itself.
     bytes[30 * 512..][..512].copy_from_slice(&boot_sector(&[(0x83, 2, 9), (0x05, 20, 20)]));
     let back = table(&disk(bytes.clone())).unwrap();
     assert_eq!(back.partitions, expected);
     assert!(back.lost.unwrap().to_string().contains("lead back"));
-    // A record that is gone: the second, then the first of the list.
+    // A missing record: first the second one of the list, then the first one.
     for (lost, left) in [(30, 2), (10, 1)] {
         bytes[lost * 512..][..512].fill(0);
         let table = table(&disk(bytes.clone())).unwrap();
@@ -148,7 +148,7 @@ fn logical_partitions() {
         let message = table.lost.unwrap().to_string();
         assert!(message.ends_with(&format!("no record of a logical partition at sector {lost}")));
     }
-    // One past the end of the disk.
+    // A record past the end of the disk.
     bytes.truncate(10 * 512);
     assert!(table(&disk(bytes)).unwrap().lost.is_some());
 }

@@ -1,4 +1,4 @@
-//! Images made by the real tools, over the options that they have: our guest view is theirs.
+//! Images made by QEMU's tools with all their options. Our guest view must equal QEMU's.
 
 mod common;
 
@@ -7,7 +7,7 @@ use common::{
     Random, assert_same, assert_same_bytes, make_raw, open, our_view, qemu_io, qemu_view, sh,
 };
 
-/// Data, zeros and holes that are aligned to no cluster, and an end in the middle of one.
+/// Data, zeros and holes that are not aligned to clusters, and an end in the middle of a cluster.
 const CONTENT: &str =
     "100k:A 3k:- 1k:B 200k:0 70k:R 512:C 1m:- 64k:D 1m:R 300k:E 2m:0 4096:R 512:- 512:F";
 
@@ -170,7 +170,7 @@ fn snapshots() {
         }
         qemu_io(path, "a.qcow2", &["write -P 9 0 4m".into()]);
         assert_same(path, "a.qcow2");
-        // "1" is the id of the first and the name of the third: the id wins.
+        // "1" is the id of the first and the name of the third snapshot. The id takes precedence.
         for (wanted, theirs) in [
             ("first", "snapshot.name=first"),
             ("second", "snapshot.name=second"),
@@ -238,7 +238,7 @@ fn odd_sizes() {
 }
 
 #[test]
-fn huge_and_empty_is_walked_at_once() {
+fn a_huge_empty_chain_is_a_single_extent() {
     let folder = folder();
     let path = folder.path();
     sh(path, "qemu-img create -q -f qcow2 base.qcow2 8T");
@@ -303,7 +303,7 @@ fn other_formats_are_read_by_a_server() {
 fn encrypted_images_are_refused() {
     let folder = folder();
     let path = folder.path();
-    // LUKS would measure the time of a key derivation, which fails on a busy machine.
+    // LUKS would benchmark a key derivation, which fails on a busy machine.
     let secret = "--object secret,id=s,data=abc -o encrypt.format=aes,encrypt.key-secret=s";
     sh(path, &format!("qemu-img create -q -f qcow2 {secret} aes.qcow2 4m"));
     let error = OpenOptions::default().open(path.join("aes.qcow2")).err().unwrap();
@@ -312,7 +312,7 @@ fn encrypted_images_are_refused() {
 }
 
 #[test]
-fn unrecorded_backing_format_needs_to_be_told() {
+fn unrecorded_backing_format_must_be_given() {
     let folder = folder();
     let path = folder.path();
     make_raw(path, "base.raw", CONTENT);
@@ -345,7 +345,7 @@ fn holes_can_be_verified_or_ignored() {
 }
 
 #[test]
-fn threads_read_the_same() {
+fn threads_read_the_same_bytes() {
     let folder = folder();
     let path = folder.path();
     make_raw(path, "base.raw", CONTENT);

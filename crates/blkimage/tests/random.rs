@@ -1,6 +1,6 @@
-//! Random images written by real qemu-io: our guest view is QEMU's, byte for byte.
+//! Random images written by qemu-io. Our guest view must equal QEMU's, byte for byte.
 //!
-//! `BLKIMAGE_CASES` changes how many, `BLKIMAGE_SEED` runs the one case that failed.
+//! `BLKIMAGE_CASES` sets the number of images. `BLKIMAGE_SEED` repeats one case.
 
 mod common;
 
@@ -31,7 +31,7 @@ fn random_images() {
     });
 }
 
-/// Says which case failed.
+/// Prints the seed of a failed case.
 struct PrintSeed(u64);
 
 impl Drop for PrintSeed {
@@ -51,7 +51,7 @@ fn run_case(folder: &Path, random: &mut Random) {
     }
 }
 
-/// A raw file, a compressed image of one, or nothing at the bottom.
+/// Creates a raw file, a compressed image of one, or nothing as the bottom of a chain.
 fn base(folder: &Path, random: &mut Random) -> Option<(String, &'static str)> {
     if random.one_in(2) {
         return None;
@@ -95,7 +95,7 @@ fn create(folder: &Path, name: &str, below: Option<&(String, &str)>, random: &mu
     sh(folder, &format!("qemu-img create -q -f qcow2 -o {options} {backing} {name} {size}"));
 }
 
-/// Writes to the image in a few sittings, with snapshots between them, and returns their names.
+/// Writes to the image in a few sessions, with snapshots in between. Returns the names of the snapshots.
 fn fill(folder: &Path, name: &str, random: &mut Random) -> Vec<String> {
     let info = sh(folder, &format!("qemu-img info --output=json {name}"));
     let size = number_after(&info, "\"virtual-size\": ");
@@ -104,8 +104,8 @@ fn fill(folder: &Path, name: &str, random: &mut Random) -> Vec<String> {
     let mut snapshots = Vec::new();
     for sitting in 0..1 + random.below(3) {
         let count = 1 + random.below(12);
-        // QEMU 7.2 was seen to damage its own images, so that it cannot read them either, when one
-        // process mixes compressed writes with other writes and discards.
+        // QEMU 7.2 can corrupt its own images, so that it cannot read them either, if one process mixes
+        // compressed writes with other writes and discards.
         let is_compressed = !has_data_file && random.one_in(3);
         let make = if is_compressed { compressed_write } else { command };
         let commands: Vec<_> = (0..count).map(|_| make(size, cluster, random)).collect();

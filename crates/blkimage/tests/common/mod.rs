@@ -1,4 +1,4 @@
-//! What the tests against real QEMU tools share: running them, and reading an image as they do.
+//! Helpers for the tests against QEMU's tools: running them, and reading an image as they do.
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use blkimage::{ExtentKind, Image, OpenOptions, Source};
 
-/// Runs a program in `folder`; anything but success fails the test.
+/// Runs a program in `folder` and returns its output. Panics unless it succeeds.
 pub fn run(folder: &Path, program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).current_dir(folder).args(arguments).output();
     let output = output.unwrap_or_else(|error| panic!("{program} (Debian: qemu-utils): {error}"));
@@ -20,14 +20,14 @@ pub fn run(folder: &Path, program: &str, arguments: &[&str]) -> String {
     text
 }
 
-/// Runs a line of words that need no quoting.
+/// Runs a command line of words without quoting.
 pub fn sh(folder: &Path, line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     run(folder, words[0], &words[1..])
 }
 
-/// Runs qemu-io commands in one process. QEMU refuses a compressed write over a cluster that is
-/// allocated; nothing else may fail.
+/// Runs qemu-io commands in one process. QEMU refuses a compressed write over an allocated cluster.
+/// Nothing else may fail.
 pub fn qemu_io(folder: &Path, image: &str, commands: &[String]) {
     let mut qemu_io = Command::new("qemu-io");
     qemu_io.current_dir(folder).arg(image);
@@ -43,7 +43,7 @@ pub fn qemu_io(folder: &Path, image: &str, commands: &[String]) {
     assert!(is_expected, "{image}: {commands:?}: {text}{errors}");
 }
 
-/// The guest view as QEMU reads it.
+/// Returns the guest view of QEMU.
 pub fn qemu_view(folder: &Path, image: &str, options: &str) -> Vec<u8> {
     let target = folder.join("qemu-view.raw");
     sh(folder, &format!("qemu-img convert -O raw {options} {image} qemu-view.raw"));
@@ -58,7 +58,7 @@ pub fn open(folder: &Path, name: &str) -> Image {
     options.open(folder.join(name)).unwrap_or_else(|error| panic!("{error} {error:?}"))
 }
 
-/// The guest view read at once, checked against one in odd pieces and one through extents.
+/// Returns the guest view of a single read, checked against reads of odd lengths and against the extents.
 pub fn our_view(image: &Image) -> Vec<u8> {
     let size = usize::try_from(image.size()).unwrap();
     let mut whole = vec![0xee; size];
@@ -81,7 +81,7 @@ pub fn our_view(image: &Image) -> Vec<u8> {
     whole
 }
 
-/// Extents cover everything without gaps, and what they call zero is zero.
+/// Fails unless extents cover everything without gaps, and all zero extents are zero.
 fn check_extents(image: &Image, content: &[u8], limit: u64) {
     let mut offset = 0;
     while offset < image.size() {
@@ -96,7 +96,7 @@ fn check_extents(image: &Image, content: &[u8], limit: u64) {
     }
 }
 
-/// Fails unless our view is QEMU's.
+/// Fails unless our view equals QEMU's.
 pub fn assert_same(folder: &Path, name: &str) {
     let (ours, theirs) = (our_view(&open(folder, name)), qemu_view(folder, name, ""));
     assert_same_bytes(&ours, &theirs, name);
@@ -109,8 +109,8 @@ pub fn assert_same_bytes(ours: &[u8], theirs: &[u8], what: &str) {
     }
 }
 
-/// Content from a specification such as `32k:A 64k:- 32k:0`: runs of a letter, of zeros (`0`), of
-/// holes (`-`) and of bytes that do not compress (`R`). Returns the path of a sparse raw file.
+/// Creates a sparse raw file from a specification such as `32k:A 64k:- 32k:0`: runs of a letter, of
+/// zeros (`0`), of holes (`-`) and of bytes that do not compress (`R`). Returns the path of the file.
 pub fn make_raw(folder: &Path, name: &str, spec: &str) -> PathBuf {
     use std::os::unix::fs::FileExt;
     let path = folder.join(name);
@@ -141,7 +141,7 @@ fn parse_size(text: &str) -> usize {
     digits.parse::<usize>().unwrap() * unit
 }
 
-/// Bytes that do not compress, the same for the same seed.
+/// Returns bytes that do not compress, always the same for a seed.
 pub fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     (0..length.div_ceil(8)).flat_map(|_| random.next().to_le_bytes()).take(length).collect()
@@ -158,7 +158,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
@@ -167,7 +167,7 @@ impl Random {
         from[self.below(from.len() as u64) as usize]
     }
 
-    /// True once in `n` times.
+    /// Returns `true` with a probability of 1 in `n`.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }

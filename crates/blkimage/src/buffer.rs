@@ -1,6 +1,6 @@
 //! Memory to read into.
 
-/// Memory that a thread reads into, aligned for direct I/O.
+/// A read buffer of one thread, aligned for direct I/O.
 #[derive(Debug, Default)]
 pub struct Buffer {
     bytes: Vec<u8>,
@@ -9,11 +9,11 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Makes it at least `length` bytes long. What it held is lost.
+    /// Makes the buffer at least `length` bytes long. Discards its content if it has to grow.
     pub fn grow(&mut self, length: usize) {
         if self.length < length {
             self.bytes = vec![0; length + ALIGNMENT];
-            // A platform that cannot tell gets by with copies.
+            // Without an aligned address, direct I/O falls back to copies.
             self.start = self.bytes.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
             self.length = length;
         }
@@ -32,5 +32,5 @@ impl AsMut<[u8]> for Buffer {
     }
 }
 
-/// Enough for every device and file system in use.
+/// Alignment of buffers in bytes, enough for every device and file system in use.
 pub(crate) const ALIGNMENT: usize = 4096;

@@ -1,4 +1,4 @@
-//! Memory that the layers of a chain share, so that a long chain needs no more of it than a short one.
+//! Memory that the layers of a chain share, so that a long chain needs no more memory than a short one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -19,12 +19,12 @@ pub(crate) struct Caches {
 /// A layer's access to the caches of its chain.
 pub(crate) struct LayerCaches {
     caches: Arc<Caches>,
-    /// Tells what is cached of this layer from the others'.
+    /// Number of the layer, which separates its entries from those of other layers.
     layer: u32,
 }
 
 impl Caches {
-    /// Makes room for one more layer. Nothing is cached yet.
+    /// Makes room for one more layer. Called before the layer caches anything.
     pub fn layer(self: &Arc<Self>) -> LayerCaches {
         let layer = self.layers.fetch_add(1, Relaxed);
         self.tables.divide(u64::from(layer) + 1);
@@ -33,7 +33,7 @@ impl Caches {
 }
 
 impl LayerCaches {
-    /// The entry `index` of a table in `file`: the window that holds it, and its index there.
+    /// Returns the window that holds entry `index` of a table in `file`, and the index of the entry in it.
     pub fn table_entry(
         &self,
         file: &HostFile,

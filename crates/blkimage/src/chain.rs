@@ -1,7 +1,8 @@
-//! A chain while it is being opened: its layers so far, its files, and what the formats may ask for.
+//! A chain that is being opened: its layers so far, its files, and the state that formats share.
 //!
-//! A format opens the files that an image names with [`Chain::follow`] and [`Chain::follow_backing`], and
-//! in no other way: they go through the gate, and no file is twice in a chain.
+//! A format opens the files that an image names only through [`Chain::follow`] and
+//! [`Chain::follow_backing`]. They pass every reference through the gate and keep a file from occurring
+//! twice in a chain.
 
 use std::fs::File;
 use std::path::Path;
@@ -19,43 +20,43 @@ use crate::storage::local::access::Access;
 use crate::storage::local::file::LocalFile;
 use crate::storage::{HostFile, Storage};
 
-/// A chain as it is being opened.
+/// A chain that is being opened.
 pub(crate) struct Chain<'a> {
     pub options: &'a OpenOptions,
-    /// Top first.
+    /// Layers opened so far, top first.
     pub layers: Vec<Box<dyn Layer>>,
     /// The images of the layers, top first.
     pub members: Vec<Member>,
     pub warnings: Vec<String>,
-    /// Bytes read from all of its files.
+    /// Number of bytes read from all files of the chain.
     pub bytes_read: Arc<AtomicU64>,
     caches: Arc<Caches>,
-    /// Device and inode of every image of the chain.
+    /// Device and inode of every local file of the chain.
     identities: Vec<(u64, u64)>,
 }
 
 /// A file that becomes the next layer.
 pub(crate) struct Candidate {
     pub file: Arc<HostFile>,
-    /// Where its references start.
+    /// Folder in which its references are resolved.
     pub folder: Folder,
     pub format: Format,
-    /// Where its content begins; not 0 only if it is raw.
+    /// Offset of its content in the file. 0 unless the image is raw.
     pub start: u64,
 }
 
-/// A layer, and the image that it says is beneath it.
+/// An open layer, and the backing file that it names.
 pub(crate) struct OpenedLayer {
     pub layer: Box<dyn Layer>,
     pub backing: Option<BackingFile>,
 }
 
-/// A backing file as an image states it.
+/// A backing file as recorded in an image.
 pub(crate) struct BackingFile {
     pub name: Vec<u8>,
-    /// What the image records of its format.
+    /// Format that the image records.
     pub format: Option<Vec<u8>>,
-    /// What to do where it records none.
+    /// Advice to the user if the image does not record a format.
     pub advice: &'static str,
 }
 
@@ -66,27 +67,28 @@ impl<'a> Chain<'a> {
         Self { options, layers, members, warnings, bytes_read, caches, identities }
     }
 
-    /// The snapshot that is asked for: one of the image on top, if any.
+    /// Returns the requested snapshot for the image on top, and `None` for all others.
     pub fn snapshot(&self) -> Option<&'a str> {
         if self.layers.is_empty() { self.options.snapshot.as_deref() } else { None }
     }
 
-    /// The caches of one more layer.
+    /// Returns the caches of one more layer.
     pub fn layer_caches(&self) -> LayerCaches {
         self.caches.layer()
     }
 
-    /// Keeps what a user should know although the image can be read.
+    /// Records a warning for the user about an image that can be read.
     pub fn warn(&mut self, warning: &Error) {
         self.warnings.push(warning.to_string());
     }
 
-    /// Any storage as a file of the chain.
+    /// Wraps any storage as a file of the chain.
     pub fn host_file(&self, storage: Box<dyn Storage>, name: &Path) -> Arc<HostFile> {
         Arc::new(HostFile::new(name.into(), storage, self.bytes_read.clone()))
     }
 
-    /// A file of this host as an image of the chain. `shared`: see [`Access`].
+    /// Adds a file of this host to the chain as an image. Fails if the file is in the chain already.
+    /// For `shared`, see [`Access`].
     pub fn local_file(&mut self, file: File, name: &Path, shared: bool) -> Result<Arc<HostFile>> {
         let OpenOptions { cache, force_share, .. } = *self.options;
         let file = LocalFile::new(file, name, Access { cache, force_share, shared })?;
@@ -114,7 +116,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Opens what `image` refers to, through the gate.
+    /// Opens a file that `image` refers to, through the gate.
     pub fn follow(
         &mut self,
         image: &Candidate,
@@ -137,7 +139,7 @@ impl<'a> Chain<'a> {
         Ok(Candidate { file, folder, format, start: 0 })
     }
 
-    /// Fails if there is no place for one more image beneath the layers and `others`.
+    /// Fails if the chain cannot take one more image beneath its layers and `others`.
     pub fn check_length(&self, file: &HostFile, others: usize) -> Result<()> {
         if self.layers.len() + others < MAX_CHAIN {
             return Ok(());
@@ -146,7 +148,8 @@ impl<'a> Chain<'a> {
         Err(file.error(ErrorKind::Reference, reason))
     }
 
-    /// The format of a backing file is never guessed: a guest can write any header into a raw one.
+    /// Returns the format of a backing file. It is never detected, because a guest can write
+    /// any header into a raw file.
     fn backing_format(&self, image: &HostFile, backing: &BackingFile) -> Result<Format> {
         let refuse = |reason: String| {
             let name = excerpt(&backing.name);
@@ -168,5 +171,6 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// Files in a chain. The longest that tools make have tens; each costs memory and a lookup a run.
+/// Maximum number of files in a chain. Real chains have tens of files. Each one costs
+/// memory and a lookup per run.
 pub(crate) const MAX_CHAIN: usize = 200;

@@ -1,90 +1,89 @@
-//! The one error type: a kind for programs, a name and a reason for people.
+//! The error type of this crate: a kind for programs, a name and a reason for users.
 //!
-//! Names and everything else that comes out of an image is escaped when it is shown, so that a
-//! hostile image cannot write control sequences to a terminal.
+//! Names and all other text taken from an image are escaped on display, so that a hostile image cannot
+//! send control sequences to a terminal.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A result whose error is [`Error`] unless told.
+/// A result whose error is [`Error`] by default.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an image cannot be opened or read.
+/// The reason why an image cannot be opened or read.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
-/// What went wrong, as far as a program cares.
+/// The category of an [`Error`], for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The file cannot be opened; the source is the system's error.
+    /// The file cannot be opened. The source is the system's error.
     Open,
-    /// A server cannot be reached, has no such export, or is not understood.
+    /// A server cannot be reached, does not have the export, or sends an invalid reply.
     Connect,
-    /// The file cannot be read; the source is the system's error.
+    /// The file cannot be read. The source is the system's error.
     Io,
-    /// A directory stands where an image is expected.
+    /// The path leads to a directory.
     Directory,
-    /// A pipe or FIFO: it has neither a size nor offsets to read at.
+    /// The path leads to a pipe or FIFO, which has no size and no offsets.
     Pipe,
-    /// A socket, a character device or something else that holds no image.
+    /// The path leads to a socket, a character device or another file that cannot hold an image.
     FileType,
-    /// The image is not of the format that it is said to be, or of one that cannot be read from where
-    /// it is.
+    /// The image does not have the format that was given or recorded, or its format cannot
+    /// be read from this source.
     Format,
-    /// The image breaks the rules of its format.
+    /// The image violates the rules of its format.
     Corrupt,
-    /// The image keeps the rules and uses something that is not read here, such as encryption.
+    /// The image is valid but uses an unsupported feature, such as encryption.
     Unsupported,
-    /// The image names another file that may not be opened, or names it in a way that is never
-    /// followed.
+    /// The image refers to a file that may not be opened, or in a way that is never followed.
     Reference,
-    /// The program that reads the format is missing, or it failed.
+    /// The program that reads the format is missing or failed.
     Server,
-    /// There is no such snapshot, or the format has none.
+    /// The image has no such snapshot, or its format has no snapshots.
     Snapshot,
-    /// Another process may write to the image.
+    /// Another process may be writing to the image.
     InUse,
     /// The image changed since it was opened.
     Changed,
     /// The file ended before the size it had when it was opened.
     Truncated,
-    /// The file system calls a hole what is not zero.
+    /// The file system reports a hole whose content is not zero.
     Holes,
-    /// There is more content than files that store so little should have: a limit that can be raised.
+    /// The content is too large for the size of its files. The limit can be raised.
     Size,
-    /// The caller asked for bytes that are not there.
+    /// The caller requested a range outside of the image.
     Argument,
 }
 
 impl Error {
-    /// What went wrong.
+    /// Returns the category of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The file it is about, as it was named by the caller or by an image.
+    /// Returns the name of the file with the error, as given by the caller or an image.
     pub fn name(&self) -> &Path {
         &self.0.name
     }
 
-    /// The offset in that file, where there is one.
+    /// Returns the offset in that file, if any.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
     }
 
-    /// What the message says after the name.
+    /// Returns the message without the name.
     pub fn reason(&self) -> &str {
         &self.0.reason
     }
 
-    /// The system's error, where there is one.
+    /// Returns the system's error, if any.
     pub fn io_error(&self) -> Option<&io::Error> {
         self.0.source.as_ref()
     }
 
-    /// An error about the file `name`. For sources of other crates too.
+    /// Creates an error about the file `name`. Other crates that implement sources use it too.
     pub fn new(kind: ErrorKind, name: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
         let (name, reason) = (name.into(), reason.into());
         Self(Box::new(Inner { kind, name, reason, offset: None, source: None }))
@@ -122,8 +121,8 @@ impl std::error::Error for Error {
     }
 }
 
-/// Bytes from outside made fit for one line of a terminal: control characters, characters that
-/// change the direction of text and bytes that are not UTF-8 become escapes.
+/// Escapes bytes from an untrusted source for one line of a terminal. Control characters, characters
+/// that change the direction of text and bytes that are not UTF-8 become escapes.
 pub(crate) fn escaped(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -141,7 +140,7 @@ pub(crate) fn escaped(bytes: &[u8]) -> String {
     text
 }
 
-/// Like [`escaped`] and no longer than a message should be.
+/// Escapes bytes like [`escaped`], limited to the length of a message.
 pub(crate) fn excerpt(bytes: &[u8]) -> String {
     match bytes.get(..MAX_EXCERPT) {
         Some(head) if bytes.len() > MAX_EXCERPT => escaped(head) + "...",
@@ -162,8 +161,7 @@ struct Inner {
     source: Option<io::Error>,
 }
 
-/// The longest piece of an image that a message repeats: a backing file name fits, a screenful does
-/// not.
+/// Maximum number of bytes of an image that a message repeats. A backing file name fits.
 const MAX_EXCERPT: usize = 1023;
 
 #[cfg(test)]
@@ -172,7 +170,7 @@ mod tests {
     use std::error::Error as _;
 
     #[test]
-    fn one_line_without_its_source() {
+    fn display_omits_the_source() {
         let error = Error::new(ErrorKind::Io, "disk.img", "cannot be read")
             .at(512)
             .because(io::Error::other("broken"));

@@ -1,27 +1,27 @@
-//! What an image says about a range of its guest content.
+//! Extents of the guest content of an image.
 
 /// A run of guest bytes of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// First guest byte.
+    /// Offset of the first guest byte.
     pub offset: u64,
     /// Length in bytes, never 0.
     pub length: u64,
-    /// What the bytes are.
+    /// Kind of the bytes.
     pub kind: ExtentKind,
 }
 
 /// Whether the bytes of an [`Extent`] have to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtentKind {
-    /// Anything, zeros included: read it to know.
+    /// May hold anything, zeros included, and has to be read.
     Data,
-    /// Reads as zeros: no need to read it.
+    /// Reads as zeros and need not be read.
     Zero,
 }
 
 impl Extent {
-    /// The guest byte after the last one.
+    /// Returns the offset of the guest byte after the extent.
     pub fn end(&self) -> u64 {
         self.offset + self.length
     }

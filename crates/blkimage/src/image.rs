@@ -1,8 +1,8 @@
-//! An open image: its chain of files, top first, read as one guest view.
+//! An open image: a chain of files, top first, read as one guest view.
 //!
-//! The chain is a flat list. A run of guest bytes is looked up from the top down; what a layer does
-//! not have is looked up in the next, clipped to its size, and past the end of a layer there are
-//! zeros whatever lies below.
+//! The chain is a flat list. A run of guest bytes is looked up from the top down. If a layer has no
+//! content for it, the next layer is looked up, within its own size. Bytes past the end of a layer are
+//! zeros, whatever the layers below hold.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::storage::HostFile;
 use crate::storage::local::mapped::Lent;
 use crate::walk::{Walk, Walks};
 
-/// An open image with everything it refers to.
+/// An open image with every file it refers to.
 pub struct Image {
     layers: Vec<Box<dyn Layer>>,
     members: Vec<Member>,
@@ -31,7 +31,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// The image of a chain that is complete: it has a layer.
+    /// Creates the image of a complete chain, which has at least one layer.
     pub(crate) fn new(chain: Chain<'_>, format: Format) -> Self {
         let Chain { layers, members, warnings, bytes_read, .. } = chain;
         let size = layers.first().map_or(0, |layer| layer.size());
@@ -39,22 +39,22 @@ impl Image {
         Self { layers, members, format, size, walks, warnings, bytes_read }
     }
 
-    /// Format of the image itself, not of what it refers to.
+    /// Returns the format of the image itself, not of the files it refers to.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// Size of the guest content in bytes.
+    /// Returns the size of the guest content in bytes.
     pub fn virtual_size(&self) -> u64 {
         self.size
     }
 
-    /// What a user should know although the image can be read, each in one line.
+    /// Returns warnings for the user about an image that can be read, one line each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Bytes read so far from all host files, tables included.
+    /// Returns the number of bytes read so far from all host files, tables included.
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Relaxed)
     }
@@ -64,7 +64,7 @@ impl Image {
         &self.members
     }
 
-    /// The names of all files of the chain, the image itself first.
+    /// Returns the names of all files of the chain, the image itself first.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.host_files().map(HostFile::name)
     }
@@ -73,8 +73,8 @@ impl Image {
         self.layers.iter().flat_map(|layer| layer.files())
     }
 
-    /// What the guest's bytes from `offset` on are, for at most `limit` bytes. The range lies below
-    /// the size and is not empty.
+    /// Finds the place of the guest bytes from `offset` on, for at most `limit` bytes. The range is not
+    /// empty and `offset` lies below the size.
     fn resolve(
         &self,
         walk: &mut Walk,
@@ -138,7 +138,7 @@ impl Source for Image {
             if length == limit {
                 break;
             }
-            // An error here belongs to the next extent, and will be found there.
+            // An error here belongs to the next extent and is found again there.
             match self.resolve(&mut walk, offset + length, limit - length, Purpose::Extent) {
                 Ok(next) if next.place.extent_kind() == kind => length += next.length,
                 _ => break,
@@ -207,7 +207,7 @@ impl Place<'_> {
         }
     }
 
-    /// Fills `buf` with what is here for the guest's bytes from `offset` on.
+    /// Fills `buf` with the guest bytes from `offset` on, read from this place.
     fn read(self, buf: &mut [u8], offset: u64) -> Result<()> {
         match self {
             Self::Zero => {
@@ -220,8 +220,8 @@ impl Place<'_> {
     }
 }
 
-/// How many runs one call to `extent` joins: enough that fragments do not cost a call each, few
-/// enough that a call stays short.
+/// Maximum number of runs that one call to `extent` joins: enough that fragments do not cost a call
+/// each, few enough that a call stays short.
 const MAX_JOINED: usize = 64;
 
 #[cfg(test)]

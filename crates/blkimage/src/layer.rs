@@ -1,91 +1,94 @@
-//! One layer of a chain: what a format has for the bytes of its guest.
+//! One layer of a chain: the part of the guest content that one image of the chain provides.
 //!
-//! A layer says where bytes are and leaves reading them to the [`Image`](crate::Image), unless they
-//! are stored in a way that only its format knows. What lies below it is none of its business.
+//! A layer reports where bytes are, and the [`Image`](crate::Image) reads them, unless they are stored
+//! in an encoding that only the format knows. A layer knows nothing about the layers below.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::HostFile;
 
 /// An image of a chain without those beneath it.
 ///
-/// A layer is read by several threads at once.
+/// Several threads may read a layer at once.
 pub(crate) trait Layer: Send + Sync {
-    /// Size of the guest content in bytes.
+    /// Returns the size of the guest content in bytes.
     fn size(&self) -> u64;
 
-    /// What the layer has for the guest bytes of `range`: one mapping that begins at its offset.
+    /// Returns one mapping for the guest bytes of `range`, which begins at the offset of the range.
     ///
-    /// It need not be maximal. With [`Purpose::Read`] it is an error if what it leads to is not there.
+    /// The mapping need not be maximal. With [`Purpose::Read`], fails if the bytes that
+    /// it leads to are missing.
     fn map(&self, range: GuestRange, purpose: Purpose) -> Result<Mapping<'_>>;
 
-    /// Fills `buf` with the guest bytes from `offset` on, for which the layer gave `stored`. Not called
-    /// for layers that give no [`MappingKind::Opaque`].
+    /// Fills `buf` with the guest bytes from `offset` on, for which the layer returned `stored`. Not
+    /// called for layers that never return [`MappingKind::Opaque`].
     fn read(&self, stored: Stored, buf: &mut [u8], offset: u64) -> Result<()> {
         let _ = (stored, buf);
         Err(Error::new(ErrorKind::Argument, "", "layer has no encoding of its own").at(offset))
     }
 
-    /// The files that hold the layer, that of the image itself first.
+    /// Returns the files that hold the layer, the image itself first.
     fn files(&self) -> Vec<&HostFile>;
 
-    /// As [`Source::granularity`](crate::Source::granularity), of this layer.
+    /// Returns the granularity of this layer, as in
+    /// [`Source::granularity`](crate::Source::granularity).
     fn granularity(&self) -> u64 {
         self.files().iter().map(|file| file.granularity()).max().unwrap_or(1)
     }
 
-    /// As [`Source::queue_depth`](crate::Source::queue_depth), of this layer.
+    /// Returns the queue depth of this layer, as in
+    /// [`Source::queue_depth`](crate::Source::queue_depth).
     fn queue_depth(&self) -> usize {
         self.files().iter().map(|file| file.queue_depth()).max().unwrap_or(1)
     }
 
-    /// As [`Source::check_unchanged`](crate::Source::check_unchanged), of this layer.
+    /// Fails if this layer changed, as in [`Source::check_unchanged`](crate::Source::check_unchanged).
     fn check_unchanged(&self) -> Result<()> {
         self.files().into_iter().try_for_each(HostFile::check_unchanged)
     }
 }
 
-/// Guest bytes that a layer is asked about. They lie below its size, and there is at least one.
+/// Guest bytes to look up in a layer. Not empty, and `offset` lies below the size of the layer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GuestRange {
     pub offset: u64,
-    /// The longest mapping that is of use.
+    /// Maximum useful length of a mapping, in bytes.
     pub limit: u64,
-    /// The same for [`MappingKind::Below`], no less than `limit`: what is known to lie below need not
-    /// be asked for again.
+    /// Maximum useful length of a [`MappingKind::Below`], at least `limit`. The caller remembers these
+    /// ranges and does not query them again.
     pub far: u64,
 }
 
-/// What a mapping is for.
+/// The purpose of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To tell data from zeros: the host's file system is asked for holes.
+    /// Distinguishes data from zeros, including holes that the host's file system reports.
     Extent,
-    /// To read the bytes.
+    /// Reads the bytes.
     Read,
 }
 
-/// What a layer has for a run of guest bytes.
+/// The place of a run of guest bytes in a layer.
 #[derive(Clone, Copy)]
 pub(crate) struct Mapping<'a> {
     pub kind: MappingKind<'a>,
-    /// Never 0.
+    /// Length in bytes, never 0.
     pub length: u64,
 }
 
-/// Where the bytes of a [`Mapping`] are.
+/// The kind of place where the bytes of a [`Mapping`] are.
 #[derive(Clone, Copy)]
 pub(crate) enum MappingKind<'a> {
-    /// In the layers below, or zero where there are none.
+    /// In the layers below, or zero if there are none.
     Below,
-    /// Nowhere: they are zero.
+    /// Nowhere, because they are zero.
     Zero,
-    /// In a file, as they are, from this offset on.
+    /// In a file, unencoded, from this offset on.
     Host { file: &'a HostFile, offset: u64 },
-    /// Where [`Layer::read`] finds them: compressed, for example.
+    /// In an encoding that only [`Layer::read`] can read, for example compressed.
     Opaque(Stored),
 }
 
-/// The bytes of a file that a layer makes its own of. Only the layer knows how.
+/// The bytes of a file that hold encoded guest content. Only the layer can decode them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub offset: u64,

@@ -1,18 +1,19 @@
 //! Disk images as their guests see them, read only.
 //!
-//! [`OpenOptions::open`] opens an image with everything it refers to and gives an [`Image`], a
-//! [`Source`] of extents and bytes. Raw and qcow2 are read here, other formats by a `qemu-nbd` that
-//! runs confined. Images are hostile input: whatever a file says, the
-//! answer is its guest content or an [`Error`], in bounded memory and time, and no file is opened
-//! that [`Follow`] does not allow. An error is never turned into zeros.
-//! [`OpenOptions::open_location`] does the same for what an NBD server exports.
+//! [`OpenOptions::open`] opens an image and every file it refers to, and returns an [`Image`]: a
+//! [`Source`] of extents and bytes. Raw and qcow2 are read natively, other formats through a confined
+//! `qemu-nbd`. [`OpenOptions::open_location`] also opens the export of an NBD server.
+//!
+//! Images are hostile input. Whatever a file contains, the result is its guest content or an
+//! [`Error`], in bounded memory and time. Only files that [`Follow`] allows are opened. An error
+//! is never turned into zeros.
 //!
 //! # Features
 //!
-//! Both are on by default. Without them raw and qcow2 are read, and nothing forks or connects.
+//! Both are on by default. Without them the crate reads raw and qcow2, and never forks or connects.
 //!
 //! - `nbd`: exports of NBD servers. libnbd is loaded when the first URI is opened.
-//! - `qemu-nbd`: formats other than raw and qcow2, through a `qemu-nbd`.
+//! - `qemu-nbd`: formats other than raw and qcow2, through `qemu-nbd`.
 
 mod buffer;
 mod caches;
@@ -22,7 +23,7 @@ mod extent;
 mod formats;
 mod image;
 mod layer;
-// The details of URIs are for what opens them.
+// Only the code that opens URIs uses all of it.
 #[cfg_attr(not(feature = "nbd"), allow(dead_code))]
 mod location;
 mod member;

@@ -1,13 +1,13 @@
-//! What the name of an image stands for: the path of a file, or the URI of what a server exports.
+//! The location of an image: the path of a file, or the URI of an export of a server.
 //!
-//! Nothing else looks at schemes: a new one is a row of [`SCHEMES`], and what opens it a line in
-//! `storage/remote.rs`.
+//! Only this module examines schemes. A new scheme needs a row in [`SCHEMES`] and a line in
+//! `storage/remote.rs` that opens it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Where an image is.
+/// The location of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Location<'a> {
@@ -18,7 +18,7 @@ pub enum Location<'a> {
 }
 
 impl<'a> Location<'a> {
-    /// Tells by how `name` begins. What begins as a URI is never taken for a file.
+    /// Classifies `name` by its prefix. A name with the prefix of a URI is never treated as a file.
     pub fn new(name: &'a OsStr) -> Self {
         let lower = name.as_bytes().to_ascii_lowercase();
         let is_uri = SCHEMES.iter().any(|scheme| {
@@ -28,77 +28,77 @@ impl<'a> Location<'a> {
         if is_uri { Self::Uri(name) } else { Self::Path(Path::new(name)) }
     }
 
-    /// Whether it is a URI.
+    /// Returns whether the location is a URI.
     pub fn is_uri(&self) -> bool {
         matches!(self, Self::Uri(_))
     }
 }
 
-/// A URI taken apart, as far as it has the parts.
+/// A parsed URI, which may lack some parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Uri<'a> {
     scheme: &'static Scheme,
-    /// What follows the scheme and its colon.
+    /// The part after the scheme and its colon.
     rest: &'a str,
 }
 
-/// How a server is reached.
+/// The transport to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Transport {
-    /// A host and a port.
+    /// TCP, to a host and a port.
     Tcp,
-    /// A socket of this host.
+    /// A Unix socket of this host.
     Unix,
-    /// A socket of the hypervisor.
+    /// A vsock socket of the hypervisor.
     Vsock,
-    /// A program on a host.
+    /// A program on a remote host, through SSH.
     Ssh,
 }
 
-/// What a server is asked in.
+/// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Nbd,
 }
 
-/// A scheme that names begin with.
+/// The scheme of a URI.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Scheme {
     pub name: &'static str,
     pub protocol: Protocol,
-    /// What must follow for a name to be a URI: `nbd:x` may well be a file.
+    /// The characters after the name that make it a URI: `nbd:x` may be a file.
     mark: &'static str,
     pub transport: Transport,
-    /// TLS, and nothing without.
+    /// Whether TLS is required.
     pub is_encrypted: bool,
 }
 
 impl<'a> Uri<'a> {
-    /// Takes `text` apart; `None` if its scheme is not known.
+    /// Parses `text`. Returns `None` if its scheme is unknown.
     pub fn new(text: &'a str) -> Option<Self> {
         let (name, rest) = text.split_once(':')?;
         let scheme = SCHEMES.iter().find(|scheme| scheme.name.eq_ignore_ascii_case(name))?;
         Some(Self { scheme, rest })
     }
 
-    /// How the server is reached.
+    /// Returns the transport to the server.
     pub fn transport(&self) -> Transport {
         self.scheme.transport
     }
 
-    /// Whether it asks for TLS.
+    /// Returns whether the URI requires TLS.
     pub fn is_encrypted(&self) -> bool {
         self.scheme.is_encrypted
     }
 
-    /// The port of `//[USER@]HOST[:PORT][/EXPORT]`, if the server is reached by TCP.
+    /// Returns the port of `//[USER@]HOST[:PORT][/EXPORT]`, if the transport is TCP.
     pub fn port(&self) -> Option<u16> {
         if self.transport() != Transport::Tcp {
             return None;
         }
         let after_user = self.authority()?.rsplit('@').next()?;
-        // An IPv6 address has colons of its own, in brackets.
+        // An IPv6 address contains colons, inside brackets.
         let after_address = after_user.rsplit(']').next()?;
         match after_address.split_once(':') {
             None | Some((_, "")) => Some(DEFAULT_PORT),
@@ -106,7 +106,7 @@ impl<'a> Uri<'a> {
         }
     }
 
-    /// The files and folders of this host that it names, which have keys for TLS.
+    /// Returns the local files and folders with keys for TLS that the URI names.
     pub fn files(&self) -> Vec<PathBuf> {
         let parameters = self.parameters();
         let files = parameters.filter(|it| matches!(&it.name[..], CERTIFICATES | KEYS));
@@ -117,18 +117,19 @@ impl<'a> Uri<'a> {
         self.scheme
     }
 
-    /// What lies between `//` and a query or fragment; `None` without `//`.
+    /// Returns the part between `//` and the query or fragment. Returns `None` without `//`.
     pub(crate) fn place(&self) -> Option<&'a str> {
         let place = self.rest.strip_prefix("//")?;
         place.split(['?', '#']).next()
     }
 
-    /// The server, and the user if there is one.
+    /// Returns the server, and the user, if any.
     pub(crate) fn authority(&self) -> Option<&'a str> {
         self.place()?.split('/').next()
     }
 
-    /// The parameters of the query, cut as libnbd does: at each `&`, and at `;` after the last of those.
+    /// Returns the parameters of the query, split as in libnbd: at each `&`, and at `;`
+    /// after the last `&`.
     pub(crate) fn parameters(&self) -> impl Iterator<Item = Parameter<'a>> {
         let text = self.rest.split('#').next().unwrap_or_default();
         let mut rest = text.split_once('?').map(|(_, query)| query);
@@ -148,13 +149,13 @@ impl<'a> Uri<'a> {
 
 /// One parameter of a query.
 pub(crate) struct Parameter<'a> {
-    /// As it stands there.
+    /// The parameter before percent-decoding.
     pub text: &'a str,
     pub name: Vec<u8>,
     pub value: Vec<u8>,
 }
 
-/// Undoes percent-encoding.
+/// Decodes percent-encoding.
 fn decode(text: &str) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -174,13 +175,13 @@ fn decode(text: &str) -> Vec<u8> {
     decoded
 }
 
-/// The parameter that names a folder of certificates.
+/// Parameter that names a folder of certificates.
 pub(crate) const CERTIFICATES: &[u8] = b"tls-certificates";
 
-/// The parameter that names a file of pre-shared keys.
+/// Parameter that names a file of pre-shared keys.
 pub(crate) const KEYS: &[u8] = b"tls-psk-file";
 
-/// All that is taken for a URI. Not all of them can be opened: the error says why.
+/// All schemes that mark a URI. Some of them cannot be opened, and the error gives the reason.
 const SCHEMES: [Scheme; 10] = [
     nbd("nbd", "://", Transport::Tcp, false),
     nbd("nbds", "://", Transport::Tcp, true),
@@ -194,7 +195,7 @@ const SCHEMES: [Scheme; 10] = [
     nbd("nbds+ssh", ":", Transport::Ssh, true),
 ];
 
-/// A row for a network block device.
+/// Creates a row for a network block device.
 const fn nbd(
     name: &'static str,
     mark: &'static str,
@@ -204,7 +205,7 @@ const fn nbd(
     Scheme { name, protocol: Protocol::Nbd, mark, transport, is_encrypted }
 }
 
-/// The port that servers of network block devices have.
+/// Default port of NBD servers.
 const DEFAULT_PORT: u16 = 10809;
 
 #[cfg(test)]

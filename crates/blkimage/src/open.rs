@@ -1,6 +1,6 @@
-//! The one entry point: from a path, a descriptor or memory to an [`Image`].
+//! Opens an [`Image`] from a path, a descriptor or a storage.
 //!
-//! The backing chain is followed here, in a loop with a limit. Each format opens its own layer.
+//! Follows the backing chain in a loop with a limit. Each format opens its own layer.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use crate::storage::{HostFile, Storage, remote};
 use crate::sys::{self, Found, NodeType};
 
 impl OpenOptions {
-    /// Opens the image at `path`, a regular file or a block device, and everything it refers to.
+    /// Opens the image at `path`, a regular file or a block device, and every file it refers to.
     ///
-    /// Nothing else is opened, also where a file is replaced at the same time: neither a FIFO nor a
-    /// character device, nor a file that the kernel makes up as it is read, as in procfs.
+    /// Never opens a FIFO, a character device or a file whose content the kernel generates on read, as
+    /// in procfs, even if a file is replaced during the call.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Image> {
         let path = path.as_ref();
         let mut chain = Chain::new(self);
@@ -31,8 +31,10 @@ impl OpenOptions {
         finish(chain, file, Folder::Of(path.to_path_buf()), 0)
     }
 
-    /// As [`open`](Self::open) if the image is raw, and so refers to no other file; None if it is not, or
-    /// if `accepts` refuses its device and inode or its size. A file that is refused is not opened.
+    /// Opens the image at `path` like [`open`](Self::open) if it is raw, and so refers to no other file.
+    ///
+    /// Returns `None` if the image has another format, or if `accepts` rejects it. `accepts` is called
+    /// with the device and inode of the file, and its size in bytes, before the file is opened.
     pub fn open_if_raw(
         &self,
         path: &Path,
@@ -55,9 +57,9 @@ impl OpenOptions {
 
     /// Opens the image in an open descriptor, for example a standard input that is a file.
     ///
-    /// `name` is what errors call it. The content begins at `start`, and is raw then unless that is
-    /// 0. References start at the folder of the path by which the system knows the descriptor, if
-    /// that still leads to the same file. The descriptor's offset is not moved.
+    /// `name` is the name used in errors. The content begins at byte `start`. If `start` is not 0, the
+    /// image must be raw. References are resolved in the folder of the descriptor's path, if the system
+    /// knows a path that still leads to the same file. Does not move the offset of the descriptor.
     pub fn open_file(&self, file: File, name: &Path, start: u64) -> Result<Image> {
         let error = |e| Error::new(ErrorKind::Open, name, "cannot open").because(e);
         let stamp = sys::stamp(&file).map_err(error)?;
@@ -79,7 +81,7 @@ impl OpenOptions {
         finish(chain, file, folder, start)
     }
 
-    /// Opens what a name stands for.
+    /// Opens the image at a path or a URI.
     pub fn open_location(&self, location: Location<'_>) -> Result<Image> {
         match location {
             Location::Path(path) => self.open(path),
@@ -90,15 +92,15 @@ impl OpenOptions {
         }
     }
 
-    /// Opens the export of an NBD server. It is raw unless [`OpenOptions::format`] says otherwise: a
-    /// guest can write any header into it. It cannot refer to other files.
+    /// Opens the export of an NBD server. The image is raw unless [`OpenOptions::format`] is set,
+    /// because a guest can write any header into it. It cannot refer to other files.
     pub fn open_uri(&self, uri: &str) -> Result<Image> {
         let export = remote::open(uri, self)?;
         let format = Some(self.format.unwrap_or(Format::Raw));
         Self { format, ..self.clone() }.open_storage(export, uri)
     }
 
-    /// Opens an image in any storage. It cannot refer to other files.
+    /// Opens an image in any storage. The image cannot refer to other files.
     pub fn open_storage(&self, storage: Box<dyn Storage>, name: &str) -> Result<Image> {
         let options = Self { follow: Follow::None, ..self.clone() };
         let chain = Chain::new(&options);
@@ -107,7 +109,7 @@ impl OpenOptions {
     }
 }
 
-/// The file that a path names, which is not opened yet.
+/// Looks up the file at `path` without opening it.
 fn find(path: &Path) -> Result<Found<'_>> {
     let error = |e| Error::new(ErrorKind::Open, path, "cannot open").because(e);
     let found = sys::find(path).map_err(error)?;
@@ -124,7 +126,7 @@ fn open_found(chain: &mut Chain<'_>, found: &Found<'_>, path: &Path) -> Result<A
     chain.local_file(found.open().map_err(error)?, path, false)
 }
 
-/// The format of an image that begins at `start`: as the options say, or as its content does.
+/// Returns the format of the image that begins at `start`, from the options or from its content.
 fn top_format(options: &OpenOptions, file: &HostFile, start: u64) -> Result<Format> {
     let format = match options.format {
         Some(format) => format,

@@ -1,4 +1,4 @@
-//! How images are opened.
+//! Options for opening images.
 
 use std::fmt;
 #[cfg(feature = "qemu-nbd")]
@@ -12,7 +12,7 @@ use crate::secret::Secret;
 #[cfg(feature = "nbd")]
 use crate::storage::nbd::options::NbdOptions;
 
-/// How to open an image.
+/// Options for opening an image.
 ///
 /// ```no_run
 /// use blkimage::{Format, OpenOptions, Source};
@@ -26,43 +26,45 @@ use crate::storage::nbd::options::NbdOptions;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct OpenOptions {
-    /// What the image is; None looks at its content.
+    /// Format of the image. `None` detects it from the content.
     pub format: Option<Format>,
-    /// An internal snapshot of the image, by id or name, instead of its current content.
+    /// Internal snapshot to read instead of the current content, by id or name.
     pub snapshot: Option<String>,
-    /// Which files the image may name.
+    /// Files that the image may refer to.
     pub follow: Follow,
-    /// What a backing file is whose format the image does not record; None refuses it.
+    /// Format of a backing file if the image does not record it. `None` refuses such an image.
     pub backing_format: Option<Format>,
-    /// What to make of holes in raw files.
+    /// Treatment of holes in raw files.
     pub holes: Holes,
-    /// Whether to read through the page cache.
+    /// Use of the page cache.
     pub cache: Cache,
-    /// Read it although a process may be writing to it.
+    /// Whether to read the image although another process may be writing to it.
     pub force_share: bool,
-    /// How to talk to NBD servers.
+    /// Options of connections to NBD servers.
     #[cfg(feature = "nbd")]
     pub nbd: NbdOptions,
-    /// The program that reads the formats which are not read here: a path, or a name that is looked
-    /// up in `PATH`; None is `qemu-nbd`.
+    /// Program that serves formats other than raw and qcow2: a path, or a name to look up in `PATH`.
+    /// `None` is `qemu-nbd`.
     #[cfg(feature = "qemu-nbd")]
     pub nbd_server: Option<PathBuf>,
-    /// The most bytes that an image may have beyond those that its files store, where its format does
-    /// not tell which they are (vhdx, bochs, cloop and dmg), so that all are read; None is 1 TiB.
+    /// Maximum number of bytes by which the size of an image may exceed the size of its files, for
+    /// formats that do not report empty ranges (vhdx, luks, bochs, cloop and dmg) and so are read in
+    /// full. `None` is 1 TiB.
     #[cfg(feature = "qemu-nbd")]
     pub max_unstored: Option<u64>,
-    /// What unlocks encrypted images.
+    /// Secret that unlocks encrypted images.
     #[cfg(feature = "qemu-nbd")]
     pub secret: Option<Secret>,
 }
 
 impl OpenOptions {
-    /// The defaults: any format, references beneath the image's folder, locks and changes looked for.
+    /// Returns the default options: the format is detected, references are followed beneath the image's
+    /// folder, and locks and changes are checked.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Says what the image is, instead of looking at its content.
+    /// Sets the format of the image instead of detecting it from the content.
     #[must_use]
     pub fn format(mut self, format: impl Into<Option<Format>>) -> Self {
         self.format = format.into();
@@ -76,42 +78,42 @@ impl OpenOptions {
         self
     }
 
-    /// Says which files the image may name.
+    /// Sets which files the image may refer to.
     #[must_use]
     pub fn follow(mut self, follow: Follow) -> Self {
         self.follow = follow;
         self
     }
 
-    /// Says what a backing file is whose format the image does not record.
+    /// Sets the format of a backing file if the image does not record it.
     #[must_use]
     pub fn backing_format(mut self, backing_format: impl Into<Option<Format>>) -> Self {
         self.backing_format = backing_format.into();
         self
     }
 
-    /// Says what to make of holes in raw files.
+    /// Sets the treatment of holes in raw files.
     #[must_use]
     pub fn holes(mut self, holes: Holes) -> Self {
         self.holes = holes;
         self
     }
 
-    /// Says whether to read through the page cache.
+    /// Sets the use of the page cache.
     #[must_use]
     pub fn cache(mut self, cache: Cache) -> Self {
         self.cache = cache;
         self
     }
 
-    /// Reads the image although a process may be writing to it.
+    /// Reads the image although another process may be writing to it.
     #[must_use]
     pub fn force_share(mut self, force_share: bool) -> Self {
         self.force_share = force_share;
         self
     }
 
-    /// Says how to talk to NBD servers.
+    /// Sets the options of connections to NBD servers.
     #[cfg(feature = "nbd")]
     #[must_use]
     pub fn nbd(mut self, nbd: NbdOptions) -> Self {
@@ -119,7 +121,7 @@ impl OpenOptions {
         self
     }
 
-    /// Names the program that reads the formats which are not read here.
+    /// Sets the program that serves formats other than raw and qcow2.
     #[cfg(feature = "qemu-nbd")]
     #[must_use]
     pub fn nbd_server(mut self, nbd_server: impl Into<Option<PathBuf>>) -> Self {
@@ -127,7 +129,7 @@ impl OpenOptions {
         self
     }
 
-    /// Limits the bytes of an image beyond those that its files store.
+    /// Limits by how many bytes the size of an image may exceed the size of its files.
     #[cfg(feature = "qemu-nbd")]
     #[must_use]
     pub fn max_unstored(mut self, max_unstored: impl Into<Option<u64>>) -> Self {
@@ -135,7 +137,7 @@ impl OpenOptions {
         self
     }
 
-    /// Gives what unlocks encrypted images.
+    /// Sets the secret that unlocks encrypted images.
     #[cfg(feature = "qemu-nbd")]
     #[must_use]
     pub fn secret(mut self, secret: impl Into<Option<Secret>>) -> Self {
@@ -144,48 +146,49 @@ impl OpenOptions {
     }
 }
 
-/// What to make of the holes that a file system reports in a raw image.
+/// Treatment of the holes that a file system reports in a raw image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Holes {
-    /// They are zeros and need not be read.
+    /// Holes are zeros and are not read.
     #[default]
     Trust,
-    /// Read them all the same; one that is not zero is an error.
+    /// Holes are read like data. A hole that is not zero is an error.
     Verify,
-    /// Do not ask for holes.
+    /// Holes are not queried. All content is read.
     Ignore,
 }
 
-/// Whether host files are read through the page cache.
+/// Use of the page cache for host files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cache {
-    /// Local regular files are, as far as it holds them already; block devices and network file
-    /// systems, which another host may have written to, are read directly.
+    /// Local regular files are read through the page cache, except for large files that it does not
+    /// hold yet. Block devices and files of network file systems, which another host may have written
+    /// to, are read with direct I/O.
     #[default]
     Auto,
-    /// Always.
+    /// All files are read through the page cache.
     Yes,
-    /// Never, unless the file system cannot do without.
+    /// No file is read through the page cache, except where direct I/O is not possible.
     No,
 }
 
-/// Which files may be opened because an image names them.
+/// Files that may be opened because an image names them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Follow {
-    /// Regular files beneath the folder of the image that names them. Symbolic links there are
-    /// followed as long as they stay there; the folder is that of the name the image was opened by.
+    /// Regular files beneath the folder of the image that names them. Symbolic links are followed as
+    /// long as their targets lie there. The folder is that of the path by which the image was opened.
     #[default]
     Beneath,
     /// Any regular file and any block device.
     Any,
-    /// None.
+    /// No files.
     None,
 }
 
-/// A name that is none of those of [`Holes`] or [`Cache`].
+/// The error for a string that is not the name of a [`Holes`], [`Cache`] or [`Follow`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownName;
 

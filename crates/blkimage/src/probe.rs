@@ -1,6 +1,6 @@
-//! Formats, and what a file's own bytes say of them.
+//! Image formats and their detection from the content of a file.
 //!
-//! Every known format is recognised, so that none is hashed as raw by mistake.
+//! Every known format is recognised, so that no image is hashed as raw by mistake.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,11 +8,11 @@ use std::str::FromStr;
 use crate::error::{ErrorKind, Result};
 use crate::storage::HostFile;
 
-/// An image format, named as QEMU names it.
+/// An image format, with the name that QEMU uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
-    /// No format: the file's own bytes.
+    /// No format. The content is the bytes of the file.
     Raw,
     /// QEMU copy on write, versions 2 and 3.
     Qcow2,
@@ -30,7 +30,7 @@ pub enum Format {
     Qed,
     /// Parallels.
     Parallels,
-    /// Linux unified key setup.
+    /// Linux Unified Key Setup.
     Luks,
     /// Bochs.
     Bochs,
@@ -41,12 +41,12 @@ pub enum Format {
 }
 
 impl Format {
-    /// The name that QEMU knows it by.
+    /// Returns the name of the format in QEMU.
     pub fn name(self) -> &'static str {
         NAMES[self as usize].1
     }
 
-    /// All of them.
+    /// Returns all formats.
     pub fn all() -> impl Iterator<Item = Self> {
         NAMES.iter().map(|(format, _)| *format)
     }
@@ -58,7 +58,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// A name that no [`Format`] has.
+/// The error for a string that is not the name of a [`Format`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownFormat;
 
@@ -82,10 +82,10 @@ impl FromStr for Format {
     }
 }
 
-/// The format that `head`, the first bytes of a file, is known to begin. [`PROBE_SIZE`] bytes are
-/// enough to tell; with fewer some formats are not seen.
+/// Detects the format of a file from `head`, its first bytes. Needs [`PROBE_SIZE`] bytes. With fewer,
+/// some formats are not recognised.
 ///
-/// None is anything else: a raw image, or a format whose mark stands at its end.
+/// Returns `None` for everything else: a raw image, or a format whose magic is at the end of the file.
 pub fn probe(head: &[u8]) -> Option<Format> {
     let starts = |magic: &[u8]| head.starts_with(magic);
     match () {
@@ -104,13 +104,13 @@ pub fn probe(head: &[u8]) -> Option<Format> {
     }
 }
 
-/// How many bytes [`probe`] looks at.
+/// Number of bytes that [`probe`] examines.
 pub const PROBE_SIZE: usize = 512;
 
-/// The format of a file, from its first and last bytes. What is not known is raw.
+/// Detects the format of a file from its first and last bytes. An unknown format is raw.
 ///
-/// A guest with a fixed vpc image can write the mark of another format to its start, and cannot reach
-/// the end: what has both is neither until somebody says so.
+/// A guest with a fixed vpc image can write the magic of another format to the start of the file, but
+/// cannot reach the end. If both are present, the format is ambiguous and this fails.
 pub(crate) fn probe_file(file: &HostFile) -> Result<Format> {
     let first = probe(&file.read_head(PROBE_SIZE)?);
     let size = file.size();
@@ -129,7 +129,7 @@ pub(crate) fn probe_file(file: &HostFile) -> Result<Format> {
         }
         Some(first) => return Ok(first),
     }
-    // Virtual PC before 2004 wrote one byte less.
+    // Virtual PC before 2004 wrote a footer that is one byte shorter.
     if first.is_some() || footer.starts_with(VPC) || footer[1..].starts_with(VPC) {
         Ok(Format::Vpc)
     } else if footer.starts_with(b"koly") {
@@ -139,7 +139,7 @@ pub(crate) fn probe_file(file: &HostFile) -> Result<Format> {
     }
 }
 
-/// Whether a sector is the footer of a fixed vpc image, down to its checksum.
+/// Returns whether a sector is the footer of a fixed vpc image with a valid checksum.
 fn is_fixed_vpc(footer: &[u8; FOOTER_SIZE as usize]) -> bool {
     let number = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|i| footer[at + i]));
     let sum = |range: &[u8]| range.iter().map(|byte| u32::from(*byte)).sum::<u32>();
@@ -148,7 +148,7 @@ fn is_fixed_vpc(footer: &[u8; FOOTER_SIZE as usize]) -> bool {
         && number(64) == !(sum(&footer[..64]) + sum(&footer[68..]))
 }
 
-/// The format of what begins in the middle of a file.
+/// Detects the format of an image that begins in the middle of a file.
 pub(crate) fn probe_at(file: &HostFile, start: u64) -> Result<Format> {
     let length = file.size().saturating_sub(start).min(PROBE_SIZE as u64);
     let mut head = vec![0; length as usize];
@@ -156,7 +156,7 @@ pub(crate) fn probe_at(file: &HostFile, start: u64) -> Result<Format> {
     Ok(probe(&head).unwrap_or(Format::Raw))
 }
 
-/// A text file that describes a VMware disk: comments and blank lines, then its version.
+/// Returns whether a text file describes a VMware disk: comments and blank lines, then its version.
 fn is_vmdk_descriptor(head: &[u8]) -> bool {
     for line in head.split(|byte| *byte == b'\n') {
         let line = line.trim_ascii();
@@ -200,7 +200,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn names_go_both_ways() {
+    fn names_and_formats_convert_both_ways() {
         for (format, name) in NAMES {
             assert_eq!((format.name(), name.parse()), (name, Ok(format)));
         }

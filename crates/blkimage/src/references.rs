@@ -1,10 +1,11 @@
-//! The gate: the only place that opens a file because an image names it.
+//! The gate: the only code that opens a file because an image names it.
 //!
-//! An image from outside could name any file of this host, and its checksum would tell what is in
-//! it. So a reference is a plain file name and nothing else (no protocol, no `json:`), and it is
-//! followed only as far as [`Follow`] says. A file is looked at before it is opened, and only regular files
-//! and block devices are: opening a FIFO releases its writer, opening a device runs its driver. As in QEMU a relative name starts at the folder of the
-//! name by which the image was opened, not of the file that a symbolic link there leads to.
+//! A hostile image could name any file of this host, and its checksum would reveal the content of that
+//! file. A reference is therefore a plain file name, without a protocol or `json:`, and is followed
+//! only as far as [`Follow`] allows. A file is examined before it is opened, and only regular files and
+//! block devices are opened, because opening a FIFO releases its writer and opening a device runs its
+//! driver. As in QEMU, a relative name starts at the folder of the path by which the image was opened,
+//! not at the folder of a symbolic link's target.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -20,33 +21,33 @@ use crate::options::Follow;
 use crate::storage::HostFile;
 use crate::sys::{self, Found, NodeType};
 
-/// Where an image's relative references start.
+/// The folder in which an image's relative references are resolved.
 pub(crate) enum Folder {
     /// The folder of this path.
     Of(PathBuf),
-    /// A folder that was reached through the gate.
+    /// A folder that was opened through the gate.
     Opened(OwnedFd),
-    /// The image has no place in the file system that could be told.
+    /// The image has no known path.
     Unknown,
 }
 
-/// A reference as an image states it.
+/// A reference as recorded in an image.
 #[derive(Clone, Copy)]
 pub(crate) struct Reference<'a> {
-    /// What the image calls it: "backing file", "data file".
+    /// Kind of the reference, as in "backing file" or "data file".
     pub what: &'static str,
     pub name: &'a [u8],
 }
 
-/// A file behind the gate.
+/// A file that was opened through the gate.
 pub(crate) struct Opened {
     pub file: File,
-    /// For messages, and with [`Follow::Any`] the path it was opened by.
+    /// Name for messages. With [`Follow::Any`], the path by which it was opened.
     pub name: PathBuf,
     pub folder: Folder,
 }
 
-/// Opens what `image`, which lies in `folder`, refers to.
+/// Opens the file that `image`, which lies in `folder`, refers to.
 pub(crate) fn open(
     follow: Follow,
     image: &HostFile,
@@ -70,7 +71,7 @@ struct Gate<'a> {
 }
 
 impl<'a> Gate<'a> {
-    /// The name, if it is one of a file.
+    /// Returns the name. Fails unless it is a plain file name.
     fn plain_name(&self) -> Result<&'a Path> {
         let name = self.reference.name;
         if name.contains(&0) {
@@ -119,8 +120,9 @@ impl<'a> Gate<'a> {
         Ok(Opened { file, name: path.clone(), folder: Folder::Of(path) })
     }
 
-    /// `name` as seen from the folder. An absolute name is cut if it begins with the folder's path,
-    /// as it really is or as the caller named it; the system then looks whether that is so.
+    /// Returns `name` relative to the folder. Strips the folder's path from an absolute name, either
+    /// the real path or the one that the caller used. The later lookup by the system checks that the
+    /// file really lies there.
     fn relative(
         &self,
         directory: &OwnedFd,
@@ -138,7 +140,7 @@ impl<'a> Gate<'a> {
         inside.map(Path::to_path_buf).ok_or_else(|| self.refuse_outside())
     }
 
-    /// Opens what was found, unless it is of a kind that is not allowed.
+    /// Opens a file that was looked up, unless its type is not allowed.
     fn open_found(&self, found: &Found<'_>, is_allowed: impl Fn(NodeType) -> bool) -> Result<File> {
         let node_type = found.stamp.node_type;
         if is_allowed(node_type) {
@@ -193,7 +195,7 @@ impl<'a> Gate<'a> {
     }
 }
 
-/// The folder of a path, "." if it names none.
+/// Returns the folder of a path, or "." if it has none.
 fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -201,7 +203,7 @@ fn parent(path: &Path) -> &Path {
     }
 }
 
-/// QEMU's rule: a colon before the first slash.
+/// Returns whether the name has a protocol. As in QEMU, that is a colon before the first slash.
 fn has_protocol(name: &[u8]) -> bool {
     name.iter().find(|byte| matches!(byte, b':' | b'/')) == Some(&b':')
 }

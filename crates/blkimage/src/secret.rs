@@ -1,4 +1,4 @@
-//! The key of an encrypted image.
+//! Keys of encrypted images.
 
 use std::fmt;
 use std::fs::File;
@@ -6,14 +6,18 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What unlocks an encrypted image: the bytes of a file, all of them, as QEMU takes them.
+/// The secret that unlocks an encrypted image: all bytes of a file, as in QEMU.
 ///
-/// It is never shown, not even by [`Debug`].
+/// [`Debug`] does not print it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Arc<[u8]>);
 
 impl Secret {
     /// Reads the file at `path`, which may be a pipe.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read or holds more than 8 MiB.
     pub fn read(path: &Path) -> io::Result<Self> {
         let mut bytes = Vec::new();
         File::open(path)?.take(MAX_SECRET + 1).read_to_end(&mut bytes)?;
@@ -23,7 +27,7 @@ impl Secret {
         Ok(Self::new(&bytes))
     }
 
-    /// These bytes.
+    /// Creates a secret from these bytes.
     pub fn new(bytes: &[u8]) -> Self {
         Self(bytes.into())
     }
@@ -39,5 +43,5 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// cryptsetup's largest key file.
+/// Size of the largest key file of cryptsetup, in bytes.
 const MAX_SECRET: u64 = 8 << 20;

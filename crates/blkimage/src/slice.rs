@@ -1,8 +1,8 @@
-//! A part of a source.
+//! A range of a source.
 
 use crate::{Error, ErrorKind, Extent, Lent, Result, Source};
 
-/// `length` bytes of a source from `offset` on, as a source: a partition of a disk, say.
+/// A range of a source as a source of its own, for example a partition of a disk.
 #[derive(Clone, Debug)]
 pub struct Slice<S> {
     source: S,
@@ -11,7 +11,8 @@ pub struct Slice<S> {
 }
 
 impl<S: Source> Slice<S> {
-    /// Returns the slice, shorter if the source ends before; `None` if it would begin past the end.
+    /// Returns a slice of `length` bytes from `offset` on, shorter if the source ends earlier. Returns
+    /// `None` if `offset` lies past the end of the source.
     pub fn new(source: S, offset: u64, length: u64) -> Option<Self> {
         let left = source.size().checked_sub(offset)?;
         Some(Self { source, offset, length: length.min(left) })
@@ -48,7 +49,7 @@ impl<S: Source> Source for Slice<S> {
         self.source.lend(self.offset + offset, length)
     }
 
-    /// As much of the source's as its beginning is a multiple of.
+    /// Returns the granularity of the source, reduced to the alignment of the slice's offset.
     fn granularity(&self) -> u64 {
         match self.offset {
             0 => self.source.granularity(),
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
     use crate::ExtentKind;
 
-    /// Differs from every default.
+    /// A source that overrides every default method.
     struct Far;
 
     impl Source for Far {
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_reads_as_the_whole_does() {
+    fn slice_reads_its_range_of_the_source() {
         let slice = Slice::new(Far, 4096 + 7, 100).unwrap();
         assert_eq!(slice.size(), 100);
         let mut bytes = [0; 10];
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_on_the_way() {
+    fn slices_and_pointers_forward_every_method() {
         let whole = Slice::new(Arc::new(Far) as Arc<dyn Source>, 0, u64::MAX).unwrap();
         let odd = Slice::new(&whole, 3 << 12, u64::MAX).unwrap();
         let boxed: Box<dyn Source + '_> = Box::new(&odd);

@@ -6,55 +6,55 @@ use crate::{Extent, Lent, Result};
 
 /// An image as its guest sees it.
 ///
-/// A source may be read by several threads at once. Every method that fails names the image and,
-/// where there is one, the offset. Nothing that could not be read is ever reported as zeros.
+/// Several threads may read a source at once. Errors contain the name of the image and the offset, if
+/// any. Bytes that cannot be read are never reported as zeros.
 pub trait Source: Send + Sync {
-    /// Size of the guest content in bytes, exact.
+    /// Returns the exact size of the guest content in bytes.
     fn size(&self) -> u64;
 
-    /// The extent that begins at `offset`, at most `limit` bytes long.
+    /// Returns the extent that begins at `offset`, at most `limit` bytes long.
     ///
-    /// `offset` lies below [`size`](Self::size) and `limit` is not 0. The extent starts at
-    /// `offset`, is at least one byte long and ends at or before the end of the source. It need not
-    /// be maximal: the next one may be of the same kind.
+    /// `offset` lies below [`size`](Self::size) and `limit` is not 0. The extent starts at `offset`, is
+    /// at least one byte long and ends at or before the end of the source. It need not be maximal. The
+    /// next one may be of the same kind.
     fn extent(&self, offset: u64, limit: u64) -> Result<Extent>;
 
-    /// Fills `buf` with the guest bytes from `offset` on, all of them or an error.
+    /// Fills all of `buf` with the guest bytes from `offset` on, or fails.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()>;
 
-    /// Guest bytes from `offset` on where they lie in memory already, without a copy, if the source
-    /// has them like that: `length` of them, or as many as lie there in a row. They are those that
-    /// [`read_exact_at`](Self::read_exact_at) gives, as long as [`Lent::is_intact`]. Not having them
-    /// says nothing: read them then.
+    /// Lends guest bytes from `offset` on that lie in memory, without a copy, if the source supports
+    /// it. Lends `length` bytes, or fewer if fewer are contiguous. The bytes are the same as those of
+    /// [`read_exact_at`](Self::read_exact_at) as long as [`Lent::is_intact`] returns `true`. After
+    /// `None`, the caller reads the bytes instead.
     ///
-    /// Who goes through a source keeps what was lent last until there is the next: both may lie in
-    /// one mapping, which is made again otherwise.
+    /// A caller that goes through a source should keep the last `Lent` until it has the next. Both may
+    /// lie in one mapping, which would otherwise be mapped again.
     fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
         let _ = (offset, length);
         None
     }
 
-    /// Reads are cheapest when they start at a multiple of this many bytes and are multiples of it
-    /// (a compressed cluster is decompressed whole however little of it is asked for). A power of
-    /// two, at most 2 MiB.
+    /// Returns the granularity of cheap reads in bytes. Reads are cheapest if their start and length
+    /// are multiples of it. For example, a compressed cluster is always decompressed as a whole. A
+    /// power of two, at most 2 MiB.
     fn granularity(&self) -> u64 {
         1
     }
 
-    /// How many reads should be in flight at once for full speed: 1 where a read keeps its thread
-    /// busy, more where it waits for something far away.
+    /// Returns the number of reads that should be in flight for full speed: 1 if a read keeps its
+    /// thread busy, more if it waits for a remote server.
     fn queue_depth(&self) -> usize {
         1
     }
 
-    /// Fails if what lies under the source changed since it was opened, as far as that can be seen.
-    /// Called after the last read: what was read before is worthless if this fails.
+    /// Fails if the files under the source changed since it was opened, as far as this can be detected.
+    /// Called after the last read. If it fails, all bytes read before are invalid.
     fn check_unchanged(&self) -> Result<()> {
         Ok(())
     }
 }
 
-/// A pointer to a source is one: every method is that of the source, also those with a default.
+/// Implements `Source` for pointers to sources. Forwards every method, including those with a default.
 macro_rules! source_of_pointer {
     ($($pointer:ty),*) => {$(
         impl<S: Source + ?Sized> Source for $pointer {

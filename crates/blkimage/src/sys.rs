@@ -1,4 +1,4 @@
-//! Everything that is Linux: opening without side effects, holes, locks, file systems.
+//! Linux system calls: opening without side effects, holes, locks, file systems.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, retry_on_intr};
 
-/// What kind of thing a descriptor is.
+/// The type of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NodeType {
     Regular,
@@ -37,22 +37,22 @@ impl From<FileType> for NodeType {
     }
 }
 
-/// A file that was looked at without opening it: no driver ran, and the other end of a FIFO waits on.
+/// A file that was looked up without opening it. No driver ran, and no peer of a FIFO was released.
 pub(crate) struct Found<'a> {
-    /// Stands for the file and cannot read it.
+    /// `O_PATH` descriptor, which identifies the file but cannot read it.
     node: OwnedFd,
     pub stamp: Stamp,
     folder: Option<BorrowedFd<'a>>,
     name: &'a Path,
 }
 
-/// Looks at what `path` leads to.
+/// Looks up the file at `path`.
 pub(crate) fn find(path: &Path) -> io::Result<Found<'_>> {
     let node = retry_on_intr(|| rustix::fs::open(path, NODE, Mode::empty()))?;
     Ok(Found { stamp: stamp(&node)?, node, folder: None, name: path })
 }
 
-/// Looks at `name` if it lies beneath `folder`; symbolic links may not lead out either.
+/// Looks up `name` beneath `folder`. Fails if it, or a symbolic link on the way, leads out of the folder.
 pub(crate) fn find_beneath<'a>(folder: &'a impl AsFd, name: &'a Path) -> io::Result<Found<'a>> {
     let folder = folder.as_fd();
     let node = beneath(folder, name, NODE)?;
@@ -60,10 +60,10 @@ pub(crate) fn find_beneath<'a>(folder: &'a impl AsFd, name: &'a Path) -> io::Res
 }
 
 impl Found<'_> {
-    /// Opens for reading the very file that was looked at.
+    /// Opens exactly the file that was looked up, for reading.
     pub fn open(&self) -> io::Result<File> {
         let file = match open(&descriptor_path(&self.node)) {
-            // Without procfs a descriptor has no name, and the file is looked up once more.
+            // Without procfs a descriptor has no path, so the name is looked up again.
             Err(error) if error.kind() == io::ErrorKind::NotFound => match self.folder {
                 Some(folder) => beneath(folder, self.name, READ)?.into(),
                 None => open(self.name)?,
@@ -76,10 +76,10 @@ impl Found<'_> {
         }
     }
 
-    /// Whether it is a regular file that the kernel makes up as it is read. Reading one may wait, take
-    /// messages from another reader or run a driver.
+    /// Returns whether this is a regular file whose content the kernel generates on read. Reading such
+    /// a file may block, consume messages of another reader or run a driver.
     pub fn is_made_up(&self) -> bool {
-        // What lies on a device is real.
+        // Files on a block device have stored content.
         let is_on_device = rustix::fs::major(self.stamp.identity.0 as _) != 0;
         self.stamp.node_type == NodeType::Regular
             && !is_on_device
@@ -100,36 +100,36 @@ pub(crate) fn open_folder_beneath(folder: impl AsFd, name: &Path) -> io::Result<
     beneath(folder, name, FOLDER)
 }
 
-/// A second, independent description of the same file, if the system lets us have one.
+/// Opens a second, independent description of the same file, if the system allows it.
 pub(crate) fn reopen(file: &File) -> Option<File> {
     open(&descriptor_path(file)).ok()
 }
 
-/// The same with O_DIRECT, if the file system takes that.
+/// Opens the same file with O_DIRECT, if the file system supports it.
 pub(crate) fn reopen_direct(file: &File) -> Option<File> {
     let path = descriptor_path(file);
     let flags = READ.union(OFlags::DIRECT);
     retry_on_intr(|| rustix::fs::open(&path, flags, Mode::empty())).ok().map(File::from)
 }
 
-/// The path by which the system knows an open descriptor. It may lead elsewhere by now.
+/// Returns the path of an open descriptor. The path may lead to another file by now.
 pub(crate) fn path_of(fd: &impl AsRawFd) -> io::Result<PathBuf> {
     std::fs::read_link(descriptor_path(fd))
 }
 
-/// Sets or leaves O_DIRECT. False: the file system refuses it.
+/// Sets O_DIRECT. Returns `false` if the file system does not support it.
 pub(crate) fn set_direct(file: &File) -> bool {
     let Ok(flags) = rustix::fs::fcntl_getfl(file) else { return false };
     rustix::fs::fcntl_setfl(file, flags | OFlags::DIRECT).is_ok()
 }
 
-/// Whether O_DIRECT is set.
+/// Returns whether O_DIRECT is set.
 #[cfg(feature = "qemu-nbd")]
 pub(crate) fn is_direct(file: impl AsFd) -> bool {
     rustix::fs::fcntl_getfl(file).is_ok_and(|flags| flags.contains(OFlags::DIRECT))
 }
 
-/// Lets nobody change a file in memory any more.
+/// Seals a file in memory against any change.
 #[cfg(feature = "qemu-nbd")]
 pub(crate) fn seal(file: &File) -> io::Result<()> {
     use rustix::fs::SealFlags;
@@ -137,7 +137,7 @@ pub(crate) fn seal(file: &File) -> io::Result<()> {
     Ok(rustix::fs::fcntl_add_seals(file, all)?)
 }
 
-/// Fails unless `path` is a file that we may run.
+/// Fails unless `path` is a file that this process may execute.
 #[cfg(feature = "qemu-nbd")]
 pub(crate) fn is_executable(path: &Path) -> io::Result<()> {
     if stamp_of(path)?.node_type != NodeType::Regular {
@@ -151,7 +151,7 @@ pub(crate) fn clear_direct(file: &File) -> io::Result<()> {
     Ok(rustix::fs::fcntl_setfl(file, flags - OFlags::DIRECT)?)
 }
 
-/// Size of a block device. Leaves the file offset where it is.
+/// Returns the size of a block device in bytes. Keeps the file offset.
 pub(crate) fn device_size(file: &File) -> io::Result<u64> {
     let position = rustix::fs::tell(file)?;
     let size = rustix::fs::seek(file, SeekFrom::End(0))?;
@@ -159,26 +159,26 @@ pub(crate) fn device_size(file: &File) -> io::Result<u64> {
     Ok(size)
 }
 
-/// Who a file is and what moves when it changes.
+/// The identity of a file, and the attributes that change with its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub node_type: NodeType,
     pub identity: (u64, u64),
-    /// Major and minor number of the device that it stands for.
+    /// Major and minor number, if this is a device.
     pub device: (u32, u32),
     pub size: u64,
-    /// Seconds since 1970, and nanoseconds. Set by users, too.
+    /// Time of the last modification, in seconds since 1970 and nanoseconds. Users can set it.
     pub modified: (i64, u64),
-    /// The same for the last change of anything, by the system alone.
+    /// Time of the last change of content or attributes. Only the system sets it.
     pub changed: (i64, u64),
 }
 
-/// The stamp as it is now: what is kept of another host's is asked for again.
+/// Returns the current stamp. Attributes of a remote file are fetched again, not taken from a cache.
 pub(crate) fn stamp(file: impl AsFd) -> io::Result<Stamp> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
     match rustix::fs::statx(&file, c"", flags, StatxFlags::BASIC_STATS) {
         Ok(found) => Ok(Stamp::from(&found)),
-        // Before Linux 4.11, or in a container that does not know the call.
+        // Before Linux 4.11, or in a container whose filter does not know the call.
         Err(_) => Ok(Stamp::from(&rustix::fs::fstat(file)?)),
     }
 }
@@ -189,7 +189,7 @@ pub(crate) fn stored(file: impl AsFd) -> Option<u64> {
     u64::try_from(blocks).ok()?.checked_mul(512)
 }
 
-/// The stamp of what `path` names now, without opening it.
+/// Returns the current stamp of the file at `path`, without opening it.
 pub(crate) fn stamp_of(path: &Path) -> io::Result<Stamp> {
     Ok(Stamp::from(&retry_on_intr(|| rustix::fs::statat(CWD, path, AtFlags::empty()))?))
 }
@@ -228,22 +228,22 @@ impl From<&Statx> for Stamp {
     }
 }
 
-/// The clock that file systems stamp with, which stands still between two ticks: nanoseconds since
-/// 1970.
+/// Returns the clock that file systems use for time stamps, in nanoseconds since 1970. It does not
+/// advance between two ticks.
 pub(crate) fn coarse_clock() -> i128 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
     i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec)
 }
 
-/// Waits for a `write` to the file that is under way: its stamp is that of its beginning. Both calls
-/// find nothing, and wait for the lock that local file systems write under: the first on most of them,
-/// the second on XFS.
+/// Waits for a `write` to the file that is in progress, because its time stamp is that of its start.
+/// Both calls find nothing, but wait for the lock that local file systems hold while they write: the
+/// first one on most file systems, the second one on XFS.
 pub(crate) fn wait_for_writes(file: &File, size: u64) {
     let _ = seek_data(file, size);
     let _ = retry_on_intr(|| rustix::io::pread(file, &mut [0; 0], size));
 }
 
-/// Where the data at or after `offset` begins; None: there is none up to the end of the file.
+/// Returns the offset of the first data at or after `offset`. Returns `None` if there is none.
 pub(crate) fn seek_data(file: &File, offset: u64) -> io::Result<Option<u64>> {
     match retry_on_intr(|| rustix::fs::seek(file, SeekFrom::Data(offset))) {
         Ok(data) => Ok(Some(data)),
@@ -252,7 +252,8 @@ pub(crate) fn seek_data(file: &File, offset: u64) -> io::Result<Option<u64>> {
     }
 }
 
-/// Where the hole at or after `offset` begins; the end of the file is one.
+/// Returns the offset of the first hole at or after `offset`. The end of the file counts as a hole.
+/// Returns `None` if `offset` lies past the end.
 pub(crate) fn seek_hole(file: &File, offset: u64) -> io::Result<Option<u64>> {
     match retry_on_intr(|| rustix::fs::seek(file, SeekFrom::Hole(offset))) {
         Ok(hole) => Ok(Some(hole)),
@@ -261,32 +262,32 @@ pub(crate) fn seek_hole(file: &File, offset: u64) -> io::Result<Option<u64>> {
     }
 }
 
-/// Tells the kernel that the file is read from front to back; it may ignore it.
+/// Advises the kernel that the file is read sequentially. The kernel may ignore this.
 pub(crate) fn advise_sequential(file: &File) {
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Sequential);
 }
 
-/// Whether another process holds one of QEMU's locks that says that it may write to the file, or
-/// that it does not share reading. A file system without locks has no such holder.
+/// Returns whether another process holds one of QEMU's locks for writing to the file or for not sharing
+/// reads. Returns `false` if the file system has no locks.
 pub(crate) fn has_writer(file: &File) -> bool {
     QEMU_LOCKS.into_iter().any(|byte| is_locked(file, byte))
 }
 
-/// What is known of the file system under a file.
+/// The properties of the file system that holds a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileSystem {
-    /// Other hosts may write to it behind our page cache.
+    /// Whether other hosts may write to it without updating this host's page cache.
     pub is_network: bool,
-    /// Local, and what is cached of its files is in their own page cache: not in that of other files, as
-    /// with overlayfs, or elsewhere, as with ZFS.
+    /// Whether it is local and its files are cached in their own page cache. False for overlayfs, which
+    /// caches them in other files, and for ZFS, which has its own cache.
     pub is_disk: bool,
-    /// It has no other place for data than the page cache, but for swap.
+    /// Whether it stores data only in the page cache and in swap.
     pub is_memory: bool,
-    /// Its files are those of another file system, and so are their pages.
+    /// Whether its files, and their pages, belong to another file system.
     pub is_stacked: bool,
-    /// It answers questions for holes truthfully for data that is not written out yet.
+    /// Whether it reports holes correctly for data that is not written back yet.
     pub knows_dirty_holes: bool,
-    /// Its stamps are even seconds.
+    /// Whether its time stamps have a resolution of two seconds.
     pub counts_even_seconds: bool,
 }
 
@@ -312,7 +313,7 @@ pub(crate) fn file_system(file: &File) -> FileSystem {
     }
 }
 
-/// Waits until a descriptor is ready: true, or until `deadline`: false.
+/// Waits until a descriptor is ready. Returns `false` at `deadline`.
 #[cfg(feature = "nbd")]
 pub(crate) fn poll(descriptors: &mut [PollFd<'_>], deadline: Option<Instant>) -> io::Result<bool> {
     loop {
@@ -332,7 +333,7 @@ fn is_locked(file: &File, byte: i64) -> bool {
     use nix::fcntl::{FcntlArg, fcntl};
     use nix::libc;
 
-    // rustix's fcntl_getlk asserts that the holder has a process id; an OFD lock has none.
+    // The fcntl_getlk of rustix asserts that the holder has a process id. An OFD lock has none.
     let mut lock = libc::flock {
         l_type: libc::F_WRLCK as _,
         l_whence: libc::SEEK_SET as _,
@@ -361,7 +362,7 @@ fn descriptor_path(fd: &impl AsRawFd) -> PathBuf {
     format!("/proc/self/fd/{}", fd.as_raw_fd()).into()
 }
 
-/// No waiting for the other end of a FIFO, no controlling terminal.
+/// Flags for reading: does not wait for a peer of a FIFO, and does not acquire a controlling terminal.
 const READ: OFlags =
     OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
 
@@ -369,16 +370,15 @@ const NODE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
 const FOLDER: OFlags = NODE.union(OFlags::DIRECTORY);
 
-/// openat2 gives up with EAGAIN when a rename races with ".."; nobody renames this often.
+/// Maximum number of retries. openat2 fails with EAGAIN if a rename races with "..", which is rare.
 const MAX_RENAME_RACES: u32 = 64;
 
-/// QEMU's lock bytes: permissions in use from 100 (write is 1, resize is 3), permissions that are
-/// not shared from 200 (read is 0).
+/// QEMU's lock bytes: from 100 for permissions in use (write is 1, resize is 3), from 200 for
+/// permissions that are not shared (read is 0).
 const QEMU_LOCKS: [i64; 3] = [101, 103, 200];
 
-/// File systems that other hosts write to: NFS, SMB (two numbers), CIFS, Ceph, GFS2, OCFS2,
-/// Lustre, AFS (two numbers), 9p, FUSE (virtiofs is one, and what others are is known to their servers
-/// alone).
+/// File systems that other hosts may write to: NFS, SMB (two numbers), CIFS, Ceph, GFS2, OCFS2, Lustre,
+/// AFS (two numbers), 9p, and FUSE, which includes virtiofs and file systems with unknown storage.
 const NETWORK: [u32; 12] = [
     0x6969,
     0x517b,
@@ -394,7 +394,7 @@ const NETWORK: [u32; 12] = [
     0x6573_5546,
 ];
 
-/// File systems of which the kernel makes up the content: procfs, sysfs, tracefs, debugfs, securityfs,
+/// File systems whose content the kernel generates: procfs, sysfs, tracefs, debugfs, securityfs,
 /// configfs, cgroup (two versions), selinuxfs, smackfs, bpf, pstore, efivarfs, binfmt_misc, fusectl,
 /// nfsd, rpc_pipefs, mqueue, resctrl, functionfs, gadgetfs, binderfs, xenfs, namespaces.
 const MADE_UP: [u32; 24] = [

@@ -1,20 +1,19 @@
-//! What a walk down a chain remembers: how far each layer has nothing.
+//! The state of a walk down a chain: for each layer, a range in which it has no content.
 //!
-//! Without it each fragment of the base costs a lookup in every layer above. With it a layer is asked
-//! once for each run of what it stores and each window of its tables.
+//! Without this state, each fragment of the base costs a lookup in every layer above. With it, a layer
+//! is queried once for each run of bytes that it stores and for each window of its tables.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// One caller's way through a chain, from lower offsets to higher ones.
+/// One caller's walk through a chain, from lower offsets to higher ones.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
-    /// Where it ended.
+    /// Offset at which the last call ended.
     position: u64,
-    /// The bytes of which a layer has nothing, in the order of the layers. Empty: nothing is
-    /// remembered.
+    /// For each layer, a range in which it has no content. Empty if nothing is recorded.
     known: Vec<Range<u64>>,
-    /// So many of the first layers have nothing of `clear`.
+    /// Number of layers from the top that have no content in `clear`.
     clear_layers: usize,
     clear: Range<u64>,
 }
@@ -24,7 +23,8 @@ impl Walk {
         !self.known.is_empty()
     }
 
-    /// The first layer that may have the byte at `offset`, and where that ends to be so.
+    /// Returns the first layer that may hold the byte at `offset`, and the end of the
+    /// range for which this is true.
     pub fn start(&self, offset: u64) -> (usize, u64) {
         if self.clear.contains(&offset) {
             (self.clear_layers, self.clear.end)
@@ -33,20 +33,20 @@ impl Walk {
         }
     }
 
-    /// Where the bytes from `offset` on end of which the layer `index` is known to have nothing.
+    /// Returns the end of the range from `offset` on in which layer `index` is known to have no content.
     pub fn known(&self, index: usize, offset: u64) -> Option<u64> {
         self.known.get(index).filter(|known| known.contains(&offset)).map(|known| known.end)
     }
 
-    /// The layer `index` has nothing of the `length` bytes from `offset` on.
+    /// Records that layer `index` has no content in the `length` bytes from `offset` on.
     pub fn learn(&mut self, index: usize, offset: u64, length: u64) {
         if let Some(known) = self.known.get_mut(index) {
             *known = offset..offset + length;
         }
     }
 
-    /// The layer `index` is the first one to have the byte at `offset`; those above have nothing
-    /// before `clear`.
+    /// Records that layer `index` is the first one that holds the byte at `offset`, and that the layers
+    /// above have no content up to `clear`.
     pub fn found(&mut self, index: usize, offset: u64, clear: u64) {
         if index > 0 && self.remembers() {
             self.clear_layers = index;
@@ -55,7 +55,7 @@ impl Walk {
     }
 }
 
-/// The walks that go on where they ended: threads read at several places at once.
+/// Walks that are idle, to be continued where they ended. Threads read at several places at once.
 #[derive(Debug)]
 pub(crate) struct Walks {
     layers: usize,
@@ -63,12 +63,13 @@ pub(crate) struct Walks {
 }
 
 impl Walks {
-    /// For a chain of `layers`.
+    /// Creates the walks of a chain with `layers` layers.
     pub fn new(layers: usize) -> Self {
         Self { layers, idle: Mutex::default() }
     }
 
-    /// The walk that ended last before `offset`, or another one. It is dropped after an error.
+    /// Takes the idle walk that ended closest before `offset`, if any, or else another one. The caller
+    /// drops it after an error.
     pub fn take(&self, offset: u64) -> Walk {
         // A single layer has none above it.
         if self.layers < 2 {
@@ -96,5 +97,5 @@ impl Walks {
     }
 }
 
-/// Places at which a chain is read at once; each costs 16 bytes a layer.
+/// Maximum number of idle walks, for as many concurrent readers. Each one takes 16 bytes per layer.
 const MAX_IDLE: usize = 32;

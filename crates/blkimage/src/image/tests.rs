@@ -1,4 +1,4 @@
-//! Chains cost what they store, however long they are.
+//! A chain costs what it stores, however long it is.
 
 use super::*;
 use crate::caches::Caches;
@@ -10,7 +10,7 @@ use crate::storage::Memory;
 const CLUSTER: u64 = 64 << 10;
 const CLUSTERS: u64 = 1024;
 
-/// `builders`, top first, as a chain, and its caches.
+/// Creates a chain from `builders`, top first. Returns it with its caches.
 fn chain(builders: &[Builder]) -> (Image, Arc<Caches>) {
     let caches = Arc::new(Caches::default());
     let layers = builders.iter().map(|builder| -> Box<dyn Layer> {
@@ -25,7 +25,7 @@ fn chain(builders: &[Builder]) -> (Image, Arc<Caches>) {
     (Image::new(chain, Format::Qcow2), caches)
 }
 
-/// Every other cluster has data.
+/// Creates an image with data in every other cluster.
 fn fragmented(size: u64) -> Builder {
     let mut builder = Builder::new(16, size);
     let data = builder.append_data(7);
@@ -35,14 +35,14 @@ fn fragmented(size: u64) -> Builder {
     builder
 }
 
-/// An overlay that stores nothing, and has L2 tables that say so.
+/// Creates an overlay that stores nothing, with L2 tables.
 fn empty(size: u64) -> Builder {
     let mut builder = Builder::new(16, size);
     builder.map(0, 0);
     builder
 }
 
-/// Table lookups for all extents and then all bytes, in pieces as they are read.
+/// Returns the number of table lookups for all extents and then all bytes, read in pieces.
 fn lookups((image, caches): &(Image, Arc<Caches>)) -> u64 {
     let mut offset = 0;
     let mut data = 0;
@@ -69,19 +69,19 @@ fn empty_overlays_cost_a_few_lookups_each() {
     let mut layers: Vec<_> = (0..199).map(|_| empty(size)).collect();
     layers.push(fragmented(size));
     let all = lookups(&chain(&layers));
-    // Two tables, and two walks: that of the extents and that of the bytes.
+    // Two tables, and two walks: one for the extents and one for the bytes.
     assert!(all <= 2 * base + 199 * 8, "{all} for 200 layers, {base} for one");
 }
 
 #[test]
-fn what_is_remembered_is_what_is_stored() {
+fn remembered_ranges_do_not_change_the_content() {
     let size = CLUSTERS * CLUSTER;
     let mut layers: Vec<_> = (0..20).map(|_| empty(size)).collect();
     layers.push(fragmented(size / 2));
     layers.push(fragmented(size));
     let mut expected = vec![0; CLUSTERS as usize];
     expected[..CLUSTERS as usize / 2].iter_mut().step_by(2).for_each(|byte| *byte = 7);
-    // Written in a layer for each, some of them twice.
+    // Each layer writes a few clusters. Some clusters are written twice.
     for (index, layer) in layers[..20].iter_mut().enumerate().rev() {
         for cluster in [index * 3, index * 3 + 1, 500 + index, 900 + index] {
             let value = if index % 4 == 3 { 0 } else { index as u8 + 100 };

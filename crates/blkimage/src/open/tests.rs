@@ -8,7 +8,7 @@ use crate::chain::MAX_CHAIN;
 use crate::formats::qcow2::builder::Builder;
 use crate::{ExtentKind, Memory, Source};
 
-/// A qcow2 image of one cluster with a backing file.
+/// Creates a qcow2 image of one cluster with a backing file.
 fn overlay(backing: &str, format: &str, size: u64) -> Vec<u8> {
     let mut builder = Builder::new(16, size);
     let end = builder.extension(104, 0xe279_2aca, format.as_bytes());
@@ -29,7 +29,7 @@ fn first_byte(image: &Image) -> u8 {
 }
 
 #[test]
-fn what_is_no_image() {
+fn paths_that_are_not_images() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let kind = |path: &Path| open(path).err().unwrap().kind();
@@ -62,7 +62,7 @@ fn raw_is_forced() {
 }
 
 #[test]
-fn what_is_not_raw_is_not_followed() {
+fn open_if_raw_opens_only_raw_images() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     fs::write(path("raw"), b"x").unwrap();
@@ -117,7 +117,7 @@ fn a_chain_is_followed_and_named() {
 }
 
 #[test]
-fn what_a_short_layer_cuts_off_stays_cut_off() {
+fn content_past_the_end_of_a_short_layer_is_zero() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::write(path.join("top"), overlay("mid", "qcow2", 4096)).unwrap();
@@ -165,7 +165,7 @@ fn chains_have_a_limit() {
 }
 
 #[test]
-fn a_recorded_format_is_taken_at_its_word() {
+fn a_recorded_format_is_not_probed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::write(path.join("base"), overlay("none", "raw", 512)).unwrap();
@@ -180,7 +180,7 @@ fn a_recorded_format_is_taken_at_its_word() {
 }
 
 #[test]
-fn a_descriptor_is_the_file_it_is() {
+fn a_descriptor_resolves_references_and_keeps_its_offset() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::write(path.join("top"), overlay("base", "raw", 512)).unwrap();
@@ -217,7 +217,7 @@ fn a_descriptor_without_a_path_has_no_references() {
 }
 
 #[test]
-fn every_file_of_a_chain_must_stay_as_it_is() {
+fn a_change_to_any_file_of_a_chain_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::write(path.join("top"), overlay("base", "raw", 512)).unwrap();
@@ -231,7 +231,7 @@ fn every_file_of_a_chain_must_stay_as_it_is() {
 
 #[cfg(not(feature = "nbd"))]
 #[test]
-fn no_uri_is_opened_where_there_is_no_client() {
+fn uris_are_unsupported_without_the_nbd_feature() {
     let location = crate::Location::new("nbd://localhost/".as_ref());
     let error = OpenOptions::default().open_location(location).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Unsupported);

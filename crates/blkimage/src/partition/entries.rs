@@ -1,11 +1,11 @@
-//! What a partition table says.
+//! The content of a partition table.
 
-/// A part of a disk.
+/// A partition of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partition {
-    /// Its number, as Linux counts: logical ones from 5 on.
+    /// Number of the partition, as in Linux. Logical partitions start at 5.
     pub number: u32,
-    /// First byte.
+    /// Offset of the first byte on the disk.
     pub offset: u64,
     /// Length in bytes.
     pub length: u64,
@@ -14,26 +14,26 @@ pub struct Partition {
 /// The partition table of a disk.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// By number.
+    /// Partitions, sorted by number.
     pub partitions: Vec<Partition>,
-    /// Why there may be more: the list of logical partitions breaks off.
+    /// Error that ended the list of logical partitions early, if any. The disk may have more partitions.
     pub lost: Option<TableError>,
 }
 
 impl Table {
-    /// Returns the partition of a number.
+    /// Returns the partition with this number.
     pub fn find(&self, number: u32) -> Option<&Partition> {
         self.partitions.iter().find(|partition| partition.number == number)
     }
 
-    /// Returns the numbers that there are, for a message: `1, 2`.
+    /// Returns the numbers of all partitions for a message, as in `1, 2`.
     pub fn numbers(&self) -> String {
         let numbers = self.partitions.iter().map(|partition| partition.number.to_string());
         numbers.collect::<Vec<_>>().join(", ")
     }
 }
 
-/// Why there is no list of partitions, or no end of it.
+/// The reason why a partition table cannot be read, or only in part.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
@@ -43,12 +43,12 @@ pub enum TableError {
     /// Both copies of a GPT are damaged.
     #[error("the partition table is damaged: {0}")]
     Gpt(String),
-    /// A record of a logical partition that makes no sense.
+    /// A record of a logical partition is invalid.
     #[error("the partition table is damaged: {reason} at sector {sector}")]
     Mbr {
-        /// What is wrong.
+        /// Description of the damage.
         reason: &'static str,
-        /// Where the record is.
+        /// Sector of the record.
         sector: u64,
     },
 }

@@ -1,12 +1,12 @@
-//! GUID partition tables (UEFI specification, section 5.3): a header and its entries, both with a
-//! CRC-32, at the beginning of the disk and once more at its end.
+//! GUID partition tables (UEFI specification, section 5.3): a header and its entries, each with a
+//! CRC-32, at the beginning of the disk, and a copy at its end.
 
 use libdeflater::crc32;
 
 use super::entries::{Partition, TableError};
 use crate::Source;
 
-/// Returns the partitions of the first copy that makes sense.
+/// Returns the partitions of the first valid copy.
 pub(super) fn partitions(source: &dyn Source) -> Result<Vec<Partition>, TableError> {
     let mut reason = None;
     for sector_size in [512, 4096] {
@@ -23,7 +23,7 @@ pub(super) fn partitions(source: &dyn Source) -> Result<Vec<Partition>, TableErr
     Err(TableError::Gpt(reason.unwrap_or_default()))
 }
 
-/// The partitions of the table whose header is in this sector.
+/// Returns the partitions of the table whose header is in this sector.
 fn partitions_at(
     source: &dyn Source,
     sector_size: u64,
@@ -51,12 +51,12 @@ fn partitions_at(
     Ok(found)
 }
 
-/// What a header says of the entries.
+/// The fields of a header that describe the entries.
 struct Header {
-    /// The first byte of them.
+    /// Offset of the first entry in bytes.
     entries: u64,
     count: u32,
-    /// Bytes of one.
+    /// Size of an entry in bytes.
     size: u32,
     entries_crc: u32,
 }
@@ -103,13 +103,13 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes[at..].first_chunk().map_or(0, |it| u64::from_le_bytes(*it))
 }
 
-/// What the specification gives a header.
+/// Size of a header in bytes, as specified.
 const HEADER_SIZE: usize = 92;
 
-/// What the specification gives an entry.
+/// Smallest size of an entry in bytes, as specified.
 const MIN_ENTRY_SIZE: u32 = 128;
 
 const MAX_ENTRY_SIZE: u32 = 4096;
 
-/// Eight times what a GPT has.
+/// Eight times the usual number of entries.
 const MAX_ENTRIES: u32 = 1024;

@@ -1,5 +1,4 @@
-//! Master boot records: four entries of sixteen bytes, and a list of such sectors for logical
-//! partitions.
+//! Master boot records: four entries of sixteen bytes, and a list of such sectors for logical partitions.
 
 use super::entries::{Partition, Table, TableError};
 use crate::Source;
@@ -10,12 +9,12 @@ pub(super) fn read(source: &dyn Source) -> Result<Option<BootSector>, TableError
 }
 
 impl BootSector {
-    /// Whether it only keeps others from a disk with a GPT.
+    /// Returns whether this is the protective MBR of a disk with a GPT.
     pub(super) fn protects_gpt(&self) -> bool {
         self.entries().iter().any(|entry| entry.kind == GPT_PROTECTION)
     }
 
-    /// Returns the partitions, with those that it leads to.
+    /// Returns the partitions, including logical ones.
     pub(super) fn partitions(&self, source: &dyn Source) -> Table {
         let mut table = Table::default();
         for (number, entry) in (1..).zip(self.entries()) {
@@ -40,7 +39,7 @@ impl BootSector {
     }
 }
 
-/// An entry of an MBR, in sectors.
+/// An entry of an MBR. Start and count are in sectors.
 #[derive(Clone, Copy)]
 struct Entry {
     kind: u8,
@@ -57,7 +56,7 @@ impl Entry {
         self.is_used() && matches!(self.kind, 0x05 | 0x0f | 0x85)
     }
 
-    /// The partition of an entry in the sector `base`.
+    /// Returns the partition of an entry in sector `base`.
     fn partition(self, number: u32, base: u64) -> Partition {
         let offset = (base + u64::from(self.start)) * SECTOR;
         Partition { number, offset, length: u64::from(self.count) * SECTOR }
@@ -75,13 +74,13 @@ fn boot_sector(source: &dyn Source, sector: u64) -> Result<Option<BootSector>, T
     let mut bytes = [0; SECTOR as usize];
     source.read_exact_at(&mut bytes, offset)?;
     let is_boot_sector = bytes.ends_with(&BOOT_SIGNATURE);
-    // A boot sector may be one of a file system: flags of partitions are 0 or 0x80.
+    // It may also be the boot sector of a file system. The flags of partitions are 0 or 0x80.
     let has_table = (0..4).all(|index| matches!(bytes[ENTRIES + index * ENTRY], 0 | 0x80));
     Ok((is_boot_sector && has_table).then_some(BootSector(bytes)))
 }
 
-/// Follows the list of logical partitions, which only leads forward. An extended partition without
-/// any has a record, too.
+/// Follows the list of logical partitions, which may only lead forward. Even an empty extended
+/// partition has a record.
 fn logical(source: &dyn Source, first: u32, found: &mut Vec<Partition>) -> Result<(), TableError> {
     let mut next = u64::from(first);
     for number in 5..5 + MAX_LOGICAL {
@@ -111,8 +110,8 @@ const BOOT_SIGNATURE: [u8; 2] = [0x55, 0xaa];
 const ENTRIES: usize = 446;
 const ENTRY: usize = 16;
 
-/// The type of the entry that keeps others from a disk with a GPT.
+/// Type of the entry that protects a disk with a GPT.
 const GPT_PROTECTION: u8 = 0xee;
 
-/// Linux stops there, too.
+/// Limit of Linux.
 const MAX_LOGICAL: u32 = 251;

@@ -1,6 +1,4 @@
-//! Partitions of a whole disk.
-//!
-//! A GPT, or an MBR with logical partitions.
+//! Partitions of a whole disk, from a GPT or from an MBR with logical partitions.
 
 mod entries;
 mod gpt;
@@ -9,11 +7,11 @@ mod mbr;
 pub use self::entries::{Partition, Table, TableError};
 use crate::Source;
 
-/// The partitions of a disk; none if it has no table.
+/// Returns the partition table of a disk, which is empty if the disk has none.
 ///
 /// # Errors
 ///
-/// The disk cannot be read, or both copies of its GPT make no sense.
+/// Fails if the disk cannot be read or both copies of its GPT are damaged.
 pub fn table(source: &dyn Source) -> Result<Table, TableError> {
     let Some(sector) = mbr::read(source)? else { return Ok(Table::default()) };
     if sector.protects_gpt() {

@@ -1,4 +1,4 @@
-//! What the gate lets through.
+//! References that the gate allows or refuses.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use rustix::fs::OFlags;
 use super::*;
 use crate::storage::Memory;
 
-/// `image/` with the image and files to name, beside files that are outside.
+/// A folder `image/` with an image and files for it to name, and files outside of it.
 struct World(tempfile::TempDir);
 
 impl World {
@@ -62,7 +62,7 @@ fn content(mut file: File) -> String {
 }
 
 #[test]
-fn beneath_allows_what_lies_beneath() {
+fn beneath_allows_files_beneath_the_folder() {
     let world = World::new();
     for (name, found) in [
         ("base", "image/base"),
@@ -169,7 +169,7 @@ fn what_is_no_file_is_not_opened() {
 }
 
 #[test]
-fn what_the_kernel_makes_up_is_not_read() {
+fn files_generated_by_the_kernel_are_refused() {
     let world = World::new();
     symlink("/proc/version", world.path("image/version")).unwrap();
     for name in ["/proc/version", "/sys/kernel/uevent_seqnum", "version"] {
@@ -209,7 +209,7 @@ fn names_that_are_never_followed() {
 }
 
 #[test]
-fn without_a_folder_nothing_is_found() {
+fn without_a_folder_references_are_refused() {
     let image = host_file(Path::new("-"));
     for follow in [Follow::Beneath, Follow::Any] {
         let reference = Reference { what: "backing file", name: b"base" };

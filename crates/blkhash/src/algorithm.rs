@@ -1,4 +1,4 @@
-//! The digest algorithms: names, sizes and properties, from the rows of the table.
+//! Digest algorithms: names, sizes and properties, from the rows of the table.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,19 +6,19 @@ use std::str::FromStr;
 use crate::Error;
 use crate::table::algorithms;
 
-/// What a digest protects against.
+/// Strength of a digest against accidents and attacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strength {
-    /// Nothing.
+    /// No protection.
     None,
-    /// Accidents only: anybody can make another content with the same digest.
+    /// Detects accidental changes. An attacker can easily make other content with the same digest.
     ErrorDetection,
-    /// Once cryptographic; collisions are known.
+    /// Designed as a cryptographic hash, but collisions are known.
     Broken,
-    /// Accidents and attackers.
+    /// Detects accidental changes and attacks.
     Cryptographic,
-    /// Attackers, as long as a secret key is: here the key is zeros.
+    /// Resists attackers only with a secret key. The key used here is all zeros.
     Keyed,
 }
 
@@ -34,12 +34,12 @@ impl fmt::Display for Strength {
     }
 }
 
-/// Which bit of a byte goes first through the register of a CRC.
+/// The bit of each byte that enters the register of a CRC first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BitOrder {
-    /// The lowest one: the CRC is reflected.
+    /// The lowest bit: the CRC is reflected.
     LowestFirst,
-    /// The highest one.
+    /// The highest bit.
     HighestFirst,
 }
 
@@ -47,24 +47,25 @@ pub enum BitOrder {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Properties {
-    /// The name, as OpenSSL and blkhash have it.
+    /// The name, as in OpenSSL and blkhash.
     pub name: &'static str,
-    /// Other names it is found by.
+    /// Other names that are accepted.
     pub aliases: &'static [&'static str],
     /// Length of the digest in bytes.
     pub digest_size: usize,
-    /// What the digest protects against.
+    /// The protection that the digest gives.
     pub strength: Strength,
-    /// The standard of NIST that defines it.
+    /// The NIST standard that defines the algorithm.
     pub fips: Option<&'static str>,
-    /// The order of bits, if it is a CRC.
+    /// The bit order, if the algorithm is a CRC.
     pub bit_order: Option<BitOrder>,
-    /// Whether it works on several places of a single input at once, and so hardly waits for memory.
+    /// Whether hashing one input works on several parts of it at once, so that it hardly waits for
+    /// memory.
     pub hides_latency: bool,
 }
 
 impl Properties {
-    /// A row of the table, to be completed.
+    /// Returns a row of the table with default values for the optional fields.
     const fn new(
         name: &'static str,
         aliases: &'static [&'static str],
@@ -82,7 +83,8 @@ impl Properties {
         }
     }
 
-    /// Whether a digest fits into what btrfs and other file systems leave for it: 32 bytes.
+    /// Returns whether a digest fits into the 32 bytes that btrfs and other file systems reserve
+    /// for it.
     pub const fn fits_32_bytes(&self) -> bool {
         self.digest_size <= 32
     }
@@ -104,10 +106,10 @@ macro_rules! define {
         }
 
         impl Algorithm {
-            /// Every algorithm, from no hash to the strongest.
+            /// All algorithms, from no hash to the strongest.
             pub const ALL: &'static [Self] = &[$(Self::$algorithm,)*];
 
-            /// The properties of its row of the table.
+            /// Returns the properties from the algorithm's row of the table.
             pub const fn properties(self) -> Properties {
                 match self {
                     $(Self::$algorithm => {
@@ -131,12 +133,12 @@ macro_rules! define {
 algorithms!(define);
 
 impl Algorithm {
-    /// The name, as OpenSSL and blkhash have it.
+    /// Returns the name, as in OpenSSL and blkhash.
     pub const fn name(self) -> &'static str {
         self.properties().name
     }
 
-    /// Length of the digest in bytes, at most [`MAX_DIGEST_SIZE`].
+    /// Returns the length of the digest in bytes, at most [`MAX_DIGEST_SIZE`].
     pub const fn digest_size(self) -> usize {
         self.properties().digest_size
     }
@@ -151,7 +153,7 @@ impl fmt::Display for Algorithm {
 impl FromStr for Algorithm {
     type Err = Error;
 
-    /// Finds an algorithm by name or alias, in any case, with `_` for `-` as Python has it.
+    /// Finds an algorithm by name or alias. Case is ignored, and `_` stands for `-`, as in Python.
     fn from_str(text: &str) -> Result<Self, Error> {
         let wanted = text.to_ascii_lowercase().replace('_', "-");
         if wanted == "blake2b" {
@@ -168,7 +170,7 @@ impl FromStr for Algorithm {
     }
 }
 
-/// The length of the longest digest in bytes.
+/// Length of the longest digest in bytes.
 pub const MAX_DIGEST_SIZE: usize = 64;
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockSize(u32);
 
-/// A number of bytes that is no [`BlockSize`].
+/// The error for a number of bytes that is not a [`BlockSize`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid block size {0}: use a power of two from {min} to {max}",
@@ -25,23 +25,23 @@ pub struct BlockSize(u32);
 pub struct InvalidBlockSize(u64);
 
 impl BlockSize {
-    /// The smallest: a sector of 512 bytes.
+    /// The smallest block size: a sector of 512 bytes.
     pub const MIN: Self = Self(512);
 
-    /// The largest: 64 MiB.
+    /// The largest block size: 64 MiB.
     pub const MAX: Self = Self(64 << 20);
 
-    /// 64 KiB.
+    /// The default block size: 64 KiB.
     pub const DEFAULT: Self = Self(64 << 10);
 
-    /// Bytes in a block.
+    /// Returns the size in bytes.
     pub const fn get(self) -> usize {
         self.0 as usize
     }
 }
 
 impl Default for BlockSize {
-    /// [`BlockSize::DEFAULT`].
+    /// Returns [`BlockSize::DEFAULT`].
     fn default() -> Self {
         Self::DEFAULT
     }

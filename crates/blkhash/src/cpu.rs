@@ -1,11 +1,11 @@
-//! The features of this CPU. This is the only place that mints tokens: a kernel asks for one, so that
-//! calling it is safe by its type.
+//! The features of this CPU. Only this module creates tokens. A kernel takes one as an argument, so
+//! that calling it is safe by its type.
 
 use std::fmt;
 use std::sync::OnceLock;
 
-/// Defines [`Feature`] and the tokens. A row is a feature, its name, its architecture, the macro that
-/// detects instructions there, and the instructions.
+/// Defines [`Feature`] and the tokens. A row has a feature, its name, its architecture, the macro
+/// that detects instructions there, and the instructions.
 macro_rules! features {
     ($(
         $(#[$doc:meta])*
@@ -19,17 +19,17 @@ macro_rules! features {
         }
 
         impl Feature {
-            /// Every feature, the narrowest first.
+            /// All features, the narrowest first.
             pub const ALL: &'static [Self] = &[$(Self::$feature),*];
 
-            /// Its name, as `BLKHASH_CPU_DISABLE` has it.
+            /// Returns the name, as used in `BLKHASH_CPU_DISABLE`.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$feature => $name,)*
                 }
             }
 
-            /// Whether the CPU and the system have it.
+            /// Returns whether the CPU and the operating system support it.
             pub fn is_present(self) -> bool {
                 $(
                     #[cfg(target_arch = $arch)]
@@ -51,7 +51,7 @@ macro_rules! features {
             impl $feature {
                 pub(crate) const FEATURE: Option<Feature> = Some(Feature::$feature);
 
-                /// The token, if the CPU has the feature and it is not switched off.
+                /// Returns the token if the CPU has the feature and it is not disabled.
                 pub(crate) fn detect() -> Option<Self> {
                     let feature = Feature::$feature;
                     (feature.is_present() && !feature.is_disabled()).then_some(Self(()))
@@ -72,7 +72,7 @@ features! {
 }
 
 impl Feature {
-    /// Whether it was switched off with `BLKHASH_CPU_DISABLE=sha,avx2,avx512`.
+    /// Returns whether the feature was disabled, as with `BLKHASH_CPU_DISABLE=sha,avx2,avx512`.
     pub fn is_disabled(self) -> bool {
         static DISABLED: OnceLock<String> = OnceLock::new();
         let disabled =
@@ -87,14 +87,14 @@ impl fmt::Display for Feature {
     }
 }
 
-/// The token of kernels that run on any CPU: it proves nothing.
+/// The token of kernels that run on any CPU. It proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Portable(());
 
 impl Portable {
     pub(crate) const FEATURE: Option<Feature> = None;
 
-    /// The token.
+    /// Returns the token.
     #[allow(clippy::unnecessary_wraps, reason = "as with those of features")]
     pub(crate) fn detect() -> Option<Self> {
         Some(Self(()))

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::algorithm::MAX_DIGEST_SIZE;
 
-/// The value of a hash: up to 64 bytes, written and read as hexadecimal.
+/// The value of a hash: up to 64 bytes, formatted and parsed as hexadecimal.
 ///
 /// ```
 /// use blkhash::Digest;
@@ -16,36 +16,36 @@ use crate::algorithm::MAX_DIGEST_SIZE;
 /// # Ok::<(), blkhash::ParseDigestError>(())
 /// ```
 ///
-/// With the feature `serde` it is serialized as a string of hexadecimal.
+/// With the feature `serde` it is serialized as a string of hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest {
     bytes: [u8; MAX_DIGEST_SIZE],
     length: u8,
 }
 
-/// Why a text is no [`Digest`].
+/// The error of parsing a [`Digest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseDigestError {
-    /// Every byte takes two digits.
+    /// The number of digits is odd.
     #[error("a digest has an even number of digits")]
     OddLength,
-    /// No algorithm has so long a digest.
+    /// The text is longer than the longest digest.
     #[error("a digest has at most {MAX_DIGEST_SIZE} bytes")]
     TooLong,
-    /// Something else than 0 to 9, a to f and A to F, at this offset in bytes.
+    /// The byte at this offset is not a hexadecimal digit.
     #[error("no hexadecimal digit at offset {0}")]
     InvalidDigit(usize),
 }
 
 impl Digest {
-    /// A digest of `length` zero bytes, to be written to.
+    /// Creates a digest of `length` zero bytes, to be overwritten.
     pub(crate) fn zeroed(length: usize) -> Self {
         assert!(length <= MAX_DIGEST_SIZE, "a digest has at most {MAX_DIGEST_SIZE} bytes");
         Self { bytes: [0; MAX_DIGEST_SIZE], length: length as u8 }
     }
 
-    /// The bytes, in the order their hexadecimal prints.
+    /// Returns the bytes, in the order of their hexadecimal digits.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }
@@ -62,7 +62,7 @@ impl AsRef<[u8]> for Digest {
 }
 
 impl fmt::Display for Digest {
-    /// Writes lower case hexadecimal.
+    /// Writes lower case hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
@@ -77,7 +77,7 @@ impl fmt::Debug for Digest {
 impl FromStr for Digest {
     type Err = ParseDigestError;
 
-    /// Reads hexadecimal in any case, up to 64 bytes.
+    /// Parses up to 64 bytes of hexadecimal digits in any case.
     fn from_str(text: &str) -> Result<Self, ParseDigestError> {
         let digit = |offset: usize| {
             let value = char::from(text.as_bytes()[offset]).to_digit(16);
@@ -157,7 +157,7 @@ mod tests {
         let json = serde_json::to_string(&digest).unwrap();
         assert_eq!(json, "\"cbf43926\"");
         assert_eq!(serde_json::from_str::<Digest>(&json).unwrap(), digest);
-        // A reader has no text to lend.
+        // A reader cannot lend text, so the visitor gets a temporary string.
         assert_eq!(serde_json::from_reader::<_, Digest>(json.as_bytes()).unwrap(), digest);
         assert!(serde_json::from_str::<Digest>("\"cbf4392\"").is_err());
         assert!(serde_json::from_str::<Digest>("7").is_err());

@@ -1,4 +1,4 @@
-//! The push hasher: content goes in, its checksum comes out.
+//! The push hasher: content is pushed in, and a checksum comes out.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use crate::{Digest, Digester, Parameters};
 
 /// Computes the checksum of content that is pushed into it, in pieces of any size.
 ///
-/// The value depends on the content and the [`Parameters`] alone: not on how the content is split,
-/// on whether zeros come as bytes or as counts, nor on the number of threads.
+/// The value depends only on the content and the [`Parameters`]. It does not depend on how the
+/// content is split, whether zeros come as bytes or as counts, or the number of threads.
 ///
 /// ```
 /// use blkhash::{Hasher, Parameters};
@@ -23,36 +23,36 @@ use crate::{Digest, Digester, Parameters};
 #[derive(Debug)]
 pub struct Hasher {
     pool: Pool,
-    /// What was copied and waits for more; ends anywhere.
+    /// Copied bytes and zero runs that wait for more content. May end inside a block.
     chunk: Chunk,
     block_size: usize,
     length: u64,
 }
 
 impl Hasher {
-    /// A hasher that has taken nothing yet. It hashes on up to `threads` threads, the caller's
-    /// among them; the others start when there is work for them.
+    /// Creates a hasher without content. It hashes on up to `threads` threads, including the
+    /// caller's. The others start when there is work for them.
     pub fn new(parameters: Parameters, threads: usize) -> Self {
         Self::with_digester(parameters, &Digester::new(parameters.algorithm()), threads)
     }
 
-    /// The same with a choice of implementations.
+    /// Like [`new`](Self::new), with an explicit choice of implementations.
     ///
     /// # Panics
     ///
-    /// If the digester is of another algorithm than the parameters.
+    /// Panics if the digester is for another algorithm than the parameters.
     pub fn with_digester(parameters: Parameters, digester: &Digester, threads: usize) -> Self {
         let pool = Pool::new(&parameters, digester, threads);
         let chunk = pool.empty_chunk();
         Self { pool, chunk, block_size: parameters.block_size(), length: 0 }
     }
 
-    /// Takes the next bytes. What cannot be hashed at once is copied, unless it is zeros, to be hashed
-    /// with what follows.
+    /// Appends `data` to the content. Bytes that cannot be hashed at once are copied, unless they
+    /// are zeros, and hashed together with the bytes that follow.
     ///
     /// # Panics
     ///
-    /// If the content grows beyond 2^64 - 1 bytes.
+    /// Panics if the content grows beyond 2^64 - 1 bytes.
     pub fn update(&mut self, mut data: &[u8]) {
         self.grow(data.len() as u64);
         if !self.pool.has_blocks() {
@@ -76,16 +76,16 @@ impl Hasher {
         self.copy(data);
     }
 
-    /// Takes the next bytes without copying them: `buffer` is hashed where it is, by other threads,
-    /// and dropped as soon as that is done. Only what lies before the first whole block of the
-    /// content in it and behind the last is copied.
+    /// Appends `buffer` to the content without copying it. Other threads hash it in place and drop
+    /// it as soon as that is done. Only the bytes before its first whole block and after its last
+    /// one are copied.
     ///
-    /// Nothing bounds how many buffers wait to be hashed: who has many hands in as many as were
-    /// dropped.
+    /// The number of waiting buffers is not bounded. To limit memory, append a new buffer only when
+    /// an earlier one was dropped.
     ///
     /// # Panics
     ///
-    /// If the content grows beyond 2^64 - 1 bytes.
+    /// Panics if the content grows beyond 2^64 - 1 bytes.
     pub fn update_owned(&mut self, buffer: impl AsRef<[u8]> + Send + Sync + 'static) {
         let buffer: Buffer = Arc::new(buffer);
         let data = (*buffer).as_ref();
@@ -103,12 +103,13 @@ impl Hasher {
         self.copy(&data[end..]);
     }
 
-    /// Takes `length` zero bytes next. Only the bytes of blocks that are not zeros altogether are
-    /// hashed, except where the construction is [`Construction::Linear`](crate::Construction).
+    /// Appends `length` zero bytes to the content. Zero blocks are not hashed.
+    /// [`Construction::Linear`](crate::Construction) has no blocks and hashes all zeros, unless the
+    /// algorithm is a CRC.
     ///
     /// # Panics
     ///
-    /// If the content grows beyond 2^64 - 1 bytes.
+    /// Panics if the content grows beyond 2^64 - 1 bytes.
     pub fn zero(&mut self, length: u64) {
         self.grow(length);
         if !self.pool.has_blocks() {
@@ -121,11 +122,11 @@ impl Hasher {
         self.pad(tail as usize);
     }
 
-    /// Takes everything that `reader` has, and returns how many bytes that was.
+    /// Appends everything that `reader` returns to the content, and returns its length in bytes.
     ///
     /// # Errors
     ///
-    /// Whatever reading returned. The bytes read before have been taken.
+    /// Returns the error of `reader`. Bytes read before the error are part of the content.
     pub fn update_reader(&mut self, mut reader: impl Read) -> io::Result<u64> {
         let before = self.length;
         if !self.pool.has_blocks() {
@@ -138,7 +139,7 @@ impl Hasher {
             let room = self.pool.batch_size() - filled;
             self.chunk.data.reserve_exact(room);
             let read = reader.by_ref().take(room as u64).read_to_end(&mut self.chunk.data);
-            // What came before an error counts as taken.
+            // Bytes read before an error are part of the content.
             self.length += (self.chunk.data.len() - filled) as u64;
             self.submit_if_full();
             if read? == 0 {
@@ -147,12 +148,12 @@ impl Hasher {
         }
     }
 
-    /// Bytes taken.
+    /// Returns the length of the content so far, in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// The checksum of everything taken.
+    /// Returns the checksum of the content.
     pub fn finalize(mut self) -> Digest {
         if !self.chunk.is_empty() {
             self.pool.submit_last(self.chunk);
@@ -164,12 +165,12 @@ impl Hasher {
         self.length = self.length.checked_add(length).expect("at most 2^64 - 1 bytes of content");
     }
 
-    /// Bytes that the last block lacks.
+    /// Returns the number of bytes that complete the last block.
     fn missing(&self) -> usize {
         self.chunk.data.len().wrapping_neg() % self.block_size
     }
 
-    /// Appends what the last block lacks, and returns the rest.
+    /// Appends the bytes that complete the last block, and returns the rest.
     fn complete_block<'a>(&mut self, data: &'a [u8]) -> &'a [u8] {
         let (head, rest) = data.split_at(data.len().min(self.missing()));
         self.copy(head);
@@ -186,7 +187,7 @@ impl Hasher {
         self.submit_if_full();
     }
 
-    /// Appends zeros of one block that is not zeros altogether, or not yet.
+    /// Appends zeros to a block that has other bytes or may still get some.
     fn pad(&mut self, length: usize) {
         if length == 0 {
             return;
@@ -214,12 +215,12 @@ impl Hasher {
 }
 
 impl Clone for Hasher {
-    /// A hasher that has taken the same and goes its own way: `hasher.clone().finalize()` is the
-    /// checksum up to here. Waits until everything taken is hashed.
+    /// Returns an independent hasher with the same content. `hasher.clone().finalize()` is the
+    /// checksum of the content so far. Blocks until the other threads have hashed it.
     ///
     /// # Panics
     ///
-    /// If a thread of this hasher has panicked.
+    /// Panics if a thread of this hasher has panicked.
     fn clone(&self) -> Self {
         Self { pool: self.pool.clone(), chunk: self.chunk.clone(), ..*self }
     }

@@ -1,12 +1,12 @@
 //! Checksums of blocks and of whole images.
 //!
 //! The content is cut into blocks of one size, each block is hashed, and a [`Construction`] makes
-//! one checksum of the digests. Blocks are independent, so they are hashed many at a time, on many
-//! threads, and blocks of zeros are not hashed at all: none of that changes the value.
+//! one checksum from the digests. Blocks are independent, so many of them are hashed at a time, on
+//! many threads. Zero blocks are not hashed at all. None of this changes the value.
 //!
 //! [`Hasher`] takes content that is pushed into it. A program that pulls its content from several
-//! places at once hashes blocks in a [`Batch`] and brings their digests into order with [`Ordered`],
-//! which feeds any [`Sink`]: the [`Accumulator`] makes the checksum of them.
+//! places at once hashes blocks in a [`Batch`] and brings their digests into order with
+//! [`Ordered`], which feeds any [`Sink`]. The [`Accumulator`] is the sink that makes a checksum.
 
 mod algo;
 mod algorithm;
@@ -39,7 +39,7 @@ pub use segments::{Join, SegmentHasher, Segments};
 pub use sink::{Sink, SinkError};
 pub use zero::is_zero;
 
-/// Its examples are tests.
+/// Runs the examples of README.md as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}

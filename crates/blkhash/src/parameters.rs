@@ -1,8 +1,9 @@
-//! Everything that a checksum's value depends on beside the content.
+//! The parameters that determine the value of a checksum, together with the content.
 
 use crate::{Algorithm, BlockSize, Construction, Digester, Error, Leaf, Strength};
 
-/// What a checksum is computed with: the same parameters and content give the same checksum.
+/// Algorithm, construction and block size of a checksum. The same parameters and content give the
+/// same checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
     algorithm: Algorithm,
@@ -11,12 +12,12 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Parameters for blocks of `block_size`. [`Construction::Linear`] has no blocks: its value does
-    /// not depend on it.
+    /// Creates parameters for blocks of `block_size`. [`Construction::Linear`] has no blocks, so
+    /// its value does not depend on the block size.
     ///
     /// # Errors
     ///
-    /// The algorithm is a keyed one, which makes no checksum.
+    /// Returns [`Error::KeyedAlgorithm`] if the algorithm needs a secret key.
     pub fn new(
         algorithm: Algorithm,
         construction: Construction,
@@ -28,27 +29,27 @@ impl Parameters {
         Ok(Self { algorithm, construction, block_size })
     }
 
-    /// The digest algorithm.
+    /// Returns the digest algorithm.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// How digests of blocks become one checksum.
+    /// Returns the construction that makes one checksum from the digests of blocks.
     pub fn construction(&self) -> Construction {
         self.construction
     }
 
-    /// What the digest of a block is, hashed by `digester`.
+    /// Returns the [`Leaf`] that computes digests of blocks with `digester`.
     ///
     /// # Panics
     ///
-    /// If the digester is of another algorithm.
+    /// Panics if the digester is for another algorithm.
     pub fn leaf(&self, digester: &Digester) -> Leaf {
         assert_eq!(digester.algorithm(), self.algorithm);
         Leaf::new(digester, self.block_size)
     }
 
-    /// Length of a block in bytes.
+    /// Returns the length of a block in bytes.
     pub fn block_size(&self) -> usize {
         self.block_size.get()
     }

@@ -1,21 +1,21 @@
-//! What takes what was made of a content, in the order of the content.
+//! Consumers of results in the order of the content.
 
 use std::error::Error;
 
-/// Takes what was made of consecutive parts of a content, each part once and in order:
-/// [`BlockDigests`](crate::BlockDigests) for a checksum or a map.
+/// Receives the results for consecutive parts of the content, each part once and in order.
+/// For a checksum or a map the parts are [`BlockDigests`](crate::BlockDigests).
 ///
-/// A pair of sinks is a sink: both see everything, the first one first.
+/// A pair of sinks is a sink: both receive everything, the first one first.
 pub trait Sink<T> {
-    /// Takes the next part.
+    /// Receives the next part.
     ///
     /// # Errors
     ///
-    /// Whatever keeps it from taking more. Nothing is handed in after an error.
+    /// Fails if the sink cannot continue. It receives nothing after an error.
     fn take(&mut self, part: &T) -> Result<(), SinkError>;
 }
 
-/// Why a [`Sink`] takes no more.
+/// The error of a [`Sink`].
 pub type SinkError = Box<dyn Error + Send + Sync>;
 
 impl<T, A: Sink<T>, B: Sink<T>> Sink<T> for (A, B) {

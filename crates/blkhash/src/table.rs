@@ -1,24 +1,25 @@
 //! The table of digest algorithms.
 //!
-//! One row says everything of an algorithm: `algorithm.rs` makes the variant, the names and the
-//! properties of it, `algo/state.rs` the hash and its implementations. There is no other list of all
-//! algorithms, but for the known answers that each of them must give (`algo/known_answers.txt`).
+//! A row defines all of an algorithm. `algorithm.rs` makes the variant, the names and the
+//! properties from it, and `algo/state.rs` the hash and its implementations. The only other list of
+//! all algorithms is that of their known answers (`algo/known_answers.txt`).
 
-/// Hands the rows to the macro `define`, from no hash to the strongest.
+/// Passes the rows to the macro `define`, from no hash to the strongest.
 ///
 /// ```text
 /// /// Documentation of the variant.
 /// Variant: "name" | "alias" ..., length of the digest, strength
 ///     { other fields of `Properties` }
-///     implementations => type of the hash: how a hash begins;
+///     implementations => type of the hash: initial state;
 /// ```
 ///
-/// Implementations are `library("its name")`, a crate, where the hash begins with an expression, or
-/// `kernels(family::Kernel)`, our own, where it is made by a function of those that may run.
+/// Implementations are either `library("its name")` or `kernels(family::Kernel)`. A library is a
+/// crate, and the initial state is an expression. Kernels are our own, and the initial state is a
+/// function of those that may run.
 macro_rules! algorithms {
     ($define:ident) => {
         $define! {
-            /// No hash at all: an empty digest. What is left of a run is the cost of reading.
+            /// No hash; the digest is empty. Measures the cost of everything else.
             Null: "null", 0 bytes, None
                 {}
                 library("nop") => null::Null: null::Null;
@@ -58,7 +59,7 @@ macro_rules! algorithms {
                 {}
                 library("xxhash_rust") => xxh3::Xxh128: xxh3::Xxh128::new();
 
-            /// SipHash-2-4, 64 bits, with a key of zeros: for comparison only.
+            /// SipHash-2-4, 64 bits, with a key of zeros. For comparison only.
             SipHash: "siphash" | "siphash-2-4", 8 bytes, Keyed
                 {}
                 library("siphasher") => siphash::SipHash: siphash::SipHash::new();

@@ -1,9 +1,9 @@
 //! Zero detection.
 
-/// Whether every byte of `data` is zero.
+/// Returns whether every byte of `data` is zero.
 ///
-/// Data differs from zero within its first bytes nearly always: those are looked at alone. What is
-/// left runs at the speed of memory.
+/// Data that is not zero nearly always shows it within the first bytes, so these are checked first.
+/// The rest is checked at the speed of memory.
 pub fn is_zero(data: &[u8]) -> bool {
     let (head, rest) = data.split_at(data.len().min(HEAD));
     if head.iter().any(|&byte| byte != 0) {
@@ -14,10 +14,10 @@ pub fn is_zero(data: &[u8]) -> bool {
         && groups.remainder().iter().all(|&byte| byte == 0)
 }
 
-/// Bytes that are looked at before the vectors start.
+/// Bytes that are checked before vectors are used.
 const HEAD: usize = 16;
 
-/// Bytes between two looks at the result: long enough for the compiler to use vectors.
+/// Bytes between two checks of the result, enough for the compiler to use vectors.
 const GROUP: usize = 256;
 
 #[cfg(test)]

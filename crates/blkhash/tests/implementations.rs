@@ -3,7 +3,7 @@
 use blkhash::{Algorithm, Digester, Status, implementations};
 use proptest::prelude::*;
 
-/// All implementations of an algorithm that can be used here, the portable one first.
+/// Returns all implementations of an algorithm that are usable here, the portable one first.
 fn usable(algorithm: Algorithm) -> Vec<(String, Digester)> {
     let usable = implementations(algorithm).iter().filter(|it| it.status == Status::Ready);
     usable
@@ -20,7 +20,7 @@ fn length() -> impl Strategy<Value = usize> {
     prop_oneof![0..300_usize, (0..40_usize).prop_map(|blocks| blocks * 64), 300..9000_usize]
 }
 
-/// `count` inputs of `length` bytes that overlap and start anywhere.
+/// Returns `count` inputs of `length` bytes that overlap and start anywhere.
 fn inputs(content: &[u8], count: usize, length: usize, step: usize) -> Vec<&[u8]> {
     (0..count).map(|index| &content[index * step..][..length]).collect()
 }
@@ -64,7 +64,7 @@ proptest! {
     ) {
         for &algorithm in Algorithm::ALL {
             for (name, digester) in usable(algorithm) {
-                // Hashes that have taken another number of bytes each, updated side by side.
+                // Hashes that have taken different numbers of bytes are updated side by side.
                 let mut states: Vec<_> = taken.iter().map(|_| digester.start()).collect();
                 for (state, taken) in states.iter_mut().zip(&taken) {
                     state.update(&content[..*taken]);

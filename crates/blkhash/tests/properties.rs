@@ -1,4 +1,4 @@
-//! A checksum depends on the content and the parameters alone.
+//! A checksum depends only on the content and the parameters.
 
 #[path = "common/definition.rs"]
 mod definition;
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 
 use self::definition::definition;
 
-/// A part of a content, and whether its zeros come as a count.
+/// A part of the content. If `counted`, its bytes are zeros that are passed as a count.
 #[derive(Clone, Debug)]
 struct Part {
     bytes: Vec<u8>,
@@ -60,7 +60,7 @@ fn leaf(parameters: &Parameters) -> Leaf {
     parameters.leaf(&Digester::new(parameters.algorithm()))
 }
 
-/// A buffer that tells when it is dropped.
+/// A buffer that counts drops.
 struct Lent {
     bytes: Vec<u8>,
     dropped: Arc<AtomicUsize>,
@@ -176,7 +176,7 @@ fn a_long_block_is_hashed_in_pieces() {
 }
 
 #[test]
-fn a_hundred_tebibytes_of_zeros_cost_no_bytes() {
+fn a_hundred_tebibytes_of_zeros_are_not_hashed() {
     let parameters =
         Parameters::new(Algorithm::Crc32c, "streams:4".parse().unwrap(), size(64 << 20)).unwrap();
     let mut hasher = Hasher::new(parameters, 2);
@@ -229,7 +229,7 @@ fn chunks_come_in_any_order() {
     assert!(matches!(ordered.finish(), Err(Stopped::Abandoned)), "a sink is taken once");
 }
 
-/// Counts blocks, and those of zeros; takes no more than `most`.
+/// Counts blocks and zero blocks. Fails after more than `most` blocks.
 struct ZeroBlocks {
     blocks: u64,
     zeros: u64,
@@ -271,7 +271,7 @@ fn blocks_without_digests_are_counted() {
 }
 
 #[test]
-fn an_error_of_a_sink_ends_it() {
+fn a_failing_sink_abandons_the_run() {
     let leaf = leaf(&Parameters::default());
     let full = || ZeroBlocks { most: 2, ..ZeroBlocks::default() };
     let part = || {
@@ -283,7 +283,7 @@ fn an_error_of_a_sink_ends_it() {
     for number in [0, 3, 1] {
         ordered.hand_in(number, part()).unwrap();
     }
-    // The thread that brings the second one feeds the third, which is one too many.
+    // The third block is one too many for the sink.
     let stopped = ordered.hand_in(2, part()).unwrap_err();
     assert!(matches!(stopped, Stopped::Sink { number: 2, .. }), "{stopped:?}");
     assert_eq!(stopped.to_string(), "enough");
@@ -292,7 +292,7 @@ fn an_error_of_a_sink_ends_it() {
 }
 
 #[test]
-fn whoever_waits_learns_that_it_is_abandoned() {
+fn abandoning_wakes_waiting_threads() {
     let ordered = Ordered::new(Accumulator::new(&Parameters::default(), 1), 2);
     thread::scope(|scope| {
         let ahead = scope.spawn(|| ordered.hand_in(5, ordered.empty()));
@@ -312,7 +312,7 @@ fn a_turn_without_an_end_abandons_everything() {
 }
 
 #[test]
-fn a_missing_chunk_is_no_checksum() {
+fn finish_fails_if_a_chunk_is_missing() {
     let ordered = Ordered::new(Accumulator::new(&Parameters::default(), 1), 4);
     ordered.hand_in(0, ordered.empty()).unwrap();
     ordered.hand_in(2, ordered.empty()).unwrap();
@@ -344,7 +344,7 @@ fn many_batches_are_brought_into_order() {
 }
 
 #[test]
-fn a_buffer_comes_back_while_others_are_still_to_come() {
+fn buffers_are_dropped_before_later_ones_arrive() {
     for construction in ["streams:4", "linear"] {
         let construction = construction.parse().unwrap();
         let parameters = Parameters::new(Algorithm::Sha256, construction, size(65_536)).unwrap();
@@ -365,12 +365,13 @@ fn a_buffer_comes_back_while_others_are_still_to_come() {
     }
 }
 
-/// A buffer that cannot be had.
+/// A buffer that panics when it is read for the second time.
 struct Broken(AtomicUsize);
 
 impl AsRef<[u8]> for Broken {
     fn as_ref(&self) -> &[u8] {
-        // The caller looks at its length; then comes the thread that hashes it.
+        // The first call is the caller's, for the length. The second call is that of the hashing
+        // thread.
         assert_eq!(self.0.fetch_add(1, Ordering::Relaxed), 0, "broken");
         &[1; 2 << 20]
     }
@@ -390,7 +391,7 @@ fn a_panic_of_a_thread_reaches_the_caller() {
 }
 
 #[test]
-fn dropping_a_hasher_drops_what_waits() {
+fn dropping_a_hasher_drops_waiting_buffers() {
     let dropped = Arc::new(AtomicUsize::new(0));
     let mut hasher = Hasher::new(Parameters::default(), 2);
     for _ in 0..50 {

@@ -1,4 +1,4 @@
-//! The golden vectors of `test-vectors/`, which `reference/blkhash.py` computed.
+//! The golden vectors of `test-vectors/`, which `reference/blkhash.py` computes.
 
 use blkhash::{Accumulator, Algorithm, Construction, Digester, Hasher, Parameters};
 use serde::Deserialize;

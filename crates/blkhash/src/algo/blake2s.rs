@@ -1,4 +1,4 @@
-//! BLAKE2s, through blake2s_simd: inputs side by side in the lanes of AVX2.
+//! BLAKE2s, through blake2s_simd, which hashes inputs side by side in the lanes of AVX2.
 
 use blake2s_simd::many::{MAX_DEGREE, update_many};
 use blake2s_simd::{Params, State};

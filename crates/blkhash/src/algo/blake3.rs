@@ -13,15 +13,15 @@ impl Blake3 {
         Self(Box::default())
     }
 
-    /// The hash of a part of a content that is not the whole. It begins at `offset`; that is a
-    /// multiple of a power of two which the part is no longer than, and which is 1024 or more.
+    /// Starts the hash of a proper part of a content, beginning at `offset`. The offset must be a
+    /// multiple of a power of two that is at least 1024 and at least the length of the part.
     pub(crate) fn subtree(offset: u64) -> Self {
         let mut hasher = Self::new();
         hasher.0.set_input_offset(offset);
         hasher
     }
 
-    /// What a [`Tree`] wants to know of a part.
+    /// Returns the chaining value of a part, which goes into a [`Tree`].
     pub(crate) fn chaining_value(&self) -> Digest {
         let mut digest = Digest::zeroed(::blake3::OUT_LEN);
         digest.as_mut_bytes().copy_from_slice(&self.0.finalize_non_root());
@@ -48,21 +48,21 @@ impl Hash for Blake3 {
     }
 }
 
-/// The tree over subtrees of one size, the last of which may be smaller, as far as it is complete.
+/// The tree over subtrees of equal size, of which the last may be smaller.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tree {
     /// Chaining values of complete subtrees, the largest first.
     stack: Vec<ChainingValue>,
-    /// Subtrees of the one size that were taken.
+    /// Number of subtrees so far.
     count: u64,
 }
 
 impl Tree {
-    /// Takes chaining values one after the other.
+    /// Appends chaining values that follow one another.
     pub(crate) fn push(&mut self, values: &[u8]) {
         for value in values.as_chunks().0 {
-            // What is complete is merged only when something follows, since the last of all merges
-            // is that of the root.
+            // Complete subtrees are merged only when another one follows, because the last merge is
+            // that of the root.
             while self.stack.len() as u32 > self.count.count_ones() {
                 self.merge();
             }
@@ -71,7 +71,7 @@ impl Tree {
         }
     }
 
-    /// The hash of the whole, at least two subtrees.
+    /// Returns the hash of the whole content, which has at least two subtrees.
     pub(crate) fn root(mut self) -> Digest {
         while self.stack.len() > 2 {
             self.merge();

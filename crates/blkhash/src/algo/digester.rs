@@ -1,4 +1,4 @@
-//! One algorithm, with the best implementations of this machine or one that was asked for.
+//! An algorithm with the best implementations for this machine, or with a named one.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::selection::{self, Implementation, implementations};
 use super::state::State;
 use crate::{Algorithm, Digest, Error};
 
-/// An algorithm and the implementations that were chosen for it.
+/// An algorithm and the implementations chosen for it.
 #[derive(Clone, Debug)]
 pub struct Digester {
     algorithm: Algorithm,
@@ -14,27 +14,28 @@ pub struct Digester {
 }
 
 impl Digester {
-    /// The best implementations of `algorithm` on this machine, or those that
+    /// Chooses the best implementations of `algorithm` for this machine, or those that
     /// `BLKHASH_IMPLEMENTATION` names.
     pub fn new(algorithm: Algorithm) -> Self {
         Self { algorithm, start: Arc::new(selection::start(algorithm)) }
     }
 
-    /// One implementation of `algorithm` for everything, by its name.
+    /// Chooses the implementation of `algorithm` with this name for any number of inputs.
     ///
     /// # Errors
     ///
-    /// There is none of that name, this CPU cannot run it, or it failed its self-test.
+    /// Fails if no implementation has this name, it needs a feature that this CPU lacks or that was
+    /// disabled, or it failed its self-test.
     pub fn with_implementation(algorithm: Algorithm, name: &str) -> Result<Self, Error> {
         Ok(Self { algorithm, start: Arc::new(selection::forced(algorithm, name)?) })
     }
 
-    /// The algorithm.
+    /// Returns the algorithm.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// The implementation that hashes `count` inputs side by side at the least cost for each.
+    /// Returns the implementation with the least cost per input for `count` inputs side by side.
     pub fn implementation_for(&self, count: usize) -> &'static Implementation {
         let known = implementations(self.algorithm);
         let kernel = self.start.kernel_for(count);
@@ -42,32 +43,33 @@ impl Digester {
         chosen.expect("every kernel is an implementation")
     }
 
-    /// Whether it works on several places of its input at once, and so hardly waits for memory: input
-    /// is best hashed where it lies. Anything else is faster over what a cache has just got.
+    /// Returns whether an implementation works on several places of its input at once, so that it
+    /// hardly waits for memory. Such input is best hashed in place. Other algorithms are faster if
+    /// the input was just read into a cache.
     pub fn hides_latency(&self) -> bool {
         self.algorithm.properties().hides_latency
             || self.start.kernel_for(usize::MAX).is_some_and(|kernel| kernel.lanes > 1)
     }
 
-    /// The state of a hash that has taken nothing yet.
+    /// Returns the initial state of a hash.
     pub fn start(&self) -> State {
         State::clone(&self.start)
     }
 
-    /// The digest of `input`.
+    /// Returns the digest of `input`.
     pub fn digest(&self, input: &[u8]) -> Digest {
         let mut digest = Digest::zeroed(self.algorithm.digest_size());
         self.finish_many(&self.start, &[input], digest.as_mut_bytes());
         digest
     }
 
-    /// Hashes each of `inputs`, all of the same length, from `start` on, and writes their digests
-    /// one after the other to `digests`.
+    /// Hashes each of `inputs`, which all have the same length, from the state `start`, and writes
+    /// their digests one after the other to `digests`.
     ///
     /// # Panics
     ///
-    /// If `digests` is not as long as the digests of all inputs, or `start` belongs to another
-    /// algorithm.
+    /// Panics if `digests` is not as long as the digests of all inputs, or `start` belongs to
+    /// another algorithm.
     pub fn finish_many(&self, start: &State, inputs: &[&[u8]], digests: &mut [u8]) {
         assert_eq!(start.algorithm(), self.algorithm, "a state belongs to one algorithm");
         assert_eq!(digests.len(), inputs.len() * self.algorithm.digest_size());
@@ -75,11 +77,11 @@ impl Digester {
         start.finish_many(inputs, digests);
     }
 
-    /// Feeds each of `inputs`, all of the same length, to the state of the same index.
+    /// Appends each of `inputs`, which all have the same length, to the state of the same index.
     ///
     /// # Panics
     ///
-    /// If there are not as many states as inputs.
+    /// Panics if the numbers of states and inputs differ.
     pub fn update_many(&self, states: &mut [State], inputs: &[&[u8]]) {
         assert_eq!(states.len(), inputs.len());
         debug_assert!(inputs.windows(2).all(|pair| pair[0].len() == pair[1].len()));

@@ -1,39 +1,39 @@
-//! The interface of every implementation, and how it works where an algorithm has nothing better.
+//! The interface of every implementation, with defaults for algorithms that have nothing faster.
 
 use super::kernels::Entry;
 
 /// A hash in progress.
 pub(crate) trait Hash: Clone {
-    /// Takes the next bytes.
+    /// Hashes the next bytes.
     fn update(&mut self, input: &[u8]);
 
-    /// Writes the digest of everything taken; `digest` has its length.
+    /// Writes the digest of all bytes to `digest`, which has the length of a digest.
     fn finalize_into(self, digest: &mut [u8]);
 
-    /// Takes `count` zero bytes next.
+    /// Hashes `count` zero bytes.
     fn update_zeros(&mut self, count: u64) {
         update_zeros(self, count);
     }
 
-    /// Hashes `inputs` side by side from this state on.
+    /// Hashes `inputs`, which all have the same length, side by side from this state.
     fn finish_many(&self, inputs: &[&[u8]], digests: &mut [u8]) {
         finish_each(self, inputs, digests);
     }
 
-    /// Feeds each of `inputs`, all of the same length, to the hash of the same index.
+    /// Appends each of `inputs`, which all have the same length, to the hash of the same index.
     fn update_many(hashes: &mut [&mut Self], inputs: &[&[u8]]) {
         for (hash, input) in hashes.iter_mut().zip(inputs) {
             hash.update(input);
         }
     }
 
-    /// Which of its own kernels hashes `count` inputs, if it has any.
+    /// Returns the kernel that hashes `count` inputs, or `None` if the algorithm has no kernels.
     fn kernel_for(&self, _count: usize) -> Option<&'static Entry> {
         None
     }
 }
 
-/// [`Hash::update_zeros`], one page after the other.
+/// [`Hash::update_zeros`], one buffer after the other.
 pub(super) fn update_zeros<H: Hash>(hash: &mut H, mut count: u64) {
     static ZEROS: [u8; 16 << 10] = [0; 16 << 10];
     while count > 0 {

@@ -1,12 +1,12 @@
-//! The differential tests that every kernel's file hands its kernel to: the same digests as the
-//! portable implementation, and that one the same as another crate.
+//! Differential tests for every kernel. It must give the same digests as the portable
+//! implementation, which must give the same as another crate.
 
 use super::kernels::Entry;
 use super::state::{State, entries};
 use crate::Algorithm;
 
-/// Whether the kernel `variant` computes what the portable one does, for any lengths, numbers,
-/// alignments and beginnings of its inputs.
+/// Checks that the kernel `variant` computes the same as the portable one, for many lengths,
+/// numbers, alignments and prefixes of its inputs.
 pub(super) fn equals_soft(algorithm: Algorithm, variant: &str) {
     let entry = entries(algorithm).iter().find(|entry| entry.name == variant).unwrap();
     if !can_run(algorithm, entry) {
@@ -36,7 +36,7 @@ pub(super) fn equals_soft(algorithm: Algorithm, variant: &str) {
     }
 }
 
-/// Whether the portable implementation computes what `third_party` does.
+/// Checks that the portable implementation computes the same as `third_party`.
 pub(super) fn soft_equals(algorithm: Algorithm, third_party: impl Fn(&[u8]) -> Vec<u8>) {
     let Shape { block, pool } = shape(algorithm);
     let start = State::only(algorithm, "soft");
@@ -60,7 +60,7 @@ pub(super) fn soft_equals(algorithm: Algorithm, third_party: impl Fn(&[u8]) -> V
     }
 }
 
-/// From both starts on, any number of inputs from one to more than the lanes.
+/// Compares `finish_many` from both states, for one input up to more than the kernel has lanes.
 fn finishes_many(soft: &State, kernel: &State, entry: &Entry, pool: &[u8], length: usize) {
     let size = soft.algorithm().digest_size();
     let inputs = inputs(pool, length, entry.lanes + 1);
@@ -82,13 +82,13 @@ fn finishes_many(soft: &State, kernel: &State, entry: &Entry, pool: &[u8], lengt
     }
 }
 
-/// Any number of hashes, each of which has taken another number of bytes before.
+/// Compares `update_many` of hashes that have taken different numbers of bytes before.
 fn updates_many(algorithm: Algorithm, entry: &Entry, pool: &[u8], length: usize) {
     let block = shape(algorithm).block;
     let inputs = inputs(pool, length, entry.lanes + 1);
     let counts = 1..=inputs.len();
     for count in counts.filter(|count| length < LARGE || *count >= entry.lanes) {
-        // Both all alike and all different: the buffers of all, some or none are filled.
+        // With equal and with different numbers of bytes, to fill the buffers of all, some or none.
         for step in [0, 1, block / 2 + 3] {
             let states = |variant| {
                 let states = (0..count).map(|lane| {
@@ -120,7 +120,7 @@ fn inputs(pool: &[u8], length: usize, count: usize) -> Vec<&[u8]> {
     (0..count).map(|index| &pool[index * 67 + 1..][..length]).collect()
 }
 
-/// Bytes taken before.
+/// Numbers of bytes that a hash has taken before.
 fn starts(block: usize) -> impl Iterator<Item = usize> {
     [0, 1, block - 1, block, block + 1].into_iter()
 }
@@ -131,7 +131,7 @@ fn lengths(block: usize, lanes: usize) -> impl Iterator<Item = usize> {
     (0..=8).chain(several.into_iter().flatten())
 }
 
-/// Whether this CPU can run the kernel. If not it is reported, and an error if
+/// Returns whether this CPU can run the kernel. Reports a kernel that it cannot run, and panics if
 /// `BLKHASH_TEST_REQUIRE`, a list of features, demands it.
 fn can_run(algorithm: Algorithm, entry: &Entry) -> bool {
     let missing = entry.feature.filter(|it| !it.is_present() || it.is_disabled());
@@ -143,11 +143,11 @@ fn can_run(algorithm: Algorithm, entry: &Entry) -> bool {
     false
 }
 
-/// What the tests of an algorithm need.
+/// Block size and input for the tests of an algorithm.
 struct Shape {
-    /// What its compression function takes at a time.
+    /// Bytes that the compression function takes at a time.
     block: usize,
-    /// Bytes that do not repeat, long enough for all inputs.
+    /// Bytes that do not repeat, enough for all inputs.
     pool: Vec<u8>,
 }
 
@@ -162,8 +162,8 @@ fn shape(algorithm: Algorithm) -> Shape {
     Shape { block, pool }
 }
 
-/// The longest input.
+/// Length of the longest input.
 const LARGE: usize = 100 << 10;
 
-/// What stands around the digests.
+/// Value of the bytes around the digests.
 const GUARD: u8 = 0xa5;

@@ -1,14 +1,14 @@
-//! Which kernels of an algorithm run: those that the CPU has and that passed their self-test, and
-//! of those the cheapest for the batch at hand.
+//! Chooses the kernels of an algorithm: all that the CPU supports and that passed their self-test,
+//! and of these the cheapest for each batch.
 
 use crate::cpu::Feature;
 
-/// The ways to run one algorithm's compression function.
+/// A way to run the compression function of an algorithm.
 pub(super) trait Kernel: Copy + 'static {
-    /// Every kernel there is for CPUs of this architecture, the portable one first.
+    /// All kernels for CPUs of this architecture, the portable one first.
     const ENTRIES: &'static [Entry];
 
-    /// The widest kernel's lanes.
+    /// Number of lanes of the widest kernel.
     const MAX_LANES: usize = {
         let (mut widest, mut index) = (1, 0);
         while index < Self::ENTRIES.len() {
@@ -19,44 +19,44 @@ pub(super) trait Kernel: Copy + 'static {
         widest
     };
 
-    /// The kernel of an entry, if this CPU can run it.
+    /// Returns the kernel of an entry, if this CPU can run it.
     fn detect(entry: &Entry) -> Option<Self>;
 
-    /// Its entry.
+    /// Returns the kernel's entry.
     fn entry(self) -> &'static Entry;
 }
 
-/// What is known of a kernel without running it.
+/// Properties of a kernel.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Its name behind that of the algorithm.
+    /// The implementation's name without that of the algorithm.
     pub name: &'static str,
-    /// Inputs that go through it side by side.
+    /// Number of inputs that it hashes side by side.
     pub lanes: usize,
-    /// What the CPU must have.
+    /// The CPU feature that it needs.
     pub feature: Option<Feature>,
-    /// Core cycles for a KiB of every lane, however many of them are filled, as measured on a
-    /// Sapphire Rapids. Only their relations matter.
+    /// Core cycles for a KiB of every lane, however many lanes are filled, measured on a Sapphire
+    /// Rapids. Only the ratios matter.
     pub cost: u32,
 }
 
 impl Entry {
-    /// The entry of a crate that computes an algorithm.
+    /// Returns the entry of a crate that computes an algorithm.
     pub const fn library(name: &'static str) -> Self {
         Self { name, lanes: 1, feature: None, cost: 1 }
     }
 
-    /// How fast it hashes `count` inputs side by side, relative to others.
+    /// Returns the relative speed for `count` inputs side by side.
     pub fn rate(&self, count: usize) -> usize {
         (count.min(self.lanes) << 32) / self.cost as usize
     }
 }
 
-/// Defines the enum `Kernel` of an algorithm's kernels and the method that runs them, from a row for
-/// each: the variant and its token, the module, the name, the lanes and the cost.
+/// Defines the enum `Kernel` of an algorithm's kernels and the method that runs them. Each row has
+/// the variant and its token, the module, the name, the lanes and the cost.
 ///
-/// The function of every module has the name of the method, and takes the token, as many states and
-/// inputs as there are lanes, and the last argument of the method.
+/// The function of every module has the name of the method. It takes the token, a state and an
+/// input for each lane, and the last argument of the method.
 macro_rules! kernels {
     (
         $(#[$doc:meta])*
@@ -116,7 +116,7 @@ macro_rules! kernels {
 
         impl Kernel {
             $(#[$doc])*
-            /// There are as many as the kernel has lanes, or fewer.
+            /// There are at most as many inputs as the kernel has lanes.
             fn $run(self, $states: &mut [$state], $inputs: &[&[u8]], $extent: $type) {
                 debug_assert!($states.len() == $inputs.len());
                 debug_assert!($states.len() <= self.entry().lanes);
@@ -148,16 +148,16 @@ macro_rules! kernels {
 
 pub(super) use kernels;
 
-/// The kernels of an algorithm that may run.
+/// The kernels of an algorithm that may be used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice<K> {
     kernels: [Option<K>; MAX_KERNELS],
-    /// The best one for a single input: a hash that is updated asks for it with every block.
+    /// The best kernel for a single input, which every update of a hash needs.
     single: Option<K>,
 }
 
 impl<K: Kernel> Choice<K> {
-    /// All that this CPU can run and `accept` takes.
+    /// Chooses all kernels that this CPU can run and `accept` allows.
     pub fn detect(accept: impl Fn(&Entry) -> bool) -> Self {
         let mut kernels = [None; MAX_KERNELS];
         let found = K::ENTRIES.iter().filter(|entry| accept(entry)).filter_map(K::detect);
@@ -168,14 +168,14 @@ impl<K: Kernel> Choice<K> {
         Self { kernels, single }
     }
 
-    /// The kernel that hashes `count` inputs of equal length at the least cost for each.
+    /// Returns the kernel with the least cost per input for `count` inputs of equal length.
     pub fn best_for(&self, count: usize) -> K {
         let best = if count == 1 { self.single } else { best(&self.kernels, count) };
         best.expect("the portable kernel is always there")
     }
 
-    /// Cuts inputs of equal length, and the `each` items that belong to every one of them, into
-    /// batches for the kernel that is the best for what is left.
+    /// Cuts inputs of equal length into batches, with the `each` items that belong to every input.
+    /// Each batch goes to the kernel that is best for the inputs that are left.
     pub fn for_each_batch<T>(
         &self,
         mut inputs: &[&[u8]],
@@ -198,8 +198,8 @@ fn best<K: Kernel>(kernels: &[Option<K>], count: usize) -> Option<K> {
     kernels.iter().flatten().copied().max_by_key(|kernel| kernel.entry().rate(count))
 }
 
-/// Cuts what a hash takes into blocks of `N` bytes: `compress` gets whole ones, `buffer` what is left
-/// behind the last, and `length` counts the bytes taken before and now.
+/// Cuts the input of a hash into blocks of `N` bytes. Whole blocks go to `compress`, bytes after
+/// the last one to `buffer`, and `length` counts all bytes of the hash.
 pub(super) fn take_blocks<const N: usize>(
     buffer: &mut [u8; N],
     length: &mut u64,
@@ -224,8 +224,8 @@ pub(super) fn take_blocks<const N: usize>(
     buffer[..tail.len()].copy_from_slice(tail);
 }
 
-/// Runs a kernel of `N` lanes over as many states and inputs, or fewer: then the lanes that are left
-/// repeat the first one, for nothing.
+/// Runs a kernel of `N` lanes over up to `N` states and inputs. Unused lanes repeat the first one,
+/// and their results are dropped.
 pub(super) fn fill_lanes<S: Copy, const N: usize>(
     states: &mut [S],
     inputs: &[&[u8]],
@@ -242,8 +242,8 @@ pub(super) fn fill_lanes<S: Copy, const N: usize>(
     states.copy_from_slice(&all_states[..states.len()]);
 }
 
-/// The most kernels of an algorithm: every hash holds its choice of them.
+/// Maximum number of kernels of an algorithm. Every hash holds its choice of them.
 pub(super) const MAX_KERNELS: usize = 6;
 
-/// The most lanes of any kernel.
+/// Maximum number of lanes of a kernel.
 pub(super) const MAX_LANES: usize = 16;

@@ -1,11 +1,11 @@
-//! The digest algorithms' implementations, one module for each family.
+//! Implementations of the digest algorithms, one module for each family.
 //!
-//! Blocks are independent of each other, so the interface takes many of them: [`Digester`] hashes
-//! inputs of equal length side by side, each from the same [`State`] on. A state may have taken any
-//! number of bytes before: blocks longer than a chunk are hashed piece by piece.
+//! Blocks are independent of each other, so the interface takes many of them. [`Digester`] hashes
+//! inputs of equal length side by side, each from the same [`State`]. The state may have taken any
+//! number of bytes before, so that blocks longer than a chunk are hashed piece by piece.
 //!
-//! Each file uses only those before it: `simd`, `kernels` and `hash`, the families, `state`, `self_test`,
-//! `selection`, `digester`. Only tests of kernels go the other way.
+//! Each file uses only those before it: `simd`, `kernels` and `hash`, the families, `state`,
+//! `self_test`, `selection`, `digester`. Only tests of kernels go the other way.
 
 mod blake2b;
 mod blake2s;

@@ -1,4 +1,4 @@
-//! No hash: the baseline that shows what everything else costs.
+//! No hash, the baseline that shows the cost of everything else.
 
 use super::hash::Hash;
 

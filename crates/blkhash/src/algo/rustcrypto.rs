@@ -1,5 +1,5 @@
-//! MD5, SHA-1, SHA-2 and SHA-3, through the crates of RustCrypto (SHA instructions where the CPU
-//! has them).
+//! MD5, SHA-1, SHA-2 and SHA-3, through the crates of RustCrypto. They use SHA instructions if the
+//! CPU has them.
 
 use digest::Digest;
 

@@ -1,4 +1,4 @@
-//! The implementations of an algorithm: which there are, which this CPU can run, which are used.
+//! The implementations of an algorithm: which exist, which this CPU can run, and which are used.
 
 use std::sync::OnceLock;
 
@@ -12,16 +12,16 @@ use crate::{Algorithm, Error};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Implementation {
-    /// What it computes.
+    /// The algorithm that it computes.
     pub algorithm: Algorithm,
-    /// Its name behind that of the algorithm.
+    /// Its name without that of the algorithm.
     pub variant: &'static str,
-    /// Inputs that it hashes side by side.
+    /// Number of inputs that it hashes side by side.
     pub lanes: usize,
-    /// What the CPU must have.
+    /// The CPU feature that it needs.
     pub feature: Option<Feature>,
-    /// What it is ranked by: core cycles for a KiB of every lane, however many of them are filled,
-    /// as measured on one kind of CPU. It only compares implementations of one algorithm.
+    /// Rank among the implementations of the same algorithm: core cycles for a KiB of every lane,
+    /// however many lanes are filled, measured on one kind of CPU.
     pub cost: u32,
     /// Whether it may be used.
     pub status: Status,
@@ -30,34 +30,34 @@ pub struct Implementation {
 /// Whether an implementation may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It passed its self-test.
+    /// Passed its self-test.
     Ready,
-    /// The CPU lacks what it needs.
+    /// Needs a feature that the CPU lacks.
     Missing,
-    /// What it needs was switched off.
+    /// Needs a feature that was disabled.
     Disabled,
-    /// It computed a wrong digest in its self-test, and is left out.
+    /// Computed a wrong digest in its self-test, and is not used.
     Failed,
 }
 
 impl Implementation {
-    /// Its full name: that of the algorithm and of the variant.
+    /// Returns the full name, made of the algorithm and the variant.
     pub fn name(&self) -> String {
         format!("{}-{}", self.algorithm, self.variant)
     }
 }
 
-/// Every implementation of `algorithm`, the narrowest first.
+/// Returns all implementations of `algorithm`, the narrowest first.
 pub fn implementations(algorithm: Algorithm) -> &'static [Implementation] {
     &selection(algorithm).implementations
 }
 
-/// A hash that has taken nothing yet, with the implementations that are to be used.
+/// Returns the initial state of a hash with the selected implementations.
 pub(super) fn start(algorithm: Algorithm) -> State {
     selection(algorithm).start.clone()
 }
 
-/// A hash that has taken nothing yet, with one implementation.
+/// Returns the initial state of a hash with the named implementation.
 pub(super) fn forced(algorithm: Algorithm, name: &str) -> Result<State, Error> {
     let found = implementations(algorithm).iter().find(|known| known.name() == name);
     let unusable = |reason: &str| Error::UnusableImplementation(name.to_owned(), reason.to_owned());
@@ -75,7 +75,7 @@ pub(super) fn forced(algorithm: Algorithm, name: &str) -> Result<State, Error> {
     }
 }
 
-/// What is used for one algorithm.
+/// The selected implementations of an algorithm.
 struct Selection {
     start: State,
     implementations: Vec<Implementation>,
@@ -111,8 +111,8 @@ fn select(algorithm: Algorithm, status: impl Fn(Algorithm, &Entry) -> Status) ->
     Selection { start, implementations }
 }
 
-/// The implementation that `BLKHASH_IMPLEMENTATION`, a list of names, has for this algorithm, if it
-/// can be used.
+/// Returns the implementation that `BLKHASH_IMPLEMENTATION`, a list of names, has for this
+/// algorithm, if it is usable.
 fn wanted(implementations: &[Implementation]) -> Option<&'static str> {
     let names = std::env::var("BLKHASH_IMPLEMENTATION").ok()?;
     let known = implementations.iter().find(|known| {
@@ -138,7 +138,7 @@ mod tests {
     use crate::Digester;
 
     #[test]
-    fn what_fails_its_self_test_is_left_out() {
+    fn implementations_that_fail_their_self_test_are_not_used() {
         let algorithm = Algorithm::Blake2b256;
         for failing in &entries(algorithm)[1..] {
             let selection = select(algorithm, |algorithm, entry| {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn switching_features_off_leaves_what_needs_none() {
+    fn disabling_all_features_leaves_portable_kernels() {
         let child = report(&[("BLKHASH_CPU_DISABLE", "sha,avx2, avx512")]);
         for algorithm in with_kernels() {
             for count in COUNTS {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn one_feature_less_leaves_the_others() {
+    fn disabling_one_feature_leaves_the_others() {
         let child = report(&[("BLKHASH_CPU_DISABLE", "avx512")]);
         for algorithm in with_kernels() {
             for count in COUNTS {
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// Runs this program as a child, with these variables, for what it chooses.
+    /// Runs this program as a child with these variables, and returns what it chose.
     fn report(variables: &[(&str, &str)]) -> String {
         let output = Command::new(std::env::current_exe().unwrap())
             .args([
@@ -250,7 +250,7 @@ mod tests {
         line.unwrap_or_else(|| panic!("no '{start}' in {report}")).to_owned()
     }
 
-    /// The algorithms with kernels of our own.
+    /// Returns the algorithms with kernels of our own.
     fn with_kernels() -> impl Iterator<Item = Algorithm> {
         Algorithm::ALL.iter().copied().filter(|algorithm| entries(*algorithm).len() > 1)
     }

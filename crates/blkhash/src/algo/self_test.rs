@@ -1,19 +1,19 @@
-//! Known answers that every implementation gives before it is used.
+//! Known answers that every implementation must give before it is used.
 //!
-//! Sixteen inputs of each length are hashed side by side, and their digests one after the other give
-//! the answer: lanes, padding and streams all take part in it. `test-vectors/generate.py` writes the
-//! answers, which `reference/` computed.
+//! Sixteen inputs of each length are hashed side by side. The hash of their digests is the answer,
+//! so that it covers lanes, padding and buffers. `test-vectors/generate.py` writes the answers,
+//! which `reference/` computes.
 
 use super::kernels;
 use super::state::State;
 use crate::Algorithm;
 
-/// Whether a hash that has taken nothing yet computes its algorithm.
+/// Returns whether the implementations of the initial state `start` compute its algorithm.
 pub(super) fn passes(start: &State) -> bool {
     known_answer(start.algorithm()) == Some(answer(start, |_| ()).as_str())
 }
 
-/// What comes out of the test. `disturb` may change the digests of each length.
+/// Returns the result of the test. `disturb` may change the digests of each length.
 fn answer(start: &State, mut disturb: impl FnMut(&mut [u8])) -> String {
     let size = start.algorithm().digest_size();
     let mut all = start.clone();
@@ -43,10 +43,11 @@ const MAX_LENGTH: usize = 512;
 /// Enough to fill the lanes of every kernel.
 const INPUTS: usize = kernels::MAX_LANES;
 
-/// How far the inputs begin from each other.
+/// Distance between the starts of the inputs in bytes.
 const SHIFT: usize = 31;
 
-/// What the inputs are pieces of. It is made when this is compiled: the test runs at every start.
+/// The bytes of which the inputs are parts. Built at compile time, because the test runs at every
+/// start.
 static PATTERN: [u8; SHIFT * INPUTS + MAX_LENGTH] = {
     let mut pattern = [0; SHIFT * INPUTS + MAX_LENGTH];
     let mut i = 0;
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bit_of_any_lane_and_any_length_matters() {
+    fn a_wrong_bit_in_any_lane_and_length_fails() {
         for &algorithm in Algorithm::ALL {
             let size = algorithm.digest_size();
             let start = State::only(algorithm, entries(algorithm)[0].name);
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_too_many_fail() {
+    fn extra_bytes_before_the_start_fail() {
         for &algorithm in &Algorithm::ALL[1..] {
             for entry in entries(algorithm).iter().filter(|entry| entry.feature.is_none()) {
                 let start = State::only(algorithm, entry.name);

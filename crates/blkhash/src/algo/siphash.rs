@@ -1,4 +1,4 @@
-//! SipHash-2-4 with a key of zeros; the digest is in little endian, as its authors print it.
+//! SipHash-2-4 with a key of zeros. The digest is in little endian, as in the reference code.
 
 use std::hash::Hasher as _;
 

@@ -7,7 +7,7 @@ use super::{blake2b, blake2s, blake3, crc, null, sha256, siphash, xxh3, xxh64};
 use crate::table::algorithms;
 use crate::{Algorithm, Digest};
 
-/// The implementations that a row of the table names.
+/// Returns the implementations that a row of the table names.
 macro_rules! entries {
     (library, $name:literal) => {
         const { &[Entry::library($name)] }
@@ -17,7 +17,7 @@ macro_rules! entries {
     };
 }
 
-/// How the hash of a row begins.
+/// Returns the initial state of a row.
 macro_rules! start {
     (library, $start:expr, $accept:ident) => {
         $start
@@ -35,7 +35,7 @@ macro_rules! define {
             { $($properties:tt)* }
             $from:ident($($implementations:tt)*) => $hash:ty: $start:expr;
     )*) => {
-        /// A hash that has taken some bytes and may take more.
+        /// A hash in progress.
         #[derive(Clone)]
         pub struct State(pub(super) Inner);
 
@@ -44,7 +44,8 @@ macro_rules! define {
             $($algorithm($hash),)*
         }
 
-        /// The implementations of an algorithm: our own kernels, or the crate that computes it.
+        /// Returns the implementations of an algorithm: our own kernels, or the crate that computes
+        /// it.
         pub(super) fn entries(algorithm: Algorithm) -> &'static [Entry] {
             match algorithm {
                 $(Algorithm::$algorithm => entries!($from, $($implementations)*),)*
@@ -52,7 +53,7 @@ macro_rules! define {
         }
 
         impl State {
-            /// A hash that has taken nothing yet and uses the kernels that `accept` takes.
+            /// Returns the initial state of a hash with the kernels that `accept` allows.
             pub(super) fn with_kernels(
                 algorithm: Algorithm,
                 accept: &dyn Fn(&Entry) -> bool,
@@ -64,21 +65,21 @@ macro_rules! define {
                 })
             }
 
-            /// The algorithm it belongs to.
+            /// Returns the algorithm.
             pub fn algorithm(&self) -> Algorithm {
                 match self.0 {
                     $(Inner::$algorithm(_) => Algorithm::$algorithm,)*
                 }
             }
 
-            /// Takes the next bytes.
+            /// Hashes the next bytes.
             pub fn update(&mut self, input: &[u8]) {
                 match &mut self.0 {
                     $(Inner::$algorithm(state) => state.update(input),)*
                 }
             }
 
-            /// Takes `count` zero bytes next. A CRC takes any number of them at once.
+            /// Hashes `count` zero bytes. A CRC takes a long run in one step.
             pub fn update_zeros(&mut self, count: u64) {
                 match &mut self.0 {
                     $(Inner::$algorithm(state) => state.update_zeros(count),)*
@@ -97,14 +98,16 @@ macro_rules! define {
                 }
             }
 
-            /// Which of the algorithm's kernels hashes `count` inputs, if it has any.
+            /// Returns the kernel that hashes `count` inputs, or `None` if the algorithm has no
+            /// kernels.
             pub(super) fn kernel_for(&self, count: usize) -> Option<&'static Entry> {
                 match &self.0 {
                     $(Inner::$algorithm(state) => state.kernel_for(count),)*
                 }
             }
 
-            /// All states belong to one algorithm.
+            /// Appends each input to the state of the same index. All states belong to one
+            /// algorithm.
             pub(super) fn update_many(states: &mut [Self], inputs: &[&[u8]]) {
                 match states.first() {
                     None => {}
@@ -124,12 +127,12 @@ macro_rules! define {
 algorithms!(define);
 
 impl State {
-    /// A hash that has taken nothing yet, with one implementation, whether it may be used or not.
+    /// Returns the initial state of a hash with one implementation, whether it is usable or not.
     pub(super) fn only(algorithm: Algorithm, variant: &str) -> Self {
         Self::with_kernels(algorithm, &|entry| entry.name == variant)
     }
 
-    /// The digest of everything taken.
+    /// Returns the digest of all bytes hashed.
     pub fn finalize(self) -> Digest {
         let mut digest = Digest::zeroed(self.algorithm().digest_size());
         self.finalize_into(digest.as_mut_bytes());

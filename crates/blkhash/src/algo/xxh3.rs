@@ -1,4 +1,5 @@
-//! XXH3 with 64 and 128 bits and seed 0, through xxhash-rust; digests are in the canonical big endian.
+//! XXH3 with 64 and 128 bits and seed 0, through xxhash-rust. Digests are in the canonical big
+//! endian.
 
 use xxhash_rust::xxh3;
 
@@ -10,7 +11,7 @@ macro_rules! xxh3 {
         #[derive(Clone)]
         pub(super) struct $name {
             state: xxh3::Xxh3,
-            /// Whether it has taken anything.
+            /// Whether bytes were hashed.
             started: bool,
         }
 
@@ -34,7 +35,7 @@ macro_rules! xxh3 {
                 if self.started || inputs.is_empty() {
                     return finish_each(self, inputs, digests);
                 }
-                // A block that is there as a whole needs no state, which is larger than some blocks.
+                // Whole blocks are hashed without a state, which is larger than some blocks.
                 let size = digests.len() / inputs.len();
                 for (input, digest) in inputs.iter().zip(digests.chunks_exact_mut(size)) {
                     digest.copy_from_slice(&$digest_of(input).to_be_bytes());

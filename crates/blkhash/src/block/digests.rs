@@ -2,7 +2,7 @@
 
 use crate::Digest;
 
-/// The digests of consecutive blocks, runs of zero blocks as counts.
+/// The digests of consecutive blocks, with zero runs as counts.
 #[derive(Clone, Debug, Default)]
 pub struct BlockDigests {
     runs: Vec<Stored>,
@@ -13,16 +13,16 @@ pub struct BlockDigests {
 /// Consecutive blocks of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Run<'a> {
-    /// Blocks with data.
+    /// Hashed blocks.
     Digests {
-        /// How many.
+        /// Number of blocks.
         count: u64,
-        /// Their digests, one after the other.
+        /// The digests of the blocks, one after the other.
         digests: &'a [u8],
     },
-    /// So many whole blocks of zeros.
+    /// Whole zero blocks.
     Zeros {
-        /// How many.
+        /// Number of blocks.
         count: u64,
     },
 }
@@ -47,17 +47,17 @@ impl BlockDigests {
         self.length += count * block_size as u64;
     }
 
-    /// Appends a block of `length` bytes.
+    /// Appends the digest of a block of `length` bytes.
     pub fn push(&mut self, digest: &Digest, length: u64) {
         self.slot(digest.as_bytes().len(), length).copy_from_slice(digest.as_bytes());
     }
 
-    /// Bytes of content that the blocks cover.
+    /// Returns the number of bytes that the blocks cover.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// The blocks in order, runs as long as they can be.
+    /// Returns the blocks in order, in the longest possible runs.
     pub fn runs(&self) -> impl Iterator<Item = Run<'_>> {
         let mut digests = self.digests.as_slice();
         self.runs.iter().map(move |run| match *run {
@@ -70,14 +70,14 @@ impl BlockDigests {
         })
     }
 
-    /// Forgets all blocks and keeps the memory.
+    /// Removes all blocks and keeps the memory.
     pub fn clear(&mut self) {
         self.runs.clear();
         self.digests.clear();
         self.length = 0;
     }
 
-    /// Appends a block of `length` bytes; its digest is written to what this returns.
+    /// Appends a block of `length` bytes, and returns the place for its digest.
     pub(crate) fn slot(&mut self, digest_size: usize, length: u64) -> &mut [u8] {
         match self.runs.last_mut() {
             Some(Stored::Digests { count, size }) => {
@@ -92,7 +92,7 @@ impl BlockDigests {
         &mut self.digests[start..]
     }
 
-    /// The last `size` bytes of digests: those of the last blocks with data.
+    /// Returns the last `size` bytes of digests, which belong to the last hashed blocks.
     pub(crate) fn last_slots(&mut self, size: usize) -> &mut [u8] {
         let start = self.digests.len() - size;
         &mut self.digests[start..]

@@ -1,4 +1,4 @@
-//! Blocks and their digests: what everything that is made of an image stands on.
+//! Blocks and their digests.
 
 mod digests;
 mod leaf;

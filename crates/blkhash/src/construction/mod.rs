@@ -1,4 +1,5 @@
-//! How the digests of blocks become one checksum. Whatever changes a checksum's value is in here.
+//! The constructions, which make one checksum from the digests of blocks. Together with the table
+//! of algorithms, they determine the value of a checksum.
 
 mod concat;
 mod flat;
@@ -13,18 +14,18 @@ pub(crate) use self::fold::{Crew, Fold};
 use crate::Error;
 use crate::block::Leaf;
 
-/// What a checksum is, given the digests of the blocks. docs/constructions.md specifies them.
+/// The definition of a checksum over the content of an image, specified in docs/constructions.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Construction {
-    /// Blocks are dealt to so many streams in turn; the checksum is the digest of the streams'
+    /// Deals the digests of blocks to N streams in turn. The checksum is the digest of the streams'
     /// digests.
     Streams(Streams),
     /// The digest of the blocks' digests and the length of the content.
     Flat,
     /// The digest of the blocks' digests.
     Concat,
-    /// The digest of the content, as `sha256sum` has it.
+    /// The digest of the content, as in `sha256sum`.
     Linear,
 }
 
@@ -33,25 +34,25 @@ pub enum Construction {
 pub struct Streams(u8);
 
 impl Streams {
-    /// So many streams, if that is from 1 to 128.
+    /// Returns a number of streams, or `None` if `count` is not from 1 to 128.
     pub const fn new(count: usize) -> Option<Self> {
         if count >= 1 && count <= MAX_STREAMS { Some(Self(count as u8)) } else { None }
     }
 
-    /// How many.
+    /// Returns the number.
     pub const fn count(self) -> usize {
         self.0 as usize
     }
 }
 
 impl Construction {
-    /// Whether the content is cut into blocks: then its value depends on the size of these, and
-    /// zeros cost nothing for each byte.
+    /// Returns whether the content is cut into blocks. If so, the value depends on the block size,
+    /// and zero blocks are not hashed.
     pub const fn has_blocks(self) -> bool {
         !matches!(self, Self::Linear)
     }
 
-    /// What it does with the digests of blocks, if it has any.
+    /// Returns the computation over the digests of blocks, or `None` if there are no blocks.
     pub(crate) fn fold(self, leaf: &Leaf) -> Option<Box<dyn Fold>> {
         Some(Box::new(match self {
             Self::Streams(count) => streams::fold(leaf, count.count()),
@@ -63,7 +64,7 @@ impl Construction {
 }
 
 impl Default for Construction {
-    /// `streams:4`.
+    /// Returns `streams:4`.
     fn default() -> Self {
         Self::Streams(Streams(DEFAULT_STREAMS))
     }
@@ -101,20 +102,20 @@ impl FromStr for Construction {
     }
 }
 
-/// The constructions that have no parameter.
+/// The constructions without a parameter.
 const NAMES: [(&str, Construction); 3] = [
     ("flat", Construction::Flat),
     ("concat", Construction::Concat),
     ("linear", Construction::Linear),
 ];
 
-/// [`Construction::Streams`], before the number of them.
+/// The name of [`Construction::Streams`], without the number of streams.
 const STREAMS: &str = "streams";
 
-/// The streams of blkhash 0.3 to 0.7.
+/// The number of streams in blkhash 0.3 to 0.7.
 const DEFAULT_STREAMS: u8 = 4;
 
-/// More streams than that would only cost memory.
+/// More streams would only cost memory.
 const MAX_STREAMS: usize = 128;
 
 #[cfg(test)]

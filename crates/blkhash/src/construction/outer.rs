@@ -1,4 +1,4 @@
-//! Outer hashes over the digests of blocks, to which these are dealt in turn.
+//! Outer hashes over the digests of blocks, which are dealt to them in turn.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,20 +6,19 @@ use super::{Crew, Fold};
 use crate::block::Leaf;
 use crate::{Digest, State};
 
-/// The outer hashes. Runs of zero blocks cost them alone, nothing for each byte.
+/// The outer hashes. A zero run only costs hashing its digests, not its bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Outer {
     leaf: Leaf,
     end: End,
     streams: Vec<State>,
-    /// The stream that the next block goes to.
+    /// Index of the stream that gets the next block.
     next: usize,
-    /// The digest of a zero block, as often as fits [`REPEATED_SIZE`]; empty until the first.
+    /// The digest of a zero block, repeated to fill [`REPEATED_SIZE`]. Empty until the first one.
     repeated_zero: Vec<u8>,
 }
 
-/// Makes the checksum of the outer hashes, once they have taken all blocks of a content of so many
-/// bytes.
+/// Makes the checksum from the outer hashes of all blocks and the length of the content in bytes.
 pub(super) type End = fn(&Leaf, Vec<State>, u64) -> Digest;
 
 impl Fold for Outer {
@@ -44,14 +43,14 @@ impl Fold for Outer {
             return;
         }
         if self.repeated_zero.is_empty() {
-            // It costs as much as any other block, but only once.
+            // Hashes a block of zeros, but only once.
             self.repeated_zero = self.leaf.zero_block().as_bytes().repeat(REPEATED_SIZE / size);
         }
         let streams = self.streams.len();
         let first = self.next;
         self.next = ((first as u64 + count) % streams as u64) as usize;
 
-        // All streams take as many blocks, but for the first ones, which take one more.
+        // All streams take the same number of blocks, except that the next `more` take one more.
         let share = count / streams as u64 * size as u64;
         let more = (count % streams as u64) as usize;
         self.repeat_zero(share, crew);
@@ -70,13 +69,13 @@ impl Fold for Outer {
 }
 
 impl Outer {
-    /// So many outer hashes that have taken no block yet.
+    /// Creates `streams` outer hashes without blocks.
     pub(super) fn new(leaf: &Leaf, streams: usize, end: End) -> Self {
         let streams = vec![leaf.digester().start(); streams];
         Self { leaf: leaf.clone(), end, streams, next: 0, repeated_zero: Vec::new() }
     }
 
-    /// Feeds `length` bytes of zero blocks' digests to every stream.
+    /// Feeds `length` bytes of digests of zero blocks to every stream.
     fn repeat_zero(&mut self, length: u64, crew: &dyn Crew) {
         let streams = self.streams.len();
         let threads = if length * streams as u64 > PARALLEL_RUN { crew.size() } else { 1 };
@@ -85,7 +84,7 @@ impl Outer {
             return repeat(&self.leaf, &mut self.streams, &self.repeated_zero, length);
         }
         let (leaf, repeated) = (&self.leaf, self.repeated_zero.as_slice());
-        // Each thread takes groups as long as there are any, so that any number of threads does.
+        // Each thread takes groups until none is left, so any number of threads is enough.
         let groups = Mutex::new(self.streams.chunks_mut(group));
         let next = || groups.lock().unwrap_or_else(PoisonError::into_inner).next();
         crew.run(streams.div_ceil(group), &|| {
@@ -96,8 +95,8 @@ impl Outer {
     }
 }
 
-/// Feeds `length` bytes of the pattern that `repeated` holds whole times, to all streams side by
-/// side.
+/// Feeds `length` bytes of digests of zero blocks to all streams side by side. `repeated` holds a
+/// whole number of these digests.
 fn repeat(leaf: &Leaf, streams: &mut [State], repeated: &[u8], mut length: u64) {
     let mut inputs = vec![repeated; streams.len()];
     while length > 0 {
@@ -108,8 +107,8 @@ fn repeat(leaf: &Leaf, streams: &mut [State], repeated: &[u8], mut length: u64) 
     }
 }
 
-/// Bytes of repeated digests fed at once: they stay in the first cache.
+/// Bytes of repeated digests fed at once. They fit in the L1 cache.
 const REPEATED_SIZE: usize = 8 << 10;
 
-/// Bytes of digests from which a zero run is worth starting threads: about a millisecond.
+/// Bytes of digests that are worth starting threads for: about a millisecond of work.
 const PARALLEL_RUN: u64 = 1 << 20;

@@ -1,4 +1,4 @@
-//! Blocks are dealt to streams in turn; the checksum is the digest of the streams' digests.
+//! The digest of the digests of streams, to which the digests of blocks are dealt in turn.
 
 use super::outer::Outer;
 use crate::block::Leaf;

@@ -1,15 +1,15 @@
-//! Everything of an image in order, in whatever form it comes, made into its checksum.
+//! Computes a checksum from content that comes in order.
 
 use super::threads::Threads;
 use crate::block::{BlockDigests, BlockPieces, Run};
 use crate::construction::Fold;
 use crate::{Digest, Digester, Parameters, Sink, SinkError, State};
 
-/// Takes the content of an image in order and makes its checksum: digests of blocks that were
-/// hashed elsewhere, zeros as counts, or plain bytes.
+/// Computes the checksum of content that comes in order: as digests of blocks that were hashed
+/// elsewhere, as zero runs, or as plain bytes.
 ///
-/// This is the one place where a checksum comes together, whoever hashed the blocks. On its own it
-/// is the simplest way to a checksum, on one thread.
+/// All checksums are completed here, wherever the blocks were hashed. An accumulator alone is the
+/// simplest way to compute a checksum on one thread.
 #[derive(Clone, Debug)]
 pub struct Accumulator {
     kind: Kind,
@@ -26,9 +26,9 @@ enum Kind {
 struct Blocks {
     fold: Box<dyn Fold>,
     block_size: u64,
-    /// The block that plain bytes go to.
+    /// The current block of plain bytes.
     current: BlockPieces,
-    /// Threads for long runs of zeros.
+    /// Threads for long zero runs.
     threads: Threads,
 }
 
@@ -39,17 +39,17 @@ impl Clone for Blocks {
 }
 
 impl Accumulator {
-    /// An accumulator that has taken nothing yet. Long zero runs are spread over at most `threads`
+    /// Creates an accumulator without content. Long zero runs are spread over up to `threads`
     /// threads.
     pub fn new(parameters: &Parameters, threads: usize) -> Self {
         Self::with_digester(parameters, &Digester::new(parameters.algorithm()), threads)
     }
 
-    /// The same with a choice of implementations.
+    /// Like [`new`](Self::new), with an explicit choice of implementations.
     ///
     /// # Panics
     ///
-    /// If the digester is of another algorithm than the parameters.
+    /// Panics if the digester is for another algorithm than the parameters.
     pub fn with_digester(parameters: &Parameters, digester: &Digester, threads: usize) -> Self {
         let leaf = parameters.leaf(digester);
         let kind = match parameters.construction().fold(&leaf) {
@@ -64,11 +64,11 @@ impl Accumulator {
         Self { kind, length: 0 }
     }
 
-    /// Takes the next blocks, hashed.
+    /// Appends hashed blocks.
     ///
     /// # Panics
     ///
-    /// If plain bytes were taken that do not end at the end of a block, or the construction has no
+    /// Panics if the content so far does not end at the end of a block, or the construction has no
     /// blocks.
     pub fn blocks(&mut self, digests: &BlockDigests) {
         let Kind::Blocks(blocks) = &mut self.kind else { panic!("the construction has no blocks") };
@@ -76,7 +76,7 @@ impl Accumulator {
         self.length += digests.length();
     }
 
-    /// Takes the next bytes.
+    /// Appends plain bytes.
     pub fn update(&mut self, data: &[u8]) {
         match &mut self.kind {
             Kind::Linear(state) => state.update(data),
@@ -85,8 +85,8 @@ impl Accumulator {
         self.length += data.len() as u64;
     }
 
-    /// Takes `count` zero bytes next. Whole blocks of them cost nothing for each byte, except where
-    /// the construction has no blocks and the algorithm is no CRC.
+    /// Appends `count` zero bytes. Zero blocks are not hashed. If the construction has no blocks,
+    /// all zeros are hashed, unless the algorithm is a CRC.
     pub fn zero(&mut self, count: u64) {
         match &mut self.kind {
             Kind::Linear(state) => state.update_zeros(count),
@@ -95,12 +95,12 @@ impl Accumulator {
         self.length += count;
     }
 
-    /// Bytes taken.
+    /// Returns the length of the content so far, in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// The checksum of everything taken.
+    /// Returns the checksum of the content.
     pub fn finalize(self) -> Digest {
         match self.kind {
             Kind::Linear(state) => state.finalize(),

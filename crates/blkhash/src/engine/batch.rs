@@ -1,10 +1,10 @@
-//! Blocks hashed many at a time.
+//! Hashes blocks many at a time.
 
 use crate::block::{BlockDigests, Leaf};
 use crate::zero::is_zero;
 
-/// Appends blocks to [`BlockDigests`]. They are collected until they fill the lanes of a kernel; zero
-/// blocks in between take no lane.
+/// Appends blocks to [`BlockDigests`]. Collects them until they fill the lanes of a kernel. Zero
+/// blocks take no lane.
 pub struct Batch<'a> {
     leaf: &'a Leaf,
     lanes: [&'a [u8]; LANES],
@@ -13,12 +13,12 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// A batch that has taken no block yet.
+    /// Creates a batch without blocks.
     pub fn new(leaf: &'a Leaf, digests: &'a mut BlockDigests) -> Self {
         Self { leaf, lanes: [&[]; LANES], filled: 0, digests }
     }
 
-    /// Appends the blocks of `content`; the last one may be short.
+    /// Appends the blocks of `content`. The last one may be short.
     pub fn update(&mut self, content: &'a [u8]) {
         for block in content.chunks(self.leaf.block_size()) {
             self.block(block);
@@ -38,17 +38,17 @@ impl<'a> Batch<'a> {
         self.digests.slot(self.leaf.digest_size(), block.len() as u64);
     }
 
-    /// Appends `count` whole blocks of zeros.
+    /// Appends `count` whole zero blocks.
     pub fn zero_blocks(&mut self, count: u64) {
         self.digests.push_zero_blocks(count, self.leaf.block_size());
     }
 
-    /// Hashes what is still waiting.
+    /// Hashes the blocks that still wait.
     pub fn finish(mut self) {
         self.hash_lanes();
     }
 
-    /// Hashes the waiting blocks into their slots, the last ones made.
+    /// Hashes the waiting blocks. Their digests go to the last slots.
     fn hash_lanes(&mut self) {
         let slots = self.digests.last_slots(self.filled * self.leaf.digest_size());
         self.leaf.finish_many(&self.lanes[..self.filled], slots);
@@ -56,5 +56,5 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Blocks handed to a kernel at once: a multiple of the lanes of any.
+/// Blocks passed to a kernel at once, a multiple of the lanes of every kernel.
 const LANES: usize = 64;

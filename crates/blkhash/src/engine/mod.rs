@@ -1,5 +1,5 @@
-//! What makes a checksum fast and never changes its value: blocks hashed side by side by several
-//! threads, their digests brought back into order.
+//! Makes a checksum fast and never changes its value. Blocks are hashed side by side by several
+//! threads, and their digests are brought back into order.
 
 mod accumulator;
 mod batch;

@@ -1,4 +1,4 @@
-//! Brings what several threads hashed back into order.
+//! Brings the results of several threads back into order.
 
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
@@ -10,13 +10,14 @@ use crate::{Sink, SinkError};
 
 /// A [`Sink`] `S` that several threads feed with parts of the type `T`.
 ///
-/// The content is cut into chunks with consecutive numbers from 0 on, and what was made of each is
-/// handed in once, in any order. What is ahead waits in a ring of bounded length; the thread that
-/// hands in the next one in order takes those behind it along. No thread exists only for this.
+/// The content is cut into chunks, numbered from 0. The part made from each chunk is handed in
+/// once, and parts may come in any order. Parts that are ahead wait in a ring of bounded length.
+/// The thread that hands in the next part in order also feeds those waiting behind it, so no thread
+/// exists only for this.
 #[derive(Debug)]
 pub struct Ordered<T, S> {
     state: Mutex<State<T, S>>,
-    /// Signalled when `State::next` moves or everything is abandoned.
+    /// Signalled when `State::next` moves or the run is abandoned.
     moved: Condvar,
     window: usize,
 }
@@ -25,34 +26,34 @@ pub struct Ordered<T, S> {
 struct State<T, S> {
     /// The number of the next chunk in order.
     next: u64,
-    /// `None` while a thread is feeding it.
+    /// `None` while a thread feeds it, and after it was taken.
     sink: Option<S>,
-    /// What has come of chunks from `next` on.
+    /// The parts of chunks from `next` on that have arrived.
     waiting: VecDeque<Option<T>>,
-    /// Memory for others.
+    /// Cleared parts to reuse.
     spare: Vec<T>,
     abandoned: bool,
 }
 
-/// Why a thread is told to stop.
+/// The reason for a thread to stop.
 #[derive(Debug, thiserror::Error)]
 pub enum Stopped {
-    /// Nobody wants the result any more, since a part of the content could not be had.
+    /// The run was abandoned, for example because a part of the content is unavailable.
     #[error("abandoned")]
     Abandoned,
-    /// The sink takes no more.
+    /// The sink failed.
     #[error("{error}")]
     Sink {
-        /// The number of the chunk that it did not take.
+        /// The number of the chunk that the sink rejected.
         number: u64,
-        /// Why.
+        /// The error of the sink.
         error: SinkError,
     },
 }
 
-/// Memory that is used again for what comes of another chunk.
+/// A part whose memory is reused for other chunks.
 pub trait Reuse: Default {
-    /// Forgets what it holds and keeps the memory.
+    /// Removes the content and keeps the memory.
     fn clear(&mut self);
 }
 
@@ -69,7 +70,7 @@ impl Reuse for Segments {
 }
 
 impl<T: Reuse, S: Sink<T>> Ordered<T, S> {
-    /// Feeds `sink`; at most `window` chunks wait for the next one in order.
+    /// Creates an `Ordered` that feeds `sink`. At most `window` chunks wait for the next one in order.
     pub fn new(sink: S, window: usize) -> Self {
         Self {
             state: Mutex::new(State {
@@ -84,17 +85,18 @@ impl<T: Reuse, S: Sink<T>> Ordered<T, S> {
         }
     }
 
-    /// An empty part to fill and hand in.
+    /// Returns an empty part to fill and hand in.
     pub fn empty(&self) -> T {
         self.lock().spare.pop().unwrap_or_default()
     }
 
-    /// Hands in what came of the chunk `number`. Waits as long as it is further ahead than the
+    /// Hands in the part of chunk `number`. Blocks while the chunk is further ahead than the
     /// window.
     ///
     /// # Errors
     ///
-    /// It was abandoned, or the sink failed: then it is abandoned.
+    /// Returns [`Stopped::Abandoned`] if the run was abandoned, or [`Stopped::Sink`] if the sink
+    /// fails, which abandons the run.
     pub fn hand_in(&self, number: u64, part: T) -> Result<(), Stopped> {
         let mut state =
             self.wait_until(|state| number.saturating_sub(state.next) < self.window as u64)?;
@@ -106,29 +108,30 @@ impl<T: Reuse, S: Sink<T>> Ordered<T, S> {
         self.feed(state)
     }
 
-    /// Waits until the chunk `number` is the next one in order. The caller feeds the sink itself, and
-    /// ends its turn. This is the way of what cannot be hashed before.
+    /// Blocks until chunk `number` is the next one in order. The caller then feeds the sink
+    /// itself and ends its turn. This is for content that cannot be hashed out of order.
     ///
     /// # Errors
     ///
-    /// It was abandoned.
+    /// Returns [`Stopped::Abandoned`] if the run was abandoned.
     pub fn turn(&self, number: u64) -> Result<Turn<'_, T, S>, Stopped> {
         let mut state = self.wait_until(|state| state.next == number && state.sink.is_some())?;
         let sink = state.sink.take();
         Ok(Turn { ordered: self, sink })
     }
 
-    /// Gives up: whoever waits, and whoever comes, is told so.
+    /// Abandons the run. Current and future callers get [`Stopped::Abandoned`].
     pub fn abandon(&self) {
         self.lock().abandoned = true;
         self.moved.notify_all();
     }
 
-    /// The sink, once every chunk was handed in.
+    /// Returns the sink after every chunk was handed in.
     ///
     /// # Errors
     ///
-    /// [`Stopped::Abandoned`] if it was, a chunk is missing, or the sink was taken already.
+    /// Returns [`Stopped::Abandoned`] if the run was abandoned, a chunk is missing, or the sink was
+    /// taken already.
     pub fn finish(&self) -> Result<S, Stopped> {
         let mut state = self.lock();
         if state.abandoned || !state.waiting.is_empty() {
@@ -137,18 +140,18 @@ impl<T: Reuse, S: Sink<T>> Ordered<T, S> {
         state.sink.take().ok_or(Stopped::Abandoned)
     }
 
-    /// Shows the sink, once the first `count` chunks were handed in and no more than those.
+    /// Blocks until exactly the first `count` chunks were handed in, and passes the sink to `look`.
     pub(crate) fn after<R>(&self, count: u64, look: impl FnOnce(&S) -> R) -> Result<R, Stopped> {
         let state = self.wait_until(|state| state.next == count && state.sink.is_some())?;
         Ok(look(state.sink.as_ref().expect("waited for it")))
     }
 
-    /// Takes all chunks that are in order by now, unless another thread is at it: that one will
-    /// find them.
+    /// Feeds the sink with all parts that are in order. If another thread is feeding it, that
+    /// thread will find them.
     fn feed<'a>(&'a self, mut state: MutexGuard<'a, State<T, S>>) -> Result<(), Stopped> {
         while let Some(Some(_)) = state.waiting.front() {
             let Some(mut sink) = state.sink.take() else { return Ok(()) };
-            // Its place stays until it is done: numbers are counted from there.
+            // Its slot stays until it is done, because numbers are counted from the front.
             let number = state.next;
             let mut part = state.waiting[0].take().expect("looked at above");
             drop(state);
@@ -178,31 +181,30 @@ impl<T: Reuse, S: Sink<T>> Ordered<T, S> {
         if state.abandoned { Err(Stopped::Abandoned) } else { Ok(state) }
     }
 
-    /// The state is whole between any two statements that hold the lock, so a poisoned lock has
-    /// nothing to hide.
+    /// Ignores poisoning, because each statement that holds the lock leaves the state consistent.
     fn lock(&self) -> MutexGuard<'_, State<T, S>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The sink, lent to the thread whose chunk is the next one. Dropped before its end, it abandons
-/// everything.
+/// The sink, lent to the thread whose chunk is the next one. Abandons the run if dropped before
+/// [`end`](Self::end).
 pub struct Turn<'a, T: Reuse, S: Sink<T>> {
     ordered: &'a Ordered<T, S>,
-    /// `None` once it is given back.
+    /// `None` after it was given back.
     sink: Option<S>,
 }
 
 impl<T: Reuse, S: Sink<T>> Turn<'_, T, S> {
-    /// Gives the sink back, fed with the chunk.
+    /// Gives the sink back, after it was fed with the chunk.
     ///
     /// # Errors
     ///
-    /// The sink failed to take what waits behind the chunk.
+    /// Returns [`Stopped::Sink`] if the sink fails to take a part that waits behind the chunk.
     pub fn end(mut self) -> Result<(), Stopped> {
         let mut state = self.ordered.lock();
         state.sink = self.sink.take();
-        // Its place in the ring, if others have come behind it.
+        // The slot of this chunk, which exists if later parts have arrived.
         state.waiting.pop_front();
         state.next += 1;
         self.ordered.moved.notify_all();

@@ -12,8 +12,8 @@ use super::{Accumulator, Ordered, Stopped, threads};
 use crate::block::{BlockDigests, Leaf};
 use crate::{Digest, Digester, Parameters};
 
-/// Hashes the parts of a content on several threads, the caller's among them. The threads start
-/// when there is work for them and end with the pool.
+/// Hashes the parts of a content on several threads, including the caller's. The threads start when
+/// there is work for them and end with the pool.
 #[derive(Debug)]
 pub(crate) struct Pool {
     shared: Arc<Shared>,
@@ -22,19 +22,19 @@ pub(crate) struct Pool {
     workers: Vec<JoinHandle<thread::Result<()>>>,
 }
 
-/// What the threads share.
+/// State shared by the threads.
 #[derive(Debug)]
 struct Shared {
     queue: Queue,
-    /// `None` where blocks are not hashed side by side: then everything is hashed in its turn.
+    /// `None` if blocks are not hashed side by side. Then every part is hashed in its turn.
     leaf: Option<Leaf>,
     ordered: Ordered<BlockDigests, Accumulator>,
-    /// A thread has panicked: there will be no checksum.
+    /// Set when a thread has panicked. Then there is no checksum.
     failed: AtomicBool,
 }
 
 impl Pool {
-    /// A pool of at most `threads` threads.
+    /// Creates a pool of up to `threads` threads.
     pub(crate) fn new(parameters: &Parameters, digester: &Digester, threads: usize) -> Self {
         let block_size = parameters.block_size();
         let in_turn = !parameters.construction().has_blocks() || block_size > MAX_COLLECTED;
@@ -42,7 +42,7 @@ impl Pool {
         let threads = threads.max(1);
         let accumulator = Accumulator::with_digester(parameters, digester, threads);
         let leaf = (!in_turn).then(|| parameters.leaf(digester));
-        // Who waits for the turn of what another one is hashing only costs a stack.
+        // A second thread would only wait for its turn and cost a stack.
         let threads = if in_turn { 1 } else { threads };
         Self::of(leaf, accumulator, threads, batch_size)
     }
@@ -57,23 +57,23 @@ impl Pool {
         Self { shared: Arc::new(shared), threads, batch_size, workers: Vec::new() }
     }
 
-    /// Whether the content is hashed block by block, so that its parts are whole blocks.
+    /// Returns whether the content is hashed block by block, so that its parts are whole blocks.
     pub(crate) fn has_blocks(&self) -> bool {
         self.shared.leaf.is_some()
     }
 
-    /// Bytes that are hashed together.
+    /// Returns the number of bytes that are hashed together.
     pub(crate) fn batch_size(&self) -> usize {
         self.batch_size
     }
 
-    /// An empty chunk.
+    /// Returns an empty chunk.
     pub(crate) fn empty_chunk(&self) -> Chunk {
         self.shared.queue.empty_chunk()
     }
 
-    /// Takes the next part of the content. Where the other threads have enough to do, the caller's
-    /// hashes it: it would only wait otherwise.
+    /// Submits the next part of the content. If the other threads have enough to do, the caller's
+    /// thread hashes it, because it would only wait otherwise.
     pub(crate) fn submit(&mut self, chunk: Chunk) {
         match self.shared.queue.push_or_take(Part::Chunk(chunk), self.most_waiting()) {
             Ok(more) => self.start_worker(more, self.threads - 1),
@@ -82,13 +82,13 @@ impl Pool {
         self.resume_panic();
     }
 
-    /// Batches that wait for the other threads when these have enough to do.
+    /// Returns how many batches may wait before the other threads have enough to do.
     fn most_waiting(&self) -> usize {
         (self.threads - 1).min(self.workers.len() + 1)
     }
 
-    /// Takes the next part of the content and the bytes behind it, if the caller's thread is to hash
-    /// them at once: then they need not be copied.
+    /// Submits the next part of the content and the bytes behind it, if the caller's thread is to
+    /// hash them at once. Then they need not be copied. Returns whether it did.
     pub(crate) fn submit_now(&mut self, chunk: &mut Chunk, behind: &[u8]) -> bool {
         let Some(mut batch) = self.shared.queue.take_empty(self.most_waiting()) else {
             return false;
@@ -101,14 +101,15 @@ impl Pool {
         true
     }
 
-    /// Takes the last part of the content.
+    /// Submits the last part of the content.
     pub(crate) fn submit_last(&mut self, chunk: Chunk) {
         if let Err(batch) = self.shared.queue.push_or_take(Part::Chunk(chunk), 0) {
             self.run(batch, &[]);
         }
     }
 
-    /// Takes the next part of the content, for the workers to hash and drop, and the chunk before it.
+    /// Submits the chunk `before` and the next part of the content, which the workers hash and
+    /// drop.
     pub(crate) fn lend(&mut self, before: Option<Chunk>, buffer: &Buffer, range: Range<usize>) {
         let mut more = before.is_some_and(|chunk| self.shared.queue.push(Part::Chunk(chunk)));
         for start in range.clone().step_by(self.batch_size) {
@@ -119,16 +120,16 @@ impl Pool {
         self.resume_panic();
     }
 
-    /// Takes the next part of the content as whatever `take` does, on the caller's thread when its
-    /// turn comes.
+    /// Submits the next part of the content by calling `take` on the caller's thread when its turn
+    /// comes.
     pub(crate) fn in_turn(&mut self, take: impl FnOnce(&mut Accumulator)) {
         let number = self.shared.queue.take_number();
-        // Abandoned only by a panic.
+        // Only a panic abandons the run, and it is resumed below.
         let _ = self.shared.in_turn(number, take);
         self.resume_panic();
     }
 
-    /// The checksum of everything submitted.
+    /// Returns the checksum of all parts.
     pub(crate) fn finish(mut self) -> Digest {
         self.shared.queue.close();
         self.run_what_waits();
@@ -151,7 +152,8 @@ impl Pool {
         }
     }
 
-    /// One more thread, unless there are `most`, if the system has one to give: any number does.
+    /// Starts a worker if one is `wanted`, there are fewer than `most`, and the system allows it.
+    /// Any number of workers is enough.
     fn start_worker(&mut self, wanted: bool, most: usize) {
         if wanted && self.workers.len() < most {
             let shared = Arc::clone(&self.shared);
@@ -162,7 +164,7 @@ impl Pool {
         }
     }
 
-    /// Tells the caller of a worker's panic.
+    /// Resumes a worker's panic on the caller's thread.
     fn resume_panic(&mut self) {
         if self.shared.failed.load(Ordering::Relaxed) {
             self.shared.queue.close();
@@ -185,11 +187,11 @@ impl Pool {
 }
 
 impl Clone for Pool {
-    /// Waits until everything submitted is hashed.
+    /// Blocks until every submitted part is hashed.
     ///
     /// # Panics
     ///
-    /// If a thread has panicked.
+    /// Panics if a thread has panicked.
     fn clone(&self) -> Self {
         self.run_what_waits();
         let count = self.shared.queue.numbers_given();
@@ -200,18 +202,18 @@ impl Clone for Pool {
 }
 
 impl Drop for Pool {
-    /// No thread outlives the pool.
+    /// Ends the threads. No thread outlives the pool.
     fn drop(&mut self) {
         self.shared.ordered.abandon();
         self.shared.queue.close();
         while self.shared.queue.try_take().is_some() {}
-        // A panic of a hash nobody waits for is nobody's.
+        // A panic is ignored, because the checksum is not wanted.
         let _ = self.join();
     }
 }
 
 impl Shared {
-    /// What a worker does as long as there is a pool.
+    /// Hashes batches until the queue is closed.
     fn work(&self) -> thread::Result<()> {
         let mut result = Ok(());
         while let Some(batch) = self.queue.take() {
@@ -220,8 +222,8 @@ impl Shared {
         result
     }
 
-    /// Hashes a batch and the bytes behind it. After a panic the other threads and the submitter must
-    /// not wait for what will never come, and what was lent goes back.
+    /// Hashes a batch and the bytes behind it. A panic abandons the run, so that other threads do
+    /// not wait for this batch, and returns all lent buffers that wait.
     fn run_caught(&self, batch: Batch, behind: &[u8]) -> thread::Result<()> {
         catch_unwind(AssertUnwindSafe(|| self.run(batch, behind))).inspect_err(|_| {
             self.failed.store(true, Ordering::Relaxed);
@@ -232,7 +234,7 @@ impl Shared {
 
     fn run(&self, batch: Batch, behind: &[u8]) {
         let number = batch.number;
-        // Once abandoned, nobody wants it.
+        // The result of an abandoned run is not needed.
         let _ = match &self.leaf {
             Some(leaf) => {
                 let mut digests = self.ordered.empty();
@@ -247,7 +249,7 @@ impl Shared {
                 }
                 lanes.update(behind);
                 lanes.finish();
-                // What was lent goes back before this thread may have to wait.
+                // Returns lent buffers before this thread may block.
                 self.queue.recycle(batch);
                 self.ordered.hand_in(number, digests)
             }
@@ -273,10 +275,10 @@ impl Shared {
     }
 }
 
-/// Bytes hashed together: sixteen blocks of the default size, which fill the lanes of every kernel,
-/// and half of a core's second cache.
+/// Bytes hashed together: sixteen blocks of the default size, which fill the lanes of every kernel
+/// and half of a core's L2 cache.
 const BATCH_SIZE: usize = 1 << 20;
 
-/// Blocks above this size are hashed as they come: collecting them for several threads would cost
-/// more memory than it is worth.
+/// Larger blocks are hashed as they come. Collecting them for several threads would cost too much
+/// memory.
 const MAX_COLLECTED: usize = 4 << 20;

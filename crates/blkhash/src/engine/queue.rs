@@ -6,29 +6,29 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A buffer that is hashed where it is and dropped after that.
+/// A buffer that is hashed in place and then dropped.
 pub(crate) type Buffer = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// A part of the content. Parts begin and end at the bounds of blocks, but for the end of the
-/// content and constructions without blocks.
+/// A part of the content. Parts begin and end at block boundaries, except at the end of the content
+/// and in constructions without blocks.
 pub(crate) enum Part {
-    /// Bytes that were copied, and runs of zeros between them.
+    /// Copied bytes, with zero runs between them.
     Chunk(Chunk),
-    /// Bytes of somebody else.
+    /// Bytes of a lent buffer.
     Lent(Buffer, Range<usize>),
 }
 
-/// Bytes that were copied, and runs of zeros between them.
+/// Copied bytes, with zero runs between them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chunk {
-    /// The bytes that are not known to be zero.
+    /// Bytes that are not known to be zero.
     pub(crate) data: Vec<u8>,
-    /// Lengths of runs of zeros and where in `data` they stand, in order.
+    /// Positions in `data` and lengths of zero runs, in order.
     zero_runs: Vec<(usize, u64)>,
 }
 
 impl Chunk {
-    /// Appends a run of `length` zeros.
+    /// Appends a zero run of `length` bytes.
     pub(crate) fn push_zeros(&mut self, length: u64) {
         let position = self.data.len();
         match self.zero_runs.last_mut() {
@@ -38,7 +38,7 @@ impl Chunk {
         }
     }
 
-    /// Whether it holds nothing.
+    /// Returns whether there are neither bytes nor zeros.
     pub(crate) fn is_empty(&self) -> bool {
         self.data.is_empty() && self.zero_runs.is_empty()
     }
@@ -49,14 +49,14 @@ impl Chunk {
     }
 }
 
-/// What a part consists of.
+/// Bytes or zeros in a part.
 pub(crate) enum Piece<'a> {
     Data(&'a [u8]),
     Zeros(u64),
 }
 
 impl Part {
-    /// Hands over its content in order.
+    /// Calls `take` with each piece in order.
     pub(crate) fn for_each<'a>(&'a self, mut take: impl FnMut(Piece<'a>)) {
         match self {
             Self::Lent(buffer, range) => {
@@ -85,7 +85,7 @@ impl Part {
 /// Consecutive parts that one thread hashes together.
 #[derive(Default)]
 pub(crate) struct Batch {
-    /// Its place among all batches.
+    /// The number of the batch in the order of the content.
     pub(crate) number: u64,
     pub(crate) parts: Vec<Part>,
     length: usize,
@@ -111,10 +111,10 @@ struct State {
     batches: VecDeque<Batch>,
     /// The number of the next batch.
     next: u64,
-    /// Threads that wait for a batch.
+    /// Number of threads that wait for a batch.
     idle: usize,
     closed: bool,
-    /// Memory for others.
+    /// Memory to reuse.
     spare_chunks: Vec<Chunk>,
     spare_parts: Vec<Vec<Part>>,
 }
@@ -128,24 +128,24 @@ impl State {
 }
 
 impl Queue {
-    /// A queue of batches of `batch_size` bytes.
+    /// Creates a queue of batches of `batch_size` bytes.
     pub(super) fn new(batch_size: usize) -> Self {
         Self { state: Mutex::default(), changed: Condvar::new(), batch_size }
     }
 
-    /// An empty chunk.
+    /// Returns an empty chunk.
     pub(super) fn empty_chunk(&self) -> Chunk {
         self.lock().spare_chunks.pop().unwrap_or_default()
     }
 
-    /// Appends a part, to the last batch where it fits in. Returns whether one more thread would
-    /// have something to do.
+    /// Appends a part, to the last batch if it fits there. Returns whether there is work for
+    /// another thread.
     pub(super) fn push(&self, part: Part) -> bool {
         self.append(&mut self.lock(), part)
     }
 
-    /// The same if fewer than `most` batches wait. Otherwise the part becomes a batch for the caller
-    /// to hash at once.
+    /// Appends a part if fewer than `most` batches wait. Otherwise returns it in a batch for the
+    /// caller to hash at once.
     pub(super) fn push_or_take(&self, part: Part, most: usize) -> Result<bool, Batch> {
         let mut state = self.lock();
         if state.batches.len() < most {
@@ -158,7 +158,7 @@ impl Queue {
 
     fn append(&self, state: &mut State, part: Part) -> bool {
         let length = part.len();
-        // The caller may have taken what comes after the last one that waits.
+        // The caller may have taken the batch after the last one that waits.
         let next = state.next;
         let last = state.batches.back_mut().filter(|last| last.number + 1 == next);
         match last {
@@ -178,34 +178,35 @@ impl Queue {
         false
     }
 
-    /// A batch that the caller fills and hashes at once, unless fewer than `most` wait.
+    /// Returns a batch for the caller to fill and hash at once, or `None` if fewer than `most`
+    /// wait.
     pub(super) fn take_empty(&self, most: usize) -> Option<Batch> {
         let mut state = self.lock();
         let is_busy = state.batches.len() >= most;
         is_busy.then(|| state.new_batch())
     }
 
-    /// The number of a batch that the caller has itself.
+    /// Takes the number of a batch that the caller hashes without the queue.
     pub(super) fn take_number(&self) -> u64 {
         let mut state = self.lock();
         state.next += 1;
         state.next - 1
     }
 
-    /// How many numbers batches have got.
+    /// Returns how many batch numbers were taken.
     pub(super) fn numbers_given(&self) -> u64 {
         self.lock().next
     }
 
-    /// The next batch, or `None` when no more will come. A batch that is not full waits for as long
-    /// as more parts keep coming: sixteen lanes cost no more than four.
+    /// Returns the next batch, or `None` when no more will come. A batch that is not full waits
+    /// while more parts keep coming, because sixteen lanes cost no more than four.
     pub(super) fn take(&self) -> Option<Batch> {
         let mut state = self.lock();
         let mut seen = (0, 0, Instant::now());
         loop {
             match state.batches.front() {
                 None if state.closed => return None,
-                // Who is about to hand in more is sooner than a thread wakes up.
+                // Yields first, because more may be pushed before a sleeping thread wakes up.
                 None if seen.2.elapsed() < LINGER => {
                     drop(state);
                     thread::yield_now();
@@ -234,14 +235,14 @@ impl Queue {
         }
     }
 
-    /// A batch if one waits.
+    /// Returns a batch, if one waits.
     pub(super) fn try_take(&self) -> Option<Batch> {
         self.lock().batches.pop_front()
     }
 
-    /// Drops the parts of a batch, and keeps the memory of the chunks.
+    /// Drops the parts of a batch and keeps the memory of the chunks.
     pub(super) fn recycle(&self, mut batch: Batch) {
-        // Whoever lent a buffer may do anything when it is dropped: not under the lock.
+        // Dropping a lent buffer may run any code, so it is not done under the lock.
         let mut chunks = Vec::new();
         for part in batch.parts.drain(..) {
             if let Part::Chunk(mut chunk) = part {
@@ -254,14 +255,13 @@ impl Queue {
         state.spare_parts.push(batch.parts);
     }
 
-    /// No more parts will come.
+    /// Marks that no more parts will come.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();
     }
 
-    /// The state is whole between any two statements that hold the lock, so a poisoned lock has
-    /// nothing to hide.
+    /// Ignores poisoning, because each statement that holds the lock leaves the state consistent.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -273,5 +273,5 @@ impl std::fmt::Debug for Queue {
     }
 }
 
-/// How long a batch that is not full waits for the next part: a tenth of what hashing it takes.
+/// Time that a batch waits for its next part, a tenth of the time for hashing a full one.
 const LINGER: Duration = Duration::from_micros(20);

@@ -1,11 +1,11 @@
-//! Threads that do not get in the way of the program they run in.
+//! Threads that do not disturb the program they run in.
 
 use std::io;
 use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
 
 use crate::construction::Crew;
 
-/// At most so many threads, started anew for each work.
+/// Up to N threads, started anew for each piece of work.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Threads(pub(super) usize);
 
@@ -17,8 +17,8 @@ impl Crew for Threads {
     fn run(&self, count: usize, work: &(dyn Fn() + Sync)) {
         thread::scope(|scope| {
             let started = (0..count).filter(|_| spawn_scoped(scope, work).is_ok()).count();
-            // A thread that goes on working keeps those it has started from its own processor for
-            // milliseconds: this one waits, unless the system has no threads to give.
+            // A started thread may wait for milliseconds for the processor of this one. So this
+            // thread waits, unless another thread could not be started.
             if started < count {
                 work();
             }
@@ -26,7 +26,7 @@ impl Crew for Threads {
     }
 }
 
-/// A thread that takes no signals: they are for the threads of the program.
+/// Starts a thread that blocks signals, because they are for the threads of the program.
 pub(super) fn spawn<T, F>(work: F) -> io::Result<JoinHandle<T>>
 where
     F: FnOnce() -> T + Send + 'static,
@@ -35,7 +35,7 @@ where
     without_signals(|| builder().spawn(work))
 }
 
-/// The same in a scope.
+/// Like [`spawn`], in a scope.
 fn spawn_scoped<'scope, T, F>(
     scope: &'scope Scope<'scope, '_>,
     work: F,
@@ -51,8 +51,8 @@ fn builder() -> Builder {
     Builder::new().name("blkhash".to_owned())
 }
 
-/// A thread has the signal mask of the one that starts it. Those that report what it did itself
-/// stay.
+/// Calls `start` with signals blocked, because a thread inherits the signal mask of the thread that
+/// starts it. Signals that report a fault of the thread itself stay enabled.
 #[cfg(unix)]
 fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     use nix::sys::signal::{SigSet, SigmaskHow, Signal};
@@ -64,7 +64,7 @@ fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     let before = blocked.thread_swap_mask(SigmaskHow::SIG_BLOCK);
     let started = start();
     if let Ok(before) = before {
-        // It was valid a moment ago.
+        // The mask was valid before.
         let _ = before.thread_set_mask();
     }
     started

@@ -1,4 +1,4 @@
-//! Subtrees of BLAKE3, which know where they stand.
+//! Subtrees of BLAKE3, which are hashed with their offset.
 
 use super::{JoinMethod, Method};
 use crate::Digest;

@@ -1,4 +1,4 @@
-//! CRCs, whose parts add up.
+//! CRCs of segments, which can be added up.
 
 use super::{JoinMethod, Method};
 use crate::algo::Hash;
@@ -8,13 +8,13 @@ use crate::{Algorithm, Digest};
 
 #[derive(Debug)]
 pub(super) struct CrcSegments {
-    /// It has taken nothing yet.
+    /// An empty CRC.
     start: Crc,
     digest_size: usize,
 }
 
 impl CrcSegments {
-    /// Of a CRC, if the algorithm is one.
+    /// Returns the method for a CRC, or `None` for another algorithm.
     pub(super) fn new(algorithm: Algorithm) -> Option<Self> {
         Some(Self { start: Crc::of(algorithm)?, digest_size: algorithm.digest_size() })
     }
@@ -45,13 +45,13 @@ impl Method for CrcSegments {
     }
 }
 
-/// The CRC of the segments that were taken.
+/// The CRC of the segments so far.
 #[derive(Debug)]
 struct Sum {
     crc: Crc,
     digest_size: usize,
     segment_size: u64,
-    /// What a whole segment multiplies the CRC of what comes before it by.
+    /// The factor that a whole segment multiplies the CRC of the bytes before it by.
     segment: Shift,
 }
 

@@ -1,7 +1,8 @@
-//! The hash of a whole content from hashes of its parts, for algorithms that allow it.
+//! Makes the hash of a whole content from hashes of its segments, for algorithms that allow it.
 //!
-//! [`Construction::Linear`] has no blocks, but a CRC is linear, so that of two parts is a sum, and
-//! BLAKE3 is a tree, whose subtrees know where they stand. Segments are hashed on any thread.
+//! [`Construction::Linear`] has no blocks. But a CRC is linear, so the CRC of two parts is a sum.
+//! And BLAKE3 is a tree, whose subtrees only depend on their offset and content. Segments are
+//! hashed on any thread.
 
 mod blake3;
 mod crc;
@@ -11,7 +12,7 @@ use std::fmt::Debug;
 use crate::block::BlockDigests;
 use crate::{Algorithm, Construction, Digest, Parameters, Sink, SinkError};
 
-/// Hashes segments of a content, all of one size but the last.
+/// Hashes segments of a content, which have the same size except the last.
 #[derive(Debug)]
 pub struct SegmentHasher {
     method: Box<dyn Method>,
@@ -22,44 +23,46 @@ pub struct SegmentHasher {
 #[derive(Clone, Debug, Default)]
 pub struct Segments(BlockDigests);
 
-/// Joins the hashes of segments to that of the content.
+/// Joins the hashes of segments to the hash of the content.
 #[derive(Debug)]
 pub struct Join {
     method: Box<dyn JoinMethod>,
     length: u64,
 }
 
-/// How an algorithm hashes a segment.
+/// Hashing of segments by an algorithm.
 trait Method: Debug + Send + Sync {
-    /// The hash of the segment at `offset`.
+    /// Returns the hash of the segment at `offset`.
     fn hash(&self, offset: u64, segment: &[u8]) -> Digest;
 
-    /// Appends `count` segments of `size` zeros each, the first of which is at `offset`.
+    /// Appends `count` segments of `size` zeros each. The first one is at `offset`.
     fn zeros(&self, offset: u64, count: u64, size: usize, hashes: &mut BlockDigests);
 
-    /// The most zero segments that one thread should take at once, so that others have work too.
+    /// Returns the most zero segments that one thread should take at once, to leave work for
+    /// others.
     fn max_zero_run(&self) -> u64;
 
-    /// What joins segments of `size` bytes.
+    /// Returns the method that joins segments of `size` bytes.
     fn join(&self, size: u64) -> Box<dyn JoinMethod>;
 }
 
-/// How an algorithm joins the hashes of segments.
+/// Joining of the hashes of segments by an algorithm.
 trait JoinMethod: Debug + Send {
-    /// Takes the next segments. Only the last one of all may be short.
+    /// Appends segments. Only the last one of the content may be short.
     fn take(&mut self, segments: &BlockDigests);
 
-    /// The hash of everything taken, more than one segment.
+    /// Returns the hash of all segments, of which there are at least two.
     fn finalize(self: Box<Self>) -> Digest;
 }
 
 impl SegmentHasher {
-    /// A hasher of segments of `segment_size` bytes for a content of more than that, if the
-    /// construction is [`Construction::Linear`] and the algorithm allows it.
+    /// Creates a hasher for a content longer than one segment of `segment_size` bytes. Returns
+    /// `None` if the construction is not [`Construction::Linear`] or the algorithm does not allow
+    /// segments.
     ///
     /// # Panics
     ///
-    /// If the size is not a power of two, or below 1024.
+    /// Panics if the size is not a power of two, or is below 1024.
     pub fn new(parameters: &Parameters, segment_size: usize) -> Option<Self> {
         assert!(segment_size.is_power_of_two() && segment_size >= MIN_SEGMENT_SIZE);
         if parameters.construction() != Construction::Linear {
@@ -72,23 +75,24 @@ impl SegmentHasher {
         Some(Self { method, segment_size })
     }
 
-    /// Bytes of a segment.
+    /// Returns the size of a segment in bytes.
     pub fn segment_size(&self) -> usize {
         self.segment_size
     }
 
-    /// What makes the checksum of the segments' hashes.
+    /// Returns the sink that joins the hashes of the segments.
     pub fn join(&self) -> Join {
         Join { method: self.method.join(self.segment_size as u64), length: 0 }
     }
 
-    /// The most zero segments that one thread should take at once, so that others have work too.
+    /// Returns the most zero segments that one thread should take at once, to leave work for
+    /// others.
     pub fn max_zero_run(&self) -> u64 {
         self.method.max_zero_run()
     }
 
-    /// Appends the segments of `content`, which begins at `offset`, a multiple of their size. The
-    /// last one may be short.
+    /// Appends the segments of `content`, which begins at `offset`, a multiple of the segment size.
+    /// The last one may be short.
     pub fn update(&self, mut offset: u64, content: &[u8], segments: &mut Segments) {
         for segment in content.chunks(self.segment_size) {
             let length = segment.len() as u64;
@@ -97,38 +101,38 @@ impl SegmentHasher {
         }
     }
 
-    /// Appends `count` whole segments of zeros, the first of which begins at `offset`.
+    /// Appends `count` whole zero segments. The first one begins at `offset`.
     pub fn zero_segments(&self, offset: u64, count: u64, segments: &mut Segments) {
         self.method.zeros(offset, count, self.segment_size, &mut segments.0);
     }
 }
 
 impl Segments {
-    /// Bytes of content that the segments cover.
+    /// Returns the number of bytes that the segments cover.
     pub fn length(&self) -> u64 {
         self.0.length()
     }
 
-    /// Forgets all segments and keeps the memory.
+    /// Removes all segments and keeps the memory.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 }
 
 impl Join {
-    /// Bytes taken.
+    /// Returns the length of the content so far, in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// The hash of everything taken, more than one segment.
+    /// Returns the hash of all segments, of which there are at least two.
     pub fn finalize(self) -> Digest {
         self.method.finalize()
     }
 }
 
 impl Sink<Segments> for Join {
-    /// Only the last segment of all may be short.
+    /// Appends segments. Only the last one of the content may be short.
     fn take(&mut self, segments: &Segments) -> Result<(), SinkError> {
         self.method.take(&segments.0);
         self.length += segments.length();
@@ -136,5 +140,5 @@ impl Sink<Segments> for Join {
     }
 }
 
-/// A chunk of BLAKE3, its smallest subtree.
+/// The length of a BLAKE3 chunk, the smallest subtree.
 const MIN_SEGMENT_SIZE: usize = 1024;

@@ -1,8 +1,8 @@
-//! What a checksum is, in plain steps: the oracle of everything that computes one faster.
+//! The definition of a checksum in plain steps, to compare faster computations with.
 
 use blkhash::{Construction, Digest, Digester, Parameters};
 
-/// The definition, as docs/constructions.md has it, in plain steps.
+/// Returns the checksum as docs/constructions.md defines it.
 pub fn definition(parameters: &Parameters, content: &[u8]) -> Digest {
     let digester = Digester::new(parameters.algorithm());
     let hash = |parts: &[Vec<u8>]| digester.digest(&parts.concat());

@@ -1,8 +1,8 @@
-//! BLAKE2b of one stream, a row of the matrix of words in each register of AVX2.
+//! BLAKE2b of one input, with a row of the matrix of words in each register of AVX2.
 //!
-//! Each step waits for the one before it, so the message words are loaded in the order of the round
-//! meanwhile. Between columns and diagonals the rows are turned against the second one, which is the
-//! last to be ready.
+//! Each step waits for the one before it. Meanwhile the message words are loaded in the order of
+//! the round. Between columns and diagonals the other rows are rotated relative to the second one,
+//! which is the last to be ready.
 
 #![cfg(target_arch = "x86_64")]
 #![allow(unsafe_code)]
@@ -13,7 +13,7 @@ use super::chain::{BLOCK, Block, Blocks, Chain, IV, SIGMA};
 use crate::algo::simd::avx2::{add_64 as add, xor};
 use crate::cpu::Avx2;
 
-/// Takes the blocks at the start of the input into the chain.
+/// Compresses the blocks at the start of the input into the chain.
 pub(super) fn compress(
     _token: Avx2,
     [chain]: &mut [Chain; 1],
@@ -97,7 +97,7 @@ fn rows(words: &[u64; 8]) -> [__m256i; 2] {
     unsafe { [_mm256_loadu_si256(low.as_ptr().cast()), _mm256_loadu_si256(high.as_ptr().cast())] }
 }
 
-/// Shuffles for rotations by whole bytes; the one by 63 doubles.
+/// Rotates by whole bytes with shuffles, and by 63 with an addition.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn rotate_right<const N: i32>(a: __m256i) -> __m256i {

@@ -1,6 +1,6 @@
-//! BLAKE2b of four streams, one in each 64-bit lane of AVX2.
+//! BLAKE2b of four inputs, one in each 64-bit lane of AVX2.
 //!
-//! Words are brought into the lanes two at a time: 128-bit loads, inserts and unpacks.
+//! Words go into the lanes two at a time, with 128-bit loads, inserts and unpacks.
 
 #![cfg(target_arch = "x86_64")]
 #![allow(unsafe_code)]
@@ -13,10 +13,10 @@ use super::lanes::{A, B, B_DIAGONAL, C, C_DIAGONAL, D, D_DIAGONAL, rounds};
 use crate::algo::simd::avx2::{add_64 as add, load_64, splat_64 as splat, store_64, xor};
 use crate::cpu::Avx2;
 
-/// Streams side by side.
+/// Number of inputs side by side.
 pub(super) const LANES: usize = 4;
 
-/// Takes the blocks at the start of each input into the chain of the same index.
+/// Compresses the blocks at the start of each input into the chain of the same index.
 pub(super) fn compress(
     _token: Avx2,
     chains: &mut [Chain; LANES],
@@ -51,7 +51,7 @@ fn compress_blocks(chains: &mut [Chain; LANES], inputs: [&[u8]; LANES], blocks: 
     }
 }
 
-/// The sixteen words at `offset` of each input; every input has 128 bytes there.
+/// Loads the sixteen words at `offset` of each input. Every input has 128 bytes there.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load(inputs: [&[u8]; LANES], offset: usize) -> [__m256i; 16] {

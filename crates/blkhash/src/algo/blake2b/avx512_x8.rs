@@ -1,7 +1,7 @@
-//! BLAKE2b of eight streams, one in each 64-bit lane of AVX-512.
+//! BLAKE2b of eight inputs, one in each 64-bit lane of AVX-512.
 //!
-//! The state and the message take all 32 registers. Words are brought into the lanes two at a time:
-//! 128-bit loads, inserts and unpacks; a full transpose costs more.
+//! The state and the message take all 32 registers. Words go into the lanes two at a time, with
+//! 128-bit loads, inserts and unpacks. A full transpose costs more.
 
 #![cfg(target_arch = "x86_64")]
 #![allow(unsafe_code)]
@@ -15,10 +15,10 @@ use crate::algo::simd::avx512::{
 };
 use crate::cpu::Avx512;
 
-/// Streams side by side.
+/// Number of inputs side by side.
 pub(super) const LANES: usize = 8;
 
-/// Takes the blocks at the start of each input into the chain of the same index.
+/// Compresses the blocks at the start of each input into the chain of the same index.
 pub(super) fn compress(
     _token: Avx512,
     chains: &mut [Chain; LANES],
@@ -53,7 +53,7 @@ fn compress_blocks(chains: &mut [Chain; LANES], inputs: [&[u8]; LANES], blocks: 
     }
 }
 
-/// The sixteen words at `offset` of each input; every input has 128 bytes there.
+/// Loads the sixteen words at `offset` of each input. Every input has 128 bytes there.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load(inputs: [&[u8]; LANES], offset: usize) -> [__m512i; 16] {

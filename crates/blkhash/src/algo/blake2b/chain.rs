@@ -1,11 +1,11 @@
-//! The chaining value of BLAKE2b and the blocks that go into it: the types and constants of RFC 7693
-//! that the kernels share.
+//! The chaining value of BLAKE2b and the blocks that go into it: the types and constants of RFC
+//! 7693 that the kernels share.
 
-/// What the compression function hands on from block to block.
+/// The state that the compression function passes from block to block.
 #[derive(Clone, Copy)]
 pub(super) struct Chain {
     pub h: [u64; 8],
-    /// Bytes taken.
+    /// Bytes of the message so far.
     pub count: u64,
 }
 
@@ -13,30 +13,30 @@ pub(super) struct Chain {
 #[derive(Clone, Copy)]
 pub(super) struct Blocks {
     pub number: usize,
-    /// Bytes of the message in each.
+    /// Bytes of the message in each block.
     pub bytes: u64,
     /// All ones for the last block of a message.
     pub last: u64,
 }
 
 impl Blocks {
-    /// Whole blocks, with more of the message behind them.
+    /// Returns whole blocks that are followed by more of the message.
     pub fn whole(number: usize) -> Self {
         Self { number, bytes: BLOCK as u64, last: 0 }
     }
 
-    /// The last block, padded, with `bytes` bytes of the message.
+    /// Returns the last block, padded, with `bytes` bytes of the message.
     pub fn last(bytes: usize) -> Self {
         Self { number: 1, bytes: bytes as u64, last: !0 }
     }
 }
 
-/// What the compression function takes at a time.
+/// The input of the compression function.
 pub(super) type Block = [u8; BLOCK];
 
 pub(super) const BLOCK: usize = 128;
 
-/// The initial value, that of SHA-512.
+/// The initial value, which is that of SHA-512.
 pub(super) const IV: [u64; 8] = [
     0x6a09_e667_f3bc_c908,
     0xbb67_ae85_84ca_a73b,
@@ -48,7 +48,7 @@ pub(super) const IV: [u64; 8] = [
     0x5be0_cd19_137e_2179,
 ];
 
-/// The order in which each round takes the words of the message; the last two repeat the first two.
+/// The order in which each round takes the words of the message. The last two repeat the first two.
 #[rustfmt::skip]
 pub(super) const SIGMA: [[usize; 16]; 12] = [
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],

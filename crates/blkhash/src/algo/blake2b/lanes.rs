@@ -1,13 +1,13 @@
 //! The rounds of BLAKE2b over vectors, the same for every width.
 //!
-//! A kernel with a stream in each lane defines `add`, `rotate_right`, `xor` and `splat` over its
-//! vectors, and has the rounds unrolled with them. The four G functions of half a round do not
-//! depend on each other: their steps go side by side.
+//! A kernel with an input in each lane defines `add`, `rotate_right`, `xor` and `splat` over its
+//! vectors, and the rounds are unrolled with them. The four G functions of half a round do not
+//! depend on each other, so their steps are interleaved.
 
 #![cfg(target_arch = "x86_64")]
 
-/// The chaining value `h` after the block of the words `m`. `count` has the bytes taken, and `last`
-/// all ones in the last block.
+/// Returns the chaining value `h` after the block of the words `m`. `count` has the bytes so far,
+/// and `last` has all ones in the last block.
 macro_rules! rounds {
     ($h:expr, $m:expr, $count:expr, $last:expr) => {{
         let (h, m) = ($h, $m);
@@ -62,7 +62,8 @@ macro_rules! rounds {
     }};
 }
 
-/// The rows of the matrix of words: G takes one of each, in columns first and then in diagonals.
+/// The rows of the matrix of words. G takes a word of each row, first in columns and then in
+/// diagonals.
 pub(super) const A: [usize; 4] = [0, 1, 2, 3];
 pub(super) const B: [usize; 4] = [4, 5, 6, 7];
 pub(super) const C: [usize; 4] = [8, 9, 10, 11];

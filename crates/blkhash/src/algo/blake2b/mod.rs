@@ -1,4 +1,4 @@
-//! BLAKE2b without a key, as RFC 7693 has it.
+//! BLAKE2b without a key, as in RFC 7693.
 
 mod avx2;
 mod avx2_x4;
@@ -16,14 +16,14 @@ use super::kernels::{Choice, Entry, Kernel as _, kernels};
 pub(super) struct Blake2b {
     chain: Chain,
     /// The bytes behind the blocks that went into the chain. A whole block stays here until more
-    /// comes: the last block is compressed differently.
+    /// bytes come, because the last block is compressed differently.
     buffer: Block,
     buffered: usize,
     kernels: Choice<Kernel>,
 }
 
 impl Blake2b {
-    /// A hash that has taken nothing yet, for digests of `DIGEST` bytes.
+    /// Creates an empty hash, for digests of `DIGEST` bytes.
     pub fn new<const DIGEST: u64>(kernels: Choice<Kernel>) -> Self {
         let mut h = IV;
         h[0] ^= 0x0101_0000 ^ DIGEST;
@@ -35,7 +35,7 @@ impl Blake2b {
         kernel.compress(std::slice::from_mut(&mut self.chain), &[input], blocks);
     }
 
-    /// Takes the buffer, which is full, into the chain: more bytes come.
+    /// Compresses the full buffer into the chain when more bytes come.
     fn compress_buffer(&mut self) {
         let block = self.buffer;
         self.compress(&block, Blocks::whole(1));
@@ -106,8 +106,8 @@ impl Hash for Blake2b {
     }
 }
 
-/// Updates as many hashes as the kernel has lanes, or fewer: side by side, as far as all of them
-/// have whole blocks with more behind.
+/// Updates at most as many hashes as the kernel has lanes. They run side by side as long as all of
+/// them have whole blocks with more bytes behind.
 fn update_lanes(kernel: Kernel, hashes: &mut [&mut Blake2b], inputs: &[&[u8]]) {
     let mut bodies: [&[u8]; MAX_LANES] = [&[]; MAX_LANES];
     let mut chains = [Chain { h: [0; 8], count: 0 }; MAX_LANES];
@@ -129,7 +129,7 @@ fn update_lanes(kernel: Kernel, hashes: &mut [&mut Blake2b], inputs: &[&[u8]]) {
     }
 }
 
-/// How many blocks of `length` bytes are followed by more of them.
+/// Returns how many blocks of `length` bytes are followed by more bytes.
 fn blocks_before_last(length: usize) -> usize {
     length.saturating_sub(1) / BLOCK
 }
@@ -140,7 +140,7 @@ fn pad(tail: &[u8]) -> Block {
     block
 }
 
-/// Writes as much of the chaining value as the digest is long.
+/// Writes the chaining value, cut to the length of the digest.
 fn write_digest(chain: &Chain, digest: &mut [u8]) {
     for (bytes, word) in digest.chunks_exact_mut(8).zip(chain.h) {
         bytes.copy_from_slice(&word.to_le_bytes());
@@ -148,7 +148,7 @@ fn write_digest(chain: &Chain, digest: &mut [u8]) {
 }
 
 kernels! {
-    /// Takes the blocks at the start of each input into the chain of the same index.
+    /// Compresses the blocks at the start of each input into the chain of the same index.
     fn compress(chains: &mut [Chain], inputs: &[&[u8]], blocks: Blocks);
 
     Soft(Portable): soft, "soft", 1, 4020;

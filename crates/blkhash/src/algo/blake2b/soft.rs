@@ -1,9 +1,9 @@
-//! BLAKE2b's compression function as RFC 7693 writes it.
+//! BLAKE2b's compression function, written as in RFC 7693.
 
 use super::chain::{BLOCK, Block, Blocks, Chain, IV, SIGMA};
 use crate::cpu::Portable;
 
-/// Takes the blocks at the start of the input into the chain.
+/// Compresses the blocks at the start of the input into the chain.
 pub(super) fn compress(
     _token: Portable,
     [chain]: &mut [Chain; 1],

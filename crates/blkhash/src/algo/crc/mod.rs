@@ -1,4 +1,5 @@
-//! Cyclic redundancy checks, through crc-fast (carry-less multiplication where the CPU has it).
+//! Cyclic redundancy checks, through crc-fast, which uses carry-less multiplication if the CPU has
+//! it.
 
 mod polynomial;
 
@@ -9,24 +10,25 @@ pub(crate) use self::polynomial::Shift;
 use super::hash::{Hash, finish_each, update_zeros};
 use crate::Algorithm;
 
-/// Any CRC; its digest is the value in big endian, as wide as the digest asked for.
+/// A CRC of any kind. Its digest is the value in big endian.
 #[derive(Clone, Debug)]
 pub(crate) struct Crc {
     digest: crc_fast::Digest,
     model: &'static Model,
 }
 
-/// What makes one CRC different from another.
+/// The parameters of a CRC.
 #[derive(Debug)]
 pub(super) struct Model {
     algorithm: CrcAlgorithm,
     modulus: Modulus,
-    /// The register at the start, and what it differs by from the digest: the same for all of them.
+    /// The initial register, and the difference between register and digest. They are the same for
+    /// all of these CRCs.
     mask: u64,
 }
 
 impl Crc {
-    /// The CRC of this name, if it is one.
+    /// Returns the initial CRC, or `None` if the algorithm is not a CRC.
     pub(crate) fn of(algorithm: Algorithm) -> Option<Self> {
         match algorithm {
             Algorithm::Crc32 => Some(Self::new(&CRC32)),
@@ -37,24 +39,24 @@ impl Crc {
         }
     }
 
-    /// A CRC that has taken nothing yet.
+    /// Creates an empty CRC.
     pub(super) fn new(model: &'static Model) -> Self {
         Self { digest: crc_fast::Digest::new(model.algorithm), model }
     }
 
-    /// What [`append`](Self::append) wants to know of a number of bytes.
+    /// Returns the factor of `length` bytes, for [`append`](Self::append).
     pub(crate) fn shift(&self, length: u64) -> Shift {
         self.model.modulus.shift(length)
     }
 
-    /// Takes the next bytes, as their digest and their number.
+    /// Appends bytes, given by their digest and the factor of their length.
     pub(crate) fn append(&mut self, digest: &[u8], shift: Shift) {
         let value = digest.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
         let shifted = self.model.modulus.apply(shift, self.digest.get_state() ^ self.model.mask);
         self.set_register(shifted ^ value ^ self.model.mask);
     }
 
-    /// Takes zero bytes, as many as `shift` stands for.
+    /// Appends the zero bytes that `shift` stands for.
     pub(crate) fn append_zeros(&mut self, shift: Shift) {
         self.set_register(self.model.modulus.apply(shift, self.digest.get_state()));
     }
@@ -81,7 +83,7 @@ impl Hash for Crc {
         write(self.digest.finalize(), digest);
     }
 
-    // A state has all its parameters: for short blocks it counts that none is copied.
+    // Avoids copying a state, which holds all parameters. This matters for short blocks.
     fn finish_many(&self, inputs: &[&[u8]], digests: &mut [u8]) {
         if self.digest.get_state() != self.model.mask {
             return finish_each(self, inputs, digests);
@@ -93,13 +95,13 @@ impl Hash for Crc {
     }
 }
 
-/// Writes the low bytes of a value, as many as a digest has.
+/// Writes the low bytes of a value to the digest.
 fn write(value: u64, digest: &mut [u8]) {
     let value = value.to_be_bytes();
     digest.copy_from_slice(&value[value.len() - digest.len()..]);
 }
 
-/// Zeros that are hashed no faster than multiplied by.
+/// Length from which multiplying is at least as fast as hashing the zeros, in bytes.
 const LONG_RUN: u64 = 128 << 10;
 
 pub(super) static CRC32: Model = Model {
@@ -154,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_make_the_whole(
+        fn appends_a_part(
             start in all(),
             head in prop::collection::vec(any::<u8>(), 0..300),
             tail in prop::collection::vec(any::<u8>(), 0..300),
@@ -175,7 +177,7 @@ mod tests {
         }
 
         #[test]
-        fn many_are_each(
+        fn finish_many_equals_one_by_one(
             start in all(),
             head in prop::collection::vec(any::<u8>(), 0..20),
             inputs in prop::collection::vec(any::<[u8; 100]>(), 0..5),
@@ -192,7 +194,7 @@ mod tests {
         }
 
         #[test]
-        fn zeros_by_number(start in all(), head in any::<[u8; 5]>(), count in 0..2 * LONG_RUN) {
+        fn appends_zeros(start in all(), head in any::<[u8; 5]>(), count in 0..2 * LONG_RUN) {
             let (mut crc, mut whole) = (start.clone(), start);
             crc.update(&head);
             whole.update(&head);

@@ -1,14 +1,15 @@
 //! Arithmetic of polynomials over GF(2), modulo that of a CRC.
 //!
 //! A CRC's register is such a polynomial, and a zero byte multiplies it by x^8. So any number of
-//! zeros is one multiplication, by a power that takes as many steps as its exponent has bits.
+//! zeros is one multiplication by a power of x. Computing the power takes one step for each bit of
+//! its exponent.
 
-/// What the powers of a CRC are taken modulo.
+/// The polynomial of a CRC, the modulus of the arithmetic.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Modulus {
-    /// Its degree, the width of the register.
+    /// The degree, which is the width of the register in bits.
     pub width: u32,
-    /// Its coefficients below the highest one, that of x^i in bit i.
+    /// The coefficients below the highest one. The coefficient of x^i is in bit i.
     pub coefficients: u64,
     /// Whether registers hold the coefficient of x^i in the bit `width` - 1 - i.
     pub is_reflected: bool,
@@ -19,7 +20,7 @@ pub(super) struct Modulus {
 pub(crate) struct Shift(u64);
 
 impl Modulus {
-    /// What `length` bytes multiply a register by.
+    /// Returns the factor by which `length` bytes multiply a register.
     pub(super) fn shift(&self, mut length: u64) -> Shift {
         let (mut power, mut square) = (1, 1 << 8);
         while length > 0 {
@@ -32,12 +33,12 @@ impl Modulus {
         Shift(power)
     }
 
-    /// The register after so many zero bytes.
+    /// Returns the register after the zero bytes of `shift`.
     pub(super) fn apply(&self, shift: Shift, register: u64) -> u64 {
         self.turn(self.multiply(self.turn(register), shift.0))
     }
 
-    /// From the order of a register's bits to that of coefficients, and back.
+    /// Converts between the bit order of a register and that of coefficients.
     fn turn(&self, register: u64) -> u64 {
         if self.is_reflected { register.reverse_bits() >> (64 - self.width) } else { register }
     }

@@ -1,7 +1,7 @@
-//! SHA-256 of eight streams, one in each 32-bit lane of AVX2.
+//! SHA-256 of eight inputs, one in each 32-bit lane of AVX2.
 //!
-//! For CPUs without the SHA instructions: with them, two streams there are as fast. Words are
-//! brought into the lanes four at a time: 128-bit loads, inserts and unpacks.
+//! For CPUs without the SHA instructions, which are faster with two inputs. Words go into the lanes
+//! four at a time, with 128-bit loads, inserts and unpacks.
 
 #![cfg(target_arch = "x86_64")]
 #![allow(unsafe_code)]
@@ -13,10 +13,10 @@ use super::lanes::{rounds, transpose};
 use crate::algo::simd::avx2::{add_32 as add, load_32, splat_32 as splat, store_32, xor3};
 use crate::cpu::Avx2;
 
-/// Streams side by side.
+/// Number of inputs side by side.
 pub(super) const LANES: usize = 8;
 
-/// Takes `blocks` blocks at the start of each input into the state of the same index.
+/// Compresses `blocks` blocks at the start of each input into the state of the same index.
 pub(super) fn compress(
     _token: Avx2,
     states: &mut [Words; LANES],
@@ -46,7 +46,7 @@ fn compress_blocks(states: &mut [Words; LANES], inputs: [&[u8]; LANES], blocks: 
     }
 }
 
-/// The sixteen words at `offset` of each input; every input has 64 bytes there.
+/// Loads the sixteen words at `offset` of each input. Every input has 64 bytes there.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load(inputs: [&[u8]; LANES], offset: usize) -> [__m256i; 16] {

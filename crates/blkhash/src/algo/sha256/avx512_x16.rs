@@ -1,8 +1,8 @@
-//! SHA-256 of sixteen streams, one in each 32-bit lane of AVX-512.
+//! SHA-256 of sixteen inputs, one in each 32-bit lane of AVX-512.
 //!
-//! `vprord` and one `vpternlogd` each make the functions of FIPS 180-4, and the sixteen words of the
-//! message window stay in registers. Words are brought into the lanes four at a time: 128-bit loads,
-//! inserts and unpacks; gathers cost more.
+//! Each function of FIPS 180-4 takes `vprord` and one `vpternlogd`, and the sixteen words of the
+//! message window stay in registers. Words go into the lanes four at a time, with 128-bit loads,
+//! inserts and unpacks. Gathers cost more.
 
 #![cfg(target_arch = "x86_64")]
 #![allow(unsafe_code)]
@@ -16,10 +16,10 @@ use crate::algo::simd::avx512::{
 };
 use crate::cpu::Avx512;
 
-/// Streams side by side.
+/// Number of inputs side by side.
 pub(super) const LANES: usize = 16;
 
-/// Takes `blocks` blocks at the start of each input into the state of the same index.
+/// Compresses `blocks` blocks at the start of each input into the state of the same index.
 pub(super) fn compress(
     _token: Avx512,
     states: &mut [Words; LANES],
@@ -49,7 +49,7 @@ fn compress_blocks(states: &mut [Words; LANES], inputs: [&[u8]; LANES], blocks: 
     }
 }
 
-/// The sixteen words at `offset` of each input; every input has 64 bytes there.
+/// Loads the sixteen words at `offset` of each input. Every input has 64 bytes there.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn load(inputs: [&[u8]; LANES], offset: usize) -> [__m512i; 16] {

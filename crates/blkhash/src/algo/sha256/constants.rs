@@ -3,12 +3,12 @@
 /// The chaining value.
 pub(super) type Words = [u32; 8];
 
-/// What the compression function takes at a time.
+/// The input of the compression function.
 pub(super) type Block = [u8; BLOCK];
 
 pub(super) const BLOCK: usize = 64;
 
-/// The chaining value that SHA-256 begins with.
+/// The initial chaining value of SHA-256.
 pub(super) const SHA256: Words = [
     0x6a09_e667,
     0xbb67_ae85,
@@ -20,7 +20,7 @@ pub(super) const SHA256: Words = [
     0x5be0_cd19,
 ];
 
-/// The chaining value that SHA-224 begins with.
+/// The initial chaining value of SHA-224.
 pub(super) const SHA224: Words = [
     0xc105_9ed8,
     0x367c_d507,

@@ -1,11 +1,11 @@
 //! The rounds of SHA-256 over vectors, the same for every width.
 //!
-//! A kernel with a stream in each lane defines `add`, `rotate_right`, `shift_right`, `xor3`, `choose`,
-//! `majority` and `splat` over its vectors, and has the rounds unrolled with them.
+//! A kernel with an input in each lane defines `add`, `rotate_right`, `shift_right`, `xor3`,
+//! `choose`, `majority` and `splat` over its vectors, and the rounds are unrolled with them.
 
 #![cfg(target_arch = "x86_64")]
 
-/// The state after 64 rounds over the words `w`, added to the state before.
+/// Returns the state after 64 rounds over the words `w`, added to the state before.
 macro_rules! rounds {
     ($state:expr, $w:expr) => {{
         let state = $state;
@@ -21,8 +21,9 @@ macro_rules! rounds {
                     xor3(rotate_right::<2>($a), rotate_right::<13>($a), rotate_right::<22>($a));
                 $d = add($d, t1);
                 $h = add(t1, add(s0, majority($a, $b, $c)));
-                // The word of sixteen rounds later takes this one's place at once: fewer values live,
-                // and rounds and schedule share the ports more evenly than if it were made when needed.
+                // Replaces this word by that of sixteen rounds later. Fewer values are live, and
+                // rounds and schedule share the ports more evenly than if it were computed when
+                // needed.
                 if $i < 48 {
                     let (w1, w14) = (w[($i + 1) % 16], w[($i + 14) % 16]);
                     let s0 =
@@ -61,8 +62,8 @@ macro_rules! rounds {
     }};
 }
 
-/// Four vectors of words, each made of four words of four streams a group, turned into the four
-/// words of all streams, with the vector's 32 and 64-bit unpacks.
+/// Transposes each 128-bit group of four vectors with the 32-bit and 64-bit unpacks of the vector.
+/// A group holds four words of one input before, and one word of four inputs after.
 macro_rules! transpose {
     ($columns:expr, $low32:ident, $high32:ident, $low64:ident, $high64:ident) => {{
         let [a, b, c, d] = $columns;

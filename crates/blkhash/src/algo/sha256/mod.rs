@@ -16,7 +16,7 @@ use super::kernels::{Choice, Entry, Kernel as _, kernels, take_blocks};
 #[derive(Clone)]
 pub(super) struct Sha256 {
     state: Words,
-    /// Bytes taken.
+    /// Length of the message so far in bytes.
     length: u64,
     /// The bytes behind the last whole block.
     buffer: Block,
@@ -24,12 +24,12 @@ pub(super) struct Sha256 {
 }
 
 impl Sha256 {
-    /// A SHA-256 that has taken nothing yet.
+    /// Creates an empty SHA-256 hash.
     pub fn new_256(kernels: Choice<Kernel>) -> Self {
         Self::new(SHA256, kernels)
     }
 
-    /// A SHA-224 that has taken nothing yet.
+    /// Creates an empty SHA-224 hash.
     pub fn new_224(kernels: Choice<Kernel>) -> Self {
         Self::new(SHA224, kernels)
     }
@@ -38,7 +38,7 @@ impl Sha256 {
         Self { state, length: 0, buffer: [0; BLOCK], kernels }
     }
 
-    /// Bytes in the buffer.
+    /// Returns the number of bytes in the buffer.
     fn buffered(&self) -> usize {
         (self.length % BLOCK as u64) as usize
     }
@@ -94,8 +94,8 @@ impl Hash for Sha256 {
     }
 }
 
-/// Updates as many hashes as the kernel has lanes, or fewer: side by side, as far as all of them
-/// have whole blocks.
+/// Updates at most as many hashes as the kernel has lanes. They run side by side as long as all of
+/// them have whole blocks.
 fn update_lanes(kernel: Kernel, hashes: &mut [&mut Sha256], inputs: &[&[u8]]) {
     let mut bodies: [&[u8]; MAX_LANES] = [&[]; MAX_LANES];
     let mut states = [[0; 8]; MAX_LANES];
@@ -116,7 +116,7 @@ fn update_lanes(kernel: Kernel, hashes: &mut [&mut Sha256], inputs: &[&[u8]]) {
 }
 
 kernels! {
-    /// Takes `blocks` blocks at the start of each input into the state of the same index.
+    /// Compresses `blocks` blocks at the start of each input into the state of the same index.
     fn compress(states: &mut [Words], inputs: &[&[u8]], blocks: usize);
 
     Soft(Portable): soft, "soft", 1, 10_900;
@@ -133,14 +133,14 @@ kernels! {
 }
 
 impl Kernel {
-    /// Takes the blocks that make up `input`.
+    /// Compresses all of `input`, which consists of whole blocks.
     fn compress_one(self, state: &mut Words, input: &[u8]) {
         self.compress(std::slice::from_mut(state), &[input], input.len() / BLOCK);
     }
 }
 
-/// The bytes behind the last whole block of a message of `length` bytes, padded, and how many
-/// blocks that makes.
+/// Returns the bytes behind the last whole block of a message of `length` bytes, padded, and the
+/// number of blocks that they make.
 fn padding(tail: &[u8], length: u64) -> ([u8; 2 * BLOCK], usize) {
     let mut padding = [0; 2 * BLOCK];
     padding[..tail.len()].copy_from_slice(tail);
@@ -150,7 +150,7 @@ fn padding(tail: &[u8], length: u64) -> ([u8; 2 * BLOCK], usize) {
     (padding, blocks)
 }
 
-/// Writes as much of the state as the digest is long: SHA-224 cuts it.
+/// Writes the state, cut to the length of the digest for SHA-224.
 fn write_digest(state: &Words, digest: &mut [u8]) {
     for (bytes, word) in digest.chunks_exact_mut(4).zip(state) {
         bytes.copy_from_slice(&word.to_be_bytes());
@@ -159,7 +159,7 @@ fn write_digest(state: &Words, digest: &mut [u8]) {
 
 #[cfg(test)]
 impl Sha256 {
-    /// The same with another chaining value.
+    /// Returns the hash with a bit of its chaining value flipped.
     pub fn flip_bit(mut self, word: usize, bit: u32) -> Self {
         self.state[word] ^= 1 << bit;
         self

@@ -1,12 +1,12 @@
-//! SHA-256 through the crate sha2, which has the instructions of AArch64 and others: for CPUs that no
-//! kernel here is made for.
+//! SHA-256 through the crate sha2, which uses the instructions of AArch64 and others, for CPUs
+//! without a kernel of our own.
 
 #![cfg(any(test, not(target_arch = "x86_64")))]
 
 use super::constants::{BLOCK, Words};
 use crate::cpu::Portable;
 
-/// Takes the blocks at the start of the input into the state.
+/// Compresses the blocks at the start of the input into the state.
 pub(super) fn compress(
     _token: Portable,
     [state]: &mut [Words; 1],
@@ -29,7 +29,7 @@ mod tests {
     }
 }
 
-// Where there are kernels of our own it is no implementation, but it is still tested.
+// On x86-64 it is not used, but it is still tested.
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::super::constants::SHA256;

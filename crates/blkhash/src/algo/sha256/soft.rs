@@ -1,9 +1,9 @@
-//! SHA-256's compression function as FIPS 180-4 writes it.
+//! SHA-256's compression function, written as in FIPS 180-4.
 
 use super::constants::{BLOCK, Block, K, Words};
 use crate::cpu::Portable;
 
-/// Takes the blocks at the start of the input into the state.
+/// Compresses the blocks at the start of the input into the state.
 pub(super) fn compress(
     _token: Portable,
     [state]: &mut [Words; 1],

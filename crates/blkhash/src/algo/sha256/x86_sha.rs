@@ -1,9 +1,9 @@
-//! SHA-256 with the SHA instructions of x86, one stream or two side by side: one stream leaves half
-//! of the unit idle, since each `sha256rnds2` waits for the one before it.
+//! SHA-256 with the SHA instructions of x86, for one input or two side by side. One input leaves
+//! half of the unit idle, because each `sha256rnds2` waits for the one before it.
 //!
-//! Two streams have no port to spare: the message schedule shares one with `sha256rnds2`. So the
-//! schedule is computed in parts, each as soon as it can be, and the upper halves of the sums that the
-//! rounds take come by way of memory (which is what the `black_box` is for), not through a shuffle.
+//! Two inputs leave no port idle, because the message schedule shares one with `sha256rnds2`. So
+//! each part of the schedule is computed as soon as possible, and the upper halves of the sums for
+//! the rounds are loaded from memory instead of shuffled. The `black_box` keeps the sums in memory.
 
 #![cfg(target_arch = "x86_64")]
 #![allow(unsafe_code)]
@@ -13,7 +13,7 @@ use std::arch::x86_64::*;
 use super::constants::{BLOCK, K, Words};
 use crate::cpu::Sha;
 
-/// Takes `blocks` blocks at the start of each input into the state of the same index.
+/// Compresses `blocks` blocks at the start of each input into the state of the same index.
 pub(super) fn compress<const N: usize>(
     _token: Sha,
     states: &mut [Words; N],
@@ -104,7 +104,7 @@ fn compress_blocks<const N: usize>(states: &mut [Words; N], inputs: [&[u8]; N], 
     }
 }
 
-/// The upper half of a vector in memory.
+/// Loads the upper half of a vector in memory.
 #[inline]
 #[target_feature(enable = "sha,sse4.1,ssse3")]
 fn upper_half(vector: &__m128i) -> __m128i {
@@ -112,13 +112,14 @@ fn upper_half(vector: &__m128i) -> __m128i {
     unsafe { _mm_loadl_epi64((&raw const *vector).byte_add(8)) }
 }
 
-/// Four vectors of the message schedule, starting with that of index `first`, modulo 4.
+/// Returns four vectors of the message schedule, starting with that of index `first`, modulo 4.
 #[inline(always)]
 fn four(w: &[__m128i; 4], first: usize) -> [__m128i; 4] {
     std::array::from_fn(|i| w[(first + i) % 4])
 }
 
-/// The state as the instructions want it: `a b e f` and `c d g h`, from the highest word down.
+/// Returns the state in the order of the instructions: `a b e f` and `c d g h`, from the highest
+/// word down.
 #[inline]
 #[target_feature(enable = "sha,sse4.1,ssse3")]
 fn load_state(state: &Words) -> (__m128i, __m128i) {

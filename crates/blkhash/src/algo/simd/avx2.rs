@@ -31,14 +31,14 @@ pub fn xor3(a: __m256i, b: __m256i, c: __m256i) -> __m256i {
     xor(xor(a, b), c)
 }
 
-/// A word in each 32-bit lane.
+/// Copies a word to each 32-bit lane.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub fn splat_32(word: u32) -> __m256i {
     _mm256_set1_epi32(word as i32)
 }
 
-/// A word in each 64-bit lane.
+/// Copies a word to each 64-bit lane.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub fn splat_64(word: u64) -> __m256i {

@@ -45,14 +45,14 @@ pub fn rotate_right_64<const N: i32>(a: __m512i) -> __m512i {
     _mm512_ror_epi64::<N>(a)
 }
 
-/// A word in each 32-bit lane.
+/// Copies a word to each 32-bit lane.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub fn splat_32(word: u32) -> __m512i {
     _mm512_set1_epi32(word as i32)
 }
 
-/// A word in each 64-bit lane.
+/// Copies a word to each 64-bit lane.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub fn splat_64(word: u64) -> __m512i {

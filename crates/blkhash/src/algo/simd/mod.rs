@@ -1,6 +1,6 @@
-//! Helpers over vectors, a line each, that kernels of several families share: a file for each width.
+//! One-line helpers over vectors that kernels of several families share, a file for each width.
 //!
-//! Names end in the width of a lane in bits where that matters. A kernel imports them under the names
+//! Names end in the width of a lane in bits if that matters. A kernel imports them under the names
 //! that the rounds of its family use.
 
 pub(super) mod avx2;

@@ -1,7 +1,7 @@
-//! XXH64 of four streams, the four accumulators of each in a register of AVX2.
+//! XXH64 of four inputs, with the four accumulators of each in a register of AVX2.
 //!
-//! AVX2 multiplies halves of words only, so that a product takes three multiplications and a stream
-//! by itself would be slower than without vectors; four hide how long they take.
+//! AVX2 only multiplies halves of words, so a product takes three multiplications. A single input
+//! would be slower than without vectors, but four inputs hide the latency.
 
 #![cfg(target_arch = "x86_64")]
 #![allow(unsafe_code)]
@@ -12,7 +12,7 @@ use super::stripe::{Accumulators, PRIME_1, PRIME_2, STRIPE};
 use crate::algo::simd::avx2::{add_64 as add, load_64, splat_64 as splat, store_64};
 use crate::cpu::Avx2;
 
-/// Streams side by side.
+/// Number of inputs side by side.
 pub(super) const LANES: usize = 4;
 
 /// Takes `stripes` stripes at the start of each input into the accumulators of the same index.
@@ -48,7 +48,7 @@ fn consume_stripes(
     }
 }
 
-/// Four accumulators after one word each.
+/// Returns four accumulators after one word each.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn round(accumulators: __m256i, words: __m256i) -> __m256i {
@@ -57,7 +57,7 @@ fn round(accumulators: __m256i, words: __m256i) -> __m256i {
     multiply::<PRIME_1>(rotated)
 }
 
-/// The low halves of the products with `FACTOR`.
+/// Returns the low halves of the products with `FACTOR`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn multiply<const FACTOR: u64>(words: __m256i) -> __m256i {

@@ -1,9 +1,9 @@
-//! XXH64 of eight streams, two in each register of AVX-512: four accumulators of each.
+//! XXH64 of eight inputs, with the four accumulators of two inputs in each register of AVX-512.
 //!
-//! Stripes go into the registers as they are, without transposing. `vpmullq` takes long, so that a
-//! single register would wait for itself most of the time: four keep the multiplier busy. Eight, of
-//! sixteen streams, are no faster, and then streams a power of two apart drive each other out of the
-//! first cache.
+//! Stripes go into the registers without transposing. `vpmullq` has a long latency, so a single
+//! register would mostly wait for itself. Four registers keep the multiplier busy. Eight registers,
+//! for sixteen inputs, are no faster, and inputs a power of two apart would evict each other from
+//! the L1 cache.
 
 #![cfg(target_arch = "x86_64")]
 #![allow(unsafe_code)]
@@ -14,7 +14,7 @@ use super::stripe::{Accumulators, PRIME_1, PRIME_2, STRIPE};
 use crate::algo::simd::avx512::{add_64 as add, splat_64 as splat};
 use crate::cpu::Avx512;
 
-/// Streams side by side.
+/// Number of inputs side by side.
 pub(super) const LANES: usize = 8;
 
 /// Takes `stripes` stripes at the start of each input into the accumulators of the same index.
@@ -59,7 +59,7 @@ fn consume_stripes(
     }
 }
 
-/// Eight accumulators after one word each.
+/// Returns eight accumulators after one word each.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn round(accumulators: __m512i, words: __m512i) -> __m512i {

@@ -1,4 +1,4 @@
-//! XXH64 with seed 0; digests are in the canonical big endian.
+//! XXH64 with seed 0. Digests are in the canonical big endian.
 
 mod avx2_x4;
 mod avx512_x8;
@@ -15,7 +15,7 @@ use super::kernels::{Choice, Entry, Kernel as _, kernels, take_blocks};
 #[derive(Clone)]
 pub(super) struct Xxh64 {
     accumulators: Accumulators,
-    /// Bytes taken.
+    /// Length of the content so far in bytes.
     length: u64,
     /// The bytes behind the last whole stripe.
     buffer: Stripe,
@@ -23,12 +23,12 @@ pub(super) struct Xxh64 {
 }
 
 impl Xxh64 {
-    /// A hash that has taken nothing yet.
+    /// Creates an empty hash.
     pub fn new(kernels: Choice<Kernel>) -> Self {
         Self { accumulators: START, length: 0, buffer: [0; STRIPE], kernels }
     }
 
-    /// Bytes in the buffer.
+    /// Returns the number of bytes in the buffer.
     fn buffered(&self) -> usize {
         (self.length % STRIPE as u64) as usize
     }
@@ -79,8 +79,8 @@ impl Hash for Xxh64 {
     }
 }
 
-/// Updates as many hashes as the kernel has lanes, or fewer: side by side, as far as all of them
-/// have whole stripes.
+/// Updates at most as many hashes as the kernel has lanes. They run side by side as long as all of
+/// them have whole stripes.
 fn update_lanes(kernel: Kernel, hashes: &mut [&mut Xxh64], inputs: &[&[u8]]) {
     let mut bodies: [&[u8]; MAX_LANES] = [&[]; MAX_LANES];
     let mut accumulators = [START; MAX_LANES];
@@ -100,7 +100,7 @@ fn update_lanes(kernel: Kernel, hashes: &mut [&mut Xxh64], inputs: &[&[u8]]) {
     }
 }
 
-/// The hash of `length` bytes, of which those behind the last whole stripe are in `tail`.
+/// Returns the hash of `length` bytes. `tail` has the bytes behind the last whole stripe.
 fn finish(accumulators: &Accumulators, length: u64, tail: &[u8]) -> u64 {
     let mut hash = if length < STRIPE as u64 { PRIME_5 } else { converge(accumulators) };
     hash = hash.wrapping_add(length);
@@ -123,7 +123,7 @@ fn finish(accumulators: &Accumulators, length: u64, tail: &[u8]) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// One word of the four accumulators.
+/// Merges the four accumulators into one word.
 fn converge(accumulators: &Accumulators) -> u64 {
     let [a, b, c, d] = *accumulators;
     let sum = a

@@ -1,4 +1,4 @@
-//! XXH64's stripes as its specification writes them.
+//! The stripes of XXH64, written as in the specification.
 
 use super::stripe::{Accumulators, STRIPE, round};
 use crate::cpu::Portable;

@@ -1,4 +1,4 @@
-//! The name that programs find the library by, and a warning where it could not keep its word.
+//! Sets linker options of the library, and warns if panics cannot be caught.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

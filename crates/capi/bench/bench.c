@@ -1,11 +1,11 @@
 /*
- * Measures libblkhash: what the calls cost on top of the kernels.
+ * Measures the cost of libblkhash calls on top of the kernels.
  *
  *     blkhash-c-bench [-t THREADS] [-s SECONDS] [DIGEST...]
  *
- * "kernels" is one thread that hashes whole batches where they are; percentages are of that, times
- * the threads. "CPU" is the same by the time of all CPUs, which a busy machine changes less: what a call
- * leaves to the kernels. Each figure is the best of five rounds of SECONDS (0.2).
+ * "kernels" is one thread that hashes whole batches in place. Percentages are relative to that rate
+ * times the number of threads. "CPU" is relative to CPU time instead, which depends less on other load
+ * and shows the share that the kernels take. Each figure is the best of five rounds of SECONDS (0.2).
  */
 
 #define _GNU_SOURCE 1
@@ -57,7 +57,7 @@ static double now(void)
     return read_clock(CLOCK_MONOTONIC);
 }
 
-/* Pages that are there, filled with what is no block of zeros. */
+/* Returns memory whose pages are present, filled with one byte. */
 static unsigned char *allocate(size_t size, int fill)
 {
     void *buf;
@@ -92,16 +92,16 @@ static void finish(struct blkhash *h)
     blkhash_free(h);
 }
 
-/* What one round hashes, in bytes. */
+/* Runs a round and returns the number of bytes that it hashed. */
 typedef uint64_t round_function(const char *digest, uint8_t threads, unsigned int depth);
 
-/* Bytes a second. */
+/* Rates in bytes per second. */
 struct rate {
     double wall;
     double cpu;
 };
 
-/* Whole batches on the caller's thread: nothing is copied. */
+/* Hashes whole batches on the caller's thread, without copies. */
 static uint64_t kernels(const char *digest, uint8_t threads, unsigned int depth)
 {
     struct blkhash *h = new_hash(digest, 1, 0);
@@ -177,7 +177,7 @@ static uint64_t update_zero(const char *digest, uint8_t threads, unsigned int de
     return GIB;
 }
 
-/* Reading the same memory, with the widest loads that the compiler finds. */
+/* Reads the same memory with the widest loads of the compiler. */
 static uint64_t read_memory(const char *digest, uint8_t threads, unsigned int depth)
 {
     uint64_t all = 0;
@@ -209,7 +209,7 @@ static uint64_t zero(const char *digest, uint8_t threads, unsigned int depth)
     return LARGE_IMAGE;
 }
 
-/* The best of all rounds. */
+/* Returns the best rate of all rounds. */
 static struct rate measure(round_function *round, const char *digest, uint8_t threads,
                            unsigned int depth)
 {
@@ -245,7 +245,7 @@ static void bench(const char *digest, uint8_t most_threads, struct rate memory)
     for (uint8_t threads = 1; threads <= most_threads; threads++) {
         char what[32];
         struct rate rate = measure(update_data, digest, threads, 0);
-        /* One thread reads. */
+        /* The memory was read by one thread. */
         struct rate read = {memory.wall / threads, memory.cpu};
 
         print(digest, "update data", threads, rate, kernel);

@@ -10,6 +10,10 @@
  *     blkhash_final(h, md, &md_len);
  *     blkhash_free(h);
  *
+ * This example uses the construction "flat". Its checksum differs from the one that the blksum
+ * command prints by default, which is that of "streams:4". To compute the same as blksum, create
+ * the hash with blkhash_new_streams4(64 * 1024, "sha256").
+ *
  * The content is cut into blocks (64 KiB unless told), each block is hashed, and the checksum is
  * made of the blocks' digests as its construction says. The value depends on the content, the
  * digest, the block size and the construction alone: not on how the content is cut into calls,

@@ -1,4 +1,4 @@
-//! The functions for updates that C does not wait for.
+//! Asynchronous updates, which return before the buffer is hashed.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::os::fd::AsRawFd;
@@ -16,8 +16,8 @@ use crate::lent::{Lender, Lent};
 ///
 /// # Safety
 ///
-/// `h` is null or from a function that makes one. `buf` has `len` bytes that stay as they are until
-/// the completion of this update was fetched, or the hash was freed.
+/// `h` is null or was returned by a function that creates a hash. The `len` bytes at `buf` do not
+/// change until the completion of this update was fetched, or the hash was freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blkhash_aio_update(
     h: *mut Hash,
@@ -32,7 +32,7 @@ pub unsafe extern "C" fn blkhash_aio_update(
         checked_length(buf, len, hasher)?;
         completions.start()?;
         let lender = Lender::Asynchronous(Arc::clone(completions), user_data);
-        // SAFETY: the caller's promise; a completion is there only after the drop.
+        // SAFETY: the caller's promise; the completion is sent only by the drop.
         hasher.update_owned(unsafe { Lent::new(buf.cast(), len, lender) });
         Ok(())
     }))
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn blkhash_aio_update(
 ///
 /// # Safety
 ///
-/// `h` is null or from a function that makes one.
+/// `h` is null or was returned by a function that creates a hash.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blkhash_aio_completion_fd(h: *mut Hash) -> c_int {
     // SAFETY: the caller's promise.
@@ -57,7 +57,8 @@ pub unsafe extern "C" fn blkhash_aio_completion_fd(h: *mut Hash) -> c_int {
 ///
 /// # Safety
 ///
-/// `h` is null or from a function that makes one; `out` is null or has room for `count`.
+/// `h` is null or was returned by a function that creates a hash. `out` is null or has room for
+/// `count` completions.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blkhash_aio_completions(
     h: *mut Hash,
@@ -68,12 +69,12 @@ pub unsafe extern "C" fn blkhash_aio_completions(
     let hash = unsafe { h.as_ref() };
     crate::boundary::count(Hash::usable(hash).and_then(|hash| {
         let completions = hash.completions.as_ref().ok_or(Errno::ENOTSUP)?;
-        // More than were in flight are never there.
+        // There are never more completions than updates in flight.
         let count = (count as usize).min(completions.depth());
         if out.is_null() {
             return Err(Errno::EINVAL);
         }
-        // SAFETY: the caller has room for that many, which may hold anything before.
+        // SAFETY: the caller has room for that many, which may be uninitialized.
         let out = unsafe { slice::from_raw_parts_mut(out.cast(), count) };
         Ok(completions.fetch(out) as c_int)
     }))

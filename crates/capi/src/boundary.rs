@@ -1,4 +1,4 @@
-//! Errors on their way to C: errno values, and panics made into one.
+//! Converts errors for C. They become errno values, and a panic becomes an error.
 
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,24 +6,24 @@ use std::ptr;
 
 use nix::errno::Errno;
 
-/// Runs `call`. A panic, which is a bug of this library, becomes an error.
+/// Calls `call` and converts a panic, which is a bug of this library, to an error.
 ///
-/// The caller must not use what `call` has changed after a panic, other than to drop it.
+/// After a panic the caller must only drop the values that `call` has changed.
 pub(crate) fn catch<T>(call: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or(Err(PANICKED))
 }
 
-/// What functions that return 0 or an error return.
+/// Converts the result of functions that return 0 or an error.
 pub(crate) fn status(result: Result<(), Errno>) -> c_int {
     result.map_or_else(|error| error as c_int, |()| 0)
 }
 
-/// What functions that return a count, a descriptor or a negative error return.
+/// Converts the result of functions that return a count, a descriptor or a negative error.
 pub(crate) fn count(result: Result<c_int, Errno>) -> c_int {
     result.unwrap_or_else(|error| -(error as c_int))
 }
 
-/// What constructors return: a pointer for C to keep, or null with errno set.
+/// Converts the result of constructors to a pointer that C owns, or to null with errno set.
 pub(crate) fn boxed<T>(result: Result<T, Errno>) -> *mut T {
     match result {
         Ok(value) => Box::into_raw(Box::new(value)),
@@ -34,7 +34,7 @@ pub(crate) fn boxed<T>(result: Result<T, Errno>) -> *mut T {
     }
 }
 
-/// What getters return: `otherwise`, with errno set, where they were handed nothing.
+/// Converts the result of getters. An error sets errno and gives `otherwise`.
 pub(crate) fn value<T>(result: Result<T, Errno>, otherwise: T) -> T {
     result.unwrap_or_else(|error| {
         error.set();
@@ -42,7 +42,7 @@ pub(crate) fn value<T>(result: Result<T, Errno>, otherwise: T) -> T {
     })
 }
 
-/// The errno value of a bug: the state is not recoverable.
+/// The errno value of a bug.
 pub(crate) const PANICKED: Errno = Errno::ENOTRECOVERABLE;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Completions of asynchronous updates, by which C learns that it has its buffers back.
+//! Completions of asynchronous updates, which return the buffers to C.
 
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
@@ -17,20 +17,20 @@ pub struct Completion {
     pub(crate) error: c_int,
 }
 
-// SAFETY: the pointer is handed back to who handed it in, and never followed here.
+// SAFETY: the pointer is only returned to the caller that passed it, and never followed here.
 unsafe impl Send for Completion {}
 
-/// The asynchronous updates of a hash.
+/// The asynchronous updates of a hash, from start to fetched completion.
 pub(crate) struct Completions {
     state: Mutex<State>,
-    /// Readable when completions may be there.
+    /// Readable when there may be completions.
     event: EventFd,
     depth: usize,
 }
 
 struct State {
     completed: VecDeque<Completion>,
-    /// Updates that were started and whose completion was not fetched.
+    /// Number of updates that were started and whose completion was not fetched.
     in_flight: usize,
 }
 
@@ -55,7 +55,7 @@ impl Completions {
     pub(crate) fn complete(&self, completion: Completion) {
         let mut state = self.lock();
         state.completed.push_back(completion);
-        // Whoever was woken for those before fetches this one along.
+        // If others wait already, the caller was woken for these and fetches this one, too.
         let is_first = state.completed.len() == 1;
         drop(state);
         if is_first {
@@ -63,7 +63,7 @@ impl Completions {
         }
     }
 
-    /// Moves completions to the front of `out`; returns how many.
+    /// Moves completions to the front of `out`, and returns their number.
     pub(crate) fn fetch(&self, out: &mut [MaybeUninit<Completion>]) -> usize {
         let mut state = self.lock();
         let fetched = out.len().min(state.completed.len());
@@ -79,23 +79,22 @@ impl Completions {
         fetched
     }
 
-    /// Updates in flight at most.
+    /// Returns the maximum number of updates in flight.
     pub(crate) fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Becomes readable when completions may be there.
+    /// Returns the descriptor, which is readable when there may be completions.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
     }
 
     fn wake(&self) {
-        // It fails only where the counter is full: then it is readable already.
+        // This fails only if the counter is full, and then the descriptor is readable already.
         let _ = self.event.write(1);
     }
 
-    /// The state is whole between any two statements that hold the lock, so a poisoned lock has
-    /// nothing to hide.
+    /// Ignores poisoning, because each statement that holds the lock leaves the state consistent.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -14,17 +14,17 @@ use crate::lent::{Lender, Lent, Returned};
 use crate::options::{Options, string};
 use crate::process::Process;
 
-/// `struct blkhash`: a checksum in the making.
+/// `struct blkhash`: a hash in progress.
 pub struct Hash {
-    /// `None` once it was finalized.
+    /// `None` after it was finalized.
     hasher: Mutex<Option<Hasher>>,
-    /// The first error, 0 as long as there is none.
+    /// The first error as an errno value, 0 before.
     error: AtomicI32,
-    /// Where buffers can be lent.
+    /// The asynchronous updates, if the options have a queue depth.
     pub(crate) completions: Option<Arc<Completions>>,
     threads: usize,
     implementation: CString,
-    /// The process whose threads hash: a child has none of them.
+    /// The process that runs the threads of the hash. A child has none of them.
     process: Process,
 }
 
@@ -52,14 +52,14 @@ impl Hash {
         })
     }
 
-    /// The hash, if it can be used as far as can be told without its lock.
+    /// Returns the hash if it belongs to this process and has no error. Does not take its lock.
     pub(crate) fn usable(hash: Option<&Self>) -> Result<&Self, Errno> {
         let hash = Self::own(hash)?;
         hash.check_error()?;
         Ok(hash)
     }
 
-    /// The hash, if there is one and it belongs to this process.
+    /// Returns the hash if it is not null and belongs to this process.
     fn own(hash: Option<&Self>) -> Result<&Self, Errno> {
         hash.filter(|hash| hash.process == Process::current()).ok_or(Errno::EINVAL)
     }
@@ -71,15 +71,15 @@ impl Hash {
         }
     }
 
-    /// The hasher, once the calls before this one are done and if none of them failed.
+    /// Returns the hasher after earlier calls have ended, if none of them failed.
     fn lock(&self) -> Result<MutexGuard<'_, Option<Hasher>>, Errno> {
         let hasher = self.hasher.lock().unwrap_or_else(PoisonError::into_inner);
         self.check_error()?;
         Ok(hasher)
     }
 
-    /// Runs `take`; what goes wrong in it is an error for good, since a part of the content is
-    /// missing then. Calls from several threads wait for each other.
+    /// Calls `take` with the hasher. An error other than EAGAIN is kept for all later calls, because
+    /// a part of the content is missing. Calls from several threads wait for each other.
     pub(crate) fn with_hasher(
         hash: Option<&Self>,
         take: impl FnOnce(&Self, &mut Hasher) -> Result<(), Errno>,
@@ -99,7 +99,7 @@ impl Hash {
         let hasher = hasher.take().ok_or(Errno::EINVAL)?;
         let digest = hash.keep_error(catch(|| Ok(hasher.finalize())))?;
         let bytes = digest.as_bytes();
-        // SAFETY: there is room for BLKHASH_MAX_MD_SIZE bytes, `blkhash_final` was promised.
+        // SAFETY: `blkhash_final` requires room for BLKHASH_MAX_MD_SIZE bytes.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), md_value, bytes.len()) };
         Ok(bytes.len())
     }
@@ -113,7 +113,8 @@ impl Hash {
         result
     }
 
-    /// Bytes from which on a buffer is not copied: its caller waits until it is hashed.
+    /// Returns the size in bytes from which a buffer is not copied. The caller waits until such a
+    /// buffer is hashed.
     fn in_place_size(&self) -> usize {
         if self.threads > 1 { 4 * FULL_BATCH } else { usize::MAX }
     }
@@ -160,7 +161,7 @@ pub unsafe extern "C" fn blkhash_new_opts(opts: *const Options) -> *mut Hash {
 ///
 /// # Safety
 ///
-/// `h` is null or from a function that makes one; `buf` has `len` bytes.
+/// `h` is null or was returned by a function that creates a hash. `buf` has `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blkhash_update(h: *mut Hash, buf: *const c_void, len: usize) -> c_int {
     // SAFETY: the caller's promise.
@@ -170,11 +171,11 @@ pub unsafe extern "C" fn blkhash_update(h: *mut Hash, buf: *const c_void, len: u
         if len >= hash.in_place_size() {
             let returned = Arc::new(Returned::default());
             let _waits = WaitsForReturn(Arc::clone(&returned));
-            // SAFETY: the buffer is the caller's for as long as this call takes, and `_waits` keeps
-            // it from returning, or from unwinding, before the last piece is hashed.
+            // SAFETY: the buffer is the caller's for the duration of this call, and `_waits` keeps
+            // the call from returning or unwinding before the last piece is hashed.
             hasher.update_owned(unsafe { Lent::new(buf.cast(), len, Lender::Waiting(returned)) });
         } else if len > 0 {
-            // SAFETY: the caller's promise; it is not null and `len` not negative as an isize.
+            // SAFETY: the caller's promise; `buf` is not null and `len` fits in an isize.
             hasher.update(unsafe { slice::from_raw_parts(buf.cast(), len) });
         }
         Ok(())
@@ -185,7 +186,7 @@ pub unsafe extern "C" fn blkhash_update(h: *mut Hash, buf: *const c_void, len: u
 ///
 /// # Safety
 ///
-/// `h` is null or from a function that makes one.
+/// `h` is null or was returned by a function that creates a hash.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blkhash_zero(h: *mut Hash, len: usize) -> c_int {
     // SAFETY: the caller's promise.
@@ -201,8 +202,8 @@ pub unsafe extern "C" fn blkhash_zero(h: *mut Hash, len: usize) -> c_int {
 ///
 /// # Safety
 ///
-/// `h` is null or from a function that makes one. `md_value` is null or has room for
-/// `BLKHASH_MAX_MD_SIZE` bytes, `md_len` is null or points to room for its value.
+/// `h` is null or was returned by a function that creates a hash. `md_value` is null or has room
+/// for `BLKHASH_MAX_MD_SIZE` bytes. `md_len` is null or points to room for its value.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blkhash_final(
     h: *mut Hash,
@@ -223,13 +224,13 @@ pub unsafe extern "C" fn blkhash_final(
 ///
 /// # Safety
 ///
-/// `h` is null or from a function that makes one, and is not used any more.
+/// `h` is null or was returned by a function that creates a hash, and is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blkhash_free(h: *mut Hash) {
     if h.is_null() {
         return;
     }
-    // SAFETY: `boxed` made it, and the caller gives it back.
+    // SAFETY: `boxed` created it, and the caller gives up ownership.
     let hash = unsafe { Box::from_raw(h) };
     if hash.process == Process::current() {
         let _ = catch(|| {
@@ -246,7 +247,7 @@ pub unsafe extern "C" fn blkhash_free(h: *mut Hash) {
 ///
 /// # Safety
 ///
-/// `h` is null or from a function that makes one.
+/// `h` is null or was returned by a function that creates a hash.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blkhash_implementation(h: *const Hash) -> *const c_char {
     // SAFETY: the caller's promise.
@@ -254,7 +255,7 @@ pub unsafe extern "C" fn blkhash_implementation(h: *const Hash) -> *const c_char
     value(hash.map(|hash| hash.implementation.as_ptr()).ok_or(Errno::EINVAL), ptr::null())
 }
 
-/// Whether `len` bytes at `buf` can be the next ones.
+/// Checks that the `len` bytes at `buf` can be appended.
 pub(crate) fn checked_length(buf: *const c_void, len: usize, hasher: &Hasher) -> Result<(), Errno> {
     if (buf.is_null() && len > 0) || isize::try_from(len).is_err() {
         return Err(Errno::EINVAL);
@@ -262,7 +263,7 @@ pub(crate) fn checked_length(buf: *const c_void, len: usize, hasher: &Hasher) ->
     check_total(len, hasher)
 }
 
-/// Whether the content can take `len` bytes more.
+/// Checks that the content can grow by `len` bytes.
 fn check_total(len: usize, hasher: &Hasher) -> Result<(), Errno> {
     hasher.length().checked_add(len as u64).map(drop).ok_or(Errno::EOVERFLOW)
 }
@@ -276,7 +277,7 @@ impl Drop for WaitsForReturn {
     }
 }
 
-/// What `blkhash_new` hashes with.
+/// The digest of `blkhash_new`.
 const DEFAULT_DIGEST: &CStr = c"sha256";
 
 /// Bytes that a thread hashes together.
@@ -290,7 +291,7 @@ mod tests {
 
     use super::*;
 
-    /// Whatever came in between is missing in the content.
+    /// The content that was passed to the failing call is missing.
     #[test]
     fn a_call_that_waits_for_one_that_fails_fails_as_well() {
         let hash = Hash::new(&Options::new(DEFAULT_DIGEST).unwrap()).unwrap();
@@ -299,7 +300,8 @@ mod tests {
             scope.spawn(|| {
                 let result = Hash::with_hasher(Some(&hash), |_, _| {
                     failing.wait();
-                    // The other one is at the lock by now, or comes later: it fails either way.
+                    // The other thread waits for the lock by now, or comes later. It fails either
+                    // way.
                     thread::sleep(Duration::from_millis(100));
                     Err(Errno::EIO)
                 });

@@ -1,4 +1,4 @@
-//! What the library is and knows.
+//! Version and digests of the library.
 
 use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
@@ -29,7 +29,7 @@ pub unsafe extern "C" fn blkhash_digests(names: *mut *const c_char, count: usize
     known.len().min(count)
 }
 
-/// The digests that make a checksum.
+/// Returns the names of the digests that can make a checksum.
 fn digests() -> &'static [CString] {
     static DIGESTS: OnceLock<Vec<CString>> = OnceLock::new();
     DIGESTS.get_or_init(|| {

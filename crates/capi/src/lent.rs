@@ -8,22 +8,22 @@ use std::thread;
 use crate::boundary::PANICKED;
 use crate::completions::{Completion, Completions};
 
-/// A buffer that C lends until this is dropped.
+/// A buffer that C lends until this value is dropped.
 pub(crate) struct Lent {
     data: *const u8,
     length: usize,
     lender: Lender,
 }
 
-/// Who waits for a buffer.
+/// The receiver of a buffer when it is returned.
 pub(crate) enum Lender {
-    /// Somebody who fetches completions.
+    /// The caller that fetches completions.
     Asynchronous(Arc<Completions>, *mut c_void),
     /// A thread in [`Returned::wait`].
     Waiting(Arc<Returned>),
 }
 
-/// Tells a thread that a buffer has come back. A channel would leave memory behind in that thread.
+/// Signals a thread that a buffer was returned. A channel would leave memory behind in that thread.
 #[derive(Default)]
 pub(crate) struct Returned {
     is_back: Mutex<bool>,
@@ -42,10 +42,10 @@ impl Returned {
     }
 }
 
-// SAFETY: the bytes stay as they are until this is dropped (`Lent::new`), so that any thread may read
-// them; `user_data` is never followed.
+// SAFETY: the bytes do not change until this is dropped (`Lent::new`), so any thread may read them.
+// `user_data` is never followed.
 unsafe impl Send for Lent {}
-// SAFETY: the same: there is nothing to change through a reference.
+// SAFETY: as above, and nothing can be changed through a reference.
 unsafe impl Sync for Lent {}
 
 impl Lent {
@@ -53,7 +53,7 @@ impl Lent {
     ///
     /// # Safety
     ///
-    /// The bytes can be read, and nobody changes them, until this is dropped.
+    /// The bytes are readable and do not change until this is dropped.
     pub(crate) unsafe fn new(data: *const u8, length: usize, lender: Lender) -> Self {
         Self { data, length, lender }
     }
@@ -64,7 +64,7 @@ impl AsRef<[u8]> for Lent {
         if self.length == 0 {
             return &[];
         }
-        // SAFETY: `Lent::new` was promised that the bytes are there as long as this is.
+        // SAFETY: `Lent::new` requires that the bytes are readable until this is dropped.
         unsafe { slice::from_raw_parts(self.data, self.length) }
     }
 }

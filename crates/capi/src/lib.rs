@@ -1,8 +1,8 @@
 //! `libblkhash`, the C library over the crate `blkhash`. `include/blkhash.h` documents it.
 //!
-//! What C hands in is checked here: null pointers, sizes, misuse, calls in a child process. No panic
-//! passes through (`boundary.rs`): it marks the hash as failed. The first error sticks, so that a
-//! caller who overlooks it gets no checksum of half the content.
+//! Arguments from C are checked here: null pointers, sizes, misuse, calls in a child process. No
+//! panic crosses the boundary (`boundary.rs`). It marks the hash as failed instead. A hash keeps
+//! its first error, so that a caller that ignores it cannot get a checksum of half the content.
 
 #![allow(unsafe_code)]
 

@@ -8,7 +8,7 @@ use nix::errno::Errno;
 
 use crate::boundary::{boxed, catch, status, value};
 
-/// `struct blkhash_opts`: what a hash is made with.
+/// `struct blkhash_opts`: the options of a hash.
 pub struct Options {
     digest_name: CString,
     pub(crate) algorithm: Algorithm,
@@ -31,7 +31,7 @@ impl Options {
             queue_depth: 0,
             digester: Digester::new(algorithm),
         };
-        // Not every digest makes a checksum.
+        // Some digests are not allowed for checksums.
         options.parameters().map(|_| options)
     }
 
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn blkhash_opts_new(digest_name: *const c_char) -> *mut Op
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blkhash_opts_free(o: *mut Options) {
     if !o.is_null() {
-        // SAFETY: `boxed` made it, and the caller gives it back.
+        // SAFETY: `boxed` created it, and the caller gives up ownership.
         let options = unsafe { Box::from_raw(o) };
         let _ = catch(|| {
             drop(options);
@@ -266,16 +266,16 @@ fn set(
     status(catch(|| set(options.ok_or(Errno::EINVAL)?)))
 }
 
-/// The string at `text`.
+/// Returns the string at `text`.
 ///
 /// # Safety
 ///
-/// `text` is null or a string that stays as it is for `'a`.
+/// `text` is null or a string that does not change for `'a`.
 pub(crate) unsafe fn string<'a>(text: *const c_char) -> Result<&'a CStr, Errno> {
     if text.is_null() {
         return Err(Errno::EINVAL);
     }
-    // SAFETY: it is a string, the caller says.
+    // SAFETY: the caller's promise; `text` is not null.
     Ok(unsafe { CStr::from_ptr(text) })
 }
 
@@ -283,5 +283,5 @@ fn text(text: &CStr) -> Result<&str, Errno> {
     text.to_str().map_err(|_| Errno::EINVAL)
 }
 
-/// What blkhash has had since its first release.
+/// The number of threads since the first release of blkhash.
 const DEFAULT_THREADS: u8 = 4;

@@ -1,9 +1,10 @@
-//! Which process this is: a child has the memory of its parent and none of its threads.
+//! Detects whether a hash is used in a child process, which has the memory of its parent and none
+//! of its threads.
 //!
-//! The number of a process does not tell: in a PID namespace of its own a child may have that of its
-//! parent. A page that the kernel empties in every child does (`MADV_WIPEONFORK`, Linux 4.14), also
-//! where a child is made by `clone` itself, of which no library is told. Where the kernel cannot, the
-//! number must do.
+//! The process ID is not enough, because a child in its own PID namespace may have the ID of its
+//! parent. So a page is used that the kernel clears in every child (`MADV_WIPEONFORK`, Linux 4.14).
+//! This works even if `clone` is called directly, which bypasses the handlers of libraries. If the
+//! kernel lacks this feature, only the process ID is compared.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::SeqCst};
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::SeqCst};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use rustix::param::page_size;
 
-/// A process, unlike its parents and children.
+/// The identity of a process, which differs from that of its parents and children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Process {
     id: u32,
@@ -19,15 +20,16 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// The calling process.
+    /// Returns the identity of the calling process.
     pub(crate) fn current() -> Self {
         Self { id: std::process::id(), generation: generation() }
     }
 }
 
-/// A number that is larger in a child than in its parent, 0 where the kernel cannot.
+/// Returns a number that is larger in a child than in its parent, or 0 if the kernel lacks the
+/// feature.
 ///
-/// It takes no lock: a thread that held one may be missing in a child.
+/// Takes no lock, because the thread that holds it may be missing in a child.
 fn generation() -> u32 {
     let Some(number) = page() else { return 0 };
     match number.load(SeqCst) {
@@ -36,7 +38,7 @@ fn generation() -> u32 {
             let next = NEWEST.fetch_add(1, SeqCst) + 1;
             match number.compare_exchange(0, next, SeqCst, SeqCst) {
                 Ok(_) => next,
-                // Another thread was faster.
+                // Another thread was first.
                 Err(theirs) => theirs,
             }
         }
@@ -44,7 +46,8 @@ fn generation() -> u32 {
     }
 }
 
-/// A number in a page of its own, which is 0 in a new process. None: the kernel cannot.
+/// Returns a number in its own page, which is 0 in a new process, or `None` if the kernel lacks the
+/// feature.
 fn page() -> Option<&'static AtomicU32> {
     let mut page = PAGE.load(SeqCst);
     if page.is_null() {
@@ -52,24 +55,24 @@ fn page() -> Option<&'static AtomicU32> {
         page = match PAGE.compare_exchange(ptr::null_mut(), mapped, SeqCst, SeqCst) {
             Ok(_) => mapped,
             Err(theirs) => {
-                // SAFETY: `map` made it, and nothing refers to it.
+                // SAFETY: `map` created it, and nothing refers to it.
                 let _ = unsafe { munmap(mapped.cast(), page_size()) };
                 theirs
             }
         };
     }
-    // SAFETY: the page is mapped for good, readable and writable, and only used as this.
+    // SAFETY: the page stays mapped, readable and writable, and is only used for this number.
     unsafe { page.as_ref() }
 }
 
-/// A page that is emptied in a child.
+/// Maps a page that is cleared in a child.
 fn map() -> Option<*mut AtomicU32> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: the kernel chooses the place, so nothing that is there already is replaced.
+    // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
     let page =
         unsafe { mmap_anonymous(ptr::null_mut(), page_size(), protection, MapFlags::PRIVATE) };
     let page = page.ok()?;
-    // SAFETY: the page was mapped above, and holds nothing.
+    // SAFETY: the page was mapped above, and is empty.
     if unsafe { madvise(page, page_size(), Advice::LinuxWipeOnFork) }.is_err() {
         // SAFETY: the page was mapped above, and nothing refers to it.
         let _ = unsafe { munmap(page, page_size()) };
@@ -80,5 +83,5 @@ fn map() -> Option<*mut AtomicU32> {
 
 static PAGE: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
 
-/// The number of this process or, before the first call in a child, that of its parent.
+/// The number of this process. Before the first call in a child, the number of its parent.
 static NEWEST: AtomicU32 = AtomicU32::new(0);

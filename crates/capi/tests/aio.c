@@ -1,4 +1,4 @@
-/* The asynchronous API: values, completions, limits, and what is never copied. */
+/* The asynchronous API: values, completions, limits, and updates without copies. */
 
 #include "common.h"
 
@@ -11,7 +11,7 @@ struct request {
     int in_flight;
 };
 
-/* Waits for completions and notes whose they are. */
+/* Waits for completions, marks their requests as done and returns their number. */
 static unsigned int reap(struct blkhash *h)
 {
     struct blkhash_completion completions[8];
@@ -26,7 +26,7 @@ static unsigned int reap(struct blkhash *h)
             assert_int_equal(completions[i].error, 0);
             assert_int_equal(request->in_flight, 1);
             request->in_flight = 0;
-            /* It is the caller's again. */
+            /* The buffer is the caller's again. */
             memset(request->buf, 0xff, request->size);
         }
         all += (unsigned int)count;
@@ -36,7 +36,7 @@ static unsigned int reap(struct blkhash *h)
     return all;
 }
 
-/* Hashes content in updates of `cut` bytes, every fifth of them synchronous, and zeros between. */
+/* Hashes content in updates of `cut` bytes, of which some are synchronous and some are zeros. */
 static void hash_content(struct blkhash *h, const unsigned char *content, size_t size, size_t cut,
                          unsigned int depth)
 {
@@ -58,7 +58,7 @@ static void hash_content(struct blkhash *h, const unsigned char *content, size_t
         } else {
             if (in_flight == depth)
                 assert_int_equal(blkhash_aio_update(h, content, 1, NULL), EAGAIN);
-            /* A wake-up may be for what was fetched along with others. */
+            /* A wake-up may be for completions that were already fetched with earlier ones. */
             while (in_flight == depth)
                 in_flight -= reap(h);
             while (request->in_flight)
@@ -82,7 +82,7 @@ static void it_is_the_value_of_the_simple_api(void **state)
 {
     static const char *const constructions[] = {"flat", "streams:4", "linear"};
     static const unsigned int depths[] = {1, 8, 64};
-    /* Blocks of 8 MiB are hashed as they come. */
+    /* Blocks of 8 MiB are not collected for several threads. */
     static const uint32_t block_sizes[] = {4096, 65536, 8 * 1024 * 1024};
     static const size_t cuts[] = {100 * 1024, 256 * 1024, 64 * 1024, 3 * 1024 * 1024, 4096};
     const size_t size = is_slow() ? 3 * MIB : 11 * MIB + 333;
@@ -192,14 +192,14 @@ static void completions_can_be_fetched_after_the_end(void **state)
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(blkhash_aio_update(h, buf + i * MIB, MIB, buf + i), 0);
     assert_int_equal(blkhash_final(h, md, NULL), 0);
-    /* The end waits for all of them. */
+    /* blkhash_final() waits for all updates. */
     assert_int_equal(blkhash_aio_completions(h, completions, 4), 4);
     assert_int_equal(blkhash_aio_update(h, buf, 1, NULL), EINVAL);
     blkhash_free(h);
     free(buf);
 }
 
-/* What was lent is the caller's again once the hash is freed: it can be unmapped at once. */
+/* Freeing the hash returns all lent buffers, so they can be unmapped at once. */
 static void buffers_are_free_with_the_hash(void **state)
 {
     const size_t size = 16 * MIB;
@@ -219,7 +219,7 @@ static void buffers_are_free_with_the_hash(void **state)
     }
 }
 
-/* Whole blocks need no memory but the caller's. */
+/* Whole blocks are hashed in the caller's memory. */
 static void aligned_buffers_are_not_copied(void **state)
 {
     const size_t size = 256 * KIB;
@@ -231,7 +231,7 @@ static void aligned_buffers_are_not_copied(void **state)
 
     (void)state;
     memset(buf, 'A', size);
-    /* A chunk to copy into would be a mebibyte. */
+    /* A chunk for copied bytes would take 1 MiB. */
     for (int i = 0; i < 64; i++) {
         assert_int_equal(blkhash_aio_update(h, buf, size, buf), 0);
         assert_int_equal(wait_for_completions(h, &completion, 1), 1);

@@ -1,4 +1,4 @@
-/* Every function of the simple API and of the options, and what they refuse. */
+/* Every function of the simple API and of the options, with the arguments that they refuse. */
 
 #include "common.h"
 
@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-/* Of nothing, as docs/constructions.md defines it: sha256 of eight zero bytes, and of four digests. */
+/* Checksums of no bytes (docs/constructions.md): sha256 of 8 zero bytes, and of four digests. */
 static const char EMPTY_FLAT[] =
     "af5570f5a1810b7af78caf4bc70a660f0df51e42baf91d4de5b2328de0e83dfc";
 static const char EMPTY_STREAMS4[] =
@@ -101,7 +101,7 @@ static void options_are_kept(void **state)
     assert_int_equal(blkhash_opts_set_construction(o, "linear"), 0);
     assert_int_equal(blkhash_opts_get_streams(o), 0);
 
-    /* A hash keeps nothing of them. */
+    /* A hash does not use its options later. */
     h = blkhash_new_opts(o);
     blkhash_opts_free(o);
     assert_non_null(h);
@@ -146,7 +146,7 @@ static void options_refuse_values(void **state)
     assert_int_equal(blkhash_opts_set_implementation(o, "sha256-none"), EINVAL);
     assert_int_equal(blkhash_opts_set_implementation(o, "blake2b512-soft"), EINVAL);
 
-    /* All is as it was. */
+    /* The options are unchanged. */
     assert_int_equal(blkhash_opts_get_block_size(o), 64 * KIB);
     assert_int_equal(blkhash_opts_get_threads(o), 4);
     assert_int_equal(blkhash_opts_get_queue_depth(o), 0);
@@ -260,7 +260,7 @@ static void empty_updates_are_no_updates(void **state)
     assert_checksum(h, EMPTY_FLAT);
 }
 
-/* After the first error every call fails with it. */
+/* After an error every later call fails with the same error. */
 static void assert_failed(struct blkhash *h, int error)
 {
     unsigned char md[BLKHASH_MAX_MD_SIZE];
@@ -345,7 +345,7 @@ static void only_the_digest_is_written(void **state)
     blkhash_free(h);
 }
 
-/* Every way to hand in the same content, at every alignment, gives one value. */
+/* The same content gives one value for any split, alignment and number of threads. */
 static void the_value_depends_on_the_content_alone(void **state)
 {
     const size_t size = is_slow() ? 3 * MIB : 9 * MIB + 12345;
@@ -380,7 +380,7 @@ static void the_value_depends_on_the_content_alone(void **state)
                         assert_int_equal(blkhash_update(h, content + start, len), 0);
                     start += len;
                 }
-                /* What was handed in is the library's no more. */
+                /* The library must not use the buffer any more. */
                 memset(content, 0xff, size);
                 assert_checksum(h, expected);
             }
@@ -400,7 +400,7 @@ static void every_alignment_is_the_same(void **state)
         struct blkhash *h = new_hash("sha256", "streams:4", 4096, 2, 0);
 
         count251(buf + shift, size, 0);
-        /* Two calls, so that blocks of the second begin anywhere in it. */
+        /* Two calls, so that blocks begin at any offset in the second buffer. */
         assert_int_equal(blkhash_update(h, buf + shift, shift), 0);
         assert_int_equal(blkhash_update(h, buf + 2 * shift, size - shift), 0);
         if (shift == 0)
@@ -427,7 +427,7 @@ static void *update_from_thread(void *argument)
     return NULL;
 }
 
-/* Calls at the same time wait for each other: with blocks that are all the same, in any order. */
+/* Concurrent calls wait for each other. All blocks are equal, so their order does not matter. */
 static void threads_may_share_a_hash(void **state)
 {
     unsigned char block[4096];
@@ -479,7 +479,7 @@ static void a_child_cannot_use_the_hash(void **state)
         right = right && blkhash_update(own, buf, 4 * MIB) == 0 &&
                 blkhash_final(own, md, NULL) == 0;
         blkhash_free(own);
-        /* What the parent's hash has is lost here, as it must be: no leak checker is to look. */
+        /* The parent's hash leaks here by design. Exit without a leak check. */
         if (right)
             raise(SIGKILL);
         _exit(1);
@@ -489,7 +489,7 @@ static void a_child_cannot_use_the_hash(void **state)
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGKILL);
 
-    /* The parent goes on. */
+    /* The parent can still use the hash. */
     assert_int_equal(blkhash_update(h, buf + 3 * MIB, MIB), 0);
     finish(h, before);
     h = blkhash_new();
@@ -506,7 +506,7 @@ static void give_up(int signal)
     _exit(3);
 }
 
-/* Runs itself as the first process of a namespace, and that once more: parent and child are both 1. */
+/* Runs as the first process of a PID namespace and calls itself in another: both have the ID 1. */
 static int first_of_a_namespace(struct blkhash *parents)
 {
     unsigned char md[BLKHASH_MAX_MD_SIZE];
@@ -514,7 +514,7 @@ static int first_of_a_namespace(struct blkhash *parents)
     int right, status;
     pid_t child;
 
-    /* Before the hash has threads. */
+    /* unshare() must come before the hash has threads. */
     if (parents == NULL && unshare(CLONE_NEWPID) != 0)
         return 2;
     h = new_hash("sha256", "flat", 4096, 2, 4);
@@ -531,7 +531,7 @@ static int first_of_a_namespace(struct blkhash *parents)
     if (parents == NULL) {
         child = fork();
         if (child == 0) {
-            /* What waits for threads that are not there waits for ever. */
+            /* A wait for threads that do not exist would never end. */
             signal(SIGALRM, give_up);
             alarm(60);
             _exit(first_of_a_namespace(h));
@@ -550,7 +550,7 @@ static void a_child_with_the_number_of_its_parent_cannot_use_the_hash(void **sta
     pid_t child;
 
     (void)state;
-    /* What the hash of a parent has is lost in its child: no leak checker is to look. */
+    /* The parent's hash leaks in the child by design. Skip this under a leak checker. */
     if (is_slow())
         skip();
     child = fork();
@@ -602,7 +602,7 @@ static void no_thread_outlives_the_hash(void **state)
     blkhash_free(h);
     assert_int_equal(count_threads(), before);
 
-    /* What one thread can do needs no other. */
+    /* With one thread the caller hashes, and no other thread starts. */
     h = new_hash("sha256", "flat", 4096, 1, 0);
     assert_int_equal(blkhash_update(h, buf, 8 * MIB), 0);
     assert_int_equal(count_threads(), before);
@@ -631,7 +631,7 @@ static void its_threads_take_no_signals(void **state)
     memset(buf, 'A', 8 * MIB);
     assert_true(signal(SIGUSR1, note_signal) != SIG_ERR);
     assert_int_equal(blkhash_update(h, buf, 8 * MIB), 0);
-    /* With the signal blocked here, any other thread that could take it would. */
+    /* The signal is blocked here, so any other thread that does not block it would get it. */
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGUSR1);
     assert_int_equal(pthread_sigmask(SIG_BLOCK, &blocked, &before), 0);

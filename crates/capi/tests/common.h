@@ -1,4 +1,4 @@
-/* What the tests share. They compile as C99, C17 and C++17. */
+/* Helpers that the tests share. They compile as C99, C17 and C++17. */
 
 #ifndef BLKHASH_TESTS_COMMON_H
 #define BLKHASH_TESTS_COMMON_H
@@ -31,7 +31,7 @@ extern "C" {
 #define MIB ((size_t)1 << 20)
 #define HEX_SIZE (2 * BLKHASH_MAX_MD_SIZE + 1)
 
-/* Whether a checker makes everything slow: then a part of the cases does. */
+/* Returns whether a checker slows the tests down. Then they run fewer cases. */
 static inline int is_slow(void)
 {
     return getenv("BLKHASH_TEST_SLOW") != NULL;
@@ -45,7 +45,7 @@ static inline unsigned char *allocate(size_t size)
     return buf;
 }
 
-/* Bytes that count to 251, from a place of the content on. */
+/* Fills buf with the content at offset, whose bytes count from 0 to 250. */
 static inline void count251(unsigned char *buf, size_t size, uint64_t offset)
 {
     for (size_t i = 0; i < size; i++)
@@ -69,7 +69,7 @@ static inline struct blkhash *new_hash(const char *digest, const char *construct
     return h;
 }
 
-/* Ends and frees a hash. */
+/* Finalizes and frees a hash, and writes its checksum to hex. */
 static inline void finish(struct blkhash *h, char *hex)
 {
     unsigned char md[BLKHASH_MAX_MD_SIZE];
@@ -90,7 +90,7 @@ static inline void assert_checksum(struct blkhash *h, const char *expected)
     assert_string_equal(hex, expected);
 }
 
-/* Waits until there are completions, fetches them and returns how many. */
+/* Waits until there are completions, fetches them and returns their number. */
 static inline int wait_for_completions(struct blkhash *h, struct blkhash_completion *out,
                                        unsigned int count)
 {

@@ -1,8 +1,8 @@
-//! The header that people read declares what the library has.
+//! Checks that the header declares what the library exports.
 
 use std::collections::BTreeSet;
 
-/// Every function of the sources, with its types as C has them, is in the header, and no other.
+/// The header declares every function of the sources with its types in C, and no other function.
 #[test]
 fn the_header_agrees_with_the_sources() {
     let folder = env!("CARGO_MANIFEST_DIR");
@@ -30,7 +30,7 @@ fn the_header_agrees_with_the_sources() {
     assert_eq!(names.lines().count(), generated.len());
 }
 
-/// The declarations of functions, without comments and in one spelling.
+/// Returns the declarations of functions, without comments and with uniform spelling.
 fn functions(header: &str) -> BTreeSet<String> {
     let mut text = String::new();
     let mut rest = header;
@@ -43,7 +43,7 @@ fn functions(header: &str) -> BTreeSet<String> {
     let text = lines.collect::<Vec<_>>().join(" ");
     let is_function = |text: &&str| text.contains("blkhash_") && text.ends_with(')');
     let statements = text.split([';', '{', '}']).map(str::trim).filter(is_function);
-    // What C++ and the preprocessor make of them.
+    // Skips the lines for C++ and the preprocessor.
     let other = ["inline ", "return ", "__VA_ARGS__"];
     let declared = statements.filter(|text| !other.iter().any(|it| text.contains(it)));
     declared.map(spelled).collect()

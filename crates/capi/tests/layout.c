@@ -1,4 +1,4 @@
-/* The types of the released ABI. It need not run: compiling it is the test. */
+/* The types of the released ABI. The test is that this compiles. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@ ASSERT(user_data_first, offsetof(struct blkhash_completion, user_data) == 0);
 ASSERT(error_second, offsetof(struct blkhash_completion, error) == sizeof(void *));
 ASSERT(error_is_int, sizeof(((struct blkhash_completion *)0)->error) == sizeof(int));
 
-/* What programs were built with: the compiler refuses a function of another type. */
+/* The types that programs were built with. The compiler rejects a function of another type. */
 struct blkhash *(*new_default)(void) = blkhash_new;
 struct blkhash *(*new_opts)(const struct blkhash_opts *) = blkhash_new_opts;
 int (*update)(struct blkhash *, const void *, size_t) = blkhash_update;

@@ -1,6 +1,6 @@
 /*
- * A panic does not cross into C. The library has none to offer, so the system is made to lie to it:
- * a thread that cannot be joined is something that Rust's standard library panics about.
+ * A panic does not cross into C. The library has no known panic, so the test causes one:
+ * pthread_join() fails, and Rust's standard library panics.
  */
 
 #include "common.h"
@@ -10,7 +10,7 @@
 
 static int lie;
 
-/* Takes the place of the C library's for everybody. */
+/* Replaces pthread_join() of the C library in the whole process. */
 int pthread_join(pthread_t thread, void **value)
 {
     int (*real)(pthread_t, void **);
@@ -49,13 +49,13 @@ static void a_panic_is_an_error_that_stays(void **state)
     assert_int_equal(blkhash_final(h, md, NULL), ENOTRECOVERABLE);
     blkhash_free(h);
 
-    /* Freeing has nobody to tell. */
+    /* blkhash_free() cannot return an error. */
     h = with_a_thread(buf, 8 * MIB);
     lie = 1;
     blkhash_free(h);
     lie = 0;
 
-    /* Others are well. */
+    /* Other hashes are not affected. */
     h = with_a_thread(buf, 8 * MIB);
     assert_int_equal(blkhash_final(h, md, NULL), 0);
     blkhash_free(h);

@@ -1,4 +1,4 @@
-/* Changes a buffer while it is lent: the sanitizer that finds this would find a race of the library. */
+/* Changes a lent buffer. A sanitizer that finds this race would find one of the library, too. */
 
 #include "common.h"
 
@@ -8,7 +8,7 @@ int main(void)
     unsigned char *buf = allocate(256 * KIB);
     struct blkhash *h = new_hash("sha256", "flat", 4096, 2, 1);
 
-    /* It is noticed only where the one is not long done when the other comes. */
+    /* Repeated, because the race is found only if both accesses are close in time. */
     for (int i = 0; i < 50; i++) {
         memset(buf, 'A', 256 * KIB);
         assert_int_equal(blkhash_aio_update(h, buf, 256 * KIB, NULL), 0);

@@ -1,4 +1,4 @@
-/* The golden vectors of test-vectors/, which reference/blkhash.py computed. */
+/* The golden vectors of test-vectors/, which reference/blkhash.py computes. */
 
 #include "common.h"
 
@@ -46,7 +46,7 @@ static uint64_t number_of(const cJSON *vector, const char *name)
     return (uint64_t)cJSON_GetNumberValue(item);
 }
 
-/* The next run of an image spec, "32k:A 64k:- 32k:0"; 0 at its end. */
+/* Returns the next run of an image spec such as "32k:A 64k:- 32k:0", or 0 at its end. */
 static char next_run(const char **spec, uint64_t *length)
 {
     char *end;
@@ -70,7 +70,7 @@ static char next_run(const char **spec, uint64_t *length)
     return kind;
 }
 
-/* Hashes an image, its data in updates of `cut` bytes from an address that is `shift` past a page. */
+/* Hashes an image in updates of `cut` bytes. Data begins at offset `shift` of its buffer. */
 static void hash_image(struct blkhash *h, const char *spec, size_t cut, size_t shift, int counted)
 {
     uint64_t offset = 0, length;
@@ -117,7 +117,7 @@ static void constructions(void **state)
         for (size_t i = 0; i < 7; i++) {
             struct blkhash *h;
 
-            /* A hundred tebibytes take a second; a checker takes a hundred. */
+            /* 100 TiB take a second, and 100 seconds under a checker. */
             if ((size > 64 * MIB && i != (size_t)count % 7) ||
                 (is_slow() && (size > 2 * MIB || (size_t)count % 31 != i)))
                 continue;
@@ -133,7 +133,7 @@ static void constructions(void **state)
     cJSON_Delete(json);
 }
 
-/* With the construction "linear" a checksum is the digest itself. */
+/* With the construction "linear" the checksum is the plain digest. */
 static void digests(void **state)
 {
     static const char *const lists[] = {"vectors", "published"};
@@ -150,7 +150,7 @@ static void digests(void **state)
             unsigned char *buf = allocate(length + 64);
             size_t shift = (size_t)count++ % 64;
 
-            /* The one that is none for checksums. */
+            /* siphash is not allowed for checksums. */
             if (strcmp(digest, "siphash") == 0) {
                 assert_null(blkhash_opts_new(digest));
             } else if (!is_slow() || count % 29 == 0) {

@@ -1,4 +1,4 @@
-//! Tells the crate which compiler builds it: a benchmark says so beside its figures.
+//! Passes the compiler's version to the crate, which prints it with the figures.
 
 use std::env;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Measuring: who, how often, on what, in which order.
+//! Measuring: the contestants, their input, and the order and number of samples.
 
 use std::sync::Barrier;
 use std::thread;
@@ -14,126 +14,126 @@ use crate::machine::Machine;
 use crate::stats::Spread;
 use crate::{clock, cores};
 
-/// What to measure, and how much of it.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Bench {
     /// Length of a block in bytes.
     pub block_size: usize,
-    /// Blocks that a contestant gets at a time.
+    /// Number of blocks that a contestant gets at a time.
     pub batch: usize,
-    /// The circumstances, each of them measured with every contestant.
+    /// The scenarios. Every contestant is measured in each of them.
     pub scenarios: Vec<Scenario>,
-    /// How much each contestant does in each scenario.
+    /// The amount of work of each contestant in each scenario.
     pub amount: Amount,
 }
 
-/// How much a contestant does.
+/// An amount of work.
 #[derive(Clone, Copy, Debug)]
 pub enum Amount {
-    /// As much as it can for so long, all repetitions together.
+    /// As many blocks as fit in this time, for all repetitions together.
     Time(Duration),
-    /// So many blocks on each thread, or a few more to make batches of them.
+    /// At least this number of blocks on each thread, in whole batches.
     Blocks(u64),
 }
 
-/// Circumstances of a measurement.
+/// The circumstances of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Scenario {
-    /// Threads that do the same at the same time, each on blocks of its own.
+    /// Number of threads that do the same at the same time, each on its own blocks.
     pub threads: usize,
-    /// Where the blocks are.
+    /// The place of the blocks.
     pub memory: Memory,
 }
 
-/// Where blocks are.
+/// The place of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Memory {
-    /// The same batch again and again: in the cache, if it fits.
+    /// The same batch again and again. It is in the cache if it fits.
     Hot,
-    /// Ever other blocks of a buffer that is larger than the cache.
+    /// Different blocks each time, from a buffer that is larger than the cache if possible.
     Cold,
 }
 
-/// Everything that was measured.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What it was measured on.
+    /// The machine that ran the benchmark.
     pub machine: Machine,
-    /// And how.
+    /// The parameters and conditions of the run.
     pub conditions: Conditions,
-    /// One row for each contestant and scenario, scenario by scenario.
+    /// The rows, one for each contestant and scenario, ordered by scenario.
     pub rows: Vec<Row>,
 }
 
-/// How it was measured.
+/// The parameters and conditions of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Conditions {
     /// Length of a block in bytes.
     pub block_size: usize,
-    /// Blocks at a time.
+    /// Number of blocks at a time.
     pub batch: usize,
-    /// Samples of each row.
+    /// Number of samples of each row.
     pub repetitions: usize,
-    /// What a tick is.
+    /// The unit of ticks, in words.
     pub ticks: &'static str,
-    /// Ticks in a nanosecond, as measured.
+    /// Measured number of ticks per nanosecond.
     pub ticks_per_nanosecond: f64,
-    /// Why there are no core cycles; `None` if there are.
+    /// The reason that core cycles are missing; `None` if they are available.
     pub core_cycles_missing: Option<String>,
-    /// Whether every thread stayed on a processor of its own.
+    /// Whether every thread stayed on its own processor.
     pub pinned: bool,
-    /// Bytes of the buffer that cold blocks come from.
+    /// Size of the buffer for cold blocks in bytes.
     pub cold_buffer: Option<usize>,
-    /// What is odd about this run, in words.
+    /// Unusual conditions of this run, in words.
     pub notes: Vec<String>,
 }
 
-/// What a contestant did in a scenario.
+/// The figures of a contestant in a scenario.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// What it computes.
+    /// The name of what is computed.
     pub group: String,
-    /// Its own name.
+    /// The name of the contestant.
     pub name: String,
-    /// Its name in other layouts.
+    /// The name of the contestant in other layouts.
     #[serde(skip)]
     pub row_name: Option<String>,
-    /// The circumstances.
+    /// The scenario.
     #[serde(flatten)]
     pub scenario: Scenario,
-    /// Blocks it took in all.
+    /// Total number of blocks.
     pub blocks: u64,
-    /// Ticks for a block on one thread.
+    /// Ticks per block on one thread.
     pub ticks: Spread,
-    /// Core cycles for a block on one thread.
+    /// Core cycles per block on one thread.
     pub core_cycles: Option<Spread>,
-    /// MiB in a second on all threads; `None` if it does not read.
+    /// MiB per second on all threads; `None` if the contestant does not read its input.
     pub speed: Option<Spread>,
-    /// Ticks for a block, in proportion to those of the reference in the same scenario.
+    /// Ticks per block, relative to the reference in the same scenario.
     pub ratio: Option<f64>,
-    /// What it was computed from.
+    /// The samples from which the figures are computed.
     pub samples: Vec<Sample>,
 }
 
 /// One measurement.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Sample {
-    /// Blocks on all threads.
+    /// Number of blocks on all threads.
     pub blocks: u64,
-    /// Ticks, the sum of all threads.
+    /// Ticks, summed over all threads.
     pub ticks: u64,
-    /// Core cycles, the sum of all threads.
+    /// Core cycles, summed over all threads.
     pub core_cycles: Option<u64>,
-    /// From the start of the threads, which is common, to the end of the last one.
+    /// Time from the common start of the threads to the end of the last one.
     pub nanoseconds: u64,
 }
 
 impl Bench {
-    /// Samples of each row, unless there are not enough blocks for them.
+    /// Number of samples of each row, if there are enough blocks.
     pub const REPETITIONS: usize = 10;
 
-    /// Measures `contestants`, and tells `progress` how much is done, from 0 to 1.
+    /// Measures `contestants`, and calls `progress` with the part that is done, from 0 to 1.
     pub fn run(&self, contestants: &[Contestant], mut progress: impl FnMut(f64)) -> Report {
         let machine = Machine::this();
         let run = Run::new(self, &machine);
@@ -201,12 +201,12 @@ impl Bench {
     }
 }
 
-/// A run in progress: what all samples share.
+/// A run in progress, shared by all samples.
 struct Run<'a> {
     bench: &'a Bench,
     repetitions: usize,
     cpus: Vec<usize>,
-    /// One for each thread.
+    /// A buffer for each thread.
     hot: Vec<Buffer>,
     cold: Option<(usize, Buffer)>,
     core_cycles_missing: Option<String>,
@@ -273,7 +273,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// How many calls make a sample. Finding it out also warms everything up.
+    /// Returns the number of calls for a sample. The calls made to find it also warm up.
     fn calls(&self, contestant: &Contestant, scenario: Scenario, positions: &mut [usize]) -> u64 {
         let share = match self.bench.amount {
             Amount::Time(time) => time / self.repetitions as u32,
@@ -311,7 +311,7 @@ impl<'a> Run<'a> {
                     let barrier = &barrier;
                     scope.spawn(move || {
                         if let Some(&cpu) = self.cpus.get(thread) {
-                            // Where it is refused, the header says so.
+                            // The report shows it if this fails.
                             let _ = cores::pin(cpu);
                         }
                         self.sample_thread(contestant, scenario, thread, calls, position, barrier)
@@ -372,7 +372,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// How many bytes cold blocks come from, and what is odd about that.
+/// Returns the size of the buffer for cold blocks, with a note if it is too small.
 fn cold_size(machine: &Machine, at_least: usize) -> (usize, Option<String>) {
     let cache = machine.last_level_cache;
     let wanted = cache.map_or(MAX_COLD, |cache| 2 * cache).max(MIN_COLD);
@@ -390,16 +390,16 @@ fn can_pin(cpu: usize) -> bool {
     thread::scope(|scope| scope.spawn(|| cores::pin(cpu)).join().unwrap_or(false))
 }
 
-/// Long enough for clocks to rise and caches to fill.
+/// Long enough for clock rates to rise and caches to fill.
 const WARM_UP: Duration = Duration::from_millis(5);
 
-/// Calls that take nothing would never fill their time.
+/// A limit for calls that take no time.
 const MAX_CALLS: u64 = 1 << 24;
 
-/// The largest buffer for cold blocks.
+/// Maximum size of the buffer for cold blocks.
 const MAX_COLD: u64 = 1 << 30;
 
-/// The smallest one.
+/// Minimum size of the buffer for cold blocks.
 const MIN_COLD: u64 = 64 << 20;
 
 #[cfg(test)]
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn every_contestant_does_what_was_asked_for() {
+    fn every_contestant_does_the_amount_of_work() {
         let calls = Arc::new(AtomicU64::new(0));
         let mut reference = counting("a", &calls);
         (reference.is_reference, reference.is_shown) = (true, false);
@@ -454,7 +454,7 @@ mod tests {
             assert_eq!(row.speed.is_none(), row.name == "NULL-NOP");
             assert!(row.ratio.is_some());
         }
-        // One more batch for each sample and thread warms up.
+        // Each sample and thread warms up with one more batch.
         assert_eq!(other.load(Ordering::Relaxed), 10 * (12 + 4) + 2 * 10 * (12 + 4));
         assert_eq!(calls.load(Ordering::Relaxed), other.load(Ordering::Relaxed));
         assert!(report.conditions.cold_buffer.is_some());
@@ -467,7 +467,7 @@ mod tests {
         let bench = Bench { block_size: 4096, batch: 1, scenarios, amount };
         let report = bench.run(&[Contestant::memcpy()], |_| {});
         let nanoseconds: u64 = report.rows[0].samples.iter().map(|sample| sample.nanoseconds).sum();
-        // A busy machine makes memory look slower than it is, and so the run shorter.
+        // On a busy machine memory looks slower, which makes the run shorter.
         assert!(nanoseconds > 1_000_000, "{nanoseconds}");
         assert!(report.conditions.ticks_per_nanosecond > 0.1);
     }

@@ -1,50 +1,50 @@
-//! Points in time: the clock of the system, and the finest that the CPU has.
+//! Time on the clock of the system, and in the finest unit of the CPU.
 
 use std::time::{Duration, Instant};
 
-/// What ticks are, for people.
+/// The unit of ticks, in words.
 pub const TICKS: &str =
     if cfg!(target_arch = "x86_64") { "cycles of the time stamp counter" } else { "nanoseconds" };
 
-/// Ticks in short, for the heads of columns.
+/// The unit of ticks, for the heads of columns.
 pub const SHORT_TICKS: &str = if cfg!(target_arch = "x86_64") { "Cycles" } else { "ns" };
 
-/// When something began.
+/// A start time.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     time: Instant,
     ticks: u64,
 }
 
-/// How long something took.
+/// A duration.
 #[derive(Clone, Copy, Debug)]
 pub struct Elapsed {
-    /// On the clock of the system.
+    /// The duration on the clock of the system.
     pub time: Duration,
-    /// In [`TICKS`].
+    /// The duration in [`TICKS`].
     pub ticks: u64,
 }
 
 impl Start {
-    /// Now. The ticks are read last, so that they hold as little else as possible.
+    /// Returns the current time. Reads the ticks last, to measure as little else as possible.
     pub fn now() -> Self {
         let time = Instant::now();
         Self { time, ticks: ticks(time) }
     }
 
-    /// Since then.
+    /// Returns the duration since the start.
     pub fn elapsed(self) -> Elapsed {
         let end = ticks(self.time);
         Elapsed { ticks: end.wrapping_sub(self.ticks), time: self.time.elapsed() }
     }
 }
 
-/// The time stamp counter, once everything before has been executed and before anything after is.
+/// Reads the time stamp counter after all earlier instructions and before all later ones.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 fn ticks(_since: Instant) -> u64 {
     use std::arch::x86_64::{_mm_lfence, _rdtsc};
-    // SAFETY: lfence is part of SSE2 and rdtsc older: every x86_64 has both. Neither touches memory.
+    // SAFETY: every x86_64 has lfence (SSE2) and rdtsc. Neither touches memory.
     unsafe {
         _mm_lfence();
         let ticks = _rdtsc();
@@ -53,7 +53,7 @@ fn ticks(_since: Instant) -> u64 {
     }
 }
 
-/// Nanoseconds since `since`, which is when the measurement began.
+/// Returns the nanoseconds since `since`, the start of the measurement.
 #[cfg(not(target_arch = "x86_64"))]
 fn ticks(since: Instant) -> u64 {
     since.elapsed().as_nanos() as u64

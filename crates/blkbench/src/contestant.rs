@@ -1,31 +1,31 @@
-//! What is measured.
+//! The functions that are measured.
 
 use std::fmt;
 use std::hint::black_box;
 
-/// Takes a batch of blocks of equal length.
+/// Processes a batch of blocks of equal length.
 pub type Work = Box<dyn FnMut(&[&[u8]])>;
 
 /// A name and a closure.
 pub struct Contestant {
-    /// What it computes: contestants that compute the same share it.
+    /// The name of what it computes. Contestants that compute the same share it.
     pub group: String,
-    /// Its own name.
+    /// The name of the contestant.
     pub name: String,
-    /// A name it is known by elsewhere, for layouts that are known from there.
+    /// Another name, for layouts that use it.
     pub row_name: Option<String>,
-    /// Whether it reads its input: what does not has no speed.
+    /// Whether it reads its input. A contestant that does not has no speed.
     pub reads: bool,
-    /// Whether others are compared with it.
+    /// Whether other contestants are compared with it.
     pub is_reference: bool,
-    /// Whether it has a row of its own: a reference may be measured only to be compared with.
+    /// Whether it has a row. A reference may be measured only for comparison.
     pub is_shown: bool,
     make: Box<dyn Fn() -> Work + Send + Sync>,
 }
 
 impl Contestant {
-    /// A contestant; `make` makes the closure, once for each thread and sample, outside of the time
-    /// that is measured.
+    /// Creates a contestant. `make` makes the closure, once for each thread and sample, outside of
+    /// the measured time.
     pub fn new(
         group: impl Into<String>,
         name: impl Into<String>,
@@ -42,7 +42,7 @@ impl Contestant {
         }
     }
 
-    /// The baseline that does nothing: what it takes is the cost of a call.
+    /// Returns the baseline that does nothing, which shows the cost of a call.
     pub fn nop() -> Self {
         let make = || -> Work {
             Box::new(|blocks| {
@@ -52,7 +52,7 @@ impl Contestant {
         Self { reads: false, ..Self::new("null", "NULL-NOP", make) }
     }
 
-    /// The baseline that copies: what it takes is the cost of memory.
+    /// Returns the baseline that copies, which shows the cost of memory.
     pub fn memcpy() -> Self {
         Self::new("null", "NULL-MEMCPY", || {
             let mut copy = Vec::new();
@@ -66,7 +66,7 @@ impl Contestant {
         })
     }
 
-    /// Its closure, for one thread.
+    /// Makes the closure for one thread.
     pub(crate) fn work(&self) -> Work {
         (self.make)()
     }

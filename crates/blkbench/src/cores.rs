@@ -1,8 +1,8 @@
-//! Threads on processors of their own.
+//! Pins threads to processors.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// The processors that this process may use.
+/// Returns the processors that this process may use.
 pub fn allowed() -> Vec<usize> {
     match sched_getaffinity(None) {
         Ok(set) => (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect(),
@@ -10,7 +10,7 @@ pub fn allowed() -> Vec<usize> {
     }
 }
 
-/// Keeps the current thread on one processor. False if the system does not let it.
+/// Pins the current thread to a processor. Returns false if this fails.
 pub fn pin(cpu: usize) -> bool {
     let mut set = CpuSet::new();
     set.set(cpu);

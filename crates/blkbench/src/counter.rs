@@ -1,10 +1,10 @@
-//! Cycles of the core, which unlike the time stamp counter stand still when the clock does and race
-//! when it races. They come from the kernel, where the machine and its owner allow it.
+//! Core cycles, which follow the clock rate of the core, unlike the time stamp counter. They come
+//! from the kernel, if the machine and its administrator allow it.
 
 #[cfg(target_os = "linux")]
 use perf_event::{Builder, Counter, events::Hardware};
 
-/// Counts the core's cycles in user mode on the thread that made it.
+/// Counts the core's cycles in user mode on the thread that created it.
 pub struct CoreCycles {
     #[cfg(target_os = "linux")]
     counter: Counter,
@@ -12,7 +12,11 @@ pub struct CoreCycles {
 
 #[cfg(target_os = "linux")]
 impl CoreCycles {
-    /// A counter that runs; the error says why there is none.
+    /// Creates a running counter.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if it is unavailable.
     pub fn start() -> Result<Self, String> {
         let counter =
             Builder::new(Hardware::CPU_CYCLES).exclude_kernel(true).exclude_hv(true).build();
@@ -21,13 +25,13 @@ impl CoreCycles {
         Ok(Self { counter })
     }
 
-    /// Cycles so far; `None` if the counter cannot be read.
+    /// Returns the cycles so far, or `None` if the counter cannot be read.
     pub fn read(&mut self) -> Option<u64> {
         self.counter.read().ok()
     }
 }
 
-/// What the system says, without the number of the error.
+/// Returns the system's error message without the error number.
 #[cfg(target_os = "linux")]
 fn reason(what: &str, error: &std::io::Error) -> String {
     let text = error.to_string();
@@ -37,20 +41,20 @@ fn reason(what: &str, error: &std::io::Error) -> String {
 
 #[cfg(not(target_os = "linux"))]
 impl CoreCycles {
-    /// There is none.
+    /// Always fails.
     pub fn start() -> Result<Self, String> {
         Err("only Linux has perf events".to_owned())
     }
 
-    /// Never called.
+    /// Never called, because no counter can be created.
     pub fn read(&mut self) -> Option<u64> {
         None
     }
 }
 
-/// Why there are no core cycles here; `None` if there are.
+/// Returns the reason that core cycles are unavailable, or `None` if they are available.
 ///
-/// Virtual machines without a performance monitoring unit may hand out a counter that never moves.
+/// A virtual machine without a performance monitoring unit may have a counter that never moves.
 pub fn missing() -> Option<String> {
     let mut counter = match CoreCycles::start() {
         Ok(counter) => counter,

@@ -1,13 +1,13 @@
-//! The bytes that contestants take: noise, at the bounds of pages, as blocks of an image are.
+//! The input of contestants: noise at page boundaries, like the blocks of an image.
 
-/// Bytes that begin at the bound of a page.
+/// Bytes that begin at a page boundary.
 pub struct Buffer {
     bytes: Vec<u8>,
     start: usize,
 }
 
 impl Buffer {
-    /// `length` bytes of noise, always the same.
+    /// Creates `length` bytes of noise, which only depend on `seed`.
     pub fn noise(length: usize, seed: u64) -> Self {
         let mut bytes = vec![0; length + PAGE];
         let start = bytes.as_ptr().align_offset(PAGE).min(PAGE);
@@ -24,13 +24,13 @@ impl Buffer {
         Self { bytes, start }
     }
 
-    /// Its bytes, cut into blocks.
+    /// Returns the bytes, cut into blocks.
     pub fn blocks(&self, block_size: usize) -> Vec<&[u8]> {
         self.bytes[self.start..].chunks_exact(block_size).collect()
     }
 }
 
-/// Goes through blocks batch by batch, and begins again at the end.
+/// Goes through blocks batch by batch, and starts over at the end.
 pub struct Walk<'a> {
     blocks: &'a [&'a [u8]],
     batch: usize,
@@ -38,13 +38,13 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Begins at block `position`.
+    /// Starts at block `position`.
     pub fn new(blocks: &'a [&'a [u8]], batch: usize, position: usize) -> Self {
         debug_assert!(blocks.len() >= batch);
         Self { blocks, batch, position }
     }
 
-    /// The next batch.
+    /// Returns the next batch.
     #[inline]
     pub fn batch(&mut self) -> &'a [&'a [u8]] {
         if self.position + self.batch > self.blocks.len() {
@@ -55,7 +55,7 @@ impl<'a> Walk<'a> {
         batch
     }
 
-    /// Where the next batch begins.
+    /// Returns the index of the first block of the next batch.
     pub fn position(&self) -> usize {
         self.position
     }

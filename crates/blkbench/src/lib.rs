@@ -1,16 +1,16 @@
-//! Measures closures over blocks of bytes and prints what it measured.
+//! Measures closures over blocks of bytes and prints the results.
 //!
-//! It knows no algorithm: a [`Contestant`] is a name and a closure that takes a batch of blocks. All
-//! contestants are measured alike, in turns, so that a clock that drifts or a neighbour that comes
-//! and goes hits all of them:
+//! It knows no algorithm. A [`Contestant`] is a name and a closure that takes a batch of blocks.
+//! All contestants are measured alike and in turns, so that a drifting clock or other load affects
+//! all of them:
 //!
 //! 1. [`Bench::run`] finds for each contestant how many calls fill its share of the time.
-//! 2. A repetition measures every contestant once, in order; there are [`Bench::REPETITIONS`].
+//! 2. A repetition measures every contestant once, in order. There are [`Bench::REPETITIONS`].
 //! 3. A [`Row`] has the samples of one contestant in one [`Scenario`], and a [`Report`] has all rows
-//!    with the [`Machine`] and the conditions they were measured under.
+//!    with the [`Machine`] and the conditions of the run.
 //!
-//! Nothing is timed but the calls, and nothing is subtracted: [`Contestant::nop`] shows what an
-//! empty call costs.
+//! Only the calls are timed, and nothing is subtracted. [`Contestant::nop`] shows the cost of an
+//! empty call.
 
 mod bench;
 mod clock;
@@ -28,7 +28,7 @@ pub use contestant::{Contestant, Work};
 pub use machine::Machine;
 pub use stats::Spread;
 
-/// Its examples are tests.
+/// Runs the examples of README.md as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}

@@ -1,34 +1,34 @@
-//! What the figures were measured on.
+//! The machine that ran the benchmark.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
-/// A machine, as far as figures depend on it.
+/// The properties of a machine that affect the figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
-    /// The model of the CPU, as it calls itself.
+    /// The model name that the CPU reports.
     pub cpu: String,
-    /// Those of its features that hashing can use.
+    /// The CPU features that hashes can use.
     pub features: Vec<String>,
-    /// Processors that this process may use.
+    /// Number of processors that this process may use.
     pub processors: usize,
     /// The operating system and its version.
     pub kernel: String,
-    /// The compiler, and whether it optimised.
+    /// The compiler, and whether it optimised the build.
     pub compiler: String,
-    /// When, in UTC: `2026-01-31 23:59`.
+    /// The date and time in UTC, as `2026-01-31 23:59`.
     pub date: String,
     /// Size of the last-level cache in bytes, if it is known.
     pub last_level_cache: Option<u64>,
-    /// Memory that nobody uses, in bytes, if it is known.
+    /// Available memory in bytes, if it is known.
     #[serde(skip)]
     pub available_memory: Option<u64>,
 }
 
 impl Machine {
-    /// This one, now.
+    /// Returns the current state of this machine.
     pub fn this() -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let system = rustix::system::uname();
@@ -87,7 +87,7 @@ fn last_level_cache() -> Option<u64> {
     sizes.max().map(|(_, size)| size)
 }
 
-/// `480M`, `2048K`.
+/// Parses a size such as `480M` or `2048K`.
 fn parse_size(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
@@ -107,7 +107,8 @@ fn available_memory() -> Option<u64> {
     Some(kibibytes << 10)
 }
 
-/// The date and time of a number of seconds since 1970, by Howard Hinnant's `civil_from_days`.
+/// Formats the number of seconds since 1970 as date and time, with Howard Hinnant's
+/// `civil_from_days`.
 fn date(seconds: u64) -> String {
     let (days, time) = (seconds / 86_400 + 719_468, seconds % 86_400);
     let (era, day_of_era) = (days / 146_097, days % 146_097);
@@ -121,7 +122,7 @@ fn date(seconds: u64) -> String {
     format!("{year}-{month:02}-{day:02} {:02}:{:02}", time / 3600, time / 60 % 60)
 }
 
-/// What hashes can use, as Linux names it.
+/// CPU features that hashes can use, with their names in Linux.
 const RELEVANT: &[&str] = &[
     "sse4_2",
     "pclmulqdq",

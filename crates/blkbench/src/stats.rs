@@ -1,27 +1,27 @@
-//! What several measurements of the same thing say.
+//! Statistics of several measurements of the same thing.
 
 use serde::Serialize;
 
 /// The spread of measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// The smallest.
+    /// The smallest value.
     pub min: f64,
-    /// The one in the middle.
+    /// The middle value.
     pub median: f64,
-    /// The largest.
+    /// The largest value.
     pub max: f64,
-    /// The median of the distances from the median: how far a measurement typically is off, however
-    /// far a few of them are.
+    /// The median of the distances from the median. It shows the typical error of a measurement,
+    /// and outliers do not affect it.
     pub mad: f64,
 }
 
 impl Spread {
-    /// Of `values`, in any order.
+    /// Returns the spread of `values`, which may be in any order.
     ///
     /// # Panics
     ///
-    /// If there are none.
+    /// Panics if there are no values.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
         assert!(!values.is_empty(), "a spread of at least one measurement");
@@ -31,13 +31,13 @@ impl Spread {
         Self { min, median, max, mad: self::median(&mut distances) }
     }
 
-    /// [`Spread::mad`] in percent of the median.
+    /// Returns [`Spread::mad`] in percent of the median.
     pub fn percent(&self) -> f64 {
         if self.median > 0.0 { 100.0 * self.mad / self.median } else { 0.0 }
     }
 }
 
-/// Sorts `values`; the middle one, or the mean of the two in the middle.
+/// Sorts `values`, and returns the middle one or the mean of the two in the middle.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

@@ -1,16 +1,16 @@
 //! Tables of text.
 
-/// Where the text of a column stands.
+/// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// For words.
     Left,
-    /// Numbers.
+    /// For numbers.
     Right,
 }
 
-/// Rows under the heads of columns, each column as wide as its widest cell, without spaces at the
-/// ends of lines.
+/// Formats rows under the heads of columns. Each column is as wide as its widest cell, and lines
+/// have no trailing spaces.
 pub fn table(heads: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
@@ -33,7 +33,7 @@ pub fn table(heads: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// A number with as many digits as say something.
+/// Formats a number with two decimals, and with fewer if it is large.
 pub fn number(value: f64) -> String {
     match value {
         _ if value >= 99.95 => format!("{value:.0}"),
@@ -42,7 +42,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// A number of bytes in the unit that divides it.
+/// Formats a number of bytes in the largest unit that divides it.
 pub fn size(bytes: u64) -> String {
     match bytes {
         0 => "0 bytes".to_owned(),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::Memory;
 use crate::bench::Report;
 
-/// The report as RFC 4180 has it, but with newlines alone, under a line of names.
+/// Formats the report as in RFC 4180, but with LF line ends, below a line of names.
 pub fn csv(report: &Report) -> String {
     let conditions = &report.conditions;
     let mut out = NAMES.join(",") + "\n";
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_quoted_where_they_must_be() {
+    fn cells_are_quoted_if_needed() {
         assert_eq!(quoted("sha256-soft"), "sha256-soft");
         assert_eq!(quoted("a,\"b\""), "\"a,\"\"b\"\"\"");
     }

@@ -1,11 +1,11 @@
-//! The table of the documentation of btrfs: digest, cycles for a block, ratio, implementation.
+//! A table as in the documentation of btrfs: digest, cycles per block, ratio, implementation.
 
 use super::{batches, header, scenario, sections};
 use crate::bench::Report;
 use crate::clock::SHORT_TICKS;
 use crate::text::{self, Align, number};
 
-/// The report as one such table for each scenario.
+/// Formats the report as one table for each scenario.
 pub fn docs(report: &Report) -> String {
     let conditions = &report.conditions;
     let mut out = String::new();

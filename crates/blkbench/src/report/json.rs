@@ -1,11 +1,11 @@
-//! JSON, an object a line: the machine and the conditions first, then the rows.
+//! JSON, one object per line: first the machine and the conditions, then the rows.
 
 use serde::Serialize;
 
 use crate::bench::{Conditions, Report, Row};
 use crate::machine::Machine;
 
-/// The report as lines of JSON.
+/// Formats the report as lines of JSON.
 pub fn json(report: &Report) -> String {
     let run = Line::Run { machine: &report.machine, conditions: &report.conditions };
     let rows = report.rows.iter().map(Line::Row);

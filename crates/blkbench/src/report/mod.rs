@@ -1,4 +1,4 @@
-//! What was measured, for people and programs.
+//! Formats the results for people and programs.
 
 mod csv;
 mod docs;
@@ -15,7 +15,7 @@ pub use svg::svg;
 use crate::bench::{Conditions, Memory, Report, Row, Scenario};
 use crate::text;
 
-/// The circumstances of a row in words.
+/// Describes the scenario of a row.
 fn scenario(scenario: Scenario) -> String {
     let threads = match scenario.threads {
         1 => "1 thread".to_owned(),
@@ -27,7 +27,7 @@ fn scenario(scenario: Scenario) -> String {
     }
 }
 
-/// How the blocks came.
+/// Describes the batches.
 fn batches(conditions: &Conditions) -> String {
     let size = text::size(conditions.block_size as u64);
     match conditions.batch {
@@ -36,7 +36,7 @@ fn batches(conditions: &Conditions) -> String {
     }
 }
 
-/// What the figures mean, for captions.
+/// Describes the units of the figures.
 fn unit(conditions: &Conditions) -> String {
     let rate = conditions.ticks_per_nanosecond;
     let unit = match conditions.ticks {
@@ -49,7 +49,7 @@ fn unit(conditions: &Conditions) -> String {
     }
 }
 
-/// The lines above a table: `NAME: VALUE`.
+/// Returns the lines above a table, as names and values.
 fn header(report: &Report) -> Vec<(&'static str, String)> {
     let Report { machine, conditions, .. } = report;
     let pinned = if conditions.pinned { "pinned" } else { "not pinned" };
@@ -76,7 +76,7 @@ fn header(report: &Report) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// The rows of each scenario.
+/// Returns the rows of each scenario.
 fn sections(report: &Report) -> impl Iterator<Item = (Scenario, &[Row])> {
     report.rows.chunk_by(|a, b| a.scenario == b.scenario).map(|rows| (rows[0].scenario, rows))
 }

@@ -1,9 +1,9 @@
-//! The lines of btrfs-progs' hash-speedtest.
+//! Lines as printed by btrfs-progs' hash-speedtest.
 
 use super::{header, scenario, sections};
 use crate::bench::Report;
 
-/// The report as such lines.
+/// Formats the report as such lines.
 pub fn speedtest(report: &Report) -> String {
     let conditions = &report.conditions;
     let mut iterations: Vec<u64> = report.rows.iter().map(|row| row.blocks).collect();

@@ -5,8 +5,8 @@ use crate::bench::Report;
 use crate::clock::SHORT_TICKS;
 use crate::text::number;
 
-/// The report as a chart of speeds, one bar for each row that reads its input. It has the colours of
-/// the page around it, light or dark.
+/// Formats the report as a chart of speeds, with a bar for each row that reads its input. It
+/// follows the light or dark colour scheme of the viewer.
 pub fn svg(report: &Report) -> String {
     let rows = || report.rows.iter().filter_map(|row| Some((row, row.speed?.median)));
     let names = rows().map(|(row, _)| row.name.chars().count()).max().unwrap_or(0);
@@ -60,7 +60,7 @@ fn text(x: f64, y: f64, class: &str, content: &str) -> String {
     format!("<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"{class}\">{}</text>\n", escaped(content))
 }
 
-/// A text as XML has it. Control characters, which XML has not, become spaces.
+/// Escapes a text for XML. Control characters, which XML does not allow, become spaces.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -81,7 +81,7 @@ fn capitalised(text: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// `12 345`
+/// Formats a number with thin spaces between groups of three digits: `12 345`.
 fn grouped(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut out = String::new();
@@ -99,10 +99,10 @@ const LINE: f64 = 20.0;
 const BAR: f64 = 19.0;
 const GAP: f64 = 8.0;
 
-/// The width of a letter, about.
+/// Approximate width of a letter.
 const LETTER: f64 = 7.4;
 
-/// Room for what is written behind the longest bar.
+/// Room for the text behind the longest bar.
 const VALUE: f64 = 210.0;
 
 const STYLE: &str = "<style>

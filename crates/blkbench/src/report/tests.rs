@@ -1,4 +1,4 @@
-//! Every layout of one small report.
+//! Tests every layout with one small report.
 
 use super::*;
 use crate::bench::Sample;
@@ -90,7 +90,7 @@ fn the_lines_of_hash_speedtest() {
 }
 
 #[test]
-fn lines_of_values_have_as_many_as_their_names() {
+fn csv_has_a_name_for_each_value() {
     let text = csv(&report());
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
     assert_eq!(lines.len(), 5);

@@ -1,9 +1,9 @@
-"""The slow model of every checksum: plain Python to be read, and the truth that tests compare with.
+"""The slow model of every checksum, in plain and readable Python. Tests compare with it.
 
 A checksum is a construction over a digest algorithm (docs/constructions.md). Nothing here shares
-code with the Rust crates. Content is bytes, or an iterable of chunks: a chunk is bytes or an int,
-which stands for that many zeros. Long runs of zeros repeat one cached digest; that and skipping
-the holes of a file are the only shortcuts, and neither changes a value.
+code with the Rust crates. Content is bytes, or an iterable of chunks. A chunk is bytes, or an int
+that stands for that many zeros. There are only two shortcuts, and neither changes a value. Long
+zero runs repeat one cached digest, and the holes of a file are not read.
 
     >>> checksum(b"").hex()
     '9fb03d22515ca48e57b578de80bbc1e75d5126dbb2de6db177947c3da3b2276f'
@@ -32,7 +32,7 @@ def checksum(
     construction=DEFAULT_CONSTRUCTION,
     block_size=DEFAULT_BLOCK_SIZE,
 ):
-    """The checksum of content, as bytes."""
+    """Returns the checksum of content as bytes."""
     chunks = [content] if isinstance(content, (bytes, bytearray, memoryview)) else content
     if construction == "linear":
         return linear(chunks, digest)
@@ -81,7 +81,7 @@ def streams(chunks, digest, block_size, n):
     for block, count in blocks(chunks, block_size):
         d = block_digest(digest, block)
         for i in range(first, first + min(count, n)):
-            # Of the blocks first .. first+count-1 this many fall to stream i mod n.
+            # Number of the blocks first .. first+count-1 that go to stream i mod n.
             update_repeated(inner[i % n], d, (first + count - i + n - 1) // n)
         first += count
     outer = new(digest)
@@ -91,7 +91,7 @@ def streams(chunks, digest, block_size, n):
 
 
 def blocks(chunks, block_size):
-    """Cuts chunks into (block, count): count equal blocks in a row. The last may be short."""
+    """Cuts chunks into (block, count) for count equal blocks in a row. The last may be short."""
     rest = bytearray()
     for chunk in chunks:
         if isinstance(chunk, int):
@@ -115,7 +115,7 @@ def blocks(chunks, block_size):
 
 
 def block_digest(digest, block):
-    """H(block); the digest of zeros is computed once for each length."""
+    """Returns H(block). The digest of zeros is computed once for each length."""
     if block == zero_block(len(block)):
         return zero_digest(digest, len(block))
     h = new(digest)
@@ -148,7 +148,7 @@ def update_repeated(h, data, count):
 
 
 def stream_count(construction):
-    """N of `streams:N`; `streams` alone means 4."""
+    """Returns N of `streams:N`. `streams` alone means 4."""
     name, colon, number = construction.partition(":")
     if name != "streams" or (colon and not number.isdecimal()):
         raise ValueError(f"unknown construction: {construction!r}")
@@ -164,7 +164,7 @@ def check_block_size(block_size):
 
 
 def file_chunks(file):
-    """The content of an open file from its start: bytes, and ints for its holes."""
+    """Yields the content of an open file from its start, as bytes and as ints for its holes."""
     fd = file.fileno()
     end = os.lseek(fd, 0, os.SEEK_END)
     offset = 0
@@ -174,7 +174,7 @@ def file_chunks(file):
         except OSError as error:
             if error.errno != errno.ENXIO:
                 raise
-            data = end  # A hole up to the end.
+            data = end  # A hole to the end.
         if data > offset:
             yield data - offset
         hole = os.lseek(fd, data, os.SEEK_HOLE) if data < end else end
@@ -187,7 +187,7 @@ def file_chunks(file):
 
 
 def file_checksum(path, *args, **kwargs):
-    """The checksum of a raw file. Takes the parameters of checksum()."""
+    """Returns the checksum of a raw file. Takes the parameters of checksum()."""
     with open(path, "rb") as file:
         return checksum(file_chunks(file), *args, **kwargs)
 

@@ -1,8 +1,9 @@
-"""Every digest algorithm of the project in the plainest form: new(name), update(bytes), digest().
+"""All digest algorithms of the project with one interface: new(name), update(bytes), digest().
 
-hashlib where it has the algorithm, a few plain lines for the CRCs, XXH64 and SipHash, and the PyPI
-packages xxhash and blake3 for the rest. The bytes of a CRC or an XXH value are big endian, as its
-hexadecimal is printed; SipHash gives its 8 bytes in the order of its authors' vectors.
+Most algorithms are those of hashlib. CRC-32 is that of zlib, other CRCs, XXH64 and SipHash are
+plain code, and the rest comes from the PyPI packages xxhash and blake3. The bytes of a CRC or an
+XXH value are big endian, as printed in hexadecimal. SipHash returns its 8 bytes in the order of the
+reference vectors.
 """
 
 import hashlib
@@ -15,7 +16,7 @@ ALIASES = {"xxhash": "xxh64"}
 
 
 def new(name):
-    """A fresh hash object."""
+    """Returns a new hash object."""
     if name == "blake2b":
         raise ValueError("blake2b means 512 bits to coreutils, 256 to btrfs: say which")
     try:
@@ -25,7 +26,7 @@ def new(name):
 
 
 class Null:
-    """Computes nothing: what is left is the cost of reading."""
+    """Computes nothing, to measure the cost of reading."""
 
     def update(self, data):
         pass
@@ -48,7 +49,7 @@ class Crc32:
 
 
 def crc_table_reflected(poly):
-    """The CRC of each byte, least significant bit first; poly is given bit-reversed."""
+    """Returns the CRC of each byte, least significant bit first. poly is bit-reversed."""
     table = []
     for crc in range(256):
         for _ in range(8):
@@ -77,7 +78,7 @@ class CrcReflected:
 
 
 def crc64_table(poly):
-    """The CRC-64 of each byte, most significant bit first."""
+    """Returns the CRC-64 of each byte, most significant bit first."""
     table = []
     for byte in range(256):
         crc = byte << 56
@@ -110,7 +111,7 @@ CRC64NVME_TABLE = crc_table_reflected(0x9A6C9329AC4BC9B5)
 
 
 def words64(data):
-    """The 64-bit little endian words of data."""
+    """Returns the 64-bit little endian words of data."""
     return struct.unpack(f"<{len(data) // 8}Q", data)
 
 
@@ -164,7 +165,7 @@ class Xxh64:
         return (acc ^ (acc >> 32)).to_bytes(8, "big")
 
     def run(self, acc, words):
-        """The rounds of one lane."""
+        """Returns acc after the rounds of one lane."""
         p1, p2 = self.P1, self.P2
         for word in words:
             acc = (acc + word * p2) & MASK64
@@ -173,7 +174,7 @@ class Xxh64:
 
 
 class SipHash:
-    """SipHash-2-4, 64 bits, with a zero key unless told."""
+    """SipHash-2-4, 64 bits. The default key is zero."""
 
     def __init__(self, key=bytes(16)):
         k0 = int.from_bytes(key[:8], "little")
@@ -225,7 +226,7 @@ class SipHash:
 
 
 def from_package(package, name):
-    """A constructor of a PyPI package, imported when it is first needed."""
+    """Returns a constructor of a PyPI package, which is imported when first needed."""
 
     def construct():
         return getattr(__import__(package), name)()

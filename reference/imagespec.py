@@ -1,11 +1,11 @@
-"""Images from one line: `"32k:A 64k:- 32k:0"`.
+"""Images described by one line, such as `"32k:A 64k:- 32k:0"`.
 
-A spec is `LENGTH:KIND` items separated by blanks; an empty spec is an empty image. LENGTH is
-decimal with an optional suffix k, m, g or t (powers of 1024). KIND is one of
+A spec consists of `LENGTH:KIND` items separated by spaces. An empty spec is an empty image. LENGTH
+is decimal with an optional suffix k, m, g or t (powers of 1024). KIND is one of
 
     A .. Z  that ASCII letter repeated
     #       counter251: the byte at offset i of the image is i mod 251
-    0       zeros that are allocated where the format can tell
+    0       zeros that are allocated, if the format can represent them
     -       a hole: zeros that are not allocated
 """
 
@@ -16,7 +16,7 @@ PIECE = 1024 * 1024
 
 
 def parse(spec):
-    """Gives [(offset, length, kind)]."""
+    """Returns a list of (offset, length, kind)."""
     extents = []
     offset = 0
     for item in spec.split():
@@ -39,7 +39,7 @@ def size(spec):
 
 
 def chunks(spec):
-    """The content for blkhash.checksum(): bytes, and ints for runs of zeros."""
+    """Yields the content for blkhash.checksum(), as bytes and as ints for zero runs."""
     for offset, length, kind in parse(spec):
         if kind in "0-":
             yield length
@@ -49,7 +49,7 @@ def chunks(spec):
 
 
 def data(kind, offset, length):
-    """Bytes of an extent, offset counted from the start of the image."""
+    """Returns bytes of an extent. offset counts from the start of the image."""
     if kind in "0-":
         return bytes(length)
     if kind == "#":
@@ -59,7 +59,7 @@ def data(kind, offset, length):
 
 
 def write(spec, path):
-    """Writes a raw image; `-` becomes a hole where the file system has holes."""
+    """Writes a raw image. `-` becomes a hole if the file system supports holes."""
     with open(path, "wb") as file:
         for offset, length, kind in parse(spec):
             if kind != "-":

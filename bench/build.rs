@@ -1,4 +1,4 @@
-//! Finds the libraries that are compared; scripts/install-bench-deps installs them.
+//! Finds the libraries to compare. scripts/install-bench-deps installs them.
 
 fn main() {
     for library in ["libcrypto", "libgcrypt", "libsodium", "botan-2", "libxxhash"] {

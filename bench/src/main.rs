@@ -1,5 +1,5 @@
-//! `make bench`: every implementation of blkhash beside those of other libraries, measured in
-//! one run.
+//! `make bench` measures every implementation of blkhash beside those of other libraries, in one
+//! run.
 
 mod contestants;
 

@@ -1,5 +1,5 @@
-//! The kernel's crypto API, through a socket (AF_ALG): one system call to write an input, one to
-//! read its digest.
+//! The kernel's crypto API over a socket (AF_ALG), with one system call to write an input and one
+//! to read its digest.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -11,7 +11,7 @@ use nix::sys::socket::{
 
 use super::{Absent, Contestant, Entry};
 
-/// Ours and the kernel's name, and whether the kernel prints the value in little endian.
+/// The algorithm, its name in the kernel, and whether the kernel prints the value in little endian.
 const ALGORITHMS: [(Algorithm, &str, bool); 6] = [
     (Algorithm::Crc32c, "crc32c", true),
     (Algorithm::Xxh64, "xxhash64", true),
@@ -33,7 +33,7 @@ pub fn contestants() -> impl Iterator<Item = Entry> {
                 let fd = operation.as_raw_fd();
                 let more = MsgFlags::from_bits_retain(nix::libc::MSG_MORE);
                 let mut rest = input;
-                // Every part but the last says that more comes.
+                // Every part except the last is marked to be continued.
                 while rest.len() > MAX_SEND {
                     let (part, after) = rest.split_at(MAX_SEND);
                     assert_eq!(send(fd, part, more), Ok(MAX_SEND));
@@ -56,9 +56,9 @@ fn open(name: &str) -> Result<OwnedFd, Errno> {
     let algorithm = socket(AddressFamily::Alg, SockType::SeqPacket, flags, None)?;
     bind(algorithm.as_raw_fd(), &AlgAddr::new("hash", name))?;
     let operation = accept(algorithm.as_raw_fd())?;
-    // SAFETY: `accept` returned a new descriptor that nobody else owns.
+    // SAFETY: `accept` returned a new descriptor that nothing else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(operation) })
 }
 
-/// The kernel takes at most 16 pages at a time.
+/// Maximum length of a part. The kernel takes at most 16 pages at a time.
 const MAX_SEND: usize = 64 << 10;

@@ -33,8 +33,8 @@ pub fn contestants() -> impl Iterator<Item = Entry> {
         Ok(Contestant::one(algorithm, "Botan", move || {
             let hash = new_hash(name).expect("it was there before");
             move |input: &[u8], out: &mut [u8]| {
-                // SAFETY: `hash` is a hash of this algorithm, never freed; `out` is as long as its
-                // digest. `final` makes it fresh again.
+                // SAFETY: `hash` is a hash of this algorithm and is never freed. `out` is as long
+                // as its digest. `final` resets the hash.
                 let failed = unsafe {
                     botan_hash_update(hash, input.as_ptr(), input.len())
                         | botan_hash_final(hash, out.as_mut_ptr())
@@ -47,7 +47,7 @@ pub fn contestants() -> impl Iterator<Item = Entry> {
 
 fn new_hash(name: &CStr) -> Option<*mut c_void> {
     let mut hash = ptr::null_mut();
-    // SAFETY: the name ends with NUL, and `hash` takes the new object.
+    // SAFETY: the name ends with NUL, and `hash` receives the new object.
     let failed = unsafe { botan_hash_init(&raw mut hash, name.as_ptr(), 0) };
     (failed == 0).then_some(hash)
 }

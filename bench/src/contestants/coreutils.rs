@@ -1,4 +1,4 @@
-//! The checksums of coreutils that are not digests, as plain loops: `sum`, `sum -s`, `cksum`.
+//! The checksums of coreutils that are not digests (`sum`, `sum -s`, `cksum`), as plain loops.
 
 use super::{Contestant, Entry};
 
@@ -55,7 +55,7 @@ const fn table() -> [u32; 256] {
 mod tests {
     use super::*;
 
-    /// What `printf 123456789 | sum`, `sum -s` and `cksum` print.
+    /// Compares with the output of `printf 123456789 | sum`, `sum -s` and `cksum`.
     #[test]
     fn values_of_coreutils() {
         assert_eq!(bsd(b"123456789"), 53_615);

@@ -1,4 +1,4 @@
-//! Rust crates, asked directly.
+//! Rust crates, called directly.
 
 use blake2b_simd::Params;
 use blake2b_simd::many::{HashManyJob, hash_many};
@@ -55,5 +55,5 @@ pub fn contestants() -> Vec<Entry> {
     ]
 }
 
-/// Jobs handed to blake2b_simd at once.
+/// Number of jobs passed to blake2b_simd at once.
 const JOBS: usize = 16;

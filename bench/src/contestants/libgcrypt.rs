@@ -7,7 +7,7 @@ use blkhash::Algorithm;
 
 use super::{Contestant, Entry};
 
-/// The numbers of gcrypt.h.
+/// The algorithm numbers of gcrypt.h.
 const ALGORITHMS: [(Algorithm, c_int); 16] = [
     (Algorithm::Crc32, 302),
     (Algorithm::Md5, 1),
@@ -28,8 +28,7 @@ const ALGORITHMS: [(Algorithm, c_int); 16] = [
 ];
 
 pub fn contestants() -> impl Iterator<Item = Entry> {
-    // SAFETY: null asks for no particular version; the two commands take no further argument that
-    // is read.
+    // SAFETY: null requests no particular version, and the two commands read no further argument.
     unsafe {
         gcry_check_version(ptr::null());
         gcry_control(DISABLE_SECMEM, 0 as c_int);

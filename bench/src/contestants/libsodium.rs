@@ -8,7 +8,7 @@ use blkhash::Algorithm;
 use super::{Absent, Contestant, Entry};
 
 pub fn contestants() -> Vec<Entry> {
-    // SAFETY: it takes nothing, and may be called more than once.
+    // SAFETY: it takes no arguments, and may be called more than once.
     if unsafe { sodium_init() } < 0 {
         let name = "libsodium".to_owned();
         return vec![Err(Absent { name, reason: "sodium_init failed".to_owned() })];
@@ -16,7 +16,7 @@ pub fn contestants() -> Vec<Entry> {
     let blake2b = |algorithm| {
         Contestant::one(algorithm, "libsodium", || {
             |input: &[u8], out: &mut [u8]| {
-                // SAFETY: both buffers are as long as said; there is no key.
+                // SAFETY: both buffers have the given lengths, and there is no key.
                 unsafe {
                     crypto_generichash_blake2b(
                         out.as_mut_ptr(),
@@ -52,7 +52,7 @@ pub fn contestants() -> Vec<Entry> {
         Ok(Contestant::one(Algorithm::SipHash, "libsodium", || {
             |input: &[u8], out: &mut [u8]| {
                 let key = [0; 16];
-                // SAFETY: the digest is 8 bytes long, the key 16.
+                // SAFETY: the digest is 8 bytes long, and the key 16.
                 unsafe {
                     crypto_shorthash(
                         out.as_mut_ptr(),

@@ -1,8 +1,9 @@
-//! Other libraries' implementations of the same algorithms, behind one shape.
+//! Implementations of the same algorithms in other libraries, behind one interface.
 //!
-//! A contestant hashes many inputs of equal length; a library that takes one at a time is asked for
-//! one after the other, as its users do. Contexts are made once, outside of what is timed. Before
-//! anything is measured, every contestant gives the digests that ours gives ([`Contestant::verify`]).
+//! A contestant hashes many inputs of equal length. A library that takes one input at a time is
+//! called for one after the other, as its users do. Contexts are made once, outside of the measured
+//! time. Each contestant must give the same digests as blkhash before it is measured
+//! ([`Contestant::verify`]).
 
 mod af_alg;
 mod botan;
@@ -15,20 +16,20 @@ mod xxhash;
 
 use blkhash::{Algorithm, Digester};
 
-/// One library's way to compute an algorithm.
+/// A library's implementation of an algorithm.
 pub struct Contestant {
-    /// The algorithm, where it is one of ours.
+    /// The algorithm, if blkhash has it.
     pub algorithm: Option<Algorithm>,
-    /// `ALGORITHM (LIBRARY)`
+    /// `ALGORITHM (LIBRARY)`.
     pub name: String,
     digest_size: usize,
     make: Box<dyn Fn() -> Box<HashMany> + Send + Sync>,
 }
 
-/// Hashes each input and writes the digests one behind the other.
+/// Hashes each input and writes the digests one after the other.
 pub type HashMany = dyn FnMut(&[&[u8]], &mut [u8]);
 
-/// A contestant, or why there is none: a row of the table either way.
+/// A contestant, or the reason that it is missing, which becomes a note of the report.
 pub type Entry = Result<Contestant, Absent>;
 
 /// A contestant that this machine does not have.
@@ -37,7 +38,7 @@ pub struct Absent {
     pub reason: String,
 }
 
-/// All of them.
+/// Returns all contestants.
 pub fn all() -> Vec<Entry> {
     let mut entries = Vec::new();
     entries.extend(openssl::contestants());
@@ -52,7 +53,8 @@ pub fn all() -> Vec<Entry> {
 }
 
 impl Contestant {
-    /// A library that hashes many inputs at a time; `make` makes what does, once for each thread.
+    /// Creates a contestant that hashes many inputs at a time. `make` is called once for each
+    /// thread.
     fn many<F>(
         algorithm: Algorithm,
         library: &str,
@@ -69,7 +71,7 @@ impl Contestant {
         }
     }
 
-    /// A library that hashes one input at a time.
+    /// Creates a contestant that hashes one input at a time.
     fn one<F>(
         algorithm: Algorithm,
         library: &str,
@@ -82,7 +84,7 @@ impl Contestant {
         Self::many(algorithm, library, move || each(size, make()))
     }
 
-    /// A checksum that is none of ours.
+    /// Creates a contestant for a checksum that blkhash does not have.
     fn foreign(name: &str, digest_size: usize, hash: fn(&[u8], &mut [u8])) -> Self {
         Self {
             algorithm: None,
@@ -92,17 +94,17 @@ impl Contestant {
         }
     }
 
-    /// Length of a digest in bytes.
+    /// Returns the length of a digest in bytes.
     pub fn digest_size(&self) -> usize {
         self.digest_size
     }
 
-    /// What hashes inputs of equal length, for one thread.
+    /// Returns a function for one thread that hashes inputs of equal length.
     pub fn start(&self) -> Box<HashMany> {
         (self.make)()
     }
 
-    /// Whether it computes what ours computes, over lengths that matter to padding.
+    /// Checks that it gives the same digests as blkhash, for lengths that affect padding.
     pub fn verify(&self) -> Result<(), String> {
         let Some(algorithm) = self.algorithm else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! OpenSSL's EVP, fetched once.
+//! OpenSSL's EVP. Each algorithm is fetched once.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -45,17 +45,17 @@ struct Evp {
 
 impl Evp {
     fn new(name: &CStr) -> Option<Self> {
-        // SAFETY: the strings end with NUL; null stands for the default library and properties.
+        // SAFETY: the strings end with NUL. Null selects the default library and properties.
         let algorithm = unsafe { EVP_MD_fetch(ptr::null_mut(), name.as_ptr(), ptr::null()) };
-        // SAFETY: it takes nothing.
+        // SAFETY: it takes no arguments.
         let context = unsafe { EVP_MD_CTX_new() };
         (!algorithm.is_null() && !context.is_null()).then_some(Self { algorithm, context })
     }
 
     fn hash(&self, input: &[u8], out: &mut [u8]) {
         let mut digest = [0; 64];
-        // SAFETY: both pointers came from OpenSSL and live as long as `self`; the input is as long as
-        // said, and no digest is longer than 64 bytes (EVP_MAX_MD_SIZE).
+        // SAFETY: both pointers came from OpenSSL and live as long as `self`. The input has the
+        // given length, and no digest is longer than 64 bytes (EVP_MAX_MD_SIZE).
         let ok = unsafe {
             EVP_DigestInit_ex(self.context, self.algorithm, ptr::null_mut())
                 & EVP_DigestUpdate(self.context, input.as_ptr().cast(), input.len())

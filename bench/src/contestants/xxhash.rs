@@ -1,4 +1,4 @@
-//! The xxHash of its author, in C, as Debian compiles it.
+//! The C implementation of xxHash by its author, as built by Debian.
 
 use blkhash::Algorithm;
 
@@ -8,7 +8,7 @@ pub fn contestants() -> Vec<Entry> {
     vec![
         Ok(Contestant::one(Algorithm::Xxh64, "libxxhash", || {
             |input: &[u8], out: &mut [u8]| {
-                // SAFETY: the input is as long as said.
+                // SAFETY: the input has the given length.
                 let value = unsafe { XXH64(input.as_ptr(), input.len(), 0) };
                 out.copy_from_slice(&value.to_be_bytes());
             }

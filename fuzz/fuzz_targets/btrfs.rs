@@ -1,8 +1,9 @@
-//! Real file systems with any bytes of their tree blocks changed, and right checksums all the same:
-//! an error of one line, or findings; never a panic, and never long.
+//! Changes any bytes of tree blocks in real file systems, and repairs the checksums. The result
+//! must be a one-line error or findings, without a panic and in bounded time.
 //!
-//! The input is a list of changes: which block; whether any byte of it, one of an item or one of the head
-//! of an item; where, and what to. Nothing changed is clean.
+//! The input is a list of changes. Each has the block, the kind of place (any byte, a byte of an
+//! item or a byte of an item's head), the place and the new value. Without changes a file system
+//! must be clean.
 
 #![no_main]
 
@@ -20,7 +21,7 @@ static DISKS: LazyLock<Mutex<Vec<(Disk, Vec<Block>)>>> = LazyLock::new(|| {
         [&["--mixed", "-b", "16M"], &["-m", "single", "-d", "single", "-b", "20M"]];
     let disks = options.map(|options| Disk::real(&[&["--csum", "crc32c"], options].concat()));
     let [mixed, single] = disks;
-    // One column of data is the same as its parities: all may lie at one place.
+    // With one data column the parities equal the data, so all may be at the same place.
     let mut raid5 = single.clone();
     raid5.change_stripes(RAID5, |_, _, offset| vec![(1, offset), (1, offset)]);
     let mut raid6 = single.clone();
@@ -40,7 +41,7 @@ fuzz_target!(|data: &[u8]| {
     for change in changes.chunks_exact(7).take(64) {
         let offset = usize::from(u16::from_le_bytes([change[4], change[5]]));
         let index = usize::from(u16::from_le_bytes([change[0], change[1]]));
-        // The last index is the superblock, whose fields are at other places.
+        // The last index is the superblock, whose fields are at different offsets.
         let block = blocks.get(index % (blocks.len() + 1));
         let place = block.map_or(SUPERBLOCK, |block| block.physical);
         changed.push((place, disk.bytes[place..][..BLOCK].to_vec()));
@@ -59,7 +60,7 @@ fuzz_target!(|data: &[u8]| {
             let counted: u64 = summary.findings.iter().sum();
             let blocks: u64 = findings.iter().map(|finding| finding.blocks).sum();
             assert_eq!(counted, blocks);
-            // Block groups of those with parities still say that there are none.
+            // The block groups of the disks with parities still claim a profile without them.
             let is_clean = findings.iter().all(|it| it.category() == Category::TreeItem);
             assert!(is_changed || is_clean, "{findings:?}");
         }
@@ -67,14 +68,14 @@ fuzz_target!(|data: &[u8]| {
             assert!(is_changed && !message.chars().any(char::is_control), "{message}");
         }
     }
-    // Cheaper than a copy of the disk for each input.
+    // Restoring the bytes is cheaper than copying the disk for each input.
     let bytes = Arc::make_mut(&mut disk.bytes);
     for (place, old) in changed.into_iter().rev() {
         bytes[place..][..BLOCK].copy_from_slice(&old);
     }
 });
 
-/// Where in a block a change is made.
+/// Returns the offset of a change in a block.
 fn place_of(bytes: &[u8], kind: u8, slot: usize, offset: usize) -> usize {
     let (count, level) = (bytes[0x60], bytes[0x64]);
     if kind % 4 == 0 || count == 0 {

@@ -1,4 +1,5 @@
-//! Any bytes as a check file: what is read from a line, written again, is read the same.
+//! Parses any bytes as a check file. Each parsed line must be the same after writing and parsing
+//! it.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Content in any pieces, zeros as bytes or as counts: one value.
+//! Any split of the content, with zeros as bytes or as counts, must give the same value.
 
 #![no_main]
 

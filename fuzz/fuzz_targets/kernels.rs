@@ -1,5 +1,5 @@
-//! Every implementation of an algorithm that this CPU runs gives the digests of the first one: from
-//! any state on, for any number of inputs of any length.
+//! All implementations of an algorithm that this CPU can run must give the same digests, from any
+//! state and for any number and length of inputs.
 
 #![no_main]
 

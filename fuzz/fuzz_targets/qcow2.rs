@@ -1,5 +1,5 @@
-//! Any bytes as a qcow2 image: an error of one line, or a content that reads the same however it is
-//! read, with zeros where the extents say so.
+//! Opens any bytes as a qcow2 image. The result must be a one-line error, or content that does not
+//! depend on the size of the reads and is zero where the extents say so.
 
 #![no_main]
 
@@ -29,7 +29,7 @@ fuzz_target!(|data: &[u8]| {
             let pieces = read(&image, offset, length, piece);
             match (&whole, &pieces) {
                 (Some(whole), Some(pieces)) => assert!(whole == pieces),
-                // What lies behind the end of what can be read depends on the cut.
+                // If both fail, the bytes read before the error depend on the size of the reads.
                 (None, None) => {}
                 _ => panic!("read in pieces of {piece} bytes and as a whole, only one works"),
             }
@@ -59,8 +59,8 @@ fn assert_one_line(error: &blkimage::Error) {
     assert!(message.starts_with("fuzz: ") && !message.chars().any(char::is_control), "{message}");
 }
 
-/// Extents looked at, for images whose tables are empty and endless.
+/// Maximum number of extents to check. Empty tables can describe a very large image.
 const MAX_EXTENTS: usize = 64;
 
-/// Bytes read of each.
+/// Maximum number of bytes to read from each extent.
 const MAX_READ: u64 = 256 << 10;

@@ -1,7 +1,7 @@
 //! Implementations of the same algorithms in other libraries, behind one interface.
 //!
 //! A contestant hashes many inputs of equal length. A library that takes one input at a time is
-//! called for one after the other, as its users do. Contexts are made once, outside of the measured
+//! called for one after the other, as its users do. Contexts are created outside of the measured
 //! time. Each contestant must give the same digests as blkhash before it is measured
 //! ([`Contestant::verify`]).
 
@@ -53,8 +53,8 @@ pub fn all() -> Vec<Entry> {
 }
 
 impl Contestant {
-    /// Creates a contestant that hashes many inputs at a time. `make` is called once for each
-    /// thread.
+    /// Creates a contestant that hashes many inputs at a time. `make` is called once for each thread
+    /// and sample.
     fn many<F>(
         algorithm: Algorithm,
         library: &str,

@@ -1,4 +1,4 @@
-//! OpenSSL's EVP. Each algorithm is fetched once.
+//! OpenSSL's EVP. Algorithms are fetched outside of the measured time.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;

@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// One of our implementations, and no other.
+/// Creates a contestant that uses only this implementation of blkhash.
 fn ours(known: &Implementation) -> Contestant {
     let (algorithm, name) = (known.algorithm, known.name());
     let is_reference = algorithm == Algorithm::Crc32c;
@@ -74,7 +74,7 @@ fn ours(known: &Implementation) -> Contestant {
     contestant
 }
 
-/// Another library's.
+/// Creates a contestant that uses another library.
 fn theirs(contestant: contestants::Contestant) -> Contestant {
     let group = contestant.algorithm.map_or("-", Algorithm::name);
     let name = contestant.name.clone();
@@ -118,5 +118,5 @@ impl Arguments {
     }
 }
 
-/// Blocks at a time: fills the lanes of the widest kernel.
+/// Number of blocks at a time, which fill the lanes of the widest kernel.
 const BATCH: usize = 16;

@@ -37,7 +37,7 @@ impl fmt::Display for Strength {
 /// The bit of each byte that enters the register of a CRC first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BitOrder {
-    /// The lowest bit: the CRC is reflected.
+    /// The lowest bit, in a reflected CRC.
     LowestFirst,
     /// The highest bit.
     HighestFirst,

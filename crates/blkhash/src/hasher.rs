@@ -1,4 +1,4 @@
-//! The push hasher: content is pushed in, and a checksum comes out.
+//! The push hasher, which computes the checksum of content that is pushed into it.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;

@@ -56,7 +56,7 @@ impl Parameters {
 }
 
 impl Default for Parameters {
-    /// sha256, `streams:4`, blocks of 64 KiB.
+    /// Returns the parameters sha256, `streams:4` and blocks of 64 KiB.
     fn default() -> Self {
         Self {
             algorithm: Algorithm::Sha256,

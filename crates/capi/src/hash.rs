@@ -293,7 +293,7 @@ mod tests {
 
     /// The content that was passed to the failing call is missing.
     #[test]
-    fn a_call_that_waits_for_one_that_fails_fails_as_well() {
+    fn a_call_that_waits_for_a_failing_call_fails() {
         let hash = Hash::new(&Options::new(DEFAULT_DIGEST).unwrap()).unwrap();
         let failing = Barrier::new(2);
         thread::scope(|scope| {

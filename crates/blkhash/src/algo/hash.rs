@@ -33,7 +33,7 @@ pub(crate) trait Hash: Clone {
     }
 }
 
-/// [`Hash::update_zeros`], one buffer after the other.
+/// Implements [`Hash::update_zeros`] by hashing one buffer of zeros after the other.
 pub(super) fn update_zeros<H: Hash>(hash: &mut H, mut count: u64) {
     static ZEROS: [u8; 16 << 10] = [0; 16 << 10];
     while count > 0 {
@@ -43,7 +43,7 @@ pub(super) fn update_zeros<H: Hash>(hash: &mut H, mut count: u64) {
     }
 }
 
-/// [`Hash::finish_many`], one input after the other.
+/// Implements [`Hash::finish_many`] by hashing one input after the other.
 pub(super) fn finish_each<H: Hash>(start: &H, inputs: &[&[u8]], digests: &mut [u8]) {
     if inputs.is_empty() {
         return;

@@ -110,5 +110,5 @@ fn repeat(leaf: &Leaf, streams: &mut [State], repeated: &[u8], mut length: u64) 
 /// Bytes of repeated digests fed at once. They fit in the L1 cache.
 const REPEATED_SIZE: usize = 8 << 10;
 
-/// Bytes of digests that are worth starting threads for: about a millisecond of work.
+/// Bytes of digests that are worth starting threads for, about a millisecond of work.
 const PARALLEL_RUN: u64 = 1 << 20;

@@ -275,8 +275,8 @@ impl Shared {
     }
 }
 
-/// Bytes hashed together: sixteen blocks of the default size, which fill the lanes of every kernel
-/// and half of a core's L2 cache.
+/// Bytes hashed together. Sixteen blocks of the default size fill the lanes of every kernel, and
+/// half of a core's L2 cache.
 const BATCH_SIZE: usize = 1 << 20;
 
 /// Larger blocks are hashed as they come. Collecting them for several threads would cost too much

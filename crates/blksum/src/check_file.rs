@@ -1,18 +1,18 @@
-//! Lines of check files: read and written.
+//! Reads and writes the lines of check files.
 //!
-//! What a line means follows from its bytes, the digest that untagged lines have, and for one rare
-//! form ([`Parser`]) the lines before it. Nothing here opens a file. docs/check-file.md specifies
-//! the format, which is that of `sha256sum --check` with tags of more kinds.
+//! The meaning of a line follows from its bytes, the digest of untagged lines and, for one rare
+//! form ([`Parser`]), the lines before it. Nothing here opens a file. docs/check-file.md specifies
+//! the format. It is the format of `sha256sum --check` with more kinds of tags.
 
 use blkhash::Algorithm;
 
 use crate::Tag;
 
-/// Reads the lines of check files.
+/// Parses the lines of check files.
 ///
-/// It remembers one thing between lines: whether names follow the digest after one blank (as old
-/// BSD tools wrote them) or after a blank and a mode. The two are never mixed, so that nobody who
-/// may choose a name that starts with a blank can make it another name.
+/// Keeps one fact between lines: whether a name follows the digest after one blank (as old BSD
+/// tools wrote it) or after a blank and a mode character. A file never mixes the two, so an
+/// attacker who chooses a name with a leading blank cannot make it stand for another name.
 #[derive(Clone, Debug)]
 pub struct Parser {
     untagged: Algorithm,
@@ -21,38 +21,38 @@ pub struct Parser {
     separator: Option<Separator>,
 }
 
-/// What a line of a check file is.
+/// A parsed line of a check file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// A comment or nothing: to be skipped.
+    /// A comment or an empty line.
     Ignored,
-    /// A checksum and the name of what it is of.
+    /// A checksum and the name of the file it belongs to.
     Entry(Entry),
-    /// Anything else.
+    /// A line in no known format.
     Malformed,
 }
 
 /// A checksum to compare with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The name, without escapes. It holds no NUL and may be empty where there is a tag.
+    /// File name with escapes resolved. Contains no NUL. May be empty if there is a tag.
     pub name: Vec<u8>,
-    /// The checksum, as long as the digest it is of.
+    /// Checksum, as long as the digest of the tag or of untagged lines.
     pub digest: Vec<u8>,
-    /// What the line says the checksum was computed with. None: that is for the reader to know.
+    /// Algorithm and parameters named by the line, or `None` for an untagged line.
     pub tag: Option<Tag>,
 }
 
-/// How a line is written.
+/// Output format of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// The form of the line.
+    /// Form of the line.
     pub form: Form,
-    /// End the line with NUL and escape nothing. Such lines are not for check files.
+    /// Ends the line with NUL and escapes nothing. Such lines do not belong in check files.
     pub zero: bool,
 }
 
-/// The form of a line.
+/// Form of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `HEX  NAME`
@@ -64,7 +64,7 @@ pub enum Form {
 }
 
 impl Parser {
-    /// A parser for which untagged lines have digests of `untagged`.
+    /// Creates a parser that expects digests of `untagged` on untagged lines.
     pub fn new(untagged: Algorithm) -> Self {
         Self { untagged, tag: None, separator: None }
     }
@@ -75,7 +75,7 @@ impl Parser {
         Self { tag: Some(Tag::File(untagged)), ..Self::new(untagged) }
     }
 
-    /// What `line` is, with or without its end (`\n` or `\r\n`).
+    /// Parses `line`, with or without its line ending (`\n` or `\r\n`).
     pub fn parse(&mut self, line: &[u8]) -> Line {
         if line.starts_with(b"#") {
             return Line::Ignored;
@@ -88,7 +88,7 @@ impl Parser {
         if line.is_empty() {
             return Line::Ignored;
         }
-        // No name holds a NUL: this is a binary file, or lines that end with NUL.
+        // A name holds no NUL, so this is a binary file or its lines end with NUL.
         if line.contains(&0) {
             return Line::Malformed;
         }
@@ -117,11 +117,11 @@ impl Parser {
         Some(Entry { name, digest, tag: tag.or(self.tag) })
     }
 
-    /// The digest and the name of `HEX  NAME`, `HEX *NAME` or `HEX NAME`.
+    /// Splits `HEX  NAME`, `HEX *NAME` or `HEX NAME` into digest and name.
     fn split_untagged<'a>(&mut self, line: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         let end = line.iter().position(|byte| is_blank(*byte))?;
         let (digest, name) = (&line[..end], &line[end + 1..]);
-        // Only a line that starts with a digest may decide how the others are read.
+        // Only a line that starts with a digest may decide how later lines are read.
         if end == 0 || end != 2 * self.untagged.digest_size() || decode_hex(digest).is_none() {
             return None;
         }
@@ -139,7 +139,7 @@ impl Parser {
 }
 
 impl Style {
-    /// A line that says that `digest` is the checksum of `name`, with its end.
+    /// Returns the line for `name` with the checksum `digest`, including its line ending.
     pub fn line(&self, name: &[u8], digest: &[u8]) -> Vec<u8> {
         let escaped = if self.zero { None } else { escape(name) };
         let mut line = Vec::with_capacity(name.len() + 2 * digest.len() + 48);
@@ -175,8 +175,8 @@ pub fn untagged_digits(line: &[u8]) -> Option<usize> {
     (digits > 0 && is_blank(line[digits]) && line.len() > digits + 1).then_some(digits)
 }
 
-/// `name` with its backslashes, newlines and carriage returns escaped; None if it has none. A line
-/// with an escaped name starts with a backslash.
+/// Escapes backslashes, newlines and carriage returns in `name`, or returns `None` if it has none.
+/// A line with an escaped name starts with a backslash.
 pub fn escape(name: &[u8]) -> Option<Vec<u8>> {
     if !name.iter().any(|byte| matches!(byte, b'\\' | b'\n' | b'\r')) {
         return None;
@@ -193,7 +193,7 @@ pub fn escape(name: &[u8]) -> Option<Vec<u8>> {
     Some(escaped)
 }
 
-/// The reverse of [`escape`]; None for anything that it does not write.
+/// Reverses [`escape`]. Returns `None` for an escape that it does not write.
 fn unescape(name: &[u8]) -> Option<Vec<u8>> {
     let mut plain = Vec::with_capacity(name.len());
     let mut bytes = name.iter();
@@ -211,7 +211,7 @@ fn unescape(name: &[u8]) -> Option<Vec<u8>> {
     Some(plain)
 }
 
-/// The tag before the first parenthesis, and what follows that.
+/// Returns the tag before the first parenthesis, and the text after the parenthesis.
 fn split_tag(line: &[u8]) -> Option<(Tag, &[u8])> {
     let open = line.iter().position(|byte| *byte == b'(')?;
     let tag = line[..open].strip_suffix(b" ").unwrap_or(&line[..open]);
@@ -219,7 +219,8 @@ fn split_tag(line: &[u8]) -> Option<(Tag, &[u8])> {
     Some((tag, &line[open + 1..]))
 }
 
-/// The name and the digest of `NAME) = HEX`, from the right: the name may hold anything.
+/// Splits `NAME) = HEX` into name and digest. Searches from the right because the name may contain
+/// anything.
 fn split_tagged(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     let close = rest.iter().rposition(|byte| *byte == b')')?;
     let digest = trim_blanks(&rest[close + 1..]).strip_prefix(b"=")?;
@@ -253,9 +254,9 @@ enum Separator {
     BlankAndMode,
 }
 
-/// Bytes in the longest line that is read, its end included: room for the longest path there is
-/// (PATH_MAX, every byte escaped), the longest tag and the longest digest. Whoever reads a file
-/// line by line need not keep more than one byte more.
+/// Maximum length of a line in bytes, including its line ending. Leaves room for the longest path
+/// (PATH_MAX with every byte escaped), tag and digest. A caller that reads a file line by line
+/// needs to keep at most one byte more.
 pub const MAX_LINE: usize = 16 << 10;
 
 #[cfg(test)]

@@ -9,19 +9,20 @@ use blkimage::Source;
 use crate::lane::Lane;
 use crate::{Error, Progress, Tuning, pipeline};
 
-/// The checksum of what `source` holds, computed on the caller's thread and
-/// [`Tuning::threads`] - 1 others, or [`Source::queue_depth`] - 1 where that is more. They start only
-/// where there is work for them.
+/// Returns the checksum of the content of `source`.
 ///
-/// Memory of its own is the number of threads times [`Tuning::read_size`], or times the block size or the
-/// source's granularity where those are more, but never times more than [`MAX_BUFFER`](crate::MAX_BUFFER):
-/// longer blocks are hashed as they are read. The image's size does not matter.
+/// Runs on the caller's thread and [`Tuning::threads`] - 1 others, or [`Source::queue_depth`] - 1
+/// if that is more. Threads start only when there is work for them.
+///
+/// Each thread has a buffer of [`Tuning::read_size`] bytes, or of the block size or the source's
+/// granularity if larger, but at most [`MAX_BUFFER`](crate::MAX_BUFFER). Longer blocks are hashed
+/// as they are read. Memory use does not depend on the size of the image.
 ///
 /// # Errors
 ///
-/// The first of the image's errors in the order of its content, as far as the threads had come; that
-/// the image changed while it was read; that it has too many zeros; that [`Tuning::implementation`]
-/// cannot run here; or that it was cancelled by [`Progress::cancel`].
+/// Fails if the image cannot be read, with the first error in the order of the content among those
+/// that the threads found. Fails if the image changed while it was read, if it has too many zeros,
+/// if [`Tuning::implementation`] cannot run here, or if [`Progress::cancel`] was called.
 pub fn checksum(
     source: &dyn Source,
     parameters: &Parameters,
@@ -32,11 +33,11 @@ pub fn checksum(
     Ok(digests[0])
 }
 
-/// The same for several checksums, in the order of their `parameters`. The source is read once.
+/// Returns several checksums, in the order of their `parameters`. Reads the source once.
 ///
 /// # Errors
 ///
-/// As those of [`checksum`].
+/// Fails like [`checksum`].
 pub fn checksums(
     source: &dyn Source,
     parameters: &[Parameters],
@@ -60,16 +61,17 @@ pub fn checksums(
     Ok(makers.into_iter().map(Maker::finalize).collect())
 }
 
-/// Hands the digests of all blocks of `source` to `sink`, in order: a pair with an
-/// [`Accumulator`] makes the checksum in the same pass.
+/// Passes the digests of all blocks of `source` to `sink`, in order. A pair with an [`Accumulator`]
+/// also computes the checksum in the same pass.
 ///
 /// # Errors
 ///
-/// As those of [`checksum`], and the sink's own: the first in the order of the content.
+/// Fails like [`checksum`], and if the sink fails. Returns the first error in the order of the
+/// content.
 ///
 /// # Panics
 ///
-/// If the construction has no blocks.
+/// Panics if the construction has no blocks.
 pub fn block_digests(
     source: &dyn Source,
     parameters: &Parameters,
@@ -84,7 +86,7 @@ pub fn block_digests(
     pipeline::run(source, vec![lane], digester.hides_latency(), tuning, progress)
 }
 
-/// Makes one checksum of one pass.
+/// Computes one of the checksums of a pass.
 enum Maker {
     Blocks(Box<Leaf>, Accumulator),
     Segments(SegmentHasher, Join),
@@ -92,7 +94,7 @@ enum Maker {
 }
 
 impl Maker {
-    /// The best way to a checksum of this source.
+    /// Chooses the fastest way to compute this checksum.
     fn new(
         source: &dyn Source,
         parameters: &Parameters,
@@ -139,7 +141,7 @@ impl Maker {
     }
 }
 
-/// Chunks that may be done ahead of the first one that is not.
+/// Number of chunks that may be finished ahead of the first unfinished one.
 fn window(source: &dyn Source, tuning: &Tuning) -> usize {
     let (threads, _) = pipeline::threads(source, tuning);
     tuning.queue_depth.max(2 * threads)

@@ -1,39 +1,39 @@
-/// Why there is no checksum.
+/// Reason why there is no checksum.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The image could not be read, or changed while it was.
+    /// The image could not be read, or changed while it was read.
     #[error(transparent)]
     Image(#[from] blkimage::Error),
-    /// The image's extents do not add up: a defect of the [`blkimage::Source`].
+    /// The image's extents do not add up, because of a defect of the [`blkimage::Source`].
     #[error("the extent at {offset} has a length of {length} where at most {limit} bytes are left")]
     Extent {
-        /// Where it begins.
+        /// Offset of the extent in bytes.
         offset: u64,
-        /// How long it claims to be.
+        /// Length that the extent claims, in bytes.
         length: u64,
-        /// How long it may be.
+        /// Maximum length of the extent in bytes.
         limit: u64,
     },
     /// There are more zeros than [`Tuning::max_zeros`](crate::Tuning::max_zeros) allows.
     #[error("has more than {limit} bytes of zeros that it does not store")]
     Zeros {
-        /// How many there may be.
+        /// Maximum number of bytes of zeros.
         limit: u64,
     },
-    /// The implementation that was asked for cannot run here.
+    /// The requested implementation cannot run here.
     #[error(transparent)]
     Implementation(#[from] blkhash::Error),
     /// A stream could not be read.
     #[error(transparent)]
     Stream(std::io::Error),
-    /// A sink of block digests takes no more.
+    /// A sink of block digests failed.
     #[error(transparent)]
     Sink(blkhash::SinkError),
     /// [`Progress::cancel`](crate::Progress::cancel) was called.
     #[error("cancelled")]
     Cancelled,
-    /// Some of the content did not arrive: a defect of this crate.
+    /// Some of the content did not arrive, because of a defect of this crate.
     #[error("the checksum is incomplete")]
     Incomplete,
 }

@@ -1,28 +1,28 @@
-//! A list that is worked through in order, by several threads where its items are small.
+//! Processes a list in order, using several threads where its items are small.
 //!
-//! Every item is handed to `in_turn` once, in the order of the list and never two at a time, as soon
-//! as it and all before it are done. Before that `ahead` may have made its result: on any thread, side
-//! by side with others, and no further ahead than [`Window`] lets it. An item without such a result is
-//! handed over while no thread works on another one, so that it may use all of them.
+//! Each item is passed to `in_turn` once, in the order of the list and one at a time, as soon as it
+//! and all items before it are done. Before that, `ahead` may compute its result on any thread,
+//! side by side with other items, and as far ahead as [`Window`] allows. An item without such a
+//! result is passed on while no thread works on another one, so that it may use all threads.
 //!
-//! As in the pipeline no thread only moves results: the thread that brings the next one hands it over,
-//! with those that were waiting behind it.
+//! As in the pipeline, there is no thread that only moves results. The thread that finishes the
+//! next item passes it on, with the finished items behind it.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
 
-/// Works through `items`, such as the names of many images, on at most `threads` threads, the caller's
-/// included. Small ones are best done by one thread each, side by side, and large ones by all threads, one
-/// after another:
+/// Processes `items`, such as the names of many images, on at most `threads` threads including the
+/// caller's. Small items are best done by one thread each, side by side. Large ones are best done
+/// by all threads, one after the other:
 ///
-/// - `ahead` makes the result of an item on any thread, while other items are worked on. It returns `None`
-///   for an item that is to be done in its turn.
-/// - `in_turn` gets each item once, in their order and never two at a time, with its result. An item
-///   without one may use all threads: no other is worked on meanwhile.
+/// - `ahead` computes the result of an item on any thread, side by side with other items. It returns
+///   `None` for an item to be done in its turn.
+/// - `in_turn` gets each item once, in order and one at a time, with its result. An item without a
+///   result may use all threads, because no other item is in progress.
 ///
-/// Other threads start with the third item at the earliest, and after one that could be done ahead. The
-/// first item is always done in its turn.
+/// Other threads start with the third item at the earliest, and only after an item that was done
+/// ahead. The first item is always done in its turn.
 ///
 /// ```
 /// let mut lengths = Vec::new();
@@ -39,7 +39,7 @@ use std::thread::{self, Scope};
 ///
 /// # Errors
 ///
-/// Returns the error of `in_turn`, after which no item is handed over.
+/// Returns the error of `in_turn`. No item is passed on after that.
 pub fn in_order<T: Send, R: Send, E: Send>(
     threads: usize,
     mut items: impl Iterator<Item = T> + Send,
@@ -65,20 +65,20 @@ pub fn in_order<T: Send, R: Send, E: Send>(
         }),
         changed: Condvar::new(),
     };
-    // A panic of any thread goes on here: what is left of the state is not looked at.
+    // A panic in any thread resumes here, before the state is used.
     thread::scope(|scope| list.work(scope));
     let state = list.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     state.failure.map_or(Ok(()), Err)
 }
 
-/// The work, shared by its threads.
+/// State of a run, shared by its threads.
 struct List<I, A, C, T, R, E> {
-    /// Held while the next item is waited for, never together with `in_turn`.
+    /// Held while waiting for the next item, but never together with `in_turn`.
     source: Mutex<Source<I>>,
     ahead: A,
     in_turn: Mutex<C>,
     state: Mutex<State<T, R, E>>,
-    /// The state changed, and a thread sleeps.
+    /// Signalled if the state changed and a thread sleeps.
     changed: Condvar,
 }
 
@@ -89,19 +89,19 @@ struct Source<I> {
 
 struct State<T, R, E> {
     window: Window<T, R>,
-    /// Threads that may still be started.
+    /// Number of threads that may still be started.
     idle_threads: usize,
-    /// Threads that work ahead.
+    /// Number of threads in `ahead`.
     working: usize,
-    /// Threads that wait for `changed`.
+    /// Number of threads that wait for `changed`.
     sleeping: usize,
-    /// A thread is in `in_turn`, or on its way there.
+    /// Whether a thread is in `in_turn`, or about to call it.
     is_handing_over: bool,
-    /// No thread may begin to work ahead.
+    /// Whether threads must wait before they call `ahead`.
     is_closed: bool,
-    /// `in_turn` failed or a thread panicked: the end.
+    /// Whether the run is over because `in_turn` failed or a thread panicked.
     is_abandoned: bool,
-    /// The error of `in_turn`.
+    /// Error of `in_turn`.
     failure: Option<E>,
 }
 
@@ -114,7 +114,7 @@ where
     R: Send,
     E: Send,
 {
-    /// Works until there is nothing left, on this thread and others.
+    /// Works on this thread, and on others that it starts, until nothing is left.
     fn work<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         let _guard = OnPanic(|| self.give_up());
         let mut was_ahead = false;
@@ -128,7 +128,7 @@ where
         }
     }
 
-    /// The next item, once there is room for it in the window.
+    /// Returns the next item, once there is room for it in the window.
     fn next(&self) -> Option<(u64, T)> {
         let mut source = self.source.lock().expect(NO_PANIC);
         let number = source.next_number;
@@ -158,7 +158,8 @@ where
         result
     }
 
-    /// Puts an item into the window, and hands over what is next unless another thread does.
+    /// Puts an item into the window, and passes on the items that are next unless another thread
+    /// does.
     fn hand_in(&self, number: u64, item: T, result: Option<R>) {
         let mut state = self.lock();
         state.window.put(number, item, result);
@@ -187,31 +188,31 @@ where
         state.is_handing_over = false;
     }
 
-    /// Starts another thread, if there may be one and the system has one to give.
+    /// Starts another thread if the limit and the system allow it.
     fn start_thread<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         let mut state = self.lock();
         if state.idle_threads > 0 {
             state.idle_threads -= 1;
             drop(state);
-            // Without it the others do its work.
+            // If the thread does not start, the others do its work.
             let _ = thread::Builder::new()
                 .name("blksum".to_owned())
                 .spawn_scoped(scope, move || self.work(scope));
         }
     }
 
-    /// Ends the other threads, which would wait for one that panicked.
+    /// Ends the other threads, which would wait for a thread that panicked.
     fn give_up(&self) {
         self.lock().is_abandoned = true;
         self.changed.notify_all();
     }
 
-    /// The state is whole whenever the lock is released, so a poisoned lock hides nothing.
+    /// The state is consistent whenever the lock is released, so a poisoned lock is safe to use.
     fn lock(&self) -> MutexGuard<'_, State<T, R, E>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits as long as `condition` holds, and no longer than there is something to do.
+    /// Waits while `condition` holds and the run is not abandoned.
     fn wait_while<'a>(
         &self,
         mut state: MutexGuard<'a, State<T, R, E>>,
@@ -232,12 +233,12 @@ where
     }
 }
 
-/// The items that were taken from the list and not yet handed over.
+/// Items taken from the list and not yet passed on.
 struct Window<T, R> {
     size: usize,
-    /// How many were handed over: the number of the first in `waiting`.
+    /// Number of items passed on, which is the number of the first item in `waiting`.
     done: u64,
-    /// None for what is still being worked on.
+    /// `None` for an item in progress.
     waiting: VecDeque<Option<(T, Option<R>)>>,
 }
 
@@ -266,7 +267,7 @@ impl<T, R> Window<T, R> {
     }
 }
 
-/// Does something if its thread panics.
+/// Calls the function if its thread panics.
 struct OnPanic<F: Fn()>(F);
 
 impl<F: Fn()> Drop for OnPanic<F> {
@@ -277,10 +278,10 @@ impl<F: Fn()> Drop for OnPanic<F> {
     }
 }
 
-/// Enough that no thread waits for an item that takes some times longer than others.
+/// Enough that no thread waits for an item that takes several times longer than others.
 const WINDOW_PER_THREAD: usize = 16;
 
-/// Items are small, but for names in hostile check files, of 16 KiB.
+/// Items are small, except for names of 16 KiB in hostile check files.
 const MAX_WINDOW: usize = 1024;
 
 const NO_PANIC: &str = "no thread panicked";

@@ -1,4 +1,4 @@
-//! What is made of a content in one pass: each checksum is a lane of its own.
+//! Lanes of a pass, each of which computes one checksum of the content.
 
 use blkhash::{
     Accumulator, Batch, BlockDigests, BlockPieces, Join, Leaf, Ordered, SegmentHasher, Segments,
@@ -8,36 +8,36 @@ use blkhash::{
 use crate::memory::Data;
 use crate::plan::{Chunk, Piece, ZeroLimits};
 
-/// A way of hashing, and what takes its results in order.
+/// A method of hashing and the receiver of its results in order.
 pub(crate) enum Lane<'s> {
-    /// In blocks, many at a time.
+    /// Hashes blocks, many at a time.
     Blocks(&'s Leaf, Ordered<BlockDigests, &'s mut (dyn Sink<BlockDigests> + Send)>),
-    /// As a whole, from segments that do not wait for each other.
+    /// Hashes the whole content, in segments that are independent of each other.
     Segments(&'s SegmentHasher, Ordered<Segments, &'s mut Join>),
-    /// As a whole, one thread after the other.
+    /// Hashes the whole content in order, one thread at a time.
     InTurn(Ordered<BlockDigests, &'s mut Accumulator>),
 }
 
-/// What a lane has made of a chunk.
+/// Result of a lane for a chunk.
 pub(crate) enum Hashed {
     Blocks(BlockDigests),
     Segments(Segments),
-    /// Nothing is hashed before its turn.
+    /// Nothing, because the lane hashes in turn.
     InTurn,
 }
 
 impl<'s> Lane<'s> {
-    /// The content is cut at multiples of this many bytes, a power of two.
+    /// Returns the unit in bytes, a power of two. The content may be cut at its multiples.
     pub(crate) fn unit(&self) -> u64 {
         match self {
             Self::Blocks(leaf, _) => leaf.block_size() as u64,
             Self::Segments(hasher, _) => hasher.segment_size() as u64,
-            // Anywhere.
+            // May be cut anywhere.
             Self::InTurn(_) => 1,
         }
     }
 
-    /// What zeros cost it: the limits of all lanes hold for the pass.
+    /// Returns the limits on zeros for this lane. A pass uses the lowest limits of its lanes.
     pub(crate) fn zero_limits(&self) -> ZeroLimits {
         let unit = self.unit();
         let segments = match self {
@@ -46,19 +46,19 @@ impl<'s> Lane<'s> {
         };
         let total = match self {
             Self::Blocks(..) => MAX_ZERO_BLOCKS.saturating_mul(unit),
-            // Those of CRCs cost nothing.
+            // A CRC of zeros costs nothing.
             Self::Segments(..) if segments == u64::MAX => u64::MAX,
             Self::Segments(..) | Self::InTurn(_) => MAX_LINEAR_ZEROS,
         };
         ZeroLimits { piece: segments.saturating_mul(unit), alone: LONG_RUN * unit, total }
     }
 
-    /// Whether a thread waits for its turn before it hashes.
+    /// Returns whether a thread waits for its turn before it hashes.
     pub(crate) fn is_in_turn(&self) -> bool {
         matches!(self, Self::InTurn(_))
     }
 
-    /// Room for what it makes of a chunk.
+    /// Returns an empty result for a chunk.
     pub(crate) fn empty(&self) -> Hashed {
         match self {
             Self::Blocks(_, ordered) => Hashed::Blocks(ordered.empty()),
@@ -67,7 +67,7 @@ impl<'s> Lane<'s> {
         }
     }
 
-    /// Hashes the pieces of a chunk, as far as that can be done before its turn.
+    /// Hashes the pieces of a chunk, as far as possible before its turn.
     pub(crate) fn hash(&self, chunk: &Chunk, mut data: Data<'_>, hashed: &mut Hashed) {
         match (self, hashed) {
             (Self::Blocks(leaf, _), Hashed::Blocks(digests)) => {
@@ -99,7 +99,7 @@ impl<'s> Lane<'s> {
         }
     }
 
-    /// Hands in what was made of a chunk, or makes it in its turn.
+    /// Hands in the result for a chunk, or computes it in the chunk's turn.
     pub(crate) fn hand_in(
         &self,
         chunk: &Chunk,
@@ -129,8 +129,8 @@ impl<'s> Lane<'s> {
         }
     }
 
-    /// Begins a chunk that comes part by part, since it is longer than the buffer. Waits for its turn
-    /// where that is the way.
+    /// Begins a chunk that is longer than the buffer and comes part by part. An in-turn lane waits
+    /// for its turn.
     pub(crate) fn parts(
         &self,
         chunk: &Chunk,
@@ -164,7 +164,7 @@ impl<'s> Lane<'s> {
         }
     }
 
-    /// Ends everything: whoever waits is told so.
+    /// Abandons the run. Waiting threads return [`Stopped::Abandoned`].
     pub(crate) fn abandon(&self) {
         match self {
             Self::Blocks(_, ordered) => ordered.abandon(),
@@ -173,7 +173,7 @@ impl<'s> Lane<'s> {
         }
     }
 
-    /// Gives what takes the results back. Returns whether everything was handed in.
+    /// Releases the receiver of the results. Returns whether everything was handed in.
     pub(crate) fn finish(self) -> bool {
         match self {
             Self::Blocks(_, ordered) => ordered.finish().is_ok(),
@@ -183,12 +183,12 @@ impl<'s> Lane<'s> {
     }
 }
 
-/// A chunk that comes part by part: each but the last has a power of two of bytes that no block or
-/// segment shorter than it crosses.
+/// A chunk that comes part by part. The length of each part but the last is a power of two, and no
+/// block or segment shorter than a part crosses its ends.
 pub(crate) enum Parts<'a, 's> {
     Blocks {
         leaf: &'a Leaf,
-        /// The block that has begun, where blocks are longer than a part.
+        /// Block in progress, if blocks are longer than a part.
         block: Option<Box<BlockPieces>>,
         digests: BlockDigests,
     },
@@ -201,7 +201,7 @@ pub(crate) enum Parts<'a, 's> {
 }
 
 impl Parts<'_, '_> {
-    /// Takes the next bytes of a piece with data; `is_last` are those at its end.
+    /// Takes the next bytes of a piece of data. `is_last` is set for the end of the piece.
     pub(crate) fn update(&mut self, part: &[u8], is_last: bool) {
         match self {
             Self::Blocks { leaf, block: None, digests } => {
@@ -242,12 +242,12 @@ impl Parts<'_, '_> {
     }
 }
 
-/// Zero blocks in a row that make a chunk of their own.
+/// Number of consecutive zero blocks that make a chunk of their own.
 const LONG_RUN: u64 = 1 << 15;
 
-/// 256 TiB in blocks of 64 KiB: twice as much as the largest file systems of guests, and with sha256
-/// half a minute on two processors.
+/// Maximum number of zero blocks, which is 256 TiB in blocks of 64 KiB. That is twice the size of
+/// the largest file systems of guests. sha256 takes half a minute for them on two processors.
 const MAX_ZERO_BLOCKS: u64 = 1 << 32;
 
-/// Bytes of zeros where each is hashed: with sha256 an hour.
+/// Maximum number of zero bytes if each byte is hashed. sha256 takes an hour for them.
 const MAX_LINEAR_ZEROS: u64 = 4 << 40;

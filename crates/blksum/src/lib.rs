@@ -1,5 +1,5 @@
-//! Checksums of disk images, whatever their format: the way from a [`blkimage::Source`] to a
-//! checksum, and the files that checksums are kept in.
+//! Computes checksums of disk images of any format, from a [`blkimage::Source`] to a checksum, and
+//! reads and writes check files.
 
 pub mod check_file;
 mod checksum;
@@ -24,7 +24,7 @@ pub use stream::stream_checksums;
 pub use tag::{Tag, UnknownTag};
 pub use tuning::{MAX_BUFFER, Tuning};
 
-/// Its examples are tests.
+/// Runs the README's examples as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}

@@ -6,13 +6,13 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use crate::Error;
 use crate::plan::{Chunk, Plan};
 
-/// Hands out the chunks of a plan. To plan may take I/O: one thread at a time does it, ahead of the
-/// others, who wait for it only where nothing is planned.
+/// Hands out the chunks of a plan. Planning may take I/O, so one thread at a time plans ahead of
+/// the others. They wait for it only if no chunk is planned.
 pub(crate) struct LookAhead<'a> {
-    /// Locked by the thread that plans, which no other waits for.
+    /// Locked by the planning thread. No other thread waits for it.
     plan: Mutex<Plan<'a>>,
     state: Mutex<State>,
-    /// Signalled when there is a chunk, or nobody plans any more.
+    /// Signalled when a chunk is planned, or when planning ends.
     changed: Condvar,
     depth: usize,
 }
@@ -20,25 +20,26 @@ pub(crate) struct LookAhead<'a> {
 #[derive(Default)]
 struct State {
     planned: VecDeque<Chunk>,
-    /// Memory for others.
+    /// Used chunks whose memory is reused.
     spare: Vec<Chunk>,
     is_planning: bool,
-    /// A chunk was handed out: there may be other threads by now.
+    /// Whether a chunk was handed out. There may be other threads from then on.
     has_begun: bool,
-    /// There are no more chunks than are planned.
+    /// Whether all chunks are planned.
     is_over: bool,
-    /// Why not, with the number of the chunk that could not be planned.
+    /// Planning error, with the number of the chunk that could not be planned.
     failure: Option<(u64, Error)>,
 }
 
 impl<'a> LookAhead<'a> {
-    /// The chunks of `plan`, up to `depth` of them planned ahead.
+    /// Hands out the chunks of `plan`, with up to `depth` of them planned ahead.
     pub(crate) fn new(plan: Plan<'a>, depth: usize) -> Self {
         Self { plan: Mutex::new(plan), state: Mutex::default(), changed: Condvar::new(), depth }
     }
 
-    /// Makes `chunk` the next one. Returns whether there may be more behind it, or `None` if there is
-    /// none. The number of the chunk is that of the error, too.
+    /// Replaces `chunk` with the next one. Returns whether more chunks may follow, or `None` if
+    /// there is no next chunk. On error, sets the number of `chunk` to that of the chunk that
+    /// failed.
     pub(crate) fn next(&self, chunk: &mut Chunk) -> Result<Option<bool>, Error> {
         let mut state = self.lock();
         loop {
@@ -65,7 +66,7 @@ impl<'a> LookAhead<'a> {
         }
     }
 
-    /// Plans until `depth` chunks wait, alone. The first of them are taken meanwhile.
+    /// Plans on this thread until `depth` chunks wait. Other threads take chunks meanwhile.
     fn plan(&self, depth: usize) {
         let _end = EndOfPlanning(self);
         let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,14 +91,13 @@ impl<'a> LookAhead<'a> {
         drop(state);
     }
 
-    /// The state is whole between any two statements that hold the lock, so a poisoned lock has
-    /// nothing to hide.
+    /// The state is consistent whenever the lock is released, so a poisoned lock is safe to use.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Lets another thread plan; after a panic there is nothing more to plan.
+/// Lets another thread plan, or ends the plan after a panic.
 struct EndOfPlanning<'a, 'p>(&'a LookAhead<'p>);
 
 impl Drop for EndOfPlanning<'_, '_> {

@@ -1,38 +1,38 @@
-//! The data of a chunk, wherever it lies: read into a buffer, or lent by the source.
+//! Holds the data of a chunk, either read into a buffer or lent by the source.
 
 use blkimage::{Buffer, Extent, Lent, Source};
 
 use crate::Error;
 use crate::plan::Chunk;
 
-/// Memory for the data of one chunk after the other.
+/// Memory for the data of one chunk at a time.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// What was read, one part behind the other.
+    /// Data that was read, one part after the other.
     buffer: Buffer,
     parts: Vec<Part>,
-    /// Those of the chunk before; empty but for a moment.
+    /// Parts of the previous chunk. Empty except during [`Memory::fetch`].
     before: Vec<Part>,
 }
 
-/// A part of a piece of data: whole blocks, but at the end of the content.
+/// A part of a piece of data. Contains whole blocks, except at the end of the content.
 struct Part {
     offset: u64,
     length: usize,
-    /// None: it is in the buffer.
+    /// Lent data, or `None` if the data is in the buffer.
     lent: Option<Lent>,
 }
 
 impl Memory {
-    /// Brings the data of all pieces here, in place of that of the last chunk. With `lend`, as much of
-    /// it as can be stays where it is, in multiples of that many bytes.
+    /// Replaces the data with that of `chunk`. If `lend` is set, borrows as much as possible from
+    /// the source, in multiples of `lend` bytes, and reads the rest.
     pub(crate) fn fetch(
         &mut self,
         source: &dyn Source,
         chunk: &Chunk,
         lend: Option<u64>,
     ) -> Result<(), Error> {
-        // What was lent before is kept until there is the next: it is likely to lie beside it.
+        // Keeps the previous parts lent until the new ones are, because they are likely adjacent.
         std::mem::swap(&mut self.parts, &mut self.before);
         for (offset, length) in chunk.data() {
             self.borrow(source, offset, length as usize, lend);
@@ -50,8 +50,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Cuts a piece into parts that are lent, as far as the source has them in memory, and one that is
-    /// to be read.
+    /// Cuts a piece into lent parts, as far as the source has the data in memory, and one part to
+    /// read.
     fn borrow(
         &mut self,
         source: &dyn Source,
@@ -80,31 +80,32 @@ impl Memory {
         }
     }
 
-    /// Whether the data is the content of the source: what was made of it is worthless otherwise.
+    /// Returns whether the lent data is still the content of the source. If not, results computed
+    /// from it are invalid.
     pub(crate) fn is_intact(&self) -> bool {
         self.parts.iter().filter_map(|part| part.lent.as_ref()).all(Lent::is_intact)
     }
 
-    /// At least `length` bytes of the buffer, for whoever reads on his own.
+    /// Returns at least `length` bytes of the buffer, for a caller that reads the data itself.
     pub(crate) fn buffer(&mut self, length: usize) -> &mut [u8] {
         self.buffer.grow(length);
         self.buffer.as_mut()
     }
 
-    /// The data of the chunk's pieces, in their order.
+    /// Returns the data of the chunk's pieces in order.
     pub(crate) fn data(&self) -> Data<'_> {
         Data { buffer: self.buffer.as_ref(), parts: self.parts.iter() }
     }
 }
 
-/// The data of one piece after the other.
+/// Iterates over the data of pieces in order.
 pub(crate) struct Data<'a> {
     buffer: &'a [u8],
     parts: std::slice::Iter<'a, Part>,
 }
 
 impl<'a> Data<'a> {
-    /// Hands over that of the next piece with data, which has `length` bytes, part by part.
+    /// Passes the next piece of data, which has `length` bytes, to `take` part by part.
     pub(crate) fn next(&mut self, length: u64, mut take: impl FnMut(&'a [u8])) {
         let mut left = length as usize;
         while left > 0 {
@@ -122,8 +123,8 @@ impl<'a> Data<'a> {
     }
 }
 
-/// Fills `buffer` with the content from `offset` on: what `reads` names is read, what lies between
-/// is zeros. Leaves in `reads` what lies behind.
+/// Fills `buffer` with the content at `offset`. Reads the extents in `reads` and fills the gaps
+/// between them with zeros. Leaves the extents that end after the buffer in `reads`.
 pub(crate) fn fill(
     source: &dyn Source,
     buffer: &mut [u8],

@@ -1,5 +1,5 @@
-//! One pass over an image: every thread takes the next chunk, reads it, hashes it for all lanes and
-//! hands in what came of it.
+//! One pass over an image. Each thread takes the next chunk, reads it, hashes it for all lanes and
+//! hands in the results.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,8 +16,8 @@ use crate::semaphore::Semaphore;
 use crate::tuning::MAX_BUFFER;
 use crate::{Error, Progress, Tuning};
 
-/// Feeds every lane with all that `source` holds. `lends` is whether data is hashed where it lies, if
-/// the source lends it.
+/// Feeds the content of `source` to each lane. `lends` allows hashing data in place if the source
+/// lends it.
 pub(crate) fn run(
     source: &dyn Source,
     lanes: Vec<Lane<'_>>,
@@ -31,7 +31,7 @@ pub(crate) fn run(
     let pass = Pass {
         source,
         progress,
-        // Between the readings of several threads the data of one may be lost.
+        // An in-turn lane hashes after the check that lent data is intact, so it needs its own copy.
         lends: lends && !lanes.iter().any(Lane::is_in_turn),
         lanes,
         unit,
@@ -51,13 +51,13 @@ pub(crate) fn run(
     if pass.lanes.into_iter().all(Lane::finish) { Ok(()) } else { Err(Error::Incomplete) }
 }
 
-/// How many threads there may be, and how many of them may hash at once.
+/// Returns the number of threads, and how many of them may hash at once.
 pub(crate) fn threads(source: &dyn Source, tuning: &Tuning) -> (usize, usize) {
     let hashing = tuning.threads.clamp(1, MAX_THREADS);
     (hashing.max(source.queue_depth().min(MAX_THREADS)), hashing)
 }
 
-/// What holds for all lanes.
+/// Returns the limits that suit all lanes.
 fn limits(lanes: &[Lane<'_>], tuning: &Tuning) -> ZeroLimits {
     let limits = lanes.iter().map(Lane::zero_limits).reduce(|one, other| ZeroLimits {
         piece: one.piece.min(other.piece),
@@ -69,7 +69,7 @@ fn limits(lanes: &[Lane<'_>], tuning: &Tuning) -> ZeroLimits {
     ZeroLimits { total: tuning.max_zeros.unwrap_or(limits.total), ..limits }
 }
 
-/// One pass, shared by its threads.
+/// State of a pass, shared by its threads.
 struct Pass<'a, 's> {
     source: &'a dyn Source,
     progress: &'a Progress,
@@ -78,16 +78,16 @@ struct Pass<'a, 's> {
     unit: u64,
     buffer_size: usize,
     chunks: LookAhead<'a>,
-    /// Threads that may still be started.
+    /// Number of threads that may still be started.
     idle_threads: AtomicUsize,
-    /// Who may hash, where there are threads that only read.
+    /// Limits the hashing threads, if there are more threads for reading.
     hashing: Option<Semaphore>,
-    /// The first error in the order of the content, with the number of its chunk.
+    /// First error in the order of the content, with the number of its chunk.
     failure: Mutex<Option<(u64, Error)>>,
 }
 
 impl Pass<'_, '_> {
-    /// Works until there is nothing left, on this thread and others.
+    /// Works on this thread, and on others that it starts, until nothing is left.
     fn run<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         let _guard = AbandonOnPanic(self);
         let mut chunk = Chunk::default();
@@ -139,20 +139,20 @@ impl Pass<'_, '_> {
         Ok(())
     }
 
-    /// Starts another thread, if there may be one and the system has one to give.
+    /// Starts another thread if the limit and the system allow it.
     fn start_thread<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         let taken = self
             .idle_threads
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |idle| idle.checked_sub(1));
         if taken.is_ok() {
-            // Without it the others do its work.
+            // If the thread does not start, the others do its work.
             let _ = thread::Builder::new()
                 .name("blksum".to_owned())
                 .spawn_scoped(scope, move || self.run(scope));
         }
     }
 
-    /// Brings the data of a chunk and hashes its pieces for each lane.
+    /// Gets the data of a chunk and hashes its pieces for each lane.
     fn hash(
         &self,
         chunk: &Chunk,
@@ -173,13 +173,13 @@ impl Pass<'_, '_> {
             if memory.is_intact() {
                 return Ok(());
             }
-            // Reading it again tells why, or gives what is there.
+            // Reading the data again gives either the error or the current content.
             hashed.clear();
             lend = None;
         }
     }
 
-    /// Reads and hashes a chunk with more data than the buffer holds.
+    /// Reads and hashes a chunk with more data than fits in the buffer.
     fn take_in_parts(&self, chunk: &Chunk, buffer: &mut [u8]) -> Result<(), Stop> {
         let mut lanes = Vec::with_capacity(self.lanes.len());
         for lane in &self.lanes {
@@ -209,7 +209,7 @@ impl Pass<'_, '_> {
     }
 }
 
-/// Ends the other threads if this one panics: they would wait for its chunk.
+/// Ends the other threads if this one panics, because they would wait for its chunk.
 struct AbandonOnPanic<'p, 'a, 's>(&'p Pass<'a, 's>);
 
 impl Drop for AbandonOnPanic<'_, '_, '_> {
@@ -220,11 +220,11 @@ impl Drop for AbandonOnPanic<'_, '_, '_> {
     }
 }
 
-/// Why a thread stops before the end of the content.
+/// Reason why a thread stops before the end of the content.
 enum Stop {
-    /// Something of its chunk cannot be had.
+    /// The current chunk could not be planned or read.
     Failed(Error),
-    /// A sink did not take the chunk of this number.
+    /// A sink rejected the chunk with this number.
     Sink(u64, Error),
     /// Another thread failed.
     Abandoned,
@@ -245,5 +245,5 @@ impl From<Stopped> for Stop {
     }
 }
 
-/// More threads than that cost memory only.
+/// More threads would only cost memory.
 const MAX_THREADS: usize = 1024;

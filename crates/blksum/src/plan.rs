@@ -1,68 +1,70 @@
-//! Cuts the content of an image into work: what has to be read, what is known to be zeros.
+//! Cuts the content of an image into chunks of data to read and known zeros.
 
 use blkimage::{Extent, ExtentKind, Source};
 
 use crate::Error;
 use crate::tuning::MAX_BUFFER;
 
-/// Hands out the content of an image from its beginning to its end, in chunks that one thread
-/// reads and hashes at a time. Extents are asked for as the plan moves on, never collected.
+/// Hands out the content of an image from start to end, in chunks that one thread reads and hashes
+/// at a time. Queries extents as the plan advances, and never collects them.
 pub(crate) struct Plan<'a> {
     source: &'a dyn Source,
     size: u64,
-    /// Pieces are cut at multiples of this: whole blocks, whatever their size.
+    /// Pieces are cut at multiples of this, so that they contain whole blocks of any lane.
     unit: u64,
     chunk_size: u64,
-    /// Pieces of data end at multiples of this where they can.
+    /// Pieces of data end at multiples of this where possible.
     granularity: u64,
     limits: ZeroLimits,
-    /// Bytes of zeros that may still come.
+    /// Bytes of zeros that may still follow.
     zeros_left: u64,
     position: u64,
     next_number: u64,
     extents: Lookahead,
 }
 
-/// How many zeros there may be, in bytes.
+/// Limits on zeros, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ZeroLimits {
-    /// In one piece.
+    /// Maximum length of a piece of zeros.
     pub(crate) piece: u64,
-    /// So many in a row are a chunk of their own, so that one thread is busy with them while others
-    /// read.
+    /// Minimum length of a run of zeros that is a chunk of its own, so that one thread works on it
+    /// while others read.
     pub(crate) alone: u64,
-    /// In all: more are an error.
+    /// Maximum number of zeros in the content. More are an error.
     pub(crate) total: u64,
 }
 
-/// A part of the content: its pieces follow each other without a gap.
+/// A part of the content. Its pieces are contiguous.
 #[derive(Debug, Default)]
 pub(crate) struct Chunk {
-    /// Its place among the chunks.
+    /// Index of the chunk in the plan.
     pub(crate) number: u64,
-    /// Where its first piece begins.
+    /// Offset of the first piece.
     pub(crate) offset: u64,
     pub(crate) pieces: Vec<Piece>,
-    /// What is to be read of the pieces with data, in order; what lies between is zeros.
+    /// Extents to read for the pieces of data, in order. Gaps between them are zeros.
     pub(crate) reads: Vec<Extent>,
-    /// Bytes of the pieces that are to be read.
+    /// Bytes in pieces of data.
     pub(crate) data_length: u64,
-    /// Bytes of all pieces.
+    /// Bytes in all pieces.
     pub(crate) length: u64,
 }
 
-/// A part of a chunk. It begins at a multiple of the plan's unit, and ends at one or with the content.
+/// A part of a chunk. Starts at a multiple of the plan's unit, and ends at one or at the end of the
+/// content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// Zeros, whole units of them.
+    /// Whole units of zeros.
     Zeros { offset: u64, length: u64 },
-    /// Bytes each unit of which has data.
+    /// Units that each contain data.
     Data { offset: u64, length: u64 },
 }
 
 impl<'a> Plan<'a> {
-    /// A plan for blocks that units of `unit` bytes are made of, and chunks of about `chunk_size`, but
-    /// at least one unit and one of the source's granularity. Both are powers of two.
+    /// Creates a plan that cuts at multiples of `unit` bytes. A chunk has about `chunk_size` bytes,
+    /// but at least one unit and one unit of the source's granularity. `unit` and `chunk_size` are
+    /// powers of two.
     pub(crate) fn new(
         source: &'a dyn Source,
         unit: u64,
@@ -87,12 +89,12 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The most bytes of data in a chunk.
+    /// Returns the maximum number of bytes of data in a chunk.
     pub(crate) fn chunk_size(&self) -> u64 {
         self.chunk_size
     }
 
-    /// Makes `chunk` the next one. Returns whether there is one.
+    /// Replaces `chunk` with the next one. Returns whether there is one.
     pub(crate) fn next(&mut self, chunk: &mut Chunk) -> Result<bool, Error> {
         chunk.clear();
         chunk.number = self.next_number;
@@ -123,7 +125,7 @@ impl<'a> Plan<'a> {
         Ok(chunk.length > 0)
     }
 
-    /// Appends data from here on up to the next unit of zeros. Returns whether there was room.
+    /// Appends data up to the next unit of zeros. Returns whether there was room.
     fn push_data(&mut self, chunk: &mut Chunk) -> Result<bool, Error> {
         let start = self.position;
         let room = self.chunk_size - chunk.data_length;
@@ -160,10 +162,10 @@ impl<'a> Plan<'a> {
         Ok(true)
     }
 
-    /// Where the zeros that begin at `position` end: there, if there are none.
+    /// Returns the end of the zeros that begin at `position`, or `position` if there are none.
     fn zeros_end(&mut self, position: u64) -> Result<u64, Error> {
         let mut end = position;
-        // Beyond what may come it is of no use to know.
+        // Stops above the limit, where the caller fails anyway.
         while end < self.size && (end - position) / self.unit <= self.zeros_left / self.unit {
             let extent = self.extent(end)?;
             if extent.kind != ExtentKind::Zero {
@@ -178,7 +180,7 @@ impl<'a> Plan<'a> {
         Ok(end)
     }
 
-    /// What of an extent lies behind `position`.
+    /// Returns the part of an extent that starts at `position`.
     fn extent(&mut self, position: u64) -> Result<Extent, Error> {
         if let Some(extent) = self.extents.get(position) {
             return Ok(extent);
@@ -196,14 +198,14 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The part of a source's granularity that chunks of whole blocks can keep to: a power of two that
-/// fits a thread's buffer.
+/// Returns the part of a source's granularity that chunks of whole blocks can observe, a power of
+/// two that fits a thread's buffer.
 fn usable(granularity: u64, chunk_size: u64) -> u64 {
     let factor = 1 << granularity.trailing_zeros().min(63);
     if granularity == 0 { 1 } else { factor.min(chunk_size.max(MAX_BUFFER as u64)) }
 }
 
-/// The extents that were asked for last.
+/// The last extents that the source returned.
 struct Lookahead {
     zeros: Extent,
     data: Extent,
@@ -233,7 +235,7 @@ impl Chunk {
         self.length = 0;
     }
 
-    /// Offset and length of each piece with data.
+    /// Returns the offset and length of each piece of data.
     pub(crate) fn data(&self) -> impl Iterator<Item = (u64, u64)> {
         self.pieces.iter().filter_map(|piece| match *piece {
             Piece::Data { offset, length } => Some((offset, length)),
@@ -256,8 +258,8 @@ impl Chunk {
     }
 }
 
-/// Fewer zeros than this are read rather than jumped over: a page is read as a whole in any case.
+/// Shorter gaps of zeros are read rather than skipped, because a page is read as a whole.
 const MIN_GAP: u64 = 4 << 10;
 
-/// Extents of data after which a chunk ends, however small they are: they bound its memory.
+/// Maximum number of extents of data in a chunk, which limits its memory.
 const MAX_READS: usize = 1 << 12;

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// How far a pass over an image has come, and whether it is still wanted. Shared between the threads
-/// that work and the one that watches them.
+/// Progress of a pass over an image, and a flag to cancel it. Shared by the threads that work and
+/// the thread that watches them.
 #[derive(Debug, Default)]
 pub struct Progress {
     total: AtomicU64,
@@ -11,42 +11,42 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nothing done, nothing known.
+    /// Creates progress with nothing done and an unknown total.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Bytes of content there are in all; 0 as long as nobody knows.
+    /// Returns the size of the content in bytes, or 0 while it is unknown.
     pub fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
     }
 
-    /// Bytes of content done, zeros that were skipped included.
+    /// Returns the number of bytes done, including zeros that were skipped.
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Bytes of it that had data, and so were read or looked at.
+    /// Returns the number of bytes done that were data, and so were read or hashed.
     pub fn data(&self) -> u64 {
         self.data.load(Ordering::Relaxed)
     }
 
-    /// Ends the pass soon, with an error: each thread stops before its next chunk.
+    /// Cancels the pass. Each thread stops with an error before its next chunk or read.
     pub fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was cancelled.
+    /// Returns whether the pass was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.is_cancelled.load(Ordering::Relaxed)
     }
 
-    /// Says how many bytes there are in all.
+    /// Sets the size of the content in bytes.
     pub fn set_total(&self, bytes: u64) {
         self.total.store(bytes, Ordering::Relaxed);
     }
 
-    /// Says that `bytes` more are done, `data` of them with data.
+    /// Adds `bytes` to the bytes done, of which `data` bytes were data.
     pub fn advance(&self, bytes: u64, data: u64) {
         self.done.fetch_add(bytes, Ordering::Relaxed);
         self.data.fetch_add(data, Ordering::Relaxed);

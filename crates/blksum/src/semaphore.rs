@@ -1,14 +1,14 @@
-//! A bound for the threads that hash, where there are more of them that read.
+//! Limits the number of hashing threads if more threads read.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Admits up to a number of threads at once.
+/// Admits a limited number of threads at once.
 pub(crate) struct Semaphore {
     free: Mutex<usize>,
     freed: Condvar,
 }
 
-/// The admission of one thread, until it is dropped.
+/// Admission of one thread. Dropping it frees the permit.
 pub(crate) struct Permit<'a>(&'a Semaphore);
 
 impl Semaphore {
@@ -23,7 +23,7 @@ impl Semaphore {
         Permit(self)
     }
 
-    /// A number is whole at any time, so a poisoned lock hides nothing.
+    /// A number is always consistent, so a poisoned lock is safe to use.
     fn free(&self) -> MutexGuard<'_, usize> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Checksums of what can only be read once and in order.
+//! Checksums of content that can be read only once and in order.
 
 use std::io::{self, Read};
 
@@ -6,13 +6,13 @@ use blkhash::{Digest, Hasher, Parameters};
 
 use crate::{Error, Progress, Tuning};
 
-/// The checksums of all that `reader` has, in the order of their `parameters`, and how many bytes that
-/// was. It is read once.
+/// Returns the checksums of all bytes of `reader`, in the order of their `parameters`, and the
+/// number of bytes. Reads them once.
 ///
 /// # Errors
 ///
-/// Whatever reading returned; that [`Tuning::implementation`] cannot run here; or that it was cancelled
-/// by [`Progress::cancel`].
+/// Fails if reading fails, if [`Tuning::implementation`] cannot run here, or if
+/// [`Progress::cancel`] was called.
 pub fn stream_checksums(
     reader: impl Read,
     parameters: &[Parameters],
@@ -43,7 +43,7 @@ pub fn stream_checksums(
     Ok((hashers.into_iter().map(Hasher::finalize).collect(), length))
 }
 
-/// Reads until the buffer is full or there is no more, and returns how many bytes that was.
+/// Reads until the buffer is full or the reader ends. Returns the number of bytes read.
 fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -61,7 +61,7 @@ fn failure(error: io::Error, progress: &Progress) -> Error {
     if progress.is_cancelled() { Error::Cancelled } else { Error::Stream(error) }
 }
 
-/// A reader that tells how far it has come, and ends where it is not wanted any more.
+/// A reader that reports its progress, and fails once the pass is cancelled.
 struct Watched<'a, R> {
     inner: R,
     progress: &'a Progress,

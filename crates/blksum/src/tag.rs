@@ -1,39 +1,39 @@
-//! Tags: what a line of a check file says its checksum was computed with.
+//! Tags, which name the algorithm and parameters of a checksum in a line of a check file.
 //!
-//! There are two kinds. `BLKSUM-SHA256-STREAMS4-64K` names every parameter and means the guest's
-//! content of an image. A plain tag, `SHA256`, is what distributions publish and means the file's
-//! own bytes, whatever they are an image of. docs/check-file.md specifies both.
+//! There are two kinds. `BLKSUM-SHA256-STREAMS4-64K` names every parameter and stands for the
+//! guest's content of an image. A plain tag such as `SHA256`, as published by distributions, stands
+//! for the file's own bytes, even if the file is an image. docs/check-file.md specifies both.
 
 use std::fmt;
 use std::str::FromStr;
 
 use blkhash::{Algorithm, BlockSize, Construction, Parameters};
 
-/// What a checksum with a tag was computed with.
+/// Content and parameters of a checksum with a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tag {
-    /// The digest of the file's own bytes: format raw, construction linear.
+    /// Digest of the file's own bytes (format raw, construction linear).
     File(Algorithm),
-    /// The checksum of the guest's content.
+    /// Checksum of the guest's content.
     Image(Parameters),
 }
 
-/// A text that is no [`Tag`].
+/// Error for a text that is not a [`Tag`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownTag;
 
 impl Tag {
-    /// What a plain tag of `algorithm` means for the bytes of the file.
+    /// Returns the parameters of a plain tag of `algorithm` for the bytes of a file.
     ///
     /// # Panics
     ///
-    /// If the algorithm has a key.
+    /// Panics if the algorithm requires a key.
     pub fn linear(algorithm: Algorithm) -> Parameters {
         Parameters::new(algorithm, Construction::Linear, BlockSize::DEFAULT)
             .expect("no tag names an algorithm with a key")
     }
 
-    /// Length of the checksum in bytes.
+    /// Returns the length of the checksum in bytes.
     pub fn digest_size(&self) -> usize {
         match self {
             Self::File(algorithm) => algorithm.digest_size(),
@@ -83,7 +83,8 @@ impl fmt::Display for UnknownTag {
 
 impl std::error::Error for UnknownTag {}
 
-/// `DIGEST-STREAMSn-SIZE` and the like, from the right: a digest's name may hold dashes.
+/// Parses `DIGEST-STREAMSn-SIZE` and similar, from the right because names of digests may contain
+/// dashes.
 fn parse_image(text: &str) -> Option<Parameters> {
     let (rest, last) = text.rsplit_once('-')?;
     let (digest, construction, block_size) = match parse_construction(last) {
@@ -122,18 +123,18 @@ fn parse_size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit as u64)
 }
 
-/// Plain tags that are read: ours, and those that openssl writes.
+/// Parses a plain tag, as written by [`plain_name`] or by openssl.
 fn parse_plain(text: &str) -> Option<Algorithm> {
     let algorithm = match OPENSSL.iter().find(|(name, _)| *name == text) {
         Some((_, algorithm)) => *algorithm,
         None => Algorithm::ALL.iter().copied().find(|known| plain_name(*known) == text)?,
     };
-    // A digest with a key of zeros is nobody's.
+    // Rejects algorithms that require a key.
     Parameters::new(algorithm, Construction::Linear, BlockSize::DEFAULT).ok()?;
     Some(algorithm)
 }
 
-/// The name of a plain tag, as coreutils, b3sum, xxhsum and the BSDs write it.
+/// Returns the plain tag of an algorithm, as written by coreutils, b3sum, xxhsum and the BSDs.
 fn plain_name(algorithm: Algorithm) -> String {
     match algorithm {
         Algorithm::Blake2b512 => "BLAKE2b".to_owned(),
@@ -143,7 +144,7 @@ fn plain_name(algorithm: Algorithm) -> String {
     }
 }
 
-/// The name of a construction in capitals, and its number behind it: `STREAMS4`.
+/// Returns the name of a construction in capitals with its number, such as `STREAMS4`.
 fn construction_name(construction: Construction) -> String {
     construction.to_string().to_ascii_uppercase().replace(':', "")
 }
@@ -154,10 +155,10 @@ fn image_name(algorithm: Algorithm) -> String {
 
 const PREFIX: &str = "BLKSUM-";
 
-/// Largest first.
+/// Units of sizes, largest first.
 const SUFFIXES: [(char, usize); 2] = [('M', 1 << 20), ('K', 1 << 10)];
 
-/// What `openssl dgst` writes where that is not the name that others use.
+/// Names that `openssl dgst` writes where they differ from the usual ones.
 const OPENSSL: [(&str, Algorithm); 9] = [
     ("SHA2-224", Algorithm::Sha224),
     ("SHA2-256", Algorithm::Sha256),

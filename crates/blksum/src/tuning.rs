@@ -1,42 +1,45 @@
-//! What only changes the speed of a checksum, and how much of it is too much.
+//! Settings that affect the speed of a checksum, and limits on its cost.
 
 use std::num::NonZero;
 use std::thread;
 
 use blkhash::{Algorithm, Digester, Implementation};
 
-/// What only changes the speed of a checksum, and how much of it is too much.
+/// Settings that affect the speed of a checksum, and limits on its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
-    /// Threads that hash at once, the caller's included. They read as well; where the source wants
-    /// more reads in flight than there are threads ([`blkimage::Source::queue_depth`]), there are more
-    /// threads, and those that find this many at work wait before they hash.
+    /// Number of threads that hash at once, including the caller's. They also read. If the source
+    /// wants more reads in flight ([`blkimage::Source::queue_depth`]), there are more threads, but
+    /// only this many hash at once.
     pub threads: usize,
-    /// Bytes that one thread reads at a time: rounded up to a power of two, and to the block size
-    /// or the image's granularity where those are larger.
+    /// Bytes that one thread reads at a time. Rounded up to a power of two, and to the block size
+    /// or the image's granularity if larger.
     pub read_size: usize,
-    /// Chunks that may be done ahead of the first one that is not.
+    /// Number of chunks that may be finished ahead of the first unfinished one. At least twice the
+    /// number of threads is used.
     pub queue_depth: usize,
-    /// The most bytes of zeros that an image may have without storing them: more are [`Error::Zeros`](crate::Error::Zeros).
-    /// They cost time although nothing is read: a file of a few bytes can claim 2^63 of them. `None` is
-    /// 2^32 blocks, or 4 TiB where the construction hashes each byte.
+    /// Maximum number of bytes of zeros that an image may have without storing them. More are
+    /// [`Error::Zeros`](crate::Error::Zeros). Zeros cost time although nothing is read, and a file
+    /// of a few bytes can claim 2^63 of them. `None` is 2^32 blocks, or 4 TiB if the construction
+    /// hashes each byte.
     pub max_zeros: Option<u64>,
-    /// The only implementation that hashes; `None` is the best for each batch of blocks.
+    /// The only implementation to hash with. `None` chooses the fastest for each batch of blocks.
     pub implementation: Option<Implementation>,
 }
 
 impl Tuning {
-    /// Bytes that a thread reads at a time, before the content is known.
+    /// Bytes that a thread reads at a time, before the block size and the granularity are
+    /// considered.
     pub(crate) fn clamped_read_size(&self) -> usize {
         self.read_size.clamp(MIN_READ_SIZE, MAX_BUFFER).next_power_of_two()
     }
 
-    /// What hashes with `algorithm`: [`Tuning::implementation`] if it is one of it, or whatever is
-    /// best.
+    /// Returns a digester for `algorithm`, using [`Tuning::implementation`] if it belongs to
+    /// `algorithm`, or the fastest implementations otherwise.
     ///
     /// # Errors
     ///
-    /// The implementation cannot run here.
+    /// Fails if the implementation cannot run here.
     pub fn digester(&self, algorithm: Algorithm) -> Result<Digester, blkhash::Error> {
         match self.implementation.filter(|known| known.algorithm == algorithm) {
             Some(known) => Digester::with_implementation(algorithm, &known.name()),
@@ -46,7 +49,7 @@ impl Tuning {
 }
 
 impl Default for Tuning {
-    /// All processors.
+    /// Uses all processors.
     fn default() -> Self {
         Self {
             threads: thread::available_parallelism().map_or(1, NonZero::get),
@@ -58,14 +61,14 @@ impl Default for Tuning {
     }
 }
 
-/// Large enough to fill the lanes of a kernel, small enough for a core's own cache.
+/// Large enough to fill the lanes of a kernel, and small enough for a core's own cache.
 const DEFAULT_READ_SIZE: usize = 1 << 20;
 
-/// Smaller reads cost more calls than they save memory.
+/// Smaller reads save little memory and cost many system calls.
 const MIN_READ_SIZE: usize = 4 << 10;
 
-/// The most that a thread reads at a time, in bytes.
+/// Maximum number of bytes that a thread reads at a time.
 pub const MAX_BUFFER: usize = 4 << 20;
 
-/// Enough for chunks that are ahead; digests are small.
+/// Enough for chunks that are ahead, and little memory because digests are small.
 const DEFAULT_QUEUE_DEPTH: usize = 16;

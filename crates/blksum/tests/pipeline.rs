@@ -1,5 +1,5 @@
-//! The pipeline gives the value that the definition gives, whatever the extents, threads and sizes;
-//! and no value where the image cannot be had.
+//! The pipeline returns the value of the definition for any extents, threads and sizes, and returns
+//! no value if the image cannot be read.
 
 #[path = "../../blkhash/tests/common/definition.rs"]
 mod definition;
@@ -21,23 +21,24 @@ use proptest::prelude::*;
 
 use self::definition::definition;
 
-/// A content in memory with extents of any lengths, and faults.
+/// Content in memory with arbitrary extents and faults.
 #[derive(Clone, Debug, Default)]
 struct Memory {
     content: Vec<u8>,
-    /// Where extents end, and whether they are said to be zeros.
+    /// End of each extent, and whether it is reported as zeros.
     extents: Vec<(u64, bool)>,
     granularity: u64,
     queue_depth: usize,
     /// Reading this byte fails.
     bad_byte: Option<u64>,
-    /// Asking for an extent here gets nonsense.
+    /// Queries at or after this offset return this extent.
     lie: Option<(u64, Extent)>,
     changed: bool,
 }
 
 impl Memory {
-    /// A content of runs: a length, a byte, and whether zeros are known to be zeros.
+    /// Creates content from runs. A run is a length, a byte and whether zeros are reported as
+    /// zeros.
     fn new(runs: &[(usize, u8, bool)], granularity: u64) -> Self {
         let mut memory = Self { granularity, ..Self::default() };
         for &(length, fill, known) in runs.iter().filter(|run| run.0 > 0) {
@@ -99,7 +100,7 @@ fn parameters(algorithm: Algorithm, construction: &str, block_size: u64) -> Para
         .unwrap()
 }
 
-/// Runs of any lengths, some of zeros, which are known to be zeros or not.
+/// Runs of any length. Some are zeros, which are reported as zeros or as data.
 fn runs() -> impl Strategy<Value = Vec<(usize, u8, bool)>> {
     prop::collection::vec(
         (
@@ -211,7 +212,7 @@ fn blocks_longer_than_the_buffer() {
 }
 
 #[test]
-fn long_blocks_beside_others() {
+fn long_blocks_in_one_of_several_lanes() {
     let runs = [(5 << 20, 0, true), (100, 7, false), (30 << 20, 0, true), (17 << 20, 9, false)];
     let memory = Memory::new(&runs, 65_536);
     let lanes = [
@@ -229,7 +230,7 @@ fn long_blocks_beside_others() {
     }
 }
 
-/// Collects what comes, until there are too many blocks.
+/// Collects digests, and fails after a number of bytes.
 #[derive(Default)]
 struct Blocks {
     digests: Vec<u8>,
@@ -273,7 +274,7 @@ fn block_digests_go_to_any_sink() {
 }
 
 #[test]
-fn a_pass_that_is_cancelled_ends_without_a_checksum() {
+fn cancelled_pass_has_no_checksum() {
     let memory = Memory::new(&[(9 << 20, 9, false)], 1);
     let progress = Progress::new();
     progress.cancel();
@@ -282,12 +283,12 @@ fn a_pass_that_is_cancelled_ends_without_a_checksum() {
     assert_eq!(progress.done(), 0);
 }
 
-/// While one thread is told where the data lies, the others read.
+/// Threads read while another thread queries extents.
 #[test]
-fn to_plan_holds_nobody_up() {
+fn planning_does_not_block_other_threads() {
     struct Slow {
         memory: Memory,
-        /// Reads that have begun.
+        /// Number of reads that have begun.
         reads: Mutex<usize>,
         another: Condvar,
     }
@@ -297,7 +298,7 @@ fn to_plan_holds_nobody_up() {
         }
         fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
             if offset == 4 << 20 {
-                // Whoever asks for this goes on when others have read what comes before.
+                // Waits until other threads have read the content before this offset.
                 let reads = self.reads.lock().unwrap();
                 let (reads, timeout) = self
                     .another
@@ -342,7 +343,7 @@ fn a_granularity_larger_than_the_buffer_or_no_power_of_two() {
     }
 }
 
-/// A hole of any size, with a byte of data behind it.
+/// A hole of any size, followed by a byte of data.
 struct Hole(u64);
 
 impl Source for Hole {
@@ -353,7 +354,7 @@ impl Source for Hole {
     fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
         let kind = if offset < self.0 { ExtentKind::Zero } else { ExtentKind::Data };
         let end = if offset < self.0 { self.0 } else { self.0 + 1 };
-        // In pieces, so that what counts is their sum.
+        // In several extents, because the limit is on their sum.
         Ok(Extent { offset, length: limit.min(end - offset).min(1 << 44), kind })
     }
 
@@ -364,7 +365,7 @@ impl Source for Hole {
 }
 
 #[test]
-fn zeros_without_end_are_an_error_at_once() {
+fn too_many_zeros_fail_at_once() {
     for (algorithm, construction, block_size, size) in [
         (Algorithm::Sha256, "streams:4", 65_536, 1 << 61),
         (Algorithm::Sha256, "streams:4", 65_536, (1 << 48) + 65_536),
@@ -387,7 +388,7 @@ fn zeros_of_a_large_disk_are_hashed() {
         let parameters = parameters(Algorithm::Sha256, construction, 65_536);
         checksum(&Hole(size), &parameters, &Tuning::default(), &Progress::new()).unwrap();
     }
-    // They cost nothing.
+    // Zeros cost a CRC nothing.
     let parameters = parameters(Algorithm::Crc64, "linear", 65_536);
     checksum(&Hole(1 << 61), &parameters, &Tuning::default(), &Progress::new()).unwrap();
 }
@@ -405,7 +406,7 @@ fn the_limit_of_zeros_is_in_bytes() {
 }
 
 #[test]
-fn lies_about_extents_are_errors() {
+fn invalid_extents_are_errors() {
     let data = |offset, length| Extent { offset, length, kind: ExtentKind::Data };
     let size = 300_000;
     for extent in [data(100_000, 0), data(100_000, size), data(0, 1), data(100_000, u64::MAX)] {
@@ -417,9 +418,9 @@ fn lies_about_extents_are_errors() {
     }
 }
 
-/// Its other threads must not wait for the chunk that will never come.
+/// The other threads must not wait for a chunk that never comes.
 #[test]
-fn a_source_that_panics_ends_it() {
+fn panic_of_the_source_ends_the_pass() {
     struct Panics;
 
     impl Source for Panics {
@@ -433,7 +434,7 @@ fn a_source_that_panics_ends_it() {
 
         fn read_exact_at(&self, _: &mut [u8], offset: u64) -> Result<()> {
             if offset == 3 << 20 {
-                // Without the hook, which would print it.
+                // Skips the panic hook, which would print the panic.
                 resume_unwind(Box::new("on purpose"));
             }
             Ok(())
@@ -487,8 +488,7 @@ fn an_empty_image_starts_no_thread_and_reads_nothing() {
     assert!(source.0.into_inner() < 4);
 }
 
-/// No read returns before as many are in flight as the source wants.
-/// Fine-grained content costs one question for each extent, and few reads.
+/// Scattered content takes one query for each extent, and few reads.
 #[test]
 fn each_extent_is_asked_for_once_and_small_gaps_are_read_through() {
     struct Counting {
@@ -532,7 +532,7 @@ fn each_extent_is_asked_for_once_and_small_gaps_are_read_through() {
 }
 
 #[test]
-fn far_sources_are_read_by_more_threads_than_hash() {
+fn distant_sources_are_read_by_more_threads_than_hash() {
     struct Far {
         memory: Memory,
         reads: Mutex<usize>,
@@ -570,17 +570,17 @@ fn far_sources_are_read_by_more_threads_than_hash() {
     }
 }
 
-/// An image in a file, of which only some is lent, and which is cut off while it is.
+/// An image in a file. Lends only some of the content, and may truncate the file while it is lent.
 struct Lending {
     image: Image,
     file: File,
     /// Offsets at multiples of this are not lent.
     refused: u64,
-    /// The most bytes that are lent at a time.
+    /// Maximum number of bytes lent at a time.
     most: usize,
-    /// Cuts the file off once something is lent.
+    /// Truncates the file once something is lent.
     cut: bool,
-    /// Content that comes back when it is read.
+    /// Content that is written back before each read.
     restored: Option<Vec<u8>>,
     lent: AtomicUsize,
 }
@@ -631,13 +631,13 @@ impl Source for Lending {
     }
 }
 
-/// Data and holes in the page cache, with the bytes that a reader gets.
+/// Creates a file of data and holes in the page cache. Returns its path and content.
 fn file_in_memory(folder: &Path) -> (PathBuf, Vec<u8>) {
     let path = folder.join("disk.raw");
     let mut content = vec![0; 9 << 20];
     let file = File::create(&path).unwrap();
     file.set_len(content.len() as u64).unwrap();
-    // Extents of every size, some of which do not fill a block.
+    // Extents of several sizes. Some do not fill a block.
     let mut start = 0;
     for (number, length) in
         [1 << 20, 4096, 256 << 10, 96 << 10, 3 << 20, 64 << 10].iter().enumerate()
@@ -650,7 +650,7 @@ fn file_in_memory(folder: &Path) -> (PathBuf, Vec<u8>) {
     (path, content)
 }
 
-/// Kernels of one lane read, others take what is lent.
+/// Algorithms with single-lane kernels, whose data is read, and others, whose data is lent.
 const LENDING: [Algorithm; 5] = [
     Algorithm::Sha256,
     Algorithm::Blake2b256,
@@ -666,7 +666,7 @@ fn lending_parameters() -> impl Iterator<Item = Parameters> {
 }
 
 #[test]
-fn lent_content_gives_the_same() {
+fn lent_content_has_the_same_checksum() {
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let (path, content) = file_in_memory(folder.path());
     let mut lent = 0;
@@ -685,7 +685,7 @@ fn lent_content_gives_the_same() {
 }
 
 #[test]
-fn content_that_is_lent_in_parts_gives_the_same() {
+fn content_lent_in_parts_has_the_same_checksum() {
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let (path, content) = file_in_memory(folder.path());
     for (parameters, block_size) in
@@ -703,10 +703,10 @@ fn content_that_is_lent_in_parts_gives_the_same() {
 }
 
 #[test]
-fn content_that_is_lost_while_it_is_lent() {
+fn content_lost_while_lent_is_read_again() {
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     for parameters in lending_parameters() {
-        // All of it is data: a restored file has no holes.
+        // A restored file has no holes, so all of the content is data.
         let path = folder.path().join("disk.raw");
         let content: Vec<u8> = (0..5_u32 << 20).map(|i| (i * 31 / 8) as u8).collect();
         std::fs::write(&path, &content).unwrap();

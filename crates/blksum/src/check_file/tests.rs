@@ -13,7 +13,7 @@ fn entry(name: &[u8], tag: Option<Tag>) -> Line {
     Line::Entry(Entry { name: name.to_vec(), digest: decode_hex(HEX.as_bytes()).unwrap(), tag })
 }
 
-/// Parses a line with the digest put in for `{}`.
+/// Parses `line` with each `{}` replaced by the digest.
 fn parse_hex(line: &str) -> Line {
     parse(line.replace("{}", HEX).as_bytes())
 }
@@ -165,7 +165,7 @@ fn over_long_lines_are_malformed() {
 }
 
 #[test]
-fn zero_style_escapes_nothing() {
+fn zero_style_does_not_escape() {
     let style = Style { form: Form::Text, zero: true };
     assert_eq!(style.line(b"a\n\\", &[0x1f, 0xa0]), b"1fa0  a\n\\\0");
 }
@@ -181,13 +181,13 @@ fn forms() -> impl Strategy<Value = Form> {
     ]
 }
 
-/// Names of any bytes but NUL, with a liking for those that mean something in a line.
+/// Names of any bytes except NUL, with a bias towards bytes that are special in a line.
 fn names() -> impl Strategy<Value = Vec<u8>> {
     let special = prop::sample::select(&b" \t*\\\n\r()=#-n"[..]);
     prop::collection::vec(prop_oneof![special, 1..=255u8], 1..40)
 }
 
-/// Pieces that lines are made of, in any order.
+/// Pieces of lines in any order.
 fn near_lines() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         Just(HEX.as_bytes().to_vec()),
@@ -202,7 +202,7 @@ fn near_lines() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(
+    fn written_lines_round_trip(
         form in forms(),
         names in prop::collection::vec(names(), 1..4),
         digest in prop::collection::vec(any::<u8>(), 32),
@@ -220,9 +220,9 @@ proptest! {
         }
     }
 
-    /// No input panics, and what is taken for a checksum can be written and means the same again.
+    /// No input panics. A parsed entry can be written, and parses to the same entry.
     #[test]
-    fn anything_may_be_parsed(lines in prop::collection::vec(near_lines(), 1..4)) {
+    fn arbitrary_lines_do_not_panic(lines in prop::collection::vec(near_lines(), 1..4)) {
         let mut parser = Parser::new(Algorithm::Sha256);
         for line in lines {
             let Line::Entry(entry) = parser.parse(&line) else { continue };

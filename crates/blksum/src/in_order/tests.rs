@@ -18,17 +18,17 @@ fn run<T: Send, R: Send>(
     in_order(threads, items, ahead, in_turn)
 }
 
-/// Takes about so many steps that no compiler leaves out.
+/// Runs about `steps` steps that the compiler cannot remove.
 fn spin(steps: u64) -> u64 {
     (0..steps).fold(steps, |x, step| std::hint::black_box(x ^ step))
 }
 
-/// Different for each, and the same in every run.
+/// Pseudo-random number for an item, the same in every run.
 fn scattered(item: u64) -> u64 {
     item.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
 }
 
-/// Every how many-th item cannot be done ahead; how many threads.
+/// Pairs of a period and a number of threads. The last item of each period cannot be done ahead.
 const CASES: [(u64, usize); 10] = [
     (1, 2),
     (2, 2),
@@ -52,7 +52,7 @@ fn every_item_is_handed_over_once_and_in_order() {
         };
         let in_turn = |item, result: Option<u64>| {
             assert!(result.is_none_or(|result| result == item * 7));
-            // Without threads nothing is ahead, and the first never is.
+            // A single thread does nothing ahead, and the first item is never done ahead.
             let is_ahead = threads > 1 && item > 0 && item % period != period - 1;
             assert_eq!(result.is_some(), is_ahead, "{item}");
             seen.push(item);
@@ -64,7 +64,7 @@ fn every_item_is_handed_over_once_and_in_order() {
 }
 
 #[test]
-fn an_item_in_its_turn_is_alone_and_the_others_are_bounded() {
+fn item_in_turn_is_alone_and_the_window_is_bounded() {
     for (period, threads) in CASES {
         let (working, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let is_taken = AtomicUsize::new(0);
@@ -96,7 +96,7 @@ fn an_item_in_its_turn_is_alone_and_the_others_are_bounded() {
 }
 
 #[test]
-fn an_error_ends_it() {
+fn error_ends_the_run() {
     for (period, threads) in CASES {
         for last in [0, 1, 2, 3, 500] {
             let mut seen = Vec::new();
@@ -116,7 +116,7 @@ fn an_error_ends_it() {
 fn small_items_are_done_side_by_side() {
     let pair = Barrier::new(2);
     let ahead = |&item: &u64| {
-        // Neither comes out before both are in.
+        // Neither item is done before both have started.
         if item == 2 || item == 3 {
             pair.wait();
         }
@@ -132,8 +132,8 @@ fn small_items_are_done_side_by_side() {
 }
 
 #[test]
-fn nothing_waits_for_what_comes_behind_it() {
-    // The source has nothing more before all that it gave is handed over.
+fn results_do_not_wait_for_later_items() {
+    // The source gives its next item only after all earlier ones were passed on.
     let (handed_over, is_handed_over) = mpsc::channel();
     let items = (0..100).inspect(move |item| {
         if *item > 0 {
@@ -168,7 +168,7 @@ fn two_items_and_large_ones_stay_on_one_thread() {
 }
 
 #[test]
-fn a_panic_ends_it() {
+fn panic_ends_the_run() {
     for threads in [2, 8] {
         let ahead = |&item: &u64| {
             assert_ne!(item, 100, "on purpose");
@@ -179,15 +179,15 @@ fn a_panic_ends_it() {
     }
 }
 
-/// An item that is handed over well must not hide what went wrong meanwhile: the others would wait for
-/// the item that never comes.
+/// A panic during a successful `in_turn` must not be lost. The other threads would wait for an item
+/// that never comes.
 #[test]
-fn a_panic_ends_it_while_an_item_is_handed_over() {
+fn panic_ends_the_run_during_in_turn() {
     let is_panicking = AtomicBool::new(false);
     let ahead = |&item: &u64| {
         if item == 20 {
             is_panicking.store(true, SeqCst);
-            // Without the hook, which would print a backtrace first.
+            // Skips the panic hook, which would print a backtrace first.
             resume_unwind(Box::new("on purpose"));
         }
         Some(())
@@ -197,7 +197,7 @@ fn a_panic_ends_it_while_an_item_is_handed_over() {
             thread::yield_now();
         }
         if item == 5 {
-            // Until the other thread has reported it.
+            // Waits until the other thread has reported the panic.
             thread::sleep(Duration::from_millis(50));
         }
         Ok(())

@@ -1,80 +1,81 @@
-//! What a process may do after [`Sandbox::enforce`](crate::Sandbox::enforce), for programs that tell it.
+//! Permissions of a process after [`Sandbox::enforce`](crate::Sandbox::enforce), for programs that
+//! show them.
 
 use std::io;
 use std::path::PathBuf;
 
-/// The layers of a sandbox that hold, and what it allows.
+/// Layers of a sandbox that are in force, and what it allows.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct InForce {
-    /// Whether rules for files, sockets and signals hold.
+    /// State of the rules for files, sockets and signals.
     pub landlock: Landlock,
-    /// Whether programs that are run get no more privileges than their parent.
+    /// Whether programs that the process runs get no more privileges than their parent.
     pub no_new_privileges: bool,
-    /// Whether the filter of system calls holds.
+    /// State of the filter of system calls.
     pub system_calls: SystemCalls,
-    /// The names of the capabilities that are left, or why all are.
+    /// Names of the capabilities that are left, or the reason why none were dropped.
     pub capabilities: io::Result<Vec<&'static str>>,
-    /// What may be read beside the system's own files. Only Landlock restricts it.
+    /// Files that may be read in addition to the system's own. Only Landlock restricts this.
     pub reading: Reading,
-    /// Whether programs of the system may be run. Only Landlock restricts it.
+    /// Whether programs of the system may be run. Only Landlock restricts this.
     pub runs_programs: bool,
-    /// The TCP ports that may be connected to, in ascending order. Only Landlock restricts them.
+    /// TCP ports that may be connected to, in ascending order. Only Landlock restricts this.
     pub ports: Vec<u16>,
 }
 
-/// Whether Landlock is in force.
+/// State of Landlock.
 #[derive(Debug)]
 pub enum Landlock {
-    /// In force, with the interface of this version (ABI).
+    /// In force, with this version of the interface (ABI).
     Restricted(i32),
-    /// The kernel has it, and the system switches it off.
+    /// Supported by the kernel but disabled on this system.
     NotEnabled,
-    /// The kernel lacks it.
+    /// Not supported by the kernel.
     NotImplemented,
-    /// It failed, and is not used.
+    /// Failed, and not in force.
     Failed(io::Error),
 }
 
 impl Landlock {
-    /// Whether it is in force.
+    /// Returns whether Landlock is in force.
     pub fn is_restricted(&self) -> bool {
         matches!(self, Self::Restricted(_))
     }
 }
 
-/// Whether system calls are filtered.
+/// State of the filter of system calls.
 #[derive(Debug)]
 pub enum SystemCalls {
-    /// They are.
+    /// In force.
     Filtered,
-    /// The kernel cannot.
+    /// Not supported by the kernel.
     NotImplemented,
     /// There is no filter for this CPU.
     UnknownCpu,
-    /// It failed.
+    /// Failed, and not in force.
     Failed(io::Error),
 }
 
-/// What may be read.
+/// Files that may be read.
 #[derive(Debug)]
 pub enum Reading {
-    /// Every file there is.
+    /// All files.
     Everything,
     /// The files that were allowed.
     Files {
-        /// The first few, in the order in which they were allowed.
+        /// The first few names, in the order in which they were allowed.
         names: Vec<Readable>,
-        /// How many there are in addition.
+        /// Number of further names.
         others: usize,
     },
 }
 
-/// A name of what may be read, as it was given.
+/// The name of a readable file or folder, as it was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readable {
     /// A file, or `-` for standard input.
     File(PathBuf),
-    /// Whatever lies beneath a folder.
+    /// All files beneath a folder.
     Beneath(PathBuf),
 }

@@ -1,4 +1,4 @@
-//! The layers beside Landlock: system calls and capabilities.
+//! Layers in addition to Landlock: the filter of system calls, and capabilities.
 
 use std::io;
 
@@ -7,8 +7,9 @@ use rustix::io::Errno;
 
 use crate::in_force::SystemCalls;
 
-/// Drops what reading does not take. Returns what is in force, and the names of the capabilities that
-/// are left. `connects_to_others`: to Unix sockets that may belong to other users.
+/// Drops everything that reading does not need. Returns what is in force, and the names of the
+/// capabilities that are left. `connects_to_others` allows connecting to Unix sockets of other
+/// users.
 pub(crate) fn enter(
     families: Families,
     connects_to_others: bool,
@@ -20,7 +21,8 @@ pub(crate) fn enter(
         None => SystemCalls::UnknownCpu,
     };
     let mut wanted = capabilities::READ;
-    // It changes attributes, too: only where the calls for that are refused.
+    // This capability also allows changing attributes, so it is kept only if the filter refuses
+    // that.
     if matches!(system_calls, SystemCalls::Filtered) {
         wanted |= capabilities::QUERY_CACHE;
     }

@@ -1,15 +1,16 @@
-//! A process that reads images contains itself: from [`Sandbox::enforce`] on it opens what it was asked
-//! for and nothing else, writes, creates and removes nothing, and neither listens nor connects where that
-//! was not asked for.
+//! Restricts a process that reads disk images. After [`Sandbox::enforce`], the process can open
+//! only the images it was asked for and the files that they may refer to. It cannot write, create
+//! or remove files, and it cannot listen or connect unless this was allowed.
 //!
-//! Three layers of the kernel do that, each without the others: Landlock restricts opening, with what
-//! its version can do; a filter refuses system calls that change files, the system or other processes;
-//! and of root's capabilities only those stay that reading takes. Where the kernel lacks a layer, the
-//! process works without it, and [`InForce`] tells. What is open stays open, and `stat` tells of any
-//! file. Which references are followed is for the gate in blkimage to say; this is what holds if the
-//! gate, a decompressor or a library has a bug.
+//! Three independent layers of the kernel enforce this. Landlock restricts the opening of files, as
+//! far as the kernel's version allows. A filter refuses system calls that change files, the system
+//! or other processes. All capabilities of root except those for reading are dropped. If the kernel
+//! lacks a layer, the process runs without it, and [`InForce`] shows this. Open files stay open,
+//! and `stat` works on any file. The gate in blkimage decides which references of an image are
+//! followed. The sandbox limits the damage if the gate, a decompressor or a library has a bug.
 //!
-//! It holds for the calling thread and those that it starts from then on: there must be no others.
+//! The restrictions hold for the calling thread and the threads that it starts later. The process
+//! must have no other threads.
 
 mod in_force;
 mod layers;
@@ -18,7 +19,7 @@ mod sandbox;
 pub use in_force::{InForce, Landlock, Readable, Reading, SystemCalls};
 pub use sandbox::Sandbox;
 
-/// Its examples are tests.
+/// Runs the README's examples as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}

@@ -1,4 +1,4 @@
-//! What a process can still do behind the sandbox. Each restricts a thread of its own.
+//! Access that a process still has in the sandbox. Each test restricts a thread of its own.
 
 #![allow(missing_docs, reason = "a test program")]
 
@@ -38,7 +38,7 @@ impl World {
         self.0.path().join(name)
     }
 
-    /// Which of the world's files can be opened where `follow` and `allow` say what may be.
+    /// Returns the files that can be opened in a sandbox with `follow` and `allow`.
     fn readable(&self, follow: Follow, allow: impl FnOnce(&mut Sandbox) + Send) -> Vec<&str> {
         let names = ["inside/image", "inside/base", "inside/sub/base", "target", "outside"];
         restricted(follow, allow, |_| {
@@ -54,7 +54,7 @@ impl World {
     }
 }
 
-/// Does `work` behind a sandbox, with what that says of itself.
+/// Runs `work` in a sandbox, and passes it what is in force.
 fn restricted<T: Send>(
     follow: Follow,
     allow: impl FnOnce(&mut Sandbox) + Send,
@@ -86,7 +86,7 @@ fn an_image_may_name_what_lies_beneath_its_folder() {
     let beneath = ["inside/image", "inside/base", "inside/sub/base"];
     let image = world.path("inside/image");
     assert_eq!(world.readable(Follow::Beneath, |sandbox| sandbox.allow_image(&image)), beneath);
-    // One that may name nothing is alone.
+    // An image that may not refer to others is allowed alone.
     assert_eq!(
         world.readable(Follow::None, |sandbox| sandbox.allow_image(&image)),
         ["inside/image"]
@@ -112,7 +112,7 @@ fn a_link_is_allowed_with_its_own_folder_and_not_that_of_its_target() {
 }
 
 #[test]
-fn a_folder_is_no_image() {
+fn folder_is_not_an_image() {
     let world = World::new();
     symlink("/", world.path("root")).unwrap();
     for name in ["inside", "inside/", "inside/..", "root", "/"] {
@@ -128,7 +128,7 @@ fn a_folder_is_no_image() {
 }
 
 #[test]
-fn a_file_that_can_name_nothing_is_alone() {
+fn file_without_references_is_allowed_alone() {
     let world = World::new();
     fs::write(world.path("inside/image"), "").unwrap();
     let image = world.path("inside/image");
@@ -245,7 +245,7 @@ fn only_the_servers_of_uris_are_connected_to() {
         Follow::Beneath,
         |_| {},
         |in_force| {
-            // Kernels before 6.7 restrict no sockets.
+            // Landlock restricts no sockets in kernels before 6.7.
             let has_network = abi(in_force) >= 4;
             assert_eq!(denied(TcpStream::connect(address)), has_network);
             assert_eq!(denied(TcpListener::bind("127.0.0.1:0")), has_network);
@@ -260,7 +260,7 @@ fn only_the_servers_of_uris_are_connected_to() {
             TcpStream::connect(address).unwrap();
             assert_eq!(denied(TcpStream::connect(other)), has_network);
             assert_eq!(denied(TcpListener::bind("127.0.0.1:0")), has_network);
-            // What the names of hosts are looked up with.
+            // Needed to resolve host names.
             File::open("/etc/nsswitch.conf").unwrap();
             assert!(denied(File::open("/etc/passwd")));
         },
@@ -268,7 +268,7 @@ fn only_the_servers_of_uris_are_connected_to() {
 }
 
 #[test]
-fn keys_that_a_uri_names_are_read() {
+fn keys_named_by_a_uri_are_readable() {
     let world = World::new();
     let (file, folder) = (world.path("outside"), world.path("inside/sub"));
     let uri = format!(
@@ -315,7 +315,7 @@ fn no_new_privileges() {
     );
 }
 
-/// What `tests/forbidden.py` meets behind a sandbox, by the names of the calls.
+/// Runs `tests/forbidden.py` in a sandbox. Returns the result of each call by its name.
 fn tried(allow: impl FnOnce(&mut Sandbox) + Send) -> BTreeMap<String, String> {
     let world = World::new();
     let image = world.path("inside/image");
@@ -341,7 +341,7 @@ fn tried(allow: impl FnOnce(&mut Sandbox) + Send) -> BTreeMap<String, String> {
     tried
 }
 
-/// Calls that are allowed where the arguments ask for servers of some kind.
+/// Calls that are allowed if a URI names a server of that kind.
 const NETWORK: [&str; 5] = ["udp", "tcp", "route", "vsock", "unix"];
 
 #[test]
@@ -353,7 +353,7 @@ fn no_call_changes_files_the_system_or_other_processes() {
     assert!(tried.len() > 75, "{tried:?}");
     for (name, result) in tried {
         let expected = match &name[..] {
-            // As if the kernel had never heard of them.
+            // Fails as in a kernel without these calls.
             "clone3" | "a call of the future" => "ENOSYS",
             _ => "EPERM",
         };
@@ -387,7 +387,7 @@ fn only_capabilities_for_reading_are_left() {
             .split(' ')
             .map(|set| u64::from_str_radix(set, 16).unwrap())
             .collect();
-        // Those of a program that was run, which is where root would gain some.
+        // Capabilities of an executed program. Without the sandbox, root would gain some here.
         let [effective, permitted, inheritable, ambient] = sets[..] else { panic!("{sets:?}") };
         let is_root = rustix::process::geteuid().is_root();
         let expected = if is_root { kept } else { 0 };
@@ -396,7 +396,7 @@ fn only_capabilities_for_reading_are_left() {
     }
 }
 
-/// The version of Landlock's interface that is in force.
+/// Returns the version of Landlock's interface that is in force.
 fn abi(in_force: &InForce) -> i32 {
     let Landlock::Restricted(abi) = in_force.landlock else { panic!("{in_force:?}") };
     abi
@@ -427,7 +427,7 @@ fn devices_take_no_requests() {
             sandbox.allow_programs();
         },
         |in_force| {
-            // TCGETS, which a terminal knows and this device does not.
+            // TCGETS, which a terminal supports and this device does not.
             let code = "import fcntl; fcntl.ioctl(open('/dev/zero'), 0x5401, bytes(64))";
             let mut python = Command::new("/usr/bin/python3");
             let output = python.args(["-I", "-c", code]).stdin(Stdio::null()).output().unwrap();
@@ -438,7 +438,7 @@ fn devices_take_no_requests() {
     );
 }
 
-/// SECURITY.md lists it.
+/// SECURITY.md lists these.
 #[test]
 fn what_stays_open() {
     let world = World::new();
@@ -448,12 +448,12 @@ fn what_stays_open() {
         assert_eq!(fs::metadata(world.path("outside")).unwrap().len(), 7);
         UnixStream::connect(&path).unwrap();
     });
-    // Where no program can run and no server is named, there are no sockets at all.
+    // If programs and servers are not allowed, sockets are refused.
     restricted(Follow::None, |_| {}, |_| assert!(denied(UnixStream::connect(&path))));
 }
 
 #[test]
-fn thousands_of_names_are_not_all_shown() {
+fn only_the_first_names_are_shown() {
     let world = World::new();
     for number in 0..1000 {
         fs::write(world.path(&format!("inside/{number}")), "x").unwrap();

@@ -1,4 +1,4 @@
-//! What opening images takes, whatever the command.
+//! Permissions for opening images, shared by all commands.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -9,9 +9,9 @@ use blkimage::{Follow, Format, Location, OpenOptions};
 use super::Sandbox;
 
 impl Sandbox {
-    /// One for images that are opened with these options, none of them allowed yet.
+    /// Creates a sandbox for images that are opened with these options. No image is allowed yet.
     pub fn for_images(open: &OpenOptions) -> Self {
-        // What is known to be raw names no other file, and needs no other program.
+        // A raw image refers to no other file and needs no other program.
         let is_raw = open.format == Some(Format::Raw);
         let mut sandbox = Self::new(if is_raw { Follow::None } else { open.follow });
         sandbox.uris_name_files = open.nbd.allow_local_files;
@@ -27,7 +27,7 @@ impl Sandbox {
         sandbox
     }
 
-    /// Allows to open what `name` stands for.
+    /// Allows opening the image that `name` stands for.
     pub fn allow_name(&mut self, name: &OsStr) {
         if name == "-" {
             return self.allow_standard_input();
@@ -39,7 +39,7 @@ impl Sandbox {
         }
     }
 
-    /// Allows to run a program that may be looked up in `PATH`.
+    /// Allows running a program that may be in `PATH`.
     fn allow_program_of(&mut self, program: &Path) {
         if program.as_os_str().as_bytes().contains(&b'/') {
             return self.allow_program(program);

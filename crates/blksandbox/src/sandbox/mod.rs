@@ -1,4 +1,4 @@
-//! What a process allows itself, collected before it is in force.
+//! Collects the permissions of a process before they are enforced.
 
 mod images;
 
@@ -22,26 +22,26 @@ use rustix::io::Errno;
 use crate::in_force::{InForce, Landlock, Readable, Reading};
 use crate::layers;
 
-/// What the process may still do after [`enforce`](Self::enforce): nothing but what was allowed.
+/// Permissions that the process keeps after [`enforce`](Self::enforce). Everything else is refused.
 pub struct Sandbox {
-    /// Or why there is none.
+    /// Rules for Landlock, or the reason why there are none.
     ruleset: io::Result<RulesetCreated>,
     follow: Follow,
     reads_everything: bool,
     folders: HashSet<PathBuf>,
     ports: HashSet<u16>,
     runs_programs: bool,
-    /// URIs may name files with keys.
+    /// Whether URIs may name files with keys.
     uris_name_files: bool,
     families: Families,
-    /// Sockets of other users are connected to.
+    /// Whether URIs name sockets that may belong to other users.
     connects_to_others: bool,
     tells_uses: bool,
     shown: Shown,
 }
 
 impl Sandbox {
-    /// One that allows nothing. References of images will be followed as `follow` says.
+    /// Creates a sandbox that allows nothing. `follow` is the rule for references of images.
     pub fn new(follow: Follow) -> Self {
         let mut sandbox = Self {
             ruleset: files::ruleset().map_err(reason),
@@ -62,9 +62,9 @@ impl Sandbox {
         sandbox
     }
 
-    /// Allows to read the image at `path` and whatever the gate may open for it.
+    /// Allows reading the image at `path` and the files that the gate may open for it.
     ///
-    /// A path that leads nowhere is none of its business: opening it will tell.
+    /// Ignores a path that cannot be found, because opening it later reports the error.
     pub fn allow_image(&mut self, path: &Path) {
         if self.reads_everything || self.follow == Follow::None {
             return self.allow_alone(path);
@@ -72,7 +72,7 @@ impl Sandbox {
         let Ok(found) = rustix::fs::lstat(path) else { return };
         self.allow_uses(&found);
         let is_link = FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
-        // With its folder the image is allowed, too: one rule for all the images of a folder.
+        // The rule for the folder includes the image. All images of a folder share one rule.
         if !is_link && may_refer(&found) && self.allow_references(path) {
             return;
         }
@@ -84,7 +84,7 @@ impl Sandbox {
         self.allow_opened(&file, path);
     }
 
-    /// Allows to read the image at `path`, which names no other file.
+    /// Allows reading the image at `path`, which refers to no other file.
     pub fn allow_alone(&mut self, path: &Path) {
         if !self.reads_everything
             && let Ok((file, found)) = open_image(path)
@@ -94,15 +94,14 @@ impl Sandbox {
         }
     }
 
-    /// Allows to read the file at `path`, or the files beneath it if it is a folder: with keys, for
-    /// example.
+    /// Allows reading the file at `path`, such as a key, or the files beneath it if it is a folder.
     pub fn allow_file(&mut self, path: &Path) {
         if let Ok(file) = open(path, OFlags::empty()) {
             self.allow_opened(&file, path);
         }
     }
 
-    /// Allows to list the folder at `path` and all beneath it, and to read what is there.
+    /// Allows listing the folder at `path` and its subfolders, and reading the files beneath it.
     pub fn allow_listing(&mut self, path: &Path) {
         if !self.reads_everything
             && let Ok(folder) = open(path, OFlags::DIRECTORY)
@@ -113,7 +112,8 @@ impl Sandbox {
         }
     }
 
-    /// Allows to open standard input once more, if it is a file, and what the gate may open for it.
+    /// Allows opening standard input again if it is a file, and the files that the gate may open
+    /// for it.
     pub fn allow_standard_input(&mut self) {
         let stdin = io::stdin();
         let Ok(found) = rustix::fs::fstat(&stdin) else { return };
@@ -133,8 +133,8 @@ impl Sandbox {
         }
     }
 
-    /// Allows to look up what else an image is used for: where it is mounted, and how much was written to
-    /// a device. Small files are read sooner than that is asked.
+    /// Allows querying where an image is mounted, and how much was written to a device. This is not
+    /// queried for files smaller than a file system.
     fn allow_uses(&mut self, found: &Stat) {
         let is_device = FileType::from_raw_mode(found.st_mode) == FileType::BlockDevice;
         if self.reads_everything || !is_device && found.st_size < MIN_FILE_SYSTEM {
@@ -146,7 +146,7 @@ impl Sandbox {
                 (rustix::fs::major(found.st_rdev), rustix::fs::minor(found.st_rdev));
             let device = std::fs::canonicalize(format!("/sys/dev/block/{major}:{minor}"));
             let Ok(device) = device else { return };
-            // What a partition is counted with is its disk.
+            // Statistics of a partition are those of its disk.
             let disk = device.parent().filter(|_| device.join("partition").exists());
             if let Ok(folder) = open(disk.unwrap_or(&device), OFlags::DIRECTORY) {
                 self.add(&folder, list());
@@ -162,7 +162,7 @@ impl Sandbox {
         }
     }
 
-    /// Allows to read every file there is: nobody knows yet which ones will be asked for.
+    /// Allows reading all files, for callers that do not know the names yet.
     pub fn allow_reading_everything(&mut self) {
         if !self.reads_everything
             && let Ok(root) = open(Path::new("/"), OFlags::DIRECTORY)
@@ -172,21 +172,21 @@ impl Sandbox {
         }
     }
 
-    /// Allows to load the system's libraries and to run its programs, within this sandbox: qemu-nbd
-    /// and libnbd.
+    /// Allows loading the system's libraries and running its programs within this sandbox, for
+    /// libnbd and qemu-nbd.
     pub fn allow_programs(&mut self) {
         if self.runs_programs {
             return;
         }
         self.runs_programs = true;
-        // The server that it starts is reached in this way.
+        // For connections to a server that the process starts.
         self.families.unix = true;
         for (path, access) in files::for_reader() {
             self.allow_quietly(path, access);
         }
     }
 
-    /// Allows to run the program at `path`, which need not lie where the system has its own.
+    /// Allows running the program at `path`, which may be outside the system's folders.
     pub fn allow_program(&mut self, path: &Path) {
         self.allow_programs();
         if let Ok(program) = open(path, OFlags::empty()) {
@@ -194,19 +194,19 @@ impl Sandbox {
         }
     }
 
-    /// Allows to connect to the server in the URI of a network block device, with what it takes to
-    /// find it and to know it, and with the files that it names if images are opened with
-    /// `allow_local_files`.
+    /// Allows connecting to the server of an NBD URI, and reading the files needed to resolve its
+    /// name and to authenticate it. Also allows reading the files that the URI names, if images are
+    /// opened with `allow_local_files`.
     pub fn allow_uri(&mut self, text: &[u8]) {
         self.allow_programs();
-        // What is not understood here is not opened either.
+        // An invalid URI is not opened later either.
         let Some(uri) = std::str::from_utf8(text).ok().and_then(Uri::new) else { return };
         self.families.hypervisor |= uri.transport() == Transport::Vsock;
         self.connects_to_others |= uri.transport() == Transport::Unix;
         if let Some(port) = uri.port() {
             self.families.internet = true;
             self.allow_connecting(port);
-            // Answers of name servers that are too long for a datagram.
+            // Name servers use TCP for answers that are too long for a datagram.
             self.allow_connecting(DNS);
             for path in RESOLVER {
                 self.allow_quietly(path, list());
@@ -228,9 +228,9 @@ impl Sandbox {
         }
     }
 
-    /// Allows nothing else from now on, and returns what is in force.
+    /// Puts all restrictions in force, and returns the layers in force.
     pub fn enforce(self) -> InForce {
-        // All layers ask for this.
+        // All layers need this.
         let no_new_privileges = rustix::thread::set_no_new_privs(true).is_ok();
         let landlock = match self.ruleset.map(restrict) {
             Ok(landlock) => landlock,
@@ -254,8 +254,8 @@ impl Sandbox {
         }
     }
 
-    /// Allows to read what lies beneath the folder of the image at `path`. False: no image has
-    /// another one beside it there.
+    /// Allows reading the files beneath the folder of the image at `path`. Returns false if the
+    /// folder cannot be opened or contains devices.
     fn allow_references(&mut self, path: &Path) -> bool {
         let folder = match path.parent() {
             Some(folder) if folder != Path::new("") => folder,
@@ -279,7 +279,7 @@ impl Sandbox {
         self.add(file, AccessFs::ReadFile.into());
     }
 
-    /// What lies here is no news to anybody.
+    /// Adds a rule for a system file, which is not shown to the user.
     fn allow_quietly(&mut self, path: &str, access: BitFlags<AccessFs>) {
         self.update(|rules| files::allow(rules, Path::new(path), access));
     }
@@ -296,12 +296,12 @@ impl Sandbox {
         self.update(|rules| rules.add_rule(PathBeneath::new(file, access)).map(|_| ()));
     }
 
-    /// Adds a rule. What was asked for must not be refused for the lack of one: if there is no
-    /// memory for it, Landlock is not used.
+    /// Adds a rule. A missing rule must not block a file that was allowed. If there is no memory
+    /// for the rule, Landlock is not used.
     fn update(&mut self, add: impl FnOnce(&mut RulesetCreated) -> Result<(), RulesetError>) {
         let Ok(ruleset) = &mut self.ruleset else { return };
         if let Err(error) = add(ruleset)
-            // What lies in no folder, as a pipe does, is never refused and takes no rule.
+            // A file outside any folder, such as a pipe, is never refused and needs no rule.
             && errno(&error) != Some(Errno::BADFD)
         {
             self.ruleset = Err(reason(error));
@@ -309,7 +309,8 @@ impl Sandbox {
     }
 }
 
-/// What the name of an image leads to. A folder is none, and a rule for it would open all beneath.
+/// Opens an image for a rule. Fails for a folder, because a rule for it would allow all files
+/// beneath.
 fn open_image(path: &Path) -> rustix::io::Result<(OwnedFd, Stat)> {
     let file = open(path, OFlags::empty())?;
     let found = rustix::fs::fstat(&file)?;
@@ -319,8 +320,8 @@ fn open_image(path: &Path) -> rustix::io::Result<(OwnedFd, Stat)> {
     }
 }
 
-/// Whether a file can be an image that names others beneath its folder: it is not empty, as the
-/// files of procfs claim to be, and can be read at any offset.
+/// Returns whether a file may be an image that refers to others beneath its folder. Such a file is
+/// not empty, as files of procfs appear to be, and can be read at any offset.
 fn may_refer(found: &Stat) -> bool {
     match FileType::from_raw_mode(found.st_mode) {
         FileType::RegularFile => found.st_size > 0,
@@ -329,8 +330,8 @@ fn may_refer(found: &Stat) -> bool {
     }
 }
 
-/// Whether a folder is one of devices, or of links to descriptors: not everything there is for the
-/// image of a device to name.
+/// Returns whether a folder contains devices or links to descriptors. An image on a device must not
+/// refer to other devices.
 fn holds_devices(folder: &OwnedFd) -> bool {
     let path = std::fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()));
     path.is_ok_and(|path| {
@@ -353,7 +354,7 @@ fn restrict(ruleset: RulesetCreated) -> Landlock {
     }
 }
 
-/// Why Landlock failed: what the system says, if it was the system.
+/// Returns the error number if the failure came from the system, or the whole error.
 fn reason(error: RulesetError) -> io::Error {
     errno(&error).map_or_else(|| io::Error::other(error), io::Error::from)
 }
@@ -365,7 +366,7 @@ fn errno(error: &RulesetError) -> Option<Errno> {
     causes.find_map(Errno::from_io_error)
 }
 
-/// What may be read, for people: the first few names of thousands.
+/// Readable names to show to the user, limited to the first few.
 #[derive(Default)]
 struct Shown {
     names: Vec<Readable>,
@@ -390,8 +391,8 @@ impl Shown {
     }
 }
 
-/// Where the system tells what devices and files are used for: mounts, swap, loop devices and other
-/// virtual ones, the devices of each btrfs.
+/// Paths that show how the system uses devices and files: mounts, swap, loop devices and other
+/// virtual devices, and the devices of each btrfs.
 const USES: [&str; 5] = [
     "/proc/self/mountinfo",
     "/proc/swaps",
@@ -400,10 +401,10 @@ const USES: [&str; 5] = [
     "/sys/fs/btrfs",
 ];
 
-/// What blkimage calls large enough for a file system.
+/// Smallest file that blkimage checks for a mounted file system.
 const MIN_FILE_SYSTEM: i64 = 1 << 20;
 
-/// What the names of hosts are looked up with.
+/// Files needed to resolve host names.
 const RESOLVER: [&str; 7] = [
     "/etc/nsswitch.conf",
     "/etc/host.conf",
@@ -414,7 +415,7 @@ const RESOLVER: [&str; 7] = [
     "/etc/services",
 ];
 
-/// Certificates of authorities, libnbd's own, and who the user is: the name for a shared key.
+/// Certificates of authorities and of libnbd, and the user's name for a shared key.
 const CERTIFICATES: [&str; 7] = [
     "/etc/ssl/certs",
     "/etc/pki/tls/certs",
@@ -425,10 +426,10 @@ const CERTIFICATES: [&str; 7] = [
     "/run/utmp",
 ];
 
-/// Where libnbd looks for certificates in the user's home.
+/// Folders for libnbd's certificates in the user's home.
 const HOME_CERTIFICATES: [&str; 2] = [".pki/libnbd", ".config/pki/libnbd"];
 
 const DNS: u16 = 53;
 
-/// Names in a message. More than that nobody reads.
+/// Maximum number of names to show. A longer list would not help the user.
 const MAX_SHOWN: usize = 8;

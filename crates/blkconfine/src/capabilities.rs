@@ -1,26 +1,25 @@
-//! Capabilities: what root has beyond the owner of a file.
+//! Capabilities, which give root more rights than the owner of a file has.
 
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-/// Reads files and searches folders of other users. Root needs it for images that are not its own.
+/// Reads files and searches folders of other users. Root needs it for images of other users.
 pub const READ: CapabilitySet = CapabilitySet::DAC_READ_SEARCH;
 
-/// Asks the page cache about files of other users (`cachestat` since Linux 6.14). It would also
-/// change their attributes, which only a [`Filter`](crate::Filter) refuses.
+/// Queries the page cache for files of other users (`cachestat` since Linux 6.14). It also allows
+/// changing their attributes, which only a [`Filter`](crate::Filter) refuses.
 pub const QUERY_CACHE: CapabilitySet = CapabilitySet::FOWNER;
 
 /// Connects to Unix sockets of other users, which counts as writing.
 pub const CONNECT: CapabilitySet = CapabilitySet::DAC_OVERRIDE;
 
-/// Drops all capabilities but those in `wanted` from the calling thread. Returns those that it still
-/// has.
+/// Drops all capabilities except `wanted` from the calling thread. Returns those that are left.
 ///
-/// `no_new_privs` must be set: then no program that the thread runs has more than these, not even as
-/// root, whatever the bounding set holds. Emptying that as well takes a call for each capability, 200
-/// microseconds in all.
+/// `no_new_privs` must be set. Then no program that the thread runs has more capabilities than
+/// these, not even as root, whatever the bounding set contains. Emptying the bounding set as well
+/// would take one call for each capability, 200 microseconds in all.
 pub fn keep(wanted: CapabilitySet) -> rustix::io::Result<CapabilitySet> {
     let before = capabilities(None)?;
-    // The ambient set is cut to what both other sets hold.
+    // The kernel limits the ambient set to the intersection of the other two.
     let sets = CapabilitySets {
         effective: before.effective & wanted,
         permitted: before.permitted & wanted,
@@ -32,7 +31,7 @@ pub fn keep(wanted: CapabilitySet) -> rustix::io::Result<CapabilitySet> {
     Ok(sets.effective)
 }
 
-/// The names of `set`, as capabilities(7) has them without their prefix.
+/// Returns the names of `set` as in capabilities(7), without their prefix.
 pub fn names(set: CapabilitySet) -> impl Iterator<Item = &'static str> {
     set.iter_names().map(|(name, _)| name)
 }
@@ -50,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_are_cut() {
+    fn capability_sets_are_reduced() {
         let check = || {
             let before = status("CapEff");
             let kept = keep(READ).unwrap();
@@ -58,7 +57,7 @@ mod tests {
             for set in ["CapEff", "CapPrm", "CapInh", "CapAmb"] {
                 assert_eq!(status(set) & !READ.bits(), 0, "{set}");
             }
-            // Again, with nothing left to drop.
+            // A second call has nothing left to drop.
             assert_eq!(keep(READ).unwrap(), kept);
         };
         thread::spawn(check).join().unwrap();

@@ -1,7 +1,8 @@
-//! Landlock rules: what a process may open, run and connect to, and where programs of the system lie.
+//! Landlock rules for the files that a process may open, the programs that it may run and the
+//! servers that it may connect to, and the locations of the system's programs.
 //!
-//! A kernel without Landlock makes rules that do nothing, an old one leaves out what it does not know. What
-//! a later kernel can restrict in addition stays allowed.
+//! Rules have no effect on a kernel without Landlock. An older kernel ignores the rights that it
+//! does not know. Rights that a later kernel adds stay allowed.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -13,10 +14,10 @@ use landlock::{
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::retry_on_intr;
 
-/// A path of the system and what is allowed beneath it.
+/// A path of the system, and the access allowed beneath it.
 pub type Place = (&'static str, BitFlags<AccessFs>);
 
-/// Rules that refuse everything that Landlock knows.
+/// Creates rules that refuse everything that Landlock can restrict.
 pub fn ruleset() -> Result<RulesetCreated, RulesetError> {
     Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -26,8 +27,8 @@ pub fn ruleset() -> Result<RulesetCreated, RulesetError> {
         .create()
 }
 
-/// Allows `access` to the file at `path`, or to what lies beneath it. A path that cannot be opened is
-/// passed over: each system has only some of the places.
+/// Allows `access` to the file at `path`, or beneath it if it is a folder. Ignores a path that
+/// cannot be opened, because each system has only some of the places.
 pub fn allow(
     rules: &mut RulesetCreated,
     path: &Path,
@@ -37,30 +38,31 @@ pub fn allow(
     rules.add_rule(PathBeneath::new(file, access)).map(|_| ())
 }
 
-/// Opens a descriptor for rules, which cannot read the file.
+/// Opens a descriptor that can be used in rules but not for reading.
 pub fn open(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
     retry_on_intr(|| rustix::fs::openat(CWD, path, flags, Mode::empty()))
 }
 
-/// Listing a folder and all beneath it, and reading what is there.
+/// Access that lists a folder and its subfolders, and reads the files beneath it.
 pub fn list() -> BitFlags<AccessFs> {
     AccessFs::ReadFile | AccessFs::ReadDir
 }
 
-/// Listing a folder, and reading and running what is beneath it.
+/// Access that lists a folder, and reads and runs the files beneath it.
 pub fn run() -> BitFlags<AccessFs> {
     list() | AccessFs::Execute
 }
 
-/// Programs of the system for a process that reads images, loads libraries and starts a server.
+/// Returns the system's places for a process that reads images, loads libraries and starts a
+/// server.
 pub fn for_reader() -> impl Iterator<Item = Place> {
     let null = ("/dev/null", AccessFs::ReadFile | AccessFs::WriteFile);
     places(&PROGRAMS, run()).chain(places(&SETTINGS, list())).chain([null])
 }
 
-/// Programs of the system for a server that such a process starts. They may lie in more places, as the
-/// server also runs where its parent is not restricted; `/dev/null` is read only.
+/// Returns the system's places for a server that such a process starts. These are more, because a
+/// server also runs if its parent is not restricted. `/dev/null` is read-only.
 pub fn for_server() -> impl Iterator<Item = Place> {
     places(&PROGRAMS, run())
         .chain(places(&SERVER_PROGRAMS, run()))
@@ -75,20 +77,20 @@ fn places(
     paths.iter().map(move |path| (*path, access))
 }
 
-/// The version that the rules are written for.
+/// Landlock version that the rules are written for.
 const KNOWN: ABI = ABI::V7;
 
-/// Where systems keep programs and libraries.
+/// Folders of programs and libraries.
 const PROGRAMS: [&str; 5] = ["/usr", "/lib", "/lib64", "/nix/store", "/gnu/store"];
 
-/// More of these. Where `/bin` is no link into `/usr`, a server can be installed there.
+/// More folders of programs. A server may be installed in `/bin` if that is not a link into `/usr`.
 const SERVER_PROGRAMS: [&str; 4] = ["/bin", "/sbin", "/lib32", "/opt"];
 
-/// What programs read before they do anything: where libraries are, settings of GnuTLS, noise.
+/// Files that programs read at start: the cache of libraries, settings of GnuTLS, random bytes.
 const SETTINGS: [&str; 4] =
     ["/etc/ld.so.cache", "/etc/gnutls", "/etc/crypto-policies", "/dev/urandom"];
 
-/// What the loader and the libraries for encryption of a server look at in addition.
+/// Files that the loader and the encryption libraries of a server also read.
 const SERVER_SETTINGS: [&str; 5] =
     ["/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload", "/dev/null", "/proc/sys/crypto"];
 
@@ -123,16 +125,16 @@ mod tests {
         thread::spawn(check).join().unwrap();
     }
 
-    /// ABI 7 came with nothing to restrict: these are the rights of older versions, one by one.
+    /// ABI 7 added nothing to restrict, so these are the rights of the older versions.
     #[test]
-    fn rights_are_those_of_the_versions_that_brought_them() {
+    fn rights_match_the_versions_that_added_them() {
         assert_eq!(AccessFs::from_all(KNOWN), AccessFs::from_all(ABI::V5));
         assert_eq!(AccessNet::from_all(KNOWN), AccessNet::from_all(ABI::V4));
         assert_eq!(Scope::from_all(KNOWN), Scope::from_all(ABI::V6));
     }
 
     #[test]
-    fn servers_write_nothing_and_readers_only_null() {
+    fn servers_write_nothing_and_readers_write_only_null() {
         let writable = |places: Vec<Place>| {
             let places = places.into_iter();
             places.filter(|(_, access)| !run().contains(*access)).collect::<BTreeMap<_, _>>()

@@ -1,10 +1,10 @@
-//! Takes from the calling thread, and from the threads and programs that it starts, what reading an
-//! image never needs: capabilities, system calls that change files, the system or other processes, and
-//! files that are not listed ([`files`]).
+//! Restricts the calling thread, and the threads and programs that it starts, to the needs of
+//! reading disk images. Drops capabilities, refuses system calls that change files, the system or
+//! other processes, and refuses files that are not listed ([`files`]).
 //!
-//! Each holds without the others. They need no privilege, only `no_new_privs`, and can not be undone.
-//! Dropping capabilities and entering a [`Filter`] that was built allocate nothing, so both can be done
-//! between `fork` and `exec`.
+//! Each restriction works without the others, needs no privilege except `no_new_privs`, and cannot
+//! be undone. Dropping capabilities and entering a prepared [`Filter`] do not allocate, so both are
+//! safe between `fork` and `exec`.
 
 pub mod capabilities;
 pub mod files;
@@ -12,7 +12,7 @@ mod filter;
 
 pub use filter::{Families, Filter};
 
-/// Its examples are tests.
+/// Runs the README's examples as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}

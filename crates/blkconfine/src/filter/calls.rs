@@ -1,4 +1,4 @@
-//! What is refused, and why nothing that reads images misses it.
+//! Refused system calls, and the reasons why no reader of images needs them.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use nix::libc::{self, c_long};
 use super::Families;
 use super::program::{Holds, Rule, Test};
 
-/// The ABI of this process, as the kernel names it. None: the lists are not written for it.
+/// ABI of this process, as the kernel numbers it. `None` if the lists do not cover it.
 pub const AUDIT_ARCH: Option<u32> =
     if cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) {
         Some(62 | LITTLE_ENDIAN_64)
@@ -25,8 +25,8 @@ pub const AUDIT_ARCH: Option<u32> =
 
 const LITTLE_ENDIAN_64: u32 = 0xc000_0000;
 
-/// The rules of a process that may create sockets of these families; none at all for a server, which
-/// is handed its connections.
+/// Returns the rules for a process that may create sockets of `families`. `None` is a server, which
+/// receives its connections and may create no sockets.
 pub fn refused(families: Option<Families>) -> BTreeMap<u32, Rule> {
     let lists = [ATTRIBUTES, NAMES, MOUNTS, SYSTEM, PROCESSES, KERNEL, LEGACY];
     let mut rules: BTreeMap<u32, Rule> = lists
@@ -36,7 +36,7 @@ pub fn refused(families: Option<Families>) -> BTreeMap<u32, Rule> {
         .collect();
     let mut put = |number: c_long, rule| rules.insert(number as u32, rule);
     put(libc::SYS_clone, Rule::FailIf(vec![has_bits(0, NAMESPACES)]));
-    // Its flags lie in memory, which a filter does not see. The C library uses the other one instead.
+    // Its flags are in memory that a filter cannot read. On ENOSYS, the C library uses `clone`.
     put(libc::SYS_clone3, Rule::Fail(libc::ENOSYS));
     put(libc::SYS_ioctl, Rule::FailIf(ioctls()));
     match families {
@@ -54,7 +54,7 @@ pub fn refused(families: Option<Families>) -> BTreeMap<u32, Rule> {
 }
 
 impl Families {
-    /// A list of tests for each kind of socket.
+    /// Returns a list of tests for each kind of socket.
     fn tests(self) -> Vec<Vec<Test>> {
         let family = |number: i32| is(0, u32::MAX, number);
         let kind = |number: i32| is(1, KIND, number);
@@ -85,14 +85,14 @@ fn has_bits(argument: u8, mask: u32) -> Test {
     Test { argument, mask, holds: Holds::NotZero }
 }
 
-/// Requests that change what a descriptor for reading stands for, and those that type into a
-/// terminal.
+/// Returns tests for requests that change a file through a descriptor for reading, and for those
+/// that type into a terminal.
 fn ioctls() -> Vec<Test> {
     let requests = IOCTLS.iter().map(|&request| is(1, u32::MAX, request as i32));
     requests.chain([is(1, 0xff00, BTRFS_REQUESTS)]).collect()
 }
 
-/// Mode, owner, times, extended attributes and flags of files. Landlock leaves all of them open.
+/// Mode, owner, times, extended attributes and flags of files. Landlock restricts none of them.
 const ATTRIBUTES: &[c_long] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
@@ -111,8 +111,8 @@ const ATTRIBUTES: &[c_long] = &[
     469, // file_setattr
 ];
 
-/// Creating, removing and renaming, which Landlock refuses as well, and cutting off by name, which it
-/// does from Linux 6.2 on.
+/// Creating, removing and renaming files, which Landlock also refuses, and truncating them by name,
+/// which Landlock refuses since Linux 6.2.
 const NAMES: &[c_long] = &[
     libc::SYS_mknodat,
     libc::SYS_mkdirat,
@@ -123,7 +123,7 @@ const NAMES: &[c_long] = &[
     libc::SYS_truncate,
 ];
 
-/// What is mounted where, and what opens files without their names.
+/// Mounts, and calls that open files without their names.
 const MOUNTS: &[c_long] = &[
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -147,7 +147,7 @@ const MOUNTS: &[c_long] = &[
     libc::SYS_fanotify_mark,
 ];
 
-/// The clock, names, modules and ends of the whole system.
+/// Clock, names, modules and shutdown of the whole system.
 const SYSTEM: &[c_long] = &[
     libc::SYS_clock_settime,
     libc::SYS_settimeofday,
@@ -182,7 +182,7 @@ const PROCESSES: &[c_long] = &[
     libc::SYS_personality,
 ];
 
-/// Parts of the kernel that attacks on it like to begin with, and keys.
+/// Parts of the kernel that are common targets of attacks, and keys.
 const KERNEL: &[c_long] = &[
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
@@ -195,7 +195,7 @@ const KERNEL: &[c_long] = &[
     libc::SYS_keyctl,
 ];
 
-/// Older names of the above, and calls that only this CPU has.
+/// Older variants of the calls above, and calls that only this CPU has.
 #[cfg(target_arch = "x86_64")]
 const LEGACY: &[c_long] = &[
     libc::SYS_chmod,
@@ -225,11 +225,11 @@ const LEGACY: &[c_long] = &[libc::SYS_renameat];
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const LEGACY: &[c_long] = &[];
 
-/// What makes connections. A server only accepts those that wait for it.
+/// Calls that make connections. A server only accepts connections.
 const CONNECTIONS: &[c_long] =
     &[libc::SYS_socket, libc::SYS_socketpair, libc::SYS_connect, libc::SYS_bind, libc::SYS_listen];
 
-/// The last call that was looked at, of Linux 6.18: file_setattr.
+/// Newest call covered by the lists: file_setattr of Linux 6.18.
 const NEWEST: c_long = 469;
 
 /// `CLONE_NEW*`.
@@ -241,10 +241,10 @@ const NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET) as u32;
 
-/// The type of a socket, without `SOCK_CLOEXEC` and `SOCK_NONBLOCK`.
+/// Mask for the type of a socket, without `SOCK_CLOEXEC` and `SOCK_NONBLOCK`.
 const KIND: u32 = 0xf;
 
-/// Requests that a descriptor for reading is enough for.
+/// Requests that need only a descriptor for reading.
 const IOCTLS: &[u32] = &[
     0x5412,      // TIOCSTI
     0x541c,      // TIOCLINUX

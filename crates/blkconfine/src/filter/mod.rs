@@ -1,13 +1,12 @@
 //! A seccomp filter that refuses system calls.
 //!
-//! It lists what is refused, not what is allowed: a list of what is allowed breaks with the next
-//! libc. Calls that are newer than the list do not exist for the process (`ENOSYS`), as on an older
-//! kernel, so that no later kernel opens a hole. Calls of other ABIs (32 bits, x32) kill the process
-//! or do not exist.
+//! The filter lists refused calls, because a list of allowed calls breaks with the next libc. Calls
+//! newer than the list fail with `ENOSYS` as on an older kernel, so a later kernel opens no hole.
+//! Calls of other ABIs (32 bits, x32) kill the process or fail.
 //!
-//! The kernel walks the filter once for every call number when it is put in force. A search tree
-//! makes that cost 40 microseconds. A list, as the usual libraries write it, costs 300, which is more
-//! than everything else that starting takes.
+//! When the filter is put in force, the kernel runs it once for every call number. This takes 40
+//! microseconds, because the filter is a search tree. The linear lists of common libraries take 300
+//! microseconds, which is more than the rest of the start.
 
 #![allow(unsafe_code)]
 
@@ -19,44 +18,44 @@ use rustix::io::Errno;
 
 use self::program::Instruction;
 
-/// Families of sockets that may still be created.
+/// Families of sockets that may be created.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Families {
     /// Sockets of this host, `AF_UNIX`.
     pub unix: bool,
-    /// TCP and UDP, and asking the kernel for addresses, which looking up names takes.
+    /// TCP and UDP, and querying the kernel for addresses, which name resolution needs.
     pub internet: bool,
     /// Sockets to the hypervisor, `AF_VSOCK`.
     pub hypervisor: bool,
 }
 
-/// A filter, ready to be put in force.
+/// A filter that is ready to be put in force.
 #[derive(Debug)]
 pub struct Filter(Vec<Instruction>);
 
 impl Filter {
-    /// The filter for a process that reads images. None: not written for this CPU.
+    /// Returns the filter for a process that reads images, or `None` if there is none for this CPU.
     #[must_use]
     pub fn for_reader(families: Families) -> Option<Self> {
         Some(Self(program::assemble(calls::AUDIT_ARCH?, &calls::refused(Some(families)))))
     }
 
-    /// A stricter one for a server that is handed its connections: it makes none. None: not written
-    /// for this CPU.
+    /// Returns a stricter filter for a server that receives its connections and makes none, or
+    /// `None` if there is none for this CPU.
     #[must_use]
     pub fn for_server() -> Option<Self> {
         Some(Self(program::assemble(calls::AUDIT_ARCH?, &calls::refused(None))))
     }
 
-    /// Puts the filter in force for the calling thread and all that it starts. `no_new_privs` must be
-    /// set.
+    /// Puts the filter in force for the calling thread and all threads and programs that it starts.
+    /// `no_new_privs` must be set.
     ///
     /// # Errors
     ///
-    /// `ENOSYS` and `EINVAL`: the kernel was built without filters.
+    /// Fails with `ENOSYS` or `EINVAL` if the kernel was built without filters.
     pub fn enter(&self) -> rustix::io::Result<()> {
-        // Without the flag, kernels before 5.16 slow down every load of the process that may pass a
-        // store. That protects programs that run foreign code beside their own secrets.
+        // Without the flag, kernels before 5.16 disable speculative store bypass, which slows down
+        // loads. That protects programs that run untrusted code next to their own secrets.
         match self.enter_with(libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW) {
             // Linux before 4.17 does not know the flag.
             Err(Errno::INVAL) => self.enter_with(0),
@@ -67,7 +66,7 @@ impl Filter {
     fn enter_with(&self, flags: libc::c_ulong) -> rustix::io::Result<()> {
         let program = libc::sock_fprog {
             len: self.0.len() as libc::c_ushort,
-            // The kernel only reads it.
+            // The kernel does not write through this pointer.
             filter: self.0.as_ptr().cast_mut(),
         };
         let operation = libc::SECCOMP_SET_MODE_FILTER;

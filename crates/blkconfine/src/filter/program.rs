@@ -1,4 +1,4 @@
-//! Rules on their way to the classic BPF that the kernel runs.
+//! Compiles rules to the classic BPF that the kernel runs.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,22 @@ use nix::libc;
 
 pub use nix::libc::sock_filter as Instruction;
 
-/// What happens to a call.
+/// Action for a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rule {
     Allow,
     /// Fails with this errno.
     Fail(i32),
-    /// Fails with `EPERM` where one of the tests holds.
+    /// Fails with `EPERM` if one of the tests holds.
     FailIf(Vec<Test>),
     /// Fails with `EPERM` unless all tests of one of the lists hold.
     FailUnless(Vec<Vec<Test>>),
 }
 
-/// A test of an argument, of its low 32 bits.
+/// A test of the low 32 bits of an argument.
 ///
-/// The kernel looks at no more than that where the tests are used, and at the high ones only a filter
-/// could be fooled.
+/// The kernel uses only these bits of the tested arguments. A test of the high bits would let a
+/// caller evade the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Test {
     pub argument: u8,
@@ -29,20 +29,20 @@ pub struct Test {
     pub holds: Holds,
 }
 
-/// When a test holds for an argument under its mask.
+/// Condition on an argument under its mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holds {
     Equal(u32),
     NotZero,
 }
 
-/// The program for calls of the ABI `arch`. Those without a rule are allowed, those above the last
-/// one have its rule.
+/// Returns the program for calls of the ABI `arch`. Calls without a rule are allowed. Calls above
+/// the last rule are treated like it.
 pub fn assemble(arch: u32, rules: &BTreeMap<u32, Rule>) -> Vec<Instruction> {
     let mut ranges = vec![(0, &Rule::Allow)];
     let end = rules.last_key_value().map_or(0, |(last, _)| *last);
     for (&number, rule) in rules {
-        // What was put there as the end of the range before.
+        // Replaces the end of the previous range.
         ranges.pop_if(|last| last.0 == number);
         ranges.push((number, rule));
         if number != end {
@@ -60,7 +60,7 @@ pub fn assemble(arch: u32, rules: &BTreeMap<u32, Rule>) -> Vec<Instruction> {
     program
 }
 
-/// Finds the range that the number lies in.
+/// Returns the instructions that find the range of a number and apply its rule.
 fn tree(ranges: &[(u32, &Rule)]) -> Vec<Instruction> {
     if let [(_, rule)] = ranges {
         return rule.instructions();
@@ -69,7 +69,7 @@ fn tree(ranges: &[(u32, &Rule)]) -> Vec<Instruction> {
     let (mut below, mut above) = (tree(low), tree(high));
     let mut program = match u8::try_from(below.len()) {
         Ok(skip) => vec![jump(libc::BPF_JGE, high[0].0, skip, 0)],
-        // Conditional jumps are short.
+        // Conditional jumps reach only 255 instructions.
         Err(_) => vec![jump(libc::BPF_JGE, high[0].0, 0, 1), skip(below.len() as u32)],
     };
     program.append(&mut below);
@@ -110,7 +110,8 @@ impl Rule {
 }
 
 impl Test {
-    /// Goes on where the test holds, and skips `skipped` instructions where it does not.
+    /// Returns instructions that continue if the test holds, and skip `skipped` instructions
+    /// otherwise.
     fn instructions(self, skipped: u8) -> Vec<Instruction> {
         let mut program = vec![load(ARGUMENTS + 8 * u32::from(self.argument) + LOW_HALF)];
         if self.mask != u32::MAX {
@@ -148,7 +149,7 @@ fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> Instruction {
     Instruction { code: code as u16, jt, jf, k }
 }
 
-/// Where `struct seccomp_data` has the number of the call, its ABI and its arguments.
+/// Offsets in `struct seccomp_data` of the call's number, ABI and arguments.
 pub(super) const NUMBER: u32 = 0;
 pub(super) const ARCH: u32 = 4;
 pub(super) const ARGUMENTS: u32 = 16;

@@ -8,7 +8,7 @@ use super::*;
 
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
-/// Deprecated for 20 years, and still there.
+/// Deprecated for 20 years, and still supported.
 const SOCK_PACKET: u64 = 10;
 const EVERYTHING: Families = Families { unix: true, internet: true, hypervisor: true };
 
@@ -46,7 +46,7 @@ fn run(program: &[Instruction], arch: u32, number: u32, arguments: [u64; 6]) -> 
 }
 
 #[test]
-fn every_number_meets_its_rule() {
+fn every_call_number_follows_its_rule() {
     let mut kinds = 0;
     for families in [None, Some(Families::default()), Some(EVERYTHING)] {
         let rules = refused(families);
@@ -58,7 +58,7 @@ fn every_number_meets_its_rule() {
             let expected = match rules.get(&number).unwrap_or(&Rule::Allow) {
                 _ if number >= newest => errno(libc::ENOSYS),
                 Rule::Fail(error) => errno(*error),
-                // No argument is set that would be refused, and no socket is of family 0.
+                // Zero arguments match no test of `FailIf`, and family 0 is not an allowed family.
                 Rule::Allow | Rule::FailIf(_) => ALLOW,
                 Rule::FailUnless(_) => errno(libc::EPERM),
             };
@@ -71,7 +71,7 @@ fn every_number_meets_its_rule() {
 }
 
 #[test]
-fn trees_of_all_sizes() {
+fn search_trees_of_all_sizes() {
     for count in 0..600 {
         let rules: BTreeMap<u32, Rule> =
             (0..=count).map(|number| (3 * number + 1, Rule::Fail(number as i32 % 7 + 1))).collect();
@@ -87,7 +87,7 @@ fn trees_of_all_sizes() {
     }
 }
 
-/// What a filter says to a call with these first arguments.
+/// Returns the filter's answer for a call with these first arguments.
 fn answer(families: Option<Families>, number: libc::c_long, first: [u64; 3]) -> u32 {
     let [a, b, c] = first;
     run(&assemble(1, &refused(families)), 1, number as u32, [a, b, c, 0, 0, 0])
@@ -117,7 +117,7 @@ fn sockets_are_of_the_allowed_families() {
         (Some(EVERYTHING), [libc::AF_PACKET as u64, raw, 0], false),
         (Some(EVERYTHING), [libc::AF_ALG as u64, 5, 0], false),
         (None, [unix, stream, 0], false),
-        // The kernel takes an int: what stands above it does not count.
+        // The kernel takes an int and ignores the higher bits.
         (only(true, false, false), [unix | 1 << 32, stream | 1 << 32, 0], true),
         (only(true, false, false), [internet | 1 << 32, stream, 0], false),
     ] {
@@ -145,11 +145,11 @@ fn namespaces_and_terminals() {
 }
 
 #[test]
-fn a_filter_is_in_force_for_its_thread_alone() {
+fn filter_is_in_force_for_its_thread_only() {
     let Some(filter) = Filter::for_reader(EVERYTHING) else { return };
     assert!(AUDIT_ARCH.is_some());
     let pretend = || {
-        // SAFETY: a call without arguments that refer to memory.
+        // SAFETY: the call has no arguments that refer to memory.
         let result = unsafe { libc::syscall(libc::SYS_umount2, std::ptr::null::<u8>(), 0) };
         assert_eq!(result, -1);
         io::Error::last_os_error().raw_os_error()
@@ -157,9 +157,9 @@ fn a_filter_is_in_force_for_its_thread_alone() {
     thread::spawn(move || {
         rustix::thread::set_no_new_privs(true).unwrap();
         filter.enter().unwrap();
-        // Threads still start, though the newest call for that is gone.
+        // Threads still start although `clone3` is refused.
         assert_eq!(thread::spawn(pretend).join().unwrap(), Some(libc::EPERM));
-        // SAFETY: a system call without arguments, of a number that does not exist yet.
+        // SAFETY: the call has no arguments, and its number does not exist.
         assert_eq!(unsafe { libc::syscall(1000) }, -1);
         assert_eq!(io::Error::last_os_error().raw_os_error(), Some(libc::ENOSYS));
     })

@@ -1,4 +1,5 @@
-//! Little-endian fields of on-disk structures. `None` where the bytes end too early.
+//! Readers for little-endian fields of on-disk structures. They return `None` past the end of the
+//! bytes.
 
 pub(crate) fn array_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
     bytes.get(offset..)?.first_chunk().copied()

@@ -1,10 +1,10 @@
-//! The four checksums of btrfs, many blocks at a time.
+//! The four checksums of btrfs, computed for many blocks at a time.
 
 use std::fmt;
 
 use blkhash::{Algorithm, Digester, Implementation, State};
 
-/// What a file system's checksums are.
+/// Type of a file system's checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChecksumType {
     /// CRC-32C, the default.
@@ -18,14 +18,14 @@ pub enum ChecksumType {
 }
 
 impl ChecksumType {
-    /// All of them, by their number on disk.
+    /// All types, in the order of their numbers on disk.
     pub const ALL: [Self; 4] = [Self::Crc32c, Self::Xxhash, Self::Sha256, Self::Blake2b];
 
     pub(crate) fn from_raw(number: u16) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }
 
-    /// The name, as mkfs.btrfs has it.
+    /// Returns the name as in mkfs.btrfs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Crc32c => "crc32c",
@@ -35,7 +35,7 @@ impl ChecksumType {
         }
     }
 
-    /// What computes it.
+    /// Returns the algorithm that computes the checksum.
     pub const fn algorithm(self) -> Algorithm {
         match self {
             Self::Crc32c => Algorithm::Crc32c,
@@ -45,7 +45,7 @@ impl ChecksumType {
         }
     }
 
-    /// Bytes of a checksum.
+    /// Returns the size of a checksum in bytes.
     pub const fn size(self) -> usize {
         self.algorithm().digest_size()
     }
@@ -57,8 +57,8 @@ impl fmt::Display for ChecksumType {
     }
 }
 
-/// A checksum as it is stored: in little endian where it is a number. Its hexadecimal is what the
-/// kernel and btrfs-progs print.
+/// A checksum as stored on disk. Checksums that are numbers are little-endian. The hexadecimal form
+/// equals that of the kernel and btrfs-progs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Checksum {
     bytes: [u8; MAX_SIZE],
@@ -72,7 +72,7 @@ impl Checksum {
         Self { bytes, length: stored.len() as u8 }
     }
 
-    /// The stored bytes.
+    /// Returns the stored bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }
@@ -100,12 +100,12 @@ pub(crate) struct Summer {
 }
 
 impl Summer {
-    /// With the best implementations of this machine.
+    /// Uses the fastest implementations on this machine.
     pub(crate) fn new(kind: ChecksumType) -> Self {
         Self::with_digester(kind, Digester::new(kind.algorithm()))
     }
 
-    /// With one implementation for everything.
+    /// Uses one implementation for all checksums.
     pub(crate) fn with_implementation(
         kind: ChecksumType,
         implementation: &Implementation,
@@ -123,12 +123,12 @@ impl Summer {
         self.kind.size()
     }
 
-    /// Whether blocks are best summed where they lie in memory.
+    /// Returns whether blocks are best summed in place in memory.
     pub(crate) fn hides_latency(&self) -> bool {
         self.digester.hides_latency()
     }
 
-    /// The checksum of `block`.
+    /// Returns the checksum of `block`.
     pub(crate) fn sum(&self, block: &[u8]) -> Checksum {
         let mut stored = [0; MAX_SIZE];
         let stored = &mut stored[..self.size()];
@@ -136,10 +136,11 @@ impl Summer {
         Checksum::new(stored)
     }
 
-    /// Writes the checksums of `blocks`, all of the same length, to `stored`, as they are stored.
+    /// Computes the checksums of `blocks`, which have equal lengths, and writes them to `stored` in
+    /// on-disk form.
     pub(crate) fn sum_many(&self, blocks: &[&[u8]], stored: &mut [u8]) {
         self.digester.finish_many(&self.start, blocks, stored);
-        // Digests are big endian throughout the project; btrfs stores numbers in little endian.
+        // Digests of numbers are big-endian in this project, but little-endian in btrfs.
         match self.kind {
             ChecksumType::Crc32c | ChecksumType::Xxhash => {
                 stored.chunks_exact_mut(self.size()).for_each(<[u8]>::reverse);
@@ -149,8 +150,8 @@ impl Summer {
     }
 }
 
-/// Bytes that every structure leaves for a checksum.
+/// Bytes that every structure reserves for a checksum.
 pub(crate) const MAX_SIZE: usize = 32;
 
-/// Blocks that are handed to the kernels at once: a multiple of the lanes of any.
+/// Number of blocks passed to the kernels at once, a multiple of the lanes of all kernels.
 pub(crate) const LANES: usize = 64;

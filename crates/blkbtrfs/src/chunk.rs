@@ -1,7 +1,7 @@
-//! Chunks: which bytes of which devices a logical address stands for.
+//! Chunks: the mapping of logical addresses to bytes of devices.
 //!
-//! Nothing of a chunk is believed: lengths, numbers of stripes and their places are checked before
-//! one is taken, so that mapping an address cannot overflow.
+//! No field of a chunk is trusted. Lengths, numbers of stripes and their offsets are checked before
+//! a chunk is used, so that mapping an address cannot overflow.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,31 +10,31 @@ use crate::bytes::{array_at, u16_at, u32_at, u64_at};
 use crate::error::{Error, Result};
 use crate::uuid::Uuid;
 
-/// How a chunk is spread over devices.
+/// Distribution of a chunk over devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Profile {
-    /// Once.
+    /// One copy.
     Single,
-    /// Twice on one device.
+    /// Two copies on one device.
     Dup,
-    /// In turns over all devices.
+    /// Striped over all devices.
     Raid0,
-    /// On two devices.
+    /// Copies on two devices.
     Raid1,
-    /// On three devices.
+    /// Copies on three devices.
     Raid1c3,
-    /// On four devices.
+    /// Copies on four devices.
     Raid1c4,
-    /// In turns over pairs of devices.
+    /// Striped over pairs of devices.
     Raid10,
-    /// In turns over devices, one of which has the parity.
+    /// Striped over devices, with one parity in each row.
     Raid5,
-    /// In turns over devices, two of which have parities.
+    /// Striped over devices, with two parities in each row.
     Raid6,
 }
 
 impl Profile {
-    /// The name, as mkfs.btrfs has it.
+    /// Returns the name as in mkfs.btrfs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Single => "single",
@@ -49,7 +49,7 @@ impl Profile {
         }
     }
 
-    /// Stripes of a row that hold parity.
+    /// Returns the number of parities in a row of stripes.
     pub const fn parities(self) -> u64 {
         match self {
             Self::Raid5 => 1,
@@ -74,7 +74,7 @@ impl Profile {
         })
     }
 
-    /// Whether a chunk may have so many stripes.
+    /// Returns whether a chunk of this profile may have that many stripes.
     fn allows(self, stripes: u64, sub_stripes: u16) -> bool {
         match self {
             Self::Single => stripes == 1,
@@ -94,7 +94,7 @@ impl fmt::Display for Profile {
     }
 }
 
-/// A range of logical addresses and where it lies.
+/// A range of logical addresses and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Chunk {
     pub(crate) logical: u64,
@@ -104,7 +104,7 @@ pub(crate) struct Chunk {
     pub(crate) stripes: Box<[Stripe]>,
 }
 
-/// A chunk's share of a device.
+/// Space of a chunk on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stripe {
     pub(crate) device: u64,
@@ -112,7 +112,7 @@ pub(crate) struct Stripe {
     pub(crate) device_uuid: Uuid,
 }
 
-/// Bytes that lie together on a device.
+/// Contiguous bytes on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) device: u64,
@@ -121,7 +121,7 @@ pub(crate) struct Run {
 }
 
 impl Chunk {
-    /// Parses the chunk item of `logical`, and tells how long it is.
+    /// Parses the chunk item of `logical`. Also returns the length of the item.
     pub(crate) fn parse(logical: u64, bytes: &[u8], sector_size: u64) -> Result<(Self, usize)> {
         let fail = |reason: String| Err(Error::corrupt(logical, reason));
         let fields = || {
@@ -183,7 +183,7 @@ impl Chunk {
         self.logical + self.length
     }
 
-    /// Copies of everything in it.
+    /// Returns the number of copies of the content.
     pub(crate) fn mirrors(&self) -> u32 {
         match self.profile {
             Profile::Single | Profile::Raid0 | Profile::Raid5 | Profile::Raid6 => 1,
@@ -193,7 +193,7 @@ impl Chunk {
         }
     }
 
-    /// Stripes of a row that hold different data.
+    /// Returns the number of stripes in a row that hold different data.
     pub(crate) fn data_stripes(&self) -> u64 {
         let stripes = self.stripes.len() as u64;
         match self.profile {
@@ -204,17 +204,17 @@ impl Chunk {
         }
     }
 
-    /// Bytes of each device that the chunk has.
+    /// Returns the bytes that the chunk uses on each device.
     pub(crate) fn stripe_share(&self) -> u64 {
         match self.data_stripes() {
             1 => self.length,
-            // The last row may be short.
+            // The last row may be shorter.
             stripes => self.length.div_ceil(stripes * STRIPE).saturating_mul(STRIPE),
         }
     }
 
-    /// Where mirror number `mirror`, from 0 on, of what lies at `logical` is, and how many bytes
-    /// from there on lie together. The address lies within the chunk.
+    /// Maps `logical`, which lies within the chunk, to mirror `mirror`, counted from 0. The length
+    /// of the result is the number of contiguous bytes.
     pub(crate) fn map(&self, logical: u64, mirror: u32) -> Run {
         let offset = logical - self.logical;
         let left = self.length - offset;
@@ -239,28 +239,30 @@ impl Chunk {
         Run { device: stripe.device, physical: stripe.offset + within, length }
     }
 
-    /// The row and the column of the stripe that holds `logical`, and how far into the stripe that is.
-    /// Striped profiles only.
+    /// Returns the row and the column of the stripe that holds `logical`, and the offset in the
+    /// stripe. Supports striped profiles only.
     pub(crate) fn place(&self, logical: u64) -> (u64, u64, u64) {
         let offset = logical - self.logical;
         let (number, rest) = (offset / STRIPE, offset % STRIPE);
         (number / self.data_stripes(), number % self.data_stripes(), rest)
     }
 
-    /// Where a column of a row lies: data first, then parities. RAID5 and RAID6 only.
+    /// Returns the location of a column in a row. Columns of data come before parities. Supports
+    /// RAID5 and RAID6 only.
     pub(crate) fn place_in_row(&self, row: u64, column: u64) -> Run {
         let stripe = self.stripes[self.rotated(row, column) as usize];
         Run { device: stripe.device, physical: stripe.offset + row * STRIPE, length: STRIPE }
     }
 
-    /// Rows turn, so that no device has all parities.
+    /// Returns the index of the stripe of a column. Rows rotate so that the parities are spread
+    /// over all devices.
     fn rotated(&self, row: u64, column: u64) -> u64 {
         let stripes = self.stripes.len() as u64;
         (column + row % stripes) % stripes
     }
 }
 
-/// All chunks.
+/// Map of all chunks.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkMap {
     chunks: BTreeMap<u64, Chunk>,
@@ -268,11 +270,12 @@ pub(crate) struct ChunkMap {
 }
 
 impl ChunkMap {
-    /// Adds a chunk. The same one may come twice: system chunks are in the superblock, too.
+    /// Adds a chunk. Ignores a chunk that is already there, because system chunks are also in the
+    /// superblock.
     ///
     /// # Errors
     ///
-    /// It overlaps another one, or there are too many.
+    /// Fails if the chunk overlaps another one, or if there are too many.
     pub(crate) fn insert(&mut self, chunk: Chunk) -> Result<()> {
         if self.chunks.get(&chunk.logical) == Some(&chunk) {
             return Ok(());
@@ -291,13 +294,13 @@ impl ChunkMap {
         Ok(())
     }
 
-    /// The chunk that holds `logical`.
+    /// Returns the chunk that holds `logical`.
     pub(crate) fn find(&self, logical: u64) -> Option<&Chunk> {
         let (_, chunk) = self.chunks.range(..=logical).next_back()?;
         (logical < chunk.end()).then_some(chunk)
     }
 
-    /// The chunk that holds `length` bytes from `logical` on.
+    /// Returns the chunk that holds `length` bytes from `logical`.
     pub(crate) fn find_range(&self, logical: u64, length: u64) -> Option<&Chunk> {
         let chunk = self.find(logical)?;
         (chunk.end() - logical >= length).then_some(chunk)
@@ -308,20 +311,19 @@ impl ChunkMap {
     }
 }
 
-/// Bytes of a stripe before the next device has its turn: no other length was ever made.
+/// Bytes of a stripe before the next device follows. No other length was ever in use.
 pub(crate) const STRIPE: u64 = 64 << 10;
 
 /// Chunk flags.
 pub(crate) const DATA: u64 = 1;
 pub(crate) const SYSTEM: u64 = 2;
 pub(crate) const METADATA: u64 = 4;
-/// Kinds and profiles.
+/// Bits of kinds and profiles.
 pub(crate) const KNOWN: u64 = DATA | SYSTEM | METADATA | 0xff << FIRST_PROFILE_BIT;
 const FIRST_PROFILE_BIT: u32 = 3;
 
 const HEAD: usize = 0x30;
 const STRIPE_ITEM: usize = 0x20;
 
-/// A chunk is a GiB or more where space is not short: this is enough for half a PiB, and little
-/// memory.
+/// Chunks are usually at least 1 GiB, so this is enough for half a PiB. The memory for it is small.
 const MAX_STRIPES: usize = 512 << 10;

@@ -1,4 +1,4 @@
-//! The devices of a file system, and what can be read of them.
+//! Devices of a file system, and reading from them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,19 +8,19 @@ use blkimage::Source;
 
 use crate::error::Error;
 
-/// A device and what to call it.
+/// A device and its name.
 #[derive(Clone)]
 pub struct Device {
-    /// What messages call it.
+    /// Name of the device in messages.
     pub name: String,
-    /// Its content.
+    /// Content of the device.
     pub source: Arc<dyn Source>,
 }
 
-/// The devices that are there.
+/// The devices that were given.
 pub(crate) struct Devices {
     by_number: BTreeMap<u64, Device>,
-    /// Why nothing can be read any more.
+    /// Error after which nothing can be read any more.
     down: OnceLock<blkimage::Error>,
 }
 
@@ -29,12 +29,12 @@ impl Devices {
         Self { by_number, down: OnceLock::new() }
     }
 
-    /// The devices by their numbers.
+    /// Returns the devices by their numbers.
     pub(crate) fn all(&self) -> &BTreeMap<u64, Device> {
         &self.by_number
     }
 
-    /// Takes a device away.
+    /// Removes a device.
     pub(crate) fn remove(&mut self, number: u64) {
         self.by_number.remove(&number);
     }
@@ -54,14 +54,14 @@ impl Devices {
         known.source.read_exact_at(buffer, physical).map_err(|error| {
             let text = error.to_string();
             if error.io_error().is_some_and(|it| it.kind() == io::ErrorKind::ConnectionAborted) {
-                // Sectors that cannot be read say nothing then.
+                // From here on, failed reads do not mean that sectors are bad.
                 let _ = self.down.set(error);
             }
             ReadError::Image(text)
         })
     }
 
-    /// Why nothing can be read any more: a server is gone.
+    /// Returns an error if nothing can be read any more because a server is gone.
     pub(crate) fn down(&self) -> Option<Error> {
         let error = self.down.get()?;
         let reason = match error.io_error() {
@@ -72,7 +72,7 @@ impl Devices {
     }
 }
 
-/// Why bytes of a device cannot be had.
+/// Reason why bytes of a device cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
     #[error("device {0} is missing")]

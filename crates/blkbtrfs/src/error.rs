@@ -1,43 +1,43 @@
 use std::fmt;
 
-/// Why a file system cannot be verified.
+/// Reason why a file system cannot be verified.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An image could not be read, or changed while it was.
+    /// An image could not be read, or changed while it was read.
     #[error(transparent)]
     Image(#[from] blkimage::Error),
-    /// There is no btrfs.
+    /// There is no btrfs file system.
     #[error("{name}: no btrfs file system: no superblock has its magic number")]
     NotBtrfs {
-        /// What was looked at.
+        /// Name of the device.
         name: String,
     },
     /// No superblock is intact.
     #[error("{name}: no intact superblock: the one at {offset} {defect}")]
     Superblock {
-        /// What was looked at.
+        /// Name of the device.
         name: String,
-        /// Where the first one lies.
+        /// Offset of the first defective superblock in bytes.
         offset: u64,
-        /// What is wrong with it.
+        /// Defect of that superblock.
         defect: String,
     },
-    /// It uses something that is not known here.
+    /// The file system uses an unsupported feature.
     #[error("{0} is not supported")]
     Unsupported(String),
-    /// The devices do not make up one file system.
+    /// The devices do not form one file system.
     #[error("{0}")]
     Devices(String),
-    /// A structure that everything else hangs on makes no sense.
+    /// A structure that all others depend on is invalid.
     #[error("{reason} (logical {logical})")]
     Corrupt {
-        /// What is wrong.
+        /// Description of the defect.
         reason: String,
-        /// The logical address it is wrong for.
+        /// Logical address of the structure, or 0 if it has none.
         logical: u64,
     },
-    /// The implementation that was asked for cannot run here.
+    /// The requested implementation cannot run here.
     #[error(transparent)]
     Implementation(#[from] blkhash::Error),
 }
@@ -48,5 +48,5 @@ impl Error {
     }
 }
 
-/// A result whose error is [`Error`] unless told.
+/// A result whose error is [`Error`] by default.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,4 +1,4 @@
-//! An open file system: its devices, its chunks, and the way to its trees.
+//! An open file system with its devices, its chunks and access to its trees.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -21,15 +21,15 @@ use crate::tree::{
 };
 use crate::uuid::Uuid;
 
-/// A btrfs file system, read only.
+/// A btrfs file system, opened for reading.
 pub struct FileSystem {
     superblock: Superblock,
     devices: Devices,
-    /// The newest intact superblock of each device.
+    /// Newest intact superblock of each device.
     superblocks: BTreeMap<u64, Superblock>,
-    /// What the chunk tree says of each device.
+    /// Item of each device in the chunk tree.
     device_items: BTreeMap<u64, DeviceItem>,
-    /// Devices that there should be and that nobody gave.
+    /// Devices that the file system has and that were not given.
     missing: Vec<DeviceItem>,
     is_replacing: bool,
     chunks: ChunkMap,
@@ -43,32 +43,33 @@ pub struct FileSystem {
 pub struct Allocation {
     /// `data`, `metadata`, `system`, or a list of these.
     pub kind: String,
-    /// How they are spread.
+    /// Distribution over devices.
     pub profile: Profile,
-    /// Bytes of content that they have room for.
+    /// Capacity in bytes of content.
     pub size: u64,
-    /// Bytes of content in use, if their items can be read.
+    /// Bytes of content in use, if the items that count them can be read.
     pub used: Option<u64>,
-    /// Copies of each byte.
+    /// Number of copies of each byte.
     pub mirrors: u32,
 }
 
 impl FileSystem {
-    /// Opens the file system that `devices` make up, or as much of it as is there.
+    /// Opens the file system on `devices`. Some of its devices may be missing.
     ///
     /// # Errors
     ///
-    /// There is none, it uses what is not known here, or what everything hangs on cannot be read.
+    /// Fails if there is no file system, if it uses unsupported features, or if a structure that
+    /// all others depend on cannot be read.
     pub fn open(devices: Vec<Device>) -> Result<Self> {
         Self::open_with(devices, Vec::new(), None)
     }
 
-    /// Opens the file system that `devices` make up, with those of `seeds` that it grew out of. If
-    /// an implementation is given, it computes all checksums of its algorithm.
+    /// Opens the file system on `devices`, with the `seeds` that it was created from. If
+    /// `implementation` is given, it computes all checksums of its algorithm.
     ///
     /// # Errors
     ///
-    /// Those of [`FileSystem::open`], or the implementation cannot run here.
+    /// Fails like [`FileSystem::open`], and if the implementation cannot run here.
     pub fn open_with(
         devices: Vec<Device>,
         seeds: Vec<Device>,
@@ -98,7 +99,7 @@ impl FileSystem {
         let mut seed_ids = Vec::new();
         for device in seeds {
             let own = superblock::newest(&superblock::read_copies(&*device.source), &device.name)?;
-            // A number is unique within a file system and its seeds.
+            // A device number is unique within a file system and its seeds.
             if own.is_seed() && !known.contains_key(&own.device.id) {
                 known.insert(own.device.id, device);
                 seed_ids.push(own.device.id);
@@ -135,7 +136,8 @@ impl FileSystem {
         Ok(filesystem)
     }
 
-    /// Looks for a device that is about to replace another one: it has the number 0, and no item.
+    /// Looks for a device that is replacing another one. Its number is 0, and it has no device
+    /// item.
     fn find_replacement(&mut self) {
         let item = || {
             let root = self.tree_root(object::DEVICE_TREE).ok()??;
@@ -157,12 +159,12 @@ impl FileSystem {
         }
     }
 
-    /// Whether device 0 is about to replace another one.
+    /// Returns whether device 0 is replacing another one.
     pub(crate) fn is_replacing(&self) -> bool {
         self.is_replacing
     }
 
-    /// Drops those of `seeds` that are of other file systems.
+    /// Drops `seeds` that belong to other file systems.
     fn drop_strangers(&mut self, seeds: &[u64]) {
         for id in seeds {
             let own = self.superblocks.get(id).map(|it| (it.device.uuid, it.metadata_uuid));
@@ -177,23 +179,23 @@ impl FileSystem {
         self.identity.seeds = seeds.map(|it| it.metadata_uuid).collect();
     }
 
-    /// The newest intact superblock.
+    /// Returns the newest intact superblock.
     pub fn superblock(&self) -> &Superblock {
         &self.superblock
     }
 
-    /// The devices that are there, by their numbers.
+    /// Returns the devices that were given, by their numbers.
     pub fn devices(&self) -> &BTreeMap<u64, Device> {
         self.devices.all()
     }
 
-    /// The devices that are not there. A file system that lost its list of them tells only how many
-    /// there are.
+    /// Returns the devices of the chunk tree that were not given. If the chunk tree lacks their
+    /// items, only the superblock's number of devices shows that they are missing.
     pub fn missing_devices(&self) -> &[DeviceItem] {
         &self.missing
     }
 
-    /// What the chunks are used for, by kind and profile.
+    /// Returns the space of chunks by kind and profile.
     pub fn allocations(&self) -> Vec<Allocation> {
         let mut all: BTreeMap<(u64, Profile), Allocation> = BTreeMap::new();
         for chunk in self.chunks.iter() {
@@ -212,8 +214,8 @@ impl FileSystem {
         all.into_values().collect()
     }
 
-    /// Bytes that a verification reads, as far as that can be told: those in use, and those with
-    /// parities once more.
+    /// Returns the approximate number of bytes that a verification reads. Bytes in use count once
+    /// for each mirror, and once more if they have parities.
     pub fn verified_bytes(&self) -> u64 {
         let size = |it: &Allocation| {
             let times = u64::from(it.mirrors) + u64::from(it.profile.parities() > 0);
@@ -222,7 +224,7 @@ impl FileSystem {
         self.allocations().iter().map(size).fold(0, u64::saturating_add)
     }
 
-    /// Bytes of a chunk that are in use; `None` if nobody knows.
+    /// Returns the number of bytes in use in a chunk, or `None` if it cannot be read.
     fn used(&self, chunk: &Chunk) -> Option<u64> {
         let tree = if self.superblock.has_block_group_tree() {
             object::BLOCK_GROUP_TREE
@@ -256,29 +258,29 @@ impl FileSystem {
         self.superblock.sector_size as usize
     }
 
-    /// What the chunk tree says of each device, by their numbers.
+    /// Returns the item of each device in the chunk tree, by their numbers.
     pub(crate) fn device_items(&self) -> &BTreeMap<u64, DeviceItem> {
         &self.device_items
     }
 
-    /// The newest intact superblock for copies on a device to be compared with: that of the file
-    /// system, or of the seed that the device is of.
+    /// Returns the newest intact superblock to compare the copies on a device with. It is that of
+    /// the file system, or of the seed that the device belongs to.
     pub(crate) fn superblock_of(&self, device: u64) -> Option<&Superblock> {
         let own = self.superblocks.get(&device)?;
         Some(if own.fsid == self.superblock.fsid { &self.superblock } else { own })
     }
 
-    /// What the superblock of a device says of the device.
+    /// Returns a device's description of itself in its superblock.
     pub(crate) fn own_item(&self, device: u64) -> Option<&DeviceItem> {
         self.superblocks.get(&device).map(|it| &it.device)
     }
 
-    /// The superblocks of a device.
+    /// Returns the superblocks of a device.
     pub(crate) fn superblock_copies(&self, device: u64) -> Option<Copies> {
         self.devices.all().get(&device).map(|device| superblock::read_copies(&*device.source))
     }
 
-    /// The root of a tree that the root tree has.
+    /// Returns the root of a tree that is listed in the root tree.
     pub(crate) fn tree_root(&self, tree: u64) -> Result<Option<TreeRoot>> {
         match tree {
             object::ROOT_TREE => return Ok(Some(self.superblock.root)),
@@ -293,7 +295,7 @@ impl FileSystem {
         Ok(found.and_then(|(_, bytes)| RootItem::parse(bytes, parent)).map(|item| item.root))
     }
 
-    /// What parity makes of a tree block; `None` if it cannot.
+    /// Rebuilds a tree block from parity. Returns `None` if this is impossible.
     pub(crate) fn rebuild_block(
         &self,
         chunk: &Chunk,
@@ -303,7 +305,7 @@ impl FileSystem {
         self.rebuild(chunk, expected.logical, bytes, |bytes| self.check_block(bytes, expected))
     }
 
-    /// Takes `bytes` as the block that was asked for, if they are that.
+    /// Checks that `bytes` are the expected block.
     pub(crate) fn check_block(
         &self,
         bytes: &[u8],
@@ -317,7 +319,7 @@ impl FileSystem {
         TreeBlock::new(bytes, expected, &self.identity)
     }
 
-    /// Reads mirror `mirror` of the bytes from `logical` on, all of which `chunk` has.
+    /// Reads mirror `mirror` of the bytes at `logical`, all of which belong to `chunk`.
     pub(crate) fn read(
         &self,
         chunk: &Chunk,
@@ -336,7 +338,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// The bytes that [`FileSystem::read`] reads where they lie in memory, if they do, all in a row.
+    /// Borrows the bytes that [`FileSystem::read`] would read, if they are contiguous and in
+    /// memory.
     pub(crate) fn lend(
         &self,
         chunk: &Chunk,
@@ -362,7 +365,7 @@ impl FileSystem {
         self.devices.read(device, physical, buffer)
     }
 
-    /// Computes bytes from the rest of their rows, as [`rebuild`] does.
+    /// Computes bytes from the rest of their rows, like [`rebuild`].
     pub(crate) fn rebuild<T, E>(
         &self,
         chunk: &Chunk,
@@ -373,7 +376,7 @@ impl FileSystem {
         rebuild(&self.devices, chunk, logical, buffer, accept)
     }
 
-    /// Why nothing can be read any more: a server is gone.
+    /// Returns an error if nothing can be read any more because a server is gone.
     pub(crate) fn down(&self) -> Option<Error> {
         self.devices.down()
     }
@@ -400,7 +403,8 @@ impl FileSystem {
         let block = self.block(&root_block(object::CHUNK_TREE, root))?;
         self.identity.chunk_tree = Some(block.chunk_tree_uuid());
         let mut chunks = ChunkMap::default();
-        // The chunk tree is read through those of the superblock, which it holds as well.
+        // Reading the chunk tree needs the chunks of the superblock. The tree contains them as
+        // well.
         self.chunks.iter().try_for_each(|chunk| chunks.insert(chunk.clone()))?;
         let mut items = BTreeMap::new();
         let mut cursor = Cursor::seek(self, object::CHUNK_TREE, root, Key::new(0, 0, 0))?;
@@ -472,12 +476,12 @@ impl Blocks for FileSystem {
     }
 }
 
-/// What the root tree says of a tree.
+/// Entry of a tree in the root tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RootItem {
     pub(crate) root: TreeRoot,
-    /// How far the removal of a subvolume has come: what is before this key is gone already, in
-    /// blocks from this level up.
+    /// Progress of the removal of a subvolume. Items before this key are already gone, in blocks of
+    /// this level and above.
     pub(crate) removed: Option<(Key, u8)>,
 }
 
@@ -503,9 +507,9 @@ fn kind_name(flags: u64) -> String {
     set.collect::<Vec<_>>().join("+")
 }
 
-/// No machine has as many disks.
+/// More disks than any machine has.
 const MAX_DEVICES: usize = 4096;
 
-/// States of a replacement of a device that is to go on.
+/// States of a device replacement that is in progress.
 const STARTED: u64 = 1;
 const SUSPENDED: u64 = 4;

@@ -1,9 +1,9 @@
-//! The checksums of a btrfs file system, verified offline.
+//! Verifies the checksums and the structure of a btrfs file system offline.
 //!
-//! [`FileSystem::open`] takes the devices of a file system, each a [`blkimage::Source`], and
-//! [`verify`] answers whether every block of it is what was written: superblocks, tree blocks and
-//! data, all mirrors of them. Nothing is ever written, and nothing on the devices is believed: what
-//! they say is an answer, a [`Finding`] or an [`Error`], in bounded memory and time.
+//! [`FileSystem::open`] takes the devices of a file system, each a [`blkimage::Source`]. [`verify`]
+//! checks that every block of it holds what was written: superblocks, tree blocks and data, on all
+//! mirrors. Nothing is ever written, and no field on the devices is trusted. Each problem is a
+//! [`Finding`] or an [`Error`], and memory and time are bounded.
 
 mod backref;
 mod bytes;
@@ -37,7 +37,7 @@ pub use verify::{
     Category, Finding, Options, Place, Problem, Progress, Subject, Summary, Verified, verify,
 };
 
-/// Its examples are tests.
+/// Runs the README's examples as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}

@@ -1,43 +1,44 @@
-//! Another name with the same checksum.
+//! Computes another name with the same checksum.
 //!
-//! Folders of btrfs find names by their CRC-32C. It is linear: whatever the first bytes of a name
-//! are, there is exactly one way to choose its last four so that the checksum is the one wanted. One
-//! in some hundred choices of the first ones makes those four printable.
+//! Folders of btrfs find names by their CRC-32C, which is linear. For any first bytes of a name,
+//! exactly one choice of the last four bytes gives the wanted checksum. For one in some hundred
+//! choices of the first bytes, these four are printable.
 
 use blkhash::{Algorithm, Digester};
 
-/// Why there is no other name.
+/// Reason why there is no other name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoObscureName {
-    /// Names of up to four bytes have checksums of their own.
+    /// Names of up to four bytes have unique checksums.
     #[error("names of fewer than 5 bytes have checksums of their own")]
     TooShort,
-    /// File systems take no names of that length.
+    /// File systems do not support names of this length.
     #[error("a name has 255 bytes at most")]
     TooLong,
-    /// All of them were tried.
+    /// All candidates were tried.
     #[error("no other printable name of this length has its checksum")]
     None,
 }
 
-/// What a folder of btrfs finds `name` by: its CRC-32C, begun with another value and not inverted.
+/// Returns the hash by which a folder of btrfs finds `name`. It is a CRC-32C with the start value
+/// 0xfffffffe and without inversion.
 pub fn name_hash(name: &[u8]) -> u32 {
     crc32c(!1, name)
 }
 
-/// CRC-32C begun with any value, and not inverted.
+/// Returns the CRC-32C with the start value `start` and without inversion.
 pub(crate) fn crc32c(start: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(start, |crc, byte| step(crc, *byte))
 }
 
-/// Another name of the same length and with the same CRC-32C as `name`, and so with the same
-/// [`name_hash`]: printable ASCII without slashes, letters and digits where such a name is found. The
-/// same name always gives the same answer.
+/// Returns another name with the length and the CRC-32C of `name`, and so with the same
+/// [`name_hash`]. The name is printable ASCII without slashes, and only letters and digits if such
+/// a name is found. The result is the same for each call.
 ///
 /// # Errors
 ///
-/// There is none: names of five bytes may have no other one, those of six or more have.
+/// Fails if there is none. Names of five bytes may have no other name. Longer names have one.
 pub fn obscure_name(name: &[u8]) -> Result<Vec<u8>, NoObscureName> {
     match name.len() {
         0..5 => return Err(NoObscureName::TooShort),
@@ -50,24 +51,24 @@ pub fn obscure_name(name: &[u8]) -> Result<Vec<u8>, NoObscureName> {
     found.ok_or(NoObscureName::None)
 }
 
-/// Tries beginnings made of `alphabet` until the end that belongs to them is of it, too.
+/// Tries first parts made of `alphabet` until the last part is made of it, too.
 fn search(name: &[u8], alphabet: &[u8]) -> Option<Vec<u8>> {
     let digest = Digester::new(Algorithm::Crc32c).digest(name);
-    // The value before the final inversion, which is the same for all names.
+    // Undoes the final inversion, which is the same for all names.
     let wanted = !u32::from_be_bytes(*digest.as_bytes().first_chunk()?);
     let head = name.len() - TAIL;
     let base = alphabet.len() as u64;
     let all = (0..head).try_fold(1u64, |all, _| all.checked_mul(base)).unwrap_or(u64::MAX);
     let mut candidate = name.to_vec();
     for number in 0..all.min(MAX_TRIES) {
-        // A prime visits every beginning once, in an order that looks like none.
+        // Multiplying by a prime visits each first part once, in pseudo-random order.
         let seed = u128::from(number) * u128::from(MIX) + u128::from(wanted);
         let mut mixed = (seed % u128::from(all)) as u64;
         for byte in &mut candidate[..head] {
             *byte = alphabet[(mixed % base) as usize];
             mixed /= base;
             if all == u64::MAX {
-                // There are more beginnings than numbers.
+                // There are more first parts than numbers.
                 mixed = mixed.wrapping_add(number).wrapping_mul(MIX);
             }
         }
@@ -80,16 +81,16 @@ fn search(name: &[u8], alphabet: &[u8]) -> Option<Vec<u8>> {
     None
 }
 
-/// The four bytes that take the checksum from `from` to `to`.
+/// Returns the four bytes that change the checksum from `from` to `to`.
 fn tail(from: u32, to: u32) -> [u8; TAIL] {
-    // Backwards: the high byte of each value tells which entry of the table was used.
+    // Goes backwards. The high byte of each value shows which entry of the table was used.
     let mut value = to;
     for _ in 0..TAIL {
         let index = (0..=u8::MAX).find(|index| TABLE[usize::from(*index)] >> 24 == value >> 24);
         let index = index.expect("high bytes of the table are all different");
         value = (value ^ TABLE[usize::from(index)]) << 8 | u32::from(index);
     }
-    // What the register holds after four bytes depends on their xor with what it held before.
+    // After four bytes, the register depends on their xor with its old value.
     (value ^ from).to_le_bytes()
 }
 
@@ -113,16 +114,16 @@ const TABLE: [u32; 256] = {
     table
 };
 
-/// The polynomial of CRC-32C, reflected.
+/// Polynomial of CRC-32C, reflected.
 const CASTAGNOLI: u32 = 0x82f6_3b78;
 
-/// Bytes that a checksum of 32 bits determines.
+/// Number of bytes that a checksum of 32 bits determines.
 const TAIL: usize = 4;
 
 const MAX_NAME: usize = 255;
 
-/// One in 56 beginnings has a printable end, one in 290 one of letters and digits: so many without
-/// any do not happen.
+/// One in 56 first parts has a printable last part, and one in 290 has one of letters and digits.
+/// That many failures in a row do not occur.
 const MAX_TRIES: u64 = 1 << 20;
 
 /// A prime.
@@ -133,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_name_has_the_same_checksum() {
+    fn obscure_name_has_the_same_checksum() {
         let digester = Digester::new(Algorithm::Crc32c);
         let long = [b'x'; 255];
         let names: [&[u8]; 7] = [
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_of_six_bytes_has_another_one() {
+    fn names_of_six_bytes_have_an_obscure_name() {
         for number in 0..300u32 {
             let name = format!("{:06}", number.wrapping_mul(2_654_435_761) % 1_000_000);
             assert!(obscure_name(name.as_bytes()).is_ok(), "{name}");
@@ -171,13 +172,13 @@ mod tests {
         assert_eq!(obscure_name(&[b'x'; 256]), Err(NoObscureName::TooLong));
         let fives = (0..100).map(|number| obscure_name(format!("n{number:04}").as_bytes()));
         let (found, none): (Vec<_>, Vec<_>) = fives.partition(Result::is_ok);
-        // About one in six has none: 93 beginnings, each with 1 chance in 56.
+        // About one in six has none, because each of 93 first parts has a chance of 1 in 56.
         assert!(found.len() > 50 && none.iter().all(|it| *it == Err(NoObscureName::None)));
     }
 
     #[test]
-    fn the_hash_is_that_of_folders() {
-        // As btrfs inspect-internal dump-tree shows it: the root tree's folder item "default".
+    fn name_hash_matches_that_of_folders() {
+        // As in btrfs inspect-internal dump-tree, for the root tree's folder item "default".
         assert_eq!(name_hash(b"default"), 2_378_154_706);
     }
 }

@@ -1,10 +1,9 @@
-//! The arithmetic of RAID5 and RAID6: what the parities of a row are, and what of a row is lost from
-//! the rest of it.
+//! Computes the parities of a row for RAID5 and RAID6, and lost data from the rest of a row.
 //!
-//! Bytes are elements of GF(2^8) modulo x^8 + x^4 + x^3 + x^2 + 1. With data D_i, P is the sum of all
-//! D_i and Q the sum of 2^i D_i: H. Peter Anvin, "The mathematics of RAID-6".
+//! Bytes are elements of GF(2^8) modulo x^8 + x^4 + x^3 + x^2 + 1. With data D_i, P is the sum of
+//! all D_i and Q is the sum of 2^i D_i. Source: H. Peter Anvin, "The mathematics of RAID-6".
 
-/// The sums of a row of data.
+/// Sums of a row of data.
 #[derive(Default)]
 pub(crate) struct Sums {
     p: Vec<u8>,
@@ -13,7 +12,7 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// Begins a row of `length` bytes in each column, with `parities` to compute.
+    /// Begins a row with `length` bytes in each column and `parities` parities.
     pub(crate) fn start(&mut self, length: usize, parities: u64) {
         self.has_q = parities > 1;
         self.p.clear();
@@ -22,8 +21,8 @@ impl Sums {
         self.q.resize(if self.has_q { length } else { 0 }, 0);
     }
 
-    /// Takes the next column: the last one first, so that each doubling of Q raises the power of all
-    /// before it.
+    /// Adds the next column. Columns come last to first, so that each doubling of Q raises the
+    /// powers of the columns already added.
     pub(crate) fn take(&mut self, data: &[u8]) {
         add(&mut self.p, data);
         if self.has_q {
@@ -31,22 +30,22 @@ impl Sums {
         }
     }
 
-    /// Takes a column that is not known, as zeros.
+    /// Adds an unknown column as zeros.
     pub(crate) fn take_none(&mut self) {
         self.q.iter_mut().for_each(|q| *q = double(*q));
     }
 
-    /// P, or Q for 1.
+    /// Returns P for 0, or Q for 1.
     pub(crate) fn parity(&self, number: usize) -> &[u8] {
         if number == 0 { &self.p } else { &self.q }
     }
 
-    /// Adds what is stored as a parity: what is left is the sum of what is not known.
+    /// Adds a stored parity, which leaves the sum of the unknown columns.
     pub(crate) fn add_parity(&mut self, number: usize, stored: &[u8]) {
         add(if number == 0 { &mut self.p } else { &mut self.q }, stored);
     }
 
-    /// Writes a column that is not known to `lost`.
+    /// Writes an unknown column to `lost`.
     pub(crate) fn solve(&self, way: Way, lost: &mut [u8]) {
         lost.fill(0);
         for (sum, factor) in [(&self.p, way.p), (&self.q, way.q)] {
@@ -58,7 +57,7 @@ impl Sums {
     }
 }
 
-/// What both sums of what is not known are multiplied with to make up a column of data.
+/// Factors that turn the two sums of the unknown columns into a column of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
     p: u8,
@@ -66,23 +65,23 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    /// From P, where nothing else is lost.
+    /// Computes a column from P, if nothing else is lost.
     pub(crate) const FROM_P: Self = Self { p: 1, q: 0 };
 
-    /// Column `lost` from Q, where no other data is lost.
+    /// Computes column `lost` from Q, if no other data is lost.
     pub(crate) fn from_q(lost: usize) -> Self {
         Self { p: 0, q: inverse(power(lost)) }
     }
 
-    /// Column `lost` from P and Q, where `other` is not known either.
+    /// Computes column `lost` from P and Q, if `other` is also unknown.
     pub(crate) fn from_both(lost: usize, other: usize) -> Self {
-        // Q + 2^other P has nothing of the other one, and (2^lost + 2^other) times the one wanted.
+        // Q + 2^other P cancels `other` and leaves `lost` times (2^lost + 2^other).
         let q = inverse(power(lost) ^ power(other));
         Self { p: multiply(power(other), q), q }
     }
 }
 
-/// Columns of data there may be: powers of two are the same again after that.
+/// Maximum number of columns of data. Powers of two repeat after that.
 pub(crate) const MAX_COLUMNS: u64 = 255;
 
 fn add(sum: &mut [u8], data: &[u8]) {
@@ -105,14 +104,14 @@ fn multiply(mut a: u8, mut b: u8) -> u8 {
     product
 }
 
-/// 2^`exponent`.
+/// Returns 2^`exponent`.
 fn power(exponent: usize) -> u8 {
     (0..exponent % 255).fold(1, |value, _| double(value))
 }
 
-/// What `value`, which is not zero, is multiplied with to make one.
+/// Returns the multiplicative inverse of `value`, which is not zero.
 fn inverse(value: u8) -> u8 {
-    // The 254th power, since the 255th is one.
+    // The inverse is the 254th power, because the 255th is one.
     (0..254).fold(1, |product, _| multiply(product, value))
 }
 
@@ -131,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    /// P and Q by their definition.
+    /// Computes P and Q by their definition.
     fn encode(columns: &[Vec<u8>]) -> [Vec<u8>; 2] {
         let length = columns[0].len();
         let sum = |factor: fn(usize) -> u8| {
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field() {
+    fn arithmetic_is_that_of_a_field() {
         for value in 1..=255 {
             assert_eq!(multiply(value, inverse(value)), 1);
             assert_eq!(double(value), multiply(value, 2));
@@ -165,7 +164,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_two_of_a_row(
+        fn any_two_columns_of_a_row_are_rebuilt(
             count in 1..20usize,
             seed in prop::collection::vec(any::<u8>(), 20 * 9),
             lost in any::<prop::sample::Index>(),

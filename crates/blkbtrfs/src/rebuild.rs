@@ -1,8 +1,8 @@
-//! What parity makes of bytes that cannot be read, or are not what was written.
+//! Rebuilds bytes from parity if they cannot be read or have a wrong checksum.
 //!
-//! Which bytes of a row are wrong is not known where only a checksum says that some are, so there is
-//! more than one way to compute the ones wanted: from P, from Q, and with RAID6 from both of them as
-//! if any other stripe were wrong as well. Whoever asks knows which result is right.
+//! A wrong checksum does not show which stripe of a row is wrong, so there are several ways to
+//! compute the wanted bytes: from P, from Q, and with RAID6 from both as if another stripe were
+//! also wrong. The caller decides which result is correct.
 
 use crate::chunk::{Chunk, Run};
 use crate::devices::Devices;
@@ -15,17 +15,18 @@ struct Piece {
     rest: Rest,
 }
 
-/// What the rest of a row tells of bytes in it.
+/// Sums over the rest of a row, and the ways to compute bytes from them.
 struct Rest {
     sums: Sums,
     ways: Vec<Way>,
 }
 
-/// Computes the bytes from `logical` on from the rest of their rows, in one way after the other until
-/// `accept` takes what is in `buffer`. If it takes none, the error is that of the first, the likeliest
-/// one. `None` if there is no way: no parity, or too much of the row cannot be read.
+/// Computes the bytes at `logical` from the rest of their rows, trying one way after the other
+/// until `accept` accepts the content of `buffer`. If it accepts none, returns the error of the
+/// first way, which is the most likely one. Returns `None` if there is no parity, or if too much of
+/// the row cannot be read.
 ///
-/// Where some of the bytes can be read and others cannot, only these are computed.
+/// If only some of the bytes can be read, computes only the others.
 pub(crate) fn rebuild<T, E>(
     devices: &Devices,
     chunk: &Chunk,
@@ -73,7 +74,7 @@ pub(crate) fn rebuild<T, E>(
     first.map(Err)
 }
 
-/// Reads the rest of a row at the place of `length` bytes of one stripe of it.
+/// Reads the rest of a row at the location of `length` bytes of one of its stripes.
 fn rest_of_row(devices: &Devices, chunk: &Chunk, logical: u64, length: usize) -> Option<Rest> {
     let (row, column, offset) = chunk.place(logical);
     let (data, parities) = (chunk.data_stripes(), chunk.profile.parities());
@@ -82,7 +83,7 @@ fn rest_of_row(devices: &Devices, chunk: &Chunk, logical: u64, length: usize) ->
         (device, physical + offset)
     };
     let others = || (0..data + parities).filter(|other| *other != column);
-    // Before anything is read: all of it would be for nothing.
+    // Avoids reads that cannot lead to a result.
     let missing = others().filter(|other| !devices.all().contains_key(&place(*other).0));
     if missing.count() as u64 >= parities {
         return None;

@@ -1,4 +1,4 @@
-//! Superblocks: where their copies lie, what they say, what may be wrong with them.
+//! Superblocks: the offsets of their copies, their fields and their defects.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,64 +11,64 @@ use crate::error::{Error, Result};
 use crate::tree::{MAX_LEVEL, Parent, TreeRoot};
 use crate::uuid::Uuid;
 
-/// What a superblock says.
+/// Content of a superblock.
 #[derive(Clone, Debug)]
 pub struct Superblock {
-    /// Names the file system.
+    /// UUID of the file system.
     pub fsid: Uuid,
-    /// What tree blocks name it by: usually the same.
+    /// UUID of the file system in tree blocks, usually the same as `fsid`.
     pub metadata_uuid: Uuid,
-    /// Counts transactions.
+    /// Number of the last committed transaction.
     pub generation: u64,
-    /// Name that people gave it, without the zeros behind it.
+    /// Name given by the user, without trailing zeros.
     pub label: Vec<u8>,
-    /// What its checksums are.
+    /// Type of all checksums.
     pub checksum_type: ChecksumType,
-    /// Bytes that a data checksum covers.
+    /// Bytes covered by one data checksum.
     pub sector_size: u32,
-    /// Bytes of a tree block.
+    /// Size of a tree block in bytes.
     pub node_size: u32,
-    /// Size of all devices.
+    /// Size of all devices in bytes.
     pub total_bytes: u64,
-    /// Bytes in use, each counted once however many mirrors it has.
+    /// Bytes in use, each counted once regardless of mirrors.
     pub bytes_used: u64,
-    /// Devices there should be.
+    /// Number of devices of the file system.
     pub device_count: u64,
-    /// Features that a reader must know.
+    /// Features that a reader must support, as a bit mask.
     pub incompatible: u64,
-    /// Features that a writer must know.
+    /// Features that a writer must support, as a bit mask.
     pub compatible_read_only: u64,
-    /// The device that it lies on.
+    /// Device of this superblock.
     pub device: DeviceItem,
     pub(crate) root: TreeRoot,
     pub(crate) chunk_root: TreeRoot,
-    /// The tree of log trees, if there are any.
+    /// Tree of log trees, if any.
     pub(crate) log_root: Option<TreeRoot>,
     pub(crate) system_chunks: Vec<u8>,
-    /// Features that nobody has to know.
+    /// Features that readers and writers may ignore, as a bit mask.
     compatible: u64,
     flags: u64,
-    /// All of it, for comparison with other copies.
+    /// Whole superblock, for comparison with other copies.
     content: Arc<[u8]>,
 }
 
-/// What a file system says of one of its devices.
+/// A file system's description of one of its devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceItem {
-    /// Its number.
+    /// Number of the device.
     pub id: u64,
-    /// Its size.
+    /// Size of the device in bytes.
     pub total_bytes: u64,
-    /// Bytes of it that chunks have.
+    /// Bytes of the device allocated to chunks.
     pub bytes_used: u64,
-    /// Names the device.
+    /// UUID of the device.
     pub uuid: Uuid,
-    /// Names the file system that it was made for: another one for a seed.
+    /// UUID of the file system that the device was made for. A seed has another one.
     pub fsid: Uuid,
 }
 
 impl DeviceItem {
-    /// `None` if the bytes are too few.
+    /// Returns `None` if `bytes` is too short.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             id: u64_at(bytes, 0)?,
@@ -80,40 +80,40 @@ impl DeviceItem {
     }
 }
 
-/// What is wrong with a superblock.
+/// Defect of a superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SuperblockDefect {
-    /// It cannot be read.
+    /// Cannot be read.
     Unreadable(String),
-    /// Something else is there.
+    /// Has no magic number.
     Magic,
-    /// It is not what was written.
+    /// The stored checksum does not match the content.
     Checksum {
-        /// What it says.
+        /// Stored checksum.
         expected: Checksum,
-        /// What it is.
+        /// Checksum of the content.
         computed: Checksum,
     },
-    /// It belongs elsewhere.
+    /// Contains the offset of another place.
     Address(u64),
-    /// It is of another file system.
+    /// Belongs to another file system.
     Fsid(Uuid),
-    /// It is older than the newest one.
+    /// Is older than the newest one.
     Generation {
-        /// The newest one's.
+        /// Generation of the newest one.
         expected: u64,
-        /// Its own.
+        /// Generation found.
         found: u64,
     },
-    /// It differs from the newest one of the same transaction, in a field that all have in common.
+    /// Differs from the newest one of the same transaction in a field that all copies share.
     Differs {
-        /// Where the first byte that differs is.
+        /// Offset of the first different byte.
         offset: usize,
     },
-    /// A field that cannot be.
+    /// Has an invalid field.
     Invalid(String),
-    /// Something that is not known here.
+    /// Uses an unsupported feature.
     Unsupported(String),
 }
 
@@ -139,7 +139,7 @@ impl fmt::Display for SuperblockDefect {
     }
 }
 
-/// The superblocks of one device, by copy. `None` where the device is too short to have one.
+/// Superblocks of one device by copy. `None` if the device is too short for a copy.
 pub(crate) type Copies = [Option<Result<Superblock, SuperblockDefect>>; OFFSETS.len()];
 
 /// Reads all superblocks of a device.
@@ -156,11 +156,11 @@ pub(crate) fn read_copies(source: &dyn Source) -> Copies {
     })
 }
 
-/// The newest intact one of a device's superblocks.
+/// Returns the newest intact superblock of a device.
 ///
 /// # Errors
 ///
-/// There is none; the error says what is wrong with the one that should be there.
+/// Fails if there is none. The error describes the first defective one.
 pub(crate) fn newest(copies: &Copies, name: &str) -> Result<Superblock> {
     let intact = copies.iter().flatten().filter_map(|copy| copy.as_ref().ok());
     if let Some(newest) =
@@ -183,7 +183,7 @@ pub(crate) fn newest(copies: &Copies, name: &str) -> Result<Superblock> {
     }
 }
 
-/// Whether a superblock begins at 64 KiB of `source`, intact or not.
+/// Returns whether any copy of a superblock has its magic number, intact or not.
 pub fn has_magic(source: &dyn Source) -> blkimage::Result<bool> {
     for offset in OFFSETS {
         if offset + SIZE as u64 > source.size() {
@@ -199,16 +199,16 @@ pub fn has_magic(source: &dyn Source) -> blkimage::Result<bool> {
 }
 
 impl Superblock {
-    /// The newest intact superblock of a device, which errors call `name`.
+    /// Reads the newest intact superblock of a device. `name` is the device's name in errors.
     ///
     /// # Errors
     ///
-    /// There is no intact one.
+    /// Fails if no superblock is intact.
     pub fn read(source: &dyn Source, name: &str) -> Result<Self> {
         newest(&read_copies(source), name)
     }
 
-    /// Parses the superblock that was read from `offset`.
+    /// Parses a superblock that was read at `offset`.
     fn parse(bytes: &[u8], offset: u64) -> Result<Self, SuperblockDefect> {
         if array_at(bytes, MAGIC_OFFSET) != Some(MAGIC) {
             return Err(SuperblockDefect::Magic);
@@ -247,7 +247,7 @@ impl Superblock {
         let fsid = Uuid(array_at(bytes, 0x20)?);
         let own_uuid = incompatible & METADATA_UUID != 0;
         let label: [u8; MAX_LABEL] = array_at(bytes, 0x12b)?;
-        // A length that is too long shows in `validate`.
+        // `validate` rejects a length that is too large.
         let system_size = u32_at(bytes, 0xa0)? as usize;
         Some(Self {
             fsid,
@@ -265,7 +265,7 @@ impl Superblock {
             device: DeviceItem::parse(bytes.get(0xc9..)?)?,
             root: root(0x50, 0xc6, generation)?,
             chunk_root: root(0x58, 0xc7, u64_at(bytes, 0xa4)?)?,
-            // A log belongs to the transaction that was not committed.
+            // A log belongs to the next transaction, which was not committed.
             log_root: Some(root(0x60, 0xc8, generation.checked_add(1)?)?)
                 .filter(|it| it.logical != 0),
             system_chunks: bytes
@@ -279,9 +279,9 @@ impl Superblock {
         })
     }
 
-    /// Where the first byte is that differs from another copy, of those that all copies on all devices
-    /// have in common: all but the checksum, the address, and what is said of the device. Logs are
-    /// written to the first copy of a device alone.
+    /// Returns the offset of the first byte that differs from another copy. Ignores the fields that
+    /// may differ: the checksum, the address and the device. Also ignores logs unless this is the
+    /// first copy, because they are written only there.
     pub(crate) fn difference(&self, other: &Self) -> Option<usize> {
         let own = [0..MAX_SIZE, 0x30..0x38, 0xc9..0xc9 + DEVICE_ITEM];
         let logs = [0x60..0x70, 0xc8..0xc9];
@@ -293,7 +293,7 @@ impl Superblock {
         common.find(|(_, (one, other))| one != other).map(|(offset, _)| offset)
     }
 
-    /// Whether its device may be the seed of another file system.
+    /// Returns whether the device may be the seed of another file system.
     pub fn is_seed(&self) -> bool {
         self.flags & SEEDING != 0
     }
@@ -325,7 +325,7 @@ impl Superblock {
         Ok(())
     }
 
-    /// Fails if a field is one that the kernel does not mount.
+    /// Fails if a field has a value that the kernel refuses to mount.
     fn validate_fields(&self) -> Result<(), SuperblockDefect> {
         let field = |at| u32_at(&self.content, at).unwrap_or_default();
         let (leaf_size, stripe_size) = (field(0x98), field(0x9c));
@@ -364,7 +364,7 @@ impl Superblock {
         Ok(())
     }
 
-    /// The first incompatible feature that is not known here.
+    /// Returns the first incompatible feature that is not supported.
     fn unsupported(&self) -> Option<String> {
         let unknown = self.incompatible & !KNOWN;
         if unknown == 0 {
@@ -378,7 +378,7 @@ impl Superblock {
         })
     }
 
-    /// Names of the incompatible and read-only compatible features in use.
+    /// Returns the names of the incompatible and read-only compatible features in use.
     pub fn features(&self) -> Vec<&'static str> {
         let named = |flags: u64, names: &[(u32, &'static str)]| {
             let set = names.iter().filter(|(bit, _)| flags >> bit & 1 == 1);
@@ -389,7 +389,7 @@ impl Superblock {
         features
     }
 
-    /// Whether there may be items that are not known here.
+    /// Returns whether there may be unknown items.
     pub(crate) fn has_unknown_features(&self) -> bool {
         self.compatible != 0 || self.compatible_read_only >> READ_ONLY_FEATURES.len() != 0
     }
@@ -406,12 +406,12 @@ impl Superblock {
         self.compatible_read_only & FREE_SPACE_TREE != 0
     }
 
-    /// Whether the free space tree says what is free.
+    /// Returns whether the free space tree is valid.
     pub(crate) fn has_valid_free_space_tree(&self) -> bool {
         self.has_free_space_tree() && self.compatible_read_only & FREE_SPACE_TREE_VALID != 0
     }
 
-    /// Whether block groups have a tree of their own.
+    /// Returns whether block groups have a tree of their own.
     pub(crate) fn has_block_group_tree(&self) -> bool {
         self.compatible_read_only & BLOCK_GROUP_TREE != 0
     }
@@ -421,10 +421,10 @@ fn invalid(reason: impl Into<String>) -> SuperblockDefect {
     SuperblockDefect::Invalid(reason.into())
 }
 
-/// Bytes of a superblock.
+/// Size of a superblock in bytes.
 pub(crate) const SIZE: usize = 4096;
 
-/// Where its copies lie on a device.
+/// Offsets of the copies on a device.
 pub(crate) const OFFSETS: [u64; 3] = [64 << 10, 64 << 20, 256 << 30];
 
 const MAGIC: [u8; 8] = *b"_BHRfS_M";
@@ -437,18 +437,18 @@ const FREE_SPACE_TREE: u64 = 1 << 0;
 const FREE_SPACE_TREE_VALID: u64 = 1 << 1;
 const BLOCK_GROUP_TREE: u64 = 1 << 3;
 
-/// Bytes of a label, with at least one zero at its end.
+/// Size of a label in bytes, including at least one zero at its end.
 const MAX_LABEL: usize = 256;
 
-/// Bytes of what is said of a device.
+/// Size of a device item in bytes.
 const DEVICE_ITEM: usize = 0x62;
 
-/// Flags: written, relocated, errors seen, seed, dump of metadata in two versions. Those of changes
-/// that btrfstune has begun are not mounted.
+/// Supported flags: written, relocated, errors seen, seed, dump of metadata in two versions. A file
+/// system in the middle of a change by btrfstune has other flags and is not mounted.
 const SEEDING: u64 = 1 << 32;
 const KNOWN_FLAGS: u64 = 0b111 | SEEDING | 0b11 << 33;
 
-/// The incompatible features that are understood, as /sys/fs/btrfs/features names them.
+/// Supported incompatible features, named as in /sys/fs/btrfs/features.
 const FEATURES: [(u32, &str); 13] = [
     (0, "mixed_backref"),
     (1, "default_subvol"),
@@ -465,7 +465,7 @@ const FEATURES: [(u32, &str); 13] = [
     (16, "simple_quota"),
 ];
 
-/// Those that have names and are refused.
+/// Named features that are not supported.
 const REFUSED: [(u32, &str); 4] =
     [(12, "zoned"), (13, "extent_tree_v2"), (14, "raid_stripe_tree"), (17, "remap_tree")];
 

@@ -1,50 +1,50 @@
-//! Bytes in use, and what protects them.
+//! Bytes in use, and whether checksums protect them.
 
-/// Bytes in use, each counted once however many mirrors it has.
+/// Bytes in use, each counted once regardless of mirrors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
-    /// In tree blocks, each of which has a checksum.
+    /// Bytes of tree blocks, each of which has a checksum.
     pub metadata: u64,
-    /// Of data with checksums.
+    /// Bytes of data with checksums.
     pub data: u64,
-    /// Of data without.
+    /// Bytes of data without checksums.
     pub unprotected: Unprotected,
 }
 
 impl Used {
-    /// All of them: what the superblock says is in use.
+    /// Returns the sum, which the superblock also stores.
     pub fn total(&self) -> u64 {
         let all = [self.metadata, self.data, self.unprotected.total()];
         all.into_iter().fold(0, u64::saturating_add)
     }
 }
 
-/// Bytes of data without checksums, each counted once however many mirrors it has.
+/// Bytes of data without checksums, each counted once regardless of mirrors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unprotected {
-    /// In files that have none: `nodatasum`, and `nodatacow`, which implies it. It was read, and its
-    /// mirrors are equal where there is no finding.
+    /// Bytes in files without checksums (`nodatasum`, or `nodatacow`, which implies it). They were
+    /// read, and their mirrors are equal unless there is a finding.
     pub nodatasum: u64,
-    /// Reserved for files and not written yet: files have zeros there, whatever is stored.
+    /// Bytes reserved for files and not yet written. Files read them as zeros.
     pub preallocated: u64,
-    /// In the cache of free space. It was read; the kernel checks it and makes a new one.
+    /// Bytes of the free space cache. They were read. The kernel checks the cache and rebuilds it.
     pub internal: u64,
-    /// Parts of extents that no file has now.
+    /// Parts of extents that no file uses any more.
     pub other: u64,
 }
 
 impl Unprotected {
-    /// All of them.
+    /// Returns the sum.
     pub fn total(&self) -> u64 {
         self.read().saturating_add(self.not_read())
     }
 
-    /// Those that were read, though nothing tells whether they are right.
+    /// Returns the bytes that were read, although nothing shows whether they are correct.
     pub fn read(&self) -> u64 {
         self.nodatasum.saturating_add(self.internal)
     }
 
-    /// Those that were not: no file has them.
+    /// Returns the bytes that were not read, because no file uses their content.
     pub fn not_read(&self) -> u64 {
         self.preallocated.saturating_add(self.other)
     }

@@ -1,8 +1,8 @@
-//! What names file systems and devices.
+//! UUIDs of file systems and devices.
 
 use std::fmt;
 
-/// What names a file system or a device.
+/// UUID of a file system or a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid(pub [u8; 16]);
 

@@ -1,4 +1,4 @@
-//! File systems that nobody made by accident: every checksum is right, and what they say is not.
+//! Hostile file systems with valid checksums and invalid content.
 
 #![allow(missing_docs, reason = "a test program")]
 
@@ -28,7 +28,7 @@ fn refused(verdict: Verdict) -> String {
     message
 }
 
-/// The only defect of a tree block that is found.
+/// Returns the only defect of a tree block in a verdict.
 fn defect(verdict: Verdict) -> BlockDefect {
     let (summary, findings) = verdict.unwrap();
     assert!(!summary.is_clean());
@@ -44,7 +44,7 @@ fn defect(verdict: Verdict) -> BlockDefect {
 }
 
 #[test]
-fn the_real_one_is_clean() {
+fn real_file_system_is_clean() {
     for options in [&["--mixed", "-b", "16M"][..], &["-m", "dup", "-b", "45M"]] {
         let (summary, findings) = Disk::real(options).verify().unwrap();
         assert!(summary.is_clean() && summary.is_complete(), "{findings:?}");
@@ -91,7 +91,7 @@ fn a_node_that_leads_to_itself() {
     assert_wrong_reference(&disk, logical, node.logical, 1);
 }
 
-/// The reference from `slot` of `parent` to `logical` is found to be wrong.
+/// Asserts that the reference from `slot` of `parent` to `logical` is reported as wrong.
 fn assert_wrong_reference(disk: &Disk, logical: u64, parent: u64, slot: u32) {
     let (summary, findings) = disk.verify().unwrap();
     assert!(!summary.is_clean() && !summary.is_complete(), "{summary:?}");
@@ -101,7 +101,7 @@ fn assert_wrong_reference(disk: &Disk, logical: u64, parent: u64, slot: u32) {
 }
 
 #[test]
-fn a_node_that_leads_to_one_leaf_again_and_again() {
+fn node_with_all_pointers_to_one_leaf() {
     let mut disk = Disk::mixed();
     let node = disk.block(FS_TREE, 1);
     let first = u64_at(&disk.bytes[node.physical..], HEADER + 17);
@@ -115,7 +115,7 @@ fn a_node_that_leads_to_one_leaf_again_and_again() {
     }
 }
 
-/// A wrong reference that comes first hides nothing from the right one.
+/// A wrong reference that comes first hides nothing from the correct one.
 #[test]
 fn a_wrong_reference_before_the_right_one() {
     let mut disk = Disk::mixed();
@@ -126,7 +126,7 @@ fn a_wrong_reference_before_the_right_one() {
     disk.change_block(node, |bytes| put(bytes, HEADER + 17, last));
     assert_wrong_reference(&disk, last, node.logical, 0);
     let summary = disk.verify().unwrap().0;
-    // The right reference is followed, and the extent tree knows of what is not reached.
+    // The correct reference is followed, and the extent tree lists the blocks that are not reached.
     assert!(summary.verified.tree_blocks >= clean.verified.tree_blocks);
     assert_eq!(summary.verified.data_bytes, clean.verified.data_bytes);
 }
@@ -148,7 +148,7 @@ fn an_older_block() {
 }
 
 #[test]
-fn another_first_key_than_the_parent_says() {
+fn first_key_differs_from_the_parent() {
     let mut disk = Disk::mixed();
     let leaf = disk.block(FS_TREE, 0);
     disk.change_block(leaf, |bytes| bytes[HEADER] ^= 1);
@@ -156,7 +156,7 @@ fn another_first_key_than_the_parent_says() {
     assert!(matches!(found, BlockDefect::FirstKey | BlockDefect::Structure(_)), "{found:?}");
 }
 
-/// The chunk items of the disk, as offsets in the leaf of the chunk tree.
+/// Returns the chunk items of the disk, as offsets in the leaf of the chunk tree.
 fn chunk_items(disk: &Disk) -> (common::Block, Vec<(usize, usize)>) {
     let leaf = disk.block(CHUNK_TREE, 0);
     let bytes = &disk.bytes[leaf.physical..][..BLOCK];
@@ -178,7 +178,7 @@ fn chunks_that_overlap() {
         put(bytes, items[0].1, length + (64 << 20));
     });
     let message = refused(disk.verify());
-    // The first one is that of the superblock, which knows its real length.
+    // The first chunk is that of the superblock, which has its real length.
     assert!(message.contains("overlaps") && message.contains("logical"), "{message}");
 }
 
@@ -232,7 +232,7 @@ fn chunks_past_the_end_of_the_device() {
 }
 
 #[test]
-fn superblocks_that_make_no_sense() {
+fn invalid_superblocks() {
     let cases: [(usize, u64, usize, &str); 8] = [
         (0x90, 100, 4, "sectors of 100 bytes"),
         (0x90, 1 << 31, 4, "sectors of 2147483648 bytes"),
@@ -297,7 +297,7 @@ fn data_of_a_lost_checksum_tree() {
     Arc::make_mut(&mut disk.bytes)[root.physical + 2000] ^= 1;
     let (summary, findings) = disk.verify().unwrap();
     assert_eq!((findings.len(), summary.lost_blocks), (1, 1));
-    // Nobody knows what had checksums.
+    // Without the checksum tree, nothing shows which data had checksums.
     assert_eq!(summary.used, None);
 }
 
@@ -307,7 +307,7 @@ fn extents_longer_than_their_chunk() {
     let mut disk = Disk::mixed();
     for leaf in disk.blocks().into_iter().filter(|it| (it.owner, it.level) == (EXTENT_TREE, 0)) {
         disk.change_block(leaf, |bytes| {
-            // The first key stands in the parent as well.
+            // The first key is also in the parent.
             for item in (1..leaf.count as usize).map(|index| HEADER + index * ITEM) {
                 if bytes[item + 8] == EXTENT {
                     put(bytes, item + 9, 1 << 63);
@@ -332,7 +332,7 @@ fn truncated() {
     }
 }
 
-/// Blocks with right checksums and a few random bytes, thousands of times.
+/// Changes a few random bytes of random blocks, and updates their checksums.
 #[test]
 fn random_changes() {
     let original = Disk::mixed();
@@ -351,7 +351,7 @@ fn random_changes() {
             let block = blocks[random(blocks.len())];
             changed.push(block);
             let (offset, value) = match random(4) {
-                // Heads of items and the header, where every byte has a meaning.
+                // Headers of the block and of items, where every byte has a meaning.
                 0 => (32 + random(HEADER - 32), random(256)),
                 1 | 2 => (HEADER + random(300), [0, 1, 0x7f, 0x80, 0xff, random(256)][random(6)]),
                 _ => (BLOCK / 2 + random(BLOCK / 2), random(256)),

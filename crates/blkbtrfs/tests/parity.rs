@@ -1,5 +1,5 @@
-//! RAID5 and RAID6 made of a real file system: what is missing is computed from the rest, and what is
-//! wrong of that is told.
+//! RAID5 and RAID6 made of a real file system. Missing stripes are rebuilt from the rest of their
+//! row, and wrong stripes are reported.
 
 #![allow(missing_docs, reason = "a test program")]
 
@@ -15,18 +15,18 @@ static PLAIN: LazyLock<Disk> =
 
 const STRIPE: usize = 64 << 10;
 
-/// A disk whose chunks lie in stripes of an array, and where their columns are.
+/// A disk whose chunks are striped over an array, with the offsets of the stripes.
 struct Array {
     disk: Disk,
     stripes: usize,
     parities: usize,
-    /// For each chunk its length, and the offsets of its stripes.
+    /// Length of each chunk, and the offsets of its stripes.
     chunks: Vec<(usize, Vec<usize>)>,
 }
 
 impl Array {
-    /// Chunks are copied behind the end of the disk, stripe by stripe; those that are `lost` are said to
-    /// be on another device.
+    /// Copies chunks behind the end of the disk, stripe by stripe. Moves the stripes in `lost` to a
+    /// missing device.
     fn new(stripes: usize, parities: usize, lost: &[usize]) -> Self {
         let mut disk = PLAIN.clone();
         let mut bytes = disk.bytes.to_vec();
@@ -37,7 +37,7 @@ impl Array {
             let share = length.div_ceil(data * STRIPE) * STRIPE;
             let starts: Vec<_> = (0..stripes).map(|index| bytes.len() + index * share).collect();
             let content = bytes[offset..][..length].to_vec();
-            // Nothing is found where it was.
+            // Clears the old location, so that nothing is found there.
             bytes[offset..][..length].fill(0);
             bytes.resize(bytes.len() + stripes * share, 0);
             for (row, content) in content.chunks(data * STRIPE).enumerate() {
@@ -64,21 +64,21 @@ impl Array {
             chunks.push((length, starts));
             placed
         });
-        // The chunk tree, which is not moved.
+        // Restores the chunk tree, which is not moved.
         let leaf = disk.block(3, 0).physical;
         bytes[leaf..][..BLOCK].copy_from_slice(&disk.bytes[leaf..][..BLOCK]);
         Self { disk: Disk { bytes: Arc::new(bytes) }, stripes, parities, chunks }
     }
 
-    /// Without the block groups, which still say that there are no parities.
+    /// Ignores the block groups, whose flags still lack the parities.
     fn verify(&self) -> (Summary, Vec<Finding>) {
         let (summary, mut findings) = self.disk.verify().unwrap();
         findings.retain(|finding| finding.category() != Category::TreeItem);
         (summary, findings)
     }
 
-    /// Changes a byte of every sector of every chunk's stripe `index`, in rows where it is data; or
-    /// where it is a parity.
+    /// Changes a byte of every sector of stripe `index` of each chunk, in rows where the stripe is
+    /// data or where it is parity.
     fn damage(&mut self, index: usize, parity: bool) {
         let bytes = Arc::make_mut(&mut self.disk.bytes);
         for (length, starts) in &self.chunks {
@@ -94,7 +94,7 @@ impl Array {
     }
 }
 
-/// In the field of RAID6, by long multiplication and division.
+/// Multiplies in the field of RAID6, by long multiplication and division.
 fn multiply(a: u32, b: u32) -> u8 {
     let product = (0..8).filter(|bit| b >> bit & 1 == 1).fold(0, |sum, bit| sum ^ a << bit);
     let rest = (8..16).rev().fold(product, |rest, bit| {
@@ -109,7 +109,7 @@ fn sets(stripes: usize, most: usize) -> Vec<Vec<usize>> {
 }
 
 #[test]
-fn as_many_as_there_are_parities() {
+fn as_many_missing_stripes_as_parities() {
     let plain = PLAIN.verify().unwrap().0;
     for (stripes, parities) in [(2, 1), (3, 1), (5, 1), (3, 2), (4, 2), (6, 2)] {
         for lost in sets(stripes, parities) {
@@ -127,14 +127,14 @@ fn as_many_as_there_are_parities() {
 }
 
 #[test]
-fn one_more_than_there_are_parities() {
+fn one_more_missing_stripe_than_parities() {
     for (stripes, parities, lost) in [(3, 1, vec![0, 2]), (4, 2, vec![0, 1, 3])] {
         let (summary, _) = Array::new(stripes, parities, &lost).verify();
         assert!(summary.missing_bytes > 0 && !summary.is_complete(), "{summary:?}");
     }
 }
 
-/// Stripes that are wrong are computed from the rest, whether or not others are missing as well.
+/// Wrong stripes are rebuilt from the rest of their row, even if other stripes are missing.
 #[test]
 fn wrong_stripes() {
     let plain = PLAIN.verify().unwrap().0;
@@ -154,12 +154,12 @@ fn wrong_stripes() {
         let (damaged, computed): (Vec<_>, Vec<_>) = findings.iter().partition(own);
         let case = format!("{stripes} {lost:?}: {summary:?} {:?}", findings.first());
         assert!(!damaged.is_empty(), "{case}");
-        // What is wrong and not in use is told of by its parities alone.
+        // Wrong sectors that are not in use are reported only for their parity.
         for finding in damaged.iter().filter(|it| it.subject != Subject::Parity) {
             assert_eq!(finding.rebuildable.unwrap_or(true), rebuildable.unwrap_or(true), "{case}");
         }
         if rebuildable.is_some() {
-            // Nothing is lost, not even what is computed from stripes of which one is wrong.
+            // Nothing is lost, even if a way to rebuild it used a wrong stripe.
             assert!(computed.is_empty() && summary.lost_blocks == 0, "{case}");
             assert_eq!(summary.verified.data_bytes, plain.verified.data_bytes, "{case}");
             assert_eq!(summary.verified.tree_bytes, plain.verified.tree_bytes, "{case}");
@@ -169,8 +169,8 @@ fn wrong_stripes() {
     }
 }
 
-/// A parity that is wrong is a finding where the data of its row is there, and else makes no difference
-/// as long as there is another one.
+/// A wrong parity is a finding if the data of its row is present. Otherwise it makes no difference
+/// as long as another parity is left.
 #[test]
 fn wrong_parities() {
     for (lost, is_seen) in [(vec![], true), (vec![2], true), (vec![3], false)] {

@@ -1,24 +1,24 @@
-//! Items that say which bytes of a file an extent holds.
+//! Items that map bytes of a file to an extent.
 
 use crate::bytes::{u8_at, u64_at};
 
 /// A part of a file that lies in an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileExtent {
-    /// The extent.
+    /// Logical address of the extent.
     pub(crate) extent: u64,
-    /// Bytes that are stored of it.
+    /// Stored size of the extent in bytes.
     pub(crate) stored: u64,
     pub(crate) is_compressed: bool,
     pub(crate) is_preallocated: bool,
-    /// Where in the extent the file's part begins, uncompressed.
+    /// Offset of the file's part in the extent, uncompressed.
     pub(crate) start: u64,
-    /// Bytes of the file, uncompressed.
+    /// Length of the file's part in bytes, uncompressed.
     pub(crate) length: u64,
 }
 
 impl FileExtent {
-    /// `None` for holes and for data that lies in the item itself.
+    /// Returns `None` for holes and for inline data.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let kind = u8_at(bytes, 20)?;
         if kind == INLINE {
@@ -35,10 +35,11 @@ impl FileExtent {
         (file_extent.extent != 0).then_some(file_extent)
     }
 
-    /// Where in the file, which has this part at `offset`, the bytes are that lie at `logical`.
+    /// Returns the offset in the file of the bytes at `logical`. `offset` is the offset of this
+    /// part.
     pub(crate) fn offset_of(&self, logical: u64, offset: u64) -> Option<u64> {
         if self.is_compressed {
-            // Every byte of a compressed extent may be needed for any of the file.
+            // Any byte of a compressed extent may be needed for any byte of the file.
             return Some(offset);
         }
         let within = logical.checked_sub(self.extent)?.checked_sub(self.start)?;
@@ -46,7 +47,7 @@ impl FileExtent {
     }
 }
 
-/// Bytes of a file that an item holds or leads to: those that the inode counts. Holes have none.
+/// Returns the number of bytes of an item that its inode counts, which is 0 for holes.
 pub(crate) fn counted_bytes(item: &[u8]) -> Option<u64> {
     match u8_at(item, 20)? {
         INLINE => u64_at(item, 8),

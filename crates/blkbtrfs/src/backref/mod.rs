@@ -1,9 +1,9 @@
-//! What a block belongs to: files, through the references in the extent tree, or trees.
+//! Finds the owners of a block: files, through the references in the extent tree, or trees.
 //!
-//! From an extent to its references ([`refs`]), from each to the leaves that hold the file's items
-//! ([`file_extent`]), from a leaf up to the roots of all trees that share it, and from an inode to
-//! its paths ([`paths`]). All of it is best effort: trees may be damaged, and a hostile one may have
-//! references without end, so every step is counted.
+//! The search goes from an extent to its references ([`refs`]), from each to the leaves with the
+//! file's items ([`file_extent`]), from a leaf up to the roots of all trees that share it, and from
+//! an inode to its paths ([`paths`]). The search is best effort. Trees may be damaged and hostile
+//! ones may have endless references, so every step is counted.
 
 pub(crate) mod file_extent;
 mod paths;
@@ -24,15 +24,15 @@ use crate::tree::{
     ANY_TREE, Blocks, Cursor, Expected, Key, MAX_LEVEL, TreeBlock, object, root_block,
 };
 
-/// What a block belongs to.
+/// Owners of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owners {
-    /// Files or trees. Data without any is left over from something that was overwritten, or
+    /// Files or trees. Data without owners is left over from content that was overwritten, or
     /// belongs to a log.
     pub list: Vec<Owner>,
     /// Whether there may be more.
     pub is_partial: bool,
-    /// Why they could not be looked for.
+    /// Error that ended the search, if any.
     pub problem: Option<String>,
 }
 
@@ -42,37 +42,37 @@ pub struct Owners {
 pub enum Owner {
     /// A file.
     File {
-        /// The number of its subvolume.
+        /// Number of the subvolume.
         subvolume: u64,
-        /// Its inode.
+        /// Number of the inode.
         inode: u64,
-        /// Where in it the data is.
+        /// Offset of the data in the file.
         offset: u64,
-        /// Its names, from the top of the file system on.
+        /// Paths of the file, from the top of the file system.
         paths: Vec<Vec<u8>>,
     },
     /// A tree.
     Tree {
-        /// Its number.
+        /// Number of the tree.
         number: u64,
-        /// What it is.
+        /// Name of the tree's type.
         name: &'static str,
-        /// Where a file tree hangs, from the top of the file system on.
+        /// Path of a subvolume, from the top of the file system.
         path: Option<Vec<u8>>,
     },
 }
 
-/// Finds owners.
+/// Finds owners of blocks.
 pub(crate) struct Resolver<'a> {
     filesystem: &'a FileSystem,
     max_owners: usize,
-    /// Steps taken for all blocks.
+    /// Steps taken for all blocks so far.
     steps: AtomicU64,
-    /// What was found last: bad sectors come in rows.
+    /// Last extent found, because bad sectors are often adjacent.
     last: Mutex<Option<Arc<Extent>>>,
 }
 
-/// An extent of data with what uses it.
+/// An extent of data with its users.
 struct Extent {
     logical: u64,
     length: u64,
@@ -93,7 +93,7 @@ impl<'a> Resolver<'a> {
         Self { filesystem, max_owners, steps: AtomicU64::new(0), last: Mutex::new(None) }
     }
 
-    /// The files that the data at `logical` belongs to.
+    /// Returns the files that the data at `logical` belongs to.
     pub(crate) fn data(&self, logical: u64) -> Owners {
         self.limited(|search| {
             let Some(extent) = self.extent(search, logical)? else { return Ok(Owners::default()) };
@@ -115,8 +115,8 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// Whether a file has written what lies at `logical`, as far as that can be found out: true if
-    /// not.
+    /// Returns whether a file has written the data at `logical`, or true if this cannot be
+    /// determined.
     pub(crate) fn is_written(&self, logical: u64) -> bool {
         let mut search = Search { filesystem: self.filesystem, left: MAX_STEPS };
         let Ok(Some(extent)) = search.extent(logical) else { return true };
@@ -126,13 +126,13 @@ impl<'a> Resolver<'a> {
         extent.is_partial || extent.uses.iter().any(is_use)
     }
 
-    /// The trees that a tree block belongs to.
+    /// Returns the trees that a tree block belongs to.
     pub(crate) fn tree_block(&self, block: &Expected) -> Owners {
         self.limited(|search| {
             let is_shared = object::is_file_tree(block.tree) || block.tree == ANY_TREE;
             let mut trees = BTreeSet::from([block.tree]);
             if is_shared {
-                // The block itself may be lost, and with it its key.
+                // The block itself, and with it its key, may be lost.
                 trees.extend(search.trees_of(block.logical, block.first_key).unwrap_or_default());
                 trees.remove(&ANY_TREE);
             }
@@ -180,7 +180,7 @@ impl<'a> Resolver<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// The extent of data that holds `logical`.
+    /// Returns the extent of data that holds `logical`.
     fn extent(&mut self, logical: u64) -> Result<Option<Extent>> {
         let Some((key, references)) = self.references_around(logical)? else { return Ok(None) };
         let mut extent =
@@ -202,7 +202,7 @@ impl<'a> Search<'a> {
         Ok(Some(extent))
     }
 
-    /// The key and the references of the extent of data that holds `logical`.
+    /// Returns the key and the references of the extent of data that holds `logical`.
     fn references_around(&mut self, logical: u64) -> Result<Option<(Key, Vec<Reference>)>> {
         let tree = object::EXTENT_TREE;
         let Some(root) = self.filesystem.tree_root(tree)? else { return Ok(None) };
@@ -221,7 +221,7 @@ impl<'a> Search<'a> {
         Ok(Some((key, self.references(cursor)?)))
     }
 
-    /// All references of the extent that the cursor stands at.
+    /// Returns all references of the extent at the cursor.
     fn references(&mut self, mut cursor: Cursor<'_>) -> Result<Vec<Reference>> {
         let mut found = Vec::new();
         let Some((first, bytes)) = cursor.item() else { return Ok(found) };
@@ -239,7 +239,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Parts of an extent that a file uses: they begin at or behind `offset`.
+    /// Finds the parts of an extent that a file uses, at or after `offset` in the file.
     fn uses_in_file(
         &mut self,
         extent: &mut Extent,
@@ -248,7 +248,7 @@ impl<'a> Search<'a> {
         offset: u64,
     ) -> Result<()> {
         let Some(root) = self.filesystem.tree_root(tree)? else { return Ok(()) };
-        // Where the beginning of an extent is not used, it may lie before that of the file.
+        // Negative if the file starts within the extent and does not use the extent's beginning.
         let first = if (offset as i64) < 0 { 0 } else { offset };
         let key = Key::new(inode, kind::FILE_EXTENT, first);
         let mut cursor = Cursor::seek(self.filesystem, tree, root, key)?;
@@ -276,7 +276,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Parts of an extent that files in a leaf use.
+    /// Finds the parts of an extent that files in a leaf use.
     fn uses_in_leaf(&mut self, extent: &mut Extent, leaf: u64) -> Result<()> {
         let block = self.filesystem.block(&any_block(leaf, 0))?;
         let trees: Vec<u64> = self.trees_of(leaf, block.key(0))?.into_iter().collect();
@@ -292,7 +292,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// The trees that share the leaf that a cursor stands in.
+    /// Returns the trees that share the current leaf of a cursor.
     fn trees_of_path(&mut self, cursor: &Cursor<'_>) -> Result<BTreeSet<u64>> {
         let leaf = cursor.blocks().last();
         match leaf {
@@ -301,7 +301,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The trees that share a tree block, of which `key` is the first key.
+    /// Returns the trees that share a tree block with the first key `key`.
     fn trees_of(&mut self, logical: u64, key: Option<Key>) -> Result<BTreeSet<u64>> {
         let mut trees = BTreeSet::new();
         let mut seen = HashSet::new();
@@ -336,7 +336,7 @@ impl<'a> Search<'a> {
         Ok(trees)
     }
 
-    /// The level and the references of a tree block.
+    /// Returns the level and the references of a tree block.
     fn references_of_block(&mut self, logical: u64) -> Result<Option<(u8, Vec<Reference>)>> {
         let tree = object::EXTENT_TREE;
         let Some(root) = self.filesystem.tree_root(tree)? else { return Ok(None) };
@@ -351,8 +351,8 @@ impl<'a> Search<'a> {
         Ok(Some((level, self.references(cursor)?)))
     }
 
-    /// The block above a block in a tree that it belongs to; `None` if it is the root, or if the way
-    /// there is lost.
+    /// Returns the parent of a block in a tree that the block belongs to. Returns `None` if the
+    /// block is the root, or if the path to it is damaged.
     fn parent_in(
         &self,
         tree: u64,
@@ -392,14 +392,14 @@ fn any_block(logical: u64, level: u8) -> Expected {
     }
 }
 
-/// The longest extent that there may be.
+/// Maximum length of an extent in bytes.
 const MAX_EXTENT: u64 = 1 << 30;
 
-/// Parts of files that are looked at for one extent.
+/// Maximum number of parts of files for one extent.
 const MAX_USES: usize = 256;
 
-/// Steps for one block: each is a look at an item or a block.
+/// Maximum number of steps for one block. Each step reads an item or a block.
 const MAX_STEPS: u64 = 50_000;
 
-/// Steps for all blocks: some seconds.
+/// Maximum number of steps for all blocks, which take some seconds.
 const MAX_TOTAL_STEPS: u64 = 5_000_000;

@@ -1,4 +1,4 @@
-//! Names: from an inode up to the root folder of its subvolume, and from there to the top.
+//! Finds paths, from an inode to the root folder of its subvolume, and from there to the top.
 
 use super::search::Search;
 use crate::bytes::{u16_at, u64_at};
@@ -13,7 +13,7 @@ struct Name {
 }
 
 impl Search<'_> {
-    /// The paths of a file, from the top of the file system on.
+    /// Returns the paths of a file, from the top of the file system.
     pub(super) fn paths(&mut self, subvolume: u64, inode: u64) -> Result<Vec<Vec<u8>>> {
         let prefix = self.subvolume_path(subvolume)?;
         let mut paths = Vec::new();
@@ -25,7 +25,7 @@ impl Search<'_> {
         Ok(paths)
     }
 
-    /// Where a subvolume hangs, from the top of the file system on.
+    /// Returns the path of a subvolume, from the top of the file system.
     pub(super) fn subvolume_path(&mut self, mut subvolume: u64) -> Result<Vec<u8>> {
         let mut path = Vec::new();
         while subvolume != object::FS_TREE {
@@ -38,7 +38,7 @@ impl Search<'_> {
         Ok(path)
     }
 
-    /// The path of a folder within its subvolume.
+    /// Returns the path of a folder within its subvolume.
     fn folder_path(&mut self, subvolume: u64, mut folder: u64) -> Result<Vec<u8>> {
         let mut path = Vec::new();
         while folder != object::ROOT_FOLDER {
@@ -50,7 +50,7 @@ impl Search<'_> {
         Ok(path)
     }
 
-    /// The names of an inode, at most `limit`.
+    /// Returns at most `limit` names of an inode.
     fn names(&mut self, subvolume: u64, inode: u64, limit: usize) -> Result<Vec<Name>> {
         let mut names = Vec::new();
         let Some(root) = self.filesystem.tree_root(subvolume)? else { return Ok(names) };
@@ -74,7 +74,7 @@ impl Search<'_> {
         Ok(names)
     }
 
-    /// The subvolume that a subvolume hangs in, and its name there.
+    /// Returns the parent of a subvolume, and the name of the subvolume there.
     fn parent_subvolume(&self, subvolume: u64) -> Result<Option<(u64, Name)>> {
         let (tree, root) = (object::ROOT_TREE, self.filesystem.superblock().root);
         let first = Key::new(subvolume, kind::ROOT_BACKREF, 0);
@@ -91,7 +91,7 @@ impl Search<'_> {
     }
 }
 
-/// The first of the names in an item, and the bytes it takes.
+/// Returns the first name in an item, and its size in bytes.
 fn parse_name(key: Key, bytes: &[u8]) -> Option<(Name, usize)> {
     let (folder, head) = match key.kind {
         kind::INODE_EXTREF => (u64_at(bytes, 0)?, 18),
@@ -111,8 +111,8 @@ fn join(parts: &[&[u8]]) -> Result<Vec<u8>> {
     Ok(path)
 }
 
-/// Names of one file that are told.
+/// Maximum number of names reported for a file.
 const MAX_LINKS: usize = 8;
 
-/// Longer than what a program can open.
+/// Longer than any path that a program can open.
 const MAX_PATH: usize = 8 << 10;

@@ -1,4 +1,4 @@
-//! Items of the extent tree: what refers to an extent.
+//! Items of the extent tree, with the references to an extent.
 
 use crate::bytes::{u8_at, u32_at, u64_at};
 use crate::tree::Key;
@@ -7,31 +7,31 @@ use crate::tree::key::kind;
 /// An extent of data or a tree block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExtentItem<'a> {
-    /// References there are. Those to a tree block are pointers of nodes and root items, each
-    /// counted once however many trees share the node.
+    /// Number of references. References to a tree block are pointers of nodes and root items. Each
+    /// counts once, even if several trees share the node.
     pub(crate) count: u64,
     pub(crate) generation: u64,
     pub(crate) flags: u64,
-    /// Of a tree block.
+    /// Level, if this is a tree block.
     pub(crate) level: u8,
     inline: &'a [u8],
 }
 
-/// What refers to an extent.
+/// A reference to an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reference {
-    /// A block of this tree.
+    /// From a block of this tree.
     Tree(u64),
-    /// The block at this address.
+    /// From the block at this address.
     Block(u64),
-    /// A file.
+    /// From a file.
     File {
         tree: u64,
         inode: u64,
-        /// Where the extent would begin in the file, also if only its end is used.
+        /// Offset in the file at which the extent would begin, even if only its end is used.
         offset: u64,
     },
-    /// Files in the leaf at this address.
+    /// From files in the leaf at this address.
     Leaf(u64),
 }
 
@@ -50,8 +50,8 @@ impl<'a> ExtentItem<'a> {
         Some(Self { count, generation, flags, level, inline })
     }
 
-    /// The references in the item itself, and how often each counts. More may follow in items of
-    /// their own.
+    /// Returns the references in the item itself, and the count of each. More may follow in
+    /// separate items.
     pub(crate) fn references(&self) -> impl Iterator<Item = (Reference, u32)> {
         let mut rest = self.inline;
         std::iter::from_fn(move || {
@@ -79,7 +79,7 @@ impl<'a> ExtentItem<'a> {
 }
 
 impl Reference {
-    /// The reference that an item of its own holds.
+    /// Parses a reference in a separate item.
     pub(crate) fn parse(key: Key, bytes: &[u8]) -> Option<Self> {
         match key.kind {
             kind::DATA_REF => Self::of_file(bytes),

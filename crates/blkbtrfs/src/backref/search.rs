@@ -1,12 +1,12 @@
-//! A search for owners, every step of which is counted.
+//! A search for owners that counts every step.
 
 use crate::error::{Error, Result};
 use crate::filesystem::FileSystem;
 
-/// A search that may take only so many steps.
+/// A search with a limited number of steps.
 pub(super) struct Search<'a> {
     pub(super) filesystem: &'a FileSystem,
-    /// Steps that it may still take.
+    /// Number of steps left.
     pub(super) left: u64,
 }
 
@@ -15,7 +15,7 @@ impl Search<'_> {
     ///
     /// # Errors
     ///
-    /// There were as many as there may be.
+    /// Fails if no steps are left.
     pub(super) fn step(&mut self) -> Result<()> {
         self.left = self.left.checked_sub(1).ok_or_else(|| {
             Error::corrupt(

@@ -1,4 +1,4 @@
-//! Items of the checksum tree.
+//! Rules for items of the checksum tree.
 
 use super::item::{Item, Rules, Verdict, expect};
 use crate::tree::key::kind;

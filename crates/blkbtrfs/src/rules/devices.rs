@@ -1,4 +1,4 @@
-//! Items about devices and the chunks on them.
+//! Rules for items of devices and their chunks.
 
 use super::item::{Item, Rules, Verdict, at_most, exact, expect, field};
 use crate::bytes::u64_at;
@@ -50,5 +50,5 @@ pub(super) fn dev_extent(rules: &Rules<'_>, item: &Item<'_>) -> Verdict {
     Ok(())
 }
 
-/// Chunks for data and metadata.
+/// Chunks for both data and metadata.
 const MIXED: u64 = DATA | METADATA;

@@ -1,4 +1,4 @@
-//! Items of the extent tree: extents and what refers to them.
+//! Rules for items of the extent tree: extents and the references to them.
 
 use super::item::{Item, Rules, Verdict, at_least, at_most, exact, expect, field};
 use crate::backref::refs::{DATA, TREE_BLOCK};
@@ -69,7 +69,7 @@ pub(super) fn extent(rules: &Rules<'_>, item: &Item<'_>) -> Verdict {
     Ok(())
 }
 
-/// Checks the references in an item, and counts them.
+/// Checks the references in an item, and returns their count.
 fn inline_refs(rules: &Rules<'_>, mut rest: &[u8], is_tree_block: bool) -> Result<u64, String> {
     let mut sum = 0u64;
     let mut last = (0, u64::MAX);
@@ -84,7 +84,7 @@ fn inline_refs(rules: &Rules<'_>, mut rest: &[u8], is_tree_block: bool) -> Resul
         };
         let body = field(rest.get(1..=size))?;
         rest = &rest[1 + size..];
-        // The kernel looks for them by their order.
+        // The kernel relies on their order to find them.
         let order = match kind {
             kind::DATA_REF => file_ref_hash(body),
             _ => field(u64_at(body, 0))?,
@@ -134,7 +134,7 @@ pub(super) fn data_ref(rules: &Rules<'_>, item: &Item<'_>) -> Verdict {
     }
 }
 
-/// Checks the reference of a file; returns how often it counts.
+/// Checks a reference from a file, and returns its count.
 fn file_ref(rules: &Rules<'_>, body: &[u8]) -> Result<u32, String> {
     let (tree, inode) = (field(u64_at(body, 0))?, field(u64_at(body, 8))?);
     if !object::is_file_tree(tree) && !matches!(tree, object::ROOT_TREE | object::DATA_RELOCATION) {
@@ -147,7 +147,7 @@ fn file_ref(rules: &Rules<'_>, body: &[u8]) -> Result<u32, String> {
     field(u32_at(body, 24))
 }
 
-/// Hash that references of files are in the order of: of tree, inode and offset.
+/// Hash of tree, inode and offset. References from files are sorted by it.
 fn file_ref_hash(body: &[u8]) -> u64 {
     let (tree, rest) = body.split_at(8);
     u64::from(crc32c(!0, tree)) << 31 ^ u64::from(crc32c(!0, &rest[..16]))
@@ -163,8 +163,8 @@ fn length(key: Key, node_size: u64) -> u64 {
 
 const HEAD: usize = 24;
 
-/// Bytes of what old items say of a tree block: its first key and its level.
+/// Size of the first key and the level of a tree block, which old items contain.
 const BLOCK_INFO: usize = Key::SIZE + 1;
 
-/// References of the blocks below are by address.
+/// Flag of blocks whose children have references by address.
 pub(crate) const FULL: u64 = 1 << 8;

@@ -1,4 +1,4 @@
-//! Items of file trees: inodes, their names, attributes and extents.
+//! Rules for items of file trees: inodes, and their names, attributes and extents.
 
 use super::inline;
 use super::item::{Item, Rules, Verdict, at_least, at_most, exact, expect, field};
@@ -21,12 +21,12 @@ pub(super) fn inode(rules: &Rules<'_>, item: &Item<'_>) -> Verdict {
         at_most("number of links of a folder", links.into(), 1)?;
     }
     if item.key.object == object::ROOT_FOLDER && item.tree != object::ROOT_TREE {
-        // Subvolumes are not in folders of their own tree.
+        // A subvolume's root folder is in no folder of its own tree.
         expect("number of links of the root folder", &links, &1)?;
         expect("kind of the root folder", &(mode & FORMAT), &FOLDER)?;
     }
     if mode & FORMAT == SYMLINK {
-        // Its target is all that it has, and a zero behind it if btrfs-convert made it.
+        // The target is the whole content. btrfs-convert adds a zero byte.
         let (size, stored) = (field(u64_at(bytes, 16))?, field(u64_at(bytes, 24))?);
         if stored.checked_sub(size).is_none_or(|more| more > 1) {
             return Err(format!("a symbolic link of {size} bytes has {stored}"));
@@ -77,7 +77,7 @@ pub(super) fn dir_item(item: &Item<'_>) -> Verdict {
     while !rest.is_empty() {
         at_least(rest, DIR_HEAD)?;
         let location = field(Key::parse(rest))?;
-        // The transaction is not looked at: mkfs.btrfs -r writes what was in memory.
+        // The transaction is not checked, because mkfs.btrfs -r writes an uninitialized value.
         let (data, length) = (field(u16_at(rest, 25))?, field(u16_at(rest, 27))?);
         let entry = field(u8_at(rest, 29))? & !ENCRYPTED;
         if (entry == ATTRIBUTE) != is_attribute || entry > ATTRIBUTE {
@@ -159,20 +159,21 @@ pub(super) fn file_extent(rules: &Rules<'_>, item: &Item<'_>) -> Verdict {
     }
 }
 
-/// End of the extent before, if it is of the same file.
+/// Returns the end of the previous extent, if it belongs to the same file.
 fn file_extent_end(key: Key, before: Key, bytes: &[u8]) -> Option<u64> {
     if (before.object, before.kind) != (key.object, kind::FILE_EXTENT) {
         return None;
     }
     let length = match u8_at(bytes, 20)? {
-        // It fills a sector, and nothing follows within that.
+        // An inline extent fills a sector, and nothing follows in that sector.
         0 => 1,
         _ => u64_at(bytes, 45)?,
     };
     before.offset.checked_add(length)
 }
 
-/// Fails if what belongs to an inode does not follow it. Logs hold parts of inodes.
+/// Fails if an item of an inode does not follow it. Does not apply to logs, which contain parts of
+/// inodes.
 fn same_inode(item: &Item<'_>) -> Verdict {
     let Some((before, _)) = item.before else { return Ok(()) };
     if !object::is_file_tree(item.tree) || before.object == item.key.object {
@@ -181,7 +182,7 @@ fn same_inode(item: &Item<'_>) -> Verdict {
     Err(format!("its inode is missing, {before} stands before it"))
 }
 
-/// Fails if an item that holds names has none, or does not follow its inode.
+/// Fails if an item for names has none, or does not follow its inode.
 fn named(item: &Item<'_>) -> Verdict {
     same_inode(item)?;
     if item.bytes.is_empty() { Err("has no name".into()) } else { Ok(()) }
@@ -200,12 +201,12 @@ fn name(bytes: &[u8], length: usize) -> Result<(&[u8], &[u8]), String> {
     Ok(bytes.split_at(length))
 }
 
-/// Hash that an extended reference is found by: its folder and name.
+/// Returns the hash by which an extended reference is found, computed from its folder and name.
 fn extref_hash(folder: u64, name: &[u8]) -> u64 {
     crate::name_hash::crc32c(folder as u32, name).into()
 }
 
-/// Kind of file, as entries of folders have it, that a mode says.
+/// Returns the kind of file in a mode, with the numbers of folder entries.
 pub(crate) fn kind_of_mode(mode: u32) -> Option<u8> {
     Some(match mode & FORMAT {
         0o100_000 => 1,
@@ -219,15 +220,15 @@ pub(crate) fn kind_of_mode(mode: u32) -> Option<u8> {
     })
 }
 
-/// Bytes of an inode.
+/// Size of an inode item in bytes.
 const INODE_SIZE: usize = 160;
 
-/// Those bits of a mode that say what kind of file it is.
+/// Bits of a mode for the kind of file.
 const FORMAT: u32 = 0o170_000;
 const FOLDER: u32 = 0o040_000;
 const SYMLINK: u32 = 0o120_000;
 
-/// The twelve flags, the one that says that they were set, and fs-verity's in the upper half.
+/// The twelve flags, the flag that they are set, and fs-verity's flag in the upper half.
 const INODE_FLAGS: u64 = 0xfff | 1 << 31 | 1 << 32;
 
 /// Bytes before a name.
@@ -235,20 +236,20 @@ pub(crate) const REF_HEAD: usize = 10;
 pub(crate) const EXTREF_HEAD: usize = 18;
 pub(crate) const DIR_HEAD: usize = 30;
 
-/// Kind of file that stands for an extended attribute.
+/// Kind of file of an extended attribute.
 const ATTRIBUTE: u8 = 8;
 
-/// Bit of a kind of file.
+/// Bit in a kind of file.
 const ENCRYPTED: u8 = 0x80;
 
 const MAX_NAME: usize = 255;
 
-/// The places before it are those of `.` and `..`.
+/// Lower indices belong to `.` and `..`.
 const FIRST_INDEX: u64 = 2;
 
-/// Bytes before the content of an inline extent, and of any other one.
+/// Size of the fields before inline content, and of the whole item of any other extent.
 const INLINE_HEAD: usize = 21;
 const EXTENT_SIZE: usize = 53;
 
-/// The kernel writes 128 MiB, other tools up to 1 GiB.
+/// The kernel writes up to 128 MiB, other tools up to 1 GiB.
 const MAX_EXTENT: u64 = 1 << 30;

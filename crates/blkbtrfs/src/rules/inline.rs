@@ -1,4 +1,4 @@
-//! Content of files that lies in an item.
+//! Rules for inline content of files.
 
 use std::io::Read;
 
@@ -8,7 +8,7 @@ use super::item::{Verdict, expect};
 use crate::bytes::u32_at;
 use crate::superblock::Superblock;
 
-/// Fails if `stored` is not the content of a file of `size` bytes.
+/// Fails if `stored` does not contain `size` bytes of content.
 pub(super) fn check(
     compression: u8,
     stored: &[u8],
@@ -18,7 +18,7 @@ pub(super) fn check(
     match compression {
         0 => expect("size", &size, &stored.len()),
         1 => {
-            // The stream may go on: the kernel wants no more than fits.
+            // The stream may be longer. The kernel reads only `size` bytes.
             let mut content = vec![0; size];
             let read = ZlibDecoder::new(stored).read_exact(&mut content);
             read.map_err(|error| format!("is not compressed by zlib: {error}"))
@@ -45,7 +45,7 @@ pub(super) fn check(
     }
 }
 
-/// A length, and one segment: a length and what LZO made of a sector at most.
+/// Checks a length, followed by one segment: a length, and at most one sector compressed by LZO.
 fn lzo(stored: &[u8], size: usize, sector_size: usize) -> Verdict {
     let length = |at| u32_at(stored, at).map(|length| length as usize);
     let segment = length(4).and_then(|length| stored.get(8..)?.get(..length));

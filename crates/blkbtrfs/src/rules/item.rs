@@ -1,4 +1,4 @@
-//! An item as rules see it, what they depend on, and the comparisons that they are made of.
+//! An item to check, the context of the rules, and the comparisons that rules consist of.
 
 use std::fmt::Display;
 
@@ -6,23 +6,23 @@ use crate::chunk::ChunkMap;
 use crate::superblock::Superblock;
 use crate::tree::Key;
 
-/// What the rules depend on.
+/// Context of the rules.
 pub(crate) struct Rules<'a> {
     pub(super) superblock: &'a Superblock,
     pub(super) chunks: &'a ChunkMap,
     pub(super) checksum_size: usize,
 }
 
-/// An item and what stands before it in its leaf.
+/// An item and its predecessor in the leaf.
 pub(super) struct Item<'a> {
     pub(super) key: Key,
     pub(super) bytes: &'a [u8],
     pub(super) before: Option<(Key, &'a [u8])>,
-    /// Tree that its leaf was reached from.
+    /// Tree from which the leaf was reached.
     pub(super) tree: u64,
 }
 
-/// The reason that an item is refused for.
+/// Reason for refusing an item.
 pub(super) type Verdict = Result<(), String>;
 
 impl<'a> Rules<'a> {
@@ -34,12 +34,12 @@ impl<'a> Rules<'a> {
         Self { superblock, chunks, checksum_size }
     }
 
-    /// Whether `address` is one where a sector begins.
+    /// Returns whether a sector begins at `address`.
     pub(super) fn is_aligned(&self, address: u64) -> bool {
         address.is_multiple_of(self.superblock.sector_size.into())
     }
 
-    /// Fails if `address` is not one where a sector begins.
+    /// Fails if no sector begins at `address`.
     pub(super) fn aligned(&self, what: &str, address: u64) -> Verdict {
         if self.is_aligned(address) {
             return Ok(());
@@ -47,14 +47,14 @@ impl<'a> Rules<'a> {
         Err(format!("{what} {address} is not at a sector of {}", self.superblock.sector_size))
     }
 
-    /// Fails if a transaction is one that there cannot be yet. A log belongs to the one that was not
-    /// committed.
+    /// Fails if a transaction lies in the future. A log belongs to the next transaction, which was
+    /// not committed.
     pub(super) fn generation(&self, what: &str, generation: u64) -> Verdict {
         let most = self.superblock.generation.saturating_add(1);
         at_most(what, generation, most)
     }
 
-    /// Fails if no chunk holds a range.
+    /// Fails if no chunk contains the range.
     pub(super) fn in_chunk(&self, what: &str, start: u64, length: u64) -> Verdict {
         match self.chunks.find_range(start, length.max(1)) {
             Some(_) => Ok(()),
@@ -85,7 +85,7 @@ pub(super) fn expect<T: PartialEq + Display>(what: &str, found: &T, expected: &T
     if found == expected { Ok(()) } else { Err(format!("{what} is {found}, expected {expected}")) }
 }
 
-/// A field that [`exact`] or [`at_least`] has made sure of.
+/// Returns a field that [`exact`] or [`at_least`] has already checked.
 pub(super) fn field<T>(value: Option<T>) -> Result<T, String> {
     value.ok_or_else(|| "is cut off".to_owned())
 }

@@ -1,8 +1,8 @@
-//! The rules that an item obeys by itself and beside the one before it.
+//! Rules for an item by itself and relative to its predecessor.
 //!
-//! They are those by which the kernel refuses a leaf (its tree checker), and a few of `btrfs check`
-//! that one leaf is enough for. What several leaves or trees say of one thing is compared in
-//! [`crate::verify`].
+//! They are those of the kernel's tree checker, which refuses a leaf that breaks one, and those of
+//! `btrfs check` that need only one leaf. [`crate::verify`] compares items of several leaves or
+//! trees with each other.
 
 mod checksums;
 mod devices;
@@ -27,7 +27,7 @@ impl Rules<'_> {
     ///
     /// # Errors
     ///
-    /// Returns the first item that breaks a rule: the kernel refuses a leaf as a whole.
+    /// Returns the first item that breaks a rule, because the kernel refuses a leaf as a whole.
     pub(crate) fn check(&self, leaf: &TreeBlock, tree: u64) -> Result<(), BlockDefect> {
         if leaf.count() == 0 && object::is_never_empty(tree) {
             let reason = format!("a leaf of the {} is empty", object::tree_name(tree));

@@ -1,4 +1,4 @@
-//! Items about trees: their roots, their names, their UUIDs.
+//! Rules for items of trees: their roots, names and UUIDs.
 
 use super::item::{Item, Rules, Verdict, at_least, at_most, expect, field};
 use crate::bytes::{u8_at, u16_at, u32_at, u64_at};
@@ -40,7 +40,7 @@ pub(super) fn root(rules: &Rules<'_>, item: &Item<'_>) -> Verdict {
     if progress != 0 && level == 0 {
         return Err(format!("its removal has come to {progress}, and to no level"));
     }
-    // Others are about to be removed then, or were made by mkfs.
+    // Other trees without references are about to be removed, or were made by mkfs.
     if u32_at(bytes, 216) == Some(0) && key.object == object::FS_TREE {
         return Err("nothing refers to the tree".into());
     }
@@ -72,7 +72,7 @@ pub(super) fn uuid(item: &Item<'_>) -> Verdict {
     Ok(())
 }
 
-/// Bytes of a root item, and of one before Linux 3.6.
+/// Size of a root item in bytes, since Linux 3.6 and before.
 const LENGTH: usize = 439;
 const OLD_LENGTH: usize = 239;
 

@@ -1,4 +1,4 @@
-//! Items about space: block groups, and what is free in them.
+//! Rules for items of space: block groups, and the free space in them.
 
 use super::item::{Item, Rules, Verdict, at_most, exact, expect, field};
 use crate::bytes::{u32_at, u64_at};

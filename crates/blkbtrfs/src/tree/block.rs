@@ -1,6 +1,7 @@
 //! Tree blocks: a header, and items (leaves) or pointers to other blocks (nodes).
 //!
-//! [`TreeBlock::new`] looks at everything once, so that whoever has one may trust its bounds.
+//! [`TreeBlock::new`] checks the whole block once, so that users of a [`TreeBlock`] can rely on its
+//! bounds.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,80 +12,80 @@ use crate::bytes::{array_at, u8_at, u32_at, u64_at};
 use crate::checksum::{Checksum, MAX_SIZE};
 use crate::uuid::Uuid;
 
-/// A block whose checksum, header and structure are right.
+/// A block with a valid checksum, header and structure.
 #[derive(Clone, Debug)]
 pub(crate) struct TreeBlock {
     bytes: Arc<[u8]>,
 }
 
-/// What is wrong with a tree block.
+/// Defect of a tree block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BlockDefect {
-    /// It is not what was written.
+    /// The stored checksum does not match the content.
     Checksum {
-        /// What it says.
+        /// Stored checksum.
         expected: Checksum,
-        /// What it is.
+        /// Checksum of the content.
         computed: Checksum,
     },
-    /// It belongs to another address.
+    /// Belongs to another address.
     Address(u64),
-    /// It belongs to another file system.
+    /// Belongs to another file system.
     Fsid(Uuid),
-    /// It belongs to another set of chunks.
+    /// Belongs to another chunk tree.
     ChunkTree(Uuid),
-    /// It is older or newer than the one asked for: a write got lost.
+    /// Is older or newer than its parent says, because a write was lost.
     Generation {
-        /// That of the one asked for.
+        /// Generation in the reference.
         expected: u64,
-        /// Its own.
+        /// Generation in the block.
         found: u64,
     },
-    /// It stands in another place of its tree.
+    /// Has another level than its parent says.
     Level {
-        /// That of the one asked for.
+        /// Level in the reference.
         expected: u8,
-        /// Its own.
+        /// Level in the block.
         found: u8,
     },
-    /// It is of another tree.
+    /// Belongs to another tree.
     Owner {
-        /// The tree it was reached from.
+        /// Tree of the reference.
         expected: u64,
-        /// Its own.
+        /// Tree in the block.
         found: u64,
     },
-    /// It begins with another key than its parent says.
+    /// Its first key differs from the key in its parent.
     FirstKey,
-    /// It has a key that is not below the next one of its parent.
+    /// Its last key is not below the next key of its parent.
     LastKey,
-    /// Its items cannot be.
+    /// The layout of its items is invalid.
     Structure(String),
-    /// One of its items breaks a rule: the kernel refuses all of the block.
+    /// One of its items breaks a rule, so the kernel refuses the whole block.
     Item {
-        /// Which of its items, from 0 on.
+        /// Index of the item, from 0.
         slot: u32,
-        /// Key of the item, as btrfs-progs print it.
+        /// Key of the item, formatted as in btrfs-progs.
         key: String,
-        /// What is wrong with it.
+        /// Broken rule.
         reason: String,
     },
-    /// It differs from another mirror, and both have right checksums.
+    /// Differs from another mirror, and both have valid checksums.
     Mirror {
-        /// The other one, from 1 on.
+        /// Number of the other mirror, from 1.
         other: u32,
     },
-    /// Another reference leads to it as well, and blocks of its tree are never shared.
+    /// Has several references, although blocks of its tree are never shared.
     Shared,
-    /// The extent tree has it in use, and nothing leads to it.
+    /// Is in use in the extent tree, but has no reference.
     Unreached,
-    /// The extent tree counts other references to tree blocks than there are.
+    /// The number of references in the extent tree is wrong.
     References,
 }
 
 impl BlockDefect {
-    /// Whether another reference to the same block may be right.
+    /// Returns whether another reference to the same block may be valid.
     pub(crate) fn depends_on_reference(&self) -> bool {
         match self {
             Self::Generation { .. }
@@ -138,19 +139,19 @@ impl fmt::Display for BlockDefect {
     }
 }
 
-/// What the headers of a file system's tree blocks have in common.
+/// Fields that the tree blocks of a file system share.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) fsid: Uuid,
-    /// Those of seeds, whose blocks keep them.
+    /// UUIDs of seeds, which their blocks keep.
     pub(crate) seeds: Vec<Uuid>,
-    /// Not known before the root of the chunk tree was read.
+    /// Unknown until the root of the chunk tree is read.
     pub(crate) chunk_tree: Option<Uuid>,
     pub(crate) sector_size: u32,
 }
 
 impl TreeBlock {
-    /// Takes `bytes`, whose checksum is right, if they are the block that was asked for.
+    /// Creates a block from `bytes`, whose checksum is valid, if they are the expected block.
     pub(crate) fn new(
         bytes: &[u8],
         expected: &Expected,
@@ -161,7 +162,7 @@ impl TreeBlock {
         if block.ends_below(expected.end) { Ok(block) } else { Err(BlockDefect::LastKey) }
     }
 
-    /// Whether it is the block that was asked for, which it was once before.
+    /// Returns whether a valid block also matches another reference.
     pub(crate) fn is(&self, expected: &Expected) -> bool {
         let generation = u64_at(&self.bytes, GENERATION);
         self.level() == expected.level
@@ -171,13 +172,13 @@ impl TreeBlock {
             && may_own(expected, self.owner())
     }
 
-    /// Whether all keys are below `end`.
+    /// Returns whether all keys are below `end`.
     pub(crate) fn ends_below(&self, end: Option<Key>) -> bool {
         let last = self.count().checked_sub(1).and_then(|index| self.key(index));
         end.is_none_or(|end| last.is_none_or(|last| last < end))
     }
 
-    /// The bytes that its checksum is of.
+    /// Returns the bytes that the checksum covers.
     pub(crate) fn content(&self) -> &[u8] {
         &self.bytes[MAX_SIZE..]
     }
@@ -202,12 +203,12 @@ impl TreeBlock {
         Uuid(array_at(&self.bytes, CHUNK_TREE_UUID).unwrap_or_default())
     }
 
-    /// The key of an item or pointer.
+    /// Returns the key of an item or pointer.
     pub(crate) fn key(&self, index: usize) -> Option<Key> {
         entry(&self.bytes, index).and_then(Key::parse)
     }
 
-    /// An item of a leaf.
+    /// Returns an item of a leaf.
     pub(crate) fn item(&self, index: usize) -> Option<(Key, &[u8])> {
         if self.level() > 0 || index >= self.count() {
             return None;
@@ -218,12 +219,12 @@ impl TreeBlock {
         Some((Key::parse(entry)?, self.bytes.get(start..)?.get(..length)?))
     }
 
-    /// The items of a leaf.
+    /// Returns the items of a leaf.
     pub(crate) fn items(&self) -> impl Iterator<Item = (Key, &[u8])> {
         (0..self.count()).map_while(|index| self.item(index))
     }
 
-    /// The block that a pointer of a node leads to.
+    /// Returns the reference in a pointer of a node.
     pub(crate) fn child(&self, index: usize, within: &Expected) -> Option<Expected> {
         if self.level() == 0 || index >= self.count() {
             return None;
@@ -240,7 +241,7 @@ impl TreeBlock {
         })
     }
 
-    /// The last entry whose key is not beyond `key`.
+    /// Returns the index of the last entry whose key is not above `key`.
     pub(crate) fn position(&self, key: Key) -> Option<usize> {
         let (mut low, mut high) = (0, self.count());
         while low < high {
@@ -255,7 +256,7 @@ impl TreeBlock {
     }
 }
 
-/// An item's head or a pointer.
+/// Returns the head of an item, or a pointer.
 fn entry(bytes: &[u8], index: usize) -> Option<&[u8]> {
     let size = if *bytes.get(LEVEL)? == 0 { ITEM } else { POINTER };
     bytes.get(HEADER + index * size..)?.get(..size)
@@ -312,9 +313,9 @@ fn check(bytes: &[u8], expected: &Expected, identity: &Identity) -> Result<(), B
     Ok(())
 }
 
-/// Snapshots share blocks, so a block of one file tree may have been made for another one. Their
-/// roots are never shared: a snapshot begins with a copy. A relocation tree is a snapshot whose
-/// blocks keep their owners.
+/// Returns whether the owner of a block is valid for a reference. Snapshots share blocks, so a
+/// block of one file tree may have another as its owner. Roots are never shared, because a snapshot
+/// begins with a copy. A relocation tree is a snapshot whose blocks keep their owners.
 fn may_own(expected: &Expected, owner: u64) -> bool {
     let Expected { tree, parent, .. } = *expected;
     let is_root = parent.is_some_and(Parent::is_of_root);
@@ -333,7 +334,7 @@ fn check_leaf(bytes: &[u8], count: usize) -> Result<(), BlockDefect> {
         return fail(format!("has {count} items, more than fit"));
     }
     let mut before: Option<Key> = None;
-    // Data is laid out from the end on, without gaps.
+    // Data is laid out from the end backwards, without gaps.
     let mut end = area;
     for index in 0..count {
         let fields = |entry| {
@@ -388,10 +389,10 @@ const OWNER: usize = 0x58;
 const COUNT: usize = 0x60;
 const LEVEL: usize = 0x64;
 
-/// Flags of all blocks: written, and of revision 1, whose references may be by trees.
+/// Flags of all blocks: written, and of revision 1, which allows references by tree.
 const WRITTEN: u64 = 1 | 1 << 56;
 
-/// Flag of blocks that relocation has made.
+/// Flag of blocks that relocation wrote.
 const RELOCATED: u64 = 1 << 1;
 
 const HEADER: usize = 0x65;

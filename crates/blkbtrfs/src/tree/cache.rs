@@ -1,10 +1,10 @@
-//! The tree blocks that were read last.
+//! Cache of recently read tree blocks.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::TreeBlock;
 
-/// Keeps the blocks that were read last.
+/// Caches recently read blocks by their logical addresses.
 #[derive(Debug)]
 pub(crate) struct BlockCache {
     blocks: HashMap<u64, TreeBlock>,
@@ -34,5 +34,5 @@ impl BlockCache {
     }
 }
 
-/// Bytes of blocks that are kept.
+/// Size of the cache in bytes.
 const CACHE_SIZE: usize = 8 << 20;

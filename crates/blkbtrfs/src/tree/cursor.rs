@@ -1,25 +1,26 @@
-//! Finds items: reads the blocks of a tree as it goes, whichever mirror of them is good.
+//! Finds items in a tree, and reads its blocks on the way from any intact mirror.
 
 use super::reference::{Expected, MAX_LEVEL, TreeRoot, root_block};
 use super::{Key, TreeBlock, object};
 use crate::error::{Error, Result};
 
-/// Where a cursor has tree blocks from.
+/// Source of tree blocks for a cursor.
 pub(crate) trait Blocks: Sync {
-    /// A tree block: the first mirror of it that is good, or what parity makes of it.
+    /// Returns a tree block from its first intact mirror, or rebuilt from parity.
     fn block(&self, expected: &Expected) -> Result<TreeBlock>;
 }
 
-/// Moves over the items of a tree in their order.
+/// Iterates over the items of a tree in order.
 pub(crate) struct Cursor<'a> {
     blocks: &'a dyn Blocks,
     tree: u64,
-    /// From the root to a leaf, each with the entry it stands at and the reference that led to it.
+    /// Path from the root to a leaf. Each step has the current entry and the reference to the
+    /// block.
     path: Vec<(TreeBlock, usize, Expected)>,
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor at the first item whose key is not below `key`.
+    /// Creates a cursor at the first item whose key is not below `key`.
     pub(crate) fn seek(
         blocks: &'a dyn Blocks,
         tree: u64,
@@ -34,7 +35,7 @@ impl<'a> Cursor<'a> {
         Ok(cursor)
     }
 
-    /// A cursor at the last item whose key is not beyond `key`, if there is one.
+    /// Creates a cursor at the last item whose key is not above `key`, if any.
     pub(crate) fn seek_back(
         blocks: &'a dyn Blocks,
         tree: u64,
@@ -46,18 +47,18 @@ impl<'a> Cursor<'a> {
         Ok(cursor.item().is_some_and(|(found, _)| found <= key).then_some(cursor))
     }
 
-    /// Where it stands; `None` at the end.
+    /// Returns the current item, or `None` at the end.
     pub(crate) fn item(&self) -> Option<(Key, &[u8])> {
         let (leaf, slot, _) = self.path.last()?;
         leaf.item(*slot)
     }
 
-    /// The leaf it stands in, and at which item; zeros at the end.
+    /// Returns the address of the current leaf and the index of the item, or zeros at the end.
     pub(crate) fn place(&self) -> (u64, u32) {
         self.path.last().map_or((0, 0), |(leaf, slot, _)| (leaf.logical(), *slot as u32))
     }
 
-    /// The blocks from the root to the leaf it stands in, the root first.
+    /// Returns the blocks from the root to the current leaf.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = &TreeBlock> {
         self.path.iter().map(|(block, ..)| block)
     }
@@ -66,8 +67,8 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// A block is lost, or its keys are not behind those before: without that check nodes that share
-    /// children could make a tree without end of a few blocks.
+    /// Fails if a block is lost, or if its keys are not above those before. Without this check,
+    /// nodes that share children could form an endless tree from a few blocks.
     pub(crate) fn advance(&mut self) -> Result<()> {
         let before = self.item().map(|(key, _)| key);
         self.step()?;
@@ -96,7 +97,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Goes down from a block to the last item not beyond `key`, or to the first one.
+    /// Descends from a block to the last item not above `key`, or to the first item.
     fn descend(&mut self, from: Expected, key: Key) -> Result<()> {
         let mut next = Some(from);
         while let Some(expected) = next {

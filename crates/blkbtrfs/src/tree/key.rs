@@ -1,11 +1,11 @@
-//! Keys and the types of items.
+//! Keys, and the types of items.
 
 use std::fmt;
 
 use super::object;
 use crate::bytes::{u8_at, u64_at};
 
-/// What items are found by, in this order.
+/// Key of an item. Items are sorted by the fields in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     pub(crate) object: u64,
@@ -14,7 +14,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Bytes of a key.
+    /// Size of a key in bytes.
     pub(crate) const SIZE: usize = 17;
 
     pub(crate) const fn new(object: u64, kind: u8, offset: u64) -> Self {
@@ -26,7 +26,7 @@ impl Key {
     }
 }
 
-/// As btrfs-progs print it.
+/// Formats the key as in btrfs-progs.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { object, kind, offset } = *self;
@@ -37,7 +37,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// Whether items with such a key belong into the leaves of a tree.
+/// Returns whether items with such a key may be in the leaves of a tree.
 pub(crate) fn may_be_in(tree: u64, key: Key) -> bool {
     let Key { object, kind, .. } = key;
     match tree {

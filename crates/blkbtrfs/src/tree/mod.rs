@@ -1,7 +1,7 @@
-//! Trees: their keys, their blocks, and how to find an item.
+//! Trees: their keys, their blocks and the search for items.
 //!
-//! [`reference`] says what leads to a tree block, [`block`] knows what one looks like and whether it
-//! is the one that was asked for, [`cursor`] finds items in trees. [`cache`] keeps what was read last.
+//! [`reference`] describes the references to tree blocks. [`block`] parses a block and checks that
+//! it is the expected one. [`cursor`] finds items in trees. [`cache`] keeps recently read blocks.
 
 pub(crate) mod block;
 mod cache;

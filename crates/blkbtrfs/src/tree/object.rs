@@ -18,48 +18,48 @@ pub(crate) const ORPHANS: u64 = -5i64 as u64;
 pub(crate) const FREE_SPACE: u64 = -11i64 as u64;
 pub(crate) const FREE_INODES: u64 = -12i64 as u64;
 pub(crate) const DEVICES: u64 = 1;
-/// The folder of the root tree, which names the default subvolume.
+/// Folder of the root tree, which names the default subvolume.
 pub(crate) const ROOT_TREE_FOLDER: u64 = 6;
 pub(crate) const CHUNKS: u64 = 256;
-/// The root folder of every subvolume.
+/// Root folder of every subvolume.
 pub(crate) const ROOT_FOLDER: u64 = 256;
 
 /// Trees that every file system has.
 pub(crate) const ALWAYS: [u64; 5] =
     [EXTENT_TREE, DEVICE_TREE, FS_TREE, CHECKSUM_TREE, DATA_RELOCATION];
 
-/// Whether a tree is one of files.
+/// Returns whether a tree is that of a subvolume.
 pub(crate) fn is_file_tree(tree: u64) -> bool {
     tree == FS_TREE || is_file_number(tree)
 }
 
-/// Whether a tree has files: those of logs aside.
+/// Returns whether a tree contains files. Excludes log trees.
 pub(crate) fn is_of_files(tree: u64) -> bool {
     is_file_tree(tree) || matches!(tree, DATA_RELOCATION | TREE_RELOCATION)
 }
 
-/// Whether a number is one of those that inodes and subvolumes have.
+/// Returns whether a number is in the range of inodes and subvolumes.
 pub(crate) fn is_file_number(number: u64) -> bool {
     (256..=-256i64 as u64).contains(&number)
 }
 
-/// Whether a tree has at least one item, always.
+/// Returns whether a tree always has at least one item.
 pub(crate) fn is_never_empty(tree: u64) -> bool {
     matches!(tree, ROOT_TREE | EXTENT_TREE | CHUNK_TREE | DEVICE_TREE | FS_TREE | DATA_RELOCATION)
 }
 
-/// Whether a tree may be half gone: a subvolume, or a tree that relocation made.
+/// Returns whether a tree may be partially removed: a subvolume or a relocation tree.
 pub(crate) fn is_removable(tree: u64) -> bool {
     is_file_tree(tree) && tree != FS_TREE || tree == TREE_RELOCATION
 }
 
-/// Whether blocks of a tree may have several parents: those of file trees have one in each
-/// snapshot, and every tree with snapshots has relocation trees.
+/// Returns whether blocks of a tree may have several parents. Blocks of file trees have one in each
+/// snapshot, and every tree with snapshots may have relocation trees.
 pub(crate) fn is_shareable(tree: u64) -> bool {
     is_file_tree(tree) || matches!(tree, TREE_RELOCATION | DATA_RELOCATION)
 }
 
-/// The name of a tree.
+/// Returns the name of a tree.
 pub fn tree_name(tree: u64) -> &'static str {
     match tree {
         ROOT_TREE => "root tree",

@@ -1,48 +1,48 @@
-//! References to tree blocks: where they are, and what they say about the blocks that they lead to.
+//! References to tree blocks: their locations, and the properties that they record of the blocks.
 
 use std::fmt;
 
 use super::Key;
 
-/// A reference to a block: where it leads, and everything it says about the block there.
+/// A reference to a block, with all properties that it records of the block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected {
-    /// The tree that it was reached from.
+    /// Tree from which the reference was reached.
     pub(crate) tree: u64,
     pub(crate) logical: u64,
     pub(crate) level: u8,
     pub(crate) generation: Option<u64>,
     pub(crate) first_key: Option<Key>,
-    /// All keys of the block are below this one, the next of its parent.
+    /// Exclusive upper limit of all keys in the block, which is the next key of its parent.
     pub(crate) end: Option<Key>,
-    /// Where the reference is. `None` if only the extent tree knows of the block.
+    /// Location of the reference. `None` if only the extent tree refers to the block.
     pub(crate) parent: Option<Parent>,
 }
 
-/// Where a reference to a tree block is.
+/// Location of a reference to a tree block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Parent {
-    /// In the superblock.
+    /// Superblock.
     Superblock,
-    /// In a root item, which is in a leaf.
+    /// A root item in a leaf.
     Root {
-        /// The address of the leaf.
+        /// Address of the leaf.
         logical: u64,
-        /// Which of its items, from 0 on.
+        /// Index of the item, from 0.
         slot: u32,
     },
-    /// In a node.
+    /// A pointer in a node.
     Node {
-        /// The address of the node.
+        /// Address of the node.
         logical: u64,
-        /// Which of its pointers, from 0 on.
+        /// Index of the pointer, from 0.
         slot: u32,
     },
 }
 
 impl Parent {
-    /// Whether the block below is the root of a tree.
+    /// Returns whether the referenced block is the root of a tree.
     pub(super) fn is_of_root(self) -> bool {
         !matches!(self, Self::Node { .. })
     }
@@ -58,7 +58,7 @@ impl fmt::Display for Parent {
     }
 }
 
-/// Where a tree begins.
+/// Location of the root of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TreeRoot {
     pub(crate) logical: u64,
@@ -67,7 +67,7 @@ pub(crate) struct TreeRoot {
     pub(crate) parent: Parent,
 }
 
-/// The reference to the root of `tree`.
+/// Returns the reference to the root of `tree`.
 pub(crate) fn root_block(tree: u64, root: TreeRoot) -> Expected {
     Expected {
         tree,
@@ -80,8 +80,8 @@ pub(crate) fn root_block(tree: u64, root: TreeRoot) -> Expected {
     }
 }
 
-/// Stands for a tree whose owner is not known.
+/// Number for a tree whose owner is unknown.
 pub(crate) const ANY_TREE: u64 = 0;
 
-/// The level of the highest block of any tree.
+/// Maximum level of a block.
 pub(crate) const MAX_LEVEL: u8 = 7;

@@ -1,13 +1,13 @@
-//! Findings side by side with one cause, as one.
+//! Joins adjacent findings with one cause.
 //!
-//! A device that was cut off is one finding and not one for each sector. Several threads find them,
-//! so that a few are held back until no other joins them, and all of them at the end are put in
-//! order once more.
+//! A truncated device is one finding and not one for each sector. Several threads report findings,
+//! so a few findings are held back until no other joins them. At the end, all of them are sorted
+//! and joined once more.
 
 use super::finding::{Finding, Problem, Subject};
 use crate::backref::{Owner, Owners};
 
-/// Findings that others may join.
+/// Findings that later ones may join.
 pub(super) struct Joiner {
     pending: Vec<Finding>,
     max_owners: usize,
@@ -18,12 +18,12 @@ impl Joiner {
         Self { pending: Vec::new(), max_owners }
     }
 
-    /// Takes a finding; gives one that was held back long enough.
+    /// Adds a finding. Returns one that was held back long enough, if any.
     pub(super) fn add(&mut self, finding: Finding) -> Option<Finding> {
         if let Some(index) = self.pending.iter().position(|it| goes_on(it, &finding)) {
             let mut joined = self.pending.remove(index);
             join(&mut joined, finding, self.max_owners);
-            // The last one that was joined is given last.
+            // Moves the joined finding to the end of the queue.
             self.pending.push(joined);
             return None;
         }
@@ -31,11 +31,12 @@ impl Joiner {
         (self.pending.len() > MAX_PENDING).then(|| self.pending.remove(0))
     }
 
-    /// Gives what is left.
+    /// Returns the remaining findings.
     pub(super) fn take(&mut self) -> Vec<Finding> {
         let mut pending = std::mem::take(&mut self.pending);
         let max_owners = self.max_owners;
-        // By address, and those that stay apart in the order in which they were found.
+        // Sorts by address. Findings with equal addresses stay in the order in which they were
+        // found.
         pending.sort_by_key(|it| (it.place.map(|it| (it.device, it.physical)), it.logical));
         let mut all: Vec<Finding> = Vec::with_capacity(pending.len());
         for finding in pending {
@@ -48,7 +49,7 @@ impl Joiner {
     }
 }
 
-/// Whether `next` begins where `first` ends, and is wrong in the same way.
+/// Returns whether `next` begins where `first` ends and has the same defect.
 fn goes_on(first: &Finding, next: &Finding) -> bool {
     let end = |start: Option<u64>| start.and_then(|start| start.checked_add(first.length));
     let places = match (first.place, next.place) {
@@ -75,7 +76,7 @@ fn goes_on(first: &Finding, next: &Finding) -> bool {
 fn is_one_cause(first: &Finding, next: &Finding) -> bool {
     let may_join = match first.subject {
         Subject::Data | Subject::Parity => true,
-        // Each wrong reference is a case of its own.
+        // Each wrong reference is a separate case.
         Subject::TreeBlock { .. } => {
             first.checksums().is_some() || !matches!(first.problem, Problem::Block(_))
         }
@@ -104,7 +105,7 @@ fn join(first: &mut Finding, next: Finding, max_owners: usize) {
     }
 }
 
-/// Adds what a block belongs to, if the ones before it do not belong to it as well.
+/// Adds an owner, unless it is already listed.
 fn add_owner(owners: &mut Owners, owner: Owner, max_owners: usize) {
     let is_same = |known: &Owner| match (known, &owner) {
         (
@@ -123,6 +124,6 @@ fn add_owner(owners: &mut Owners, owner: Owner, max_owners: usize) {
     }
 }
 
-/// Findings that are held back: more than threads and mirrors, so that those that work side by side
-/// do not push each other out.
+/// Maximum number of findings held back. Usually more than the threads and mirrors, so that
+/// parallel findings do not push each other out.
 const MAX_PENDING: usize = 64;

@@ -1,7 +1,7 @@
-//! Data against the checksums in a leaf, in the order of the device.
+//! Compares data with the checksums in a leaf, in the order of the device.
 //!
-//! Neighbouring checksums make spans, which are read at once; what lies between them and has no
-//! checksum is read with them where that is cheaper than another read.
+//! Adjacent checksums form spans, which are read at once. A gap without checksums is read as well
+//! if that is cheaper than another read.
 
 use std::ops::Range;
 
@@ -16,12 +16,12 @@ use crate::devices::ReadError;
 use crate::tree::key::kind;
 use crate::tree::{TreeBlock, object};
 
-/// Whether leaves of a tree may hold checksums of data.
+/// Returns whether leaves of a tree may contain checksums of data.
 pub(super) fn may_have_checksums(tree: u64) -> bool {
     matches!(tree, object::CHECKSUM_TREE | object::TREE_LOG)
 }
 
-/// Sectors with their checksums.
+/// Contiguous sectors with their checksums.
 #[derive(Clone, Copy)]
 struct Run<'a> {
     logical: u64,
@@ -44,7 +44,7 @@ impl Span<'_> {
         self.runs.last().map_or(0, |run| run.logical + run.length)
     }
 
-    /// The logical address and the checksum of each sector, in order.
+    /// Returns the logical address and the checksum of each sector, in order.
     fn sectors(&self, sector: usize, size: usize) -> impl Iterator<Item = (u64, &[u8])> {
         self.runs.iter().flat_map(move |run| {
             let logical = (run.logical..).step_by(sector);
@@ -53,16 +53,17 @@ impl Span<'_> {
     }
 }
 
-/// Where a thread has data.
+/// Memory of a thread for data.
 #[derive(Default)]
 pub(super) struct Memory {
     buffer: Buffer,
-    /// What was lent last of each mirror.
+    /// Data lent last, for each mirror.
     lent: Vec<Option<Lent>>,
 }
 
 impl Memory {
-    /// Keeps what was lent in place of what was lent before: the next is likely to lie beside it.
+    /// Keeps the data lent last and drops the data lent before, because adjacent data is likely to
+    /// follow.
     fn keep(&mut self, mirror: u32, lent: Lent) {
         let mirror = mirror as usize;
         if self.lent.len() <= mirror {
@@ -73,7 +74,7 @@ impl Memory {
 }
 
 impl Job<'_> {
-    /// Verifies all mirrors of the data that a leaf has checksums of.
+    /// Verifies all mirrors of the data whose checksums are in a leaf.
     pub(super) fn verify_data(&self, leaf: &TreeBlock, memory: &mut Memory) {
         let mut span: Option<Span<'_>> = None;
         for (key, sums) in leaf.items() {
@@ -86,7 +87,7 @@ impl Job<'_> {
         }
     }
 
-    /// Adds the sectors of an item to the span, and verifies the span whenever it is long enough.
+    /// Adds the sectors of an item to the span, and verifies the span when it is long enough.
     fn take_item<'a>(
         &'a self,
         mut logical: u64,
@@ -143,7 +144,8 @@ impl Job<'_> {
         }
     }
 
-    /// Compares a span where it lies in memory. False: it does not, or it got lost meanwhile.
+    /// Verifies a span in place in memory. Returns false if it is not in memory or was lost
+    /// meanwhile.
     fn verify_lent(
         &self,
         span: &Span<'_>,
@@ -166,7 +168,7 @@ impl Job<'_> {
         is_intact
     }
 
-    /// The checksums of a span's sectors, one behind the other. Sectors of several runs share the
+    /// Returns the concatenated checksums of a span's sectors. Sectors of several runs share the
     /// lanes of a kernel.
     fn sum(&self, span: &Span<'_>, bytes: &[u8]) -> Vec<u8> {
         let summer = self.filesystem.summer();
@@ -192,7 +194,7 @@ impl Job<'_> {
         }
     }
 
-    /// Compares the computed checksums of a span's sectors with those that the leaf has.
+    /// Compares the computed checksums of a span's sectors with those in the leaf.
     fn compare(&self, span: &Span<'_>, mirror: u32, computed: &[u8]) {
         let (sector, size) = (self.filesystem.sector_size(), self.filesystem.summer().size());
         let sums = span.sectors(sector, size).zip(computed.chunks_exact(size));
@@ -206,7 +208,7 @@ impl Job<'_> {
         self.count(computed.len() / size);
     }
 
-    /// Reads and compares what lies together on a device, where not all can be read.
+    /// Reads and compares contiguous parts of a span separately, because reading it at once failed.
     fn verify_pieces(&self, span: &Span<'_>, mirror: u32, buffer: &mut [u8]) {
         for run in &span.runs {
             let mut rest = Some(*run);
@@ -226,7 +228,7 @@ impl Job<'_> {
             Ok(()) => {}
             Err(ReadError::Missing(_)) => {
                 let computed = self.filesystem.rebuild(chunk, piece.logical, bytes, |_| {
-                    // A sector that is wrong is computed in other ways when it is looked at.
+                    // If a sector is wrong, `report_sector` tries the other ways.
                     Ok::<_, ()>(())
                 });
                 if computed.is_none() {
@@ -253,7 +255,7 @@ impl Job<'_> {
         self.compare(&span, mirror, &self.sum(&span, bytes));
     }
 
-    /// The first `length` bytes, if there are as many, and what is behind them.
+    /// Splits a run after `length` bytes. The second part is `None` if the run is not longer.
     fn split<'a>(&self, run: Run<'a>, length: u64) -> (Run<'a>, Option<Run<'a>>) {
         let Run { logical, length: all, sums } = run;
         if length >= all {
@@ -265,7 +267,7 @@ impl Job<'_> {
         (Run { logical, length, sums: first }, Some(behind))
     }
 
-    /// Counts sectors that were compared.
+    /// Counts compared sectors.
     fn count(&self, sectors: usize) {
         let bytes = (sectors * self.filesystem.sector_size()) as u64;
         add(&self.counters.data_bytes, bytes);
@@ -295,7 +297,7 @@ impl Job<'_> {
         });
         let rebuildable = rebuilt.map(|rebuilt| rebuilt.is_ok());
         if rebuildable == Some(true) && !self.filesystem.devices().contains_key(&run.device) {
-            // Nobody has read it: it was computed in the wrong way.
+            // The sector was never read. The first way to compute it was wrong.
             return;
         }
         self.report(Finding {
@@ -309,7 +311,7 @@ impl Job<'_> {
         });
     }
 
-    /// Reports data that has no checksum, though a file promises one.
+    /// Reports data without a checksum in a file that requires checksums.
     pub(super) fn report_uncovered(&self, range: Range<u64>) {
         let length = range.end - range.start;
         let chunk = self.filesystem.chunks().find(range.start);
@@ -330,8 +332,8 @@ impl Job<'_> {
     }
 }
 
-/// Bytes that are read at once: large enough for any device, small enough for a core's own cache.
+/// Bytes to read at once. Large enough for any device, and small enough for a core's own cache.
 const READ_SIZE: usize = 512 << 10;
 
-/// Bytes without checksums that are read rather than jumped over.
+/// Maximum gap without checksums that is read rather than skipped, in bytes.
 const MAX_GAP: u64 = 32 << 10;

@@ -1,5 +1,5 @@
-//! Everything that is done with a leaf: its mirrors, the rules, what others say of the same things, and
-//! the data that it has checksums of.
+//! Verifies a leaf: its mirrors, its items against the rules and against other leaves, and the data
+//! whose checksums it contains.
 
 use super::data;
 use super::finding::Finding;
@@ -18,7 +18,7 @@ pub(super) struct Examiner<'a> {
     pub(super) tally: Tally,
 }
 
-/// What a thread reads into.
+/// Read buffers of a thread.
 #[derive(Default)]
 pub(super) struct Buffers {
     blocks: BlockBuffer,
@@ -32,7 +32,7 @@ impl<'a> Examiner<'a> {
         Self { job, rules, tally: Tally::new(chunks) }
     }
 
-    /// Verifies leaves, and the data that they have checksums of.
+    /// Verifies leaves, and the data whose checksums they contain.
     pub(super) fn verify(&self, batch: &[Leaf], buffers: &mut Buffers) -> Vec<Outcome> {
         let Buffers { blocks, data } = buffers;
         let mut outcomes = Vec::with_capacity(batch.len());
@@ -49,7 +49,7 @@ impl<'a> Examiner<'a> {
         outcomes
     }
 
-    /// Looks at what a good leaf says.
+    /// Checks the items of a good leaf, and adds them to the tally.
     pub(super) fn examine(&self, block: &TreeBlock, leaf: &Leaf) {
         if let Err(defect) = self.rules.check(block, leaf.expected.tree) {
             let owners = self.job.owners(|resolver| resolver.tree_block(&leaf.expected));

@@ -1,42 +1,42 @@
-//! Findings: what is wrong, with what, and where it lies.
+//! Findings: a defect, the object that it affects, and its location.
 
 use crate::backref::Owners;
 use crate::checksum::Checksum;
 use crate::superblock::SuperblockDefect;
 use crate::tree::{BlockDefect, Parent};
 
-/// Something that is not what was written, or cannot be read.
+/// Content that differs from what was written, or cannot be read.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What it is about.
+    /// Object of the finding.
     pub subject: Subject,
-    /// What is wrong.
+    /// Defect of the object.
     pub problem: Problem,
-    /// Its logical address. Superblocks have none.
+    /// Logical address, if any. Superblocks have none.
     pub logical: Option<u64>,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// Blocks or sectors that it is about, side by side: if there are several, checksums are those
-    /// of the first one.
+    /// Number of adjacent blocks or sectors. If there are several, `problem` describes the first
+    /// one.
     pub blocks: u64,
-    /// Where it lies, where that is known.
+    /// Location, if known.
     pub place: Option<Place>,
-    /// Mirrors there are of it.
+    /// Number of mirrors.
     pub mirrors: u32,
-    /// Those of them that are good, from 1 on.
+    /// Numbers of the good mirrors, from 1.
     pub good_mirrors: Vec<u32>,
-    /// Whether parity and the rest of its row make up what was written. `None` where nobody can tell:
-    /// there is no parity, or too much of the row cannot be read.
+    /// Whether the content can be rebuilt from parity and the rest of its row. `None` if there is
+    /// no parity, or if too much of the row cannot be read.
     pub rebuildable: Option<bool>,
-    /// Where the reference to a tree block is that it was found by.
+    /// Location of the reference by which a tree block was found.
     pub parent: Option<Parent>,
-    /// What it belongs to.
+    /// Files or trees that the content belongs to.
     pub owners: Owners,
 }
 
 impl Finding {
-    /// One about `length` bytes, of which nothing else is known.
+    /// Creates a finding about `length` bytes without further details.
     pub(super) fn new(subject: Subject, problem: Problem, length: u64) -> Self {
         Self {
             subject,
@@ -53,7 +53,7 @@ impl Finding {
         }
     }
 
-    /// One about a tree block by its address alone, wherever its mirrors lie.
+    /// Creates a finding about a tree block by its address, without a mirror.
     pub(super) fn of_tree_block(
         (tree, level): (u64, u8),
         logical: Option<u64>,
@@ -65,115 +65,115 @@ impl Finding {
     }
 }
 
-/// What a finding is about.
+/// Object of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Subject {
-    /// A superblock, by its number from 0 on.
+    /// A superblock, by its number from 0.
     Superblock(u32),
     /// A tree block.
     TreeBlock {
-        /// The tree that it was reached from, 0 if nobody knows.
+        /// Tree from which it was reached, or 0 if unknown.
         tree: u64,
-        /// Its level.
+        /// Level of the block.
         level: u8,
     },
     /// A sector of data.
     Data,
-    /// A sector of a parity.
+    /// A sector of parity.
     Parity,
-    /// A device as a whole.
+    /// A whole device.
     Device,
     /// A chunk, or its block group, by its logical address.
     Chunk,
-    /// A tree as a whole, by its number.
+    /// A whole tree, by its number.
     Tree(u64),
     /// A file or folder.
     Inode {
-        /// The tree that it is in.
+        /// Tree that contains the inode.
         tree: u64,
-        /// Its number.
+        /// Number of the inode.
         inode: u64,
     },
-    /// All of it.
+    /// The whole file system.
     FileSystem,
 }
 
-/// Where something lies.
+/// Location on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The mirror, from 1 on.
+    /// Number of the mirror, from 1.
     pub mirror: u32,
-    /// The number of the device.
+    /// Number of the device.
     pub device: u64,
-    /// The address on the device.
+    /// Offset on the device in bytes.
     pub physical: u64,
 }
 
-/// What is wrong.
+/// Defect of an object.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Problem {
-    /// Data that is not what was written.
+    /// The content of data does not match its checksum.
     Checksum {
-        /// What the checksum tree says.
+        /// Checksum in the checksum tree.
         expected: Checksum,
-        /// What it is.
+        /// Checksum of the content.
         computed: Checksum,
     },
-    /// Something with a superblock.
+    /// Defect of a superblock.
     Superblock(SuperblockDefect),
-    /// Something with a tree block.
+    /// Defect of a tree block.
     Block(BlockDefect),
-    /// It cannot be read.
+    /// Reading fails.
     Unreadable(String),
-    /// No chunk has its address.
+    /// No chunk contains its address.
     Unmapped,
-    /// It is not the parity of its row.
+    /// Parity does not match the data of its row.
     Parity,
-    /// It has no checksum, and a file that has to have them uses it: the kernel does not read it.
+    /// Data has no checksum although its file requires one, so the kernel does not read it.
     NoChecksum,
-    /// It differs from another mirror, and nothing tells which one is right.
+    /// Differs from another mirror, and nothing shows which one is correct.
     Mirror {
-        /// The other one, from 1 on.
+        /// Number of the other mirror, from 1.
         other: u32,
     },
-    /// Items say different things of it.
+    /// Items contradict each other.
     Contradiction(String),
-    /// It is shorter than it was.
+    /// A device is shorter than before.
     Short {
-        /// Bytes that there are.
+        /// Size of the device in bytes.
         found: u64,
     },
 }
 
-/// What findings are counted by.
+/// Category for counting findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
     /// Superblocks.
     Superblock,
-    /// Tree blocks with another checksum.
+    /// Tree blocks that do not match their checksum.
     TreeChecksum,
-    /// Tree blocks that are not what was asked for, or make no sense.
+    /// Tree blocks with a header or a structure that is invalid or does not match the reference.
     TreeHeader,
     /// Tree blocks with an item that breaks a rule.
     TreeItem,
     /// Items that contradict each other.
     Contradiction,
-    /// Data with another checksum.
+    /// Data that does not match its checksum.
     DataChecksum,
-    /// Data without a checksum that has to have one.
+    /// Data without a required checksum.
     NoChecksum,
-    /// Mirrors that differ, each of which may be right.
+    /// Mirrors that differ, either of which may be correct.
     Mirror,
-    /// What cannot be read.
+    /// Content that cannot be read.
     Read,
-    /// Parities.
+    /// Parities that do not match.
     Parity,
 }
 
 impl Category {
-    /// All of them.
+    /// All categories.
     pub const ALL: [Self; 10] = [
         Self::Superblock,
         Self::TreeChecksum,
@@ -187,7 +187,7 @@ impl Category {
         Self::Parity,
     ];
 
-    /// A name for programs.
+    /// Returns the name for machine-readable output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Superblock => "superblock",
@@ -205,7 +205,7 @@ impl Category {
 }
 
 impl Finding {
-    /// What it counts as.
+    /// Returns the category of the finding.
     pub fn category(&self) -> Category {
         match &self.problem {
             Problem::Superblock(_) => Category::Superblock,
@@ -225,7 +225,7 @@ impl Finding {
         }
     }
 
-    /// Whether the reference to a tree block may be what is wrong, and not the block.
+    /// Returns whether the reference to a tree block may be wrong instead of the block.
     pub fn is_about_reference(&self) -> bool {
         match &self.problem {
             Problem::Block(defect) => !matches!(
@@ -239,7 +239,7 @@ impl Finding {
         }
     }
 
-    /// The checksum that was expected and the one computed, if it is about one.
+    /// Returns the expected and the computed checksum, if the finding has them.
     pub fn checksums(&self) -> Option<(Checksum, Checksum)> {
         match &self.problem {
             Problem::Checksum { expected, computed }

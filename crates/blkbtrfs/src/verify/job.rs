@@ -1,4 +1,4 @@
-//! What the threads of a verification share, and how they report what they find.
+//! State shared by the threads of a verification, and the reporting of findings.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -12,18 +12,18 @@ use super::summary::Counters;
 use crate::backref::{Owners, Resolver};
 use crate::filesystem::FileSystem;
 
-/// What the threads share.
+/// State shared by the threads of a verification.
 pub(super) struct Job<'a> {
     pub(super) filesystem: &'a FileSystem,
     pub(super) progress: &'a Progress,
     observer: &'a (dyn Fn(&Finding) + Sync),
     joiner: Mutex<Joiner>,
-    /// Findings that the observer may still be told of.
+    /// Number of findings that may still be passed to the observer.
     left: AtomicU64,
     pub(super) resolver: Resolver<'a>,
     pub(super) counters: Counters,
     pub(super) has_parity: bool,
-    /// Sectors that findings are about, by device and address: kept where there are parities.
+    /// Sectors with findings, by device and address. Recorded only if there are parities.
     known_bad: Mutex<HashSet<(u64, u64)>>,
 }
 
@@ -47,24 +47,24 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Whether a reference leads to no good tree block.
+    /// Returns whether any reference has no good tree block.
     pub(super) fn has_lost_blocks(&self) -> bool {
         self.counters.lost_blocks.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether no finding says that a tree block has another place, or breaks a rule.
+    /// Returns whether no finding concerns the header, structure or items of a tree block.
     pub(super) fn are_trees_sound(&self) -> bool {
         let count = |category| self.counters.findings[category as usize].load(Ordering::Relaxed);
         count(Category::TreeHeader) + count(Category::TreeItem) == 0
     }
 
-    /// Whether a finding was about a sector. With too many of them, all count as known.
+    /// Returns whether a sector has a finding. If too many have one, returns true for all.
     pub(super) fn is_known_bad(&self, device: u64, physical: u64) -> bool {
         let known = self.known_bad.lock().expect("no thread panicked");
         known.len() == MAX_KNOWN_BAD || known.contains(&(device, physical))
     }
 
-    /// What a block belongs to, if the observer is to be told.
+    /// Finds the owners of a block, unless the observer gets no more findings.
     pub(super) fn owners(&self, find: impl FnOnce(&Resolver<'_>) -> Owners) -> Owners {
         match self.left.load(Ordering::Relaxed) {
             0 => Owners { is_partial: true, ..Owners::default() },
@@ -72,7 +72,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Counts a finding, and hands it over once no other joins it any more.
+    /// Counts a finding, and passes it on once no other joins it any more.
     pub(super) fn report(&self, finding: Finding) {
         if self.filesystem.down().is_some() {
             return;
@@ -104,7 +104,7 @@ impl<'a> Job<'a> {
         self.report(Finding { logical: at, ..Finding::new(subject, problem, length) });
     }
 
-    /// Hands over the findings that were held back.
+    /// Passes on the findings that were held back.
     pub(super) fn flush(&self) {
         let rest = self.joiner.lock().expect("no thread panicked").take();
         rest.iter().for_each(|finding| self.hand_over(finding));
@@ -118,8 +118,8 @@ impl<'a> Job<'a> {
     }
 }
 
-/// The largest tree block.
+/// Maximum size of a tree block.
 const MAX_BLOCK: u64 = 64 << 10;
 
-/// Sectors that are kept: a few MiB of memory.
+/// Maximum number of recorded sectors, which take a few MiB of memory.
 const MAX_KNOWN_BAD: usize = 64 << 10;

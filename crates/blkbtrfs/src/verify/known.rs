@@ -1,55 +1,55 @@
-//! Which tree blocks were looked at, and what the references to them say.
+//! Records visited tree blocks and the properties in the references to them.
 //!
-//! A good block is kept with digests of the reference that it was found by, so that a later
-//! reference is held against the block without another look at it: 16 bytes a block, and at most 40
-//! with the table around them. Only blocks that are stored, with right checksums and their own
-//! address, are kept. What is kept of the others is limited: of all that a node points to, nothing
-//! has to be there.
+//! A good block is recorded with digests of the reference by which it was found. A later reference
+//! is compared with these without reading the block again. This takes 16 bytes for each block, or
+//! at most 40 bytes with the overhead of the table. Only blocks that exist, with valid checksums
+//! and their own address, are recorded there. The records of other blocks are limited in number,
+//! because the blocks behind a node's pointers need not exist.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
 use crate::tree::{Expected, object};
 
-/// What came of a block that a reference leads to.
+/// Result of verifying a block for a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It is there and what the reference says.
+    /// Exists and matches the reference.
     Good,
-    /// It is something else: for another reference it may be good.
+    /// Does not match the reference. May be good for another reference.
     Wrong,
-    /// It is good for no reference, or nobody can read it.
+    /// Cannot be read, or is good for no reference.
     Lost,
 }
 
-/// What is known of the block that a reference leads to.
+/// Known facts about a block, relative to a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// Nothing.
+    /// The block was not visited yet.
     New,
-    /// It was found by a reference that says the same.
+    /// The block was found by an equal reference.
     Same,
-    /// It was found by a reference that says the same but for where the keys of the block end: those
-    /// that share a block may stand before others.
+    /// The block was found by a reference that differs only in the upper limit of the block's keys.
+    /// Nodes that share a block may have different keys after it.
     OtherEnd,
-    /// It was found by a reference that says something else: one of them is wrong.
+    /// The block was found by a different reference, so one of the two is wrong.
     Other,
-    /// It was reported.
+    /// The block was already reported.
     Reported,
 }
 
-/// The blocks that were looked at.
+/// The visited blocks.
 pub(super) struct Known {
     good: HashMap<u64, Digest>,
-    /// Leaves that a thread is looking at.
+    /// Leaves that a thread is verifying.
     in_flight: HashMap<u64, Digest>,
     wrong: HashMap<u64, Digest>,
     lost: Addresses,
-    /// Has a key of its own, so that no image can be made for two references to have one digest.
+    /// Has a random key, so that an image cannot be crafted to give two references equal digests.
     hasher: RandomState,
 }
 
-/// What a reference says about a block, and where the keys of the block end.
+/// Digests of the properties in a reference, and of the upper limit of the block's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Digest {
     block: u32,
@@ -67,7 +67,7 @@ impl Known {
         }
     }
 
-    /// Tells what is known of the block that a reference leads to.
+    /// Returns what is known of the block of a reference.
     pub(super) fn look(&self, reference: &Expected, sector_size: u64) -> Look {
         let (logical, digest) = (reference.logical, self.digest(reference));
         if let Some(known) = self.good.get(&logical).or_else(|| self.in_flight.get(&logical)) {
@@ -82,23 +82,23 @@ impl Known {
         if is_reported { Look::Reported } else { Look::New }
     }
 
-    /// Whether the block needs no other look, whatever leads to it.
+    /// Returns whether the block needs no further visit by any reference.
     pub(super) fn is_done(&self, logical: u64, sector_size: u64) -> bool {
         self.good.contains_key(&logical) || self.lost.contains(logical, sector_size)
     }
 
-    /// Whether the block was found not to be what a reference says.
+    /// Returns whether the block did not match a reference.
     pub(super) fn is_wrong(&self, logical: u64) -> bool {
         self.wrong.contains_key(&logical)
     }
 
-    /// A leaf is handed out.
+    /// Records that a leaf is handed out.
     pub(super) fn start(&mut self, reference: &Expected) {
         let digest = self.digest(reference);
         self.in_flight.insert(reference.logical, digest);
     }
 
-    /// Takes what came of a block.
+    /// Records the result for a block.
     pub(super) fn finish(&mut self, reference: &Expected, outcome: Outcome, sector_size: u64) {
         let (logical, digest) = (reference.logical, self.digest(reference));
         if self.in_flight.get(&logical) == Some(&digest) {
@@ -119,17 +119,17 @@ impl Known {
     fn digest(&self, reference: &Expected) -> Digest {
         let Expected { tree, level, generation, first_key, end, parent, .. } = *reference;
         let is_of_root = first_key.is_none() && parent.is_some();
-        // File trees share blocks, but for their roots.
+        // File trees share blocks, except for their roots.
         let owner = if object::is_file_tree(tree) && !is_of_root { object::FS_TREE } else { tree };
         let block = self.hasher.hash_one((owner, level, generation, first_key));
         Digest { block: block as u32, end: self.hasher.hash_one(end) as u32 }
     }
 }
 
-/// A set of sectors: one bit each, in pages.
+/// A set of sectors, stored as bits in pages.
 ///
-/// Tree blocks lie side by side, so that a page costs less than any of the blocks that it is made
-/// for. Addresses that were made up are all over the place: with too many pages there are no more.
+/// Tree blocks are usually adjacent, so a page takes less memory than one of its blocks. Forged
+/// addresses are scattered, so the number of pages is limited.
 #[derive(Default)]
 struct Addresses {
     pages: HashMap<u64, Box<[u64; PAGE_WORDS]>>,
@@ -155,12 +155,12 @@ impl Addresses {
     }
 }
 
-/// 16 MiB of addresses in sectors of 4 KiB.
+/// Each page covers 16 MiB of addresses with sectors of 4 KiB.
 const PAGE_WORDS: usize = 64;
 
-/// 5 MiB of memory; all that was lost of 128 GiB of tree blocks side by side.
+/// Takes 5 MiB of memory, and covers 128 GiB of adjacent tree blocks.
 const MAX_PAGES: usize = 8 << 10;
 
-/// Wrong references that are kept so as not to be reported again: less than 1 MiB. Each is an
-/// error, and a file system that has more is read once more for each.
+/// Maximum number of recorded wrong references, less than 1 MiB. Each is an error. Further
+/// references to such blocks are verified and reported again.
 const MAX_WRONG: usize = 16 << 10;

@@ -1,11 +1,11 @@
-//! A leaf that is handed out, and where it was found.
+//! A leaf to verify, and its tree.
 
 use crate::tree::{Expected, TreeRoot};
 
-/// A leaf that is handed out.
+/// A leaf to verify.
 #[derive(Clone, Copy)]
 pub(super) struct Leaf {
     pub(super) expected: Expected,
-    /// Root of its tree; `None` if only the extent tree knows of it.
+    /// Root of its tree, or `None` if only the extent tree refers to the leaf.
     pub(super) root: Option<TreeRoot>,
 }

@@ -1,4 +1,4 @@
-//! All mirrors of tree blocks, many at a time.
+//! Verifies all mirrors of tree blocks, many at a time.
 
 use super::finding::{Finding, Place, Problem, Subject};
 use super::job::Job;
@@ -9,21 +9,21 @@ use crate::chunk::Chunk;
 use crate::devices::ReadError;
 use crate::tree::{BlockDefect, Expected, TreeBlock};
 
-/// What blocks are read into.
+/// Read buffer for blocks.
 #[derive(Default)]
 pub(super) struct BlockBuffer {
     bytes: Vec<u8>,
     sums: Vec<u8>,
 }
 
-/// Whether blocks count as verified: not those that did before.
+/// Whether blocks count as verified. Blocks that were counted before do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counting {
     Yes,
     No,
 }
 
-/// What is known of a block while its mirrors are looked at.
+/// Results for a block while its mirrors are verified.
 #[derive(Default)]
 struct Examined {
     block: Option<TreeBlock>,
@@ -32,7 +32,7 @@ struct Examined {
 }
 
 impl Job<'_> {
-    /// Verifies every mirror of the blocks; gives a good one of each, if there is one.
+    /// Verifies every mirror of the blocks. Returns a good mirror of each, if any.
     pub(super) fn verify_blocks(
         &self,
         batch: &[Expected],
@@ -136,7 +136,7 @@ impl Job<'_> {
         self.progress.advance(count * node_size as u64);
     }
 
-    /// Reports what was found about a block.
+    /// Reports the defects of a block.
     fn conclude(
         &self,
         expected: &Expected,
@@ -168,7 +168,7 @@ impl Job<'_> {
         if !examined.bad.is_empty() {
             let owners = self.owners(|resolver| resolver.tree_block(expected));
             for (mirror, problem) in examined.bad {
-                // Of mirrors that differ nothing tells which one is right.
+                // If mirrors differ, nothing shows which one is correct.
                 let is_known = !matches!(problem, Problem::Block(BlockDefect::Mirror { .. }));
                 let good_mirrors = if is_known { examined.good.clone() } else { Vec::new() };
                 let place = chunk.map(|chunk| {

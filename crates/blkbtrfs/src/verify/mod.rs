@@ -1,20 +1,20 @@
-//! Is every block what was written, and what does it belong to if not?
+//! Verifies that every block holds what was written, and finds the owners of those that do not.
 //!
-//! 1. [`superblocks`] looks at every copy on every device.
-//! 2. [`walk`] goes through all trees from the superblock on, visits each block once however often
-//!    it is shared, holds every reference against the block that it leads to ([`known`]), and hands
-//!    out leaves in batches.
-//! 3. Every thread takes the next batch, reads all mirrors of its blocks and sums them many at a time
-//!    ([`metadata`]). Leaves of the checksum tree and of log trees name data: the same thread reads
-//!    it in large pieces, in the order of the device, and compares ([`data`]).
-//! 4. Every leaf is held against the rules ([`crate::rules`]), and what it says against what others
-//!    say of the same things ([`tally`]). Trees of files come last: by then it is known what has
-//!    checksums. All that is done with one leaf is in [`examine`].
+//! 1. [`superblocks`] compares every copy on every device.
+//! 2. [`walk`] goes through all trees from the superblock, visits each block once even if it is shared,
+//!    compares every reference with its block ([`known`]), and hands out leaves in batches.
+//! 3. Each thread takes the next batch, reads all mirrors of its blocks and sums many at a time
+//!    ([`metadata`]). Leaves of the checksum tree and of log trees refer to data. The same thread reads
+//!    the data in large pieces in the order of the device, and compares it ([`data`]).
+//! 4. Every leaf is checked against the rules ([`crate::rules`]), and its items are compared with those of
+//!    other leaves ([`tally`]). File trees come last, when all checksums are known. [`examine`] performs
+//!    these steps for a leaf.
 //! 5. If blocks were lost, those below them are found through the extent tree ([`unreached`]).
 //! 6. Data without checksums is read ([`unchecked`]), and the parities of RAID5 and RAID6 are compared
 //!    ([`parity`]).
 //!
-//! All of them report through one [`job`]. Findings side by side with one cause are joined ([`adjacent`]).
+//! All steps report through one [`job`]. Adjacent findings with one cause are joined
+//! ([`adjacent`]).
 
 mod adjacent;
 mod data;
@@ -52,13 +52,13 @@ use crate::error::Result;
 use crate::filesystem::FileSystem;
 use crate::tree::{BlockDefect, Parent, TreeRoot, object};
 
-/// Verifies everything, and hands each finding to `observer`, from any thread: when no other joins
-/// it any more.
+/// Verifies the file system, and passes each finding to `observer`, from any thread, once no other
+/// finding joins it any more.
 ///
 /// # Errors
 ///
-/// An image changed while it was read, or its server is gone. What is wrong with the file system is
-/// a finding.
+/// Fails if an image changed while it was read, or if its server is gone. Defects of the file
+/// system are findings.
 pub fn verify(
     filesystem: &FileSystem,
     options: &Options,
@@ -99,18 +99,18 @@ pub fn verify(
     Ok(summary)
 }
 
-/// Does some work on all threads, of which this is one.
+/// Runs `work` on all threads, including this one.
 fn on_threads(threads: usize, work: impl Fn() + Sync) {
     thread::scope(|scope| {
         for _ in 1..threads.clamp(1, MAX_THREADS) {
-            // Without it the others do its work.
+            // If the thread does not start, the others do its work.
             let _ = thread::Builder::new().name("blkbtrfs".to_owned()).spawn_scoped(scope, &work);
         }
         work();
     });
 }
 
-/// Works until there is nothing left.
+/// Verifies batches of leaves until none are left.
 fn work(examiner: &Examiner<'_>, walker: &Mutex<Walker<'_>>) {
     let mut buffers = Buffers::default();
     let (mut batch, mut outcomes) = (Vec::new(), Vec::new());
@@ -119,8 +119,8 @@ fn work(examiner: &Examiner<'_>, walker: &Mutex<Walker<'_>>) {
     }
 }
 
-/// Compares trees with each other, if all of them are there and make sense; returns whether that
-/// is so.
+/// Compares trees with each other, unless blocks are lost or invalid. Returns whether they were
+/// compared.
 fn compare_trees(examiner: &Examiner<'_>, walker: &Walker<'_>, trees: &[(u64, TreeRoot)]) -> bool {
     let Examiner { job, tally, .. } = examiner;
     if job.has_lost_blocks() || !job.are_trees_sound() {
@@ -138,7 +138,7 @@ fn compare_trees(examiner: &Examiner<'_>, walker: &Walker<'_>, trees: &[(u64, Tr
     true
 }
 
-/// Reads data without checksums, of files that promise none.
+/// Reads data without checksums in files that do not require them.
 fn verify_unchecked(examiner: &Examiner<'_>, threads: usize) {
     let ranges = examiner.tally.space().unchecked();
     if !ranges.is_empty() {
@@ -147,7 +147,7 @@ fn verify_unchecked(examiner: &Examiner<'_>, threads: usize) {
     }
 }
 
-/// Reports trees that there must be and are not.
+/// Reports required trees that are missing.
 fn report_missing_trees(job: &Job<'_>) {
     let superblock = job.filesystem.superblock();
     let optional = [
@@ -168,5 +168,5 @@ fn report_missing_trees(job: &Job<'_>) {
     }
 }
 
-/// More threads than that cost memory only.
+/// More threads would only cost memory.
 const MAX_THREADS: usize = 1024;

@@ -1,16 +1,16 @@
-//! How to verify.
+//! Options of a verification.
 
 use std::num::NonZero;
 use std::thread;
 
-/// How to verify.
+/// Options of a verification.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Threads that read and hash.
+    /// Number of threads that read and hash.
     pub threads: usize,
-    /// Files that are named for one block at most.
+    /// Maximum number of files or trees named for one block.
     pub max_owners: usize,
-    /// Findings that the observer is told of at most. All are counted.
+    /// Maximum number of findings passed to the observer. All are counted.
     pub max_findings: Option<u64>,
 }
 

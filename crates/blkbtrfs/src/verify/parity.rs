@@ -1,9 +1,9 @@
-//! The parities of RAID5 and RAID6.
+//! Verifies the parities of RAID5 and RAID6.
 //!
-//! A column, that is the sectors at the same place of all stripes of a row, is judged only if one of
-//! its sectors is in use: others may hold what was written before and never updated. Where one of
-//! the sectors is known to be bad, its parity cannot be right, and says nothing new. Nor does that of
-//! a row whose data is not all there.
+//! A column consists of the sectors at the same offset in all stripes of a row. It is compared only
+//! if one of its sectors is in use, because others may hold old data whose parity was never
+//! updated. If one of its sectors is known to be bad, its parity cannot match and is not reported.
+//! Rows with missing data are not compared.
 
 use std::sync::Mutex;
 
@@ -18,7 +18,7 @@ use crate::raid6::Sums;
 use crate::tree::key::kind;
 use crate::tree::{Cursor, Key, object};
 
-/// Compares the parities of rows in use until there are none left.
+/// Compares the parities of rows in use until none are left.
 pub(super) fn verify(job: &Job<'_>, rows: &Mutex<Rows<'_>>) {
     let mut buffers = RowBuffers::default();
     let mut batch = Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn verify(job: &Job<'_>, rows: &Mutex<Rows<'_>>) {
     }
 }
 
-/// The rows in use of all chunks with parities.
+/// Iterates over the rows in use of all chunks with parities.
 pub(super) struct Rows<'a> {
     filesystem: &'a FileSystem,
     chunks: Box<dyn Iterator<Item = &'a Chunk> + Send + 'a>,
@@ -57,30 +57,30 @@ impl<'a> Iterator for Rows<'a> {
             if let Some(row) = self.current.as_mut().and_then(ChunkRows::next) {
                 return Some(row);
             }
-            // What cannot be read of the extent tree was reported already.
+            // Unreadable blocks of the extent tree were already reported.
             self.current = ChunkRows::new(self.filesystem, self.chunks.next()?).ok().flatten();
         }
     }
 }
 
-/// A row, in the numbers of its chunk.
+/// A row of a chunk.
 pub(super) struct Row<'a> {
     chunk: &'a Chunk,
     number: u64,
-    /// Columns in use, a bit each.
+    /// Bit mask of the columns in use.
     columns: u64,
-    /// Bytes of extents in it.
+    /// Bytes of extents in the row.
     used: u64,
 }
 
-/// The rows in use of one chunk, from the extents in it.
+/// Iterates over the rows in use of one chunk, from the extents in it.
 struct ChunkRows<'a> {
-    /// `None` behind a block of the extent tree that is lost.
+    /// `None` after a lost block of the extent tree.
     cursor: Option<Cursor<'a>>,
     row: Row<'a>,
-    /// Rows that all devices have room for, missing ones aside.
+    /// Number of rows that fit on all devices that are present.
     rows: u64,
-    /// What is left of the extent that the cursor is behind of.
+    /// Rest of the extent before the cursor.
     position: u64,
     end: u64,
     node_size: u64,
@@ -88,7 +88,7 @@ struct ChunkRows<'a> {
 }
 
 impl<'a> ChunkRows<'a> {
-    /// `None` if there is no extent tree.
+    /// Returns `None` if there is no extent tree.
     fn new(filesystem: &'a FileSystem, chunk: &'a Chunk) -> Result<Option<Self>> {
         let tree = object::EXTENT_TREE;
         let Some(root) = filesystem.tree_root(tree)? else { return Ok(None) };
@@ -115,7 +115,7 @@ impl<'a> ChunkRows<'a> {
                 let offset = self.position - chunk.logical;
                 let number = offset / row_length;
                 if number >= self.rows {
-                    // What is in use there was reported: it cannot be read.
+                    // Extents there cannot be read, which was already reported.
                     return self.take_row(self.rows);
                 }
                 if number != self.row.number && self.row.columns != 0 {
@@ -135,14 +135,14 @@ impl<'a> ChunkRows<'a> {
         }
     }
 
-    /// The row that is complete, if there is one; the one after it begins.
+    /// Returns the completed row, if any, and begins row `next`.
     fn take_row(&mut self, next: u64) -> Option<Row<'a>> {
         let next = Row { number: next, columns: 0, used: 0, ..self.row };
         let row = std::mem::replace(&mut self.row, next);
         (row.columns != 0).then_some(row)
     }
 
-    /// Moves to the next extent; false if the chunk has no more.
+    /// Moves to the next extent. Returns false if the chunk has no more.
     fn next_extent(&mut self) -> bool {
         let Some(cursor) = &mut self.cursor else { return false };
         let Some((key, bytes)) = cursor.item() else { return false };
@@ -155,7 +155,7 @@ impl<'a> ChunkRows<'a> {
             kind::METADATA => self.node_size,
             _ => 0,
         };
-        // Extents do not overlap: each row has its turn once.
+        // Overlapping extents must not visit a row twice.
         self.position = self.position.max(key.object);
         self.end = key.object.saturating_add(length).min(chunk.end());
         if cursor.advance().is_err() {
@@ -165,14 +165,14 @@ impl<'a> ChunkRows<'a> {
     }
 }
 
-/// What a row is read into.
+/// Read buffers for a row.
 #[derive(Default)]
 struct RowBuffers {
     part: Vec<u8>,
     sums: Sums,
 }
 
-/// Reads a row and compares what is in use of it.
+/// Reads a row and compares the columns in use.
 fn verify_row(job: &Job<'_>, row: &Row<'_>, buffers: &mut RowBuffers) {
     let RowBuffers { part, sums } = buffers;
     let (chunk, parities) = (row.chunk, row.chunk.profile.parities());
@@ -236,5 +236,5 @@ fn report(job: &Job<'_>, device: u64, physical: u64, length: u64, problem: Probl
     });
 }
 
-/// Rows that a thread takes at a time.
+/// Number of rows that a thread takes at a time.
 const BATCH: usize = 16;

@@ -1,21 +1,23 @@
-//! How far a verification has come.
+//! Progress of a verification.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How far the verification has come, of [`FileSystem::verified_bytes`](crate::FileSystem::verified_bytes).
-/// Shared between the threads that work and the one that shows it.
+/// Progress of a verification, out of
+/// [`FileSystem::verified_bytes`](crate::FileSystem::verified_bytes). Shared by the threads that
+/// work and the thread that shows it.
 #[derive(Debug, Default)]
 pub struct Progress {
     done: AtomicU64,
 }
 
 impl Progress {
-    /// Nothing done.
+    /// Creates progress with nothing done.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Bytes that were verified, every mirror of them counted, and those of rows with parities.
+    /// Returns the number of bytes verified, counting every mirror, and rows with parities once
+    /// more.
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What was looked at, and the counters that threads share for it.
+//! Summary of a verification, and the counters behind it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,34 +6,34 @@ use super::finding::Category;
 use crate::filesystem::FileSystem;
 use crate::used::Used;
 
-/// What was looked at and what was wrong.
+/// Summary of what was verified and what was wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// What was read and compared.
+    /// Amounts that were read and compared.
     pub verified: Verified,
-    /// Blocks that are wrong, by [`Category::ALL`].
+    /// Number of wrong blocks in each category, in the order of [`Category::ALL`].
     pub findings: [u64; Category::ALL.len()],
-    /// Devices that are not there.
+    /// Number of missing devices.
     pub missing_devices: usize,
-    /// Bytes on missing devices that could not be looked at: mirrors of data and tree blocks that
-    /// parity does not give, either.
+    /// Bytes on missing devices that could not be verified, because parity cannot rebuild these
+    /// mirrors of data and tree blocks either.
     pub missing_bytes: u64,
-    /// References to tree blocks that lead to no good one: it has no good mirror, or is another
-    /// one.
+    /// Number of references without a good tree block, because no mirror is good or because the
+    /// block does not match.
     pub lost_blocks: u64,
-    /// Bytes in use by what protects them; `None` if the trees that tell are damaged, which is a
-    /// finding, or on missing devices.
+    /// Bytes in use, and whether checksums protect them. `None` if the trees that count them are
+    /// damaged, which is a finding, or on missing devices.
     pub used: Option<Used>,
-    /// Whether trees were compared with each other: not if a part of one is lost or makes no sense.
+    /// Whether trees were compared with each other. False if blocks were lost or invalid.
     pub compared: bool,
 }
 
-/// What was read and compared, every mirror of it counted.
+/// Amounts that were read and compared, counting every mirror.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// Superblocks.
+    /// Number of superblocks.
     pub superblocks: u64,
-    /// Tree blocks.
+    /// Number of tree blocks.
     pub tree_blocks: u64,
     /// Bytes of tree blocks.
     pub tree_bytes: u64,
@@ -41,37 +41,38 @@ pub struct Verified {
     pub data_bytes: u64,
     /// Bytes of data without checksums that were read, and compared with other mirrors.
     pub unchecked_bytes: u64,
-    /// Checksums, those in the heads of tree blocks and superblocks included.
+    /// Number of checksums, including those in the headers of tree blocks and superblocks.
     pub checksums: u64,
-    /// Bytes of these, of data and tree blocks, that are on missing devices: computed from parity.
+    /// Bytes of data and tree blocks on missing devices that were rebuilt from parity. Included in
+    /// the other counts.
     pub rebuilt_bytes: u64,
     /// Bytes of data in rows whose parity was computed.
     pub parity_bytes: u64,
 }
 
 impl Summary {
-    /// Whether nothing wrong was found.
+    /// Returns whether there are no findings.
     pub fn is_clean(&self) -> bool {
         self.findings.iter().all(|count| *count == 0)
     }
 
-    /// Whether everything was there to be looked at.
+    /// Returns whether everything could be verified.
     pub fn is_complete(&self) -> bool {
         self.lacks_nothing() && self.used.is_some()
     }
 
-    /// Whether all devices, and all tree blocks that something leads to, are there.
+    /// Returns whether all devices and all referenced tree blocks are present.
     fn lacks_nothing(&self) -> bool {
         self.missing_devices == 0 && self.missing_bytes == 0 && self.lost_blocks == 0
     }
 
-    /// Blocks of one category that are wrong.
+    /// Returns the number of wrong blocks in one category.
     pub fn count(&self, category: Category) -> u64 {
         self.findings[category as usize]
     }
 }
 
-/// The counts behind a summary, which all threads add to.
+/// Counters of a summary, updated by all threads.
 #[derive(Default)]
 pub(super) struct Counters {
     pub(super) superblocks: AtomicU64,
@@ -88,7 +89,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// The summary so far, without what trees were compared for.
+    /// Returns the summary so far, without the results of comparing trees.
     pub(super) fn summary(&self, filesystem: &FileSystem) -> Summary {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Summary {

@@ -1,11 +1,11 @@
-//! Every copy of the superblock on every device, and whether all of the device is there.
+//! Verifies every copy of the superblock on every device, and that no device is truncated.
 
 use super::finding::{Finding, Place, Problem, Subject};
 use super::job::Job;
 use super::summary::add;
 use crate::superblock::{OFFSETS, SIZE, Superblock, SuperblockDefect};
 
-/// Reports the copies that are not intact, or not of this file system's last transaction.
+/// Reports copies that are not intact, or not of the last transaction of this file system.
 pub(super) fn verify(job: &Job<'_>) {
     for (&device, known) in job.filesystem.devices() {
         let Some(copies) = job.filesystem.superblock_copies(device) else { continue };
@@ -14,12 +14,12 @@ pub(super) fn verify(job: &Job<'_>) {
         if let Some(size) = size.filter(|size| *size > known.source.size()) {
             report_short(job, device, size, known.source.size());
         }
-        // Seeds stay as they were.
+        // Copies on a seed are compared with the seed's own superblock.
         let newest = job.filesystem.superblock_of(device).unwrap_or(job.filesystem.superblock());
         let defects: Vec<_> = OFFSETS
             .iter()
             .zip(&copies)
-            // Where a device shrank, what lies behind its end is no copy any more.
+            // If a device shrank, data after its end is no longer a copy.
             .filter(|(offset, _)| size.is_none_or(|size| *offset + SIZE as u64 <= size))
             .filter_map(|(_, copy)| copy.as_ref())
             .map(|copy| match copy {
@@ -54,7 +54,7 @@ fn report_short(job: &Job<'_>, device: u64, expected: u64, found: u64) {
     });
 }
 
-/// What is wrong with an intact superblock, in view of the newest one.
+/// Returns the defect of an intact superblock relative to the newest one, if any.
 fn compare(superblock: &Superblock, newest: &Superblock) -> Option<SuperblockDefect> {
     if superblock.fsid != newest.fsid {
         return Some(SuperblockDefect::Fsid(superblock.fsid));

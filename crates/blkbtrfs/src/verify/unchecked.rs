@@ -1,5 +1,5 @@
-//! Data without checksums: nothing tells whether it is right, but it can be read, and its mirrors are
-//! equal.
+//! Verifies data without checksums. Its correctness is unknown, but it must be readable and its
+//! mirrors must be equal.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -10,14 +10,14 @@ use super::summary::add;
 use crate::chunk::Chunk;
 use crate::devices::ReadError;
 
-/// Pieces of ranges that are still to be read, and whether their mirrors have to be equal.
+/// Pieces of ranges that are still to be read, and whether their mirrors must be equal.
 pub(super) struct Pieces {
     ranges: Vec<(Range<u64>, bool)>,
 }
 
 impl Pieces {
     pub(super) fn new(mut ranges: Vec<(Range<u64>, bool)>) -> Self {
-        // Taken from the end.
+        // Pieces are taken from the end.
         ranges.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
         Self { ranges }
     }
@@ -34,7 +34,7 @@ impl Pieces {
     }
 }
 
-/// Reads until there is nothing left.
+/// Reads pieces until none are left.
 pub(super) fn verify(job: &Job<'_>, pieces: &Mutex<Pieces>) {
     let mut buffers = (vec![0; PIECE as usize], vec![0; PIECE as usize]);
     loop {
@@ -42,7 +42,7 @@ pub(super) fn verify(job: &Job<'_>, pieces: &Mutex<Pieces>) {
         let Some((range, is_equal)) = piece else { return };
         let mut start = range.start;
         while start < range.end {
-            // What no chunk has was reported with the item that names it.
+            // Data outside all chunks was already reported with its item.
             let Some(chunk) = job.filesystem.chunks().find(start) else { break };
             let end = range.end.min(chunk.end());
             verify_piece(job, chunk, start..end, is_equal, &mut buffers);
@@ -62,7 +62,7 @@ fn verify_piece(
     let length = (range.end - start) as usize;
     let mut known: Option<u32> = None;
     let mut read = 0;
-    // Reported when it is sure that the range is not cut.
+    // Reported only after the range is known not to be split.
     let mut failed: Vec<(u32, Problem)> = Vec::new();
     for mirror in 0..chunk.mirrors() {
         let buffer = if known.is_none() { &mut buffers.0 } else { &mut buffers.1 };
@@ -75,7 +75,7 @@ fn verify_piece(
                 continue;
             }
             Err(_) if length as u64 > sector => {
-                // Some of it can be read, and compared.
+                // Parts of it may be readable.
                 let middle = start + length as u64 / sector / 2 * sector;
                 verify_piece(job, chunk, start..middle, is_equal, buffers);
                 return verify_piece(job, chunk, middle..range.end, is_equal, buffers);
@@ -144,11 +144,11 @@ fn report(job: &Job<'_>, chunk: &Chunk, range: Range<u64>, mirror: u32, problem:
     });
 }
 
-/// Whether all of a range lies together behind the end of a device of `size` bytes.
+/// Returns whether a whole range is contiguous and lies after the end of a device of `size` bytes.
 fn is_past(chunk: &Chunk, range: &Range<u64>, mirror: u32, size: u64) -> bool {
     let run = chunk.map(range.start, mirror);
     run.physical >= size && run.length >= range.end - range.start
 }
 
-/// Bytes that are read at once.
+/// Bytes to read at once.
 const PIECE: u64 = 512 << 10;

@@ -1,5 +1,5 @@
-//! Blocks that the walk could not reach, because those above them are lost: the extent tree knows
-//! them as well.
+//! Finds tree blocks that the walk could not reach because a block above them is lost. The extent
+//! tree lists them as well.
 
 use super::examine::{Buffers, Examiner};
 use super::finding::Finding;
@@ -12,15 +12,15 @@ use crate::error::Result;
 use crate::tree::key::kind;
 use crate::tree::{ANY_TREE, BlockDefect, Blocks, Cursor, Expected, Key, object};
 
-/// Verifies the tree blocks of the extent tree that were not visited.
+/// Verifies the tree blocks in the extent tree that were not visited.
 pub(super) fn verify(examiner: &Examiner<'_>, walker: &Walker<'_>) {
-    // What cannot be read of the extent tree was reported already.
+    // Unreadable blocks of the extent tree were already reported.
     let _ = try_verify(examiner, walker);
 }
 
-/// Reports each block of the extent tree that nothing leads to; returns how many there are.
+/// Reports each tree block in the extent tree that has no reference. Returns their number.
 pub(super) fn report(job: &Job<'_>, walker: &Walker<'_>) -> u64 {
-    // What cannot be read of the extent tree was reported already.
+    // Unreadable blocks of the extent tree were already reported.
     try_report(job, walker).unwrap_or_default()
 }
 
@@ -60,7 +60,7 @@ fn try_verify(examiner: &Examiner<'_>, walker: &Walker<'_>) -> Result<()> {
         if let Some(block) = tree_block(key, bytes)
             && !walker.is_done(block.logical)
             && last.replace(block.logical) != Some(block.logical)
-            // What is wrong for the extent tree as well was reported.
+            // A block that does not match the extent tree either was already reported.
             && (!walker.is_wrong(block.logical) || filesystem.block(&block).is_ok())
         {
             batch.push(Leaf { expected: block, root: None });
@@ -75,7 +75,7 @@ fn try_verify(examiner: &Examiner<'_>, walker: &Walker<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The tree block that an item of the extent tree is about.
+/// Returns the tree block of an item of the extent tree.
 fn tree_block(key: Key, bytes: &[u8]) -> Option<Expected> {
     if !matches!(key.kind, kind::EXTENT | kind::METADATA) {
         return None;
@@ -92,5 +92,5 @@ fn tree_block(key: Key, bytes: &[u8]) -> Option<Expected> {
     })
 }
 
-/// Blocks at a time.
+/// Number of blocks verified at a time.
 const BATCH: usize = 16;

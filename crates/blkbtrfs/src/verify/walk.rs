@@ -1,13 +1,13 @@
-//! The way through all trees.
+//! Walks through all trees.
 //!
-//! A stack of blocks, from a root down to the lowest node: memory does not grow with the file
-//! system. The root tree and the tree of log trees hold roots; their leaves are part of the stack,
-//! too, and each root in them is walked before the next one is looked at. Leaves of all other trees
-//! are handed out to be verified elsewhere.
+//! The walk keeps a stack of blocks from a root down to the lowest node, so memory does not grow
+//! with the file system. The root tree and the tree of log trees contain roots. Their leaves are
+//! also on the stack, and the tree of each root is walked before the next root, except for file
+//! trees, which come last. Leaves of all other trees are handed out for verification.
 //!
-//! Every reference is held against the block that it leads to, also if another one led there before
-//! ([`super::known`]). Only one that is right counts as the visit: a wrong one hides nothing from
-//! those that come after it.
+//! Every reference is compared with its block, even if another reference led there before
+//! ([`super::known`]). Only a correct reference counts as the visit, so a wrong one hides nothing
+//! from later references.
 
 use super::examine::Examiner;
 use super::finding::Finding;
@@ -21,42 +21,43 @@ use crate::tree::{
     BlockDefect, Blocks, Expected, Key, Parent, TreeBlock, TreeRoot, object, root_block,
 };
 
-/// Goes through all trees, and visits each block once.
+/// Walks through all trees, and visits each block once.
 pub(super) struct Walker<'a> {
     filesystem: &'a FileSystem,
     stack: Vec<Frame>,
-    /// Trees that are still to be walked, the last one first.
+    /// Trees still to be walked. The last one is next.
     roots: Vec<Tree>,
-    /// Trees of files, which come after all other ones.
+    /// File trees, which come after all others.
     files: Vec<Tree>,
     known: Known,
-    /// Whether there are trees that are half gone: subvolumes that are being removed, and snapshots
-    /// that relocation makes. Some of their blocks have references that count and are not followed.
+    /// Whether there are partial trees: subvolumes during removal, and snapshots by relocation.
+    /// Some of their blocks have references that the extent tree counts but the walk does not
+    /// follow.
     has_half_trees: bool,
 }
 
-/// A block and how much of it is done.
+/// A block and the progress in it.
 struct Frame {
     block: TreeBlock,
-    /// The reference that led to it.
+    /// Reference by which the block was reached.
     reference: Expected,
     tree: Tree,
     next: usize,
 }
 
-/// A tree on its way.
+/// A tree to walk.
 #[derive(Clone, Copy)]
 struct Tree {
     number: u64,
     root: TreeRoot,
-    /// What is not there any more: see [`RootItem::removed`].
+    /// Part of the tree that is already removed, as in [`RootItem::removed`].
     removed: Option<(Key, u8)>,
-    /// Its leaves hold the roots of other trees.
+    /// Whether its leaves contain roots of other trees.
     holds_roots: bool,
 }
 
 impl<'a> Walker<'a> {
-    /// A walker before the first block.
+    /// Creates a walker before the first block.
     pub(super) fn new(filesystem: &'a FileSystem) -> Self {
         let superblock = filesystem.superblock();
         let tree = |number, root, holds_roots| Tree { number, root, removed: None, holds_roots };
@@ -75,12 +76,12 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Whether every reference that there is was followed.
+    /// Returns whether all existing references were followed.
     pub(super) fn is_whole(&self) -> bool {
         !self.has_half_trees
     }
 
-    /// Goes on with the trees of files. Gives those that are whole.
+    /// Continues with the file trees. Returns those that are complete.
     pub(super) fn begin_files(&mut self) -> Vec<(u64, TreeRoot)> {
         self.roots = std::mem::take(&mut self.files);
         self.roots.reverse();
@@ -88,8 +89,8 @@ impl<'a> Walker<'a> {
         self.roots.iter().filter(whole).map(|tree| (tree.number, tree.root)).collect()
     }
 
-    /// Puts the next leaves into `batch`, after having verified what is above them. False if there
-    /// are none left. `outcomes` are those of the batch before it.
+    /// Puts the next leaves into `batch`, after verifying the blocks above them. Returns false if
+    /// none are left. `outcomes` are the results of the previous batch.
     pub(super) fn next(
         &mut self,
         examiner: &Examiner<'_>,
@@ -117,7 +118,7 @@ impl<'a> Walker<'a> {
             if frame.block.level() == 0 {
                 let (logical, slot) = (frame.block.logical(), index as u32);
                 let root = frame.block.item(index).filter(|(key, _)| key.kind == kind::ROOT);
-                // An item that is cut off breaks a rule, and was reported.
+                // An item that is too short breaks a rule and was already reported.
                 let tree =
                     root.and_then(|(key, bytes)| root_item(key, bytes, tree.number, logical, slot));
                 if let Some(tree) = tree {
@@ -145,12 +146,12 @@ impl<'a> Walker<'a> {
         true
     }
 
-    /// Whether the block at `logical` was verified, or reported as lost.
+    /// Returns whether the block at `logical` was verified or reported as lost.
     pub(super) fn is_done(&self, logical: u64) -> bool {
         self.known.is_done(logical, self.sector_size())
     }
 
-    /// Whether the block at `logical` is not what a reference says.
+    /// Returns whether the block at `logical` did not match a reference.
     pub(super) fn is_wrong(&self, logical: u64) -> bool {
         self.known.is_wrong(logical)
     }
@@ -187,7 +188,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Verifies a block here and now; gives it if it is good.
+    /// Verifies a block on this thread. Returns it if it is good.
     fn verify(
         &mut self,
         job: &Job<'_>,
@@ -202,8 +203,8 @@ impl<'a> Walker<'a> {
         found
     }
 
-    /// Verifies a block that another reference says something else of; gives it if it is good and
-    /// was not found good before.
+    /// Verifies a block that was found by a different reference. Returns it if it is good and was
+    /// not already good.
     fn verify_other(&mut self, job: &Job<'_>, block: &Expected) -> Option<TreeBlock> {
         let was_good = self.known.is_done(block.logical, self.sector_size());
         let found = self.verify(job, block, metadata::Counting::No)?;
@@ -214,7 +215,7 @@ impl<'a> Walker<'a> {
         Some(found)
     }
 
-    /// Compares the keys of a block, which is good or being looked at, with those behind it.
+    /// Checks the upper limit of the keys of a block that is good or in progress.
     fn verify_end(&mut self, job: &Job<'_>, block: &Expected) {
         if let Ok(found) = self.filesystem.block(&Expected { end: None, ..*block })
             && !found.ends_below(block.end)
@@ -224,7 +225,7 @@ impl<'a> Walker<'a> {
         report_shared(job, block);
     }
 
-    /// Hands out a leaf and those beside it.
+    /// Hands out a leaf and its next siblings.
     fn take_leaves(
         &mut self,
         examiner: &Examiner<'_>,
@@ -248,7 +249,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Hands out a leaf, if it is not known.
+    /// Hands out a leaf, unless it is known.
     fn take_leaf(&mut self, job: &Job<'_>, expected: Expected, tree: Tree, batch: &mut Vec<Leaf>) {
         let leaf = Leaf { expected, root: Some(tree.root) };
         match self.known.look(&expected, self.sector_size()) {
@@ -258,14 +259,15 @@ impl<'a> Walker<'a> {
             }
             Look::Same => report_shared(job, &expected),
             Look::OtherEnd => self.verify_end(job, &expected),
-            // Its thread finds it wrong, so what is below it is verified for this one.
+            // The other thread finds the leaf wrong, so the data of the leaf is verified for this
+            // reference.
             Look::Other => batch.extend(self.verify_other(job, &expected).map(|_| leaf)),
             Look::Reported => {}
         }
     }
 
-    /// Leaves to hand out at a time: enough to fill the lanes of a kernel, but not more than a few
-    /// MiB of data behind them, so that all threads are done at about the same time.
+    /// Returns the number of leaves to hand out at a time. Enough to fill the lanes of a kernel,
+    /// but only a few MiB of data, so that all threads finish at about the same time.
     fn batch_length(&self, tree: u64) -> usize {
         let node_size = self.filesystem.node_size();
         let most = BATCH_SIZE / node_size;
@@ -277,17 +279,17 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// The tree whose root an item of the tree `parent` is; `None` if it is cut off.
+/// Returns the tree of a root item in the tree `parent`, or `None` if the item is too short.
 fn root_item(key: Key, bytes: &[u8], parent: u64, logical: u64, slot: u32) -> Option<Tree> {
     let RootItem { root, removed } = RootItem::parse(bytes, Parent::Root { logical, slot })?;
-    // All log trees have the number of their kind.
+    // All log trees share one number.
     let number = if parent == object::TREE_LOG { object::TREE_LOG } else { key.object };
-    // No other tree is ever removed, whatever its item claims.
+    // Other trees are never removed, even if their item says so.
     let removed = removed.filter(|_| object::is_removable(number));
     Some(Tree { number, root, removed, holds_roots: false })
 }
 
-/// Reports a second reference to a block, if there can be only one.
+/// Reports a second reference to a block if its tree cannot share blocks.
 fn report_shared(job: &Job<'_>, block: &Expected) {
     if !object::is_shareable(block.tree) {
         report(job, block.tree, block.logical, block.parent, BlockDefect::Shared);
@@ -300,7 +302,7 @@ fn report(job: &Job<'_>, tree: u64, logical: u64, parent: Option<Parent>, defect
     job.report(Finding { parent, ..finding });
 }
 
-/// Whether the removal of a subvolume has freed a child already.
+/// Returns whether the removal of a subvolume has already freed a child.
 fn is_removed(block: &TreeBlock, index: usize, removed: Option<(Key, u8)>) -> bool {
     let Some((key, level)) = removed else { return false };
     block.level() >= level
@@ -308,8 +310,8 @@ fn is_removed(block: &TreeBlock, index: usize, removed: Option<(Key, u8)>) -> bo
         && block.key(index + 1).is_some_and(|next| next <= key)
 }
 
-/// Bytes of leaves in a batch.
+/// Size of the leaves in a batch in bytes.
 const BATCH_SIZE: usize = 512 << 10;
 
-/// Bytes of data that a batch of the checksum tree leads to.
+/// Size of the data of a batch of the checksum tree in bytes.
 const BATCH_DATA: usize = 16 << 20;

@@ -1,4 +1,4 @@
-//! Real file systems in memory, and ways to damage them so that the damage has a right checksum.
+//! Real file systems in memory, and ways to damage them while keeping checksums valid.
 
 #![allow(dead_code, reason = "each test program uses a part")]
 
@@ -12,7 +12,7 @@ use blkbtrfs::{Device, FileSystem, Finding, Options, Progress, Summary, verify};
 use blkhash::{Algorithm, Digester};
 use blkimage::{Error, ErrorKind, Extent, ExtentKind, Source};
 
-/// A disk with a file system of sectors and tree blocks of 4 KiB and crc32c.
+/// A disk with a file system that has sectors and tree blocks of 4 KiB and crc32c checksums.
 #[derive(Clone)]
 pub struct Disk {
     pub bytes: Arc<Vec<u8>>,
@@ -28,11 +28,11 @@ pub struct Block {
     pub count: u32,
 }
 
-/// What came of a verification.
+/// Result of a verification.
 pub type Verdict = Result<(Summary, Vec<Finding>), String>;
 
 impl Disk {
-    /// A small file system that mkfs.btrfs made and filled.
+    /// Creates a small file system with files, using mkfs.btrfs.
     pub fn real(options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let files = folder.path().join("files");
@@ -53,7 +53,7 @@ impl Disk {
         Self { bytes: Arc::new(fs::read(image).unwrap()) }
     }
 
-    /// The smallest one: data and metadata in the same chunks.
+    /// Creates the smallest possible file system, with data and metadata in the same chunks.
     pub fn mixed() -> Self {
         Self::real(&["--mixed", "-b", "16M"])
     }
@@ -72,7 +72,7 @@ impl Disk {
         Ok((summary.map_err(|error| error.to_string())?, findings.into_inner().unwrap()))
     }
 
-    /// The tree blocks in use.
+    /// Returns the tree blocks in use.
     pub fn blocks(&self) -> Vec<Block> {
         let fsid = &self.bytes[SUPERBLOCK + 0x20..][..16];
         let mut all: HashMap<u64, (u64, Block)> = HashMap::new();
@@ -87,7 +87,7 @@ impl Disk {
             let count = u64_at(bytes, 0x60) as u32;
             let generation = u64_at(bytes, 0x50);
             let block = Block { physical, logical, owner, level, count };
-            // What mkfs wrote first and then elsewhere is still there.
+            // Old versions of blocks that mkfs wrote several times are still there.
             if all.get(&logical).is_none_or(|(known, _)| *known <= generation) {
                 all.insert(logical, (generation, block));
             }
@@ -112,14 +112,14 @@ impl Disk {
         used
     }
 
-    /// The only block or the first one of a tree on a level.
+    /// Returns the first block of a tree on a level.
     pub fn block(&self, owner: u64, level: u8) -> Block {
         let blocks = self.blocks();
         let found = blocks.iter().find(|it| (it.owner, it.level) == (owner, level));
         *found.unwrap_or_else(|| panic!("no block of tree {owner} on level {level}: {blocks:?}"))
     }
 
-    /// Changes a block and makes its checksum right.
+    /// Changes a block and updates its checksum.
     pub fn change_block(&mut self, block: Block, change: impl FnOnce(&mut [u8])) {
         let bytes = &mut Arc::make_mut(&mut self.bytes)[block.physical..][..BLOCK];
         change(bytes);
@@ -127,8 +127,8 @@ impl Disk {
         bytes[..4].copy_from_slice(&sum);
     }
 
-    /// Spreads the chunks of data and metadata anew: `stripes` makes of each one's address, length and
-    /// place the devices and offsets of its stripes. What lies there is not touched.
+    /// Changes the stripes of all data and metadata chunks. `stripes` maps the address, length and
+    /// offset of a chunk to the devices and offsets of its stripes. Does not move data.
     pub fn change_stripes(
         &mut self,
         profile: u64,
@@ -144,7 +144,7 @@ impl Disk {
                 let place = u64_at(bytes, head + 17);
                 let (start, length) = (HEADER + place as u32 as usize, (place >> 32) as usize);
                 let mut data = bytes[start..start + length].to_vec();
-                // Those of the superblock stay as they are.
+                // System chunks are also in the superblock and stay unchanged.
                 if bytes[head + 8] == CHUNK && u64_at(&data, 0x18) & 2 == 0 {
                     let (length, offset) =
                         (u64_at(&data, 0) as usize, u64_at(&data, 0x38) as usize);
@@ -171,7 +171,7 @@ impl Disk {
         });
     }
 
-    /// Changes the first superblock and makes its checksum right.
+    /// Changes the first superblock and updates its checksum.
     pub fn change_superblock(&mut self, change: impl FnOnce(&mut [u8])) {
         let block = Block { physical: SUPERBLOCK, logical: 0, owner: 0, level: 0, count: 0 };
         self.change_block(block, change);
@@ -223,5 +223,5 @@ const CHUNK: u8 = 228;
 pub const RAID5: u64 = 1 << 7;
 pub const RAID6: u64 = 1 << 8;
 
-/// A device that nobody has.
+/// Number of a device that does not exist.
 pub const MISSING: u64 = 99;

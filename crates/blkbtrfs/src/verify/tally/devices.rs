@@ -1,4 +1,4 @@
-//! Chunks, devices and the extents of devices, each of which tells what the other two have.
+//! Compares chunks, devices and device extents, each of which refers to the other two.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Extents of files: each byte of a file that promises checksums has one.
+//! Compares the extents of files with checksums. Each byte of a file that requires checksums must
+//! have one.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -12,20 +13,20 @@ use crate::tree::{Cursor, Key, TreeBlock, object};
 use crate::verify::job::Job;
 use crate::verify::leaf::Leaf;
 
-/// What a file says of the bytes in an extent.
+/// Protection of a file's bytes in an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Preallocated,
-    /// Of the root tree.
+    /// Belongs to the root tree.
     Internal,
     NoDataSum,
-    /// There has to be a checksum.
+    /// Requires a checksum.
     Summed,
-    /// There may be one.
+    /// May have a checksum.
     Either,
 }
 
-/// Takes the extents in a leaf. The checksum tree is known by then, unless it is a leaf of a log.
+/// Adds the extents of a leaf. The checksum tree is known by then, except for leaves of a log.
 pub(super) fn take(space: &Mutex<Space>, job: &Job<'_>, block: &TreeBlock, leaf: &Leaf) {
     let mut inode = None;
     let mut found: Vec<(Range<u64>, Kind)> = Vec::new();
@@ -81,16 +82,16 @@ fn kind_of(tree: u64, extent: &FileExtent, flags: Option<u64>) -> Kind {
     match flags {
         _ if extent.is_preallocated => Kind::Preallocated,
         _ if tree == object::ROOT_TREE => Kind::Internal,
-        // What relocation copies may have no checksums either.
+        // Copies by relocation may lack checksums, too.
         _ if matches!(tree, object::DATA_RELOCATION | object::TREE_RELOCATION) => Kind::Either,
         Some(flags) if flags & NODATASUM == 0 => Kind::Summed,
         Some(_) => Kind::NoDataSum,
-        // Its inode is missing, which is a finding, or is in another leaf of a log.
+        // The inode is missing, which is a finding, or is in another leaf of a log.
         None => Kind::Either,
     }
 }
 
-/// Flags of an inode that is not in the leaf that its extent is in.
+/// Returns the flags of an inode that is in another leaf than its extent.
 fn flags_of(filesystem: &FileSystem, block: &TreeBlock, leaf: &Leaf, inode: u64) -> Option<u64> {
     let (tree, root) = match leaf.root {
         Some(root) => (leaf.expected.tree, root),
@@ -106,7 +107,7 @@ fn flags_of(filesystem: &FileSystem, block: &TreeBlock, leaf: &Leaf, inode: u64)
 }
 
 impl FileExtent {
-    /// What has to be read for its part of the file.
+    /// Returns the range of the extent that must be read for its part of the file.
     fn needed(&self) -> Option<Range<u64>> {
         if self.is_compressed {
             return range(self.extent, self.stored);

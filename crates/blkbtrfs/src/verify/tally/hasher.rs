@@ -1,8 +1,8 @@
-//! The hash that sums are made of.
+//! Keyed hash for the sums.
 
 use std::hash::{BuildHasher, Hash, RandomState};
 
-/// Hashes with a key of its own, so that no image can be made for two sums to be equal.
+/// Hashes with a random key, so that an image cannot be crafted to make two sums equal.
 pub(super) struct Hasher(RandomState);
 
 impl Hasher {
@@ -10,7 +10,7 @@ impl Hasher {
         Self(RandomState::new())
     }
 
-    /// An odd number: a multiple of it is zero for no count but zero.
+    /// Returns an odd number, whose multiples are zero only for a count of zero.
     pub(super) fn hash(&self, value: impl Hash) -> u64 {
         self.0.hash_one(value) | 1
     }

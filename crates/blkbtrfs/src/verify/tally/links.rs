@@ -1,8 +1,8 @@
-//! Inodes, their names and their sizes: what one item promises, others must have.
+//! Compares inodes with their names and sizes, which are stored in several items.
 //!
-//! Everything is a sum that is linear in items, so that a leaf has one number, a tree the sum of those
-//! of its leaves, and a leaf that snapshots share is looked at once. The sum of a tree in which all is
-//! right is zero. Only where it is not the tree is read once more, to find which inode it is.
+//! All comparisons are sums that are linear in items. Each leaf has one sum, that of a tree adds
+//! those of its leaves, and a leaf shared by snapshots is examined once. The sum of a correct tree
+//! is zero. A tree with another sum is read again to find the wrong inode.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -20,7 +20,7 @@ use crate::tree::{Blocks, Cursor, Expected, Key, TreeBlock, TreeRoot, object, ro
 use crate::verify::finding::Subject;
 use crate::verify::job::Job;
 
-/// Numbers of the leaves of file trees, and the sum over the root tree.
+/// Sums of the leaves of file trees, and the sum of the root tree.
 #[derive(Default)]
 pub(super) struct Links {
     leaves: Mutex<HashMap<u64, u64>>,
@@ -36,7 +36,7 @@ impl Links {
         self.leaves.lock().expect("no thread panicked").insert(leaf.logical(), sum);
     }
 
-    /// Takes the names that subvolumes have: each is written twice.
+    /// Adds the names of subvolumes, each of which is stored twice.
     pub(super) fn take_roots(&self, hasher: &Hasher, leaf: &TreeBlock) {
         for (key, bytes) in leaf.items() {
             let sum = match key.kind {
@@ -54,13 +54,13 @@ impl Links {
             let reason = "names of subvolumes and the references back differ";
             job.report_contradiction(Subject::Tree(object::ROOT_TREE), None, 0, reason);
         }
-        // What cannot be read was reported.
+        // Unreadable blocks were already reported.
         let _ = subvolumes::compare(job);
         let leaves = self.leaves.lock().expect("no thread panicked");
         let mut budget = Budget { trees: MAX_LOCATED, names: MAX_NAMES };
         let mut sums = Sums { job, leaves: &leaves, nodes: HashMap::new() };
         for &(tree, root) in trees {
-            // What cannot be read was reported.
+            // Unreadable blocks were already reported.
             if sums.of(&root_block(tree, root)).unwrap_or(0) == 0 {
                 continue;
             }
@@ -79,13 +79,13 @@ impl Links {
     }
 }
 
-/// Effort that is left for finding out what is wrong.
+/// Remaining effort for finding the wrong items.
 struct Budget {
     trees: u64,
     names: u64,
 }
 
-/// Sums over the leaves below nodes: those of a node that several trees share are added up once.
+/// Sums over the leaves below nodes. Nodes that several trees share are summed once.
 struct Sums<'a> {
     job: &'a Job<'a>,
     leaves: &'a HashMap<u64, u64>,
@@ -93,7 +93,8 @@ struct Sums<'a> {
 }
 
 impl Sums<'_> {
-    /// Depth is bounded, since the level of a child is one less.
+    /// Returns the sum below a block. The depth is bounded, because the level of a child is one
+    /// less.
     fn of(&mut self, block: &Expected) -> Result<u64> {
         if block.level == 0 {
             return Ok(self.leaves.get(&block.logical).copied().unwrap_or_default());
@@ -112,7 +113,7 @@ impl Sums<'_> {
     }
 }
 
-/// What an item adds to the sum of its tree.
+/// Returns the contribution of an item to the sum of its tree.
 fn promises(hasher: &Hasher, key: Key, bytes: &[u8]) -> Option<u64> {
     let inode = key.object;
     let of = |what: u8, inode: u64| hasher.hash((what, inode));
@@ -162,10 +163,10 @@ fn promises(hasher: &Hasher, key: Key, bytes: &[u8]) -> Option<u64> {
     Some(sum)
 }
 
-/// What an inode promises.
+/// Fields of an inode that other items must match.
 struct InodeItem {
     size: u64,
-    /// Bytes that its extents have.
+    /// Bytes in its extents.
     stored: u64,
     links: u32,
     /// Kind of file.
@@ -183,7 +184,7 @@ impl InodeItem {
     }
 }
 
-/// Reads a tree in which something is wrong and reports which inodes it is about; returns how many.
+/// Reads a tree with a wrong sum again and reports the wrong inodes. Returns their number.
 fn locate(
     job: &Job<'_>,
     hasher: &Hasher,
@@ -207,7 +208,7 @@ fn locate(
     Ok(count + sums.report(job, tree))
 }
 
-/// What is said of one inode, as far as its own items tell.
+/// Items of one inode, which are compared with each other.
 #[derive(Default)]
 struct Inode {
     number: u64,
@@ -215,7 +216,7 @@ struct Inode {
     stored: u64,
     names: u64,
     entries: u64,
-    /// Sum over entries by name less those by place.
+    /// Sum over entries by name minus entries by index.
     pairs: u64,
 }
 
@@ -246,7 +247,7 @@ impl Inode {
         }
     }
 
-    /// Reports what is wrong; returns how many.
+    /// Reports a contradiction, if any. Returns the number of reports.
     fn report(&self, job: &Job<'_>, tree: u64) -> u64 {
         let inode = self.number;
         let reason = match &self.said {
@@ -269,7 +270,7 @@ impl Inode {
     }
 }
 
-/// Whether the file that an entry names has the same name. Reports if not.
+/// Returns whether the file of an entry has the same name, and reports it if not.
 fn leads_back(
     job: &Job<'_>,
     (tree, root): (u64, TreeRoot),
@@ -311,23 +312,23 @@ fn leads_back(
     Ok(false)
 }
 
-/// Kinds of files, as folders have them.
+/// Kinds of files in folder entries.
 const FILE: u8 = 1;
 const FOLDER: u8 = 2;
 const SYMLINK: u8 = 7;
 
-/// Kinds of what is hashed.
+/// Kinds of hashed values.
 const SIZE: u8 = 1;
 const STORED: u8 = 2;
 const LINKS: u8 = 3;
 const NAME: u8 = 4;
 const ENTRY: u8 = 5;
 
-/// Names that are compared to find which one is wrong: a few seconds.
+/// Maximum number of names compared to find the wrong one, which takes a few seconds.
 const MAX_NAMES: u64 = 1 << 20;
 
-/// Bytes of a name and its head, about.
+/// Approximate size of a name and its header in bytes.
 const NAME_SIZE: u64 = 16;
 
-/// Trees that are read again to find what is wrong in them: snapshots share what is.
+/// Maximum number of trees read again. Snapshots share their errors.
 const MAX_LOCATED: u64 = 16;

@@ -1,9 +1,9 @@
-//! What the leaves of all trees say of the same things, brought together to be compared.
+//! Collects the items of all trees that describe the same objects, and compares them.
 //!
-//! Most of it is sums without carry of keyed hashes: what one tree promises is added, what another
-//! one has is subtracted, and nothing but equality makes a sum zero, whatever the order and however
-//! many threads there are ([`links`], [`references`]). The rest are sets of ranges ([`space`]).
-//! Memory does not grow with files and names, but with pieces of space and leaves of file trees.
+//! Most comparisons use wrapping sums of keyed hashes. Expected values are added and found values
+//! are subtracted. A sum is zero only if both sides are equal, for any order and any number of
+//! threads ([`links`], [`references`]). The others use sets of ranges ([`space`]). Memory does not
+//! grow with files and names, but with ranges of space and leaves of file trees.
 
 mod devices;
 mod extents;
@@ -25,7 +25,7 @@ use super::leaf::Leaf;
 use crate::chunk::ChunkMap;
 use crate::tree::{ANY_TREE, Expected, TreeBlock, TreeRoot, object};
 
-/// Everything that was said so far.
+/// Collected items.
 pub(super) struct Tally {
     hasher: Hasher,
     links: Links,
@@ -43,7 +43,7 @@ impl Tally {
         }
     }
 
-    /// Takes a leaf that was found good. Those of file trees come after all other ones.
+    /// Adds a good leaf. Leaves of file trees come after all others.
     pub(super) fn take(&self, job: &Job<'_>, block: &TreeBlock, leaf: &Leaf) {
         let tree = match leaf.expected.tree {
             ANY_TREE => block.owner(),
@@ -78,17 +78,17 @@ impl Tally {
         }
     }
 
-    /// Takes a reference to a tree block. `from` is the node that it is in; roots have none.
+    /// Adds a reference to a tree block. `from` is the node that contains it, or `None` for a root.
     pub(super) fn take_reference(&self, reference: &Expected, from: Option<&TreeBlock>) {
         self.references.take_pointer(&self.hasher, reference, from);
     }
 
-    /// Whether the extent tree has other references than there are.
+    /// Returns whether the references in the extent tree differ from those found.
     pub(super) fn has_other_references(&self) -> bool {
         self.references.differ()
     }
 
-    /// Compares everything, once all leaves were taken and found good.
+    /// Compares everything, after all leaves were added and found good.
     pub(super) fn compare(&self, job: &Job<'_>, trees: &[(u64, TreeRoot)], references: bool) {
         self.links.compare(job, &self.hasher, trees);
         if references {
@@ -99,7 +99,7 @@ impl Tally {
         devices::compare(job, &space);
     }
 
-    /// What was found of space so far.
+    /// Returns the collected ranges of space.
     pub(super) fn space(&self) -> MutexGuard<'_, Space> {
         self.space.lock().expect("no thread panicked")
     }

@@ -1,11 +1,11 @@
-//! Names, as folders and inodes have them.
+//! Parses names in folders and inodes.
 
 use crate::bytes::{u8_at, u16_at, u64_at};
 use crate::rules::{DIR_HEAD, EXTREF_HEAD, REF_HEAD};
 use crate::tree::Key;
 use crate::tree::key::kind;
 
-/// Folder, place in the folder and name of each reference back.
+/// Returns the folder, the index in the folder and the name of each back reference.
 pub(super) fn names(key: Key, bytes: &[u8]) -> impl Iterator<Item = (u64, u64, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -20,12 +20,12 @@ pub(super) fn names(key: Key, bytes: &[u8]) -> impl Iterator<Item = (u64, u64, &
     })
 }
 
-/// Where an entry of a folder leads, the kind of file there, and the name.
+/// Returns the location of an entry of a folder, the kind of file and the name.
 pub(super) fn entry(bytes: &[u8]) -> Option<(Key, u8, &[u8])> {
     entries(bytes).next()
 }
 
-/// All entries of an item: several names may have one hash.
+/// Returns all entries of an item, which has several if names share a hash.
 pub(super) fn entries(bytes: &[u8]) -> impl Iterator<Item = (Key, u8, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

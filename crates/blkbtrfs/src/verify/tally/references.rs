@@ -1,6 +1,6 @@
-//! References to extents and tree blocks: those that there are, and those that the extent tree has.
+//! Compares references to extents and tree blocks with those listed in the extent tree.
 //!
-//! A sum for each chunk, so that a difference tells where it is.
+//! Each chunk has its own sums, so that a difference can be located.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -18,12 +18,12 @@ use crate::verify::finding::Subject;
 use crate::verify::job::Job;
 
 pub(super) struct References {
-    /// Where chunks begin, in order, and for each what the extent tree has less what there is: how
-    /// often each extent is referred to, and by what.
+    /// Start of each chunk, in order. `counts` and `sources` have for each chunk the difference
+    /// between the extent tree and the references found, in their number and in their sources.
     starts: Vec<u64>,
     counts: Vec<AtomicU64>,
     sources: Vec<AtomicU64>,
-    /// Blocks whose references are by their address and not by their tree.
+    /// Blocks whose references are by address instead of by tree.
     full: Mutex<HashSet<u64>>,
 }
 
@@ -34,7 +34,7 @@ impl References {
         Self { counts: zeros(), sources: zeros(), full: Mutex::default(), starts }
     }
 
-    /// Adds what a leaf of the extent tree has.
+    /// Adds the references in a leaf of the extent tree.
     pub(super) fn take_extents(&self, hasher: &Hasher, leaf: &TreeBlock) {
         for (key, bytes) in leaf.items() {
             match key.kind {
@@ -72,7 +72,7 @@ impl References {
         }
     }
 
-    /// Subtracts a pointer or a root. The extent tree knows of none in logs.
+    /// Subtracts a pointer or a root. The extent tree lists none for logs.
     pub(super) fn take_pointer(
         &self,
         hasher: &Hasher,
@@ -157,6 +157,6 @@ fn data(hasher: &Hasher, start: u64, length: u64) -> u64 {
     hasher.hash((start, length, DATA))
 }
 
-/// Kinds of what is hashed.
+/// Kinds of hashed values.
 const BLOCK: u8 = 1;
 const DATA: u8 = 2;

@@ -1,4 +1,4 @@
-//! Space: what is in use, what has checksums, what is said to be free.
+//! Compares space in use, space with checksums and free space.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,35 +12,35 @@ use crate::used::{Unprotected, Used};
 use crate::verify::finding::Subject;
 use crate::verify::job::Job;
 
-/// Ranges of logical addresses: those side by side are one.
+/// Ranges of logical addresses. Adjacent ranges are merged.
 pub(in crate::verify) type Ranges = rangemap::RangeSet<u64>;
 
-/// Ranges by what the trees say of them.
+/// Ranges collected from the trees.
 #[derive(Default)]
 pub(in crate::verify) struct Space {
-    /// With checksums in the checksum tree, and in a log.
+    /// Ranges with checksums in the checksum tree, and in logs.
     pub(super) covered: Ranges,
     pub(super) covered_by_logs: Ranges,
-    /// Whether all of the checksum tree was seen.
+    /// Whether the whole checksum tree was read.
     pub(in crate::verify) is_coverage_known: bool,
-    /// In use, of data alone and all of it, and the sum of their lengths.
+    /// Ranges of data and of all extents in use, and the sum of the lengths of all extents.
     data: Ranges,
     extents: Ranges,
     extent_bytes: u64,
-    /// Of files that have no checksums, of those of the root tree, and not written yet.
+    /// Ranges of files without checksums, of files of the root tree, and of preallocated extents.
     pub(super) nodatasum: Ranges,
     pub(super) internal: Ranges,
     pub(super) preallocated: Ranges,
-    /// Without checksums although the file promises some. Those of logs are judged at the end.
+    /// Ranges without checksums in files that require them. Those of logs are compared at the end.
     pub(super) uncovered: Ranges,
-    /// Reserved by a file, and with checksums: another file has to have written it.
+    /// Preallocated addresses with checksums, which another file must have written.
     pub(super) written: Vec<u64>,
     pub(super) logged: Vec<Range<u64>>,
     /// Length and bytes in use of block groups, by address.
     pub(super) groups: BTreeMap<u64, (u64, u64)>,
     free: Ranges,
     free_bytes: u64,
-    /// Pieces that the free space tree says a block group has, by its address and length.
+    /// Number of free ranges of a block group in the free space tree, after its address and length.
     free_pieces: Vec<(u64, u64, u32)>,
     /// Length and chunk of device extents, by device and address.
     pub(super) dev_extents: BTreeMap<(u64, u64), (u64, u64)>,
@@ -83,7 +83,7 @@ impl Space {
     pub(super) fn take_free(&mut self, filesystem: &FileSystem, leaf: &TreeBlock) {
         let sector_size = filesystem.sector_size() as u64;
         for (key, bytes) in leaf.items() {
-            // mkfs leaves what was free in the block group that it began with.
+            // mkfs leaves entries for its initial block group.
             if filesystem.chunks().find_range(key.object, key.offset).is_none() {
                 continue;
             }
@@ -136,7 +136,7 @@ impl Space {
         }
     }
 
-    /// Bytes in use, by what protects them.
+    /// Returns the bytes in use, and whether checksums protect them.
     pub(in crate::verify) fn used(&self) -> Used {
         let mut sum = Unprotected::default();
         let all: u64 = self.extents.iter().map(length).sum();
@@ -145,7 +145,7 @@ impl Space {
             for gap in self.covered.gaps(extent) {
                 let nodatasum = within(&self.nodatasum, &gap);
                 let internal = within(&self.internal, &gap);
-                // What one file has reserved another one may have written.
+                // Space that one file has preallocated may have been written by another.
                 let all = self.preallocated.overlapping(&gap).map(|it| {
                     let piece = common(it, &gap);
                     self.nodatasum.gaps(&piece).map(|it| length(&it)).sum::<u64>()
@@ -162,8 +162,8 @@ impl Space {
         Used { metadata: all.saturating_sub(data), data: summed, unprotected: sum }
     }
 
-    /// What has to be read though nothing tells whether it is right, and whether its mirrors have to
-    /// be equal. The kernel itself finds out whether a cache of free space is.
+    /// Returns ranges without checksums to read, and whether their mirrors must be equal. The
+    /// kernel itself validates a free space cache, so its mirrors may differ.
     pub(in crate::verify) fn unchecked(&self) -> Vec<(Range<u64>, bool)> {
         let of = |ranges: &Ranges, is_equal: bool| {
             let gaps = ranges.iter().flat_map(|range| self.covered.gaps(range));
@@ -172,13 +172,13 @@ impl Space {
         [of(&self.nodatasum, true), of(&self.internal, false)].concat()
     }
 
-    /// Data of logs that promise checksums and have none.
+    /// Returns data of logs that lacks required checksums.
     pub(in crate::verify) fn uncovered_in_logs(&self) -> Ranges {
         let logged = self.logged.iter().flat_map(|range| self.covered.gaps(range));
         logged.flat_map(|range| self.covered_by_logs.gaps(&range).collect::<Vec<_>>()).collect()
     }
 
-    /// Reports block groups whose space adds up to something else.
+    /// Reports block groups whose space does not add up.
     pub(super) fn compare(&self, job: &Job<'_>) {
         let superblock = job.filesystem.superblock();
         for &logical in self.written.iter().take(MAX_WRITTEN) {
@@ -242,7 +242,7 @@ impl Space {
     }
 }
 
-/// `None` if it is empty or overflows.
+/// Returns `None` if the range is empty or overflows.
 pub(super) fn range(start: u64, length: u64) -> Option<Range<u64>> {
     let end = start.checked_add(length)?;
     (length > 0).then_some(start..end)
@@ -252,7 +252,7 @@ pub(super) fn length(range: &Range<u64>) -> u64 {
     range.end.saturating_sub(range.start)
 }
 
-/// What is in both of two ranges that overlap.
+/// Returns the intersection of two ranges that overlap.
 fn common(one: &Range<u64>, other: &Range<u64>) -> Range<u64> {
     one.start.max(other.start)..one.end.min(other.end)
 }
@@ -261,5 +261,5 @@ fn within(ranges: &Ranges, all: &Range<u64>) -> u64 {
     ranges.overlapping(all).map(|it| length(&common(it, all))).sum()
 }
 
-/// Reserved extents that are looked at: those with checksums are rare.
+/// Maximum number of preallocated extents to check. Those with checksums are rare.
 const MAX_WRITTEN: usize = 4096;

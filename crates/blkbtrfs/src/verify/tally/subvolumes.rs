@@ -1,4 +1,5 @@
-//! Subvolumes: each has a name in a folder of another one, which the root tree repeats.
+//! Compares subvolumes with their names. Each has a name in a folder of another subvolume, and a
+//! copy in the root tree.
 
 use super::names::entry;
 use crate::bytes::{u32_at, u64_at};
@@ -10,11 +11,11 @@ use crate::tree::{Cursor, Key, object};
 use crate::verify::finding::Subject;
 use crate::verify::job::Job;
 
-/// Reports subvolumes that a mount shows elsewhere than the root tree says, or not at all.
+/// Reports subvolumes that a mount would show in another place than the root tree, or not at all.
 ///
 /// # Errors
 ///
-/// A block is lost.
+/// Fails if a block is lost.
 pub(super) fn compare(job: &Job<'_>) -> Result<()> {
     let filesystem = job.filesystem;
     let report = |tree: u64, reason: String| {
@@ -55,7 +56,7 @@ pub(super) fn compare(job: &Job<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether the root tree has an item; with offset 0 any offset will do.
+/// Returns whether the root tree has an item. Offset 0 matches any offset.
 fn has(filesystem: &FileSystem, key: Key) -> Result<bool> {
     let root = filesystem.superblock().root;
     let cursor = Cursor::seek(filesystem, object::ROOT_TREE, root, key)?;
@@ -65,7 +66,7 @@ fn has(filesystem: &FileSystem, key: Key) -> Result<bool> {
     }))
 }
 
-/// Whether the folder that a reference names has an entry for its subvolume.
+/// Returns whether the folder of a reference has an entry for its subvolume.
 fn is_in_folder(filesystem: &FileSystem, key: Key, bytes: &[u8]) -> Result<bool> {
     let fields = || Some((u64_at(bytes, 0)?, u64_at(bytes, 8)?, bytes.get(ROOT_REF_HEAD..)?));
     let Some((folder, index, name)) = fields() else { return Ok(true) };

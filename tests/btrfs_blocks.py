@@ -1,4 +1,5 @@
-"""Tree blocks of btrfs file systems with crc32c on one device: found, changed, and summed anew."""
+"""Finds and changes tree blocks of btrfs file systems with crc32c on one device, and updates their
+checksums."""
 
 import contextlib
 import struct
@@ -26,12 +27,12 @@ def crc32c(data):
 
 
 def summed(block):
-    """The block with its checksum made right."""
+    """Returns the block with its checksum updated."""
     return struct.pack("<I", crc32c(block[32:])) + block[4:]
 
 
 class Block:
-    """A tree block: what its header says, and what it leads to."""
+    """A tree block: the fields of its header, its items and its references."""
 
     def __init__(self, data):
         self.data = data
@@ -42,14 +43,15 @@ class Block:
         return self.data[HEADER : HEADER + 17] if self.count else None
 
     def items(self):
-        """The keys and the content of the items of a leaf."""
+        """Yields the key and the content of each item of a leaf."""
         for slot in range(self.count):
             head = HEADER + slot * ITEM
             number, kind, offset, at, size = struct.unpack_from("<QBQII", self.data, head)
             yield (number, kind, offset), self.data[HEADER + at : HEADER + at + size]
 
     def references(self):
-        """Where in the block the addresses of others are: slot, offset, address, number of a root."""
+        """Yields the references to other blocks: slot, offset in the block, address, number of the tree
+        for a root."""
         for slot in range(self.count):
             if self.level:
                 at = HEADER + slot * POINTER + 17
@@ -63,7 +65,7 @@ class Block:
 
 
 def with_items(data, items):
-    """A leaf with other items."""
+    """Returns the leaf with its items replaced."""
     heads, contents = b"", b""
     at = len(data) - HEADER
     for (number, kind, offset), content in items:
@@ -86,7 +88,7 @@ class Image:
         self.bytes = path.read_bytes()
         self.superblock = self.bytes[64 << 10 :][:4096]
         self.fsid = self.superblock[0x20:0x30]
-        # Holder (None for the superblock), slot, offset, address, and the tree.
+        # Holder (None for the superblock), slot, offset, address and tree of each reference.
         self.references = []
         self.blocks = {}
         for at, tree in ((0x50, 1), (0x58, 3), (0x60, LOG_TREE)):
@@ -109,7 +111,7 @@ class Image:
             self.walk(logical, slot, at, child, below)
 
     def stale(self):
-        """Blocks of earlier transactions that nothing refers to, with right checksums."""
+        """Yields blocks of earlier transactions that have no references and valid checksums."""
         for start, length, kind, stripes in self.layout.chunks:
             if kind.startswith("DATA|") or kind == "DATA":
                 continue
@@ -124,7 +126,7 @@ class Image:
                         yield block
 
     def leaf_of(self, tree, *key):
-        """The leaf of a tree that has an item with such a key, of which the end may be left open."""
+        """Returns the leaf of a tree that has an item with a key that starts with `key`."""
         for block in self.blocks.values():
             if block.owner == tree and not block.level:
                 if any(found[: len(key)] == key for found, _ in block.items()):
@@ -133,7 +135,7 @@ class Image:
 
     @contextlib.contextmanager
     def edited(self, leaf, edit):
-        """The items of a leaf, as a list of keys and bytes, with a change."""
+        """Temporarily changes the items of a leaf, passed to `edit` as a list of keys and bytes."""
 
         def change(data):
             items = [[key, bytearray(content)] for key, content in Block(data).items()]
@@ -145,20 +147,20 @@ class Image:
 
     @contextlib.contextmanager
     def redirected(self, holder, at, logical):
-        """A reference leads elsewhere, and every checksum is right."""
+        """Temporarily points a reference to another address, with valid checksums."""
         address = struct.pack("<Q", logical)
         with self.changed(holder, lambda data: data[:at] + address + data[at + 8 :]):
             yield
 
     def changed(self, holder, change):
-        """A block, or all superblocks for None, with a change and right checksums."""
+        """Temporarily changes a block, or all superblocks for None, with valid checksums."""
         if holder is None:
             places = [it for it in filesystems.SUPERBLOCKS if it + 4096 <= len(self.bytes)]
             return self.written(places, 4096, change)
         return self.written(self.layout.places(holder), self.node_size, change)
 
     def changed_superblock(self, copy, change):
-        """The same with one superblock."""
+        """Temporarily changes one superblock, with a valid checksum."""
         return self.written([filesystems.SUPERBLOCKS[copy]], 4096, change)
 
     @contextlib.contextmanager

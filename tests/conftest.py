@@ -1,6 +1,6 @@
 """Fixtures of the whole-program tests.
 
-BLKSUM in the environment names the binary: target/release/blksum unless told.
+BLKSUM in the environment names the binary, by default target/release/blksum.
 """
 
 import os
@@ -19,20 +19,20 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 os.environ["PATH"] += ":/usr/sbin:/sbin"
 os.environ["LC_ALL"] = "C"
 
-# What a script runs in its background ignores them, and so would all programs of these tests.
+# Background processes of a script ignore these signals, and all programs of the tests would inherit that.
 for ignored in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(ignored) is signal.SIG_IGN:
         signal.signal(ignored, signal.SIG_DFL)
 
-# Before a test changes to a folder of its own.
+# Made absolute before a test changes its current folder.
 BLKSUM = pathlib.Path(os.environ.get("BLKSUM", ROOT / "target/release/blksum")).absolute()
 
 GIB = 1 << 30
 
-# The largest test holds a 6 GiB image that is fully allocated beside its sparse source.
+# The largest test has a 6 GiB image, fully allocated, beside its sparse source.
 SHM_NEEDED = 10 * GIB
 
-# A run that lasts longer hangs. Nothing here needs a tenth of it.
+# Seconds after which a run counts as hanging. No run needs a tenth of it.
 HANG = 300
 
 
@@ -54,7 +54,7 @@ def blksum_path():
 
 
 def temp_folder():
-    """/dev/shm if that and the memory behind it are large enough, else the usual place."""
+    """Returns /dev/shm if it and the available memory are large enough, or the usual folder otherwise."""
     shm = "/dev/shm"
     if os.path.isdir(shm) and shutil.disk_usage(shm).free >= SHM_NEEDED:
         with open("/proc/meminfo") as meminfo:
@@ -65,7 +65,7 @@ def temp_folder():
 
 
 class Blksum:
-    """Runs blksum; everything is bytes."""
+    """Runs blksum. Outputs are bytes."""
 
     def __init__(self, path):
         self.path = str(path)
@@ -80,12 +80,12 @@ class Blksum:
         )
 
     def start(self, *args, **kwargs):
-        """Starts a process, both of its outputs in pipes unless told."""
+        """Starts a process, with both of its outputs in pipes by default."""
         kwargs = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | kwargs
         return subprocess.Popen([self.path, *args], **kwargs)
 
     def hex(self, *args, **kwargs):
-        """The checksum of the single image, which must succeed."""
+        """Returns the checksum of a single image. The run must succeed."""
         result = self(*args, **kwargs)
         assert result.returncode == 0, (args, result)
         lines = result.stdout.splitlines()
@@ -107,7 +107,7 @@ def workdir(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="session", autouse=True)
 def passable_basetemp(tmp_path_factory):
-    """Lets other users pass: some tests run as nobody."""
+    """Lets other users traverse the folder, because some tests run as the user nobody."""
     folder = tmp_path_factory.getbasetemp()
     os.chmod(folder, 0o755)
     if "PYTEST_XDIST_WORKER" in os.environ:

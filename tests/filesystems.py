@@ -1,4 +1,4 @@
-"""Real btrfs file systems on loop devices, and the tools that know the truth about them."""
+"""Real btrfs file systems on loop devices, and tools to compare with."""
 
 import contextlib
 import functools
@@ -15,13 +15,13 @@ import images
 
 MIB = 1 << 20
 
-# Where the superblocks lie.
+# Offsets of the superblocks.
 SUPERBLOCKS = [64 << 10, 64 << 20, 256 << 30]
 
 
 @functools.cache
 def obstacle():
-    """Why file systems cannot be made here; None if they can."""
+    """Returns the reason why file systems cannot be created here, or None if they can."""
     if os.geteuid() != 0:
         return "only root may mount"
     with tempfile.TemporaryDirectory() as folder:
@@ -35,7 +35,7 @@ def obstacle():
 
 
 def require():
-    """Skips where file systems cannot be made; in CI that is a failure."""
+    """Skips the test if file systems cannot be created. Fails it in CI."""
     reason = obstacle()
     if reason and os.environ.get("CI"):
         pytest.fail(f"CI must be able to test btrfs: {reason}")
@@ -44,7 +44,7 @@ def require():
 
 
 def make(paths, *options, size=256 * MIB):
-    """Makes an empty file system on the files `paths`."""
+    """Creates an empty file system on the files `paths`."""
     with contextlib.ExitStack() as stack:
         for path in paths:
             with open(path, "wb") as file:
@@ -57,7 +57,7 @@ def make(paths, *options, size=256 * MIB):
 
 @contextlib.contextmanager
 def attached(path, *options):
-    """The file as a loop device."""
+    """Temporarily attaches the file to a loop device."""
     device = images.run("losetup", "-f", "--show", *options, str(path)).decode().strip()
     try:
         yield device
@@ -67,7 +67,7 @@ def attached(path, *options):
 
 @contextlib.contextmanager
 def mounted(paths, options="rw"):
-    """The file system on the files, mounted, and their devices; read only for `ro`."""
+    """Temporarily mounts the file system on the files, with read-only devices for the option `ro`."""
     read_only = ["-r"] if "ro" in options.split(",") else []
     with contextlib.ExitStack() as stack:
         devices = [stack.enter_context(attached(path, *read_only)) for path in paths]
@@ -81,7 +81,7 @@ def mounted(paths, options="rw"):
 
 @contextlib.contextmanager
 def folder_of(device):
-    """Whatever file system a device has, mounted."""
+    """Temporarily mounts the file system of a device, of any kind."""
     with tempfile.TemporaryDirectory() as folder:
         images.run("mount", device, folder)
         try:
@@ -143,7 +143,7 @@ def sync(root):
 
 
 def filled(path, *options, size=256 * MIB, data=8 * MIB):
-    """A file system of one device, filled."""
+    """Creates and fills a file system on one device."""
     make([path], *options, size=size)
     with mounted([path], "rw,nodiscard") as root:
         fill(root, data=data)
@@ -151,7 +151,7 @@ def filled(path, *options, size=256 * MIB, data=8 * MIB):
 
 
 def scrub(paths, options="ro"):
-    """What a scrub of an unmounted file system counts."""
+    """Returns the counters of a scrub of an unmounted file system."""
     with mounted(paths, options) as root:
         images.attempt("btrfs", "scrub", "start", "-Br", str(root))
         output = images.run("btrfs", "scrub", "status", "-R", str(root)).decode()
@@ -160,13 +160,13 @@ def scrub(paths, options="ro"):
 
 
 def errors(counters):
-    """The errors of a scrub."""
+    """Returns the error counters of a scrub that are not zero."""
     names = ["read_errors", "csum_errors", "verify_errors", "super_errors"]
     return {name: counters[name] for name in names if counters[name]}
 
 
 def check(path):
-    """What `btrfs check --check-data-csum` says: status, and bad sectors as (logical, mirror)."""
+    """Runs `btrfs check --check-data-csum`. Returns its status, and the bad sectors as (logical, mirror)."""
     result = images.attempt("btrfs", "check", "--check-data-csum", str(path))
     output = result.stdout + result.stderr
     found = re.findall(rb"mirror (\d+) bytenr (\d+) csum", output)
@@ -174,7 +174,7 @@ def check(path):
 
 
 class Layout:
-    """Where things lie on a file system of one device, as btrfs-progs say."""
+    """Locations on a file system of one device, as printed by btrfs-progs."""
 
     def __init__(self, path):
         self.chunks = []
@@ -195,14 +195,14 @@ class Layout:
                 self.blocks.append((int(found[1]), size))
 
     def places(self, logical):
-        """The physical addresses of all mirrors; no striped profiles."""
+        """Returns the physical addresses of all mirrors. Does not support striped profiles."""
         for start, length, _, stripes in self.chunks:
             if start <= logical < start + length:
                 return [offset + logical - start for offset in stripes]
         raise AssertionError(f"{logical} is in no chunk")
 
     def unused(self, source):
-        """A physical address within a chunk that holds nothing."""
+        """Returns a physical address in a chunk that is not in use."""
         used = sorted(self.data + self.blocks)
         while True:
             start, length, _, stripes = source.choice(self.chunks)
@@ -219,7 +219,7 @@ def dump(path, tree):
 
 
 def dump_devices(paths, tree):
-    """The same of a file system of several devices."""
+    """Dumps a tree of a file system on several devices."""
     with contextlib.ExitStack() as stack:
         devices = [stack.enter_context(attached(path, "-r")) for path in paths]
         for device in devices:
@@ -232,13 +232,13 @@ def super_of(path):
 
 
 def field_of(path, name):
-    """A field of the superblock, as btrfs-progs print it."""
+    """Returns a field of the superblock, as printed by btrfs-progs."""
     return re.search(rf"^{name}\s+(\S+)", super_of(path), re.MULTILINE)[1]
 
 
 @contextlib.contextmanager
 def changed(path, physical):
-    """One byte of the file is another one."""
+    """Temporarily changes one byte of the file."""
     with open(path, "r+b") as file:
         file.seek(physical)
         byte = file.read(1)

@@ -1,7 +1,8 @@
-"""Tries what the sandbox refuses and prints an errno name, or `done`, for each: run it inside.
+"""Tries the calls that the sandbox refuses, and prints an errno name or `done` for each. Runs in the
+sandbox.
 
-No call does harm where it is allowed: its arguments are wrong, ask only, or change a file to what it
-is already. Its one argument, if there is one, is a file that may be read.
+No call does harm if it is allowed. Its arguments are invalid, only query, or keep a file as it is. The
+optional argument is a file that may be read.
 """
 
 import ctypes
@@ -27,7 +28,7 @@ def call(function, *arguments):
 
 
 def number(x86, generic=None):
-    """A system call by its number, which is the same everywhere for the later ones."""
+    """Returns a system call by its number. Newer calls have the same number on all CPUs."""
     value = x86 if is_x86 or generic is None else generic
     return lambda *arguments: call(libc.syscall, value, *arguments)
 
@@ -149,7 +150,7 @@ CALLS = {
     "a call of the future": lambda: number(600)(),
 }
 
-# These depend on what was asked for.
+# These depend on what was allowed.
 NETWORK = {
     "udp": kind(socket.AF_INET, socket.SOCK_DGRAM),
     "tcp": kind(socket.AF_INET6, socket.SOCK_STREAM),
@@ -161,7 +162,7 @@ NETWORK = {
 
 
 def capabilities():
-    """What is in each set."""
+    """Returns the content of each set."""
     header, data = struct.pack("II", 0x20080522, 0), ctypes.create_string_buffer(24)
     number(125, 90)(header, data)
     low = struct.unpack("6I", data.raw)

@@ -1,6 +1,6 @@
-"""Images in formats that qemu-img reads and does not write, made from what is known of them.
+"""Images in formats that qemu-img reads and does not write, created from their known structure.
 
-The tests hold them against `qemu-img convert -O raw` before blksum sees them.
+The tests compare them with `qemu-img convert -O raw` before blksum reads them.
 """
 
 import base64
@@ -12,7 +12,7 @@ SECTOR = 512
 
 
 def cloop(content, block_size=65536):
-    """A compressed loop device: offsets of blocks, each a zlib stream."""
+    """A compressed loop device. Offsets of blocks, each of which is a zlib stream."""
     assert len(content) % block_size == 0
     blocks = [
         zlib.compress(content[start : start + block_size])
@@ -30,7 +30,7 @@ def cloop(content, block_size=65536):
 
 
 def bochs(content, extent_size=65536):
-    """A growing image: a catalog of extents, each a bitmap of its sectors and the sectors."""
+    """A growing image. A catalog of extents, each with a bitmap of its sectors and the sectors."""
     assert len(content) % SECTOR == 0
     sectors = extent_size // SECTOR
     bitmap_size = (sectors + 7) // 8
@@ -46,7 +46,7 @@ def bochs(content, extent_size=65536):
             if any(extent[sector * SECTOR : (sector + 1) * SECTOR]):
                 bitmap[sector // 8] |= 1 << sector % 8
         data += bytes(bitmap).ljust(SECTOR, b"\0") + extent
-    # QEMU finds the extents right behind the catalog.
+    # QEMU expects the extents directly after the catalog.
     catalog += [0xFFFFFFFF] * (-len(catalog) % (SECTOR // 4))
     head = b"Bochs Virtual HD Image".ljust(32, b"\0")
     head += b"Redolog".ljust(16, b"\0") + b"Growing".ljust(16, b"\0")
@@ -58,7 +58,8 @@ ZERO, RAW, IGNORE, ZLIB, BZIP2, END = 0, 1, 2, 0x80000005, 0x80000006, 0xFFFFFFF
 
 
 def dmg(content, kinds=(ZLIB, RAW), chunk_size=65536):
-    """A UDIF image: chunks of the `kinds` in turn, zeros as such, a plist that lists them, a trailer."""
+    """A UDIF image. Chunks of alternating `kinds`, chunks of zeros, a plist that lists them, and a
+    trailer."""
     assert len(content) % SECTOR == 0
     data, chunks = b"", []
     zeros = (ZERO, IGNORE)

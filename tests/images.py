@@ -1,4 +1,4 @@
-"""Images for the tests: raw ones from specs (reference/imagespec.py), all others by qemu-img."""
+"""Images for the tests. Raw images come from specs (reference/imagespec.py), all others from qemu-img."""
 
 import subprocess
 
@@ -6,14 +6,14 @@ import imagespec
 
 TIMEOUT = 600
 
-# To make a LUKS header QEMU times its key derivation, and fails when no clock tick fell into that: on
-# a fast CPU, one time in four.
+# QEMU times the key derivation when it creates a LUKS header. It fails if no clock tick passed meanwhile,
+# which happens one time in four on a fast CPU.
 LUKS_FAILURE = b"Unable to get accurate CPU usage"
 LUKS_TRIES = 50
 
 
 def run(*args, **kwargs):
-    """Runs a tool that must succeed, gives its output."""
+    """Runs a tool that must succeed, and returns its output."""
     return succeeded(args, attempt(*args, **kwargs))
 
 
@@ -38,7 +38,7 @@ def succeeded(args, result):
 
 
 def qemu_io(image, *commands, fmt="qcow2", options=()):
-    """Runs qemu-io commands; qemu-io exits 0 when one fails, so its words are looked at as well."""
+    """Runs qemu-io commands. Also checks the output, because qemu-io exits with 0 when a command fails."""
     args = []
     for command in commands:
         args += ["-c", command]
@@ -53,7 +53,7 @@ def create(path, size, *args):
 
 
 def to_raw(image, path, *args):
-    """What QEMU says that the guest sees."""
+    """Converts to the content that the guest sees, using QEMU."""
     qemu_img("convert", "-O", "raw", *args, image, path)
     return path
 
@@ -67,7 +67,7 @@ def convert(raw, path, options="", flags=(), **kwargs):
 
 
 def convert_data_file(raw, path, options=""):
-    """As convert(), the data in a file beside the image.
+    """Converts like convert(), with the data in a file beside the image.
 
     QEMU looks for a relative data file in the current folder, hence cwd.
     """
@@ -77,7 +77,7 @@ def convert_data_file(raw, path, options=""):
 
 
 def from_spec(spec, path, options="", zero="write -z"):
-    """Writes a qcow2 extent by extent: holes stay unallocated, `0` is written with `zero`."""
+    """Writes a qcow2 extent by extent. Holes stay unallocated, and `0` is written with `zero`."""
     size = imagespec.size(spec)
     create(path, size, *(("-o", options) if options else ()))
     commands = []
@@ -102,7 +102,7 @@ def from_spec(spec, path, options="", zero="write -z"):
 
 
 def chain(spec, path, depth=3, options=""):
-    """A chain of `depth` overlays; extent i is written in layer i mod (depth + 1), over garbage.
+    """Creates a chain of `depth` overlays. Extent i is written in layer i mod (depth + 1), over garbage.
 
     Every layer above the base is needed for the content of the last.
     """

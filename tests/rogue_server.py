@@ -1,4 +1,4 @@
-"""An NBD server that breaks the rules in ways that real servers do not."""
+"""An NBD server that violates the protocol in ways that real servers do not."""
 
 import random
 import socket
@@ -8,7 +8,7 @@ import threading
 KIB = 1 << 10
 MIB = 1 << 20
 
-# Seconds between two bytes of a server that wants to be heard and not to be done.
+# Seconds between two bytes of a server that keeps the connection alive without making progress.
 DRIP = 0.02
 
 IHAVEOPT = 0x49484156454F5054
@@ -28,19 +28,19 @@ EIO, EINVAL = 5, 22
 HOLE, ZERO = 1, 2
 CONTEXT_ID = 17
 
-# Read only, flags valid, several connections are safe.
+# Read-only, flags valid, several connections are safe.
 EXPORT_FLAGS = 0x0103
 CAN_MULTI_CONN = 0x0100
 
 
 class Closed(Exception):
-    """The connection has come to its end."""
+    """The connection was closed."""
 
 
 class RogueServer:
-    """Serves `content` on a unix socket, with one way to misbehave.
+    """Serves `content` on a Unix socket, misbehaving in the way named `way`.
 
-    Zero blocks of `unit` bytes are extents of zeros, all others are data.
+    Zero blocks of `unit` bytes are extents of zeros. All others are data.
     """
 
     def __init__(self, path, content, way, unit=4 * KIB):
@@ -103,12 +103,12 @@ class Session:
             pass
         self.connection.close()
 
-    # What all stages share
+    # Shared by all stages
 
     def at(self, stage):
-        """The way may be to close or to say nothing from some stage on."""
+        """Closes the connection or stops answering, if the way says so for this stage."""
         if self.way == f"close-at-{stage}":
-            # A close would discard what the client has not read yet.
+            # A close would discard data that the client has not read yet.
             self.connection.shutdown(socket.SHUT_WR)
             raise Closed
         if self.way == f"stall-at-{stage}":
@@ -119,14 +119,14 @@ class Session:
         self.connection.sendall(data)
 
     def drip(self, data):
-        """Sends a byte now and then: the connection is never silent for long."""
+        """Sends one byte at a time, so that the connection is never silent for long."""
         for i in range(len(data)):
             if self.server.is_over.wait(DRIP):
                 raise Closed
             self.send(data[i : i + 1])
 
     def pour(self, data):
-        """Sends the same for ever, with always something left to receive."""
+        """Sends the same data forever, so that there is always something to receive."""
         data *= max(1, 64 * KIB // len(data))
         while True:
             self.send(data)
@@ -391,12 +391,12 @@ class Session:
         self.chunk(cookie, ERROR, payload, DONE)
 
     def read_error_at_end(self, cookie, offset, length):
-        """Data and then an error for a part of it."""
+        """Sends data, then an error for a part of it."""
         self.data(cookie, offset, length)
         self.chunk(cookie, ERROR_OFFSET, struct.pack(">LHQ", EIO, 0, offset + 1), DONE)
 
     def read_error_zero(self, cookie, offset, length):
-        """An error that says that there is none."""
+        """Sends an error with error number 0."""
         self.chunk(cookie, ERROR, struct.pack(">LH", 0, 0), DONE)
 
     def drip_read(self, cookie, offset, length):
@@ -405,7 +405,7 @@ class Session:
         self.drip(head + data)
 
     def drip_read_blocks(self, cookie, offset, length):
-        """Every request is answered in good time, and all of them never."""
+        """Answers every request steadily, but too slowly ever to finish."""
         for i in range(offset, offset + length, 8):
             self.server.is_over.wait(DRIP)
             self.data(cookie, i, 8)
@@ -431,13 +431,13 @@ class Session:
         self.drip(head + message)
 
     def drip_read_after_some(self, cookie, offset, length):
-        """One request in two is answered at once."""
+        """Answers every second request at once."""
         if (offset // length) % 2:
             self.drip_read(cookie, offset, length)
         self.data(cookie, offset, length, DONE)
 
     def good_drip_read(self, cookie, offset, length):
-        """64 KiB in a second, as a slow line has them."""
+        """Sends 64 KiB per second, like a slow line."""
         payload = struct.pack(">Q", offset) + self.content[offset : offset + length]
         self.send(struct.pack(">LHHQL", STRUCTURED_REPLY, DONE, OFFSET_DATA, cookie, len(payload)))
         for i in range(0, len(payload), 4 * KIB):
@@ -462,7 +462,7 @@ class Session:
         self.chunk(cookie, NONE, flags=DONE)
 
     def good_read_drops(self, cookie, offset, length):
-        """Slow, but never so long without a word that it could be taken for dead."""
+        """Sends slowly, but with pauses too short to be taken for a dead connection."""
         payload = struct.pack(">Q", offset) + self.content[offset : offset + length]
         self.send(struct.pack(">LHHQL", STRUCTURED_REPLY, DONE, OFFSET_DATA, cookie, len(payload)))
         for i in range(0, len(payload), len(payload) // 3):
@@ -472,7 +472,8 @@ class Session:
     # Block status
 
     def extents(self, offset, length):
-        """(start, length, flags) of what begins in the range; the last may reach further."""
+        """Yields (start, length, flags) of extents that begin in the range. The last may extend past its
+        end."""
         unit, content = self.server.unit, self.content
         position = offset
         while position < offset + length:

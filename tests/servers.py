@@ -1,6 +1,6 @@
-"""NBD servers for the tests: real ones on private sockets, and what they need for TLS.
+"""NBD servers for the tests: real ones on private sockets, and their files for TLS.
 
-Whatever happens to the tests, no server survives them: each is killed with its thread or by Servers.
+No server outlives the tests. Each is killed with its parent thread or by Servers.
 """
 
 import contextlib
@@ -22,10 +22,10 @@ LIBC = ctypes.CDLL(None)
 
 
 class Servers:
-    """Starts servers, and kills them in the end."""
+    """Starts servers, and kills them at the end."""
 
     def __init__(self):
-        # Names of sockets may have 107 bytes: no deep folders.
+        # Socket names are limited to 107 bytes, so the folder must not be deep.
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="nbd."))
         self.processes = []
 
@@ -40,12 +40,12 @@ class Servers:
         return self.folder / f"s{len(list(self.folder.iterdir()))}"
 
     def qemu_nbd(self, image, *args, fmt="raw", shared=0, tcp=False):
-        """A read-only qemu-nbd. Returns the Server."""
+        """Starts a read-only qemu-nbd. Returns the Server."""
         command = ["qemu-nbd", "--persistent", "--read-only", f"--shared={shared}", "-f", fmt]
         return self.start(tcp, lambda place: [*command, *args, *qemu_place(place), str(image)])
 
     def nbdkit(self, *args, tcp=False):
-        """An nbdkit with a plugin and filters. Returns the Server."""
+        """Starts an nbdkit with a plugin and filters. Returns the Server."""
         command = ["nbdkit", "--foreground", "--readonly"]
         return self.start(tcp, lambda place: [*command, *nbdkit_place(place), *map(str, args)])
 
@@ -77,7 +77,7 @@ class Server:
         self.process = process
 
     def uri(self, export="", tls=False, user="", host="localhost", **parameters):
-        """The URI of an export."""
+        """Returns the URI of an export."""
         scheme = "nbds" if tls else "nbd"
         user = user and user + "@"
         if isinstance(self.place, int):
@@ -106,7 +106,8 @@ def free_port():
 
 
 def wait_for(place, process):
-    """Whether the server listens before it ends. Does not connect: some servers serve only once."""
+    """Returns whether the server listens before it exits. Does not connect, because some servers serve
+    only once."""
     deadline = time.monotonic() + START_TIMEOUT
     while process.poll() is None:
         if is_listening(place):
@@ -130,7 +131,7 @@ def is_listening(place):
 
 
 def make_certificates(folder):
-    """A folder with what servers and clients of localhost need: PKI and a pre-shared key."""
+    """Creates a folder with the PKI and pre-shared key of servers and clients on localhost."""
     folder.mkdir()
     certtool(folder, "ca", "cn = tests\nca\ncert_signing_key\n", "--generate-self-signed")
     signed = signed_by(folder)
@@ -141,7 +142,7 @@ def make_certificates(folder):
 
 
 def make_server_certificate(folder, authority, template, self_signed=False):
-    """A folder for a server whose certificate says what `template` does."""
+    """Creates a folder for a server whose certificate is made from `template`."""
     folder.mkdir()
     shutil.copy(authority / "ca-cert.pem", folder)
     how = ["--generate-self-signed"] if self_signed else signed_by(authority)

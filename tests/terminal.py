@@ -6,7 +6,7 @@ import subprocess
 
 
 def run(blksum, *args):
-    """Runs with standard error on a terminal; gives what that shows as well."""
+    """Runs blksum with standard error on a terminal. Also returns the text shown there."""
     master, slave = pty.openpty()
     process = blksum.start(*args, stderr=slave, stdin=subprocess.DEVNULL)
     os.close(slave)

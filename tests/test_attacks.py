@@ -1,8 +1,8 @@
-"""Known attacks: what a hostile image, check file or guest tries, and what comes of it.
+"""Known attacks by hostile images, check files and guests, and their results.
 
-Where it can, a test shows the attack with the door open first (--follow=any, another tool), so that
-it proves something. More of what images may not do, by rule: test_refused.py (loops, long chains,
-protocols, no files) and the unit tests of crates/blkimage.
+Where possible, a test first demonstrates the attack without protection (--follow=any, another tool), so
+that it proves something. More restrictions on images are tested in test_refused.py (loops, long chains,
+protocols, no files) and in the unit tests of crates/blkimage.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def host(workdir):
-    """A file of the host, `secret`, and a folder `in` where hostile images lie."""
+    """A file of the host, `secret`, and a folder `in` for hostile images."""
     os.mkdir("in")
     write_raw("secret", b"s")
     os.symlink("../secret", "in/link")
@@ -42,12 +42,12 @@ def names_of_the_secret(host):
 
 @pytest.mark.parametrize("name", ["absolute", "dots", "link"])
 def test_guest_writes_a_qcow2_header_into_its_raw_disk(blksum, host, name):
-    """The image is raw and the guest's to write: its header names a file of the host."""
+    """The image is raw and writable by the guest. Its header names a file of the host."""
     reference = names_of_the_secret(host)[name]
     header = pathlib.Path(overlay("header.qcow2", reference)).read_bytes()
     disk = (header + b"the rest of the guest's disk").ljust(8 * MIB, b"g")
     pathlib.Path("in/disk.img").write_bytes(disk)
-    # What it is about: QEMU opens the file, and we would.
+    # Without protection, QEMU and blksum open the file.
     theirs = images.qemu_img("info", "-U", "--backing-chain", "in/disk.img")
     assert theirs.count(b"image: ") == 2
     assert blksum.hex("--follow=any", "in/disk.img") == letter_value(b"s")
@@ -65,7 +65,7 @@ def test_guest_writes_a_qcow2_header_into_its_raw_disk(blksum, host, name):
 def test_data_file_is_a_file_of_the_host(blksum, host, name):
     reference = names_of_the_secret(host)[name]
     options = f"data_file={reference},data_file_raw=on"
-    # QEMU writes the data file, the content that it has already.
+    # QEMU writes the data file with the same content that it has already.
     write_raw("raw", b"s")
     images.convert(host / "raw", "disk.qcow2", options, cwd="in")
     assert blksum.hex("--follow=any", "in/disk.qcow2") == letter_value(b"s")
@@ -85,7 +85,7 @@ def test_image_is_its_own_data_file(blksum, workdir):
 
 @contextlib.contextmanager
 def nobody_connects():
-    """The port of a server that must not hear from anybody."""
+    """Yields the port of a server that must get no connection."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
         server.settimeout(0)
@@ -119,7 +119,7 @@ def test_check_file_makes_no_connection(blksum, workdir):
 
 
 def test_check_file_is_not_told_what_files_hold(blksum, host):
-    """It may name any file; whoever sees the output learns that the guess was wrong."""
+    """A check file may name any file. The output shows only that a guess was wrong."""
     names = ["secret", str(host / "secret"), "/etc/passwd"]
     pathlib.Path("SUMS").write_text("".join(f"{'0' * 64}  {name}\n" for name in names))
     result = blksum("-c", "SUMS")
@@ -131,7 +131,7 @@ def test_check_file_is_not_told_what_files_hold(blksum, host):
 
 
 def test_image_is_replaced_while_read(blksum, workdir):
-    """The name leads to another file of the same size: an answer is about the first."""
+    """The name is moved to another file of the same size. A result must belong to the first one."""
     size = LONG // 8
     for name, letter in (("disk", b"A"), ("other", b"B")):
         write_raw(name, letter)
@@ -174,7 +174,7 @@ def test_backing_file_is_replaced_while_read(blksum, workdir):
 
 
 def test_backing_file_turns_into_a_link_to_the_host(blksum, host):
-    """Swapped as fast as can be, between any two steps of ours."""
+    """The file is swapped as fast as possible, between any two steps of blksum."""
     write_raw("in/base", b"b")
     write_raw("in/spare", b"b")
     path = overlay("in/top.qcow2", "base")
@@ -202,7 +202,7 @@ def test_backing_file_turns_into_a_link_to_the_host(blksum, host):
             assert_refused(result, "in/")
 
 
-# What commands a terminal: a title, a clear screen in seven and in eight bits, a line that is gone.
+# Terminal commands: a title, clearing the screen in seven and in eight bits, erasing a line.
 ESCAPES = "\x1b]0;owned\x07 \x1b[2J \x9b2J \r\b\x7f"
 
 
@@ -274,10 +274,10 @@ def test_escape_sequences_in_messages(blksum, workdir, where):
 
 
 def test_escape_sequences_in_a_check_file_on_a_terminal(blksum, workdir):
-    """In a pipe names are what they are; on a terminal they command nothing."""
+    """In a pipe, names are unchanged. On a terminal, they have no effect."""
     write_raw(f"disk{ESCAPES}", b"x")
     lines = [f"{letter_value(b'x')}  disk{ESCAPES}\n", f"{'0' * 64}  gone{ESCAPES}\n"]
-    # Not in this form: a carriage return is written as an escape.
+    # A carriage return must be written as an escape here.
     lines = ["\\" + line.replace("\r", "\\r") for line in lines]
     lines.append(f"nonsense{ESCAPES}\n")
     pathlib.Path("SUMS").write_bytes("".join(lines).encode())
@@ -299,11 +299,11 @@ def read_all(controller):
     return shown
 
 
-# Pipes, devices and what the kernel makes up
+# Pipes, devices and files generated by the kernel
 
 
 def waits_in(process, function):
-    """Waits until the process sleeps there in the kernel."""
+    """Waits until the process sleeps in this function of the kernel."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if function in pathlib.Path(f"/proc/{process.pid}/wchan").read_text():
@@ -314,7 +314,7 @@ def waits_in(process, function):
 
 @contextlib.contextmanager
 def waiting_writer(fifo):
-    """A writer that nobody may release, neither by opening the FIFO nor by reading it."""
+    """A writer that must not be released, neither by opening the FIFO nor by reading from it."""
     os.mkfifo(fifo)
     writer = subprocess.Popen(["sh", "-c", 'echo precious > "$1"', "sh", fifo])
     try:
@@ -362,7 +362,7 @@ def test_images_of_other_commands_are_no_fifos(blksum, workdir):
 
 
 def test_a_check_file_reads_no_device_and_nothing_made_up(blksum, workdir):
-    """The first of them have no end, others wait, and reading /proc/kmsg takes what it gives."""
+    """The first are endless, others block, and reading /proc/kmsg consumes its content."""
     write_raw("disk", b"x")
     devices = ["/dev/zero", "/dev/null", "/dev/tty", "/dev/random"]
     made_up = ["/proc/kmsg", "/proc/version", "/proc/self/environ", "/sys/kernel/uevent_seqnum"]
@@ -393,7 +393,8 @@ def test_what_the_command_line_names_is_read_as_a_pipe(blksum, workdir):
 
 @pytest.mark.parametrize("what", ["fifo", "/dev/zero", "/proc/version"])
 def test_a_listed_file_turns_into_something_else(blksum, workdir, what):
-    """Between listing and opening: blksum waits for its reader, and has listed all of the folder."""
+    """The file changes between listing and opening. blksum has listed the whole folder, and waits for its
+    reader."""
     os.mkdir("in")
     for index in range(100):
         write_raw(f"in/{index:03}{'x' * 200}", b"x", 4096)
@@ -447,7 +448,7 @@ def test_a_folder_of_files_that_are_swapped_for_fifos(blksum, workdir):
         thread.join()
 
 
-# Names on a terminal, and in JSON
+# Names on a terminal and in JSON
 
 BIDI = "\u202eoob\u2066"
 
@@ -466,7 +467,7 @@ def on_a_terminal(blksum, *args, **kwargs):
     [[], ["--tag"], ["-b"], ["-r"], ["-v", "-r"], ["--json"], ["--json", "-r"], ["-p"], ["-z"]],
 )
 def test_escape_sequences_in_names_that_are_hashed(blksum, workdir, options):
-    """On a terminal they command nothing; in a pipe lines are what they are."""
+    """On a terminal, names have no effect. In a pipe, lines are unchanged."""
     name = f"in/disk{ESCAPES}{BIDI}"
     os.mkdir("in")
     write_raw(name, b"x", 512)
@@ -474,7 +475,7 @@ def test_escape_sequences_in_names_that_are_hashed(blksum, workdir, options):
     args = [*options, "in"] if "-r" in options else [*options, name, f"gone{ESCAPES}", "in/odd"]
     status, shown = on_a_terminal(blksum, *args)
     assert status == (0 if "-r" in options else 1)
-    # The bar is made of commands: its own.
+    # The progress bar consists of terminal commands.
     if "-p" not in options:
         assert_harmless(shown.replace(b"\0", b"\n") if "-z" in options else shown, "in/disk")
     assert ESCAPES.split(" ")[0].encode() not in shown
@@ -492,7 +493,7 @@ def test_escape_sequences_in_names_that_are_hashed(blksum, workdir, options):
         escaped = name.replace("\r", "\\r").encode()
         first = piped.stdout.splitlines()[0]
         assert escaped in first and first.startswith(b"\\")
-    # What a terminal is shown of a harmless name is what a pipe gets.
+    # A harmless name looks the same on a terminal and in a pipe.
     if options in ([], ["--tag"], ["-b"]):
         status, shown = on_a_terminal(blksum, *options, "in/odd")
         assert blksum(*options, "in/odd").stdout in shown.replace(b"\r\n", b"\n")
@@ -500,7 +501,7 @@ def test_escape_sequences_in_names_that_are_hashed(blksum, workdir, options):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may hide /proc")
 def test_without_procfs(blksum, workdir):
-    """What was looked at has no name there, and is looked up once more."""
+    """Without /proc, an examined file has no name there, and is looked up again."""
     write_raw("base", b"x")
     overlay("disk.qcow2", "base")
     os.mkfifo("fifo")

@@ -1,4 +1,4 @@
-"""blkhash btrfs verify: clean file systems of every kind, counted beside btrfs scrub."""
+"""blkhash btrfs verify: clean file systems of every kind, compared with the counters of btrfs scrub."""
 
 import errno
 import hashlib
@@ -25,13 +25,13 @@ def possible():
 
 
 def blkhash(*args, **kwargs):
-    """Runs blkhash, which lies beside blksum."""
+    """Runs blkhash, which is in the same folder as blksum."""
     kwargs = {"stdin": subprocess.DEVNULL, "timeout": HANG} | kwargs
     return images.attempt(str(blksum_path().with_name("blkhash")), *map(str, args), **kwargs)
 
 
 def verify(*args):
-    """The exit status, the errors and the summary of a verification."""
+    """Returns the exit status, the errors and the summary of a verification."""
     result = blkhash("btrfs", "verify", "--json", *args)
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     errors = [line for line in lines if line["type"] == "error"]
@@ -41,7 +41,7 @@ def verify(*args):
 
 
 def assert_clean(paths, scrubbed=None, mirrors=1):
-    """Nothing is wrong, and as much was looked at as a scrub looks at."""
+    """Asserts that there are no errors, and that as much was verified as by a scrub."""
     status, errors, summary = verify(*paths)
     assert (status, errors) == (0, []), (status, errors[:3], summary)
     scrubbed = scrubbed or filesystems.scrub(paths)
@@ -62,7 +62,7 @@ def test_checksums(workdir, checksum):
     assert summary["superblocks"] == 2
     unprotected = summary["unprotected"]
     assert unprotected["nodatasum"] >= 300_000
-    # 64 KiB of the MiB were written.
+    # 64 KiB of the 1 MiB were written.
     assert unprotected["preallocated"] == (1 << 20) - (64 << 10)
 
 
@@ -124,7 +124,7 @@ def test_profiles(workdir, data, metadata, devices):
 
 
 def test_unclean(workdir):
-    """Copied while it is mounted and has a log tree: a crash, as far as the copy can tell."""
+    """The image is copied while it is mounted and has a log tree, like after a crash."""
     path = workdir / "fs"
     filesystems.make([path])
     with filesystems.mounted([path], "rw,nodiscard,commit=300") as root:
@@ -139,7 +139,7 @@ def test_unclean(workdir):
     assert not any(line.split() == ["log_root", "0"] for line in dump.splitlines()), dump
     status, errors, summary = verify(copy)
     assert (status, errors) == (0, []), errors[:3]
-    # The log's data is verified by the log's checksums: a change of it is found.
+    # The log's checksums cover the log's data, so a change in it is found.
     position = pathlib.Path(copy).read_bytes().find(data[:4096])
     with filesystems.changed(copy, position):
         status, errors, changed = verify(copy)
@@ -148,7 +148,7 @@ def test_unclean(workdir):
 
 
 def test_removal_in_progress(workdir):
-    """A subvolume that is half removed: what is gone already is not looked at."""
+    """A subvolume is partially removed. The removed part is not verified."""
     path = filesystems.filled(workdir / "fs", "--nodesize", "4k")
     with filesystems.mounted([path], "rw,nodiscard") as root:
         big = root / "doomed"
@@ -177,7 +177,7 @@ def test_missing_device(workdir, profile, devices):
     status, errors, summary = verify(*paths[1:])
     assert (status, errors) == (2, []), (errors[:3], summary)
     assert summary["missing_devices"] == [1]
-    # What is there is verified, and what is not is counted or computed from parity.
+    # Present devices are verified. The content of missing ones is counted, or rebuilt from parity.
     kinds = ["data_bytes", "tree_bytes", "unchecked_bytes"]
     seen = sum(summary[kind] for kind in kinds)
     assert seen + summary["missing_bytes"] == sum(whole[kind] for kind in kinds)
@@ -193,8 +193,8 @@ def test_missing_device(workdir, profile, devices):
 @pytest.mark.parametrize("checksum", CHECKSUMS)
 @pytest.mark.parametrize("profile, devices", [("raid5", 3), ("raid6", 5)])
 def test_rebuilt(workdir, profile, devices, checksum):
-    """As many devices missing as there are parities: all is verified that the kernel can read, and
-    one byte more is lost where the kernel says so."""
+    """As many devices are missing as there are parities. Everything that the kernel can read is verified,
+    and a further bad byte is lost exactly if the kernel cannot read it."""
     paths = [workdir / f"device{number}" for number in range(devices)]
     filesystems.make(paths, "-d", profile, "-m", profile, "--csum", checksum)
     with filesystems.mounted(paths, "rw,nodiscard") as root:
@@ -217,19 +217,19 @@ def test_rebuilt(workdir, profile, devices, checksum):
     with filesystems.changed(path, position):
         status, errors, _ = verify(*rest)
         assert status == 1 and errors, errors
-        # The sector itself, and those that are computed from it.
+        # The sector itself, and those that are rebuilt from it.
         assert len(errors) <= devices and not any(error["rebuildable"] for error in errors), errors
         named = {it["name"] for error in errors for owner in error["owners"] for it in owner["paths"]}
         unread = degraded_reads(rest, whole["fsid"], len(lost), written)
         assert named == unread and "file" in named, (named, unread, errors)
-        # With all devices there, it can be repaired.
+        # If all devices are present, it can be repaired.
         status, errors, _ = verify(*paths)
         assert [error["rebuildable"] for error in errors] == [True], errors
 
 
 def place_of(content, paths, all_paths):
-    """One of these devices, and where on it some sector of the content lies: the only copy of it, since the
-    parity of a row that is filled by one sector is that sector."""
+    """Returns one of `paths` and the offset of a sector of the content there. Requires that the sector
+    exists once, because the parity of a row with only one sector in use equals that sector."""
     devices = {path: path.read_bytes() for path in all_paths}
     for start in range(1 << 20, len(content), 4096):
         sector = content[start : start + 4096]
@@ -241,22 +241,22 @@ def place_of(content, paths, all_paths):
 
 
 def degraded_reads(paths, fsid, lost, written):
-    """The files that the kernel cannot read without as many devices as were lost."""
+    """Returns the files that the kernel cannot read while `lost` devices are missing."""
     deadline = time.monotonic() + HANG
     while True:
         with filesystems.mounted(paths, "ro,degraded") as root:
-            # The kernel finds devices of an earlier mount that somebody still holds.
+            # The kernel remembers devices of an earlier mount as long as they are in use.
             devices = pathlib.Path(f"/sys/fs/btrfs/{fsid}/devinfo").glob("*/missing")
             if [device.read_text() for device in devices].count("1\n") == lost:
                 read = contents(root)
-                # Linux 6.18 now and then reads zeros, without an error, where it cannot rebuild a sector.
+                # Linux 6.18 sometimes reads zeros without an error where it cannot rebuild a sector.
                 return {name for name in written if read[name] != written[name]}
         assert time.monotonic() < deadline, "the kernel has devices that it was not given"
         time.sleep(0.1)
 
 
 def contents(root):
-    """A digest of each file, None for one that cannot be read."""
+    """Returns a digest of each file, or None for a file that cannot be read."""
     found = {}
     for folder, _, names in os.walk(root):
         for name in names:
@@ -275,7 +275,7 @@ MIB = 1 << 20
 
 
 def disk_of(workdir, table, at):
-    """A disk with a file system at each offset."""
+    """Creates a disk with a file system at each offset."""
     disk = workdir / "disk"
     with open(disk, "wb") as file:
         file.truncate(700 * MIB)
@@ -287,14 +287,14 @@ def disk_of(workdir, table, at):
 
 
 def test_partitions_are_accounted_for(workdir):
-    """One that the image does not hold, or holds a part of, is not passed over."""
+    """A partition that the image does not contain, or contains only in part, is reported."""
     disk = disk_of(workdir, "label: gpt\n1MiB,256MiB\n257MiB,256MiB\n513MiB,16MiB\n", (MIB, 257 * MIB))
     result = blkhash("btrfs", "verify", disk)
     assert result.returncode == 0, result
     assert result.stderr.decode() == f"blkhash: {disk} partition 3: no btrfs file system, not verified\n"
     assert result.stdout.count(b"errors        none") == 2
     cases = {
-        # The end of the image: what is said of the second partition, and of the third.
+        # End of the image, and the reports for the second and the third partition.
         520 * MIB: ("", "is cut off"),
         500 * MIB: ("is cut off", "lies past the end"),
         257 * MIB + 4096: ("is cut off", "lies past the end"),
@@ -324,13 +324,13 @@ def test_logical_partitions_that_are_lost(workdir):
     result = blkhash("btrfs", "verify", disk)
     message = f"the partition table is damaged: no record of a logical partition at sector {257 * 2048}"
     assert result.returncode == 2 and message in result.stderr.decode(), result
-    # What is left is verified all the same.
+    # The other partition is still verified.
     assert result.stdout.count(b"errors        none") == 1
 
 
 @pytest.mark.parametrize("profile, parity", [("raid5", 0), ("raid6", 0), ("raid6", 1)])
 def test_parity(workdir, profile, parity):
-    """A parity that is not one of its row; one of a row with bad data says nothing."""
+    """A wrong parity is reported, except in a row with bad data."""
     paths = [workdir / f"device{number}" for number in range(4)]
     filesystems.make(paths, "-d", profile, "-m", "raid1")
     content = os.urandom(3 << 20)
@@ -349,7 +349,7 @@ def test_parity(workdir, profile, parity):
     data = 4 - (1 if profile == "raid5" else 2)
     dump = filesystems.dump_devices(paths, "extent")
     extents = re.findall(r"key \((\d+) EXTENT_ITEM \d+\).*\n.*flags DATA", dump)
-    # The row behind that in which the file begins.
+    # The row after the one in which the file begins.
     row = (int(extents[0]) - logical) // (data * 65536) + 1
     device, offset = stripes[(data + parity + row) % 4]
     physical = offset + row * 65536 + 4096 * 3
@@ -403,7 +403,7 @@ def test_algorithms():
 
 
 def test_obscure_name(workdir):
-    """The kernel files both names under one hash."""
+    """The kernel stores both names under one hash."""
     names = ["secret.txt", "passwd", "holiday pictures"]
     others = blkhash("btrfs", "obscure-name", *names).stdout.decode().splitlines()
     path = workdir / "fs"
@@ -412,7 +412,7 @@ def test_obscure_name(workdir):
         for name in names + others:
             (root / name).touch()
     found = re.findall(r"key \(256 DIR_ITEM (\d+)\)", filesystems.dump(path, "5"))
-    # One folder item for both, since they collide.
+    # Both names share one folder item, because their hashes collide.
     assert len(found) == len(names) and len(set(names + others)) == 2 * len(names)
     assert blkhash("btrfs", "obscure-name", "abcd").returncode == 1
 
@@ -425,13 +425,13 @@ def test_not_btrfs(workdir):
     assert status == 2 and message == f"blkhash: {path}: no btrfs file system\n"
     assert verify(workdir / "absent")[0] == 2
     fs = filesystems.filled(workdir / "fs")
-    # What can be verified is.
+    # The other file system is still verified.
     result = blkhash("btrfs", "verify", path, fs)
     assert result.returncode == 2 and b"errors        none" in result.stdout
 
 
 def test_truncated(workdir):
-    """An image that was cut off: what lies behind the end cannot be read, and is no zeros."""
+    """An image is truncated. Content after its end is unreadable and not zeros."""
     path = filesystems.filled(workdir / "fs")
     os.truncate(path, 100 << 20)
     status, errors, summary = verify(path)

@@ -1,4 +1,5 @@
-"""blkhash btrfs verify: one byte changed, anywhere, and what the kernel and btrfs check say of it."""
+"""blkhash btrfs verify: one changed byte anywhere, compared with the verdicts of the kernel and btrfs
+check."""
 
 import contextlib
 import fcntl
@@ -14,7 +15,7 @@ from filesystems import SUPERBLOCKS
 from servers import Servers
 from test_btrfs import possible, verify  # noqa: F401 (a fixture)
 
-# Changes for each file system; a long run by hand sets more, and another seed.
+# Number of changes for each file system. Set more and another seed for a long run.
 CHANGES = int(os.environ.get("BTRFS_CHANGES", "40"))
 SEED = int(os.environ.get("BTRFS_SEED", "20260101"))
 
@@ -23,7 +24,7 @@ CHECKSUM_SIZES = {"crc32c": 4, "xxhash": 8, "sha256": 32, "blake2": 32}
 
 
 class Owners:
-    """Which files have a block, as the kernel tells of every file (FIEMAP)."""
+    """Files of each block, according to the kernel (FIEMAP)."""
 
     FIEMAP = 0xC020660B
     LAST, ENCODED, INLINE = 0x1, 0x8, 0x200
@@ -59,7 +60,7 @@ class Owners:
 
 @pytest.fixture(scope="module", params=["crc32c", "xxhash", "sha256", "blake2", "mixed", "dup"])
 def damaged(request, tmp_path_factory):
-    """A file system to be changed, with what is known of it."""
+    """A file system to be damaged, with its layout and owners."""
     path = tmp_path_factory.mktemp("damaged") / "fs"
     checksum = request.param if request.param in CHECKSUM_SIZES else "crc32c"
     options = {"mixed": ["--mixed", "--nodesize", "4k"], "dup": ["-d", "dup"]}
@@ -70,7 +71,7 @@ def damaged(request, tmp_path_factory):
 
 
 def summed(path):
-    """Ranges of data that have checksums."""
+    """Returns the ranges of data with checksums."""
     ranges = []
     for line in filesystems.dump(path, "csum").splitlines():
         words = line.split()
@@ -97,7 +98,7 @@ def test_one_byte(damaged):
             start, length = source.choice(layout.blocks)
             offset = source.randrange(length)
             if source.random() < 0.3:
-                # Headers are small, and have most of the meaning.
+                # Headers are small, and most of their bytes matter.
                 offset = source.randrange(101)
             judge_tree(path, layout, source, start, offset, checksum_size)
         elif kind == "super":
@@ -132,7 +133,7 @@ def judge_data(path, layout, owners, covered, source, extent, logical):
         paths = {it["name"] for owner in error["owners"] for it in owner["paths"]}
         assert error["owners_complete"]
         assert paths == owners.of(sector, extent), (error, extent)
-        # It stops at the first mirror that is good.
+        # btrfs check stops at the first good mirror.
         status, bad = filesystems.check(path)
         if mirror == 0:
             assert (sector, 1) in bad and status != 0
@@ -144,12 +145,12 @@ def judge_tree(path, layout, source, logical, offset, checksum_size):
     with filesystems.changed(path, places[mirror] + offset):
         status, errors, failure = verify(path)
         if checksum_size <= offset < 32:
-            # No checksum is as long as the field for it.
+            # The field is longer than the checksum.
             assert (status, errors) == (0, [])
             assert filesystems.errors(filesystems.scrub([path])) == {}
             return
         if len(places) == 1:
-            # Too much is lost for the kernel to mount it, and sometimes for us to read it.
+            # The kernel cannot mount it, and sometimes blkhash cannot read it.
             assert status in (1, 2), errors
             assert status == 2 or logical in [error["logical"] for error in errors], errors
             assert status == 1 or str(logical) in failure, failure
@@ -178,7 +179,7 @@ def judge_superblock(path, source, checksum_size):
         assert (errors[0]["subject"], errors[0]["copy"]) == ("superblock", number)
         assert errors[0]["physical"] == SUPERBLOCKS[number]
         if number == 0:
-            # The kernel does not mount what has no first superblock.
+            # The kernel does not mount a file system without its first superblock.
             command = ["btrfs", "inspect-internal", "dump-super", "-f", str(path)]
             output = images.attempt(*command)
             text = (output.stdout + output.stderr).decode()
@@ -188,7 +189,8 @@ def judge_superblock(path, source, checksum_size):
 
 
 def test_inside_images(workdir):
-    """The same verdict in a partition of a disk, as qcow2, compressed or not, and from a server."""
+    """The result is the same in a partition of a disk, in a qcow2 image, compressed or not, and from a
+    server."""
     plain = filesystems.filled(workdir / "fs", size=128 << 20)
     layout = filesystems.Layout(plain)
     offset = 1 << 20
@@ -224,7 +226,7 @@ def test_inside_images(workdir):
 
 
 def verdicts(path, changes, *options):
-    """What is found after the changes, without what depends on the image."""
+    """Returns the findings after the changes, without fields that depend on the image."""
     with contextlib.ExitStack() as stack:
         for change in changes:
             stack.enter_context(filesystems.changed(path, change))

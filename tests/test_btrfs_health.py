@@ -1,6 +1,7 @@
-"""blkhash btrfs verify: healthy file systems of many kinds, worked on, interrupted, copied while mounted.
+"""blkhash btrfs verify: healthy file systems of many kinds, after random work, interrupted, or copied
+while mounted.
 
-None of them is reported, and whatever is added by hand to one of two mirrors is.
+None of them is reported, but a change to one of two mirrors is.
 """
 
 import contextlib
@@ -25,7 +26,7 @@ COPIES = int(os.environ.get("BTRFS_COPIES", "6"))
 
 
 def churn(root, seed, rounds=ROUNDS):
-    """Random work on files and folders of every kind, with snapshots that come and go."""
+    """Works randomly on files and folders of every kind, and creates and deletes snapshots."""
     source = random.Random(seed)
     folders, files = [root], []
 
@@ -72,7 +73,7 @@ def churn(root, seed, rounds=ROUNDS):
 
     def clone():
         old, copy = source.choice(files), new(source.choice(folders), "clone")
-        # Not between files with and without checksums.
+        # Files with and without checksums cannot share extents.
         images.attempt("cp", "--reflink=auto", str(old), str(copy))
 
     works = [
@@ -90,7 +91,7 @@ def churn(root, seed, rounds=ROUNDS):
             try:
                 work()
             except (OSError, LookupError, ValueError, AssertionError):
-                # Out of space or of files, or not what this file system can do.
+                # No space or no file is left, or this file system does not support the operation.
                 pass
         images.run("sync", "-f", str(root))
         images.attempt("btrfs", "subvolume", "snapshot", str(root), str(root / f"snapshot{number}"))
@@ -107,8 +108,8 @@ def make_room(root):
             remove(entry.path)
 
 
-# Works until told to stop, and prints how often it succeeded. A file system that is full, or whose
-# commit fails for it, ends no round but its own.
+# Works until the stop file exists, and prints the number of successful rounds. A full file system, or a
+# commit that fails because of it, ends only the current round.
 WORK = """
 import pathlib
 import sys
@@ -169,7 +170,7 @@ def test_worked_on(workdir, number):
     ],
 )  # fmt: skip
 def test_interrupted(workdir, data, metadata, count):
-    """A balance that was paused, then cancelled, and a device removed."""
+    """A balance is paused, then cancelled, and a device is removed."""
     paths = [workdir / f"device{number}" for number in range(count)]
     filesystems.make(paths, "-d", data, "-m", metadata, size=512 * MIB)
     with filesystems.mounted(paths, "rw,nodiscard") as root:
@@ -191,7 +192,7 @@ def test_interrupted(workdir, data, metadata, count):
 
 @pytest.mark.parametrize("options", [(), ("-R", "^free-space-tree"), ("--csum", "sha256", "-R", "quota")], ids=" ".join)
 def test_copied_while_mounted(workdir, options):
-    """Reflinks of the file below: each is the file system at one instant, as after a crash."""
+    """Reflinks of the underlying file. Each is the file system at one instant, as after a crash."""
     host, stop = workdir / "host", workdir / "stop"
     filesystems.make([host], size=6144 * MIB)
     with filesystems.mounted([host], "rw,nodiscard") as below:
@@ -211,7 +212,7 @@ def test_copied_while_mounted(workdir, options):
 
 
 def test_converted(workdir):
-    """From ext4, with the image of the old file system in it."""
+    """Converted from ext4, and still containing the image of the old file system."""
     path = workdir / "fs"
     with open(path, "wb") as file:
         file.truncate(512 * MIB)
@@ -244,7 +245,8 @@ def raid1(workdir):
 
 
 def test_split_brain(workdir):
-    """Both devices were written alone, as often as each other: every block is right by itself."""
+    """Both devices were written separately, with equal numbers of transactions. Each block is valid by
+    itself."""
     paths = raid1(workdir)
     with filesystems.mounted(paths, "rw,nodiscard") as root:
         (root / "file").write_bytes(b"both" * 10_000)
@@ -262,7 +264,7 @@ def test_split_brain(workdir):
 
 
 def test_mirrors_without_checksums(workdir):
-    """They are read, and have to be equal. Those of space that was only reserved need not be."""
+    """Mirrors are read and must be equal, except in preallocated space."""
     paths = raid1(workdir)
     content = random.Random(7).randbytes(300_000)
     with filesystems.mounted(paths, "rw,nodiscard") as root:
@@ -283,7 +285,8 @@ def test_mirrors_without_checksums(workdir):
 
 @contextlib.contextmanager
 def served(workdir, path, before_reading):
-    """The URI of a server of the file that runs some shell before each read, with `$3` bytes at `$4`."""
+    """Yields the URI of a server of the file that runs a shell command before each read of `$3` bytes at
+    `$4`."""
     script = workdir / "server.sh"
     script.write_text(
         f"""#!/bin/sh
@@ -302,7 +305,7 @@ esac
 
 
 def test_sector_that_cannot_be_read(workdir):
-    """Of a file without checksums: whoever reads the file gets the error."""
+    """The bad sector belongs to a file without checksums."""
     path = workdir / "fs"
     content = random.Random(8).randbytes(300_000)
     filesystems.make([path], "-m", "single")
@@ -320,7 +323,7 @@ def test_sector_that_cannot_be_read(workdir):
 
 
 def test_server_hangs_up(workdir):
-    """Sectors behind that are no findings: nobody has looked at them."""
+    """Sectors that were not read after that are not findings."""
     path = filesystems.filled(workdir / "fs")
     count = workdir / "count"
     dies = f"echo >> {count}; [ $(wc -l < {count}) -gt 40 ] && kill -9 $PPID"
@@ -331,7 +334,7 @@ def test_server_hangs_up(workdir):
 
 
 def test_seed(workdir):
-    """A file system that grew out of another one, whose devices it still reads."""
+    """A file system was created from a seed, whose devices it still reads."""
     seed, sprout = workdir / "seed", workdir / "sprout"
     filesystems.filled(seed)
     images.run("btrfstune", "-S", "1", str(seed))

@@ -1,7 +1,7 @@
-"""blkhash btrfs verify: every reference to a tree block is held against the block.
+"""blkhash btrfs verify: every reference to a tree block is compared with the block.
 
-Each one is led astray, with right checksums: to its parent, to itself, to a sibling, to a good block of
-another tree, to an older block.
+Each reference is redirected, with valid checksums, to its parent, to itself, to a sibling, to a good
+block of another tree, or to an older block.
 """
 
 import json
@@ -19,11 +19,11 @@ from conftest import HANG, blksum_path
 from test_btrfs import possible, verify  # noqa: F401 (a fixture)
 
 NODE = 4096
-# File systems to be verified, at least.
+# Minimum number of file systems to verify.
 CHANGES = 1000
 MOST_MEMORY = 64 << 20
 MOST_OUTPUT = 100 << 10
-# Of the processor: a busy machine takes as much.
+# CPU time, which does not depend on the load of the machine.
 MOST_SECONDS = 1
 
 TREES = {
@@ -41,7 +41,8 @@ TREES = {
 }
 
 
-# A child begins with the memory of its parent, as far as the kernel counts: this one is small.
+# A child process starts with the peak memory of its parent in the kernel's statistics. This parent is
+# small.
 MEASURE = """
 import resource, subprocess, sys
 status = subprocess.call(sys.argv[2:])
@@ -52,7 +53,8 @@ with open(sys.argv[1], "w") as file:
 
 
 def measured(folder, *args):
-    """The exit status, the output and the seconds of a verification that takes little memory."""
+    """Verifies and checks that it takes little memory. Returns the exit status, the outputs and the CPU
+    seconds."""
     command = [str(blksum_path().with_name("blkhash")), "btrfs", "verify", *map(str, args)]
     taken = folder / "taken"
     result = images.attempt(sys.executable, "-S", "-c", MEASURE, str(taken), *command, timeout=HANG)
@@ -82,7 +84,7 @@ def image(tmp_path_factory):
             (root / f"file{number:03}").write_bytes(source.randbytes(5000))
         filesystems.sync(root)
         for number in range(40):
-            # The logs of two subvolumes, one of them with several blocks.
+            # Logs of two subvolumes, one of them with several blocks.
             for name in [root / f"logged{number}", root / "subvolume" / f"logged{number}"]:
                 with open(name, "wb") as file:
                     file.write(source.randbytes(9000))
@@ -93,7 +95,7 @@ def image(tmp_path_factory):
 
 
 def astray(image, reference, source, stale):
-    """Other blocks that the reference could lead to, by what they are."""
+    """Yields other blocks for the reference to point to, with their kind."""
     holder, _, _, logical, tree = reference
     target = image.blocks[logical]
     yield "itself", logical if holder is None else holder
@@ -141,10 +143,10 @@ def test_led_astray(image):
                 if other == logical and holder is not None:
                     continue
                 if holder is None and kind == "itself":
-                    # The superblock has no address: a block within the reserved space.
+                    # The superblock has no logical address, so use one in the reserved space.
                     other = 64 << 10
                 if tree == LOG_TREE and kind == "older" and is_alike(image, other, reference, stale):
-                    # The state of the log after an earlier fsync is as whole as the last one.
+                    # The log after an earlier fsync is as valid as the last one.
                     continue
                 with image.redirected(holder, at, other):
                     judge(image, reference, kind, other)
@@ -168,17 +170,18 @@ def judge(image, reference, kind, other):
     status, out, err, seconds = measured(image.path.parent, "--json", image.path)
     assert seconds < MOST_SECONDS, (what, seconds)
     if status == 2:
-        # What everything hangs on.
+        # A structure that all others depend on is invalid.
         assert b"leads to it" in err and str(other).encode() in err, (what, err)
         return
     assert status == 1, (what, out)
     errors = [json.loads(line) for line in out.splitlines()]
     errors = [it for it in errors if it["type"] == "error"]
     if any("nothing leads to it" in it["problem"] and it["logical"] == logical for it in errors):
-        # The other block is all that the reference says, and the one that was there is left over.
+        # The other block matches the reference completely, and the original block is left without
+        # references.
         return
     if any("another reference" in it["problem"] and it["logical"] == other for it in errors):
-        # Logs are never shared: of two references that say the same, the second one is reported.
+        # Logs are never shared. The second of two equal references is reported.
         return
     if any("counts other references" in it["problem"] for it in errors):
         return
@@ -193,7 +196,7 @@ def judge(image, reference, kind, other):
 
 @pytest.mark.parametrize("tree", [5, 7, 256], ids=TREES.get)
 def test_claim_of_removal(image, tree):
-    """A root item says that most of its tree is gone already: nothing below it is hidden by that."""
+    """A root item claims that most of its tree is removed. This must hide nothing below it."""
     roots = [it for it in image.references if it[4] == tree and it[0] in image.blocks]
     holder, _, at, _, _ = next(it for it in roots if image.blocks[it[0]].owner == 1)
     item = at - 176
@@ -211,7 +214,8 @@ def test_claim_of_removal(image, tree):
     place = image.layout.places(leaf)[0] + NODE - 1
     with image.changed(holder, claim):
         status = verify(image.path)[0]
-        # Only a subvolume can be half removed, and this one is not said to be. The first one always stays.
+        # Only a subvolume can be partially removed, and this one is not being removed. The first
+        # subvolume always stays.
         assert status == (0 if tree == 7 else 1)
         with filesystems.changed(image.path, place):
             status, errors, _ = verify(image.path)
@@ -221,7 +225,7 @@ def test_claim_of_removal(image, tree):
 
 @pytest.fixture(scope="module")
 def attacked(tmp_path_factory):
-    """A file tree of 230,000 pointers to blocks in a chunk without end on a device that is missing."""
+    """A file tree of 230,000 pointers to blocks in a huge chunk on a missing device."""
     folder = tmp_path_factory.mktemp("attacked")
     path = folder / "fs"
     filesystems.make([path], "--nodesize", "4k", "-m", "single", "-d", "single", size=128 << 20)
@@ -300,7 +304,7 @@ def test_pointers_to_missing_devices(attacked, options):
 
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=str)
 def test_findings_without_end(attacked, options, workdir):
-    """The same pointers, and no device is missing: the device ends before each of the blocks."""
+    """The same pointers without a missing device. The device ends before each of the blocks."""
     path, start, count = attacked
     copy = workdir / "copy"
     images.run("cp", "--sparse=always", str(path), str(copy))
@@ -322,7 +326,7 @@ def test_findings_without_end(attacked, options, workdir):
     if options:
         lines = [json.loads(line) for line in out.splitlines()]
         summary = lines[-1]
-        # A few of them lie within the device.
+        # A few of them are within the device.
         assert summary["errors"]["read"] > count - 100 and len(lines) <= 101
         shown = sum(it["blocks"] for it in lines[:-1])
         assert sum(summary["errors_not_printed"].values()) + shown == sum(summary["errors"].values())
@@ -333,7 +337,7 @@ def test_findings_without_end(attacked, options, workdir):
 
 
 def test_cut_off(workdir):
-    """Data side by side that is gone is one error."""
+    """Adjacent lost data is one error."""
     path = workdir / "fs"
     filesystems.make([path], "-m", "single", "-d", "single", size=256 << 20)
     with filesystems.mounted([path], "rw,nodiscard") as root:

@@ -1,4 +1,4 @@
-"""blkhash btrfs verify: what the items say, each of them and beside others, with right checksums."""
+"""blkhash btrfs verify: invalid items, and items that contradict each other, with valid checksums."""
 
 import os
 import random
@@ -13,7 +13,7 @@ from btrfs_blocks import HEADER, ITEM, POINTER, Image
 from conftest import HANG
 from test_btrfs import possible, verify  # noqa: F401 (a fixture)
 
-# Bits that are changed; a long run by hand sets more, and another seed.
+# Number of bits to change. Set more and another seed for a long run.
 BITS = int(os.environ.get("BTRFS_BITS", "150"))
 SEED = int(os.environ.get("BTRFS_SEED", "20260101"))
 MIB = 1 << 20
@@ -28,7 +28,7 @@ FREE_EXTENT, DEVICE_EXTENT, DEVICE, CHUNK = 199, 204, 216, 228
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory):
-    """Every kind of tree and of file, in one mirror of everything."""
+    """Every kind of tree and of file, without mirrors."""
     path = tmp_path_factory.mktemp("structure") / "fs"
     options = ["--nodesize", "4k", "-m", "single", "-d", "single", "-R", "free-space-tree,quota"]
     filesystems.make([path], *options, size=128 * MIB)
@@ -48,7 +48,7 @@ def image(tmp_path_factory):
             images.run("btrfs", "property", "set", str(compressed), "compression", name)
             compressed.write_bytes(b"hello " * 300)
         for number in range(5):
-            # Data with and without checksums in turns, so that there are several items of checksums.
+            # Alternate data with and without checksums, so that there are several checksum items.
             plain = root / f"nodatacow{number}"
             plain.touch()
             images.run("chattr", "+C", str(plain))
@@ -71,13 +71,13 @@ def test_what_is_in_use_adds_up(image):
     used, without = summary["used"], summary["unprotected"]
     assert used["unprotected"] == sum(without.values()) and without["preallocated"] == MIB
     assert sum(used.values()) == struct.unpack_from("<Q", image.superblock, 0x78)[0]
-    # Everything has one mirror here.
+    # There are no mirrors here.
     assert used["data"] == summary["data_bytes"] and used["metadata"] == summary["tree_bytes"]
     assert summary["unchecked_bytes"] == without["nodatasum"] + without["internal"]
 
 
 def spot(block, source):
-    """A byte of a block that means something, and what it is of."""
+    """Returns the name of a random part of a block, and the offset of a byte in it."""
     parts = [("header", 0x20, HEADER)]
     if block.level:
         parts.append(("pointer", HEADER, HEADER + block.count * POINTER))
@@ -90,7 +90,7 @@ def spot(block, source):
 
 
 def test_one_bit(image):
-    """What `btrfs check` objects to is an error here as well."""
+    """Nearly every error of `btrfs check` is also an error here."""
     source = random.Random(SEED)
     groups = {}
     for _, _, _, logical, tree in image.references:
@@ -109,14 +109,14 @@ def test_one_bit(image):
         if checked.returncode and not status:
             missed.append((group[0], group[1], name, at, bit, checked.stdout[-300:]))
     assert objections > BITS / 3
-    # How much of a quota is used is not counted here.
+    # The usage counters of quotas are not verified.
     others = [it for it in missed if it[0] != QUOTA]
     assert len(others) <= 0.02 * objections and len(missed) <= 0.05 * objections, missed
     assert verify(image.path)[:2] == (0, [])
 
 
 def of(kind, number=None):
-    """Finds items of a type, and of an object."""
+    """Matches items of a type, and optionally of an object."""
     return lambda key, content: key[1] == kind and number in (None, key[0])
 
 
@@ -125,7 +125,7 @@ def inode(key, content):
 
 
 def extent(key, content):
-    """An extent of a file that is not inline."""
+    """Matches an extent of a file that is not inline."""
     return key[1] == EXTENT_DATA and content[20] == 1
 
 
@@ -151,12 +151,12 @@ def swap_references(items, index):
 
 
 def put(at, form, *values):
-    """Other values in an item."""
+    """Writes values into an item."""
     return lambda items, index: struct.pack_into(form, items[index][1], at, *values)
 
 
 def add(at, value):
-    """A number in an item is another one."""
+    """Adds to a number in an item."""
 
     def edit(items, index):
         content = items[index][1]
@@ -166,7 +166,7 @@ def add(at, value):
 
 
 def rename(number=0, kind=0, offset=0):
-    """An item has another key, which does not change its place."""
+    """Changes the key of an item without changing its position."""
 
     def edit(items, index):
         key = items[index][0]
@@ -176,7 +176,7 @@ def rename(number=0, kind=0, offset=0):
 
 
 def last(edit):
-    """The same, with the last item of the leaf."""
+    """Applies `edit` to the last item of the leaf."""
     return lambda items, index: edit(items, len(items) - 1)
 
 
@@ -196,21 +196,21 @@ def cut(size):
 
 
 def cover_the_next(items, index):
-    """Checksums up to one sector behind the beginning of the next ones."""
+    """Extends checksums to one sector after the start of the next item."""
     first, following = items[index][0][2], items[index + 1][0][2]
     content = items[index][1]
     content.extend(bytes(4 * ((following - first) // 4096 + 1) - len(content)))
 
 
 def move_onto_the_next(items, index):
-    """The stripe of a chunk lies where that of the next chunk does."""
+    """Moves the stripe of a chunk to that of the next chunk."""
     items[index][1][0x38:0x40] = items[index + 1][1][0x38:0x40]
 
 
-# States of one leaf, all of which the first version called clean: the tree, an item that is not the first one
-# of its leaf, what is done to it, and the category of what is found. None: nothing is verified at all.
+# Edits of one leaf: the tree, an item that is not the first one of its leaf, the edit, and the category of
+# the finding. None if nothing can be verified.
 CASES = {
-    # E5, E6: roots, and trees that tell what others are.
+    # Roots, and trees that describe others.
     "extent of no kind": (EXTENTS, of(EXTENT), put(16, "<Q", 0), "tree_item"),
     "checksum tree at 0": (ROOTS, of(ROOT, CHECKSUMS), put(176, "<Q", 0), "tree_item"),
     "root item cut off": (ROOTS, of(ROOT, CHECKSUMS), cut(300), "tree_item"),
@@ -220,16 +220,16 @@ CASES = {
     "no free space tree": (ROOTS, of(ROOT, FREE), drop, "tree_header"),
     "empty device tree": (DEVICES, of(DEVICE_EXTENT), empty, "tree_header"),
     "empty relocation tree": (RELOCATION, of(INODE_REF), empty, "tree_header"),
-    # E7: data without checksums.
+    # Data without checksums.
     "empty checksum tree": (CHECKSUMS, of(CHECKSUM), empty, "no_checksum"),
     "checksums dropped": (CHECKSUMS, of(CHECKSUM), drop, "no_checksum"),
     "checksums shortened": (CHECKSUMS, of(CHECKSUM), cut(4), "no_checksum"),
     "no checksum in an item": (CHECKSUMS, of(CHECKSUM), cut(10_000), "tree_item"),
-    # E8: other keys among the checksums.
+    # Other keys among the checksums.
     "checksums of another object": (CHECKSUMS, of(CHECKSUM), last(rename(number=1)), "tree_item"),
     "checksums of another type": (CHECKSUMS, of(CHECKSUM), last(rename(kind=1)), "tree_item"),
     "checksums that overlap": (CHECKSUMS, of(CHECKSUM), cover_the_next, "tree_item"),
-    # E9: the content of items.
+    # Content of items.
     "type of an extent": (FILES, extent, put(20, "<B", 3), "tree_item"),
     "compression of an extent": (FILES, extent, put(16, "<B", 7), "tree_item"),
     "extent in no chunk": (FILES, extent, put(21, "<Q", 1 << 50), "tree_item"),
@@ -255,14 +255,14 @@ CASES = {
     "subvolume without a name": (ROOTS, of(ROOT_REF), drop, "contradiction"),
     "folder that leads elsewhere": (FILES, to_subvolume, put(0, "<Q", 999), "contradiction"),
     "references out of order": (EXTENTS, several_references, swap_references, "tree_item"),
-    # E10: chunks and devices.
+    # Chunks and devices.
     "stripes at one place": (CHUNKS, of(CHUNK), move_onto_the_next, None),
     "stripe with another UUID": (CHUNKS, of(CHUNK), last(put(0x40, "<Q", 1)), "contradiction"),
     "size of the device": (CHUNKS, of(DEVICE), put(8, "<Q", 100 * MIB), "contradiction"),
     "UUID of the device": (CHUNKS, of(DEVICE), put(66, "<Q", 1), "contradiction"),
     "no device extent": (DEVICES, of(DEVICE_EXTENT), drop, "contradiction"),
     "device extent of another chunk": (DEVICES, of(DEVICE_EXTENT), put(16, "<Q", 4096), "contradiction"),
-    # What else is written twice.
+    # Other facts that are stored twice.
     "references counted": (EXTENTS, of(EXTENT), put(0, "<Q", 2), "contradiction"),
     "use of a block group": (EXTENTS, of(GROUP), add(0, 4096), "contradiction"),
     "free space in use": (FREE, of(FREE_EXTENT), rename(offset=4096), "contradiction"),
@@ -270,7 +270,7 @@ CASES = {
 }
 
 
-# Fields of every superblock alike, and what the error says.
+# Fields that all superblocks share, and the text of the error.
 FIELDS = {
     "size of the device": (0xC9 + 8, "<Q", 0, "of 0 bytes in use"),
     "no devices": (0x88, "<Q", 0, "has no devices"),
@@ -284,7 +284,7 @@ FIELDS = {
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_superblock(image, name):
-    """What the kernel does not mount: with one copy it is a finding, with all nothing can be verified."""
+    """The kernel refuses to mount this. One such copy is a finding. If all are, nothing can be verified."""
     at, form, value, reason = FIELDS[name]
     field = struct.pack(form, value)
     with image.changed(None, lambda data: data[:at] + field + data[at + len(field) :]):
@@ -297,14 +297,14 @@ def test_superblock(image, name):
 
 
 def test_superblocks_that_differ(image):
-    """Of one transaction, with another label."""
+    """Copies of one transaction with different labels."""
     with image.changed_superblock(1, lambda data: data[:0x12B] + b"other" + data[0x130:]):
         status, errors, _ = verify(image.path)
         assert status == 1 and len(errors) == 1 and f"from byte {0x12B}" in errors[0]["problem"], errors
 
 
 def mounted_verdict(path):
-    """What a mount of it comes to, and a scrub: for the reader of a report, since kernels differ."""
+    """Returns the results of a mount and a scrub. They are only printed, because kernels differ."""
     try:
         with filesystems.mounted([path], "ro") as root:
             read = images.attempt("tar", "-cf", "-", "-C", str(root), ".", timeout=HANG)
@@ -325,7 +325,7 @@ def test_item(image, name):
         for block in image.blocks.values()
         if block.owner == tree and not block.level
         for index, (key, content) in enumerate(block.items())
-        # The key of the first one is in the parent as well.
+        # The first key is also in the parent.
         if finds(key, content) and (index or edit is not drop)
     )
     with image.edited(leaf, lambda items: edit(items, index)):

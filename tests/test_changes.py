@@ -1,4 +1,4 @@
-"""Images in use or changing under the reader, block devices, real read errors."""
+"""Images in use or changing while they are read, block devices, and real read errors."""
 
 import contextlib
 import fcntl
@@ -33,7 +33,7 @@ def assert_refused(result, *words):
 
 @contextlib.contextmanager
 def held_by_qemu(path, *options, fmt="qcow2"):
-    """A real qemu-io that holds the image open."""
+    """Holds the image open in a real qemu-io."""
     process = subprocess.Popen(
         ["qemu-io", "-f", fmt, *options, str(path)],
         stdin=subprocess.PIPE,
@@ -43,7 +43,7 @@ def held_by_qemu(path, *options, fmt="qcow2"):
     try:
         process.stdin.write(b"length\n")
         process.stdin.flush()
-        # Its answer says that it has the image open, and its locks with that.
+        # An answer shows that it has opened and locked the image.
         answer = b""
         while b"iB" not in answer and b"bytes" not in answer:
             data = os.read(process.stdout.fileno(), 4096)
@@ -93,7 +93,7 @@ def test_backing_file_open_for_writing(blksum, workdir):
         assert qemu_img_refuses("top.qcow2")
         assert_refused(blksum("top.qcow2"), "base.qcow2", "--force-share")
         assert blksum.hex("-U", "top.qcow2") == blkhash.checksum([1 << 20]).hex()
-    # A guest that writes the top keeps its backing files open for reading: they may be read.
+    # A guest that writes the top layer opens its backing files for reading, so they may be read.
     with held_by_qemu("top.qcow2"):
         assert not qemu_img_refuses("base.qcow2")
         assert blksum.hex("base.qcow2") == blkhash.checksum([1 << 20]).hex()
@@ -110,7 +110,7 @@ def test_data_file_open_for_writing(blksum, workdir):
 
 @pytest.mark.parametrize("byte", [101, 103])
 def test_lock_bytes_of_write_and_resize(blksum, workdir, byte):
-    """The permissions WRITE and RESIZE, held as QEMU holds them: shared, on one byte."""
+    """The permissions WRITE and RESIZE, locked as in QEMU: shared, on one byte."""
     imagespec.write("1m:A", "disk")
     with open("disk", "r+b") as file:
         fcntl.lockf(file, fcntl.LOCK_SH, 1, byte)
@@ -126,9 +126,10 @@ def test_lock_of_reading_is_no_writer(blksum, workdir):
         assert blksum.hex("disk") == blkhash.checksum(b"A" * (1 << 20)).hex()
 
 
-# Changes under the reader
+# Changes during reading
 
-# Sparse files whose holes are read: long enough to be caught in the middle, and no memory.
+# Size of sparse files whose holes are read. Long enough to be changed in the middle, without taking
+# memory.
 LONG = 48 * GIB
 
 
@@ -157,7 +158,7 @@ def test_raw_truncated_while_read(blksum, workdir):
 
 
 def start_mapping(blksum, path, *args):
-    """A blksum that has just mapped a part of the file into its memory."""
+    """Starts a blksum, and waits until it has mapped a part of the file."""
     process = blksum.start("--threads=1", *args, path)
     deadline = time.monotonic() + 30
     while process.poll() is None and time.monotonic() < deadline:
@@ -172,10 +173,10 @@ def start_mapping(blksum, path, *args):
 @pytest.mark.parametrize("fmt", ["raw", "qcow2"])
 @pytest.mark.parametrize("digest", ["sha256", "blake3"])
 def test_truncated_while_mapped(blksum, workdir, fmt, digest):
-    """The kernel sends SIGBUS to those who look at what is not there any more."""
+    """The kernel sends SIGBUS to a process that accesses truncated pages."""
     imagespec.write(f"{GIB // 2}:A", "disk.raw")
     subprocess.run(["qemu-img", "convert", "-f", "raw", "-O", fmt, "disk.raw", "disk"], check=True)
-    # Written out, so that it may leave the page cache, and read, so that it is there.
+    # Written back, so that it may leave the page cache, and read, so that it is in it.
     os.sync()
     pathlib.Path("disk").read_bytes()
     process = start_mapping(blksum, "disk", "--digest", digest)
@@ -200,7 +201,7 @@ def test_raw_written_while_read(blksum, workdir):
 
 
 def test_written_while_read_with_force_share_is_told_by_nothing(blksum, workdir):
-    """-U means that a moment's content will do."""
+    """With -U, content that changes is accepted."""
     imagespec.write(f"1m:A {LONG // 4}:- 1m:B", "disk")
     process = start_reading(blksum, "-U", "--holes=ignore", "disk")
     with open("disk", "r+b") as file:
@@ -221,7 +222,7 @@ def test_backing_file_written_while_read(blksum, workdir):
 
 
 def test_metadata_of_the_folder_may_change_while_read(blksum, workdir):
-    """Reading changes access times, and a rename changes no content."""
+    """Reading changes access times. A new file in the folder changes no content."""
     spec = f"1m:A {LONG // 4}:- 1m:B"
     imagespec.write(spec, "disk")
     process = start_reading(blksum, "--holes=ignore", "disk")
@@ -233,9 +234,9 @@ def test_metadata_of_the_folder_may_change_while_read(blksum, workdir):
     assert (result.returncode, result.stdout.decode()) == (0, f"{value}  disk\n"), result
 
 
-# Within a tick of the clock
+# Within a clock tick
 
-# BLKSUM_REPETITIONS sets how often a file is changed; in the middle of a run, as chance has it.
+# Number of changes to a file at random points of a run.
 REPETITIONS = int(os.environ.get("BLKSUM_REPETITIONS", "20"))
 
 MARKS = 64
@@ -244,7 +245,7 @@ STEP = 64 << 10
 
 @contextlib.contextmanager
 def mounted(path, kind, *make):
-    """A file system in the file `path`, mounted."""
+    """Mounts a new file system in the file `path`."""
     if os.getuid() != 0:
         pytest.skip("only root may mount")
     with open(path, "wb") as file:
@@ -264,11 +265,11 @@ def mounted(path, kind, *make):
 
 @pytest.mark.parametrize("inode_size, kind", [(128, "ext4"), (256, "ext2")])
 def test_no_torn_content_within_a_tick(blksum, workdir, inode_size, kind):
-    """Stamps of a second, and of a tick of the kernel's clock: it is what was there at one moment, or an
-    error."""
+    """Time stamps with a resolution of a second, and of a tick of the kernel's clock. The result is the
+    content of one moment, or an error."""
 
     def content(marks):
-        """After so many marks, set from front to back."""
+        """Returns the content after `marks` marks, set from front to back."""
         mark, rest = b"B" * 4096 + b"A" * (STEP - 4096), b"A" * STEP
         return marks * mark + (MARKS - marks) * rest
 
@@ -300,14 +301,15 @@ def test_no_torn_content_within_a_tick(blksum, workdir, inode_size, kind):
 
 
 def test_read_error(blksum, workdir):
-    """/proc/self/mem opens but fails to read at offset 0."""
+    """/proc/self/mem opens, but reading at offset 0 fails."""
     result = blksum("-f", "raw", "/proc/self/mem")
     assert (result.returncode, result.stdout) == (1, b"")
     assert b"/proc/self/mem" in result.stderr
 
 
 def test_file_that_does_not_know_its_size(blksum, workdir):
-    """Its size is given as 0, reading it gives more: the bytes or an error, never empty."""
+    """Its size is reported as 0, but reading returns data. The result is its checksum or an error, never
+    that of no data."""
     theirs = subprocess.run(["sha256sum", "/proc/version"], capture_output=True, check=True)
     ours = blksum("-f", "raw", "--construction", "linear", "/proc/version")
     assert (ours.returncode, ours.stdout) in [(0, theirs.stdout), (1, b"")]
@@ -363,7 +365,7 @@ def test_block_device(blksum, workdir, cache):
 
 
 def test_block_device_written_by_another_is_read_fresh(blksum, workdir):
-    """Block devices are read directly: no stale page of the page cache is believed."""
+    """Block devices are read directly, so stale pages of the page cache are not used."""
     imagespec.write("2m:A", "disk")
     with loop_device("disk") as device:
         with open(device, "rb") as file:
@@ -380,7 +382,7 @@ def test_block_device_written_by_another_is_read_fresh(blksum, workdir):
 def test_block_device_written_while_read(blksum, workdir, flags, cache):
     imagespec.write(f"4m:A {GIB}:- 4m:B", "disk")
     with loop_device("disk") as device:
-        # Not a digest for which content is mapped: reads are counted.
+        # sha512 does not map content. With it, reads are counted.
         process = start_reading(blksum, "--digest=sha512", f"--cache={cache}", device)
         write_device(device, flags)
         assert_refused(finish(process), device, "written to while it was read")
@@ -421,7 +423,7 @@ with mmap.mmap(file, 0) as memory:
 
 
 def test_mapped_writes_through_an_overlay(blksum, workdir):
-    """The root of a container: its pages are those of another file."""
+    """The root of a container. Its pages are those of another file."""
     with open("disk", "wb") as file:
         file.truncate(300 << 20)
     images.run("mke2fs", "-q", "-F", "-t", "ext4", "disk")
@@ -446,7 +448,7 @@ def test_mapped_writes_through_an_overlay(blksum, workdir):
 
 
 def test_change_behind_an_attribute_cache(blksum, workdir):
-    """FUSE keeps attributes: only those asked for anew tell what the other side did."""
+    """FUSE caches attributes. Only a fresh query shows changes by the other side."""
     for name in ("behind", "mounted"):
         os.mkdir(name)
     imagespec.write(f"1m:A {GIB}:- 1m:B", "behind/disk")
@@ -468,7 +470,8 @@ def test_change_behind_an_attribute_cache(blksum, workdir):
 
 @pytest.mark.parametrize("where", ["disk", "neighbour"])
 def test_disk_written_beside_its_partition_while_it_is_read(blksum, workdir, where):
-    """What is written to the neighbour moves the time of the loop device's file, too: on a disk it is no change."""
+    """Writing to the neighbour also changes the time of the loop device's file. On a disk, this is not a
+    change."""
     imagespec.write(f"4m:A {GIB}:- 4m:B", "disk")
     sectors = os.path.getsize("disk") // 512
     with loop_device("disk") as device, contextlib.ExitStack() as stack:
@@ -483,7 +486,7 @@ def test_disk_written_beside_its_partition_while_it_is_read(blksum, workdir, whe
 
 
 def test_block_device_with_dirty_pages(blksum, workdir):
-    """What was written before is no change."""
+    """Data written before the run is not a change."""
     imagespec.write("4m:A", "disk")
     with loop_device("disk") as device:
         with open(device, "r+b", buffering=0) as file:
@@ -529,7 +532,7 @@ def test_mounted_block_device(blksum, workdir):
 
 
 def test_devices_of_a_mounted_btrfs(blksum, workdir):
-    """A mount names one device of several."""
+    """A mount names only one of several devices."""
     filesystems.require()
     blkhash_command = pathlib.Path(blksum.path).with_name("blkhash")
     paths = [workdir / "a", workdir / "b"]

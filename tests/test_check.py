@@ -1,9 +1,9 @@
-"""Check files, side by side with sha256sum and cksum; plain output side by side with every tool.
+"""Check files, compared with sha256sum and cksum, and plain output, compared with other tools.
 
-`blksum -f raw --construction linear` gives their very values, so both read the same check file in
-the same folder. Standard output and exit status must be equal. Of standard error, every line of
-the tool must be there, with the program's name changed; blksum may say more (what it assumed, what
-to try).
+With `-f raw --construction linear`, blksum computes the same values as these tools, so both read the same
+check file in the same folder. Standard output and exit status must be equal. Each line of the tool's
+standard error must be present, with the program's name changed. blksum may add lines with its assumptions
+and with advice.
 """
 
 import base64
@@ -159,7 +159,7 @@ def run(*args, **kwargs):
 
 
 def complaints(stderr, program):
-    """The lines of standard error without the names of program and algorithm."""
+    """Returns the lines of standard error without the names of program and algorithm."""
     lines = []
     for line in stderr.decode("utf-8", "surrogateescape").splitlines():
         line = line.removeprefix(f"{program}: ")
@@ -169,7 +169,7 @@ def complaints(stderr, program):
 
 def assert_same(theirs, ours, program="sha256sum"):
     assert ours.stdout == theirs.stdout
-    # A usage error is 2.
+    # Except for usage errors, which are 2.
     assert ours.returncode == theirs.returncode, ours.stderr
     wanted = complaints(theirs.stderr, program)
     said = iter(complaints(ours.stderr, "blksum"))
@@ -213,7 +213,7 @@ def test_standard_input_named_in_a_check_file(blksum, files):
 
 
 def test_unreadable_file(blksum, files):
-    """As nobody when we are root, who can read everything."""
+    """Runs as the user nobody if the tests run as root, because root can read everything."""
     other = {"user": 65534, "group": 65534, "extra_groups": []} if os.getuid() == 0 else {}
     os.chmod("c.img", 0)
     os.chmod(".", 0o755)
@@ -258,7 +258,7 @@ CKSUM_TAGS = {
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "".join(options) or "plain")
 def test_mixed_tags_same_as_cksum(blksum, files, options):
-    """cksum takes the algorithm from the tag, and so do we, without any other option."""
+    """cksum takes the algorithm from the tag, and so does blksum, without other options."""
     lines = ""
     for tag, name in CKSUM_TAGS.items():
         for file_name, data in FILES.items():
@@ -273,7 +273,7 @@ def test_mixed_tags_same_as_cksum(blksum, files, options):
     assert_same(theirs, blksum(*options, "-c", "SUMS"), "cksum")
 
 
-# Other tools' output, the digest of ours, and whether the tool escapes and tags as coreutils do.
+# Tools whose output is compared, and the digest of blksum.
 TOOLS = {
     "md5sum": "md5",
     "sha1sum": "sha1",
@@ -359,7 +359,7 @@ def test_value_same_as_b2sum_of_256_bits(blksum, files):
     assert ours.stdout == theirs.stdout
 
 
-# From here on blksum's own: what no other tool knows.
+# Tags of blksum that no other tool supports.
 
 TAGS = [
     ("BLKSUM-SHA256-STREAMS4-64K", []),
@@ -388,7 +388,7 @@ def test_own_tags_round_trip(blksum, files, tag, options):
         mark, escaped = escape(name)
         value = blksum.hex(*options, "--", name)
         assert line == f"{mark}{tag} ({escaped}) = {value}"
-    # Nothing but the tag says what the values are; the options must not get in the way.
+    # Only the tag determines the checksum. Options must not change it.
     for other in ([], ["-d", "md5", "--construction", "flat", "--block-size", "4k"]):
         checked = blksum(*other, "-c", "-", input=written.stdout)
         assert (checked.returncode, checked.stdout.count(b": OK\n")) == (0, len(names))
@@ -414,7 +414,7 @@ def test_impossible_tags_are_improper_lines(blksum, files, tag):
 
 
 def test_nul_in_a_name_is_an_improper_line(blksum, files):
-    """sha256sum takes the name to end there."""
+    """sha256sum ends the name at the NUL."""
     lines = f"{sha256('b')}  b\0c\n{gnu('c.img')}".encode()
     result = blksum(*LINEAR, "--strict", "-c", "-", input=lines)
     assert (result.returncode, result.stdout) == (1, b"c.img: OK\n")
@@ -445,7 +445,7 @@ def test_plain_tag_means_the_bytes_of_the_file(blksum, files):
     for options in ([], ["--construction", "flat"], ["-f", "qcow2"]):
         checked = blksum(*options, "-c", "-", input=tagged)
         assert (checked.returncode, checked.stdout) == (0, b"disk.qcow2: OK\n"), options
-    # The guest's content has another tag.
+    # The checksum of the guest's content has another tag.
     assert blksum("--construction", "linear", "--tag", "disk.qcow2").stdout.startswith(
         b"BLKSUM-SHA256-LINEAR (disk.qcow2) = "
     )
@@ -530,7 +530,7 @@ DESCRIPTORS = [
 @pytest.mark.parametrize("descriptors", DESCRIPTORS)
 @pytest.mark.parametrize("what", LINES)
 def test_descriptors_beside_sha256sum(blksum, files, what, descriptors):
-    """A closed input is not an empty one, and what cannot be written is a failure."""
+    """A closed input is not an empty one, and a failed write is an error."""
     contents = {
         "SUMS": gnu("a") + gnu("b"),
         "INPUT": gnu("a") + f"{sha256('a')}  -\n",
@@ -548,7 +548,7 @@ def test_descriptors_beside_sha256sum(blksum, files, what, descriptors):
             stdin=subprocess.DEVNULL,
             timeout=60,
         )
-        # sha256sum closes standard input at its end and then says once more what it did.
+        # sha256sum closes standard input at its end, and then reports the error again.
         again = b"standard input: Bad file descriptor"
         stderr = [text for text in process.stderr.splitlines() if again not in text]
         return process.returncode, process.stdout, stderr
@@ -559,7 +559,7 @@ def test_descriptors_beside_sha256sum(blksum, files, what, descriptors):
     if what != "version":
         assert ours[1] == stdout
     if any(b"write error" in text for text in stderr):
-        # sha256sum goes on to its end before it says so, and does not always know why.
+        # sha256sum reports this only at its end, and not always with the reason.
         if "2>&-" not in descriptors:
             assert b"blksum: write error: " in ours[2][-1], ours
         return
@@ -580,7 +580,7 @@ def test_every_output_fails_if_it_is_lost(blksum, files, options, output):
 
 @pytest.mark.parametrize("name", ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"])
 def test_closed_input_by_name(blksum, name):
-    """No path leads into it: not to the /dev/null of a runtime."""
+    """The name must not lead to the /dev/null that the runtime opens in its place."""
     result = subprocess.run(["sh", "-c", '"$0" "$1" <&-', blksum.path, name], capture_output=True)
     assert (result.returncode, result.stdout) == (1, b"") and result.stderr, result
 

@@ -1,4 +1,4 @@
-"""Options, output, standard input, exit statuses, signals."""
+"""Options, output, standard input, exit statuses and signals."""
 
 import json
 import os
@@ -27,7 +27,7 @@ REQUIRED_DIGESTS = {
 
 @pytest.fixture
 def img(workdir):
-    """`img`: a raw image in the current folder; `img.qcow2`: the same content."""
+    """`img`: a raw image in the current folder, `img.qcow2`: the same content."""
     imagespec.write(SPEC, "img")
     images.qemu_img("convert", "-O", "qcow2", "img", "img.qcow2")
     return workdir
@@ -42,7 +42,7 @@ def line(name, *args):
 
 
 def expect(result, status, stdout=b"", *words):
-    """Words must be on standard error, which must be empty where there are none."""
+    """Checks the result. Standard error must contain `words`, and be empty if there are none."""
     assert (result.returncode, result.stdout) == (status, stdout), result
     for word in words:
         assert word in result.stderr.decode("utf-8", "replace"), result
@@ -126,7 +126,7 @@ def test_list_digests(blksum, workdir, option):
     assert (result.returncode, result.stderr) == (0, b"")
     names = result.stdout.decode().splitlines()
     assert REQUIRED_DIGESTS <= set(names)
-    # One name a line and nothing else, for scripts.
+    # One name on each line and nothing else, for scripts.
     assert [name for name in names if not re.fullmatch(r"[a-z0-9-]+", name)] == []
     assert not {"siphash", "blake2b"} & set(names)
     assert len(names) == len(set(names))
@@ -161,7 +161,7 @@ def test_options_that_do_not_change_the_value(blksum, img, option):
 
 @pytest.mark.parametrize("cache", ["auto", "yes", "no"])
 def test_cache_on_a_disk(blksum, workdir, cache):
-    """The other tests may live in a tmpfs: direct reads need a real file system to matter."""
+    """Other tests may run in a tmpfs, but direct reads need a real file system."""
     folder = ROOT / "target"
     folder.mkdir(exist_ok=True)
     path = folder / f"cache-test-{os.getpid()}.img"
@@ -174,7 +174,7 @@ def test_cache_on_a_disk(blksum, workdir, cache):
 
 
 def test_hints_for_options_of_the_released_blksum(blksum, img):
-    """-t N meant --threads N, -c meant --cache."""
+    """-t N was --threads N, and -c was --cache."""
     result = blksum("-t", "4", "img")
     assert result.returncode == 1
     assert result.stdout == line("img")
@@ -264,7 +264,7 @@ def test_recursive(blksum, img, option):
     assert {text[:64] for text in result.stdout.decode().splitlines()} == {value()}
     assert result.returncode == 0
     expect(blksum("tree"), 1, b"", "tree", "directory")
-    # A plain file among the folders is hashed like without -r.
+    # A plain file among the folders is hashed as without -r.
     assert blksum(option, "img", "tree").stdout.startswith(line("img"))
 
 
@@ -274,7 +274,7 @@ def test_odd_raw_size_is_noted(blksum, workdir):
     assert result.stdout == f"{value(spec='64k:A 1:B')}  odd\n".encode()
     assert result.returncode == 0
     assert b"odd" in result.stderr and b"512" in result.stderr
-    # Told that the bytes of the file are meant, there is nothing to note.
+    # If the bytes of the file are requested, there is no note.
     linear = f"{value('sha256', 'linear', spec='64k:A 1:B')}  odd\n".encode()
     expect(blksum("-f", "raw", "--construction", "linear", "odd"), 0, linear)
 
@@ -359,7 +359,7 @@ def test_qcow2_in_the_place_of_a_vmdk(blksum, img):
 
 
 def test_luks_in_qcow2(blksum, img):
-    """Encrypted by the format, with the key and without; a guest's own encryption is content."""
+    """Encryption by the format, with the key and without. A guest's own encryption is content."""
     (img / "key").write_bytes(b"password")
     secret = ("--object", "secret,id=s,file=key")
     options = "encrypt.format=luks,encrypt.key-secret=s,encrypt.iter-time=10"
@@ -435,7 +435,7 @@ def test_snapshot_of_a_raw_image_is_an_error(blksum, img):
 
 
 def test_partitions(blksum, workdir):
-    """The checksum of a partition is that of a file with its bytes, whatever the image is stored as."""
+    """The checksum of a partition is that of a file with its bytes, for any format of the image."""
     content = bytearray(os.urandom(24 << 20))
     for label, table in (("gpt", "1MiB,4MiB\n6MiB,9MiB\n"), ("dos", "1MiB,4MiB,83\n6MiB,17MiB,5\n7MiB,9MiB,83\n")):
         path = workdir / label
@@ -455,7 +455,7 @@ def test_partitions(blksum, workdir):
         assert blksum("-c", "SUMS").returncode == 1
         there_are = "it has 1, 2" if label == "gpt" else "it has 1, 5"
         expect(blksum("--partition", "9", label), 1, b"", label, f"no partition 9: {there_are}")
-    # Plain tags are of the file's own bytes.
+    # Plain tags are checksums of the file's own bytes.
     sums = subprocess.run(["sha256sum", "--tag", "gpt"], capture_output=True, check=True).stdout
     (workdir / "SUMS").write_bytes(sums)
     assert blksum("-c", "--partition", "1", "SUMS").returncode == 0
@@ -479,7 +479,7 @@ def test_ranges(blksum, workdir):
 
 
 def test_parts_that_are_not_there(blksum, workdir):
-    """One that is cut off has no checksum, and a stream has no parts."""
+    """A truncated partition has no checksum, and a stream has no parts."""
     path = workdir / "disk"
     with open(path, "wb") as file:
         file.truncate(24 << 20)
@@ -496,7 +496,7 @@ def test_parts_that_are_not_there(blksum, workdir):
 
 
 def endless(blksum, workdir, *args, **kwargs):
-    """A run that would take hours, after it has begun: a hole of 8 TiB is read."""
+    """Starts a run that would take hours, reading a hole of 8 TiB, and waits until it reads."""
     with open("endless", "wb") as file:
         file.truncate(8 << 40)
     process = blksum.start(*args, "--holes=verify", "endless", **kwargs)
@@ -567,7 +567,7 @@ def test_closed_standard_output_ends_it_quietly(blksum, img):
         os.close(writer)
         _, stderr = process.communicate(timeout=60)
         assert stderr == b""
-        # A crash has another status, and what has not been checked must not count as good.
+        # A crash has another status, and unchecked lines must not count as good.
         quiet = {1, -signal.SIGPIPE} | ({0} if args[0] in ("-l", "--help") else set())
         assert process.returncode in quiet, args
 
@@ -581,7 +581,7 @@ def test_full_standard_output_is_an_error(blksum, img):
 
 
 def test_progress_on_a_terminal(blksum, img):
-    # Work that is done at once shows nothing.
+    # Short work shows no progress.
     assert terminal.run(blksum, "img") == (0, line("img"), b"")
     imagespec.write("16g:-", "disk")
     value = blkhash.checksum([16 << 30]).hex()

@@ -1,7 +1,7 @@
-"""A 6 GiB image with a real ext4: one checksum, whatever the format that stores it.
+"""A 6 GiB image with a real ext4, which has the same checksum in each format.
 
-The reference reads the raw image once for each parameter; every format is built, compared with it
-and deleted before the next, so that less than 8 GiB is in use at any time.
+The reference reads the raw image once for each parameter. Each format is created, compared with it and
+deleted before the next, so that less than 8 GiB is in use at any time.
 """
 
 import hashlib
@@ -119,7 +119,7 @@ def test_data_file(blksum, raw, values, tmp_path, options):
 
 
 def test_clusters_of_512_bytes(blksum, raw, tmp_path):
-    # QEMU needs minutes for the whole image: the first part does.
+    # QEMU needs minutes for the whole image, so use a part of it.
     part = take_part(raw, tmp_path / "part.img", 128 * MIB)
     values = {p: blkhash.file_checksum(part, *p, 65536).hex() for p in PARAMETERS}
     path = images.convert(part, tmp_path / "disk.qcow2", "cluster_size=512")
@@ -136,7 +136,7 @@ def test_raw_without_holes(blksum, raw, tmp_path):
 
 
 def take_part(raw, path, size):
-    """The first bytes of an image, all of them allocated."""
+    """Copies the first bytes of an image, all of them allocated."""
     with open(raw, "rb") as source, open(path, "wb") as target:
         for _ in range(size // MIB):
             target.write(source.read(MIB))
@@ -144,7 +144,7 @@ def take_part(raw, path, size):
 
 
 def test_snapshot_chain_three_deep(blksum, raw, values, tmp_path):
-    """Base and overlays hold garbage where a layer above restores the image."""
+    """Base and overlays contain garbage where a layer above restores the image."""
     base = images.convert(raw, tmp_path / "base.qcow2")
     rng = random.Random(1)
     starts = sorted(rng.sample(range(0, IMAGE_SIZE // MIB, 2), 48))
@@ -156,7 +156,7 @@ def test_snapshot_chain_three_deep(blksum, raw, values, tmp_path):
         images.create(path, IMAGE_SIZE, "-b", below.name, "-F", "qcow2")
         restore(path, raw, areas[layer::3], tmp_path / "area")
         if layer < 2:
-            # Its neighbours above restore these; some of them are restored for the second time.
+            # Layers above restore these areas, some of them for the second time.
             write_garbage(path, areas[layer + 1 :: 3])
         below = path
     assert b"identical" in images.qemu_img(
@@ -174,7 +174,7 @@ def write_garbage(path, areas):
 
 
 def restore(path, raw, areas, scratch):
-    """Writes areas of the raw image; where it has only zeros there, as zeros."""
+    """Writes areas of the raw image. Areas of zeros are written as zeros."""
     for offset, length in areas:
         with open(raw, "rb") as file:
             file.seek(offset)
@@ -186,7 +186,7 @@ def restore(path, raw, areas, scratch):
             images.qemu_io(path, f"write -s {scratch} {offset} {length}")
 
 
-# As promised for 2 threads, whatever the image.
+# The documented limit for 2 threads and any image.
 MOST_RESIDENT = 64 * MIB
 
 

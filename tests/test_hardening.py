@@ -1,6 +1,6 @@
-"""What the built programs and the library have against bugs in their own code.
+"""Hardening of the built programs and the library against bugs in their own code.
 
-readelf and nm look at the files that the other tests run: what `make build` has made.
+readelf and nm examine the same files that the other tests run, as built by `make build`.
 """
 
 import os
@@ -20,7 +20,7 @@ C_FUNCTIONS = ("ZSTD_decompressStream", "ZSTD_decompressDCtx", "libdeflate_defla
 def file_of(name):
     folder = conftest.blksum_path().parent
     if name.endswith(".so"):
-        # It has a profile of its own.
+        # Built with a profile of its own.
         return folder.parent / "capi" / name
     return folder / name
 
@@ -48,36 +48,36 @@ def test_layout(file):
     header = run("readelf", "-hW", file)
     segments = run("readelf", "-lW", file)
     dynamic = run("readelf", "-dW", file)
-    # It lies at an address that nobody can guess.
+    # It is loaded at an unpredictable address.
     assert re.search(r"Type:\s+DYN ", header), header
     if not file.name.endswith(".so"):
         assert re.search(r"FLAGS_1\).* PIE", dynamic), dynamic
-    # Stacks and heaps hold no code, and nothing is writable and executable.
+    # Stacks and heaps are not executable, and nothing is writable and executable.
     stack = re.search(r"GNU_STACK .* (\S+)\s+\w+$", segments, re.MULTILINE)
     assert stack[1] == "RW", segments
     assert not re.search(r"^\s+LOAD .* (RWE|WE)\s", segments, re.MULTILINE), segments
-    # What the loader has resolved cannot be written any more.
+    # Symbols resolved by the loader are read-only.
     assert "GNU_RELRO" in segments, segments
     assert "BIND_NOW" in dynamic or re.search(r"FLAGS_1\).* NOW", dynamic), dynamic
-    # Libraries are those of the system, and code is as it is in the file.
+    # Libraries are those of the system, and code is not changed when it is loaded.
     assert not re.search(r"\((RPATH|RUNPATH|TEXTREL)\)|TEXTREL", dynamic), dynamic
 
 
 def test_sums_are_checked(program):
-    """Overflow checks are on in release builds: what they call is there."""
+    """Overflow checks are on in release builds, so the functions that they call are present."""
     symbols = run("nm", program)
     for name in SUMS:
         assert name in symbols, f"{program} has no {name}"
 
 
 def test_c_code_is_built_with_canaries(program):
-    """zstd and libdeflate: a name that the C library resolves, and the code at the start of functions."""
+    """zstd and libdeflate call a function of the C library that checks canaries."""
     assert "__stack_chk_fail" in run("nm", "-D", program)
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other CPUs have other instructions")
 def test_c_code_can_only_be_jumped_to_at_its_functions(program):
-    """The mark of the whole program needs Rust's standard library to have it, which it has not."""
+    """A mark on the whole program would need one in Rust's standard library, which is built without it."""
     symbols = run("nm", program)
     names = [name for name in C_FUNCTIONS if re.search(rf" [tT] {name}$", symbols, re.MULTILINE)]
     assert names, "neither zstd nor libdeflate is there"
@@ -88,8 +88,8 @@ def test_c_code_can_only_be_jumped_to_at_its_functions(program):
 
 
 def test_checked_copies():
-    """Where the compiler cannot tell that a copy fits, the C library looks at run time. The flag is
-    in force where it is defined: neither library has such a copy in what is linked here."""
+    """The C library checks copies at run time if the compiler cannot. Only the flag is tested, because
+    the linked code of neither library has such a copy."""
     config = (conftest.ROOT / ".cargo/config.toml").read_text()
     flags = [line for line in config.splitlines() if line.startswith("CFLAGS_") and "_gnu" in line]
     assert len(flags) == 2 and all("-D_FORTIFY_SOURCE=3" in line for line in flags)

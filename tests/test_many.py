@@ -1,4 +1,4 @@
-"""Many images in one run: the lines, messages and status of one run for each, in that order."""
+"""Many images in one run. Lines, messages and status equal those of one run for each, in that order."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import blkhash
 import imagespec
 import images
 
-# One thread takes one image after the other.
+# One thread processes one image after the other.
 THREADS = ["1", "2", "8"]
 
 SEED = 20241122
@@ -31,7 +31,7 @@ SPECS = {
     "beyond": "1m:C 1:D",
 }
 
-# What a user may come across, and how much of it among as many names.
+# Kinds of names, and how often they occur.
 WEIGHTS = {
     "small": 60, "odd": 10, "missing": 8, "edge": 4, "beyond": 2, "large": 2, "empty": 2,
     "sparse": 2, "qcow2": 2, "broken": 2, "unreadable": 2, "folder": 1, "pipe": 1, "-": 1, "linked": 1,
@@ -40,7 +40,7 @@ WEIGHTS = {
 
 @pytest.fixture
 def mixed(workdir):
-    """A name for each kind that is in the current folder or is missing there."""
+    """Creates each kind of name in the current folder, except missing ones."""
     for kind, spec in SPECS.items():
         imagespec.write(spec, kind)
     images.convert("small", "qcow2")
@@ -52,7 +52,7 @@ def mixed(workdir):
 
 
 def name_of(kind, index):
-    """Some names are there often."""
+    """Returns a name of a kind. Some names are repeated."""
     match kind:
         case "unreadable":
             return "circle"
@@ -76,8 +76,9 @@ def names(mixed):
 
 
 def run(blksum, *args):
-    """Both outputs in one, so that their order shows, and each alone. Without notes, which are
-    printed once a run.
+    """Runs once with both outputs combined, to show their order, and once with separate outputs.
+
+    Without notes, which are printed once in a run.
     """
     if "--check" not in args:
         args = ("-q", *args)
@@ -92,7 +93,7 @@ def run(blksum, *args):
 
 
 def one_by_one(blksum, names, *args):
-    """What a run for each of the names gives, one behind the other."""
+    """Returns the combined results of one run for each name."""
     known = {name: run(blksum, *args, name) for name in dict.fromkeys(names)}
     results = [known[name] for name in names]
     outputs = [b"".join(result[index] for result in results) for index in range(3)]
@@ -108,7 +109,7 @@ def test_mixed(blksum, names, args):
 
 
 def test_values(blksum, mixed):
-    """One by one and side by side could be wrong together."""
+    """Both ways could be wrong together, so compare with the reference."""
     names = [kind for kind in SPECS for _ in range(20)]
     random.Random(SEED).shuffle(names)
     values = {kind: blkhash.checksum(imagespec.chunks(spec)).hex() for kind, spec in SPECS.items()}
@@ -132,7 +133,7 @@ def test_json(blksum, names):
 
 @pytest.mark.parametrize("args", [(), ("-d", "xxh3")])
 def test_folder(blksum, mixed, args):
-    """In the order of names in folders: the walk of `find` sorted by their parts."""
+    """In the order of names in folders, like the output of `find` sorted by path components."""
     for index in range(300):
         folder = f"tree/{index % 7}/{index % 11}"
         os.makedirs(folder, exist_ok=True)
@@ -149,14 +150,14 @@ def test_folder(blksum, mixed, args):
 
 @pytest.fixture
 def listed(blksum, names):
-    """Check files that list all names, with and without tags, right and wrong, among other lines.
+    """Creates check files that list all names, with and without tags, right and wrong, among other lines.
 
-    Gives their names, and what is said of each image.
+    Returns their names, and the expected output for all images.
     """
     digests = {name: blksum(name, stdin=subprocess.DEVNULL).stdout[:64] for name in set(names)}
     with open("small", "rb") as stdin:
         digests["-"] = blksum("-", stdin=stdin).stdout[:64]
-    # Read as a pipe, and only where the command line names it.
+    # Read as a pipe, and only if the command line names it.
     digests["/dev/null"] = b""
     tag = blksum("--tag", "small").stdout.split(b" (")[0]
     lines, said = [], []
@@ -208,7 +209,7 @@ def test_check_json(blksum, listed):
 
 
 def test_check_file_that_grows(blksum, mixed):
-    """An answer for each line, before the next one is there."""
+    """Each line is answered before the next one is written."""
     line = blksum("small").stdout
     process = blksum.start("--check", "--threads", "8", stdin=subprocess.PIPE)
     for _ in range(20):
@@ -220,7 +221,7 @@ def test_check_file_that_grows(blksum, mixed):
 
 
 def test_output_among_the_images(blksum, mixed):
-    """It is what stands in it when its turn comes."""
+    """The output file is hashed with the content that it has when its turn comes."""
     os.mkdir("tree")
     for index in range(200):
         os.link("small", f"tree/{index:03}")
@@ -247,7 +248,7 @@ def test_closed_pipe(blksum, mixed):
 
 
 def test_few_descriptors(blksum, mixed):
-    """Too few for one for each thread: whoever gets none waits for its turn."""
+    """Too few descriptors for all threads. A thread without one waits for its turn."""
     names = ["small", "odd", "qcow2", "missing"] * 100
     expected = run(blksum, "--threads", "1", *names)
 

@@ -1,4 +1,5 @@
-"""Small images from one-line specs, crossed over formats and over all that must not matter."""
+"""Small images from one-line specs, in all formats and with all options that must not change the
+checksum."""
 
 import itertools
 import subprocess
@@ -14,7 +15,7 @@ CONSTRUCTIONS = ["streams:4", "streams:3", "flat", "concat", "linear"]
 THREADS = [1, 2, 5]
 READ_SIZES = [4096, 65536, 262144, 2097152]
 
-# Blocks are 64 KiB unless told. Sizes are multiples of 512: every format can hold them.
+# Blocks are 64 KiB by default. Sizes are multiples of 512, which every format supports.
 SPECS = [
     "",
     "512:#",
@@ -41,7 +42,7 @@ SPECS = [
     "512:A 512:- 512:B 512:0 512:C 2560:- 100k:A 512:- 7k:0 512:- 64k:#",
 ]
 
-# Only a raw file has these sizes: see docs/constructions.md.
+# Only raw files have these sizes, see docs/constructions.md.
 ODD_SPECS = [
     "1:A",
     "1:-",
@@ -135,8 +136,8 @@ def options(digest, construction, block_size):
 @pytest.mark.parametrize("name", FORMATS)
 def test_qcow2(blksum, tmp_path, name, spec):
     path = FORMATS[name](spec, tmp_path / "img")
-    # Every construction with every block size; threads and read sizes take turns, so that all of
-    # their pairs are seen.
+    # Combines every construction with every block size. Threads and read sizes alternate, so that all of
+    # their pairs occur.
     turns = itertools.cycle(itertools.product(THREADS, READ_SIZES))
     for construction, block_size in itertools.product(CONSTRUCTIONS, BLOCK_SIZES):
         threads, read_size = next(turns)
@@ -164,7 +165,7 @@ def test_pipe(blksum, tmp_path, spec):
     for construction, block_size, threads in itertools.product(CONSTRUCTIONS, BLOCK_SIZES, [1, 2]):
         args = [*options("sha256", construction, block_size), "--threads", str(threads)]
         with open(path, "rb") as file:
-            # cat makes it a pipe.
+            # cat turns it into a pipe.
             cat = subprocess.Popen(["cat"], stdin=file, stdout=subprocess.PIPE)
             value = blksum.hex(*args, stdin=cat.stdout)
             cat.stdout.close()

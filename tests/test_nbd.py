@@ -1,4 +1,4 @@
-"""NBD: one checksum for one content whatever serves it, and an error for everything that lies."""
+"""NBD: the checksum of a content is the same from any server, and servers that lie are errors."""
 
 import contextlib
 import functools
@@ -24,8 +24,8 @@ MIB = 1 << 20
 GIB = 1 << 30
 TIB = 1 << 40
 
-# An answer that is expected comes in a fraction of this, also on a machine that has other things to
-# do; waiting for a --timeout by default takes longer.
+# Expected answers take a fraction of this, even on a busy machine. Waiting for the default --timeout
+# takes longer.
 BOUND = 50
 
 
@@ -42,7 +42,7 @@ def certificates(tmp_path_factory):
 
 
 def scattered(size, seed=1, runs=40):
-    """Random data in places, zeros and explicit zero pages between."""
+    """Returns random data in some places, with zeros and zero pages between them."""
     rng = random.Random(seed)
     content = bytearray(size)
     for _ in range(runs if size else 0):
@@ -68,7 +68,7 @@ def disk(tmp_path_factory):
 
 
 def assert_refused(result, *words):
-    """One line that says why, and no checksum."""
+    """Checks for one line with the reason, and no checksum."""
     assert (result.returncode, result.stdout) == (1, b""), result
     message = result.stderr.decode()
     assert message.startswith("blksum: ") and message.count("\n") == 1, message
@@ -83,7 +83,7 @@ def assert_refused(result, *words):
 @pytest.mark.parametrize("tcp", [False, True], ids=["unix", "tcp"])
 @pytest.mark.parametrize("shared", [0, 1, 2])
 def test_qemu_nbd(blksum, servers, disk, tcp, shared):
-    """Also where it announces more connections than it serves."""
+    """Also works if the server announces more connections than it serves."""
     path, expected = disk
     server = servers.qemu_nbd(path, shared=shared, tcp=tcp)
     for threads in ("1", "2", "7") if shared == 0 else ("2",):
@@ -95,7 +95,7 @@ def test_qemu_nbd_of_qcow2(blksum, servers, disk, tmp_path, options):
     path, expected = disk
     image = images.convert(path, tmp_path / "disk.qcow2", options)
     assert blksum.hex(servers.qemu_nbd(image, fmt="qcow2").uri()) == expected
-    # What a server exports is guest content, unless somebody says what it is.
+    # An export is guest content, unless a format is given.
     export = servers.qemu_nbd(image).uri()
     assert blksum.hex(export) == blkhash.file_checksum(image).hex()
     assert blksum.hex("-f", "qcow2", export) == expected
@@ -155,7 +155,7 @@ def test_nbdkit_filters(blksum, servers, disk, name):
 @pytest.mark.parametrize("size", [0, 1, 511, 512, 513, 4095, 65535, 65537, MIB + 1, 3 * MIB - 7])
 @pytest.mark.parametrize("minimum", [1, 512, 4096])
 def test_odd_sizes(blksum, servers, tmp_path, size, minimum):
-    """Where the last block is not whole, nbdkit answers all the same, if asked for no more."""
+    """With a partial last block, nbdkit answers only requests that do not extend past the end."""
     path = tmp_path / "disk.img"
     path.write_bytes(scattered(size))
     options = ["--filter=blocksize-policy"]
@@ -206,11 +206,11 @@ def test_export_names(blksum, servers, disk, name):
     assert name[:60] in result.stderr.decode()
 
 
-# Many extents, much nothing
+# Many extents, and large holes
 
 
 def test_ten_thousand_extents(blksum, servers, tmp_path):
-    """One cluster in two, and no more requests than a few for them all."""
+    """Every second cluster is data, and a few requests are enough for all of them."""
     path = tmp_path / "disk.img"
     with open(path, "wb") as file:
         file.truncate(20000 * 64 * KIB)
@@ -255,7 +255,7 @@ def test_eight_tebibytes_of_nothing(blksum, servers, tmp_path, kind):
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory, certificates):
-    """Folders with what is not enough to know a server, and of servers that are not to be trusted."""
+    """Folders without what is needed to authenticate a server, and folders of untrusted servers."""
     root = tmp_path_factory.mktemp("tls-bad")
     made = {name: root / name for name in ("absent", "empty", "client-only", "unreadable", "folder")}
     for name in ("empty", "client-only", "unreadable", "folder"):
@@ -284,7 +284,7 @@ def folders(tmp_path_factory, certificates):
 
 
 def tls_server(servers, path, kind, certificates, demands_client=False):
-    """By default one that asks clients for nothing: what fails, fails in the client."""
+    """Starts a server that by default requires no client certificate, so failures are the client's."""
     if kind == "nbdkit":
         tls = ["--tls=require", f"--tls-certificates={certificates}"]
         tls += ["--tls-verify-peer"] if demands_client else []
@@ -306,11 +306,11 @@ def test_tls_certificates(blksum, servers, disk, certificates, tmp_path, kind, d
     assert blksum.hex(folder, server.uri(tls=True)) == expected
     assert blksum.hex(folder, server.uri(tls=True, host="127.0.0.1")) == expected
     assert blksum.hex(server.uri(tls=True, tls_certificates=certificates)) == expected
-    # The folder in the URI is the one that counts.
+    # The folder in the URI takes precedence.
     other = nbd.make_certificates(tmp_path / "other")
     uri = server.uri(tls=True, tls_certificates=other)
     assert_refused(blksum(folder, uri), "TLS", "certificate")
-    # Without encryption there is nothing.
+    # Without encryption, the server is refused.
     assert_refused(blksum(server.uri()), "TLS")
     if demands_client:
         only_ca = tmp_path / "only-ca"
@@ -335,14 +335,14 @@ def test_tls_server_that_is_another(blksum, servers, disk, certificates, folders
 
 @TLS_SERVERS
 def test_tls_folders_without_a_ca(blksum, servers, disk, certificates, folders, kind):
-    """None of them may lead to a connection that is not checked."""
+    """None of them may lead to an unauthenticated connection."""
     uri = tls_server(servers, disk[0], kind, certificates).uri(tls=True)
     for name in ("absent", "empty", "client-only", "folder", "unreadable"):
         if name == "unreadable" and os.geteuid() == 0:
             run = functools.partial(as_other_user, blksum)
         else:
             run = blksum
-        # A folder in place of the file may lie outside of what the sandbox allows.
+        # A folder in place of the file may be outside the folders allowed by the sandbox.
         reason = {"folder": "", "unreadable": "Permission denied"}
         reason = reason.get(name, "No such file or directory")
         folder = f"tls-certificates={folders[name]}"
@@ -351,7 +351,7 @@ def test_tls_folders_without_a_ca(blksum, servers, disk, certificates, folders, 
 
 
 def as_other_user(blksum, *args, script='exec "$@"', map_root=False, **env):
-    """Runs blksum in namespaces of its own: without privileges, or with a view of /etc."""
+    """Runs blksum in its own namespaces, without privileges or with its own view of /etc."""
     command = ["unshare", "--user"] + (["--map-root-user", "--mount"] if map_root else [])
     if subprocess.run([*command, "true"], capture_output=True).returncode != 0:
         assert "CI" not in os.environ, "no user namespaces here"
@@ -367,7 +367,7 @@ def test_tls_default_folders_of_users(blksum, servers, disk, certificates, folde
     wrong = tls_server(servers, path, "nbdkit", folders["wrong-ca"]).uri(tls=True)
     home = tmp_path / "home"
     (home / place).mkdir(parents=True)
-    # Without a CA of one's own there are those of the system, of which none signs for tests.
+    # Without the user's own CA, those of the system are used. None of them signs for tests.
     for uri in (right, wrong):
         assert_refused(as_other_user(blksum, uri, HOME=str(home)), "certificate")
     shutil.copy(certificates / "ca-cert.pem", home / place)
@@ -388,7 +388,7 @@ def test_tls_default_folder_of_root(blksum, servers, disk, certificates, tmp_pat
             shutil.copy(f"/etc/{name}", etc)
     options = {"script": f'mount --bind {etc} /etc; exec "$@"', "map_root": True, "HOME": "/nowhere"}
     assert_refused(as_other_user(blksum, uri, **options), "certificate")
-    # As in docs/nbd.md: the CAs of the system, as a folder of one's own.
+    # As in docs/nbd.md: the CAs of the system in a folder of the user.
     bundle = etc / "ssl/certs/ca-certificates.crt"
     bundle.parent.mkdir(parents=True)
     shutil.copy(certificates / "ca-cert.pem", bundle)
@@ -403,7 +403,7 @@ def test_tls_default_folder_of_root(blksum, servers, disk, certificates, tmp_pat
 
 
 def test_tls_without_a_host_name(blksum, servers, disk, certificates):
-    """There is nothing that a certificate could be compared with."""
+    """There is no name to compare a certificate with."""
     tls = ["--tls=require", f"--tls-certificates={certificates}"]
     server = servers.nbdkit(*tls, "file", disk[0])
     for uri in (server.uri(tls=True), "nbds+vsock://1:1/"):
@@ -433,7 +433,7 @@ def test_tls_pre_shared_key(blksum, servers, disk, certificates, tmp_path):
     qemu = f"tls-creds-psk,id=t,dir={certificates},endpoint=server"
     server = servers.qemu_nbd(path, "--object", qemu, "--tls-creds=t")
     assert blksum.hex(server.uri(tls=True, user="alice", tls_psk_file=keys)) == expected
-    # A check file may name servers, if the user says so, but no files of this host.
+    # A check file may name servers, if the user allows it, but no files of this host.
     uri = server.uri(tls=True, user="alice", tls_psk_file=keys)
     line = f"{expected}  {uri}\n".encode()
     result = blksum("-c", "--allow-uri", input=line)
@@ -498,7 +498,7 @@ def test_progress(blksum, servers, disk):
 
 
 def test_without_the_library(blksum, servers, disk, tmp_path):
-    """As on a machine without libnbd: nothing lies where the linker finds it."""
+    """As on a machine without libnbd, where the linker does not find it."""
     path, expected = disk
     uri = servers.qemu_nbd(path).uri()
     library = subprocess.run(
@@ -541,7 +541,7 @@ def test_bad_uris(blksum, uri, words):
 
 
 def test_memory(blksum, servers, tmp_path):
-    """Threads that wait cost a buffer each."""
+    """Each waiting thread costs one buffer."""
     path = tmp_path / "disk.img"
     with open(path, "wb") as file:
         for _ in range(128):
@@ -560,7 +560,7 @@ def peak_anonymous_memory(blksum, *args):
 
 
 def peak_anonymous_memory_of(process):
-    """Until it ends."""
+    """Samples the process until it ends."""
     peak = 0
     while process.poll() is None:
         with contextlib.suppress(OSError, ValueError), open(f"/proc/{process.pid}/status") as status:
@@ -617,7 +617,7 @@ def test_killed_while_it_serves(blksum, servers, tmp_path, kind, how):
     if kind == "nbdkit":
         server = servers.nbdkit(*slow)
     else:
-        # A qemu-nbd that is as slow as what it reads.
+        # A qemu-nbd that is as slow as its source.
         behind = servers.nbdkit(*slow).uri()
         server = servers.qemu_nbd(behind)
     process = blksum.start("--timeout=1", server.uri())
@@ -661,7 +661,7 @@ def rogue(way, content, **options):
 CONTENT = scattered(3 * MIB, seed=7, runs=12)
 
 HONEST = ["honest", "no-structured", "no-contexts", "other-context", "blocks-512"]
-# libnbd takes no notice of block sizes that break the rules.
+# libnbd ignores invalid block sizes.
 HONEST += ["blocks-odd", "blocks-huge", "blocks-backwards"]
 # Several connections are announced, and one is served.
 HONEST += ["good-second-stalls", "good-second-closes"]
@@ -681,7 +681,7 @@ def test_odd_but_honest(blksum, way, cut):
 
 @pytest.mark.parametrize("size", [0, 1, 511, 512, 70001])
 def test_requests_are_aligned(blksum, size):
-    """By the rogue server's own record of what it was asked."""
+    """Checks the requests recorded by the rogue server."""
     content = random.Random(size).randbytes(size)
     with rogue("blocks-512", content) as (server, log):
         for options in ([], ["--block-size=512", "--read-size=4K"]):
@@ -708,7 +708,7 @@ def test_connections_and_requests(blksum, way, threads, expected):
 
 
 def test_connection_that_never_comes_about(blksum):
-    """It is waited for for less than --timeout, which is a minute."""
+    """The wait for it is shorter than the default --timeout of a minute."""
     with rogue("good-second-stalls", CONTENT) as (server, _):
         started = time.monotonic()
         assert blksum.hex("--threads=2", server.uri()) == blkhash.checksum(CONTENT).hex()
@@ -776,7 +776,7 @@ def test_lies(blksum, way):
     started = time.monotonic()
     with rogue(way, CONTENT) as (server, _):
         result = blksum("--threads=3", server.uri())
-    # Without waiting for anything.
+    # It must fail without waiting.
     assert_refused(result, LIES[way])
     assert time.monotonic() - started < BOUND
 
@@ -789,7 +789,7 @@ def test_stalls(blksum, way):
     assert time.monotonic() - started < BOUND
 
 
-# Slower than a server may be in the long run, and never silent for as long as --timeout says.
+# Slower than the minimum rate in the long run, but never silent for as long as --timeout.
 DRIPS = ["read", "read-pieces", "read-holes", "read-errors", "read-message", "read-after-some"]
 DRIPS += ["read-blocks", "status", "statuses"]
 
@@ -800,7 +800,7 @@ def test_drips(blksum, way):
     with rogue(f"drip-{way}", CONTENT) as (server, _):
         result = blksum("--timeout=0.4", server.uri())
     assert_refused(result)
-    # On a machine that is busy it may not be heard for as long.
+    # On a busy machine, it may be silent for that long.
     words = (b"less than 1024 bytes in a second", b"did not answer for 0.4 seconds")
     assert any(word in result.stderr for word in words), result.stderr
     assert time.monotonic() - started < BOUND
@@ -808,7 +808,7 @@ def test_drips(blksum, way):
 
 @pytest.mark.parametrize("way", ["greeting", "contexts", "infos", "error"])
 def test_drips_before_there_is_an_export(blksum, way):
-    """All of it together has one --timeout."""
+    """The whole negotiation shares one --timeout."""
     started = time.monotonic()
     with rogue(f"drip-{way}", CONTENT) as (server, _):
         export = "other" if way == "error" else ""
@@ -817,7 +817,7 @@ def test_drips_before_there_is_an_export(blksum, way):
 
 
 def test_a_slow_line_is_no_drip(blksum):
-    """Slower than --timeout for each answer, and faster than the least that is asked for."""
+    """Each answer takes longer than --timeout, but the rate is above the minimum."""
     content = CONTENT[: 200 * KIB]
     with rogue("good-drip-read", content) as (server, _):
         assert blksum.hex("--timeout=2", server.uri()) == blkhash.checksum(content).hex()
@@ -825,7 +825,7 @@ def test_a_slow_line_is_no_drip(blksum):
 
 @pytest.mark.parametrize("way", ["contexts", "small-contexts", "infos"])
 def test_greetings_without_an_end(blksum, way):
-    """With always something left to receive, of which the library would keep a part."""
+    """There is always something to receive, and the library would keep a part of it."""
     with rogue(f"pour-{way}", CONTENT) as (server, _):
         process = blksum.start("--timeout=60", server.uri())
         peak = peak_anonymous_memory_of(process)
@@ -836,7 +836,7 @@ def test_greetings_without_an_end(blksum, way):
 
 
 def test_memory_for_the_largest_answer(blksum):
-    """8 Mi extents: the library holds them at once, and of what it passes on little is kept."""
+    """8 Mi extents. The library holds them all at once, but little of what it passes on is kept."""
     with rogue("status-many", CONTENT) as (server, _):
         process = blksum.start("--timeout=60", server.uri())
         peak = peak_anonymous_memory_of(process)

@@ -1,4 +1,4 @@
-"""Formats that a qemu-nbd reads for us: one content, one checksum; what headers may name; what is left."""
+"""Formats read through qemu-nbd: equal checksums, references in headers, and cleanup."""
 
 import json
 import os
@@ -21,7 +21,7 @@ MIB = 1 << 20
 SPEC = "192k:A 3m:- 1m:# 2m:0 832k:# 1m:-"
 SECRET = b"open sesame"
 
-# Name: format, options, flags of qemu-img convert.
+# Format, options and flags of qemu-img convert for each name.
 FORMATS = {
     "vmdk": ("vmdk", "", ()),
     "vmdk-flat": ("vmdk", "subformat=monolithicFlat", ()),
@@ -49,7 +49,7 @@ SPLIT = ("vmdk-flat", "vmdk-split-sparse", "vmdk-split-flat")
 
 
 def assert_refused(result, *words):
-    """An error of one line with these words, and no checksum."""
+    """Checks for an error of one line with these words, and no checksum."""
     assert (result.returncode, result.stdout) == (1, b""), result
     message = result.stderr.decode("utf-8", "replace")
     for word in words:
@@ -78,7 +78,7 @@ def raw(workdir, content):
 
 
 def make(name, raw, path):
-    """The content in a format, at a path beside the file `secret`."""
+    """Converts the content to a format, at a path beside the file `secret`."""
     if name in FOREIGN:
         pathlib.Path(path).write_bytes(FOREIGN[name](raw.read_bytes()))
         return path
@@ -86,11 +86,11 @@ def make(name, raw, path):
     options = ("-o", options) if options else ()
     convert = ("convert", "-q", "-f", "raw", "-O", fmt, *flags, *options, raw, path)
     if name == "qcow1-compressed":
-        # QEMU 7.2 says nothing and fails at the very end: see whether the image is whole.
+        # QEMU 7.2 fails at the very end without a message, so check whether the image is complete.
         images.attempt("qemu-img", *map(str, convert))
         images.qemu_img("compare", "-f", "raw", "-F", fmt, raw, path)
     elif name == "luks":
-        # Keys take long to make: one for each content will do.
+        # Key derivation is slow, so create one image for each content.
         made = raw.parent.parent / (blkhash.file_checksum(raw).hex() + ".luks")
         if not made.exists():
             images.qemu_img(*convert[:-1], made)
@@ -117,20 +117,20 @@ def test_one_content_one_checksum(blksum, raw, content, value, name):
         assert blksum.hex(*args, *extra, path) == value, extra
     result = json.loads(blksum(*args, "--json", path).stdout)
     assert (result["format"], result["virtual_size"]) == (fmt, len(content))
-    # The descriptors of split disks name files; nothing else does.
+    # Only the descriptors of split disks name files.
     untrusted = blksum(*args, "--untrusted", path)
     if name in SPLIT:
         assert_refused(untrusted, path, "names the extent", "--follow")
     else:
         assert untrusted.stdout.startswith(value.encode()), untrusted
-    # The name says nothing, and the end of a pipe is not known: only a fixed vpc would pass there.
+    # The file name does not matter. The end of a pipe is unknown, so only a fixed vpc would work there.
     os.rename(path, "disk.raw")
     assert blksum.hex(*args, "disk.raw") == value
     os.rename("disk.raw", path)
     if name not in ("vpc-fixed", "dmg"):
         piped = blksum(*args, input=pathlib.Path(path).read_bytes())
         assert_refused(piped, "standard input is a pipe", fmt, "-f raw")
-    # As their own bytes, without QEMU.
+    # The file's own bytes, read without QEMU.
     own = blkhash.file_checksum(path).hex()
     assert blksum.hex("-f", "raw", path, env={"PATH": "/nowhere"}) == own
 
@@ -191,7 +191,7 @@ def test_backing_file_of_a_qcow2(blksum, raw, content, name):
 
 
 def test_dmg_with_bzip2(blksum, raw, content, value):
-    """QEMU reads these with a module that need not be installed: the content or an error."""
+    """QEMU reads these with an optional module, so the result is the content or an error."""
     kinds = (foreign_images.ZLIB, foreign_images.BZIP2)
     pathlib.Path("disk.dmg").write_bytes(foreign_images.dmg(content, kinds))
     theirs = images.attempt("qemu-img", "convert", "-f", "dmg", "-O", "raw", "disk.dmg", "raw2")
@@ -210,7 +210,7 @@ def test_vpc_has_the_size_that_qemu_gives_it(blksum, raw):
 @pytest.mark.parametrize("name", [*FORMATS, *FOREIGN])
 @pytest.mark.parametrize("lost", [1, 512, 40_000, 600_000])
 def test_cut_off(blksum, raw, value, name, lost):
-    """QEMU reads zeros where a file ends too early: here that is an error."""
+    """QEMU reads zeros past the end of a truncated file. blksum reports an error."""
     path = make(name, raw, "disk.img")
     if name in ("vmdk-flat", "vmdk-split-flat"):
         path = "disk-flat.img" if name == "vmdk-flat" else "disk-f001.img"
@@ -221,8 +221,8 @@ def test_cut_off(blksum, raw, value, name, lost):
         pytest.skip("nothing would be left")
     os.truncate(path, size - lost)
     if name in ("luks", "vpc-fixed", "dmg"):
-        # How long they are is written nowhere, or only at the end that is gone: they are another
-        # image, as a raw one that is cut off is.
+        # Their length is stored nowhere, or only at the end that is lost. Truncation gives another valid
+        # image, as with raw images.
         pytest.skip("cannot be told")
     result = blksum("disk.img")
     if result.returncode == 0:
@@ -233,7 +233,7 @@ def test_cut_off(blksum, raw, value, name, lost):
 
 @pytest.mark.parametrize("name", ["vdi", "vmdk-flat"])
 def test_image_in_use(blksum, raw, value, name):
-    """QEMU's lock on the image, or on a file that it names."""
+    """QEMU locks the image, or a file that it names."""
     path = make(name, raw, "disk.img")
     run = ["qemu-io", "-f", FORMATS[name][0], path]
     with subprocess.Popen(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
@@ -272,7 +272,7 @@ def test_luks_needs_its_secret(blksum, raw, value):
 
 @pytest.fixture
 def tree(raw, content):
-    """A folder `in`, and beside it a file that no image there may reach."""
+    """A folder `in`, and beside it a file that no image in it may reach."""
     os.mkdir("in")
     pathlib.Path("outside.img").write_bytes(b"o" * len(content))
     shutil.copy(raw, "in/inside.img")
@@ -301,7 +301,7 @@ def test_vmdk_extents_beneath_the_folder(blksum, tree, value):
 
 
 def test_vmdk_extents_in_pieces(blksum, tree, content):
-    """One file may be several extents, in any order; QEMU would leave out what is read-only."""
+    """One file may contain several extents, in any order. QEMU would omit read-only ones."""
     half = 4 * MIB
     path = descriptor(
         flat("inside.img", half, half // 512), flat("inside.img", half), kind="vmfs"
@@ -327,20 +327,20 @@ def test_names_that_lead_out(blksum, tree, name, header):
     os.symlink("..", "in/up")
     path = name_a_file(header, name)
     if '"' in name and header.startswith("vmdk"):
-        # The text ends at the quote, and what is left is no extent, or another name.
+        # The name ends at the quote. The rest is an invalid extent, or another name.
         assert_refused(blksum(path), path)
         return
     shown = json.dumps(name)[1:-1] if header.startswith("vmdk") else name
     assert_refused(blksum("--backing-format=raw", path), path, shown)
     assert_refused(blksum("--backing-format=raw", "--untrusted", path), path)
     if name in ("../outside.img", "link.img") and header in ("vmdk-flat", "qed"):
-        # Who asks for it gets it.
+        # Followed if the user asks for it.
         options = ["--follow=any", "--backing-format=raw"]
         assert blksum.hex(*options, path) == blkhash.checksum(b"o" * 8 * MIB).hex()
 
 
 def name_a_file(header, name):
-    """An image whose header names a file."""
+    """Creates an image whose header names a file."""
     if header == "vmdk-flat":
         return descriptor(flat(name))
     if header == "vmdk-sparse":
@@ -376,7 +376,7 @@ def name_a_file(header, name):
 
 @pytest.mark.parametrize("fmt", ["qed", "qcow"])
 def test_backing_files(blksum, tree, content, fmt):
-    """As in QEMU, with the format that is recorded or given and never a guess."""
+    """Uses the recorded or given format like QEMU, but never guesses."""
     size = str(len(content))
     images.qemu_img("create", "-q", "-f", fmt, "-b", "inside.img", "-F", "raw", "disk.img", size, cwd="in")
     images.qemu_io("in/disk.img", "write -P 0x58 1M 100k", fmt=fmt)
@@ -400,7 +400,7 @@ def test_backing_files_of_other_formats(blksum, tree, content):
 
 
 def test_vmdk_chain(blksum, tree, content):
-    """Three deep, over a disk in two files; every layer is needed."""
+    """Three layers over a disk in two files, all of which are needed."""
     images.qemu_img(
         *("convert", "-f", "raw", "-O", "vmdk", "-o", "subformat=monolithicFlat"),
         *("in/inside.img", "in/0.vmdk"),
@@ -420,7 +420,7 @@ def test_vmdk_chain(blksum, tree, content):
     assert_refused(blksum("--untrusted", "in/2.vmdk"), "in/2.vmdk", "1.vmdk", "--follow")
     theirs = images.to_raw("in/2.vmdk", pathlib.Path("theirs"), "-f", "vmdk")
     assert blkhash.file_checksum(theirs).hex() == value
-    # A parent that was written since is another disk.
+    # A parent that was changed since is another disk.
     data = pathlib.Path("in/0.vmdk").read_bytes()
     cid = data.index(b"CID=") + 4
     pathlib.Path("in/0.vmdk").write_bytes(data[:cid] + b"12345678" + data[cid + 8 :])
@@ -456,7 +456,7 @@ def test_what_qemu_leaves_out_of_a_disk_is_an_error(blksum, tree, line):
 
 
 def test_sparse_file_that_names_others(blksum, tree):
-    """QEMU follows a text inside a sparse file whose capacity is 0."""
+    """QEMU follows a descriptor inside a sparse file whose capacity is 0."""
     text = b'# Disk DescriptorFile\nversion=1\ncreateType="monolithicFlat"\nRW 8 FLAT "/etc/passwd" 0\n'
     head = b"KDMV" + struct.pack("<IIQQQQ", 1, 3, 0, 128, 1, 20)
     data = head.ljust(512, b"\0") + text.ljust(20 * 512, b"\0")
@@ -469,7 +469,7 @@ def test_sparse_file_that_names_others(blksum, tree):
 
 @pytest.mark.parametrize("name", ["vdi", "vpc", "vhdx"])
 def test_differences_are_refused(blksum, raw, name):
-    """A disk that only holds what is different from another one."""
+    """A disk that contains only the differences from another one."""
     path = make(name, raw, "disk.img")
     data = bytearray(pathlib.Path(path).read_bytes())
     if name == "vdi":
@@ -479,7 +479,7 @@ def test_differences_are_refused(blksum, raw, name):
             assert data[footer : footer + 8] == b"conectix"
             struct.pack_into(">I", data, footer + 60, 4)
     else:
-        # The file parameters: a block size of 8 or 16 MiB and its flags.
+        # The file parameters are a block size of 8 or 16 MiB and its flags.
         table = data.index(b"metadata")
         parameters = data.index(struct.pack("<II", 8 << 20, 0), table)
         struct.pack_into("<I", data, parameters + 4, 2)
@@ -488,7 +488,7 @@ def test_differences_are_refused(blksum, raw, name):
 
 
 def test_a_guest_cannot_turn_its_disk_into_an_image(blksum, tree, value):
-    """It writes the header of a qcow2 image to the start of its fixed vpc disk."""
+    """The guest writes the header of a qcow2 image to the start of its fixed vpc disk."""
     images.create("in/evil.qcow2", "8M", "-u", "-b", "inside.img", "-F", "raw")
     with open(tree, "r+b") as file:
         file.write(pathlib.Path("in/evil.qcow2").read_bytes()[:65536])
@@ -501,7 +501,7 @@ def test_a_guest_cannot_turn_its_disk_into_an_image(blksum, tree, value):
 
 
 def write_server(code, folder="server", name="server"):
-    """A program of that folder which runs `code` with its own standard output as its words."""
+    """Creates a program in the folder that runs `code`, with its output on standard error."""
     os.makedirs(folder, exist_ok=True)
     path = pathlib.Path(folder, name).absolute()
     path.write_text(f"#!/usr/bin/python3 -I\nimport sys\nsys.stdout = sys.stderr\n{code}\n")
@@ -545,14 +545,14 @@ def test_server_sees_nothing_that_it_need_not(blksum, raw):
         os.close(extra)
     message = result.stderr.decode()
     assert "['LC_ALL', 'LISTEN_FDS', 'LISTEN_PID', 'PATH'] /; " in message, message
-    # Nothing, its words, the socket; and the image.
+    # /dev/null, standard error, the socket and the image.
     assert "; [0, 1, 2, 3]; " in message, message
     assert "['/dev/null', '/memfd:stderr (deleted)', 'socket:" in message and "disk.img']" in message, message
     assert "True True; core (0, 0); 1" in message, message
 
 
 def test_server_is_confined(blksum, raw):
-    """Landlock, as seen by a program that tries."""
+    """Landlock, tested by a program in place of the server."""
     make("vdi", raw, "disk.img")
     os.mkdir("other")
     shutil.copy("secret", "other/secret")
@@ -588,7 +588,7 @@ def test_server_is_confined(blksum, raw):
 
 
 def test_server_gets_a_descriptor_of_our_own(blksum, tree):
-    """No byte of the text that names files reaches it, and nobody can change what does."""
+    """The server gets no byte of the original descriptor, and the new one cannot be changed."""
     path = descriptor(flat("inside.img"), more='ddb.comment = "hostile"\n')
     server = write_server(
         "import sys\n"
@@ -609,7 +609,7 @@ def test_server_gets_a_descriptor_of_our_own(blksum, tree):
 
 
 def test_qemu_opens_no_other_file(blksum, tree, value):
-    """What the real one opens, as the kernel saw it."""
+    """Files that the real server opens, as traced by strace."""
     path = descriptor(flat("inside.img"))
     run = ["strace", "-ff", "-qq", "-e", "trace=execve,openat,open", "-o", "trace", blksum.path, path]
     result = subprocess.run(run, capture_output=True)
@@ -618,7 +618,7 @@ def test_qemu_opens_no_other_file(blksum, tree, value):
     def is_exec(line):
         return line.startswith("execve(") and "/qemu-nbd" in line
 
-    # Its threads have traces of their own, as have ours.
+    # Threads of blksum and of the server have separate traces.
     traces = [path.read_text().splitlines() for path in pathlib.Path(".").glob("trace.*")]
     (lines,) = [lines for lines in traces if lines and is_exec(lines[0])]
     opened = [line.split('"')[1] for line in lines if line.startswith("open") and " = -1 " not in line]
@@ -670,11 +670,11 @@ def test_server_that_is_none(blksum, raw):
         assert_refused(result, "disk.img", "no-such-qemu-nbd", "qemu-utils", "qemu-img")
 
 
-# What is left
+# Cleanup
 
 
 def processes_of(program, deadline=5):
-    """The processes that run the program, after they had time to go."""
+    """Returns the processes that run the program, after giving them time to exit."""
     end = time.monotonic() + deadline
     while True:
         found = []
@@ -693,7 +693,7 @@ def processes_of(program, deadline=5):
 
 @pytest.fixture
 def own_server(workdir):
-    """A qemu-nbd that is only ours, so that it can be told from others, and an empty TMPDIR."""
+    """A private qemu-nbd that can be told from others, and an empty TMPDIR."""
     os.mkdir("bin")
     os.mkdir("tmp")
     path = workdir / "bin/qemu-nbd"
@@ -767,7 +767,7 @@ def test_extent_that_changes_while_it_is_read(blksum, raw, own_server):
 
 @pytest.mark.parametrize("number", ["SIGKILL", "SIGSTOP"])
 def test_server_that_dies_or_stalls_while_it_is_read(blksum, workdir, own_server, number):
-    """An error that says so, never zeros."""
+    """The result is an error with the reason, never zeros."""
     raw = workdir / "big.img"
     with open(raw, "wb") as file:
         for _ in range(64):

@@ -1,4 +1,4 @@
-"""Every test that SECURITY.md names for a promise is there."""
+"""Every test that SECURITY.md names for a promise exists."""
 
 import re
 

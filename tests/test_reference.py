@@ -1,4 +1,4 @@
-"""The reference itself: against tools, packages and values of others."""
+"""Tests of the reference, compared with other tools, packages and published values."""
 
 import doctest
 import hashlib
@@ -138,7 +138,7 @@ def test_published_vectors_come_from_others():
     document = json.loads((ROOT / "test-vectors/digests.json").read_text())
     assert len(document["vectors"]) + len(document["published"]) == document["count"]
     named = {vector["digest"] for vector in document["published"]}
-    # siphash has its own tests above; null has nothing to publish.
+    # siphash has its own tests above, and null has no published values.
     assert named == set(digests.ALGORITHMS) - {"siphash", "null"}
 
 

@@ -1,4 +1,4 @@
-"""What must never be hashed by mistake: encrypted images, forbidden references."""
+"""Images that must never be hashed by mistake: encrypted images, forbidden references."""
 
 import json
 import os
@@ -16,7 +16,7 @@ SECRET = ("--object", "secret,id=s,data=password")
 
 
 def assert_refused(result, *words):
-    """An error of the image, with these words, and no checksum."""
+    """Checks for an error of the image with these words, and no checksum."""
     assert (result.returncode, result.stdout) == (1, b""), result
     message = result.stderr.decode("utf-8", "replace")
     for word in words:
@@ -81,7 +81,7 @@ def test_corrupt_is_read_with_a_warning(blksum, workdir):
 
 @pytest.mark.parametrize("extra", [1, 100, 511])
 def test_virtual_size_that_is_no_multiple_of_512(blksum, workdir, extra):
-    """What QEMU makes of it, or an error."""
+    """The result is the same as with QEMU, or an error."""
     images.create("disk.qcow2", "1M")
     images.qemu_io("disk.qcow2", "write -P 0x41 0 1M")
     with open("disk.qcow2", "r+b") as file:
@@ -96,7 +96,7 @@ def test_virtual_size_that_is_no_multiple_of_512(blksum, workdir, extra):
 
 
 def test_feature_is_named_by_the_image_itself(blksum, workdir):
-    """The feature name table says what an unknown bit means."""
+    """The feature name table gives the meaning of an unknown bit."""
     images.create("disk.qcow2", "1M")
     with open("disk.qcow2", "r+b") as file:
         header = file.read(4096)
@@ -136,7 +136,7 @@ def write_raw(path, letter, size=MIB):
 
 
 def overlay(path, backing, backing_format="raw", size="1M"):
-    """An overlay over a name that need not exist."""
+    """Creates an overlay over a name that need not exist."""
     args = ["-q", "-f", "qcow2", "-u", "-b", backing, "-F", backing_format]
     folder, name = os.path.split(path)
     images.qemu_img("create", *args, name, size, cwd=folder or ".")
@@ -155,7 +155,7 @@ def test_backing_beneath_the_folder(blksum, tree, name):
     expected = letter_value(b"d" if name == "deeper/base.img" else b"b")
     assert blksum.hex(path) == expected
     assert blksum.hex("--follow=any", path) == expected
-    # Relative to the image, not to us.
+    # Relative to the image, not to the current folder.
     assert blksum.hex("top.qcow2", cwd="in") == expected
     assert blksum.hex(str(tree / path), cwd="/") == expected
     for option in ("--untrusted", "--follow=none"):
@@ -182,7 +182,7 @@ def test_symbolic_link_that_stays_beneath(blksum, tree):
 
 
 def test_image_named_by_a_symbolic_link(blksum, tree):
-    """As in QEMU, names are relative to the name that was given, not to what the link points at."""
+    """As in QEMU, names are relative to the given name, not to the target of the link."""
     overlay("in/top.qcow2", "base.img")
     os.symlink("in/top.qcow2", "link.qcow2")
     theirs = subprocess.run(
@@ -207,7 +207,7 @@ def test_image_named_by_a_symbolic_link(blksum, tree):
 )
 def test_protocols_are_always_refused(blksum, tree, name, option):
     path = overlay("in/top.qcow2", name)
-    # Even where a file of that name exists.
+    # Even if a file of that name exists.
     if "/" not in name:
         write_raw(f"in/{name}", b"x")
     result = blksum(*option, path)
@@ -232,7 +232,7 @@ def test_backing_without_a_recorded_format(blksum, tree):
     assert_refused(blksum("--follow=any", path), path, "base.img", "--backing-format")
     assert blksum.hex("--backing-format", "raw", path) == letter_value(b"b")
     assert_refused(blksum("--backing-format=raw", "--untrusted", path), path, "--follow")
-    # What looks like a format is no reason to believe it.
+    # The format is not guessed from the content.
     images.create("in/base.qcow2", "1M")
     path = overlay("in/top2.qcow2", "base.qcow2", "qcow2")
     forget_backing_format(path)
@@ -241,7 +241,7 @@ def test_backing_without_a_recorded_format(blksum, tree):
 
 
 def forget_backing_format(path):
-    """Makes the extension with the format the end of all extensions."""
+    """Ends the list of extensions before the one with the format."""
     with open(path, "r+b") as file:
         header = file.read(4096)
         file.seek(header.index(bytes.fromhex("e2792aca")))
@@ -256,7 +256,7 @@ def test_recorded_format_is_believed_not_probed(blksum, tree):
     data = pathlib.Path("in/evil.img").read_bytes()
     assert data.startswith(b"QFI\xfb") and len(data) == MIB
     assert blksum.hex(path) == blkhash.checksum(data).hex()
-    # And the other way: what says qcow2 must be one.
+    # Conversely, a backing file recorded as qcow2 must be qcow2.
     path = overlay("in/top.qcow2", "base.img", "qcow2")
     assert_refused(blksum(path), "base.img", "qcow2")
 
@@ -288,7 +288,7 @@ def test_chain_of_sixteen(blksum, workdir):
 
 
 def test_chain_of_two_thousand_is_an_answer_or_an_error(blksum, workdir):
-    """No recursion, no exhaustion of descriptors: an error that names the limit, or the value."""
+    """Needs no recursion and few descriptors. The result is the value, or an error that names the limit."""
     template = overlay("n00000.qcow2", "n00001.qcow2", "qcow2", "64k")
     data = pathlib.Path(template).read_bytes()
     for n in range(2000):
@@ -330,7 +330,7 @@ def data_file(workdir):
 
 
 def rename_data_file(path, old, new):
-    """Names of equal length, so that no table moves."""
+    """Replaces a name with one of equal length, so that no table moves."""
     assert len(old) == len(new)
     with open(path, "r+b") as file:
         header = file.read(65536)

@@ -1,6 +1,6 @@
-"""The sandbox as users meet it: it is in force, and in nobody's way.
+"""The sandbox in the commands: it is in force, and does not break any use.
 
-What the kernel refuses behind it is shown by crates/blksandbox/tests/sandbox.rs.
+crates/blksandbox/tests/sandbox.rs tests which calls the kernel refuses.
 """
 
 import ctypes
@@ -45,14 +45,14 @@ def landlock():
 
 
 def in_force(result):
-    """What --verbose said of the sandbox."""
+    """Returns the line of --verbose about the sandbox."""
     lines = [line for line in result.stderr.splitlines() if b": sandbox: " in line]
     assert len(lines) == 1, result
     return lines[0].decode()
 
 
 def test_it_is_in_force_while_images_are_read(blksum, landlock, workdir):
-    """A link that is turned elsewhere after it was closed: only the kernel can refuse that."""
+    """A link is changed after the sandbox is in force, so only the kernel can refuse it."""
     os.mkfifo("first")
     os.mkdir("links")
     for name, letter in (("old", b"o"), ("new", b"n")):
@@ -62,7 +62,7 @@ def test_it_is_in_force_while_images_are_read(blksum, landlock, workdir):
     expected = {
         (): (1, b"", b"blksum: links/link: " + DENIED),
         ("--no-sandbox",): (0, new, b""),
-        # Reading is open there, and nothing else.
+        # This allows reading everything.
         ("--follow=any",): (0, new, b""),
     }
     for options, (status, line, message) in expected.items():
@@ -83,7 +83,7 @@ def test_it_is_in_force_while_images_are_read(blksum, landlock, workdir):
 
 
 def test_it_holds_for_threads_that_start_later(blksum, landlock, workdir):
-    """The same with enough small images that others than the first thread open them."""
+    """The same with enough small images that threads other than the first open them."""
     count = 200
     os.mkfifo("first")
     for name, letter in (("old", b"o"), ("new", b"n")):
@@ -110,7 +110,7 @@ def test_it_holds_for_threads_that_start_later(blksum, landlock, workdir):
 
 
 def wait_until_it_reads(process):
-    """Until it sleeps in the pipe: the sandbox is closed before that."""
+    """Waits until it sleeps in the pipe. The sandbox is in force before that."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         with open(f"/proc/{process.pid}/wchan") as file:
@@ -143,7 +143,7 @@ def test_verbose_says_what_is_in_force(blksum, landlock, workdir):
 
 
 def without(*calls):
-    """Makes the kernel one that lacks these system calls, for the process: a seccomp filter."""
+    """Makes system calls unavailable for the process with a seccomp filter, as in a kernel without them."""
     load, equal, answer = 0x20, 0x15, 0x06
     allow, no_such_call = 0x7FFF0000, 0x00050000 | 38
     instructions = [(load, 0, 0, 0)]
@@ -191,13 +191,13 @@ def test_kernels_that_lack_a_layer(blksum, workdir, prepare, said):
     assert blksum("disk.vdi", preexec_fn=prepare).returncode == 0
 
 
-# System calls and capabilities: crates/blksandbox/tests/sandbox.rs tries them for the process itself
+# System calls and capabilities. crates/blksandbox/tests/sandbox.rs tests them for the process itself.
 
 
 def tries(blksum, *options, **kwargs):
-    """What the server meets when it tries forbidden.py, and the length of its words."""
+    """Runs forbidden.py as the server, and returns the error message with its results."""
     head, tail = FORBIDDEN.split("\nfor name, action in", 1)
-    # Its words have little room: numbers and results alone.
+    # The message has little room, so print only numbers and results.
     tail = tail.replace('print(f"{name}: done"', 'print("ok"').replace(
         'print(f"{name}: {errno.errorcode.get(error.errno, error.errno)}"', "print(error.errno"
     )
@@ -210,7 +210,7 @@ def tries(blksum, *options, **kwargs):
 @pytest.mark.parametrize("as_user", ["root", "nobody"])
 @pytest.mark.parametrize("options", [[], ["--no-sandbox"]], ids=["sandbox", "no-sandbox"])
 def test_server_changes_nothing_and_connects_nowhere(blksum, workdir, as_user, options):
-    """With --no-sandbox, too: its walls are its own."""
+    """Also with --no-sandbox, because the server has its own restrictions."""
     if as_user == "root" and os.getuid() != 0:
         pytest.skip("needs root")
     os.chmod(".", 0o755)
@@ -237,7 +237,7 @@ def test_calls_of_32_bits_are_the_end_of_the_server(blksum, workdir):
     images.qemu_img("create", "-q", "-f", "vdi", "disk.vdi", "4M")
     os.mkdir("server")
     pathlib.Path("server.c").write_text(
-        # getpid, as a process of 32 bits asks.
+        # getpid, as called by a process of 32 bits.
         'int main(void) { int r; __asm__ volatile("int $0x80" : "=a"(r) : "0"(20)); return 0; }\n'
     )
     subprocess.run(["gcc", "-O1", "-o", "server/server", "server.c"], check=True)
@@ -250,7 +250,7 @@ needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 
 @needs_root
 def test_root_reads_images_of_others(blksum, workdir):
-    """Without the capability to write them."""
+    """Root can read them without the capability to write them."""
     os.mkdir("in")
     write_raw("in/base.img", b"b")
     overlay("in/top.qcow2", "base.img")
@@ -310,12 +310,12 @@ def test_check_file_that_lists_folders_opens_none(blksum, landlock, workdir):
     assert ", reading beneath ., running programs of the system" in said and said.count("reading") == 1, said
 
 
-# Everything that must go on working
+# Uses that must keep working
 
 
 @pytest.fixture
 def tree(workdir):
-    """Images that name others beneath their folders, and the value of each."""
+    """Images that refer to others beneath their folders, and the value of each."""
     os.makedirs("real/sub/deep")
     os.makedirs("named")
     write_raw("real/base.img", b"b")
@@ -372,17 +372,17 @@ def test_image_on_standard_input(blksum, tree):
         with open("real/base.img", "rb") as file:
             assert blksum.hex(name, stdin=file) == letter_value(b"b")
         assert blksum.hex(name, input=b"b" * MIB) == letter_value(b"b")
-    # By its own path it has a folder.
+    # Opened by its own path, it has a folder.
     with open("named/link.qcow2", "rb") as file:
         assert blksum.hex("-", stdin=file, cwd="/") == letter_value(b"b")
-    # A file that nothing leads to any more.
+    # A file without a name.
     with open("real/base.img", "rb") as file:
         os.unlink("real/base.img")
         assert blksum.hex("-", stdin=file) == letter_value(b"b")
 
 
 def test_link_to_a_block_device(blksum, workdir):
-    """Its references start at the folder of the link, where other images may be."""
+    """Its references start at the folder of the link, which may contain other images."""
     os.mkdir("in")
     write_raw("in/base.img", b"b")
     overlay("disk", "base.img")
@@ -433,7 +433,7 @@ def test_check_file_without_an_end_is_answered_line_by_line(blksum, workdir):
 
 
 def test_check_file_of_a_slow_writer(blksum, workdir):
-    """As sha256sum: pieces of lines, in their order, whenever they come."""
+    """As with sha256sum, partial lines are handled in order, whenever they arrive."""
     for name in "ab":
         write_raw(name, name.encode())
     process = blksum.start("-c", stdin=subprocess.PIPE)
@@ -476,7 +476,7 @@ def test_more_check_files_than_descriptors(blksum, workdir):
 
 
 def test_the_uri_of_a_check_file_opens_no_files(blksum, landlock, workdir):
-    """What it names is not read, and the sandbox does not let it be read, either."""
+    """Files named in such a URI are not read, and the sandbox does not allow it either."""
     os.mkdir("keys")
     parameters = ["tls-certificates=/", f"tls-certificates={workdir}/keys", "tls-psk-file=/"]
     for scheme in ("nbds://127.0.0.1:1/", "nbds+unix:///", "nbd+unix:///"):
@@ -488,6 +488,6 @@ def test_the_uri_of_a_check_file_opens_no_files(blksum, landlock, workdir):
             assert result.stdout.decode() == f"{uri}: FAILED open or read\n"
             shown = in_force(result)
             assert "reading" not in shown and "keys" not in shown, shown
-            # The user's own words are trusted.
+            # Names on the command line are trusted.
             shown = in_force(blksum("-v", uri, timeout=60))
             assert f"reading {parameter.split('=')[1]}" in shown, shown

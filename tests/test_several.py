@@ -11,7 +11,7 @@ import pytest
 
 KIB = 1 << 10
 
-# How they are asked for, their tag, and what the reference makes of the content.
+# Argument of -d, tag, and value according to the reference.
 CHECKSUMS = [
     ("sha256", "BLKSUM-SHA256-STREAMS4-64K", lambda content: blkhash.checksum(content)),
     ("blake3", "BLKSUM-BLAKE3-STREAMS4-64K", lambda content: blkhash.checksum(content, "blake3")),
@@ -40,12 +40,13 @@ def lines(name, content):
 
 
 def bytes_read(workdir, *command):
-    """What the command printed, and how many bytes it read of files at offsets, which is how images are read."""
+    """Returns the result of the command, and how many bytes it read at offsets, which is how images are
+    read."""
     trace = workdir / "trace"
     run = ["strace", "-f", "-qq", "-e", "trace=pread64,preadv,preadv2,mmap", "-o", str(trace), *command]
     result = subprocess.run(run, capture_output=True)
     calls = trace.read_text().splitlines()
-    # Nothing is mapped where a digest is computed in turn, as those without blocks are.
+    # Nothing is mapped, because digests without blocks are computed in turn.
     assert not any("MAP_SHARED" in call for call in calls)
     return result, sum(int(call.split("= ")[-1].split()[0]) for call in calls if "pread" in call and "= " in call)
 
@@ -62,7 +63,7 @@ def test_lines_say_what_they_are(blksum, workdir, content, threads):
 
 
 def test_one_is_as_ever(blksum, content):
-    """The same digest twice is one checksum, and needs no tag."""
+    """The same digest twice is one checksum and needs no tag."""
     assert blksum("-d", "sha256", "-d", "sha256:streams:4", "disk.raw").stdout == blksum("disk.raw").stdout
 
 
@@ -90,7 +91,7 @@ def test_raw_files_have_plain_tags(blksum, workdir, content):
 
 @pytest.mark.parametrize("order", ["by image", "by digest"])
 def test_checking_reads_an_image_once(blksum, workdir, content, order):
-    """Also where its lines are far from each other, and small images are hashed ahead."""
+    """Also if lines of an image are far apart, and small images are hashed ahead."""
     names = ["disk.raw", "disk.qcow2", "small1", "small2", "small3"]
     for name in names[2:]:
         (workdir / name).write_bytes(os.urandom(5120))
@@ -104,7 +105,7 @@ def test_checking_reads_an_image_once(blksum, workdir, content, order):
     assert (result.returncode, result.stdout.count(b": OK\n"), result.stderr) == (0, len(made), b"")
     assert read < 1.2 * sum((workdir / name).stat().st_size for name in names)
 
-    # A line that is wrong fails, and no other.
+    # Only the wrong line fails.
     wrong = made[7].replace(b" = ", b" = 00")
     made[7] = wrong[: len(wrong) - 3] + b"\n"
     (workdir / "SUMS").write_bytes(b"".join(made))
@@ -135,7 +136,7 @@ def test_a_missing_image_fails_on_every_line(blksum, workdir, content):
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_what_fails_for_one_need_not_fail_for_others(blksum, workdir, order):
-    """Zeros that a digest of each byte takes too long for, and one of blocks does not."""
+    """The zeros are too many for a digest of each byte, but not for a digest of blocks."""
     with open(workdir / "big", "wb") as file:
         file.truncate(5 << 40)
     made = blksum("-d", "crc32c", "--construction", "flat", "--block-size", "64M", "--tag", "big").stdout
@@ -147,7 +148,7 @@ def test_what_fails_for_one_need_not_fail_for_others(blksum, workdir, order):
 
 
 def test_any_number_of_lines(blksum, workdir, content):
-    """More than are computed at once."""
+    """More lines than are computed at once."""
     asked = [f"crc32:streams:{number}" for number in range(1, 60)]
     made = blksum(*[argument for name in asked for argument in ("-d", name)], "disk.raw")
     assert made.stdout.count(b"\n") == len(asked)

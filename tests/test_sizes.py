@@ -1,4 +1,4 @@
-"""Images that claim far more than they store, and sizes that are in doubt."""
+"""Images that claim far more than they store, and ambiguous sizes."""
 
 import os
 import struct
@@ -13,7 +13,7 @@ MIB = 1 << 20
 
 
 def claim(path, offset, size):
-    """Writes a size in sectors or bytes over the one of the header."""
+    """Overwrites the size in the header with `size`, in sectors or bytes."""
     with open(path, "r+b") as file:
         file.seek(offset)
         file.write(size)

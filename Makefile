@@ -1,4 +1,4 @@
-# Targets for people and CI; `make help` lists them. Cargo alone builds everything.
+# Targets for developers and CI. `make help` lists them. Everything also builds with Cargo alone.
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -25,12 +25,12 @@ help: ## List the targets
 build: capi ## Build the release binaries and libblkhash
 	$(CARGO) build --release --workspace --exclude blkhash-capi
 
-# A panic must not pass into C: the profile unwinds, so that it can be caught.
+# A panic must not pass into C, so the profile unwinds and the library catches it.
 .PHONY: capi
 capi: ## Build libblkhash
 	$(CARGO) build --profile capi -p blkhash-capi
 
-# The steps run one after another, also with -j: they share cargo's lock and the memory.
+# The steps run one after another even with -j, because they share cargo's lock and the memory.
 .PHONY: test
 test: ## Install what the tests need, run everything, and list what was skipped
 	scripts/list-skipped $(MAKE) test-steps

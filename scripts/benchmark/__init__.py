@@ -1,1 +1,1 @@
-"""What scripts/bench-images and scripts/bench-scaling share."""
+"""Code shared by scripts/bench-images and scripts/bench-scaling."""

@@ -1,4 +1,4 @@
-"""How fast this machine reads memory, with nothing else to do."""
+"""Memory bandwidth of this machine."""
 
 import ctypes
 import mmap
@@ -7,22 +7,23 @@ import time
 
 from .command import median
 
-# More than the caches of most machines hold; what is in them would be read faster.
+# Larger than the caches of most machines, which would be read faster.
 SIZE = 2 << 30
 PIECE = 1 << 20
 REPEATS = 5
 
 
 def read_memory(threads):
-    """Bytes a second that so many threads read together: memchr for what is not there, which the C
-    library does with the widest loads there are. ctypes lets go of the interpreter for it."""
+    """Returns the bytes per second that this many threads read together. They search for a missing byte
+    with memchr, for which the C library uses the widest loads. ctypes releases the interpreter lock
+    meanwhile."""
     libc = ctypes.CDLL(None)
     libc.memchr.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
     libc.memchr.restype = ctypes.c_void_p
     with mmap.mmap(-1, SIZE) as memory:
         if hasattr(mmap, "MADV_HUGEPAGE"):
             memory.madvise(mmap.MADV_HUGEPAGE)
-        # Pages that were never written are all the same one.
+        # Write all pages, because untouched ones share a single page.
         filler = b"\x55" * PIECE
         for offset in range(0, SIZE, PIECE):
             memory[offset : offset + PIECE] = filler
@@ -41,6 +42,6 @@ def read_memory(threads):
             for reader in readers:
                 reader.join()
             rates.append(share * threads / (time.perf_counter() - start))
-        # The buffer is not closed while something points into it.
+        # The buffer cannot be closed while a pointer refers to it.
         del first
     return median(rates)

@@ -1,4 +1,4 @@
-"""A bar chart as SVG: times of the same work side by side."""
+"""Draws a bar chart as SVG, with times of the same work side by side."""
 
 import dataclasses
 from xml.sax.saxutils import escape
@@ -38,8 +38,8 @@ class Bar:
 
 
 def draw(title, captions, sections):
-    """`sections` are pairs of a name and bars. Within one, bars are as long as they took; sections
-    do not compare, since microseconds and seconds share no axis on which both are seen."""
+    """Draws `sections`, which are pairs of a name and bars. Bars have one scale in each section. Sections
+    have different scales, because microseconds would be invisible beside seconds."""
     body = [text(8, 28, "title", title)]
     y = 28
     for caption in captions:
@@ -75,7 +75,7 @@ def text(x, y, kind, content):
 
 
 def shortened(name):
-    """With room for it left of the bars."""
+    """Shortens a name to fit left of the bars."""
     return name if len(name) <= 56 else f"{name[:55]}…"
 
 

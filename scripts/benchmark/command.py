@@ -1,4 +1,4 @@
-"""Runs commands in turns, and takes their time, their CPU and what they print."""
+"""Runs commands in turns, and records their time, CPU time and output."""
 
 import dataclasses
 import os
@@ -11,7 +11,7 @@ NULL = os.open("/dev/null", os.O_RDWR)
 
 
 class Failed(Exception):
-    """A command that did not end with status 0."""
+    """A command did not exit with status 0."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,9 +22,9 @@ class Command:
     args: tuple = ()
     stdin: str | None = None
     feeder: tuple = ()
-    # What its checksum is one of: commands with the same key have to print the same.
+    # Identifies the checksum. Commands with the same key must print the same one.
     key: tuple | None = None
-    # What to call it instead.
+    # Name to show instead of the command line.
     name: str | None = None
 
     def __str__(self):
@@ -39,7 +39,7 @@ class Command:
         return [self.program, *self.args]
 
     def checksums(self, output):
-        """The checksums in what it printed, in order."""
+        """Returns the checksums in the output, in order."""
         place = -1 if self.program == "openssl" else 0
         return [line.split()[place] for line in output.splitlines() if line.strip()]
 
@@ -54,7 +54,7 @@ class Run:
 
 def run(command):
     """Runs `command` once. Raises Failed."""
-    # What prints no checksum prints the image.
+    # A command without a checksum prints the whole image.
     output = os.memfd_create("output") if command.key else os.dup(NULL)
     errors = os.memfd_create("errors")
     stdin = os.open(command.stdin, os.O_RDONLY) if command.stdin else os.dup(NULL)
@@ -92,8 +92,8 @@ def text(descriptor):
 
 
 def in_turns(commands, count):
-    """Runs each command once for nothing, then all in turns, `count` times. A machine that is slow
-    for a while is slow for all of them. Gives the runs of each command."""
+    """Runs each command once to warm up, then all of them in turns, `count` times. A machine that is slow
+    for a while slows all of them. Returns the runs of each command."""
     runs = [[] for _ in commands]
     for turn in range(count + 1):
         for command, its in zip(commands, runs):
@@ -104,7 +104,7 @@ def in_turns(commands, count):
 
 
 def one_line(main):
-    """Runs `main`, and makes one line of an error that is no mistake of ours."""
+    """Runs `main`, and reports expected errors in one line."""
     try:
         main()
     except (Failed, OSError, subprocess.CalledProcessError) as error:

@@ -1,5 +1,5 @@
-"""Makes the images that are measured, when a row needs them, and checks that they hold what they
-should: the SHA-256 of all of the content is compared with that of Python's hashlib."""
+"""Creates the measured images when a row needs them, and verifies their content. The SHA-256 that blksum
+computes must equal that of Python's hashlib."""
 
 import dataclasses
 import hashlib
@@ -15,9 +15,9 @@ MIB = 1 << 20
 KIB = 1 << 10
 SCRIPTS = pathlib.Path(__file__).resolve().parent.parent
 
-# Of the image with real files.
+# Size of the image with real files.
 SIZE = 6 * GIB
-# How much of each layer of the chain is in one place.
+# Unit in which data is distributed over the layers of the chain.
 STRIPE = MIB
 LAYERS = ["base.qcow2", "middle.qcow2", "chain.qcow2"]
 EMPTY_RUST = "fn main() {}\n"
@@ -26,13 +26,13 @@ EMPTY_RUST = "fn main() {}\n"
 @dataclasses.dataclass(frozen=True)
 class Input:
     make: Callable[[str], None]
-    # What is in it: two with the same content have the same checksum.
+    # Name of the content. Images with the same content have the same checksum.
     content: str | None = None
-    # Bytes of the folder that it takes.
+    # Bytes that it takes in the folder.
     room: int = 0
-    # What has to be there as long as it is.
+    # Inputs that must exist as long as this one.
     needs: tuple = ()
-    # Blocks of the file system that it takes beside `room`.
+    # Blocks of the file system that it takes in addition to `room`.
     blocks: int = 0
 
 
@@ -53,7 +53,7 @@ class Inputs:
                 self.blocks[name] = os.stat(name).st_blocks
 
     def check_sparse(self, names):
-        """Programs that map a file make data of its holes in a tmpfs."""
+        """Fails if a program has turned holes into data. Mapping a file in a tmpfs does this."""
         for name in names:
             if name not in MAPPED and os.stat(name).st_blocks != self.blocks[name]:
                 raise SystemExit(f"{name} was changed by what read it: its holes are gone")
@@ -72,7 +72,7 @@ class Inputs:
 
 
 def closure(names):
-    """`names` and all that they need."""
+    """Returns `names` and everything that they need."""
     return set(names).union(*(closure(INPUTS[name].needs) for name in names))
 
 
@@ -82,12 +82,12 @@ def room(names):
 
 
 def block_size():
-    """Bytes of the smallest extent that the folder's file system makes, and 4 KiB at most."""
+    """Returns the size of the smallest extent of the folder's file system, at most 4 KiB."""
     return min(os.statvfs(".").f_frsize, 4 * KIB)
 
 
 def remove(keep):
-    """Deletes what none of `keep` needs."""
+    """Deletes inputs that none of `keep` needs."""
     keep = closure(keep)
     for name in INPUTS:
         if name not in keep and os.path.exists(name):
@@ -118,7 +118,7 @@ def layer(number):
         part("disk.img", "part.img", number)
         backing = ["-b", LAYERS[number - 1], "-F", "qcow2"] if number else []
         quietly("qemu-img", "create", "-q", "-f", "qcow2", *backing, name, str(SIZE))
-        # What is zeros in the part is left to the layer below, not written as zeros.
+        # Zeros of the part are left to the layer below, not written as zeros.
         write = ["qemu-img", "convert", "-n", "--target-is-zero", "-f", "raw", "-O", "qcow2"]
         quietly(*write, "part.img", name)
         os.remove("part.img")
@@ -127,7 +127,7 @@ def layer(number):
 
 
 def part(source, target, number):
-    """A sparse copy of every third stripe of `source` that has data, `number` the first."""
+    """Makes a sparse copy of every third stripe of data in `source`, starting with stripe `number`."""
     with open(source, "rb") as file, open(target, "wb") as out:
         out.truncate(SIZE)
         position = 0
@@ -172,7 +172,7 @@ def empty_qcow2(size):
 
 
 def tiny_extents(count):
-    """A block of data, a hole of a block, and so on."""
+    """Alternates a block of data and a hole of a block."""
 
     def make(name):
         data = os.urandom(block_size())
@@ -180,7 +180,7 @@ def tiny_extents(count):
             file.truncate(count * 2 * len(data))
             for number in range(count):
                 os.pwrite(file.fileno(), data, number * 2 * len(data))
-            # Extents that are not on the disk yet may be none.
+            # Unwritten extents may not be reported as data.
             os.fsync(file.fileno())
 
     return make
@@ -201,7 +201,7 @@ MANY = [f"many/{number:05}" for number in range(10_000)]
 
 INPUTS = {
     "disk.img": Input(real_image, "the image", 2 * GIB),
-    # For what maps it into memory, which ends with all of it in the tmpfs.
+    # For programs that map the image, which fills all of its holes in a tmpfs.
     "mapped.img": Input(mapped_image, "the image", SIZE, ("disk.img",)),
     "disk.qcow2": Input(qcow2(), "the image", 2 * GIB, ("disk.img",)),
     "zlib.qcow2": Input(qcow2("-c"), "the image", GIB, ("disk.img",)),
@@ -222,7 +222,7 @@ INPUTS = {
     "many": Input(many_images, None, GIB),
     **{
         f"extents-{count}.img": Input(
-            # What the file system needs to find so many is a percent of them.
+            # Metadata of the file system for these extents takes one percent of their size.
             tiny_extents(count), f"{count} extents", blocks=count + count // 100
         )
         for count in (10_000, 100_000, 1_000_000, 10_000_000)

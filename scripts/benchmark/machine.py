@@ -1,4 +1,4 @@
-"""What the figures were taken on and with."""
+"""Describes the machine and the programs of a benchmark."""
 
 import os
 import platform
@@ -19,12 +19,12 @@ def describe():
 
 
 def processors():
-    """Those that this process may use."""
+    """Returns the number of processors that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def version(program):
-    """The first line of what `--version` prints."""
+    """Returns the first line of the output of `--version`."""
     flag = "version" if os.path.basename(program) == "openssl" else "--version"
     output = subprocess.run([program, flag], capture_output=True, text=True).stdout
     return (output.strip().splitlines() or ["no version"])[0]

@@ -1,10 +1,10 @@
-"""The most memory that a command has, exactly.
+"""Measures the exact peak memory of a command.
 
-What wait4 gives as ru_maxrss is of no use here: it counts mapped files, and it begins with what the
-process had before exec, which is Python. Samples at intervals miss peaks. But anonymous memory
-shrinks only in system calls (munmap, madvise, brk, exit), so its peaks are all at the beginning of
-one: the command is traced, and RssAnon is read whenever a thread enters or leaves the kernel. Where
-that would be millions of times, only the peak of resident memory is read, which the kernel keeps.
+ru_maxrss of wait4 is unsuitable, because it counts mapped files and starts with the memory of the process
+before exec, which is Python. Samples at intervals miss peaks. Anonymous memory shrinks only in system
+calls (munmap, madvise, brk, exit), so its peaks are at the start of one. Therefore the command is traced,
+and RssAnon is read whenever a thread enters or leaves the kernel. If that would happen millions of times,
+only the peak of resident memory is read, which the kernel records.
 """
 
 import ctypes
@@ -24,22 +24,22 @@ ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p
 
 
 class CannotTrace(Exception):
-    """This system does not let a process trace its child."""
+    """The system does not allow a process to trace its child."""
 
 
 @dataclasses.dataclass
 class Peak:
-    """In KiB. Of the process alone, not of those it starts."""
+    """Peaks in KiB, of the process without its children."""
 
-    # Anonymous memory: what is not in a file.
+    # Anonymous memory, which is not backed by a file.
     anonymous: int = 0
-    # All of it, with program and libraries.
+    # All memory, including program and libraries.
     resident: int = 0
 
 
 def peak(command, calls=True):
-    """The peaks of `command`, whose feeder is not looked at; without `calls` not that of anonymous
-    memory. Raises CannotTrace."""
+    """Returns the peaks of `command` without its feeder. Without `calls`, omits that of anonymous memory.
+    Raises CannotTrace."""
     stdin = os.open(command.stdin or "/dev/null", os.O_RDONLY)
     feeder = None
     if command.feeder:
@@ -63,7 +63,7 @@ def peak(command, calls=True):
 
 def child(command, stdin):
     try:
-        # A group of its own is what tells its threads from other children in waitpid.
+        # With its own group, waitpid can tell its threads from other children.
         os.setpgid(0, 0)
         null = os.open("/dev/null", os.O_WRONLY)
         os.dup2(stdin, 0)
@@ -92,7 +92,7 @@ def trace(pid, go_on):
             stop = os.WSTOPSIG(status)
             if stop == signal.SIGTRAP | 0x80 or status >> 16 == EVENT_EXIT:
                 sample(file, result)
-            # Signals are passed on; what stops for the tracer alone is none.
+            # Passes on signals, but not the stops that exist only for tracing.
             passed_on = stop & 0x7F not in (signal.SIGTRAP, signal.SIGSTOP)
             ptrace(go_on, thread, None, stop if passed_on else None)
 

@@ -1,10 +1,10 @@
-"""The model of how time goes down with threads: Amdahl's law under two ceilings.
+"""Model of the time on several threads: Amdahl's law with two lower bounds.
 
     T(n) = max(S + P/n, data / bandwidth, blocks * fold)
 
-S is what does not get shorter with threads, P what threads share. Both are fitted to what was
-measured; the ceilings are what S + P/n does not know: one memory, and one thread that folds at a
-time.
+S is the time that does not shrink with threads, and P the time that threads share. Both are fitted to
+measurements. The bounds are limits that S + P/n does not cover: the shared memory, and the fold, which
+one thread at a time computes.
 """
 
 import math
@@ -12,8 +12,8 @@ import statistics
 
 
 def fit(runs):
-    """S and P of the `runs` at each number of threads, in seconds, with the quartiles of S over the
-    turns: what was measured one after the other belongs together."""
+    """Fits S and P to the `runs` at each number of threads, in seconds. Also returns the quartiles of S
+    over the turns, because runs of one turn were measured close together."""
     turns = []
     for turn in zip(*runs.values()):
         slope, intercept = statistics.linear_regression([1 / count for count in runs], turn)
@@ -28,7 +28,8 @@ def fit(runs):
 
 
 def predict(serial, parallel, threads, memory, fold):
-    """The time on so many threads, and what binds. `memory` and `fold` are seconds at least."""
+    """Returns the time on this many threads, and the limiting term. `memory` and `fold` are lower bounds
+    in seconds."""
     shared = parallel / threads
     terms = {
         "kernels" if shared >= serial else "serial part": serial + shared,
@@ -40,7 +41,7 @@ def predict(serial, parallel, threads, memory, fold):
 
 
 def binds_from(serial, parallel, ceiling):
-    """The fewest threads at which `ceiling` seconds are not undercut; None if that never is."""
+    """Returns the fewest threads at which `ceiling` seconds are the limit, or None if they never are."""
     if serial >= ceiling:
         return None
     return max(1, math.ceil(parallel / (ceiling - serial)))

@@ -1,4 +1,4 @@
-"""The rows of the table: which commands are compared on which images."""
+"""Rows of the table: the commands to compare, and their images."""
 
 import contextlib
 import dataclasses
@@ -10,7 +10,7 @@ import time
 from .command import Command
 from .inputs import MANY
 
-# Stands for the blksum that is measured.
+# Placeholder for the measured blksum.
 BLKSUM = "blksum"
 SOCKET = "nbd-socket"
 
@@ -21,16 +21,16 @@ class Row:
     title: str
     inputs: tuple
     commands: tuple
-    # How often its runs are repeated: what is short varies more.
+    # Factor for the number of runs, because short ones vary more.
     times: int = 1
-    # Whether the first input is also served by qemu-nbd.
+    # Whether qemu-nbd also serves the first input.
     served: bool = False
-    # Whether stopping at each system call, for memory, is over in reasonable time.
+    # Whether tracing each system call, to measure memory, takes reasonable time.
     traced: bool = True
 
 
 def ours(content, *args, digest="sha256", construction="streams:4", **more):
-    """blksum with `args`, and the options for what is not the default."""
+    """Returns a command for blksum with `args`, and options for values other than the defaults."""
     options = [] if digest == "sha256" else ["-d", digest]
     options += [] if construction == "streams:4" else ["--construction", construction]
     key = None if digest == "null" else (content, digest, construction)
@@ -38,7 +38,7 @@ def ours(content, *args, digest="sha256", construction="streams:4", **more):
 
 
 def with_program(command, blksum):
-    """`command` with the program that BLKSUM stands for."""
+    """Returns `command` with BLKSUM replaced by the program."""
     if command.program != BLKSUM:
         return command
     return dataclasses.replace(command, program=blksum)
@@ -167,7 +167,7 @@ ROWS = [*image_rows(), *random_rows(), *other_rows()]
 
 @contextlib.contextmanager
 def served(image):
-    """qemu-nbd with `image` behind SOCKET. Gives its process id."""
+    """Serves `image` by qemu-nbd on SOCKET. Yields its process id."""
     options = ["--read-only", "--persistent", "--shared=0", "-f", "raw"]
     path = os.path.abspath(SOCKET)
     server = subprocess.Popen(["qemu-nbd", *options, "-k", path, image])

@@ -1,4 +1,4 @@
-"""Every test that SECURITY.md names for a promise exists."""
+"""Every test that docs/security.md names for a promise exists."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 
 from conftest import ROOT
 
-PAGE = (ROOT / "SECURITY.md").read_text()
+PAGE = (ROOT / "docs" / "security.md").read_text()
 ROWS = [row for row in PAGE.partition("## Promises and their tests")[2].splitlines() if row.startswith("| ")][1:]
 NAMED = [name for row in ROWS for name in re.findall(r"`(\S+::\S+)`", row)]
 

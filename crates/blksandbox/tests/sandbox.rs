@@ -438,7 +438,7 @@ fn devices_take_no_requests() {
     );
 }
 
-/// SECURITY.md lists these.
+/// docs/security.md lists these.
 #[test]
 fn what_stays_open() {
     let world = World::new();

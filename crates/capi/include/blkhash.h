@@ -14,24 +14,24 @@
  * command prints by default, which is that of "streams:4". To compute the same as blksum, create
  * the hash with blkhash_new_streams4(64 * 1024, "sha256").
  *
- * The content is cut into blocks (64 KiB unless told), each block is hashed, and the checksum is
- * made of the blocks' digests as its construction says. The value depends on the content, the
- * digest, the block size and the construction alone: not on how the content is cut into calls,
- * on whether zeros come as data or with blkhash_zero(), nor on the number of threads.
+ * The content is cut into blocks of 64 KiB by default, each block is hashed, and the construction
+ * computes the checksum from the digests of the blocks. The value depends only on the content, the
+ * digest, the block size and the construction. It does not depend on how the content is split into
+ * calls, on whether zeros come as data or with blkhash_zero(), or on the number of threads.
  *
- * Errors. Functions that return int return 0 or an errno value, where nothing else is said;
- * constructors return NULL and set errno. EINVAL is a null pointer, a value out of range, or a
- * hash that was finalized or belongs to the parent process. An error of a hash stays: all
- * later calls fail with it, since its content has a gap. Only EAGAIN does not.
+ * Errors. Unless noted otherwise, functions that return int return 0 or an errno value.
+ * Constructors return NULL and set errno. EINVAL means a null pointer, a value out of range, or a
+ * hash that was finalized or belongs to the parent process. After an error of a hash all later
+ * calls fail with the same error, because its content has a gap. The exception is EAGAIN.
  *
- * Threads. A hash may be used from any thread. Calls from several at a time wait for each other,
- * and it is up to them in which order the content comes. The library's own threads start when there
- * is work for them, take no signals, and end with the hash.
+ * Threads. A hash may be used from any thread. Concurrent calls wait for each other, and the caller
+ * is responsible for the order of the content. The library's own threads start when there is work
+ * for them, block signals, and end with the hash.
  *
- * fork(). A hash belongs to the process that made it. In a child every call fails with EINVAL, and
- * blkhash_free() leaves the memory alone.
+ * fork(). A hash belongs to the process that created it. In a child every call fails with EINVAL,
+ * and blkhash_free() does not free the memory.
  *
- * blkhash(3), blkhash-opts(3) and blkhash-aio(3) have an example program each.
+ * The manual pages blkhash(3), blkhash-opts(3) and blkhash-aio(3) each have an example program.
  */
 
 #ifndef BLKHASH_H
@@ -44,78 +44,81 @@
 extern "C" {
 #endif
 
-/* No digest is longer. */
+/* Length of the longest digest in bytes. */
 #define BLKHASH_MAX_MD_SIZE 64
 
-/* A checksum in the making. */
+/* A hash in progress. */
 struct blkhash;
 
-/* What it is made with. */
+/* The options of a hash. */
 struct blkhash_opts;
 
 /*
- * A new hash with sha256, blocks of 64 KiB, 4 threads and the construction "flat": that of blkhash
- * 0.10 and later.
+ * Creates a hash with sha256, blocks of 64 KiB, 4 threads and the construction "flat", as in
+ * blkhash 0.10 and later.
  *
- * With two arguments, blkhash_new(block_size, digest_name) is blkhash_new_streams4() of these: the
- * form and the value of blkhash 0.3 to 0.7, and of the blksum command unless told otherwise.
+ * With two arguments, blkhash_new(block_size, digest_name) calls blkhash_new_streams4(). Form and
+ * value are those of blkhash 0.3 to 0.7, and "streams:4" is the default of the blksum command.
  */
 struct blkhash *blkhash_new(void);
 
-/* A new hash with the construction "streams:4". EINVAL as for the options of the same names. */
+/* Creates a hash with the construction "streams:4". EINVAL: block size or digest are invalid. */
 struct blkhash *blkhash_new_streams4(size_t block_size, const char *digest_name);
 
-/* A new hash with these options, which can be changed or freed after that. */
+/* Creates a hash with these options, which may be changed or freed afterwards. */
 struct blkhash *blkhash_new_opts(const struct blkhash_opts *opts);
 
 /*
- * Takes the next len bytes. Blocks of zeros are found and not hashed. The bytes are copied, unless
- * there are many: then the call returns when they are hashed.
+ * Appends len bytes to the content. Blocks of zeros are detected and not hashed. The bytes are
+ * copied, unless there are many. In that case the call returns when they are hashed.
  *
- * EOVERFLOW: the content would have more than 2^64 - 1 bytes.
+ * EOVERFLOW: the content would be longer than 2^64 - 1 bytes.
  */
 int blkhash_update(struct blkhash *h, const void *buf, size_t len);
 
 /*
- * Takes len zero bytes: what is known to read as zeros need not be read. It takes time in
- * proportion to len, some 15 nanoseconds a block; with "linear", as long as other bytes.
+ * Appends len zero bytes to the content, so that ranges known to be zero need not be read. The time
+ * is proportional to len, about 15 nanoseconds per block. With "linear" zeros take as long as other
+ * bytes, unless the digest is a CRC.
  */
 int blkhash_zero(struct blkhash *h, size_t len);
 
 /*
- * Ends the content and writes its checksum to md_value, which has room for BLKHASH_MAX_MD_SIZE
- * bytes. Where md_len is not NULL, it is set to the length of the checksum.
+ * Ends the content and writes its checksum to md_value, which must have room for
+ * BLKHASH_MAX_MD_SIZE bytes. If md_len is not NULL, it is set to the length of the checksum.
  *
- * A second call is EINVAL. ENOTRECOVERABLE, of this or any other function, is a bug of the library.
+ * A second call fails with EINVAL. ENOTRECOVERABLE from any function is a bug of the library.
  */
 int blkhash_final(struct blkhash *h, unsigned char *md_value, unsigned int *md_len);
 
-/* Frees a hash, finalized or not, and ends its threads. What was lent to it is free, too. */
+/* Frees a hash, finalized or not, and ends its threads. This returns all lent buffers. */
 void blkhash_free(struct blkhash *h);
 
-/* The implementation that hashes its blocks on this CPU, such as "sha256-avx512-x16". */
+/*
+ * Returns the implementation that hashes the blocks on this CPU, such as "sha256-avx512-x16". The
+ * string belongs to the hash.
+ */
 const char *blkhash_implementation(const struct blkhash *h);
 
 /*
- * Writes the names of up to count digests to names, and returns how many. With names NULL, returns
- * how many there are.
+ * Writes the names of up to count digests to names, and returns their number. If names is NULL,
+ * returns the number of all digests.
  */
 size_t blkhash_digests(const char **names, size_t count);
 
-/* The version of the library. */
+/* Returns the version of the library. */
 const char *blkhash_version(void);
 
 /*
  * Asynchronous updates
  *
- * The buffer is lent until the completion of the update was fetched, and hashed where it is:
- * nothing is copied but what is less than a block at its ends, and nothing waits. Updates come into
- * the checksum in the order of the calls, also among blkhash_update() and blkhash_zero(), and
- * complete in any order.
+ * The buffer is lent until the completion of the update was fetched. It is hashed in place without
+ * waiting, and only partial blocks at its ends are copied. The content is in the order of the
+ * calls, including calls of blkhash_update() and blkhash_zero(). Updates complete in any order.
  */
 
 struct blkhash_completion {
-    /* What blkhash_aio_update() was given. */
+    /* The user_data of blkhash_aio_update(). */
     void *user_data;
 
     /* 0, or an errno value. */
@@ -123,68 +126,74 @@ struct blkhash_completion {
 };
 
 /*
- * Lends the next len bytes to the hash. As many updates as the queue depth may be in flight,
- * from this call until their completion was fetched. EAGAIN: there are that many; nothing was taken,
- * call again after fetching completions. ENOTSUP: the options have no queue depth.
+ * Lends len bytes to the hash and appends them to the content. An update is in flight from this
+ * call until its completion was fetched. The queue depth limits the number of updates in flight.
+ *
+ * EAGAIN: the limit is reached and nothing was appended. Fetch completions and call again.
+ * ENOTSUP: the options have no queue depth.
  */
 int blkhash_aio_update(struct blkhash *h, const void *buf, size_t len, void *user_data);
 
 /*
- * A file descriptor that becomes readable when there are completions: an eventfd that does not
- * block. Read its 8 bytes, then fetch the completions. It belongs to the hash. Returns a negative
- * errno value on errors, -ENOTSUP where the options have no queue depth.
+ * Returns a file descriptor that becomes readable when there may be completions. It is an eventfd
+ * that does not block. Read its 8 bytes, then fetch the completions. It belongs to the hash.
+ * Returns a negative errno value on errors: -ENOTSUP if the options have no queue depth.
  */
 int blkhash_aio_completion_fd(struct blkhash *h);
 
 /*
- * Fetches up to count completions. Returns how many, 0 if there are none now, or a negative errno
- * value. After an error of the hash blkhash_free() gives the buffers back.
+ * Fetches up to count completions. Returns their number, which may be 0, or a negative errno value.
+ * After an error of the hash, only blkhash_free() returns the buffers.
  */
 int blkhash_aio_completions(struct blkhash *h, struct blkhash_completion *out, unsigned int count);
 
 /*
  * Options
  *
- * Setters return EINVAL for a value that is not allowed, and leave what was set before. Getters
- * return 0 or NULL, with errno set, where o is NULL.
+ * Setters return EINVAL for a value that is not allowed, and keep the earlier value. If o is NULL,
+ * getters return 0 or NULL and set errno.
  */
 
 /*
- * New options for a digest that blkhash_digests() has, or another of its names, with the defaults
- * of blkhash_new(). EINVAL: no such digest, or none for checksums.
+ * Creates options with the defaults of blkhash_new() for a digest, given by its name in
+ * blkhash_digests() or an alias. EINVAL: the digest is unknown or not allowed for checksums.
  */
 struct blkhash_opts *blkhash_opts_new(const char *digest_name);
 
 void blkhash_opts_free(struct blkhash_opts *o);
 
-/* A power of two from 512 bytes to 64 MiB. It changes the checksum. */
+/* Sets the block size, a power of two from 512 bytes to 64 MiB. It changes the checksum. */
 int blkhash_opts_set_block_size(struct blkhash_opts *o, uint32_t block_size);
 
 /*
- * Threads that hash at the same time, 1 to 255. One of them is the caller's when it has to wait in
- * blkhash_update(). It does not change the checksum.
+ * Sets the number of threads that hash at the same time, 1 to 255. The caller's thread is one of
+ * them while it waits in blkhash_update(). It does not change the checksum.
  */
 int blkhash_opts_set_threads(struct blkhash_opts *o, uint8_t threads);
 
-/* Asynchronous updates in flight, up to INT_MAX. 0, the default: only blkhash_update(). */
+/*
+ * Sets the maximum number of asynchronous updates in flight, up to INT_MAX. With the default 0 only
+ * blkhash_update() can be used.
+ */
 int blkhash_opts_set_queue_depth(struct blkhash_opts *o, unsigned int queue_depth);
 
-/* The construction "streams:N", N from 1 to 128. blkhash 0.8 had 32, 0.9 had 64. */
+/* Sets the construction "streams:N", N from 1 to 128. blkhash 0.8 used 32, and 0.9 used 64. */
 int blkhash_opts_set_streams(struct blkhash_opts *o, uint8_t streams);
 
 /*
- * "flat", "streams", "streams:N", "concat" or "linear". It changes the checksum: blksum(1) says
- * what they are. "linear" is the digest of the content itself, which one thread computes.
+ * Sets the construction: "flat", "streams", "streams:N", "concat" or "linear". It changes the
+ * checksum. blksum(1) describes them. "linear" is the plain digest of the content, computed by one
+ * thread.
  */
 int blkhash_opts_set_construction(struct blkhash_opts *o, const char *construction);
 
 /*
- * One implementation of the digest instead of the best one, by its name. It does not change the
+ * Selects one implementation of the digest by name instead of the best one. It does not change the
  * checksum. ENOTSUP: this CPU cannot run it.
  */
 int blkhash_opts_set_implementation(struct blkhash_opts *o, const char *implementation);
 
-/* The name given to blkhash_opts_new(). It belongs to the options. */
+/* Returns the name given to blkhash_opts_new(). The string belongs to the options. */
 const char *blkhash_opts_get_digest_name(const struct blkhash_opts *o);
 
 uint32_t blkhash_opts_get_block_size(const struct blkhash_opts *o);
@@ -193,7 +202,7 @@ uint8_t blkhash_opts_get_threads(const struct blkhash_opts *o);
 
 unsigned int blkhash_opts_get_queue_depth(const struct blkhash_opts *o);
 
-/* N where the construction is "streams:N", 0 for others. */
+/* Returns N if the construction is "streams:N", or 0. */
 uint8_t blkhash_opts_get_streams(const struct blkhash_opts *o);
 
 #ifdef __cplusplus
@@ -204,7 +213,7 @@ inline struct blkhash *blkhash_new(size_t block_size, const char *digest_name)
     return blkhash_new_streams4(block_size, digest_name);
 }
 #else
-/* The name is that of the function for as many arguments. */
+/* Selects the function by the number of arguments. */
 #define blkhash_new(...) \
     BLKHASH_THIRD_(__VA_ARGS__, blkhash_new_streams4, blkhash_new, )(__VA_ARGS__)
 #define BLKHASH_THIRD_(a, b, third, ...) third

@@ -25,11 +25,17 @@ _blkhash() {
             blkhash,btrfs)
                 cmd="blkhash__subcmd__btrfs"
                 ;;
+            blkhash,help)
+                cmd="blkhash__subcmd__help"
+                ;;
             blkhash__subcmd__bench,image)
                 cmd="blkhash__subcmd__bench__subcmd__image"
                 ;;
             blkhash__subcmd__btrfs,algorithms)
                 cmd="blkhash__subcmd__btrfs__subcmd__algorithms"
+                ;;
+            blkhash__subcmd__btrfs,help)
+                cmd="blkhash__subcmd__btrfs__subcmd__help"
                 ;;
             blkhash__subcmd__btrfs,info)
                 cmd="blkhash__subcmd__btrfs__subcmd__info"
@@ -40,6 +46,48 @@ _blkhash() {
             blkhash__subcmd__btrfs,verify)
                 cmd="blkhash__subcmd__btrfs__subcmd__verify"
                 ;;
+            blkhash__subcmd__btrfs__subcmd__help,algorithms)
+                cmd="blkhash__subcmd__btrfs__subcmd__help__subcmd__algorithms"
+                ;;
+            blkhash__subcmd__btrfs__subcmd__help,help)
+                cmd="blkhash__subcmd__btrfs__subcmd__help__subcmd__help"
+                ;;
+            blkhash__subcmd__btrfs__subcmd__help,info)
+                cmd="blkhash__subcmd__btrfs__subcmd__help__subcmd__info"
+                ;;
+            blkhash__subcmd__btrfs__subcmd__help,obscure-name)
+                cmd="blkhash__subcmd__btrfs__subcmd__help__subcmd__obscure__subcmd__name"
+                ;;
+            blkhash__subcmd__btrfs__subcmd__help,verify)
+                cmd="blkhash__subcmd__btrfs__subcmd__help__subcmd__verify"
+                ;;
+            blkhash__subcmd__help,algorithms)
+                cmd="blkhash__subcmd__help__subcmd__algorithms"
+                ;;
+            blkhash__subcmd__help,bench)
+                cmd="blkhash__subcmd__help__subcmd__bench"
+                ;;
+            blkhash__subcmd__help,btrfs)
+                cmd="blkhash__subcmd__help__subcmd__btrfs"
+                ;;
+            blkhash__subcmd__help,help)
+                cmd="blkhash__subcmd__help__subcmd__help"
+                ;;
+            blkhash__subcmd__help__subcmd__bench,image)
+                cmd="blkhash__subcmd__help__subcmd__bench__subcmd__image"
+                ;;
+            blkhash__subcmd__help__subcmd__btrfs,algorithms)
+                cmd="blkhash__subcmd__help__subcmd__btrfs__subcmd__algorithms"
+                ;;
+            blkhash__subcmd__help__subcmd__btrfs,info)
+                cmd="blkhash__subcmd__help__subcmd__btrfs__subcmd__info"
+                ;;
+            blkhash__subcmd__help__subcmd__btrfs,obscure-name)
+                cmd="blkhash__subcmd__help__subcmd__btrfs__subcmd__obscure__subcmd__name"
+                ;;
+            blkhash__subcmd__help__subcmd__btrfs,verify)
+                cmd="blkhash__subcmd__help__subcmd__btrfs__subcmd__verify"
+                ;;
             *)
                 ;;
         esac
@@ -47,7 +95,7 @@ _blkhash() {
 
     case "${cmd}" in
         blkhash)
-            opts="-h -V --help --version algorithms bench btrfs"
+            opts="-h -V --help --version algorithms bench btrfs help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -170,7 +218,7 @@ _blkhash() {
             return 0
             ;;
         blkhash__subcmd__btrfs)
-            opts="-h --help verify info algorithms obscure-name"
+            opts="-h --help verify info algorithms obscure-name help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -194,6 +242,90 @@ _blkhash() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__btrfs__subcmd__help)
+            opts="verify info algorithms obscure-name help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__btrfs__subcmd__help__subcmd__algorithms)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__btrfs__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__btrfs__subcmd__help__subcmd__info)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__btrfs__subcmd__help__subcmd__obscure__subcmd__name)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__btrfs__subcmd__help__subcmd__verify)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;
@@ -392,6 +524,146 @@ _blkhash() {
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__help)
+            opts="algorithms bench btrfs help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__help__subcmd__algorithms)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__help__subcmd__bench)
+            opts="image"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__help__subcmd__bench__subcmd__image)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__help__subcmd__btrfs)
+            opts="verify info algorithms obscure-name"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__help__subcmd__btrfs__subcmd__algorithms)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__help__subcmd__btrfs__subcmd__info)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__help__subcmd__btrfs__subcmd__obscure__subcmd__name)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__help__subcmd__btrfs__subcmd__verify)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        blkhash__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;

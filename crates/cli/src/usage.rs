@@ -26,6 +26,13 @@ pub fn refuse(program: &str, lines: &[String]) -> ExitCode {
     ExitCode::from(USAGE)
 }
 
+/// Prints the usage of a command that lacks a subcommand.
+pub fn explain(usage: &str) -> ExitCode {
+    // The status says the same.
+    let _ = Stderr.write_all(usage.as_bytes());
+    ExitCode::from(USAGE)
+}
+
 /// The status of a run: whether all went well, or why it could not be written.
 pub fn exit(program: &str, result: io::Result<bool>) -> ExitCode {
     match result {

@@ -39,8 +39,8 @@ fn help_and_mistakes() {
         assert!(!ran.stdout.is_empty());
     }
     let wrong: [&[&str]; 14] = [
-        &[],
         &["benchmark"],
+        &["help", "benchmark"],
         &["algorithms", "md6"],
         &["algorithms", "blake2b"],
         &["algorithms", "--nonsense"],
@@ -62,6 +62,22 @@ fn help_and_mistakes() {
     let hint = "blkhash algorithms NAME lists the implementations";
     let expected = format!("blkhash: no implementation matches 'md6': {hint}\n{USAGE}");
     assert_eq!(blkhash(&["bench", "--filter", "md6"]), failed(2, expected));
+}
+
+#[test]
+fn help_of_commands() {
+    for command in [&[][..], &["algorithms"], &["bench", "image"], &["btrfs"], &["btrfs", "verify"]]
+    {
+        let asked = blkhash(&[command, &["--help"]].concat());
+        assert!(asked.stdout.contains("\nUsage: blkhash "), "{asked:?}");
+        assert_eq!(blkhash(&[&["help"], command].concat()), asked);
+    }
+    assert_eq!(blkhash(&["btrfs", "help", "verify"]), blkhash(&["help", "btrfs", "verify"]));
+    // Without a command that is all there is to say, and an error.
+    for group in [&[][..], &["btrfs"]] {
+        let usage = blkhash(&[group, &["--help"]].concat()).stdout;
+        assert_eq!(blkhash(group), failed(2, usage));
+    }
 }
 
 #[test]

@@ -22,7 +22,6 @@ use crate::values::{Named, format_names, parse_seconds, parse_size};
     override_usage = "blkhash COMMAND [OPTION]...",
     disable_help_flag = true,
     disable_version_flag = true,
-    disable_help_subcommand = true,
     infer_long_args = true,
     max_term_width = 100,
     after_help = AFTER_HELP
@@ -58,11 +57,7 @@ pub enum Command {
     )]
     Bench(Bench),
     /// Verify the checksums of btrfs file systems, and explain them
-    #[command(
-        override_usage = "blkhash btrfs COMMAND [OPTION]...",
-        disable_help_flag = true,
-        disable_help_subcommand = true
-    )]
+    #[command(override_usage = "blkhash btrfs COMMAND [OPTION]...", disable_help_flag = true)]
     Btrfs(btrfs::Args),
 }
 
@@ -319,8 +314,8 @@ const MIN_TIME: Duration = Duration::from_millis(1);
 const MAX_TIME: Duration = Duration::from_secs(3600);
 
 const AFTER_HELP: &str = "\
-'blkhash COMMAND --help' lists the options of a command. Sizes are numbers of bytes and may end in K \
-or M.
+'blkhash help COMMAND' and 'blkhash COMMAND --help' list the options of a command. Sizes are numbers \
+of bytes and may end in K or M.
 
 BLKHASH_IMPLEMENTATION names implementations to use instead of the best ones, BLKHASH_CPU_DISABLE \
 features of the CPU to leave alone (sha, avx2, avx512); both are lists with commas.";

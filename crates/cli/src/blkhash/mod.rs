@@ -21,12 +21,14 @@ use crate::usage::{self, Refusal};
 
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
-    let result = match parse() {
-        Ok(Args { command: Command::Btrfs(args), .. }) => return btrfs::main(&args.command),
-        Ok(args) => run(&args.command),
-        Err(refusal) => Err(refusal),
+    let command = match parse() {
+        Ok(args) => args.command,
+        Err(status) => return status,
     };
-    match result {
+    if let Command::Btrfs(args) = &command {
+        return btrfs::main(&args.command);
+    }
+    match run(&command) {
         Ok(result) => usage::exit(PROGRAM, result),
         Err(Refusal::Text(text)) => usage::exit(PROGRAM, print(&text)),
         Err(Refusal::Usage(lines)) => usage::refuse(PROGRAM, &lines),
@@ -38,11 +40,17 @@ pub fn command() -> clap::Command {
     Args::command()
 }
 
-fn parse() -> Result<Args, Refusal> {
+/// Parses the command line, or prints what it asks for or what is wrong with it.
+fn parse() -> Result<Args, ExitCode> {
     Args::try_parse().map_err(|error| {
         let text = error.render().to_string();
-        let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-        if asked_for { Refusal::Text(text) } else { Refusal::Usage(usage::reasons(&error, &text)) }
+        match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+                usage::exit(PROGRAM, print(&text))
+            }
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => usage::explain(&text),
+            _ => usage::refuse(PROGRAM, &usage::reasons(&error, &text)),
+        }
     })
 }
 

@@ -1,681 +1,168 @@
-_blkhash() {
-    local i cur prev opts cmd
-    COMPREPLY=()
-    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-        cur="$2"
-    else
-        cur="${COMP_WORDS[COMP_CWORD]}"
-    fi
-    prev="$3"
-    cmd=""
-    opts=""
+# Bash completion for blkhash(1), generated from its argument parser.
 
-    for i in "${COMP_WORDS[@]:0:COMP_CWORD}"
-    do
-        case "${cmd},${i}" in
-            ",$1")
-                cmd="blkhash"
-                ;;
-            blkhash,algorithms)
-                cmd="blkhash__subcmd__algorithms"
-                ;;
-            blkhash,bench)
-                cmd="blkhash__subcmd__bench"
-                ;;
-            blkhash,btrfs)
-                cmd="blkhash__subcmd__btrfs"
-                ;;
-            blkhash,help)
-                cmd="blkhash__subcmd__help"
-                ;;
-            blkhash__subcmd__bench,image)
-                cmd="blkhash__subcmd__bench__subcmd__image"
-                ;;
-            blkhash__subcmd__btrfs,algorithms)
-                cmd="blkhash__subcmd__btrfs__subcmd__algorithms"
-                ;;
-            blkhash__subcmd__btrfs,help)
-                cmd="blkhash__subcmd__btrfs__subcmd__help"
-                ;;
-            blkhash__subcmd__btrfs,info)
-                cmd="blkhash__subcmd__btrfs__subcmd__info"
-                ;;
-            blkhash__subcmd__btrfs,obscure-name)
-                cmd="blkhash__subcmd__btrfs__subcmd__obscure__subcmd__name"
-                ;;
-            blkhash__subcmd__btrfs,verify)
-                cmd="blkhash__subcmd__btrfs__subcmd__verify"
-                ;;
-            blkhash__subcmd__btrfs__subcmd__help,algorithms)
-                cmd="blkhash__subcmd__btrfs__subcmd__help__subcmd__algorithms"
-                ;;
-            blkhash__subcmd__btrfs__subcmd__help,help)
-                cmd="blkhash__subcmd__btrfs__subcmd__help__subcmd__help"
-                ;;
-            blkhash__subcmd__btrfs__subcmd__help,info)
-                cmd="blkhash__subcmd__btrfs__subcmd__help__subcmd__info"
-                ;;
-            blkhash__subcmd__btrfs__subcmd__help,obscure-name)
-                cmd="blkhash__subcmd__btrfs__subcmd__help__subcmd__obscure__subcmd__name"
-                ;;
-            blkhash__subcmd__btrfs__subcmd__help,verify)
-                cmd="blkhash__subcmd__btrfs__subcmd__help__subcmd__verify"
-                ;;
-            blkhash__subcmd__help,algorithms)
-                cmd="blkhash__subcmd__help__subcmd__algorithms"
-                ;;
-            blkhash__subcmd__help,bench)
-                cmd="blkhash__subcmd__help__subcmd__bench"
-                ;;
-            blkhash__subcmd__help,btrfs)
-                cmd="blkhash__subcmd__help__subcmd__btrfs"
-                ;;
-            blkhash__subcmd__help,help)
-                cmd="blkhash__subcmd__help__subcmd__help"
-                ;;
-            blkhash__subcmd__help__subcmd__bench,image)
-                cmd="blkhash__subcmd__help__subcmd__bench__subcmd__image"
-                ;;
-            blkhash__subcmd__help__subcmd__btrfs,algorithms)
-                cmd="blkhash__subcmd__help__subcmd__btrfs__subcmd__algorithms"
-                ;;
-            blkhash__subcmd__help__subcmd__btrfs,info)
-                cmd="blkhash__subcmd__help__subcmd__btrfs__subcmd__info"
-                ;;
-            blkhash__subcmd__help__subcmd__btrfs,obscure-name)
-                cmd="blkhash__subcmd__help__subcmd__btrfs__subcmd__obscure__subcmd__name"
-                ;;
-            blkhash__subcmd__help__subcmd__btrfs,verify)
-                cmd="blkhash__subcmd__help__subcmd__btrfs__subcmd__verify"
-                ;;
-            *)
-                ;;
-        esac
+_blkhash() {
+    # The subcommands and options of each COMMAND. The keys of values are "COMMAND" for operands,
+    # "COMMAND OPTION" for the value of an option, and "COMMAND OPTION=" for one that must follow =.
+    local -A subcommands=(
+        ["blkhash"]="algorithms bench btrfs help"
+        ["blkhash bench"]="image"
+        ["blkhash btrfs"]="verify info algorithms obscure-name help"
+        ["blkhash btrfs help"]="verify info algorithms obscure-name help"
+        ["blkhash help"]="algorithms bench btrfs help"
+        ["blkhash help bench"]="image"
+        ["blkhash help btrfs"]="verify info algorithms obscure-name"
+    )
+    local -A options=(
+        ["blkhash"]="-h --help -V --version"
+        ["blkhash algorithms"]="--kernel --json -h --help"
+        ["blkhash bench"]="--filter --block-size --batch --threads --cold --time --iterations --format --json --csv --svg --quality -h --help"
+        ["blkhash bench image"]="-d --digest --threads --time -f --format --no-sandbox --json -h --help"
+        ["blkhash btrfs"]="-h --help"
+        ["blkhash btrfs verify"]="--partition --offset -f --format --snapshot --cache --cache= --holes --follow --untrusted -U --force-share --backing-format --secret-file --nbd-server --timeout --tls-certificates --no-sandbox --threads --implementation --max-files --max-errors --json -p --progress --progress= -h --help"
+        ["blkhash btrfs info"]="--partition --offset -f --format --snapshot --cache --cache= --holes --follow --untrusted -U --force-share --backing-format --secret-file --nbd-server --timeout --tls-certificates --no-sandbox --json -h --help"
+        ["blkhash btrfs algorithms"]="--data --json -h --help"
+        ["blkhash btrfs obscure-name"]="-h --help"
+    )
+    local -A values=(
+        ["blkhash algorithms"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 siphash md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"
+        ["blkhash bench --filter"]="<other>"
+        ["blkhash bench --block-size"]="<other>"
+        ["blkhash bench --batch"]="<other>"
+        ["blkhash bench --threads"]="<other>"
+        ["blkhash bench --time"]="<other>"
+        ["blkhash bench --iterations"]="<other>"
+        ["blkhash bench --format"]="docs hash-speedtest csv json"
+        ["blkhash bench --svg"]="<files>"
+        ["blkhash bench image"]="<files>"
+        ["blkhash bench image -d"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"
+        ["blkhash bench image --digest"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"
+        ["blkhash bench image --threads"]="<other>"
+        ["blkhash bench image --time"]="<other>"
+        ["blkhash bench image -f"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
+        ["blkhash bench image --format"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
+        ["blkhash btrfs verify"]="<files>"
+        ["blkhash btrfs verify --partition"]="<other>"
+        ["blkhash btrfs verify --offset"]="<other>"
+        ["blkhash btrfs verify -f"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
+        ["blkhash btrfs verify --format"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
+        ["blkhash btrfs verify --snapshot"]="<other>"
+        ["blkhash btrfs verify --cache="]="auto yes no"
+        ["blkhash btrfs verify --holes"]="trust verify ignore"
+        ["blkhash btrfs verify --follow"]="beneath any none"
+        ["blkhash btrfs verify --backing-format"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
+        ["blkhash btrfs verify --secret-file"]="<files>"
+        ["blkhash btrfs verify --nbd-server"]="<programs>"
+        ["blkhash btrfs verify --timeout"]="<other>"
+        ["blkhash btrfs verify --tls-certificates"]="<folders>"
+        ["blkhash btrfs verify --threads"]="<other>"
+        ["blkhash btrfs verify --implementation"]="<other>"
+        ["blkhash btrfs verify --max-files"]="<other>"
+        ["blkhash btrfs verify --max-errors"]="<other>"
+        ["blkhash btrfs verify -p="]="auto always never"
+        ["blkhash btrfs verify --progress="]="auto always never"
+        ["blkhash btrfs info"]="<files>"
+        ["blkhash btrfs info --partition"]="<other>"
+        ["blkhash btrfs info --offset"]="<other>"
+        ["blkhash btrfs info -f"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
+        ["blkhash btrfs info --format"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
+        ["blkhash btrfs info --snapshot"]="<other>"
+        ["blkhash btrfs info --cache="]="auto yes no"
+        ["blkhash btrfs info --holes"]="trust verify ignore"
+        ["blkhash btrfs info --follow"]="beneath any none"
+        ["blkhash btrfs info --backing-format"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
+        ["blkhash btrfs info --secret-file"]="<files>"
+        ["blkhash btrfs info --nbd-server"]="<programs>"
+        ["blkhash btrfs info --timeout"]="<other>"
+        ["blkhash btrfs info --tls-certificates"]="<folders>"
+        ["blkhash btrfs algorithms --data"]="<other>"
+        ["blkhash btrfs obscure-name"]="<other>"
+    )
+
+    # Join the words up to the cursor: Bash splits them at = and : as well.
+    local words=() line=${COMP_LINE:0:COMP_POINT} word rest i
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        word=${COMP_WORDS[i]}
+        rest=${line#"${line%%[![:space:]]*}"}
+        if ((i == COMP_CWORD)); then
+            word=$rest
+        fi
+        if ((i > 0)) && [[ $rest == "$line" && $rest == "$word"* ]]; then
+            words[-1]+=$word
+        else
+            words+=("$word")
+        fi
+        line=${rest#"$word"}
+    done
+    local current=${words[-1]} last=$((${#words[@]} - 1))
+
+    # Find the command.
+    local command=blkhash
+    for ((i = 1; i < last; i++)); do
+        if [[ ! ${words[i]} || " ${subcommands[$command]-} " != *" ${words[i]} "* ]]; then
+            break
+        fi
+        command+=" ${words[i]}"
+    done
+    local first=$i
+
+    # Find the option whose value is at the cursor, if there is one.
+    local waits='' ended=''
+    for ((; i < last; i++)); do
+        word=${words[i]}
+        if [[ $waits || $ended ]]; then
+            waits=''
+        elif [[ $word == -- ]]; then
+            ended=1
+        elif [[ $word == -*=* ]]; then
+            continue
+        elif [[ $word == --* ]]; then
+            waits=${values["$command $word"]-}
+        elif [[ $word == -* ]]; then
+            # The first letter that takes a value takes the rest of the word.
+            while [[ $word == -?* && ! $waits ]]; do
+                waits=${values["$command ${word:0:2}"]-}
+                word=-${word:2}
+            done
+            if [[ $word != - ]]; then
+                waits=''
+            fi
+        fi
     done
 
-    case "${cmd}" in
-        blkhash)
-            opts="-h -V --help --version algorithms bench btrfs help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
+    local what='' prefix=''
+    if [[ ${words[last - 1]} == *[\<\>] || $current == [\<\>]* ]]; then
+        what='<files>'
+    elif [[ $waits ]]; then
+        what=$waits
+    elif [[ ! $ended && $current == -*=* ]]; then
+        prefix=${current%%=*}=
+        what=${values["$command $prefix"]-${values["$command ${prefix%=}"]-}}
+    elif [[ ! $ended && $current == -* ]]; then
+        what=${options[$command]-}
+    else
+        what=${values[$command]-}
+        if ((first == last)) && [[ ${subcommands[$command]-} ]]; then
+            what=${subcommands[$command]}
+        fi
+    fi
+
+    local text=${current#"$prefix"}
+    case $what in
+        '<files>') compopt -o bashdefault -o default ;;
+        '<folders>') compopt -o dirnames ;;
+        '<programs>')
+            compopt -o default
+            mapfile -t COMPREPLY < <(compgen -c -P "$prefix" -- "$text")
             ;;
-        blkhash__subcmd__algorithms)
-            opts="-h --kernel --json --help null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 siphash md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__bench)
-            opts="-h --filter --block-size --batch --threads --cold --time --iterations --format --json --csv --svg --quality --help image"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --filter)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --block-size)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --batch)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --threads)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --time)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --iterations)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "docs hash-speedtest csv json" -- "${cur}"))
-                    return 0
-                    ;;
-                --svg)
-                    local oldifs
-                    if [ -n "${IFS+x}" ]; then
-                        oldifs="$IFS"
-                    fi
-                    IFS=$'\n'
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    if [ -n "${oldifs+x}" ]; then
-                        IFS="$oldifs"
-                    fi
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o filenames
-                    fi
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__bench__subcmd__image)
-            opts="-d -f -h --digest --threads --time --format --no-sandbox --json --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --digest)
-                    COMPREPLY=($(compgen -W "null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3" -- "${cur}"))
-                    return 0
-                    ;;
-                -d)
-                    COMPREPLY=($(compgen -W "null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3" -- "${cur}"))
-                    return 0
-                    ;;
-                --threads)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --time)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
-                    return 0
-                    ;;
-                -f)
-                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__btrfs)
-            opts="-h --help verify info algorithms obscure-name help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__btrfs__subcmd__algorithms)
-            opts="-h --data --json --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --data)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__btrfs__subcmd__help)
-            opts="verify info algorithms obscure-name help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__btrfs__subcmd__help__subcmd__algorithms)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__btrfs__subcmd__help__subcmd__help)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__btrfs__subcmd__help__subcmd__info)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__btrfs__subcmd__help__subcmd__obscure__subcmd__name)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__btrfs__subcmd__help__subcmd__verify)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__btrfs__subcmd__info)
-            opts="-f -U -h --partition --offset --format --snapshot --cache --holes --follow --untrusted --force-share --backing-format --secret-file --nbd-server --timeout --tls-certificates --no-sandbox --json --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --partition)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --offset)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
-                    return 0
-                    ;;
-                -f)
-                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
-                    return 0
-                    ;;
-                --snapshot)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --cache)
-                    COMPREPLY=($(compgen -W "auto yes no" -- "${cur}"))
-                    return 0
-                    ;;
-                --holes)
-                    COMPREPLY=($(compgen -W "trust verify ignore" -- "${cur}"))
-                    return 0
-                    ;;
-                --follow)
-                    COMPREPLY=($(compgen -W "beneath any none" -- "${cur}"))
-                    return 0
-                    ;;
-                --backing-format)
-                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
-                    return 0
-                    ;;
-                --secret-file)
-                    local oldifs
-                    if [ -n "${IFS+x}" ]; then
-                        oldifs="$IFS"
-                    fi
-                    IFS=$'\n'
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    if [ -n "${oldifs+x}" ]; then
-                        IFS="$oldifs"
-                    fi
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o filenames
-                    fi
-                    return 0
-                    ;;
-                --nbd-server)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --tls-certificates)
-                    COMPREPLY=()
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o plusdirs
-                    fi
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__btrfs__subcmd__obscure__subcmd__name)
-            opts="-h --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__btrfs__subcmd__verify)
-            opts="-f -U -p -h --partition --offset --format --snapshot --cache --holes --follow --untrusted --force-share --backing-format --secret-file --nbd-server --timeout --tls-certificates --no-sandbox --threads --implementation --max-files --max-errors --json --progress --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --partition)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --offset)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
-                    return 0
-                    ;;
-                -f)
-                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
-                    return 0
-                    ;;
-                --snapshot)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --cache)
-                    COMPREPLY=($(compgen -W "auto yes no" -- "${cur}"))
-                    return 0
-                    ;;
-                --holes)
-                    COMPREPLY=($(compgen -W "trust verify ignore" -- "${cur}"))
-                    return 0
-                    ;;
-                --follow)
-                    COMPREPLY=($(compgen -W "beneath any none" -- "${cur}"))
-                    return 0
-                    ;;
-                --backing-format)
-                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
-                    return 0
-                    ;;
-                --secret-file)
-                    local oldifs
-                    if [ -n "${IFS+x}" ]; then
-                        oldifs="$IFS"
-                    fi
-                    IFS=$'\n'
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    if [ -n "${oldifs+x}" ]; then
-                        IFS="$oldifs"
-                    fi
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o filenames
-                    fi
-                    return 0
-                    ;;
-                --nbd-server)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --tls-certificates)
-                    COMPREPLY=()
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o plusdirs
-                    fi
-                    return 0
-                    ;;
-                --threads)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --implementation)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --max-files)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --max-errors)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --progress)
-                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
-                    return 0
-                    ;;
-                -p)
-                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__help)
-            opts="algorithms bench btrfs help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__help__subcmd__algorithms)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__help__subcmd__bench)
-            opts="image"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__help__subcmd__bench__subcmd__image)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__help__subcmd__btrfs)
-            opts="verify info algorithms obscure-name"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__help__subcmd__btrfs__subcmd__algorithms)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__help__subcmd__btrfs__subcmd__info)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__help__subcmd__btrfs__subcmd__obscure__subcmd__name)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__help__subcmd__btrfs__subcmd__verify)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        blkhash__subcmd__help__subcmd__help)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
+        '<other>' | '') ;;
+        *) mapfile -t COMPREPLY < <(compgen -W "$what" -P "$prefix" -- "$text") ;;
     esac
+
+    # Bash replaces the text after the last = or :.
+    local breaks=${COMP_WORDBREAKS//[^=:]/}
+    if [[ $breaks ]]; then
+        COMPREPLY=("${COMPREPLY[@]#"${current%"${current##*["$breaks"]}"}"}")
+    fi
 }
 
-if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERSINFO[0]}" -gt 4 ]]; then
-    complete -F _blkhash -o nosort -o bashdefault -o default blkhash
-else
-    complete -F _blkhash -o bashdefault -o default blkhash
-fi
+complete -F _blkhash blkhash

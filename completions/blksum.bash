@@ -1,191 +1,129 @@
-_blksum() {
-    local i cur prev opts cmd
-    COMPREPLY=()
-    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-        cur="$2"
-    else
-        cur="${COMP_WORDS[COMP_CWORD]}"
-    fi
-    prev="$3"
-    cmd=""
-    opts=""
+# Bash completion for blksum(1), generated from its argument parser.
 
-    for i in "${COMP_WORDS[@]:0:COMP_CWORD}"
-    do
-        case "${cmd},${i}" in
-            ",$1")
-                cmd="blksum"
-                ;;
-            *)
-                ;;
-        esac
+_blksum() {
+    # The subcommands and options of each COMMAND. The keys of values are "COMMAND" for operands,
+    # "COMMAND OPTION" for the value of an option, and "COMMAND OPTION=" for one that must follow =.
+    local -A subcommands=(
+    )
+    local -A options=(
+        ["blksum"]="-d -a --digest --algorithm --construction --block-size -f --format --secret-file --snapshot --partition --offset --length -r --recursive -l --list-digests --threads --cache --cache= --holes --nbd-server --queue-depth --implementation --read-size --timeout --max-zeros --follow --untrusted --tls-certificates -U --force-share --backing-format --no-sandbox --tag -z --zero --json -p --progress --progress= -v --verbose -b --binary -t --text -c --check --ignore-missing --quiet --status --strict -w --warn --allow-uri -h --help -V --version"
+    )
+    local -A values=(
+        ["blksum"]="<files>"
+        ["blksum -d"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"
+        ["blksum -a"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"
+        ["blksum --digest"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"
+        ["blksum --algorithm"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"
+        ["blksum --construction"]="streams:4 streams:32 streams:64 flat concat linear"
+        ["blksum --block-size"]="<other>"
+        ["blksum -f"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
+        ["blksum --format"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
+        ["blksum --secret-file"]="<files>"
+        ["blksum --snapshot"]="<other>"
+        ["blksum --partition"]="<other>"
+        ["blksum --offset"]="<other>"
+        ["blksum --length"]="<other>"
+        ["blksum --threads"]="<other>"
+        ["blksum --cache="]="auto yes no"
+        ["blksum --holes"]="trust verify ignore"
+        ["blksum --nbd-server"]="<programs>"
+        ["blksum --queue-depth"]="<other>"
+        ["blksum --implementation"]="<other>"
+        ["blksum --read-size"]="<other>"
+        ["blksum --timeout"]="<other>"
+        ["blksum --max-zeros"]="<other>"
+        ["blksum --follow"]="beneath any none"
+        ["blksum --tls-certificates"]="<folders>"
+        ["blksum --backing-format"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
+        ["blksum -p="]="auto always never"
+        ["blksum --progress="]="auto always never"
+    )
+
+    # Join the words up to the cursor: Bash splits them at = and : as well.
+    local words=() line=${COMP_LINE:0:COMP_POINT} word rest i
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        word=${COMP_WORDS[i]}
+        rest=${line#"${line%%[![:space:]]*}"}
+        if ((i == COMP_CWORD)); then
+            word=$rest
+        fi
+        if ((i > 0)) && [[ $rest == "$line" && $rest == "$word"* ]]; then
+            words[-1]+=$word
+        else
+            words+=("$word")
+        fi
+        line=${rest#"$word"}
+    done
+    local current=${words[-1]} last=$((${#words[@]} - 1))
+
+    # Find the command.
+    local command=blksum
+    for ((i = 1; i < last; i++)); do
+        if [[ ! ${words[i]} || " ${subcommands[$command]-} " != *" ${words[i]} "* ]]; then
+            break
+        fi
+        command+=" ${words[i]}"
+    done
+    local first=$i
+
+    # Find the option whose value is at the cursor, if there is one.
+    local waits='' ended=''
+    for ((; i < last; i++)); do
+        word=${words[i]}
+        if [[ $waits || $ended ]]; then
+            waits=''
+        elif [[ $word == -- ]]; then
+            ended=1
+        elif [[ $word == -*=* ]]; then
+            continue
+        elif [[ $word == --* ]]; then
+            waits=${values["$command $word"]-}
+        elif [[ $word == -* ]]; then
+            # The first letter that takes a value takes the rest of the word.
+            while [[ $word == -?* && ! $waits ]]; do
+                waits=${values["$command ${word:0:2}"]-}
+                word=-${word:2}
+            done
+            if [[ $word != - ]]; then
+                waits=''
+            fi
+        fi
     done
 
-    case "${cmd}" in
-        blksum)
-            opts="-a -d -f -B -r -l -U -z -p -v -q -b -t -c -w -h -V --algorithm --digest --construction --block-size --format --bytes --secret-file --snapshot --partition --offset --length --recursive --include --exclude --files0-from --list-digests --threads --cache --holes --nbd-server --queue-depth --implementation --read-size --timeout --max-zeros --follow --untrusted --tls-certificates --force-share --backing-format --no-sandbox --tag --zero --json --progress --verbose --quiet --binary --text --check --ignore-missing --status --strict --warn --allow-uri --help --version"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --digest)
-                    COMPREPLY=($(compgen -W "null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3" -- "${cur}"))
-                    return 0
-                    ;;
-                --algorithm)
-                    COMPREPLY=($(compgen -W "null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3" -- "${cur}"))
-                    return 0
-                    ;;
-                -d)
-                    COMPREPLY=($(compgen -W "null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3" -- "${cur}"))
-                    return 0
-                    ;;
-                -a)
-                    COMPREPLY=($(compgen -W "null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3" -- "${cur}"))
-                    return 0
-                    ;;
-                --construction)
-                    COMPREPLY=($(compgen -W "streams:4 streams:32 streams:64 flat concat linear" -- "${cur}"))
-                    return 0
-                    ;;
-                --block-size)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
-                    return 0
-                    ;;
-                -f)
-                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
-                    return 0
-                    ;;
-                --secret-file)
-                    local oldifs
-                    if [ -n "${IFS+x}" ]; then
-                        oldifs="$IFS"
-                    fi
-                    IFS=$'\n'
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    if [ -n "${oldifs+x}" ]; then
-                        IFS="$oldifs"
-                    fi
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o filenames
-                    fi
-                    return 0
-                    ;;
-                --snapshot)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --partition)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --offset)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --length)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --include)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --exclude)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --files0-from)
-                    local oldifs
-                    if [ -n "${IFS+x}" ]; then
-                        oldifs="$IFS"
-                    fi
-                    IFS=$'\n'
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    if [ -n "${oldifs+x}" ]; then
-                        IFS="$oldifs"
-                    fi
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o filenames
-                    fi
-                    return 0
-                    ;;
-                --threads)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --cache)
-                    COMPREPLY=($(compgen -W "auto yes no" -- "${cur}"))
-                    return 0
-                    ;;
-                --holes)
-                    COMPREPLY=($(compgen -W "trust verify ignore" -- "${cur}"))
-                    return 0
-                    ;;
-                --nbd-server)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --queue-depth)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --implementation)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --read-size)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --max-zeros)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --follow)
-                    COMPREPLY=($(compgen -W "beneath any none" -- "${cur}"))
-                    return 0
-                    ;;
-                --tls-certificates)
-                    COMPREPLY=()
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o plusdirs
-                    fi
-                    return 0
-                    ;;
-                --backing-format)
-                    COMPREPLY=($(compgen -W "raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg" -- "${cur}"))
-                    return 0
-                    ;;
-                --progress)
-                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
-                    return 0
-                    ;;
-                -p)
-                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
+    local what='' prefix=''
+    if [[ ${words[last - 1]} == *[\<\>] || $current == [\<\>]* ]]; then
+        what='<files>'
+    elif [[ $waits ]]; then
+        what=$waits
+    elif [[ ! $ended && $current == -*=* ]]; then
+        prefix=${current%%=*}=
+        what=${values["$command $prefix"]-${values["$command ${prefix%=}"]-}}
+    elif [[ ! $ended && $current == -* ]]; then
+        what=${options[$command]-}
+    else
+        what=${values[$command]-}
+        if ((first == last)) && [[ ${subcommands[$command]-} ]]; then
+            what=${subcommands[$command]}
+        fi
+    fi
+
+    local text=${current#"$prefix"}
+    case $what in
+        '<files>') compopt -o bashdefault -o default ;;
+        '<folders>') compopt -o dirnames ;;
+        '<programs>')
+            compopt -o default
+            mapfile -t COMPREPLY < <(compgen -c -P "$prefix" -- "$text")
             ;;
+        '<other>' | '') ;;
+        *) mapfile -t COMPREPLY < <(compgen -W "$what" -P "$prefix" -- "$text") ;;
     esac
+
+    # Bash replaces the text after the last = or :.
+    local breaks=${COMP_WORDBREAKS//[^=:]/}
+    if [[ $breaks ]]; then
+        COMPREPLY=("${COMPREPLY[@]#"${current%"${current##*["$breaks"]}"}"}")
+    fi
 }
 
-if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERSINFO[0]}" -gt 4 ]]; then
-    complete -F _blksum -o nosort -o bashdefault -o default blksum
-else
-    complete -F _blksum -o bashdefault -o default blksum
-fi
+complete -F _blksum blksum

@@ -2,7 +2,7 @@
 
 #![allow(missing_docs, reason = "a test program")]
 
-#[path = "../examples/generate/pages.rs"]
+#[path = "../examples/generate/pages/mod.rs"]
 mod pages;
 
 use std::fs;
@@ -18,7 +18,7 @@ fn committed_pages_are_up_to_date() {
             Kind::Man => "man",
             Kind::Completion => "completions",
         };
-        let path = root.join(folder).join(page.file_name);
+        let path = root.join(folder).join(&page.file_name);
         let committed = fs::read(&path).unwrap_or_default();
         assert!(
             committed == page.content,

@@ -1,45 +1,19 @@
-//! The manual pages and the completions, made from the argument parsers.
+//! The manual pages, made from the argument parsers.
 
 use std::io::{self, Write};
 
 use blkhash_cli::{blkhash, blksum};
 use clap::Command;
-use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-/// A file to be written.
-pub struct Page {
-    pub kind: Kind,
-    pub file_name: &'static str,
-    pub content: Vec<u8>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Man,
-    Completion,
-}
+use super::{Kind, Page};
 
 pub fn pages() -> io::Result<Vec<Page>> {
-    let mut pages = vec![
-        Page { kind: Kind::Man, file_name: "blksum.1", content: blksum_page()? },
-        Page { kind: Kind::Man, file_name: "blkhash.1", content: blkhash_page()? },
-    ];
-    let completions: [(Shell, [&str; 2]); 3] = [
-        (Shell::Bash, ["blksum.bash", "blkhash.bash"]),
-        (Shell::Zsh, ["_blksum", "_blkhash"]),
-        (Shell::Fish, ["blksum.fish", "blkhash.fish"]),
-    ];
-    for (shell, file_names) in completions {
-        let commands = [("blksum", blksum::command()), ("blkhash", blkhash::command())];
-        for ((name, mut command), file_name) in commands.into_iter().zip(file_names) {
-            let mut content = Vec::new();
-            clap_complete::generate(shell, &mut command, name, &mut content);
-            pages.push(Page { kind: Kind::Completion, file_name, content });
-        }
-    }
-    Ok(pages)
+    Ok(vec![
+        Page { kind: Kind::Man, file_name: "blksum.1".to_owned(), content: blksum_page()? },
+        Page { kind: Kind::Man, file_name: "blkhash.1".to_owned(), content: blkhash_page()? },
+    ])
 }
 
 fn blksum_page() -> io::Result<Vec<u8>> {

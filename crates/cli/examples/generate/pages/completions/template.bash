@@ -1,0 +1,103 @@
+# Bash completion for @NAME@(1), generated from its argument parser.
+
+@FUNCTION@() {
+    # The subcommands and options of each COMMAND. The keys of values are "COMMAND" for operands,
+    # "COMMAND OPTION" for the value of an option, and "COMMAND OPTION=" for one that must follow =.
+    local -A subcommands=(
+@SUBCOMMANDS@
+    )
+    local -A options=(
+@OPTIONS@
+    )
+    local -A values=(
+@VALUES@
+    )
+
+    # Join the words up to the cursor: Bash splits them at = and : as well.
+    local words=() line=${COMP_LINE:0:COMP_POINT} word rest i
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        word=${COMP_WORDS[i]}
+        rest=${line#"${line%%[![:space:]]*}"}
+        if ((i == COMP_CWORD)); then
+            word=$rest
+        fi
+        if ((i > 0)) && [[ $rest == "$line" && $rest == "$word"* ]]; then
+            words[-1]+=$word
+        else
+            words+=("$word")
+        fi
+        line=${rest#"$word"}
+    done
+    local current=${words[-1]} last=$((${#words[@]} - 1))
+
+    # Find the command.
+    local command=@NAME@
+    for ((i = 1; i < last; i++)); do
+        if [[ ! ${words[i]} || " ${subcommands[$command]-} " != *" ${words[i]} "* ]]; then
+            break
+        fi
+        command+=" ${words[i]}"
+    done
+    local first=$i
+
+    # Find the option whose value is at the cursor, if there is one.
+    local waits='' ended=''
+    for ((; i < last; i++)); do
+        word=${words[i]}
+        if [[ $waits || $ended ]]; then
+            waits=''
+        elif [[ $word == -- ]]; then
+            ended=1
+        elif [[ $word == -*=* ]]; then
+            continue
+        elif [[ $word == --* ]]; then
+            waits=${values["$command $word"]-}
+        elif [[ $word == -* ]]; then
+            # The first letter that takes a value takes the rest of the word.
+            while [[ $word == -?* && ! $waits ]]; do
+                waits=${values["$command ${word:0:2}"]-}
+                word=-${word:2}
+            done
+            if [[ $word != - ]]; then
+                waits=''
+            fi
+        fi
+    done
+
+    local what='' prefix=''
+    if [[ ${words[last - 1]} == *[\<\>] || $current == [\<\>]* ]]; then
+        what='<files>'
+    elif [[ $waits ]]; then
+        what=$waits
+    elif [[ ! $ended && $current == -*=* ]]; then
+        prefix=${current%%=*}=
+        what=${values["$command $prefix"]-${values["$command ${prefix%=}"]-}}
+    elif [[ ! $ended && $current == -* ]]; then
+        what=${options[$command]-}
+    else
+        what=${values[$command]-}
+        if ((first == last)) && [[ ${subcommands[$command]-} ]]; then
+            what=${subcommands[$command]}
+        fi
+    fi
+
+    local text=${current#"$prefix"}
+    case $what in
+        '<files>') compopt -o bashdefault -o default ;;
+        '<folders>') compopt -o dirnames ;;
+        '<programs>')
+            compopt -o default
+            mapfile -t COMPREPLY < <(compgen -c -P "$prefix" -- "$text")
+            ;;
+        '<other>' | '') ;;
+        *) mapfile -t COMPREPLY < <(compgen -W "$what" -P "$prefix" -- "$text") ;;
+    esac
+
+    # Bash replaces the text after the last = or :.
+    local breaks=${COMP_WORDBREAKS//[^=:]/}
+    if [[ $breaks ]]; then
+        COMPREPLY=("${COMPREPLY[@]#"${current%"${current##*["$breaks"]}"}"}")
+    fi
+}
+
+complete -F @FUNCTION@ @NAME@

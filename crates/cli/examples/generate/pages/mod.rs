@@ -1,0 +1,39 @@
+//! The manual pages and the completions, made from the argument parsers.
+
+mod completions;
+mod man;
+
+use std::io;
+
+use blkhash_cli::{blkhash, blksum};
+use completions::{Level, bash, fish, zsh};
+
+/// A file to be written.
+pub struct Page {
+    pub kind: Kind,
+    pub file_name: String,
+    pub content: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Man,
+    Completion,
+}
+
+pub fn pages() -> io::Result<Vec<Page>> {
+    let mut pages = man::pages()?;
+    for command in [blksum::command(), blkhash::command()] {
+        let name = command.get_name().to_owned();
+        let levels = Level::all(command);
+        for (file_name, content) in [
+            (format!("{name}.bash"), bash::write(&levels)),
+            (format!("_{name}"), zsh::write(&levels)),
+            (format!("{name}.fish"), fish::write(&levels)),
+        ] {
+            let content = content.into_bytes();
+            pages.push(Page { kind: Kind::Completion, file_name, content });
+        }
+    }
+    Ok(pages)
+}

@@ -5,20 +5,17 @@
 #[path = "../examples/generate/pages/mod.rs"]
 mod pages;
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use pages::Kind;
+use blkhash_cli::{blkhash, blksum};
+use pages::{Kind, Page};
 
 #[test]
 fn committed_pages_are_up_to_date() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for page in pages::pages().unwrap() {
-        let folder = match page.kind {
-            Kind::Man => "man",
-            Kind::Completion => "completions",
-        };
-        let path = root.join(folder).join(&page.file_name);
+        let path = folder(page.kind).join(&page.file_name);
         let committed = fs::read(&path).unwrap_or_default();
         assert!(
             committed == page.content,
@@ -26,4 +23,59 @@ fn committed_pages_are_up_to_date() {
             path.display()
         );
     }
+}
+
+#[test]
+fn no_page_is_left_over() {
+    let generated: BTreeSet<_> = pages::pages().unwrap().into_iter().map(path).collect();
+    let committed = [Kind::Man, Kind::Completion].into_iter().flat_map(|kind| {
+        let files = fs::read_dir(folder(kind)).unwrap();
+        files.map(|file| file.unwrap().path()).filter(|path| path.extension() != Some("3".as_ref()))
+    });
+    assert_eq!(committed.collect::<BTreeSet<_>>(), generated);
+}
+
+#[test]
+fn every_page_has_examples_that_the_parsers_accept() {
+    let parsers = [("blksum", blksum::command()), ("blkhash", blkhash::command())];
+    for page in pages::pages().unwrap() {
+        if page.kind == Kind::Completion {
+            continue;
+        }
+        let text = String::from_utf8(page.content).unwrap();
+        let commands = examples(&text);
+        assert!(!commands.is_empty(), "{} has no examples", page.file_name);
+        for command in commands {
+            let words: Vec<_> = command.split_whitespace().collect();
+            let is_setting = |word: &&&str| word.starts_with("BLKHASH_");
+            let words = &words[words.iter().take_while(is_setting).count()..];
+            let (_, parser) = parsers.iter().find(|(name, _)| *name == words[0]).unwrap();
+            if words[1..].starts_with(&["help"]) {
+                continue;
+            }
+            let parsed = parser.clone().try_get_matches_from(words);
+            assert!(parsed.is_ok(), "{}: {command}: {parsed:?}", page.file_name);
+        }
+    }
+}
+
+/// The commands in the section EXAMPLES, each up to its pipe or redirection.
+fn examples(page: &str) -> Vec<String> {
+    let section = page.split("\n.SH EXAMPLES").nth(1).unwrap_or_default();
+    let section = section.split("\n.SH ").next().unwrap_or_default();
+    let blocks = section.split("\n.nf\n").skip(1).filter_map(|block| block.split("\n.fi").next());
+    let lines = blocks.flat_map(str::lines).map(|line| line.replace('\\', ""));
+    lines.map(|line| line.split(['|', '>']).next().unwrap_or_default().trim().to_owned()).collect()
+}
+
+fn path(page: Page) -> PathBuf {
+    folder(page.kind).join(page.file_name)
+}
+
+fn folder(kind: Kind) -> PathBuf {
+    let name = match kind {
+        Kind::Man => "man",
+        Kind::Completion => "completions",
+    };
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
 }

@@ -6,6 +6,15 @@ LIBDIR ?= $(PREFIX)/lib
 BINDIR = $(DESTDIR)$(PREFIX)/bin
 DATADIR = $(DESTDIR)$(PREFIX)/share
 MANDIR = $(DATADIR)/man
+DOCDIR = $(DATADIR)/doc/blkhash
+BASHDIR = $(DATADIR)/bash-completion/completions
+ZSHDIR = $(DATADIR)/zsh/site-functions
+FISHDIR = $(DATADIR)/fish/vendor_completions.d
+
+# Files to install beside the C library.
+PROGRAMS = blksum blkhash
+PAGES = $(wildcard man/*.1 man/*.3)
+DOCS = README.md SECURITY.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE $(wildcard docs/*)
 
 CARGO ?= cargo
 PYTHON = .venv/bin/python
@@ -113,13 +122,26 @@ bench-capi: capi ## Measure libblkhash against its kernels
 bench-btrfs: build ## Measure blkhash btrfs verify beside btrfs check, as root
 	scripts/bench-btrfs $(TARGET_DIR)/release/blkhash
 
+# PROFILE=debug installs the programs of `cargo build`.
+PROFILE ?= release
+
 .PHONY: install
 install: ## Install into DESTDIR/PREFIX what `make build` has built
-	install -D -t $(BINDIR) $(TARGET_DIR)/release/blksum $(TARGET_DIR)/release/blkhash
-	install -D -m 644 -t $(MANDIR)/man1 man/*.1
-	install -D -m 644 -t $(MANDIR)/man3 man/*.3
+	install -D -t $(BINDIR) $(PROGRAMS:%=$(TARGET_DIR)/$(PROFILE)/%)
+	for page in $(PAGES); do install -D -m 644 -t $(MANDIR)/man$${page##*.} $$page || exit; done
+	for doc in $(DOCS); do install -D -m 644 $$doc $(DOCDIR)/$$doc || exit; done
+	for name in $(PROGRAMS); do \
+		install -D -m 644 completions/$$name.bash $(BASHDIR)/$$name && \
+		install -D -m 644 completions/_$$name -t $(ZSHDIR) && \
+		install -D -m 644 completions/$$name.fish -t $(FISHDIR) || exit; \
+	done
 	scripts/install-capi $(TARGET_DIR) "$(DESTDIR)" $(PREFIX) $(LIBDIR)
-	install -D -m 644 completions/blksum.bash $(DATADIR)/bash-completion/completions/blksum
-	install -D -m 644 completions/blkhash.bash $(DATADIR)/bash-completion/completions/blkhash
-	install -D -m 644 -t $(DATADIR)/zsh/site-functions completions/_blksum completions/_blkhash
-	install -D -m 644 -t $(DATADIR)/fish/vendor_completions.d completions/blksum.fish completions/blkhash.fish
+
+.PHONY: uninstall
+uninstall: ## Remove from DESTDIR/PREFIX what `make install` brought
+	rm -f $(PROGRAMS:%=$(BINDIR)/%)
+	for page in $(notdir $(PAGES)); do rm -f $(MANDIR)/man$${page##*.}/$$page; done
+	rm -f $(DOCS:%=$(DOCDIR)/%)
+	rm -f $(PROGRAMS:%=$(BASHDIR)/%) $(PROGRAMS:%=$(ZSHDIR)/_%) $(PROGRAMS:%=$(FISHDIR)/%.fish)
+	scripts/uninstall-capi "$(DESTDIR)" $(PREFIX) $(LIBDIR)
+	for folder in $(DOCDIR)/docs $(DOCDIR); do [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done

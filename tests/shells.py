@@ -36,7 +36,7 @@ bind -x '"\C-]": printf "%s\n" "$READLINE_LINE" > "$LINE"; READLINE_LINE='
 ZSH = r"""
 PS1='ready> '
 LISTMAX=0
-fpath=($COMPLETIONS $fpath)
+fpath=($SHARE/zsh/site-functions $fpath)
 autoload -Uz compinit
 compinit -u -D
 take() { print -r -- $BUFFER > $LINE; BUFFER= }
@@ -47,7 +47,6 @@ bindkey '^]' take
 FISH = r"""
 set -g fish_greeting
 set -g fish_autosuggestion_enabled 0
-set -g fish_complete_path $COMPLETIONS $fish_complete_path
 function fish_prompt
     echo -n 'ready> '
 end
@@ -62,18 +61,25 @@ end
 
 
 class Shell:
-    """A shell that waits for keys in `folder`; `home` is an empty folder for its own files."""
+    """A shell that waits for keys in `folder`; `home` is an empty folder for its own files.
 
-    def __init__(self, kind, folder, home):
+    It finds completions in `share`, by default those of the sources.
+    """
+
+    def __init__(self, kind, folder, home, share=None):
         self.line = home / "line"
         self.shown = ""
+        if share is None:
+            share = home / "share"
+            link_completions(share)
         environment = {
-            "COMPLETIONS": str(COMPLETIONS),
             "HOME": str(home),
             "LANG": "C.UTF-8",
             "LINE": str(self.line),
+            "SHARE": str(share),
             "PATH": f"{conftest.BLKSUM.parent}:{os.environ['PATH']}",
             "TERM": "xterm",
+            "XDG_DATA_DIRS": f"{share}:/usr/share",
             "XDG_RUNTIME_DIR": str(home),
         }
         terminal, inner = pty.openpty()
@@ -121,21 +127,29 @@ class Shell:
             seconds = 0
 
 
+def link_completions(share):
+    """Makes the layout of `make install`."""
+    for name in ["blksum", "blkhash"]:
+        for source, link in [
+            (f"{name}.bash", f"bash-completion/completions/{name}"),
+            (f"{name}.fish", f"fish/vendor_completions.d/{name}.fish"),
+            (f"_{name}", f"zsh/site-functions/_{name}"),
+        ]:
+            (share / link).parent.mkdir(parents=True, exist_ok=True)
+            (share / link).symlink_to(COMPLETIONS / source)
+
+
 def _bash(home, load):
     (home / "bashrc").write_text(BASH + load)
     return ["bash", "--noprofile", "--rcfile", str(home / "bashrc"), "-i"]
 
 
 def bash_alone(home):
-    return _bash(home, ". $COMPLETIONS/blksum.bash\n. $COMPLETIONS/blkhash.bash\n")
+    return _bash(home, "for name in blksum blkhash; do . $SHARE/bash-completion/completions/$name; done\n")
 
 
 def bash_with_package(home):
     """With the package bash-completion, which finds completions by the names of commands."""
-    folder = home / ".local/share/bash-completion/completions"
-    folder.mkdir(parents=True)
-    for name in ["blksum", "blkhash"]:
-        (folder / name).symlink_to(COMPLETIONS / f"{name}.bash")
     return _bash(home, ". /usr/share/bash-completion/bash_completion\n")
 
 

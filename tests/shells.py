@@ -33,6 +33,15 @@ bind 'set page-completions off'
 bind -x '"\C-]": printf "%s\n" "$READLINE_LINE" > "$LINE"; READLINE_LINE='
 """
 
+BASH_ALONE = r"""
+for name in blksum blkhash; do
+    . "$SHARE/bash-completion/completions/$name"
+done
+set -u
+IFS=:
+shopt -s nocasematch failglob
+"""
+
 ZSH = r"""
 PS1='ready> '
 LISTMAX=0
@@ -145,7 +154,8 @@ def _bash(home, load):
 
 
 def bash_alone(home):
-    return _bash(home, "for name in blksum blkhash; do . $SHARE/bash-completion/completions/$name; done\n")
+    """Without the package bash-completion, and with settings of a user that scripts stumble over."""
+    return _bash(home, BASH_ALONE)
 
 
 def bash_with_package(home):

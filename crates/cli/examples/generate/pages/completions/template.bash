@@ -14,7 +14,7 @@
     )
 
     # Join the words up to the cursor: Bash splits them at = and : as well.
-    local words=() line=${COMP_LINE:0:COMP_POINT} word rest i
+    local IFS=$' \t\n' words=() line=${COMP_LINE:0:COMP_POINT} word rest i
     for ((i = 0; i <= COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
         rest=${line#"${line%%[![:space:]]*}"}

@@ -6,7 +6,7 @@ _blksum() {
     local -A subcommands=(
     )
     local -A options=(
-        ["blksum"]="-d -a --digest --algorithm --construction --block-size -f --format --secret-file --snapshot --partition --offset --length -r --recursive -l --list-digests --threads --cache --cache= --holes --nbd-server --queue-depth --implementation --read-size --timeout --max-zeros --follow --untrusted --tls-certificates -U --force-share --backing-format --no-sandbox --tag -z --zero --json -p --progress --progress= -v --verbose -b --binary -t --text -c --check --ignore-missing --quiet --status --strict -w --warn --allow-uri -h --help -V --version"
+        ["blksum"]="-d -a --digest --algorithm --construction --block-size -f --format -B --bytes --secret-file --snapshot --partition --offset --length -r --recursive --include --exclude --files0-from -l --list-digests --threads --cache --cache= --holes --nbd-server --queue-depth --implementation --read-size --timeout --max-zeros --follow --untrusted --tls-certificates -U --force-share --backing-format --no-sandbox --tag -z --zero --json -p --progress --progress= -v --verbose -q --quiet -b --binary -t --text -c --check --ignore-missing --status --strict -w --warn --allow-uri -h --help -V --version"
     )
     local -A values=(
         ["blksum"]="<files>"
@@ -23,6 +23,9 @@ _blksum() {
         ["blksum --partition"]="<other>"
         ["blksum --offset"]="<other>"
         ["blksum --length"]="<other>"
+        ["blksum --include"]="<other>"
+        ["blksum --exclude"]="<other>"
+        ["blksum --files0-from"]="<files>"
         ["blksum --threads"]="<other>"
         ["blksum --cache="]="auto yes no"
         ["blksum --holes"]="trust verify ignore"

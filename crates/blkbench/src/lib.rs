@@ -26,7 +26,7 @@ pub mod text;
 pub use bench::{Amount, Bench, Conditions, Memory, Report, Row, Sample, Scenario};
 pub use contestant::{Contestant, Work};
 pub use machine::Machine;
-pub use stats::Spread;
+pub use stats::{NOISY_PERCENT, Spread};
 
 /// Runs the examples of README.md as tests.
 #[cfg(doctest)]

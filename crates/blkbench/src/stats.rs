@@ -35,9 +35,18 @@ impl Spread {
     pub fn percent(&self) -> f64 {
         if self.median > 0.0 { 100.0 * self.mad / self.median } else { 0.0 }
     }
+
+    /// Returns whether the measurements differ by more than [`NOISY_PERCENT`], so that the median
+    /// is rough.
+    pub fn is_noisy(&self) -> bool {
+        self.percent() > NOISY_PERCENT
+    }
 }
 
-/// Sorts `values`, and returns the middle one or the mean of the two in the middle.
+/// Measurements on an idle machine differ by less, in percent of their median.
+pub const NOISY_PERCENT: f64 = 5.0;
+
+/// Sorts `values`; the middle one, or the mean of the two in the middle.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -59,5 +68,7 @@ mod tests {
         let even = Spread::of([4.0, 1.0, 100.0, 2.0]);
         assert_eq!((even.min, even.median, even.max, even.mad), (1.0, 3.0, 100.0, 1.5));
         assert_eq!(even.percent(), 50.0);
+        assert!(even.is_noisy() && !one.is_noisy());
+        assert!(!Spread { min: 90.0, median: 100.0, max: 200.0, mad: NOISY_PERCENT }.is_noisy());
     }
 }

@@ -26,14 +26,63 @@ pub fn table(heads: &[(&str, Align)], rows: &[Vec<String>]) -> String {
                 Align::Left => format!("{cell:<width$}"),
                 Align::Right => format!("{cell:>width$}"),
             });
-        let line = cells.collect::<Vec<_>>().join("  ");
+        let line = cells.collect::<Vec<_>>().join(&" ".repeat(GAP));
         text += line.trim_end();
         text.push('\n');
     }
     text
 }
 
-/// Formats a number with two decimals, and with fewer if it is large.
+/// [`table`], with the cells of the last column cut where a line would be longer than `width`.
+pub fn table_within(width: usize, heads: &[(&str, Align)], rows: &[Vec<String>]) -> String {
+    let last = heads.len() - 1;
+    let others = 0..last;
+    let taken: usize = others
+        .map(|column| {
+            let cells = rows.iter().map(|row| row[column].chars().count());
+            cells.chain([heads[column].0.chars().count()]).max().unwrap_or(0) + GAP
+        })
+        .sum();
+    let mut rows = rows.to_vec();
+    for row in &mut rows {
+        row[last] = cut(&row[last], width.saturating_sub(taken));
+    }
+    table(heads, &rows)
+}
+
+/// Cuts `text` to `width` characters, behind a comma if it has one, and shows that something is
+/// missing.
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(width.saturating_sub(ELLIPSIS.len())).collect();
+    let end = head.rfind(", ").map_or(head.len(), |comma| comma + ", ".len());
+    format!("{}{ELLIPSIS}", &head[..end])
+}
+
+/// Breaks `text` at spaces into lines of at most `width` characters. All lines but the first are
+/// indented by `indent` spaces; a word that is longer than a line stays whole.
+pub fn wrapped(text: &str, indent: usize, width: usize) -> String {
+    let mut out = String::new();
+    let mut column = 0;
+    for (index, word) in text.split(' ').enumerate() {
+        let length = word.chars().count();
+        if index > 0 && column + 1 + length > width {
+            out.push('\n');
+            out += &" ".repeat(indent);
+            column = indent;
+        } else if index > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out += word;
+        column += length;
+    }
+    out
+}
+
+/// A number with as many digits as say something.
 pub fn number(value: f64) -> String {
     match value {
         _ if value >= 99.95 => format!("{value:.0}"),
@@ -53,6 +102,11 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
+/// Spaces between columns.
+const GAP: usize = 2;
+
+const ELLIPSIS: &str = "...";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,6 +125,34 @@ a       100  x
 größer    7
 ";
         assert_eq!(table(&heads, &rows), expected);
+    }
+
+    #[test]
+    fn tables_within_a_width() {
+        let heads = [("Name", Align::Left), ("Used by", Align::Left)];
+        let rows = [
+            vec!["sha256".into(), "btrfs, ZFS, dm-verity".into()],
+            vec!["sha1".into(), "a-name-without-commas".into()],
+            vec!["md5".into(), "größer".into()],
+        ];
+        let expected = "\
+Name    Used by
+------  -------------
+sha256  btrfs, ...
+sha1    a-name-wit...
+md5     größer
+";
+        assert_eq!(table_within(21, &heads, &rows), expected);
+        assert_eq!(table_within(29, &heads, &rows), table(&heads, &rows));
+        assert!(table_within(3, &heads, &rows).contains("\nsha1    ...\n"));
+    }
+
+    #[test]
+    fn lines_within_a_width() {
+        assert_eq!(wrapped("CPU: one two three", 5, 12), "CPU: one two\n     three");
+        assert_eq!(wrapped("a word-longer-than-that b", 2, 10), "a\n  word-longer-than-that\n  b");
+        assert_eq!(wrapped("keeps  two  spaces", 0, 80), "keeps  two  spaces");
+        assert_eq!(wrapped("", 2, 10), "");
     }
 
     #[test]

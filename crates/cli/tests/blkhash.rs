@@ -11,6 +11,9 @@ use std::process::Stdio;
 use common::{Ran, Sandbox, failed};
 use serde_json::Value;
 
+/// Columns of a terminal.
+const WIDTH: usize = 80;
+
 const USAGE: &str = "Try 'blkhash --help' for more information.\n";
 
 fn blkhash(args: &[&str]) -> Ran {
@@ -22,6 +25,13 @@ fn objects(args: &[&str]) -> Vec<Value> {
     let ran = blkhash(args);
     assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
     ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Fails if a line is longer than a terminal is wide.
+fn assert_fits(text: &str) {
+    for line in text.lines() {
+        assert!(line.chars().count() <= WIDTH, "{line}");
+    }
 }
 
 /// The names of the rows of a short benchmark.
@@ -203,13 +213,28 @@ fn layouts() {
     let docs = run(&[]);
     assert!(docs.contains("\nDigest") && docs.contains("Ratio"), "{docs}");
     assert!(docs.starts_with("CPU: "), "{docs}");
+    assert_fits(&docs);
+    assert_eq!(docs.contains("*  "), docs.contains("\n* Rough: "), "{docs}");
     let lines = run(&["--format", "hash-speedtest"]);
     assert!(lines.starts_with("Block size:     4096\n"), "{lines}");
     assert!(lines.contains("      SHA256-ref: cycles: "), "{lines}");
     assert!(lines.contains("        NULL-NOP: cycles: "), "{lines}");
+    assert_fits(&lines);
     let csv = run(&["--csv"]);
     assert_eq!(csv.lines().count(), 3);
     assert_eq!(csv, csv.replace(' ', ""));
+}
+
+#[test]
+fn the_whole_table_fits_a_terminal() {
+    let ran = blkhash(&["bench", "--iterations", "32"]);
+    assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""));
+    assert_fits(&ran.stdout);
+    for args in [&["btrfs", "algorithms"][..], &["btrfs", "algorithms", "--data", "1023T"]] {
+        let ran = blkhash(args);
+        assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""));
+        assert_fits(&ran.stdout);
+    }
 }
 
 #[test]
@@ -343,7 +368,8 @@ fn an_image_is_measured() {
     assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""));
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(lines[0], "a.img: raw, 1 MiB with 1.00 MiB of data");
-    assert!(lines[5].starts_with("null ") && lines[6].starts_with("md5 "), "{lines:?}");
+    assert!(lines[6].starts_with("null ") && lines[7].starts_with("md5 "), "{lines:?}");
+    assert_fits(&ran.stdout);
 
     let ran = sandbox.blkhash(&[&args[..], &["--json"]].concat());
     let objects: Vec<Value> =

@@ -1,28 +1,30 @@
 //! A table as in the documentation of btrfs: digest, cycles per block, ratio, implementation.
 
-use super::{batches, header, scenario, sections};
+use super::{MARK, batches, header, scenario, sections};
 use crate::bench::Report;
 use crate::clock::SHORT_TICKS;
 use crate::text::{self, Align, number};
 
-/// Formats the report as one table for each scenario.
+/// The report as one such table for each scenario. Behind the spread of noisy rows is a [`MARK`].
+///
+/// Lines fit [`WIDTH`] columns, unless blocks are large or threads are many.
 pub fn docs(report: &Report) -> String {
     let conditions = &report.conditions;
-    let mut out = String::new();
-    for (name, value) in header(report) {
-        out += &format!("{:<10} {value}\n", format!("{name}:"));
-    }
+    let mut out = header(report, 10);
     let size = text::size(conditions.block_size as u64).replace(' ', "");
     let ticks = format!("{SHORT_TICKS}/{size}");
-    let core = format!("Core cycles/{size}");
     let has_cycles = conditions.core_cycles_missing.is_none();
     for (circumstances, rows) in sections(report) {
-        out += &format!("\n{}, {}\n\n", batches(conditions), scenario(circumstances));
+        out += &format!("\n{}, {}\n", batches(conditions), scenario(circumstances));
+        if has_cycles {
+            out += &format!("{CORE_CYCLES}: core cycles for a block, from perf events\n");
+        }
+        out.push('\n');
         let mut heads = vec![("Digest", Align::Left), (ticks.as_str(), Align::Right)];
         if has_cycles {
-            heads.push((core.as_str(), Align::Right));
+            heads.push((CORE_CYCLES, Align::Right));
         }
-        let others = [("Ratio", Align::Right), ("MiB/s", Align::Right), ("±", Align::Right)];
+        let others = [("Ratio", Align::Right), ("MiB/s", Align::Right), ("± % ", Align::Right)];
         heads.extend(others);
         heads.push(("Implementation", Align::Left));
         let rows: Vec<Vec<String>> = rows
@@ -35,7 +37,11 @@ pub fn docs(report: &Report) -> String {
                 cells.extend([
                     row.ratio.map_or("-".into(), |ratio| format!("{ratio:.2}")),
                     row.speed.map_or("-".into(), |speed| format!("{:.0}", speed.median)),
-                    format!("{:.1} %", row.ticks.percent()),
+                    format!(
+                        "{:.1}{}",
+                        row.ticks.percent(),
+                        if row.ticks.is_noisy() { MARK } else { ' ' }
+                    ),
                     row.name.clone(),
                 ]);
                 cells
@@ -45,3 +51,6 @@ pub fn docs(report: &Report) -> String {
     }
     out
 }
+
+/// The head of the column of core cycles.
+const CORE_CYCLES: &str = "Core";

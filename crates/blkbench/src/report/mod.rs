@@ -49,8 +49,17 @@ fn unit(conditions: &Conditions) -> String {
     }
 }
 
-/// Returns the lines above a table, as names and values.
-fn header(report: &Report) -> Vec<(&'static str, String)> {
+/// The lines above a table: `NAME: VALUE`, with values from the column behind `names` on.
+fn header(report: &Report, names: usize) -> String {
+    let lines = facts(report).into_iter().map(|(name, value)| {
+        let line = format!("{:<names$} {value}", format!("{name}:"));
+        text::wrapped(&line, names + 1, WIDTH) + "\n"
+    });
+    lines.collect()
+}
+
+/// The circumstances of all rows, by name.
+fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let Report { machine, conditions, .. } = report;
     let pinned = if conditions.pinned { "pinned" } else { "not pinned" };
     let cache = machine.last_level_cache.map_or("unknown".to_owned(), text::size);
@@ -80,6 +89,12 @@ fn header(report: &Report) -> Vec<(&'static str, String)> {
 fn sections(report: &Report) -> impl Iterator<Item = (Scenario, &[Row])> {
     report.rows.chunk_by(|a, b| a.scenario == b.scenario).map(|rows| (rows[0].scenario, rows))
 }
+
+/// Columns of a terminal.
+pub const WIDTH: usize = 80;
+
+/// Stands behind a figure whose measurements are noisy.
+pub const MARK: char = '*';
 
 #[cfg(test)]
 mod tests;

@@ -15,9 +15,7 @@ pub fn speedtest(report: &Report) -> String {
     let mut out =
         format!("Block size:     {}\nIterations:     {iterations}\n", conditions.block_size);
     out += &format!("Batch:          {}\n", conditions.batch);
-    for (name, value) in header(report) {
-        out += &format!("{:<15} {value}\n", format!("{name}:"));
-    }
+    out += &header(report, 15);
     let name = |row: &crate::bench::Row| row.row_name.clone().unwrap_or_else(|| row.name.clone());
     let width = report.rows.iter().map(|row| name(row).len()).max().unwrap_or(0).max(16);
     for (circumstances, rows) in sections(report) {

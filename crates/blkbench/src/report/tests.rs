@@ -68,14 +68,36 @@ fn the_table_of_the_documentation() {
     let expected = "
 16 blocks of 4 KiB at a time, from memory, 1 thread
 
-Digest  Cycles/4KiB  Ratio  MiB/s      ±  Implementation
-------  -----------  -----  -----  -----  --------------
-crc32c          300   3.00   4096  0.0 %  crc32c-soft
+Digest  Cycles/4KiB  Ratio  MiB/s  ± %   Implementation
+------  -----------  -----  -----  ----  --------------
+crc32c          300   3.00   4096  0.0   crc32c-soft
 ";
     if cfg!(target_arch = "x86_64") {
         assert!(text.ends_with(expected), "{text}");
     }
     assert!(text.contains("no core cycles (no)"));
+}
+
+#[test]
+fn tables_fit_a_terminal_and_mark_what_is_noisy() {
+    let mut report = report();
+    report.machine.features = vec!["avx512vbmi".into(); 20];
+    report.conditions.notes = vec!["a note of several words ".repeat(10)];
+    report.conditions.core_cycles_missing = None;
+    let noisy = Spread { min: 60_000.0, median: 111_206.0, max: 400_000.0, mad: 55_000.0 };
+    let mut longest = row("blake2s256-blake2s_simd", Memory::Hot, 1.0);
+    longest.ticks = noisy;
+    longest.core_cycles = Some(noisy);
+    longest.speed = Some(Spread { median: 99_999.0, ..noisy });
+    longest.ratio = Some(99.99);
+    report.rows = vec![row("NULL-NOP", Memory::Hot, 2.0), longest];
+    let text = docs(&report);
+    for line in text.lines() {
+        assert!(line.chars().count() <= WIDTH, "{line}");
+    }
+    let marked: Vec<_> = text.lines().filter(|line| line.contains(MARK)).collect();
+    assert_eq!(marked.len(), 1, "{text}");
+    assert!(marked[0].contains("49.5*  blake2s256-blake2s_simd"), "{text}");
 }
 
 #[test]

@@ -311,7 +311,8 @@ const DEFAULT_DIGESTS: &[Algorithm] = &[
 const MAX_BLOCK_SIZE: u64 = 64 << 20;
 
 const MIN_TIME: Duration = Duration::from_millis(1);
-const MAX_TIME: Duration = Duration::from_secs(3600);
+/// The longest `--time`.
+pub const MAX_TIME: Duration = Duration::from_secs(3600);
 
 const AFTER_HELP: &str = "\
 'blkhash help COMMAND' and 'blkhash COMMAND --help' list the options of a command. Sizes are numbers \

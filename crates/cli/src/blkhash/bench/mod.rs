@@ -3,6 +3,7 @@
 mod contestants;
 mod filter;
 pub mod image;
+mod noise;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,6 +16,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 pub use self::contestants::implementation;
 use self::contestants::{Field, field};
 pub use self::filter::Filter;
+use self::noise::longer;
+pub use self::noise::{mark, note};
 use super::args::{self, Layout, Threads};
 use super::{PROGRAM, refuse};
 use crate::messages;
@@ -39,7 +42,13 @@ pub fn run(args: &args::Bench) -> Result<io::Result<bool>, Refusal> {
     let notes =
         absent.map(|(known, reason)| format!("{} was not measured: {reason}", known.name()));
     measured.conditions.notes.extend(notes);
-    Ok(write(&measured, layout, args.svg.as_deref()))
+    let longer = match bench.amount {
+        Amount::Time(time) => longer(time),
+        Amount::Blocks(blocks) => {
+            format!("measure more (--iterations {})", blocks.saturating_mul(10))
+        }
+    };
+    Ok(write(&measured, layout, args.svg.as_deref(), &longer))
 }
 
 /// What the command line asks for.
@@ -97,8 +106,14 @@ fn chosen_field(field: Field, globs: &[String]) -> Result<Field, Refusal> {
     Ok(Field { contestants, absent })
 }
 
-/// The chart first: if it cannot be written, the figures are printed all the same.
-fn write(measured: &Report, layout: Layout, chart: Option<&Path>) -> io::Result<bool> {
+/// The chart first: if it cannot be written, the figures are printed all the same. `longer` is what
+/// to do if they are rough.
+fn write(
+    measured: &Report,
+    layout: Layout,
+    chart: Option<&Path>,
+    longer: &str,
+) -> io::Result<bool> {
     let mut all_well = true;
     if let Some(path) = chart
         && let Err(error) = std::fs::write(path, report::svg(measured))
@@ -108,7 +123,10 @@ fn write(measured: &Report, layout: Layout, chart: Option<&Path>) -> io::Result<
         messages::message_of(PROGRAM, name, &messages::reason(&error));
     }
     let text = match layout {
-        Layout::Docs => report::docs(measured),
+        Layout::Docs => {
+            let noisy = measured.rows.iter().filter(|row| row.ticks.is_noisy()).count();
+            report::docs(measured) + &note(noisy, measured.rows.len(), longer)
+        }
         Layout::Speedtest => report::speedtest(measured),
         Layout::Csv => report::csv(measured),
         Layout::Json => report::json(measured),

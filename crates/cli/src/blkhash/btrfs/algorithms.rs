@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use blkbench::report::WIDTH;
 use blkbench::text::{self, Align};
 use blkbench::{Amount, Bench, Memory, Row, Scenario};
 use blkbtrfs::ChecksumType;
@@ -54,20 +55,16 @@ fn measure() -> Vec<Line> {
 }
 
 fn table(lines: &[Line], data: Option<u64>) -> String {
-    let space_head = match data {
-        Some(size) => format!("Space for {}", BinaryBytes(size)),
-        None => "Space".to_owned(),
-    };
     let heads = [
         ("Checksum", Align::Left),
         ("Bytes", Align::Right),
-        ("Collisions", Align::Left),
+        ("Forgery", Align::Left),
         ("FIPS", Align::Left),
-        ("Cycles/4KiB", Align::Right),
+        ("Cycles", Align::Right),
         ("Ratio", Align::Right),
         ("MiB/s", Align::Right),
-        ("Implementation", Align::Left),
-        (&space_head, Align::Right),
+        ("Computed by", Align::Left),
+        ("Space", Align::Right),
     ];
     let rows: Vec<Vec<String>> = lines
         .iter()
@@ -85,19 +82,29 @@ fn table(lines: &[Line], data: Option<u64>) -> String {
                     .fips
                     .map_or("-", |standard| standard.trim_start_matches("FIPS "))
                     .to_owned(),
-                text::number(line.row.ticks.median),
+                format!("{}{}", text::number(line.row.ticks.median), bench::mark(&line.row.ticks)),
                 text::number(line.row.ratio.unwrap_or_default()),
                 line.row.speed.map_or("-".to_owned(), |speed| text::number(speed.median)),
-                line.implementation.name(),
+                line.implementation.variant.to_owned(),
                 space,
             ]
         })
         .collect();
-    let note = "Collisions: whether somebody can make two blocks with one checksum. Cycles are those \
-                of the time\nstamp counter, on one thread, 16 blocks at a time. Metadata that is DUP \
-                or mirrored takes the space\nas often. Which one to choose: blkhash btrfs algorithms \
-                --help\n";
-    format!("{}\n{note}", text::table(&heads, &rows))
+    let what = data.map_or("in proportion to the data".to_owned(), |size| {
+        format!("for {} of data", BinaryBytes(size))
+    });
+    let notes = format!(
+        "\nForgery: making two blocks with the same checksum. Cycles: of the time stamp counter for a \
+         block of 4 KiB, on one thread, 16 blocks at a time. Space: {what}; metadata that is DUP or \
+         mirrored takes it as often. Which checksum to choose: blkhash btrfs algorithms --help"
+    );
+    let noisy = lines.iter().filter(|line| line.row.ticks.is_noisy()).count();
+    format!(
+        "{}{}\n{}",
+        text::table(&heads, &rows),
+        text::wrapped(&notes, 0, WIDTH),
+        bench::note(noisy, lines.len(), "measure again")
+    )
 }
 
 fn object(line: &Line, data: Option<u64>) -> serde_json::Value {

@@ -22,6 +22,7 @@ use self::beginning::Beginning;
 use self::report::{Bound, Report, Row};
 use super::super::args::{BenchImage, Threads};
 use super::super::{PROGRAM, print, refuse};
+use super::noise::longer;
 use crate::messages;
 use crate::open::open;
 use crate::usage::Refusal;
@@ -40,7 +41,7 @@ pub fn run(args: &BenchImage) -> Result<io::Result<bool>, Refusal> {
     }
     Ok(match measure(args) {
         Ok(report) if args.json => print(&report::json(&report)),
-        Ok(report) => print(&report::text(&report)),
+        Ok(report) => print(&report::text(&report, &longer(args.time))),
         Err(error) => {
             let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref());
             let reason = source.map(|source| format!(": {}", messages::reason(source)));

@@ -5,6 +5,8 @@ use blkbench::text::{Align, number, size, table};
 use blkimage::Format;
 use serde::Serialize;
 
+use super::super::noise::{mark, note};
+
 /// An image, and what its digests cost.
 #[derive(Debug, Serialize)]
 pub struct Report {
@@ -31,7 +33,7 @@ pub struct Report {
 pub struct Row {
     pub digest: &'static str,
     pub threads: usize,
-    /// Bytes of data in a second.
+    /// Bytes of data in a second, from the page cache. Of the digest `null`, that is reading alone.
     pub rate: Spread,
     /// What the digest waits for.
     pub bound: Bound,
@@ -59,12 +61,16 @@ impl Bound {
         }
     }
 
-    fn describe(self, rate: f64, limit: f64) -> String {
-        match self {
-            Self::Disk => "disk-bound: the algorithm does not matter here".to_owned(),
-            Self::Memory => "memory-bound: as fast as reading".to_owned(),
-            Self::Hash => {
-                format!("hash-bound: reading alone is {} times as fast", number(limit / rate))
+    fn describe(self, rate: f64, reading: f64, storage: Option<f64>) -> String {
+        let times = |limit: f64| number(limit / rate);
+        match (self, storage) {
+            (Self::Disk, _) => "disk-bound: the algorithm does not matter".to_owned(),
+            (Self::Memory, _) => "memory-bound: as fast as reading".to_owned(),
+            (Self::Hash, Some(storage)) if storage < reading => {
+                format!("hash-bound: storage is {} times as fast", times(storage))
+            }
+            (Self::Hash, _) => {
+                format!("hash-bound: reading is {} times as fast", times(reading))
             }
         }
     }
@@ -73,8 +79,8 @@ impl Bound {
 /// A digest keeps up with what it gets at this share of its rate: less is noise.
 const KEEPS_UP: f64 = 0.95;
 
-/// The report as a table.
-pub fn text(report: &Report) -> String {
+/// The report as a table. `longer` is what to do if figures are rough.
+pub fn text(report: &Report, longer: &str) -> String {
     let mut text = format!(
         "{}: {}, {}",
         crate::quote::name(report.name.as_bytes()),
@@ -86,15 +92,20 @@ pub fn text(report: &Report) -> String {
     }
     text += &format!(" with {} of data\n", binary(report.data));
     match &report.storage {
-        Some(storage) => text += &format!("storage gives {}/s\n", binary(storage.median as u64)),
+        Some(storage) => {
+            let line =
+                format!("storage gives {}/s{}", binary(storage.median as u64), mark(storage));
+            text += line.trim_end();
+            text.push('\n');
+        }
         None => text += "storage is memory, or cannot be read past the page cache\n",
     }
+    text += "\nGiB of data in a second, from the page cache:\n";
     let mut threads: Vec<usize> = report.rows.iter().map(|row| row.threads).collect();
     threads.sort_unstable();
     threads.dedup();
     let most = threads.last().copied().unwrap_or(1);
-    let column =
-        |count: usize| format!("GiB/s, {count} thread{}", if count == 1 { "" } else { "s" });
+    let column = |count: usize| format!("{count} thread{}", if count == 1 { "" } else { "s" });
     let names: Vec<String> = threads.iter().map(|count| column(*count)).collect();
     let mut heads = vec![("digest", Align::Left)];
     heads.extend(names.iter().map(|name| (name.as_str(), Align::Right)));
@@ -111,21 +122,26 @@ pub fn text(report: &Report) -> String {
     let rows = digests.iter().map(|digest| {
         let mut cells = vec![(*digest).to_owned()];
         for &count in &threads {
-            let rate = find(*digest, count).map_or(0.0, |row| row.rate.median);
-            cells.push(number(rate / GIB));
+            cells.push(find(*digest, count).map_or(String::new(), |row| {
+                format!("{}{}", number(row.rate.median / GIB), mark(&row.rate))
+            }));
         }
         let reading = find("null", most).map_or(0.0, |row| row.rate.median);
         cells.push(match find(*digest, most) {
-            _ if *digest == "null" => "reading alone".to_owned(),
+            _ if *digest == "null" => "reading, without a digest".to_owned(),
             Some(row) => {
-                let limit = report.storage.map_or(reading, |storage| storage.median.min(reading));
-                row.bound.describe(row.rate.median, limit)
+                let storage = report.storage.map(|storage| storage.median);
+                row.bound.describe(row.rate.median, reading, storage)
             }
             None => String::new(),
         });
         cells
     });
-    text + "\n" + &table(&heads, &rows.collect::<Vec<_>>())
+    text += &table(&heads, &rows.collect::<Vec<_>>());
+    let figures: Vec<&Spread> =
+        report.rows.iter().map(|row| &row.rate).chain(&report.storage).collect();
+    let noisy = figures.iter().filter(|spread| spread.is_noisy()).count();
+    text + &note(noisy, figures.len(), longer)
 }
 
 /// The report as JSON, an object a line: the image, then its rows.
@@ -152,6 +168,8 @@ const MIB: f64 = (1 << 20) as f64;
 
 #[cfg(test)]
 mod tests {
+    use blkbench::report::MARK;
+
     use super::*;
 
     #[test]
@@ -191,13 +209,49 @@ mod tests {
 disk.img: raw, 6 GiB, the first 3.00 GiB with 1.00 GiB of data
 storage gives 2.00 GiB/s
 
-digest  GiB/s, 1 thread  GiB/s, 2 threads
-------  ---------------  ----------------  -----------------------------------------------
-null               6.00              12.0  reading alone
-sha256             2.50              5.00  disk-bound: the algorithm does not matter here
-md5                0.50              1.00  hash-bound: reading alone is 2.00 times as fast
+GiB of data in a second, from the page cache:
+digest  1 thread  2 threads
+------  --------  ---------  -----------------------------------------
+null       6.00       12.0   reading, without a digest
+sha256     2.50       5.00   disk-bound: the algorithm does not matter
+md5        0.50       1.00   hash-bound: storage is 2.00 times as fast
 ";
-        assert_eq!(text(&report).lines().collect::<Vec<_>>(), expected.lines().collect::<Vec<_>>());
+        assert_eq!(text(&report, ""), expected);
         assert_eq!(json(&report).lines().count(), 7);
+    }
+
+    #[test]
+    fn the_factor_is_that_of_the_figure_it_names() {
+        assert_eq!(
+            Bound::Hash.describe(1.0, 12.0, Some(2.0)),
+            "hash-bound: storage is 2.00 times as fast"
+        );
+        for storage in [None, Some(20.0)] {
+            let text = Bound::Hash.describe(1.0, 12.0, storage);
+            assert_eq!(text, "hash-bound: reading is 12.0 times as fast");
+        }
+    }
+
+    #[test]
+    fn noisy_figures_are_marked_and_lines_fit() {
+        let noisy = Spread { min: GIB, median: 10.0 * GIB, max: 90.0 * GIB, mad: GIB };
+        let bounds = [Bound::Disk, Bound::Memory, Bound::Hash];
+        let rows = ["null", "blake2b256", "sha512-256"].into_iter().zip(bounds);
+        let rows = rows.flat_map(|(digest, bound)| {
+            [1, 1024].map(|threads| Row { digest, threads, rate: noisy, bound })
+        });
+        let report = Report {
+            name: "disk.img".into(),
+            format: Format::Raw,
+            virtual_size: 1 << 40,
+            beginning: 1 << 39,
+            data: 1 << 30,
+            storage: Some(noisy),
+            rows: rows.collect(),
+        };
+        let text = text(&report, "measure longer (--time 5)");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert_eq!(text.matches(MARK).count(), 7 + 1, "each figure, and the note: {text}");
+        assert!(text.contains("7 of 7 figures"), "{text}");
     }
 }

@@ -96,8 +96,10 @@ fn a_line_for_each_algorithm() {
     assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""));
     let lines: Vec<&str> = ran.stdout.lines().collect();
     let objects = objects(&["algorithms", "--json", "--kernel"]);
-    assert_eq!(lines.len(), objects.len() + 2);
-    for (line, object) in lines[2..].iter().zip(&objects) {
+    assert_fits(&ran.stdout);
+    let rows = &lines[2..2 + objects.len()];
+    assert_eq!(lines[rows.len() + 2], "");
+    for (line, object) in rows.iter().zip(&objects) {
         let name = object["name"].as_str().unwrap();
         assert_eq!(line.split_whitespace().next(), Some(name));
         assert!(object["kernel"].is_array());
@@ -106,7 +108,9 @@ fn a_line_for_each_algorithm() {
         for known in implementations {
             assert_ne!(known["selftest"], "failed", "{known}");
             assert_eq!(known["reason"].is_null(), is_chosen(&known), "{known}");
+            assert_eq!(known["assumed_cycles_per_byte"].is_null(), implementations.len() == 1);
         }
+        assert_eq!(object["assumed_of"].is_null(), implementations.len() == 1);
         let open_ends = implementations.iter().filter(is_chosen).filter(|known| {
             known["chosen"].as_array().unwrap().iter().any(|range| range[1].is_null())
         });
@@ -128,6 +132,10 @@ fn the_record_of_an_algorithm() {
     ] {
         assert!(ran.stdout.lines().any(|found| found == line), "{line}\n{}", ran.stdout);
     }
+    assert!(ran.stdout.contains("\npreference     : 1 of "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\nstatus         : used for "), "{}", ran.stdout);
+    let last = "To measure on this CPU: blkhash bench --filter sha256\n";
+    assert!(ran.stdout.ends_with(last), "{}", ran.stdout);
     let with_kernel = blkhash(&["algorithms", "--kernel", "sha512-256"]);
     assert!(with_kernel.stdout.contains("kernel driver  : - ("), "{}", with_kernel.stdout);
 }
@@ -147,6 +155,32 @@ fn what_is_switched_off_is_said() {
         let is_soft = known["name"] == "sha256-soft";
         assert_eq!(known["selftest"] == "passed", is_soft, "{known}");
         assert_eq!(known["reason"].is_null(), is_soft, "{known}");
+    }
+    let record = sandbox
+        .blkhash_command()
+        .args(["algorithms", "sha256"])
+        .env("BLKHASH_CPU_DISABLE", "avx2")
+        .env("BLKHASH_IMPLEMENTATION", "sha256-soft")
+        .output()
+        .unwrap();
+    let record = String::from_utf8(record.stdout).unwrap();
+    assert!(record.contains("\nstatus         : used\n"), "{record}");
+    for known in object["implementations"].as_array().unwrap() {
+        let name = known["name"].as_str().unwrap();
+        let (_, rest) = record.split_once(&format!(": {name}\n")).unwrap();
+        let status = rest.lines().find_map(|line| line.strip_prefix("status         : ")).unwrap();
+        let expected = match name {
+            "sha256-soft" => vec!["used"],
+            "sha256-avx2-x8" => {
+                vec![
+                    "not used: BLKHASH_CPU_DISABLE switches avx2 off",
+                    "not on this CPU: needs avx2",
+                ]
+            }
+            _ if status.starts_with("not on this CPU: needs ") => vec![status],
+            _ => vec!["available: BLKHASH_IMPLEMENTATION names another"],
+        };
+        assert!(expected.contains(&status), "{name}: {status}");
     }
     let stderr = String::from_utf8(output.stderr).unwrap();
     let lines: Vec<&str> = stderr.lines().collect();

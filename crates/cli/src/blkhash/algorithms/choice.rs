@@ -1,6 +1,6 @@
 //! Which implementation is used for how many blocks, and why the others are not.
 
-use blkhash::{Algorithm, Digester, Implementation, implementations};
+use blkhash::{Algorithm, Digester, Feature, Implementation, Status, implementations};
 
 use crate::implementation::obstacle;
 
@@ -29,8 +29,8 @@ pub fn choices(algorithm: Algorithm) -> Vec<Choice> {
     all.iter()
         .map(|known| {
             let batches = ranges(&best, known.variant);
-            let slower = if forced { "not asked for" } else { "slower" };
-            let unused = || obstacle(known).unwrap_or_else(|| slower.to_owned());
+            let others = if forced { ANOTHER_DEMANDED } else { OTHERS_FIRST };
+            let unused = || obstacle(known).unwrap_or_else(|| others.to_owned());
             let reason = batches.is_empty().then(unused);
             Choice { implementation: *known, batches, reason }
         })
@@ -38,19 +38,45 @@ pub fn choices(algorithm: Algorithm) -> Vec<Choice> {
 }
 
 impl Choice {
-    /// When it is chosen, or why it is not.
+    /// Whether it is used and when, or why it is not.
     pub fn describe(&self) -> String {
-        if let Some(reason) = &self.reason {
-            return format!("no: {reason}");
+        let feature = self.implementation.feature.map_or("what it needs", Feature::name);
+        match (&self.reason, self.implementation.status) {
+            (None, _) => format!("used{}", self.ranges()),
+            (Some(_), Status::Missing) => format!("not on this CPU: needs {feature}"),
+            (Some(_), Status::Disabled) => {
+                format!("not used: BLKHASH_CPU_DISABLE switches {feature} off")
+            }
+            (Some(reason), Status::Failed) => format!("not used: {reason}"),
+            (Some(reason), Status::Ready) => format!("available: {reason}"),
         }
+    }
+
+    /// For how many blocks at a time it is used; empty if for any number.
+    fn ranges(&self) -> String {
         let ranges = self.batches.iter().map(|range| match range {
-            (1, None) => "always".to_owned(),
+            (1, None) => String::new(),
             (first, None) => format!("{first} or more"),
             (first, Some(last)) if first == last => first.to_string(),
-            (first, Some(last)) => format!("{first}-{last}"),
+            (first, Some(last)) => format!("{first} to {last}"),
         });
         let ranges = ranges.collect::<Vec<_>>().join(", ");
-        if ranges == "always" { ranges } else { format!("{ranges} at a time") }
+        match ranges.as_str() {
+            "" => ranges,
+            "1" => " for 1 block at a time".to_owned(),
+            _ => format!(" for {ranges} blocks at a time"),
+        }
+    }
+
+    /// Cycles for a byte with all lanes filled, as they are assumed.
+    pub fn assumed_cycles(&self) -> f64 {
+        f64::from(self.implementation.cost) / (self.implementation.lanes as f64 * KIB)
+    }
+
+    /// Its place among `all` of its algorithm with all lanes filled, from 1 on.
+    pub fn rank(&self, all: &[Self]) -> usize {
+        let cost = Self::assumed_cycles;
+        1 + all.iter().filter(|other| cost(other) < cost(self)).count()
     }
 }
 
@@ -70,6 +96,15 @@ fn ranges(best: &[&str], variant: &str) -> Vec<(usize, Option<usize>)> {
     ranges
 }
 
+/// The CPU that the assumed cycles were measured on.
+pub const ASSUMED_OF: &str = "Intel Sapphire Rapids";
+
+const OTHERS_FIRST: &str = "others are preferred";
+
+const ANOTHER_DEMANDED: &str = "BLKHASH_IMPLEMENTATION names another";
+
+const KIB: f64 = 1024.0;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,6 +117,29 @@ mod tests {
         assert_eq!(ranges(&best, "c"), [(5, None)]);
         assert_eq!(ranges(&["a"], "a"), [(1, None)]);
         assert_eq!(ranges(&best, "d"), []);
+    }
+
+    #[test]
+    fn every_state_in_words() {
+        let of = |status, batches: &[(usize, Option<usize>)], reason: Option<&str>| {
+            let mut implementation = implementations(Algorithm::Sha256)[0];
+            (implementation.status, implementation.feature) = (status, Some(Feature::Avx512));
+            let reason = reason.map(str::to_owned);
+            Choice { implementation, batches: batches.to_vec(), reason }.describe()
+        };
+        assert_eq!(of(Status::Ready, &[(1, None)], None), "used");
+        assert_eq!(of(Status::Ready, &[(1, Some(1))], None), "used for 1 block at a time");
+        assert_eq!(
+            of(Status::Ready, &[(1, Some(1)), (4, Some(6)), (9, None)], None),
+            "used for 1, 4 to 6, 9 or more blocks at a time"
+        );
+        assert_eq!(of(Status::Ready, &[], Some(OTHERS_FIRST)), "available: others are preferred");
+        assert_eq!(of(Status::Missing, &[], Some("x")), "not on this CPU: needs avx512");
+        assert_eq!(
+            of(Status::Disabled, &[], Some("x")),
+            "not used: BLKHASH_CPU_DISABLE switches avx512 off"
+        );
+        assert_eq!(of(Status::Failed, &[], Some("x")), "not used: x");
     }
 
     #[test]

@@ -7,14 +7,16 @@ mod trivia;
 
 use std::io;
 
+use blkbench::report::WIDTH;
 use blkbench::text::{self, Align};
-use blkhash::{Algorithm, Digester, Status};
+use blkhash::{Algorithm, Digester, Status, implementations};
 use serde::Serialize;
 
-use self::choice::{Choice, choices};
+use self::choice::{ASSUMED_OF, Choice, choices};
 use self::kernel::Driver;
 use self::trivia::{Linux, Trivia};
 use super::args;
+use crate::quote;
 
 /// Prints what was asked for; the error is one of writing.
 pub fn run(args: &args::Algorithms) -> io::Result<bool> {
@@ -24,62 +26,61 @@ pub fn run(args: &args::Algorithms) -> io::Result<bool> {
     let drivers = drivers.as_deref();
     let text = match (args.json, args.names.is_empty()) {
         (true, _) => algorithms.iter().map(|algorithm| json(*algorithm, drivers) + "\n").collect(),
-        (false, true) => table(algorithms, drivers),
+        (false, true) => summary(algorithms, drivers),
         (false, false) => {
             let records: Vec<_> =
                 algorithms.iter().map(|algorithm| record(*algorithm, drivers)).collect();
-            records.join("\n")
+            records.join("\n") + &why(algorithms)
         }
     };
     super::print(&text)
 }
 
-/// One line for each algorithm, with the implementation for many blocks at a time.
-fn table(algorithms: &[Algorithm], drivers: Option<&[Driver]>) -> String {
-    let mut heads = vec![
+/// A line for each algorithm, with the implementation that hashes many blocks at a time.
+fn summary(algorithms: &[Algorithm], drivers: Option<&[Driver]>) -> String {
+    let used = |algorithm| Digester::new(algorithm).implementation_for(MANY).variant;
+    let mut out = table(algorithms, drivers, used);
+    out += "\nImplementation: the one that hashes many blocks at a time on this CPU.\n";
+    out += "'blkhash algorithms NAME' shows the others, and why they are not used.\n";
+    out
+}
+
+/// The lines fit a terminal, whatever implementations are `used` and drivers are called.
+fn table(
+    algorithms: &[Algorithm],
+    drivers: Option<&[Driver]>,
+    used: impl Fn(Algorithm) -> &'static str,
+) -> String {
+    let heads = [
         ("Algorithm", Align::Left),
-        ("Implementation", Align::Left),
-        ("Lanes", Align::Right),
-        ("Self-test", Align::Left),
         ("Bits", Align::Right),
         ("Strength", Align::Left),
         ("FIPS", Align::Left),
-        ("32 B", Align::Left),
-        ("Licence", Align::Left),
-        ("Linux", Align::Left),
+        ("Implementation", Align::Left),
+        (if drivers.is_some() { "Kernel driver" } else { "Used by" }, Align::Left),
     ];
-    if drivers.is_some() {
-        heads.extend([("Kernel driver", Align::Left), ("Priority", Align::Right)]);
-    }
-    heads.push(("Used by", Align::Left));
     let rows: Vec<Vec<String>> = algorithms
         .iter()
         .map(|&algorithm| {
-            let (known, trivia) = (algorithm.properties(), Trivia::of(algorithm));
-            let best = Digester::new(algorithm).implementation_for(MANY);
-            let mut cells = vec![
+            let known = algorithm.properties();
+            let last = match drivers {
+                Some(drivers) => {
+                    let driver = of(drivers, algorithm).next();
+                    driver.map_or("-".into(), |driver| quote::printable(&driver.driver))
+                }
+                None => Trivia::of(algorithm).used_by.join(", "),
+            };
+            vec![
                 known.name.to_owned(),
-                best.variant.to_owned(),
-                best.lanes.to_string(),
-                self_test(best.status).to_owned(),
                 (8 * known.digest_size).to_string(),
                 known.strength.to_string(),
                 known.fips.map_or("-", |standard| standard.trim_start_matches("FIPS ")).to_owned(),
-                yes_no(known.fits_32_bytes()).to_owned(),
-                trivia.licence.map_or("-".to_owned(), |licence| licence.to_string()),
-                yes_no(trivia.linux != Linux::Absent).to_owned(),
-            ];
-            if let Some(drivers) = drivers {
-                let driver = of(drivers, algorithm).next();
-                cells.push(driver.map_or("-".into(), |driver| driver.driver.clone()));
-                let priority = driver.and_then(|driver| driver.priority);
-                cells.push(priority.map_or("-".into(), |priority| priority.to_string()));
-            }
-            cells.push(trivia.used_by.join(", "));
-            cells
+                used(algorithm).to_owned(),
+                last,
+            ]
         })
         .collect();
-    text::table(&heads, &rows)
+    text::table_within(WIDTH, &heads, &rows)
 }
 
 /// All that is known of an algorithm: a record for itself and one for each implementation.
@@ -106,19 +107,24 @@ fn record(algorithm: Algorithm, drivers: Option<&[Driver]>) -> String {
         ("used by", or_dash(trivia.used_by)),
     ]);
     let choices = choices(algorithm);
-    for choice in &choices {
+    let ranks: Vec<usize> = choices.iter().map(|choice| choice.rank(&choices)).collect();
+    let mut order: Vec<(usize, &Choice)> = ranks.into_iter().zip(&choices).collect();
+    order.sort_by_key(|(rank, _)| *rank);
+    for (rank, choice) in &order {
         let implementation = &choice.implementation;
-        let rank = match rank(choice, &choices) {
-            Some((rank, all)) => format!("{rank} of {all}, {} cycles/KiB", cost(choice)),
-            None => "only one".to_owned(),
-        };
         out.push('\n');
         out += &lines(&[
             ("implementation", implementation.name()),
             ("lanes", implementation.lanes.to_string()),
             ("needs", implementation.feature.map_or("-", blkhash::Feature::name).to_owned()),
-            ("rank", rank),
-            ("chosen", choice.describe()),
+            (
+                "preference",
+                match order.len() {
+                    1 => "only one".to_owned(),
+                    all => format!("{rank} of {all}"),
+                },
+            ),
+            ("status", choice.describe()),
             ("selftest", self_test(implementation.status).to_owned()),
         ]);
     }
@@ -126,9 +132,9 @@ fn record(algorithm: Algorithm, drivers: Option<&[Driver]>) -> String {
     for driver in of(drivers, algorithm) {
         out.push('\n');
         out += &lines(&[
-            ("kernel driver", driver.driver.clone()),
+            ("kernel driver", quote::printable(&driver.driver)),
             ("priority", driver.priority.map_or("-".into(), |priority| priority.to_string())),
-            ("selftest", driver.selftest.clone()),
+            ("selftest", quote::printable(&driver.selftest)),
         ]);
     }
     if of(drivers, algorithm).next().is_none() {
@@ -137,16 +143,28 @@ fn record(algorithm: Algorithm, drivers: Option<&[Driver]>) -> String {
     out
 }
 
+/// Says what implementations are preferred by; empty if there is nothing to choose from.
+fn why(algorithms: &[Algorithm]) -> String {
+    let mut several = algorithms.iter().filter(|known| implementations(**known).len() > 1);
+    let Some(first) = several.next() else { return String::new() };
+    format!(
+        "\nPreference: by cycles for a byte on an {ASSUMED_OF}, all lanes filled.\n\
+         To measure on this CPU: blkhash bench --filter {first}\n"
+    )
+}
+
 fn json(algorithm: Algorithm, drivers: Option<&[Driver]>) -> String {
     let (known, trivia) = (algorithm.properties(), Trivia::of(algorithm));
     let choices = choices(algorithm);
     let implementations = choices.iter().map(|choice| {
         let implementation = &choice.implementation;
+        let is_ranked = choices.len() > 1;
         ImplementationObject {
             name: implementation.name(),
             lanes: implementation.lanes,
             needs: implementation.feature.map(blkhash::Feature::name),
-            rank: rank(choice, &choices).map(|(rank, _)| rank),
+            rank: is_ranked.then(|| choice.rank(&choices)),
+            assumed_cycles_per_byte: is_ranked.then(|| choice.assumed_cycles()),
             chosen: choice.batches.clone(),
             reason: choice.reason.clone(),
             selftest: self_test(implementation.status),
@@ -163,6 +181,7 @@ fn json(algorithm: Algorithm, drivers: Option<&[Driver]>) -> String {
         linux: trivia.linux != Linux::Absent,
         kernel_name: kernel_name(algorithm),
         used_by: trivia.used_by,
+        assumed_of: (choices.len() > 1).then_some(ASSUMED_OF),
         implementations: implementations.collect(),
         kernel: drivers.map(|drivers| of(drivers, algorithm).collect()),
     };
@@ -181,6 +200,8 @@ struct Object<'a> {
     linux: bool,
     kernel_name: Option<&'static str>,
     used_by: &'static [&'static str],
+    /// The CPU that the assumed cycles of the implementations were measured on.
+    assumed_of: Option<&'static str>,
     implementations: Vec<ImplementationObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kernel: Option<Vec<&'a Driver>>,
@@ -191,24 +212,15 @@ struct ImplementationObject {
     name: String,
     lanes: usize,
     needs: Option<&'static str>,
-    /// Among those that can run, for as many blocks as they have lanes.
+    /// By [`Self::assumed_cycles_per_byte`], from 1 on; of several only.
     rank: Option<usize>,
+    /// Measured on the CPU [`Object::assumed_of`], not on this one.
+    assumed_cycles_per_byte: Option<f64>,
     /// Ranges of batches: the first and the last number of blocks, which is null where it is open.
     chosen: Vec<(usize, Option<usize>)>,
     /// Why it is not chosen.
     reason: Option<String>,
     selftest: &'static str,
-}
-
-/// Where an implementation stands with all lanes filled, among all of its algorithm.
-fn rank(choice: &Choice, all: &[Choice]) -> Option<(usize, usize)> {
-    let faster = all.iter().filter(|other| cost(other) < cost(choice)).count();
-    (all.len() > 1).then_some((faster + 1, all.len()))
-}
-
-/// What a block costs with all lanes filled.
-fn cost(choice: &Choice) -> usize {
-    choice.implementation.cost as usize / choice.implementation.lanes
 }
 
 /// The drivers of an algorithm, the preferred one first.
@@ -242,3 +254,49 @@ fn yes_no(value: bool) -> &'static str {
 
 /// More blocks at a time than any implementation has lanes.
 const MANY: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assert_fits(text: &str) {
+        for line in text.lines() {
+            assert!(line.chars().count() <= WIDTH, "{line}");
+        }
+    }
+
+    #[test]
+    fn tables_fit_a_terminal() {
+        let longest = |algorithm: Algorithm| {
+            let all = implementations(algorithm).iter().map(|known| known.variant);
+            all.max_by_key(|variant| variant.len()).unwrap()
+        };
+        let drivers: Vec<Driver> = Algorithm::ALL
+            .iter()
+            .filter_map(|algorithm| kernel_name(*algorithm))
+            .map(|name| Driver {
+                name: name.to_owned(),
+                driver: format!("\u{1b}[2J{name}-{}", "x".repeat(120)),
+                ..Driver::default()
+            })
+            .collect();
+        for drivers in [None, Some(&drivers[..])] {
+            let text = table(Algorithm::ALL, drivers, longest);
+            assert_fits(&text);
+            assert_eq!(text.lines().count(), Algorithm::ALL.len() + 2);
+            assert!(!text.contains('\u{1b}'));
+            assert_fits(&table(Algorithm::ALL, drivers, |_| "blake2s_simd-avx512-x16"));
+            assert_fits(&summary(Algorithm::ALL, drivers));
+        }
+    }
+
+    #[test]
+    fn records_fit_a_terminal_and_show_no_constant_as_measured() {
+        for &algorithm in Algorithm::ALL {
+            let text = record(algorithm, None) + &why(&[algorithm]);
+            assert_fits(&text);
+            assert!(!text.contains("cycles/"), "{text}");
+            assert_eq!(text.contains(ASSUMED_OF), implementations(algorithm).len() > 1);
+        }
+    }
+}

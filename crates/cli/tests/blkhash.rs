@@ -69,9 +69,95 @@ fn help_and_mistakes() {
         assert_eq!((ran.status, ran.stdout.as_str()), (Some(2), ""), "{args:?}");
         assert!(ran.stderr.starts_with("blkhash: ") && ran.stderr.ends_with(USAGE), "{ran:?}");
     }
-    let hint = "blkhash algorithms NAME lists the implementations";
-    let expected = format!("blkhash: no implementation matches 'md6': {hint}\n{USAGE}");
-    assert_eq!(blkhash(&["bench", "--filter", "md6"]), failed(2, expected));
+}
+
+/// What is written on standard error of a value that is refused, without the hint at `--help`.
+fn refusal(args: &[&str]) -> String {
+    let ran = blkhash(args);
+    assert_eq!((ran.status, ran.stdout.as_str()), (Some(2), ""), "{args:?}");
+    ran.stderr.strip_suffix(USAGE).expect("a hint at --help").to_owned()
+}
+
+#[test]
+fn a_refused_number_says_which_ones_there_are() {
+    let numbers: [(&[&str], &[&str], &str); 8] = [
+        (&["bench", "--batch"], &["0", "1025", "x", ""], "use a number from 1 to 1024"),
+        (
+            &["bench", "--iterations"],
+            &["0", "x", "99999999999999999999"],
+            "use a number from 1 to 1000000000000",
+        ),
+        (&["bench", "--threads"], &["0", "x"], "use a number from 1 to 1024, or all"),
+        (
+            &["bench", "--block-size"],
+            &["100", "x", "65M"],
+            "use a size from 512 to 64M, such as 64K",
+        ),
+        (&["bench", "--time"], &["0", "x"], "use seconds from 0.001 to 3600"),
+        (&["btrfs", "verify", "x", "--threads"], &["0", "x"], "use a number from 1 to 1024"),
+        (&["btrfs", "verify", "x", "--max-files"], &["70000", "x"], "use a number from 0 to 65535"),
+        (&["btrfs", "info", "x", "--partition"], &["0", "x"], "use a number from 1 to 4294967295"),
+    ];
+    for (option, values, hint) in numbers {
+        for value in values {
+            let stderr = refusal(&[option, &[value]].concat());
+            assert!(stderr.ends_with(&format!(": {hint}\n")), "{option:?} {value}: {stderr}");
+        }
+    }
+    let stderr = refusal(&["btrfs", "verify", "x", "--max-errors", "x"]);
+    assert!(stderr.ends_with(": use a number from 0 to 1000000000\n"), "{stderr}");
+}
+
+#[test]
+fn a_refused_name_says_which_one_was_meant() {
+    let cases: [(&[&str], &str); 9] = [
+        (&["algorithm"], "unrecognized command 'algorithm': did you mean algorithms?"),
+        (&["measure"], "unrecognized command 'measure': use algorithms, bench or btrfs"),
+        (&["bench", "disk.img"], "unrecognized command 'disk.img': use image"),
+        (&["btrfs", "vrify"], "unrecognized command 'vrify': did you mean verify?"),
+        (
+            &["btrfs", "verify", "--implementation", "xxhash-soft", "x"],
+            "xxhash-soft: no implementation of a checksum of btrfs: did you mean xxh64-soft?",
+        ),
+        (
+            &["bench", "--filter", "md6"],
+            "--filter 'md6' matches nothing: did you mean md5?\nblkhash: use null, crc32, crc32c, ",
+        ),
+        (
+            &["bench", "--filter", "blake3-*-x99"],
+            "--filter 'blake3-*-x99' matches nothing\nblkhash: use blake3-blake3\n",
+        ),
+        (
+            &["bench", "--quality", "--filter", "sha256"],
+            "--filter 'sha256' matches nothing that --quality measures: use crc32, crc32c, \
+             crc64, crc64nvme, xxh64, xxh3 or xxh128\n",
+        ),
+        (
+            &["bench", "--quality", "--filter", "xxh65"],
+            "--filter 'xxh65' matches nothing that --quality measures: did you mean xxh64?",
+        ),
+    ];
+    for (args, expected) in cases {
+        let stderr = refusal(args);
+        assert!(stderr.starts_with(&format!("blkhash: {expected}")), "{args:?}: {stderr}");
+    }
+    let values: [(&[&str], &str, &str); 9] = [
+        (&["algorithms"], "sha265", "did you mean sha256?"),
+        (&["algorithms"], "sha2", "did you mean sha1?"),
+        (&["bench", "image", "x", "-d"], "blake4", "did you mean blake3?"),
+        (&["bench", "image", "x", "-f"], "qcow3", "did you mean qcow2?"),
+        (&["bench", "--format"], "table", "use docs, hash-speedtest, csv or json"),
+        (&["btrfs", "info", "x", "--holes"], "trsut", "did you mean trust?"),
+        (&["btrfs", "info", "x", "--follow"], "all", "unknown name: use beneath, any or none"),
+        (&["btrfs", "verify", "x"], "--cache=maybe", "unknown name: use auto, yes or no"),
+        (&["btrfs", "verify", "x"], "--progress=nevr", "use auto, always or never"),
+    ];
+    for (option, value, hint) in values {
+        let stderr = refusal(&[option, &[value]].concat());
+        assert!(stderr.ends_with(&format!(": {hint}\n")), "{option:?} {value}: {stderr}");
+    }
+    let controls = refusal(&["bench", "--filter", "\u{1b}[2J\n"]);
+    assert!(!controls.contains('\u{1b}'), "{controls}");
 }
 
 #[test]

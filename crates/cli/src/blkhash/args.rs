@@ -12,7 +12,7 @@ use clap::{ArgAction, Parser, Subcommand, ValueHint};
 
 use super::btrfs::args as btrfs;
 use crate::blksum::digest_names;
-use crate::values::{Named, format_names, parse_seconds, parse_size};
+use crate::values::{Count, Named, format_names, parse_seconds, parse_size};
 
 /// Show and measure what blksum hashes with.
 #[derive(Debug, Parser)]
@@ -99,7 +99,7 @@ pub struct Bench {
     pub block_size: Option<usize>,
 
     /// Hand over N blocks at a time [default: 16, fewer if they are large]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = Count::of(1..=1024_u16))]
     pub batch: Option<u16>,
 
     /// Measure on so many threads at a time, or all; may be a list [default: 1]
@@ -115,7 +115,7 @@ pub struct Bench {
     pub time: Option<Duration>,
 
     /// Hash N blocks for each row [default with --format hash-speedtest: 100000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = Count::of(1..=MAX_ITERATIONS))]
     pub iterations: Option<u64>,
 
     /// Print the table of the documentation of btrfs (docs), the lines of btrfs-progs'
@@ -277,9 +277,9 @@ impl FromStr for Threads {
 }
 
 fn parse_block_size(text: &str) -> Result<usize, &'static str> {
-    match parse_size(text)? {
+    match parse_size(text).map_err(|_| BLOCK_SIZE_SYNTAX)? {
         size @ 512..=MAX_BLOCK_SIZE => Ok(size as usize),
-        _ => Err("use 512 to 64M"),
+        _ => Err(BLOCK_SIZE_SYNTAX),
     }
 }
 
@@ -309,6 +309,11 @@ const DEFAULT_DIGESTS: &[Algorithm] = &[
 ];
 
 const MAX_BLOCK_SIZE: u64 = 64 << 20;
+
+/// More take days.
+const MAX_ITERATIONS: u64 = 1_000_000_000_000;
+
+const BLOCK_SIZE_SYNTAX: &str = "use a size from 512 to 64M, such as 64K";
 
 const MIN_TIME: Duration = Duration::from_millis(1);
 /// The longest `--time`.

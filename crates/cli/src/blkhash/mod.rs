@@ -7,11 +7,12 @@ mod args;
 mod bench;
 mod btrfs;
 mod quality;
+mod suggest;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
 use self::args::{Args, BenchWhat, Command};
@@ -49,9 +50,33 @@ fn parse() -> Result<Args, ExitCode> {
                 usage::exit(PROGRAM, print(&text))
             }
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => usage::explain(&text),
-            _ => usage::refuse(PROGRAM, &usage::reasons(&error, &text)),
+            _ => usage::refuse(PROGRAM, &reasons(&error, &text)),
         }
     })
+}
+
+/// Says what is wrong with the command line, and which command to use in place of an unknown one.
+fn reasons(error: &clap::Error, text: &str) -> Vec<String> {
+    match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(name)) if error.kind() == ErrorKind::InvalidSubcommand => {
+            vec![format!(
+                "unrecognized command '{name}': {}",
+                suggest::instead_of(name, &commands())
+            )]
+        }
+        _ => usage::reasons(error, text),
+    }
+}
+
+/// Returns the names that may follow the commands of the command line.
+fn commands() -> Vec<String> {
+    let mut command = command();
+    for argument in std::env::args_os().skip(1) {
+        if let Some(inner) = command.find_subcommand(argument) {
+            command = inner.clone();
+        }
+    }
+    command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect()
 }
 
 /// What came of it; the outer error is what is wrong with the command line.

@@ -1,5 +1,8 @@
 //! Which contestants run: globs over their names, and names that people know from elsewhere.
 
+use crate::blkhash::suggest::meant;
+use crate::values::one_of;
+
 /// Globs that names are matched with, in any case.
 #[derive(Debug)]
 pub struct Filter {
@@ -35,6 +38,40 @@ impl Filter {
         let unmet = self.wanted.iter().filter(|(_, globs)| !is_met(globs));
         unmet.map(|(wanted, _)| wanted.as_str()).collect()
     }
+}
+
+/// Says that `wanted` matches none of `contestants`, pairs of algorithm and name, and what to write
+/// instead.
+pub fn explain_unmatched(wanted: &str, contestants: &[(String, String)]) -> Vec<String> {
+    let lower = wanted.to_lowercase();
+    let mut algorithms: Vec<&str> = Vec::new();
+    for (algorithm, _) in contestants {
+        if !algorithms.contains(&algorithm.as_str()) {
+            algorithms.push(algorithm);
+        }
+    }
+    let names = contestants.iter().map(|(_, name)| name.as_str());
+    let all: Vec<&str> = algorithms.iter().copied().chain(names).collect();
+    let is_glob = wanted.contains(['*', '?']);
+    let meant = meant(&lower, &all)
+        .filter(|_| !is_glob)
+        .map_or(String::new(), |question| format!(": {question}"));
+    // Of one algorithm that was named, its implementations are what there is to choose from.
+    let begins =
+        |algorithm: &&str| lower.strip_prefix(algorithm).is_some_and(|rest| rest.starts_with('-'));
+    let named = algorithms.iter().copied().filter(begins).max_by_key(|name| name.len());
+    let choice = match named {
+        Some(algorithm) => {
+            let of_it = contestants.iter().filter(|(group, _)| group == algorithm);
+            let names: Vec<&str> = of_it.map(|(_, name)| name.as_str()).collect();
+            format!("use {}", one_of(&names))
+        }
+        None => format!(
+            "use {}, an implementation of one ('blkhash algorithms NAME' lists them), or a glob",
+            one_of(&algorithms)
+        ),
+    };
+    vec![format!("--filter '{wanted}' matches nothing{meant}"), choice]
 }
 
 /// The name of a contestant's row in hash-speedtest, if it has one there.
@@ -132,6 +169,29 @@ mod tests {
         for (glob, name, expected) in cases {
             assert_eq!(matches(glob.as_bytes(), name.as_bytes()), expected, "{glob} {name}");
         }
+    }
+
+    #[test]
+    fn what_to_write_instead() {
+        let contestants = [
+            ("null", "NULL-NOP"),
+            ("md5", "md5-md5"),
+            ("sha512", "sha512-sha2"),
+            ("sha512-256", "sha512-256-sha2"),
+        ]
+        .map(|(algorithm, name)| (algorithm.to_owned(), name.to_owned()));
+        let explain = |wanted| explain_unmatched(wanted, &contestants);
+        let algorithms = "use null, md5, sha512 or sha512-256, an implementation of one \
+                          ('blkhash algorithms NAME' lists them), or a glob";
+        assert_eq!(
+            explain("MD6"),
+            ["--filter 'MD6' matches nothing: did you mean md5?", algorithms]
+        );
+        assert_eq!(explain("*x*"), ["--filter '*x*' matches nothing", algorithms]);
+        assert_eq!(
+            explain("sha512-256-avx*"),
+            ["--filter 'sha512-256-avx*' matches nothing", "use sha512-256-sha2"]
+        );
     }
 
     #[test]

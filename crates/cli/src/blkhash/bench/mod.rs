@@ -90,8 +90,7 @@ fn chosen_field(field: Field, globs: &[String]) -> Result<Field, Refusal> {
         contestants.iter().map(|known| (known.group.clone(), known.name.clone())).collect();
     names.extend(absent.iter().map(|(known, _)| (known.algorithm.name().into(), known.name())));
     if let Some(wanted) = filter.unmatched(&names).first() {
-        let hint = "blkhash algorithms NAME lists the implementations";
-        return Err(refuse(format!("no implementation matches '{wanted}': {hint}")));
+        return Err(Refusal::Usage(filter::explain_unmatched(wanted, &names)));
     }
     for contestant in &mut contestants {
         contestant.is_shown = filter.accepts(&contestant.group, &contestant.name);

@@ -9,8 +9,8 @@ use clap::{ArgAction, Subcommand, ValueHint};
 
 use crate::progress::{When, when_names};
 use crate::values::{
-    Named, cache_names, follow_names, format_names, holes_names, parse_large_size, parse_seconds,
-    parse_size, read_secret, timeout,
+    Count, Named, cache_names, follow_names, format_names, holes_names, parse_large_size,
+    parse_seconds, parse_size, read_secret, timeout,
 };
 
 /// `blkhash btrfs`
@@ -67,7 +67,7 @@ pub struct Verify {
     pub images: Images,
 
     /// Work on N threads [default: one for each processor]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = Count::of(1..=1024_u16))]
     pub threads: Option<u16>,
 
     /// Hash with the implementation NAME alone, as blkhash algorithms names it
@@ -75,12 +75,12 @@ pub struct Verify {
     pub implementation: Option<String>,
 
     /// Name at most N files for each error [default: 16]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = Count::of(0..=u16::MAX))]
     pub max_files: Option<u16>,
 
     /// Print at most N errors, and count the rest; 0 prints all [default: 100, and no more than
     /// 64 KiB of them]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = Count::of(0..=MAX_ERRORS))]
     pub max_errors: Option<u64>,
 
     /// Write a JSON object a line
@@ -153,8 +153,7 @@ pub struct ObscureName {
 pub struct Images {
     /// Look at partition N alone [default: every one that has btrfs]
     #[arg(
-        long, value_name = "N", conflicts_with = "offset",
-        value_parser = clap::value_parser!(u32).range(1..)
+        long, value_name = "N", conflicts_with = "offset", value_parser = Count::of(1..=u32::MAX)
     )]
     pub partition: Option<u32>,
 
@@ -253,6 +252,9 @@ impl Images {
             .nbd(nbd))
     }
 }
+
+/// The largest limit; 0 is for no limit.
+const MAX_ERRORS: u64 = 1_000_000_000;
 
 const VERIFY_HELP: &str = "\
 Nothing is ever written. Exit status is 0 if everything that a mount could return is what was written, \

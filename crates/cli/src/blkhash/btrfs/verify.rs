@@ -4,11 +4,12 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use blkbtrfs::{Error, FileSystem, Options, Progress};
-use blkhash::{Algorithm, Implementation};
+use blkhash::{Algorithm, Implementation, implementations};
 
 use super::open::{self, Group};
 use super::output::{Limit, Output};
 use super::{Failure, Outcome, args};
+use crate::blkhash::suggest::instead_of;
 use crate::blkhash::{PROGRAM, refuse};
 use crate::progress::Watch;
 use crate::{implementation, messages};
@@ -35,8 +36,11 @@ fn find(name: &str) -> Result<Implementation, Failure> {
         Some(Ok(found)) => Ok(found),
         Some(Err(error)) => Err(Failure::Refused(refuse(error.to_string()))),
         None => {
+            let all = blkbtrfs::ChecksumType::ALL.map(blkbtrfs::ChecksumType::algorithm);
+            let names: Vec<_> =
+                all.into_iter().flat_map(implementations).map(Implementation::name).collect();
             let reason = format!("{name}: no implementation of a checksum of btrfs");
-            Err(Failure::Refused(refuse(reason)))
+            Err(Failure::Refused(refuse(format!("{reason}: {}", instead_of(name, &names)))))
         }
     }
 }

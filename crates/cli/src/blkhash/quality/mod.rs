@@ -24,6 +24,7 @@ use self::linear::Syndromes;
 use super::args;
 use super::bench::Filter;
 use super::refuse;
+use super::suggest::instead_of;
 use crate::usage::Refusal;
 
 /// Measures and prints; the outer error is what is wrong with the command line.
@@ -36,8 +37,9 @@ pub fn run(args: &args::Bench) -> Result<io::Result<bool>, Refusal> {
         .map(|known| (known.algorithm.name().to_owned(), known.name()))
         .collect();
     if let Some(wanted) = filter.unmatched(&names).first() {
-        let what = "no algorithm that only detects errors";
-        return Err(refuse(format!("{what} matches '{wanted}': --quality measures no others")));
+        let algorithms: Vec<_> = algorithms.iter().map(|algorithm| algorithm.name()).collect();
+        let reason = format!("--filter '{wanted}' matches nothing that --quality measures");
+        return Err(refuse(format!("{reason}: {}", instead_of(wanted, &algorithms))));
     }
     let accepted = |algorithm: &Algorithm| {
         names.iter().any(|(name, implementation)| {

@@ -62,7 +62,11 @@ fn show_all(
         && let Some(mounted) = mounted
     {
         // Only root may read the devices, but everybody what the kernel says.
-        print(&format!("kernel: {}\n", mounted.checksum))?;
+        print(&if args.json {
+            json::text(&json!({ "kernel": mounted.checksum })) + "\n"
+        } else {
+            format!("kernel: {}\n", mounted.checksum)
+        })?;
     }
     for Group { devices, name, .. } in groups {
         let filesystem = match FileSystem::open(devices) {

@@ -1,0 +1,306 @@
+"""docs/json.md: its tables name the fields that the commands print, all of them and no others."""
+
+import fnmatch
+import json
+import os
+import re
+import subprocess
+from typing import NamedTuple
+
+import pytest
+
+import filesystems
+import images
+from conftest import HANG, ROOT, blksum_path
+
+TEXT = (ROOT / "docs/json.md").read_text()
+
+TYPES = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+    "null": type(None),
+}
+
+# The key that an object is told apart by from others of the same command; tables are in this order.
+KINDS = {
+    "blkhash bench --json": ("kind", ["run", "row"]),
+    "blkhash bench image --json": ("digest", [None, ...]),
+    "blkhash btrfs verify --json": ("type", ["error", "summary"]),
+    "blkhash btrfs info --json": ("fsid", [..., None]),
+}
+
+CATEGORIES = "Categories"
+
+NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
+
+
+def sections():
+    """The text below each heading, up to the next one of any level."""
+    parts = re.split(r"^##+ (.*)\n", TEXT, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+SECTIONS = sections()
+COMMANDS = [name for name in SECTIONS if name.endswith("--json")]
+
+
+class Field(NamedTuple):
+    """A row of a table of fields."""
+
+    types: list
+    may_be_absent: bool
+    # The heading of the table that describes the objects in it, if that is another one.
+    link: str
+
+
+def tables(section):
+    """The fields of each table of fields, by name."""
+    found = []
+    for block in re.findall(r"^\| field .*\n\|[-|]+\n((?:\|.*\n)+)", section, re.MULTILINE):
+        fields = {}
+        for line in block.splitlines():
+            name, types, meaning, absent = [cell.strip() for cell in line.strip("|").split("|")]
+            name = name.strip("`")
+            assert meaning and name not in fields, line
+            types = types.split(" or ")
+            link = re.search(r"\[(\w+)\]\(#(names|spreads)\)", meaning, re.IGNORECASE)
+            is_linked = link and not {"object", "array"}.isdisjoint(types)
+            fields[name] = Field(types, bool(absent), link[2] if is_linked else None)
+        found.append(fields)
+    return found
+
+
+LINKED = {"names": tables(SECTIONS["Names"])[0], "spreads": tables(SECTIONS["Spreads"])[0]}
+
+
+def values(value, fields, path=""):
+    """Every field within an object, with its value; not those that another table describes."""
+    for key, inner in value.items():
+        name = f"{path}{key}"
+        yield name, inner
+        for inside, items in [(f"{name}.", [inner]), (f"{name}[].", inner)]:
+            for item in items if isinstance(items, list) else []:
+                if isinstance(item, dict) and not (name in fields and fields[name].link):
+                    yield from values(item, fields, inside)
+
+
+def table_of(command, value):
+    """The number of the table that describes an object."""
+    key, kinds = KINDS.get(command, (None, [None]))
+    kind = value.get(key)
+    return kinds.index(kind) if kind in kinds else kinds.index(...)
+
+
+def check(command, lines):
+    """Fails where an object and its table differ; gives the fields that no object has."""
+    described = tables(SECTIONS[command])
+    linked = {field.link for fields in described for field in fields.values() if field.link}
+    unseen = [set(fields) for fields in described]
+    unseen_linked = {link: set(LINKED[link]) for link in linked}
+    for line in lines:
+        value = json.loads(line)
+        number = table_of(command, value)
+        fields = described[number]
+        for name, inner in values(value, fields):
+            unseen[number].discard(check_field(command, fields, name, inner))
+            if name in fields and (link := fields[name].link):
+                for item in inner if isinstance(inner, list) else [inner] if inner else []:
+                    check_complete(command, LINKED[link], item)
+                    for key, within in item.items():
+                        unseen_linked[link].discard(check_field(command, LINKED[link], key, within))
+        check_complete(command, fields, value)
+    return set().union(*unseen, *unseen_linked.values())
+
+
+def check_field(command, fields, name, value):
+    """Fails if a field is not in the table or of another type; gives its name in the table."""
+    row = next((it for it in fields if fnmatch.fnmatchcase(name, escaped(it))), None)
+    assert row, f"{command} prints '{name}', which docs/json.md does not name"
+    types = fields[row].types
+    assert is_one_of(value, types), f"{command}: {name} is {value!r}, and not {types}"
+    return row
+
+
+def check_complete(command, fields, value):
+    """Fails if a field is missing that is always present."""
+    required = {name for name, field in fields.items() if not field.may_be_absent}
+    missing = {name for name in required if "." not in name} - set(value)
+    assert not missing, f"{command}: {value} has no {missing}, which docs/json.md promises"
+
+
+def escaped(pattern):
+    """A name for fnmatch, which takes brackets for sets."""
+    return pattern.replace("[", "[[]")
+
+
+def is_one_of(value, names):
+    if isinstance(value, bool):
+        return "boolean" in names
+    return isinstance(value, tuple(it for name in names for it in types_of(name)))
+
+
+def types_of(name):
+    types = TYPES[name]
+    return types if isinstance(types, tuple) else (types,)
+
+
+def run(*command, statuses=(0,), stdin=b"", **kwargs):
+    """The lines that a command prints."""
+    program, *arguments = command
+    path = blksum_path().with_name(program)
+    kwargs = {"capture_output": True, "timeout": HANG} | kwargs
+    result = subprocess.run([path, *arguments], input=stdin, **kwargs)
+    assert result.returncode in statuses, result
+    return result.stdout.decode().splitlines()
+
+
+def blksum_runs():
+    image()
+    lines = run("blksum", "--json", "raw.img", "disk.qcow2", b"caf\xe9.img")
+    lines += run("blksum", "--json", "-d", "sha256:linear", "-d", "blake3", "raw.img")
+    lines += run("blksum", "--json", "--verbose", "disk.qcow2")
+    lines += run("blksum", "--json", "missing.img", statuses=(1,))
+    return lines + run("blksum", "--json", stdin=b"x")
+
+
+def check_runs():
+    image()
+    names = ["raw.img", "disk.qcow2", b"caf\xe9.img"]
+    sums = run_bytes("blksum", "--tag", *names)
+    sums += run_bytes("blksum", "--tag", "-d", "sha256:linear", "raw.img")
+    wrong = re.sub(rb"= .*", b"= " + b"0" * 64, sums)
+    missing = b"BLKSUM-SHA256-STREAMS4-64K (missing.img) = " + b"0" * 64 + b"\n"
+    lines = run("blksum", "--check", "--json", "--verbose", stdin=sums)
+    return lines + run("blksum", "--check", "--json", stdin=wrong + missing, statuses=(1,))
+
+
+def run_bytes(program, *arguments):
+    return images.run(str(blksum_path().with_name(program)), *arguments)
+
+
+def image():
+    """Small images, one of them with a name that is not UTF-8."""
+    with open("raw.img", "wb") as file:
+        file.write(b"A" * 300_000)
+        file.truncate(1 << 20)
+    with open(b"caf\xe9.img", "wb") as file:
+        file.write(b"B" * 4096)
+    images.qemu_img("convert", "-O", "qcow2", "raw.img", "disk.qcow2")
+
+
+def algorithms_runs():
+    return run("blkhash", "algorithms", "--json") + run("blkhash", "algorithms", "--json", "--kernel")
+
+
+def bench_runs():
+    common = ["bench", "--json", "--iterations", "32", "--filter", "md5", "--filter", "null-*"]
+    return run("blkhash", *common) + run("blkhash", *common, "--cold", "--threads", "1,2")
+
+
+def quality_runs():
+    return run("blkhash", *"bench --quality --json --filter crc32 --filter xxh3".split())
+
+
+def image_runs():
+    image()
+    return run("blkhash", *"bench image --json --time 0.01 -d md5 --threads 1,2 raw.img".split())
+
+
+def file_system():
+    """A file system with a few files, made without a mount, and where data and trees lie on it."""
+    os.makedirs("root")
+    for name, size in [(b"caf\xe9", 40_000), (b"data", 50_000), (b"inline", 10)]:
+        with open(os.path.join(b"root", name), "wb") as file:
+            file.write(os.urandom(size))
+    with open("fs", "wb") as file:
+        file.truncate(128 << 20)
+    images.run("mkfs.btrfs", "-q", "--rootdir", "root", "-m", "single", "fs")
+    return filesystems.Layout("fs")
+
+
+def verify_runs():
+    layout = file_system()
+    lines = run("blkhash", "btrfs", "verify", "--json", "fs")
+    for logical, _ in layout.data:
+        with filesystems.changed("fs", layout.places(logical)[0]):
+            lines += run("blkhash", "btrfs", "verify", "--json", "fs", statuses=(1,))
+    for logical, _ in layout.blocks:
+        # Some of these leave nothing that can be verified.
+        with filesystems.changed("fs", layout.places(logical)[0] + 200):
+            lines += run("blkhash", "btrfs", "verify", "--json", "fs", statuses=(1, 2))
+    with filesystems.changed("fs", filesystems.SUPERBLOCKS[1] + 300):
+        lines += run("blkhash", "btrfs", "verify", "--json", "fs", statuses=(1,))
+    return lines
+
+
+def info_runs():
+    devices = ["one", "two"]
+    for name in devices:
+        with open(name, "wb") as file:
+            file.truncate(200 << 20)
+    images.run("mkfs.btrfs", "-q", "-d", "raid1", "-m", "raid1", *devices)
+    command = ["btrfs", "info", "--json"]
+    lines = run("blkhash", *command, *devices) + run("blkhash", *command, devices[0])
+    with filesystems.mounted(devices) as root:
+        os.chmod(root, 0o755)
+        lines += run("blkhash", *command, root)
+        # The devices are root's.
+        return lines + run("blkhash", *command, root, statuses=(2,), **NOBODY)
+
+
+def btrfs_algorithms_runs():
+    command = ["btrfs", "algorithms", "--json"]
+    return run("blkhash", *command) + run("blkhash", *command, "--data", "1T")
+
+
+RUNS = {
+    "blksum --json": blksum_runs,
+    "blksum --check --json": check_runs,
+    "blkhash algorithms --json": algorithms_runs,
+    "blkhash bench --json": bench_runs,
+    "blkhash bench --quality --json": quality_runs,
+    "blkhash bench image --json": image_runs,
+    "blkhash btrfs verify --json": verify_runs,
+    "blkhash btrfs info --json": info_runs,
+    "blkhash btrfs algorithms --json": btrfs_algorithms_runs,
+}
+
+
+def test_every_command_has_a_section():
+    assert set(COMMANDS) == set(RUNS)
+    listed = re.findall(r"^\| \[`(.* --json)`\]", TEXT, re.MULTILINE)
+    assert listed == COMMANDS
+
+
+@pytest.mark.parametrize("command", RUNS)
+def test_fields(workdir, command):
+    unseen = check(command, RUNS[command]())
+    assert not unseen, f"{command} never prints {unseen}, which docs/json.md names"
+
+
+@pytest.mark.parametrize("command", RUNS)
+def test_examples(command):
+    examples = re.findall(r"```json\n(.*?)```", SECTIONS[command], re.DOTALL)
+    assert examples, command
+    for example in examples:
+        check(command, example.splitlines())
+
+
+def test_categories(workdir):
+    file_system()
+    summary = json.loads(run("blkhash", "btrfs", "verify", "--json", "fs")[-1])
+    named = re.findall(r"^\| `(\w+)` \|", SECTIONS[CATEGORIES], re.MULTILINE)
+    assert sorted(named) == sorted(summary["errors"]) == sorted(summary["errors_not_printed"])
+
+
+def test_a_field_that_is_not_named_fails():
+    with pytest.raises(AssertionError, match="prints 'surprise'"):
+        check("blksum --json", ['{"name": "a", "error": "b", "surprise": 1}'])
+    with pytest.raises(AssertionError, match="name is 1, and not"):
+        check("blksum --json", ['{"name": 1}'])
+    with pytest.raises(AssertionError, match="has no {'name'}"):
+        check("blksum --json", ["{}"])

@@ -426,6 +426,7 @@ fn quality_of_checksums() {
     assert!(xxh["forgery"].is_null());
     let text = blkhash(&["bench", "--quality", "--filter", "crc32c"]);
     assert_eq!(text.status, Some(0));
+    assert_fits(&blkhash(&["bench", "--quality"]).stdout);
     for title in ["Avalanche", "Detection", "Collisions", "Forgery"] {
         assert!(text.stdout.contains(title), "{title}");
     }

@@ -29,12 +29,12 @@ pub struct Forgery {
 pub fn forge(hash: &Hash, order: BitOrder, syndromes: Option<&Syndromes>) -> Option<Forgery> {
     if let Some(syndromes) = syndromes {
         let solver = syndromes.solver(8 * PATCH, hash.bits);
-        let how = "linear equations over the bits of a patch";
+        let how = "linear equations over the patch";
         let patch = |_: &[u8], block: &mut [u8], wanted| patch(hash, order, &solver, block, wanted);
         return Some(measure(hash, how, hash.bits / 8, patch));
     }
     if hash.algorithm == Algorithm::Xxh64 {
-        let how = "the next word of the lane takes the change back";
+        let how = "the lane's next word undoes it";
         return Some(measure(hash, how, 8, |original, block, _| compensate(original, block)));
     }
     None

@@ -1,5 +1,6 @@
 //! What was measured, for people and programs.
 
+use blkbench::report::WIDTH;
 use blkbench::text::{self, Align, number};
 
 use super::Quality;
@@ -49,13 +50,13 @@ fn avalanche(found: &[Quality]) -> String {
         let measured = &quality.avalanche;
         format!("{} bits in {} blocks each", measured.positions, measured.blocks)
     });
-    format!(
-        "\nAvalanche: one bit of the block flipped, {what}.\nA bit of the checksum has a bias of 0 % if \
-         it flips half of the time, of 100 % if always or never:\nover all flips, and at worst for one \
-         bit of the block (by chance that is as said beside it).\nA CRC is linear: each bit of the \
-         block always flips the same ones, which is no defect against accidents.\n\n{}",
-        text::table(&heads, &rows)
-    )
+    let title = format!(
+        "Avalanche: one bit of the block is flipped, {what}. The bias of a bit of the checksum is 0 % \
+         if it flips half of the time, and 100 % if it always or never flips: over all flips, and the \
+         worst for one bit of the block, with what chance gives beside it. A CRC is linear: each bit \
+         of the block always flips the same ones, which is no defect against accidents."
+    );
+    section(&title, &heads, &rows)
 }
 
 fn detection(found: &[Quality]) -> String {
@@ -85,11 +86,10 @@ fn detection(found: &[Quality]) -> String {
             ]);
         }
     }
-    format!(
-        "\nDetection: errors in a block that leave its checksum as it was. What linear checksums do \
-         with all\nerrors follows from what each bit does, and is computed; samples are hashed.\n\n{}",
-        text::table(&heads, &rows)
-    )
+    let title = "Detection: errors in a block that leave its checksum as it was. What all errors of a \
+                 kind do to a linear checksum follows from what each bit does, and is computed; \
+                 samples are hashed.";
+    section(title, &heads, &rows)
 }
 
 fn collisions(found: &[Quality]) -> String {
@@ -107,7 +107,7 @@ fn collisions(found: &[Quality]) -> String {
         let deviation = counted.expected.sqrt();
         format!("{} blocks; chance has {:.1} ± {deviation:.1}", counted.blocks, counted.expected)
     });
-    format!("\nCollisions of 32 bits of the checksum in {what}.\n\n{}", text::table(&heads, &rows))
+    section(&format!("Collisions of 32 bits of the checksum in {what}."), &heads, &rows)
 }
 
 fn forgery(found: &[Quality]) -> String {
@@ -134,12 +134,15 @@ fn forgery(found: &[Quality]) -> String {
             }
         })
         .collect();
-    format!(
-        "\nForgery: a block was changed, and so many bytes more of it, to have the checksum of the \
-         original.\nOne thread; every forged block was hashed to check it.\n\n{}",
-        text::table(&heads, &rows)
-    )
+    let title = "Forgery: a block is changed, and then more bytes of it, so that it has the checksum of \
+                 the original. One thread; every forged block is hashed to check it.";
+    section(title, &heads, &rows)
+}
+
+/// A table below a paragraph that says what it is.
+fn section(title: &str, heads: &[(&str, Align)], rows: &[Vec<String>]) -> String {
+    format!("\n{}\n\n{}", text::wrapped(title, 0, WIDTH), text::table(heads, rows))
 }
 
 /// <https://github.com/Cyan4973/xxHash>: "non-cryptographic hash algorithm".
-const NO_FORGER: &str = "no forger here; its authors call it non-cryptographic";
+const NO_FORGER: &str = "none here; it is non-cryptographic";

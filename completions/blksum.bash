@@ -6,10 +6,12 @@ _blksum() {
     local -A subcommands=(
     )
     local -A options=(
-        ["blksum"]="-d -a --digest --algorithm --construction --block-size -f --format -B --bytes --secret-file --snapshot --partition --offset --length -r --recursive --include --exclude --files0-from -l --list-digests --threads --cache --cache= --holes --nbd-server --queue-depth --implementation --read-size --timeout --max-zeros --follow --untrusted --tls-certificates -U --force-share --backing-format --no-sandbox --tag -z --zero --json -p --progress --progress= -v --verbose -q --quiet -b --binary -t --text -c --check --ignore-missing --status --strict -w --warn --allow-uri -h --help -V --version"
+        ["blksum"]="--tag --json -q --quiet -v --verbose -p --progress --progress= -z --zero -b --binary -t --text -c --check --ignore-missing --status --strict -w --warn --allow-uri -d -a --digest --algorithm --construction --block-size -B --bytes -l --list-digests -f --format --snapshot --partition --offset --length -r --recursive --include --exclude --files0-from --secret-file --untrusted --follow --backing-format -U --force-share --max-zeros --tls-certificates --no-sandbox --threads --cache --cache= --holes --nbd-server --timeout --queue-depth --read-size --implementation -h --help -V --version"
     )
     local -A values=(
         ["blksum"]="<files>"
+        ["blksum -p="]="auto always never"
+        ["blksum --progress="]="auto always never"
         ["blksum -d"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"
         ["blksum -a"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"
         ["blksum --digest"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"
@@ -18,7 +20,6 @@ _blksum() {
         ["blksum --block-size"]="<other>"
         ["blksum -f"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
         ["blksum --format"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
-        ["blksum --secret-file"]="<files>"
         ["blksum --snapshot"]="<other>"
         ["blksum --partition"]="<other>"
         ["blksum --offset"]="<other>"
@@ -26,20 +27,19 @@ _blksum() {
         ["blksum --include"]="<other>"
         ["blksum --exclude"]="<other>"
         ["blksum --files0-from"]="<files>"
+        ["blksum --secret-file"]="<files>"
+        ["blksum --follow"]="beneath any none"
+        ["blksum --backing-format"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
+        ["blksum --max-zeros"]="<other>"
+        ["blksum --tls-certificates"]="<folders>"
         ["blksum --threads"]="<other>"
         ["blksum --cache="]="auto yes no"
         ["blksum --holes"]="trust verify ignore"
         ["blksum --nbd-server"]="<programs>"
-        ["blksum --queue-depth"]="<other>"
-        ["blksum --implementation"]="<other>"
-        ["blksum --read-size"]="<other>"
         ["blksum --timeout"]="<other>"
-        ["blksum --max-zeros"]="<other>"
-        ["blksum --follow"]="beneath any none"
-        ["blksum --tls-certificates"]="<folders>"
-        ["blksum --backing-format"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
-        ["blksum -p="]="auto always never"
-        ["blksum --progress="]="auto always never"
+        ["blksum --queue-depth"]="<other>"
+        ["blksum --read-size"]="<other>"
+        ["blksum --implementation"]="<other>"
     )
 
     # Join the words up to the cursor: Bash splits them at = and : as well.

@@ -32,7 +32,7 @@ const SECTIONS: Sections = &[
             "* flat: The checksum of blksum 0.10 and later.",
             "* concat: The digest of the digests of all blocks, as in oVirt (with blake2b256 and \
              blocks of 4M).",
-            "* linear: The digest of the content itself. With -f raw it is the checksum that \
+            "* linear: The digest of the content itself. With --bytes it is the checksum that \
              sha256sum, b3sum and others print for the file.",
         ],
     ),
@@ -42,11 +42,12 @@ const SECTIONS: Sections = &[
             "With --check the files contain lines as blksum, sha256sum, openssl dgst or the BSDs \
              write them:",
             "* CHECKSUM  NAME: The checksum has the parameters on the command line or their \
-             defaults. Its length must be that of the digest.",
+             defaults. Its length must be that of the digest. With --bytes it is the digest of the \
+             file itself, as sha256sum, b2sum, b3sum or md5sum write it.",
             "* BLKSUM-SHA256-STREAMS4-64K (NAME) = CHECKSUM: The tag holds all parameters, and \
              overrides the command line.",
             "* SHA256 (NAME) = CHECKSUM: A plain tag always means the bytes of the file itself \
-             (-f raw --construction linear), as distributions publish them.",
+             (as with --bytes), as distributions publish them.",
             "Lines that start with # and empty lines are ignored. In a line that starts with a \
              backslash, \\n, \\r and \\\\ are escapes in the name. Names that are URIs are refused \
              without --allow-uri.",
@@ -112,10 +113,14 @@ const SECTIONS: Sections = &[
             "    blksum disk.raw disk.qcow2",
             "Write checksums with tags that hold all parameters, and check them later:",
             "    blksum --tag *.qcow2 > CHECKSUMS\nblksum -c CHECKSUMS",
-            "Compute two checksums in one pass, the second like sha256sum:",
+            "Compute two checksums in one pass, the second that of sha256sum for a raw copy:",
             "    blksum -d blake3 -d sha256:linear disk.qcow2",
-            "Check the images of a distribution that were downloaded:",
-            "    blksum -c --construction linear -f raw --ignore-missing SHA256SUMS",
+            "Check downloaded files with the list of a distribution:",
+            "    blksum -c --bytes --ignore-missing SHA256SUMS",
+            "Show the backing chain of an image and how it would be read, without reading it:",
+            "    blksum -v --length 0 disk.qcow2",
+            "Hash the images that find lists:",
+            "    find /srv -name '*.qcow2' -print0 | blksum --tag --files0-from=-",
             "Compare with the checksum of blksum 0.11:",
             "    blksum --construction flat disk.qcow2",
             "Hash an image from an unknown source, and follow no file that it names:",

@@ -185,7 +185,7 @@ impl<'a> Gate<'a> {
     }
 
     fn refuse_without_folder(&self) -> Error {
-        self.refuse("and cannot be told which folder that starts at: name the image by its path")
+        self.refuse("relative to a folder that is unknown here: name the image by its path")
     }
 
     fn refuse(&self, reason: &str) -> Error {

@@ -60,7 +60,7 @@ fn an_image_with_a_writer_is_refused() {
     let holder = hold(path, &["a.qcow2"]);
     let error = OpenOptions::default().open(path.join("a.qcow2")).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::InUse);
-    assert!(error.to_string().ends_with("use -U/--force-share to read it all the same"));
+    assert!(error.to_string().ends_with("-U (--force-share) reads it anyway"));
     let options = OpenOptions::new().force_share(true);
     assert!(options.open(path.join("a.qcow2")).is_ok());
     drop(holder);

@@ -61,7 +61,7 @@ impl LocalFile {
             None => is_large.then(|| in_use::writer_of_file(stamp.identity)).flatten(),
         };
         if let Some(reason) = writer {
-            let reason = format!("{reason}; use -U/--force-share to read it all the same");
+            let reason = format!("{reason}; -U (--force-share) reads it anyway");
             return Err(Error::new(ErrorKind::InUse, name, reason));
         }
         if size == 0 && file.read_at(&mut [0], 0).is_ok_and(|count| count > 0) {
@@ -275,7 +275,7 @@ pub(crate) fn check_type(node_type: NodeType, name: &Path) -> Result<()> {
 }
 
 const IN_USE: &str = "is in use by a process that may write to it; \
-                      use -U/--force-share to read it all the same";
+                      -U (--force-share) reads it anyway";
 
 /// Minimum size of a file whose other uses are looked up. A smaller one holds no mounted file system,
 /// and reading it is faster than the lookup.

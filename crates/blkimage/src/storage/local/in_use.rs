@@ -78,7 +78,7 @@ impl System {
     pub fn uses(&self, number: (u32, u32)) -> Uses {
         let mut uses = Uses::default();
         let mounts = self.mounts().unwrap_or_else(|| {
-            uses.others.push("may be mounted: there is no list of mounts to be read here".into());
+            uses.others.push("may be mounted: the list of mounts cannot be read".into());
             Vec::new()
         });
         let swaps = self.swaps();
@@ -204,7 +204,7 @@ impl System {
         }
         if is_mounted && found.is_empty() {
             // Unknown whether it is writable.
-            found.push((true, "in another mount namespace, as far as can be told".into()));
+            found.push((true, "in another mount namespace, it seems".into()));
         }
         found
     }

@@ -101,7 +101,7 @@ const MIN_SLEEP: Duration = Duration::from_millis(1);
 /// Time after which a file that keeps changing is an error. More than twice the longest tick.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-const BUSY: &str = "is being written to; use -U/--force-share to read it all the same";
+const BUSY: &str = "is being written to; -U (--force-share) reads it anyway";
 
 #[cfg(test)]
 mod tests {

@@ -26,7 +26,7 @@ pub fn find(path: &Path) -> Option<Result<Mounted, String>> {
             source_of(&mounts, &path).ok_or("is a folder, and not of a btrfs file system")?;
         let device = fs::canonicalize(&source).unwrap_or(source);
         let known = device.file_name().and_then(from_sysfs);
-        known.ok_or_else(|| "the kernel does not tell of it in /sys/fs/btrfs".to_owned())
+        known.ok_or_else(|| "the kernel does not list it in /sys/fs/btrfs".to_owned())
     })
 }
 

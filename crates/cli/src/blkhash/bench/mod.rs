@@ -84,7 +84,7 @@ fn bench(args: &args::Bench, layout: Layout) -> Result<Bench, Refusal> {
 
 /// Those that the globs name. The reference stays, without a row if nobody asked for it.
 fn chosen_field(field: Field, globs: &[String]) -> Result<Field, Refusal> {
-    let filter = Filter::new(globs);
+    let filter = Filter::new(globs).map_err(|reason| Refusal::Usage(vec![reason]))?;
     let Field { mut contestants, mut absent } = field;
     let mut names: Vec<(String, String)> =
         contestants.iter().map(|known| (known.group.clone(), known.name.clone())).collect();

@@ -29,7 +29,7 @@ use crate::usage::Refusal;
 
 /// Measures and prints; the outer error is what is wrong with the command line.
 pub fn run(args: &args::Bench) -> Result<io::Result<bool>, Refusal> {
-    let filter = Filter::new(&args.filter);
+    let filter = Filter::new(&args.filter).map_err(|reason| Refusal::Usage(vec![reason]))?;
     let algorithms: Vec<Algorithm> = measurable().collect();
     let names: Vec<(String, String)> = algorithms
         .iter()

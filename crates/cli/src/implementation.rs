@@ -1,23 +1,23 @@
-//! Implementations by name, and what users should know of them.
+//! Finds implementations by name, and warns about those that cannot be used.
 
 use std::env;
 
 use blkhash::{Algorithm, Digester, Error, Feature, Implementation, Status, implementations};
 
-/// The implementation `name` of `algorithm`, if it can be used.
+/// Returns the implementation `name` of `algorithm`.
 ///
 /// # Errors
 ///
-/// There is none of that name, and the error lists those that there are; or this machine cannot run
-/// it.
+/// Fails if the algorithm has no implementation of that name, with a list of those it has, or if this
+/// machine cannot run it.
 pub fn find(algorithm: Algorithm, name: &str) -> Result<Implementation, Error> {
     Digester::with_implementation(algorithm, name)?;
     let all = implementations(algorithm).iter();
     Ok(*all.clone().find(|known| known.name() == name).expect("it was found before"))
 }
 
-/// What is wrong with the implementations of `algorithms` and with what the environment says of
-/// implementations.
+/// Returns warnings about implementations of `algorithms` that failed their self-test, and about names
+/// without effect in the environment variables.
 pub fn warnings(algorithms: impl IntoIterator<Item = Algorithm>) -> Vec<String> {
     let variable = |name| env::var(name).unwrap_or_default();
     let mut warnings = unusable(&variable(IMPLEMENTATION));
@@ -31,7 +31,7 @@ pub fn warnings(algorithms: impl IntoIterator<Item = Algorithm>) -> Vec<String> 
     warnings
 }
 
-/// Why an implementation is not used; `None` if it can be.
+/// Returns why an implementation cannot be used, or `None` if it can.
 pub fn obstacle(implementation: &Implementation) -> Option<String> {
     let feature = implementation.feature.map_or("what it needs", Feature::name);
     match implementation.status {
@@ -42,7 +42,7 @@ pub fn obstacle(implementation: &Implementation) -> Option<String> {
     }
 }
 
-/// The names in `list` that have no effect.
+/// Returns a warning for each name in `list` that has no effect.
 fn unusable(list: &str) -> Vec<String> {
     names(list)
         .filter_map(|name| {
@@ -67,8 +67,8 @@ fn names(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|name| !name.is_empty())
 }
 
-/// The implementation of this name, whatever its algorithm. Only those algorithms are looked at
-/// that the name begins with: each look is a self-test.
+/// Finds the implementation of any algorithm by name. Looks only at algorithms that the name begins
+/// with, because each look runs a self-test.
 fn known(name: &str) -> Option<Implementation> {
     let begins = |algorithm: &&Algorithm| {
         name.strip_prefix(algorithm.name()).is_some_and(|rest| rest.starts_with('-'))

@@ -1,5 +1,5 @@
-//! JSON as the commands write it: what a terminal would obey is an escape, also in what is read by
-//! programs, to which that makes no difference.
+//! JSON output, with escapes for all characters that a terminal would interpret. Programs decode the
+//! same strings with or without these escapes.
 
 use std::io::{self, Write};
 
@@ -9,20 +9,21 @@ use serde_json::ser::Formatter;
 
 use crate::quote;
 
-/// `value` in one line, without its end.
+/// Serializes `value` to one line, without a newline.
 pub fn to_vec(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut line, Escapes))?;
     Ok(line)
 }
 
-/// `value` in one line, without its end.
+/// Serializes `value` to one line, without a newline.
 pub fn text(value: &impl Serialize) -> String {
     let line = to_vec(value).expect("plain data is JSON");
     String::from_utf8(line).expect("JSON is text")
 }
 
-/// serde_json itself escapes quotes, backslashes and the controls of ASCII, but for DEL.
+/// Formatter that escapes unprintable characters. serde_json itself only escapes quotes, backslashes
+/// and ASCII controls except DEL.
 struct Escapes;
 
 impl Formatter for Escapes {

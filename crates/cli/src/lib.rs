@@ -1,5 +1,5 @@
-//! The commands. Each is a thin binary over a module of this library, so that their manual pages
-//! and completions are made from the very argument parsers that they use.
+//! The commands `blksum` and `blkhash`. Each is a thin binary over a module of this library, so that
+//! manual pages and completions are generated from the argument parsers that the commands use.
 
 #![allow(
     rustdoc::private_intra_doc_links,
@@ -18,7 +18,7 @@ mod stdio;
 mod usage;
 mod values;
 
-/// Its examples are tests.
+/// Runs the examples of the README as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}

@@ -6,40 +6,40 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::quote;
 use crate::stdio::Stderr;
 
-/// `PROGRAM: TEXT`
+/// Writes `PROGRAM: TEXT`. Remembers a failure for [`is_lost`].
 pub fn message(program: &str, text: &str) {
     if write(program, text).is_err() {
         IS_LOST.store(true, Relaxed);
     }
 }
 
-/// `PROGRAM: TEXT`, of no importance for what came of it.
+/// Writes `PROGRAM: TEXT`. A failure to write it does not affect the exit status.
 pub fn remark(program: &str, text: &str) {
     let _ = write(program, text);
 }
 
-/// Whether a message could not be written. As for other commands, that is a failure: all that is left to
-/// tell is the exit status.
+/// Returns whether a message could not be written. The run then fails, as in other commands, because
+/// only the exit status is left to report the problem.
 pub fn is_lost() -> bool {
     IS_LOST.load(Relaxed)
 }
 
-/// One write, so that the lines of several processes do not mix.
+/// Makes a single write, so that the lines of several processes do not mix.
 fn write(program: &str, text: &str) -> io::Result<()> {
     Stderr.write_all(format!("{program}: {}\n", quote::printable(text)).as_bytes())
 }
 
-/// `PROGRAM: NAME: TEXT`
+/// Writes `PROGRAM: NAME: TEXT`, like [`message`].
 pub fn message_of(program: &str, name: &[u8], text: &str) {
     message(program, &format!("{}: {text}", quote::name(name)));
 }
 
-/// `PROGRAM: NAME: TEXT`, of no importance for what came of it.
+/// Writes `PROGRAM: NAME: TEXT`, like [`remark`].
 pub fn remark_of(program: &str, name: &[u8], text: &str) {
     remark(program, &format!("{}: {text}", quote::name(name)));
 }
 
-/// What the system says of an error, as C programs print it.
+/// Returns the system's description of an error, as C programs print it.
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match error.raw_os_error() {

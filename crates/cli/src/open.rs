@@ -1,16 +1,16 @@
-//! From a name to an image, for commands to which a pipe is of no use.
+//! Opens images by name, for commands that cannot read pipes.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use blkimage::{Image, Location, OpenOptions, Result};
 
-/// Opens a file, a block device or the export of a URI.
+/// Opens a file, a block device or an NBD URI.
 pub fn open(name: &Path, options: &OpenOptions) -> Result<Image> {
     options.open_location(Location::new(name.as_os_str()))
 }
 
-/// Whether `name` leads to a block device.
+/// Returns whether `name` is the path of a block device.
 pub fn is_device(name: &Path) -> bool {
     !Location::new(name.as_os_str()).is_uri()
         && std::fs::metadata(name).is_ok_and(|found| found.file_type().is_block_device())

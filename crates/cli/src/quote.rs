@@ -1,10 +1,10 @@
-//! Names and texts made fit for messages: one line, and nothing that a terminal would obey.
+//! Quoting of names and texts for messages, so that each is one line without terminal controls.
 
 use std::fmt::Write;
 
-/// A name as messages show it: as it is where that is safe and could be typed to a shell, and quoted
-/// for the shell where not, as sha256sum and ls do. Names come out of check files and folders that
-/// anybody may have written.
+/// Returns a name as messages show it. A name that a shell would read literally stays as it is, others
+/// are quoted for the shell as sha256sum and ls do. Names come from check files and folders, which are
+/// not trusted.
 pub fn name(bytes: &[u8]) -> String {
     let pieces: Vec<Piece> = pieces(bytes).collect();
     let plain = |piece: &Piece| match piece {
@@ -22,7 +22,7 @@ pub fn name(bytes: &[u8]) -> String {
     single_quoted(&pieces)
 }
 
-/// A text that may hold anything, in one line: what a terminal would obey becomes an escape.
+/// Escapes line breaks and everything else in `text` that a terminal would interpret.
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -31,12 +31,12 @@ pub fn printable(text: &str) -> String {
     out
 }
 
-/// Whether a terminal would do something else with these bytes than show them.
+/// Returns whether these bytes hold anything that a terminal would not simply show.
 pub fn has_controls(bytes: &[u8]) -> bool {
     pieces(bytes).any(|piece| matches!(piece, Piece::Byte(_)))
 }
 
-/// What is printed as it is, or a byte that is not.
+/// A character that is printed as it is, or a byte that has to be escaped.
 enum Piece {
     Text(char),
     Byte(u8),
@@ -62,7 +62,7 @@ fn pieces(bytes: &[u8]) -> impl Iterator<Item = Piece> {
     })
 }
 
-/// `'a'$'\n''b'`
+/// Quotes a name in the style of `'a'$'\n''b'`.
 fn single_quoted(pieces: &[Piece]) -> String {
     let mut out = String::from("'");
     let mut in_escape = false;
@@ -84,7 +84,7 @@ fn single_quoted(pieces: &[Piece]) -> String {
                     _ => write!(out, "\\{byte:03o}").expect("a String takes everything"),
                 }
             }
-            // The quote that it ends with also ends an escape.
+            // The first quote of the sequence also ends an escape.
             Piece::Text('\'') => {
                 out.push_str("'\\''");
                 in_escape = false;
@@ -102,13 +102,13 @@ fn single_quoted(pieces: &[Piece]) -> String {
     out
 }
 
-/// Characters that mean something to a shell, and the colon, which ends a name in a message.
+/// Returns whether a character is special to a shell, or the colon that ends a name in a message.
 fn is_special(c: char) -> bool {
     " !\"$&'()*:;<=>?[\\^`|".contains(c)
 }
 
-/// Whether a name holds what means something to a shell between double quotes, or what sha256sum
-/// takes for that.
+/// Returns whether a name holds characters that are special to a shell within double quotes, or that
+/// sha256sum treats as such.
 fn needs_single_quotes(name: &[u8]) -> bool {
     name.iter().enumerate().any(|(index, byte)| match byte {
         b'#' | b'~' => index > 0,
@@ -116,7 +116,8 @@ fn needs_single_quotes(name: &[u8]) -> bool {
     })
 }
 
-/// Whether a terminal shows it, and neither obeys it nor turns what stands beside it around.
+/// Returns whether a terminal just shows a character: it is no control character, and does not change
+/// the direction of the text around it.
 pub fn is_printable(c: char) -> bool {
     let changes_direction = matches!(
         c,

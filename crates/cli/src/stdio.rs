@@ -1,10 +1,10 @@
-//! The standard descriptors as the process got them.
+//! The standard descriptors as the process inherited them.
 //!
-//! Rust's runtime opens `/dev/null` for a standard descriptor that is closed, and its handles take
-//! EBADF for success: a closed standard input would be an empty one, and lines for a closed standard
-//! output would be lost without an error. So descriptors are looked at before the runtime starts. Later
-//! nothing tells its `/dev/null` from one that the caller chose: daemons and Python open that in the
-//! same way.
+//! The runtime of Rust opens `/dev/null` for each standard descriptor that is closed, and its handles
+//! treat EBADF as success. A closed standard input would read as empty, and output to a closed standard
+//! output would be lost without an error. The descriptors are therefore checked before the runtime
+//! starts. Afterwards, its `/dev/null` cannot be told from one that the parent process passed on, as
+//! daemons and Python do.
 
 #![allow(unsafe_code, reason = "a function that runs before main is put into a section")]
 
@@ -17,17 +17,17 @@ use rustix::event::EventfdFlags;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::stdio;
 
-/// Standard input under a descriptor of its own.
+/// Returns a duplicate of the descriptor of standard input.
 ///
 /// # Errors
 ///
-/// EBADF: it was closed.
+/// Fails with EBADF if standard input was closed at the start of the process.
 pub fn stdin() -> io::Result<File> {
     Stream::Input.check()?;
     Ok(stdio::stdin().try_clone_to_owned()?.into())
 }
 
-/// Standard output, without a buffer. Writing fails if it was closed.
+/// Unbuffered standard output. Writes fail if it was closed at the start of the process.
 #[derive(Debug)]
 pub struct Stdout;
 
@@ -41,7 +41,7 @@ impl Write for Stdout {
     }
 }
 
-/// Standard error, without a buffer. Writing fails if it was closed.
+/// Unbuffered standard error. Writes fail if it was closed at the start of the process.
 #[derive(Debug)]
 pub struct Stderr;
 
@@ -55,7 +55,7 @@ impl Write for Stderr {
     }
 }
 
-/// One of the three, with its number.
+/// A standard stream. The discriminant is its descriptor number.
 #[derive(Clone, Copy)]
 enum Stream {
     Input = 0,
@@ -72,7 +72,7 @@ impl Stream {
         }
     }
 
-    /// Fails if it was closed.
+    /// Fails if the stream was closed at the start of the process.
     fn check(self) -> io::Result<()> {
         if WAS_CLOSED[self as usize].load(Relaxed) { Err(Errno::BADF.into()) } else { Ok(()) }
     }
@@ -88,8 +88,8 @@ extern "C" fn look() {
         let is_closed = rustix::io::fcntl_getfd(stream.descriptor()) == Err(Errno::BADF);
         WAS_CLOSED[stream as usize].store(is_closed, Relaxed);
     }
-    // In the place of the runtime's `/dev/null`: what no path leads into. As the first free descriptor it
-    // gets the number of standard input.
+    // An eventfd takes the place of the runtime's `/dev/null`, so that opening `/dev/stdin` fails. It
+    // gets the number of standard input, which is the lowest free one.
     if Stream::Input.check().is_err()
         && let Ok(closed) = rustix::event::eventfd(0, EventfdFlags::empty())
     {
@@ -97,8 +97,8 @@ extern "C" fn look() {
     }
 }
 
-/// The loader calls what stands in this section before `main`, and so before the runtime. `look` makes
-/// a few system calls, allocates nothing and needs nothing of the runtime.
+/// Entry in the section of functions that the loader calls before `main`, and so before the runtime
+/// starts. `look` makes a few system calls, allocates nothing and uses nothing of the runtime.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;

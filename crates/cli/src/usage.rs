@@ -1,4 +1,4 @@
-//! How commands end: with a status, and with what was wrong with the command line.
+//! Exit statuses, and messages about wrong command lines.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -8,37 +8,37 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::stdio::Stderr;
 use crate::{messages, values};
 
-/// Why there is nothing to run.
+/// The reason why there is nothing to run.
 pub enum Refusal {
-    /// The user asked for a text.
+    /// The user asked for a text, such as the help.
     Text(String),
-    /// The command line is wrong.
+    /// The command line is wrong. Each line of the reason is a message.
     Usage(Vec<String>),
 }
 
-/// Says what is wrong with the command line.
+/// Prints what is wrong with the command line. Returns the exit status for that.
 pub fn refuse(program: &str, lines: &[String]) -> ExitCode {
     for line in lines {
         messages::message(program, line);
     }
-    // The status says the same.
+    // The exit status reports the problem even if this is lost.
     let _ = writeln!(Stderr, "Try '{program} --help' for more information.");
     ExitCode::from(USAGE)
 }
 
-/// Prints the usage of a command that lacks a subcommand.
+/// Prints the usage of a command that lacks a subcommand. Returns the exit status for that.
 pub fn explain(usage: &str) -> ExitCode {
-    // The status says the same.
+    // The exit status reports the problem even if this is lost.
     let _ = Stderr.write_all(usage.as_bytes());
     ExitCode::from(USAGE)
 }
 
-/// The status of a run: whether all went well, or why it could not be written.
+/// Returns the exit status of a run. `result` is whether all went well, or an error of writing.
 pub fn exit(program: &str, result: io::Result<bool>) -> ExitCode {
     match result {
         Ok(true) if !messages::is_lost() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
-        // Whoever closed the pipe has seen enough.
+        // The reader closed the pipe on purpose, as head(1) does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
         Err(error) => {
             messages::message(program, &format!("write error: {}", messages::reason(&error)));
@@ -47,8 +47,8 @@ pub fn exit(program: &str, result: io::Result<bool>) -> ExitCode {
     }
 }
 
-/// What is wrong, in the words of other commands where they have some. What clap adds (usage, where
-/// to find help) is left out.
+/// Returns what is wrong with the command line, worded as in other commands where possible. Omits
+/// the lines that clap adds about usage and help.
 pub fn reasons(error: &clap::Error, text: &str) -> Vec<String> {
     let text = text.strip_prefix("error: ").unwrap_or(text).split("\n\nUsage:").next();
     let is_ours = |line: &&str| {
@@ -68,7 +68,7 @@ pub fn reasons(error: &clap::Error, text: &str) -> Vec<String> {
     lines
 }
 
-/// The option that `given` is a misspelling of, if clap found one that really is similar.
+/// Suggests the option that clap found for `given`, if the two are similar enough.
 fn similar_option(error: &clap::Error, given: &str) -> String {
     let suggested = match error.get(ContextKind::SuggestedArg) {
         Some(ContextValue::String(option)) => option.trim_start_matches('-'),
@@ -79,7 +79,7 @@ fn similar_option(error: &clap::Error, given: &str) -> String {
     found.map_or(String::new(), |option| format!(": did you mean --{option}?"))
 }
 
-/// How lines begin that clap adds and that say nothing new here.
+/// Beginnings of lines that clap adds and that repeat other messages.
 const NOISE: [&str; 2] = ["For more information", "tip: "];
 
 /// The exit status for a wrong command line.

@@ -1,4 +1,4 @@
-//! Values of options: sizes, and names of things.
+//! Parsers for the values of options, such as sizes and names.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -15,7 +15,7 @@ use clap::{Arg, Command};
 
 use crate::{messages, quote};
 
-/// A size in bytes: a number, and K, M or G for powers of 1024.
+/// Parses a size in bytes, which may end in K, M or G for powers of 1024.
 pub fn parse_size(text: &str) -> Result<u64, &'static str> {
     let lower = text.to_ascii_lowercase();
     let number = lower.strip_suffix("ib").unwrap_or(&lower);
@@ -33,7 +33,7 @@ pub fn parse_size(text: &str) -> Result<u64, &'static str> {
     size.ok_or("too large")
 }
 
-/// A duration in seconds, with a fraction if need be.
+/// Parses a duration in seconds, with an optional fraction.
 pub fn parse_seconds(text: &str) -> Result<Duration, &'static str> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let seconds = text.parse().ok().filter(|_| is_plain).ok_or("use a number of seconds")?;
@@ -41,7 +41,7 @@ pub fn parse_seconds(text: &str) -> Result<Duration, &'static str> {
     duration.filter(|duration| *duration <= MAX_SECONDS).ok_or("too large")
 }
 
-/// A size in bytes that may also end in T, P or E, for powers of 1024.
+/// Parses a size like [`parse_size`], which may also end in T, P or E.
 pub fn parse_large_size(text: &str) -> Result<u64, &'static str> {
     let lower = text.to_ascii_lowercase();
     let number = lower.strip_suffix("ib").unwrap_or(&lower);
@@ -54,12 +54,13 @@ pub fn parse_large_size(text: &str) -> Result<u64, &'static str> {
     parse_size(text).map_err(|_| LARGE_SIZE_SYNTAX)
 }
 
-/// How long a server may be silent, where `given` says so; 0 is for ever.
+/// Returns how long a server may be silent: `given`, or the default. Zero means no limit, which is
+/// `None`.
 pub fn timeout(given: Option<Duration>) -> Option<Duration> {
     given.map_or(NbdOptions::default().timeout, |given| Some(given).filter(|it| !it.is_zero()))
 }
 
-/// The secret in the file at `path`; the error says what is wrong with it.
+/// Reads the secret from the file at `path`. The error is a message for the user.
 pub fn read_secret(path: &Path) -> Result<Secret, String> {
     Secret::read(path).map_err(|error| {
         let name = quote::name(path.as_os_str().as_encoded_bytes());
@@ -67,21 +68,21 @@ pub fn read_secret(path: &Path) -> Result<Secret, String> {
     })
 }
 
-/// Parses values of type T by their names, which completions offer and errors suggest.
+/// Parses values of type T by name. Completions offer the names, and errors suggest them.
 #[derive(Clone)]
 pub struct Named<T> {
     names: fn() -> Vec<&'static str>,
     value: PhantomData<fn() -> T>,
 }
 
-/// Parses a whole number within a range, and names the range in errors.
+/// Parses a whole number within a range. Errors show the range.
 #[derive(Clone)]
 pub struct Count<T> {
     range: RangeInclusive<T>,
 }
 
 impl<T> Named<T> {
-    /// `names` are those that completions offer.
+    /// Creates a parser. `names` returns the names that completions offer.
     pub fn of(names: fn() -> Vec<&'static str>) -> Self {
         Self { names, value: PhantomData }
     }
@@ -121,7 +122,7 @@ where
 }
 
 impl<T> Count<T> {
-    /// Accepts numbers of this range.
+    /// Creates a parser for numbers in `range`.
     pub fn of(range: RangeInclusive<T>) -> Self {
         Self { range }
     }
@@ -157,7 +158,7 @@ fn invalid(command: &Command, arg: Option<&Arg>, text: &str, reason: &str) -> cl
     clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
 }
 
-/// The name that `text` is most likely a misspelling of.
+/// Returns the name that `text` is most likely a misspelling of, if one is close enough.
 pub fn similar<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let text = text.to_ascii_lowercase().replace('_', "-");
     let distance = |name| strsim::osa_distance(&text, name);
@@ -165,7 +166,7 @@ pub fn similar<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&
     (distance(nearest) <= nearest.len().min(text.len()) / 3).then_some(nearest)
 }
 
-/// `a, b or c`
+/// Formats a list as `a, b or c`.
 pub fn one_of(names: &[impl AsRef<str>]) -> String {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     match names.split_last() {
@@ -174,28 +175,28 @@ pub fn one_of(names: &[impl AsRef<str>]) -> String {
     }
 }
 
-/// The names of what an option takes, for completions.
+/// Returns the values of `--format`, for completions.
 pub fn format_names() -> Vec<&'static str> {
     Format::all().map(Format::name).collect()
 }
 
-/// The names of what an option takes, for completions.
+/// Returns the values of `--cache`, for completions.
 pub fn cache_names() -> Vec<&'static str> {
     vec!["auto", "yes", "no"]
 }
 
-/// The names of what an option takes, for completions.
+/// Returns the values of `--holes`, for completions.
 pub fn holes_names() -> Vec<&'static str> {
     vec!["trust", "verify", "ignore"]
 }
 
-/// The names of what an option takes, for completions.
+/// Returns the values of `--follow`, for completions.
 pub fn follow_names() -> Vec<&'static str> {
     vec!["beneath", "any", "none"]
 }
 
 const LARGE_SIZE_SYNTAX: &str = "use a number of bytes, or one with K, M, G, T, P or E";
-/// Longer than any machine runs, short enough to be added to a time.
+/// About 136 years, which can still be added to an `Instant`.
 const MAX_SECONDS: Duration = Duration::from_secs(1 << 32);
 
 const SIZE_SYNTAX: &str = "use a number of bytes, or one with K, M or G";

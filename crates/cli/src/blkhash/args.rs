@@ -1,4 +1,4 @@
-//! The command line, as it is written and as it is documented.
+//! The command line of `blkhash`, and its help texts.
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub struct Args {
     version: (),
 }
 
-/// What to do.
+/// The subcommands of `blkhash`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List the digest algorithms and their implementations, and say which are used and why
@@ -152,7 +152,7 @@ pub struct Bench {
     help: (),
 }
 
-/// What to measure instead of the implementations.
+/// The subcommands of `blkhash bench`.
 #[derive(Debug, Subcommand)]
 pub enum BenchWhat {
     /// Measure what the storage of an image gives, what digests cost on it, and which of the two a
@@ -208,7 +208,7 @@ pub struct BenchImage {
 }
 
 impl BenchImage {
-    /// What to measure: no digest at all, and those that were asked for.
+    /// Returns the digests to measure: the null digest, then the requested ones or the defaults.
     pub fn digests(&self) -> Vec<Algorithm> {
         let wanted = if self.digests.is_empty() { DEFAULT_DIGESTS } else { &self.digests };
         let mut digests = vec![Algorithm::Null];
@@ -222,7 +222,7 @@ impl BenchImage {
 }
 
 impl Bench {
-    /// How to print.
+    /// Returns the layout of the output.
     pub fn layout(&self) -> Layout {
         match (self.json, self.csv) {
             (true, _) => Layout::Json,
@@ -232,13 +232,13 @@ impl Bench {
     }
 }
 
-/// How to print what was measured.
+/// The layout of measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
-    /// As the documentation of btrfs does.
+    /// The table of the btrfs documentation.
     #[default]
     Docs,
-    /// As btrfs-progs' hash-speedtest does.
+    /// The lines of hash-speedtest from btrfs-progs.
     Speedtest,
     Csv,
     Json,
@@ -298,7 +298,7 @@ fn layout_names() -> Vec<&'static str> {
     vec!["docs", "hash-speedtest", "csv", "json"]
 }
 
-/// What people choose from, the fastest first.
+/// Common choices, the fastest first.
 const DEFAULT_DIGESTS: &[Algorithm] = &[
     Algorithm::Crc32c,
     Algorithm::Xxh3,
@@ -310,7 +310,7 @@ const DEFAULT_DIGESTS: &[Algorithm] = &[
 
 const MAX_BLOCK_SIZE: u64 = 64 << 20;
 
-/// More take days.
+/// Limit of `--iterations`. More would take days.
 const MAX_ITERATIONS: u64 = 1_000_000_000_000;
 
 const BLOCK_SIZE_SYNTAX: &str = "use a size from 512 to 64M, such as 64K";

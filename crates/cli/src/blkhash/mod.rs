@@ -1,4 +1,4 @@
-//! The command `blkhash`: what there is to hash with, how fast it is, and what it detects.
+//! The command `blkhash`, which lists and measures digest algorithms and verifies btrfs checksums.
 //!
 //! [`args`] is the command line, and each subcommand is a module.
 
@@ -36,12 +36,13 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The argument parser, for manual pages and completions.
+/// Returns the argument parser, for manual pages and completions.
 pub fn command() -> clap::Command {
     Args::command()
 }
 
-/// Parses the command line, or prints what it asks for or what is wrong with it.
+/// Parses the command line. Otherwise prints the requested help or what is wrong, and returns the exit
+/// status.
 fn parse() -> Result<Args, ExitCode> {
     Args::try_parse().map_err(|error| {
         let text = error.render().to_string();
@@ -55,7 +56,7 @@ fn parse() -> Result<Args, ExitCode> {
     })
 }
 
-/// Says what is wrong with the command line, and which command to use in place of an unknown one.
+/// Returns what is wrong with the command line, and which command to use instead of an unknown one.
 fn reasons(error: &clap::Error, text: &str) -> Vec<String> {
     match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(name)) if error.kind() == ErrorKind::InvalidSubcommand => {
@@ -68,7 +69,7 @@ fn reasons(error: &clap::Error, text: &str) -> Vec<String> {
     }
 }
 
-/// Returns the names that may follow the commands of the command line.
+/// Returns the names of the subcommands that may follow the commands on the command line.
 fn commands() -> Vec<String> {
     let mut command = command();
     for argument in std::env::args_os().skip(1) {
@@ -79,7 +80,7 @@ fn commands() -> Vec<String> {
     command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect()
 }
 
-/// What came of it; the outer error is what is wrong with the command line.
+/// Runs a subcommand. The outer error is a wrong command line, the inner one an error of writing.
 fn run(command: &Command) -> Result<io::Result<bool>, Refusal> {
     match command {
         Command::Algorithms(args) => Ok(algorithms::run(args)),
@@ -92,7 +93,7 @@ fn run(command: &Command) -> Result<io::Result<bool>, Refusal> {
     }
 }
 
-/// Writes all of standard output at once.
+/// Writes `text`, which is the whole output of a command, to standard output.
 fn print(text: &str) -> io::Result<bool> {
     Stdout.write_all(text.as_bytes())?;
     Ok(true)

@@ -1,13 +1,13 @@
-//! What to type instead of a name that is unknown.
+//! Suggestions for unknown names.
 
 use crate::values::{one_of, similar};
 
-/// Asks whether the one of `names` that is like `name` was meant, or lists them.
+/// Suggests the one of `names` that is similar to `name`, or lists all of them.
 pub fn instead_of(name: &str, names: &[impl AsRef<str>]) -> String {
     meant(name, names).unwrap_or_else(|| format!("use {}", one_of(names)))
 }
 
-/// Asks whether the one of `names` that is like `name` was meant, if there is one.
+/// Suggests the one of `names` that is similar to `name`, if any.
 pub fn meant(name: &str, names: &[impl AsRef<str>]) -> Option<String> {
     let meant = similar(name, names.iter().map(AsRef::as_ref))?;
     Some(format!("did you mean {meant}?"))

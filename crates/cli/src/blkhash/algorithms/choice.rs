@@ -1,22 +1,21 @@
-//! Which implementation is used for how many blocks, and why the others are not.
+//! The choice of an implementation for each number of blocks, and the reasons for it.
 
 use blkhash::{Algorithm, Digester, Feature, Implementation, Status, implementations};
 
 use crate::implementation::obstacle;
 
-/// What there is to say of an implementation's use.
+/// The use of an implementation.
 #[derive(Debug)]
 pub struct Choice {
     /// The implementation.
     pub implementation: Implementation,
-    /// The numbers of blocks it is chosen for, as ranges of consecutive ones; the last one may have
-    /// no end.
+    /// Numbers of blocks for which it is chosen, as ranges. The last range may be open.
     pub batches: Vec<(usize, Option<usize>)>,
-    /// Why it is not chosen.
+    /// Reason why it is not chosen.
     pub reason: Option<String>,
 }
 
-/// The implementations of `algorithm`, with what they are chosen for.
+/// Returns the implementations of `algorithm` and their use.
 pub fn choices(algorithm: Algorithm) -> Vec<Choice> {
     let all = implementations(algorithm);
     let most = all.iter().map(|known| known.lanes).max().unwrap_or(1);
@@ -38,7 +37,7 @@ pub fn choices(algorithm: Algorithm) -> Vec<Choice> {
 }
 
 impl Choice {
-    /// Whether it is used and when, or why it is not.
+    /// Describes when the implementation is used, or why it is not.
     pub fn describe(&self) -> String {
         let feature = self.implementation.feature.map_or("what it needs", Feature::name);
         match (&self.reason, self.implementation.status) {
@@ -52,7 +51,7 @@ impl Choice {
         }
     }
 
-    /// For how many blocks at a time it is used; empty if for any number.
+    /// Describes for how many blocks at a time it is used. Returns an empty text for any number.
     fn ranges(&self) -> String {
         let ranges = self.batches.iter().map(|range| match range {
             (1, None) => String::new(),
@@ -68,20 +67,20 @@ impl Choice {
         }
     }
 
-    /// Cycles for a byte with all lanes filled, as they are assumed.
+    /// Returns the assumed cycles per byte with all lanes filled.
     pub fn assumed_cycles(&self) -> f64 {
         f64::from(self.implementation.cost) / (self.implementation.lanes as f64 * KIB)
     }
 
-    /// Its place among `all` of its algorithm with all lanes filled, from 1 on.
+    /// Returns its rank among `all` of its algorithm with all lanes filled, from 1.
     pub fn rank(&self, all: &[Self]) -> usize {
         let cost = Self::assumed_cycles;
         1 + all.iter().filter(|other| cost(other) < cost(self)).count()
     }
 }
 
-/// Where `variant` stands in `best`, which begins with a batch of 1. The last range is open: larger
-/// batches are cut into such.
+/// Returns the batch sizes for which `variant` is the best. `best` begins with the best for a batch of
+/// 1. The range that ends with the largest batch is open, because larger batches are split.
 fn ranges(best: &[&str], variant: &str) -> Vec<(usize, Option<usize>)> {
     let mut ranges: Vec<(usize, Option<usize>)> = Vec::new();
     for count in (1..=best.len()).filter(|count| best[count - 1] == variant) {
@@ -96,7 +95,7 @@ fn ranges(best: &[&str], variant: &str) -> Vec<(usize, Option<usize>)> {
     ranges
 }
 
-/// The CPU that the assumed cycles were measured on.
+/// The CPU on which the assumed cycles were measured.
 pub const ASSUMED_OF: &str = "Intel Sapphire Rapids";
 
 const OTHERS_FIRST: &str = "others are preferred";

@@ -1,31 +1,31 @@
-//! What the kernel's crypto API has: /proc/crypto.
+//! Hashes of the kernel's crypto API, from /proc/crypto.
 
 use std::fs;
 
 use serde::Serialize;
 
-/// An implementation of the kernel.
+/// An implementation in the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Driver {
-    /// The algorithm, as the kernel calls it.
+    /// The kernel's name of the algorithm.
     pub name: String,
-    /// The implementation.
+    /// The kernel's name of the implementation.
     pub driver: String,
-    /// The highest one is used; `None` if it is not given.
+    /// Priority, if given. The kernel uses the implementation with the highest one.
     pub priority: Option<i64>,
-    /// What its self-test said.
+    /// Result of its self-test.
     pub selftest: String,
 }
 
-/// What /proc/crypto says: empty where there is none. The kernel loads modules when somebody asks
-/// for them, so it may have more.
+/// Returns the hashes in /proc/crypto, or none if it cannot be read. The kernel may have more, because
+/// it loads modules on demand.
 pub fn drivers() -> Vec<Driver> {
     let text = fs::read("/proc/crypto").unwrap_or_default();
     parse(&String::from_utf8_lossy(&text))
 }
 
-/// The hashes in `text`, the preferred ones first. Records end with empty lines; lines and records
-/// that are not understood are passed over.
+/// Returns the hashes in `text`, the preferred ones first. An empty line ends a record. Lines and
+/// records that are not understood are skipped.
 fn parse(text: &str) -> Vec<Driver> {
     let mut drivers = Vec::new();
     let mut record = Record::default();

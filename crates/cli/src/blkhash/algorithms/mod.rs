@@ -1,5 +1,4 @@
-//! `blkhash algorithms`: a table of what there is, or all that is known of an algorithm, in the
-//! spirit of /proc/crypto.
+//! `blkhash algorithms`: a table of all algorithms, or details of some in the style of /proc/crypto.
 
 mod choice;
 mod kernel;
@@ -18,7 +17,11 @@ use self::trivia::{Linux, Trivia};
 use super::args;
 use crate::quote;
 
-/// Prints what was asked for; the error is one of writing.
+/// Prints the table or the details.
+///
+/// # Errors
+///
+/// Fails if standard output cannot be written.
 pub fn run(args: &args::Algorithms) -> io::Result<bool> {
     let algorithms = if args.names.is_empty() { Algorithm::ALL } else { &args.names };
     super::warn(algorithms.iter().copied());
@@ -36,7 +39,7 @@ pub fn run(args: &args::Algorithms) -> io::Result<bool> {
     super::print(&text)
 }
 
-/// A line for each algorithm, with the implementation that hashes many blocks at a time.
+/// Formats a line for each algorithm, with the implementation that hashes many blocks at a time.
 fn summary(algorithms: &[Algorithm], drivers: Option<&[Driver]>) -> String {
     let used = |algorithm| Digester::new(algorithm).implementation_for(MANY).variant;
     let mut out = table(algorithms, drivers, used);
@@ -45,7 +48,7 @@ fn summary(algorithms: &[Algorithm], drivers: Option<&[Driver]>) -> String {
     out
 }
 
-/// The lines fit a terminal, whatever implementations are `used` and drivers are called.
+/// Formats the table. Its lines fit a terminal for any names of implementations and drivers.
 fn table(
     algorithms: &[Algorithm],
     drivers: Option<&[Driver]>,
@@ -83,7 +86,7 @@ fn table(
     text::table_within(WIDTH, &heads, &rows)
 }
 
-/// All that is known of an algorithm: a record for itself and one for each implementation.
+/// Formats a record for an algorithm, then one for each implementation and each driver of the kernel.
 fn record(algorithm: Algorithm, drivers: Option<&[Driver]>) -> String {
     let (known, trivia) = (algorithm.properties(), Trivia::of(algorithm));
     let or_dash = |names: &[&str]| if names.is_empty() { "-".into() } else { names.join(", ") };
@@ -143,7 +146,8 @@ fn record(algorithm: Algorithm, drivers: Option<&[Driver]>) -> String {
     out
 }
 
-/// Says what implementations are preferred by; empty if there is nothing to choose from.
+/// Explains the order of preference. Returns an empty text if no algorithm has several
+/// implementations.
 fn why(algorithms: &[Algorithm]) -> String {
     let mut several = algorithms.iter().filter(|known| implementations(**known).len() > 1);
     let Some(first) = several.next() else { return String::new() };
@@ -200,7 +204,7 @@ struct Object<'a> {
     linux: bool,
     kernel_name: Option<&'static str>,
     used_by: &'static [&'static str],
-    /// The CPU that the assumed cycles of the implementations were measured on.
+    /// CPU on which the assumed cycles of the implementations were measured.
     assumed_of: Option<&'static str>,
     implementations: Vec<ImplementationObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -212,18 +216,18 @@ struct ImplementationObject {
     name: String,
     lanes: usize,
     needs: Option<&'static str>,
-    /// By [`Self::assumed_cycles_per_byte`], from 1 on; of several only.
+    /// Rank by [`Self::assumed_cycles_per_byte`], from 1, if there are several implementations.
     rank: Option<usize>,
-    /// Measured on the CPU [`Object::assumed_of`], not on this one.
+    /// Cycles per byte on the CPU [`Object::assumed_of`], not on this one.
     assumed_cycles_per_byte: Option<f64>,
-    /// Ranges of batches: the first and the last number of blocks, which is null where it is open.
+    /// Ranges of batch sizes: the first and the last number of blocks. An open range has no last.
     chosen: Vec<(usize, Option<usize>)>,
-    /// Why it is not chosen.
+    /// Reason why it is not chosen.
     reason: Option<String>,
     selftest: &'static str,
 }
 
-/// The drivers of an algorithm, the preferred one first.
+/// Returns the drivers of an algorithm, the preferred one first.
 fn of(drivers: &[Driver], algorithm: Algorithm) -> impl Iterator<Item = &Driver> {
     let name = kernel_name(algorithm);
     drivers.iter().filter(move |driver| name == Some(driver.name.as_str()))
@@ -252,7 +256,7 @@ fn yes_no(value: bool) -> &'static str {
     if value { "yes" } else { "no" }
 }
 
-/// More blocks at a time than any implementation has lanes.
+/// A number of blocks that fills the lanes of any implementation.
 const MANY: usize = 1024;
 
 #[cfg(test)]

@@ -1,36 +1,36 @@
-//! What is known of an algorithm that nothing depends on. An algorithm without a row has dashes.
+//! Facts about algorithms that do not affect any checksum. An algorithm without a row shows dashes.
 
 use std::fmt;
 
 use blkhash::Algorithm;
 
-/// Facts for the curious.
+/// Facts about an algorithm.
 #[derive(Clone, Copy, Debug)]
 pub struct Trivia {
-    /// How the reference code may be used, if that was looked up.
+    /// Licence of the reference code, if known.
     pub licence: Option<Licence>,
-    /// Whether the Linux kernel has it.
+    /// Support in the Linux kernel.
     pub linux: Linux,
     /// Well-known users, file systems first.
     pub used_by: &'static [&'static str],
 }
 
-/// Whether the Linux kernel has an algorithm.
+/// Support of an algorithm in the Linux kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Linux {
-    /// It does not.
+    /// The kernel does not have it.
     Absent,
-    /// As a function that its own code calls.
+    /// A function that other kernel code calls.
     Library,
-    /// By this name in its crypto API, as /proc/crypto lists it.
+    /// An algorithm of the crypto API, with its name in /proc/crypto.
     Crypto(&'static str),
 }
 
-/// How the reference code may be used. All of these go together with GPL-2, so kernels and boot
-/// loaders may have it.
+/// Licence of the reference code. All of these are compatible with GPL-2, so kernels and boot loaders
+/// may use the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Licence {
-    /// A standard or specification that everybody may write down as code, and has.
+    /// A standard or specification that is free to implement.
     PublicDomain,
     /// The BSD licence of two clauses.
     Bsd2,
@@ -49,7 +49,7 @@ impl fmt::Display for Licence {
 }
 
 impl Trivia {
-    /// The row of an algorithm.
+    /// Returns the row of an algorithm.
     pub fn of(algorithm: Algorithm) -> Self {
         use Licence::{Bsd2, Cc0, PublicDomain};
         use Linux::{Absent, Crypto, Library};

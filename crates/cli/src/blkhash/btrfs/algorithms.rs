@@ -1,4 +1,4 @@
-//! `blkhash btrfs algorithms`: the table of the documentation of btrfs, with the figures of this CPU.
+//! `blkhash btrfs algorithms`: the table of the btrfs documentation, measured on this CPU.
 
 use std::io;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::{Outcome, args};
 use crate::blkhash::bench::{self, DEFAULT_BATCH, DEFAULT_BLOCK_SIZE};
 use crate::blkhash::{print, warn};
 
-/// Measures and prints.
+/// Measures the checksums and prints the table.
 pub fn run(args: &args::Algorithms) -> io::Result<Outcome> {
     warn(ChecksumType::ALL.map(ChecksumType::algorithm));
     let lines = measure();
@@ -28,7 +28,7 @@ pub fn run(args: &args::Algorithms) -> io::Result<Outcome> {
     Ok(Outcome::Clean)
 }
 
-/// A checksum, what computes it, and how long that takes.
+/// A checksum with its implementation and speed.
 struct Line {
     kind: ChecksumType,
     implementation: &'static Implementation,
@@ -128,15 +128,16 @@ fn is_hard(kind: ChecksumType) -> bool {
     kind.algorithm().properties().strength == Strength::Cryptographic
 }
 
-/// Bytes of checksums for so much data, in one copy and without the heads of tree blocks.
+/// Returns the size in bytes of the checksums for `data` bytes of data, in one copy and without the
+/// headers of tree blocks.
 pub fn space(kind: ChecksumType, data: u64) -> u64 {
     data.div_ceil(SECTOR).saturating_mul(kind.size() as u64)
 }
 
-/// Bytes of data for each checksum, unless mkfs.btrfs was told otherwise.
+/// Bytes of data for each checksum, which is the default sector size of mkfs.btrfs.
 const SECTOR: u64 = 4096;
 
-/// For each checksum.
+/// Time spent on each checksum.
 const TIME: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
@@ -145,7 +146,7 @@ mod tests {
 
     #[test]
     fn space_of_checksums() {
-        // As the documentation of btrfs computes it.
+        // The btrfs documentation gives the same sizes.
         assert_eq!(space(ChecksumType::Crc32c, 1 << 30), 1 << 20);
         assert_eq!(space(ChecksumType::Sha256, 1 << 40), 8 << 30);
         assert_eq!(space(ChecksumType::Xxhash, 1), 8);

@@ -24,7 +24,7 @@ pub struct Args {
     help: (),
 }
 
-/// What to do.
+/// The subcommands of `blkhash btrfs`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Verify every checksum of file systems on devices or in images
@@ -148,7 +148,7 @@ pub struct ObscureName {
     help: (),
 }
 
-/// Where file systems are, and how images are opened.
+/// Options for opening images and finding file systems in them.
 #[derive(Debug, clap::Args)]
 pub struct Images {
     /// Look at partition N alone [default: every one that has btrfs]
@@ -231,7 +231,7 @@ pub struct Images {
 }
 
 impl Images {
-    /// How images are opened; the error is what is wrong with the secret.
+    /// Returns the options for opening images. The error is what is wrong with the secret.
     pub fn options(&self) -> Result<OpenOptions, String> {
         let secret = self.secret_file.as_deref().map(read_secret).transpose()?;
         let nbd = NbdOptions::new()
@@ -253,7 +253,7 @@ impl Images {
     }
 }
 
-/// The largest limit; 0 is for no limit.
+/// The largest value of `--max-errors`. Zero means no limit.
 const MAX_ERRORS: u64 = 1_000_000_000;
 
 const VERIFY_HELP: &str = "\
@@ -282,7 +282,7 @@ mod tests {
     use crate::blkhash::args;
 
     #[test]
-    fn what_is_not_trusted_is_not_followed() {
+    fn untrusted_images_follow_no_references() {
         let args = ["blkhash", "btrfs", "verify", "--untrusted", "a", "b"];
         let args::Command::Btrfs(args) = args::Args::try_parse_from(args).unwrap().command else {
             panic!("another command");

@@ -1,4 +1,4 @@
-//! `blkhash btrfs info`: what a file system's checksums are, where they lie, what computes them.
+//! `blkhash btrfs info`: describes the checksums of a file system, their size and their implementation.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -52,7 +52,7 @@ fn show_all(
     names: &[OsString],
     mounted: Option<&Mounted>,
 ) -> io::Result<Outcome> {
-    // What is mounted may be shown: no verdict depends on it.
+    // This command gives no verdict, so devices in use may be read.
     let has_devices = names.iter().any(|name| crate::open::is_device(Path::new(name)));
     let force_share = options.force_share || has_devices;
     let options = options.clone().force_share(force_share);
@@ -61,7 +61,7 @@ fn show_all(
     if groups.is_empty()
         && let Some(mounted) = mounted
     {
-        // Only root may read the devices, but everybody what the kernel says.
+        // Only root may read the devices, but every user may read sysfs.
         print(&if args.json {
             json::text(&json!({ "kernel": mounted.checksum })) + "\n"
         } else {
@@ -173,14 +173,14 @@ fn object(filesystem: &FileSystem, mounted: Option<&Mounted>) -> Value {
     })
 }
 
-/// The implementation for many sectors at a time.
+/// Returns the name of the implementation that hashes many sectors at a time.
 fn verified_by(filesystem: &FileSystem) -> String {
     let algorithm = filesystem.superblock().checksum_type.algorithm();
     Digester::new(algorithm).implementation_for(MANY).name()
 }
 
-/// More blocks at a time than any implementation has lanes.
+/// A number of blocks that fills the lanes of any implementation.
 const MANY: usize = 1024;
 
-/// Missing devices that are listed.
+/// Maximum number of missing devices that are listed.
 const MAX_MISSING: usize = 256;

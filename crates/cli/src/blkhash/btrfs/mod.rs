@@ -34,7 +34,7 @@ pub fn main(command: &Command) -> ExitCode {
         Err(Failure::Refused(Refusal::Usage(lines))) => usage::refuse(PROGRAM, &lines),
         Err(Failure::Refused(Refusal::Text(text))) => usage::exit(PROGRAM, super::print(&text)),
         Err(Failure::Output(error)) => {
-            // Whoever closed the pipe has seen enough.
+            // The reader closed the pipe on purpose, as head(1) does.
             if error.kind() != ErrorKind::BrokenPipe {
                 let reason = messages::reason(&error);
                 messages::message(PROGRAM, &format!("write error: {reason}"));
@@ -44,19 +44,19 @@ pub fn main(command: &Command) -> ExitCode {
     }
 }
 
-/// What came of it, as the exit status tells.
+/// The outcome of a command, which is its exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// All is well.
+    /// Everything was examined and no errors were found.
     Clean = 0,
     /// Errors were found.
     Errors = 1,
-    /// Something could not be looked at.
+    /// Something could not be examined.
     Unknown = 2,
 }
 
 impl Outcome {
-    /// Errors count more than what nobody knows.
+    /// Combines two outcomes. Errors take precedence over things that could not be examined.
     fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Errors, _) | (_, Self::Errors) => Self::Errors,
@@ -66,7 +66,7 @@ impl Outcome {
     }
 }
 
-/// Why a command ends early.
+/// The reason why a command ends early.
 enum Failure {
     /// The command line is wrong.
     Refused(Refusal),

@@ -1,4 +1,4 @@
-//! Mounted file systems: what the running kernel computes checksums with.
+//! Finds out how the running kernel computes the checksums of mounted file systems.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 
 /// A mounted file system.
 pub struct Mounted {
-    /// What /sys/fs/btrfs/FSID/checksum says, such as `crc32c (crc32c-intel)`.
+    /// Content of /sys/fs/btrfs/FSID/checksum, such as `crc32c (crc32c-intel)`.
     pub checksum: String,
-    /// Its devices.
+    /// Paths of its devices.
     pub devices: Vec<PathBuf>,
 }
 
-/// The file system that is mounted where `path` is. `None` if `path` is no folder.
+/// Finds the mounted file system of the folder `path`. Returns `None` if `path` is not a folder.
 ///
 /// # Errors
 ///
-/// It is no btrfs, or the kernel does not tell.
+/// Fails if the file system is not btrfs, or the kernel does not list it in /sys/fs/btrfs.
 pub fn find(path: &Path) -> Option<Result<Mounted, String>> {
     path.is_dir().then(|| {
         let path = fs::canonicalize(path).map_err(|error| error.to_string())?;
@@ -30,7 +30,7 @@ pub fn find(path: &Path) -> Option<Result<Mounted, String>> {
     })
 }
 
-/// The device of the btrfs that `path` lies in, by the list of mounts.
+/// Returns the device of the btrfs that contains `path`, according to the list of mounts.
 fn source_of(mounts: &[u8], path: &Path) -> Option<PathBuf> {
     let mut best: Option<(usize, bool, PathBuf)> = None;
     for line in mounts.split(|byte| *byte == b'\n') {
@@ -43,7 +43,7 @@ fn source_of(mounts: &[u8], path: &Path) -> Option<PathBuf> {
         };
         let place = unescaped(place);
         let depth = place.components().count();
-        // Of several in one place the last one is seen.
+        // The last of several mounts on one folder hides the others.
         if path.starts_with(&place) && best.as_ref().is_none_or(|(known, ..)| depth >= *known) {
             best = Some((depth, *kind == b"btrfs", unescaped(source)));
         }
@@ -51,7 +51,7 @@ fn source_of(mounts: &[u8], path: &Path) -> Option<PathBuf> {
     best.filter(|(_, is_btrfs, _)| *is_btrfs).map(|(.., source)| source)
 }
 
-/// Spaces and the like are octal numbers behind a backslash.
+/// Decodes the octal escapes of mountinfo, such as `\040` for a space.
 fn unescaped(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -82,7 +82,7 @@ fn from_sysfs(device: &std::ffi::OsStr) -> Option<Mounted> {
         let mut devices: Vec<PathBuf> = fs::read_dir(folder.join("devices"))
             .ok()?
             .flatten()
-            // A slash in the name of a device is an exclamation mark there.
+            // Sysfs shows a slash in the name of a device as an exclamation mark.
             .map(|entry| entry.file_name().as_bytes().to_vec())
             .map(|name| name.iter().map(|byte| if *byte == b'!' { b'/' } else { *byte }).collect())
             .map(|name| Path::new("/dev").join(OsString::from_vec(name)))
@@ -93,7 +93,7 @@ fn from_sysfs(device: &std::ffi::OsStr) -> Option<Mounted> {
     None
 }
 
-/// What to do where the kernel computes with a generic driver and has a better one for this CPU.
+/// Advises loading a module if the kernel uses a generic driver although this CPU has a faster one.
 pub fn advice(checksum: &str) -> Option<String> {
     let driver = checksum.split_once('(')?.1.trim_end_matches(')');
     let (_, module) = MODULES.iter().find(|(generic, _)| *generic == driver)?;
@@ -118,8 +118,8 @@ fn has_better(driver: &str) -> bool {
     }
 }
 
-/// Generic drivers, and the modules that have better ones on x86. Newer kernels have these built in
-/// and call them `-lib`; there is nothing better than the generic ones of the other checksums.
+/// Generic drivers, and the modules with faster ones for x86. In newer kernels these are built in and
+/// called `-lib`. The other checksums have no drivers better than the generic ones.
 const MODULES: [(&str, &str); 2] =
     [("crc32c-generic", "crc32c_intel"), ("sha256-generic", "sha256_ssse3")];
 
@@ -144,7 +144,7 @@ nonsense
     }
 
     #[test]
-    fn advice_only_where_there_is_better() {
+    fn only_generic_drivers_with_an_alternative_give_advice() {
         for checksum in
             ["crc32c (crc32c-lib)", "sha256 (sha256-ni)", "xxhash64 (xxhash64-generic)", "x"]
         {

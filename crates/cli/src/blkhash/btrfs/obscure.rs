@@ -1,4 +1,4 @@
-//! `blkhash btrfs obscure-name`
+//! `blkhash btrfs obscure-name`: finds other names with the same CRC-32C.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use crate::blkhash::PROGRAM;
 use crate::messages;
 use crate::stdio::Stdout;
 
-/// Prints another name for each name.
+/// Prints a replacement for each name.
 pub fn run(args: &args::ObscureName) -> io::Result<Outcome> {
     let mut outcome = Outcome::Clean;
     let mut text = Vec::new();

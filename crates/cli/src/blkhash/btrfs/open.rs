@@ -1,5 +1,5 @@
-//! From names to file systems: images are opened, partitions looked for, and devices brought
-//! together by the file system that they belong to.
+//! Opens images, finds btrfs file systems in them and in their partitions, and groups devices by file
+//! system.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -17,17 +17,18 @@ use crate::{messages, quote};
 
 /// The devices of one file system.
 pub struct Group {
-    /// Names the file system.
+    /// UUID of the file system.
     pub fsid: Uuid,
-    /// In the order of the command line.
+    /// Its devices, in the order of the command line.
     pub devices: Vec<Device>,
-    /// Seeds among all that were named: it may have grown out of them.
+    /// Seed devices of other file systems on the command line, which this one may have been grown from.
     pub seeds: Vec<Device>,
-    /// The name of the first one.
+    /// Name of the first image.
     pub name: OsString,
 }
 
-/// How images are opened: from here on, none but those of these names.
+/// Restricts the process to reading the images of these names, unless the sandbox is switched off.
+/// Returns the options for opening them.
 pub fn confine<'a>(
     names: impl IntoIterator<Item = &'a OsString>,
     args: &args::Images,
@@ -43,8 +44,8 @@ pub fn confine<'a>(
     Ok(options)
 }
 
-/// Opens everything and groups what belongs together. What cannot be opened is told on standard
-/// error; the flag says whether there was any.
+/// Opens all images and groups their devices. Reports problems on standard error, and returns whether
+/// there were any.
 pub fn open(names: &[OsString], options: &OpenOptions, args: &args::Images) -> (Vec<Group>, bool) {
     let mut groups: Vec<Group> = Vec::new();
     let mut seeds: Vec<(Uuid, Device)> = Vec::new();
@@ -87,7 +88,7 @@ fn open_image(name: &OsStr, options: &OpenOptions) -> Result<Arc<Image>, String>
     Ok(Arc::new(image))
 }
 
-/// The btrfs file systems in an image.
+/// Finds the btrfs file systems in an image.
 fn devices(name: &OsStr, image: &Arc<Image>, args: &args::Images) -> Result<Found, String> {
     let shown = quote::name(name.as_encoded_bytes());
     let whole: Arc<dyn Source> = image.clone();
@@ -120,7 +121,7 @@ fn devices(name: &OsStr, image: &Arc<Image>, args: &args::Images) -> Result<Foun
     }
     if found.devices.is_empty() && found.problems.is_empty() {
         if !blkbtrfs::has_magic(&*whole).map_err(|error| explain(&error))? {
-            // What is wrong with the table may be why.
+            // An error in the partition table is the more likely reason.
             let partitions = table?.partitions.len();
             let where_else = if partitions > 0 { ", in none of its partitions either" } else { "" };
             return Err(format!("{shown}: no btrfs file system{where_else}"));
@@ -134,13 +135,13 @@ fn devices(name: &OsStr, image: &Arc<Image>, args: &args::Images) -> Result<Foun
     Ok(found)
 }
 
-/// The file systems of an image.
+/// The file systems in an image.
 #[derive(Default)]
 struct Found {
     devices: Vec<(Superblock, Device)>,
-    /// Why there may be more.
+    /// Reasons why there may be more.
     problems: Vec<String>,
-    /// Partitions with something else in them.
+    /// Notes on partitions without btrfs.
     notes: Vec<String>,
 }
 
@@ -151,12 +152,12 @@ impl From<(Superblock, Device)> for Found {
 }
 
 impl Found {
-    /// An image that cannot be read.
+    /// Returns the result for an image that cannot be read.
     fn failed(reason: String) -> Self {
         Self { problems: vec![reason], ..Self::default() }
     }
 
-    /// Accounts for a partition: it holds a file system, something else, or cannot be read.
+    /// Adds a partition as a device, or the reason why it is none.
     fn add_partition(&mut self, image: &str, whole: &Arc<dyn Source>, found: &Partition) {
         let name = format!("{image} partition {}", found.number);
         let left = whole.size().saturating_sub(found.offset);
@@ -186,7 +187,7 @@ fn device(name: String, source: Arc<dyn Source>) -> Result<(Superblock, Device),
     Ok((superblock, Device { name, source }))
 }
 
-/// An image's error with what the system says of it.
+/// Formats an error of an image with the system's description of it.
 pub fn explain(error: &blkimage::Error) -> String {
     match error.io_error() {
         Some(source) => format!("{error}: {}", messages::reason(source)),

@@ -1,4 +1,4 @@
-//! What is found, for people and for programs.
+//! Output of findings and summaries as text and as JSON.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::stdio::Stdout;
 use crate::{json, quote};
 
-/// How much may still be printed of errors.
+/// The remaining budget for printing findings.
 #[derive(Clone, Copy)]
 pub struct Limit {
     findings: Option<u64>,
@@ -21,7 +21,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// That of `--max-errors`.
+    /// Creates the limit for a value of `--max-errors`.
     pub fn new(max_errors: Option<u64>) -> Self {
         match max_errors {
             None => Self { findings: Some(MAX_ERRORS), bytes: Some(MAX_BYTES) },
@@ -30,15 +30,15 @@ impl Limit {
         }
     }
 
-    /// Findings that may still be printed; `None` without limit.
+    /// Returns the number of findings that may still be printed, or `None` without a limit.
     pub fn findings(&self) -> Option<u64> {
         self.findings
     }
 
-    /// Takes a finding of this many bytes; false if it is too much.
+    /// Accounts for a finding of this many bytes. Returns false if it exceeds the limit.
     fn take(&mut self, length: usize) -> bool {
         if self.findings == Some(0) || self.bytes.is_some_and(|left| left < length) {
-            // Smaller ones would still fit: those that are printed are the first ones.
+            // Later findings are dropped even if they are smaller, so that the first ones are shown.
             self.findings = Some(0);
             return false;
         }
@@ -48,29 +48,30 @@ impl Limit {
     }
 }
 
-/// Standard output. The first error stays until the end: findings come from all threads.
+/// Standard output of one verification. A write error is kept until the summary, because findings
+/// come from all threads.
 pub struct Output {
     json: bool,
     name: OsString,
     result: io::Result<()>,
     limit: Limit,
-    /// Blocks of the findings that were printed, by category.
+    /// Number of blocks in the findings that were printed, by category.
     shown: [u64; Category::ALL.len()],
 }
 
 impl Output {
-    /// For one file system, by the name of its first image.
+    /// Creates the output for one file system. `name` is that of its first image.
     pub fn new(json: bool, name: &OsStr, limit: Limit) -> Self {
         let shown = [0; Category::ALL.len()];
         Self { json, name: name.to_owned(), result: Ok(()), limit, shown }
     }
 
-    /// What is left of the limit.
+    /// Returns the rest of the limit.
     pub fn limit(&self) -> Limit {
         self.limit
     }
 
-    /// Tells of a finding.
+    /// Prints a finding, within the limit.
     pub fn finding(&mut self, filesystem: &FileSystem, finding: &Finding) {
         if self.result.is_ok() {
             let text = if self.json {
@@ -85,7 +86,11 @@ impl Output {
         }
     }
 
-    /// Tells what came of it.
+    /// Prints the summary.
+    ///
+    /// # Errors
+    ///
+    /// Fails if this or any earlier output could not be written.
     pub fn summary(
         self,
         filesystem: &FileSystem,
@@ -313,7 +318,7 @@ fn owner_object(owner: &Owner) -> Value {
     }
 }
 
-/// A path as JSON can hold it, and its bytes in hexadecimal where that is not exact.
+/// A path for JSON, with its bytes in hexadecimal if it is not UTF-8.
 #[derive(Serialize)]
 struct Name {
     name: String,
@@ -424,7 +429,7 @@ fn summary_text(
             counted.map(|(category, count)| format!("{}: {count}", describe(category))).collect();
         all.join(", ")
     };
-    // A verification that found nothing and did not see everything does not say that all is well.
+    // An incomplete verification must not look like a clean result.
     let none = if summary.is_complete() { "none" } else { "none in what was verified" };
     line("errors", if summary.is_clean() { none.into() } else { list(&|it| summary.count(it)) });
     let rest = list(&|category| hidden(summary, shown, category));
@@ -444,7 +449,7 @@ fn summary_text(
     text
 }
 
-/// Blocks of a category that no printed error is about.
+/// Returns the number of blocks of a category that are not part of a printed finding.
 fn hidden(summary: &Summary, shown: &[u64; Category::ALL.len()], category: Category) -> u64 {
     summary.count(category).saturating_sub(shown[category as usize])
 }
@@ -509,14 +514,14 @@ fn summary_object(
     })
 }
 
-/// Errors that are printed by default: more than anybody reads, and little beside the image.
+/// Number of errors that are printed by default.
 const MAX_ERRORS: u64 = 100;
 
-/// Bytes of errors that are printed by default: names in an image may be long.
+/// Size in bytes of the errors that are printed by default, because names in an image may be long.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Lines for missing devices.
+/// Maximum number of lines for missing devices.
 const MAX_MISSING_LINES: usize = 16;
 
-/// Missing devices that are listed for programs.
+/// Maximum number of missing devices in JSON.
 const MAX_MISSING_IDS: usize = 1024;

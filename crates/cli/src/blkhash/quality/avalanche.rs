@@ -1,5 +1,5 @@
-//! How a checksum changes when one bit of the block does: every bit of a good one flips half of the
-//! time, whichever bit of the block it was.
+//! Measures how a checksum changes when one bit of the block changes. Each bit of a good checksum
+//! flips half of the time, for any bit of the block.
 
 use serde::Serialize;
 
@@ -7,25 +7,25 @@ use blkhash::BitOrder;
 
 use super::hash::{BITS, Hash, Noise, flip};
 
-/// What single flips do. A bias of 0 is a bit that flips half of the time, 1 one that always or
-/// never does.
+/// Effects of single flipped bits. A bit that flips half of the time has a bias of 0, one that always
+/// or never flips has a bias of 1.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Avalanche {
-    /// Bits of blocks that were flipped.
+    /// Number of bit positions that were flipped.
     pub positions: usize,
-    /// Blocks in which each of them was.
+    /// Number of blocks in which each position was flipped.
     pub blocks: usize,
-    /// The share of the checksum's bits that flip.
+    /// Mean share of the checksum's bits that flip.
     pub mean: f64,
-    /// The worst bias of a bit of the checksum, over all flips.
+    /// Worst bias of a bit of the checksum, over all flips.
     pub worst_bit: f64,
-    /// The worst bias of a bit of the checksum for one bit of the block.
+    /// Worst bias of a bit of the checksum for one bit of the block.
     pub worst_pair: f64,
-    /// What that is for a random function: the more pairs, the worse the worst.
+    /// Expected [`Self::worst_pair`] of a random function, which grows with the number of pairs.
     pub expected_pair: f64,
 }
 
-/// Flips single bits.
+/// Flips single bits and counts which bits of the checksum change.
 pub fn avalanche(hash: &Hash) -> Avalanche {
     let mut noise = Noise(2);
     let positions: Vec<usize> = (0..POSITIONS).map(|_| noise.below(BITS)).collect();
@@ -56,7 +56,7 @@ pub fn avalanche(hash: &Hash) -> Avalanche {
         mean: total / (pairs * BLOCKS as f64),
         worst_bit: per_bit.fold(0.0, f64::max),
         worst_pair: all.map(|flips| bias(f64::from(*flips), BLOCKS)).fold(0.0, f64::max),
-        // The largest of so many normal distributions with a deviation of 1 / sqrt(BLOCKS).
+        // The largest of this many normal variables with a standard deviation of 1 / sqrt(BLOCKS).
         expected_pair: (2.0 * (2.0 * pairs).ln()).sqrt() / (BLOCKS as f64).sqrt(),
     }
 }

@@ -1,19 +1,19 @@
-//! How many of many blocks share 32 bits of their checksums, against how many would by chance.
+//! Counts the blocks that share 32 bits of their checksums, to compare with chance.
 
 use serde::Serialize;
 
 use super::hash::{BLOCK, Hash, Noise};
 
-/// What was counted.
+/// Counted collisions.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Collisions {
-    /// Blocks that were hashed.
+    /// Number of blocks that were hashed.
     pub blocks: u64,
-    /// Those whose low 32 bits another one before had.
+    /// Number of blocks whose low 32 bits repeat those of an earlier block.
     pub low: u64,
-    /// The same of the high 32 bits.
+    /// Number of blocks whose high 32 bits repeat those of an earlier block.
     pub high: u64,
-    /// What chance has.
+    /// Expected number of repetitions of 32 random bits.
     pub expected: f64,
 }
 

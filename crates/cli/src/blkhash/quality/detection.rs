@@ -1,9 +1,9 @@
-//! Which errors go undetected: one to three flipped bits, and bursts, in which all errors lie within
-//! a few bits of each other.
+//! Counts undetected errors: one to three flipped bits, and bursts, in which all errors lie within a
+//! few bits of each other.
 //!
-//! Where a hash is linear, one pattern of errors is detected in all blocks or in none. A CRC is
-//! cyclic besides: it is also detected at all positions or at none. So looking at a pattern once
-//! tells of all blocks and positions; both properties are checked on samples, which are hashed.
+//! A linear hash detects a pattern of errors in all blocks or in none. A CRC is also cyclic, so it
+//! detects the pattern at all positions or at none. Testing a pattern once therefore covers all blocks
+//! and positions. Both properties are checked on samples, which are hashed.
 
 use std::collections::HashSet;
 
@@ -14,20 +14,20 @@ use blkhash::BitOrder;
 use super::hash::{BITS, Hash, Noise, flip};
 use super::linear::Syndromes;
 
-/// Errors of a kind.
+/// Errors of one kind.
 #[derive(Clone, Debug, Serialize)]
 pub struct Errors {
     /// The kind, in words.
     pub what: String,
-    /// How many patterns of errors were tried.
+    /// Number of patterns of errors that were tried.
     pub tried: u64,
-    /// Whether those are all there are.
+    /// Whether these are all patterns of this kind.
     pub all: bool,
-    /// How many left the checksum as it was.
+    /// Number of patterns that left the checksum unchanged.
     pub undetected: u64,
 }
 
-/// Tries errors. `syndromes` are those of a hash that is linear.
+/// Tries errors. `syndromes` is `None` if the hash is not linear.
 pub fn detection(hash: &Hash, order: BitOrder, syndromes: Option<&Syndromes>) -> Vec<Errors> {
     let mut errors = match syndromes {
         Some(syndromes) => linear(hash, syndromes),
@@ -55,13 +55,13 @@ pub fn detection(hash: &Hash, order: BitOrder, syndromes: Option<&Syndromes>) ->
     errors
 }
 
-/// The patterns that can be tried without hashing each of them.
+/// Computes which patterns go undetected by a linear hash, without hashing each of them.
 fn linear(hash: &Hash, syndromes: &Syndromes) -> Vec<Errors> {
     let all = syndromes.all();
     let bits = BITS as u64;
     let last = BITS - 1;
     let at: HashSet<u128> = all[..last].iter().copied().collect();
-    // By position, so that every pattern of two or three has the last bit in it.
+    // The hash is cyclic, so it is enough to try the patterns that contain the last bit.
     let pairs = all[..last].iter().filter(|change| **change == all[last]).count();
     let triples =
         all[..last].iter().filter(|change| at.contains(&(*change ^ all[last]))).count() / 2;
@@ -85,8 +85,8 @@ fn linear(hash: &Hash, syndromes: &Syndromes) -> Vec<Errors> {
             undetected: triples as u64,
         },
     ];
-    // A burst goes undetected if the changes of its bits cancel out: none does within a window of
-    // bits whose changes are linearly independent.
+    // A burst goes undetected if the changes of its bits cancel out. That is impossible in a window
+    // of bits whose changes are linearly independent.
     let windows = 0..=BITS - hash.bits;
     let is_dependent =
         |position: &usize| syndromes.solver(*position, hash.bits).dependency.is_some();
@@ -99,8 +99,8 @@ fn linear(hash: &Hash, syndromes: &Syndromes) -> Vec<Errors> {
     errors
 }
 
-/// The shortest burst that is not detected, as `(length, pattern)`; the lowest bit of the pattern is
-/// the first of the burst.
+/// Returns the shortest undetected burst as `(length, pattern)`. The lowest bit of the pattern is the
+/// first of the burst.
 pub fn shortest_undetected(hash: &Hash, syndromes: &Syndromes) -> Option<(usize, u128)> {
     (1..=(hash.bits + 1).min(128))
         .find_map(|length| Some((length, syndromes.solver(BITS / 2 + 3, length).dependency?)))
@@ -119,7 +119,7 @@ fn every_bit(hash: &Hash, order: BitOrder) -> Errors {
     Errors { what: "1 bit".into(), tried: BITS as u64, all: true, undetected }
 }
 
-/// Hashes blocks before and after `damage`.
+/// Hashes blocks before and after `damage`, and counts those whose checksum stays the same.
 fn sampled(hash: &Hash, what: &str, mut damage: impl FnMut(&mut [u8])) -> Errors {
     let mut noise = Noise(6);
     let undetected = (0..SAMPLES).filter(|_| {
@@ -136,11 +136,11 @@ fn sampled(hash: &Hash, what: &str, mut damage: impl FnMut(&mut [u8])) -> Errors
     }
 }
 
-/// `length` bits of which the first and the last are set.
+/// Returns `length` bits of noise with the first and the last bit set.
 fn burst(noise: u64, length: usize) -> u64 {
     let ends = 1 | 1 << (length - 1);
     noise & (u64::MAX >> (64 - length)) | ends
 }
 
-/// Blocks that are damaged in each way.
+/// Number of blocks that are damaged in each way.
 const SAMPLES: u64 = 1 << 14;

@@ -1,8 +1,9 @@
-//! How long it takes to change a block as one likes and keep its checksum.
+//! Measures how long it takes to change a block arbitrarily and keep its checksum.
 //!
-//! A CRC is linear: as many bits as it is long, anywhere in the block, bring it to any value, and
-//! which ones is a system of linear equations. XXH64 takes the words of a lane one after the other,
-//! each by a step that can be undone: what one word changed, the next word of the lane takes back.
+//! A CRC is linear. Changing as many bits as it is long, anywhere in the block, sets it to any value.
+//! Which bits to flip is the solution of a system of linear equations. XXH64 mixes in the words of a
+//! lane one after the other, in invertible steps. The next word of the lane can therefore cancel the
+//! change made by the word before it.
 
 use std::time::{Duration, Instant};
 
@@ -12,20 +13,20 @@ use serde::Serialize;
 use super::hash::{Hash, Noise, flip};
 use super::linear::{Solver, Syndromes};
 
-/// What forging took.
+/// Cost of forging blocks.
 #[derive(Clone, Debug, Serialize)]
 pub struct Forgery {
-    /// How it is done.
+    /// The method.
     pub how: &'static str,
-    /// Bytes that were given up for it.
+    /// Number of bytes that must be free to choose.
     pub bytes: usize,
-    /// Blocks that were forged. Each was hashed afterwards and had the checksum of the original.
+    /// Number of forged blocks. Each was hashed afterwards and had the checksum of the original.
     pub forged: u64,
-    /// Microseconds for each, that check not included.
+    /// Microseconds for each block, without that check.
     pub microseconds: f64,
 }
 
-/// Forges blocks, if this program knows how.
+/// Forges blocks. Returns `None` if no method for this hash is implemented.
 pub fn forge(hash: &Hash, order: BitOrder, syndromes: Option<&Syndromes>) -> Option<Forgery> {
     if let Some(syndromes) = syndromes {
         let solver = syndromes.solver(8 * PATCH, hash.bits);
@@ -40,8 +41,8 @@ pub fn forge(hash: &Hash, order: BitOrder, syndromes: Option<&Syndromes>) -> Opt
     None
 }
 
-/// Forges as many blocks as fit the time. `forge` gets a block, what was made of it, and the checksum
-/// that this is to have.
+/// Forges blocks for a fixed time. `forge` gets a block, its tampered copy, and the checksum that the
+/// copy must have.
 fn measure(
     hash: &Hash,
     how: &'static str,
@@ -73,8 +74,8 @@ fn patch(hash: &Hash, order: BitOrder, solver: &Solver, block: &mut [u8], wanted
     flipped.for_each(|bit| flip(order, block, 8 * PATCH + bit));
 }
 
-/// Chooses the word of XXH64's first lane behind the one that was tampered with, so that the lane
-/// goes on as it did in the original.
+/// Sets the word of XXH64's first lane that follows the tampered one, so that the lane continues with
+/// the state it has in the original.
 fn compensate(original: &[u8], block: &mut [u8]) {
     let word = |bytes: &[u8], at: usize| {
         u64::from_le_bytes(bytes[at..at + 8].try_into().expect("a word has 8 bytes"))
@@ -92,7 +93,7 @@ fn compensate(original: &[u8], block: &mut [u8]) {
 }
 
 const fn inverse(odd: u64) -> u64 {
-    // Newton's iteration doubles the right bits of the inverse: 3, 6, 12, 24, 48, 96.
+    // Newton's iteration doubles the number of correct bits of the inverse: 3, 6, 12, 24, 48, 96.
     let mut inverse = odd;
     let mut step = 0;
     while step < 5 {
@@ -102,21 +103,21 @@ const fn inverse(odd: u64) -> u64 {
     inverse
 }
 
-/// Where blocks are tampered with: at the beginning of a stripe of XXH64.
+/// Offset at which blocks are tampered with: the beginning of a stripe of XXH64.
 const TAMPERED: usize = 1024;
 
-/// Where a CRC is patched.
+/// Offset of the bytes that are patched for a CRC.
 const PATCH: usize = 2048;
 
-/// Bytes that XXH64 takes at a time, a word for each of its four lanes.
+/// Number of bytes that XXH64 processes at a time, a word for each of its four lanes.
 const STRIPE: usize = 32;
 
 /// The multipliers of XXH64's lanes.
 const PRIME_1: u64 = 0x9e37_79b1_85eb_ca87;
 const PRIME_2: u64 = 0xc2b2_ae3d_27d4_eb4f;
 
-/// Time that is spent on forging.
+/// Time spent on forging.
 const ENOUGH: Duration = Duration::from_millis(50);
 
-/// Blocks that are forged at most.
+/// Maximum number of forged blocks.
 const MOST: u64 = 20_000;

@@ -1,17 +1,17 @@
-//! A checksum as a number, and the noise it is fed.
+//! Checksums as numbers, and the noise that is hashed.
 
 use blkhash::{Algorithm, BitOrder, Digester, State};
 
-/// Length of a block in bytes: a sector of btrfs.
+/// Size of a block in bytes, which is that of a btrfs sector.
 pub const BLOCK: usize = 4096;
 
-/// Bits of a block.
+/// Size of a block in bits.
 pub const BITS: usize = 8 * BLOCK;
 
-/// An algorithm of up to 128 bits.
+/// An algorithm with a digest of up to 128 bits.
 pub struct Hash {
     pub algorithm: Algorithm,
-    /// Bits of its digest.
+    /// Size of the digest in bits.
     pub bits: usize,
     digester: Digester,
     start: State,
@@ -24,12 +24,12 @@ impl Hash {
         Self { algorithm, bits: 8 * algorithm.digest_size(), digester, start }
     }
 
-    /// The digest of a block.
+    /// Returns the digest of a block.
     pub fn of(&self, block: &[u8]) -> u128 {
         number(self.digester.digest(block).as_bytes())
     }
 
-    /// The digests of many blocks.
+    /// Returns the digests of many blocks.
     pub fn of_many(&self, blocks: &[&[u8]]) -> Vec<u128> {
         let size = self.algorithm.digest_size();
         let mut digests = vec![0; blocks.len() * size];
@@ -42,13 +42,13 @@ fn number(digest: &[u8]) -> u128 {
     digest.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
-/// The order in which the bits of bytes go through the register of a CRC. Bursts are runs of bits in
-/// this order; for other hashes it means nothing.
+/// Returns the order in which the bits of a byte go through the register of a CRC. Bursts are runs of
+/// bits in this order. For other hashes any order will do.
 pub fn bit_order(algorithm: Algorithm) -> BitOrder {
     algorithm.properties().bit_order.unwrap_or(BitOrder::LowestFirst)
 }
 
-/// Flips the bit at `position` in this order.
+/// Flips the bit at `position`, counted in this order.
 pub fn flip(order: BitOrder, block: &mut [u8], position: usize) {
     let bit = match order {
         BitOrder::LowestFirst => position % 8,
@@ -57,7 +57,7 @@ pub fn flip(order: BitOrder, block: &mut [u8], position: usize) {
     block[position / 8] ^= 1 << bit;
 }
 
-/// Noise, the same in every run: SplitMix64, by Sebastiano Vigna.
+/// Noise that is the same in every run, from SplitMix64 by Sebastiano Vigna.
 pub struct Noise(pub u64);
 
 impl Noise {
@@ -69,7 +69,7 @@ impl Noise {
         noise ^ (noise >> 31)
     }
 
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }

@@ -1,15 +1,16 @@
-//! What makes a CRC easy to reason about, and to forge: it is linear. The change of the checksum
-//! depends on which bits were flipped alone, and is the exclusive or of what each flip does.
+//! The linearity of a CRC, which makes it easy to reason about and to forge. The change of the
+//! checksum depends only on which bits were flipped. It is the exclusive or of the changes that each
+//! flip causes.
 
 use blkhash::BitOrder;
 
 use super::hash::{BITS, BLOCK, Hash, Noise, flip};
 
-/// What flipping each bit of a block does to the checksum, in the order of its bits.
+/// The change of the checksum caused by flipping each bit of a block, in the order of the bits.
 pub struct Syndromes(Vec<u128>);
 
 impl Syndromes {
-    /// Of a hash that is linear; `None` if it is not.
+    /// Computes the syndromes of a hash. Returns `None` if it is not linear.
     pub fn of(hash: &Hash, order: BitOrder) -> Option<Self> {
         let mut block = [0; BLOCK];
         let zero = hash.of(&block);
@@ -33,33 +34,32 @@ impl Syndromes {
         is_linear.then_some(syndromes)
     }
 
-    /// What flipping the bits at `positions` does.
+    /// Returns the change caused by flipping the bits at `positions`.
     pub fn change(&self, positions: impl IntoIterator<Item = usize>) -> u128 {
         positions.into_iter().fold(0, |change, position| change ^ self.0[position])
     }
 
-    /// Of every bit.
+    /// Returns the change for every bit.
     pub fn all(&self) -> &[u128] {
         &self.0
     }
 
-    /// Finds which of the `bits` bits from `position` on are to be flipped for a change.
+    /// Returns a solver that finds which of the `bits` bits from `position` on to flip for a change.
     pub fn solver(&self, position: usize, bits: usize) -> Solver {
         Solver::new(&self.0[position..position + bits])
     }
 }
 
-/// Finds which vectors have a given exclusive or: Gauss's elimination.
+/// Finds vectors with a given exclusive or, by Gaussian elimination.
 pub struct Solver {
-    /// Reduced vectors, each with a highest bit that no other has as its highest, and the set of
-    /// vectors it is made of.
+    /// Reduced vectors with distinct highest bits, each with the set of vectors it was made from.
     rows: Vec<(u128, u128)>,
-    /// A set of vectors whose exclusive or is zero, if there is one.
+    /// A set of vectors whose exclusive or is zero, if any.
     pub dependency: Option<u128>,
 }
 
 impl Solver {
-    /// For up to 128 vectors.
+    /// Creates a solver for up to 128 vectors.
     pub fn new(vectors: &[u128]) -> Self {
         let mut solver = Self { rows: Vec::new(), dependency: None };
         for (index, &vector) in vectors.iter().enumerate() {
@@ -75,13 +75,13 @@ impl Solver {
         solver
     }
 
-    /// The vectors, as a set of bits, whose exclusive or is `change`.
+    /// Returns vectors whose exclusive or is `change`, as a set of bits, if any.
     pub fn solve(&self, change: u128) -> Option<u128> {
         let (rest, set) = self.reduce(change);
         (rest == 0).then_some(set)
     }
 
-    /// What is left of `vector` after the rows, and which vectors that took.
+    /// Reduces `vector` by the rows. Returns the rest, and the set of vectors that were used.
     fn reduce(&self, vector: u128) -> (u128, u128) {
         self.rows.iter().fold((vector, 0), |(rest, set), (row, made_of)| {
             if rest ^ row < rest { (rest ^ row, set ^ made_of) } else { (rest, set) }
@@ -89,10 +89,10 @@ impl Solver {
     }
 }
 
-/// Blocks on which linearity is checked.
+/// Number of blocks on which linearity is checked.
 const CHECKS: usize = 64;
 
-/// Bits flipped in each.
+/// Number of bits flipped in each.
 const FLIPS: usize = 9;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! `blkhash bench --quality`: what checksums that are not cryptographic detect, measured.
+//! `blkhash bench --quality`: measures which errors the non-cryptographic checksums detect.
 //!
-//! All noise comes from fixed seeds: the figures are the same in every run, but for times.
+//! All noise comes from fixed seeds. Figures other than times are the same in every run.
 
 mod avalanche;
 mod collisions;
@@ -27,7 +27,7 @@ use super::refuse;
 use super::suggest::instead_of;
 use crate::usage::Refusal;
 
-/// Measures and prints; the outer error is what is wrong with the command line.
+/// Measures and prints. The outer error is a wrong command line, the inner one an error of writing.
 pub fn run(args: &args::Bench) -> Result<io::Result<bool>, Refusal> {
     let filter = Filter::new(&args.filter).map_err(|reason| Refusal::Usage(vec![reason]))?;
     let algorithms: Vec<Algorithm> = measurable().collect();
@@ -53,23 +53,23 @@ pub fn run(args: &args::Bench) -> Result<io::Result<bool>, Refusal> {
     Ok(super::print(&text))
 }
 
-/// The algorithms that detect errors and claim nothing more.
+/// Returns the algorithms that are designed for error detection only.
 fn measurable() -> impl Iterator<Item = Algorithm> {
     let detects_errors =
         |algorithm: &Algorithm| algorithm.properties().strength == Strength::ErrorDetection;
     Algorithm::ALL.iter().copied().filter(detects_errors)
 }
 
-/// What an algorithm is worth.
+/// The measured properties of an algorithm.
 #[derive(Clone, Debug, Serialize)]
 struct Quality {
     algorithm: &'static str,
     bits: usize,
-    /// Whether the change of the checksum depends on the errors alone, not on the block.
+    /// Whether the change of the checksum depends only on the errors, not on the block.
     linear: bool,
     avalanche: Avalanche,
     errors: Vec<Errors>,
-    /// The shortest burst that goes undetected, where that is known.
+    /// Length in bits of the shortest undetected burst, if known.
     shortest_undetected_burst: Option<usize>,
     collisions: Collisions,
     forgery: Option<Forgery>,

@@ -1,4 +1,4 @@
-//! What was measured, for people and programs.
+//! Output of the measurements as tables and as JSON.
 
 use blkbench::report::WIDTH;
 use blkbench::text::{self, Align, number};
@@ -6,13 +6,13 @@ use blkbench::text::{self, Align, number};
 use super::Quality;
 use super::hash::BLOCK;
 
-/// An object a line.
+/// Formats JSON, one object per line.
 pub fn json(found: &[Quality]) -> String {
     let line = |quality| serde_json::to_string(quality).expect("plain data is JSON") + "\n";
     found.iter().map(line).collect()
 }
 
-/// A table for each property.
+/// Formats a table for each property.
 pub fn text(found: &[Quality]) -> String {
     let mut out = format!("Checksums of blocks of {BLOCK} bytes, the same noise in every run\n");
     out += &avalanche(found);
@@ -139,7 +139,7 @@ fn forgery(found: &[Quality]) -> String {
     section(title, &heads, &rows)
 }
 
-/// A table below a paragraph that says what it is.
+/// Formats a table below a paragraph that explains it.
 fn section(title: &str, heads: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     format!("\n{}\n\n{}", text::wrapped(title, 0, WIDTH), text::table(heads, rows))
 }

@@ -1,4 +1,4 @@
-//! The guarantees that each kind of checksum gives, measured.
+//! Tests of the guarantees that each kind of checksum gives.
 
 use blkhash::BitOrder;
 
@@ -22,7 +22,7 @@ fn only_crcs_are_linear() {
 }
 
 #[test]
-fn a_crc_detects_every_burst_up_to_its_own_length_and_one_longer_not() {
+fn a_crc_detects_bursts_up_to_its_length_and_misses_one_that_is_a_bit_longer() {
     for algorithm in CRCS {
         let (hash, syndromes) = syndromes(algorithm);
         let syndromes = syndromes.unwrap();
@@ -32,7 +32,7 @@ fn a_crc_detects_every_burst_up_to_its_own_length_and_one_longer_not() {
         }
         let (length, pattern) = shortest_undetected(&hash, &syndromes).unwrap();
         assert_eq!(length, hash.bits + 1, "{algorithm}");
-        // It is the generator polynomial, at any place.
+        // The pattern is the generator polynomial, which goes undetected at any position.
         for position in [0, 777, BITS - length] {
             let mut block = Noise(9).block();
             let before = hash.of(&block);
@@ -57,7 +57,7 @@ fn forged_blocks_collide() {
     for algorithm in CRCS.into_iter().chain([Algorithm::Xxh64]) {
         let (hash, syndromes) = syndromes(algorithm);
         let forgery = forge(&hash, bit_order(algorithm), syndromes.as_ref()).unwrap();
-        // Each of them was hashed by the library, or forging had panicked.
+        // Forging panics if the library's hash of a forged block differs.
         assert!(forgery.forged > 0);
         assert_eq!(forgery.bytes, hash.bits / 8);
     }
@@ -65,7 +65,7 @@ fn forged_blocks_collide() {
 }
 
 #[test]
-fn hashes_that_are_not_linear_behave_like_chance() {
+fn nonlinear_hashes_behave_like_random_functions() {
     for algorithm in [Algorithm::Xxh64, Algorithm::Xxh3, Algorithm::Xxh128] {
         let measured = avalanche(&Hash::new(algorithm));
         assert!((measured.mean - 0.5).abs() < 0.01, "{algorithm}: {measured:?}");
@@ -76,7 +76,7 @@ fn hashes_that_are_not_linear_behave_like_chance() {
 }
 
 #[test]
-fn batches_have_the_digests_of_single_blocks() {
+fn batches_give_the_digests_of_single_blocks() {
     let hash = Hash::new(Algorithm::Xxh128);
     let blocks = [Noise(1).block(), [0; BLOCK], Noise(2).block()];
     let blocks: Vec<&[u8]> = blocks.iter().map(|block| &block[..]).collect();

@@ -1,4 +1,4 @@
-//! What `--verbose` says of an image before it is read: its chain, and what reads and hashes it.
+//! The description of an image for `--verbose`: its chain, and how it is read and hashed.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::program::PROGRAM;
 use crate::{messages, quote};
 
-/// What is known of an image and of the run, for JSON.
+/// Description of an image and of the run.
 #[derive(Clone, Debug, Serialize)]
 pub struct About {
     chain: Vec<ChainImage>,
@@ -42,7 +42,7 @@ struct ChainFile {
 }
 
 impl About {
-    /// Describes an image, read over that many connections if a server has it.
+    /// Describes an image. `connections` is the number of connections to its server, if any.
     pub fn new(
         image: &Image,
         parameters: &[Parameters],
@@ -62,7 +62,7 @@ impl About {
         }
     }
 
-    /// Prints it, a line for each image of the chain and one for the run.
+    /// Prints a line for each image of the chain and one for the run.
     pub fn print(&self, name: &OsStr) {
         for (depth, image) in self.chain.iter().enumerate() {
             let role = if depth == 0 { "" } else { "backing file: " };
@@ -82,7 +82,8 @@ impl About {
     }
 }
 
-/// The implementation that hashes the blocks of one read, or the whole where there are no blocks.
+/// Returns the name of the implementation that hashes the blocks of one read, or all of the content if
+/// the construction has no blocks.
 fn implementation(parameters: &Parameters, tuning: &Tuning) -> Option<String> {
     let digester = tuning.digester(parameters.algorithm()).ok()?;
     let count = match parameters.construction().has_blocks() {
@@ -128,7 +129,7 @@ impl ChainImage {
     }
 }
 
-/// `1.00 GiB (1073741824 bytes)`
+/// Formats a size as in `1.00 GiB (1073741824 bytes)`.
 fn exact(bytes: u64) -> String {
     format!("{} ({bytes} bytes)", BinaryBytes(bytes))
 }

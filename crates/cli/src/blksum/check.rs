@@ -1,4 +1,4 @@
-//! Check mode: the lines, the messages and the exit status of `sha256sum --check`.
+//! Check mode, with the lines, messages and exit status of `sha256sum --check`.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -27,7 +27,11 @@ use super::small::Small;
 use super::{confine, hints};
 use crate::messages;
 
-/// Checks what the check files say. True if all of it holds; the error is one of writing.
+/// Checks the images listed in the check files. Returns whether all of them match.
+///
+/// # Errors
+///
+/// Fails if standard output cannot be written.
 pub fn run(settings: &Settings, check: Check, output: &mut Output) -> io::Result<bool> {
     let given = settings.parameters[0];
     let algorithm = given.algorithm();
@@ -41,9 +45,9 @@ pub fn run(settings: &Settings, check: Check, output: &mut Output) -> io::Result
         files.is_all
     });
     let small = Small::new(settings);
-    // Behind a line that is being written nobody looks for the next.
+    // No look-ahead in a file that may still be written, because it would wait for the next line.
     let threads = if files.may_wait(&settings.names) { 1 } else { small.threads() };
-    // What is not known yet may name more.
+    // Lines that are not held yet may belong to any group.
     let groups = match files.is_all {
         true => Groups::new(files.contents(), parser.clone()),
         false => Groups::none(),
@@ -72,7 +76,7 @@ pub fn run(settings: &Settings, check: Check, output: &mut Output) -> io::Result
     Ok(checker.all_well)
 }
 
-/// Allows to read what check files with these contents list, as the checker will take them.
+/// Allows reading the images that are listed in check files with these contents.
 fn allow_listed<'a>(
     contents: impl Iterator<Item = &'a [u8]>,
     parser: Parser,
@@ -83,20 +87,20 @@ fn allow_listed<'a>(
         let name = OsString::from_vec(entry.name);
         match entry.tag {
             _ if input::is_uri(&name) && !allow_uri => {}
-            // The bytes of the file itself name no other.
+            // The file is read as raw bytes, so it cannot refer to other files.
             Some(Tag::File(_)) if name != "-" => sandbox.allow_alone(Path::new(&name)),
             _ => sandbox.allow_name(&name),
         }
     }
 }
 
-/// The images that are listed, and how their checksums are computed.
+/// Computes the checksums of listed images.
 struct Images<'a> {
     settings: &'a Settings,
     check: Check,
-    /// What lines without a tag were computed with.
+    /// Parameters for lines without a tag.
     given: Parameters,
-    /// How the files of plain tags are opened.
+    /// Options for opening files whose own bytes are hashed.
     raw: OpenOptions,
     small: Small,
 }
@@ -104,20 +108,20 @@ struct Images<'a> {
 struct Checker<'a> {
     images: &'a Images<'a>,
     output: &'a mut Output,
-    /// What improperly formatted lines should have been.
+    /// Type of checksum line that messages about malformed lines name.
     line_type: String,
-    /// Of the check files, the one that is being read first.
+    /// Names of the check files that are left. The first is being read.
     names: slice::Iter<'a, OsString>,
-    /// What became of its lines.
+    /// Results for the lines of this file.
     counts: Counts,
-    /// The images that several lines name.
+    /// Reports of images that several lines name.
     known: HashMap<Subject, Report>,
-    /// A note on the size of one image stands for all.
+    /// Whether notes on odd sizes are done: one was printed, or a format was given.
     has_noted_size: bool,
     all_well: bool,
 }
 
-/// What became of the lines of a check file.
+/// Counts of results for the lines of a check file.
 #[derive(Default)]
 struct Counts {
     malformed: u64,
@@ -128,12 +132,12 @@ struct Counts {
     untagged: Untagged,
 }
 
-/// What became of the lines that do not say what their checksum is of.
+/// Counts of results for the lines without a tag.
 #[derive(Default)]
 struct Untagged {
     matched: u64,
     mismatched: u64,
-    /// Digits of the first one that has too many or too few.
+    /// Number of digits of the first line with too many or too few.
     digits: Option<usize>,
 }
 
@@ -154,7 +158,7 @@ impl Images<'_> {
         hash::checksums(name, Origin::Listed, self.settings, &meaning, self.notes())
     }
 
-    /// What the checksums that are wanted with an entry are of.
+    /// Returns the content and the parameters of the checksums that are wanted for an entry.
     fn meaning(&self, entry: &Entry, wanted: &Wanted) -> Meaning<'_> {
         let tags = match wanted {
             Wanted::All(tags) => tags.as_slice(),
@@ -162,7 +166,7 @@ impl Images<'_> {
         };
         let parameters = tags.iter().map(|tag| groups::parameters(*tag, &self.given)).collect();
         match entry.tag {
-            // The bytes of the file itself.
+            // The tag refers to the file's own bytes.
             Some(Tag::File(_)) => Meaning { parameters, open: &self.raw, part: None },
             Some(Tag::Image(_)) | None => Meaning { parameters, ..self.settings.meaning() },
         }
@@ -178,7 +182,7 @@ impl Images<'_> {
 }
 
 impl Checker<'_> {
-    /// Takes an item in its turn, with the checksums that are already known.
+    /// Processes an item in its turn. `early` holds the checksums if they were computed ahead.
     fn take(
         &mut self,
         item: Item,
@@ -192,7 +196,7 @@ impl Checker<'_> {
                 let result = match wanted {
                     Wanted::Own => early.unwrap_or_else(own),
                     Wanted::All(_) => {
-                        // What fails for one of several need not fail for the others.
+                        // If all checksums together fail, this one may still succeed alone.
                         let all = early.unwrap_or_else(|| self.images.checksums(&entry, wanted));
                         all.or_else(|_| own())
                     }
@@ -226,7 +230,7 @@ impl Checker<'_> {
         }
     }
 
-    /// True if all is well with the file that ends here.
+    /// Reports the end of a check file. Returns whether everything in it is fine.
     fn end_file(&self, end: &End) -> bool {
         match end {
             End::Reached => {}
@@ -370,7 +374,7 @@ impl Checker<'_> {
         self.names.as_slice().first().expect("every end has its name")
     }
 
-    /// Says something of the check file.
+    /// Prints a message about the current check file.
     fn say(&self, text: &str) {
         let shown = if self.is_stdin() { OsStr::new("standard input") } else { self.name() };
         messages::message_of(PROGRAM, shown.as_bytes(), text);

@@ -1,8 +1,7 @@
-//! Check files that are read before the first image is: the sandbox must know what they name.
+//! Reads check files before the first image, because the sandbox must know the names in them.
 //!
-//! One that grows while somebody waits for answers, in a terminal or a pipe, is not waited for, and
-//! of a very long one only the beginning is held. Neither changes what is printed, only how narrow
-//! the sandbox can be.
+//! A terminal is not waited for, a pipe only briefly, and of a very long file only the beginning is
+//! held. This does not change the output, only how narrow the sandbox can be.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -13,14 +12,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::stdio;
 
-/// Check files, those that are held and those that are opened when their turn comes.
+/// Check files: those held in memory, then those that are opened in their turn.
 pub struct CheckFiles {
     held: Vec<io::Result<CheckFile>>,
-    /// Whether all of all files is held.
+    /// Whether all files are held completely.
     pub is_all: bool,
 }
 
-/// A check file: what is held of it, then the rest.
+/// A check file: the beginning, which is held in memory, then the rest.
 pub struct CheckFile {
     held: Vec<u8>,
     position: usize,
@@ -30,15 +29,15 @@ pub struct CheckFile {
 enum Rest {
     None,
     Unread(File),
-    /// It could not be read.
+    /// Reading failed.
     Error,
 }
 
 impl CheckFiles {
-    /// Reads the beginning of the files, all of it if that is possible.
+    /// Reads the files into memory, completely if possible.
     pub fn hold(names: &[OsString]) -> Self {
         let mut files = Self { held: Vec::new(), is_all: true };
-        // Which of several comes to its end first, nobody can say.
+        // The order in which several pipes are written is unknown, so none of them is waited for.
         if names.len() > 1 && names.iter().any(|name| is_stream(name)) {
             files.is_all = false;
             return files;
@@ -58,17 +57,17 @@ impl CheckFiles {
         files
     }
 
-    /// What is held of each file.
+    /// Returns the part of each file that is held.
     pub fn contents(&self) -> impl Iterator<Item = &[u8]> {
         self.held.iter().flatten().map(|file| &file.held[..])
     }
 
-    /// Whether what is not held yet may be long in coming.
+    /// Returns whether reading the rest may block.
     pub fn may_wait(&self, names: &[OsString]) -> bool {
         !self.is_all && names.iter().any(|name| is_stream(name))
     }
 
-    /// The files, in the order of `names`.
+    /// Returns the files, in the order of `names`.
     pub fn open(self, names: &[OsString]) -> impl Iterator<Item = io::Result<CheckFile>> {
         let others = names.iter().skip(self.held.len()).map(|name| open(name));
         self.held.into_iter().chain(others)
@@ -76,7 +75,7 @@ impl CheckFiles {
 }
 
 impl CheckFile {
-    /// Reads at most `room` bytes, for no longer than [`PATIENCE`] if there may be no end.
+    /// Reads at most `room` bytes, and for no longer than [`PATIENCE`] unless this is a regular file.
     fn hold(self, room: usize) -> Self {
         let Rest::Unread(mut file) = self.rest else { return self };
         let may_wait = file.metadata().is_ok_and(|metadata| metadata.is_file());
@@ -88,7 +87,7 @@ impl CheckFile {
                 break Rest::Unread(file);
             }
             let limit = CHUNK.min(room - held.len()) as u64;
-            // No more than one read of a pipe, which may wait for the next.
+            // Reads a pipe only once, because the next read may block.
             let count = if may_wait {
                 (&mut file).take(limit).read_to_end(&mut held)
             } else {
@@ -127,7 +126,7 @@ impl Read for CheckFile {
 
 fn open(name: &OsStr) -> io::Result<CheckFile> {
     let rest = if name == "-" {
-        // It is open for other programs, and what is closed fails when it is read.
+        // As in other programs, a closed standard input fails on reading, not on opening.
         stdio::stdin().map_or(Rest::Error, Rest::Unread)
     } else {
         Rest::Unread(File::open(name)?)
@@ -135,7 +134,7 @@ fn open(name: &OsStr) -> io::Result<CheckFile> {
     Ok(CheckFile { held: Vec::new(), position: 0, rest })
 }
 
-/// Whether reading may wait for somebody. What does not exist never does.
+/// Returns whether reading `name` may block on another process. A missing file never does.
 fn is_stream(name: &OsStr) -> bool {
     let metadata = if name == "-" {
         stdio::stdin().and_then(|stdin| stdin.metadata())
@@ -145,14 +144,14 @@ fn is_stream(name: &OsStr) -> bool {
     metadata.is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Waits until there is something to read, or the end; false if it took too long.
+/// Blocks until there is something to read, or the end of the file. Returns false after the deadline.
 fn is_ready(file: &File, deadline: Instant) -> bool {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let timeout = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ };
         match poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&timeout)) {
             Err(rustix::io::Errno::INTR) => {}
-            // Reading will tell what is wrong.
+            // The next read reports the error.
             other => return other.is_err() || other.is_ok_and(|count| count > 0),
         }
     }
@@ -167,10 +166,10 @@ fn read(file: &mut File, buf: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Bytes of all check files that are held: more than a hundred thousand lines.
+/// Maximum size in bytes of all held check files, which is more than a hundred thousand lines.
 const MAX_HELD: usize = 16 << 20;
 
 const CHUNK: usize = 64 << 10;
 
-/// How long whoever writes into a pipe may take without an answer.
+/// Maximum time that reading a pipe may delay the first checksum.
 const PATIENCE: Duration = Duration::from_secs(1);

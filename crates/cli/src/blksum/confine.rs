@@ -1,4 +1,4 @@
-//! What blksum allows itself, once it knows which images it is asked for and before it opens one.
+//! Restricts the process to the requested images before it opens the first of them.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::settings::Settings;
 use super::{in_force, input};
 use crate::messages;
 
-/// Before checksums are printed.
+/// Restricts the process to the images on the command line, for printing checksums.
 pub fn hashing(settings: &Settings, recursive: bool) {
     let Some(mut sandbox) = prepare(settings) else { return };
     for name in &settings.names {
@@ -22,19 +22,19 @@ pub fn hashing(settings: &Settings, recursive: bool) {
     enforce(settings, sandbox);
 }
 
-/// Before checksums are checked: `allow_listed` allows what the check files list, and is false if
-/// that is not known yet.
+/// Restricts the process to the listed images, for checking checksums. `allow_listed` allows the images
+/// in the check files, and returns false if not all of them are known yet.
 pub fn checking(settings: &Settings, allow_listed: impl FnOnce(&mut Sandbox) -> bool) {
     let Some(mut sandbox) = prepare(settings) else { return };
     if !allow_listed(&mut sandbox) {
         sandbox.allow_reading_everything();
-        // It may list standard input, too.
+        // The unknown rest of a check file may list standard input.
         sandbox.allow_standard_input();
     }
     enforce(settings, sandbox);
 }
 
-/// A sandbox with what the options ask for.
+/// Creates a sandbox for the options. Returns `None` if the sandbox is switched off.
 fn prepare(settings: &Settings) -> Option<Sandbox> {
     if !settings.sandbox {
         say(settings, "sandbox: none, as --no-sandbox says");

@@ -1,15 +1,15 @@
-//! What checksums are computed with, as users write it and read it.
+//! Digests as users write them on the command line, and as messages describe them.
 
 use std::str::FromStr;
 
 use blkhash::{Algorithm, BlockSize, Construction, Error, Parameters};
 
-/// `NAME` or `NAME:CONSTRUCTION`.
+/// A value of `--digest`: `NAME` or `NAME:CONSTRUCTION`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DigestName {
     /// The algorithm.
     pub algorithm: Algorithm,
-    /// How the checksum is made, if that is said.
+    /// The construction, if given.
     pub construction: Option<Construction>,
 }
 
@@ -26,7 +26,8 @@ impl FromStr for DigestName {
 }
 
 impl DigestName {
-    /// What a checksum is computed with, where nothing but the digest says otherwise.
+    /// Returns the parameters of the checksum. A construction in the name takes precedence over
+    /// `construction`.
     pub fn parameters(
         self,
         construction: Construction,
@@ -36,7 +37,7 @@ impl DigestName {
     }
 }
 
-/// The parameters in words, for messages.
+/// Describes the parameters in words, for messages.
 pub fn describe(parameters: &Parameters) -> String {
     let (algorithm, construction) = (parameters.algorithm(), parameters.construction());
     match construction.has_blocks() {

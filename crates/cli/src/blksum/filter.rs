@@ -1,17 +1,17 @@
-//! Which files of a folder are hashed.
+//! Selects the files of a folder that are hashed.
 
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// A pattern of `--include` or `--exclude`. Without a slash it matches names, with one paths beneath the
-/// folder.
+/// A pattern of `--include` or `--exclude`. A pattern with a slash matches paths relative to the folder,
+/// others match names.
 pub type Glob = globset::Glob;
 
-/// What `--include` and `--exclude` let through.
+/// The files selected by `--include` and `--exclude`.
 #[derive(Clone, Debug)]
 pub struct Filter {
-    /// None: every file.
+    /// `None` includes every file.
     include: Option<GlobSet>,
     exclude: GlobSet,
 }
@@ -28,22 +28,23 @@ pub fn parse_glob(text: &str) -> Result<Glob, String> {
 }
 
 impl Filter {
-    /// Files that match one of `include`, or all if that is empty, and none of `exclude`.
+    /// Creates a filter for files that match one of `include`, or any file if that is empty, and none of
+    /// `exclude`.
     ///
     /// # Errors
     ///
-    /// The patterns are too large to be compiled.
+    /// Fails if the patterns are too large to be compiled.
     pub fn new(include: &[Glob], exclude: &[Glob]) -> Result<Self, globset::Error> {
         let include = if include.is_empty() { None } else { Some(set(include)?) };
         Ok(Self { include, exclude: set(exclude)? })
     }
 
-    /// Whether the file at `path`, beneath the folder, is hashed.
+    /// Returns whether the file at `path`, relative to the folder, is hashed.
     pub fn includes(&self, path: &Path) -> bool {
         self.include.as_ref().is_none_or(|include| include.is_match(path)) && !self.excludes(path)
     }
 
-    /// Whether the file or folder at `path`, beneath the folder, is left out.
+    /// Returns whether the file or folder at `path`, relative to the folder, is left out.
     pub fn excludes(&self, path: &Path) -> bool {
         self.exclude.is_match(path)
     }
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_that_are_none() {
+    fn invalid_patterns() {
         for text in ["[", "a{b", "[z-a]", "\\"] {
             assert!(parse_glob(text).is_err(), "{text}");
         }

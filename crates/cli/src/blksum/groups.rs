@@ -1,4 +1,4 @@
-//! Which lines of check files name one image, so that it is read once for all of them.
+//! Groups the lines of check files by image, so that each image is read once for all of its lines.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,27 +8,27 @@ use blksum::check_file::{Entry, Parser};
 
 use super::lines::{self, Item};
 
-/// What a checksum is of: an image's name, and whether it means the bytes of the file itself.
+/// The subject of a checksum: the name of an image, and whether it refers to the file's own bytes.
 pub type Subject = (Vec<u8>, bool);
 
-/// The tags that stand beside an image's name, where there are several.
+/// The tags of each image that has several.
 pub struct Groups {
     tags: HashMap<Subject, Vec<Option<Tag>>>,
 }
 
-/// What is computed for a line.
+/// The checksums that are computed for a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// Its own checksum.
+    /// The checksum of the line.
     Own,
-    /// Those of all lines that name its image. It is the first of them.
+    /// The checksums of all lines about the image. This line is the first of them.
     All(Vec<Option<Tag>>),
-    /// Nothing: a line before it saw to that.
+    /// Nothing, because an earlier line covers this one.
     Nothing,
 }
 
 impl Groups {
-    /// The groups of check files with these contents, all that there are.
+    /// Groups the lines of all check files, given by their complete contents.
     pub fn new<'a>(contents: impl Iterator<Item = &'a [u8]>, parser: Parser) -> Self {
         let mut tags: HashMap<Subject, Vec<Option<Tag>>> = HashMap::new();
         for entry in lines::entries(contents, parser) {
@@ -41,12 +41,12 @@ impl Groups {
         Self { tags }
     }
 
-    /// No groups: each line on its own.
+    /// Creates an empty set of groups, so that each line is computed alone.
     pub fn none() -> Self {
         Self { tags: HashMap::new() }
     }
 
-    /// Says of each item, in their order, what is computed for it.
+    /// Pairs each item, in order, with the checksums that are computed for it.
     pub fn assign(
         self,
         items: impl Iterator<Item = Item> + Send,
@@ -73,12 +73,12 @@ impl Groups {
     }
 }
 
-/// What the checksum of an entry is of.
+/// Returns the subject of an entry's checksum.
 pub fn subject(entry: &Entry) -> Subject {
     (entry.name.clone(), matches!(entry.tag, Some(Tag::File(_))))
 }
 
-/// What the checksum of an entry is computed with; `given` is that of lines without a tag.
+/// Returns the parameters for a tag. `given` is for lines without a tag.
 pub fn parameters(tag: Option<Tag>, given: &Parameters) -> Parameters {
     match tag {
         None => *given,
@@ -87,7 +87,7 @@ pub fn parameters(tag: Option<Tag>, given: &Parameters) -> Parameters {
     }
 }
 
-/// Checksums of one image at once: each has memory of its own.
+/// Maximum number of checksums of one image at a time, because each needs memory.
 const MAX_AT_ONCE: usize = 16;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What to type instead: where a name or a list was meant otherwise, and for users of other programs.
+//! Hints about what to type instead, for likely mistakes and for users of similar programs.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,28 +10,28 @@ use super::digest::describe;
 use super::report::Cause;
 use crate::{quote, values};
 
-/// The released blksum has `-t N` for threads.
+/// Returns the hint for users of the released blksum, in which `-t N` sets the number of threads.
 pub fn threads(number: &OsStr) -> String {
     let number = quote::name(number.as_bytes());
     format!("-t means --text, as in sha256sum: for {number} threads, use --threads {number}")
 }
 
-/// Whether `name` could be meant as a number of threads.
+/// Returns whether `name` could be meant as a number of threads.
 pub fn is_number(name: &OsStr) -> bool {
     !name.is_empty() && name.as_bytes().iter().all(u8::is_ascii_digit)
 }
 
-/// The number of `-t4`.
+/// Returns the number in an argument such as `-t4`.
 pub fn attached_threads(arg: &OsStr) -> Option<&OsStr> {
     let number = OsStr::from_bytes(arg.as_bytes().strip_prefix(b"-t")?);
     is_number(number).then_some(number)
 }
 
-/// The released blksum has `-c` for the page cache.
+/// The hint for users of the released blksum, in which `-c` reads through the page cache.
 pub const CACHE: &str = "-c means --check, as in sha256sum: to read an image through the page \
                          cache, use --cache";
 
-/// What to type instead of a name that failed for this cause; empty if nothing is likely.
+/// Returns the hint for a name that failed for this cause. It is empty if no mistake is likely.
 pub fn of_failure(name: &OsStr, cause: Cause) -> String {
     let text = name.to_string_lossy();
     match cause {
@@ -54,8 +54,8 @@ fn is_scheme(text: &str) -> bool {
 
 const URI: &str = "nbd://host/export and nbd+unix:///export?socket=path";
 
-/// What untagged lines were taken for if none of them matched, and what else they could be. None where
-/// nothing is likely.
+/// Returns the hint for untagged lines of which none matched: how they were interpreted, and which
+/// options to try. `None` if they were taken for digests of the files' own bytes.
 pub fn none_matched(parameters: &Parameters, is_bytes: bool) -> Option<String> {
     if is_bytes {
         return None;
@@ -77,7 +77,7 @@ pub fn none_matched(parameters: &Parameters, is_bytes: bool) -> Option<String> {
     Some(format!("lines without a tag were taken for {taken_for}: try {}", values::one_of(&others)))
 }
 
-/// What to do about untagged lines that have another number of digits than those of `algorithm`.
+/// Returns the hint for untagged lines whose number of digits differs from that of `algorithm`.
 pub fn digits(digits: usize, algorithm: Algorithm) -> String {
     let digests = digests_of(digits, None);
     let has = 2 * algorithm.digest_size();
@@ -92,12 +92,12 @@ pub fn digits(digits: usize, algorithm: Algorithm) -> String {
     }
 }
 
-/// What to do about an image in place of a list of checksums.
+/// Returns the hint for an image that was given as a check file.
 pub fn image(format: Format) -> String {
     format!("is a {format} image, not a list of checksums: leave out -c to hash it")
 }
 
-/// The digests whose checksums have that many digits, those that are used most first.
+/// Returns the digests whose checksums have this number of digits, the most common ones first.
 fn digests_of(digits: usize, except: Option<Algorithm>) -> Vec<&'static str> {
     let mut found: Vec<Algorithm> = Algorithm::ALL
         .iter()
@@ -109,7 +109,7 @@ fn digests_of(digits: usize, except: Option<Algorithm>) -> Vec<&'static str> {
     found.iter().map(|it| it.name()).collect()
 }
 
-/// The digests that lists are made with most.
+/// The most common digests in check files.
 const COMMON: [Algorithm; 5] = [
     Algorithm::Sha256,
     Algorithm::Sha512,
@@ -118,7 +118,7 @@ const COMMON: [Algorithm; 5] = [
     Algorithm::Blake2b256,
 ];
 
-/// The program whose checksums are those of the files themselves.
+/// Returns the name of the program that prints this digest of a file's own bytes.
 fn tool(algorithm: Algorithm) -> String {
     match algorithm {
         Algorithm::Md5
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_none() {
+    fn hints_for_names_that_failed() {
         let hint = |name: &str, cause| of_failure(OsStr::new(name), cause);
         assert_eq!(hint(".", Cause::Directory), ": use -r to hash the files in it");
         assert_eq!(hint("nbd:h:1", Cause::Missing), ": as a URI it is nbd://h:1");

@@ -1,4 +1,4 @@
-//! What is said of a sandbox that is in force.
+//! Describes the sandbox that is in force.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +8,7 @@ use blksandbox::{InForce, Landlock, Readable, Reading, SystemCalls};
 
 use crate::{messages, quote};
 
-/// `sandbox: landlock ABI 7, no new privileges, ...`
+/// Returns a description such as `sandbox: landlock ABI 7, no new privileges, ...`.
 pub fn describe(in_force: &InForce) -> String {
     let mut parts = vec![landlock(&in_force.landlock)];
     if in_force.no_new_privileges {

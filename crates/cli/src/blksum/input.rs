@@ -1,4 +1,4 @@
-//! What a name stands for: standard input, a pipe, an image, a folder, a URI.
+//! Finds out what a name refers to: standard input, a pipe, an image, a folder or a URI.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,17 +16,17 @@ use super::program::PROGRAM;
 use super::report::Failure;
 use crate::{messages, stdio};
 
-/// What a name stands for, opened where opening is not the image reader's business.
+/// The target of a name, opened unless blkimage opens it.
 pub enum Input<'a> {
     /// An export of an NBD server.
     Uri(&'a str),
     /// A file or block device, by its path.
     Path(&'a Path),
-    /// Standard input that is a file or block device, to be read from `start` on.
+    /// Standard input that is a file or block device, read from `start` on.
     Descriptor {
-        /// A descriptor of its own, which shares its offset with standard input.
+        /// A duplicate of the descriptor, which shares its offset with standard input.
         file: File,
-        /// The offset.
+        /// Offset of standard input in bytes.
         start: u64,
     },
     /// Bytes without a size: a pipe, a character device or a file of procfs.
@@ -34,7 +34,7 @@ pub enum Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Finds out what `name` stands for, as far as its form tells.
+    /// Classifies `name` by its form, and standard input by its type.
     pub fn new(name: &'a OsStr) -> io::Result<Self> {
         if name == "-" {
             return Self::standard_input();
@@ -62,44 +62,45 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Where a name comes from, and so how far it is trusted.
+/// The source of a name, which decides how far it is trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The user wrote it.
+    /// The command line.
     CommandLine,
-    /// It stands in a check file or a folder, which may come from anywhere. Pipes, character devices and
-    /// what the kernel makes up are not opened: they might wait for ever, and opening and reading them may
-    /// do something.
+    /// A check file, a list of names or a folder, none of which is trusted. Pipes, character devices and
+    /// files of procfs are not opened, because this may block for ever or have side effects.
     Listed,
 }
 
-/// Opens what can only be read once and in order. A FIFO waits for a writer.
+/// Opens a file that can only be read once and in order. Blocks until a FIFO has a writer.
 pub fn open_stream(path: &Path) -> io::Result<File> {
     File::open(path).map(widen)
 }
 
-/// A pipe of the size that one read takes needs fewer turns with its writer.
+/// Enlarges the buffer of a pipe to the size of one read, to switch less often between reader and
+/// writer.
 fn widen(file: File) -> File {
-    // What is no pipe stays as it is, and so does one whose owner may have no more.
+    // Fails for other files, and for users who have used up their limit, which is harmless.
     let _ = rustix::pipe::fcntl_setpipe_size(&file, PIPE_SIZE);
     file
 }
 
-/// Whether a file that claims to be empty is not, as those of procfs. Its offset stays where it is.
+/// Returns whether a file has content although its size is 0, as in procfs. Keeps its offset.
 fn has_content(file: &File) -> io::Result<bool> {
     Ok(file.read_at(&mut [0], 0)? > 0)
 }
 
-/// Whether `name` is a URI, and so no file's.
+/// Returns whether `name` is a URI, which is never the name of a file.
 pub fn is_uri(name: &OsStr) -> bool {
     Location::new(name).is_uri()
 }
 
-/// An image to hash, or why there is none.
+/// The name of an image to hash, or the reason why it cannot be found.
 pub type Found = (OsString, Result<Origin, Failure>);
 
-/// `name`, or with `recursive` the regular files beneath it that the filter includes, if it is a folder: in
-/// the order of their names, without following symbolic links.
+/// Returns `name`, or the files in it if it is a folder and `recursive` is a filter. These are the
+/// regular files beneath the folder that the filter includes, in the order of their names. Symbolic
+/// links are not followed.
 pub fn expand(
     name: &OsStr,
     origin: Origin,
@@ -114,7 +115,7 @@ pub fn expand(
     }
 }
 
-/// The files beneath a folder.
+/// Iterator over the files beneath a folder.
 struct Walk {
     root: PathBuf,
     entries: walkdir::IntoIter,
@@ -130,7 +131,7 @@ impl Walk {
         Self { root: root.to_owned(), entries, filter, notes, files: 0, links: 0 }
     }
 
-    /// Says at the end what a user could miss.
+    /// Prints a note if no files were found or symbolic links were skipped.
     fn note_end(&self) {
         let Self { files, links, .. } = *self;
         let note = match (files, links) {
@@ -182,5 +183,5 @@ impl Iterator for Walk {
     }
 }
 
-/// What an unprivileged user may have.
+/// Size in bytes of the largest pipe buffer that an unprivileged process may ask for by default.
 const PIPE_SIZE: usize = 1 << 20;

@@ -1,5 +1,4 @@
-//! The lines of check files, one after the other: what there is to check, and what is wrong with a
-//! file. Nothing is printed here.
+//! Iterates over the lines of check files, including malformed ones and errors. Prints nothing.
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
@@ -9,50 +8,49 @@ use blksum::check_file::{Entry, Line, MAX_LINE, Parser, untagged_digits};
 
 use super::check_files::CheckFile;
 
-/// What a line of a check file is, or how the file ends.
+/// A line of a check file, or the end of the file.
 pub enum Item {
     /// A checksum to check.
     Entry(Entry),
-    /// The line of this number is nonsense.
+    /// A malformed line.
     Malformed {
-        /// The first line of a file is line 1.
+        /// Number of the line, from 1.
         number: u64,
-        /// Hexadecimal digits of an untagged line, if that is what it looks like.
+        /// Number of hexadecimal digits, if it looks like an untagged line.
         digits: Option<usize>,
     },
-    /// There is nothing more.
+    /// The end of the file.
     End(End),
 }
 
-/// Where reading a check file ended.
+/// The reason why reading a check file ended.
 pub enum End {
-    /// At its end, or where it was seen to be no check file.
+    /// The end was reached, or the file turned out not to be a check file.
     Reached,
-    /// At its beginning: it is an image.
+    /// The file is an image.
     Image(Format),
-    /// Before its beginning.
+    /// The file could not be opened.
     OpenError(io::Error),
-    /// Somewhere.
+    /// The file could not be read.
     ReadError,
-    /// In a line that has none.
+    /// A line is too long.
     EndlessLine,
 }
 
-/// The items of check files, those of one file after those of the other. The last item of each is
-/// its end.
+/// Iterator over the items of check files, one file after the other. The last item of each is its end.
 pub struct Lines<F> {
     files: F,
-    /// One for all files, as sha256sum has it.
+    /// Shared by all files, as in sha256sum.
     parser: Parser,
     file: Option<FileLines>,
     line: Vec<u8>,
 }
 
-/// The lines of a file that is open.
+/// The lines of an open file.
 struct FileLines {
     reader: BufReader<CheckFile>,
     is_stdin: bool,
-    /// How many were read.
+    /// Number of lines that were read.
     number: u64,
     bytes: u64,
     has_entries: bool,
@@ -60,7 +58,7 @@ struct FileLines {
 }
 
 impl<'a, F: Iterator<Item = (&'a OsStr, io::Result<CheckFile>)>> Lines<F> {
-    /// The items of `files`, given with their names.
+    /// Creates the iterator over `files`, which are given with their names.
     pub fn new(files: F, parser: Parser) -> Self {
         Self { files, parser, file: None, line: Vec::new() }
     }
@@ -91,7 +89,7 @@ impl FileLines {
         Self { reader, is_stdin, number: 0, bytes: 0, has_entries: false, is_over: false }
     }
 
-    /// The next line that means something. `line` is room for it.
+    /// Returns the next line that is not ignored. `line` is a reused buffer.
     fn next(&mut self, parser: &mut Parser, line: &mut Vec<u8>) -> Result<Item, End> {
         if self.number == 0
             && let Some(format) = probe(self.reader.fill_buf()?)
@@ -130,7 +128,7 @@ impl From<io::Error> for End {
     }
 }
 
-/// The checksums in check files with these contents, as they are read later.
+/// Returns the checksums in check files with these contents.
 pub fn entries<'a>(
     contents: impl Iterator<Item = &'a [u8]>,
     mut parser: Parser,
@@ -149,9 +147,9 @@ pub fn entries<'a>(
     })
 }
 
-/// Reads a line with its end into `line` and returns its length, 0 at the end of the file. Of a line
-/// that is too long only so much is kept that this can be seen; one that is longer than
-/// [`MAX_NONSENSE`] is not read to its end.
+/// Reads a line with its newline into `line` and returns its length, which is 0 at the end of the file.
+/// Keeps only the first [`MAX_LINE`] + 1 bytes of a longer line. A line longer than [`MAX_NONSENSE`] is
+/// not read to its end.
 pub fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u64> {
     line.clear();
     let limit = MAX_LINE as u64 + 1;
@@ -164,5 +162,5 @@ pub fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u6
 
 const BUFFER_SIZE: usize = 32 << 10;
 
-/// A file that has no checksum in so many bytes is no check file: somebody's disk, perhaps.
+/// Number of bytes without a checksum after which a file is not a check file. It may be a disk.
 const MAX_NONSENSE: u64 = 16 << 20;

@@ -1,12 +1,14 @@
 //! The command `blksum`.
 //!
-//! [`args`] is the command line as it is written, [`settings`] what it asks for, [`hash`] and
-//! [`check`] the two modes, [`about`] what is said of an image, [`confine`] what they may open, [`in_force`] how that is told, [`check_files`] the
-//! check files that say so and [`lines`] what stands in them, [`groups`] which of it is of one image,
-//! [`input`] what a name stands for, [`report`] what is known after it was read, [`output`] standard
-//! output, and [`hints`] what to type instead. [`blksum::in_order`] takes one image after the other for both
-//! modes, and those side by side that [`small`] can hash. [`names`] reads lists of images, [`filter`] chooses
-//! among the files of a folder.
+//! [`args`] parses the command line and [`settings`] resolves it. [`hash`] and [`check`] are the two
+//! modes. Both process the images through [`blksum::in_order`], side by side if [`small`] can hash them.
+//!
+//! [`input`] finds out what a name refers to, [`names`] reads lists of names, and [`filter`] selects
+//! files in a folder. [`check_files`] reads check files, [`lines`] parses them, and [`groups`] finds
+//! lines about the same image. [`confine`] sets up the sandbox, and [`in_force`] describes it.
+//!
+//! [`report`] is the result for an image, [`about`] its description, [`output`] standard output, and
+//! [`hints`] suggests what to type instead.
 
 mod about;
 mod args;
@@ -58,7 +60,7 @@ pub fn main() -> ExitCode {
     usage::exit(PROGRAM, result)
 }
 
-/// The argument parser, for manual pages and completions.
+/// Returns the argument parser, for manual pages and completions.
 pub fn command() -> clap::Command {
     Args::command()
 }
@@ -107,7 +109,7 @@ fn refusal(error: &clap::Error, arguments: &[OsString]) -> Refusal {
     Refusal::Usage(usage::reasons(error, &text).into_iter().chain(hint).collect())
 }
 
-/// Where a flag stands on the command line; None if it does not.
+/// Returns the last position of a flag on the command line, if it was given.
 fn index(matches: &ArgMatches, flag: &str) -> Option<usize> {
     let is_given = matches.value_source(flag) == Some(ValueSource::CommandLine);
     matches.indices_of(flag).filter(|_| is_given)?.next_back()

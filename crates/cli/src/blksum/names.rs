@@ -1,4 +1,4 @@
-//! Names of images from a file, for lists that are too long for a command line.
+//! Reads names of images from a file, for lists that are too long for a command line.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::{messages, quote, stdio};
 
-/// The names in the file at `path`, each ended by NUL. The error is what is wrong with it.
+/// Reads the names in the file at `path`, each terminated by NUL. The error is a message for the user.
 pub fn read(path: &Path) -> Result<Vec<OsString>, String> {
     let is_stdin = path == Path::new("-");
     let shown = match is_stdin {
@@ -39,5 +39,5 @@ pub fn read(path: &Path) -> Result<Vec<OsString>, String> {
     names.map(check).collect()
 }
 
-/// Bytes of the longest list: a million names of 64 bytes.
+/// Maximum size of a list in bytes, which is a million names of 64 bytes.
 const MAX_LIST: u64 = 64 << 20;

@@ -1,12 +1,12 @@
-//! What is printed beside checksums and errors.
+//! The choice of messages beside checksums and errors.
 
-/// Whether warnings and notes on an image are printed.
+/// The messages that are printed about an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notes {
     /// Warnings and notes.
     Printed,
     /// Only warnings.
     WarningsOnly,
-    /// Nothing.
+    /// Neither warnings nor notes.
     Silent,
 }

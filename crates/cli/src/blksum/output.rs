@@ -1,6 +1,6 @@
-//! Standard output: lines and objects, each of them written out at once.
+//! Standard output: lines and JSON objects, each written at once.
 //!
-//! Every method's error is one of writing. There is nobody to write to after it.
+//! The methods fail only if writing fails. The run ends with the first such error.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -21,20 +21,20 @@ pub struct Output {
     is_terminal: bool,
 }
 
-/// What check mode says of an image.
+/// The result for an image in check mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// It matches.
+    /// The checksum matches.
     Ok,
-    /// It does not.
+    /// The checksum does not match.
     Failed,
-    /// It could not be read.
+    /// The image could not be read.
     Error,
 }
 
 impl Output {
-    /// Standard output, which nobody else writes to.
+    /// Creates the writer. Nothing else in the process may write to standard output.
     pub fn new() -> Self {
         Self { is_terminal: io::stdout().is_terminal() }
     }
@@ -44,8 +44,7 @@ impl Output {
         Stdout.write_all(text)
     }
 
-    /// The line of an image's checksum. On a terminal a name that would command it is quoted instead, and
-    /// not escaped.
+    /// Writes the line of a checksum. On a terminal, an unprintable name is quoted instead of escaped.
     pub fn checksum(&mut self, name: &OsStr, digest: &Digest, style: &Style) -> io::Result<()> {
         let (name, digest) = (name.as_bytes(), digest.as_bytes());
         if !self.is_terminal || !quote::has_controls(name) {
@@ -59,7 +58,7 @@ impl Output {
         self.write(&line)
     }
 
-    /// What check mode says of an image, in a line.
+    /// Writes the line of an image in check mode.
     pub fn status(&mut self, name: &OsStr, status: Status) -> io::Result<()> {
         let text = match status {
             Status::Ok => ": OK\n",
@@ -69,7 +68,7 @@ impl Output {
         self.write(&[&self.shown(name.as_bytes()), text.as_bytes()].concat())
     }
 
-    /// The object of one of an image's checksums.
+    /// Writes the object of one checksum of an image.
     pub fn object(
         &mut self,
         name: &OsStr,
@@ -95,7 +94,7 @@ impl Output {
         self.json(&object, end)
     }
 
-    /// The object of an image that has no checksum.
+    /// Writes the object of an image that has no checksum.
     pub fn error_object(
         &mut self,
         name: &OsStr,
@@ -112,8 +111,8 @@ impl Output {
         self.write(&line)
     }
 
-    /// A name for a line that no program reads: escaped only if it would be more than one line, as
-    /// sha256sum does, and quoted where it would command a terminal.
+    /// Returns a name for a line of check mode. It is escaped only if it has line breaks, as in sha256sum,
+    /// and quoted on a terminal if it is unprintable.
     fn shown<'a>(&self, name: &'a [u8]) -> Cow<'a, [u8]> {
         let shown: Cow<[u8]> = match escape(name) {
             Some(escaped) if name.contains(&b'\n') => [b"\\", &escaped[..]].concat().into(),
@@ -153,7 +152,7 @@ struct ErrorObject<'a> {
     error: &'a str,
 }
 
-/// A name as JSON can hold it, and its bytes in hexadecimal where that is not exact.
+/// A name for JSON, with its bytes in hexadecimal if it is not UTF-8.
 #[derive(Serialize)]
 struct Name<'a> {
     name: Cow<'a, str>,

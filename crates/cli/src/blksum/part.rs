@@ -8,17 +8,17 @@ use blkimage::{Image, Slice, Source};
 pub enum Part {
     /// A partition, by its number.
     Partition(u32),
-    /// The bytes from an offset on: that many, or all.
+    /// A range of bytes.
     Range {
-        /// The first byte.
+        /// Offset of the first byte.
         offset: u64,
-        /// Bytes.
+        /// Length in bytes. `None` extends to the end of the image.
         length: Option<u64>,
     },
 }
 
 impl Part {
-    /// Returns the part of an image. The error is why the image does not have it, or not all of it.
+    /// Returns the part of an image. The error is the reason why the image does not have all of it.
     pub fn of(self, image: &Image) -> Result<Slice<&Image>, String> {
         let size = image.size();
         let (what, offset, length) = match self {
@@ -38,7 +38,7 @@ impl Part {
         })
     }
 
-    /// What a stream cannot give.
+    /// Names the kind of part, for messages about streams, which have no parts.
     pub fn what(self) -> &'static str {
         match self {
             Self::Partition(_) => "partitions",

@@ -1,3 +1,3 @@
-//! The name of the command in its messages.
+//! The name of the command in messages.
 
 pub const PROGRAM: &str = "blksum";

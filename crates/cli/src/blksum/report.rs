@@ -1,4 +1,4 @@
-//! What is known of an image after it was read, or why it was not.
+//! The result of hashing an image, or the reason why it failed.
 
 use std::ffi::OsStr;
 use std::io;
@@ -13,45 +13,45 @@ use super::about::About;
 use super::program::PROGRAM;
 use crate::messages;
 
-/// The checksums of an image, and what else is known after them.
+/// The checksums of an image, with its properties.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The checksums, and what they were computed with.
+    /// Checksums with their parameters.
     pub checksums: Vec<(Parameters, Digest)>,
-    /// What the image is.
+    /// Format of the image.
     pub format: Format,
     /// Size of the guest's content in bytes.
     pub virtual_size: u64,
-    /// Bytes that were read.
+    /// Number of bytes that were read.
     pub bytes_read: u64,
-    /// How long it took.
+    /// Time that opening and hashing took.
     pub elapsed: Duration,
-    /// What `--verbose` asks for.
+    /// Description of the image, with `--verbose`.
     pub about: Option<About>,
 }
 
-/// Why an image has no checksum.
+/// The reason why an image has no checksum.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What a message says after the name.
+    /// Text of the message after the name of the image.
     pub reason: String,
-    /// What the message may suggest.
+    /// Cause, which selects the hint for the user.
     pub cause: Cause,
 }
 
-/// Causes of failures that users can do something about.
+/// Causes of failures for which there are hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// No file has that name.
+    /// The file does not exist.
     Missing,
-    /// A folder has that name.
+    /// The name is that of a folder.
     Directory,
     /// Anything else.
     Other,
 }
 
 impl Report {
-    /// The report of an image that was read, but for the time.
+    /// Creates the report of an image that was read. Its time is zero until it is set.
     pub fn new(parameters: &[Parameters], digests: Vec<Digest>, image: &Image) -> Self {
         Self {
             checksums: parameters.iter().copied().zip(digests).collect(),
@@ -63,8 +63,8 @@ impl Report {
         }
     }
 
-    /// Notes it if conversions of the image have another checksum: QEMU rounds raw images up to sectors.
-    /// Returns whether it is so.
+    /// Prints a note if a conversion of the image has another checksum, because QEMU rounds the size of
+    /// raw images up to sectors. Returns whether the note was printed.
     pub fn note_odd_size(&self, name: &OsStr) -> bool {
         let is_odd = self.format == Format::Raw
             && !self.virtual_size.is_multiple_of(SECTOR)
@@ -79,12 +79,12 @@ impl Report {
 }
 
 impl Failure {
-    /// A failure with this reason.
+    /// Creates a failure with this reason.
     pub fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), cause: Cause::Other }
     }
 
-    /// Why there is no checksum of the image `name`.
+    /// Converts an error of hashing the image `name`.
     pub fn of_checksum(error: blksum::Error, name: &OsStr) -> Self {
         match error {
             blksum::Error::Image(error) => Self::of_image(&error, name),
@@ -94,7 +94,7 @@ impl Failure {
         }
     }
 
-    /// An error of the image reader, for a message that begins with the image's name.
+    /// Converts an error of blkimage, for a message that begins with the name of the image.
     pub fn of_image(error: &blkimage::Error, name: &OsStr) -> Self {
         let is_own = error.name() == Path::new(name);
         if error.kind() == ErrorKind::Directory && is_own {
@@ -131,7 +131,7 @@ fn reason(error: &blkimage::Error, is_own: bool) -> String {
     reason
 }
 
-/// What to do about an error of the image reader.
+/// Returns advice about an error of blkimage.
 fn advice(error: &blkimage::Error) -> &'static str {
     let is_denied =
         error.io_error().is_some_and(|source| source.kind() == io::ErrorKind::PermissionDenied);
@@ -143,7 +143,7 @@ fn advice(error: &blkimage::Error) -> &'static str {
     }
 }
 
-/// Whether the file may be read as far as its permissions go. The sandbox is not asked.
+/// Returns whether the permissions of the file allow reading it. This does not cover the sandbox.
 fn is_permitted(path: &Path) -> bool {
     use rustix::fs::{Access, AtFlags, CWD, accessat};
     accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS).is_ok()
@@ -154,7 +154,7 @@ const DENIED_FILE: &str = ", by the sandbox: --verbose shows what it allows, --n
 const DENIED_PROGRAM: &str =
     ": if it is executable, the sandbox is in the way: name the program with --nbd-server=PROGRAM";
 
-/// What to do about a limit.
+/// Advice about the limit on zeros.
 const MORE_ZEROS: &str = ": --max-zeros=SIZE allows more";
 
 const SECTOR: u64 = 512;

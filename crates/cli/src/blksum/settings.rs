@@ -1,4 +1,4 @@
-//! What the command line asks for, resolved once: nothing behind this looks at [`Args`].
+//! The options of a run, resolved once from [`Args`]. No other module reads those.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -21,47 +21,47 @@ use crate::progress::When;
 use crate::values::{read_secret, timeout};
 use crate::{implementation, quote};
 
-/// A run of the command.
+/// The options of a run.
 #[derive(Debug)]
 pub struct Settings {
-    /// What to do.
+    /// The mode, with its options.
     pub action: Action,
-    /// What to do it with.
+    /// Names of images, or of check files in check mode.
     pub names: Vec<OsString>,
-    /// Where the names come from.
+    /// Source of the names.
     pub origin: Origin,
-    /// What checksums are computed with, unless a check file knows better; never empty.
+    /// Parameters of the checksums, never empty. Tags in check files take precedence.
     pub parameters: Vec<Parameters>,
-    /// How images are opened.
+    /// Options for opening images.
     pub open: OpenOptions,
-    /// The part of images that is hashed, if not all of them.
+    /// Part of each image that is hashed. `None` is all of it.
     pub part: Option<Part>,
-    /// What only changes the speed.
+    /// Settings that only affect the speed.
     pub tuning: Tuning,
-    /// Whether progress is shown.
+    /// When progress is shown.
     pub progress: When,
     /// Whether the process restricts itself.
     pub sandbox: bool,
-    /// Say what else is of interest.
+    /// Whether images and the run are described.
     pub verbose: bool,
-    /// Objects instead of lines.
+    /// Whether output is JSON.
     pub json: bool,
-    /// `-t` was given, which other programs have for a number of threads.
+    /// Whether `-t` was given. Users of other programs may have meant a number of threads.
     pub text: bool,
 }
 
-/// What checksums are of, and what they are computed with.
+/// The content that is hashed, and the parameters of its checksums.
 #[derive(Clone, Debug)]
 pub struct Meaning<'a> {
-    /// What it is computed with, or they, where there are several of one image.
+    /// Parameters of each checksum.
     pub parameters: Cow<'a, [Parameters]>,
-    /// How the image is opened.
+    /// Options for opening the image.
     pub open: &'a OpenOptions,
-    /// The part of it that is hashed, if not all.
+    /// Part of the image that is hashed. `None` is all of it.
     pub part: Option<Part>,
 }
 
-/// What to do.
+/// The mode of the command.
 #[derive(Debug)]
 pub enum Action {
     /// List the digests.
@@ -72,52 +72,52 @@ pub enum Action {
     Check(Check),
 }
 
-/// How to print checksums.
+/// Options for printing checksums.
 #[derive(Clone, Debug)]
 pub struct Hash {
-    /// How a line is written, for each of the parameters.
+    /// Style of a line, for each of the parameters.
     pub styles: Vec<Style>,
-    /// Descend into folders, and hash what this lets through.
+    /// Filter for the files in folders. `None` does not descend into folders.
     pub recursive: Option<Filter>,
-    /// What is printed beside checksums and errors.
+    /// Messages that are printed beside checksums and errors.
     pub notes: Notes,
 }
 
-/// How to check checksums.
+/// Options for checking checksums.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
-    /// What is reported.
+    /// Results that are reported.
     pub verbosity: Verbosity,
-    /// Report every malformed line.
+    /// Whether every malformed line is reported.
     pub warn: bool,
-    /// Fail if there is a malformed line.
+    /// Whether malformed lines are failures.
     pub strict: bool,
-    /// Missing images are neither reported nor failures.
+    /// Whether missing images are skipped.
     pub ignore_missing: bool,
-    /// Names may be URIs.
+    /// Whether names may be URIs.
     pub allow_uri: bool,
-    /// Lines without a tag are digests of the files' own bytes.
+    /// Whether lines without a tag are digests of the files' own bytes.
     pub bytes: bool,
 }
 
-/// What check mode reports.
+/// The results that check mode reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verbosity {
     /// Every image.
     All,
-    /// What does not match.
+    /// Images that do not match or cannot be read.
     Failures,
     /// Nothing.
     Nothing,
 }
 
 impl Settings {
-    /// Resolves `args`; the error is what is wrong with them.
+    /// Resolves `args`. The error is a message about wrong options.
     pub fn new(mut args: Args, text_after_tag: bool) -> Result<Self, String> {
         args.check_combination(text_after_tag)?;
         if args.bytes {
             args.construction = Some(Construction::Linear);
-            // Lines of check files that name images mean their content all the same.
+            // Tagged lines of check files still refer to the content of images.
             args.format = (!args.check).then_some(Format::Raw);
         }
         let parameters = args.parameters()?;
@@ -129,7 +129,7 @@ impl Settings {
             };
             Action::Check(args.check_settings(parameters)?)
         } else {
-            // Only a tag tells which of several a line is.
+            // Only a tag shows which of several checksums a line holds.
             let tag = args.tag || parameters.len() > 1;
             let styles = parameters.iter().map(|parameters| args.style(parameters, tag)).collect();
             let notes = if args.quiet { Notes::WarningsOnly } else { Notes::Printed };
@@ -144,7 +144,7 @@ impl Settings {
             .connections(tuning.threads)
             .timeout(timeout(args.timeout))
             .tls_certificates(args.tls_certificates)
-            // Who writes a command line may name files of this host, a check file may not.
+            // URIs on the command line may name files of this host, those in check files may not.
             .allow_local_files(!args.check);
         let follow = if args.untrusted { Follow::None } else { args.follow.unwrap_or_default() };
         let open = OpenOptions::new()
@@ -182,14 +182,14 @@ impl Settings {
 }
 
 impl Settings {
-    /// What a checksum is of where nothing else is said.
+    /// Returns the content and the parameters for images without a tag.
     pub fn meaning(&self) -> Meaning<'_> {
         Meaning { parameters: (&*self.parameters).into(), open: &self.open, part: self.part }
     }
 }
 
 impl Args {
-    /// What checksums are computed with, each once.
+    /// Returns the parameters of the checksums, without duplicates.
     fn parameters(&self) -> Result<Vec<Parameters>, String> {
         let default = DigestName { algorithm: Algorithm::Sha256, construction: None };
         let names = if self.digest.is_empty() { slice::from_ref(&default) } else { &self.digest };
@@ -207,7 +207,7 @@ impl Args {
         Ok(all)
     }
 
-    /// Refuses what sha256sum refuses, in its order and in its words.
+    /// Refuses invalid combinations. Those that sha256sum also refuses have its order and wording.
     fn check_combination(&self, text_after_tag: bool) -> Result<(), String> {
         if self.tag && text_after_tag {
             return Err("--tag does not support --text mode".into());
@@ -259,7 +259,7 @@ impl Args {
         Ok(())
     }
 
-    /// Refuses options that mean nothing beside the others, rather than ignoring them.
+    /// Refuses options that have no effect together with the others, instead of ignoring them.
     fn check_meaning(&self) -> Result<(), String> {
         let is_linear = |name: &DigestName| {
             let construction = name.construction.or(self.construction);
@@ -273,7 +273,7 @@ impl Args {
             );
         }
         let is_tls = |name: &OsString| name.as_bytes().to_ascii_lowercase().starts_with(b"nbds");
-        // What check files and lists name is not known yet.
+        // The names in check files and lists are not known yet.
         let knows_names = !self.check && self.files0_from.is_none();
         if self.tls_certificates.is_some() && knows_names && !self.names.iter().any(is_tls) {
             return Err("the --tls-certificates option is meaningful only for nbds:// URIs".into());

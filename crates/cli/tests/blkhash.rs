@@ -1,4 +1,4 @@
-//! The command blkhash as its users meet it.
+//! Tests of the command `blkhash` as a whole.
 
 #![allow(missing_docs, reason = "a test program")]
 
@@ -11,7 +11,7 @@ use std::process::Stdio;
 use common::{Ran, Sandbox, failed};
 use serde_json::Value;
 
-/// Columns of a terminal.
+/// Number of columns of a terminal.
 const WIDTH: usize = 80;
 
 const USAGE: &str = "Try 'blkhash --help' for more information.\n";
@@ -20,21 +20,21 @@ fn blkhash(args: &[&str]) -> Ran {
     Sandbox::new().blkhash(args)
 }
 
-/// The objects that a run printed.
+/// Returns the JSON objects that a run printed.
 fn objects(args: &[&str]) -> Vec<Value> {
     let ran = blkhash(args);
     assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
     ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Fails if a line is longer than a terminal is wide.
+/// Panics if a line is longer than a terminal is wide.
 fn assert_fits(text: &str) {
     for line in text.lines() {
         assert!(line.chars().count() <= WIDTH, "{line}");
     }
 }
 
-/// The names of the rows of a short benchmark.
+/// Returns the names of the rows of a short benchmark.
 fn rows(args: &[&str]) -> Vec<String> {
     let args = [&["bench", "--json", "--iterations", "32"], args].concat();
     let rows = objects(&args).into_iter().filter(|object| object["kind"] == "row");
@@ -71,7 +71,7 @@ fn help_and_mistakes() {
     }
 }
 
-/// What is written on standard error of a value that is refused, without the hint at `--help`.
+/// Returns the message about a refused value, without the hint about `--help`.
 fn refusal(args: &[&str]) -> String {
     let ran = blkhash(args);
     assert_eq!((ran.status, ran.stdout.as_str()), (Some(2), ""), "{args:?}");
@@ -79,7 +79,7 @@ fn refusal(args: &[&str]) -> String {
 }
 
 #[test]
-fn a_refused_number_says_which_ones_there_are() {
+fn a_refused_number_shows_the_valid_range() {
     let numbers: [(&[&str], &[&str], &str); 8] = [
         (&["bench", "--batch"], &["0", "1025", "x", ""], "use a number from 1 to 1024"),
         (
@@ -109,7 +109,7 @@ fn a_refused_number_says_which_ones_there_are() {
 }
 
 #[test]
-fn a_refused_name_says_which_one_was_meant() {
+fn a_refused_name_gets_a_suggestion() {
     let cases: [(&[&str], &str); 9] = [
         (&["algorithm"], "unrecognized command 'algorithm': did you mean algorithms?"),
         (&["measure"], "unrecognized command 'measure': use algorithms, bench or btrfs"),
@@ -169,7 +169,7 @@ fn help_of_commands() {
         assert_eq!(blkhash(&[&["help"], command].concat()), asked);
     }
     assert_eq!(blkhash(&["btrfs", "help", "verify"]), blkhash(&["help", "btrfs", "verify"]));
-    // Without a command that is all there is to say, and an error.
+    // Without a subcommand the help is printed as an error.
     for group in [&[][..], &["btrfs"]] {
         let usage = blkhash(&[group, &["--help"]].concat()).stdout;
         assert_eq!(blkhash(group), failed(2, usage));
@@ -227,7 +227,7 @@ fn the_record_of_an_algorithm() {
 }
 
 #[test]
-fn what_is_switched_off_is_said() {
+fn disabled_implementations_are_reported() {
     let sandbox = Sandbox::new();
     let output = sandbox
         .blkhash_command()
@@ -277,7 +277,7 @@ fn what_is_switched_off_is_said() {
 }
 
 #[test]
-fn filters_and_names_known_from_elsewhere() {
+fn filters_match_globs_and_names_of_other_programs() {
     assert_eq!(rows(&["--filter", "MD5"]), ["md5-md5"]);
     assert_eq!(rows(&["--filter", "null-*"]), ["NULL-NOP", "NULL-MEMCPY"]);
     assert_eq!(rows(&["--filter", "CRC32C-SW"]), ["crc32c-table"]);
@@ -302,7 +302,7 @@ fn every_implementation_that_runs_has_a_row() {
 }
 
 #[test]
-fn objects_say_how_it_was_measured() {
+fn objects_record_how_they_were_measured() {
     let common = ["bench", "--json", "--filter", "xxh3", "--iterations", "100"];
     let objects = objects(&[&common[..], &["--threads", "1,2", "--batch", "4"]].concat());
     assert_eq!(objects.len(), 3);
@@ -387,7 +387,7 @@ fn charts_are_xml_with_a_bar_for_each_row() {
     assert_eq!(ran.stderr, "blkhash: no/x: No such file or directory\n");
 }
 
-/// The names of the elements of a document; fails where tags do not match.
+/// Returns the names of the elements of a document. Panics if tags do not match.
 fn well_formed(text: &str) -> Vec<String> {
     let (mut open, mut seen) = (Vec::new(), Vec::new());
     for part in text.split('<').skip(1) {
@@ -481,7 +481,7 @@ fn blksum_hashes_with_the_implementation_that_is_asked_for() {
 }
 
 #[test]
-fn an_image_is_measured() {
+fn bench_image_measures_each_digest_on_each_number_of_threads() {
     let sandbox = Sandbox::new();
     sandbox.write("a.img", vec![7; 1 << 20]);
     let args = ["bench", "image", "--time", "0.001", "--threads", "1,2", "-d", "md5", "a.img"];

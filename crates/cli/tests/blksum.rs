@@ -1,4 +1,4 @@
-//! The command as its users meet it.
+//! Tests of the command `blksum` as a whole.
 
 #![allow(missing_docs, reason = "a test program")]
 
@@ -24,7 +24,7 @@ fn usage(reason: &str) -> Ran {
     failed(2, format!("blksum: {reason}\n{USAGE}"))
 }
 
-/// A qcow2 image of version 2, one cluster of 64 KiB that nothing is allocated of.
+/// Returns a qcow2 image of version 2, whose only cluster of 64 KiB is not allocated.
 fn empty_qcow2() -> Vec<u8> {
     let mut image = vec![0; 4 * 65536];
     let mut put = |offset: usize, bytes: &[u8]| {
@@ -42,7 +42,7 @@ fn empty_qcow2() -> Vec<u8> {
 }
 
 #[test]
-fn images_in_the_order_asked() {
+fn images_are_printed_in_the_order_of_the_command_line() {
     let sandbox = sandbox();
     sandbox.write("zeros", [0; 512]);
     let both = sandbox.blksum(&["zeros", "disk.img", "-"]);
@@ -61,7 +61,7 @@ fn one_failure_does_not_stop_the_others() {
 }
 
 #[test]
-fn a_hole_in_qcow2_is_what_zeros_are() {
+fn an_unallocated_qcow2_cluster_equals_zeros() {
     let sandbox = sandbox();
     sandbox.write("zeros", [0; 65536]);
     sandbox.write("empty.qcow2", empty_qcow2());
@@ -72,7 +72,7 @@ fn a_hole_in_qcow2_is_what_zeros_are() {
 }
 
 #[test]
-fn standard_input_that_is_a_file_is_that_file() {
+fn standard_input_from_a_file_is_read_as_an_image() {
     let sandbox = sandbox();
     let path = sandbox.write("empty.qcow2", empty_qcow2());
     let by_name = sandbox.blksum(&["empty.qcow2"]).stdout;
@@ -89,7 +89,7 @@ fn standard_input_that_is_a_file_is_that_file() {
 }
 
 #[test]
-fn a_pipe_is_raw_and_must_not_look_like_anything_else() {
+fn a_pipe_is_read_as_raw_and_refused_if_it_looks_like_another_format() {
     let sandbox = sandbox();
     let by_name = sandbox.blksum(&["disk.img"]).stdout;
     let piped = sandbox.blksum_with_input::<&str>(&[], &[b'x'; 1024]);
@@ -122,7 +122,7 @@ fn a_fifo_is_read_like_a_pipe() {
 }
 
 #[test]
-fn files_that_claim_to_be_empty_are_read() {
+fn files_of_size_zero_with_content_are_read() {
     let sandbox = sandbox();
     sandbox.write("empty", "");
     let version = fs::read("/proc/version").unwrap();
@@ -139,7 +139,7 @@ fn files_that_claim_to_be_empty_are_read() {
 }
 
 #[test]
-fn folders_only_when_asked_sorted_and_without_links() {
+fn folders_are_read_only_with_recursive_in_order_and_without_links() {
     let sandbox = Sandbox::new();
     fs::create_dir_all(sandbox.path().join("d/b")).unwrap();
     for name in ["d/z", "d/a", "d/b/y", "d/b/x"] {
@@ -156,7 +156,7 @@ fn folders_only_when_asked_sorted_and_without_links() {
 }
 
 #[test]
-fn tags_say_what_they_are() {
+fn tags_name_the_parameters_and_override_the_options() {
     let sandbox = sandbox();
     let tags: [(&[&str], &str); 5] = [
         (&[], "BLKSUM-SHA256-STREAMS4-64K"),
@@ -171,7 +171,7 @@ fn tags_say_what_they_are() {
     for (options, tag) in tags {
         let written = sandbox.blksum(&[options, &["--tag", "disk.img"]].concat());
         assert!(written.stdout.starts_with(&format!("{tag} (disk.img) = ")), "{written:?}");
-        // Whatever the options are when it is checked.
+        // The tag takes precedence over the options.
         let checked =
             sandbox.blksum_with_input(&["-c", "--construction", "flat"], written.stdout.as_bytes());
         assert_eq!(checked, printed("disk.img: OK\n"));
@@ -179,7 +179,7 @@ fn tags_say_what_they_are() {
 }
 
 #[test]
-fn plain_tags_are_of_the_file_itself() {
+fn plain_tags_refer_to_the_bytes_of_the_file() {
     let sandbox = sandbox();
     sandbox.write("empty.qcow2", empty_qcow2());
     let plain = ["--tag", "--construction=linear", "-f", "raw", "empty.qcow2"];
@@ -192,7 +192,7 @@ fn plain_tags_are_of_the_file_itself() {
 }
 
 #[test]
-fn untagged_lines_take_the_options() {
+fn untagged_lines_use_the_options() {
     let sandbox = sandbox();
     let options = ["--construction", "flat", "-d", "sha512"];
     let line = sandbox.blksum(&[&options[..], &["disk.img"]].concat()).stdout;
@@ -405,11 +405,11 @@ fn a_full_disk_is_an_error_and_a_closed_pipe_is_quiet() {
 }
 
 #[test]
-fn signals_end_it_at_once() {
+fn signals_end_the_process_at_once() {
     use std::os::unix::process::ExitStatusExt;
     let sandbox = sandbox();
     for (name, number) in [("INT", 2), ("TERM", 15)] {
-        // What runs in the background of a script ignores one of them.
+        // A background process of a script ignores SIGINT, and its children inherit that.
         let mut child = sandbox
             .command("env")
             .args(["--default-signal=INT,TERM", env!("CARGO_BIN_EXE_blksum")])
@@ -427,7 +427,7 @@ fn signals_end_it_at_once() {
 }
 
 #[test]
-fn no_result_waits_for_the_next() {
+fn each_result_is_printed_before_the_next_image_is_read() {
     let sandbox = sandbox();
     let mut child = sandbox
         .blksum_command()

@@ -1,4 +1,4 @@
-//! The manual pages and the completions in the repository are those of the argument parsers.
+//! Checks that the manual pages and completions in the repository match the argument parsers.
 
 #![allow(missing_docs, reason = "a test program")]
 
@@ -59,7 +59,7 @@ fn every_page_has_examples_that_the_parsers_accept() {
     }
 }
 
-/// The commands in the section EXAMPLES, each up to its pipe or redirection.
+/// Returns the commands in the section EXAMPLES, each up to its pipe or redirection.
 fn examples(page: &str) -> Vec<String> {
     let section = page.split("\n.SH EXAMPLES").nth(1).unwrap_or_default();
     let section = section.split("\n.SH ").next().unwrap_or_default();

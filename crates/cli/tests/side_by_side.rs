@@ -1,5 +1,5 @@
-//! What blksum does with check files and names, beside what the installed sha256sum does: the same
-//! lines, the same messages, the same status. (2 for a wrong command line is the one difference.)
+//! Compares blksum with the installed sha256sum on check files and names. Output, messages and exit
+//! status must be the same, except that the status for a wrong command line is 2.
 
 #![allow(missing_docs, reason = "a test program")]
 
@@ -16,7 +16,7 @@ const ZEROS: &str = "00000000000000000000000000000000000000000000000000000000000
 
 const VERSION: &str = "sha256sum (GNU coreutils) 9.1\n";
 
-/// Makes blksum hash the files themselves.
+/// Options that make blksum hash the bytes of the files themselves.
 const PLAIN: [&str; 4] = ["--construction", "linear", "-f", "raw"];
 
 fn sandbox() -> Sandbox {
@@ -28,7 +28,8 @@ fn sandbox() -> Sandbox {
     sandbox
 }
 
-/// Later versions escape more names in the lines of check mode.
+/// Returns whether the installed sha256sum has the expected version. Later ones escape more names in
+/// check mode.
 fn has_sha256sum() -> bool {
     let version = Command::new("sha256sum").arg("--version").output();
     let is_same = version.is_ok_and(|output| output.stdout.starts_with(VERSION.as_bytes()));
@@ -47,7 +48,7 @@ fn compare(sandbox: &Sandbox, args: &[&OsStr], input: &[u8]) {
     let stderr = expected.stderr.replace("sha256sum", "blksum");
     let is_usage = stderr.contains("Try 'blksum --help'");
     let status = if is_usage { Some(2) } else { expected.status };
-    // Where nothing is a checksum, blksum says more.
+    // Blksum also prints a hint if a check file has no checksums.
     let got_stderr: String =
         got.stderr.split_inclusive('\n').filter(|line| !line.contains("-c means")).collect();
     let got = Ran { stderr: got_stderr, ..got };
@@ -176,7 +177,7 @@ fn names_and_command_lines() {
         compare(&sandbox, &args, b"x");
     }
     compare(&sandbox, &[OsStr::from_bytes(b"\xff\x1b[2J")], b"");
-    // Every character alone, at either end, in the middle, and beside a quote.
+    // Every character alone, at either end, in the middle, and next to a quote.
     for c in (1..=127).map(char::from).filter(|c| *c != '-') {
         let names = [format!("{c}"), format!("{c}gone"), format!("go{c}ne"), format!("gone{c}")];
         let quoted = [format!("it's{c}gone"), format!("{c}'"), format!("'{c}")];

@@ -1,5 +1,5 @@
-//! Writes the manual pages and the shell completions, which are kept in the repository:
-//! `cargo run -p blkhash-cli --example generate -- man completions`, from its root.
+//! Generates the manual pages and shell completions in the repository. Run it in the root folder with
+//! `cargo run -p blkhash-cli --example generate -- man completions`.
 
 mod pages;
 

@@ -1,4 +1,4 @@
-//! Runs the real binary in a folder of its own.
+//! Runs the built commands in a temporary folder.
 
 #![allow(dead_code, reason = "each test program uses a part")]
 
@@ -11,12 +11,12 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A folder with files, in which commands run.
+/// A temporary folder in which commands run.
 pub struct Sandbox {
     folder: TempDir,
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ran {
     pub status: Option<i32>,
@@ -51,7 +51,7 @@ impl Sandbox {
         self.run(env!("CARGO_BIN_EXE_blksum"), args, input)
     }
 
-    /// Runs `program` with `input` in a pipe.
+    /// Runs `program` with `input` piped to its standard input.
     pub fn run<S: AsRef<OsStr>>(&self, program: &str, args: &[S], input: &[u8]) -> Ran {
         let mut child = self
             .command(program)
@@ -61,7 +61,7 @@ impl Sandbox {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // A program that does not read its input is no failure.
+        // The program may end without reading its input.
         let _ = child.stdin.take().unwrap().write_all(input);
         let output = child.wait_with_output().unwrap();
         Ran {
@@ -86,12 +86,12 @@ impl Sandbox {
     }
 }
 
-/// A run that printed `stdout` and nothing else.
+/// The result of a run that succeeded and printed only `stdout`.
 pub fn printed(stdout: impl Into<String>) -> Ran {
     Ran { status: Some(0), stdout: stdout.into(), stderr: String::new() }
 }
 
-/// A run that printed nothing but `stderr`.
+/// The result of a run that failed and printed only `stderr`.
 pub fn failed(status: i32, stderr: impl Into<String>) -> Ran {
     Ran { status: Some(status), stdout: String::new(), stderr: stderr.into() }
 }

@@ -1,4 +1,4 @@
-//! The manual pages and the completions, made from the argument parsers.
+//! Generates manual pages and completions from the argument parsers.
 
 mod completions;
 mod man;
@@ -8,7 +8,7 @@ use std::io;
 use blkhash_cli::{blkhash, blksum};
 use completions::{Level, bash, fish, zsh};
 
-/// A file to be written.
+/// A generated file.
 pub struct Page {
     pub kind: Kind,
     pub file_name: String,

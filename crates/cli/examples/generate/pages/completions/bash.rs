@@ -1,8 +1,8 @@
-//! Completions for bash: tables of options and values, and the function in `template.bash`.
+//! Completions for bash, which are tables of options and values and the function in `template.bash`.
 
 use super::{Level, Takes, Value};
 
-/// The file for a command.
+/// Returns the completion file of a command.
 pub fn write(levels: &[Level]) -> String {
     let command = &levels[0];
     let options = levels.iter().filter(|level| !level.options.is_empty());
@@ -30,7 +30,7 @@ fn option_words(level: &Level) -> String {
     words.join(" ")
 }
 
-/// The entries for operands and for each option with a value.
+/// Returns the entries for operands and for each option with a value.
 fn values(level: &Level) -> Vec<String> {
     let mut entries = Vec::new();
     if let Some(operands) = &level.operands {

@@ -1,10 +1,10 @@
-//! Completions for fish: a line for each option and each subcommand.
+//! Completions for fish, which are a line for each option and each subcommand.
 
 use std::fmt::Write;
 
 use super::{CommandOption, Level, Subcommand, Takes, Value, quoted};
 
-/// The file for a command.
+/// Returns the completion file of a command.
 pub fn write(levels: &[Level]) -> String {
     let command = &levels[0].path;
     let mut text =
@@ -20,7 +20,7 @@ pub fn write(levels: &[Level]) -> String {
         } else {
             format!("complete -c {command}")
         };
-        // Fish offers files by default. -F would offer them as optional values as well.
+        // Fish offers files by default. With -F it would also offer them as optional values.
         if level.operands != Some(Value::Files) {
             let operands = level.operands.as_ref().map_or("-f".to_owned(), arguments);
             let _ = writeln!(text, "{begin} {operands}");
@@ -45,7 +45,7 @@ fn lines(begin: &str, option: &CommandOption) -> String {
         Takes::Value(_, value) => {
             format!("{begin}{short}{long} -r {} -d {help}\n", arguments(value))
         }
-        // Fish would offer the value after the letter as well.
+        // With both names on one line, fish would also offer the value after the letter.
         Takes::Optional(_, value) => {
             let letter = if short.is_empty() {
                 String::new()
@@ -67,10 +67,10 @@ fn arguments(value: &Value) -> String {
     }
 }
 
-/// A single quote between single quotes.
+/// Escape for a single quote within single quotes.
 const QUOTE: &str = "\\'";
 
-/// Functions that find the subcommand on the command line.
+/// Fish functions that find the subcommand on the command line.
 const FUNCTION: &str = "\
 function __@NAME@_path
     set -l words (commandline -opc)

@@ -1,4 +1,4 @@
-//! Shell completions, made from an argument parser.
+//! Generates shell completions from an argument parser.
 //!
 //! A [`Level`] holds the options, operands and subcommands of a command. Each shell has a module that
 //! writes the levels of a program in the language of the shell.
@@ -11,16 +11,16 @@ use clap::{Arg, ArgAction, Command, ValueHint};
 
 /// A command or a subcommand.
 pub struct Level {
-    /// The words that lead here, such as `blkhash bench image`.
+    /// Names of the command and its parents, such as `blkhash bench image`.
     pub path: String,
     pub options: Vec<CommandOption>,
-    /// The kind of the operands, if there are any.
+    /// Kind of the operands, if any.
     pub operands: Option<Value>,
     pub subcommands: Vec<Subcommand>,
 }
 
 pub struct CommandOption {
-    /// Letters, each without its dash.
+    /// Letters without their dashes.
     pub short: Vec<char>,
     /// Long names without their dashes.
     pub long: Vec<String>,
@@ -32,9 +32,9 @@ pub struct CommandOption {
 /// Whether an option has a value.
 pub enum Takes {
     Nothing,
-    /// After `=` or as the next word.
+    /// A value after `=` or as the next word.
     Value(ValueName, Value),
-    /// After `=` or not at all.
+    /// An optional value after `=`.
     Optional(ValueName, Value),
 }
 
@@ -57,7 +57,7 @@ pub struct Subcommand {
 }
 
 impl Level {
-    /// The command and all of its subcommands, each before its own.
+    /// Returns the command and all of its subcommands, parents first.
     pub fn all(mut command: Command) -> Vec<Self> {
         command.build();
         let mut levels = Vec::new();
@@ -79,19 +79,19 @@ impl Level {
         }
     }
 
-    /// Whether the command takes no arguments.
+    /// Returns whether the command takes no arguments.
     pub fn is_leaf(&self) -> bool {
         self.options.is_empty() && self.operands.is_none() && self.subcommands.is_empty()
     }
 
-    /// The name of the function for this level.
+    /// Returns the name of the shell function for this level.
     pub fn function(&self) -> String {
         format!("_{}", self.path.replace([' ', '-'], "_"))
     }
 }
 
 impl CommandOption {
-    /// All names, with their dashes.
+    /// Returns all names with their dashes.
     pub fn names(&self) -> impl Iterator<Item = String> {
         let short = self.short.iter().map(|letter| format!("-{letter}"));
         short.chain(self.long.iter().map(|name| format!("--{name}")))
@@ -141,14 +141,14 @@ fn subcommand(command: &Command) -> Subcommand {
     Subcommand { name: command.get_name().to_owned(), help: summary(&about) }
 }
 
-/// The first sentence, without the default.
+/// Returns the first sentence of a help text, without the default.
 fn summary(help: &str) -> String {
     let help = help.split(". ").next().unwrap_or_default();
     let help = help.split(" [").next().unwrap_or_default();
     help.trim_end_matches('.').split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// `text` between single quotes.
+/// Puts `text` between single quotes. `quote` replaces each quote in it.
 fn quoted(text: &str, quote: &str) -> String {
     format!("'{}'", text.replace('\'', quote))
 }

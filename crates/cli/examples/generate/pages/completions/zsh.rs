@@ -1,10 +1,10 @@
-//! Completions for zsh: a function for each command, which calls `_arguments`.
+//! Completions for zsh, which are a function for each command that calls `_arguments`.
 
 use std::fmt::Write;
 
 use super::{CommandOption, Level, Subcommand, Takes, Value, quoted};
 
-/// The file for a command.
+/// Returns the completion file of a command.
 pub fn write(levels: &[Level]) -> String {
     let command = &levels[0].path;
     let mut text = format!(
@@ -13,7 +13,7 @@ pub fn write(levels: &[Level]) -> String {
     for level in levels.iter().filter(|level| !level.is_leaf()) {
         text += &function(level, levels);
     }
-    // The file is the body of the function if it is autoloaded, and can be sourced as well.
+    // The file can be autoloaded, where it is the body of the function, and can also be sourced.
     let function = levels[0].function();
     let _ = write!(
         text,
@@ -28,7 +28,7 @@ fn function(level: &Level, levels: &[Level]) -> String {
     if !level.subcommands.is_empty() {
         text += "    local curcontext=$curcontext context state line\n    typeset -A opt_args\n";
     }
-    // Options before a subcommand belong to the command, those behind it do not.
+    // Options after a subcommand belong to that, not to the command.
     let end = if level.subcommands.is_empty() { "" } else { " -A '-*'" };
     let _ = write!(text, "    _arguments -s -S -C{end} :");
     for option in &level.options {
@@ -48,7 +48,7 @@ fn function(level: &Level, levels: &[Level]) -> String {
     text + "}\n"
 }
 
-/// Offers the subcommands, or calls the function of one.
+/// Returns the code that offers the subcommands, or calls the function of one.
 fn states(level: &Level, levels: &[Level]) -> String {
     let described = level.subcommands.iter().map(|Subcommand { name, help }| {
         format!("                {}\n", quoted(&format!("{name}:{help}"), QUOTE))
@@ -64,7 +64,7 @@ fn states(level: &Level, levels: &[Level]) -> String {
         .replace("@CASES@\n", &cases.collect::<String>())
 }
 
-/// The arguments of `_arguments` for an option.
+/// Returns the arguments of `_arguments` for an option.
 fn specs(option: &CommandOption) -> Vec<String> {
     let names: Vec<_> = option.names().collect();
     let before = match (option.repeats, names.len()) {
@@ -104,7 +104,7 @@ fn action(value: &Value) -> String {
     }
 }
 
-/// `text` with a backslash before each of `special` and each backslash.
+/// Puts a backslash before each character of `special` and each backslash in `text`.
 fn escaped(text: &str, special: &[char]) -> String {
     let is_special = |character| character == '\\' || special.contains(&character);
     text.chars().fold(String::new(), |mut escaped, character| {
@@ -116,7 +116,7 @@ fn escaped(text: &str, special: &[char]) -> String {
     })
 }
 
-/// A single quote between single quotes.
+/// Escape for a single quote within single quotes.
 const QUOTE: &str = "'\\''";
 
 const STATES: &str = "    case $state in

@@ -1,4 +1,4 @@
-//! The text of blkhash(1) and of the pages of its commands beside the options.
+//! The text of blkhash(1) and of the pages of its subcommands, except their options.
 
 use super::{Sections, Text};
 

@@ -1,4 +1,4 @@
-//! The text of blksum(1) beside the options.
+//! The text of blksum(1), except its options.
 
 use clap::Command;
 
@@ -12,7 +12,7 @@ pub const TEXT: Text = Text {
     after_options: SECTIONS,
 };
 
-/// The parser, with names of options that --help leaves out.
+/// Returns the parser, with names of options that --help leaves out.
 pub fn command() -> Command {
     blkhash_cli::blksum::command().mut_arg("digest", |digest| {
         let help = digest.get_help().map(ToString::to_string).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Manual pages: a head, the options of the parser, and sections of text.
+//! Manual pages, each with a head, the options of the parser, and sections of text.
 
 mod blkhash;
 mod blksum;
@@ -11,19 +11,19 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use super::{Kind, Page};
 
-/// The text of a page beside the options.
+/// The text of a page, except its options.
 struct Text {
-    /// The words of the command.
+    /// The command, such as `blkhash bench image`.
     command: &'static str,
-    /// The description in the section NAME.
+    /// Description in the section NAME.
     what: &'static str,
-    /// The arguments, a line for each way to call the command.
+    /// Arguments, one line for each way to call the command.
     synopsis: &'static [&'static str],
     before_options: Sections,
     after_options: Sections,
 }
 
-/// Titles and paragraphs.
+/// Titles of sections, each with its paragraphs.
 type Sections = &'static [(&'static str, &'static [&'static str])];
 
 pub fn pages() -> io::Result<Vec<Page>> {
@@ -41,7 +41,7 @@ fn page(program: &mut Command, text: &Text) -> io::Result<Page> {
     for word in text.command.split(' ').skip(1) {
         command = command.find_subcommand_mut(word).expect("the parser knows the command");
     }
-    // What comes after the options in --help has sections of its own here.
+    // The text after the options in --help is part of other sections here.
     let options = Man::new(command.clone().after_help(None));
     let name = text.command.replace(' ', "-");
     let mut page = Vec::new();
@@ -55,7 +55,7 @@ fn page(program: &mut Command, text: &Text) -> io::Result<Page> {
     Ok(Page { kind: Kind::Man, file_name: format!("{name}.1"), content: page })
 }
 
-/// Everything before the description.
+/// Writes everything before the description.
 fn write_head(page: &mut Vec<u8>, name: &str, text: &Text) -> io::Result<()> {
     let version = env!("CARGO_PKG_VERSION");
     let title = name.to_uppercase();
@@ -85,8 +85,7 @@ fn write_sections(page: &mut Vec<u8>, sections: Sections) -> io::Result<()> {
     Ok(())
 }
 
-/// A paragraph; one that is indented is shown as it stands, and `TERM: TEXT` that starts with `*` is
-/// an item.
+/// Writes a paragraph. An indented paragraph is written literally, and `* TERM: TEXT` becomes an item.
 fn write_paragraph(section: &mut Roff, paragraph: &str, is_first: bool) {
     if let Some(code) = paragraph.strip_prefix("    ") {
         section.control("PP", []);

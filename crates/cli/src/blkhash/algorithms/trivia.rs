@@ -32,7 +32,7 @@ pub enum Linux {
 pub enum Licence {
     /// A standard or specification that is free to implement.
     PublicDomain,
-    /// The BSD licence of two clauses.
+    /// The two-clause BSD licence.
     Bsd2,
     /// Creative Commons' waiver of all rights.
     Cc0,

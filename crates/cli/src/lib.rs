@@ -18,7 +18,7 @@ mod stdio;
 mod usage;
 mod values;
 
-/// Runs the examples of the README as doctests.
+/// Runs the README's examples as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}

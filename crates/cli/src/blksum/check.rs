@@ -27,7 +27,7 @@ use super::small::Small;
 use super::{confine, hints};
 use crate::messages;
 
-/// Checks the images listed in the check files. Returns whether all of them match.
+/// Checks the images listed in the check files. Returns whether every check file passed.
 ///
 /// # Errors
 ///

@@ -68,7 +68,7 @@ pub enum Origin {
     /// The command line.
     CommandLine,
     /// A check file, a list of names or a folder, none of which is trusted. Pipes, character devices and
-    /// files of procfs are not opened, because this may block for ever or have side effects.
+    /// files of procfs are not opened, because this may block forever or have side effects.
     Listed,
 }
 
@@ -95,7 +95,7 @@ pub fn is_uri(name: &OsStr) -> bool {
     Location::new(name).is_uri()
 }
 
-/// The name of an image to hash, or the reason why it cannot be found.
+/// The name of an image to hash and its origin, or the error of listing it.
 pub type Found = (OsString, Result<Origin, Failure>);
 
 /// Returns `name`, or the files in it if it is a folder and `recursive` is a filter. These are the

@@ -1,4 +1,4 @@
-//! The choice of messages beside checksums and errors.
+//! The choice of messages in addition to checksums and errors.
 
 /// The messages that are printed about an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The options of a run, resolved once from [`Args`]. No other module reads those.
+//! The options of a run, resolved once from [`Args`]. The run itself does not read those.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -79,7 +79,7 @@ pub struct Hash {
     pub styles: Vec<Style>,
     /// Filter for the files in folders. `None` does not descend into folders.
     pub recursive: Option<Filter>,
-    /// Messages that are printed beside checksums and errors.
+    /// Messages that are printed in addition to checksums and errors.
     pub notes: Notes,
 }
 

@@ -40,6 +40,10 @@ REJECTED = [
     (["--block-size", "4k", "--bytes"], "cannot be used with"),
     (["-B", "-f", "qcow2"], "cannot be used with"),
     (["-B", "--snapshot", "x"], "cannot be used with"),
+    (["-B", "--partition", "1"], "cannot be used with"),
+    (["-B", "--offset", "1"], "cannot be used with"),
+    (["-B", "--length", "1"], "cannot be used with"),
+    (["-c", "--files0-from", os.devnull], "--files0-from: names no list of checksums to check"),
     (["-B", "-d", "sha256:flat"], "mutually exclusive"),
     (["--tls-certificates", "."], "--tls-certificates option is meaningful only for nbds:// URIs"),
     (["--tls-certificates", ".", "-c"], "meaningful only with --allow-uri"),
@@ -51,7 +55,7 @@ REJECTED = [
 
 @pytest.mark.parametrize("args, words", REJECTED, ids=[" ".join(args) for args, _ in REJECTED])
 def test_rejected_options_say_what_is_valid(blksum, files, args, words):
-    result = blksum(*args, "disk.img")
+    result = blksum(*args, *(["disk.img"] if "--files0-from" not in args else []))
     assert (result.returncode, result.stdout) == (2, b"")
     assert words in result.stderr.decode(), result.stderr
     assert b"..=" not in result.stderr and b"tip:" not in result.stderr
@@ -67,7 +71,6 @@ def test_options_that_go_together_are_taken(blksum, files):
     for args in (
         ["--block-size", "4k", "-d", "md5:linear", "-d", "sha1"],
         ["-B", "-d", "md5", "-d", "sha1"],
-        ["-B", "--offset", "1"],
     ):
         assert blksum(*args, "disk.img").returncode == 0, args
 
@@ -204,3 +207,26 @@ def test_odd_sizes_are_noted_once_and_can_be_silenced(blksum, files):
     wrong = b"".join(line[:-2] + (b"1\n" if line[-2:-1] == b"0" else b"0\n") for line in tagged.splitlines(True))
     result = blksum("-c", "-", input=wrong)
     assert result.returncode == 1 and result.stderr.count(note) == 1
+
+
+@pytest.mark.parametrize("part", [["--partition", "9"], ["--offset", "1"], ["--length", "0"], ["--snapshot", "x"]])
+def test_a_part_of_a_whole_file_is_an_error(blksum, files, part):
+    """A plain tag is of the bytes of the whole file, so a part must not be ignored."""
+    tagged = blksum("-B", "--tag", "disk.img").stdout
+    result = blksum("-c", *part, "-", input=tagged)
+    assert (result.returncode, result.stdout) == (1, b"disk.img: FAILED open or read\n")
+    assert b"bytes of the whole file: leave out --partition" in result.stderr
+
+
+def test_a_part_has_no_plain_tag(blksum, files):
+    args = ("-f", "raw", "--construction", "linear", "--tag", "disk.img")
+    assert blksum(*args).stdout.startswith(b"SHA256 (")
+    assert blksum("--length", "512", *args).stdout.startswith(b"BLKSUM-SHA256-LINEAR (")
+
+
+def test_no_hint_names_the_digest_that_is_in_use(blksum, files):
+    """Lines that end with NUL are malformed for another reason."""
+    result = blksum("-c", "-", input=blksum("-z", "file", "disk.img").stdout)
+    assert result.returncode == 1 and b"try -d" not in result.stderr
+    result = blksum("-c", "-", input=b"7 file\n")
+    assert result.returncode == 1 and b"digits" not in result.stderr

@@ -65,7 +65,29 @@ pub fn reasons(error: &clap::Error, text: &str) -> Vec<String> {
             _ => format!("unrecognized option '{option}'{}", similar_option(error, option)),
         };
     }
+    if error.kind() == ErrorKind::UnknownArgument {
+        return lines;
+    }
+    let given = [ContextKind::InvalidArg, ContextKind::PriorArg].map(|kind| error.get(kind));
+    for option in given.into_iter().flatten().flat_map(options) {
+        for line in &mut lines {
+            *line = line.replace(&format!("'{option}'"), name_of(option));
+        }
+    }
     lines
+}
+
+fn options(value: &ContextValue) -> Vec<&str> {
+    match value {
+        ContextValue::String(option) => vec![option],
+        ContextValue::Strings(options) => options.iter().map(String::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The option without the placeholder of its value.
+fn name_of(option: &str) -> &str {
+    option.split([' ', '[', '=']).next().unwrap_or(option)
 }
 
 /// Suggests the option that clap found for `given`, if the two are similar enough.

@@ -108,7 +108,7 @@ where
                 words.any(|word| word != text && names.contains(&word))
             };
             let reason = match similar(&text, names.iter().copied()) {
-                _ if is_said() => reason,
+                _ if is_said() || reason.contains(": use ") => reason,
                 Some(name) => format!("did you mean {name}?"),
                 None => format!("{reason}: use {}", one_of(&names)),
             };

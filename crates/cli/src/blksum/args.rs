@@ -121,7 +121,9 @@ pub struct Args {
     /// --construction linear. With --check, untagged lines are such digests
     #[arg(
         help_heading = CHECKSUM, short = 'B', long,
-        conflicts_with_all = ["format", "construction", "block_size", "snapshot"]
+        conflicts_with_all = [
+            "format", "construction", "block_size", "snapshot", "partition", "offset", "length",
+        ]
     )]
     pub bytes: bool,
 
@@ -159,7 +161,8 @@ pub struct Args {
     #[arg(help_heading = IMAGES, short, long)]
     pub recursive: bool,
 
-    /// With --recursive, hash only files that match GLOB: by name, or by path if GLOB has a slash.
+    /// With --recursive, hash only files that match GLOB: by name, or by path beneath the
+    /// folder if GLOB has a slash.
     /// Repeatable
     #[arg(help_heading = IMAGES, long, value_name = "GLOB", value_parser = parse_glob)]
     pub include: Vec<Glob>,
@@ -170,7 +173,7 @@ pub struct Args {
 
     /// Read the names of images from FILE, each terminated by NUL; - is standard input
     #[arg(help_heading = IMAGES, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub files0_from: Option<PathBuf>,
+    pub files0_from: Vec<PathBuf>,
 
     /// Unlock encrypted (luks) images with the content of FILE
     #[arg(help_heading = IMAGES, long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -144,6 +144,9 @@ struct Untagged {
 impl Images<'_> {
     fn checksums_ahead(&self, entry: &Entry, wanted: &Wanted) -> Option<Result<Report, Failure>> {
         let name = OsStr::from_bytes(&entry.name);
+        if self.excludes_part(entry) {
+            return None;
+        }
         self.small.checksums(name, &self.meaning(entry, wanted))
     }
 
@@ -153,6 +156,9 @@ impl Images<'_> {
             return Err(Failure::new(
                 "is a URI, which a check file may name only with --allow-uri",
             ));
+        }
+        if self.excludes_part(entry) {
+            return Err(Failure::new(WHOLE_FILE));
         }
         let meaning = self.meaning(entry, wanted);
         hash::checksums(name, Origin::Listed, self.settings, &meaning, self.notes())
@@ -170,6 +176,12 @@ impl Images<'_> {
             Some(Tag::File(_)) => Meaning { parameters, open: &self.raw, part: None },
             Some(Tag::Image(_)) | None => Meaning { parameters, ..self.settings.meaning() },
         }
+    }
+
+    /// Whether the line is of a whole file, and the options ask for a part of each image.
+    fn excludes_part(&self, entry: &Entry) -> bool {
+        let has_part = self.settings.part.is_some() || self.settings.open.snapshot.is_some();
+        has_part && matches!(entry.tag, Some(Tag::File(_)))
     }
 
     fn notes(&self) -> Notes {
@@ -321,7 +333,7 @@ impl Checker<'_> {
         let Images { settings, check, .. } = self.images;
         let counts = &self.counts;
         let algorithm = self.images.given.algorithm();
-        let digits = counts.untagged.digits.map(|digits| hints::digits(digits, algorithm));
+        let digits = counts.untagged.digits.and_then(|digits| hints::digits(digits, algorithm));
         if counts.entries == 0 {
             self.say("no properly formatted checksum lines found");
             match digits {
@@ -380,3 +392,6 @@ impl Checker<'_> {
         messages::message_of(PROGRAM, shown.as_bytes(), text);
     }
 }
+
+const WHOLE_FILE: &str = "its checksum is of the bytes of the whole file: leave out --partition, --offset, \
+                          --length and --snapshot";

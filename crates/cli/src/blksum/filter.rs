@@ -18,6 +18,8 @@ pub struct Filter {
 
 /// Parses a pattern. `*` and `?` match no slash, `**` matches any number of folders.
 pub fn parse_glob(text: &str) -> Result<Glob, String> {
+    let text = text.strip_prefix("./").unwrap_or(text);
+    let text = text.strip_suffix('/').filter(|text| !text.is_empty()).unwrap_or(text);
     let path = match text.strip_prefix('/') {
         Some(path) => path.to_owned(),
         None if text.contains('/') => text.to_owned(),
@@ -39,12 +41,14 @@ impl Filter {
         Ok(Self { include, exclude: set(exclude)? })
     }
 
-    /// Returns whether the file at `path`, relative to the folder, is hashed.
-    pub fn includes(&self, path: &Path) -> bool {
-        self.include.as_ref().is_none_or(|include| include.is_match(path)) && !self.excludes(path)
+    /// Returns whether a file is hashed, which has these paths: beneath the folder, and as it is printed.
+    pub fn includes(&self, paths: &[&Path]) -> bool {
+        let is_included = |include: &GlobSet| paths.iter().any(|path| include.is_match(path));
+        self.include.as_ref().is_none_or(is_included)
+            && !paths.iter().any(|path| self.excludes(path))
     }
 
-    /// Returns whether the file or folder at `path`, relative to the folder, is left out.
+    /// Returns whether the file or folder at `path` is left out.
     pub fn excludes(&self, path: &Path) -> bool {
         self.exclude.is_match(path)
     }
@@ -75,19 +79,22 @@ mod tests {
     #[test]
     fn names_and_paths() {
         let all = filter(&[], &[]);
-        assert!(all.includes(Path::new("a")) && all.includes(Path::new(".b/c")));
+        assert!(all.includes(&[Path::new("a")]) && all.includes(&[Path::new(".b/c")]));
         let images = filter(&["*.qcow2", "*.{img,raw}", "iso/*"], &["tmp", "old/*.img", "*.[0-9]"]);
         for path in ["a.qcow2", "x/y/a.qcow2", "a.img", "a.raw", "iso/a", "new/old.img", ".qcow2"] {
-            assert!(images.includes(Path::new(path)), "{path}");
+            assert!(images.includes(&[Path::new(path)]), "{path}");
         }
         for path in ["a", "a.qcow2.1", "x/iso/a", "iso/x/a", "old/a.img", "a.QCOW2"] {
-            assert!(!images.includes(Path::new(path)), "{path}");
+            assert!(!images.includes(&[Path::new(path)]), "{path}");
         }
         assert!(images.excludes(Path::new("tmp")) && images.excludes(Path::new("x/tmp")));
         assert!(!images.excludes(Path::new("tmp/a")), "the walk does not get there");
-        assert!(filter(&["*\n?"], &[]).includes(Path::new(OsStr::from_bytes(b"\xff\n\xfe"))));
-        assert!(filter(&["/a"], &[]).includes(Path::new("a")));
-        assert!(!filter(&["/a"], &[]).includes(Path::new("b/a")));
+        let odd = Path::new(OsStr::from_bytes(b"\xff\n\xfe"));
+        assert!(filter(&["*\n?"], &[]).includes(&[odd]));
+        assert!(filter(&["/a"], &[]).includes(&[Path::new("a")]));
+        assert!(!filter(&["/a"], &[]).includes(&[Path::new("b/a")]));
+        assert!(filter(&[], &["sub/"]).excludes(Path::new("x/sub")));
+        assert!(filter(&[], &["./x/sub"]).excludes(Path::new("x/sub")));
     }
 
     #[test]

@@ -78,6 +78,9 @@ pub fn checksums(
 ) -> Result<Report, Failure> {
     let started = Instant::now();
     let open = meaning.open;
+    if name == "-" && settings.is_stdin_taken {
+        return Err(Failure::new("standard input is the list of names"));
+    }
     let job = Job { name, settings, meaning, notes };
     let mut report = match Input::new(name).map_err(|error| Failure::from(&error))? {
         Input::Uri(uri) => {

@@ -167,12 +167,14 @@ impl Iterator for Walk {
                 }
             };
             let beneath = entry.path().strip_prefix(&self.root).unwrap_or(entry.path());
+            // Patterns may also be written as the names are printed.
+            let paths = [beneath, entry.path()];
             let file_type = entry.file_type();
             if file_type.is_dir() {
-                if entry.depth() > 0 && self.filter.excludes(beneath) {
+                if entry.depth() > 0 && paths.iter().any(|path| self.filter.excludes(path)) {
                     self.entries.skip_current_dir();
                 }
-            } else if self.filter.includes(beneath) {
+            } else if self.filter.includes(&paths) {
                 self.links += u64::from(file_type.is_symlink());
                 if file_type.is_file() {
                     self.files += 1;

@@ -4,12 +4,20 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::{messages, quote, stdio};
 
-/// Reads the names in the file at `path`, each terminated by NUL. The error is a message for the user.
-pub fn read(path: &Path) -> Result<Vec<OsString>, String> {
+/// Returns the names in the lists, each terminated by NUL, or describes the first error.
+pub fn read(lists: &[PathBuf]) -> Result<Vec<OsString>, String> {
+    let mut names = Vec::new();
+    for list in lists {
+        names.append(&mut read_list(list)?);
+    }
+    Ok(names)
+}
+
+fn read_list(path: &Path) -> Result<Vec<OsString>, String> {
     let is_stdin = path == Path::new("-");
     let shown = match is_stdin {
         true => "standard input".to_owned(),

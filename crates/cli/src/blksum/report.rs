@@ -133,8 +133,9 @@ fn reason(error: &blkimage::Error, is_own: bool) -> String {
 
 /// Returns advice about an error of blkimage.
 fn advice(error: &blkimage::Error) -> &'static str {
-    let is_denied =
-        error.io_error().is_some_and(|source| source.kind() == io::ErrorKind::PermissionDenied);
+    // The sandbox gives EACCES. EPERM has other causes.
+    let denied = Some(rustix::io::Errno::ACCESS.raw_os_error());
+    let is_denied = error.io_error().is_some_and(|source| source.raw_os_error() == denied);
     match error.kind() {
         ErrorKind::Size => MORE_ZEROS,
         ErrorKind::Server if is_denied => DENIED_PROGRAM,

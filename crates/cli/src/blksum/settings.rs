@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::slice;
 
 use blkhash::{Algorithm, BlockSize, Construction, Parameters};
@@ -30,6 +31,8 @@ pub struct Settings {
     pub names: Vec<OsString>,
     /// Source of the names.
     pub origin: Origin,
+    /// Standard input was the list of names, and is no image.
+    pub is_stdin_taken: bool,
     /// Parameters of the checksums, never empty. Tags in check files take precedence.
     pub parameters: Vec<Parameters>,
     /// Options for opening images.
@@ -159,15 +162,21 @@ impl Settings {
             .max_unstored(args.max_zeros)
             .secret(secret)
             .nbd(nbd);
-        let (names, origin) = match args.files0_from {
-            Some(list) => (names::read(&list)?, Origin::Listed),
-            None if args.names.is_empty() => (vec!["-".into()], Origin::CommandLine),
-            None => (args.names, Origin::CommandLine),
+        let lists = args.files0_from;
+        let (names, origin) = match (args.names.is_empty(), lists.is_empty()) {
+            (_, false) => (names::read(&lists)?, Origin::Listed),
+            (true, true) => (vec!["-".into()], Origin::CommandLine),
+            (false, true) => (args.names, Origin::CommandLine),
         };
+        if args.check && names.is_empty() {
+            return Err("--files0-from: names no list of checksums to check".into());
+        }
+        let is_stdin_taken = lists.iter().any(|list| list == Path::new("-"));
         Ok(Self {
             action,
             names,
             origin,
+            is_stdin_taken,
             parameters,
             open,
             part,
@@ -245,7 +254,7 @@ impl Args {
                 return Err(format!("the {option} option is meaningful only with --recursive"));
             }
         }
-        if let (Some(_), Some(name)) = (&self.files0_from, self.names.first()) {
+        if let (false, Some(name)) = (self.files0_from.is_empty(), self.names.first()) {
             let name = quote::name(name.as_bytes());
             return Err(format!("{name}: --files0-from takes no other names of images"));
         }
@@ -274,7 +283,7 @@ impl Args {
         }
         let is_tls = |name: &OsString| name.as_bytes().to_ascii_lowercase().starts_with(b"nbds");
         // The names in check files and lists are not known yet.
-        let knows_names = !self.check && self.files0_from.is_none();
+        let knows_names = !self.check && self.files0_from.is_empty();
         if self.tls_certificates.is_some() && knows_names && !self.names.iter().any(is_tls) {
             return Err("the --tls-certificates option is meaningful only for nbds:// URIs".into());
         }
@@ -318,8 +327,10 @@ impl Args {
     }
 
     fn style(&self, parameters: &Parameters, tag: bool) -> Style {
-        let is_plain =
-            self.format == Some(Format::Raw) && parameters.construction() == Construction::Linear;
+        // A plain tag means the whole file.
+        let is_plain = self.format == Some(Format::Raw)
+            && self.part().is_none()
+            && parameters.construction() == Construction::Linear;
         let form = match (tag, self.binary) {
             (true, _) if is_plain => Form::Tagged(Tag::File(parameters.algorithm())),
             (true, _) => Form::Tagged(Tag::Image(*parameters)),

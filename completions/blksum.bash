@@ -10,8 +10,8 @@ _blksum() {
     )
     local -A values=(
         ["blksum"]="<files>"
-        ["blksum -p="]="auto always never"
-        ["blksum --progress="]="auto always never"
+        ["blksum -p="]="auto always never json"
+        ["blksum --progress="]="auto always never json"
         ["blksum -d"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"
         ["blksum -a"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"
         ["blksum --digest"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"

@@ -1,7 +1,10 @@
 //! JSON output, with escapes for all characters that a terminal would interpret. Programs decode the
 //! same strings with or without these escapes.
 
+use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
 use serde_json::Serializer;
@@ -22,8 +25,24 @@ pub fn text(value: &impl Serialize) -> String {
     String::from_utf8(line).expect("JSON is text")
 }
 
-/// Formatter that escapes unprintable characters. serde_json itself only escapes quotes, backslashes
-/// and ASCII controls except DEL.
+/// A name as JSON can hold it, and its bytes in hexadecimal where that is not exact.
+#[derive(Serialize)]
+pub struct Name<'a> {
+    name: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name_bytes: Option<String>,
+}
+
+impl<'a> Name<'a> {
+    pub fn new(name: &'a OsStr) -> Self {
+        let text = name.to_string_lossy();
+        let is_exact = matches!(text, Cow::Borrowed(_));
+        let hex = || name.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { name: text, name_bytes: if is_exact { None } else { Some(hex()) } }
+    }
+}
+
+/// serde_json itself escapes quotes, backslashes and the controls of ASCII, but for DEL.
 struct Escapes;
 
 impl Formatter for Escapes {

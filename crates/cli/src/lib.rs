@@ -14,6 +14,8 @@ mod messages;
 mod open;
 mod progress;
 mod quote;
+mod size;
+mod status_line;
 mod stdio;
 mod usage;
 mod values;

@@ -9,15 +9,18 @@
 #![allow(unsafe_code, reason = "a function that runs before main is put into a section")]
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::BorrowedFd;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rustix::event::EventfdFlags;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::stdio;
 
-/// Returns a duplicate of the descriptor of standard input.
+use crate::status_line;
+
+/// Standard input under a descriptor of its own.
 ///
 /// # Errors
 ///
@@ -36,6 +39,10 @@ impl Write for Stdout {
         Stream::Output.write(buf)
     }
 
+    fn write_all(&mut self, buf: &[u8]) -> io::Result<()> {
+        Stream::Output.write_all(buf)
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -48,6 +55,10 @@ pub struct Stderr;
 impl Write for Stderr {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         Stream::Error.write(buf)
+    }
+
+    fn write_all(&mut self, buf: &[u8]) -> io::Result<()> {
+        Stream::Error.write_all(buf)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -81,6 +92,28 @@ impl Stream {
         self.check()?;
         Ok(retry_on_intr(|| rustix::io::write(self.descriptor(), buf))?)
     }
+
+    /// On a terminal the line of progress makes way.
+    fn write_all(self, buf: &[u8]) -> io::Result<()> {
+        let is_terminal = &IS_TERMINAL[self as usize];
+        if *is_terminal.get_or_init(|| self.descriptor().is_terminal()) {
+            return status_line::write_instead(buf, || Parts(self).write_all(buf));
+        }
+        Parts(self).write_all(buf)
+    }
+}
+
+/// A stream that is written in parts, if one write does not take all.
+struct Parts(Stream);
+
+impl Write for Parts {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.0.write(buf)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 extern "C" fn look() {
@@ -102,5 +135,7 @@ extern "C" fn look() {
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
+
+static IS_TERMINAL: [OnceLock<bool>; 3] = [const { OnceLock::new() }; 3];
 
 static WAS_CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];

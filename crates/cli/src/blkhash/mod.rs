@@ -16,12 +16,13 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
 use self::args::{Args, BenchWhat, Command};
-use crate::messages;
 use crate::stdio::Stdout;
 use crate::usage::{self, Refusal};
+use crate::{messages, progress};
 
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
+    progress::hold_signals();
     let command = match parse() {
         Ok(args) => args.command,
         Err(status) => return status,

@@ -8,10 +8,10 @@ use std::path::Path;
 use blkhash::Parameters;
 use blkimage::{Image, Member, MemberFile, ReadMethod};
 use blksum::Tuning;
-use indicatif::BinaryBytes;
 use serde::Serialize;
 
 use super::program::PROGRAM;
+use crate::size::Bytes;
 use crate::{messages, quote};
 
 /// Description of an image and of the run.
@@ -119,9 +119,9 @@ impl ChainImage {
             if Path::new(&file.name) != Path::new(own_name) {
                 let _ = write!(text, "{}: ", quote::name(file.name.as_bytes()));
             }
-            let _ = write!(text, "file of {}", BinaryBytes(file.size));
+            let _ = write!(text, "file of {}", Bytes(file.size));
             if let Some(stored) = file.stored {
-                let _ = write!(text, ", {} stored", BinaryBytes(stored));
+                let _ = write!(text, ", {} stored", Bytes(stored));
             }
             let _ = write!(text, ", read {}", file.read_method);
         }
@@ -131,5 +131,5 @@ impl ChainImage {
 
 /// Formats a size as in `1.00 GiB (1073741824 bytes)`.
 fn exact(bytes: u64) -> String {
-    format!("{} ({bytes} bytes)", BinaryBytes(bytes))
+    format!("{} ({bytes} bytes)", Bytes(bytes))
 }

@@ -214,7 +214,8 @@ pub struct Args {
     #[arg(help_heading = SAFETY, long)]
     pub no_sandbox: bool,
 
-    /// Number of threads [default: one for each processor]
+    /// Show progress on the terminal: auto, always or never; json writes an object a second
+    /// [default: auto, where it takes longer than a second; without a value: always]
     #[arg(
         help_heading = SPEED, long, value_name = "N",
         value_parser = Count::of(1..=1024u16)

@@ -26,6 +26,7 @@ use super::settings::{Check, Meaning, Settings, Verbosity};
 use super::small::Small;
 use super::{confine, hints};
 use crate::messages;
+use crate::progress::Reporter;
 
 /// Checks the images listed in the check files. Returns whether every check file passed.
 ///
@@ -53,7 +54,8 @@ pub fn run(settings: &Settings, check: Check, output: &mut Output) -> io::Result
         false => Groups::none(),
     };
     let raw = settings.open.clone().format(Format::Raw).snapshot(None);
-    let images = Images { settings, check, given, raw, small };
+    let reporter = Reporter::new(PROGRAM, settings.progress, groups.lines());
+    let images = Images { settings, check, given, raw, small, reporter };
     let mut checker = Checker {
         images: &images,
         output,
@@ -103,6 +105,7 @@ struct Images<'a> {
     /// Options for opening files whose own bytes are hashed.
     raw: OpenOptions,
     small: Small,
+    reporter: Reporter,
 }
 
 struct Checker<'a> {
@@ -161,7 +164,8 @@ impl Images<'_> {
             return Err(Failure::new(WHOLE_FILE));
         }
         let meaning = self.meaning(entry, wanted);
-        hash::checksums(name, Origin::Listed, self.settings, &meaning, self.notes())
+        let (settings, notes) = (self.settings, self.notes());
+        hash::checksums(name, Origin::Listed, settings, &meaning, notes, &self.reporter)
     }
 
     /// Returns the content and the parameters of the checksums that are wanted for an entry.
@@ -205,6 +209,7 @@ impl Checker<'_> {
             Item::Entry(entry) => {
                 self.counts.entries += 1;
                 let own = || self.images.checksums(&entry, &Wanted::Own);
+                let beside = early.as_ref().map(hash::size);
                 let result = match wanted {
                     Wanted::Own => early.unwrap_or_else(own),
                     Wanted::All(_) => {
@@ -217,6 +222,7 @@ impl Checker<'_> {
                         None => own(),
                     },
                 };
+                self.images.reporter.end(OsStr::from_bytes(&entry.name), beside);
                 if let Ok(report) = &result
                     && matches!(wanted, Wanted::All(tags) if tags.len() == report.checksums.len())
                 {

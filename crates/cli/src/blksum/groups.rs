@@ -14,6 +14,7 @@ pub type Subject = (Vec<u8>, bool);
 /// The tags of each image that has several.
 pub struct Groups {
     tags: HashMap<Subject, Vec<Option<Tag>>>,
+    lines: Option<u64>,
 }
 
 /// The checksums that are computed for a line.
@@ -31,19 +32,26 @@ impl Groups {
     /// Groups the lines of all check files, given by their complete contents.
     pub fn new<'a>(contents: impl Iterator<Item = &'a [u8]>, parser: Parser) -> Self {
         let mut tags: HashMap<Subject, Vec<Option<Tag>>> = HashMap::new();
+        let mut lines = 0;
         for entry in lines::entries(contents, parser) {
+            lines += 1;
             let group = tags.entry(subject(&entry)).or_default();
             if group.len() < MAX_AT_ONCE && !group.contains(&entry.tag) {
                 group.push(entry.tag);
             }
         }
         tags.retain(|_, group| group.len() > 1);
-        Self { tags }
+        Self { tags, lines: Some(lines) }
     }
 
     /// Creates an empty set of groups, so that each line is computed alone.
     pub fn none() -> Self {
-        Self { tags: HashMap::new() }
+        Self { tags: HashMap::new(), lines: None }
+    }
+
+    /// The number of lines that name an image, where it is known.
+    pub fn lines(&self) -> Option<u64> {
+        self.lines
     }
 
     /// Pairs each item, in order, with the checksums that are computed for it.

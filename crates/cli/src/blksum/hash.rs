@@ -5,9 +5,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use blkimage::{ErrorKind, Format, Image, OpenOptions, Source, probe};
+use blkimage::{ErrorKind, Format, Image, Member, OpenOptions, Source, probe};
 use blksum::Progress;
 
 use super::about::About;
@@ -20,13 +21,15 @@ use super::report::{Cause, Failure, Report};
 use super::settings::{Hash, Meaning, Settings};
 use super::small::Small;
 use crate::messages;
-use crate::progress::Watch;
+use crate::progress::{Amount, Counts, Reporter};
 
 /// Prints the checksums of images. True if all went well; the error is one of writing.
 pub fn run(settings: &Settings, hash: &Hash, output: &mut Output) -> io::Result<bool> {
     let mut all_well = true;
     let end = if hash.styles.iter().any(|style| style.zero) { 0 } else { b'\n' };
     let small = Small::new(settings);
+    let count = hash.recursive.is_none().then_some(settings.names.len() as u64);
+    let reporter = Reporter::new(PROGRAM, settings.progress, count);
     let meaning = settings.meaning();
     let expand = |name| input::expand(name, settings.origin, hash.recursive.as_ref(), hash.notes);
     let images = settings.names.iter().flat_map(|name| expand(name));
@@ -36,8 +39,11 @@ pub fn run(settings: &Settings, hash: &Hash, output: &mut Output) -> io::Result<
         |(name, found): &Found| found.as_ref().ok().and_then(|_| small.checksums(name, &meaning));
     let in_turn =
         |(name, found): Found, early: Option<Result<Report, Failure>>| -> io::Result<()> {
-            let now = |origin| checksums(&name, origin, settings, &meaning, hash.notes);
-            match found.and_then(|origin| early.unwrap_or_else(|| now(origin))) {
+            let beside = early.as_ref().map(size);
+            let now = |origin| checksums(&name, origin, settings, &meaning, hash.notes, &reporter);
+            let result = found.and_then(|origin| early.unwrap_or_else(|| now(origin)));
+            reporter.end(&name, beside);
+            match result {
                 Ok(report) => {
                     notes_size = notes_size && !report.note_odd_size(&name);
                     for (checksum, style) in report.checksums.iter().zip(&hash.styles) {
@@ -75,20 +81,22 @@ pub fn checksums(
     settings: &Settings,
     meaning: &Meaning<'_>,
     notes: Notes,
+    reporter: &Reporter,
 ) -> Result<Report, Failure> {
     let started = Instant::now();
+    reporter.begin(name);
     let open = meaning.open;
     if name == "-" && settings.is_stdin_taken {
         return Err(Failure::new("standard input is the list of names"));
     }
-    let job = Job { name, settings, meaning, notes };
+    let job = Job { name, settings, meaning, notes, reporter };
     let mut report = match Input::new(name).map_err(|error| Failure::from(&error))? {
         Input::Uri(uri) => {
-            job.image(&open.open_uri(uri).map_err(|error| Failure::of_image(&error, name))?)?
+            job.image(open.open_uri(uri).map_err(|error| Failure::of_image(&error, name))?)?
         }
         Input::Stream(file) => job.stream(file)?,
         Input::Path(path) => match open.open(path) {
-            Ok(image) => job.image(&image)?,
+            Ok(image) => job.image(image)?,
             Err(error) if is_stream(&error, path) && origin == Origin::CommandLine => {
                 job.stream(input::open_stream(path).map_err(|error| Failure::from(&error))?)?
             }
@@ -99,7 +107,7 @@ pub fn checksums(
         },
         Input::Descriptor { file, start } => {
             let image = open.open_file(file, Path::new(name), start);
-            job.image(&image.map_err(|error| Failure::of_image(&error, name))?)?
+            job.image(image.map_err(|error| Failure::of_image(&error, name))?)?
         }
     };
     report.elapsed = started.elapsed();
@@ -116,10 +124,12 @@ struct Job<'a> {
     settings: &'a Settings,
     meaning: &'a Meaning<'a>,
     notes: Notes,
+    reporter: &'a Reporter,
 }
 
 impl Job<'_> {
-    fn image(&self, image: &Image) -> Result<Report, Failure> {
+    fn image(&self, image: Image) -> Result<Report, Failure> {
+        let image = Arc::new(image);
         if self.notes != Notes::Silent {
             for warning in image.warnings() {
                 // A warning names its file, which is this one or one behind it.
@@ -129,14 +139,14 @@ impl Job<'_> {
                 messages::message_of(PROGRAM, self.name.as_bytes(), &text);
             }
         }
-        if let Some(warning) = unused_secret(self.meaning.open, image)
+        if let Some(warning) = unused_secret(self.meaning.open, &image)
             && self.notes != Notes::Silent
         {
             messages::message_of(PROGRAM, self.name.as_bytes(), warning);
         }
         let about = self.settings.verbose.then(|| {
             let about = About::new(
-                image,
+                &image,
                 &self.meaning.parameters,
                 &self.settings.tuning,
                 self.settings.open.nbd.connections,
@@ -145,26 +155,20 @@ impl Job<'_> {
             about
         });
         let part =
-            self.meaning.part.map(|part| part.of(image)).transpose().map_err(Failure::new)?;
-        let source = part.as_ref().map_or(image as &dyn Source, |part| part);
-        let progress = Progress::new();
-        let watch = Watch::new(self.settings.progress, Some(source.size()));
-        let digests = watch
-            .during(
-                self.name,
-                || progress.done(),
-                || {
-                    blksum::checksums(
-                        source,
-                        &self.meaning.parameters,
-                        &self.settings.tuning,
-                        &progress,
-                    )
-                },
-            )
-            .map_err(|error| Failure::of_checksum(error, self.name))?;
+            self.meaning.part.map(|part| part.of(&image)).transpose().map_err(Failure::new)?;
+        let source = part.as_ref().map_or(&*image as &dyn Source, |part| part);
         let size = source.size();
-        let report = Report::new(&self.meaning.parameters, digests, image);
+        let progress = Arc::new(Progress::new());
+        let amount = Amount { total: size, stored: stored(&image) };
+        let watch = self.reporter.watch(Some(amount), {
+            let (progress, image) = (progress.clone(), image.clone());
+            move || Counts { read: image.bytes_read(), ..counts(&progress) }
+        });
+        let parameters = &*self.meaning.parameters;
+        let digests = blksum::checksums(source, parameters, &self.settings.tuning, &progress);
+        drop(watch);
+        let digests = digests.map_err(|error| Failure::of_checksum(error, self.name))?;
+        let report = Report::new(parameters, digests, &image);
         Ok(Report { virtual_size: size, about, ..report })
     }
 
@@ -193,19 +197,16 @@ impl Job<'_> {
                 "{what} and looks like {format}: give the file's name, or -f raw to hash its bytes"
             )));
         }
-        let progress = Progress::new();
+        let progress = Arc::new(Progress::new());
+        let watch = self.reporter.watch(None, {
+            let progress = progress.clone();
+            move || counts(&progress)
+        });
+        let (content, tuning) = (head.chain(file), &self.settings.tuning);
         let parameters = &*self.meaning.parameters;
-        let watch = Watch::new(self.settings.progress, None);
-        let (digests, length) = watch
-            .during(
-                self.name,
-                || progress.done(),
-                || {
-                    let (content, tuning) = (head.chain(file), &self.settings.tuning);
-                    blksum::stream_checksums(content, parameters, tuning, &progress)
-                },
-            )
-            .map_err(|error| Failure::of_checksum(error, self.name))?;
+        let digests = blksum::stream_checksums(content, parameters, tuning, &progress);
+        drop(watch);
+        let (digests, length) = digests.map_err(|error| Failure::of_checksum(error, self.name))?;
         Ok(Report {
             checksums: parameters.iter().copied().zip(digests).collect(),
             format: Format::Raw,
@@ -217,11 +218,27 @@ impl Job<'_> {
     }
 }
 
-/// A warning, if there is a secret and no image of the chain needs one.
+/// Returns a warning if there is a secret and no image of the chain needs one.
 fn unused_secret(open: &OpenOptions, image: &Image) -> Option<&'static str> {
     let is_encrypted = image.chain().iter().any(|image| image.format() == Format::Luks);
     let is_unused = open.secret.is_some() && !is_encrypted;
     is_unused.then_some("warning: is not encrypted: --secret-file was not used")
+}
+
+/// How far a pass has come, where all data is stored as it is.
+fn counts(progress: &Progress) -> Counts {
+    Counts { done: progress.done(), data: progress.data(), read: progress.data() }
+}
+
+/// Bytes that the files of the chain take, `None` if that is unknown for one of them.
+fn stored(image: &Image) -> Option<u64> {
+    let mut files = image.chain().iter().flat_map(Member::files);
+    files.try_fold(0_u64, |sum, file| Some(sum.saturating_add(file.stored()?)))
+}
+
+/// The size of an image that was hashed beside others; 0 where it could not be.
+pub fn size(early: &Result<Report, Failure>) -> u64 {
+    early.as_ref().map_or(0, |report| report.virtual_size)
 }
 
 const ONLY_NAMED: &str = "which is read only where the command line names it";

@@ -47,10 +47,11 @@ use self::output::Output;
 use self::program::PROGRAM;
 use self::settings::{Action, Settings};
 use crate::usage::{self, Refusal};
-use crate::{implementation, messages};
+use crate::{implementation, messages, progress};
 
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
+    progress::hold_signals();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let result = match parse(&arguments) {
         Ok(settings) => run(&settings),

@@ -13,8 +13,9 @@ use serde::Serialize;
 
 use super::about::About;
 use super::report::{Failure, Report};
+use crate::json::{self, Name};
+use crate::quote;
 use crate::stdio::Stdout;
-use crate::{json, quote};
 
 /// Standard output.
 pub struct Output {
@@ -150,21 +151,4 @@ struct ErrorObject<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<Status>,
     error: &'a str,
-}
-
-/// A name for JSON, with its bytes in hexadecimal if it is not UTF-8.
-#[derive(Serialize)]
-struct Name<'a> {
-    name: Cow<'a, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name_bytes: Option<String>,
-}
-
-impl<'a> Name<'a> {
-    fn new(name: &'a OsStr) -> Self {
-        let text = name.to_string_lossy();
-        let is_exact = matches!(text, Cow::Borrowed(_));
-        let hex = || name.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { name: text, name_bytes: if is_exact { None } else { Some(hex()) } }
-    }
 }

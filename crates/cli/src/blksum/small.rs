@@ -19,7 +19,6 @@ use blksum::{Progress, Tuning};
 use super::input;
 use super::report::{Failure, Report};
 use super::settings::{Meaning, Settings};
-use crate::progress::Watch;
 
 /// Hashes small images.
 pub struct Small {
@@ -34,11 +33,9 @@ pub struct Small {
 impl Small {
     /// For a run with these settings.
     pub fn new(settings: &Settings) -> Self {
-        // A bar, or a description, for each image is one for one image at a time.
-        let has_bars = Watch::new(settings.progress, Some(MAX_SIZE)).is_shown();
         let outputs = [metadata(io::stdout()), metadata(io::stderr())];
         Self {
-            threads: if has_bars || settings.verbose { 1 } else { settings.tuning.threads },
+            threads: if settings.verbose { 1 } else { settings.tuning.threads },
             tuning: Tuning { threads: 1, ..settings.tuning },
             written: outputs.iter().flatten().map(identity).collect(),
         }

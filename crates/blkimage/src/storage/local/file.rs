@@ -202,7 +202,10 @@ impl Storage for LocalFile {
     }
 
     fn stored(&self) -> Option<u64> {
-        (self.stamp.node_type == NodeType::Regular).then(|| sys::stored(&self.file))?
+        match self.stamp.node_type {
+            NodeType::BlockDevice => Some(self.size),
+            _ => sys::stored(&self.file),
+        }
     }
 
     fn read_method(&self) -> ReadMethod {

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use blkbench::{Amount, Bench, Memory, Report, Scenario, report};
 use blkhash::Algorithm;
-use indicatif::{ProgressBar, ProgressStyle};
 
 pub use self::contestants::implementation;
 use self::contestants::{Field, field};
@@ -21,6 +20,7 @@ pub use self::noise::{mark, note};
 use super::args::{self, Layout, Threads};
 use super::{PROGRAM, refuse};
 use crate::messages;
+use crate::progress::Steps;
 use crate::stdio::Stdout;
 use crate::usage::Refusal;
 
@@ -30,14 +30,11 @@ pub fn run(args: &args::Bench) -> Result<io::Result<bool>, Refusal> {
     let bench = bench(args, layout)?;
     let field = chosen_field(field(), &args.filter)?;
     super::warn(Algorithm::ALL.iter().copied());
-    let progress = ProgressBar::new(1000).with_style(
-        ProgressStyle::with_template("measuring {percent:>3}% [{wide_bar}]")
-            .expect("the template is correct"),
-    );
+    let steps = Steps::new(PROGRAM, "measuring", STEPS);
     let mut measured = bench.run(&field.contestants, |done| {
-        progress.set_position((1000.0 * done) as u64);
+        steps.set((STEPS as f64 * done) as u64);
     });
-    progress.finish_and_clear();
+    drop(steps);
     let absent = field.absent.iter();
     let notes =
         absent.map(|(known, reason)| format!("{} was not measured: {reason}", known.name()));
@@ -145,6 +142,9 @@ const MAX_DEFAULT_BATCH_SIZE: usize = 64 << 20;
 
 /// What all batches together may be, in bytes.
 const MAX_MEMORY: usize = 1 << 30;
+
+/// How finely progress is shown.
+const STEPS: u64 = 1000;
 
 /// That of hash-speedtest.
 const DEFAULT_ITERATIONS: u64 = 100_000;

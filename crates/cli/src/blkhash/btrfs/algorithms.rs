@@ -8,12 +8,12 @@ use blkbench::text::{self, Align};
 use blkbench::{Amount, Bench, Memory, Row, Scenario};
 use blkbtrfs::ChecksumType;
 use blkhash::{Digester, Implementation, Strength};
-use indicatif::BinaryBytes;
 use serde_json::json;
 
 use super::{Outcome, args};
 use crate::blkhash::bench::{self, DEFAULT_BATCH, DEFAULT_BLOCK_SIZE};
 use crate::blkhash::{print, warn};
+use crate::size::Bytes;
 
 /// Measures the checksums and prints the table.
 pub fn run(args: &args::Algorithms) -> io::Result<Outcome> {
@@ -71,7 +71,7 @@ fn table(lines: &[Line], data: Option<u64>) -> String {
         .map(|line| {
             let properties = line.kind.algorithm().properties();
             let space = match data {
-                Some(size) => BinaryBytes(space(line.kind, size)).to_string(),
+                Some(size) => Bytes(space(line.kind, size)).to_string(),
                 None => format!("{:.2} %", 100.0 * line.kind.size() as f64 / SECTOR as f64),
             };
             vec![
@@ -91,7 +91,7 @@ fn table(lines: &[Line], data: Option<u64>) -> String {
         })
         .collect();
     let what = data.map_or("in proportion to the data".to_owned(), |size| {
-        format!("for {} of data", BinaryBytes(size))
+        format!("for {} of data", Bytes(size))
     });
     let notes = format!(
         "\nForgery: making two blocks with the same checksum. Cycles: of the time stamp counter for a \

@@ -87,8 +87,8 @@ pub struct Verify {
     #[arg(long)]
     pub json: bool,
 
-    /// Show progress on the terminal: auto, always or never [default: auto, where it takes longer
-    /// than a second; without a value: always]
+    /// Show progress on the terminal: auto, always or never; json writes an object a second
+    /// [default: auto, where it takes longer than a second; without a value: always]
     #[arg(
         short, long, value_name = "WHEN",
         num_args = 0..=1, require_equals = true, default_missing_value = "always",

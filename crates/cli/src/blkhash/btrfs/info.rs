@@ -8,13 +8,13 @@ use std::path::Path;
 use blkbtrfs::FileSystem;
 use blkhash::Digester;
 use blkimage::OpenOptions;
-use indicatif::BinaryBytes;
 use serde_json::{Value, json};
 
 use super::mounted::{self, Mounted};
 use super::open::{self, Group};
 use super::{Failure, Outcome, args};
 use crate::blkhash::{PROGRAM, print, warn};
+use crate::size::Bytes;
 use crate::{json, messages, quote};
 
 /// Shows every file system on the command line.
@@ -89,7 +89,7 @@ fn show_all(
 
 fn text(name: &str, filesystem: &FileSystem, mounted: Option<&Mounted>) -> String {
     let superblock = filesystem.superblock();
-    let bytes = |count: u64| BinaryBytes(count).to_string();
+    let bytes = |count: u64| Bytes(count).to_string();
     let mut text = format!("{name}: btrfs {}", superblock.fsid);
     if !superblock.label.is_empty() {
         text += &format!(", {}", quote::name(&superblock.label));

@@ -6,10 +6,10 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use blkbtrfs::{Category, FileSystem, Finding, Owner, Owners, Parent, Problem, Subject, Summary};
-use indicatif::BinaryBytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::size::Bytes;
 use crate::stdio::Stdout;
 use crate::{json, quote};
 
@@ -343,7 +343,7 @@ fn summary_text(
     elapsed: Duration,
 ) -> String {
     let (superblock, verified) = (filesystem.superblock(), &summary.verified);
-    let bytes = |count: u64| BinaryBytes(count).to_string();
+    let bytes = |count: u64| Bytes(count).to_string();
     let mut text = format!("{name}: btrfs {}", superblock.fsid);
     if !superblock.label.is_empty() {
         text += &format!(", {}", quote::name(&superblock.label));

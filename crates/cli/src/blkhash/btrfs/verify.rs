@@ -1,6 +1,6 @@
 //! `blkhash btrfs verify`
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use blkbtrfs::{Error, FileSystem, Options, Progress};
@@ -11,7 +11,7 @@ use super::output::{Limit, Output};
 use super::{Failure, Outcome, args};
 use crate::blkhash::suggest::instead_of;
 use crate::blkhash::{PROGRAM, refuse};
-use crate::progress::Watch;
+use crate::progress::{Amount, Counts, Reporter};
 use crate::{implementation, messages};
 
 /// Verifies every file system on the command line.
@@ -21,8 +21,13 @@ pub fn run(args: &args::Verify) -> Result<Outcome, Failure> {
     let (groups, has_failed) = open::open(&args.names, &options, &args.images);
     let mut outcome = if has_failed { Outcome::Unknown } else { Outcome::Clean };
     let mut limit = Limit::new(args.max_errors);
+    let when = args.progress.unwrap_or_default();
+    let reporter = Reporter::new(PROGRAM, when, Some(groups.len() as u64));
     for group in groups {
-        outcome = outcome.and(verify(args, group, implementation, &mut limit)?);
+        let name = group.name.clone();
+        reporter.begin(&name);
+        outcome = outcome.and(verify(args, group, implementation, &mut limit, &reporter)?);
+        reporter.end(&name, None);
     }
     Ok(outcome)
 }
@@ -50,6 +55,7 @@ fn verify(
     group: Group,
     implementation: Option<Implementation>,
     limit: &mut Limit,
+    reporter: &Reporter,
 ) -> Result<Outcome, Failure> {
     let started = Instant::now();
     let fail = |error: &Error| {
@@ -73,18 +79,20 @@ fn verify(
         max_findings: limit.findings(),
     };
     let output = Mutex::new(Output::new(args.json, &group.name, *limit));
-    let progress = Progress::new();
-    let size = Some(filesystem.verified_bytes());
-    let watch = Watch::new(args.progress.unwrap_or_default(), size);
-    let verified = watch.during(
-        &group.name,
-        || progress.done(),
-        || {
-            blkbtrfs::verify(&filesystem, &options, &progress, &|finding| {
-                output.lock().expect("no thread panicked").finding(&filesystem, finding);
-            })
-        },
-    );
+    let progress = Arc::new(Progress::new());
+    let total = filesystem.verified_bytes();
+    // All of it is read: there are no holes.
+    let watch = reporter.watch(Some(Amount { total, stored: Some(total) }), {
+        let progress = progress.clone();
+        move || {
+            let done = progress.done();
+            Counts { done, data: done, read: done }
+        }
+    });
+    let verified = blkbtrfs::verify(&filesystem, &options, &progress, &|finding| {
+        output.lock().expect("no thread panicked").finding(&filesystem, finding);
+    });
+    drop(watch);
     let summary = match verified {
         Ok(summary) => summary,
         Err(error) => return fail(&error),

@@ -16,7 +16,6 @@ use blkhash::{Algorithm, BlockSize, Construction, Parameters};
 use blkimage::{Cache, Image, OpenOptions, Source};
 use blksandbox::Sandbox;
 use blksum::{Progress, Tuning};
-use indicatif::{ProgressBar, ProgressStyle};
 
 use self::beginning::Beginning;
 use self::report::{Bound, Report, Row};
@@ -25,6 +24,7 @@ use super::super::{PROGRAM, print, refuse};
 use super::noise::longer;
 use crate::messages;
 use crate::open::open;
+use crate::progress::Steps;
 use crate::usage::Refusal;
 
 /// Measures and prints: true if the image could be read. The outer error is what is wrong with the
@@ -63,15 +63,12 @@ fn measure(args: &BenchImage) -> Result<Report, blksum::Error> {
         .flat_map(|digest| threads.iter().map(move |count| (digest, *count)))
         .collect();
 
-    let progress = ProgressBar::new((cases.len() * ROUNDS) as u64).with_style(
-        ProgressStyle::with_template("measuring {percent:>3}% [{wide_bar}]")
-            .expect("the template is correct"),
-    );
+    let steps = Steps::new(PROGRAM, "measuring", (cases.len() * ROUNDS) as u64);
     let mut rates = vec![Vec::new(); cases.len()];
     for _ in 0..ROUNDS {
         for (&(digest, threads), rates) in cases.iter().zip(&mut rates) {
             rates.push(rate(&beginning, digest, threads)?);
-            progress.inc(1);
+            steps.advance();
         }
     }
     let spreads: Vec<Spread> = rates.into_iter().map(Spread::of).collect();
@@ -91,7 +88,7 @@ fn measure(args: &BenchImage) -> Result<Report, blksum::Error> {
         }
         Some(Spread::of(rates)).filter(|storage| storage.median < NOT_THE_CACHE * reading(most))
     };
-    progress.finish_and_clear();
+    drop(steps);
 
     let rows = cases.iter().zip(&spreads).map(|(&(digest, threads), &rate)| Row {
         digest: digest.name(),

@@ -1,0 +1,16 @@
+//! The progress of a run: a line on the terminal, objects for programs, and an answer to SIGUSR1.
+//!
+//! [`reporter`] knows the run and says when something is shown, [`snapshot`] what there is to say,
+//! [`line`] how that fits a terminal, [`pace`] how long it will take.
+
+mod line;
+mod pace;
+mod reporter;
+mod signal;
+mod snapshot;
+mod steps;
+
+pub use self::pace::{Amount, Counts};
+pub use self::reporter::{Reporter, When, when_names};
+pub use self::signal::hold as hold_signals;
+pub use self::steps::Steps;

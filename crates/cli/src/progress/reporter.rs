@@ -1,0 +1,400 @@
+//! A run as its thread of progress sees it.
+//!
+//! A run is a row of images. [`Reporter::begin`] says that an image is opened, [`Reporter::watch`] how
+//! far work on it has come, [`Reporter::end`] that it is done. The thread looks at that a few times a
+//! second where it is shown, and otherwise when a signal asks. While it writes it holds no lock that
+//! the work would wait for.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal, Write};
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::line::line;
+use super::pace::{Amount, Counts, Pace};
+use super::signal::Signals;
+use super::snapshot::{Snapshot, State, Unit};
+use crate::stdio::Stderr;
+use crate::{messages, status_line};
+
+/// When to show progress, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum When {
+    /// On a terminal, where it takes long.
+    #[default]
+    Auto,
+    /// On a terminal.
+    Always,
+    Never,
+    /// As objects, wherever standard error leads.
+    Json,
+}
+
+impl FromStr for When {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "always" => Ok(Self::Always),
+            "never" => Ok(Self::Never),
+            "json" => Ok(Self::Json),
+            _ => Err("use auto, always, never or json"),
+        }
+    }
+}
+
+/// Their names.
+pub fn when_names() -> Vec<&'static str> {
+    vec!["auto", "always", "never", "json"]
+}
+
+/// The progress of a run. Dropping it ends what is shown.
+pub struct Reporter(Arc<Shared>);
+
+/// Ends the watch over the work on an image.
+pub struct Watch<'a>(&'a Reporter);
+
+struct Shared {
+    program: &'static str,
+    unit: Unit,
+    shown: Shown,
+    started: Instant,
+    run: Mutex<Run>,
+    /// Held while something is written, never by the threads that work. True when all is over.
+    is_over: Mutex<bool>,
+}
+
+/// What is shown without being asked for.
+#[derive(Clone, Copy)]
+enum Shown {
+    Nothing,
+    /// A line on the terminal, after some time.
+    Line(Duration),
+    Objects,
+}
+
+/// How far a run has come.
+struct Run {
+    images: Option<u64>,
+    ended: u64,
+    /// When the last image ended.
+    ended_at: Duration,
+    /// The image that is worked on, or the one that ended last.
+    image: Option<Image>,
+    /// The sums of all images that are not being watched.
+    before: Counts,
+    pace: Pace,
+}
+
+struct Image {
+    name: OsString,
+    began: Duration,
+    state: State,
+    amount: Option<Amount>,
+    /// Those of the last look, where nothing is watched any more.
+    counts: Counts,
+    watched: Option<Box<dyn Fn() -> Counts + Send>>,
+}
+
+impl Reporter {
+    /// The progress of a run over images, as many as `images` says if that is known. Threads that are
+    /// started before a process restricts itself are not restricted: call it later.
+    pub fn new(program: &'static str, when: When, images: Option<u64>) -> Self {
+        Self::start(program, when, images, Unit::Bytes)
+    }
+
+    pub(super) fn start(
+        program: &'static str,
+        when: When,
+        images: Option<u64>,
+        unit: Unit,
+    ) -> Self {
+        let shown = match when {
+            When::Json => Shown::Objects,
+            When::Always if is_terminal() => Shown::Line(Duration::ZERO),
+            When::Auto if is_terminal() => Shown::Line(PATIENCE),
+            When::Always | When::Auto | When::Never => Shown::Nothing,
+        };
+        let run = Run {
+            images,
+            ended: 0,
+            ended_at: Duration::ZERO,
+            image: None,
+            before: Counts::default(),
+            pace: Pace::default(),
+        };
+        let (started, run, is_over) = (Instant::now(), Mutex::new(run), Mutex::new(false));
+        let shared = Arc::new(Shared { program, unit, shown, started, run, is_over });
+        let signals = Signals::new().ok();
+        if signals.is_some() || !matches!(shown, Shown::Nothing) {
+            let shared = shared.clone();
+            let thread = thread::Builder::new().name("progress".to_owned());
+            // Without it the work is done all the same. Nothing waits for its end: once all is over it
+            // writes nothing.
+            let _ = thread.spawn(move || shared.report(signals.as_ref()));
+        }
+        Self(shared)
+    }
+
+    /// Says that the image `name` is being opened.
+    pub fn begin(&self, name: &OsStr) {
+        let began = self.0.started.elapsed();
+        let mut run = self.0.run();
+        run.image = Some(Image {
+            name: name.to_owned(),
+            began,
+            state: State::Opening,
+            amount: None,
+            counts: Counts::default(),
+            watched: None,
+        });
+    }
+
+    /// Says that work on the image has begun, of that amount if it is known, and how far it has come:
+    /// until the watch is dropped.
+    pub fn watch(
+        &self,
+        amount: Option<Amount>,
+        counts: impl Fn() -> Counts + Send + 'static,
+    ) -> Watch<'_> {
+        self.look_at(amount, counts);
+        Watch(self)
+    }
+
+    /// The same to the end of the run.
+    pub(super) fn look_at(
+        &self,
+        amount: Option<Amount>,
+        counts: impl Fn() -> Counts + Send + 'static,
+    ) {
+        let at = self.0.started.elapsed();
+        let mut run = self.0.run();
+        if let Some(image) = &mut run.image {
+            image.state = State::Working;
+            image.amount = amount;
+            image.watched = Some(Box::new(counts));
+        }
+        run.look(at);
+        let is_first = run.ended == 0;
+        drop(run);
+        if is_first && matches!(self.0.shown, Shown::Line(Duration::ZERO)) {
+            let _writing = self.0.is_over();
+            self.0.show_line();
+        }
+    }
+
+    /// Says that work on an image ended. `beside` is the size of one that was never begun, as it was
+    /// done beside others.
+    pub fn end(&self, name: &OsStr, beside: Option<u64>) {
+        let at = self.0.started.elapsed();
+        let mut run = self.0.run();
+        run.ended += 1;
+        run.ended_at = at;
+        if let Some(size) = beside {
+            let counts = Counts { done: size, data: size, read: size };
+            run.before.add(counts);
+            run.image = Some(Image {
+                name: name.to_owned(),
+                began: at,
+                state: State::Done,
+                amount: Some(Amount { total: size, stored: None }),
+                counts,
+                watched: None,
+            });
+        } else if let Some(image) = &mut run.image {
+            image.state = State::Done;
+        }
+    }
+}
+
+impl Drop for Reporter {
+    fn drop(&mut self) {
+        let mut is_over = self.0.is_over();
+        *is_over = true;
+        match self.0.shown {
+            Shown::Nothing => {}
+            Shown::Line(_) => status_line::clear(),
+            Shown::Objects => self.0.write_object(),
+        }
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        let at = self.0.0.started.elapsed();
+        let mut run = self.0.0.run();
+        run.look(at);
+        let Some(image) = &mut run.image else { return };
+        // What it holds is dropped here, with the image.
+        image.watched = None;
+        let counts = image.counts;
+        run.before.add(counts);
+    }
+}
+
+impl Shared {
+    /// Reports until all is over.
+    fn report(&self, signals: Option<&Signals>) {
+        let (interval, delay) = match self.shown {
+            Shown::Nothing => (None, Duration::ZERO),
+            Shown::Line(delay) => (Some(LINE_INTERVAL), delay.max(LINE_INTERVAL)),
+            Shown::Objects => (Some(OBJECT_INTERVAL), OBJECT_INTERVAL),
+        };
+        let mut due = self.started + delay;
+        loop {
+            let timeout = interval.map(|_| due.saturating_duration_since(Instant::now()));
+            let is_asked = match (signals, timeout) {
+                (Some(signals), timeout) => signals.wait(timeout),
+                (None, Some(timeout)) => {
+                    thread::sleep(timeout);
+                    false
+                }
+                (None, None) => return,
+            };
+            let is_over = self.is_over();
+            if *is_over {
+                return;
+            }
+            if is_asked {
+                self.answer();
+            }
+            if let Some(interval) = interval
+                && Instant::now() >= due
+            {
+                due = Instant::now() + interval;
+                match self.shown {
+                    Shown::Nothing => {}
+                    Shown::Line(_) => self.show_line(),
+                    Shown::Objects => self.write_object(),
+                }
+            }
+        }
+    }
+
+    fn answer(&self) {
+        match self.with_snapshot(|snapshot| (snapshot.name.to_owned(), snapshot.sentence())) {
+            Some((name, text)) => {
+                messages::remark_of(self.program, name.as_encoded_bytes(), &text);
+            }
+            None => messages::remark(self.program, "no image has begun"),
+        }
+    }
+
+    fn show_line(&self) {
+        let columns = status_line::columns();
+        if let Some(line) = self.with_snapshot(|snapshot| line(snapshot, columns)) {
+            status_line::show(line);
+        }
+    }
+
+    fn write_object(&self) {
+        if let Some(object) = self.with_snapshot(|snapshot| snapshot.object() + "\n") {
+            // The work matters more than what is told of it.
+            let _ = Stderr.write_all(object.as_bytes());
+        }
+    }
+
+    /// The state of things now, if there is an image already.
+    fn with_snapshot<T>(&self, make: impl FnOnce(&Snapshot<'_>) -> T) -> Option<T> {
+        let now = self.started.elapsed();
+        let mut run = self.run();
+        run.look(now);
+        run.snapshot(self.unit, now).as_ref().map(make)
+    }
+
+    fn run(&self) -> MutexGuard<'_, Run> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_over(&self) -> MutexGuard<'_, bool> {
+        self.is_over.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Run {
+    /// Looks how far the work has come.
+    fn look(&mut self, now: Duration) {
+        let mut all = self.before;
+        if let Some(image) = &mut self.image
+            && let Some(watched) = &image.watched
+        {
+            image.counts = watched();
+            all.add(image.counts);
+        }
+        self.pace.sample(now, all);
+    }
+
+    fn snapshot(&self, unit: Unit, now: Duration) -> Option<Snapshot<'_>> {
+        let image = self.image.as_ref()?;
+        let is_done = image.state == State::Done;
+        let part = match image.amount {
+            _ if is_done => None,
+            Some(Amount { total: 0, .. }) => Some(1.0),
+            Some(amount) => Some((image.counts.done as f64 / amount.total as f64).min(1.0)),
+            None => None,
+        };
+        let fraction = match self.images {
+            Some(1) => part,
+            Some(images) => {
+                Some(((self.ended as f64 + part.unwrap_or(0.0)) / images as f64).min(1.0))
+            }
+            // One that takes no time would only flicker.
+            None => part.filter(|_| now - image.began >= PATIENCE),
+        };
+        Some(Snapshot {
+            name: &image.name,
+            number: self.ended + u64::from(!is_done),
+            images: self.images,
+            state: image.state,
+            unit,
+            counts: image.counts,
+            total: image.amount.map(|amount| amount.total),
+            fraction,
+            rate: self.pace.rate(),
+            elapsed: now,
+            left: self.left(image, now),
+        })
+    }
+
+    /// How long all images will take: later ones as long as those before them, on average.
+    fn left(&self, image: &Image, now: Duration) -> Option<Duration> {
+        let own = match (image.state, image.amount) {
+            (State::Done, _) => Duration::ZERO,
+            (State::Working, Some(amount)) => {
+                let data = amount.left(image.counts, now.saturating_sub(image.began))?;
+                self.pace.time_for(data)?
+            }
+            _ => return None,
+        };
+        let begun = self.ended + u64::from(image.state != State::Done);
+        let later = self.images?.saturating_sub(begun);
+        if later == 0 {
+            return Some(own);
+        }
+        let average = self.ended_at.as_secs_f64() / Some(self.ended).filter(|it| *it > 0)? as f64;
+        Duration::try_from_secs_f64(average * later as f64).ok()?.checked_add(own)
+    }
+}
+
+impl Counts {
+    fn add(&mut self, other: Self) {
+        self.done = self.done.saturating_add(other.done);
+        self.data = self.data.saturating_add(other.data);
+        self.read = self.read.saturating_add(other.read);
+    }
+}
+
+/// Whether standard error is a terminal that has a line to be written anew.
+fn is_terminal() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// How long people wait before they wonder.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+const LINE_INTERVAL: Duration = Duration::from_millis(100);
+
+const OBJECT_INTERVAL: Duration = Duration::from_secs(1);

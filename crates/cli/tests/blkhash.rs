@@ -150,7 +150,7 @@ fn a_refused_name_gets_a_suggestion() {
         (&["btrfs", "info", "x", "--holes"], "trsut", "did you mean trust?"),
         (&["btrfs", "info", "x", "--follow"], "all", "unknown name: use beneath, any or none"),
         (&["btrfs", "verify", "x"], "--cache=maybe", "unknown name: use auto, yes or no"),
-        (&["btrfs", "verify", "x"], "--progress=nevr", "use auto, always or never"),
+        (&["btrfs", "verify", "x"], "--progress=nevr", "use auto, always, never or json"),
     ];
     for (option, value, hint) in values {
         let stderr = refusal(&[option, &[value]].concat());

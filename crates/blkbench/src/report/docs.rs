@@ -7,7 +7,7 @@ use crate::text::{self, Align, number};
 
 /// The report as one such table for each scenario. Behind the spread of noisy rows is a [`MARK`].
 ///
-/// Lines fit [`WIDTH`] columns, unless blocks are large or threads are many.
+/// Lines fit 80 columns, unless blocks are large or threads are many.
 pub fn docs(report: &Report) -> String {
     let conditions = &report.conditions;
     let mut out = header(report, 10);

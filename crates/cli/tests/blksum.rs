@@ -207,7 +207,7 @@ fn untagged_lines_use_the_options() {
     assert_eq!(other.status, Some(1));
     let hint = "blksum: lines without a tag were taken for sha512, streams:4 and blocks of 64 KiB: \
                 try -B for lines of sha512sum, -d blake2b512 or sha3-512 or --construction flat for \
-                lines of blksum 0.10 and later\n";
+                lines of the C blksum 0.10 and later\n";
     assert!(other.stderr.ends_with(hint), "{}", other.stderr);
     let none = sandbox.blksum_with_input(&["-c"], line.as_bytes());
     assert!(none.stderr.contains("no properly formatted"), "{}", none.stderr);

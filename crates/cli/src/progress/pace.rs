@@ -1,17 +1,17 @@
-//! How fast work goes, and how much of it is left.
+//! Speed of the work, and the amount that is left.
 //!
-//! Holes take no time worth counting: a disk of 8 TiB may store 1 GiB, so what is left of its content
-//! says little about how long it takes. Both figures are about data:
+//! Holes take almost no time. A disk of 8 TiB may store 1 GiB, so the content that is left says little about
+//! the time that is left. Both figures are about data:
 //!
-//! - The speed is that of the last seconds. Intervals in which only holes passed do not count.
+//! - The speed is that of the last seconds. Intervals with only holes do not count.
 //! - The data left is estimated from what the image stores and has not been read of it, as far as that
 //!   is known: files tell how much is allocated. Each byte read so far has brought some bytes of data,
 //!   more than one where it is compressed, and the rest is taken to be alike. That is too much where
 //!   files store what is never read (snapshots, clusters that an overlay replaces), but never more
 //!   than the content left.
 //! - Otherwise (NBD, or more was read than is allocated) the rest is taken to have as much data as what
-//!   has passed, once that is a tenth of the content or took a while. One second of work can not say
-//!   more than nine seconds are left.
+//!   has passed, once that is a tenth of the content or took a while. After one second
+//!   of work, at most nine seconds are estimated.
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
-//! A run as its thread of progress sees it.
+//! The progress of a run, and the thread that reports it.
 //!
-//! A run is a row of images. [`Reporter::begin`] says that an image is opened, [`Reporter::watch`] how
-//! far work on it has come, [`Reporter::end`] that it is done. The thread looks at that a few times a
-//! second where it is shown, and otherwise when a signal asks. While it writes it holds no lock that
-//! the work would wait for.
+//! A run is a sequence of images. [`Reporter::begin`] records that an image is being opened,
+//! [`Reporter::watch`] how far the work on it is, [`Reporter::end`] that it is done. The thread reads this a
+//! few times a second if progress is shown, and otherwise on a signal. While it writes, it holds no lock that
+//! the working threads take.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
@@ -22,13 +22,13 @@ use crate::{messages, status_line};
 /// When to show progress, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum When {
-    /// On a terminal, where it takes long.
+    /// On a terminal, if the work takes longer than a moment.
     #[default]
     Auto,
     /// On a terminal.
     Always,
     Never,
-    /// As objects, wherever standard error leads.
+    /// As JSON objects, also if standard error is no terminal.
     Json,
 }
 
@@ -46,7 +46,7 @@ impl FromStr for When {
     }
 }
 
-/// Their names.
+/// Returns the names of all values, for completions.
 pub fn when_names() -> Vec<&'static str> {
     vec!["auto", "always", "never", "json"]
 }
@@ -63,28 +63,28 @@ struct Shared {
     shown: Shown,
     started: Instant,
     run: Mutex<Run>,
-    /// Held while something is written, never by the threads that work. True when all is over.
+    /// Held while something is written, never by the working threads. True after the end of the run.
     is_over: Mutex<bool>,
 }
 
-/// What is shown without being asked for.
+/// What is shown without a signal.
 #[derive(Clone, Copy)]
 enum Shown {
     Nothing,
-    /// A line on the terminal, after some time.
+    /// A line on the terminal, after this delay.
     Line(Duration),
     Objects,
 }
 
-/// How far a run has come.
+/// State of a run.
 struct Run {
     images: Option<u64>,
     ended: u64,
-    /// When the last image ended.
+    /// Time from the start to the end of the last image.
     ended_at: Duration,
-    /// The image that is worked on, or the one that ended last.
+    /// The current image, or the last one.
     image: Option<Image>,
-    /// The sums of all images that are not being watched.
+    /// Sums over all images that are not watched any more.
     before: Counts,
     pace: Pace,
 }
@@ -94,14 +94,14 @@ struct Image {
     began: Duration,
     state: State,
     amount: Option<Amount>,
-    /// Those of the last look, where nothing is watched any more.
+    /// The most recent counts.
     counts: Counts,
     watched: Option<Box<dyn Fn() -> Counts + Send>>,
 }
 
 impl Reporter {
-    /// The progress of a run over images, as many as `images` says if that is known. Threads that are
-    /// started before a process restricts itself are not restricted: call it later.
+    /// Starts the progress of a run over `images` images, if the number is known. Call it after the
+    /// sandbox is in force, because it starts a thread.
     pub fn new(program: &'static str, when: When, images: Option<u64>) -> Self {
         Self::start(program, when, images, Unit::Bytes)
     }
@@ -132,14 +132,14 @@ impl Reporter {
         if signals.is_some() || !matches!(shown, Shown::Nothing) {
             let shared = shared.clone();
             let thread = thread::Builder::new().name("progress".to_owned());
-            // Without it the work is done all the same. Nothing waits for its end: once all is over it
+            // The work goes on if the thread cannot be started. Nothing joins it: after the end of the run it
             // writes nothing.
             let _ = thread.spawn(move || shared.report(signals.as_ref()));
         }
         Self(shared)
     }
 
-    /// Says that the image `name` is being opened.
+    /// Records that the image `name` is being opened.
     pub fn begin(&self, name: &OsStr) {
         let began = self.0.started.elapsed();
         let mut run = self.0.run();
@@ -153,8 +153,7 @@ impl Reporter {
         });
     }
 
-    /// Says that work on the image has begun, of that amount if it is known, and how far it has come:
-    /// until the watch is dropped.
+    /// Records that work on the image has begun. `counts` returns how far it is, until the watch is dropped.
     pub fn watch(
         &self,
         amount: Option<Amount>,
@@ -164,7 +163,7 @@ impl Reporter {
         Watch(self)
     }
 
-    /// The same to the end of the run.
+    /// Like [`watch`](Self::watch), until the end of the run.
     pub(super) fn look_at(
         &self,
         amount: Option<Amount>,
@@ -186,8 +185,8 @@ impl Reporter {
         }
     }
 
-    /// Says that work on an image ended. `beside` is the size of one that was never begun, as it was
-    /// done beside others.
+    /// Records the end of the work on an image. `beside` is the size of an image that was hashed beside
+    /// others and never begun.
     pub fn end(&self, name: &OsStr, beside: Option<u64>) {
         let at = self.0.started.elapsed();
         let mut run = self.0.run();
@@ -236,7 +235,7 @@ impl Drop for Watch<'_> {
 }
 
 impl Shared {
-    /// Reports until all is over.
+    /// Reports until the end of the run.
     fn report(&self, signals: Option<&Signals>) {
         let (interval, delay) = match self.shown {
             Shown::Nothing => (None, Duration::ZERO),
@@ -292,12 +291,12 @@ impl Shared {
 
     fn write_object(&self) {
         if let Some(object) = self.with_snapshot(|snapshot| snapshot.object() + "\n") {
-            // The work matters more than what is told of it.
+            // An error does not matter for the work.
             let _ = Stderr.write_all(object.as_bytes());
         }
     }
 
-    /// The state of things now, if there is an image already.
+    /// Calls `make` with the current state, if an image has begun.
     fn with_snapshot<T>(&self, make: impl FnOnce(&Snapshot<'_>) -> T) -> Option<T> {
         let now = self.started.elapsed();
         let mut run = self.run();
@@ -315,7 +314,7 @@ impl Shared {
 }
 
 impl Run {
-    /// Looks how far the work has come.
+    /// Updates the counts.
     fn look(&mut self, now: Duration) {
         let mut all = self.before;
         if let Some(image) = &mut self.image
@@ -341,7 +340,7 @@ impl Run {
             Some(images) => {
                 Some(((self.ended as f64 + part.unwrap_or(0.0)) / images as f64).min(1.0))
             }
-            // One that takes no time would only flicker.
+            // The fraction of short work would only flicker.
             None => part.filter(|_| now - image.began >= PATIENCE),
         };
         Some(Snapshot {
@@ -359,7 +358,7 @@ impl Run {
         })
     }
 
-    /// How long all images will take: later ones as long as those before them, on average.
+    /// Estimates the time to the end of the run. Later images are assumed to take as long as earlier ones.
     fn left(&self, image: &Image, now: Duration) -> Option<Duration> {
         let own = match (image.state, image.amount) {
             (State::Done, _) => Duration::ZERO,
@@ -387,12 +386,12 @@ impl Counts {
     }
 }
 
-/// Whether standard error is a terminal that has a line to be written anew.
+/// Returns whether standard error is a terminal on which a line can be rewritten.
 fn is_terminal() -> bool {
     io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// How long people wait before they wonder.
+/// Time after which users expect to see something.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 const LINE_INTERVAL: Duration = Duration::from_millis(100);

@@ -14,7 +14,7 @@ use super::btrfs::args as btrfs;
 use crate::blksum::digest_names;
 use crate::values::{Count, Named, format_names, parse_seconds, parse_size};
 
-/// Show and measure what blksum hashes with.
+/// Show and measure the hash implementations of blksum, and verify btrfs.
 #[derive(Debug, Parser)]
 #[command(
     name = "blkhash",
@@ -42,13 +42,13 @@ pub struct Args {
 /// The subcommands of `blkhash`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List the digest algorithms and their implementations, and say which are used and why
+    /// List digest algorithms, their implementations, and which of them are used
     #[command(
         override_usage = "blkhash algorithms [OPTION]... [NAME]...",
         disable_help_flag = true
     )]
     Algorithms(Algorithms),
-    /// Measure every implementation of every algorithm, or what digests cost on an image
+    /// Measure all implementations, or the speed of digests on an image
     #[command(
         override_usage = "blkhash bench [OPTION]...\n       blkhash bench image [OPTION]... IMAGE",
         disable_help_flag = true,
@@ -56,7 +56,7 @@ pub enum Command {
         args_conflicts_with_subcommands = true
     )]
     Bench(Bench),
-    /// Verify the checksums of btrfs file systems, and explain them
+    /// Verify and explain the checksums of btrfs file systems
     #[command(override_usage = "blkhash btrfs COMMAND [OPTION]...", disable_help_flag = true)]
     Btrfs(btrfs::Args),
 }
@@ -64,18 +64,18 @@ pub enum Command {
 /// `blkhash algorithms`
 #[derive(Debug, clap::Args)]
 pub struct Algorithms {
-    /// Show all that is known of these algorithms
+    /// Show all details of these algorithms
     #[arg(
         value_name = "NAME",
         value_parser = Named::<Algorithm>::of(algorithm_names), hide_possible_values = true
     )]
     pub names: Vec<Algorithm>,
 
-    /// Show beside it what the kernel has, from /proc/crypto
+    /// Also show the kernel's drivers, from /proc/crypto
     #[arg(long)]
     pub kernel: bool,
 
-    /// Write a JSON object a line
+    /// Write one JSON object per line
     #[arg(long)]
     pub json: bool,
 
@@ -90,55 +90,55 @@ pub struct Bench {
     #[command(subcommand)]
     pub what: Option<BenchWhat>,
 
-    /// Measure only implementations or algorithms that match GLOB, in any case; may be repeated
+    /// Measure only implementations or algorithms that match GLOB, ignoring case. Repeatable
     #[arg(long, value_name = "GLOB")]
     pub filter: Vec<String>,
 
-    /// Hash blocks of SIZE, from 512 to 64M [default: 4K]
+    /// Block size, from 512 to 64M [default: 4K]
     #[arg(long, value_name = "SIZE", value_parser = parse_block_size)]
     pub block_size: Option<usize>,
 
-    /// Hand over N blocks at a time [default: 16, fewer if they are large]
+    /// Number of blocks hashed in one call [default: 16, fewer if they are large]
     #[arg(long, value_name = "N", value_parser = Count::of(1..=1024_u16))]
     pub batch: Option<u16>,
 
-    /// Measure on so many threads at a time, or all; may be a list [default: 1]
+    /// Numbers of threads to measure, or all; a list with commas [default: 1]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub threads: Vec<Threads>,
 
-    /// Measure also blocks that come from memory, not from the cache
+    /// Also measure blocks from memory, in addition to those in the cache
     #[arg(long)]
     pub cold: bool,
 
-    /// Spend so many seconds on each row [default: 0.4]
+    /// Seconds for each row [default: 0.4]
     #[arg(long, value_name = "SECONDS", value_parser = parse_time, conflicts_with = "iterations")]
     pub time: Option<Duration>,
 
-    /// Hash N blocks for each row [default with --format hash-speedtest: 100000]
+    /// Number of blocks for each row [default with --format hash-speedtest: 100000]
     #[arg(long, value_name = "N", value_parser = Count::of(1..=MAX_ITERATIONS))]
     pub iterations: Option<u64>,
 
-    /// Print the table of the documentation of btrfs (docs), the lines of btrfs-progs'
-    /// hash-speedtest, csv or json [default: docs]
+    /// Output format: docs (the table in the documentation of btrfs), hash-speedtest (the lines of
+    /// btrfs-progs), csv or json [default: docs]
     #[arg(
         long, value_name = "LAYOUT",
         value_parser = Named::<Layout>::of(layout_names), hide_possible_values = true
     )]
     pub format: Option<Layout>,
 
-    /// The same as --format json: an object a line
+    /// Same as --format json: one object per line
     #[arg(long, conflicts_with_all = ["format", "csv"])]
     pub json: bool,
 
-    /// The same as --format csv
+    /// Same as --format csv
     #[arg(long, conflicts_with = "format")]
     pub csv: bool,
 
-    /// Write a bar chart to FILE, too
+    /// Also write a bar chart to FILE
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub svg: Option<PathBuf>,
 
-    /// Measure not the speed but which errors the checksums detect
+    /// Measure which errors the checksums detect, instead of their speed
     #[arg(
         long,
         conflicts_with_all = [
@@ -155,8 +155,7 @@ pub struct Bench {
 /// The subcommands of `blkhash bench`.
 #[derive(Debug, Subcommand)]
 pub enum BenchWhat {
-    /// Measure what the storage of an image gives, what digests cost on it, and which of the two a
-    /// checksum waits for
+    /// Measure the storage of an image and digests on it, and show which of them is the limit
     #[command(override_usage = "blkhash bench image [OPTION]... IMAGE", disable_help_flag = true)]
     Image(BenchImage),
 }
@@ -164,11 +163,11 @@ pub enum BenchWhat {
 /// `blkhash bench image`
 #[derive(Debug, clap::Args)]
 pub struct BenchImage {
-    /// The image; its beginning is read several times
+    /// Image, of which the beginning is read several times
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub image: PathBuf,
 
-    /// Measure the digest algorithm NAME; may be repeated
+    /// Digest algorithm to measure. Repeatable
     /// [default: crc32c, xxh3, blake3, blake2b256, sha256 and sha512]
     #[arg(
         short, long = "digest", value_name = "NAME",
@@ -176,29 +175,29 @@ pub struct BenchImage {
     )]
     digests: Vec<Algorithm>,
 
-    /// Measure on so many threads at a time, or all; may be a list [default: 1,all]
+    /// Numbers of threads to measure, or all; a list with commas [default: 1,all]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub threads: Vec<Threads>,
 
-    /// Read as much as takes so many seconds [default: 0.5]
+    /// Seconds of reading for each measurement [default: 0.5]
     #[arg(
         long, value_name = "SECONDS", value_parser = parse_time, default_value = "0.5",
         hide_default_value = true
     )]
     pub time: Duration,
 
-    /// Read the image as FORMAT, whatever it looks like
+    /// Format of the image [default: detected from the content]
     #[arg(
         short, long, value_name = "FORMAT",
         value_parser = Named::<Format>::of(format_names), hide_possible_values = true
     )]
     pub format: Option<Format>,
 
-    /// Do not restrict the process to reading the image, as blksum does
+    /// Disable the sandbox
     #[arg(long)]
     pub no_sandbox: bool,
 
-    /// Write a JSON object a line
+    /// Write one JSON object per line
     #[arg(long)]
     pub json: bool,
 
@@ -321,10 +320,10 @@ pub const MAX_TIME: Duration = Duration::from_secs(3600);
 
 const AFTER_HELP: &str = "\
 'blkhash help COMMAND' and 'blkhash COMMAND --help' list the options of a command. Sizes are numbers \
-of bytes and may end in K or M.
+of bytes and may end in K, M or G.
 
-BLKHASH_IMPLEMENTATION names implementations to use instead of the best ones, BLKHASH_CPU_DISABLE \
-features of the CPU to leave alone (sha, avx2, avx512); both are lists with commas.";
+The variables BLKHASH_IMPLEMENTATION (implementations to use instead of the best ones) and \
+BLKHASH_CPU_DISABLE (CPU features not to use: sha, avx2, avx512) are lists with commas.";
 
 #[cfg(test)]
 mod tests {

@@ -301,7 +301,7 @@ Examples:
   blksum -c SUMS                 check them, in any format
   blksum -B -c SHA256SUMS        check files that a distribution publishes
 
-Sizes are in bytes and may end in K, M or G.
+Sizes are in bytes and may end in K, M or G, where images are meant also in T.
 
 Exit status is 0 on success, 1 if an image could not be read or did not match, 2 if the command line \
 is wrong. The manual page blksum(1) has more.";

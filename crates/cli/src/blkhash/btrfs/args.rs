@@ -34,7 +34,7 @@ pub enum Command {
         after_help = VERIFY_HELP
     )]
     Verify(Verify),
-    /// Show what a file system's checksums are, and what computes them
+    /// Show the checksums of a file system, and what computes them
     #[command(
         override_usage = "blkhash btrfs info [OPTION]... IMAGE|MOUNTPOINT...",
         disable_help_flag = true
@@ -59,18 +59,18 @@ pub enum Command {
 /// `blkhash btrfs verify`
 #[derive(Debug, clap::Args)]
 pub struct Verify {
-    /// Images or devices; those of one file system may come in any order
+    /// Images or devices, in any order
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath, required = true)]
     pub names: Vec<OsString>,
 
     #[command(flatten)]
     pub images: Images,
 
-    /// Work on N threads [default: one for each processor]
+    /// Number of threads [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = Count::of(1..=1024_u16))]
     pub threads: Option<u16>,
 
-    /// Hash with the implementation NAME alone, as blkhash algorithms names it
+    /// Hash with this implementation only; blkhash algorithms lists them
     #[arg(long, value_name = "NAME")]
     pub implementation: Option<String>,
 
@@ -83,7 +83,7 @@ pub struct Verify {
     #[arg(long, value_name = "N", value_parser = Count::of(0..=MAX_ERRORS))]
     pub max_errors: Option<u64>,
 
-    /// Write a JSON object a line
+    /// Write one JSON object per line
     #[arg(long)]
     pub json: bool,
 
@@ -104,14 +104,14 @@ pub struct Verify {
 /// `blkhash btrfs info`
 #[derive(Debug, clap::Args)]
 pub struct Info {
-    /// Images or devices, or where a file system is mounted
+    /// Images, devices or mount points
     #[arg(value_name = "IMAGE", value_hint = ValueHint::AnyPath, required = true)]
     pub names: Vec<OsString>,
 
     #[command(flatten)]
     pub images: Images,
 
-    /// Write a JSON object a line
+    /// Write one JSON object per line
     #[arg(long)]
     pub json: bool,
 
@@ -123,11 +123,11 @@ pub struct Info {
 /// `blkhash btrfs algorithms`
 #[derive(Debug, clap::Args)]
 pub struct Algorithms {
-    /// Tell what the checksums of SIZE of data take
+    /// Also show the space that the checksums of SIZE of data take
     #[arg(long, value_name = "SIZE", value_parser = parse_large_size)]
     pub data: Option<u64>,
 
-    /// Write a JSON object a line
+    /// Write one JSON object per line
     #[arg(long)]
     pub json: bool,
 
@@ -151,7 +151,7 @@ pub struct ObscureName {
 /// Options for opening images and finding file systems in them.
 #[derive(Debug, clap::Args)]
 pub struct Images {
-    /// Look at partition N alone [default: every one that has btrfs]
+    /// Look only at partition N [default: every partition with btrfs]
     #[arg(
         long, value_name = "N", conflicts_with = "offset", value_parser = Count::of(1..=u32::MAX)
     )]
@@ -161,14 +161,14 @@ pub struct Images {
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub offset: Option<u64>,
 
-    /// Read images as FORMAT, whatever they look like
+    /// Format of the images [default: detected from the content]
     #[arg(
         short, long, value_name = "FORMAT",
         value_parser = Named::<Format>::of(format_names), hide_possible_values = true
     )]
     pub format: Option<Format>,
 
-    /// Read the internal snapshot that has this name or id
+    /// Read the internal snapshot with this name or id
     #[arg(long, value_name = "NAME")]
     pub snapshot: Option<String>,
 
@@ -180,52 +180,52 @@ pub struct Images {
     )]
     pub cache: Option<Cache>,
 
-    /// What to make of holes in raw files: trust, verify or ignore [default: trust]
+    /// How to treat holes in raw files: trust, verify or ignore [default: trust]
     #[arg(
         long, value_name = "MODE",
         value_parser = Named::<Holes>::of(holes_names), hide_possible_values = true
     )]
     pub holes: Option<Holes>,
 
-    /// Which files an image may name: beneath (its own folder), any or none [default: beneath]
+    /// Files that an image may refer to: beneath (its own folder), any or none [default: beneath]
     #[arg(
         long, value_name = "WHICH",
         value_parser = Named::<Follow>::of(follow_names), hide_possible_values = true
     )]
     pub follow: Option<Follow>,
 
-    /// Do not trust images: the same as --follow=none
+    /// For images from unknown sources: the same as --follow=none
     #[arg(long, conflicts_with = "follow")]
     pub untrusted: bool,
 
-    /// Read images although they are in use
+    /// Read images that are in use
     #[arg(short = 'U', long)]
     pub force_share: bool,
 
-    /// Read backing files whose format is not recorded as FORMAT
+    /// Format of backing files whose format is not recorded
     #[arg(
         long, value_name = "FORMAT",
         value_parser = Named::<Format>::of(format_names), hide_possible_values = true
     )]
     pub backing_format: Option<Format>,
 
-    /// Unlock encrypted images with the content of FILE, all of it
+    /// Unlock encrypted (luks) images with the content of FILE
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub secret_file: Option<PathBuf>,
 
-    /// Run PROGRAM for formats other than raw and qcow2 [default: qemu-nbd]
+    /// Program that reads formats other than raw and qcow2 [default: qemu-nbd]
     #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::CommandName)]
     pub nbd_server: Option<PathBuf>,
 
-    /// Give up on a server that says nothing for SECONDS; 0 waits for ever [default: 60]
+    /// Fail if a server is silent for SECONDS; 0 waits forever [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub timeout: Option<Duration>,
 
-    /// The folder of the certificates for nbds URIs [default: that of libnbd]
+    /// Folder of the certificates for nbds:// URIs [default: that of libnbd]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub tls_certificates: Option<PathBuf>,
 
-    /// Do not restrict the process to reading the images
+    /// Disable the sandbox
     #[arg(long)]
     pub no_sandbox: bool,
 }

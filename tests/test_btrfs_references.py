@@ -7,6 +7,7 @@ block of another tree, or to an older block.
 import json
 import os
 import random
+import re
 import struct
 import sys
 
@@ -333,7 +334,8 @@ def test_findings_without_end(attacked, options, workdir):
         few = measured(workdir, "--json", "--max-errors", "3", copy)[1].splitlines()
         assert len(few) == 4
     else:
-        assert b"not printed   blocks that cannot be read: " in out, out[-2000:]
+        # Other errors may be among those that are not printed, depending on the threads.
+        assert re.search(rb"not printed   .*blocks that cannot be read: ", out), out[-2000:]
 
 
 def test_cut_off(workdir):

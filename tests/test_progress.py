@@ -415,7 +415,7 @@ def test_signal_while_an_image_is_opened(start, workdir):
         line = process.stderr.readline()
         assert SENTENCE.fullmatch(line.decode()), line
         time.sleep(0.05)
-    assert line.startswith(b"blksum: pipe: image 2 of 2, opening, after ")
+    assert line.startswith(b"blksum: pipe: image 2 of 2, opening, ")
     with open("pipe", "wb"):
         pass
     assert process.communicate(timeout=HANG)[0].endswith(b"  pipe\n")

@@ -107,9 +107,9 @@ where
                 let mut words = reason.split([' ', ',', ':']);
                 words.any(|word| word != text && names.contains(&word))
             };
-            let reason = match similar(&text, names.iter().copied()) {
+            let reason = match meant(&text, &names) {
                 _ if is_said() || reason.contains(": use ") => reason,
-                Some(name) => format!("did you mean {name}?"),
+                Some(question) => question,
                 None => format!("{reason}: use {}", one_of(&names)),
             };
             invalid(command, arg, &text, &reason)
@@ -164,6 +164,12 @@ pub fn similar<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&
     let distance = |name| strsim::osa_distance(&text, name);
     let nearest = names.min_by_key(|name| distance(name))?;
     (distance(nearest) <= nearest.len().min(text.len()) / 3).then_some(nearest)
+}
+
+/// Suggests the one of `names` that is similar to `name`, if any.
+pub fn meant(name: &str, names: &[impl AsRef<str>]) -> Option<String> {
+    let meant = similar(name, names.iter().map(AsRef::as_ref))?;
+    Some(format!("did you mean {meant}?"))
 }
 
 /// Formats a list as `a, b or c`.

@@ -1,16 +1,10 @@
 //! Suggestions for unknown names.
 
-use crate::values::{one_of, similar};
+use crate::values::{meant, one_of};
 
 /// Suggests the one of `names` that is similar to `name`, or lists all of them.
 pub fn instead_of(name: &str, names: &[impl AsRef<str>]) -> String {
     meant(name, names).unwrap_or_else(|| format!("use {}", one_of(names)))
-}
-
-/// Suggests the one of `names` that is similar to `name`, if any.
-pub fn meant(name: &str, names: &[impl AsRef<str>]) -> Option<String> {
-    let meant = similar(name, names.iter().map(AsRef::as_ref))?;
-    Some(format!("did you mean {meant}?"))
 }
 
 #[cfg(test)]

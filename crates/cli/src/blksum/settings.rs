@@ -198,15 +198,19 @@ impl Settings {
 }
 
 impl Args {
+    /// Returns the digests of the command line, or the default.
+    fn digests(&self) -> &[DigestName] {
+        const DEFAULT: DigestName = DigestName { algorithm: Algorithm::Sha256, construction: None };
+        if self.digest.is_empty() { slice::from_ref(&DEFAULT) } else { &self.digest }
+    }
+
     /// Returns the parameters of the checksums, without duplicates.
     fn parameters(&self) -> Result<Vec<Parameters>, String> {
-        let default = DigestName { algorithm: Algorithm::Sha256, construction: None };
-        let names = if self.digest.is_empty() { slice::from_ref(&default) } else { &self.digest };
         let construction = self.construction.unwrap_or_default();
         let block_size = self.block_size.map(BlockSize::try_from).transpose();
         let block_size = block_size.map_err(|error| error.to_string())?.unwrap_or_default();
         let mut all = Vec::new();
-        for name in names {
+        for name in self.digests() {
             let parameters = name.parameters(construction, block_size);
             let parameters = parameters.map_err(|error| error.to_string())?;
             if !all.contains(&parameters) {
@@ -274,9 +278,7 @@ impl Args {
             let construction = name.construction.or(self.construction);
             construction.is_some_and(|construction| !construction.has_blocks())
         };
-        let default = DigestName { algorithm: Algorithm::Sha256, construction: None };
-        let digests = if self.digest.is_empty() { slice::from_ref(&default) } else { &self.digest };
-        if self.block_size.is_some() && digests.iter().all(is_linear) {
+        if self.block_size.is_some() && self.digests().iter().all(is_linear) {
             return Err(
                 "the --block-size option is meaningless with linear, which has no blocks".into()
             );

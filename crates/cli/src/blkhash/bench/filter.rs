@@ -2,8 +2,7 @@
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use crate::blkhash::suggest::meant;
-use crate::values::one_of;
+use crate::values::{meant, one_of};
 
 /// Globs that names are matched with, in any case.
 #[derive(Debug)]

@@ -79,6 +79,7 @@ impl<'a> LookAhead<'a> {
             match planned {
                 Ok(true) => {
                     state.planned.push_back(chunk);
+                    state.is_over = plan.is_over();
                     self.changed.notify_one();
                 }
                 Ok(false) => state.is_over = true,

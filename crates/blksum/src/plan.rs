@@ -125,6 +125,11 @@ impl<'a> Plan<'a> {
         Ok(chunk.length > 0)
     }
 
+    /// Returns whether no chunk is left.
+    pub(crate) fn is_over(&self) -> bool {
+        self.position >= self.size
+    }
+
     /// Appends data up to the next unit of zeros. Returns whether there was room.
     fn push_data(&mut self, chunk: &mut Chunk) -> Result<bool, Error> {
         let start = self.position;

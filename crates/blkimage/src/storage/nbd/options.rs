@@ -2,6 +2,7 @@
 
 use std::num::NonZero;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::thread;
 use std::time::Duration;
 
@@ -62,10 +63,14 @@ impl Default for NbdOptions {
     /// Returns options with a connection for each processor, a timeout of a minute and no local files.
     fn default() -> Self {
         Self {
-            connections: thread::available_parallelism().map_or(1, NonZero::get),
+            connections: *PROCESSORS,
             timeout: Some(Duration::from_secs(60)),
             tls_certificates: None,
             allow_local_files: false,
         }
     }
 }
+
+/// Finding the number takes reading several files.
+static PROCESSORS: LazyLock<usize> =
+    LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));

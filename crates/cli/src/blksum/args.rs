@@ -52,8 +52,8 @@ pub struct Args {
     #[arg(help_heading = OUTPUT, short, long)]
     pub verbose: bool,
 
-    /// Show progress on the terminal: auto, always or never [default: auto, where it takes longer
-    /// than a second; without a value: always]
+    /// Show progress on the terminal: auto, always or never; json writes an object a second
+    /// [default: auto, where it takes longer than a second; without a value: always]
     #[arg(
         help_heading = OUTPUT, short, long, value_name = "WHEN",
         num_args = 0..=1, require_equals = true, default_missing_value = "always",
@@ -214,8 +214,7 @@ pub struct Args {
     #[arg(help_heading = SAFETY, long)]
     pub no_sandbox: bool,
 
-    /// Show progress on the terminal: auto, always or never; json writes an object a second
-    /// [default: auto, where it takes longer than a second; without a value: always]
+    /// Number of threads [default: one for each processor]
     #[arg(
         help_heading = SPEED, long, value_name = "N",
         value_parser = Count::of(1..=1024u16)

@@ -315,7 +315,7 @@ const VERIFY_AFTER: Sections = &[
             "Verify an image from an unknown source, and follow no file that it names:",
             "    blkhash btrfs verify --untrusted upload.qcow2",
             "Print the paths of the files that are damaged:",
-            "    blkhash btrfs verify --json disk.qcow2 | jq -r '.owners[]?.paths[]?'",
+            "    blkhash btrfs verify --json disk.qcow2 | jq -r '.owners[]?.paths[]?.name'",
         ],
     ),
     (

@@ -118,7 +118,7 @@ const SECTIONS: Sections = &[
             "Check downloaded files with the list of a distribution:",
             "    blksum -c --bytes --ignore-missing SHA256SUMS",
             "Show the backing chain of an image and how it would be read, without reading it:",
-            "    blksum -v --length 0 disk.qcow2",
+            "    blksum -v --length 0 overlay.qcow2",
             "Hash the images that find lists:",
             "    find /srv -name '*.qcow2' -print0 | blksum --tag --files0-from=-",
             "Compare with the checksum of blksum 0.11:",

@@ -1,28 +1,94 @@
 """Commands in the documentation, and the folder in which they run.
 
-A block that begins with ```console has commands behind `$ `, each followed by its output. Run as a program,
-this file fills in the output of the pages named on the command line, where it is `@@`.
+Pages are all files in Markdown, and the sections EXAMPLES of the manual pages of commands. In Markdown:
+
+- A block that begins with ```console has commands behind `$ `, or `# ` for those of root, each followed by
+  its output. A block of ```json directly below it has the lines of this output that are JSON.
+- A block that begins with ```sh has commands whose output is not shown.
+
+Run as a program, this file fills in the output of the pages named on the command line, after the folder of
+the commands: `documents.py target/release docs/cookbook.md`.
 """
 
+import contextlib
+import json
+import mmap
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "reference"))
 
+import blkhash  # noqa: E402
+import filesystems  # noqa: E402
 import imagespec  # noqa: E402
 import images  # noqa: E402
+import servers as nbd  # noqa: E402
 
-PAGES = ["README.md", "docs/cookbook.md"]
-
-# Commands that are not run, and why.
+# Commands that are not run, by their beginnings, and why.
 NOT_RUN = {
     "cargo run --release": "builds the project",
+    "cargo build": "builds the project",
     "make test": "runs the tests themselves",
     "virsh": "needs a virtual machine",
+    "nbdcopy --blkhash": "needs a newer libnbd than that of Debian 12",
+    "bmaptool": "a program that the tests do not install",
+    "btrfs scrub": "needs a mounted btrfs; tests/test_btrfs.py runs it beside blkhash",
+    "fsverity": "a program that the tests do not install",
+    "veritysetup": "a program that the tests do not install",
+}
+
+# What stands in for names that are not on every host. Names in braces are known once the servers run.
+STAND_INS = {
+    # Folders and files of the host.
+    "/var/lib/images": "images",
+    "/var/lib/libvirt/images/vm.qcow2": "disk.qcow2",
+    "/srv": "images",
+    "/home": "{mounted}",
+    "make help": f"make -C {ROOT} help",
+    # Devices.
+    "/dev/sda": "sda.img",
+    "/dev/sdb": "sdb.img",
+    "/dev/sdX": "sdx.img",
+    "/dev/sdY": "sdy.img",
+    # Servers on other hosts, and ports and sockets that may be in use. The URI with TLS names the folder with
+    # the certificate of its CA.
+    "nbd://localhost/disk": "{tcp}",
+    "nbd://server/export": "{tcp}",
+    "nbds://backup.example.com/disk": "{tls}",
+    "nbd+unix:///disk?socket=/run/nbd.sock": "{unix}",
+    "nbd+unix:///?socket=nbd-socket": "{unix}",
+    # An image with an error, where the other commands of the page need one without.
+    "verify --json disk.qcow2": "verify --json damaged.qcow2",
+}
+
+# Options for measurements that would take minutes.
+SHORTER = {
+    "blkhash bench": "--time 0.001",
+    "blkhash bench --format hash-speedtest --batch 1": "--iterations 16",
+    "blkhash bench --block-size 64k --threads 1,all --cold --svg bench.svg": "--time 0.001 --filter sha256",
+    "blkhash bench --quality": "--filter crc32 --filter xxh64",
+    "blkhash bench image /var/lib/images/disk.qcow2": "--time 0.01",
+    "blkhash bench image disk.qcow2": "--time 0.01",
+    "blkhash bench image -d sha256 -d blake3 --threads 1,2,4 disk.qcow2": "--time 0.01",
+    "blkhash bench image --json --digest sha256 --threads 2 disk.img": "--time 0.01",
+}
+
+# The exit status of commands that find or meet an error.
+STATUS = {
+    "sed 's/backup.qcow2/damaged.img/' backup.sums | blksum -c -": 1,
+    "blksum --untrusted overlay.qcow2": 1,
+    "blksum --json disk.qcow2 missing.img": 1,
+    "blksum --check --json SUMS": 1,
+    "blkhash btrfs verify disk.img": 1,
+    "blkhash btrfs verify device1 device3 device4": 2,
+    "blkhash btrfs verify --json btrfs.img": 1,
+    "blkhash btrfs verify --json disk.qcow2 | jq -r '.owners[]?.paths[]?.name'": 1,
 }
 
 CONTENT = "64k:A 1984k:- 64k:0 192k:B 5888k:-"
@@ -31,10 +97,93 @@ label-id: 00000000-0000-0000-0000-000000000001
 first-lba: 2048
 start=2048, size=4096, type=linux, uuid=00000000-0000-0000-0000-000000000002
 """
+THREE_PARTITIONS = """label: gpt
+start=2048, size=2048
+start=4096, size=2048
+start=8192
+"""
+MIB = 1 << 20
+ARCHIVE = b"mail\n" * 100_000
 
 
-def make_folder(folder):
-    """Makes every file that the pages name, in the current folder. Returns what must be stopped."""
+class Command(NamedTuple):
+    """A command of a page, and its output if the page shows it."""
+
+    text: str
+    output: str | None
+
+
+# Languages of blocks that are not commands, and those that are.
+LANGUAGES = {"c", "json", "rust", "rust,no_run", "text"} | {"console", "sh"}
+
+
+def markdown():
+    """All files in Markdown."""
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [name for name in folders if name != "target" and not name.startswith(".")]
+        yield from (pathlib.Path(folder, name) for name in names if name.endswith(".md"))
+
+
+def pages():
+    """The paths of all pages that have commands, relative to the root folder."""
+    paths = [*markdown(), *(ROOT / "man").glob("*.1")]
+    names = sorted(str(path.relative_to(ROOT)) for path in paths)
+    return [name for name in names if commands(name)]
+
+
+def commands(page):
+    """The commands of a page, in order."""
+    text = (ROOT / page).read_text()
+    return examples(text) if page.endswith(".1") else [it for block in blocks(text) for it in block]
+
+
+BLOCK = re.compile(r"^```(console|sh)\n(.*?)^```$(?:\n```json\n(.*?)^```$)?", re.M | re.S)
+
+
+def blocks(text):
+    """The commands of each block of a page in Markdown."""
+    for kind, block, objects in BLOCK.findall(text):
+        if kind == "sh":
+            yield [Command(line.split("  #")[0].rstrip(), None) for line in block.splitlines()]
+            continue
+        found = re.findall(r"^[$#] (.*)\n((?:(?![$#] ).*\n)*)", block, re.M)
+        *before, (last, output) = found
+        yield [*(Command(*pair) for pair in before), Command(last, output + objects)]
+
+
+def examples(text):
+    """The commands in the section EXAMPLES of a manual page."""
+    section = re.search(r"^\.SH EXAMPLES\n(.*?)^\.SH ", text, re.M | re.S)
+    found = re.findall(r"^\.nf\n(.*?)^\.fi$", section[1] if section else "", re.M | re.S)
+    lines = "".join(found).replace("\\*(Aq", "'").replace("\\-", "-").splitlines()
+    assert not any("\\" in line for line in lines), lines
+    return [Command(line, None) for line in lines]
+
+
+def reason_not_run(command):
+    """Why a command is not run, or None if it is."""
+    return next((why for text, why in NOT_RUN.items() if command.startswith(text)), None)
+
+
+@contextlib.contextmanager
+def folder_of(page, programs):
+    """Makes every file that the page names in the current folder, and starts the servers. Gives a Shell with
+    the commands in the folder `programs`."""
+    with contextlib.ExitStack() as stack:
+        text = "\n".join(command.text for command in commands(page))
+        make_images()
+        if page in MORE:
+            MORE[page]()
+        places = {}
+        if "nbd" in text:
+            places |= start_servers(stack)
+        if "/home" in text:
+            filesystems.require()
+            places["mounted"] = str(stack.enter_context(filesystems.mounted(["btrfs.img"])))
+        yield Shell(programs, places)
+
+
+def make_images():
     imagespec.write(CONTENT, "disk.img")
     for name in ("disk.qcow2", "upload.qcow2", "snapshots.qcow2"):
         images.convert("disk.img", name)
@@ -52,63 +201,242 @@ def make_folder(folder):
         imagespec.write(CONTENT, f"images/{name}")
     images.convert("disk.img", "images/c.qcow2")
     pathlib.Path("SHA256SUMS").write_bytes(images.run("sha256sum", "disk.img", "disk.qcow2"))
-    pathlib.Path("btrfs.img").touch()
-    os.truncate("btrfs.img", 128 << 20)
-    images.run("mkfs.btrfs", "-q", "btrfs.img")
+    make_btrfs("btrfs.img")
     images.convert("btrfs.img", "btrfs.qcow2")
-    os.remove("btrfs.img")
-    return subprocess.Popen(
-        ["qemu-nbd", "-r", "-t", "-f", "qcow2", "-k", f"{folder}/nbd-socket", "disk.qcow2"],
-        stdin=subprocess.DEVNULL,
-    )
 
 
-def blocks(text):
-    """The blocks of commands: each a list of pairs of a command and its output."""
-    for block in re.findall(r"^```console\n(.*?)^```$", text, re.M | re.S):
-        yield [
-            (command, output)
-            for command, output in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.M)
-        ]
+def make_btrfs(path):
+    """Makes a file system with the file home/user/mail/archive, without a mount."""
+    shutil.rmtree("root", ignore_errors=True)
+    os.makedirs("root/home/user/mail")
+    pathlib.Path("root/home/user/mail/archive").write_bytes(ARCHIVE)
+    pathlib.Path(path).touch()
+    os.truncate(path, 128 * MIB)
+    images.run("mkfs.btrfs", "-q", "--rootdir", "root", path)
+    shutil.rmtree("root")
 
 
-def unrun(text):
-    """Commands in blocks of other shells, which are not run."""
-    for block in re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S):
-        yield from block.splitlines()
+def damage(path):
+    """Changes the first byte of the file home/user/mail/archive in a file system."""
+    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as content:
+        place = content.find(ARCHIVE[:4096])
+        assert place >= 0
+        content[place] ^= 1
 
 
-def run(command, path):
-    """The output of a command in the current folder, errors included."""
-    result = subprocess.run(
-        ["bash", "-c", command],
-        env={**os.environ, "PATH": f"{path}:{os.environ['PATH']}", "LC_ALL": "C"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=300,
-    )
-    return result.stdout.decode()
+def make_for_alternatives():
+    images.convert("disk.img", "backup.qcow2")
+    pathlib.Path("B3SUMS").write_bytes(images.run("b3sum", "disk.img"))
+    shutil.copy("disk.img", "sdx.img")
+    os.truncate("sdx.img", 16 * MIB)
+    shutil.copy("btrfs.img", "sdy.img")
 
 
-def normalized(text):
-    """Without what depends on the host: how much a file takes, how it is read."""
-    return re.sub(r"[0-9.]+ [KMG]?i?B stored, read [^;\n]*", "N stored, read so", text)
+def make_for_btrfs():
+    """A file system with a damaged file, and one on five devices."""
+    filesystems.require()
+    filesystems.make(["disk.img"])
+    with filesystems.mounted(["disk.img"]) as root:
+        (root / "home/user/mail").mkdir(parents=True)
+        (root / "home/user/mail/archive").write_bytes(ARCHIVE)
+        (root / "nodatasum").touch()
+        images.run("chattr", "+C", str(root / "nodatasum"))
+        (root / "nodatasum").write_bytes(b"X" * 300_000)
+        images.run("fallocate", "-l", "960K", str(root / "preallocated"))
+    damage("disk.img")
+    devices = [f"device{number}" for number in range(1, 6)]
+    filesystems.make(devices, "-d", "raid6", "-m", "raid6")
+    with filesystems.mounted(devices) as root:
+        (root / "file").write_bytes(b"content\n" * (1 << 20))
 
 
-def fill(pages, path):
-    """Writes the output of all commands into the pages."""
-    for page in pages:
-        text = (ROOT / page).read_text()
+def make_for_json():
+    checksum = blkhash.checksum(imagespec.chunks(CONTENT)).hex()
+    lines = [f"BLKSUM-SHA256-STREAMS4-64K ({name}) = {checksum}\n" for name in ("disk.img", "gone.img")]
+    pathlib.Path("SUMS").write_text("".join(lines))
+    damage("btrfs.img")
 
-        def filled(block):
-            parts = ["```console\n"]
-            for command, _ in next(blocks(block[0])):
-                parts += [f"$ {command}\n", run(command, path)]
-            return "".join([*parts, "```"])
 
-        text = re.sub(r"^```console\n.*?^```$", filled, text, flags=re.M | re.S)
-        (ROOT / page).write_text(text)
+def make_btrfs_disks():
+    """Images of virtual machines with btrfs, one of them damaged, and two disks with one file system."""
+    for name in ("disk.qcow2", "upload.qcow2", "images/disk.qcow2"):
+        images.convert("btrfs.img", name)
+    images.to_raw("disk.qcow2", "disk.raw")
+    shutil.copy("btrfs.img", "damaged.img")
+    damage("damaged.img")
+    images.convert("damaged.img", "damaged.qcow2")
+    devices = ["one", "two"]
+    for name in devices:
+        pathlib.Path(name).touch()
+        os.truncate(name, 200 * MIB)
+    images.run("mkfs.btrfs", "-q", "-d", "raid1", "-m", "raid1", *devices)
+    for name, disk in zip(devices, ["sda.img", "sdb.img"]):
+        pathlib.Path(disk).touch()
+        os.truncate(disk, 208 * MIB)
+        images.run("sfdisk", "-q", disk, stdin=None, input=THREE_PARTITIONS.encode())
+        images.run("dd", f"if={name}", f"of={disk}", "bs=1M", "count=199", "seek=4", "conv=notrunc,sparse")
+
+
+def make_for_blksum():
+    shutil.copy("disk.img", "disk.raw")
+    with open("SHA256SUMS", "a") as file:
+        file.write("0" * 64 + "  missing.img\n")
+
+
+# What pages need beside the common images.
+MORE = {
+    "crates/cli/README.md": make_btrfs_disks,
+    "docs/alternatives.md": make_for_alternatives,
+    "docs/btrfs.md": make_for_btrfs,
+    "docs/json.md": make_for_json,
+    "man/blkhash-bench-image.1": make_btrfs_disks,
+    "man/blkhash-btrfs-info.1": make_btrfs_disks,
+    "man/blkhash-btrfs-verify.1": make_btrfs_disks,
+    "man/blkhash-btrfs.1": make_btrfs_disks,
+    "man/blkhash.1": make_btrfs_disks,
+    "man/blksum.1": make_for_blksum,
+}
+
+
+def start_servers(stack):
+    """Serves disk.img under any name of an export. Gives the URIs."""
+    servers = nbd.Servers()
+    stack.callback(servers.close)
+    keys = nbd.make_certificates(pathlib.Path("pki").absolute())
+    tls = ["--tls=require", f"--tls-certificates={keys}"]
+    tls = servers.nbdkit(*tls, "file", "disk.img", tcp=True)
+    return {
+        "unix": servers.nbdkit("file", "disk.img").uri("disk"),
+        "tcp": servers.nbdkit("file", "disk.img", tcp=True).uri("disk"),
+        "tls": tls.uri("disk", tls=True, tls_certificates=keys),
+    }
+
+
+class Shell:
+    """Runs commands in the current folder, with what stands in for places that are not on every host."""
+
+    def __init__(self, programs, places):
+        self.programs = programs
+        self.places = places
+
+    def run(self, command):
+        """The exit status and the output of a command, errors included."""
+        stand_ins = {
+            text: instead.format(**self.places)
+            for text, instead in STAND_INS.items()
+            if text in command
+        }
+        shell = f"{command} {SHORTER[command]}" if command in SHORTER else command
+        for text, instead in stand_ins.items():
+            shell = shell.replace(text, instead)
+        result = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", shell],
+            env={**os.environ, "PATH": f"{self.programs}:{os.environ['PATH']}", "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=300,
+        )
+        output = result.stdout.decode()
+        for text, instead in stand_ins.items():
+            output = output.replace(instead, text)
+        return result.returncode, output
+
+
+def normalized(command, output):
+    """The output without what depends on the host or the run. Lines of JSON come last."""
+    lines = output.splitlines()
+    objects = [comparable(command, json.loads(line)) for line in lines if is_object(line)]
+    return [normalized_line(line) for line in lines if not is_object(line)] + objects
+
+
+def is_object(line):
+    return line.startswith("{")
+
+
+UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+
+# The lines of a summary of `blkhash btrfs verify` that have amounts.
+AMOUNTS = r"  (verified|checksums|time|in use|no checksums|rebuilt)  "
+
+
+def normalized_line(line):
+    """Without how much a file takes, how it is read, and where a file system has what."""
+    line = re.sub(r"[0-9.]+ [KMG]?i?B stored, read [^;]*", "N stored, read so", line)
+    line = re.sub(UUID, "UUID", line)
+    line = re.sub(r"\b(logical|physical|inode) \d+", r"\1 N", line)
+    line = re.sub(r"\bis 0x[0-9a-f]+, expected 0x[0-9a-f]+", "is N, expected N", line)
+    if re.match(AMOUNTS, line):
+        line = re.sub(r"[0-9][0-9.]*( [KMGT]?i?B\b| s\b)?", "N", line)
+    return line
+
+
+# Fields that depend on the host or the run.
+VARYING = {
+    "seconds",
+    "bytes_read",
+    "fsid",
+    "computed",
+    "expected",
+    "problem",
+    "features",
+    "implementation",
+    "kernel",
+    "kernel_advice",
+    "storage",
+}
+
+# Commands of which every value depends on the CPU.
+MEASUREMENTS = ("blkhash algorithms", "blkhash bench", "blkhash btrfs algorithms")
+
+
+def comparable(command, value):
+    """A value of JSON without what depends on the host: of measurements the names of all fields, of file
+    systems all but numbers."""
+    is_measured = command.startswith(MEASUREMENTS)
+    if isinstance(value, dict):
+        return {
+            key: "varies" if key in VARYING else comparable(command, inner)
+            for key, inner in value.items()
+        }
+    if isinstance(value, list):
+        items = [comparable(command, item) for item in value]
+        return kinds(items) if is_measured else items
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if is_measured or (is_number and command.startswith("blkhash")):
+        return "varies"
+    return value
+
+
+def kinds(items):
+    """The kinds of objects in a list, each once."""
+    return [
+        item
+        for number, item in enumerate(items)
+        if isinstance(item, dict) and item not in items[:number]
+    ]
+
+
+def fill(page, shell):
+    """Writes the output of all commands into a page."""
+
+    def filled(match):
+        (block,) = blocks(match[0])
+        if match[1] == "sh":
+            return match[0]
+        parts, objects = ["```console\n"], []
+        for command, _ in block:
+            prompt = re.search(rf"^([$#]) {re.escape(command)}$", match[0], re.M)[1]
+            parts.append(f"{prompt} {command}\n")
+            if reason_not_run(command):
+                continue
+            for line in shell.run(command)[1].splitlines(keepends=True):
+                (objects if match[3] and is_object(line) else parts).append(line)
+        end = ["```\n```json\n", *objects, "```"] if match[3] else ["```"]
+        return "".join([*parts, *end])
+
+    text = (ROOT / page).read_text()
+    (ROOT / page).write_text(BLOCK.sub(filled, text))
 
 
 if __name__ == "__main__":
@@ -118,9 +446,8 @@ if __name__ == "__main__":
     for page in sys.argv[2:]:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
-            server = make_folder(folder)
             try:
-                fill([page], programs)
+                with folder_of(page, programs) as shell:
+                    fill(page, shell)
             finally:
                 os.chdir("/")
-                server.kill()

@@ -1,40 +1,156 @@
 """The commands of the documentation do what it says."""
 
+import os
+import pathlib
+import re
+
 import pytest
 
+import blkhash
 import documents
+import imagespec
 from conftest import ROOT, blksum_path
 
-
-@pytest.fixture
-def folder(workdir):
-    server = documents.make_folder(workdir)
-    yield workdir
-    server.kill()
-    server.wait()
+MANUALS = [page for page in documents.pages() if page.startswith("man/")]
+MARKDOWN = [page for page in documents.pages() if page not in MANUALS]
 
 
-@pytest.mark.parametrize("page", documents.PAGES)
-def test_output(blksum, folder, page):
+def checksum(**parameters):
+    return blkhash.checksum(imagespec.chunks(documents.CONTENT), **parameters).hex()
+
+
+STREAMS, FLAT, RAW = checksum(), checksum(construction="flat"), checksum(construction="linear")
+BLAKE3 = checksum(digest="blake3")
+HEALTHY = r"UUID\n.*\n  errors        none\n"
+
+# What the manual pages say comes out of their examples. Amounts and times are apart (documents.normalized).
+EXAMPLES = {
+    "blksum disk.raw disk.qcow2": rf"{STREAMS}  disk\.raw\n{STREAMS}  disk\.qcow2\n",
+    "blksum --tag *.qcow2 > CHECKSUMS": "",
+    "blksum -c CHECKSUMS": r"([a-z]+\.qcow2: OK\n){7}",
+    "blksum -d blake3 -d sha256:linear disk.qcow2": (
+        rf"BLKSUM-BLAKE3-STREAMS4-64K \(disk\.qcow2\) = {BLAKE3}\n"
+        rf"BLKSUM-SHA256-LINEAR \(disk\.qcow2\) = {RAW}\n"
+    ),
+    "blksum -c --bytes --ignore-missing SHA256SUMS": r"disk\.img: OK\ndisk\.qcow2: OK\n",
+    "blksum -v --length 0 overlay.qcow2": (
+        r".*: overlay\.qcow2: qcow2, virtual size 8\.00 MiB .* N stored, read so"
+        r".*: overlay\.qcow2: backing file: qcow2, .*disk\.qcow2: .*"
+    ),
+    "find /srv -name '*.qcow2' -print0 | blksum --tag --files0-from=-": (
+        rf"BLKSUM-SHA256-STREAMS4-64K \(/srv/c\.qcow2\) = {STREAMS}\n"
+    ),
+    "blksum --construction flat disk.qcow2": rf"{FLAT}  disk\.qcow2\n",
+    "blksum --untrusted upload.qcow2": rf"{STREAMS}  upload\.qcow2\n",
+    "blksum --timeout 10 nbd://localhost/disk": rf"{STREAMS}  nbd://localhost/disk\n",
+    "blksum -r --json /var/lib/images": (
+        rf"(\{{'name': '/var/lib/images/[abc]\.\w+', 'checksum': '{STREAMS}'[^\n]*\n){{3}}"
+    ),
+    "blkhash help": r"Show and measure .*Commands:\n.*",
+    "blkhash help btrfs verify": r"Verify .*Usage: blkhash btrfs verify .*",
+    "blkhash algorithms": r"Algorithm +Bits .*\ncrc32c .*\nsha256 .*",
+    "blkhash algorithms sha256": r"name +: sha256\n.*\bsoft\b.*",
+    "blkhash algorithms --kernel sha256": r"name +: sha256\n.*\bsoft\b.*\nkernel .*",
+    "blkhash algorithms --json | jq -r 'select(.strength == \"cryptographic\").name'": (
+        r"(?!.*(crc32|xxh|md5|sha1\n))(.*\n)?sha256\n.*"
+    ),
+    "blkhash bench image /var/lib/images/disk.qcow2": r"/var/lib/images/disk\.qcow2: qcow2, .*\nblake3 .*",
+    "blkhash bench image -d sha256 -d blake3 --threads 1,2,4 disk.qcow2": (
+        r"disk\.qcow2: qcow2, .*\ndigest +1 thread +2 threads +4 threads\n.*\nsha256 .*\nblake3 .*"
+    ),
+    "blkhash bench --filter crc32c --filter xxhash --filter sha256 --filter BLAKE2b-256": (
+        r".* crc32c-table\n.* xxh64-soft\n.* sha256-soft\n.* blake2b256-soft\n.*"
+    ),
+    "blkhash bench --format hash-speedtest --batch 1": r".*\n +NULL-NOP: .*\n +CRC32C-SW: .*",
+    "blkhash bench --block-size 64k --threads 1,all --cold --svg bench.svg": r".*64 KiB.*sha256-soft.*",
+    "blkhash bench --quality": r".*crc32.*xxh64.*",
+    "BLKHASH_CPU_DISABLE=avx512 blkhash bench --filter sha256": (
+        r"(?!.*\nsha256 [^\n]*avx512).* sha256-soft\n.*"
+    ),
+    "blkhash btrfs verify disk.qcow2": rf"disk\.qcow2: btrfs {HEALTHY}",
+    "blkhash btrfs verify --partition 3 /dev/sda /dev/sdb": rf"/dev/sda: btrfs {HEALTHY}",
+    "blkhash btrfs verify --untrusted upload.qcow2": rf"upload\.qcow2: btrfs {HEALTHY}",
+    "blkhash btrfs verify --json disk.qcow2 | jq -r '.owners[]?.paths[]?.name'": r"home/user/mail/archive\n",
+    "blkhash btrfs info disk.qcow2": r"disk\.qcow2: btrfs UUID\n  checksum +crc32c, .*",
+    "blkhash btrfs info /home": r".*: btrfs UUID\n  checksum +crc32c, .*\n  kernel  .*",
+    "blkhash btrfs algorithms": r"Checksum .*\ncrc32c .*\nxxhash .*\nsha256 .*\nblake2b .*",
+    "blkhash btrfs algorithms --data 10T": (
+        r"Checksum .*\ncrc32c [^\n]* 10\.00 GiB\n.*\nsha256 [^\n]* 80\.00 GiB\n.*10\.00 TiB of data.*"
+    ),
+    "blkhash btrfs obscure-name passwd id_rsa.pub": r"\w{6}\n\w{10}\n",
+}
+
+
+@pytest.mark.parametrize("page", MARKDOWN)
+def test_output(workdir, page):
     """Every command of the page, in order, in one folder."""
-    text = (ROOT / page).read_text()
-    commands = [pair for block in documents.blocks(text) for pair in block]
-    assert len(commands) > 10
-    for command, output in commands:
-        found = documents.run(command, blksum_path().parent)
-        assert documents.normalized(found) == documents.normalized(output), command
+    with documents.folder_of(page, blksum_path().parent) as shell:
+        for command, output in documents.commands(page):
+            if not documents.reason_not_run(command):
+                found = check_status(shell, command)
+                if output is not None:
+                    shown = documents.normalized(command, output)
+                    assert documents.normalized(command, found) == shown, command
 
 
-@pytest.mark.parametrize("page", documents.PAGES)
-def test_what_is_not_run_is_known(page):
-    for command in documents.unrun((ROOT / page).read_text()):
-        known = (*documents.NOT_RUN, "blksum --tag /var/lib/libvirt")
-        assert command.startswith(known), command
+@pytest.mark.parametrize("page", MANUALS)
+def test_examples(workdir, page):
+    with documents.folder_of(page, blksum_path().parent) as shell:
+        for command, _ in documents.commands(page):
+            lines = documents.normalized(command, check_status(shell, command))
+            text = "".join(f"{line}\n" for line in lines)
+            assert re.fullmatch(EXAMPLES[command], text, re.DOTALL), (command, text)
+            for name in re.findall(r"--svg (\S+)", command):
+                assert pathlib.Path(name).read_text().startswith("<svg")
 
 
-def test_equal_content_has_equal_checksums(folder):
+def check_status(shell, command):
+    status, found = shell.run(command)
+    assert status == documents.STATUS.get(command, 0), (command, found)
+    return found
+
+
+def test_every_page_of_a_command_has_examples():
+    names = {f"man/{name}" for name in os.listdir(ROOT / "man") if name.endswith(".1")}
+    assert set(MANUALS) == names
+
+
+def test_every_example_has_a_result():
+    found = {command.text for page in MANUALS for command in documents.commands(page)}
+    assert set(EXAMPLES) == found
+
+
+def test_nothing_is_excused_that_is_not_there():
+    """Commands that are not run, stand-ins and others, each belong to a command."""
+    found = [command.text for page in documents.pages() for command in documents.commands(page)]
+    for beginning in documents.NOT_RUN:
+        assert any(command.startswith(beginning) for command in found), beginning
+    for text in documents.STAND_INS:
+        assert any(text in command for command in found), text
+    for command in [*documents.SHORTER, *documents.STATUS]:
+        assert command in found, command
+    assert set(documents.MORE) <= set(documents.pages())
+
+
+def test_no_command_of_ours_is_excused():
+    for page in documents.pages():
+        for command, _ in documents.commands(page):
+            is_ours = re.match(r"blk(sum|hash)\b", command)
+            assert not (is_ours and documents.reason_not_run(command)), command
+
+
+def test_commands_are_in_blocks_that_are_run():
+    """A command in a block of another language, or behind a prompt in the text, would not be run."""
+    for path in documents.markdown():
+        text = path.read_text()
+        fences = re.findall(r"^ *```(.*)$", text, re.MULTILINE)
+        assert set(fences[::2]) <= documents.LANGUAGES and not any(fences[1::2]), path
+        outside = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+        assert not re.findall(r"^ *[$#]? *(?:blksum|blkhash) -.*$", outside, re.MULTILINE), path
+        assert not re.findall(r"^ *\$ .*$", outside, re.MULTILINE), path
+
+
+def test_equal_content_has_equal_checksums():
     """The pages show one checksum for the images of one content."""
-    text = (ROOT / "README.md").read_text()
-    _, output = next(documents.blocks(text))[0]
-    assert len({line.split()[0] for line in output.splitlines()}) == 1
-    assert len(output.splitlines()) == 4
+    _, output = documents.commands("README.md")[0]
+    assert [line.split()[0] for line in output.splitlines()] == [STREAMS] * 4

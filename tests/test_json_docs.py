@@ -162,7 +162,7 @@ def blksum_runs():
     image()
     lines = run("blksum", "--json", "raw.img", "disk.qcow2", b"caf\xe9.img")
     lines += run("blksum", "--json", "-d", "sha256:linear", "-d", "blake3", "raw.img")
-    lines += run("blksum", "--json", "--verbose", "disk.qcow2")
+    lines += run("blksum", "--json", "--verbose", "disk.qcow2", b"caf\xe9.img")
     lines += run("blksum", "--json", "missing.img", statuses=(1,))
     return lines + run("blksum", "--json", stdin=b"x")
 

@@ -3,14 +3,15 @@
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use blkhash::Parameters;
 use blkimage::{Image, Member, MemberFile, ReadMethod};
 use blksum::Tuning;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::program::PROGRAM;
+use crate::json::Name;
 use crate::size::Bytes;
 use crate::{messages, quote};
 
@@ -33,7 +34,8 @@ struct ChainImage {
 
 #[derive(Clone, Debug, Serialize)]
 struct ChainFile {
-    name: String,
+    #[serde(flatten, serialize_with = "as_name")]
+    name: PathBuf,
     size: u64,
     stored: Option<u64>,
     read: &'static str,
@@ -96,7 +98,7 @@ fn implementation(parameters: &Parameters, tuning: &Tuning) -> Option<String> {
 impl ChainImage {
     fn new(image: &Member) -> Self {
         let files = image.files().map(|file| ChainFile {
-            name: file.name().to_string_lossy().into_owned(),
+            name: file.name().to_owned(),
             size: file.size(),
             stored: file.stored(),
             read: file.read_method().name(),
@@ -116,8 +118,8 @@ impl ChainImage {
         }
         for file in &self.files {
             text.push_str("; ");
-            if Path::new(&file.name) != Path::new(own_name) {
-                let _ = write!(text, "{}: ", quote::name(file.name.as_bytes()));
+            if file.name != Path::new(own_name) {
+                let _ = write!(text, "{}: ", quote::name(file.name.as_os_str().as_bytes()));
             }
             let _ = write!(text, "file of {}", Bytes(file.size));
             if let Some(stored) = file.stored {
@@ -127,6 +129,10 @@ impl ChainImage {
         }
         text
     }
+}
+
+fn as_name<S: Serializer>(name: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    Name::new(name.as_os_str()).serialize(serializer)
 }
 
 /// Formats a size as in `1.00 GiB (1073741824 bytes)`.

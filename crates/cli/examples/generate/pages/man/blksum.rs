@@ -98,6 +98,19 @@ const SECTIONS: Sections = &[
         ],
     ),
     (
+        "ENVIRONMENT",
+        &[
+            "* BLKHASH_IMPLEMENTATION, BLKHASH_CPU_DISABLE: Implementations to use instead of the \
+             fastest ones, and CPU features not to use: see blkhash(1). They change the speed, never \
+             the checksum.",
+            "* PATH: Folders in which qemu-nbd, or the program of --nbd-server, is searched, and after \
+             them /usr/sbin. Folders that are not absolute are skipped.",
+            "* HOME: The home folder, whose .pki/libnbd or .config/pki/libnbd has the certificates for \
+             nbds URIs by default. For root, and without HOME, the folder is /etc/pki/libnbd.",
+            "* TERM: On a terminal of the type dumb there is no line of progress.",
+        ],
+    ),
+    (
         "EXIT STATUS",
         &[
             "* 0: All images were hashed, or matched.",

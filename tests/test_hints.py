@@ -61,6 +61,12 @@ def test_rejected_options_say_what_is_valid(blksum, files, args, words):
     assert b"..=" not in result.stderr and b"tip:" not in result.stderr
 
 
+def test_patterns_that_are_too_large_together(blksum, files):
+    result = blksum("-r", *["--exclude", "?" * 100_000] * 8, ".")
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert b"blksum: --exclude: the patterns are too large together\n" in result.stderr
+
+
 def test_wild_suggestions_are_left_out(blksum, files):
     result = blksum("--output", "disk.img")
     assert result.stderr.startswith(b"blksum: unrecognized option '--output'\n")

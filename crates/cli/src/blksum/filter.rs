@@ -35,10 +35,15 @@ impl Filter {
     ///
     /// # Errors
     ///
-    /// Fails if the patterns are too large to be compiled.
-    pub fn new(include: &[Glob], exclude: &[Glob]) -> Result<Self, globset::Error> {
-        let include = if include.is_empty() { None } else { Some(set(include)?) };
-        Ok(Self { include, exclude: set(exclude)? })
+    /// Fails if the patterns are too large to be compiled. The message names the option.
+    pub fn new(include: &[Glob], exclude: &[Glob]) -> Result<Self, String> {
+        // Each pattern alone was accepted, so the size is all that can be wrong.
+        let set = |option, globs| {
+            set(globs).map_err(|_| format!("{option}: the patterns are too large together"))
+        };
+        let exclude = set("--exclude", exclude)?;
+        let include = if include.is_empty() { None } else { Some(set("--include", include)?) };
+        Ok(Self { include, exclude })
     }
 
     /// Returns whether a file is hashed, which has these paths: beneath the folder, and as it is printed.
@@ -95,6 +100,17 @@ mod tests {
         assert!(!filter(&["/a"], &[]).includes(&[Path::new("b/a")]));
         assert!(filter(&[], &["sub/"]).excludes(Path::new("x/sub")));
         assert!(filter(&[], &["./x/sub"]).excludes(Path::new("x/sub")));
+    }
+
+    #[test]
+    fn patterns_that_are_too_large_together() {
+        let large = [parse_glob(&"?".repeat(1_000_000)).unwrap()];
+        for (include, exclude, option) in
+            [(&large[..], &[][..], "--include"), (&[], &large, "--exclude")]
+        {
+            let error = Filter::new(include, exclude).unwrap_err();
+            assert_eq!(error, format!("{option}: the patterns are too large together"));
+        }
     }
 
     #[test]

@@ -297,7 +297,7 @@ impl Args {
 
     fn filter(&self) -> Result<Option<Filter>, String> {
         let filter = || Filter::new(&self.include, &self.exclude);
-        self.recursive.then(filter).transpose().map_err(|error| error.to_string())
+        self.recursive.then(filter).transpose()
     }
 
     fn part(&self) -> Option<Part> {

@@ -38,7 +38,8 @@ REJECTED = [
     (["--block-size", "4k", "--construction", "linear"], "--block-size option is meaningless"),
     (["--block-size", "4k", "-d", "md5:linear"], "--block-size option is meaningless"),
     (["--block-size", "4k", "--bytes"], "cannot be used with"),
-    (["-B", "-f", "qcow2"], "cannot be used with"),
+    (["-B", "-f", "qcow2"], "--bytes cannot be used with --format qcow2: --bytes is the same as --format raw"),
+    (["-B", "--construction", "flat"], "--bytes cannot be used with --construction flat: --bytes is the same"),
     (["-B", "--snapshot", "x"], "cannot be used with"),
     (["-B", "--partition", "1"], "cannot be used with"),
     (["-B", "--offset", "1"], "cannot be used with"),
@@ -77,6 +78,7 @@ def test_options_that_go_together_are_taken(blksum, files):
     for args in (
         ["--block-size", "4k", "-d", "md5:linear", "-d", "sha1"],
         ["-B", "-d", "md5", "-d", "sha1"],
+        ["-B", "-f", "raw", "--construction", "linear"],
     ):
         assert blksum(*args, "disk.img").returncode == 0, args
 

@@ -122,7 +122,7 @@ pub struct Args {
     #[arg(
         help_heading = CHECKSUM, short = 'B', long,
         conflicts_with_all = [
-            "format", "construction", "block_size", "snapshot", "partition", "offset", "length",
+            "block_size", "snapshot", "partition", "offset", "length",
         ]
     )]
     pub bytes: bool,

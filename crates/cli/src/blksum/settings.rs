@@ -121,7 +121,9 @@ impl Settings {
         if args.bytes {
             args.construction = Some(Construction::Linear);
             // Tagged lines of check files still refer to the content of images.
-            args.format = (!args.check).then_some(Format::Raw);
+            if !args.check {
+                args.format = Some(Format::Raw);
+            }
         }
         let parameters = args.parameters()?;
         let action = if args.list_digests {
@@ -262,6 +264,13 @@ impl Args {
             let name = quote::name(name.as_bytes());
             return Err(format!("{name}: --files0-from takes no other names of images"));
         }
+        if let (true, Some(format)) = (self.bytes, self.format.filter(|it| *it != Format::Raw)) {
+            return Err(format!("--bytes cannot be used with --format {format}: {BYTES}"));
+        }
+        let is_linear = |construction: &Construction| *construction == Construction::Linear;
+        if let (true, Some(other)) = (self.bytes, self.construction.filter(|it| !is_linear(it))) {
+            return Err(format!("--bytes cannot be used with --construction {other}: {BYTES}"));
+        }
         if self.bytes && self.digest.iter().any(|name| name.construction.is_some()) {
             return Err("--bytes and a construction after --digest are mutually exclusive".into());
         }
@@ -362,3 +371,5 @@ impl Args {
         })
     }
 }
+
+const BYTES: &str = "--bytes is the same as --format raw --construction linear";

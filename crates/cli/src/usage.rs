@@ -98,7 +98,7 @@ fn similar_option(error: &clap::Error, given: &str) -> String {
     };
     let given = given.trim_start_matches('-');
     let found = values::similar(given, std::iter::once(suggested));
-    found.map_or(String::new(), |option| format!(": did you mean --{option}?"))
+    found.map_or(String::new(), |option| format!(": {}", values::question(format!("--{option}"))))
 }
 
 /// Beginnings of lines that clap adds and that repeat other messages.

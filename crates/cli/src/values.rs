@@ -168,8 +168,12 @@ pub fn similar<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&
 
 /// Suggests the one of `names` that is similar to `name`, if any.
 pub fn meant(name: &str, names: &[impl AsRef<str>]) -> Option<String> {
-    let meant = similar(name, names.iter().map(AsRef::as_ref))?;
-    Some(format!("did you mean {meant}?"))
+    similar(name, names.iter().map(AsRef::as_ref)).map(question)
+}
+
+/// Asks whether `name` was meant.
+pub fn question(name: impl Display) -> String {
+    format!("did you mean {name}?")
 }
 
 /// Formats a list as `a, b or c`.

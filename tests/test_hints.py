@@ -98,6 +98,18 @@ def test_names_that_were_meant_otherwise(blksum, files, name, words):
     assert words in result.stderr.decode() and b"\x1b" not in result.stderr
 
 
+def test_a_value_without_its_equals_sign(blksum, files):
+    for args, words in [
+        (["--cache", "yes"], "yes: No such file or directory: to give --cache this value, use --cache=yes"),
+        (["-p", "always"], "always: No such file or directory: to give --progress this value, use --progress="),
+        (["-c", "--cache", "no"], "no: No such file or directory: to give --cache this value, use --cache=no"),
+    ]:
+        result = blksum(*args)
+        assert (result.returncode, result.stdout) == (1, b"")
+        assert words in result.stderr.decode(), result.stderr
+    assert b"--cache" not in blksum("yes").stderr
+
+
 def test_an_unused_secret_is_said(blksum, files):
     (files / "key").write_bytes(b"x")
     result = blksum("--secret-file", "key", "disk.qcow2")

@@ -260,7 +260,10 @@ impl Checker<'_> {
                 return false;
             }
             End::OpenError(error) => {
-                self.say(&messages::reason(error));
+                let is_missing = error.kind() == io::ErrorKind::NotFound;
+                let hint = || hints::detached_value(self.name(), self.images.settings);
+                let hint = is_missing.then(hint).flatten().unwrap_or_default();
+                self.say(&format!("{}{hint}", messages::reason(error)));
                 return false;
             }
             End::ReadError => {

@@ -57,10 +57,13 @@ pub fn run(settings: &Settings, hash: &Hash, output: &mut Output) -> io::Result<
                 }
                 Err(failure) => {
                     all_well = false;
-                    let hint = hints::of_failure(&name, failure.cause);
+                    let is_missing = failure.cause == Cause::Missing;
+                    let value = is_missing.then(|| hints::detached_value(&name, settings));
+                    let other = || hints::of_failure(&name, failure.cause);
+                    let hint = value.flatten().unwrap_or_else(other);
                     let reason = format!("{}{hint}", failure.reason);
                     messages::message_of(PROGRAM, name.as_bytes(), &reason);
-                    if settings.text && failure.cause == Cause::Missing && hints::is_number(&name) {
+                    if settings.text && is_missing && hints::is_number(&name) {
                         messages::message(PROGRAM, &hints::threads(&name));
                     }
                     if settings.json {

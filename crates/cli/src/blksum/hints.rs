@@ -4,10 +4,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use blkhash::{Algorithm, Construction, Parameters};
-use blkimage::Format;
+use blkimage::{Cache, Format};
 
 use super::digest::describe;
 use super::report::Cause;
+use super::settings::Settings;
+use crate::progress::{When, when_names};
 use crate::{quote, values};
 
 /// Returns the hint for users of the released blksum, in which `-t N` sets the number of threads.
@@ -25,6 +27,21 @@ pub fn is_number(name: &OsStr) -> bool {
 pub fn attached_threads(arg: &OsStr) -> Option<&OsStr> {
     let number = OsStr::from_bytes(arg.as_bytes().strip_prefix(b"-t")?);
     is_number(number).then_some(number)
+}
+
+/// Returns the hint for a missing file whose name is a value of `--cache` or `--progress`, if the option
+/// was given: both take a value only behind an equals sign.
+pub fn detached_value(name: &OsStr, settings: &Settings) -> Option<String> {
+    let is_one_of = |names: Vec<&str>| names.into_iter().any(|value| name == value);
+    let option = if settings.open.cache == Cache::Yes && is_one_of(values::cache_names()) {
+        "--cache"
+    } else if settings.progress == When::Always && is_one_of(when_names()) {
+        "--progress"
+    } else {
+        return None;
+    };
+    let name = name.display();
+    Some(format!(": to give {option} this value, use {option}={name}"))
 }
 
 /// The hint for users of the released blksum, in which `-c` reads through the page cache.

@@ -104,6 +104,29 @@ def test_examples(workdir, page):
                 assert pathlib.Path(name).read_text().startswith("<svg")
 
 
+def test_examples_of_the_help(workdir):
+    with documents.folder_of("docs/check-file.md", blksum_path().parent) as shell:
+        usage = check_status(shell, "blksum --help")
+        section = re.search(r"^Examples:\n((?:  .*\n)+)", usage, re.MULTILINE)[1]
+        commands = [re.split(r" {2,}", line.strip())[0] for line in section.splitlines()]
+        assert len(commands) > 2
+        for command in commands:
+            check_status(shell, command)
+
+
+def test_commands_within_sentences_have_these_options():
+    """They are not run, because they often stand for a kind of command."""
+    shell = documents.Shell(blksum_path().parent, {})
+    usages = {}
+    for path in documents.markdown():
+        for text in re.findall(r"`(blk(?:sum|hash) [^`]*)`", path.read_text()):
+            command = re.match(r"blksum|blkhash( (?!help)[a-z][a-z-]*\b(?![\d.]))*", text)[0]
+            if command not in usages:
+                usages[command] = check_status(shell, f"{command} --help")
+            for option in re.findall(r"(?<=\s)--?[a-zA-Z][a-z0-9-]*", text):
+                assert re.search(rf"(?<![\w-]){option}\b", usages[command]), (path, text)
+
+
 def check_status(shell, command):
     status, found = shell.run(command)
     assert status == documents.STATUS.get(command, 0), (command, found)

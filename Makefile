@@ -91,6 +91,10 @@ capi-test: capi ## Tests of libblkhash in C, against what is installed
 deny: ## Licences, bans, sources and, where their database can be reached, advisories
 	scripts/deny
 
+.PHONY: public-api
+public-api: ## List the public items of the libraries in public-api/
+	scripts/public-api
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZ_SECONDS
 	scripts/fuzz $(FUZZ_SECONDS)

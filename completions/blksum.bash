@@ -6,7 +6,7 @@ _blksum() {
     local -A subcommands=(
     )
     local -A options=(
-        ["blksum"]="--tag --json -q --quiet -v --verbose -p --progress --progress= -z --zero -b --binary -t --text -c --check --ignore-missing --status --strict -w --warn --allow-uri -d -a --digest --algorithm --construction --block-size -B --bytes -l --list-digests -f --format --snapshot --partition --offset --length -r --recursive --include --exclude --files0-from --secret-file --untrusted --follow --backing-format -U --force-share --max-zeros --tls-certificates --no-sandbox --threads --cache --cache= --holes --nbd-server --timeout --queue-depth --read-size --implementation -h --help -V --version"
+        ["blksum"]="--tag --json -q --quiet -v --verbose -p --progress --progress= -z --zero -b --binary -t --text -c --check --ignore-missing --status --strict -w --warn --allow-uri -d -a --digest --algorithm --construction --block-size --salt -B --bytes -l --list-digests -f --format --snapshot --partition --offset --length -r --recursive --include --exclude --files0-from --secret-file --untrusted --follow --backing-format -U --force-share --max-zeros --tls-certificates --no-sandbox --threads --cache --cache= --holes --nbd-server --timeout --queue-depth --read-size --implementation -h --help -V --version"
     )
     local -A values=(
         ["blksum"]="<files>"
@@ -16,8 +16,9 @@ _blksum() {
         ["blksum -a"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"
         ["blksum --digest"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"
         ["blksum --algorithm"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"
-        ["blksum --construction"]="streams:4 streams:32 streams:64 flat concat linear"
+        ["blksum --construction"]="streams:4 streams:32 streams:64 flat concat linear fs-verity dm-verity"
         ["blksum --block-size"]="<other>"
+        ["blksum --salt"]="<other>"
         ["blksum -f"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
         ["blksum --format"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
         ["blksum --snapshot"]="<other>"

@@ -15,6 +15,7 @@ import functools
 import os
 import sys
 
+import verity
 from digests import new
 
 DEFAULT_DIGEST = "sha256"
@@ -31,12 +32,17 @@ def checksum(
     digest=DEFAULT_DIGEST,
     construction=DEFAULT_CONSTRUCTION,
     block_size=DEFAULT_BLOCK_SIZE,
+    salt=b"",
 ):
     """Returns the checksum of content as bytes."""
     chunks = [content] if isinstance(content, (bytes, bytearray, memoryview)) else content
     if construction == "linear":
         return linear(chunks, digest)
     check_block_size(block_size)
+    if construction == "fs-verity":
+        return verity.fs_verity(blocks(chunks, block_size), digest, block_size, salt)[0]
+    if construction == "dm-verity":
+        return verity.dm_verity(blocks(chunks, block_size), digest, block_size, salt)[0]
     if construction == "flat":
         return flat(chunks, digest, block_size)
     if construction == "concat":

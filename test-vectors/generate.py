@@ -68,6 +68,18 @@ IMAGES = [
 # For every algorithm: data, zeros in whole blocks, a short zero block at the end.
 ALGORITHM_IMAGES = ["", "1:A", "10000:#", "4k:A 16k:- 4k:0 700:#", "64k:- 100:0"]
 
+# Around one block, a full block of the tree, and a full tree of two levels.
+VERITY_IMAGES = [
+    "",
+    *("1:A", "4095:#", "4k:#", "4k:-", "4097:#", "8k:#"),
+    *("512k:#", "512k:-", "516k:#", "508k:A 4k:- 4k:B", "1m:- 64k:#"),
+    *("64m:-", "64m:- 4k:#", "4k:# 64m:-", "33m:- 4k:A 31m:- 4k:B 1:A"),
+]
+VERITY_DIGESTS = [
+    *("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "sha3-224", "sha3-256", "sha3-384"),
+    *("sha3-512", "blake2b256", "blake2b512", "blake2s256", "sha512-256", "blake3"),
+]
+
 BLOCK_SIZES = [512, 1 * K, 4 * K, 64 * K, 1 * M, 4 * M, 64 * M]
 BLOCK_SIZE_IMAGES = [
     "",
@@ -190,6 +202,39 @@ def construction_cases():
         yield image, "blake2b256", "concat", 4 * M
 
 
+def verity_vectors():
+    for image, digest, construction, block_size, salt in verity_cases():
+        size = imagespec.size(image)
+        # dm-verity is defined for whole blocks.
+        if construction == "dm-verity" and (size == 0 or size % block_size):
+            continue
+        value = blkhash.checksum(
+            imagespec.chunks(image), digest, construction, block_size, bytes.fromhex(salt)
+        )
+        yield {
+            "image": image,
+            "size": size,
+            "digest": digest,
+            "construction": construction,
+            "block_size": block_size,
+            "salt": salt,
+            "hex": value.hex(),
+        }
+
+
+def verity_cases():
+    for image in VERITY_IMAGES:
+        for salt in ("", "00", "73616c74" * 8):
+            yield image, "sha256", "fs-verity", 4 * K, salt
+            yield image, "sha256", "dm-verity", 4 * K, salt
+            yield image, "sha512", "fs-verity", 1 * K, salt
+            yield image, "sha512", "dm-verity", 512, salt
+        yield image, "sha256", "dm-verity", 4 * K, "5a" * 256
+        yield image, "sha256", "fs-verity", 64 * K, ""
+    for digest in VERITY_DIGESTS:
+        yield "1m:# 3m:- 4k:A", digest, "dm-verity", 4 * K, "00ff"
+
+
 def document(about, lists):
     """JSON with one vector a line."""
     lines = ["{", f'  "about": {json.dumps(about)},', '  "generator": "test-vectors/generate.py",']
@@ -207,12 +252,15 @@ def documents():
     """The path, the number of vectors and the text of each file."""
     digest_lists = {"vectors": list(digest_vectors()), "published": list(published_vectors())}
     construction_lists = {"vectors": list(construction_vectors())}
+    verity_lists = {"vectors": list(verity_vectors())}
+    about_verity = "Checksums of fs-verity and dm-verity; see test-vectors/README.md."
     about_digests = "Digests of patterns; see test-vectors/README.md."
     about_constructions = "Checksums of images; see test-vectors/README.md."
     answers = list(known_answers())
     return [
         (HERE / "digests.json", *counted(about_digests, digest_lists)),
         (HERE / "constructions.json", *counted(about_constructions, construction_lists)),
+        (HERE / "verity.json", *counted(about_verity, verity_lists)),
         (KNOWN_ANSWERS, len(answers), "".join(answers)),
     ]
 

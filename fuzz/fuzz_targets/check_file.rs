@@ -12,7 +12,7 @@ fuzz_target!(|data: &[u8]| {
     for line in data.split_inclusive(|byte| *byte == b'\n') {
         let Line::Entry(entry) = parser.parse(line) else { continue };
         assert!(!entry.name.contains(&0));
-        let form = match entry.tag {
+        let form = match entry.tag.clone() {
             Some(tag) => Form::Tagged(tag),
             None => Form::Text,
         };

@@ -34,6 +34,9 @@ impl BlockSize {
     /// The default block size: 64 KiB.
     pub const DEFAULT: Self = Self(64 << 10);
 
+    /// A page of most machines: 4 KiB, the default of fs-verity and dm-verity.
+    pub const PAGE: Self = Self(4 << 10);
+
     /// Returns the size in bytes.
     pub const fn get(self) -> usize {
         self.0 as usize

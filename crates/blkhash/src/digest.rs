@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::algorithm::MAX_DIGEST_SIZE;
+use crate::hex;
 
 /// The value of a hash: up to 64 bytes, formatted and parsed as hexadecimal.
 ///
@@ -64,7 +65,7 @@ impl AsRef<[u8]> for Digest {
 impl fmt::Display for Digest {
     /// Writes lower case hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        hex::encode(self.as_bytes(), f)
     }
 }
 
@@ -79,10 +80,6 @@ impl FromStr for Digest {
 
     /// Parses up to 64 bytes of hexadecimal digits in any case.
     fn from_str(text: &str) -> Result<Self, ParseDigestError> {
-        let digit = |offset: usize| {
-            let value = char::from(text.as_bytes()[offset]).to_digit(16);
-            value.map(|value| value as u8).ok_or(ParseDigestError::InvalidDigit(offset))
-        };
         if text.len() > 2 * MAX_DIGEST_SIZE {
             return Err(ParseDigestError::TooLong);
         }
@@ -90,9 +87,7 @@ impl FromStr for Digest {
             return Err(ParseDigestError::OddLength);
         }
         let mut digest = Self::zeroed(text.len() / 2);
-        for (index, byte) in digest.as_mut_bytes().iter_mut().enumerate() {
-            *byte = digit(2 * index)? << 4 | digit(2 * index + 1)?;
-        }
+        hex::decode(text, digest.as_mut_bytes()).map_err(ParseDigestError::InvalidDigit)?;
         Ok(digest)
     }
 }

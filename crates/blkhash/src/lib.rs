@@ -18,25 +18,30 @@ mod digest;
 mod engine;
 mod error;
 mod hasher;
+mod hex;
 mod parameters;
+mod salt;
 mod segments;
 mod sink;
 mod table;
+mod tree;
 mod zero;
 
 pub use algo::{Digester, Implementation, State, Status, implementations};
 pub use algorithm::{Algorithm, BitOrder, MAX_DIGEST_SIZE, Properties, Strength};
 pub use block::{BlockDigests, BlockPieces, Leaf, Run};
 pub use block_size::{BlockSize, InvalidBlockSize};
-pub use construction::{Construction, Streams};
+pub use construction::{Construction, FsVerityDescriptor, Streams};
 pub use cpu::Feature;
 pub use digest::{Digest, ParseDigestError};
 pub use engine::{Accumulator, Batch, Ordered, Reuse, Stopped, Turn};
 pub use error::Error;
 pub use hasher::Hasher;
 pub use parameters::Parameters;
+pub use salt::{InvalidSalt, Salt};
 pub use segments::{Join, SegmentHasher, Segments};
 pub use sink::{Sink, SinkError};
+pub use tree::{Tree, TreeBlocks, TreeShape};
 pub use zero::is_zero;
 
 /// Runs the examples of README.md as tests.

@@ -1,14 +1,15 @@
 //! The parameters that determine the value of a checksum, together with the content.
 
-use crate::{Algorithm, BlockSize, Construction, Digester, Error, Leaf, Strength};
+use crate::{Algorithm, BlockSize, Construction, Digester, Error, Leaf, Salt, Strength};
 
-/// Algorithm, construction and block size of a checksum. The same parameters and content give the
-/// same checksum.
+/// Algorithm, construction, block size and salt of a checksum. The same parameters and content give
+/// the same checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
     algorithm: Algorithm,
     construction: Construction,
-    block_size: BlockSize,
+    pub(crate) block_size: BlockSize,
+    salt: Salt,
 }
 
 impl Parameters {
@@ -17,7 +18,8 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::KeyedAlgorithm`] if the algorithm needs a secret key.
+    /// Returns [`Error::KeyedAlgorithm`] if the algorithm needs a secret key, and
+    /// [`Error::UnsuitableAlgorithm`] if the construction is not defined for it.
     pub fn new(
         algorithm: Algorithm,
         construction: Construction,
@@ -26,7 +28,24 @@ impl Parameters {
         if algorithm.properties().strength == Strength::Keyed {
             return Err(Error::KeyedAlgorithm);
         }
-        Ok(Self { algorithm, construction, block_size })
+        if !construction.accepts(algorithm) {
+            return Err(Error::UnsuitableAlgorithm { algorithm, construction });
+        }
+        Ok(Self { algorithm, construction, block_size, salt: Salt::EMPTY })
+    }
+
+    /// Sets the salt.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::UnsuitableSalt`] if the salt is longer than
+    /// [`Construction::max_salt`].
+    pub fn with_salt(mut self, salt: Salt) -> Result<Self, Error> {
+        if salt.as_bytes().len() > self.construction.max_salt() {
+            return Err(Error::UnsuitableSalt(self.construction));
+        }
+        self.salt = salt;
+        Ok(self)
     }
 
     /// Returns the digest algorithm.
@@ -39,6 +58,26 @@ impl Parameters {
         self.construction
     }
 
+    /// Returns the salt.
+    pub fn salt(&self) -> &Salt {
+        &self.salt
+    }
+
+    /// Checks whether the checksum of content of `length` bytes is defined. dm-verity is defined for
+    /// one whole block or more. The checksum of other content is that of the content padded with
+    /// zeros, and no other program computes it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::UnsuitableLength`] if it is not.
+    pub fn check_length(&self, length: u64) -> Result<(), Error> {
+        if self.construction.accepts_length(length, self.block_size) {
+            return Ok(());
+        }
+        let block_size = self.block_size;
+        Err(Error::UnsuitableLength { construction: self.construction, length, block_size })
+    }
+
     /// Returns the [`Leaf`] that computes digests of blocks with `digester`.
     ///
     /// # Panics
@@ -46,7 +85,7 @@ impl Parameters {
     /// Panics if the digester is for another algorithm.
     pub fn leaf(&self, digester: &Digester) -> Leaf {
         assert_eq!(digester.algorithm(), self.algorithm);
-        Leaf::new(digester, self.block_size)
+        self.construction.leaf(digester, self.block_size, &self.salt)
     }
 
     /// Returns the length of a block in bytes.
@@ -62,6 +101,7 @@ impl Default for Parameters {
             algorithm: Algorithm::Sha256,
             construction: Construction::default(),
             block_size: BlockSize::DEFAULT,
+            salt: Salt::EMPTY,
         }
     }
 }

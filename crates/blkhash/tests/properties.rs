@@ -10,7 +10,7 @@ use std::thread;
 
 use blkhash::{
     Accumulator, Algorithm, Batch, BlockDigests, BlockSize, Construction, Digester, Hasher, Leaf,
-    Ordered, Parameters, Run, Sink, SinkError, Stopped,
+    Ordered, Parameters, Run, Salt, Sink, SinkError, Stopped,
 };
 use proptest::prelude::*;
 
@@ -37,7 +37,9 @@ fn parameters() -> impl Strategy<Value = Parameters> {
         Algorithm::Null,
         Algorithm::Crc32c,
         Algorithm::Xxh3,
+        Algorithm::Sha1,
         Algorithm::Sha256,
+        Algorithm::Sha512,
         Algorithm::Blake2b256,
         Algorithm::Blake3,
     ]);
@@ -49,11 +51,21 @@ fn parameters() -> impl Strategy<Value = Parameters> {
         "flat",
         "concat",
         "linear",
+        "fs-verity",
+        "dm-verity",
     ]);
     let block_size = prop::sample::select(vec![512_u64, 1024, 4096, 65_536]);
-    (algorithm, construction, block_size).prop_map(|(algorithm, construction, block_size)| {
-        Parameters::new(algorithm, construction.parse().unwrap(), size(block_size)).unwrap()
-    })
+    let salt = prop::sample::select(vec![0_usize, 1, 8, 32, 64, 101, 256]);
+    (algorithm, construction, block_size, salt).prop_map(
+        |(algorithm, construction, block_size, salt)| {
+            let construction: Construction = construction.parse().unwrap();
+            let algorithm =
+                if construction.accepts(algorithm) { algorithm } else { Algorithm::Sha256 };
+            let salt: Vec<_> = (0..salt.min(construction.max_salt())).map(|it| it as u8).collect();
+            let parameters = Parameters::new(algorithm, construction, size(block_size)).unwrap();
+            parameters.with_salt(Salt::try_from(&salt[..]).unwrap()).unwrap()
+        },
+    )
 }
 
 fn leaf(parameters: &Parameters) -> Leaf {
@@ -143,7 +155,8 @@ proptest! {
 
     #[test]
     fn zero_runs_fold_like_their_blocks(
-        construction in prop::sample::select(vec!["streams:2", "streams:5", "flat"]),
+        construction in
+            prop::sample::select(vec!["streams:2", "streams:5", "flat", "fs-verity", "dm-verity"]),
         before in 0..9usize,
         blocks in 0..80_000u64,
         tail in 0..512u64,

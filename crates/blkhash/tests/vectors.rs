@@ -32,6 +32,8 @@ struct ConstructionVector {
     digest: String,
     construction: String,
     block_size: u64,
+    #[serde(default)]
+    salt: String,
     hex: String,
 }
 
@@ -68,7 +70,16 @@ fn digests() {
 
 #[test]
 fn constructions() {
-    let file: Constructions = read("constructions.json");
+    compare("constructions.json");
+}
+
+#[test]
+fn verity() {
+    compare("verity.json");
+}
+
+fn compare(name: &str) {
+    let file: Constructions = read(name);
     for vector in &file.vectors {
         let construction: Construction = vector.construction.parse().unwrap();
         let block_size = if vector.block_size == 0 { 4096 } else { vector.block_size };
@@ -77,6 +88,7 @@ fn constructions() {
             construction,
             block_size.try_into().unwrap(),
         )
+        .and_then(|parameters| parameters.with_salt(vector.salt.parse()?))
         .unwrap();
         for threads in [1, 3] {
             let mut hasher = Hasher::new(parameters, threads);
@@ -99,8 +111,8 @@ fn constructions() {
 
 fn describe(vector: &ConstructionVector, threads: usize) -> String {
     format!(
-        "'{}' with {} {} {}, {threads} threads",
-        vector.image, vector.digest, vector.construction, vector.block_size
+        "'{}' with {} {} {} {}, {threads} threads",
+        vector.image, vector.digest, vector.construction, vector.block_size, vector.salt
     )
 }
 

@@ -44,7 +44,7 @@ pub struct Entry {
 }
 
 /// Output format of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Style {
     /// Form of the line.
     pub form: Form,
@@ -53,7 +53,7 @@ pub struct Style {
 }
 
 /// Form of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `HEX  NAME`
     Text,
@@ -111,10 +111,10 @@ impl Parser {
                 (None, digest, name)
             }
         };
-        let size = tag.map_or(self.untagged.digest_size(), |tag| tag.digest_size());
+        let size = tag.as_ref().map_or(self.untagged.digest_size(), Tag::digest_size);
         let digest = decode_hex(digest).filter(|digest| digest.len() == size)?;
         let name = if escaped { unescape(name)? } else { name.to_vec() };
-        Some(Entry { name, digest, tag: tag.or(self.tag) })
+        Some(Entry { name, digest, tag: tag.or_else(|| self.tag.clone()) })
     }
 
     /// Splits `HEX  NAME`, `HEX *NAME` or `HEX NAME` into digest and name.
@@ -147,7 +147,7 @@ impl Style {
             line.push(b'\\');
         }
         let name = escaped.as_deref().unwrap_or(name);
-        match self.form {
+        match &self.form {
             Form::Tagged(tag) => {
                 line.extend_from_slice(tag.to_string().as_bytes());
                 line.extend_from_slice(b" (");

@@ -6,7 +6,7 @@ use blkhash::{
 };
 use blkimage::Source;
 
-use crate::lane::Lane;
+use crate::lane::{BlockLane, Lane};
 use crate::{Error, Progress, Tuning, pipeline};
 
 /// Returns the checksum of the content of `source`.
@@ -22,7 +22,8 @@ use crate::{Error, Progress, Tuning, pipeline};
 ///
 /// Fails if the image cannot be read, with the first error in the order of the content among those
 /// that the threads found. Fails if the image changed while it was read, if it has too many zeros,
-/// if [`Tuning::implementation`] cannot run here, or if [`Progress::cancel`] was called.
+/// if the construction is not defined for its size, if [`Tuning::implementation`] cannot run here, or
+/// if [`Progress::cancel`] was called.
 pub fn checksum(
     source: &dyn Source,
     parameters: &Parameters,
@@ -44,6 +45,7 @@ pub fn checksums(
     tuning: &Tuning,
     progress: &Progress,
 ) -> Result<Vec<Digest>, Error> {
+    parameters.iter().try_for_each(|parameters| parameters.check_length(source.size()))?;
     let digester = |parameters: &Parameters| tuning.digester(parameters.algorithm());
     let digesters = parameters.iter().map(digester).collect::<Result<Vec<_>, _>>()?;
     let mut makers: Vec<Maker> = parameters
@@ -80,15 +82,18 @@ pub fn block_digests(
     progress: &Progress,
 ) -> Result<(), Error> {
     assert!(parameters.construction().has_blocks(), "the construction has no blocks");
+    parameters.check_length(source.size())?;
     let digester = tuning.digester(parameters.algorithm())?;
     let leaf = parameters.leaf(&digester);
-    let lane = Lane::Blocks(&leaf, Ordered::new(sink, window(source, tuning)));
+    // What the sink does with zeros is not known.
+    let blocks = BlockLane { leaf: &leaf, skips_zero_runs: false };
+    let lane = Lane::Blocks(blocks, Ordered::new(sink, window(source, tuning)));
     pipeline::run(source, vec![lane], digester.hides_latency(), tuning, progress)
 }
 
 /// Computes one of the checksums of a pass.
 enum Maker {
-    Blocks(Box<Leaf>, Accumulator),
+    Blocks { leaf: Box<Leaf>, skips_zero_runs: bool, accumulator: Accumulator },
     Segments(SegmentHasher, Join),
     InTurn(Accumulator),
 }
@@ -105,7 +110,9 @@ impl Maker {
         let (_, threads) = pipeline::threads(source, tuning);
         let accumulator = Accumulator::with_digester(parameters, digester, threads);
         if parameters.construction().has_blocks() {
-            return Self::Blocks(Box::new(parameters.leaf(digester)), accumulator);
+            let leaf = Box::new(parameters.leaf(digester));
+            let skips_zero_runs = parameters.construction().skips_zero_runs();
+            return Self::Blocks { leaf, skips_zero_runs, accumulator };
         }
         match SegmentHasher::new(parameters, segment_size) {
             Some(hasher) if source.size() > segment_size as u64 => {
@@ -118,8 +125,9 @@ impl Maker {
 
     fn lane(&mut self, window: usize) -> Lane<'_> {
         match self {
-            Self::Blocks(leaf, accumulator) => {
-                Lane::Blocks(leaf, Ordered::new(accumulator, window))
+            Self::Blocks { leaf, skips_zero_runs, accumulator } => {
+                let blocks = BlockLane { leaf, skips_zero_runs: *skips_zero_runs };
+                Lane::Blocks(blocks, Ordered::new(accumulator, window))
             }
             Self::Segments(hasher, join) => Lane::Segments(hasher, Ordered::new(join, window)),
             Self::InTurn(accumulator) => Lane::InTurn(Ordered::new(accumulator, window)),
@@ -128,14 +136,14 @@ impl Maker {
 
     fn length(&self) -> u64 {
         match self {
-            Self::Blocks(_, accumulator) | Self::InTurn(accumulator) => accumulator.length(),
+            Self::Blocks { accumulator, .. } | Self::InTurn(accumulator) => accumulator.length(),
             Self::Segments(_, join) => join.length(),
         }
     }
 
     fn finalize(self) -> Digest {
         match self {
-            Self::Blocks(_, accumulator) | Self::InTurn(accumulator) => accumulator.finalize(),
+            Self::Blocks { accumulator, .. } | Self::InTurn(accumulator) => accumulator.finalize(),
             Self::Segments(_, join) => join.finalize(),
         }
     }

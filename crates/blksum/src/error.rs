@@ -21,9 +21,10 @@ pub enum Error {
         /// Maximum number of bytes of zeros.
         limit: u64,
     },
-    /// The requested implementation cannot run here.
+    /// The requested implementation cannot run here, or the construction is not defined for the length
+    /// of the content.
     #[error(transparent)]
-    Implementation(#[from] blkhash::Error),
+    Hash(#[from] blkhash::Error),
     /// A stream could not be read.
     #[error(transparent)]
     Stream(std::io::Error),

@@ -11,11 +11,19 @@ use crate::plan::{Chunk, Piece, ZeroLimits};
 /// A method of hashing and the receiver of its results in order.
 pub(crate) enum Lane<'s> {
     /// Hashes blocks, many at a time.
-    Blocks(&'s Leaf, Ordered<BlockDigests, &'s mut (dyn Sink<BlockDigests> + Send)>),
+    Blocks(BlockLane<'s>, Ordered<BlockDigests, &'s mut (dyn Sink<BlockDigests> + Send)>),
     /// Hashes the whole content, in segments that are independent of each other.
     Segments(&'s SegmentHasher, Ordered<Segments, &'s mut Join>),
     /// Hashes the whole content in order, one thread at a time.
     InTurn(Ordered<BlockDigests, &'s mut Accumulator>),
+}
+
+/// What a lane of blocks needs to know.
+#[derive(Clone, Copy)]
+pub(crate) struct BlockLane<'s> {
+    pub(crate) leaf: &'s Leaf,
+    /// Whether the sink takes a run of zeros in about the same time, however long it is.
+    pub(crate) skips_zero_runs: bool,
 }
 
 /// Result of a lane for a chunk.
@@ -30,7 +38,7 @@ impl<'s> Lane<'s> {
     /// Returns the unit in bytes, a power of two. The content may be cut at its multiples.
     pub(crate) fn unit(&self) -> u64 {
         match self {
-            Self::Blocks(leaf, _) => leaf.block_size() as u64,
+            Self::Blocks(blocks, _) => blocks.leaf.block_size() as u64,
             Self::Segments(hasher, _) => hasher.segment_size() as u64,
             // May be cut anywhere.
             Self::InTurn(_) => 1,
@@ -45,6 +53,7 @@ impl<'s> Lane<'s> {
             Self::Blocks(..) | Self::InTurn(_) => u64::MAX,
         };
         let total = match self {
+            Self::Blocks(blocks, _) if blocks.skips_zero_runs => u64::MAX,
             Self::Blocks(..) => MAX_ZERO_BLOCKS.saturating_mul(unit),
             // A CRC of zeros costs nothing.
             Self::Segments(..) if segments == u64::MAX => u64::MAX,
@@ -70,7 +79,7 @@ impl<'s> Lane<'s> {
     /// Hashes the pieces of a chunk, as far as possible before its turn.
     pub(crate) fn hash(&self, chunk: &Chunk, mut data: Data<'_>, hashed: &mut Hashed) {
         match (self, hashed) {
-            (Self::Blocks(leaf, _), Hashed::Blocks(digests)) => {
+            (Self::Blocks(BlockLane { leaf, .. }, _), Hashed::Blocks(digests)) => {
                 let mut batch = Batch::new(leaf, digests);
                 for piece in &chunk.pieces {
                     match *piece {
@@ -137,7 +146,7 @@ impl<'s> Lane<'s> {
         buffer_size: usize,
     ) -> Result<Parts<'_, 's>, Stopped> {
         Ok(match self {
-            Self::Blocks(leaf, ordered) => Parts::Blocks {
+            Self::Blocks(BlockLane { leaf, .. }, ordered) => Parts::Blocks {
                 leaf,
                 block: (leaf.block_size() > buffer_size)
                     .then(|| Box::new(BlockPieces::new((*leaf).clone()))),

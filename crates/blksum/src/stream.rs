@@ -11,8 +11,8 @@ use crate::{Error, Progress, Tuning};
 ///
 /// # Errors
 ///
-/// Fails if reading fails, if [`Tuning::implementation`] cannot run here, or if
-/// [`Progress::cancel`] was called.
+/// Fails if reading fails, if a construction is not defined for the length of the content, if
+/// [`Tuning::implementation`] cannot run here, or if [`Progress::cancel`] was called.
 pub fn stream_checksums(
     reader: impl Read,
     parameters: &[Parameters],
@@ -40,6 +40,7 @@ pub fn stream_checksums(
             }
         }
     };
+    parameters.iter().try_for_each(|parameters| parameters.check_length(length))?;
     Ok((hashers.into_iter().map(Hasher::finalize).collect(), length))
 }
 

@@ -7,15 +7,15 @@
 use std::fmt;
 use std::str::FromStr;
 
-use blkhash::{Algorithm, BlockSize, Construction, Parameters};
+use blkhash::{Algorithm, BlockSize, Construction, Parameters, Salt};
 
 /// Content and parameters of a checksum with a tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tag {
     /// Digest of the file's own bytes (format raw, construction linear).
     File(Algorithm),
-    /// Checksum of the guest's content.
-    Image(Parameters),
+    /// Checksum of the guest's content. The salt makes parameters long, and a check file has many tags.
+    Image(Box<Parameters>),
 }
 
 /// Error for a text that is not a [`Tag`].
@@ -56,8 +56,12 @@ impl fmt::Display for Tag {
         }
         let size = parameters.block_size();
         match SUFFIXES.iter().find(|(_, unit)| size.is_multiple_of(*unit)) {
-            Some((suffix, unit)) => write!(f, "-{}{suffix}", size / unit),
-            None => write!(f, "-{size}"),
+            Some((suffix, unit)) => write!(f, "-{}{suffix}", size / unit)?,
+            None => write!(f, "-{size}")?,
+        }
+        match parameters.salt() {
+            salt if salt.is_empty() => Ok(()),
+            salt => write!(f, "-{SALT}{salt}"),
         }
     }
 }
@@ -67,7 +71,7 @@ impl FromStr for Tag {
 
     fn from_str(text: &str) -> Result<Self, UnknownTag> {
         let tag = match text.strip_prefix(PREFIX) {
-            Some(rest) => Self::Image(parse_image(rest).ok_or(UnknownTag)?),
+            Some(rest) => Self::Image(Box::new(parse_image(rest).ok_or(UnknownTag)?)),
             None => Self::File(parse_plain(text).ok_or(UnknownTag)?),
         };
         // An empty digest proves nothing.
@@ -86,7 +90,12 @@ impl std::error::Error for UnknownTag {}
 /// Parses `DIGEST-STREAMSn-SIZE` and similar, from the right because names of digests may contain
 /// dashes.
 fn parse_image(text: &str) -> Option<Parameters> {
-    let (rest, last) = text.rsplit_once('-')?;
+    let (mut rest, mut last) = text.rsplit_once('-')?;
+    let mut salt = Salt::EMPTY;
+    if let Some(digits) = last.strip_prefix(SALT).filter(|digits| !digits.is_empty()) {
+        salt = digits.parse().ok()?;
+        (rest, last) = rest.rsplit_once('-')?;
+    }
     let (digest, construction, block_size) = match parse_construction(last) {
         Some(construction) if !construction.has_blocks() => {
             (rest, construction, BlockSize::DEFAULT)
@@ -98,10 +107,14 @@ fn parse_image(text: &str) -> Option<Parameters> {
         }
     };
     let algorithm = Algorithm::ALL.iter().copied().find(|known| image_name(*known) == digest)?;
-    Parameters::new(algorithm, construction, block_size).ok()
+    Parameters::new(algorithm, construction, block_size).ok()?.with_salt(salt).ok()
 }
 
 fn parse_construction(text: &str) -> Option<Construction> {
+    let verity = [Construction::FsVerity, Construction::DmVerity];
+    if let Some(known) = verity.into_iter().find(|known| construction_name(*known) == text) {
+        return Some(known);
+    }
     let name = text.to_ascii_lowercase();
     let number = name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
     let letters = name.len() - number.len();
@@ -146,7 +159,7 @@ fn plain_name(algorithm: Algorithm) -> String {
 
 /// Returns the name of a construction in capitals with its number, such as `STREAMS4`.
 fn construction_name(construction: Construction) -> String {
-    construction.to_string().to_ascii_uppercase().replace(':', "")
+    construction.to_string().to_ascii_uppercase().replace([':', '-'], "")
 }
 
 fn image_name(algorithm: Algorithm) -> String {
@@ -154,6 +167,9 @@ fn image_name(algorithm: Algorithm) -> String {
 }
 
 const PREFIX: &str = "BLKSUM-";
+
+/// Precedes the digits of a salt.
+const SALT: &str = "SALT";
 
 /// Units of sizes, largest first.
 const SUFFIXES: [(char, usize); 2] = [('M', 1 << 20), ('K', 1 << 10)];
@@ -176,24 +192,30 @@ mod tests {
     use super::*;
 
     fn image(algorithm: Algorithm, construction: &str, block_size: u64) -> Tag {
-        Tag::Image(
-            Parameters::new(
-                algorithm,
-                construction.parse().unwrap(),
-                block_size.try_into().unwrap(),
-            )
-            .unwrap(),
-        )
+        let (construction, block_size) = (construction.parse(), block_size.try_into());
+        let parameters = Parameters::new(algorithm, construction.unwrap(), block_size.unwrap());
+        Tag::Image(Box::new(parameters.unwrap()))
+    }
+
+    fn salted(construction: &str, salt: &str) -> Tag {
+        let Tag::Image(parameters) = image(Algorithm::Sha512, construction, 65536) else {
+            panic!()
+        };
+        Tag::Image(Box::new(parameters.with_salt(salt.parse().unwrap()).unwrap()))
     }
 
     #[test]
     fn known_tags() {
         let known = [
-            ("BLKSUM-SHA256-STREAMS4-64K", Tag::Image(Parameters::default())),
+            ("BLKSUM-SHA256-STREAMS4-64K", Tag::Image(Box::default())),
             ("BLKSUM-BLAKE2B256-CONCAT-4M", image(Algorithm::Blake2b256, "concat", 4 << 20)),
             ("BLKSUM-SHA512-256-FLAT-512", image(Algorithm::Sha512_256, "flat", 512)),
             ("BLKSUM-SHA3-256-STREAMS128-1K", image(Algorithm::Sha3_256, "streams:128", 1024)),
             ("BLKSUM-SHA3-512-LINEAR", image(Algorithm::Sha3_512, "linear", 65536)),
+            ("BLKSUM-SHA256-FSVERITY-4K", image(Algorithm::Sha256, "fs-verity", 4096)),
+            ("BLKSUM-SHA1-DMVERITY-512", image(Algorithm::Sha1, "dm-verity", 512)),
+            ("BLKSUM-SHA512-FSVERITY-64K-SALT00ff", salted("fs-verity", "00ff")),
+            ("BLKSUM-SHA512-DMVERITY-64K-SALT5a", salted("dm-verity", "5a")),
             ("SHA256", Tag::File(Algorithm::Sha256)),
             ("MD5", Tag::File(Algorithm::Md5)),
             ("SHA3-256", Tag::File(Algorithm::Sha3_256)),
@@ -203,7 +225,7 @@ mod tests {
             ("XXH64", Tag::File(Algorithm::Xxh64)),
         ];
         for (text, tag) in known {
-            assert_eq!(text.parse(), Ok(tag), "{text}");
+            assert_eq!(text.parse().as_ref(), Ok(&tag), "{text}");
             assert_eq!(tag.to_string(), text);
         }
         assert_eq!("SHA2-512/256".parse(), Ok(Tag::File(Algorithm::Sha512_256)));
@@ -213,15 +235,18 @@ mod tests {
     #[test]
     fn every_tag_round_trips() {
         for &algorithm in Algorithm::ALL {
-            for construction in ["streams:1", "streams:64", "flat", "concat", "linear"] {
+            for construction in
+                ["streams:1", "streams:64", "flat", "concat", "linear", "fs-verity", "dm-verity"]
+            {
                 let construction = construction.parse().unwrap();
                 let Ok(parameters) = Parameters::new(algorithm, construction, BlockSize::DEFAULT)
                 else {
                     continue;
                 };
-                for tag in [Tag::File(algorithm), Tag::Image(parameters)] {
+                for tag in [Tag::File(algorithm), Tag::Image(Box::new(parameters))] {
+                    let text = tag.to_string();
                     let expected = if tag.digest_size() == 0 { Err(UnknownTag) } else { Ok(tag) };
-                    assert_eq!(tag.to_string().parse(), expected);
+                    assert_eq!(text.parse(), expected);
                 }
             }
         }
@@ -247,6 +272,16 @@ mod tests {
             "BLKSUM-SHA256-STREAMS4-65K",
             "BLKSUM-SHA256-STREAMS4-256",
             "BLKSUM-SHA256-STREAMS4-K",
+            "BLKSUM-SHA256-STREAMS4-64K-SALT00",
+            "BLKSUM-SHA256-DMVERITY-4K-SALT",
+            "BLKSUM-SHA256-DMVERITY-4K-SALT0",
+            "BLKSUM-SHA256-DMVERITY-4K-SALT0g",
+            "BLKSUM-SHA256-DMVERITY-SALT00",
+            "BLKSUM-SHA256-DM-VERITY-4K",
+            "BLKSUM-SHA256-FSVERITY",
+            "BLKSUM-BLAKE3-FSVERITY-4K",
+            "BLKSUM-CRC32C-DMVERITY-4K",
+            "BLKSUM-SHA256-LINEAR-SALT00",
             "BLKSUM-SHA256-STREAMS4-128M",
             "BLKSUM-SHA256-STREAMS4-18446744073709551615M",
             "BLKSUM-SHA256-LINEAR-64K",

@@ -181,11 +181,21 @@ int blkhash_opts_set_queue_depth(struct blkhash_opts *o, unsigned int queue_dept
 int blkhash_opts_set_streams(struct blkhash_opts *o, uint8_t streams);
 
 /*
- * Sets the construction: "flat", "streams", "streams:N", "concat" or "linear". It changes the
- * checksum. blksum(1) describes them. "linear" is the plain digest of the content, computed by one
- * thread.
+ * Sets the construction: "flat", "streams", "streams:N", "concat", "linear", "fs-verity" or
+ * "dm-verity". It changes the checksum. blksum(1) describes them. "linear" is the plain digest of the
+ * content, computed by one thread. "fs-verity" and "dm-verity" have blocks of 4096 bytes unless
+ * blkhash_opts_set_block_size() sets another size, and are not defined for every digest:
+ * blkhash_new_opts() fails with EINVAL. "dm-verity" is defined for one whole block or more:
+ * blkhash_final() fails with EINVAL after other content.
  */
 int blkhash_opts_set_construction(struct blkhash_opts *o, const char *construction);
+
+/*
+ * Sets the salt of "fs-verity" (up to 32 bytes) or "dm-verity" (up to 256 bytes). It changes the
+ * checksum. With a salt that is too long, or with another construction, blkhash_new_opts() fails with
+ * EINVAL. A size of 0 removes the salt.
+ */
+int blkhash_opts_set_salt(struct blkhash_opts *o, const void *salt, size_t size);
 
 /*
  * Selects one implementation of the digest by name instead of the best one. It does not change the

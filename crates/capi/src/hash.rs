@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{mem, ptr, slice};
 
-use blkhash::{Construction, Hasher};
+use blkhash::{Construction, Hasher, Parameters};
 use nix::errno::Errno;
 
 use crate::boundary::{boxed, catch, status, value};
@@ -18,6 +18,7 @@ use crate::process::Process;
 pub struct Hash {
     /// `None` after it was finalized.
     hasher: Mutex<Option<Hasher>>,
+    parameters: Parameters,
     /// The first error as an errno value, 0 before.
     error: AtomicI32,
     /// The asynchronous updates, if the options have a queue depth.
@@ -44,6 +45,7 @@ impl Hash {
         let implementation = digester.implementation_for(blocks).name();
         Ok(Self {
             hasher: Mutex::new(Some(Hasher::with_digester(parameters, digester, threads))),
+            parameters,
             error: AtomicI32::new(0),
             completions,
             threads,
@@ -97,6 +99,8 @@ impl Hash {
             return hash.keep_error(Err(Errno::EINVAL));
         }
         let hasher = hasher.take().ok_or(Errno::EINVAL)?;
+        let checked = hash.parameters.check_length(hasher.length()).map_err(|_| Errno::EINVAL);
+        hash.keep_error(checked)?;
         let digest = hash.keep_error(catch(|| Ok(hasher.finalize())))?;
         let bytes = digest.as_bytes();
         // SAFETY: `blkhash_final` requires room for BLKHASH_MAX_MD_SIZE bytes.

@@ -1,9 +1,9 @@
 //! `struct blkhash_opts` and its functions.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_uint};
-use std::ptr;
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::{ptr, slice};
 
-use blkhash::{Algorithm, BlockSize, Construction, Digester, Parameters, Status, Streams};
+use blkhash::{Algorithm, BlockSize, Construction, Digester, Parameters, Salt, Status, Streams};
 use nix::errno::Errno;
 
 use crate::boundary::{boxed, catch, status, value};
@@ -13,7 +13,9 @@ pub struct Options {
     digest_name: CString,
     pub(crate) algorithm: Algorithm,
     pub(crate) construction: Construction,
-    pub(crate) block_size: BlockSize,
+    /// `None` is the construction's default.
+    pub(crate) block_size: Option<BlockSize>,
+    pub(crate) salt: Salt,
     pub(crate) threads: u8,
     pub(crate) queue_depth: c_uint,
     digester: Digester,
@@ -26,7 +28,8 @@ impl Options {
             digest_name: digest_name.to_owned(),
             algorithm,
             construction: Construction::Flat,
-            block_size: BlockSize::DEFAULT,
+            block_size: None,
+            salt: Salt::EMPTY,
             threads: DEFAULT_THREADS,
             queue_depth: 0,
             digester: Digester::new(algorithm),
@@ -36,8 +39,13 @@ impl Options {
     }
 
     pub(crate) fn parameters(&self) -> Result<Parameters, Errno> {
-        Parameters::new(self.algorithm, self.construction, self.block_size)
+        Parameters::new(self.algorithm, self.construction, self.block_size())
+            .and_then(|parameters| parameters.with_salt(self.salt))
             .map_err(|_| Errno::EINVAL)
+    }
+
+    fn block_size(&self) -> BlockSize {
+        self.block_size.unwrap_or(self.construction.default_block_size())
     }
 
     pub(crate) fn digester(&self) -> &Digester {
@@ -45,7 +53,7 @@ impl Options {
     }
 
     pub(crate) fn set_block_size(&mut self, block_size: u64) -> Result<(), Errno> {
-        self.block_size = block_size.try_into().map_err(|_| Errno::EINVAL)?;
+        self.block_size = Some(block_size.try_into().map_err(|_| Errno::EINVAL)?);
         Ok(())
     }
 
@@ -172,6 +180,34 @@ pub unsafe extern "C" fn blkhash_opts_set_construction(
     })
 }
 
+/// `blkhash_opts_set_salt()`.
+///
+/// # Safety
+///
+/// `o` is null or from [`blkhash_opts_new`], `salt` is null or has `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blkhash_opts_set_salt(
+    o: *mut Options,
+    salt: *const c_void,
+    size: usize,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let options = unsafe { o.as_mut() };
+    set(options, |options| {
+        if salt.is_null() && size > 0 || size > Salt::MAX {
+            return Err(Errno::EINVAL);
+        }
+        let bytes = if size == 0 {
+            &[]
+        } else {
+            // SAFETY: the caller's promise; `salt` is not null.
+            unsafe { slice::from_raw_parts(salt.cast::<u8>(), size) }
+        };
+        options.salt = Salt::try_from(bytes).map_err(|_| Errno::EINVAL)?;
+        Ok(())
+    })
+}
+
 /// `blkhash_opts_set_implementation()`.
 ///
 /// # Safety
@@ -214,7 +250,8 @@ pub unsafe extern "C" fn blkhash_opts_get_digest_name(o: *const Options) -> *con
 pub unsafe extern "C" fn blkhash_opts_get_block_size(o: *const Options) -> u32 {
     // SAFETY: the caller's promise.
     let options = unsafe { o.as_ref() };
-    options.map_or_else(|| value(Err(Errno::EINVAL), 0), |options| options.block_size.get() as u32)
+    options
+        .map_or_else(|| value(Err(Errno::EINVAL), 0), |options| options.block_size().get() as u32)
 }
 
 /// `blkhash_opts_get_threads()`.

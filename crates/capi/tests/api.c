@@ -8,6 +8,12 @@
 #include <sys/wait.h>
 
 /* Checksums of no bytes (docs/constructions.md): sha256 of 8 zero bytes, and of four digests. */
+static const char DM_VERITY[] = "90b10db56173e2e7c847f6ff3ed85a3aebb140bc0064ec9a156ae5b2e71db988";
+static const char DM_VERITY_SALTED[] =
+    "119b959956474bc90bed05f37f63fc757d81f1cb4bcd4483dd80cf844c16b4fc";
+static const char FS_VERITY[] = "be54121da3877f8852c65136d731784f134c4dd9d95071502e80d7be9f99b263";
+static const char FS_VERITY_SALTED[] =
+    "722205492167b4a1cc5c0797c522cbe377e48d80cce2b2fb14303e98d658ad42";
 static const char EMPTY_FLAT[] =
     "af5570f5a1810b7af78caf4bc70a660f0df51e42baf91d4de5b2328de0e83dfc";
 static const char EMPTY_STREAMS4[] =
@@ -110,6 +116,68 @@ static void options_are_kept(void **state)
                        "7d87c5392aab792dc252d5de4533cc9518d38aa8dbf1925ab92386edd4009923");
 }
 
+/* Roots and digests of 8192 zero bytes, computed by veritysetup and fsverity. */
+static void verity(void **state)
+{
+    static const struct {
+        const char *construction, *salt, *checksum;
+    } cases[] = {
+        {"dm-verity", "", DM_VERITY},
+        {"dm-verity", "salt", DM_VERITY_SALTED},
+        {"fs-verity", "", FS_VERITY},
+        {"fs-verity", "salt", FS_VERITY_SALTED},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct blkhash_opts *o = blkhash_opts_new("sha256");
+        struct blkhash *h;
+
+        assert_int_equal(blkhash_opts_set_construction(o, cases[i].construction), 0);
+        assert_int_equal(blkhash_opts_get_block_size(o), 4096);
+        assert_int_equal(blkhash_opts_set_salt(o, cases[i].salt, strlen(cases[i].salt)), 0);
+        h = blkhash_new_opts(o);
+        blkhash_opts_free(o);
+        assert_non_null(h);
+        assert_int_equal(blkhash_zero(h, 8192), 0);
+        assert_checksum(h, cases[i].checksum);
+    }
+}
+
+static void verity_refuses(void **state)
+{
+    static const unsigned char salt[257] = {0};
+    struct blkhash_opts *o = blkhash_opts_new("crc32c");
+    struct blkhash *h;
+    unsigned char md[BLKHASH_MAX_MD_SIZE];
+
+    (void)state;
+    assert_int_equal(blkhash_opts_set_construction(o, "dm-verity"), 0);
+    errno = 0;
+    assert_null(blkhash_new_opts(o));
+    assert_int_equal(errno, EINVAL);
+    blkhash_opts_free(o);
+
+    o = blkhash_opts_new("sha256");
+    assert_int_equal(blkhash_opts_set_salt(o, salt, sizeof salt), EINVAL);
+    assert_int_equal(blkhash_opts_set_salt(o, NULL, 1), EINVAL);
+    assert_int_equal(blkhash_opts_set_salt(o, salt, 33), 0);
+    assert_int_equal(blkhash_opts_set_construction(o, "fs-verity"), 0);
+    errno = 0;
+    assert_null(blkhash_new_opts(o));
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(blkhash_opts_set_construction(o, "dm-verity"), 0);
+    h = blkhash_new_opts(o);
+    assert_non_null(h);
+    assert_int_equal(blkhash_update(h, "abc", 3), 0);
+    assert_int_equal(blkhash_final(h, md, NULL), EINVAL);
+    blkhash_free(h);
+    assert_int_equal(blkhash_opts_set_salt(o, NULL, 0), 0);
+    assert_int_equal(blkhash_opts_set_construction(o, "flat"), 0);
+    assert_checksum(blkhash_new_opts(o), EMPTY_FLAT);
+    blkhash_opts_free(o);
+}
+
 static void options_refuse_digests(void **state)
 {
     static const char *const names[] = {"", "sha", "blake2b", "siphash", "sha256 ", "\xff"};
@@ -162,6 +230,7 @@ static void options_may_be_null(void **state)
     assert_int_equal(blkhash_opts_set_queue_depth(NULL, 1), EINVAL);
     assert_int_equal(blkhash_opts_set_streams(NULL, 1), EINVAL);
     assert_int_equal(blkhash_opts_set_construction(NULL, "flat"), EINVAL);
+    assert_int_equal(blkhash_opts_set_salt(NULL, "", 0), EINVAL);
     assert_int_equal(blkhash_opts_set_implementation(NULL, "sha256-soft"), EINVAL);
     errno = 0;
     assert_null(blkhash_opts_get_digest_name(NULL));
@@ -654,6 +723,8 @@ int main(void)
         cmocka_unit_test(new_refuses),
         cmocka_unit_test(options_have_defaults),
         cmocka_unit_test(options_are_kept),
+        cmocka_unit_test(verity),
+        cmocka_unit_test(verity_refuses),
         cmocka_unit_test(options_refuse_digests),
         cmocka_unit_test(options_refuse_values),
         cmocka_unit_test(options_may_be_null),

@@ -2,19 +2,31 @@
 
 use crate::{BlockSize, Digest, Digester, State};
 
-/// Computes the digest of a block, which is the plain digest of its bytes. The last block is not
-/// padded.
+/// Computes the digest of a block: the plain digest of its bytes, or, for a construction with a salt,
+/// of the salt and its bytes.
 #[derive(Clone, Debug)]
 pub struct Leaf {
     digester: Digester,
+    /// The state after the salt.
     start: State,
     block_size: usize,
+    /// Whether a short last block is hashed as if zeros followed.
+    is_padded: bool,
 }
 
 impl Leaf {
     /// Creates the leaf for blocks of `block_size`, hashed by `digester`.
     pub fn new(digester: &Digester, block_size: BlockSize) -> Self {
-        Self { digester: digester.clone(), start: digester.start(), block_size: block_size.get() }
+        let (digester, start) = (digester.clone(), digester.start());
+        Self { digester, start, block_size: block_size.get(), is_padded: false }
+    }
+
+    /// Creates a leaf that hashes `prefix` before each block, and pads the last block with zeros.
+    pub(crate) fn padded(digester: &Digester, block_size: BlockSize, prefix: &[u8]) -> Self {
+        let mut leaf = Self::new(digester, block_size);
+        leaf.start.update(prefix);
+        leaf.is_padded = true;
+        leaf
     }
 
     /// Returns the digester that hashes the blocks.
@@ -34,12 +46,25 @@ impl Leaf {
 
     /// Returns the digest of a whole zero block.
     pub fn zero_block(&self) -> Digest {
-        self.finish(self.after_zeros(self.block_size as u64))
+        self.finish(self.after_zeros(self.block_size as u64), self.block_size as u64)
     }
 
     /// Writes the digests of `blocks`, which all have the same length, one after the other to
     /// `digests`.
     pub(crate) fn finish_many(&self, blocks: &[&[u8]], digests: &mut [u8]) {
+        let is_short = blocks.first().is_some_and(|block| block.len() < self.block_size);
+        if !(self.is_padded && is_short) {
+            return self.hash_many(blocks, digests);
+        }
+        for (block, digest) in blocks.iter().zip(digests.chunks_exact_mut(self.digest_size())) {
+            let mut state = self.start.clone();
+            state.update(block);
+            digest.copy_from_slice(self.finish(state, block.len() as u64).as_bytes());
+        }
+    }
+
+    /// Like [`finish_many`](Self::finish_many), for blocks of any one length, which are not padded.
+    pub(crate) fn hash_many(&self, blocks: &[&[u8]], digests: &mut [u8]) {
         self.digester.finish_many(&self.start, blocks, digests);
     }
 
@@ -50,8 +75,11 @@ impl Leaf {
         state
     }
 
-    /// Returns the digest of a complete block.
-    pub(super) fn finish(&self, state: State) -> Digest {
+    /// Returns the digest of a block whose `length` bytes are in `state`.
+    pub(super) fn finish(&self, mut state: State, length: u64) -> Digest {
+        if self.is_padded {
+            state.update_zeros(self.block_size as u64 - length);
+        }
         state.finalize()
     }
 }

@@ -50,8 +50,8 @@ impl BlockPieces {
     /// Ends the block and returns its digest. The next byte begins another block.
     pub fn finish(&mut self) -> Digest {
         let state = self.state.take().unwrap_or_else(|| self.leaf.after_zeros(self.length));
-        self.length = 0;
-        self.leaf.finish(state)
+        let length = std::mem::take(&mut self.length);
+        self.leaf.finish(state, length)
     }
 
     /// Ends a zero block without hashing it.

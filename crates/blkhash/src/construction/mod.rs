@@ -2,8 +2,11 @@
 //! of algorithms, they determine the value of a checksum.
 
 mod concat;
+mod dm_verity;
 mod flat;
 mod fold;
+mod fs_verity;
+mod merkle;
 mod outer;
 mod streams;
 
@@ -11,8 +14,9 @@ use std::fmt;
 use std::str::FromStr;
 
 pub(crate) use self::fold::{Crew, Fold};
-use crate::Error;
+pub use self::fs_verity::FsVerityDescriptor;
 use crate::block::Leaf;
+use crate::{Algorithm, BlockSize, Digester, Error, Parameters, Salt, Strength};
 
 /// The definition of a checksum over the content of an image, specified in docs/constructions.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +31,10 @@ pub enum Construction {
     Concat,
     /// The digest of the content, as in `sha256sum`.
     Linear,
+    /// The file digest of fs-verity. The digests of blocks are the leaves of a Merkle tree.
+    FsVerity,
+    /// The root hash of dm-verity. The digests of blocks are the leaves of a Merkle tree.
+    DmVerity,
 }
 
 /// A number of streams, from 1 to 128.
@@ -52,14 +60,67 @@ impl Construction {
         !matches!(self, Self::Linear)
     }
 
+    /// Returns the block size that users of the construction expect: that of its other programs.
+    pub const fn default_block_size(self) -> BlockSize {
+        match self {
+            Self::FsVerity | Self::DmVerity => BlockSize::PAGE,
+            _ => BlockSize::DEFAULT,
+        }
+    }
+
+    /// Returns the maximum length of a salt in bytes, 0 if there is none.
+    pub const fn max_salt(self) -> usize {
+        match self {
+            Self::FsVerity => FsVerityDescriptor::MAX_SALT,
+            Self::DmVerity => Salt::MAX,
+            _ => 0,
+        }
+    }
+
+    /// Returns whether a run of zero blocks costs about the same, however long it is.
+    pub const fn skips_zero_runs(self) -> bool {
+        matches!(self, Self::FsVerity | Self::DmVerity)
+    }
+
+    /// Returns whether the construction is defined for digests of `algorithm`.
+    pub fn accepts(self, algorithm: Algorithm) -> bool {
+        match self {
+            Self::FsVerity => fs_verity::knows(algorithm),
+            Self::DmVerity => {
+                matches!(
+                    algorithm.properties().strength,
+                    Strength::Broken | Strength::Cryptographic
+                )
+            }
+            _ => true,
+        }
+    }
+
+    /// Returns whether the construction is defined for content of `length` bytes in blocks of
+    /// `block_size`.
+    pub(crate) fn accepts_length(self, length: u64, block_size: BlockSize) -> bool {
+        self != Self::DmVerity || (length > 0 && length.is_multiple_of(block_size.into()))
+    }
+
+    /// Returns the definition of the digest of a block.
+    pub(crate) fn leaf(self, digester: &Digester, block_size: BlockSize, salt: &Salt) -> Leaf {
+        match self {
+            Self::FsVerity => fs_verity::leaf(digester, block_size, salt),
+            Self::DmVerity => dm_verity::leaf(digester, block_size, salt),
+            _ => Leaf::new(digester, block_size),
+        }
+    }
+
     /// Returns the computation over the digests of blocks, or `None` if there are no blocks.
-    pub(crate) fn fold(self, leaf: &Leaf) -> Option<Box<dyn Fold>> {
-        Some(Box::new(match self {
-            Self::Streams(count) => streams::fold(leaf, count.count()),
-            Self::Flat => flat::fold(leaf),
-            Self::Concat => concat::fold(leaf),
+    pub(crate) fn fold(self, leaf: &Leaf, parameters: &Parameters) -> Option<Box<dyn Fold>> {
+        Some(match self {
+            Self::Streams(count) => Box::new(streams::fold(leaf, count.count())),
+            Self::Flat => Box::new(flat::fold(leaf)),
+            Self::Concat => Box::new(concat::fold(leaf)),
             Self::Linear => return None,
-        }))
+            Self::FsVerity => Box::new(fs_verity::fold(leaf, parameters)),
+            Self::DmVerity => Box::new(dm_verity::fold(leaf, parameters.block_size)),
+        })
     }
 }
 
@@ -103,10 +164,12 @@ impl FromStr for Construction {
 }
 
 /// The constructions without a parameter.
-const NAMES: [(&str, Construction); 3] = [
+const NAMES: [(&str, Construction); 5] = [
     ("flat", Construction::Flat),
     ("concat", Construction::Concat),
     ("linear", Construction::Linear),
+    ("fs-verity", Construction::FsVerity),
+    ("dm-verity", Construction::DmVerity),
 ];
 
 /// The name of [`Construction::Streams`], without the number of streams.
@@ -124,7 +187,16 @@ mod tests {
 
     #[test]
     fn names_round_trip() {
-        for name in ["streams:1", "streams:4", "streams:128", "flat", "concat", "linear"] {
+        for name in [
+            "streams:1",
+            "streams:4",
+            "streams:128",
+            "flat",
+            "concat",
+            "linear",
+            "fs-verity",
+            "dm-verity",
+        ] {
             assert_eq!(name.parse::<Construction>().unwrap().to_string(), name);
         }
         assert_eq!("streams".parse::<Construction>().unwrap(), Construction::default());

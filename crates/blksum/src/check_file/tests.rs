@@ -69,7 +69,7 @@ fn plain_tags() {
         ("\\SHA256 (a\\n) = {}", "a\n"),
     ];
     for (line, name) in lines {
-        assert_eq!(parse_hex(line), entry(name.as_bytes(), tag), "{line:?}");
+        assert_eq!(parse_hex(line), entry(name.as_bytes(), tag.clone()), "{line:?}");
     }
     let tag = Some(Tag::File(Algorithm::Blake2b256));
     assert_eq!(parse_hex("BLAKE2b-256 (a) = {}"), entry(b"a", tag));
@@ -79,7 +79,9 @@ fn plain_tags() {
 fn image_tags() {
     let tag = |construction: Construction, block_size: u64| {
         let block_size = block_size.try_into().unwrap();
-        Some(Tag::Image(Parameters::new(Algorithm::Sha256, construction, block_size).unwrap()))
+        Some(Tag::Image(Box::new(
+            Parameters::new(Algorithm::Sha256, construction, block_size).unwrap(),
+        )))
     };
     let lines = [
         ("BLKSUM-SHA256-STREAMS4-64K (a) = {}", tag(Construction::default(), 65536)),
@@ -176,7 +178,7 @@ fn forms() -> impl Strategy<Value = Form> {
         Just(Form::Binary),
         Just(Form::Tagged(Tag::File(Algorithm::Sha256))),
         Just(Form::Tagged(Tag::File(Algorithm::Blake2b256))),
-        Just(Form::Tagged(Tag::Image(Parameters::default()))),
+        Just(Form::Tagged(Tag::Image(Box::default()))),
         Just(Form::Tagged("BLKSUM-SHA3-256-LINEAR".parse().unwrap())),
     ]
 }
@@ -209,10 +211,10 @@ proptest! {
     ) {
         let mut parser = Parser::new(Algorithm::Sha256);
         for name in names {
-            let line = Style { form, zero: false }.line(&name, &digest);
+            let line = Style { form: form.clone(), zero: false }.line(&name, &digest);
             prop_assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
-            let tag = match form {
-                Form::Tagged(tag) => Some(tag),
+            let tag = match &form {
+                Form::Tagged(tag) => Some(tag.clone()),
                 Form::Text | Form::Binary => None,
             };
             let expected = Line::Entry(Entry { name, digest: digest.clone(), tag });
@@ -228,7 +230,7 @@ proptest! {
             let Line::Entry(entry) = parser.parse(&line) else { continue };
             prop_assert_eq!(entry.digest.len(), 32);
             prop_assert!(!entry.name.contains(&0));
-            let form = entry.tag.map_or(Form::Binary, Form::Tagged);
+            let form = entry.tag.clone().map_or(Form::Binary, Form::Tagged);
             let written = Style { form, zero: false }.line(&entry.name, &entry.digest);
             prop_assert_eq!(parse(&written), Line::Entry(entry));
         }

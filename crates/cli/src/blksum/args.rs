@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use blkhash::{Algorithm, Construction};
+use blkhash::{Algorithm, Construction, Salt};
 use blkimage::{Cache, Follow, Format, Holes};
 use clap::{ArgAction, Parser, ValueHint};
 
@@ -106,23 +106,29 @@ pub struct Args {
     )]
     pub digest: Vec<DigestName>,
 
-    /// Construction of the checksum: streams[:N], flat, concat or linear [default: streams:4]
+    /// Construction of the checksum: streams[:N], flat, concat, linear, fs-verity or dm-verity
+    /// [default: streams:4]
     #[arg(
         help_heading = CHECKSUM, long, value_name = "HOW",
         value_parser = Named::<Construction>::of(construction_names), hide_possible_values = true
     )]
     pub construction: Option<Construction>,
 
-    /// Size of the blocks, a power of two from 512 to 64M [default: 64K]
+    /// Size of the blocks, a power of two from 512 to 64M [default: 64K, with fs-verity and dm-verity
+    /// 4K]
     #[arg(help_heading = CHECKSUM, long, value_name = "SIZE", value_parser = parse_size)]
     pub block_size: Option<u64>,
+
+    /// Salt of fs-verity (up to 32 bytes) and dm-verity (up to 256 bytes), in hexadecimal
+    #[arg(help_heading = CHECKSUM, long, value_name = "HEX")]
+    pub salt: Option<Salt>,
 
     /// Hash the bytes of the file itself, as sha256sum does: the same as --format raw
     /// --construction linear. With --check, untagged lines are such digests
     #[arg(
         help_heading = CHECKSUM, short = 'B', long,
         conflicts_with_all = [
-            "block_size", "snapshot", "partition", "offset", "length",
+            "block_size", "salt", "snapshot", "partition", "offset", "length",
         ]
     )]
     pub bytes: bool,
@@ -277,7 +283,16 @@ pub fn digest_names() -> Vec<&'static str> {
 }
 
 fn construction_names() -> Vec<&'static str> {
-    vec!["streams:4", "streams:32", "streams:64", "flat", "concat", "linear"]
+    vec![
+        "streams:4",
+        "streams:32",
+        "streams:64",
+        "flat",
+        "concat",
+        "linear",
+        "fs-verity",
+        "dm-verity",
+    ]
 }
 
 const OUTPUT: &str = "Output";

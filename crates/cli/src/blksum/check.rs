@@ -174,7 +174,8 @@ impl Images<'_> {
             Wanted::All(tags) => tags.as_slice(),
             Wanted::Own | Wanted::Nothing => slice::from_ref(&entry.tag),
         };
-        let parameters = tags.iter().map(|tag| groups::parameters(*tag, &self.given)).collect();
+        let parameters =
+            tags.iter().map(|tag| groups::parameters(tag.as_ref(), &self.given)).collect();
         match entry.tag {
             // The tag refers to the file's own bytes.
             Some(Tag::File(_)) => Meaning { parameters, open: &self.raw, part: None },
@@ -288,7 +289,7 @@ impl Checker<'_> {
         let name = OsStr::from_bytes(&entry.name);
         match result {
             Ok(report) => {
-                let parameters = groups::parameters(entry.tag, &self.images.given);
+                let parameters = groups::parameters(entry.tag.as_ref(), &self.images.given);
                 let checksum = report.checksums.iter().find(|(known, _)| *known == parameters);
                 let checksum = checksum.expect("it was wanted");
                 let is_untagged = u64::from(entry.tag.is_none());

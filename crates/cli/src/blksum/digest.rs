@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use blkhash::{Algorithm, BlockSize, Construction, Error, Parameters};
+use blkhash::{Algorithm, BlockSize, Construction, Error, Parameters, Salt};
 
 /// A value of `--digest`: `NAME` or `NAME:CONSTRUCTION`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,30 +27,38 @@ impl FromStr for DigestName {
 
 impl DigestName {
     /// Returns the parameters of the checksum. A construction in the name takes precedence over
-    /// `construction`.
+    /// `construction`. Without a block size, that of the construction is used. A construction without
+    /// salts ignores `salt`.
     pub fn parameters(
         self,
         construction: Construction,
-        block_size: BlockSize,
+        block_size: Option<BlockSize>,
+        salt: Option<Salt>,
     ) -> Result<Parameters, Error> {
-        Parameters::new(self.algorithm, self.construction.unwrap_or(construction), block_size)
+        let construction = self.construction.unwrap_or(construction);
+        let block_size = block_size.unwrap_or(construction.default_block_size());
+        let salt = salt.filter(|_| construction.max_salt() > 0).unwrap_or_default();
+        Parameters::new(self.algorithm, construction, block_size)?.with_salt(salt)
     }
 }
 
 /// Describes the parameters in words, for messages.
 pub fn describe(parameters: &Parameters) -> String {
     let (algorithm, construction) = (parameters.algorithm(), parameters.construction());
-    match construction.has_blocks() {
-        false => format!("{algorithm} and {construction}"),
-        true => {
-            let size = parameters.block_size();
-            let size = match () {
-                () if size.is_multiple_of(1 << 20) => format!("{} MiB", size >> 20),
-                () if size.is_multiple_of(1 << 10) => format!("{} KiB", size >> 10),
-                () => format!("{size} bytes"),
-            };
+    if !construction.has_blocks() {
+        return format!("{algorithm} and {construction}");
+    }
+    let size = parameters.block_size();
+    let size = match () {
+        () if size.is_multiple_of(1 << 20) => format!("{} MiB", size >> 20),
+        () if size.is_multiple_of(1 << 10) => format!("{} KiB", size >> 10),
+        () => format!("{size} bytes"),
+    };
+    match parameters.salt() {
+        salt if salt.is_empty() => {
             format!("{algorithm}, {construction} and blocks of {size}")
         }
+        salt => format!("{algorithm}, {construction}, blocks of {size} and the salt {salt}"),
     }
 }
 

@@ -87,11 +87,11 @@ pub fn subject(entry: &Entry) -> Subject {
 }
 
 /// Returns the parameters for a tag. `given` is for lines without a tag.
-pub fn parameters(tag: Option<Tag>, given: &Parameters) -> Parameters {
+pub fn parameters(tag: Option<&Tag>, given: &Parameters) -> Parameters {
     match tag {
         None => *given,
-        Some(Tag::Image(parameters)) => parameters,
-        Some(Tag::File(algorithm)) => Tag::linear(algorithm),
+        Some(Tag::Image(parameters)) => **parameters,
+        Some(Tag::File(algorithm)) => Tag::linear(*algorithm),
     }
 }
 

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 
-use blkhash::{Digest, Parameters};
+use blkhash::{Digest, Parameters, Salt};
 use blksum::check_file::{Style, escape};
 use serde::Serialize;
 
@@ -51,7 +51,8 @@ impl Output {
         if !self.is_terminal || !quote::has_controls(name) {
             return self.write(&style.line(name, digest));
         }
-        let mut line = Style { zero: true, ..*style }.line(quote::name(name).as_bytes(), digest);
+        let mut line =
+            Style { zero: true, ..style.clone() }.line(quote::name(name).as_bytes(), digest);
         if !style.zero {
             line.pop();
             line.push(b'\n');
@@ -86,6 +87,7 @@ impl Output {
             digest: parameters.algorithm().name(),
             construction: parameters.construction().to_string(),
             block_size: has_blocks.then(|| parameters.block_size()),
+            salt: Some(parameters.salt()).filter(|salt| !salt.is_empty()).map(Salt::to_string),
             virtual_size: report.virtual_size,
             format: report.format.name(),
             bytes_read: report.bytes_read,
@@ -136,6 +138,8 @@ struct Object<'a> {
     digest: &'static str,
     construction: String,
     block_size: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    salt: Option<String>,
     virtual_size: u64,
     format: &'static str,
     bytes_read: u64,

@@ -10,6 +10,7 @@ use blkhash::{Digest, Parameters};
 use blkimage::{ErrorKind, Format, Image};
 
 use super::about::About;
+use super::hints;
 use super::program::PROGRAM;
 use crate::messages;
 
@@ -89,6 +90,7 @@ impl Failure {
         match error {
             blksum::Error::Image(error) => Self::of_image(&error, name),
             blksum::Error::Stream(error) => Self::from(&error),
+            blksum::Error::Hash(error) => Self::new(format!("{error}{}", hints::of_hash(&error))),
             error @ blksum::Error::Zeros { .. } => Self::new(format!("{error}{MORE_ZEROS}")),
             other => Self::new(other.to_string()),
         }

@@ -210,14 +210,18 @@ impl Args {
     fn parameters(&self) -> Result<Vec<Parameters>, String> {
         let construction = self.construction.unwrap_or_default();
         let block_size = self.block_size.map(BlockSize::try_from).transpose();
-        let block_size = block_size.map_err(|error| error.to_string())?.unwrap_or_default();
+        let block_size = block_size.map_err(|error| error.to_string())?;
         let mut all = Vec::new();
         for name in self.digests() {
-            let parameters = name.parameters(construction, block_size);
+            let parameters = name.parameters(construction, block_size, self.salt);
             let parameters = parameters.map_err(|error| error.to_string())?;
             if !all.contains(&parameters) {
                 all.push(parameters);
             }
+        }
+        let has_salt = |parameters: &Parameters| parameters.construction().max_salt() > 0;
+        if self.salt.is_some() && !all.iter().any(has_salt) {
+            return Err("the --salt option is meaningful only for fs-verity and dm-verity".into());
         }
         Ok(all)
     }
@@ -344,7 +348,7 @@ impl Args {
             && parameters.construction() == Construction::Linear;
         let form = match (tag, self.binary) {
             (true, _) if is_plain => Form::Tagged(Tag::File(parameters.algorithm())),
-            (true, _) => Form::Tagged(Tag::Image(*parameters)),
+            (true, _) => Form::Tagged(Tag::Image(Box::new(*parameters))),
             (false, true) => Form::Binary,
             (false, false) => Form::Text,
         };

@@ -58,21 +58,35 @@ impl Hash for Sha256 {
     }
 
     fn finish_many(&self, inputs: &[&[u8]], digests: &mut [u8]) {
-        if self.buffered() > 0 {
+        let Some(length) = inputs.first().map(|input| input.len()) else { return };
+        // Completes the block in the buffer.
+        let head = (BLOCK - self.buffered()) % BLOCK;
+        if length < head {
             return finish_each(self, inputs, digests);
         }
-        let Some(length) = inputs.first().map(|input| input.len()) else { return };
         let size = digests.len() / inputs.len();
         let total = self.length + length as u64;
-        let whole = length / BLOCK;
+        let whole = (length - head) / BLOCK;
         self.kernels.for_each_batch(inputs, digests, size, |kernel, inputs, digests| {
             let mut states = [self.state; MAX_LANES];
             let states = &mut states[..inputs.len()];
-            kernel.compress(states, inputs, whole);
+            if head > 0 {
+                let mut heads = [self.buffer; MAX_LANES];
+                for (block, input) in heads.iter_mut().zip(inputs) {
+                    block[BLOCK - head..].copy_from_slice(&input[..head]);
+                }
+                let heads: [&[u8]; MAX_LANES] = std::array::from_fn(|lane| &heads[lane][..]);
+                kernel.compress(states, &heads[..inputs.len()], 1);
+            }
+            let mut bodies: [&[u8]; MAX_LANES] = [&[]; MAX_LANES];
+            for (body, input) in bodies.iter_mut().zip(inputs) {
+                *body = &input[head..];
+            }
+            kernel.compress(states, &bodies[..inputs.len()], whole);
             let mut tails = [[0; 2 * BLOCK]; MAX_LANES];
             let mut blocks = 0;
-            for (tail, input) in tails.iter_mut().zip(inputs) {
-                (*tail, blocks) = padding(&input[whole * BLOCK..], total);
+            for (tail, body) in tails.iter_mut().zip(&bodies[..inputs.len()]) {
+                (*tail, blocks) = padding(&body[whole * BLOCK..], total);
             }
             let tails: [&[u8]; MAX_LANES] = std::array::from_fn(|lane| &tails[lane][..]);
             kernel.compress(states, &tails[..inputs.len()], blocks);

@@ -56,6 +56,20 @@ impl Digest {
     }
 }
 
+impl TryFrom<&[u8]> for Digest {
+    type Error = ParseDigestError;
+
+    /// Takes up to 64 bytes.
+    fn try_from(bytes: &[u8]) -> Result<Self, ParseDigestError> {
+        if bytes.len() > MAX_DIGEST_SIZE {
+            return Err(ParseDigestError::TooLong);
+        }
+        let mut digest = Self::zeroed(bytes.len());
+        digest.as_mut_bytes().copy_from_slice(bytes);
+        Ok(digest)
+    }
+}
+
 impl AsRef<[u8]> for Digest {
     fn as_ref(&self) -> &[u8] {
         self.as_bytes()

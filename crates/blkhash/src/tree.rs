@@ -160,17 +160,32 @@ impl<B: TreeBlocks> Tree<B> {
     /// # Errors
     ///
     /// Fails if a block could not be received.
-    pub fn finish(mut self) -> Result<(Digest, B), B::Error> {
+    pub fn finish(self) -> Result<(Digest, B), B::Error> {
+        self.fold(None)
+    }
+
+    /// Like [`finish`](Self::finish), for a part of a larger tree: returns the digest of the block of level
+    /// `height - 1` above all digests, even if there are so few of them that they would have a root
+    /// below. There are at most as many as this block has below it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a block could not be received.
+    pub fn finish_part(self, height: usize) -> Result<(Digest, B), B::Error> {
+        self.fold(Some(height))
+    }
+
+    fn fold(mut self, height: Option<usize>) -> Result<(Digest, B), B::Error> {
         let mut level = 0;
         loop {
             let Some(Level { first, count, block, filled }) = self.levels.get(level) else {
                 return Ok((Digest::zeroed(self.shape.digest_size), self.blocks));
             };
-            if *count == 1 {
+            if height.map_or(*count == 1, |height| level == height) {
                 return Ok((*first, self.blocks));
             }
             if *filled > 0 {
-                let digest = hash(&self.leaf, block);
+                let digest = self.leaf.hash(block);
                 let index = (*count - 1) / self.shape.arity() as u64;
                 self.blocks.take(level, index, 1, block)?;
                 self.push_to(level + 1, digest.as_bytes())?;
@@ -244,7 +259,7 @@ impl<B: TreeBlocks> Tree<B> {
                 let index = open.count / arity as u64;
                 open.count += groups * arity as u64;
                 count %= arity as u64;
-                let group = hash(&self.leaf, &self.levels[level].block);
+                let group = self.leaf.hash(&self.levels[level].block);
                 self.blocks.take(level, index, groups, &self.levels[level].block)?;
                 self.levels[level].block.fill(0);
                 self.repeat(level + 1, &group, groups)?;
@@ -265,7 +280,7 @@ impl<B: TreeBlocks> Tree<B> {
         if open.filled < arity {
             return Ok(());
         }
-        let digest = hash(&self.leaf, &open.block);
+        let digest = self.leaf.hash(&open.block);
         self.blocks.take(level, open.count / arity as u64 - 1, 1, &open.block)?;
         open.block.fill(0);
         open.filled = 0;
@@ -282,13 +297,6 @@ impl<B: TreeBlocks> Tree<B> {
         }
         &mut self.levels[level]
     }
-}
-
-/// Returns the digest of a block of a tree.
-fn hash(leaf: &Leaf, block: &[u8]) -> Digest {
-    let mut digest = Digest::zeroed(leaf.digest_size());
-    leaf.hash_many(&[block], digest.as_mut_bytes());
-    digest
 }
 
 impl<B: TreeBlocks<Error: Into<SinkError>>> Sink<BlockDigests> for Tree<B> {

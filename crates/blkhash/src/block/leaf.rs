@@ -49,6 +49,14 @@ impl Leaf {
         self.finish(self.after_zeros(self.block_size as u64), self.block_size as u64)
     }
 
+    /// Returns the digest of a block of a [`Tree`](crate::Tree), which may have another length. It is not
+    /// padded.
+    pub fn hash(&self, block: &[u8]) -> Digest {
+        let mut digest = Digest::zeroed(self.digest_size());
+        self.hash_many(&[block], digest.as_mut_bytes());
+        digest
+    }
+
     /// Writes the digests of `blocks`, which all have the same length, one after the other to
     /// `digests`.
     pub(crate) fn finish_many(&self, blocks: &[&[u8]], digests: &mut [u8]) {

@@ -1,4 +1,5 @@
-//! The command `blkhash`, which lists and measures digest algorithms and verifies btrfs checksums.
+//! The command `blkhash`, which lists and measures digest algorithms, verifies btrfs checksums, and makes
+//! and verifies trees of fs-verity and dm-verity.
 //!
 //! [`args`] is the command line, and each subcommand is a module.
 
@@ -6,8 +7,12 @@ mod algorithms;
 mod args;
 mod bench;
 mod btrfs;
+mod limit;
+mod opening;
 mod quality;
 mod suggest;
+mod verdict;
+mod verity;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -28,7 +33,10 @@ pub fn main() -> ExitCode {
         Err(status) => return status,
     };
     if let Command::Btrfs(args) = &command {
-        return btrfs::main(&args.command);
+        return verdict::exit(btrfs::run(&args.command));
+    }
+    if let Command::Verity(args) = &command {
+        return verdict::exit(verity::run(&args.command));
     }
     match run(&command) {
         Ok(result) => usage::exit(PROGRAM, result),
@@ -90,7 +98,9 @@ fn run(command: &Command) -> Result<io::Result<bool>, Refusal> {
         }
         Command::Bench(args) if args.quality => quality::run(args),
         Command::Bench(args) => bench::run(args),
-        Command::Btrfs(_) => unreachable!("it has exit statuses of its own"),
+        Command::Btrfs(_) | Command::Verity(_) => {
+            unreachable!("they have exit statuses of their own")
+        }
     }
 }
 

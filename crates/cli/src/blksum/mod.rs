@@ -26,7 +26,7 @@ mod lines;
 mod names;
 mod notes;
 mod output;
-mod part;
+pub mod part;
 mod program;
 mod report;
 mod settings;

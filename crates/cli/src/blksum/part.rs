@@ -20,6 +20,12 @@ pub enum Part {
 impl Part {
     /// Returns the part of an image. The error is the reason why the image does not have all of it.
     pub fn of(self, image: &Image) -> Result<Slice<&Image>, String> {
+        let (offset, length) = self.range(image)?;
+        Slice::new(image, offset, length).ok_or_else(|| format!("has nothing at {offset}"))
+    }
+
+    /// Returns the offset and the length of the part, all of which the image has.
+    pub fn range(self, image: &Image) -> Result<(u64, u64), String> {
         let size = image.size();
         let (what, offset, length) = match self {
             Self::Partition(number) => {
@@ -31,11 +37,10 @@ impl Part {
                 (format!("the range of {length} bytes"), offset, length)
             }
         };
-        let is_within = offset.checked_add(length).is_some_and(|end| end <= size);
-        let slice = Slice::new(image, offset, length).filter(|_| is_within);
-        slice.ok_or_else(|| {
-            format!("{what} at {offset} reaches past the end of the image at {size}")
-        })
+        if offset.checked_add(length).is_none_or(|end| end > size) {
+            return Err(format!("{what} at {offset} reaches past the end of the image at {size}"));
+        }
+        Ok((offset, length))
     }
 
     /// Names the kind of part, for messages about streams, which have no parts.

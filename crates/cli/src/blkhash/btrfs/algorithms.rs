@@ -10,8 +10,9 @@ use blkbtrfs::ChecksumType;
 use blkhash::{Digester, Implementation, Strength};
 use serde_json::json;
 
-use super::{Outcome, args};
+use super::args;
 use crate::blkhash::bench::{self, DEFAULT_BATCH, DEFAULT_BLOCK_SIZE};
+use crate::blkhash::verdict::Outcome;
 use crate::blkhash::{print, warn};
 use crate::size::Bytes;
 

@@ -1,17 +1,12 @@
 //! The command line of `blkhash btrfs`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
-use std::time::Duration;
 
-use blkimage::{Cache, Follow, Format, Holes, NbdOptions, OpenOptions};
 use clap::{ArgAction, Subcommand, ValueHint};
 
+use crate::blkhash::opening::Opening;
 use crate::progress::{When, when_names};
-use crate::values::{
-    Count, Named, cache_names, follow_names, format_names, holes_names, parse_large_size,
-    parse_seconds, parse_size, read_secret, timeout,
-};
+use crate::values::{Count, Named, parse_large_size, parse_size};
 
 /// `blkhash btrfs`
 #[derive(Debug, clap::Args)]
@@ -161,96 +156,8 @@ pub struct Images {
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub offset: Option<u64>,
 
-    /// Format of the images [default: detected from the content]
-    #[arg(
-        short, long, value_name = "FORMAT",
-        value_parser = Named::<Format>::of(format_names), hide_possible_values = true
-    )]
-    pub format: Option<Format>,
-
-    /// Read the internal snapshot with this name or id
-    #[arg(long, value_name = "NAME")]
-    pub snapshot: Option<String>,
-
-    /// Read through the page cache: auto, yes or no [default: auto; without a value: yes]
-    #[arg(
-        long, value_name = "WHEN",
-        num_args = 0..=1, require_equals = true, default_missing_value = "yes",
-        value_parser = Named::<Cache>::of(cache_names), hide_possible_values = true
-    )]
-    pub cache: Option<Cache>,
-
-    /// How to treat holes in raw files: trust, verify or ignore [default: trust]
-    #[arg(
-        long, value_name = "MODE",
-        value_parser = Named::<Holes>::of(holes_names), hide_possible_values = true
-    )]
-    pub holes: Option<Holes>,
-
-    /// Files that an image may refer to: beneath (its own folder), any or none [default: beneath]
-    #[arg(
-        long, value_name = "WHICH",
-        value_parser = Named::<Follow>::of(follow_names), hide_possible_values = true
-    )]
-    pub follow: Option<Follow>,
-
-    /// For images from unknown sources: the same as --follow=none
-    #[arg(long, conflicts_with = "follow")]
-    pub untrusted: bool,
-
-    /// Read images that are in use
-    #[arg(short = 'U', long)]
-    pub force_share: bool,
-
-    /// Format of backing files whose format is not recorded
-    #[arg(
-        long, value_name = "FORMAT",
-        value_parser = Named::<Format>::of(format_names), hide_possible_values = true
-    )]
-    pub backing_format: Option<Format>,
-
-    /// Unlock encrypted (luks) images with the content of FILE
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub secret_file: Option<PathBuf>,
-
-    /// Program that reads formats other than raw and qcow2 [default: qemu-nbd]
-    #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::CommandName)]
-    pub nbd_server: Option<PathBuf>,
-
-    /// Fail if a server is silent for SECONDS; 0 waits forever [default: 60]
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
-    pub timeout: Option<Duration>,
-
-    /// Folder of the certificates for nbds:// URIs [default: that of libnbd]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub tls_certificates: Option<PathBuf>,
-
-    /// Disable the sandbox
-    #[arg(long)]
-    pub no_sandbox: bool,
-}
-
-impl Images {
-    /// Returns the options for opening images. The error is what is wrong with the secret.
-    pub fn options(&self) -> Result<OpenOptions, String> {
-        let secret = self.secret_file.as_deref().map(read_secret).transpose()?;
-        let nbd = NbdOptions::new()
-            .timeout(timeout(self.timeout))
-            .tls_certificates(self.tls_certificates.clone())
-            .allow_local_files(true);
-        let follow = if self.untrusted { Follow::None } else { self.follow.unwrap_or_default() };
-        Ok(OpenOptions::new()
-            .format(self.format)
-            .snapshot(self.snapshot.clone())
-            .follow(follow)
-            .backing_format(self.backing_format)
-            .holes(self.holes.unwrap_or_default())
-            .cache(self.cache.unwrap_or_default())
-            .force_share(self.force_share)
-            .nbd_server(self.nbd_server.clone())
-            .secret(secret)
-            .nbd(nbd))
-    }
+    #[command(flatten)]
+    pub opening: Opening,
 }
 
 /// The largest value of `--max-errors`. Zero means no limit.
@@ -288,7 +195,7 @@ mod tests {
             panic!("another command");
         };
         let Command::Verify(verify) = args.command else { panic!("another command") };
-        assert_eq!(verify.images.options().unwrap().follow, Follow::None);
+        assert_eq!(verify.images.opening.options().unwrap().follow, Follow::None);
         assert_eq!(verify.names, ["a", "b"]);
     }
 }

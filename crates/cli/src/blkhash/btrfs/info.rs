@@ -10,9 +10,10 @@ use blkhash::Digester;
 use blkimage::OpenOptions;
 use serde_json::{Value, json};
 
+use super::args;
 use super::mounted::{self, Mounted};
 use super::open::{self, Group};
-use super::{Failure, Outcome, args};
+use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, print, warn};
 use crate::size::Bytes;
 use crate::{json, messages, quote};

@@ -12,70 +12,15 @@ mod open;
 mod output;
 mod verify;
 
-use std::io::ErrorKind;
-use std::process::ExitCode;
-
 use self::args::Command;
-use super::PROGRAM;
-use crate::messages;
-use crate::usage::{self, Refusal};
+use super::verdict::{Failure, Outcome};
 
 /// Runs a subcommand.
-pub fn main(command: &Command) -> ExitCode {
-    let result = match command {
+pub fn run(command: &Command) -> Result<Outcome, Failure> {
+    match command {
         Command::Verify(args) => verify::run(args),
         Command::Info(args) => info::run(args),
         Command::Algorithms(args) => algorithms::run(args).map_err(Failure::Output),
         Command::ObscureName(args) => obscure::run(args).map_err(Failure::Output),
-    };
-    match result {
-        Ok(Outcome::Clean) if messages::is_lost() => ExitCode::from(Outcome::Unknown as u8),
-        Ok(outcome) => ExitCode::from(outcome as u8),
-        Err(Failure::Refused(Refusal::Usage(lines))) => usage::refuse(PROGRAM, &lines),
-        Err(Failure::Refused(Refusal::Text(text))) => usage::exit(PROGRAM, super::print(&text)),
-        Err(Failure::Output(error)) => {
-            // The reader closed the pipe on purpose, as head(1) does.
-            if error.kind() != ErrorKind::BrokenPipe {
-                let reason = messages::reason(&error);
-                messages::message(PROGRAM, &format!("write error: {reason}"));
-            }
-            ExitCode::from(Outcome::Unknown as u8)
-        }
-    }
-}
-
-/// The outcome of a command, which is its exit status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    /// Everything was examined and no errors were found.
-    Clean = 0,
-    /// Errors were found.
-    Errors = 1,
-    /// Something could not be examined.
-    Unknown = 2,
-}
-
-impl Outcome {
-    /// Combines two outcomes. Errors take precedence over things that could not be examined.
-    fn and(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Errors, _) | (_, Self::Errors) => Self::Errors,
-            (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
-            (Self::Clean, Self::Clean) => Self::Clean,
-        }
-    }
-}
-
-/// The reason why a command ends early.
-enum Failure {
-    /// The command line is wrong.
-    Refused(Refusal),
-    /// The output cannot be written.
-    Output(std::io::Error),
-}
-
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
-        Self::Output(error)
     }
 }

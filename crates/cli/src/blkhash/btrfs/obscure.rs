@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::{Outcome, args};
+use super::args;
 use crate::blkhash::PROGRAM;
+use crate::blkhash::verdict::Outcome;
 use crate::messages;
 use crate::stdio::Stdout;
 

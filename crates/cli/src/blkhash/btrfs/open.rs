@@ -33,8 +33,8 @@ pub fn confine<'a>(
     names: impl IntoIterator<Item = &'a OsString>,
     args: &args::Images,
 ) -> Result<OpenOptions, Refusal> {
-    let options = args.options().map_err(refuse)?;
-    if !args.no_sandbox {
+    let options = args.opening.options().map_err(refuse)?;
+    if !args.opening.no_sandbox {
         let mut sandbox = Sandbox::for_images(&options);
         for name in names {
             sandbox.allow_name(name);

@@ -6,10 +6,12 @@ use std::time::Instant;
 use blkbtrfs::{Error, FileSystem, Options, Progress};
 use blkhash::{Algorithm, Implementation, implementations};
 
+use super::args;
 use super::open::{self, Group};
-use super::output::{Limit, Output};
-use super::{Failure, Outcome, args};
+use super::output::Output;
+use crate::blkhash::limit::Limit;
 use crate::blkhash::suggest::instead_of;
+use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
 use crate::progress::{Amount, Counts, Reporter};
 use crate::{implementation, messages};

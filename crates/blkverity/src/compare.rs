@@ -1,0 +1,87 @@
+//! Compares the blocks of a tree that is built with stored ones.
+
+use blkhash::TreeBlocks;
+use blkimage::Source;
+
+use crate::Layout;
+
+/// Receives the blocks of the part of a tree below a damaged block, and compares them with the stored ones.
+/// The damaged block itself is left out.
+pub(crate) struct Compare<'a> {
+    stored: &'a dyn Source,
+    layout: Layout,
+    /// Level of the damaged block.
+    top: usize,
+    /// Number of the first block of the part on each level.
+    first: Vec<u64>,
+    different: Vec<(usize, u64, u64)>,
+    unnamed: u64,
+    block: Vec<u8>,
+}
+
+impl<'a> Compare<'a> {
+    /// Creates the comparison below block `index` of the level `top`.
+    pub(crate) fn new(stored: &'a dyn Source, layout: &Layout, top: usize, index: u64) -> Self {
+        let (start, _) = layout.data_below(top, index);
+        let mut first = Vec::with_capacity(top + 1);
+        let mut number = start;
+        for _ in 0..=top {
+            number /= layout.shape().arity() as u64;
+            first.push(number);
+        }
+        let block = vec![0; layout.shape().block_size()];
+        let (layout, different) = (layout.clone(), Vec::new());
+        Self { stored, layout, top, first, different, unnamed: 0, block }
+    }
+
+    /// Returns the level, the number of the first block and the number of blocks of each run of blocks that
+    /// differ.
+    pub(crate) fn different(&self) -> &[(usize, u64, u64)] {
+        &self.different
+    }
+
+    /// Returns how many more blocks differ, if there are very many runs.
+    pub(crate) fn unnamed(&self) -> u64 {
+        self.unnamed
+    }
+
+    fn differs(&mut self, level: usize, index: u64) {
+        let last = self.different.iter_mut().rev().find(|(known, ..)| *known == level);
+        if let Some((_, first, count)) = last
+            && *first + *count == index
+        {
+            *count += 1;
+        } else if self.different.len() < MAX_RUNS {
+            self.different.push((level, index, 1));
+        } else {
+            self.unnamed += 1;
+        }
+    }
+}
+
+impl TreeBlocks for Compare<'_> {
+    type Error = blkimage::Error;
+
+    fn take(
+        &mut self,
+        level: usize,
+        index: u64,
+        count: u64,
+        block: &[u8],
+    ) -> Result<(), blkimage::Error> {
+        if level >= self.top {
+            return Ok(());
+        }
+        for index in self.first[level] + index..self.first[level] + index + count {
+            let offset = self.layout.offset(level, index);
+            self.stored.read_exact_at(&mut self.block, offset)?;
+            if self.block != block {
+                self.differs(level, index);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Maximum number of runs, which limits the memory.
+const MAX_RUNS: usize = 1 << 12;

@@ -1,0 +1,246 @@
+//! Compares the digests of blocks of data with a stored tree.
+
+use blkhash::{BlockDigests, BlockSize, Digest, Leaf, Run, Sink, SinkError, Tree};
+use blkimage::Source;
+
+use crate::Layout;
+use crate::compare::Compare;
+use crate::finding::{Finding, Joiner, Problem};
+
+/// The result of a verification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Summary {
+    /// Number of blocks of data.
+    pub data_blocks: u64,
+    /// Blocks of data with another digest than the tree has.
+    pub bad_data: u64,
+    /// Blocks of data that could not be verified.
+    pub unverified: u64,
+    /// Blocks of the tree that are damaged.
+    pub bad_tree: u64,
+}
+
+impl Summary {
+    /// Returns whether all data was verified, and the tree is intact.
+    pub fn is_clean(&self) -> bool {
+        self.bad_data == 0 && self.unverified == 0 && self.bad_tree == 0
+    }
+}
+
+/// A sink for the digests of data that compares them with a stored tree.
+///
+/// The tree is verified from the root down, and each block of it is read once. The data below a damaged
+/// block is verified as a whole: a tree is built from it, and its root compared with the digest above the
+/// damaged block.
+pub struct Verifier<'a> {
+    stored: &'a dyn Source,
+    layout: Layout,
+    leaf: Leaf,
+    is_root: &'a (dyn Fn(&Digest) -> bool + Sync),
+    /// The block of each level that was read last.
+    levels: Vec<Loaded>,
+    /// Number of the next block of data.
+    next: u64,
+    rebuilt: Option<Rebuilt<'a>>,
+    findings: Joiner<'a>,
+    summary: Summary,
+}
+
+/// A block of the tree.
+#[derive(Default)]
+struct Loaded {
+    index: Option<u64>,
+    block: Vec<u8>,
+    is_trusted: bool,
+}
+
+/// The tree over the data below a damaged block, while this data comes.
+struct Rebuilt<'a> {
+    tree: Tree<Compare<'a>>,
+    level: usize,
+    /// Numbers of the first block of data and of that behind the last one.
+    data: (u64, u64),
+    /// The digest above the damaged block. `None` is the root.
+    expected: Option<Vec<u8>>,
+}
+
+impl<'a> Verifier<'a> {
+    /// Creates a verifier of the tree that `stored` has at `layout`. `leaf` defines the digests of blocks,
+    /// `is_root` tells whether a digest is the root, and `report` receives what does not match.
+    pub fn new(
+        stored: &'a dyn Source,
+        layout: Layout,
+        leaf: &Leaf,
+        is_root: &'a (dyn Fn(&Digest) -> bool + Sync),
+        report: &'a mut (dyn FnMut(&Finding) + Send),
+    ) -> Self {
+        let levels = layout.levels().iter().map(|_| Loaded::default()).collect();
+        let (leaf, findings) = (leaf.clone(), Joiner::new(report));
+        let summary = Summary { data_blocks: layout.leaves(), ..Summary::default() };
+        Self { stored, layout, leaf, is_root, levels, next: 0, rebuilt: None, findings, summary }
+    }
+
+    /// Ends the verification.
+    ///
+    /// # Panics
+    ///
+    /// Panics if data is missing.
+    pub fn finish(mut self) -> Summary {
+        assert_eq!(self.next, self.layout.leaves(), "all of the data came");
+        self.findings.flush();
+        self.summary
+    }
+
+    /// Takes the digest of each of `count` blocks. More than one are zero blocks.
+    fn take_blocks(&mut self, digest: &[u8], mut count: u64) -> Result<(), SinkError> {
+        if count > self.layout.leaves() - self.next {
+            return Err("there is more data than the tree covers".into());
+        }
+        while count > 0 {
+            let taken = match self.levels.len() {
+                0 => self.take_only(digest)?,
+                _ => self.take_group(digest, count)?,
+            };
+            count -= taken;
+        }
+        Ok(())
+    }
+
+    /// Takes the only block, which has no tree.
+    fn take_only(&mut self, digest: &[u8]) -> Result<u64, SinkError> {
+        if !(self.is_root)(&digest.try_into()?) {
+            self.bad_data(1);
+        }
+        self.next += 1;
+        Ok(1)
+    }
+
+    /// Takes blocks below one block of the tree. Returns their number.
+    fn take_group(&mut self, digest: &[u8], count: u64) -> Result<u64, SinkError> {
+        let arity = self.layout.shape().arity() as u64;
+        let (index, slot) = (self.next / arity, self.next % arity);
+        self.load(0, index)?;
+        let taken = count.min(arity - slot);
+        if let Some(rebuilt) = &mut self.rebuilt {
+            match taken {
+                1 => rebuilt.tree.push(digest)?,
+                zeros => rebuilt.tree.push_zero_blocks(zeros)?,
+            }
+            self.next += taken;
+            if self.next == rebuilt.data.1 {
+                self.end_rebuilt()?;
+            }
+            return Ok(taken);
+        }
+        for slot in slot..slot + taken {
+            let shape = self.layout.shape();
+            if shape.digest(&self.levels[0].block, slot as usize) != digest {
+                self.bad_data(1);
+            }
+            self.next += 1;
+        }
+        Ok(taken)
+    }
+
+    fn bad_data(&mut self, count: u64) {
+        self.summary.bad_data += count;
+        self.data_finding(Problem::Data, self.next, count);
+    }
+
+    /// Reads a block of the tree and those above it, unless they were read last.
+    fn load(&mut self, level: usize, index: u64) -> Result<(), SinkError> {
+        if self.levels[level].index == Some(index) {
+            return Ok(());
+        }
+        let shape = *self.layout.shape();
+        let arity = shape.arity() as u64;
+        let is_top = level + 1 == self.levels.len();
+        let mut expected = None;
+        if !is_top {
+            self.load(level + 1, index / arity)?;
+            let above = &self.levels[level + 1];
+            expected = Some(shape.digest(&above.block, (index % arity) as usize).to_vec());
+        }
+        let is_above_trusted = is_top || self.levels[level + 1].is_trusted;
+        let mut block = std::mem::take(&mut self.levels[level].block);
+        block.resize(shape.block_size(), 0);
+        self.stored.read_exact_at(&mut block, self.layout.offset(level, index))?;
+        let is_trusted =
+            is_above_trusted && self.is_expected(expected.as_deref(), &self.leaf.hash(&block));
+        if is_trusted && has_spare_bytes(&self.layout, level, index, &block) {
+            self.bad_tree(Problem::Spare(level), level, index, 1);
+        }
+        self.levels[level] = Loaded { index: Some(index), block, is_trusted };
+        if is_above_trusted && !is_trusted {
+            self.bad_tree(Problem::Tree(level), level, index, 1);
+            let block_size = BlockSize::try_from(shape.block_size() as u64)?;
+            let compare = Compare::new(self.stored, &self.layout, level, index);
+            let tree = Tree::with_blocks(&self.leaf, block_size, compare);
+            let data = self.layout.data_below(level, index);
+            self.rebuilt = Some(Rebuilt { tree, level, data, expected });
+        }
+        Ok(())
+    }
+
+    /// Verifies the data below a damaged block as a whole.
+    fn end_rebuilt(&mut self) -> Result<(), SinkError> {
+        let Some(rebuilt) = self.rebuilt.take() else { return Ok(()) };
+        let (digest, compare) = rebuilt.tree.finish_part(rebuilt.level + 1)?;
+        if self.is_expected(rebuilt.expected.as_deref(), &digest) {
+            for &(level, first, count) in compare.different() {
+                self.bad_tree(Problem::Tree(level), level, first, count);
+            }
+            self.summary.bad_tree += compare.unnamed();
+        } else {
+            let (start, end) = rebuilt.data;
+            self.summary.unverified += end - start;
+            self.data_finding(Problem::Unverified, start, end - start);
+        }
+        Ok(())
+    }
+
+    fn is_expected(&self, expected: Option<&[u8]>, digest: &Digest) -> bool {
+        expected.map_or_else(|| (self.is_root)(digest), |expected| expected == digest.as_bytes())
+    }
+
+    fn data_finding(&mut self, problem: Problem, first: u64, count: u64) {
+        let block_size = self.leaf.block_size() as u64;
+        let (offset, length) = (first * block_size, count * block_size);
+        self.findings.take(Finding { problem, first, count, offset, length });
+    }
+
+    fn bad_tree(&mut self, problem: Problem, level: usize, first: u64, count: u64) {
+        let offset = self.layout.offset(level, first);
+        let length = count * self.layout.shape().block_size() as u64;
+        self.summary.bad_tree += count;
+        self.findings.take(Finding { problem, first, count, offset, length });
+    }
+}
+
+impl Sink<BlockDigests> for Verifier<'_> {
+    fn take(&mut self, digests: &BlockDigests) -> Result<(), SinkError> {
+        for run in digests.runs() {
+            match run {
+                Run::Digests { digests, .. } => {
+                    for digest in digests.chunks_exact(self.leaf.digest_size()) {
+                        self.take_blocks(digest, 1)?;
+                    }
+                }
+                Run::Zeros { count } => {
+                    self.take_blocks(self.leaf.zero_block().as_bytes(), count)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether a block of a tree has bytes that are neither a digest nor zero.
+fn has_spare_bytes(layout: &Layout, level: usize, index: u64, block: &[u8]) -> bool {
+    let (shape, digests) = (layout.shape(), layout.digests_in(level, index));
+    let (used, rest) = block.split_at(digests * shape.stride());
+    let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+    let mut slots = used.chunks_exact(shape.stride());
+    !is_zero(rest) || !slots.all(|slot| is_zero(&slot[shape.digest(slot, 0).len()..]))
+}

@@ -1,0 +1,165 @@
+//! `blkhash verity digest`: the fs-verity digest of images, their Merkle tree and descriptor.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+
+use blkhash::{
+    Algorithm, BlockSize, Construction, Digest, Digester, FsVerityDescriptor, Parameters, Tree,
+};
+use blkimage::OpenOptions;
+use blkverity::{Layout, TreeFile};
+use serde_json::json;
+
+use super::args::{DigestArgs, FsTree, SourceArgs};
+use super::source::{self, Data, fail, shown};
+use crate::blkhash::verdict::{Failure, Outcome};
+use crate::blkhash::{PROGRAM, refuse};
+use crate::progress::Reporter;
+use crate::stdio::Stdout;
+use crate::{json, messages};
+
+/// Prints the digest of every image on the command line.
+pub fn run(args: &DigestArgs) -> Result<Outcome, Failure> {
+    let parameters = parameters(&args.tree, &args.source).map_err(|reason| refused(&reason))?;
+    let has_output = args.out_merkle_tree.is_some() || args.out_descriptor.is_some();
+    if has_output && args.names.len() > 1 {
+        return Err(refused("--out-merkle-tree and --out-descriptor are for one image"));
+    }
+    let outputs = Outputs {
+        tree: create(args.out_merkle_tree.as_deref()).map_err(|reason| refused(&reason))?,
+        descriptor: create(args.out_descriptor.as_deref()).map_err(|reason| refused(&reason))?,
+    };
+    let options = source::confine(&args.names, &args.source).map_err(Failure::Refused)?;
+    let when = args.source.progress.unwrap_or_default();
+    let reporter = Reporter::new(PROGRAM, when, Some(args.names.len() as u64));
+    let mut outcome = Outcome::Clean;
+    for name in &args.names {
+        reporter.begin(name);
+        match digest(name, &parameters, args, &options, &outputs, &reporter) {
+            Ok((digest, size)) => print(name, &digest, size, &parameters, args)?,
+            Err(reason) => {
+                fail(name, &reason);
+                outcome = Outcome::Unknown;
+            }
+        }
+        reporter.end(name, None);
+    }
+    Ok(outcome)
+}
+
+/// Returns the parameters of a tree of fs-verity.
+pub fn parameters(tree: &FsTree, source: &SourceArgs) -> Result<Parameters, String> {
+    let algorithm = tree.hash_alg.unwrap_or(Algorithm::Sha256);
+    let block_size = tree.block_size.unwrap_or(BlockSize::PAGE);
+    Parameters::new(algorithm, Construction::FsVerity, block_size)
+        .and_then(|parameters| parameters.with_salt(source.salt.unwrap_or_default()))
+        .map_err(|error| error.to_string())
+}
+
+/// The files to write.
+struct Outputs {
+    tree: Option<File>,
+    descriptor: Option<File>,
+}
+
+fn create(name: Option<&Path>) -> Result<Option<File>, String> {
+    let Some(name) = name else { return Ok(None) };
+    File::create(name)
+        .map(Some)
+        .map_err(|error| format!("{}: {}", shown(name.as_os_str()), messages::reason(&error)))
+}
+
+fn refused(reason: &str) -> Failure {
+    Failure::Refused(refuse(reason))
+}
+
+/// Returns the digest and the size of an image.
+fn digest(
+    name: &OsStr,
+    parameters: &Parameters,
+    args: &DigestArgs,
+    options: &OpenOptions,
+    outputs: &Outputs,
+    reporter: &Reporter,
+) -> Result<(Digest, u64), String> {
+    let data = Data::open(name, options, &args.source)?;
+    let size = data.size();
+    if outputs.tree.is_none() && outputs.descriptor.is_none() {
+        return Ok((data.checksum(parameters, reporter)?, size));
+    }
+    let root = match &outputs.tree {
+        None => {
+            let mut tree = Tree::new(&leaf(parameters), block_size(parameters));
+            data.block_digests(parameters, &mut tree, reporter)?;
+            let Ok((root, ())) = tree.finish();
+            root
+        }
+        Some(file) => {
+            let leaves = size.div_ceil(parameters.block_size() as u64);
+            let layout = Layout::new(parameters.algorithm(), block_size(parameters), 0, leaves);
+            let layout = layout.ok_or("its tree would be too large")?;
+            let blocks = TreeFile::new(file, layout);
+            let mut tree = Tree::with_blocks(&leaf(parameters), block_size(parameters), blocks);
+            data.block_digests(parameters, &mut tree, reporter)?;
+            let finished = tree.finish().and_then(|(root, mut blocks)| {
+                blocks.flush()?;
+                Ok(root)
+            });
+            finished.map_err(|error| format!("--out-merkle-tree: {}", messages::reason(&error)))?
+        }
+    };
+    let descriptor =
+        FsVerityDescriptor::new(parameters, &root, size).map_err(|it| it.to_string())?;
+    if let Some(mut file) = outputs.descriptor.as_ref() {
+        file.write_all(descriptor.as_bytes())
+            .map_err(|error| format!("--out-descriptor: {}", messages::reason(&error)))?;
+    }
+    Ok((Digester::new(parameters.algorithm()).digest(descriptor.as_bytes()), size))
+}
+
+fn leaf(parameters: &Parameters) -> blkhash::Leaf {
+    parameters.leaf(&Digester::new(parameters.algorithm()))
+}
+
+fn block_size(parameters: &Parameters) -> BlockSize {
+    BlockSize::try_from(parameters.block_size() as u64).expect("the size of a block")
+}
+
+fn print(
+    name: &OsStr,
+    digest: &Digest,
+    size: u64,
+    parameters: &Parameters,
+    args: &DigestArgs,
+) -> std::io::Result<()> {
+    let algorithm = parameters.algorithm();
+    let hex = if args.for_builtin_sig { signed(digest, algorithm) } else { digest.to_string() };
+    let line = match () {
+        () if args.json => json::text(&json!({
+            "name": name.to_string_lossy(),
+            "digest": digest.to_string(),
+            "hash": algorithm.name(),
+            "block_size": parameters.block_size(),
+            "salt": parameters.salt().to_string(),
+            "virtual_size": size,
+        })),
+        () if args.compact => hex,
+        () => format!("{algorithm}:{hex} {}", shown(name)),
+    };
+    Stdout.write_all((line + "\n").as_bytes())
+}
+
+/// Returns the digest as the kernel's built-in signatures sign it, in hexadecimal.
+fn signed(digest: &Digest, algorithm: Algorithm) -> String {
+    let number: u16 = if algorithm == Algorithm::Sha256 { 1 } else { 2 };
+    let size = digest.as_bytes().len() as u16;
+    let head = [b"FSVerity".as_slice(), &number.to_le_bytes(), &size.to_le_bytes()].concat();
+    let mut text = String::new();
+    for byte in head.iter().chain(digest.as_bytes()) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}

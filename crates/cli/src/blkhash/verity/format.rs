@@ -1,0 +1,323 @@
+//! `blkhash verity format`: makes the hash file of dm-verity.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use blkhash::{Algorithm, BlockSize, Construction, Digest, Digester, Parameters, Salt, Tree};
+use blkimage::Format as ImageFormat;
+use blkverity::{Layout, Superblock, TreeFile};
+use serde_json::json;
+
+use super::args::{DmTree, Format};
+use super::source::{self, Data, fail, shown};
+use crate::blkhash::verdict::{Failure, Outcome};
+use crate::blkhash::{PROGRAM, refuse};
+use crate::progress::Reporter;
+use crate::stdio::Stdout;
+use crate::{json, messages};
+
+/// Makes the hash file.
+pub fn run(args: &Format) -> Result<Outcome, Failure> {
+    let refused = |reason: String| Failure::Refused(refuse(reason));
+    let salt = match args.source.salt {
+        Some(salt) => salt,
+        None => Salt::try_from(&random::<SALT>().map_err(refused)?[..]).expect("a short salt"),
+    };
+    let uuid = args.uuid.map_or_else(random_uuid, Ok).map_err(refused)?;
+    let parameters = parameters(&args.tree, salt).map_err(refused)?;
+    let hash_file = HashFile::open(args)
+        .map_err(|reason| refused(format!("{}: {reason}", shown(args.hash_file.as_os_str()))))?;
+    let root_file = args.root_hash_file.as_ref().map(File::create).transpose();
+    let root_file = root_file
+        .map_err(|error| refused(format!("--root-hash-file: {}", messages::reason(&error))))?;
+    let options = source::confine([&args.data], &args.source).map_err(Failure::Refused)?;
+    let when = args.source.progress.unwrap_or_default();
+    let reporter = Reporter::new(PROGRAM, when, Some(1));
+    reporter.begin(&args.data);
+    let made = Data::open(&args.data, &options, &args.source)
+        .and_then(|data| make(data, &parameters, uuid, args, &hash_file, &reporter));
+    reporter.end(&args.data, None);
+    drop(reporter);
+    match made {
+        Ok(made) => {
+            if let Some(mut file) = root_file {
+                file.write_all(made.root.to_string().as_bytes())?;
+            }
+            print(&made, args)?;
+            Ok(Outcome::Clean)
+        }
+        Err(reason) => {
+            fail(&args.data, &reason);
+            Ok(Outcome::Unknown)
+        }
+    }
+}
+
+/// Returns the parameters of the data blocks.
+pub fn parameters(tree: &DmTree, salt: Salt) -> Result<Parameters, String> {
+    let algorithm = tree.hash.unwrap_or(Algorithm::Sha256);
+    let block_size = tree.data_block_size.unwrap_or(BlockSize::PAGE);
+    Parameters::new(algorithm, Construction::DmVerity, block_size)
+        .and_then(|parameters| parameters.with_salt(salt))
+        .map_err(|error| error.to_string())
+}
+
+/// Returns the layout of a tree in a file without a superblock.
+pub fn bare_layout(tree: &DmTree, algorithm: Algorithm, blocks: u64) -> Result<Layout, String> {
+    let offset = tree.hash_offset.unwrap_or(0);
+    let block_size = tree.hash_block_size.unwrap_or(BlockSize::PAGE);
+    if !offset.is_multiple_of(block_size.into()) {
+        return Err(format!("--hash-offset {offset} is no multiple of the hash block size"));
+    }
+    Layout::new(algorithm, block_size, offset, blocks).ok_or_else(|| TOO_LARGE.to_owned())
+}
+
+/// What was made.
+struct Made {
+    superblock: Superblock,
+    hash_blocks: u64,
+    end: u64,
+    root: Digest,
+}
+
+fn make(
+    mut data: Data,
+    parameters: &Parameters,
+    uuid: [u8; 16],
+    args: &Format,
+    hash_file: &HashFile,
+    reporter: &Reporter,
+) -> Result<Made, String> {
+    let size = data.size();
+    let data_block = parameters.block_size() as u64;
+    let data_blocks = match args.tree.data_blocks {
+        Some(blocks) => blocks,
+        None => {
+            parameters.check_length(size).map_err(|error| match size / data_block {
+                0 => error.to_string(),
+                whole => format!("{error}: --data-blocks {whole} leaves out the rest"),
+            })?;
+            size / data_block
+        }
+    };
+    data.cut(data_blocks.checked_mul(data_block).ok_or("--data-blocks: too many")?)?;
+    let offset = args.tree.hash_offset.unwrap_or(0);
+    let superblock = Superblock {
+        uuid,
+        algorithm: parameters.algorithm(),
+        data_block_size: args.tree.data_block_size.unwrap_or(BlockSize::PAGE),
+        hash_block_size: args.tree.hash_block_size.unwrap_or(BlockSize::PAGE),
+        data_blocks,
+        salt: *parameters.salt(),
+    };
+    let layout = if args.tree.no_superblock {
+        bare_layout(&args.tree, superblock.algorithm, data_blocks)?
+    } else if offset.is_multiple_of(Superblock::SIZE as u64) {
+        superblock.layout(offset).ok_or(TOO_LARGE)?
+    } else {
+        return Err(format!("--hash-offset {offset} is no multiple of {}", Superblock::SIZE));
+    };
+    let is_shared = hash_file.check_apart(&data, offset, superblock.data_length())?;
+    let target = if is_shared { hash_file.spare()? } else { &hash_file.file };
+    let leaf = parameters.leaf(&Digester::new(parameters.algorithm()));
+    let failed = |error: &io::Error| {
+        format!("{}: {}", shown(args.hash_file.as_os_str()), messages::reason(error))
+    };
+    let blocks = TreeFile::new(target, layout.clone());
+    let mut tree = Tree::with_blocks(&leaf, superblock.hash_block_size, blocks);
+    data.block_digests(parameters, &mut tree, reporter)?;
+    let root = tree.finish().and_then(|(root, mut blocks)| {
+        blocks.flush()?;
+        if is_shared {
+            hash_file.copy_spare(layout.start(), layout.end())?;
+        }
+        if !args.tree.no_superblock {
+            hash_file.file.write_all_at(&superblock.to_bytes(), offset)?;
+            // A superblock alone fills a block, too.
+            let filled = offset + superblock.hash_block_size.get().min(4096) as u64;
+            if hash_file.is_regular && hash_file.file.metadata()?.len() < filled {
+                hash_file.file.set_len(filled)?;
+            }
+        }
+        Ok(root)
+    });
+    let root = root.map_err(|error| failed(&error))?;
+    Ok(Made { superblock, hash_blocks: layout.blocks(), end: layout.end(), root })
+}
+
+/// The file that the hashes are written to.
+struct HashFile {
+    file: File,
+    /// Takes the tree while the data is read, if both are in one file.
+    spare: Option<File>,
+    is_regular: bool,
+    /// Device and inode.
+    identity: (u64, u64),
+}
+
+impl HashFile {
+    /// Opens or creates the file. Refuses to overwrite anything but hashes.
+    fn open(args: &Format) -> Result<Self, String> {
+        let reason = |error: io::Error| messages::reason(&error);
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        // Waits for no reader of a pipe.
+        let file = options.custom_flags(NONBLOCK).open(&args.hash_file).map_err(reason)?;
+        let metadata = file.metadata().map_err(reason)?;
+        let (is_regular, kind) = (metadata.is_file(), metadata.file_type());
+        if !is_regular && !kind.is_block_device() {
+            return Err("is neither a regular file nor a block device".into());
+        }
+        let mut head = [0; Superblock::SIZE];
+        let length = read_up_to(&file, &mut head, args.tree.hash_offset.unwrap_or(0));
+        let head = &head[..length.map_err(reason)?];
+        let is_free = head.iter().all(|byte| *byte == 0);
+        if !is_free && !Superblock::has_magic(head) && !args.force {
+            return Err("has other content than hashes of dm-verity: --force overwrites it".into());
+        }
+        let folder = match args.hash_file.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        // Not every file system can do it, and it is rarely needed.
+        let spare = File::options().read(true).write(true).custom_flags(TMPFILE).open(folder).ok();
+        Ok(Self { file, spare, is_regular, identity: (metadata.dev(), metadata.ino()) })
+    }
+
+    /// Returns whether the file is that of the data, which is then raw and ends before the hashes. Refuses
+    /// to write to any other file of the image.
+    fn check_apart(&self, data: &Data, offset: u64, data_length: u64) -> Result<bool, String> {
+        let is_same = |name: &Path| {
+            std::fs::metadata(name).is_ok_and(|it| (it.dev(), it.ino()) == self.identity)
+        };
+        let files = data.image.chain().iter().flat_map(blkimage::Member::files);
+        if !files.map(blkimage::MemberFile::name).any(is_same) {
+            return Ok(false);
+        }
+        let is_alone = data.image.chain().len() == 1;
+        if !is_alone || data.image.format() != ImageFormat::Raw {
+            return Err("the hash file is a file of the image".into());
+        }
+        if data.is_part() || offset < data_length {
+            return Err(format!(
+                "the hashes would overwrite the data: --hash-offset has to be {data_length} or more"
+            ));
+        }
+        Ok(true)
+    }
+
+    fn spare(&self) -> Result<&File, String> {
+        self.spare.as_ref().ok_or_else(|| {
+            "hashes cannot be written to the file of the data on this file system: use another file"
+                .to_owned()
+        })
+    }
+
+    /// Copies the tree from the spare file.
+    fn copy_spare(&self, start: u64, end: u64) -> io::Result<()> {
+        let Some(spare) = &self.spare else { return Ok(()) };
+        let mut buffer = vec![0; 1 << 20];
+        let mut offset = start;
+        while offset < end {
+            let part = &mut buffer[..((end - offset) as usize).min(1 << 20)];
+            spare.read_exact_at(part, offset)?;
+            self.file.write_all_at(part, offset)?;
+            offset += part.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Reads until the buffer is full or the file ends. Returns the number of bytes.
+fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+fn random<const N: usize>() -> Result<[u8; N], String> {
+    let mut bytes = [0; N];
+    let mut filled = 0;
+    while filled < N {
+        let flags = rustix::rand::GetRandomFlags::empty();
+        filled += rustix::rand::getrandom(&mut bytes[filled..], flags)
+            .map_err(|error| messages::reason(&error.into()))?;
+    }
+    Ok(bytes)
+}
+
+/// Returns a random UUID of version 4.
+fn random_uuid() -> Result<[u8; 16], String> {
+    let mut uuid: [u8; 16] = random()?;
+    uuid[6] = uuid[6] & 0x0f | 0x40;
+    uuid[8] = uuid[8] & 0x3f | 0x80;
+    Ok(uuid)
+}
+
+fn print(made: &Made, args: &Format) -> io::Result<()> {
+    let Made { superblock, hash_blocks, end, root } = made;
+    let uuid = match args.tree.no_superblock {
+        true => String::new(),
+        false => uuid_text(&superblock.uuid),
+    };
+    let salt = superblock.salt.to_string();
+    let text = if args.json {
+        json::text(&json!({
+            "name": args.data.to_string_lossy(),
+            "hash_file": args.hash_file.to_string_lossy(),
+            "root_hash": root.to_string(),
+            "uuid": (!args.tree.no_superblock).then_some(uuid),
+            "hash": superblock.algorithm.name(),
+            "data_blocks": superblock.data_blocks,
+            "data_block_size": superblock.data_block_size.get(),
+            "hash_blocks": hash_blocks,
+            "hash_block_size": superblock.hash_block_size.get(),
+            "hash_offset": args.tree.hash_offset.unwrap_or(0),
+            "hash_end": end,
+            "salt": salt,
+        })) + "\n"
+    } else {
+        let rows = [
+            ("UUID:", uuid),
+            ("Hash type:", "1".to_owned()),
+            ("Data blocks:", superblock.data_blocks.to_string()),
+            ("Data block size:", superblock.data_block_size.to_string()),
+            ("Hash blocks:", hash_blocks.to_string()),
+            ("Hash block size:", superblock.hash_block_size.to_string()),
+            ("Hash algorithm:", superblock.algorithm.to_string()),
+            ("Salt:", if salt.is_empty() { "-".to_owned() } else { salt }),
+        ];
+        // The spaces are those of veritysetup.
+        let tail = format!("Root hash:      \t{root}\nHash device size: {end} [bytes]\n");
+        let head = format!("VERITY header information for {}\n", shown(args.hash_file.as_os_str()));
+        rows.iter().fold(head, |text, (name, value)| text + &format!("{name:<17}\t{value}\n"))
+            + &tail
+    };
+    Stdout.write_all(text.as_bytes())
+}
+
+fn uuid_text(uuid: &[u8; 16]) -> String {
+    let mut text: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    for at in [20, 16, 12, 8] {
+        text.insert(at, '-');
+    }
+    text
+}
+
+/// Length of a random salt in bytes, as in veritysetup.
+const SALT: usize = 32;
+
+const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+
+const TMPFILE: i32 = rustix::fs::OFlags::TMPFILE.bits() as i32;
+
+const TOO_LARGE: &str = "the hash tree would be too large";

@@ -21,6 +21,8 @@ def checksum(**parameters):
 
 STREAMS, FLAT, RAW = checksum(), checksum(construction="flat"), checksum(construction="linear")
 BLAKE3 = checksum(digest="blake3")
+DM_VERITY = checksum(construction="dm-verity", block_size=4096)
+FS_VERITY = checksum(construction="fs-verity", block_size=4096)
 HEALTHY = r"UUID\n.*\n  errors        none\n"
 
 # What the manual pages say comes out of their examples. Amounts and times are apart (documents.normalized).
@@ -76,6 +78,20 @@ EXAMPLES = {
     "blkhash btrfs algorithms": r"Checksum .*\ncrc32c .*\nxxhash .*\nsha256 .*\nblake2b .*",
     "blkhash btrfs algorithms --data 10T": (
         r"Checksum .*\ncrc32c [^\n]* 10\.00 GiB\n.*\nsha256 [^\n]* 80\.00 GiB\n.*10\.00 TiB of data.*"
+    ),
+    "blksum --construction dm-verity disk.qcow2": rf"{DM_VERITY}  disk\.qcow2\n",
+    "blkhash verity digest disk.qcow2": rf"sha256:{FS_VERITY} disk\.qcow2\n",
+    "blkhash verity digest -f raw disk.qcow2": rf"sha256:(?!{FS_VERITY})\w{{64}} disk\.qcow2\n",
+    "blkhash verity digest --out-merkle-tree disk.tree disk.img": rf"sha256:{FS_VERITY} disk\.img\n",
+    "blkhash verity format --root-hash-file disk.root disk.qcow2 disk.hash": (
+        r"VERITY header information for disk\.hash\nUUID: .*\nRoot hash: .*"
+    ),
+    "blkhash verity format --salt - --uuid 01234567-89ab-4def-8123-456789abcdef disk.img disk.verity": (
+        rf"VERITY .*\nUUID: .*\nSalt: +\t-\nRoot hash: +\t{DM_VERITY}\nHash device size: .*"
+    ),
+    "blkhash verity format --root-hash-file disk.root disk.img disk.verity > disk.txt": "",
+    "blkhash verity verify --root-hash-file disk.root disk.qcow2 disk.verity": (
+        r"disk\.qcow2: 2048 blocks: all match\n"
     ),
     "blkhash btrfs obscure-name passwd id_rsa.pub": r"\w{6}\n\w{10}\n",
 }

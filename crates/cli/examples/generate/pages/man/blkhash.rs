@@ -5,7 +5,7 @@ use super::{Sections, Text};
 pub const TEXTS: &[Text] = &[
     Text {
         command: "blkhash",
-        what: "show and measure digest algorithms, and verify btrfs",
+        what: "show and measure digest algorithms, verify btrfs, make and verify trees of verity",
         synopsis: &["COMMAND [OPTION]...", "help [COMMAND]..."],
         before_options: BLKHASH,
         after_options: BLKHASH_AFTER,
@@ -72,7 +72,8 @@ const BLKHASH: Sections = &[
     (
         "DESCRIPTION",
         &["blkhash shows the digest algorithms of blksum(1) and how fast they are on this \
-             machine, and verifies the checksums of btrfs file systems in images and on devices. \
+             machine, verifies the checksums of btrfs file systems in images and on devices, and makes \
+             and verifies trees of fs-verity and dm-verity. \
              Without a command it prints its usage."],
     ),
     (
@@ -86,6 +87,10 @@ const BLKHASH: Sections = &[
             "* blkhash-btrfs-info(1): Show the checksum algorithm of a btrfs file system.",
             "* blkhash-btrfs-algorithms(1): Compare the checksum algorithms of btrfs.",
             "* blkhash-btrfs-obscure-name(1): Find another file name with the same CRC-32C.",
+            "* blkhash-verity(1): Overview of the commands for fs-verity and dm-verity.",
+            "* blkhash-verity-digest(1): Print the fs-verity digest of images.",
+            "* blkhash-verity-format(1): Make the hash file of dm-verity for an image.",
+            "* blkhash-verity-verify(1): Find every block of an image that does not match its tree.",
             "'blkhash help COMMAND' and 'blkhash COMMAND --help' print the usage of a command.",
         ],
     ),
@@ -107,7 +112,7 @@ const BLKHASH_AFTER: Sections = &[
             "* 0: Success.",
             "* 1: An image could not be read, or the output could not be written.",
             "* 2: The command line is wrong.",
-            "The commands for btrfs have exit statuses of their own: see their pages.",
+            "The commands for btrfs and verity have exit statuses of their own: see their pages.",
         ],
     ),
     (
@@ -129,7 +134,8 @@ const BLKHASH_AFTER: Sections = &[
         "SEE ALSO",
         &["blksum(1), blkhash-algorithms(1), blkhash-bench(1), blkhash-bench-image(1), \
              blkhash-btrfs(1), blkhash-btrfs-verify(1), blkhash-btrfs-info(1), \
-             blkhash-btrfs-algorithms(1), blkhash-btrfs-obscure-name(1)"],
+             blkhash-btrfs-algorithms(1), blkhash-btrfs-obscure-name(1), blkhash-verity(1), \
+             blkhash-verity-digest(1), blkhash-verity-format(1), blkhash-verity-verify(1)"],
     ),
 ];
 

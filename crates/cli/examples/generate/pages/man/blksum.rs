@@ -34,6 +34,10 @@ const SECTIONS: Sections = &[
              blocks of 4M).",
             "* linear: The digest of the content itself. With --bytes it is the checksum that \
              sha256sum, b3sum and others print for the file.",
+            "* fs-verity: The file digest of fs-verity, as fsverity digest prints it, with blocks of 4K \
+             and an optional --salt.",
+            "* dm-verity: The root hash of dm-verity, as veritysetup format prints it, with blocks of 4K \
+             and an optional --salt. The size must be a multiple of the block size.",
         ],
     ),
     (

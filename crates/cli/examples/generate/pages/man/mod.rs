@@ -2,6 +2,7 @@
 
 mod blkhash;
 mod blksum;
+mod verity;
 
 use std::io::{self, Write};
 
@@ -30,7 +31,7 @@ pub fn pages() -> io::Result<Vec<Page>> {
     let mut blksum = blksum::command();
     let mut blkhash = blkhash_cli::blkhash::command();
     let mut pages = vec![page(&mut blksum, &blksum::TEXT)?];
-    for text in blkhash::TEXTS {
+    for text in blkhash::TEXTS.iter().chain(verity::TEXTS) {
         pages.push(page(&mut blkhash, text)?);
     }
     Ok(pages)

@@ -1,4 +1,4 @@
-use crate::{Algorithm, BlockSize, Construction, InvalidBlockSize, InvalidSalt};
+use crate::{InvalidBlockSize, InvalidSalt};
 
 /// The error of choosing parameters or an implementation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,49 +28,41 @@ pub enum Error {
     #[error(transparent)]
     InvalidBlockSize(#[from] InvalidBlockSize),
     /// The construction is not defined for digests of this algorithm.
-    #[error("{construction} has no {algorithm}: {}", suitable(*.construction))]
+    #[error("{construction} has no {algorithm}: use {suitable}")]
     UnsuitableAlgorithm {
-        /// The algorithm.
-        algorithm: Algorithm,
-        /// The construction.
-        construction: Construction,
+        /// Name of the algorithm.
+        algorithm: &'static str,
+        /// Name of the construction.
+        construction: &'static str,
+        /// Algorithms that it is defined for, in words.
+        suitable: &'static str,
     },
-    /// The construction has no salt, or a shorter one.
-    #[error("{}", salts(*.0))]
-    UnsuitableSalt(Construction),
+    /// The construction has no salt.
+    #[error("{0} has no salt: fs-verity and dm-verity have one")]
+    NoSalt(String),
+    /// The salt is longer than those of the construction.
+    #[error("a salt of {construction} has at most {max} bytes")]
+    LongSalt {
+        /// Name of the construction.
+        construction: String,
+        /// Maximum length in bytes.
+        max: usize,
+    },
     /// The text is not a salt.
     #[error(transparent)]
     InvalidSalt(#[from] InvalidSalt),
-    /// The construction is not defined for content of this length.
+    /// The length of the content is not a multiple of the block size, or 0. dm-verity is not defined for
+    /// such content.
     #[error(
-        "{construction} is defined for whole blocks of {block_size} bytes, and the content has \
-         {length} bytes"
+        "dm-verity is defined for whole blocks of {block_size} bytes, and the content has {length} bytes"
     )]
     UnsuitableLength {
-        /// The construction.
-        construction: Construction,
-        /// The length of the content in bytes.
+        /// Length of the content in bytes.
         length: u64,
-        /// The length of a block.
-        block_size: BlockSize,
+        /// Length of a block in bytes.
+        block_size: u64,
     },
     /// The named implementation does not exist or cannot run, with the reason.
     #[error("implementation '{0}' cannot be used: {1}")]
     UnusableImplementation(String, String),
-}
-
-/// Returns which algorithms a construction is defined for.
-fn suitable(construction: Construction) -> &'static str {
-    match construction {
-        Construction::FsVerity => "use sha256 or sha512",
-        _ => "use a cryptographic digest such as sha256",
-    }
-}
-
-/// Returns which salts a construction has.
-fn salts(construction: Construction) -> String {
-    match construction.max_salt() {
-        0 => format!("{construction} has no salt: fs-verity and dm-verity have one"),
-        max => format!("a salt of {construction} has at most {max} bytes"),
-    }
 }

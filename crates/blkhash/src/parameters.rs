@@ -1,5 +1,6 @@
 //! The parameters that determine the value of a checksum, together with the content.
 
+use crate::construction::Fold;
 use crate::{Algorithm, BlockSize, Construction, Digester, Error, Leaf, Salt, Strength};
 
 /// Algorithm, construction, block size and salt of a checksum. The same parameters and content give
@@ -8,7 +9,7 @@ use crate::{Algorithm, BlockSize, Construction, Digester, Error, Leaf, Salt, Str
 pub struct Parameters {
     algorithm: Algorithm,
     construction: Construction,
-    pub(crate) block_size: BlockSize,
+    block_size: BlockSize,
     salt: Salt,
 }
 
@@ -28,9 +29,7 @@ impl Parameters {
         if algorithm.properties().strength == Strength::Keyed {
             return Err(Error::KeyedAlgorithm);
         }
-        if !construction.accepts(algorithm) {
-            return Err(Error::UnsuitableAlgorithm { algorithm, construction });
-        }
+        construction.check_algorithm(algorithm)?;
         Ok(Self { algorithm, construction, block_size, salt: Salt::EMPTY })
     }
 
@@ -38,11 +37,16 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::UnsuitableSalt`] if the salt is longer than
+    /// Returns [`Error::NoSalt`] or [`Error::LongSalt`] if the salt is longer than
     /// [`Construction::max_salt`].
     pub fn with_salt(mut self, salt: Salt) -> Result<Self, Error> {
-        if salt.as_bytes().len() > self.construction.max_salt() {
-            return Err(Error::UnsuitableSalt(self.construction));
+        let max = self.construction.max_salt();
+        if salt.as_bytes().len() > max {
+            let construction = self.construction.to_string();
+            return Err(match max {
+                0 => Error::NoSalt(construction),
+                _ => Error::LongSalt { construction, max },
+            });
         }
         self.salt = salt;
         Ok(self)
@@ -71,11 +75,12 @@ impl Parameters {
     ///
     /// Returns [`Error::UnsuitableLength`] if it is not.
     pub fn check_length(&self, length: u64) -> Result<(), Error> {
-        if self.construction.accepts_length(length, self.block_size) {
-            return Ok(());
-        }
-        let block_size = self.block_size;
-        Err(Error::UnsuitableLength { construction: self.construction, length, block_size })
+        self.construction.check_length(length, self.block_size)
+    }
+
+    /// Returns the computation over the digests of blocks, or `None` if there are no blocks.
+    pub(crate) fn fold(&self, leaf: &Leaf) -> Option<Box<dyn Fold>> {
+        self.construction.fold(leaf, self.block_size, &self.salt)
     }
 
     /// Returns the [`Leaf`] that computes digests of blocks with `digester`.

@@ -77,7 +77,8 @@ fn undefined_parameters_are_refused() {
         (Algorithm::Null, Construction::DmVerity),
     ] {
         let error = new(algorithm, construction).unwrap_err();
-        assert_eq!(error, Error::UnsuitableAlgorithm { algorithm, construction });
+        let is_named = matches!(error, Error::UnsuitableAlgorithm { algorithm: name, .. } if name == algorithm.name());
+        assert!(is_named, "{algorithm} with {construction}");
     }
     assert!(new(Algorithm::Sha1, Construction::DmVerity).is_ok());
     let salt = |length| Salt::try_from(&[7; 256][..length]).unwrap();

@@ -2,7 +2,7 @@
 
 use super::merkle::{End, Merkle};
 use crate::block::Leaf;
-use crate::{Algorithm, BlockSize, Digest, Digester, Error, Parameters, Salt};
+use crate::{Algorithm, BlockSize, Digest, Digester, Salt};
 
 /// The salt comes before each block, padded with zeros to a block of the hash function.
 pub(super) fn leaf(digester: &Digester, block_size: BlockSize, salt: &Salt) -> Leaf {
@@ -12,9 +12,9 @@ pub(super) fn leaf(digester: &Digester, block_size: BlockSize, salt: &Salt) -> L
     Leaf::padded(digester, block_size, &prefix)
 }
 
-pub(super) fn fold(leaf: &Leaf, parameters: &Parameters) -> Merkle<Describe> {
-    let end = Describe { parameters: *parameters, digester: leaf.digester().clone() };
-    Merkle::new(leaf, parameters.block_size, end)
+pub(super) fn fold(leaf: &Leaf, block_size: BlockSize, salt: &Salt) -> Merkle<Describe> {
+    let end = Describe { digester: leaf.digester().clone(), block_size, salt: *salt };
+    Merkle::new(leaf, block_size, end)
 }
 
 /// Returns whether fs-verity has this algorithm.
@@ -35,13 +35,16 @@ fn number(algorithm: Algorithm) -> Option<(u8, usize)> {
 /// The digest of the descriptor.
 #[derive(Clone, Debug)]
 pub(super) struct Describe {
-    parameters: Parameters,
     digester: Digester,
+    block_size: BlockSize,
+    salt: Salt,
 }
 
 impl End for Describe {
     fn checksum(self, root: Digest, length: u64) -> Digest {
-        let descriptor = FsVerityDescriptor::new(&self.parameters, &root, length);
+        let algorithm = self.digester.algorithm();
+        let descriptor =
+            FsVerityDescriptor::new(algorithm, self.block_size, &self.salt, &root, length);
         let descriptor = descriptor.expect("parameters of fs-verity");
         self.digester.digest(descriptor.as_bytes())
     }
@@ -60,31 +63,29 @@ impl FsVerityDescriptor {
     pub const MAX_SALT: usize = 32;
 
     /// Creates the descriptor for content of `length` bytes whose tree has this root. The root of
-    /// empty content is zeros.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Error::UnsuitableAlgorithm`] if the parameters are not those of
-    /// [`Construction::FsVerity`](crate::Construction).
-    ///
-    /// # Panics
-    ///
-    /// Panics if the root belongs to another algorithm.
-    pub fn new(parameters: &Parameters, root: &Digest, length: u64) -> Result<Self, Error> {
-        let (algorithm, construction) = (parameters.algorithm(), parameters.construction());
-        let unsuitable = || Error::UnsuitableAlgorithm { algorithm, construction };
-        let (number, _) = number(algorithm).ok_or_else(unsuitable)?;
-        assert_eq!(root.as_bytes().len(), algorithm.digest_size());
-        let salt = parameters.salt().as_bytes();
+    /// empty content is zeros. Returns `None` if fs-verity has no such algorithm or salt, or the root
+    /// belongs to another algorithm.
+    pub fn new(
+        algorithm: Algorithm,
+        block_size: BlockSize,
+        salt: &Salt,
+        root: &Digest,
+        length: u64,
+    ) -> Option<Self> {
+        let (number, _) = number(algorithm)?;
+        let (salt, root) = (salt.as_bytes(), root.as_bytes());
+        if salt.len() > Self::MAX_SALT || root.len() != algorithm.digest_size() {
+            return None;
+        }
         let mut bytes = [0; Self::SIZE];
         bytes[0] = VERSION;
         bytes[1] = number;
-        bytes[2] = parameters.block_size().trailing_zeros() as u8;
+        bytes[2] = block_size.get().trailing_zeros() as u8;
         bytes[3] = salt.len() as u8;
         bytes[8..16].copy_from_slice(&length.to_le_bytes());
-        bytes[16..][..root.as_bytes().len()].copy_from_slice(root.as_bytes());
+        bytes[16..][..root.len()].copy_from_slice(root);
         bytes[80..][..salt.len()].copy_from_slice(salt);
-        Ok(Self(bytes))
+        Some(Self(bytes))
     }
 
     /// Returns the descriptor as fs-verity hashes it.

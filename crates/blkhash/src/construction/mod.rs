@@ -16,7 +16,7 @@ use std::str::FromStr;
 pub(crate) use self::fold::{Crew, Fold};
 pub use self::fs_verity::FsVerityDescriptor;
 use crate::block::Leaf;
-use crate::{Algorithm, BlockSize, Digester, Error, Parameters, Salt, Strength};
+use crate::{Algorithm, BlockSize, Digester, Error, Salt, Strength};
 
 /// The definition of a checksum over the content of an image, specified in docs/constructions.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,10 +96,23 @@ impl Construction {
         }
     }
 
-    /// Returns whether the construction is defined for content of `length` bytes in blocks of
-    /// `block_size`.
-    pub(crate) fn accepts_length(self, length: u64, block_size: BlockSize) -> bool {
-        self != Self::DmVerity || (length > 0 && length.is_multiple_of(block_size.into()))
+    pub(crate) fn check_algorithm(self, algorithm: Algorithm) -> Result<(), Error> {
+        if self.accepts(algorithm) {
+            return Ok(());
+        }
+        let (construction, suitable) = match self {
+            Self::FsVerity => ("fs-verity", "sha256 or sha512"),
+            _ => ("dm-verity", "a cryptographic digest such as sha256"),
+        };
+        Err(Error::UnsuitableAlgorithm { algorithm: algorithm.name(), construction, suitable })
+    }
+
+    pub(crate) fn check_length(self, length: u64, block_size: BlockSize) -> Result<(), Error> {
+        let block_size = block_size.into();
+        if self == Self::DmVerity && (length == 0 || !length.is_multiple_of(block_size)) {
+            return Err(Error::UnsuitableLength { length, block_size });
+        }
+        Ok(())
     }
 
     /// Returns the definition of the digest of a block.
@@ -112,14 +125,19 @@ impl Construction {
     }
 
     /// Returns the computation over the digests of blocks, or `None` if there are no blocks.
-    pub(crate) fn fold(self, leaf: &Leaf, parameters: &Parameters) -> Option<Box<dyn Fold>> {
+    pub(crate) fn fold(
+        self,
+        leaf: &Leaf,
+        block_size: BlockSize,
+        salt: &Salt,
+    ) -> Option<Box<dyn Fold>> {
         Some(match self {
             Self::Streams(count) => Box::new(streams::fold(leaf, count.count())),
             Self::Flat => Box::new(flat::fold(leaf)),
             Self::Concat => Box::new(concat::fold(leaf)),
             Self::Linear => return None,
-            Self::FsVerity => Box::new(fs_verity::fold(leaf, parameters)),
-            Self::DmVerity => Box::new(dm_verity::fold(leaf, parameters.block_size)),
+            Self::FsVerity => Box::new(fs_verity::fold(leaf, block_size, salt)),
+            Self::DmVerity => Box::new(dm_verity::fold(leaf, block_size)),
         })
     }
 }

@@ -52,7 +52,7 @@ impl Accumulator {
     /// Panics if the digester is for another algorithm than the parameters.
     pub fn with_digester(parameters: &Parameters, digester: &Digester, threads: usize) -> Self {
         let leaf = parameters.leaf(digester);
-        let kind = match parameters.construction().fold(&leaf, parameters) {
+        let kind = match parameters.fold(&leaf) {
             Some(fold) => Kind::Blocks(Box::new(Blocks {
                 fold,
                 block_size: parameters.block_size() as u64,

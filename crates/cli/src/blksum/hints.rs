@@ -64,17 +64,6 @@ pub fn of_failure(name: &OsStr, cause: Cause) -> String {
     }
 }
 
-/// Returns the hint for an error of blkhash. It is empty if there is none.
-pub fn of_hash(error: &blkhash::Error) -> String {
-    let blkhash::Error::UnsuitableLength { length, block_size, .. } = *error else {
-        return String::new();
-    };
-    match length - length % u64::from(block_size) {
-        0 => ": fs-verity takes any size".into(),
-        whole => format!(": fs-verity takes any size, and --length {whole} leaves out the rest"),
-    }
-}
-
 fn is_scheme(text: &str) -> bool {
     let is_part = |char: char| char.is_ascii_alphanumeric() || "+-.".contains(char);
     !text.is_empty() && text.chars().all(is_part)

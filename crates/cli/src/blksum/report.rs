@@ -10,7 +10,6 @@ use blkhash::{Digest, Parameters};
 use blkimage::{ErrorKind, Format, Image};
 
 use super::about::About;
-use super::hints;
 use super::program::PROGRAM;
 use crate::messages;
 
@@ -90,7 +89,7 @@ impl Failure {
         match error {
             blksum::Error::Image(error) => Self::of_image(&error, name),
             blksum::Error::Stream(error) => Self::from(&error),
-            blksum::Error::Hash(error) => Self::new(format!("{error}{}", hints::of_hash(&error))),
+            blksum::Error::Hash(error) => Self::new(format!("{error}{}", advice_on_hash(&error))),
             error @ blksum::Error::Zeros { .. } => Self::new(format!("{error}{MORE_ZEROS}")),
             other => Self::new(other.to_string()),
         }
@@ -131,6 +130,17 @@ fn reason(error: &blkimage::Error, is_own: bool) -> String {
         reason += &format!(": {}", messages::reason(source));
     }
     reason
+}
+
+/// Returns what to do about an error of blkhash. It is empty if there is nothing.
+fn advice_on_hash(error: &blkhash::Error) -> String {
+    let blkhash::Error::UnsuitableLength { length, block_size } = *error else {
+        return String::new();
+    };
+    match length - length % block_size {
+        0 => ": fs-verity takes any size".into(),
+        whole => format!(": fs-verity takes any size, and --length {whole} leaves out the rest"),
+    }
 }
 
 /// Returns advice about an error of blkimage.

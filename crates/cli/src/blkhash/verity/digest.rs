@@ -111,13 +111,18 @@ fn digest(
             finished.map_err(|error| format!("--out-merkle-tree: {}", messages::reason(&error)))?
         }
     };
-    let descriptor =
-        FsVerityDescriptor::new(parameters, &root, size).map_err(|it| it.to_string())?;
+    let descriptor = describe(parameters, &root, size).ok_or("fs-verity has no such digest")?;
     if let Some(mut file) = outputs.descriptor.as_ref() {
         file.write_all(descriptor.as_bytes())
             .map_err(|error| format!("--out-descriptor: {}", messages::reason(&error)))?;
     }
     Ok((Digester::new(parameters.algorithm()).digest(descriptor.as_bytes()), size))
+}
+
+/// Returns the descriptor of content of `size` bytes whose tree has this root.
+pub fn describe(parameters: &Parameters, root: &Digest, size: u64) -> Option<FsVerityDescriptor> {
+    let (algorithm, salt) = (parameters.algorithm(), parameters.salt());
+    FsVerityDescriptor::new(algorithm, block_size(parameters), salt, root, size)
 }
 
 fn leaf(parameters: &Parameters) -> blkhash::Leaf {

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::time::Instant;
 
-use blkhash::{Digest, Digester, FsVerityDescriptor, Parameters};
+use blkhash::{Digest, Digester, Parameters};
 use blkimage::partition::{self, Partition};
 use blkimage::{Format, OpenOptions, Source};
 use blkverity::{Finding, Layout, Problem, Summary, Superblock, Verifier};
@@ -116,8 +116,8 @@ fn verify<'a>(
     let size = data.size();
     let is_root = |found: &Digest| match args.fs_verity {
         false => found == root,
-        true => FsVerityDescriptor::new(&stored.parameters, found, size)
-            .is_ok_and(|descriptor| digester.digest(descriptor.as_bytes()) == *root),
+        true => digest::describe(&stored.parameters, found, size)
+            .is_some_and(|descriptor| digester.digest(descriptor.as_bytes()) == *root),
     };
     let mut report = |finding: &Finding| output.finding(finding);
     let mut verifier = Verifier::new(&*hashes, stored.layout, &leaf, &is_root, &mut report);

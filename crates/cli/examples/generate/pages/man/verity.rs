@@ -36,9 +36,11 @@ pub const TEXTS: &[Text] = &[
 const VERITY: Sections = &[
     (
         "DESCRIPTION",
-        &["Commands for the Merkle trees with which the kernel verifies data as it is read: dm-verity for \
+        &[
+            "Commands for the Merkle trees with which the kernel verifies data as it is read: dm-verity for \
              block devices, fs-verity for files. They read images of any format, devices, partitions and \
-             exports of NBD servers, use all processors, and do not hash zeros that nothing stores."],
+             exports of NBD servers, use all processors, and do not hash zeros that nothing stores.",
+        ],
     ),
     (
         "COMMANDS",
@@ -70,8 +72,10 @@ const VERITY_AFTER: Sections = &[
     ),
     (
         "SEE ALSO",
-        &["blkhash(1), blkhash-verity-digest(1), blkhash-verity-format(1), blkhash-verity-verify(1), \
-             blksum(1), veritysetup(8), fsverity(1)"],
+        &[
+            "blkhash(1), blkhash-verity-digest(1), blkhash-verity-format(1), blkhash-verity-verify(1), \
+             blksum(1), veritysetup(8), fsverity(1)",
+        ],
     ),
 ];
 

@@ -239,6 +239,26 @@ impl Chunk {
         Run { device: stripe.device, physical: stripe.offset + within, length }
     }
 
+    /// Returns the logical address of the byte `physical` of a device, if the chunk lies there. `None` with
+    /// RAID5 and RAID6.
+    pub(crate) fn unmap(&self, device: u64, physical: u64) -> Option<u64> {
+        let share = self.stripe_share();
+        let (index, within) = self.stripes.iter().enumerate().find_map(|(index, stripe)| {
+            let within = physical.checked_sub(stripe.offset).filter(|within| *within < share)?;
+            (stripe.device == device).then_some((index as u64, within))
+        })?;
+        let column = match self.profile {
+            Profile::Raid0 => index,
+            Profile::Raid10 => index / 2,
+            Profile::Raid5 | Profile::Raid6 => return None,
+            _ => 0,
+        };
+        let (row, rest) = (within / STRIPE, within % STRIPE);
+        let number = row.checked_mul(self.data_stripes())?.checked_add(column)?;
+        let offset = number.checked_mul(STRIPE)?.checked_add(rest)?;
+        (offset < self.length).then(|| self.logical + offset)
+    }
+
     /// Returns the row and the column of the stripe that holds `logical`, and the offset in the
     /// stripe. Supports striped profiles only.
     pub(crate) fn place(&self, logical: u64) -> (u64, u64, u64) {
@@ -327,3 +347,39 @@ const STRIPE_ITEM: usize = 0x20;
 
 /// Chunks are usually at least 1 GiB, so this is enough for half a PiB. The memory for it is small.
 const MAX_STRIPES: usize = 512 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unmapping_is_the_inverse_of_mapping() {
+        for (profile, stripes) in [
+            (Profile::Single, 1),
+            (Profile::Dup, 2),
+            (Profile::Raid1, 2),
+            (Profile::Raid1c3, 3),
+            (Profile::Raid0, 3),
+            (Profile::Raid10, 4),
+        ] {
+            let stripe = |index: u64| Stripe {
+                // Both stripes of DUP are on one device.
+                device: if profile == Profile::Dup { 1 } else { index + 1 },
+                offset: 1 << 20 | index << 30,
+                device_uuid: Uuid([0; 16]),
+            };
+            let (logical, length) = (5 << 20, 10 * STRIPE);
+            let stripes = (0..stripes).map(stripe).collect();
+            let chunk = Chunk { logical, length, flags: DATA, profile, stripes };
+            for offset in (0..length).step_by(4096 * 3) {
+                for mirror in 0..chunk.mirrors() {
+                    let run = chunk.map(logical + offset, mirror);
+                    assert_eq!(chunk.unmap(run.device, run.physical), Some(logical + offset));
+                    assert_eq!(chunk.unmap(run.device + 9, run.physical), None);
+                }
+            }
+            assert_eq!(chunk.unmap(1, (1 << 20) - 1), None);
+            assert_eq!(chunk.unmap(1, (1 << 20) + chunk.stripe_share()), None);
+        }
+    }
+}

@@ -3,6 +3,7 @@
 //! [`args`] is the command line, [`source`] opens the data, and each subcommand is a module.
 
 pub mod args;
+mod contents;
 mod digest;
 mod format;
 mod source;

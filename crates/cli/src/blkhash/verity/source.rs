@@ -80,6 +80,11 @@ impl Data {
         Ok(Self { image, name: name.to_owned(), source, is_part, tuning })
     }
 
+    /// Returns the content.
+    pub fn source(&self) -> &Slice<Arc<dyn Source>> {
+        &self.source
+    }
+
     /// Returns whether the data is a part of the image.
     pub fn is_part(&self) -> bool {
         self.is_part

@@ -5,12 +5,12 @@ use std::io::{self, Read, Write};
 use std::time::Instant;
 
 use blkhash::{Digest, Digester, Parameters};
-use blkimage::partition::{self, Partition};
 use blkimage::{Format, OpenOptions, Source};
 use blkverity::{Finding, Layout, Problem, Summary, Superblock, Verifier};
 use serde_json::{Value, json};
 
 use super::args::Verify;
+use super::contents::{Contents, Place};
 use super::source::{self, Data, fail, shown};
 use super::{digest, format};
 use crate::blkhash::limit::Limit;
@@ -106,9 +106,7 @@ fn verify<'a>(
             "is cut off: it has {size} bytes, and its tree ends at {end}"
         )));
     }
-    // A damaged table tells nothing.
-    let table = partition::table(&*data.image).unwrap_or_default();
-    output.partitions = if args.source.partition.is_some() { Vec::new() } else { table.partitions };
+    output.contents = Contents::of(&data);
     output.size = data.size();
     output.levels = stored.layout.levels().len();
     let digester = Digester::new(algorithm);
@@ -195,7 +193,7 @@ fn fs_tree(args: &Verify, data: &Data) -> Result<Stored, String> {
 /// Standard output. A write error is kept until the end.
 struct Output<'a> {
     args: &'a Verify,
-    partitions: Vec<Partition>,
+    contents: Contents,
     size: u64,
     /// Number of levels of the tree.
     levels: usize,
@@ -209,7 +207,7 @@ impl<'a> Output<'a> {
         let limit = Limit::new(args.max_errors);
         Self {
             args,
-            partitions: Vec::new(),
+            contents: Contents::default(),
             size: 0,
             levels: 0,
             limit,
@@ -259,9 +257,10 @@ impl<'a> Output<'a> {
             ),
             _ => (data, "data".to_owned(), "does not match"),
         };
-        let place =
-            self.partition(finding).map_or_else(String::new, |it| format!(", partition {it}"));
-        format!("{name}: {what} {blocks} at {offset}, {length} bytes{place}: {problem}\n")
+        let place = self.place(finding);
+        let number = place.partition.map_or_else(String::new, |it| format!(", partition {it}"));
+        let files = place.text();
+        format!("{name}: {what} {blocks} at {offset}, {length} bytes{number}: {problem}{files}\n")
     }
 
     fn object(&self, finding: &Finding) -> String {
@@ -271,6 +270,7 @@ impl<'a> Output<'a> {
             Problem::Spare(level) => ("spare", Some(level)),
             _ => ("data", None),
         };
+        let place = self.place(finding);
         let object = json!({
             "type": "error",
             "name": self.args.data.to_string_lossy(),
@@ -281,7 +281,10 @@ impl<'a> Output<'a> {
             "blocks": finding.count,
             "offset": finding.offset,
             "length": self.length(finding),
-            "partition": self.partition(finding),
+            "partition": place.partition,
+            "metadata": place.is_metadata,
+            "files": place.names(),
+            "files_complete": !place.is_partial,
         });
         json::text(&object) + "\n"
     }
@@ -294,14 +297,13 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Returns the partition in which data lies.
-    fn partition(&self, finding: &Finding) -> Option<u32> {
-        let is_data = matches!(finding.problem, Problem::Data | Problem::Unverified);
-        let holds = |partition: &&Partition| {
-            let end = partition.offset.saturating_add(partition.length);
-            (partition.offset..end).contains(&finding.offset)
-        };
-        self.partitions.iter().find(holds).filter(|_| is_data).map(|partition| partition.number)
+    /// Returns what lies in blocks of data.
+    fn place(&self, finding: &Finding) -> Place {
+        match finding.problem {
+            Problem::Data => self.contents.find(finding.offset, self.length(finding)),
+            Problem::Unverified => self.contents.find(finding.offset, 0),
+            _ => Place::default(),
+        }
     }
 
     /// Prints the summary.

@@ -1,0 +1,48 @@
+//! Finds what lies at a byte of a device.
+
+use crate::backref::{Owners, Resolver};
+use crate::chunk::{Chunk, DATA};
+use crate::filesystem::FileSystem;
+
+/// What lies at a byte of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Located {
+    /// Data of files.
+    Data {
+        /// Logical address.
+        logical: u64,
+        /// The files.
+        owners: Owners,
+    },
+    /// A chunk of metadata: a tree block, or free space.
+    Metadata {
+        /// Logical address.
+        logical: u64,
+    },
+}
+
+/// Finds what lies at bytes of devices, by the trees of a file system. The search is best effort: trees may
+/// be damaged, and the number of its steps is limited.
+pub struct Locator<'a> {
+    filesystem: &'a FileSystem,
+    resolver: Resolver<'a>,
+}
+
+impl<'a> Locator<'a> {
+    /// Creates a locator that names up to `max_owners` files for each byte.
+    pub fn new(filesystem: &'a FileSystem, max_owners: usize) -> Self {
+        Self { filesystem, resolver: Resolver::new(filesystem, max_owners) }
+    }
+
+    /// Returns what lies at the byte `physical` of a device, `None` outside of all chunks and in those of RAID5
+    /// and RAID6.
+    pub fn find(&self, device: u64, physical: u64) -> Option<Located> {
+        let found = |chunk: &'a Chunk| Some((chunk, chunk.unmap(device, physical)?));
+        let (chunk, logical) = self.filesystem.chunks().iter().find_map(found)?;
+        Some(match chunk.flags & DATA {
+            0 => Located::Metadata { logical },
+            _ => Located::Data { logical, owners: self.resolver.data(logical) },
+        })
+    }
+}

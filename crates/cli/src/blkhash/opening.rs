@@ -1,11 +1,15 @@
 //! The options of all commands that open images.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use blkimage::{Cache, Follow, Format, Holes, NbdOptions, OpenOptions};
+use blksandbox::Sandbox;
 use clap::ValueHint;
 
+use crate::messages;
+use crate::usage::Refusal;
 use crate::values::{
     Named, cache_names, follow_names, format_names, holes_names, parse_seconds, read_secret,
     timeout,
@@ -84,6 +88,23 @@ pub struct Opening {
 }
 
 impl Opening {
+    /// Restricts the process to reading the images of these names, unless the sandbox is switched off. Returns
+    /// the options for opening them. Files to write are opened before.
+    pub fn confine<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a OsString>,
+    ) -> Result<OpenOptions, Refusal> {
+        let options = self.options().map_err(|reason| Refusal::Usage(vec![reason]))?;
+        if !self.no_sandbox {
+            let mut sandbox = Sandbox::for_images(&options);
+            for name in names {
+                sandbox.allow_name(name);
+            }
+            sandbox.enforce();
+        }
+        Ok(options)
+    }
+
     /// Returns the options for opening images. The error is what is wrong with the secret.
     pub fn options(&self) -> Result<OpenOptions, String> {
         let secret = self.secret_file.as_deref().map(read_secret).transpose()?;
@@ -103,5 +124,13 @@ impl Opening {
             .nbd_server(self.nbd_server.clone())
             .secret(secret)
             .nbd(nbd))
+    }
+}
+
+/// Formats an error of an image with the system's description of it.
+pub fn explain(error: &blkimage::Error) -> String {
+    match error.io_error() {
+        Some(source) => format!("{error}: {}", messages::reason(source)),
+        None => error.to_string(),
     }
 }

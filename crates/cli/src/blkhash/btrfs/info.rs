@@ -40,7 +40,7 @@ pub fn run(args: &args::Info) -> Result<Outcome, Failure> {
         asked.push((images, None));
     }
     let names = asked.iter().flat_map(|(names, _)| names);
-    let options = open::confine(names, &args.images).map_err(Failure::Refused)?;
+    let options = args.images.opening.confine(names).map_err(Failure::Refused)?;
     for (names, mounted) in &asked {
         outcome = outcome.and(show_all(args, &options, names, mounted.as_ref())?);
     }

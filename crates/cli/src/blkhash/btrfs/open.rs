@@ -8,11 +8,10 @@ use std::sync::Arc;
 use blkbtrfs::{Device, Superblock, Uuid};
 use blkimage::partition::{self, Partition};
 use blkimage::{Image, OpenOptions, Slice, Source};
-use blksandbox::Sandbox;
 
-use super::super::{PROGRAM, refuse};
+use super::super::PROGRAM;
+use super::super::opening::explain;
 use super::args;
-use crate::usage::Refusal;
 use crate::{messages, quote};
 
 /// The devices of one file system.
@@ -25,23 +24,6 @@ pub struct Group {
     pub seeds: Vec<Device>,
     /// Name of the first image.
     pub name: OsString,
-}
-
-/// Restricts the process to reading the images of these names, unless the sandbox is switched off.
-/// Returns the options for opening them.
-pub fn confine<'a>(
-    names: impl IntoIterator<Item = &'a OsString>,
-    args: &args::Images,
-) -> Result<OpenOptions, Refusal> {
-    let options = args.opening.options().map_err(refuse)?;
-    if !args.opening.no_sandbox {
-        let mut sandbox = Sandbox::for_images(&options);
-        for name in names {
-            sandbox.allow_name(name);
-        }
-        sandbox.enforce();
-    }
-    Ok(options)
 }
 
 /// Opens all images and groups their devices. Reports problems on standard error, and returns whether
@@ -185,12 +167,4 @@ impl Found {
 fn device(name: String, source: Arc<dyn Source>) -> Result<(Superblock, Device), String> {
     let superblock = Superblock::read(&*source, &name).map_err(|error| error.to_string())?;
     Ok((superblock, Device { name, source }))
-}
-
-/// Formats an error of an image with the system's description of it.
-pub fn explain(error: &blkimage::Error) -> String {
-    match error.io_error() {
-        Some(source) => format!("{error}: {}", messages::reason(source)),
-        None => error.to_string(),
-    }
 }

@@ -10,6 +10,7 @@ use super::args;
 use super::open::{self, Group};
 use super::output::Output;
 use crate::blkhash::limit::Limit;
+use crate::blkhash::opening::explain;
 use crate::blkhash::suggest::instead_of;
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
@@ -19,7 +20,7 @@ use crate::{implementation, messages};
 /// Verifies every file system on the command line.
 pub fn run(args: &args::Verify) -> Result<Outcome, Failure> {
     let implementation = args.implementation.as_deref().map(find).transpose()?;
-    let options = open::confine(&args.names, &args.images).map_err(Failure::Refused)?;
+    let options = args.images.opening.confine(&args.names).map_err(Failure::Refused)?;
     let (groups, has_failed) = open::open(&args.names, &options, &args.images);
     let mut outcome = if has_failed { Outcome::Unknown } else { Outcome::Clean };
     let mut limit = Limit::new(args.max_errors);
@@ -62,7 +63,7 @@ fn verify(
     let started = Instant::now();
     let fail = |error: &Error| {
         let reason = match error {
-            Error::Image(error) => open::explain(error),
+            Error::Image(error) => explain(error),
             error => error.to_string(),
         };
         let name = group.name.as_encoded_bytes();

@@ -4,10 +4,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use blkhash::{Algorithm, BlockSize, Construction, Digest, Salt};
+use blkimage::OpenOptions;
 use clap::{ArgAction, Subcommand, ValueHint};
 
 use crate::blkhash::opening::Opening;
 use crate::progress::{When, when_names};
+use crate::usage::Refusal;
 use crate::values::{Count, Named, parse_size};
 
 /// `blkhash verity`
@@ -130,6 +132,16 @@ pub struct SourceArgs {
         value_parser = Named::<When>::of(when_names), hide_possible_values = true
     )]
     pub progress: Option<When>,
+}
+
+impl SourceArgs {
+    /// Like [`Opening::confine`], with the limit on zeros.
+    pub fn confine<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a OsString>,
+    ) -> Result<OpenOptions, Refusal> {
+        Ok(self.opening.confine(names)?.max_unstored(self.max_zeros))
+    }
 }
 
 /// `blkhash verity format`

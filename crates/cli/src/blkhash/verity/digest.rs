@@ -14,7 +14,7 @@ use blkverity::{Layout, TreeFile};
 use serde_json::json;
 
 use super::args::{DigestArgs, FsTree, SourceArgs};
-use super::source::{self, Data, fail, shown};
+use super::source::{Data, fail, shown};
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
 use crate::progress::Reporter;
@@ -32,7 +32,7 @@ pub fn run(args: &DigestArgs) -> Result<Outcome, Failure> {
         tree: create(args.out_merkle_tree.as_deref()).map_err(|reason| refused(&reason))?,
         descriptor: create(args.out_descriptor.as_deref()).map_err(|reason| refused(&reason))?,
     };
-    let options = source::confine(&args.names, &args.source).map_err(Failure::Refused)?;
+    let options = args.source.confine(&args.names).map_err(Failure::Refused)?;
     let when = args.source.progress.unwrap_or_default();
     let reporter = Reporter::new(PROGRAM, when, Some(args.names.len() as u64));
     let mut outcome = Outcome::Clean;

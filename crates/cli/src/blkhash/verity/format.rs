@@ -11,7 +11,7 @@ use blkverity::{Layout, Superblock, TreeFile};
 use serde_json::json;
 
 use super::args::{DmTree, Format};
-use super::source::{self, Data, fail, shown};
+use super::source::{Data, fail, shown};
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
 use crate::progress::Reporter;
@@ -32,7 +32,7 @@ pub fn run(args: &Format) -> Result<Outcome, Failure> {
     let root_file = args.root_hash_file.as_ref().map(File::create).transpose();
     let root_file = root_file
         .map_err(|error| refused(format!("--root-hash-file: {}", messages::reason(&error))))?;
-    let options = source::confine([&args.data], &args.source).map_err(Failure::Refused)?;
+    let options = args.source.confine([&args.data]).map_err(Failure::Refused)?;
     let when = args.source.progress.unwrap_or_default();
     let reporter = Reporter::new(PROGRAM, when, Some(1));
     reporter.begin(&args.data);

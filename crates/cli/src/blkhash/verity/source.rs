@@ -6,37 +6,19 @@ use std::sync::Arc;
 
 use blkhash::{BlockDigests, Digest, Parameters, Sink};
 use blkimage::{Image, OpenOptions, Slice, Source};
-use blksandbox::Sandbox;
 use blksum::{Progress, Tuning};
 
 use super::args::SourceArgs;
-use crate::blkhash::{PROGRAM, refuse};
+use crate::blkhash::PROGRAM;
+use crate::blkhash::opening::explain;
 use crate::blksum::part::Part;
 use crate::progress::{Amount, Counts, Reporter};
-use crate::usage::Refusal;
 use crate::{messages, quote};
-
-/// Restricts the process to reading the images of these names, unless the sandbox is switched off. Returns
-/// the options for opening them. Files to write are opened before.
-pub fn confine<'a>(
-    names: impl IntoIterator<Item = &'a OsString>,
-    args: &SourceArgs,
-) -> Result<OpenOptions, Refusal> {
-    let options = args.opening.options().map_err(refuse)?.max_unstored(args.max_zeros);
-    if !args.opening.no_sandbox {
-        let mut sandbox = Sandbox::for_images(&options);
-        for name in names {
-            sandbox.allow_name(name);
-        }
-        sandbox.enforce();
-    }
-    Ok(options)
-}
 
 /// Opens an image and prints its warnings. The error is a message without the name.
 pub fn open(name: &OsStr, options: &OpenOptions) -> Result<Arc<Image>, String> {
     let image =
-        crate::open::open(Path::new(name), options).map_err(|error| explain(name, &error))?;
+        crate::open::open(Path::new(name), options).map_err(|error| without_name(name, &error))?;
     for warning in image.warnings() {
         messages::message(PROGRAM, &format!("warning: {warning}"));
     }
@@ -44,11 +26,8 @@ pub fn open(name: &OsStr, options: &OpenOptions) -> Result<Arc<Image>, String> {
 }
 
 /// Describes an error of an image for a message that begins with `name`.
-fn explain(name: &OsStr, error: &blkimage::Error) -> String {
-    let text = match error.io_error() {
-        Some(source) => format!("{error}: {}", messages::reason(source)),
-        None => error.to_string(),
-    };
+fn without_name(name: &OsStr, error: &blkimage::Error) -> String {
+    let text = explain(error);
     let own = format!("{}: ", Path::new(name).display());
     text.strip_prefix(&own).unwrap_or(&text).to_owned()
 }
@@ -142,7 +121,7 @@ impl Data {
         let result = work(&progress);
         drop(watch);
         result.map_err(|error| match error {
-            blksum::Error::Image(error) => explain(&self.name, &error),
+            blksum::Error::Image(error) => without_name(&self.name, &error),
             blksum::Error::Zeros { .. } => format!("{error}: --max-zeros moves the limit"),
             error => error.to_string(),
         })

@@ -162,6 +162,7 @@ def blksum_runs():
     image()
     lines = run("blksum", "--json", "raw.img", "disk.qcow2", b"caf\xe9.img")
     lines += run("blksum", "--json", "-d", "sha256:linear", "-d", "blake3", "raw.img")
+    lines += run("blksum", "--json", "--construction", "fs-verity", "--salt", "5e", "raw.img")
     lines += run("blksum", "--json", "--verbose", "disk.qcow2", b"caf\xe9.img")
     lines += run("blksum", "--json", "missing.img", statuses=(1,))
     return lines + run("blksum", "--json", stdin=b"x")
@@ -172,6 +173,7 @@ def check_runs():
     names = ["raw.img", "disk.qcow2", b"caf\xe9.img"]
     sums = run_bytes("blksum", "--tag", *names)
     sums += run_bytes("blksum", "--tag", "-d", "sha256:linear", "raw.img")
+    sums += run_bytes("blksum", "--tag", "--construction", "fs-verity", "--salt", "5e", "raw.img")
     wrong = re.sub(rb"= .*", b"= " + b"0" * 64, sums)
     missing = b"BLKSUM-SHA256-STREAMS4-64K (missing.img) = " + b"0" * 64 + b"\n"
     lines = run("blksum", "--check", "--json", "--verbose", stdin=sums)

@@ -39,8 +39,9 @@ NOT_RUN = {
     "nbdcopy --blkhash": "needs a newer libnbd than that of Debian 12",
     "bmaptool": "a program that the tests do not install",
     "btrfs scrub": "needs a mounted btrfs; tests/test_btrfs.py runs it beside blkhash",
-    "fsverity": "a program that the tests do not install",
-    "veritysetup": "a program that the tests do not install",
+    "fsverity enable": "needs a file system with fs-verity",
+    "fsverity measure": "needs a file system with fs-verity",
+    "veritysetup open": "needs device mapper",
 }
 
 # What stands in for names that are not on every host. Names in braces are known once the servers run.
@@ -79,6 +80,8 @@ SHORTER = {
     "blkhash bench image --json --digest sha256 --threads 2 disk.img": "--time 0.01",
 }
 
+VERIFY = "blkhash verity verify --root-hash-file root.hash"
+
 # The exit status of commands that find or meet an error.
 STATUS = {
     "sed 's/backup.qcow2/damaged.img/' backup.sums | blksum -c -": 1,
@@ -89,6 +92,12 @@ STATUS = {
     "blkhash btrfs verify device1 device3 device4": 2,
     "blkhash btrfs verify --json btrfs.img": 1,
     "blkhash btrfs verify --json disk.qcow2 | jq -r '.owners[]?.paths[]?.name'": 1,
+    f"{VERIFY} damaged.img disk.verity": 1,
+    f"{VERIFY} disk.img damaged.verity": 1,
+    f"{VERIFY} damaged.img damaged.verity": 1,
+    "blkhash verity verify --fs-verity --root-hash-file disk.digest damaged.img disk.tree": 1,
+    "blkhash verity verify --json --root-hash-file root.hash damaged.img disk.verity": 1,
+    "blkhash verity format odd.img odd.verity": 2,
 }
 
 CONTENT = "64k:A 1984k:- 64k:0 192k:B 5888k:-"
@@ -96,6 +105,11 @@ TABLE = """label: gpt
 label-id: 00000000-0000-0000-0000-000000000001
 first-lba: 2048
 start=2048, size=4096, type=linux, uuid=00000000-0000-0000-0000-000000000002
+"""
+# The UUIDs are the halves of the root hash of disk.img with the salt 5e, as systemd-repart chooses them.
+VERITY_PARTITIONS = """label: gpt
+start=2048, size=16384, uuid=2a6f7942-94c8-4a87-ff19-2a5366169840
+start=18432, size=2048, uuid=6a511911-e369-eb45-7c51-a4f692174621
 """
 THREE_PARTITIONS = """label: gpt
 start=2048, size=2048
@@ -255,6 +269,12 @@ def make_for_json():
     lines = [f"BLKSUM-SHA256-STREAMS4-64K ({name}) = {checksum}\n" for name in ("disk.img", "gone.img")]
     pathlib.Path("SUMS").write_text("".join(lines))
     damage("btrfs.img")
+    root = images.run("veritysetup", "format", "--salt=5e", "disk.img", "disk.verity")
+    pathlib.Path("root.hash").write_bytes(re.search(rb"Root hash:\s+(\w+)", root)[1])
+    shutil.copy("disk.img", "damaged.img")
+    with open("damaged.img", "r+b") as file:
+        file.seek(70_000)
+        file.write(b"x")
 
 
 def make_btrfs_disks():
@@ -277,6 +297,16 @@ def make_btrfs_disks():
         images.run("dd", f"if={name}", f"of={disk}", "bs=1M", "count=199", "seek=4", "conv=notrunc,sparse")
 
 
+def make_for_verity():
+    """The image of a disk with a partition of data and one of its hashes."""
+    imagespec.write("12m:-", "os.img")
+    images.run("sfdisk", "-q", "os.img", stdin=None, input=VERITY_PARTITIONS.encode())
+    images.run("veritysetup", "format", "--salt=5e", "disk.img", "hashes")
+    for name, start in [("disk.img", 1), ("hashes", 9)]:
+        images.run("dd", f"if={name}", "of=os.img", "bs=1M", f"seek={start}", "conv=notrunc,sparse")
+    os.remove("hashes")
+
+
 def make_for_blksum():
     shutil.copy("disk.img", "disk.raw")
     with open("SHA256SUMS", "a") as file:
@@ -289,6 +319,7 @@ MORE = {
     "docs/alternatives.md": make_for_alternatives,
     "docs/btrfs.md": make_for_btrfs,
     "docs/json.md": make_for_json,
+    "docs/verity.md": make_for_verity,
     "man/blkhash-bench-image.1": make_btrfs_disks,
     "man/blkhash-btrfs-info.1": make_btrfs_disks,
     "man/blkhash-btrfs-verify.1": make_btrfs_disks,

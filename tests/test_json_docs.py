@@ -1,6 +1,8 @@
 """docs/json.md: its tables name the fields that the commands print, all of them and no others."""
 
+import contextlib
 import fnmatch
+import hashlib
 import json
 import os
 import re
@@ -31,6 +33,7 @@ KINDS = {
     "blkhash bench image --json": ("digest", [None, ...]),
     "blkhash btrfs verify --json": ("type", ["error", "summary"]),
     "blkhash btrfs info --json": ("fsid", [..., None]),
+    "blkhash verity verify --json": ("type", ["error", "summary"]),
 }
 
 CATEGORIES = "Categories"
@@ -259,6 +262,42 @@ def btrfs_algorithms_runs():
     return run("blkhash", *command) + run("blkhash", *command, "--data", "1T")
 
 
+def digest_runs():
+    image()
+    command = ["verity", "digest", "--json"]
+    lines = run("blkhash", *command, "raw.img", "disk.qcow2", b"caf\xe9.img")
+    lines += run("blkhash", *command, "--hash-alg", "sha512", "--salt", "5e", "raw.img")
+    return lines + run("blkhash", *command, "missing.img", "raw.img", statuses=(2,))
+
+
+def format_runs():
+    image()
+    command = ["verity", "format", "--json"]
+    lines = run("blkhash", *command, "disk.qcow2", b"caf\xe9.hashes")
+    return lines + run("blkhash", *command, "--no-superblock", "--salt", "-", b"caf\xe9.img", "tree")
+
+
+def verify_verity_runs():
+    """Errors in the data, in each level of the tree, and behind its digests. The topmost block is at 4096."""
+    image()
+    run("blkhash", "verity", "format", "--salt", "-", "--root-hash-file", "root", "raw.img", "tree")
+    verify = ["verity", "verify", "--json", "raw.img", "tree"]
+    lines = run("blkhash", *verify, "--root-hash-file", "root")
+    places = [("raw.img", 5)], [("tree", 4096)], [("tree", 8192)], [("tree", 8192), ("raw.img", 5)]
+    for damaged in places:
+        with contextlib.ExitStack() as stack:
+            for name, place in damaged:
+                stack.enter_context(filesystems.changed(name, place))
+            lines += run("blkhash", *verify, "--root-hash-file", "root", statuses=(1,))
+    with filesystems.changed("tree", 8191):
+        with open("tree", "rb") as file:
+            root = hashlib.sha256(file.read()[4096:8192]).hexdigest()
+        lines += run("blkhash", *verify, root, statuses=(1,))
+    problems = {json.loads(line).get("problem") for line in lines}
+    assert problems == {None, "data", "unverified", "tree", "spare"}
+    return lines
+
+
 RUNS = {
     "blksum --json": blksum_runs,
     "blksum --check --json": check_runs,
@@ -269,6 +308,9 @@ RUNS = {
     "blkhash btrfs verify --json": verify_runs,
     "blkhash btrfs info --json": info_runs,
     "blkhash btrfs algorithms --json": btrfs_algorithms_runs,
+    "blkhash verity digest --json": digest_runs,
+    "blkhash verity format --json": format_runs,
+    "blkhash verity verify --json": verify_verity_runs,
 }
 
 

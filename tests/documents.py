@@ -93,6 +93,7 @@ STATUS = {
     "blkhash btrfs verify --json btrfs.img": 1,
     "blkhash btrfs verify --json disk.qcow2 | jq -r '.owners[]?.paths[]?.name'": 1,
     f"{VERIFY} damaged.img disk.verity": 1,
+    "blkhash verity verify --root-hash-file btrfs.root btrfs-damaged.img btrfs.verity": 1,
     f"{VERIFY} disk.img damaged.verity": 1,
     f"{VERIFY} damaged.img damaged.verity": 1,
     "blkhash verity verify --fs-verity --root-hash-file disk.digest damaged.img disk.tree": 1,
@@ -298,7 +299,9 @@ def make_btrfs_disks():
 
 
 def make_for_verity():
-    """The image of a disk with a partition of data and one of its hashes."""
+    """The image of a disk with a partition of data and one of its hashes, and a damaged file system."""
+    shutil.copy("btrfs.img", "btrfs-damaged.img")
+    damage("btrfs-damaged.img")
     imagespec.write("12m:-", "os.img")
     images.run("sfdisk", "-q", "os.img", stdin=None, input=VERITY_PARTITIONS.encode())
     images.run("veritysetup", "format", "--salt=5e", "disk.img", "hashes")

@@ -280,21 +280,32 @@ def format_runs():
 def verify_verity_runs():
     """Errors in the data, in each level of the tree, and behind its digests. The topmost block is at 4096."""
     image()
-    run("blkhash", "verity", "format", "--salt", "-", "--root-hash-file", "root", "raw.img", "tree")
+    run("blkhash", "verity", "format", "--salt", "-", "--root-hash-file", "root.hash", "raw.img", "tree")
     verify = ["verity", "verify", "--json", "raw.img", "tree"]
-    lines = run("blkhash", *verify, "--root-hash-file", "root")
+    lines = run("blkhash", *verify, "--root-hash-file", "root.hash")
     places = [("raw.img", 5)], [("tree", 4096)], [("tree", 8192)], [("tree", 8192), ("raw.img", 5)]
     for damaged in places:
         with contextlib.ExitStack() as stack:
             for name, place in damaged:
                 stack.enter_context(filesystems.changed(name, place))
-            lines += run("blkhash", *verify, "--root-hash-file", "root", statuses=(1,))
+            lines += run("blkhash", *verify, "--root-hash-file", "root.hash", statuses=(1,))
     with filesystems.changed("tree", 8191):
         with open("tree", "rb") as file:
             root = hashlib.sha256(file.read()[4096:8192]).hexdigest()
         lines += run("blkhash", *verify, root, statuses=(1,))
     problems = {json.loads(line).get("problem") for line in lines}
     assert problems == {None, "data", "unverified", "tree", "spare"}
+    return lines + files_of_verity_errors()
+
+
+def files_of_verity_errors():
+    layout = file_system()
+    run("blkhash", *"verity format --root-hash-file fs.root fs fs.verity".split())
+    lines = []
+    for logical, _ in layout.data:
+        with filesystems.changed("fs", layout.places(logical)[0]):
+            verify = "verity verify --json --root-hash-file fs.root fs fs.verity"
+            lines += run("blkhash", *verify.split(), statuses=(1,))
     return lines
 
 

@@ -119,7 +119,7 @@ impl Superblock {
     /// Returns the bytes of the superblock.
     pub fn to_bytes(&self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
-        let name = kernel_name(self.algorithm).as_bytes();
+        let name = self.digest_name().as_bytes();
         let salt = self.salt.as_bytes();
         let mut put = |at: usize, field: &[u8]| bytes[at..][..field.len()].copy_from_slice(field);
         put(0, MAGIC);
@@ -135,6 +135,16 @@ impl Superblock {
         bytes
     }
 
+    /// Returns the name of the digest in the superblock, which is that of the kernel.
+    pub fn digest_name(&self) -> &'static str {
+        match self.algorithm {
+            Algorithm::Blake2b256 => "blake2b-256",
+            Algorithm::Blake2b512 => "blake2b-512",
+            Algorithm::Blake2s256 => "blake2s-256",
+            other => other.name(),
+        }
+    }
+
     /// Returns the layout of the tree in a file with the superblock at this offset. `None` if its end is
     /// past 2^63 - 1.
     pub fn layout(&self, offset: u64) -> Option<Layout> {
@@ -146,16 +156,6 @@ impl Superblock {
     /// Returns the length of the data in bytes.
     pub fn data_length(&self) -> u64 {
         self.data_blocks * u64::from(self.data_block_size)
-    }
-}
-
-/// Returns the name of a digest in the kernel.
-fn kernel_name(algorithm: Algorithm) -> &'static str {
-    match algorithm {
-        Algorithm::Blake2b256 => "blake2b-256",
-        Algorithm::Blake2b512 => "blake2b-512",
-        Algorithm::Blake2s256 => "blake2s-256",
-        other => other.name(),
     }
 }
 

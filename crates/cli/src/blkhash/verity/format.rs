@@ -293,11 +293,14 @@ fn print(made: &Made, args: &Format) -> io::Result<()> {
             ("Data block size:", superblock.data_block_size.to_string()),
             ("Hash blocks:", hash_blocks.to_string()),
             ("Hash block size:", superblock.hash_block_size.to_string()),
-            ("Hash algorithm:", superblock.algorithm.to_string()),
+            ("Hash algorithm:", superblock.digest_name().to_owned()),
             ("Salt:", if salt.is_empty() { "-".to_owned() } else { salt }),
         ];
-        // The spaces are those of veritysetup.
-        let tail = format!("Root hash:      \t{root}\nHash device size: {end} [bytes]\n");
+        // The spaces are those of veritysetup, which prints the size only without an offset.
+        let mut tail = format!("Root hash:      \t{root}\n");
+        if args.tree.hash_offset.unwrap_or(0) == 0 {
+            tail += &format!("Hash device size: \t{end} [bytes]\n");
+        }
         let head = format!("VERITY header information for {}\n", shown(args.hash_file.as_os_str()));
         rows.iter().fold(head, |text, (name, value)| text + &format!("{name:<17}\t{value}\n"))
             + &tail

@@ -152,6 +152,7 @@ fn print(
             "virtual_size": size,
         })),
         () if args.compact => hex,
+        () if args.for_builtin_sig => format!("{hex} {}", shown(name)),
         () => format!("{algorithm}:{hex} {}", shown(name)),
     };
     Stdout.write_all((line + "\n").as_bytes())

@@ -2,24 +2,23 @@
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::Write as _;
-use std::path::Path;
 
 use blkhash::{
     Algorithm, BlockSize, Construction, Digest, Digester, FsVerityDescriptor, Parameters, Tree,
 };
-use blkimage::OpenOptions;
+use blkimage::{Image, OpenOptions};
 use blkverity::{Layout, TreeFile};
 use serde_json::json;
 
 use super::args::{DigestArgs, FsTree, SourceArgs};
+use super::output::Output;
 use super::source::{Data, fail, shown};
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
+use crate::json;
 use crate::progress::Reporter;
 use crate::stdio::Stdout;
-use crate::{json, messages};
 
 /// Prints the digest of every image on the command line.
 pub fn run(args: &DigestArgs) -> Result<Outcome, Failure> {
@@ -29,8 +28,10 @@ pub fn run(args: &DigestArgs) -> Result<Outcome, Failure> {
         return Err(refused("--out-merkle-tree and --out-descriptor are for one image"));
     }
     let outputs = Outputs {
-        tree: create(args.out_merkle_tree.as_deref()).map_err(|reason| refused(&reason))?,
-        descriptor: create(args.out_descriptor.as_deref()).map_err(|reason| refused(&reason))?,
+        tree: Output::open("--out-merkle-tree", args.out_merkle_tree.as_deref())
+            .map_err(|reason| refused(&reason))?,
+        descriptor: Output::open("--out-descriptor", args.out_descriptor.as_deref())
+            .map_err(|reason| refused(&reason))?,
     };
     let options = args.source.confine(&args.names).map_err(Failure::Refused)?;
     let when = args.source.progress.unwrap_or_default();
@@ -61,15 +62,17 @@ pub fn parameters(tree: &FsTree, source: &SourceArgs) -> Result<Parameters, Stri
 
 /// The files to write.
 struct Outputs {
-    tree: Option<File>,
-    descriptor: Option<File>,
+    tree: Option<Output>,
+    descriptor: Option<Output>,
 }
 
-fn create(name: Option<&Path>) -> Result<Option<File>, String> {
-    let Some(name) = name else { return Ok(None) };
-    File::create(name)
-        .map(Some)
-        .map_err(|error| format!("{}: {}", shown(name.as_os_str()), messages::reason(&error)))
+impl Outputs {
+    fn check_apart(&self, image: &Image) -> Result<(), String> {
+        if let Some(descriptor) = &self.descriptor {
+            descriptor.check_apart(image, self.tree.as_ref().and_then(Output::identity))?;
+        }
+        self.tree.as_ref().map_or(Ok(()), |tree| tree.check_apart(image, None))
+    }
 }
 
 fn refused(reason: &str) -> Failure {
@@ -90,6 +93,7 @@ fn digest(
     if outputs.tree.is_none() && outputs.descriptor.is_none() {
         return Ok((data.checksum(parameters, reporter)?, size));
     }
+    outputs.check_apart(&data.image)?;
     let root = match &outputs.tree {
         None => {
             let mut tree = Tree::new(&leaf(parameters), block_size(parameters));
@@ -97,24 +101,24 @@ fn digest(
             let Ok((root, ())) = tree.finish();
             root
         }
-        Some(file) => {
+        Some(output) => {
             let leaves = size.div_ceil(parameters.block_size() as u64);
             let layout = Layout::new(parameters.algorithm(), block_size(parameters), 0, leaves);
             let layout = layout.ok_or("its tree would be too large")?;
-            let blocks = TreeFile::new(file, layout);
+            output.empty()?;
+            let blocks = TreeFile::new(&output.file, layout);
             let mut tree = Tree::with_blocks(&leaf(parameters), block_size(parameters), blocks);
             data.block_digests(parameters, &mut tree, reporter)?;
             let finished = tree.finish().and_then(|(root, mut blocks)| {
                 blocks.flush()?;
                 Ok(root)
             });
-            finished.map_err(|error| format!("--out-merkle-tree: {}", messages::reason(&error)))?
+            finished.map_err(|error| output.reason(&error))?
         }
     };
     let descriptor = describe(parameters, &root, size).ok_or("fs-verity has no such digest")?;
-    if let Some(mut file) = outputs.descriptor.as_ref() {
-        file.write_all(descriptor.as_bytes())
-            .map_err(|error| format!("--out-descriptor: {}", messages::reason(&error)))?;
+    if let Some(output) = &outputs.descriptor {
+        output.write(descriptor.as_bytes())?;
     }
     Ok((Digester::new(parameters.algorithm()).digest(descriptor.as_bytes()), size))
 }

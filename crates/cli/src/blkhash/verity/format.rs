@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 use blkhash::{Algorithm, BlockSize, Construction, Digest, Digester, Parameters, Salt, Tree};
@@ -11,6 +11,7 @@ use blkverity::{Layout, Superblock, TreeFile};
 use serde_json::json;
 
 use super::args::{DmTree, Format};
+use super::output::{Identity, Output};
 use super::source::{Data, fail, shown};
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
@@ -29,22 +30,26 @@ pub fn run(args: &Format) -> Result<Outcome, Failure> {
     let parameters = parameters(&args.tree, salt).map_err(refused)?;
     let hash_file = HashFile::open(args)
         .map_err(|reason| refused(format!("{}: {reason}", shown(args.hash_file.as_os_str()))))?;
-    let root_file = args.root_hash_file.as_ref().map(File::create).transpose();
-    let root_file = root_file
-        .map_err(|error| refused(format!("--root-hash-file: {}", messages::reason(&error))))?;
+    let root_file =
+        Output::open("--root-hash-file", args.root_hash_file.as_deref()).map_err(refused)?;
     let options = args.source.confine([&args.data]).map_err(Failure::Refused)?;
     let when = args.source.progress.unwrap_or_default();
     let reporter = Reporter::new(PROGRAM, when, Some(1));
     reporter.begin(&args.data);
-    let made = Data::open(&args.data, &options, &args.source)
-        .and_then(|data| make(data, &parameters, uuid, args, &hash_file, &reporter));
+    let made = Data::open(&args.data, &options, &args.source).and_then(|data| {
+        if let Some(output) = &root_file {
+            output.check_apart(&data.image, Some(hash_file.identity))?;
+        }
+        let made = make(data, &parameters, uuid, args, &hash_file, &reporter)?;
+        if let Some(output) = &root_file {
+            output.write(made.root.to_string().as_bytes())?;
+        }
+        Ok(made)
+    });
     reporter.end(&args.data, None);
     drop(reporter);
     match made {
         Ok(made) => {
-            if let Some(mut file) = root_file {
-                file.write_all(made.root.to_string().as_bytes())?;
-            }
             print(&made, args)?;
             Ok(Outcome::Clean)
         }
@@ -119,12 +124,13 @@ fn make(
     } else {
         return Err(format!("--hash-offset {offset} is no multiple of {}", Superblock::SIZE));
     };
-    let is_shared = hash_file.check_apart(&data, offset, superblock.data_length())?;
-    let target = if is_shared { hash_file.spare()? } else { &hash_file.file };
-    let leaf = parameters.leaf(&Digester::new(parameters.algorithm()));
     let failed = |error: &io::Error| {
         format!("{}: {}", shown(args.hash_file.as_os_str()), messages::reason(error))
     };
+    let is_shared = hash_file.check_apart(&data, offset, superblock.data_length())?;
+    hash_file.check_free(offset, layout.end()).map_err(|error| failed(&error))?;
+    let target = if is_shared { hash_file.spare()? } else { &hash_file.file };
+    let leaf = parameters.leaf(&Digester::new(parameters.algorithm()));
     let blocks = TreeFile::new(target, layout.clone());
     let mut tree = Tree::with_blocks(&leaf, superblock.hash_block_size, blocks);
     data.block_digests(parameters, &mut tree, reporter)?;
@@ -153,8 +159,9 @@ struct HashFile {
     /// Takes the tree while the data is read, if both are in one file.
     spare: Option<File>,
     is_regular: bool,
-    /// Device and inode.
-    identity: (u64, u64),
+    identity: Identity,
+    /// Whether it has hashes, or any content may be overwritten.
+    is_free: bool,
 }
 
 impl HashFile {
@@ -173,9 +180,9 @@ impl HashFile {
         let mut head = [0; Superblock::SIZE];
         let length = read_up_to(&file, &mut head, args.tree.hash_offset.unwrap_or(0));
         let head = &head[..length.map_err(reason)?];
-        let is_free = head.iter().all(|byte| *byte == 0);
-        if !is_free && !Superblock::has_magic(head) && !args.force {
-            return Err("has other content than hashes of dm-verity: --force overwrites it".into());
+        let is_free = args.force || Superblock::has_magic(head);
+        if !is_free && !is_zero(head) {
+            return Err(OTHER_CONTENT.into());
         }
         let folder = match args.hash_file.parent() {
             Some(folder) if folder != Path::new("") => folder,
@@ -183,17 +190,34 @@ impl HashFile {
         };
         // Not every file system can do it, and it is rarely needed.
         let spare = File::options().read(true).write(true).custom_flags(TMPFILE).open(folder).ok();
-        Ok(Self { file, spare, is_regular, identity: (metadata.dev(), metadata.ino()) })
+        Ok(Self { file, spare, is_regular, identity: Identity::new(&metadata), is_free })
+    }
+
+    /// Refuses to overwrite anything but hashes and zeros. File systems begin with zeros, too.
+    fn check_free(&self, start: u64, end: u64) -> io::Result<()> {
+        if self.is_free {
+            return Ok(());
+        }
+        let mut buffer = vec![0; 1 << 20];
+        let mut offset = start;
+        while offset < end {
+            let wanted = ((end - offset) as usize).min(1 << 20);
+            let length = read_up_to(&self.file, &mut buffer[..wanted], offset)?;
+            if !is_zero(&buffer[..length]) {
+                return Err(io::Error::other(OTHER_CONTENT));
+            }
+            if length < wanted {
+                break;
+            }
+            offset += length as u64;
+        }
+        Ok(())
     }
 
     /// Returns whether the file is that of the data, which is then raw and ends before the hashes. Refuses
     /// to write to any other file of the image.
     fn check_apart(&self, data: &Data, offset: u64, data_length: u64) -> Result<bool, String> {
-        let is_same = |name: &Path| {
-            std::fs::metadata(name).is_ok_and(|it| (it.dev(), it.ino()) == self.identity)
-        };
-        let files = data.image.chain().iter().flat_map(blkimage::Member::files);
-        if !files.map(blkimage::MemberFile::name).any(is_same) {
+        if !self.identity.is_in(&data.image) {
             return Ok(false);
         }
         let is_alone = data.image.chain().len() == 1;
@@ -228,6 +252,10 @@ impl HashFile {
         }
         Ok(())
     }
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
 }
 
 /// Reads until the buffer is full or the file ends. Returns the number of bytes.
@@ -322,5 +350,7 @@ const SALT: usize = 32;
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 
 const TMPFILE: i32 = rustix::fs::OFlags::TMPFILE.bits() as i32;
+
+const OTHER_CONTENT: &str = "has other content than hashes of dm-verity: --force overwrites it";
 
 const TOO_LARGE: &str = "the hash tree would be too large";

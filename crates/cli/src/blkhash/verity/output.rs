@@ -1,0 +1,90 @@
+//! Files that are written beside the standard output.
+//!
+//! They are opened before the process is restricted, and emptied only when they are written: none of them
+//! may be a file of an image, or written twice.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use blkimage::Image;
+
+use super::source::shown;
+use crate::messages;
+
+/// The device and the inode of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity(u64, u64);
+
+impl Identity {
+    pub fn new(metadata: &Metadata) -> Self {
+        Self(metadata.dev(), metadata.ino())
+    }
+
+    /// Returns whether this is a file of the image.
+    pub fn is_in(self, image: &Image) -> bool {
+        let is_same = |name: &Path| std::fs::metadata(name).is_ok_and(|it| Self::new(&it) == self);
+        let files = image.chain().iter().flat_map(blkimage::Member::files);
+        files.map(blkimage::MemberFile::name).any(is_same)
+    }
+}
+
+/// A file to write.
+pub struct Output {
+    pub file: File,
+    option: &'static str,
+    /// Whether the file keeps what is written. `None` for pipes and terminals.
+    identity: Option<Identity>,
+}
+
+impl Output {
+    /// Opens or creates the file that an option names. Leaves its content alone.
+    pub fn open(option: &'static str, name: Option<&Path>) -> Result<Option<Self>, String> {
+        let Some(name) = name else { return Ok(None) };
+        let reason = |error: io::Error| {
+            format!("{option}: {}: {}", shown(name.as_os_str()), messages::reason(&error))
+        };
+        let file = File::options().write(true).create(true).truncate(false).open(name);
+        let file = file.map_err(reason)?;
+        let metadata = file.metadata().map_err(reason)?;
+        let identity = metadata.is_file().then(|| Identity::new(&metadata));
+        Ok(Some(Self { file, option, identity }))
+    }
+
+    /// Refuses the file if it is a file of the image, or the file with the identity `other`.
+    pub fn check_apart(&self, image: &Image, other: Option<Identity>) -> Result<(), String> {
+        let Some(identity) = self.identity else { return Ok(()) };
+        if identity.is_in(image) {
+            return Err(format!("{}: is a file of the image", self.option));
+        }
+        if other == Some(identity) {
+            return Err(format!("{}: is written by another option, too", self.option));
+        }
+        Ok(())
+    }
+
+    /// Removes the old content.
+    pub fn empty(&self) -> Result<(), String> {
+        match self.identity {
+            Some(_) => self.file.set_len(0).map_err(|error| self.reason(&error)),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the identity of a regular file.
+    pub fn identity(&self) -> Option<Identity> {
+        self.identity
+    }
+
+    /// Writes all of the content.
+    pub fn write(&self, bytes: &[u8]) -> Result<(), String> {
+        self.empty()?;
+        (&self.file).write_all(bytes).map_err(|error| self.reason(&error))
+    }
+
+    /// Describes a failure.
+    pub fn reason(&self, error: &io::Error) -> String {
+        format!("{}: {}", self.option, messages::reason(error))
+    }
+}

@@ -1024,6 +1024,55 @@ def test_other_content_is_kept(workdir):
     assert read("offset")[:4096] == b"x" * 4096
 
 
+@pytest.mark.parametrize("tool", ["mke2fs", "mkfs.btrfs"])
+def test_file_systems_are_kept(workdir, tool):
+    """Their first bytes are zeros, and so are those of many partitions and disks."""
+    write_data(random.Random(12), "data", 64 << 20)
+    with open("fs", "wb") as file:
+        file.truncate(128 << 20)
+    images.run(tool, "-q", "fs")
+    assert not any(read("fs")[:512])
+    for options in ([], ["--no-superblock"], ["--hash-offset", "512"]):
+        assert "--force" in refused(["fs"], *options, "data", "fs")
+
+
+def test_outputs_do_not_overwrite_the_image(workdir):
+    """Also not where fsverity and veritysetup do."""
+    write_data(random.Random(13), "disk", 16 * 4096)
+    os.link("disk", "hard")
+    images.convert("disk", "base.qcow2")
+    images.create("top.qcow2", "64k", "-b", "base.qcow2", "-F", "qcow2")
+    (workdir / "kept").write_text("kept")
+    files = ["disk", "base.qcow2", "top.qcow2", "kept"]
+    before = state(*files)
+    for image, output in [("disk", "disk"), ("disk", "hard"), ("top.qcow2", "base.qcow2"), ("top.qcow2", "top.qcow2")]:
+        for option in ("--out-merkle-tree", "--out-descriptor"):
+            result = blkhash("verity", "digest", option, output, image)
+            assert f"{option}: is a file of the image" in one_line_error(result, image)
+        result = blkhash("verity", "format", "--root-hash-file", output, image, "hash")
+        assert "--root-hash-file: is a file of the image" in one_line_error(result, image)
+    # Nothing is emptied before an error.
+    for option in ("--out-merkle-tree", "--out-descriptor"):
+        one_line_error(blkhash("verity", "digest", option, "kept", "missing"), "missing")
+        one_line_error(blkhash("verity", "digest", option, "kept", "-f", "qcow2", "disk"), "disk")
+    one_line_error(blkhash("verity", "format", "--root-hash-file", "kept", "missing", "hash"), "missing")
+    args = ["--root-hash-file", "kept", "--data-blocks", "99", "disk", "hash"]
+    one_line_error(blkhash("verity", "format", *args), "disk")
+    assert state(*files) == before
+    outputs = ["--out-merkle-tree", "same", "--out-descriptor", "same"]
+    one_line_error(blkhash("verity", "digest", *outputs, "disk"), "--out-descriptor")
+    one_line_error(blkhash("verity", "format", "--root-hash-file", "hash", "disk", "hash"), "--root-hash-file")
+    # Outputs are shortened, and may be pipes.
+    (workdir / "long").write_bytes(b"x" * 100000)
+    verity("digest", "--out-merkle-tree", "long", "disk")
+    assert os.path.getsize("long") == 4096
+    (workdir / "long").write_bytes(b"x" * 100000)
+    verity("format", "--root-hash-file", "long", "disk", "hash")
+    assert os.path.getsize("long") == 64
+    output = verity("digest", "--out-descriptor=/dev/stdout", "disk")
+    assert len(output) > 256 and output.endswith(b" disk\n")
+
+
 def test_the_image_is_not_overwritten(workdir):
     (workdir / "zeros").write_bytes(bytes(16 * 4096))
     os.link("zeros", "hard")

@@ -212,12 +212,15 @@ impl Stored {
             _ => place % self.block_size(),
         };
         self.levels[level][index][at] ^= bits;
-        while is_repaired {
+        if !is_repaired {
+            return;
+        }
+        loop {
             let digest = self.leaf.hash(&self.levels[level][index]);
             level += 1;
             if level == self.levels.len() {
                 self.root = digest;
-                break;
+                return;
             }
             let (arity, stride) = (self.shape().arity(), self.shape().stride());
             let slot = &mut self.levels[level][index / arity][index % arity * stride..];

@@ -54,6 +54,11 @@ impl Contents {
         Self { partitions, file_systems }
     }
 
+    /// Returns the partition at `offset`, for blocks of which nothing tells which ones are damaged.
+    pub fn find_partition(&self, offset: u64) -> Place {
+        Place { is_partial: true, ..self.find(offset, 0) }
+    }
+
     /// Returns what lies in `length` bytes of data from `offset` on.
     pub fn find(&self, offset: u64, length: u64) -> Place {
         let within = |start: u64, length: u64| {

@@ -302,7 +302,7 @@ impl<'a> Output<'a> {
     fn place(&self, finding: &Finding) -> Place {
         match finding.problem {
             Problem::Data => self.contents.find(finding.offset, self.length(finding)),
-            Problem::Unverified => self.contents.find(finding.offset, 0),
+            Problem::Unverified => self.contents.find_partition(finding.offset),
             _ => Place::default(),
         }
     }

@@ -14,7 +14,8 @@ pub(crate) struct Compare<'a> {
     top: usize,
     /// Number of the first block of the part on each level.
     first: Vec<u64>,
-    different: Vec<(usize, u64, u64)>,
+    /// First block and number of blocks of each run of blocks that differ, on each level.
+    different: Vec<Vec<(u64, u64)>>,
     unnamed: u64,
     block: Vec<u8>,
 }
@@ -30,14 +31,16 @@ impl<'a> Compare<'a> {
             first.push(number);
         }
         let block = vec![0; layout.shape().block_size()];
-        let (layout, different) = (layout.clone(), Vec::new());
+        let (layout, different) = (layout.clone(), vec![Vec::new(); top]);
         Self { stored, layout, top, first, different, unnamed: 0, block }
     }
 
     /// Returns the level, the number of the first block and the number of blocks of each run of blocks that
     /// differ.
-    pub(crate) fn different(&self) -> &[(usize, u64, u64)] {
-        &self.different
+    pub(crate) fn different(&self) -> impl Iterator<Item = (usize, u64, u64)> {
+        let levels = self.different.iter().enumerate();
+        levels
+            .flat_map(|(level, runs)| runs.iter().map(move |&(first, count)| (level, first, count)))
     }
 
     /// Returns how many more blocks differ, if there are very many runs.
@@ -46,13 +49,13 @@ impl<'a> Compare<'a> {
     }
 
     fn differs(&mut self, level: usize, index: u64) {
-        let last = self.different.iter_mut().rev().find(|(known, ..)| *known == level);
-        if let Some((_, first, count)) = last
+        let runs = &mut self.different[level];
+        if let Some((first, count)) = runs.last_mut()
             && *first + *count == index
         {
             *count += 1;
-        } else if self.different.len() < MAX_RUNS {
-            self.different.push((level, index, 1));
+        } else if runs.len() < MAX_RUNS {
+            runs.push((index, 1));
         } else {
             self.unnamed += 1;
         }
@@ -83,5 +86,5 @@ impl TreeBlocks for Compare<'_> {
     }
 }
 
-/// Maximum number of runs, which limits the memory.
-const MAX_RUNS: usize = 1 << 12;
+/// Maximum number of runs on each level, which limits the memory to 1 MiB for each.
+const MAX_RUNS: usize = 1 << 16;

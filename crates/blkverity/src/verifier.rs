@@ -19,6 +19,9 @@ pub struct Summary {
     pub unverified: u64,
     /// Blocks of the tree that are damaged.
     pub bad_tree: u64,
+    /// Blocks of the tree that are damaged and were not reported, because there are very many below one
+    /// damaged block.
+    pub unnamed: u64,
 }
 
 impl Summary {
@@ -188,10 +191,11 @@ impl<'a> Verifier<'a> {
         let Some(rebuilt) = self.rebuilt.take() else { return Ok(()) };
         let (digest, compare) = rebuilt.tree.finish_part(rebuilt.level + 1)?;
         if self.is_expected(rebuilt.expected.as_deref(), &digest) {
-            for &(level, first, count) in compare.different() {
+            for (level, first, count) in compare.different() {
                 self.bad_tree(Problem::Tree(level), level, first, count);
             }
             self.summary.bad_tree += compare.unnamed();
+            self.summary.unnamed += compare.unnamed();
         } else {
             let (start, end) = rebuilt.data;
             self.summary.unverified += end - start;

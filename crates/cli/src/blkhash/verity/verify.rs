@@ -309,7 +309,7 @@ impl<'a> Output<'a> {
 
     /// Prints the summary.
     fn summary(self, summary: &Summary, seconds: f64) -> io::Result<()> {
-        let Summary { data_blocks, bad_data, unverified, bad_tree, .. } = *summary;
+        let Summary { data_blocks, bad_data, unverified, bad_tree, unnamed, .. } = *summary;
         let text = if self.args.json {
             let object: Value = json!({
                 "type": "summary",
@@ -319,7 +319,7 @@ impl<'a> Output<'a> {
                 "bad_data_blocks": bad_data,
                 "unverified_blocks": unverified,
                 "bad_hash_blocks": bad_tree,
-                "errors_not_printed": self.not_printed,
+                "errors_not_printed": self.not_printed + unnamed,
                 "seconds": seconds,
             });
             json::text(&object) + "\n"
@@ -333,6 +333,9 @@ impl<'a> Output<'a> {
             let mut parts: Vec<_> = counts.map(|(count, what)| format!("{count} {what}")).collect();
             if self.not_printed > 0 {
                 parts.push(format!("{} errors are not printed (--max-errors)", self.not_printed));
+            }
+            if unnamed > 0 {
+                parts.push(format!("{unnamed} of these are not named"));
             }
             let result = if parts.is_empty() { "all match".to_owned() } else { parts.join(", ") };
             format!("{}: {data_blocks} blocks: {result}\n", shown(&self.args.data))

@@ -97,7 +97,7 @@ fn digest(
     let root = match &outputs.tree {
         None => {
             let mut tree = Tree::new(&leaf(parameters), block_size(parameters));
-            data.block_digests(parameters, &mut tree, reporter)?;
+            data.block_digests(parameters, &mut tree, "--out-merkle-tree", reporter)?;
             let Ok((root, ())) = tree.finish();
             root
         }
@@ -108,7 +108,7 @@ fn digest(
             output.empty()?;
             let blocks = TreeFile::new(&output.file, layout);
             let mut tree = Tree::with_blocks(&leaf(parameters), block_size(parameters), blocks);
-            data.block_digests(parameters, &mut tree, reporter)?;
+            data.block_digests(parameters, &mut tree, "--out-merkle-tree", reporter)?;
             let finished = tree.finish().and_then(|(root, mut blocks)| {
                 blocks.flush()?;
                 Ok(root)

@@ -124,16 +124,15 @@ fn make(
     } else {
         return Err(format!("--hash-offset {offset} is no multiple of {}", Superblock::SIZE));
     };
-    let failed = |error: &io::Error| {
-        format!("{}: {}", shown(args.hash_file.as_os_str()), messages::reason(error))
-    };
+    let hash_name = shown(args.hash_file.as_os_str());
+    let failed = |error: &io::Error| format!("{hash_name}: {}", messages::reason(error));
     let is_shared = hash_file.check_apart(&data, offset, superblock.data_length())?;
     hash_file.check_free(offset, layout.end()).map_err(|error| failed(&error))?;
     let target = if is_shared { hash_file.spare()? } else { &hash_file.file };
     let leaf = parameters.leaf(&Digester::new(parameters.algorithm()));
     let blocks = TreeFile::new(target, layout.clone());
     let mut tree = Tree::with_blocks(&leaf, superblock.hash_block_size, blocks);
-    data.block_digests(parameters, &mut tree, reporter)?;
+    data.block_digests(parameters, &mut tree, &hash_name, reporter)?;
     let root = tree.finish().and_then(|(root, mut blocks)| {
         blocks.flush()?;
         if is_shared {

@@ -92,16 +92,27 @@ impl Data {
         })
     }
 
-    /// Passes the digests of all blocks to `sink`.
+    /// Passes the digests of all blocks to `sink`. Its errors are those of the file `target`.
     pub fn block_digests(
         &self,
         parameters: &Parameters,
         sink: &mut (dyn Sink<BlockDigests> + Send),
+        target: &str,
         reporter: &Reporter,
     ) -> Result<(), String> {
-        self.watched(reporter, |progress| {
-            blksum::block_digests(&self.source, parameters, sink, &self.tuning, progress)
-        })
+        let mut failed = None;
+        let result = self.watched(reporter, |progress| {
+            let result =
+                blksum::block_digests(&self.source, parameters, sink, &self.tuning, progress);
+            if let Err(blksum::Error::Sink(error)) = &result {
+                failed = error.downcast_ref().map(messages::reason);
+            }
+            result
+        });
+        match failed {
+            Some(reason) => Err(format!("{target}: {reason}")),
+            None => result,
+        }
     }
 
     fn watched<T>(

@@ -121,7 +121,9 @@ fn verify<'a>(
     let mut report = |finding: &Finding| output.finding(finding);
     let mut verifier = Verifier::new(&*hashes, stored.layout, &leaf, &is_root, &mut report);
     if size > 0 {
-        data.block_digests(&stored.parameters, &mut verifier, reporter).map_err(of_data)?;
+        let target = shown(hash_name);
+        data.block_digests(&stored.parameters, &mut verifier, &target, reporter)
+            .map_err(of_data)?;
     } else if !is_root(&Digest::try_from(&[0; 64][..algorithm.digest_size()]).expect("a digest")) {
         return Err(of_data("is empty, and the digest is not that of an empty image".into()));
     }

@@ -536,6 +536,34 @@ def test_limit_on_printed_errors(workdir):
     assert lines[-1] == "data: 400 blocks: 200 do not match, 193 errors are not printed (--max-errors)"
 
 
+def test_very_many_damaged_blocks(workdir):
+    """They are all counted. Memory limits how many are named below one damaged block."""
+    tree = Tree(16 * (2 * 65536 + 40), 512, 512)
+    with open("data", "wb") as file:
+        file.truncate(tree.data_length)
+    root = run_format(tree)
+    changed = bytearray(read("hash"))
+    for index in range(0, 4 * 4000, 2):
+        changed[tree.offset_of(0, index)] ^= 1
+    changed[tree.offset_of(len(tree.levels) - 1, 0)] ^= 1
+    (workdir / "hash").write_bytes(changed)
+    findings, summary = verify_json("data", "hash", root)
+    assert summary["bad_hash_blocks"] == len(named(tree, findings, tree.data_length)) == 8001
+    for index in range(4 * 4000, tree.levels[0], 2):
+        changed[tree.offset_of(0, index)] ^= 1
+    (workdir / "hash").write_bytes(changed)
+    result = blkhash("verity", "verify", "--max-errors", "0", "data", "hash", root)
+    assert result.returncode == 1
+    *lines, last = result.stdout.splitlines()
+    count = 65536 + 20 + 1
+    assert len(lines) == 65536 + 1
+    assert last.endswith(b": %d of the hash tree are damaged, 20 of these are not named" % count)
+    result = blkhash("verity", "verify", "--json", "data", "hash", root)
+    summary = json.loads(result.stdout.splitlines()[-1])
+    assert summary["bad_hash_blocks"] == count
+    assert summary["errors_not_printed"] == count - 100
+
+
 def test_wrong_root(workdir):
     tree = Tree(130)
     write_data(random.Random(2), "data", tree.data_length)
@@ -1151,9 +1179,18 @@ def test_output_that_cannot_be_written(workdir):
             )
             assert result.returncode == 2 and result.stderr.count(b"\n") == 1, (args, result)
             assert b"No space left" in result.stderr
-    limit = ["prlimit", "--fsize=8192", program, "verity", "format", "data", "limited"]
-    result = subprocess.run(
-        limit, capture_output=True, timeout=HANG,
-        preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
-    )
-    one_line_error(result, "limited")
+    os.truncate("data", 1 << 30)
+    for args in (
+        ["format", "--data-blocks", "300", "data", "limited"],
+        ["format", "data", "limited"],
+        ["digest", "--out-merkle-tree=limited", "data"],
+    ):
+        result = subprocess.run(
+            ["prlimit", "--fsize=8192", program, "verity", *args],
+            capture_output=True,
+            timeout=HANG,
+            preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+            restore_signals=False,
+        )
+        name = "--out-merkle-tree" if args[0] == "digest" else "limited"
+        assert one_line_error(result, name) == f"blkhash: data: {name}: File too large\n"

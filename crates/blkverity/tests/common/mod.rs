@@ -215,18 +215,15 @@ impl Stored {
         if !is_repaired {
             return;
         }
-        loop {
-            let digest = self.leaf.hash(&self.levels[level][index]);
-            level += 1;
-            if level == self.levels.len() {
-                self.root = digest;
-                return;
-            }
-            let (arity, stride) = (self.shape().arity(), self.shape().stride());
+        let (arity, stride) = (self.shape().arity(), self.shape().stride());
+        let mut digest = self.leaf.hash(&self.levels[level][index]);
+        for level in level + 1..self.levels.len() {
             let slot = &mut self.levels[level][index / arity][index % arity * stride..];
             slot[..digest.as_bytes().len()].copy_from_slice(digest.as_bytes());
             index /= arity;
+            digest = self.leaf.hash(&self.levels[level][index]);
         }
+        self.root = digest;
     }
 
     /// Returns the bytes of the file.

@@ -849,6 +849,9 @@ def test_partition(blksum, workdir, content, form):
     if form == "qcow2":
         path = images.convert(path, workdir / "disk.qcow2")
     content.check(blksum, path, "--partition", "2")
+    # No offset is known to be behind all partitions.
+    message = refused([path], "--partition", "1", "--hash-offset", size + 4 * MIB, path, path)
+    assert "is a file of the image" in message
     # In a verification of the whole image, findings name the partition.
     root = run_format(Tree((size + 4 * MIB) // 4096), "disk.raw", "whole")
     flip("disk.raw", 2 * MIB + 4097)

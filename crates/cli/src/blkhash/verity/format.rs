@@ -220,10 +220,10 @@ impl HashFile {
             return Ok(false);
         }
         let is_alone = data.image.chain().len() == 1;
-        if !is_alone || data.image.format() != ImageFormat::Raw {
+        if !is_alone || data.image.format() != ImageFormat::Raw || data.is_part() {
             return Err("the hash file is a file of the image".into());
         }
-        if data.is_part() || offset < data_length {
+        if offset < data_length {
             return Err(format!(
                 "the hashes would overwrite the data: --hash-offset has to be {data_length} or more"
             ));

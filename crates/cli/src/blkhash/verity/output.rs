@@ -5,7 +5,7 @@
 
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use blkimage::Image;
@@ -13,13 +13,21 @@ use blkimage::Image;
 use super::source::shown;
 use crate::messages;
 
-/// The device and the inode of a file.
+/// Whether two names are those of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity(u64, u64);
+pub enum Identity {
+    /// The device and the inode.
+    File(u64, u64),
+    /// The number of a block device, which may have several nodes.
+    Device(u64),
+}
 
 impl Identity {
     pub fn new(metadata: &Metadata) -> Self {
-        Self(metadata.dev(), metadata.ino())
+        match metadata.file_type().is_block_device() {
+            true => Self::Device(metadata.rdev()),
+            false => Self::File(metadata.dev(), metadata.ino()),
+        }
     }
 
     /// Returns whether this is a file of the image.
@@ -48,7 +56,8 @@ impl Output {
         let file = File::options().write(true).create(true).truncate(false).open(name);
         let file = file.map_err(reason)?;
         let metadata = file.metadata().map_err(reason)?;
-        let identity = metadata.is_file().then(|| Identity::new(&metadata));
+        let is_kept = metadata.is_file() || metadata.file_type().is_block_device();
+        let identity = is_kept.then(|| Identity::new(&metadata));
         Ok(Some(Self { file, option, identity }))
     }
 
@@ -67,12 +76,12 @@ impl Output {
     /// Removes the old content.
     pub fn empty(&self) -> Result<(), String> {
         match self.identity {
-            Some(_) => self.file.set_len(0).map_err(|error| self.reason(&error)),
-            None => Ok(()),
+            Some(Identity::File(..)) => self.file.set_len(0).map_err(|error| self.reason(&error)),
+            _ => Ok(()),
         }
     }
 
-    /// Returns the identity of a regular file.
+    /// Returns the identity, unless it is a pipe or a terminal.
     pub fn identity(&self) -> Option<Identity> {
         self.identity
     }

@@ -536,6 +536,20 @@ def test_limit_on_printed_errors(workdir):
     assert lines[-1] == "data: 400 blocks: 200 do not match, 193 errors are not printed (--max-errors)"
 
 
+def test_zeros_do_not_fill_the_disk(workdir):
+    """An image of a few bytes may claim a tree of any size."""
+    images.create("huge.qcow2", "16T")
+    commands = [
+        ("digest", "--out-merkle-tree", "tree", "huge.qcow2"),
+        ("format", "huge.qcow2", "hash"),
+    ]
+    for command in commands:
+        result = blkhash("verity", *command)
+        assert result.returncode == 2
+        assert b"has more than 1099511627776 bytes of zeros" in result.stderr
+    assert blkhash("verity", "digest", "huge.qcow2").returncode == 0
+
+
 def test_very_many_damaged_blocks(workdir):
     """They are all counted. Memory limits how many are named below one damaged block."""
     tree = Tree(16 * (2 * 65536 + 40), 512, 512)

@@ -117,7 +117,8 @@ pub struct SourceArgs {
     #[arg(long, value_name = "N", value_parser = Count::of(1..=1024_u16))]
     pub threads: Option<u16>,
 
-    /// Refuse images with more zeros than SIZE that they do not store [default: 2^32 blocks]
+    /// Refuse images with more zeros than SIZE that they do not store [default: 2^28 blocks if the tree is
+    /// written or compared, otherwise no limit]
     #[arg(long, value_name = "SIZE", value_parser = crate::values::parse_large_size)]
     pub max_zeros: Option<u64>,
 

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use blkhash::{Algorithm, BlockSize, Construction, Digest, Digester, Parameters, Salt, Tree};
 use blkimage::Format as ImageFormat;
@@ -168,9 +168,12 @@ impl HashFile {
     fn open(args: &Format) -> Result<Self, String> {
         let reason = |error: io::Error| messages::reason(&error);
         let mut options = File::options();
-        options.read(true).write(true).create(true).truncate(false);
-        // Waits for no reader of a pipe.
-        let file = options.custom_flags(NONBLOCK).open(&args.hash_file).map_err(reason)?;
+        options.read(true).write(true);
+        let is_device = crate::open::is_device(&args.hash_file);
+        options.create(!is_device).truncate(false);
+        // Waits for no reader of a pipe. The kernel refuses a device that is mounted or held.
+        let flags = if is_device { NONBLOCK | EXCLUSIVE } else { NONBLOCK };
+        let file = options.custom_flags(flags).open(&args.hash_file).map_err(reason)?;
         let metadata = file.metadata().map_err(reason)?;
         let (is_regular, kind) = (metadata.is_file(), metadata.file_type());
         if !is_regular && !kind.is_block_device() {
@@ -184,8 +187,10 @@ impl HashFile {
             return Err(OTHER_CONTENT.into());
         }
         let folder = match args.hash_file.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
+            // The folder of a device is in memory.
+            _ if !is_regular => std::env::temp_dir(),
+            Some(folder) if folder != Path::new("") => folder.to_owned(),
+            _ => PathBuf::from("."),
         };
         // Not every file system can do it, and it is rarely needed.
         let spare = File::options().read(true).write(true).custom_flags(TMPFILE).open(folder).ok();
@@ -347,6 +352,8 @@ fn uuid_text(uuid: &[u8; 16]) -> String {
 const SALT: usize = 32;
 
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+
+const EXCLUSIVE: i32 = rustix::fs::OFlags::EXCL.bits() as i32;
 
 const TMPFILE: i32 = rustix::fs::OFlags::TMPFILE.bits() as i32;
 

@@ -100,10 +100,12 @@ impl Data {
         target: &str,
         reporter: &Reporter,
     ) -> Result<(), String> {
+        // The tree of zeros takes space, or has to be read, although the zeros cost nothing.
+        let limit = MAX_ZERO_BLOCKS.saturating_mul(parameters.block_size() as u64);
+        let tuning = Tuning { max_zeros: self.tuning.max_zeros.or(Some(limit)), ..self.tuning };
         let mut failed = None;
         let result = self.watched(reporter, |progress| {
-            let result =
-                blksum::block_digests(&self.source, parameters, sink, &self.tuning, progress);
+            let result = blksum::block_digests(&self.source, parameters, sink, &tuning, progress);
             if let Err(blksum::Error::Sink(error)) = &result {
                 failed = error.downcast_ref().map(messages::reason);
             }
@@ -148,3 +150,7 @@ pub fn fail(name: &OsStr, reason: &str) {
 pub fn shown(name: &OsStr) -> String {
     quote::name(name.as_encoded_bytes())
 }
+
+/// Maximum number of zero blocks that an image does not store, if its tree is written or read. That is 1 TiB
+/// with blocks of 4 KiB, for which the tree takes 8 GiB.
+const MAX_ZERO_BLOCKS: u64 = 1 << 28;

@@ -23,7 +23,7 @@ REJECTED = [
     (["-d", "sha265"], "invalid value 'sha265' for --digest: did you mean sha256?"),
     (["-d", "SHA_265"], "did you mean sha256?"),
     (["-d", "foo"], "unknown digest 'foo': use null, crc32, crc32c,"),
-    (["-d", "sha256:fla"], "use streams, streams:N (N from 1 to 128), flat, concat or linear"),
+    (["-d", "sha256:fla"], "use streams, streams:N (N from 1 to 128), flat, concat, linear, fs-verity or dm-verity"),
     (["--construction", "liner"], "invalid value 'liner' for --construction: unknown construction"),
     (["-f", "qcow3"], "invalid value 'qcow3' for --format: did you mean qcow2?"),
     (["-f", "tape"], "use raw, qcow2, qcow, vmdk, vdi, vhdx, vpc, qed, parallels, luks, bochs,"),

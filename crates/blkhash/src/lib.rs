@@ -29,7 +29,7 @@ mod zero;
 
 pub use algo::{Digester, Implementation, State, Status, implementations};
 pub use algorithm::{Algorithm, BitOrder, MAX_DIGEST_SIZE, Properties, Strength};
-pub use block::{BlockDigests, BlockPieces, Leaf, Run};
+pub use block::{BlockDigests, BlockPieces, Comparison, Leaf, Run};
 pub use block_size::{BlockSize, InvalidBlockSize};
 pub use construction::{Construction, FsVerityDescriptor, Streams};
 pub use cpu::Feature;

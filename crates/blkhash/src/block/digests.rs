@@ -52,6 +52,27 @@ impl BlockDigests {
         self.slot(digest.as_bytes().len(), length).copy_from_slice(digest.as_bytes());
     }
 
+    /// Appends the digests of hashed blocks of `length` bytes in all, one after the other, each of
+    /// `digest_size` bytes.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `digests` is not a whole number of digests.
+    pub fn extend(&mut self, digests: &[u8], digest_size: usize, length: u64) {
+        assert!(digests.len().is_multiple_of(digest_size), "a whole number of digests");
+        let added = (digests.len() / digest_size) as u64;
+        match self.runs.last_mut() {
+            _ if added == 0 => return,
+            Some(Stored::Digests { count, size }) => {
+                *count += added;
+                *size += digests.len();
+            }
+            _ => self.runs.push(Stored::Digests { count: added, size: digests.len() }),
+        }
+        self.digests.extend_from_slice(digests);
+        self.length += length;
+    }
+
     /// Returns the number of bytes that the blocks cover.
     pub fn length(&self) -> u64 {
         self.length

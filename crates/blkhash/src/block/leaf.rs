@@ -1,9 +1,9 @@
 //! The definition of the digest of a block.
 
-use crate::{BlockSize, Digest, Digester, State};
+use crate::{BlockSize, Digest, Digester, Salt, State};
 
-/// Computes the digest of a block: the plain digest of its bytes, or, for a construction with a salt,
-/// of the salt and its bytes.
+/// Computes the digest of a block: the plain digest of its bytes, or, with a salt, of the salt and its
+/// bytes.
 #[derive(Clone, Debug)]
 pub struct Leaf {
     digester: Digester,
@@ -19,6 +19,13 @@ impl Leaf {
     pub fn new(digester: &Digester, block_size: BlockSize) -> Self {
         let (digester, start) = (digester.clone(), digester.start());
         Self { digester, start, block_size: block_size.get(), is_padded: false }
+    }
+
+    /// Creates a leaf that hashes `salt` before each block. A short last block is not padded.
+    pub fn salted(digester: &Digester, block_size: BlockSize, salt: &Salt) -> Self {
+        let mut leaf = Self::new(digester, block_size);
+        leaf.start.update(salt.as_bytes());
+        leaf
     }
 
     /// Creates a leaf that hashes `prefix` before each block, and pads the last block with zeros.

@@ -4,6 +4,7 @@ import doctest
 import hashlib
 import json
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 import xxhash
 
 import blkhash
+import blkmap
 import digests
 import imagespec
 from conftest import ROOT
@@ -145,3 +147,58 @@ def test_published_vectors_come_from_others():
 def test_vectors_are_what_the_generator_writes():
     command = [sys.executable, ROOT / "test-vectors/generate.py", "--check"]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+
+
+def test_doctest_of_maps():
+    result = doctest.testmod(blkmap)
+    assert (result.attempted, result.failed) == (4, 0)
+
+
+def small_map(content, digest="sha256", block_size=512, **options):
+    return blkmap.write(content, digest, block_size, file_id=b"f" * 16, info="{}", **options)
+
+
+@pytest.mark.parametrize("block_size", [512, 4096, 64 << 10])
+@pytest.mark.parametrize("blocks", [2, 127, 128, 129])
+def test_the_root_of_a_map_is_that_of_veritysetup(block_size, blocks, tmp_path):
+    spec = f"{block_size}:# {(blocks - 1) * block_size}:-"
+    imagespec.write(spec, tmp_path / "img")
+    command = ["veritysetup", "format", "--salt", "-", "--hash-block-size", "4096"]
+    command += ["--data-block-size", str(block_size), tmp_path / "img", tmp_path / "hashes"]
+    output = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    root = re.search(r"Root hash:\s*(\w+)", output)[1]
+    data = small_map(imagespec.chunks(spec), block_size=block_size)
+    assert blkmap.read(data).commit.root.hex() == root
+
+
+@pytest.mark.parametrize("length", [0, 1, 511, 512, 513, 65535, 65536, 65537, 200000])
+def test_checksums_from_a_map_are_those_of_the_content(length):
+    content = imagespec.data("#", 0, length // 2) + bytes(length - length // 2)
+    map = blkmap.read(small_map(content, checkpoints=[0, 1]))
+    for construction in ("streams:4", "streams:1", "flat", "concat", "fs-verity"):
+        expected = blkhash.checksum(content, "sha256", construction, 512)
+        assert blkmap.checksum(map, construction) == expected
+
+
+def test_every_changed_byte_of_a_map_is_found():
+    rng = random.Random(1)
+    key = b"k" * 16
+    content = rng.randbytes(70000) + bytes(140000) + rng.randbytes(1000)
+    data = blkmap.append(small_map(content, checkpoints=[1], key=key), content[:-1] + b"x", "{}", key)
+    assert blkmap.read(data, key).seal == "checked"
+    for place in rng.sample(range(len(data)), 300):
+        changed = bytearray(data)
+        changed[place] ^= 1 << rng.randrange(8)
+        with pytest.raises(blkmap.MapError):
+            blkmap.read(bytes(changed), key)
+
+
+def test_a_map_is_resumed_behind_its_last_commit():
+    rng = random.Random(2)
+    data = small_map(rng.randbytes(300000), checkpoints=[0, 2])
+    commits = [at for at in range(0, len(data), 4096) if data[at:].startswith(blkmap.COMMIT_MAGIC)]
+    assert len(commits) == 3
+    for cut in (4096, len(data), *(rng.randrange(4096, len(data)) for _ in range(50))):
+        garbage = rng.randbytes(rng.randrange(9000))
+        expected = max([4096, *(at + 4096 for at in commits if at + 4096 <= cut)])
+        assert blkmap.resume_point(data[:cut] + garbage) == expected

@@ -416,8 +416,8 @@ class Map:
         self.offset = offset
         self.commit = commit
         self.runs = runs
-        self.info_text = info.decode()
         self.info = parse_info(info)
+        self.info_text = info.decode()
         self.size = commit.size
         self.padded_last = commit.padded_last[: parameters.digest_size]
         self.is_complete = commit.known == commit.blocks
@@ -456,24 +456,31 @@ class Map:
         return digests
 
 
+def open_map(data):
+    """Returns the last commit of a map. Checks what a reader checks before it uses anything."""
+    check(len(data) % PAGE == 0, "the length is no multiple of 4096")
+    parameters, file_id = read_header(data)
+    check(len(data) >= 2 * PAGE, "there is no commit")
+    map = read_map(data, len(data) - PAGE, parameters, file_id)
+    check(map.commit.kind == FINAL, "the map is not finished")
+    return map
+
+
 def read(data, key=None, sequence=None):
     """Returns the last commit of a map, or the final one with that sequence number.
 
     Checks all commits of the file. With a key, the commit that is returned must be sealed with it.
     """
-    check(len(data) % PAGE == 0, "the length is no multiple of 4096")
-    parameters, file_id = read_header(data)
-    check(len(data) >= 2 * PAGE, "there is no commit")
     if key is not None:
         check(len(key) in KEY_LENGTHS, "a key has 16 to 4096 bytes")
-    offset = len(data) - PAGE
-    check(read_commit(data, offset, parameters, file_id).kind == FINAL, "the map is not finished")
-    commits = []
-    while offset:
-        commits.append(read_map(data, offset, parameters, file_id))
-        check_seal(commits[-1], key)
-        offset = commits[-1].commit.previous
-    commits.reverse()
+    commits = [open_map(data)]
+    while commits[0].commit.previous:
+        last = commits[0]
+        offset, file_id = last.commit.previous, last.commit.file_id
+        commits.insert(0, read_map(data, offset, last.parameters, file_id))
+    for map in commits:
+        check_map(map)
+        check_seal(map, key)
     check_order(commits)
     found = [it for it in commits if it.commit.sequence == sequence] if sequence else commits[-1:]
     check(found and found[0].commit.kind == FINAL, "there is no such final commit")
@@ -561,11 +568,11 @@ def read_commit(data, offset, parameters, file_id):
 
 
 def read_map(data, offset, parameters, file_id):
+    """Returns the commit at offset, after all checks that need the tables, but no pages."""
     it = read_commit(data, offset, parameters, file_id)
     directory = read_area(data, it.directory, it.entries * ENTRY.size, it.directory_sha)
     hashes = read_area(data, it.hashes, it.hash_count * 32, it.hashes_sha)
     info = read_area(data, it.info, it.info_size, it.info_sha)
-    check(it.zero_block[: parameters.digest_size] == parameters.zero(), "the zero block's digest")
 
     runs = []
     end = index = 0
@@ -587,28 +594,34 @@ def read_map(data, offset, parameters, file_id):
         check(len(runs) > before, "neighbouring runs are not joined")
     check(index == it.hash_count, "the number of page hashes does not match")
 
-    short = it.size % parameters.block_size
-    covers_end = end == parameters.pages(it.size) and end > 0
-    if runs and short and covers_end:
+    if runs and end == parameters.pages(it.size) and it.size % parameters.block_size:
         check(runs[-1].offset, "a short last block is in a run of zeros")
     check((it.known, it.zero_blocks) == count_blocks(runs, parameters, it.size)[:2], "the counts")
-    map = Map(data, parameters, offset, it, runs, info)
-    for run in runs:
+    return Map(data, parameters, offset, it, runs, info)
+
+
+def check_map(map):
+    """Checks everything else that a commit refers to."""
+    it, parameters, data = map.commit, map.parameters, map.data
+    check(it.zero_block[: parameters.digest_size] == parameters.zero(), "the zero block's digest")
+    sizes = (it.entries * ENTRY.size, it.hash_count * 32, it.info_size)
+    for offset, size in zip((it.directory, it.hashes, it.info), sizes):
+        padding = data[offset + size : offset + size + -size % PAGE]
+        check(not any(padding), "the padding of a table is not zero")
+    for run in map.runs:
         for i, page_hash in enumerate(run.hashes):
             at = run.offset + i * PAGE
             page = data[at : at + PAGE]
             check(sha(page) == page_hash, f"page {run.first + i} does not match its hash")
             check_page(page, run.first + i, parameters, it.size)
-    check_padded_last(map, short if covers_end else 0)
+    check_padded_last(map)
     if it.kind == FINAL and map.is_complete:
-        check(it.root == root_of(runs, parameters, it.size), "the root does not match")
-    return map
+        check(it.root == root_of(map.runs, parameters, it.size), "the root does not match")
 
 
 def read_area(data, offset, size, expected):
     area = data[offset : offset + size]
     check(sha(area) == expected, f"the table at {offset} does not match its hash")
-    check(not any(data[offset + size : offset + size + -size % PAGE]), "the padding is not zero")
     return area
 
 
@@ -624,14 +637,15 @@ def check_page(page, number, parameters, size):
     check(ends_short or not only_zeros, f"page {number} has only zero blocks and is stored")
 
 
-def check_padded_last(map, short):
-    """Checks the digest of the padded last block, of which the map has `short` bytes."""
+def check_padded_last(map):
     parameters = map.parameters
-    check(short or not any(map.padded_last), "there is a digest of a padded last block")
-    if short:
+    short = map.size % parameters.block_size
+    if short and map.runs and map.runs[-1].end == parameters.pages(map.size):
         last = list(map.digest_runs())[-1][0]
         if last == parameters.zero(short) and parameters.algorithm in DM_VERITY:
             check(map.padded_last == parameters.zero(), "the digest of the padded last block")
+    else:
+        check(not any(map.padded_last), "there is a digest of a padded last block")
 
 
 def check_seal(map, key):

@@ -17,7 +17,9 @@ import blkhash
 import digests
 import imagespec
 
+import maps
 from published import PUBLISHED
+from refused_maps import refused_vectors
 
 # In the crate, for it is compiled in.
 KNOWN_ANSWERS = HERE.parent / "crates/blkhash/src/algo/known_answers.txt"
@@ -253,6 +255,12 @@ def documents():
     digest_lists = {"vectors": list(digest_vectors()), "published": list(published_vectors())}
     construction_lists = {"vectors": list(construction_vectors())}
     verity_lists = {"vectors": list(verity_vectors())}
+    map_lists = {
+        "maps": list(maps.map_vectors()),
+        "appended": list(maps.append_vectors()),
+        "refused": list(refused_vectors()),
+    }
+    about_maps = "Block maps; see test-vectors/README.md."
     about_verity = "Checksums of fs-verity and dm-verity; see test-vectors/README.md."
     about_digests = "Digests of patterns; see test-vectors/README.md."
     about_constructions = "Checksums of images; see test-vectors/README.md."
@@ -261,6 +269,7 @@ def documents():
         (HERE / "digests.json", *counted(about_digests, digest_lists)),
         (HERE / "constructions.json", *counted(about_constructions, construction_lists)),
         (HERE / "verity.json", *counted(about_verity, verity_lists)),
+        (HERE / "maps.json", *counted(about_maps, map_lists)),
         (KNOWN_ANSWERS, len(answers), "".join(answers)),
     ]
 

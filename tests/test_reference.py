@@ -202,3 +202,21 @@ def test_a_map_is_resumed_behind_its_last_commit():
         garbage = rng.randbytes(rng.randrange(9000))
         expected = max([4096, *(at + 4096 for at in commits if at + 4096 <= cut)])
         assert blkmap.resume_point(data[:cut] + garbage) == expected
+
+
+def test_seals_of_maps():
+    key, other = b"k" * 16, b"o" * 4096
+    plain = small_map(b"x" * 1000)
+    later = blkmap.seal(plain, key)
+    assert blkmap.read(later).seal == "not checked"
+    assert blkmap.read(later, key).seal == "checked"
+    first, last = blkmap.read(later, sequence=1), blkmap.read(later, key, sequence=2)
+    assert first.seal == "none" and first.commit.content_id == last.commit.content_id
+    forged = bytearray(later)
+    forged[-4096 + 480] ^= 1
+    forged[-32:] = hashlib.sha256(forged[-4096:-32]).digest()
+    assert blkmap.read(bytes(forged)).seal == "not checked"
+    refused = [(plain, key, None), (later, other, None), (later, key, 1), (bytes(forged), key, None)]
+    for data, secret, sequence in [*refused, (later, b"k" * 15, None), (later, b"k" * 4097, None)]:
+        with pytest.raises(blkmap.MapError):
+            blkmap.read(data, secret, sequence)

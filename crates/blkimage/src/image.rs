@@ -13,6 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::extent::{Extent, ExtentKind};
 use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose, Stored};
 use crate::member::Member;
+use crate::origin::{self, Origin, OriginKind};
 use crate::probe::Format;
 use crate::source::Source;
 use crate::storage::HostFile;
@@ -148,6 +149,28 @@ impl Source for Image {
         Ok(Extent { offset, length, kind })
     }
 
+    fn origin(&self, offset: u64, limit: u64) -> Result<Origin> {
+        self.check_range(offset, 1)?;
+        let limit = limit.clamp(1, self.size - offset);
+        let mut walk = self.walks.take(offset);
+        let first = self.resolve(&mut walk, offset, limit, Purpose::Extent)?;
+        let kind = first.origin_kind(offset);
+        let mut length = first.length;
+        for _ in 0..MAX_JOINED {
+            if length == limit {
+                break;
+            }
+            // An error here belongs to the next run and is found again there.
+            let next = offset + length;
+            match self.resolve(&mut walk, next, limit - length, Purpose::Extent) {
+                Ok(run) if run.origin_kind(next) == kind.advanced(length) => length += run.length,
+                _ => break,
+            }
+        }
+        self.walks.put(walk, offset + length);
+        Ok(Origin { offset, length, kind })
+    }
+
     fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> Result<()> {
         self.check_range(offset, buf.len() as u64)?;
         let mut walk = self.walks.take(offset);
@@ -190,6 +213,22 @@ impl Source for Image {
 struct Run<'a> {
     place: Place<'a>,
     length: u64,
+}
+
+impl Run<'_> {
+    /// Returns the origin of these bytes, the first of which is the guest byte at `guest`.
+    fn origin_kind(&self, guest: u64) -> OriginKind {
+        let place = match self.place {
+            Place::Zero => return OriginKind::Zero,
+            // Bytes past the end of the file have no place, so that reading them fails.
+            Place::File { file, offset } => file
+                .id()
+                .filter(|_| offset.checked_add(self.length).is_some_and(|end| end <= file.size()))
+                .map(|id| origin::Place::plain(id, offset)),
+            Place::Layer { layer, stored } => layer.place(stored, guest),
+        };
+        place.map_or(OriginKind::Other, OriginKind::Stored)
+    }
 }
 
 #[derive(Clone, Copy)]

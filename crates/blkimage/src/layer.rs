@@ -4,6 +4,7 @@
 //! in an encoding that only the format knows. A layer knows nothing about the layers below.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::origin::Place;
 use crate::storage::HostFile;
 
 /// An image of a chain without those beneath it.
@@ -24,6 +25,13 @@ pub(crate) trait Layer: Send + Sync {
     fn read(&self, stored: Stored, buf: &mut [u8], offset: u64) -> Result<()> {
         let _ = (stored, buf);
         Err(Error::new(ErrorKind::Argument, "", "layer has no encoding of its own").at(offset))
+    }
+
+    /// Returns the place of the guest byte at `offset`, for which the layer returned `stored`. `None` if
+    /// it has to be read.
+    fn place(&self, stored: Stored, offset: u64) -> Option<Place> {
+        let _ = (stored, offset);
+        None
     }
 
     /// Returns the files that hold the layer, the image itself first.

@@ -29,6 +29,7 @@ mod location;
 mod member;
 mod open;
 mod options;
+mod origin;
 pub mod partition;
 mod probe;
 mod references;
@@ -47,6 +48,7 @@ pub use image::Image;
 pub use location::{Location, Transport, Uri};
 pub use member::{Member, MemberFile};
 pub use options::{Cache, Follow, Holes, OpenOptions, UnknownName};
+pub use origin::{Origin, OriginKind, Place};
 pub use probe::{Format, PROBE_SIZE, UnknownFormat, probe};
 #[cfg(feature = "qemu-nbd")]
 pub use secret::Secret;
@@ -55,4 +57,4 @@ pub use source::Source;
 pub use storage::local::mapped::Lent;
 #[cfg(feature = "nbd")]
 pub use storage::nbd::options::NbdOptions;
-pub use storage::{Memory, ReadMethod, Storage};
+pub use storage::{FileId, Memory, ReadMethod, Storage};

@@ -1,6 +1,6 @@
 //! A range of a source.
 
-use crate::{Error, ErrorKind, Extent, Lent, Result, Source};
+use crate::{Error, ErrorKind, Extent, Lent, Origin, Result, Source};
 
 /// A range of a source as a source of its own, for example a partition of a disk.
 #[derive(Clone, Debug)]
@@ -39,6 +39,13 @@ impl<S: Source> Source for Slice<S> {
         Ok(Extent { offset, ..extent })
     }
 
+    fn origin(&self, offset: u64, limit: u64) -> Result<Origin> {
+        self.check(offset, 1)?;
+        let limit = limit.min(self.length - offset);
+        let origin = self.source.origin(self.offset + offset, limit)?;
+        Ok(Origin { offset, ..origin })
+    }
+
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
         self.check(offset, buf.len() as u64)?;
         self.source.read_exact_at(buf, self.offset + offset)
@@ -71,7 +78,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::ExtentKind;
+    use crate::{ExtentKind, OriginKind};
 
     /// A source that overrides every default method.
     struct Far;
@@ -83,6 +90,10 @@ mod tests {
 
         fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
             Ok(Extent { offset, length: limit.min(3), kind: ExtentKind::Data })
+        }
+
+        fn origin(&self, offset: u64, limit: u64) -> Result<Origin> {
+            Ok(Origin { offset, length: limit.min(5), kind: OriginKind::Zero })
         }
 
         fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
@@ -114,6 +125,9 @@ mod tests {
         let extent = slice.extent(98, 50).unwrap();
         assert_eq!((extent.offset, extent.length), (98, 2));
         assert!(slice.extent(100, 1).is_err());
+        let origin = slice.origin(98, 50).unwrap();
+        assert_eq!((origin.offset, origin.length), (98, 2));
+        assert!(slice.origin(100, 1).is_err());
         assert!(slice.read_exact_at(&mut bytes, u64::MAX).is_err());
         assert_eq!(Slice::new(Far, (1 << 20) - 5, 100).unwrap().size(), 5);
         assert!(Slice::new(Far, (1 << 20) + 1, 0).is_none());
@@ -127,6 +141,8 @@ mod tests {
         for (source, granularity) in [(&whole as &dyn Source, 1 << 16), (&boxed, 1 << 12)] {
             assert_eq!(source.queue_depth(), 64);
             assert_eq!(source.granularity(), granularity);
+            let origin = Origin { offset: 9, length: 5, kind: OriginKind::Zero };
+            assert_eq!(source.origin(9, 100).unwrap(), origin);
             assert_eq!(source.check_unchanged().unwrap_err().kind(), ErrorKind::Changed);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Extent, Lent, Result};
+use crate::{Extent, Lent, Origin, Result};
 
 /// An image as its guest sees it.
 ///
@@ -18,6 +18,15 @@ pub trait Source: Send + Sync {
     /// at least one byte long and ends at or before the end of the source. It need not be maximal. The
     /// next one may be of the same kind.
     fn extent(&self, offset: u64, limit: u64) -> Result<Extent>;
+
+    /// Returns where the guest bytes from `offset` on come from, for at most `limit` bytes.
+    ///
+    /// The arguments and the result are subject to the same rules as those of [`extent`](Self::extent).
+    /// Equal places in two sources mean equal bytes, so that neither has to be read to compare them. By
+    /// default, only zeros are known.
+    fn origin(&self, offset: u64, limit: u64) -> Result<Origin> {
+        self.extent(offset, limit).map(Origin::from)
+    }
 
     /// Fills all of `buf` with the guest bytes from `offset` on, or fails.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()>;
@@ -64,6 +73,10 @@ macro_rules! source_of_pointer {
 
             fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
                 (**self).extent(offset, limit)
+            }
+
+            fn origin(&self, offset: u64, limit: u64) -> Result<Origin> {
+                (**self).origin(offset, limit)
             }
 
             fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {

@@ -21,6 +21,16 @@ pub(crate) enum Compression {
     Zstd,
 }
 
+impl Compression {
+    /// Returns the name, which differs from all others.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Deflate => "deflate",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
 /// A compressed cluster.
 #[derive(Clone, Copy)]
 pub(crate) struct Cluster<'a> {

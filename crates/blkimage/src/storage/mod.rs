@@ -15,7 +15,23 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub use self::read_method::ReadMethod;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::sys::Stamp;
 use crate::{Extent, ExtentKind, Lent};
+
+/// Identifies a file of this host and the state of its content. Equal for all descriptors of one file,
+/// as long as the file does not change.
+///
+/// Contains the time stamps, in addition to device and inode, because some file systems give the files
+/// of a snapshot the numbers of the originals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileId(Stamp);
+
+impl FileId {
+    /// Creates the identity of the file with this stamp.
+    pub(crate) fn new(stamp: Stamp) -> Self {
+        Self(stamp)
+    }
+}
 
 /// The bytes of one file, in any kind of storage.
 pub trait Storage: Send + Sync {
@@ -62,6 +78,13 @@ pub trait Storage: Send + Sync {
     /// Returns the open file of this host that holds exactly these bytes, if any. It may be
     /// passed to other programs.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Returns the identity of the file of this host that holds exactly these bytes at the same
+    /// offsets, if any. Bytes of storages with the same identity are equal, and need not be read to be
+    /// compared. A storage that wraps another one and returns its bytes may forward this.
+    fn file_id(&self) -> Option<FileId> {
         None
     }
 
@@ -123,6 +146,11 @@ impl HostFile {
 
     pub fn size(&self) -> u64 {
         self.storage.size()
+    }
+
+    /// Returns the identity of the file, if it has one.
+    pub fn id(&self) -> Option<FileId> {
+        self.storage.file_id()
     }
 
     #[cfg(feature = "qemu-nbd")]

@@ -24,6 +24,7 @@ use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
 use crate::error::{ErrorKind, Result};
 use crate::formats::decompress::{Cluster, Compression};
 use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose, Stored};
+use crate::origin::{Encoding, Place};
 use crate::storage::HostFile;
 
 use self::entry::{Geometry, HostOffset, L1Table, MapKind};
@@ -143,6 +144,13 @@ impl Layer for Qcow2 {
         let compression = self.compression;
         let cluster = Cluster { file: &self.file, stored, compression, size: size as usize };
         self.caches.decompress(cluster, buf, (offset & (size - 1)) as usize)
+    }
+
+    fn place(&self, stored: Stored, offset: u64) -> Option<Place> {
+        let decoded = self.geometry.cluster_size();
+        let method = self.compression.name();
+        let encoding = Encoding { offset: stored.offset, length: stored.length, method, decoded };
+        Some(Place::encoded(self.file.id()?, encoding, offset & (decoded - 1)))
     }
 
     fn files(&self) -> Vec<&HostFile> {

@@ -20,10 +20,9 @@ use super::{in_use, stamps};
 use crate::buffer::ALIGNMENT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Cache;
-use crate::storage::ReadMethod;
-use crate::storage::Storage;
 use crate::storage::local::mapped::Windows;
 use crate::storage::local::page_cache::is_resident;
+use crate::storage::{FileId, ReadMethod, Storage};
 use crate::sys::{self, NodeType, Stamp};
 use crate::{Extent, ExtentKind, Lent};
 
@@ -251,6 +250,10 @@ impl Storage for LocalFile {
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.file.as_fd())
+    }
+
+    fn file_id(&self) -> Option<FileId> {
+        Some(FileId::new(self.stamp))
     }
 
     fn granularity(&self) -> u64 {

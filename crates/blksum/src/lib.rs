@@ -3,6 +3,7 @@
 
 pub mod check_file;
 mod checksum;
+mod crew;
 mod error;
 mod in_order;
 mod lane;

@@ -4,43 +4,69 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::Error;
-use crate::plan::{Chunk, Plan};
+
+/// Cuts content into chunks, from start to end.
+pub(crate) trait Planner: Send {
+    type Chunk: Planned;
+
+    /// Replaces `chunk` with the next one. Returns whether there is one. Sets the number of the chunk
+    /// also if it fails.
+    fn next(&mut self, chunk: &mut Self::Chunk) -> Result<bool, Error>;
+
+    /// Returns whether no chunk is left.
+    fn is_over(&self) -> bool;
+}
+
+/// A part of the content for one thread.
+pub(crate) trait Planned: Default + Send {
+    /// Returns the index of the chunk in the plan.
+    fn number(&self) -> u64;
+
+    /// Returns whether there is data to read.
+    fn has_data(&self) -> bool;
+}
 
 /// Hands out the chunks of a plan. Planning may take I/O, so one thread at a time plans ahead of
 /// the others. They wait for it only if no chunk is planned.
-pub(crate) struct LookAhead<'a> {
+pub(crate) struct LookAhead<P: Planner> {
     /// Locked by the planning thread. No other thread waits for it.
-    plan: Mutex<Plan<'a>>,
-    state: Mutex<State>,
+    plan: Mutex<P>,
+    state: Mutex<State<P::Chunk>>,
     /// Signalled when a chunk is planned, or when planning ends.
     changed: Condvar,
     depth: usize,
 }
 
-#[derive(Default)]
-struct State {
-    planned: VecDeque<Chunk>,
+struct State<C> {
+    planned: VecDeque<C>,
     /// Used chunks whose memory is reused.
-    spare: Vec<Chunk>,
+    spare: Vec<C>,
     is_planning: bool,
     /// Whether a chunk was handed out. There may be other threads from then on.
     has_begun: bool,
     /// Whether all chunks are planned.
     is_over: bool,
-    /// Planning error, with the number of the chunk that could not be planned.
-    failure: Option<(u64, Error)>,
+    /// Planning error, with the chunk that could not be planned.
+    failure: Option<(C, Error)>,
 }
 
-impl<'a> LookAhead<'a> {
+impl<P: Planner> LookAhead<P> {
     /// Hands out the chunks of `plan`, with up to `depth` of them planned ahead.
-    pub(crate) fn new(plan: Plan<'a>, depth: usize) -> Self {
-        Self { plan: Mutex::new(plan), state: Mutex::default(), changed: Condvar::new(), depth }
+    pub(crate) fn new(plan: P, depth: usize) -> Self {
+        let state = State {
+            planned: VecDeque::new(),
+            spare: Vec::new(),
+            is_planning: false,
+            has_begun: false,
+            is_over: false,
+            failure: None,
+        };
+        Self { plan: Mutex::new(plan), state: Mutex::new(state), changed: Condvar::new(), depth }
     }
 
     /// Replaces `chunk` with the next one. Returns whether more chunks may follow, or `None` if
-    /// there is no next chunk. On error, sets the number of `chunk` to that of the chunk that
-    /// failed.
-    pub(crate) fn next(&self, chunk: &mut Chunk) -> Result<Option<bool>, Error> {
+    /// there is no next chunk. On error, replaces `chunk` with the one that failed.
+    pub(crate) fn next(&self, chunk: &mut P::Chunk) -> Result<Option<bool>, Error> {
         let mut state = self.lock();
         loop {
             if let Some(planned) = state.planned.pop_front() {
@@ -50,8 +76,8 @@ impl<'a> LookAhead<'a> {
                 return Ok(Some(!state.is_over || !state.planned.is_empty()));
             }
             if state.is_over {
-                let Some((number, error)) = state.failure.take() else { return Ok(None) };
-                chunk.number = number;
+                let Some((failed, error)) = state.failure.take() else { return Ok(None) };
+                *chunk = failed;
                 return Err(error);
             }
             if state.is_planning {
@@ -85,7 +111,7 @@ impl<'a> LookAhead<'a> {
                 Ok(false) => state.is_over = true,
                 Err(error) => {
                     state.is_over = true;
-                    state.failure = Some((chunk.number, error));
+                    state.failure = Some((chunk, error));
                 }
             }
         }
@@ -93,15 +119,15 @@ impl<'a> LookAhead<'a> {
     }
 
     /// The state is consistent whenever the lock is released, so a poisoned lock is safe to use.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<P::Chunk>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Lets another thread plan, or ends the plan after a panic.
-struct EndOfPlanning<'a, 'p>(&'a LookAhead<'p>);
+struct EndOfPlanning<'a, P: Planner>(&'a LookAhead<P>);
 
-impl Drop for EndOfPlanning<'_, '_> {
+impl<P: Planner> Drop for EndOfPlanning<'_, P> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.is_planning = false;

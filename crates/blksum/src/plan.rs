@@ -3,6 +3,7 @@
 use blkimage::{Extent, ExtentKind, Source};
 
 use crate::Error;
+use crate::look_ahead::{Planned, Planner};
 use crate::tuning::MAX_BUFFER;
 
 /// Hands out the content of an image from start to end, in chunks that one thread reads and hashes
@@ -94,42 +95,6 @@ impl<'a> Plan<'a> {
         self.chunk_size
     }
 
-    /// Replaces `chunk` with the next one. Returns whether there is one.
-    pub(crate) fn next(&mut self, chunk: &mut Chunk) -> Result<bool, Error> {
-        chunk.clear();
-        chunk.number = self.next_number;
-        chunk.offset = self.position;
-        self.next_number += 1;
-        while self.position < self.size && chunk.reads.len() < MAX_READS {
-            let zeros = self.zeros_end(self.position)? - self.position;
-            let zeros = zeros - zeros % self.unit;
-            if zeros > self.zeros_left {
-                return Err(Error::Zeros { limit: self.limits.total });
-            }
-            let length = zeros.min(self.limits.piece);
-            let long = length >= self.limits.alone;
-            if long && chunk.length > 0 {
-                break;
-            }
-            if length > 0 {
-                chunk.push(Piece::Zeros { offset: self.position, length }, length);
-                self.position += length;
-                self.zeros_left -= length;
-            } else if !self.push_data(chunk)? {
-                break;
-            }
-            if long {
-                break;
-            }
-        }
-        Ok(chunk.length > 0)
-    }
-
-    /// Returns whether no chunk is left.
-    pub(crate) fn is_over(&self) -> bool {
-        self.position >= self.size
-    }
-
     /// Appends data up to the next unit of zeros. Returns whether there was room.
     fn push_data(&mut self, chunk: &mut Chunk) -> Result<bool, Error> {
         let start = self.position;
@@ -200,6 +165,54 @@ impl<'a> Plan<'a> {
             ExtentKind::Zero => self.extents.zeros = extent,
         }
         Ok(extent)
+    }
+}
+
+impl Planner for Plan<'_> {
+    type Chunk = Chunk;
+
+    fn next(&mut self, chunk: &mut Chunk) -> Result<bool, Error> {
+        chunk.clear();
+        chunk.number = self.next_number;
+        chunk.offset = self.position;
+        self.next_number += 1;
+        while self.position < self.size && chunk.reads.len() < MAX_READS {
+            let zeros = self.zeros_end(self.position)? - self.position;
+            let zeros = zeros - zeros % self.unit;
+            if zeros > self.zeros_left {
+                return Err(Error::Zeros { limit: self.limits.total });
+            }
+            let length = zeros.min(self.limits.piece);
+            let long = length >= self.limits.alone;
+            if long && chunk.length > 0 {
+                break;
+            }
+            if length > 0 {
+                chunk.push(Piece::Zeros { offset: self.position, length }, length);
+                self.position += length;
+                self.zeros_left -= length;
+            } else if !self.push_data(chunk)? {
+                break;
+            }
+            if long {
+                break;
+            }
+        }
+        Ok(chunk.length > 0)
+    }
+
+    fn is_over(&self) -> bool {
+        self.position >= self.size
+    }
+}
+
+impl Planned for Chunk {
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn has_data(&self) -> bool {
+        self.data_length > 0
     }
 }
 

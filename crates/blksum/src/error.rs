@@ -1,4 +1,4 @@
-/// Reason why there is no checksum.
+/// Reason why there is no checksum or comparison.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -28,13 +28,13 @@ pub enum Error {
     /// A stream could not be read.
     #[error(transparent)]
     Stream(std::io::Error),
-    /// A sink of block digests failed.
+    /// A sink of block digests or comparisons failed.
     #[error(transparent)]
     Sink(blkhash::SinkError),
     /// [`Progress::cancel`](crate::Progress::cancel) was called.
     #[error("cancelled")]
     Cancelled,
     /// Some of the content did not arrive, because of a defect of this crate.
-    #[error("the checksum is incomplete")]
+    #[error("the result is incomplete")]
     Incomplete,
 }

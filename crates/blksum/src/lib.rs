@@ -1,8 +1,9 @@
-//! Computes checksums of disk images of any format, from a [`blkimage::Source`] to a checksum, and
-//! reads and writes check files.
+//! Computes checksums of disk images of any format, from a [`blkimage::Source`] to a checksum,
+//! compares two images, and reads and writes check files.
 
 pub mod check_file;
 mod checksum;
+mod compare;
 mod crew;
 mod error;
 mod in_order;
@@ -18,6 +19,7 @@ mod tag;
 mod tuning;
 
 pub use checksum::{block_digests, checksum, checksums};
+pub use compare::{ComparedRun, compare, first_nonzero};
 pub use error::Error;
 pub use in_order::in_order;
 pub use progress::Progress;

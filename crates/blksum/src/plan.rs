@@ -218,7 +218,7 @@ impl Planned for Chunk {
 
 /// Returns the part of a source's granularity that chunks of whole blocks can observe, a power of
 /// two that fits a thread's buffer.
-fn usable(granularity: u64, chunk_size: u64) -> u64 {
+pub(crate) fn usable(granularity: u64, chunk_size: u64) -> u64 {
     let factor = 1 << granularity.trailing_zeros().min(63);
     if granularity == 0 { 1 } else { factor.min(chunk_size.max(MAX_BUFFER as u64)) }
 }

@@ -1,0 +1,293 @@
+//! Compares the guest content of two images in one pass.
+//!
+//! A plan ([`plan`]) asks both sources where their bytes come from. Ranges that are zero on both sides,
+//! or come from one place, are never read. The threads of a crew read the rest, from one side if the
+//! other is zero, and compare it block by block ([`blocks`]). The results are handed over in order.
+
+mod blocks;
+mod pair;
+mod plan;
+
+use std::ops::Range;
+
+use blkhash::{BlockSize, Comparison, Ordered, Sink, SinkError, is_zero};
+use blkimage::{Buffer, ExtentKind, Source};
+
+use self::blocks::{Blocks, Runs};
+use self::pair::Pair;
+use self::plan::{Chunk, Plan, SegmentKind};
+use crate::crew::{self, Stop, Work};
+use crate::look_ahead::Planned;
+use crate::semaphore::Semaphore;
+use crate::tuning::MAX_BUFFER;
+use crate::{Error, Progress, Tuning};
+
+/// Consecutive blocks that compare in the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ComparedRun {
+    /// Index of the first block, counted from 0.
+    pub first_block: u64,
+    /// Number of blocks, never 0.
+    pub count: u64,
+    /// How all of them compare.
+    pub comparison: Comparison,
+}
+
+/// Compares the blocks of two sources as far as both reach, and passes all of them to `sink` in order, as
+/// runs of maximal length.
+///
+/// The content compared is that before the end of the shorter source. If this is not a multiple of
+/// `block_size`, the last block is compared up to there. For the rest of the longer source, see
+/// [`first_nonzero`].
+///
+/// Reads only what has to be read. Ranges that are zero on both sides according to
+/// [`Source::origin`], or come from the same place, are not read, and neither is a side that is zero. A
+/// block is zero if all of its bytes are, whether stored or not. There is one exception: equal blocks
+/// are [`Comparison::Equal`] if a part of them comes from the same place, even if it contains zeros,
+/// because it was not read. [`Comparison::Unknown`] is never passed on.
+///
+/// Runs on the caller's thread and others, like [`checksum`](crate::checksum()). Each thread has two
+/// buffers of [`Tuning::read_size`] bytes, or of the block size or the sources' granularity if larger,
+/// but at most [`MAX_BUFFER`]. Memory use does not depend on the size of the images.
+/// [`Tuning::max_zeros`] and [`Tuning::implementation`] have no effect. The total of `progress` is the
+/// number of bytes compared.
+///
+/// # Errors
+///
+/// Fails if an image cannot be read, with the first error in the order of the content among those that
+/// the threads found, if an image changed while it was read, if the sink fails, or if
+/// [`Progress::cancel`] was called. After an error, what the sink received is not valid.
+pub fn compare(
+    left: &dyn Source,
+    right: &dyn Source,
+    block_size: BlockSize,
+    sink: &mut (dyn Sink<ComparedRun> + Send),
+    tuning: &Tuning,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let queue_depth = left.queue_depth().max(right.queue_depth());
+    let (threads, comparing_threads) = crew::threads(queue_depth, tuning);
+    let block_size = block_size.get() as u64;
+    let plan = Plan::new(left, right, block_size, tuning.clamped_read_size() as u64);
+    let size = left.size().min(right.size());
+    let pass = Pass {
+        left,
+        right,
+        block_size,
+        size,
+        part_size: plan.chunk_size().min(MAX_BUFFER as u64),
+        ordered: Ordered::new(Joiner::new(sink), tuning.queue_depth.max(2 * threads)),
+        comparing: (threads > comparing_threads).then(|| Semaphore::new(comparing_threads)),
+        progress,
+    };
+    progress.set_total(size);
+    crew::run(&pass, plan, threads, progress)?;
+    left.check_unchanged()?;
+    right.check_unchanged()?;
+    let joiner = pass.ordered.finish().map_err(|_| Error::Incomplete)?;
+    if joiner.end() != size.div_ceil(block_size) {
+        return Err(Error::Incomplete);
+    }
+    joiner.finish().map_err(Error::Sink)
+}
+
+/// Returns the offset of the first byte of `source` at or after `from` that is not zero, or `None` if
+/// there is none. For example, `from` is the size of a shorter image that was compared with this one.
+///
+/// Reads only extents of data, up to the first byte that is not zero, on the caller's thread. Adds the
+/// bytes after `from` to the total of `progress`.
+///
+/// # Errors
+///
+/// Fails if the image cannot be read, if it changed while it was read, or if [`Progress::cancel`] was
+/// called.
+pub fn first_nonzero(
+    source: &dyn Source,
+    from: u64,
+    tuning: &Tuning,
+    progress: &Progress,
+) -> Result<Option<u64>, Error> {
+    let size = source.size();
+    progress.set_total(progress.done() + size.saturating_sub(from));
+    let granularity = source.granularity().clamp(1, MAX_BUFFER as u64);
+    let step = (tuning.clamped_read_size() as u64).max(granularity);
+    let mut buffer = Buffer::default();
+    let mut position = from;
+    let mut found = None;
+    while position < size && found.is_none() {
+        if progress.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let limit = size - position;
+        let extent = source.extent(position, limit)?;
+        if extent.offset != position || extent.length == 0 || extent.length > limit {
+            return Err(Error::Extent { offset: extent.offset, length: extent.length, limit });
+        }
+        if extent.kind == ExtentKind::Zero {
+            position += extent.length;
+            progress.advance(extent.length, 0);
+            continue;
+        }
+        let length = extent.length.min(step - position % step);
+        buffer.grow(step as usize);
+        let bytes = &mut buffer.as_mut()[..length as usize];
+        source.read_exact_at(bytes, position)?;
+        if !is_zero(bytes) {
+            let index = bytes.iter().position(|byte| *byte != 0);
+            found = index.map(|index| position + index as u64);
+        }
+        position += length;
+        progress.advance(length, length);
+    }
+    // The rest need not be read.
+    progress.advance(size.saturating_sub(position), 0);
+    source.check_unchanged()?;
+    Ok(found)
+}
+
+/// State of a pass, shared by its threads.
+struct Pass<'a, 's> {
+    left: &'a dyn Source,
+    right: &'a dyn Source,
+    block_size: u64,
+    /// Number of bytes to compare.
+    size: u64,
+    /// Maximum number of bytes that a thread reads at a time from each side.
+    part_size: u64,
+    ordered: Ordered<Runs, Joiner<'s>>,
+    /// Limits the comparing threads, if there are more threads for reading.
+    comparing: Option<Semaphore>,
+    progress: &'a Progress,
+}
+
+impl<'a> Work for Pass<'a, '_> {
+    type Planner = Plan<'a>;
+    type Space = Pair;
+
+    fn take(&self, chunk: &Chunk, pair: &mut Pair) -> Result<(), Stop> {
+        let mut runs = self.ordered.empty();
+        let shared_is_zero = |block| self.shared_is_zero(chunk, block);
+        let mut blocks =
+            Blocks::new(&mut runs, self.block_size, chunk.offset, self.size, &shared_is_zero);
+        for segment in &chunk.segments {
+            match segment.kind {
+                SegmentKind::Zeros => blocks.zeros(segment.length)?,
+                SegmentKind::Shared => blocks.shared(segment.length)?,
+                SegmentKind::Read(sides) => {
+                    let left = sides.left.then_some(self.left);
+                    let right = sides.right.then_some(self.right);
+                    self.read(left, right, segment.range(), &mut blocks, pair)?;
+                }
+            }
+        }
+        self.ordered.hand_in(chunk.number(), runs)?;
+        self.progress.advance(chunk.length, chunk.data_length);
+        Ok(())
+    }
+
+    fn abandon(&self) {
+        self.ordered.abandon();
+    }
+}
+
+impl Pass<'_, '_> {
+    /// Reads a range from one side or both and compares it. A side that is `None` is zero.
+    fn read(
+        &self,
+        left: Option<&dyn Source>,
+        right: Option<&dyn Source>,
+        range: Range<u64>,
+        blocks: &mut Blocks<'_>,
+        pair: &mut Pair,
+    ) -> Result<(), Error> {
+        let mut position = range.start;
+        while position < range.end {
+            if self.progress.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            // Parts end at multiples of their size, so that no compressed cluster is read twice.
+            let length = (range.end - position).min(self.part_size - position % self.part_size);
+            let mut length = length as usize;
+            let mark = blocks.mark();
+            let mut may_lend = true;
+            loop {
+                length = pair.fetch([left, right], position, length, may_lend)?;
+                let permit = self.comparing.as_ref().map(Semaphore::acquire);
+                let [one, other] = pair.bytes(length);
+                blocks.compare(one, other)?;
+                drop(permit);
+                if pair.is_intact() {
+                    break;
+                }
+                // Reading the bytes again gives either the error or the current content.
+                blocks.reset(&mark);
+                may_lend = false;
+            }
+            position += length as u64;
+        }
+        Ok(())
+    }
+
+    /// Returns whether the bytes of a block that both sides share are zero. Needed only if the other
+    /// bytes of the block differ, and those of one side are zero.
+    fn shared_is_zero(&self, chunk: &Chunk, block: Range<u64>) -> Result<bool, Error> {
+        let mut buffer = Buffer::default();
+        for range in chunk.shared(block) {
+            let mut position = range.start;
+            while position < range.end {
+                let length = (range.end - position).min(SHARED_STEP) as usize;
+                buffer.grow(length);
+                let bytes = &mut buffer.as_mut()[..length];
+                self.left.read_exact_at(bytes, position)?;
+                if !is_zero(bytes) {
+                    return Ok(false);
+                }
+                position += length as u64;
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Joins the runs of consecutive chunks.
+struct Joiner<'s> {
+    sink: &'s mut (dyn Sink<ComparedRun> + Send),
+    /// The run to which the next blocks may belong.
+    last: ComparedRun,
+}
+
+impl<'s> Joiner<'s> {
+    fn new(sink: &'s mut (dyn Sink<ComparedRun> + Send)) -> Self {
+        let last = ComparedRun { first_block: 0, count: 0, comparison: Comparison::Zeros };
+        Self { sink, last }
+    }
+
+    /// Returns the index of the next block.
+    fn end(&self) -> u64 {
+        self.last.first_block + self.last.count
+    }
+
+    fn finish(self) -> Result<(), SinkError> {
+        if self.last.count > 0 { self.sink.take(&self.last) } else { Ok(()) }
+    }
+}
+
+impl Sink<Runs> for Joiner<'_> {
+    fn take(&mut self, runs: &Runs) -> Result<(), SinkError> {
+        for (count, comparison) in runs.iter() {
+            if comparison == self.last.comparison {
+                self.last.count += count;
+                continue;
+            }
+            let next = ComparedRun { first_block: self.end(), count, comparison };
+            let last = std::mem::replace(&mut self.last, next);
+            if last.count > 0 {
+                self.sink.take(&last)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of shared content that are read at a time. The first ones are rarely zero.
+const SHARED_STEP: u64 = 64 << 10;

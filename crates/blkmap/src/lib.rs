@@ -1,0 +1,66 @@
+//! Block maps: files with the digest of every block of an image. docs/maps.md specifies the format.
+//!
+//! [`Writer`] is a sink for the digests of blocks and writes a map. [`Map`] opens a map, and [`Blocks`] hands
+//! out its blocks as runs of digests and of zeros. Maps are compared with each other by [`diff`], and with
+//! the digests of an image by [`Against`]. A map knows no images: the digests may come from anywhere.
+
+mod against;
+mod areas;
+mod blocks;
+mod bytes;
+mod check;
+mod checksum;
+mod commit;
+mod diff;
+mod directory;
+mod dups;
+mod error;
+mod export;
+mod header;
+mod key;
+mod last_block;
+mod log;
+mod map;
+mod merge;
+mod page;
+mod page_hashes;
+mod page_run;
+mod pages;
+mod recover;
+mod report;
+mod root;
+mod seal;
+mod storage;
+mod writer;
+
+pub use against::{Against, ImageEnd, Side};
+pub use blocks::{BlockRun, Blocks};
+pub use check::check;
+pub use checksum::{checksum, parameters};
+pub use commit::{Area, Commit, Seal};
+pub use diff::diff;
+pub use dups::{Dups, DupsSummary};
+pub use error::{Error, Result};
+pub use export::{Format, export};
+pub use header::Header;
+pub use key::Key;
+pub use log::Log;
+pub use map::Map;
+pub use merge::merge;
+pub use page_run::PageRun;
+pub use recover::Recovered;
+pub use report::Report;
+pub use seal::seal;
+pub use storage::{Output, Pipe, ReadAt};
+pub use writer::Writer;
+
+/// Length of a page and alignment of every area of a map, in bytes.
+pub const PAGE: usize = 4096;
+
+/// Maximum length of the info of a map in bytes.
+pub const MAX_INFO: u64 = 1 << 20;
+
+/// Runs the example of README.md as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -1,0 +1,266 @@
+//! Opens a map.
+
+use std::sync::{Arc, OnceLock};
+
+use blkhash::{Algorithm, Digest, Digester};
+
+use crate::areas::{info, read_header, read_page};
+use crate::bytes::is_zero;
+use crate::commit::{Area, Commit};
+use crate::directory::Directory;
+use crate::log::Log;
+use crate::page::{sha256, to_hash};
+use crate::page_run::PageRun;
+use crate::root::Root;
+use crate::{Error, Header, Key, PAGE, ReadAt, Result};
+
+/// A map.
+pub struct Map {
+    bytes: Arc<dyn ReadAt>,
+    header: Header,
+    commit: Commit,
+    /// Offset of the commit.
+    end: u64,
+    zero_block: Digest,
+    /// Digest of a last block of zeros that is short.
+    short_zeros: OnceLock<Digest>,
+    /// Whether the page hashes and the root were checked.
+    is_checked: OnceLock<()>,
+}
+
+impl Map {
+    /// Opens the map that ends with the file. Checks the commit and the directory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file is not a map, is not finished, or is damaged.
+    pub fn open(bytes: impl ReadAt + 'static) -> Result<Self> {
+        let header = read_header(&bytes)?;
+        let length = bytes.length()?;
+        if !length.is_multiple_of(PAGE as u64) || length < 2 * PAGE as u64 {
+            return Err(Error::Unfinished);
+        }
+        let end = length - PAGE as u64;
+        let commit = Commit::parse(&read_page(&bytes, end)?, end, &header)?;
+        Self::at(Arc::new(bytes), header, commit, end)
+    }
+
+    /// Opens an older state of a map, which ends with the commit that has this number.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such commit, and like [`open`](Self::open).
+    pub fn open_state(bytes: impl ReadAt + 'static, sequence: u64) -> Result<Self> {
+        let header = read_header(&bytes)?;
+        for commit in Log::new(&bytes)? {
+            let (end, commit) = commit?;
+            if commit.sequence == sequence {
+                return Self::at(Arc::new(bytes), header, commit, end);
+            }
+        }
+        Err(Error::Mismatch(format!("has no commit with the number {sequence}")))
+    }
+
+    fn at(bytes: Arc<dyn ReadAt>, header: Header, commit: Commit, end: u64) -> Result<Self> {
+        if !commit.is_final {
+            return Err(Error::Unfinished);
+        }
+        let map = Self::of_commit(bytes, header, commit, end)?;
+        map.info()?;
+        Ok(map)
+    }
+
+    /// Returns what the tables of a commit hold, which may be a checkpoint.
+    pub(crate) fn of_commit(
+        bytes: Arc<dyn ReadAt>,
+        header: Header,
+        commit: Commit,
+        end: u64,
+    ) -> Result<Self> {
+        if commit.hashes[0] != sha256(&header.to_bytes()) {
+            return Err(Error::damaged(0, "the header has another hash than the commit says"));
+        }
+        let zero_block = header.leaf().zero_block();
+        let (digest, rest) = commit.zero_block.split_at(header.algorithm.digest_size());
+        if digest != zero_block.as_bytes() || !is_zero(rest) {
+            return Err(Error::damaged(end + 304, "the digest of a zero block is wrong"));
+        }
+        let (is_checked, short_zeros) = (OnceLock::new(), OnceLock::new());
+        let map = Self { bytes, header, commit, end, zero_block, short_zeros, is_checked };
+        map.check_directory()?;
+        Ok(map)
+    }
+
+    /// Returns the parameters.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Returns what the map holds.
+    pub fn commit(&self) -> &Commit {
+        &self.commit
+    }
+
+    /// Returns the digest of a whole zero block.
+    pub fn zero_block(&self) -> &Digest {
+        &self.zero_block
+    }
+
+    /// Returns whether an entry is that of a whole block of zeros.
+    pub(crate) fn is_zero(&self, entry: &[u8]) -> bool {
+        entry[..self.header.algorithm.digest_size()] == *self.zero_block.as_bytes()
+    }
+
+    /// Returns whether the entry of this block is that of zeros. The last block may be short.
+    pub(crate) fn is_zero_block(&self, block: u64, entry: &[u8]) -> bool {
+        let length = self.block_length(block);
+        if length == self.header.block_size.get() {
+            return self.is_zero(entry);
+        }
+        let zeros = self.short_zeros.get_or_init(|| self.header.leaf().hash(&vec![0; length]));
+        entry[..self.header.algorithm.digest_size()] == *zeros.as_bytes()
+    }
+
+    /// Returns the length of a block in bytes.
+    pub(crate) fn block_length(&self, block: u64) -> usize {
+        let block_size = u64::from(self.header.block_size);
+        (self.commit.image_size - block * block_size).min(block_size) as usize
+    }
+
+    /// Returns the number of pages of the image.
+    pub fn pages(&self) -> u64 {
+        self.commit.blocks.div_ceil(self.header.blocks_per_page())
+    }
+
+    /// Returns whether every block is known.
+    pub fn is_complete(&self) -> bool {
+        self.commit.root.is_some()
+    }
+
+    /// Returns the digest of the last block padded with zeros to a whole one, if it is short and known.
+    pub fn padded_last(&self) -> Option<Digest> {
+        let bytes = &self.commit.padded_last[..self.header.algorithm.digest_size()];
+        (!is_zero(bytes)).then(|| Digest::try_from(bytes).expect("at most 64 bytes"))
+    }
+
+    /// Returns the info, a JSON object.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be read, is longer than [`MAX_INFO`](crate::MAX_INFO), or is damaged.
+    pub fn info(&self) -> Result<String> {
+        info(&*self.bytes, &self.commit)
+    }
+
+    /// Fails unless the map is sealed with `key`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is not sealed, or with another key.
+    pub fn check_seal(&self, key: &Key) -> Result<()> {
+        self.commit.check_seal(&self.header, key)
+    }
+
+    /// Returns the commits up to this state, from the last one back.
+    pub fn log(&self) -> Log<'_> {
+        Log::before(&*self.bytes, self.header, self.end)
+    }
+
+    /// Returns the runs of pages that the map knows, in order.
+    pub fn page_runs(&self) -> impl Iterator<Item = Result<PageRun>> + '_ {
+        Directory::new(&*self.bytes, &self.header, &self.commit)
+    }
+
+    /// Checks the hashes of all pages and the root, but not the pages. Checks them once.
+    ///
+    /// # Errors
+    ///
+    /// Fails if they cannot be read or are damaged.
+    pub fn check_hashes(&self) -> Result<()> {
+        if self.is_checked.get().is_some() {
+            return Ok(());
+        }
+        let Area { offset, count } = self.commit.page_hashes;
+        let per_page = self.header.blocks_per_page();
+        let mut whole = Digester::new(Algorithm::Sha256).start();
+        let mut root = self.commit.root.map(|_| Root::new(&self.header, &self.zero_block));
+        let mut part = vec![0; PART];
+        for run in self.page_runs() {
+            let run = run?;
+            if run.is_zero() {
+                let end = (run.end() * per_page).min(self.commit.blocks);
+                if let Some(root) = &mut root {
+                    root.zero_blocks(end - run.first * per_page);
+                }
+                continue;
+            }
+            let (mut at, mut left) = (run.first_hash * 32, run.count * 32);
+            while left > 0 {
+                let part = &mut part[..left.min(PART as u64) as usize];
+                self.bytes.read_exact_at(part, offset + at)?;
+                whole.update(part);
+                if let Some(root) = &mut root {
+                    root.hashes(part);
+                }
+                at += part.len() as u64;
+                left -= part.len() as u64;
+            }
+        }
+        debug_assert_eq!(count, self.commit.stored_pages);
+        if to_hash(&whole.finalize()) != self.commit.hashes[2] {
+            return Err(Error::damaged(offset, "the page hashes have another hash"));
+        }
+        if let Some(root) = root
+            && Some(root.finish()) != self.commit.root
+        {
+            return Err(Error::damaged(self.end + 272, "the pages have another root"));
+        }
+        let _ = self.is_checked.set(());
+        Ok(())
+    }
+
+    pub(crate) fn bytes(&self) -> &Arc<dyn ReadAt> {
+        &self.bytes
+    }
+
+    /// Offset of the commit in the file.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Checks every entry of the directory, its hash, and the numbers in the commit.
+    fn check_directory(&self) -> Result<()> {
+        let commit = &self.commit;
+        let mut whole = Digester::new(Algorithm::Sha256).start();
+        let per_page = self.header.blocks_per_page();
+        let (mut known, mut zeros) = (0, 0);
+        let mut directory = Directory::new(&*self.bytes, &self.header, commit);
+        while let Some(run) = directory.next_run(Some(&mut whole))? {
+            let blocks = (run.end() * per_page).min(commit.blocks) - run.first * per_page;
+            known += blocks;
+            zeros += if run.is_zero() { blocks } else { 0 };
+        }
+        directory.end()?;
+        let at = commit.directory.offset;
+        if to_hash(&whole.finalize()) != commit.hashes[1] {
+            return Err(Error::damaged(at, "the directory has another hash"));
+        }
+        if (known, zeros) != (commit.known, commit.zero_blocks) {
+            return Err(Error::damaged(at, "the directory has another number of blocks"));
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Map {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { header, commit, .. } = self;
+        f.debug_struct("Map")
+            .field("header", header)
+            .field("commit", commit)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Bytes of tables that are read at once, a multiple of the sizes of their entries.
+const PART: usize = 128 << 10;

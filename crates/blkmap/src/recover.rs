@@ -1,0 +1,197 @@
+//! Finds the last commit of a file whose writing was interrupted, and continues there.
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+
+use crate::areas::{info, read_header, read_page};
+use crate::bytes::array;
+use crate::commit::Commit;
+use crate::directory::Directory;
+use crate::log::Log;
+use crate::page::sha256;
+use crate::root::Root;
+use crate::writer::{Counts, Tables};
+use crate::{Error, Header, PAGE, PageRun, ReadAt, Result, Writer};
+
+/// A map whose writing was interrupted, or that is finished.
+#[derive(Debug)]
+pub struct Recovered {
+    file: File,
+    header: Header,
+    /// The last commit and its offset.
+    last: Option<(u64, Commit)>,
+}
+
+impl Recovered {
+    /// Finds the last commit of `file`, which may be followed by anything.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file does not begin like a map, or cannot be read.
+    pub fn find(file: File) -> Result<Self> {
+        let header = read_header(&file)?;
+        let length = file.length()?;
+        let mut end = length / PAGE as u64 * PAGE as u64;
+        let mut part = vec![0; PART];
+        while end > PAGE as u64 {
+            let start = end.saturating_sub(PART as u64).max(PAGE as u64);
+            let part = &mut part[..(end - start) as usize];
+            ReadAt::read_exact_at(&file, part, start)?;
+            for (index, page) in part.chunks_exact(PAGE).enumerate().rev() {
+                let at = start + (index * PAGE) as u64;
+                let page = page.first_chunk().expect("a page");
+                if Commit::has_file_id(page, &header.file_id)
+                    && let Ok(commit) = Commit::parse(page, at, &header)
+                {
+                    return Ok(Self { file, header, last: Some((at, commit)) });
+                }
+            }
+            end = start;
+        }
+        Ok(Self { file, header, last: None })
+    }
+
+    /// Returns the parameters.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Returns the last commit.
+    pub fn commit(&self) -> Option<&Commit> {
+        self.last.as_ref().map(|(_, commit)| commit)
+    }
+
+    /// Returns the info of the last commit.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be read or is damaged.
+    pub fn info(&self) -> Result<Option<String>> {
+        self.last.as_ref().map(|(_, commit)| info(&self.file, commit)).transpose()
+    }
+
+    /// Cuts off what follows the last commit. Returns the file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be written.
+    pub fn cut(self) -> Result<File> {
+        self.file.set_len(self.end())?;
+        Ok(self.file)
+    }
+
+    /// Cuts off what follows the last commit, and continues there with the map of an image of `image_size`
+    /// bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the map is finished, belongs to an image of another size, is damaged, or cannot be written.
+    pub fn continued(self, image_size: u64) -> Result<Writer<File>> {
+        let end = self.end();
+        let header = self.header;
+        let mut counts = Counts { position: end, ..Counts::default() };
+        let mut continued = None;
+        if let Some((at, commit)) = &self.last {
+            if commit.image_size != image_size {
+                let reason = format!("is the map of an image of {} bytes", commit.image_size);
+                return Err(Error::Mismatch(reason));
+            }
+            let (tables, root) = self.walk(*at, &mut counts)?;
+            continued = Some((tables, (*at, commit.sequence), root));
+        }
+        let mut file = self.file;
+        file.set_len(end)?;
+        file.seek(SeekFrom::Start(end))?;
+        let writer = Writer::with(file, header, image_size, counts);
+        Ok(match continued {
+            Some((tables, last, root)) => writer.behind(tables, last, root),
+            None => writer,
+        })
+    }
+
+    /// Offset behind the last commit.
+    fn end(&self) -> u64 {
+        self.last.as_ref().map_or(0, |(at, _)| *at) + PAGE as u64
+    }
+
+    /// Returns the tables of all checkpoints, and the tree over their pages. Counts these.
+    fn walk(&self, last: u64, counts: &mut Counts) -> Result<(Vec<Tables>, Option<Root>)> {
+        let image_size = self.commit().map_or(0, |commit| commit.image_size);
+        let mut commits = Vec::new();
+        for commit in Log::before(&self.file, self.header, last) {
+            let (at, commit) = commit?;
+            if commit.is_final {
+                return Err(Error::Unsupported("is finished: there is nothing to continue".into()));
+            }
+            if image_size != commit.image_size {
+                return Err(Error::damaged(at, "checkpoints of images of different sizes"));
+            }
+            commits.push(at);
+        }
+        commits.reverse();
+        let zero_block = self.header.leaf().zero_block();
+        let mut root = Some(Root::new(&self.header, &zero_block));
+        let mut tables = Vec::new();
+        for at in commits {
+            let record = read_page(&self.file, at)?;
+            let commit = Commit::parse(&record, at, &self.header)?;
+            let hashes = self.table(&commit, at)?;
+            for run in Directory::new(&self.file, &self.header, &commit) {
+                let run = run?;
+                if run.first < counts.page {
+                    return Err(Error::damaged(at, "a checkpoint has pages of the one before"));
+                }
+                if run.first > counts.page {
+                    root = None;
+                }
+                let per_page = self.header.blocks_per_page();
+                let blocks = (run.end() * per_page).min(commit.blocks) - run.first * per_page;
+                counts.known += blocks;
+                counts.zero_blocks += if run.is_zero() { blocks } else { 0 };
+                counts.stored_pages += if run.is_zero() { 0 } else { run.count };
+                counts.page = run.end();
+                match &mut root {
+                    Some(root) if run.is_zero() => root.zero_blocks(blocks),
+                    Some(root) => {
+                        let length = run.count as usize * 32;
+                        root.hashes(&hashes[run.first_hash as usize * 32..][..length]);
+                    }
+                    None => {}
+                }
+            }
+            tables.push(Tables { directory: commit.directory, page_hashes: commit.page_hashes });
+        }
+        Ok((tables, root))
+    }
+
+    /// Returns the page hashes of a checkpoint, after checking both tables.
+    fn table(&self, commit: &Commit, at: u64) -> Result<Vec<u8>> {
+        let areas = [(commit.directory, PageRun::SIZE), (commit.page_hashes, 32)];
+        let mut bytes = Vec::new();
+        for ((area, size), hash) in areas.into_iter().zip(&commit.hashes[1..]) {
+            // A checkpoint is written after 2 MiB of hashes, but another program may write fewer.
+            if area.count > MAX_ENTRIES {
+                return Err(Error::damaged(at, "a checkpoint has too many pages"));
+            }
+            bytes.resize(area.count as usize * size, 0);
+            ReadAt::read_exact_at(&self.file, &mut bytes, area.offset)?;
+            if sha256(&bytes) != *hash {
+                return Err(Error::damaged(area.offset, "a table has another hash"));
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+impl Commit {
+    /// Returns whether a record names this file.
+    fn has_file_id(record: &[u8; PAGE], file_id: &[u8; 16]) -> bool {
+        array::<16>(record, 16) == *file_id
+    }
+}
+
+/// Bytes that are searched at once.
+const PART: usize = 1 << 20;
+
+/// Maximum number of entries in a table of a checkpoint, 32 MiB of them.
+const MAX_ENTRIES: u64 = 1 << 20;

@@ -4,7 +4,7 @@ function __blkhash_path
     set -l words (commandline -opc)
     set -l path blkhash
     for word in $words[2..]
-        contains -- "$path $word" 'blkhash' 'blkhash algorithms' 'blkhash bench' 'blkhash bench image' 'blkhash btrfs' 'blkhash btrfs verify' 'blkhash btrfs info' 'blkhash btrfs algorithms' 'blkhash btrfs obscure-name' 'blkhash btrfs help' 'blkhash btrfs help verify' 'blkhash btrfs help info' 'blkhash btrfs help algorithms' 'blkhash btrfs help obscure-name' 'blkhash btrfs help help' 'blkhash verity' 'blkhash verity digest' 'blkhash verity format' 'blkhash verity verify' 'blkhash verity help' 'blkhash verity help digest' 'blkhash verity help format' 'blkhash verity help verify' 'blkhash verity help help' 'blkhash help' 'blkhash help algorithms' 'blkhash help bench' 'blkhash help bench image' 'blkhash help btrfs' 'blkhash help btrfs verify' 'blkhash help btrfs info' 'blkhash help btrfs algorithms' 'blkhash help btrfs obscure-name' 'blkhash help verity' 'blkhash help verity digest' 'blkhash help verity format' 'blkhash help verity verify' 'blkhash help help'
+        contains -- "$path $word" 'blkhash' 'blkhash algorithms' 'blkhash bench' 'blkhash bench image' 'blkhash btrfs' 'blkhash btrfs verify' 'blkhash btrfs info' 'blkhash btrfs algorithms' 'blkhash btrfs obscure-name' 'blkhash btrfs help' 'blkhash btrfs help verify' 'blkhash btrfs help info' 'blkhash btrfs help algorithms' 'blkhash btrfs help obscure-name' 'blkhash btrfs help help' 'blkhash map' 'blkhash map create' 'blkhash map show' 'blkhash map check' 'blkhash map checksum' 'blkhash map verify' 'blkhash map diff' 'blkhash map merge' 'blkhash map seal' 'blkhash map dups' 'blkhash map export' 'blkhash map help' 'blkhash map help create' 'blkhash map help show' 'blkhash map help check' 'blkhash map help checksum' 'blkhash map help verify' 'blkhash map help diff' 'blkhash map help merge' 'blkhash map help seal' 'blkhash map help dups' 'blkhash map help export' 'blkhash map help help' 'blkhash verity' 'blkhash verity digest' 'blkhash verity format' 'blkhash verity verify' 'blkhash verity help' 'blkhash verity help digest' 'blkhash verity help format' 'blkhash verity help verify' 'blkhash verity help help' 'blkhash help' 'blkhash help algorithms' 'blkhash help bench' 'blkhash help bench image' 'blkhash help btrfs' 'blkhash help btrfs verify' 'blkhash help btrfs info' 'blkhash help btrfs algorithms' 'blkhash help btrfs obscure-name' 'blkhash help map' 'blkhash help map create' 'blkhash help map show' 'blkhash help map check' 'blkhash help map checksum' 'blkhash help map verify' 'blkhash help map diff' 'blkhash help map merge' 'blkhash help map seal' 'blkhash help map dups' 'blkhash help map export' 'blkhash help verity' 'blkhash help verity digest' 'blkhash help verity format' 'blkhash help verity verify' 'blkhash help help'
         or break
         set path "$path $word"
     end
@@ -26,6 +26,7 @@ complete -c blkhash -n '__blkhash_at blkhash' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash' -a algorithms -d 'List digest algorithms, their implementations, and which of them are used'
 complete -c blkhash -n '__blkhash_ends_at blkhash' -a bench -d 'Measure all implementations, or the speed of digests on an image'
 complete -c blkhash -n '__blkhash_ends_at blkhash' -a btrfs -d 'Verify and explain the checksums of btrfs file systems'
+complete -c blkhash -n '__blkhash_ends_at blkhash' -a map -d 'Make maps of the blocks of images, and find where images differ'
 complete -c blkhash -n '__blkhash_ends_at blkhash' -a verity -d 'Make and verify trees of fs-verity and dm-verity for any image'
 complete -c blkhash -n '__blkhash_ends_at blkhash' -a help -d 'Print this message or the help of the given subcommand(s)'
 complete -c blkhash -n '__blkhash_at blkhash' -s h -l help -d 'Print this help'
@@ -120,6 +121,148 @@ complete -c blkhash -n '__blkhash_at blkhash btrfs help info' -f
 complete -c blkhash -n '__blkhash_at blkhash btrfs help algorithms' -f
 complete -c blkhash -n '__blkhash_at blkhash btrfs help obscure-name' -f
 complete -c blkhash -n '__blkhash_at blkhash btrfs help help' -f
+complete -c blkhash -n '__blkhash_at blkhash map' -f
+complete -c blkhash -n '__blkhash_ends_at blkhash map' -a create -d 'Make the map of an image'
+complete -c blkhash -n '__blkhash_ends_at blkhash map' -a show -d 'Show what maps hold'
+complete -c blkhash -n '__blkhash_ends_at blkhash map' -a check -d 'Check every byte of maps'
+complete -c blkhash -n '__blkhash_ends_at blkhash map' -a checksum -d 'Print checksums of images from their maps, as blksum prints them'
+complete -c blkhash -n '__blkhash_ends_at blkhash map' -a verify -d 'Compare an image with its map, and find every block that differs'
+complete -c blkhash -n '__blkhash_ends_at blkhash map' -a diff -d 'Find the blocks that differ between two maps, two images, or a map and an image'
+complete -c blkhash -n '__blkhash_ends_at blkhash map' -a merge -d 'Make one map from the maps of parts of an image'
+complete -c blkhash -n '__blkhash_ends_at blkhash map' -a seal -d 'Seal maps with a key, so that changes without the key are found'
+complete -c blkhash -n '__blkhash_ends_at blkhash map' -a dups -d 'Count blocks that occur more than once'
+complete -c blkhash -n '__blkhash_ends_at blkhash map' -a export -d 'Write a map in another format'
+complete -c blkhash -n '__blkhash_ends_at blkhash map' -a help -d 'Print this message or the help of the given subcommand(s)'
+complete -c blkhash -n '__blkhash_at blkhash map' -s h -l help -d 'Print this help'
+complete -c blkhash -n '__blkhash_at blkhash map create' -s o -l output -r -F -d 'Write the map to FILE; - is standard output; {shard} becomes K-of-N'
+complete -c blkhash -n '__blkhash_at blkhash map create' -s d -l digest -r -f -a 'crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3' -d 'Digest algorithm of the blocks'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l block-size -r -f -d 'Size of a block, a power of two from 512 to 64M'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l shard -r -f -d 'Only the Kth of N parts; auto/N takes K from a job of Kubernetes or Slurm'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l resume -d 'Go on with an unfinished map'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l if-changed -d 'Do nothing if the map is that of the image as it is, by the sizes and times of its files'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l force -d 'Overwrite a map that exists'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l checksum -f -d 'Also print the checksum'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l key-file -r -F -d 'Seal the map with the key in FILE'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l no-source -d 'Leave out names, sizes and times of the files of the image'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l checkpoint -r -f -d 'Seconds between two checkpoints, from which --resume goes on'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l partition -r -f -d 'Only partition N of the image'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l threads -r -f -d 'Number of threads'
+complete -c blkhash -n '__blkhash_at blkhash map create' -s f -l format -r -f -a 'raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg' -d 'Format of the images'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l snapshot -r -f -d 'Read the internal snapshot with this name or id'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l cache -f -a 'auto yes no' -d 'Read through the page cache: auto, yes or no'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l holes -r -f -a 'trust verify ignore' -d 'How to treat holes in raw files: trust, verify or ignore'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l follow -r -f -a 'beneath any none' -d 'Files that an image may refer to: beneath (its own folder), any or none'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l untrusted -d 'For images from unknown sources: the same as --follow=none'
+complete -c blkhash -n '__blkhash_at blkhash map create' -s U -l force-share -d 'Read images that are in use'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l backing-format -r -f -a 'raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg' -d 'Format of backing files whose format is not recorded'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l secret-file -r -F -d 'Unlock encrypted (luks) images with the content of FILE'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l nbd-server -r -f -a '(__fish_complete_command)' -d 'Program that reads formats other than raw and qcow2'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l timeout -r -f -d 'Fail if a server is silent for SECONDS; 0 waits forever'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l tls-certificates -r -f -a '(__fish_complete_directories (commandline -ct))' -d 'Folder of the certificates for nbds:// URIs'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l no-sandbox -d 'Disable the sandbox'
+complete -c blkhash -n '__blkhash_at blkhash map create' -s p -d 'Show progress on the terminal: auto, always or never; json writes an object a second'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l progress -f -a 'auto always never json' -d 'Show progress on the terminal: auto, always or never; json writes an object a second'
+complete -c blkhash -n '__blkhash_at blkhash map create' -s h -l help -d 'Print this help'
+complete -c blkhash -n '__blkhash_at blkhash map create' -s s -l salt -r -f -d 'Salt of the digests in hexadecimal, up to 256 bytes; - is none'
+complete -c blkhash -n '__blkhash_at blkhash map create' -l max-zeros -r -f -d 'Refuse images with more zeros than SIZE that they do not store'
+complete -c blkhash -n '__blkhash_at blkhash map show' -l log -d 'List the commits, the last one first'
+complete -c blkhash -n '__blkhash_at blkhash map show' -l list -d 'List the runs of pages with digests, and of those with zeros'
+complete -c blkhash -n '__blkhash_at blkhash map show' -l id -d 'Print only the content id'
+complete -c blkhash -n '__blkhash_at blkhash map show' -l json -d 'Write one JSON object per line'
+complete -c blkhash -n '__blkhash_at blkhash map show' -s h -l help -d 'Print this help'
+complete -c blkhash -n '__blkhash_at blkhash map check' -l key-file -r -F -d 'Check the seal with the key in FILE'
+complete -c blkhash -n '__blkhash_at blkhash map check' -s q -l quiet -d 'Print only what is wrong'
+complete -c blkhash -n '__blkhash_at blkhash map check' -s h -l help -d 'Print this help'
+complete -c blkhash -n '__blkhash_at blkhash map checksum' -l construction -r -f -d 'Construction of the checksum'
+complete -c blkhash -n '__blkhash_at blkhash map checksum' -l tag -d 'Print lines with a tag, which names digest, construction and block size'
+complete -c blkhash -n '__blkhash_at blkhash map checksum' -l key-file -r -F -d 'Check the seal with the key in FILE'
+complete -c blkhash -n '__blkhash_at blkhash map checksum' -s h -l help -d 'Print this help'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l shard -r -f -d 'Only the Kth of N parts'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l range -r -f -d 'Only the blocks with these bytes, such as 1G-2G'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l key-file -r -F -d 'Check the seal of the map with the key in FILE'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -s q -l quiet -d 'Print nothing'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l extents -d 'Print only the extents that differ: offset and length in bytes, one per line'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l picture -F -d 'Draw a picture on the terminal, or to FILE as SVG'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l max-errors -r -f -d 'Print at most N extents, and count the rest; 0 prints all'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l json -d 'Write one JSON object per line'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l partition -r -f -d 'Only partition N of the image'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l threads -r -f -d 'Number of threads'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -s f -l format -r -f -a 'raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg' -d 'Format of the images'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l snapshot -r -f -d 'Read the internal snapshot with this name or id'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l cache -f -a 'auto yes no' -d 'Read through the page cache: auto, yes or no'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l holes -r -f -a 'trust verify ignore' -d 'How to treat holes in raw files: trust, verify or ignore'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l follow -r -f -a 'beneath any none' -d 'Files that an image may refer to: beneath (its own folder), any or none'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l untrusted -d 'For images from unknown sources: the same as --follow=none'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -s U -l force-share -d 'Read images that are in use'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l backing-format -r -f -a 'raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg' -d 'Format of backing files whose format is not recorded'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l secret-file -r -F -d 'Unlock encrypted (luks) images with the content of FILE'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l nbd-server -r -f -a '(__fish_complete_command)' -d 'Program that reads formats other than raw and qcow2'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l timeout -r -f -d 'Fail if a server is silent for SECONDS; 0 waits forever'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l tls-certificates -r -f -a '(__fish_complete_directories (commandline -ct))' -d 'Folder of the certificates for nbds:// URIs'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l no-sandbox -d 'Disable the sandbox'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -s p -d 'Show progress on the terminal: auto, always or never; json writes an object a second'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l progress -f -a 'auto always never json' -d 'Show progress on the terminal: auto, always or never; json writes an object a second'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -s h -l help -d 'Print this help'
+complete -c blkhash -n '__blkhash_at blkhash map verify' -l max-zeros -r -f -d 'Refuse images with more zeros than SIZE that they do not store'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l block-size -r -f -d 'Size of a block if both are images, a power of two from 512 to 64M'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -s q -l quiet -d 'Print nothing'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l extents -d 'Print only the extents that differ: offset and length in bytes, one per line'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l picture -F -d 'Draw a picture on the terminal, or to FILE as SVG'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l max-errors -r -f -d 'Print at most N extents, and count the rest; 0 prints all'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l json -d 'Write one JSON object per line'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l partition -r -f -d 'Only partition N of the image'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l threads -r -f -d 'Number of threads'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -s f -l format -r -f -a 'raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg' -d 'Format of the images'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l snapshot -r -f -d 'Read the internal snapshot with this name or id'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l cache -f -a 'auto yes no' -d 'Read through the page cache: auto, yes or no'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l holes -r -f -a 'trust verify ignore' -d 'How to treat holes in raw files: trust, verify or ignore'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l follow -r -f -a 'beneath any none' -d 'Files that an image may refer to: beneath (its own folder), any or none'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l untrusted -d 'For images from unknown sources: the same as --follow=none'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -s U -l force-share -d 'Read images that are in use'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l backing-format -r -f -a 'raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg' -d 'Format of backing files whose format is not recorded'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l secret-file -r -F -d 'Unlock encrypted (luks) images with the content of FILE'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l nbd-server -r -f -a '(__fish_complete_command)' -d 'Program that reads formats other than raw and qcow2'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l timeout -r -f -d 'Fail if a server is silent for SECONDS; 0 waits forever'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l tls-certificates -r -f -a '(__fish_complete_directories (commandline -ct))' -d 'Folder of the certificates for nbds:// URIs'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l no-sandbox -d 'Disable the sandbox'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -s p -d 'Show progress on the terminal: auto, always or never; json writes an object a second'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l progress -f -a 'auto always never json' -d 'Show progress on the terminal: auto, always or never; json writes an object a second'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -s h -l help -d 'Print this help'
+complete -c blkhash -n '__blkhash_at blkhash map diff' -l max-zeros -r -f -d 'Refuse images with more zeros than SIZE that they do not store'
+complete -c blkhash -n '__blkhash_at blkhash map merge' -s o -l output -r -F -d 'Write the map to FILE; - is standard output'
+complete -c blkhash -n '__blkhash_at blkhash map merge' -l force -d 'Overwrite a map that exists'
+complete -c blkhash -n '__blkhash_at blkhash map merge' -l key-file -r -F -d 'Seal the map with the key in FILE, with which all parts must be sealed'
+complete -c blkhash -n '__blkhash_at blkhash map merge' -s h -l help -d 'Print this help'
+complete -c blkhash -n '__blkhash_at blkhash map seal' -l key-file -r -F -d 'File with the key, 16 to 4096 bytes'
+complete -c blkhash -n '__blkhash_at blkhash map seal' -s h -l help -d 'Print this help'
+complete -c blkhash -n '__blkhash_at blkhash map dups' -l json -d 'Write one JSON object per line'
+complete -c blkhash -n '__blkhash_at blkhash map dups' -s h -l help -d 'Print this help'
+complete -c blkhash -n '__blkhash_at blkhash map export' -l to -r -f -a 'lines csv json bmap' -d 'Format: lines, csv, json or bmap'
+complete -c blkhash -n '__blkhash_at blkhash map export' -s o -l output -r -F -d 'Write to FILE'
+complete -c blkhash -n '__blkhash_at blkhash map export' -s h -l help -d 'Print this help'
+complete -c blkhash -n '__blkhash_at blkhash map help' -f
+complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a create -d 'Make the map of an image'
+complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a show -d 'Show what maps hold'
+complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a check -d 'Check every byte of maps'
+complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a checksum -d 'Print checksums of images from their maps, as blksum prints them'
+complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a verify -d 'Compare an image with its map, and find every block that differs'
+complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a diff -d 'Find the blocks that differ between two maps, two images, or a map and an image'
+complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a merge -d 'Make one map from the maps of parts of an image'
+complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a seal -d 'Seal maps with a key, so that changes without the key are found'
+complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a dups -d 'Count blocks that occur more than once'
+complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a export -d 'Write a map in another format'
+complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a help -d 'Print this message or the help of the given subcommand(s)'
+complete -c blkhash -n '__blkhash_at blkhash map help create' -f
+complete -c blkhash -n '__blkhash_at blkhash map help show' -f
+complete -c blkhash -n '__blkhash_at blkhash map help check' -f
+complete -c blkhash -n '__blkhash_at blkhash map help checksum' -f
+complete -c blkhash -n '__blkhash_at blkhash map help verify' -f
+complete -c blkhash -n '__blkhash_at blkhash map help diff' -f
+complete -c blkhash -n '__blkhash_at blkhash map help merge' -f
+complete -c blkhash -n '__blkhash_at blkhash map help seal' -f
+complete -c blkhash -n '__blkhash_at blkhash map help dups' -f
+complete -c blkhash -n '__blkhash_at blkhash map help export' -f
+complete -c blkhash -n '__blkhash_at blkhash map help help' -f
 complete -c blkhash -n '__blkhash_at blkhash verity' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash verity' -a digest -d 'Print the fs-verity digest of images, like fsverity digest'
 complete -c blkhash -n '__blkhash_ends_at blkhash verity' -a format -d 'Make the hash file of dm-verity for an image, like veritysetup format'
@@ -228,6 +371,7 @@ complete -c blkhash -n '__blkhash_at blkhash help' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash help' -a algorithms -d 'List digest algorithms, their implementations, and which of them are used'
 complete -c blkhash -n '__blkhash_ends_at blkhash help' -a bench -d 'Measure all implementations, or the speed of digests on an image'
 complete -c blkhash -n '__blkhash_ends_at blkhash help' -a btrfs -d 'Verify and explain the checksums of btrfs file systems'
+complete -c blkhash -n '__blkhash_ends_at blkhash help' -a map -d 'Make maps of the blocks of images, and find where images differ'
 complete -c blkhash -n '__blkhash_ends_at blkhash help' -a verity -d 'Make and verify trees of fs-verity and dm-verity for any image'
 complete -c blkhash -n '__blkhash_ends_at blkhash help' -a help -d 'Print this message or the help of the given subcommand(s)'
 complete -c blkhash -n '__blkhash_at blkhash help algorithms' -f
@@ -243,6 +387,27 @@ complete -c blkhash -n '__blkhash_at blkhash help btrfs verify' -f
 complete -c blkhash -n '__blkhash_at blkhash help btrfs info' -f
 complete -c blkhash -n '__blkhash_at blkhash help btrfs algorithms' -f
 complete -c blkhash -n '__blkhash_at blkhash help btrfs obscure-name' -f
+complete -c blkhash -n '__blkhash_at blkhash help map' -f
+complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a create -d 'Make the map of an image'
+complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a show -d 'Show what maps hold'
+complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a check -d 'Check every byte of maps'
+complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a checksum -d 'Print checksums of images from their maps, as blksum prints them'
+complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a verify -d 'Compare an image with its map, and find every block that differs'
+complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a diff -d 'Find the blocks that differ between two maps, two images, or a map and an image'
+complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a merge -d 'Make one map from the maps of parts of an image'
+complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a seal -d 'Seal maps with a key, so that changes without the key are found'
+complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a dups -d 'Count blocks that occur more than once'
+complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a export -d 'Write a map in another format'
+complete -c blkhash -n '__blkhash_at blkhash help map create' -f
+complete -c blkhash -n '__blkhash_at blkhash help map show' -f
+complete -c blkhash -n '__blkhash_at blkhash help map check' -f
+complete -c blkhash -n '__blkhash_at blkhash help map checksum' -f
+complete -c blkhash -n '__blkhash_at blkhash help map verify' -f
+complete -c blkhash -n '__blkhash_at blkhash help map diff' -f
+complete -c blkhash -n '__blkhash_at blkhash help map merge' -f
+complete -c blkhash -n '__blkhash_at blkhash help map seal' -f
+complete -c blkhash -n '__blkhash_at blkhash help map dups' -f
+complete -c blkhash -n '__blkhash_at blkhash help map export' -f
 complete -c blkhash -n '__blkhash_at blkhash help verity' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash help verity' -a digest -d 'Print the fs-verity digest of images, like fsverity digest'
 complete -c blkhash -n '__blkhash_ends_at blkhash help verity' -a format -d 'Make the hash file of dm-verity for an image, like veritysetup format'

@@ -25,6 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "reference"))
 
 import blkhash  # noqa: E402
+import blkmap  # noqa: E402
 import filesystems  # noqa: E402
 import imagespec  # noqa: E402
 import images  # noqa: E402
@@ -99,6 +100,21 @@ STATUS = {
     "blkhash verity verify --fs-verity --root-hash-file disk.digest damaged.img disk.tree": 1,
     "blkhash verity verify --json --root-hash-file root.hash damaged.img disk.verity": 1,
     "blkhash verity format odd.img odd.verity": 2,
+    "blkhash map diff monday.blkmap tuesday.blkmap": 1,
+    "blkhash map diff --picture monday.blkmap tuesday.blkmap": 1,
+    "blkhash map diff --extents monday.blkmap tuesday.img": 1,
+    "blkhash map diff disk.blkmap@1 disk.blkmap": 1,
+    "blkhash map verify --picture=where.svg disk.blkmap damaged.img": 1,
+    "blkhash map verify monday.blkmap damaged.img": 1,
+    "blkhash map verify --picture monday.blkmap damaged.img": 1,
+    "blkhash map verify --key-file map.key forged.blkmap forged.img": 2,
+    "blkhash map verify disk.blkmap damaged.img": 1,
+    "blkhash map diff disk.blkmap today.blkmap": 1,
+    "blkhash map verify --json disk.blkmap damaged.img": 1,
+    "blkhash map diff --max-errors 1 monday.qcow2 tuesday.qcow2": 1,
+    "blkhash map diff --json disk.blkmap damaged.blkmap": 1,
+    "blkhash map merge -o merged.blkmap vm.*-of-4.blkmap": 1,
+    "blkhash map show --id vm.blkmap": 2,
 }
 
 CONTENT = "64k:A 1984k:- 64k:0 192k:B 5888k:-"
@@ -111,6 +127,10 @@ start=2048, size=4096, type=linux, uuid=00000000-0000-0000-0000-000000000002
 VERITY_PARTITIONS = """label: gpt
 start=2048, size=16384, uuid=2a6f7942-94c8-4a87-ff19-2a5366169840
 start=18432, size=2048, uuid=6a511911-e369-eb45-7c51-a4f692174621
+"""
+VM_PARTITION = """label: gpt
+label-id: 00000000-0000-0000-0000-000000000001
+start=2048, size=120832, type=linux, uuid=00000000-0000-0000-0000-000000000002
 """
 THREE_PARTITIONS = """label: gpt
 start=2048, size=2048
@@ -310,11 +330,50 @@ def make_for_verity():
     os.remove("hashes")
 
 
+def make_two_days():
+    """An image of a virtual machine with one partition on two days."""
+    imagespec.write("1m:- 3m:A 4m:- 2m:B 18m:- 4m:C 32m:-", "monday.raw")
+    images.run("sfdisk", "-q", "monday.raw", stdin=None, input=VM_PARTITION.encode())
+    shutil.copy("monday.raw", "tuesday.raw")
+    with open("tuesday.raw", "r+b") as file:
+        for offset, byte, length in [(2 * MIB, b"D", 100_000), (30 * MIB, b"\0", MIB), (44 * MIB, b"E", MIB)]:
+            file.seek(offset)
+            file.write(byte * length)
+    for day in ("monday", "tuesday"):
+        images.convert(f"{day}.raw", f"{day}.qcow2")
+        os.remove(f"{day}.raw")
+
+
 def make_for_blksum():
     shutil.copy("disk.img", "disk.raw")
     with open("SHA256SUMS", "a") as file:
         file.write("0" * 64 + "  missing.img\n")
 
+
+def make_for_maps():
+    """Maps of two days, and of an image that changed on the second one, and copies of it."""
+    tuesday = CONTENT.replace("64k:0", "64k:C")
+    parameters = {"algorithm": "sha256", "block_size": 65536, "file_id": bytes(16)}
+    info = json.dumps({"source": {"name": "disk.img", "format": "raw"}})
+    first, second = list(imagespec.chunks(tuesday)), list(imagespec.chunks(CONTENT))
+    key = b"k" * 32
+    maps = {
+        "disk": blkmap.append(blkmap.write(first, info=info, **parameters), second, info),
+        "monday": blkmap.write(second, info=info, **parameters),
+        "tuesday": blkmap.write(first, info=info, **parameters),
+        "sealed": blkmap.write(second, info=info, key=key, **parameters),
+    }
+    for name, content in maps.items():
+        pathlib.Path(f"{name}.blkmap").write_bytes(content)
+    pathlib.Path("backup.key").write_bytes(key)
+    imagespec.write(tuesday, "tuesday.img")
+    imagespec.write(tuesday, "damaged.img")
+    shutil.copy("disk.img", "sda.img")
+    images.convert("disk.img", "restored.qcow2")
+
+
+# The commands of `blkhash map` whose examples begin with maps.
+MAP_COMMANDS = ["check", "checksum", "create", "diff", "dups", "export", "seal", "show", "verify"]
 
 # What pages need beside the common images.
 MORE = {
@@ -322,11 +381,16 @@ MORE = {
     "docs/alternatives.md": make_for_alternatives,
     "docs/btrfs.md": make_for_btrfs,
     "docs/json.md": make_for_json,
+    "docs/maps.md": make_two_days,
     "docs/verity.md": make_for_verity,
     "man/blkhash-bench-image.1": make_btrfs_disks,
     "man/blkhash-btrfs-info.1": make_btrfs_disks,
     "man/blkhash-btrfs-verify.1": make_btrfs_disks,
     "man/blkhash-btrfs.1": make_btrfs_disks,
+    **{
+        f"man/blkhash-map{name}.1": make_for_maps
+        for name in ["", *(f"-{command}" for command in MAP_COMMANDS)]
+    },
     "man/blkhash.1": make_btrfs_disks,
     "man/blksum.1": make_for_blksum,
 }
@@ -398,6 +462,7 @@ def normalized_line(line):
     """Without how much a file takes, how it is read, and where a file system has what."""
     line = re.sub(r"[0-9.]+ [KMG]?i?B stored, read [^;]*", "N stored, read so", line)
     line = re.sub(UUID, "UUID", line)
+    line = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ, blkhash [0-9.]+", "TIME, blkhash VERSION", line)
     line = re.sub(r"\b(logical|physical|inode) \d+", r"\1 N", line)
     line = re.sub(r"\bis 0x[0-9a-f]+, expected 0x[0-9a-f]+", "is N, expected N", line)
     if re.match(AMOUNTS, line):
@@ -407,6 +472,9 @@ def normalized_line(line):
 
 # Fields that depend on the host or the run.
 VARYING = {
+    "created",
+    "file_id",
+    "program",
     "seconds",
     "bytes_read",
     "fsid",

@@ -94,6 +94,14 @@ INSERTED = [
     ("blkhash verity ver", "blkhash verity verify "),
     ("blkhash verity format dis", "blkhash verity format disk.img "),
     ("blkhash verity digest --hash-alg=sha5", "blkhash verity digest --hash-alg=sha512 "),
+    ("blkhash map mer", "blkhash map merge "),
+    ("blkhash map create dis", "blkhash map create disk.img "),
+    ("blkhash map verify disk.img oth", "blkhash map verify disk.img other.qcow2 "),
+    ("blkhash map diff --picture=oth", "blkhash map diff --picture=other.qcow2 "),
+    ("blkhash map merge -o oth", "blkhash map merge -o other.qcow2 "),
+    ("blkhash map seal --key-file=ke", "blkhash map seal --key-file=key "),
+    ("blkhash map export --to bm", "blkhash map export --to bmap "),
+    ("blkhash map create -d sha3-25", "blkhash map create -d sha3-256 "),
     ("blkhash btrfs verify --follow=n", "blkhash btrfs verify --follow=none "),
     ("blkhash btrfs info --cache=n", "blkhash btrfs info --cache=no "),
     ("blkhash algorithms --json crc64n", "blkhash algorithms --json crc64nvme "),
@@ -112,6 +120,7 @@ def test_inserted(press, keys, line):
         ("blksum disk.img --json --parti", "blksum disk.img --json --partition"),
         ("blkhash bench --sv", "blkhash bench --svg"),
         ("blkhash btrfs verify --max-f", "blkhash btrfs verify --max-files"),
+        ("blkhash map create --if", "blkhash map create --if-changed"),
     ],
 )
 def test_options(press, keys, option):

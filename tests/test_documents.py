@@ -22,7 +22,11 @@ def checksum(**parameters):
 STREAMS, FLAT, RAW = checksum(), checksum(construction="flat"), checksum(construction="linear")
 BLAKE3 = checksum(digest="blake3")
 DM_VERITY = checksum(construction="dm-verity", block_size=4096)
+DM_VERITY_64K = checksum(construction="dm-verity")
 FS_VERITY = checksum(construction="fs-verity", block_size=4096)
+NO_DIFFERENCES = r"no differences in \d+ blocks\n"
+ONE_DIFFERENCE = r"1 of 128 blocks differs, 64\.00 KiB, in 1 range; 4 equal, 123 zeros in both\n"
+DIFFERENCES = r" *offset +length\n *2097152 +65536 "
 HEALTHY = r"UUID\n.*\n  errors        none\n"
 
 # What the manual pages say comes out of their examples. Amounts and times are apart (documents.normalized).
@@ -94,6 +98,49 @@ EXAMPLES = {
         r"disk\.qcow2: 2048 blocks: all match\n"
     ),
     "blkhash btrfs obscure-name passwd id_rsa.pub": r"\w{6}\n\w{10}\n",
+    "blkhash map create disk.qcow2": "",
+    "blkhash map create --if-changed disk.qcow2": "",
+    "blkhash map create --resume -o sda.blkmap /dev/sda": "",
+    "blkhash map create --checksum disk.img": rf"{STREAMS}  disk\.img\n",
+    "blkhash map create --shard 1/2 -o part-{shard}.blkmap disk.img": "",
+    "blkhash map create --shard 2/2 -o part-{shard}.blkmap disk.img": "",
+    "blkhash map merge -o whole.blkmap part-*.blkmap": "",
+    "blkhash map show disk.qcow2.blkmap": r"disk\.qcow2\.blkmap\n  image +disk\.qcow2 \(qcow2\)\n.*",
+    "blkhash map show disk.blkmap": r"disk\.blkmap\n  image +disk\.img \(raw\)\n.*",
+    "blkhash map show disk.blkmap@1": r"disk\.blkmap@1\n.*\n  commit +1\n",
+    "blkhash map show --log disk.blkmap": (
+        r"disk\.blkmap\n +2 at \d+: final, 128 of 128 blocks\n +1 at \d+: final, 128 of 128 blocks\n"
+    ),
+    "blkhash map show --id disk.blkmap": r"\w{64}\n",
+    "blkhash map check disk.blkmap": r"disk\.blkmap: OK\n",
+    "blkhash map check --key-file backup.key sealed.blkmap": r"sealed\.blkmap: OK \(seal OK\)\n",
+    "blkhash map check --key-file backup.key disk.blkmap": r"disk\.blkmap: OK \(seal OK\)\n",
+    "(umask 077 && head -c 32 /dev/urandom > backup.key)": "",
+    "blkhash map seal --key-file backup.key disk.blkmap": "",
+    "blkhash map checksum disk.blkmap | blksum -c": r"disk\.img: OK\n",
+    "blkhash map checksum disk.qcow2.blkmap | blksum -c": r"disk\.qcow2: OK\n",
+    "blkhash map checksum --construction flat --construction dm-verity disk.blkmap": (
+        rf"BLKSUM-SHA256-FLAT-64K \(disk\.img\) = {FLAT}\n"
+        rf"BLKSUM-SHA256-DMVERITY-64K \(disk\.img\) = {DM_VERITY_64K}\n"
+    ),
+    "blkhash map verify disk.qcow2.blkmap restored.qcow2": NO_DIFFERENCES,
+    "blkhash map verify disk.qcow2.blkmap /var/lib/images/disk.qcow2": NO_DIFFERENCES,
+    "blkhash map verify disk.blkmap restored.qcow2": NO_DIFFERENCES,
+    "blkhash map verify --shard $(date +%u)/7 disk.blkmap /dev/sda": NO_DIFFERENCES,
+    "blkhash map verify --range 0-4M disk.blkmap disk.qcow2": NO_DIFFERENCES,
+    "blkhash map verify --picture=where.svg disk.blkmap damaged.img": (
+        rf"{ONE_DIFFERENCE}\n{DIFFERENCES} written\n"
+    ),
+    "blkhash map diff monday.blkmap tuesday.blkmap": rf"{ONE_DIFFERENCE}\n{DIFFERENCES} written\n",
+    "blkhash map diff --picture monday.blkmap tuesday.blkmap": (
+        rf"{ONE_DIFFERENCE}\n.*\|\n.*# changed .*\n\n{DIFFERENCES} written\n"
+    ),
+    "blkhash map diff disk.blkmap@1 disk.blkmap": rf"{ONE_DIFFERENCE}\n{DIFFERENCES} zeroed\n",
+    "blkhash map diff --quiet disk.img disk.qcow2": "",
+    "blkhash map diff --extents monday.blkmap tuesday.img": r"2097152 65536\n",
+    "blkhash map dups monday.blkmap tuesday.blkmap": r"maps: .*\ndifferent: +3\n.*",
+    "blkhash map export --to lines disk.blkmap | grep -v zero": r"(\d+ 65536 \w{64}\n){4}",
+    "blkhash map export --to bmap -o disk.bmap disk.blkmap": "",
 }
 
 
@@ -116,7 +163,7 @@ def test_examples(workdir, page):
             lines = documents.normalized(command, check_status(shell, command))
             text = "".join(f"{line}\n" for line in lines)
             assert re.fullmatch(EXAMPLES[command], text, re.DOTALL), (command, text)
-            for name in re.findall(r"--svg (\S+)", command):
+            for name in re.findall(r"(?:--svg |--picture=)(\S+)", command):
                 assert pathlib.Path(name).read_text().startswith("<svg")
 
 

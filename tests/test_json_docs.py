@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 from typing import NamedTuple
 
@@ -33,6 +34,9 @@ KINDS = {
     "blkhash bench image --json": ("digest", [None, ...]),
     "blkhash btrfs verify --json": ("type", ["error", "summary"]),
     "blkhash btrfs info --json": ("fsid", [..., None]),
+    "blkhash map show --json": ("type", ["map", "commit", "run"]),
+    "blkhash map verify --json": ("type", ["range", "summary"]),
+    "blkhash map diff --json": ("type", ["range", "summary"]),
     "blkhash verity verify --json": ("type", ["error", "summary"]),
 }
 
@@ -309,6 +313,77 @@ def files_of_verity_errors():
     return lines
 
 
+def show_runs():
+    """A whole map, a sealed one, and one of a part, with names that are not UTF-8."""
+    make_maps()
+    show = ["map", "show", "--json"]
+    names = ["left.blkmap", "part.blkmap", b"caf\xe9.blkmap"]
+    lines = run("blkhash", *show, *names, "left.blkmap@1")
+    lines += run("blkhash", *show, "missing.blkmap", "raw.img", statuses=(2,))
+    return lines + run("blkhash", *show, "--log", *names) + run("blkhash", *show, "--list", *names)
+
+
+def make_maps():
+    """Maps of two states of an image of eight pages, the second with more at its end, and of a part."""
+    states = {
+        "left.img": (64, {0: b"A", 30: b"B", 40: b"C"}),
+        "right.img": (70, {0: b"A", 30: b"D", 50: b"E"}),
+    }
+    for name, (size, places) in states.items():
+        with open(name, "wb") as file:
+            file.truncate(size << 20)
+            for place, byte in places.items():
+                file.seek(place << 20)
+                file.write(byte * 300_000)
+        run("blkhash", "map", "create", "-o", name.replace("img", "blkmap"), name)
+    images.run("sfdisk", "-q", "right.img", stdin=None, input=b"label: gpt\nstart=2048\n")
+    shutil.copy("right.img", b"caf\xe9.img")
+    run("blkhash", "map", "create", b"caf\xe9.img", "-o", b"caf\xe9.blkmap")
+    run("blkhash", "map", "create", "--shard", "3/4", "-o", "part.blkmap", "left.img")
+    with open("key", "wb") as file:
+        file.write(b"k" * 16)
+    run("blkhash", "map", "seal", "--key-file", "key", "left.blkmap")
+    with open("raw.img", "wb") as file:
+        file.truncate(1 << 20)
+
+
+COMPARISONS = [
+    # Equal, the larger image on either side, and maps that do not know every block.
+    ("left.blkmap", "left.img", 0),
+    ("left.blkmap", b"caf\xe9.img", 1),
+    (b"caf\xe9.blkmap", "left.img", 1),
+    ("part.blkmap", "left.img", 2),
+]
+
+
+def verify_map_runs():
+    make_maps()
+    return comparisons("verify", COMPARISONS)
+
+
+def diff_runs():
+    make_maps()
+    maps = [("left.blkmap", "part.blkmap", 2), ("left.blkmap", "left.blkmap", 0), ("left.img", "right.img", 1)]
+    return comparisons("diff", COMPARISONS + maps)
+
+
+def comparisons(command, sides):
+    lines = []
+    for left, right, status in sides:
+        lines += run("blkhash", "map", command, "--json", left, right, statuses=(status,))
+    kinds = {json.loads(line).get("kind") for line in lines}
+    assert kinds == {None, "changed", "written", "zeroed", "left-only", "right-only", "unknown"}
+    results = [json.loads(line).get("same_content") for line in lines]
+    assert {True, False, None} <= set(results)
+    return lines + run("blkhash", "map", command, "--json", "left.blkmap", "missing.img", statuses=(2,))
+
+
+def dups_runs():
+    make_maps()
+    lines = run("blkhash", "map", "dups", "--json", "left.blkmap", b"caf\xe9.blkmap", "part.blkmap")
+    return lines + run("blkhash", "map", "dups", "--json", "left.blkmap", "raw.img", statuses=(2,))
+
+
 RUNS = {
     "blksum --json": blksum_runs,
     "blksum --check --json": check_runs,
@@ -319,6 +394,10 @@ RUNS = {
     "blkhash btrfs verify --json": verify_runs,
     "blkhash btrfs info --json": info_runs,
     "blkhash btrfs algorithms --json": btrfs_algorithms_runs,
+    "blkhash map show --json": show_runs,
+    "blkhash map verify --json": verify_map_runs,
+    "blkhash map diff --json": diff_runs,
+    "blkhash map dups --json": dups_runs,
     "blkhash verity digest --json": digest_runs,
     "blkhash verity format --json": format_runs,
     "blkhash verity verify --json": verify_verity_runs,

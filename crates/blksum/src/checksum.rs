@@ -63,32 +63,24 @@ pub fn checksums(
     Ok(makers.into_iter().map(Maker::finalize).collect())
 }
 
-/// Passes the digests of all blocks of `source` to `sink`, in order. A pair with an [`Accumulator`]
-/// also computes the checksum in the same pass.
+/// Passes the digests of all blocks of `source` to `sink`, in order. `leaf` defines them. A pair with an
+/// [`Accumulator`] also computes the checksum in the same pass.
 ///
 /// # Errors
 ///
 /// Fails like [`checksum`], and if the sink fails. Returns the first error in the order of the
 /// content.
-///
-/// # Panics
-///
-/// Panics if the construction has no blocks.
 pub fn block_digests(
     source: &dyn Source,
-    parameters: &Parameters,
+    leaf: &Leaf,
     sink: &mut (dyn Sink<BlockDigests> + Send),
     tuning: &Tuning,
     progress: &Progress,
 ) -> Result<(), Error> {
-    assert!(parameters.construction().has_blocks(), "the construction has no blocks");
-    parameters.check_length(source.size())?;
-    let digester = tuning.digester(parameters.algorithm())?;
-    let leaf = parameters.leaf(&digester);
     // What the sink does with zeros is not known.
-    let blocks = BlockLane { leaf: &leaf, skips_zero_runs: false };
+    let blocks = BlockLane { leaf, skips_zero_runs: false };
     let lane = Lane::Blocks(blocks, Ordered::new(sink, window(source, tuning)));
-    pipeline::run(source, vec![lane], digester.hides_latency(), tuning, progress)
+    pipeline::run(source, vec![lane], leaf.digester().hides_latency(), tuning, progress)
 }
 
 /// Computes one of the checksums of a pass.

@@ -259,16 +259,17 @@ fn block_digests_go_to_any_sink() {
         [(9 << 20, 9, false), (5 << 20, 0, true), (1 << 20, 0, false), (3_000_001, 7, false)];
     let memory = Memory::new(&runs, 1);
     let parameters = parameters(Algorithm::Sha256, "flat", 65_536);
+    let leaf = parameters.leaf(&blkhash::Digester::new(Algorithm::Sha256));
     for threads in [1, 3] {
         let tuning = tuning(threads, 1 << 18, 4);
         let mut sink = (Accumulator::new(&parameters, 1), Blocks::default());
-        block_digests(&memory, &parameters, &mut sink, &tuning, &Progress::new()).unwrap();
+        block_digests(&memory, &leaf, &mut sink, &tuning, &Progress::new()).unwrap();
         assert_eq!(sink.0.finalize(), definition(&parameters, &memory.content));
         assert_eq!(sink.1.zeros, 6 << 4);
         assert_eq!(sink.1.digests.len(), 32 * ((9 << 4) + 3_000_001_usize.div_ceil(65_536)));
 
         let mut full = Blocks { most: Some(1000), ..Blocks::default() };
-        let error = block_digests(&memory, &parameters, &mut full, &tuning, &Progress::new());
+        let error = block_digests(&memory, &leaf, &mut full, &tuning, &Progress::new());
         assert_eq!(error.unwrap_err().to_string(), "the disk is full");
     }
 }

@@ -112,7 +112,10 @@ fn a_refused_number_shows_the_valid_range() {
 fn a_refused_name_gets_a_suggestion() {
     let cases: [(&[&str], &str); 9] = [
         (&["algorithm"], "unrecognized command 'algorithm': did you mean algorithms?"),
-        (&["measure"], "unrecognized command 'measure': use algorithms, bench, btrfs or verity"),
+        (
+            &["measure"],
+            "unrecognized command 'measure': use algorithms, bench, btrfs, map or verity",
+        ),
         (&["bench", "disk.img"], "unrecognized command 'disk.img': use image"),
         (&["btrfs", "vrify"], "unrecognized command 'vrify': did you mean verify?"),
         (

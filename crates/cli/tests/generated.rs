@@ -67,7 +67,9 @@ fn examples(page: &str) -> Vec<String> {
     let section = page.split("\n.SH EXAMPLES").nth(1).unwrap_or_default();
     let section = section.split("\n.SH ").next().unwrap_or_default();
     let blocks = section.split("\n.nf\n").skip(1).filter_map(|block| block.split("\n.fi").next());
-    let lines = blocks.flat_map(str::lines).map(|line| line.replace('\\', ""));
+    // The shell replaces a command by its output, here the day of the week.
+    let line = |line: &str| line.replace('\\', "").replace("$(date +%u)", "1");
+    let lines = blocks.flat_map(str::lines).map(line);
     let commands = |line: String| -> Vec<String> {
         let parts = line.split('|').map(|part| part.split('>').next().unwrap_or_default());
         parts.map(|part| part.trim().to_owned()).collect()

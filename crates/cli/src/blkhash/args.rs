@@ -11,12 +11,13 @@ use blkimage::Format;
 use clap::{ArgAction, Parser, Subcommand, ValueHint};
 
 use super::btrfs::args as btrfs;
+use super::map::args as map;
 use super::verity::args as verity;
 use crate::blksum::digest_names;
 use crate::values::{Count, Named, format_names, parse_seconds, parse_size};
 
-/// Show and measure the hash implementations of blksum, verify btrfs, and make and verify trees of
-/// fs-verity and dm-verity.
+/// Show and measure the hash implementations of blksum, verify btrfs, find where images differ, and
+/// make and verify trees of fs-verity and dm-verity.
 #[derive(Debug, Parser)]
 #[command(
     name = "blkhash",
@@ -61,6 +62,9 @@ pub enum Command {
     /// Verify and explain the checksums of btrfs file systems
     #[command(override_usage = "blkhash btrfs COMMAND [OPTION]...", disable_help_flag = true)]
     Btrfs(btrfs::Args),
+    /// Make maps of the blocks of images, and find where images differ
+    #[command(override_usage = "blkhash map COMMAND [OPTION]...", disable_help_flag = true)]
+    Map(map::Args),
     /// Make and verify trees of fs-verity and dm-verity for any image
     #[command(override_usage = "blkhash verity COMMAND [OPTION]...", disable_help_flag = true)]
     Verity(Box<verity::Args>),

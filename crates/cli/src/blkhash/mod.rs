@@ -1,5 +1,5 @@
-//! The command `blkhash`, which lists and measures digest algorithms, verifies btrfs checksums, and makes
-//! and verifies trees of fs-verity and dm-verity.
+//! The command `blkhash`, which lists and measures digest algorithms, verifies btrfs checksums, makes and
+//! compares block maps, and makes and verifies trees of fs-verity and dm-verity.
 //!
 //! [`args`] is the command line, and each subcommand is a module.
 
@@ -8,8 +8,12 @@ mod args;
 mod bench;
 mod btrfs;
 mod limit;
+mod map;
 mod opening;
+mod output;
 mod quality;
+mod source;
+mod source_args;
 mod suggest;
 mod verdict;
 mod verity;
@@ -34,6 +38,9 @@ pub fn main() -> ExitCode {
     };
     if let Command::Btrfs(args) = &command {
         return verdict::exit(btrfs::run(&args.command));
+    }
+    if let Command::Map(args) = &command {
+        return verdict::exit(map::run(&args.command));
     }
     if let Command::Verity(args) = &command {
         return verdict::exit(verity::run(&args.command));
@@ -98,7 +105,7 @@ fn run(command: &Command) -> Result<io::Result<bool>, Refusal> {
         }
         Command::Bench(args) if args.quality => quality::run(args),
         Command::Bench(args) => bench::run(args),
-        Command::Btrfs(_) | Command::Verity(_) => {
+        Command::Btrfs(_) | Command::Map(_) | Command::Verity(_) => {
             unreachable!("they have exit statuses of their own")
         }
     }
@@ -114,6 +121,11 @@ fn warn(algorithms: impl IntoIterator<Item = blkhash::Algorithm>) {
     for warning in crate::implementation::warnings(algorithms) {
         messages::message(PROGRAM, &warning);
     }
+}
+
+/// Restricts the process to the files that it has open.
+fn confine_to_open_files() {
+    blksandbox::Sandbox::for_images(&blkimage::OpenOptions::new()).enforce();
 }
 
 fn refuse(reason: impl Into<String>) -> Refusal {

@@ -17,12 +17,15 @@ pub enum Outcome {
     Errors = 1,
     /// Something could not be examined.
     Unknown = 2,
+    /// Trying again cannot help: an image changed, or things do not belong together.
+    Useless = 3,
 }
 
 impl Outcome {
     /// Combines two outcomes. Errors take precedence over things that could not be examined.
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
+            (Self::Useless, _) | (_, Self::Useless) => Self::Useless,
             (Self::Errors, _) | (_, Self::Errors) => Self::Errors,
             (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
             (Self::Clean, Self::Clean) => Self::Clean,

@@ -3,13 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use blkhash::{Algorithm, BlockSize, Construction, Digest, Salt};
-use blkimage::OpenOptions;
+use blkhash::{Algorithm, BlockSize, Construction, Digest};
 use clap::{ArgAction, Subcommand, ValueHint};
 
-use crate::blkhash::opening::Opening;
-use crate::progress::{When, when_names};
-use crate::usage::Refusal;
+use crate::blkhash::source_args::SourceArgs;
 use crate::values::{Count, Named, parse_size};
 
 /// `blkhash verity`
@@ -100,49 +97,6 @@ pub struct FsTree {
     /// Size of the blocks of fs-verity, a power of two from 512 to 64M [default: 4K]
     #[arg(long, value_name = "SIZE", value_parser = block_size)]
     pub block_size: Option<BlockSize>,
-}
-
-/// Options that say which content is read, and how.
-#[derive(Debug, clap::Args)]
-pub struct SourceArgs {
-    /// Salt in hexadecimal: up to 32 bytes for fs-verity, 256 for dm-verity; - is none
-    #[arg(short, long, value_name = "HEX", value_parser = salt, allow_hyphen_values = true)]
-    pub salt: Option<Salt>,
-
-    /// Only partition N of the image
-    #[arg(long, value_name = "N", value_parser = Count::of(1..=u32::MAX))]
-    pub partition: Option<u32>,
-
-    /// Number of threads [default: one for each processor]
-    #[arg(long, value_name = "N", value_parser = Count::of(1..=1024_u16))]
-    pub threads: Option<u16>,
-
-    /// Refuse images with more zeros than SIZE that they do not store [default: 2^28 blocks if the tree is
-    /// written or compared, otherwise no limit]
-    #[arg(long, value_name = "SIZE", value_parser = crate::values::parse_large_size)]
-    pub max_zeros: Option<u64>,
-
-    #[command(flatten)]
-    pub opening: Opening,
-
-    /// Show progress on the terminal: auto, always or never; json writes an object a second
-    /// [default: auto, where it takes longer than a second; without a value: always]
-    #[arg(
-        short, long, value_name = "WHEN",
-        num_args = 0..=1, require_equals = true, default_missing_value = "always",
-        value_parser = Named::<When>::of(when_names), hide_possible_values = true
-    )]
-    pub progress: Option<When>,
-}
-
-impl SourceArgs {
-    /// Like [`Opening::confine`], with the limit on zeros.
-    pub fn confine<'a>(
-        &self,
-        names: impl IntoIterator<Item = &'a OsString>,
-    ) -> Result<OpenOptions, Refusal> {
-        Ok(self.opening.confine(names)?.max_unstored(self.max_zeros))
-    }
 }
 
 /// `blkhash verity format`
@@ -291,14 +245,6 @@ fn dm_block_size(text: &str) -> Result<BlockSize, String> {
     let size = block_size(text).ok();
     size.filter(|size| u64::from(*size) <= blkverity::Superblock::MAX_BLOCK_SIZE)
         .ok_or_else(|| "use a power of two from 512 to 512K".to_owned())
-}
-
-fn salt(text: &str) -> Result<Salt, String> {
-    if text == "-" {
-        Ok(Salt::EMPTY)
-    } else {
-        text.parse().map_err(|error: blkhash::InvalidSalt| error.to_string())
-    }
 }
 
 fn uuid(text: &str) -> Result<[u8; 16], &'static str> {

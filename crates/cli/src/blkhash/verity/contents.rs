@@ -9,7 +9,7 @@ use blkbtrfs::{Device, FileSystem, Located, Locator, Owner};
 use blkimage::partition::{self, Partition};
 use blkimage::{Slice, Source};
 
-use super::source::{Data, shown};
+use crate::blkhash::source::{Data, shown};
 use crate::json::Name;
 
 /// The partitions and file systems of an image.

@@ -11,9 +11,10 @@ use blkimage::{Image, OpenOptions};
 use blkverity::{Layout, TreeFile};
 use serde_json::json;
 
-use super::args::{DigestArgs, FsTree, SourceArgs};
-use super::output::Output;
-use super::source::{Data, fail, shown};
+use super::args::{DigestArgs, FsTree};
+use crate::blkhash::output::Output;
+use crate::blkhash::source::{Data, fail, shown};
+use crate::blkhash::source_args::SourceArgs;
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
 use crate::json;
@@ -97,7 +98,7 @@ fn digest(
     let root = match &outputs.tree {
         None => {
             let mut tree = Tree::new(&leaf(parameters), block_size(parameters));
-            data.block_digests(parameters, &mut tree, "--out-merkle-tree", reporter)?;
+            data.tree_digests(parameters, &mut tree, "--out-merkle-tree", reporter)?;
             let Ok((root, ())) = tree.finish();
             root
         }
@@ -108,7 +109,7 @@ fn digest(
             output.empty()?;
             let blocks = TreeFile::new(&output.file, layout);
             let mut tree = Tree::with_blocks(&leaf(parameters), block_size(parameters), blocks);
-            data.block_digests(parameters, &mut tree, "--out-merkle-tree", reporter)?;
+            data.tree_digests(parameters, &mut tree, "--out-merkle-tree", reporter)?;
             let finished = tree.finish().and_then(|(root, mut blocks)| {
                 blocks.flush()?;
                 Ok(root)

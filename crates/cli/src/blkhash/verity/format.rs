@@ -11,8 +11,8 @@ use blkverity::{Layout, Superblock, TreeFile};
 use serde_json::json;
 
 use super::args::{DmTree, Format};
-use super::output::{Identity, Output};
-use super::source::{Data, fail, shown};
+use crate::blkhash::output::{Identity, Output};
+use crate::blkhash::source::{Data, fail, shown};
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
 use crate::progress::Reporter;
@@ -132,7 +132,7 @@ fn make(
     let leaf = parameters.leaf(&Digester::new(parameters.algorithm()));
     let blocks = TreeFile::new(target, layout.clone());
     let mut tree = Tree::with_blocks(&leaf, superblock.hash_block_size, blocks);
-    data.block_digests(parameters, &mut tree, &hash_name, reporter)?;
+    data.tree_digests(parameters, &mut tree, &hash_name, reporter)?;
     let root = tree.finish().and_then(|(root, mut blocks)| {
         blocks.flush()?;
         if is_shared {

@@ -1,14 +1,11 @@
 //! `blkhash verity`: makes and verifies Merkle trees of fs-verity and dm-verity.
 //!
-//! [`args`] is the command line, [`source`] opens the data, [`output`] the files to write, and each
-//! subcommand is a module.
+//! [`args`] is the command line, and each subcommand is a module.
 
 pub mod args;
 mod contents;
 mod digest;
 mod format;
-mod output;
-mod source;
 mod verify;
 
 use self::args::Command;

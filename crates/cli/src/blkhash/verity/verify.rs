@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::args::Verify;
 use super::contents::{Contents, Place};
-use super::source::{self, Data, fail, shown};
 use super::{digest, format};
 use crate::blkhash::limit::Limit;
+use crate::blkhash::source::{self, Data, fail, shown};
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
 use crate::progress::Reporter;
@@ -122,8 +122,7 @@ fn verify<'a>(
     let mut verifier = Verifier::new(&*hashes, stored.layout, &leaf, &is_root, &mut report);
     if size > 0 {
         let target = shown(hash_name);
-        data.block_digests(&stored.parameters, &mut verifier, &target, reporter)
-            .map_err(of_data)?;
+        data.tree_digests(&stored.parameters, &mut verifier, &target, reporter).map_err(of_data)?;
     } else if !is_root(&Digest::try_from(&[0; 64][..algorithm.digest_size()]).expect("a digest")) {
         return Err(of_data("is empty, and the digest is not that of an empty image".into()));
     }

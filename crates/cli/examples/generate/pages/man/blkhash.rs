@@ -5,7 +5,7 @@ use super::{Sections, Text};
 pub const TEXTS: &[Text] = &[
     Text {
         command: "blkhash",
-        what: "show and measure digest algorithms, verify btrfs, make and verify trees of verity",
+        what: "show and measure digest algorithms, verify btrfs, map blocks, make and verify trees of verity",
         synopsis: &["COMMAND [OPTION]...", "help [COMMAND]..."],
         before_options: BLKHASH,
         after_options: BLKHASH_AFTER,
@@ -72,8 +72,9 @@ const BLKHASH: Sections = &[
     (
         "DESCRIPTION",
         &["blkhash shows the digest algorithms of blksum(1) and how fast they are on this \
-             machine, verifies the checksums of btrfs file systems in images and on devices, and makes \
-             and verifies trees of fs-verity and dm-verity. \
+             machine, verifies the checksums of btrfs file systems in images and on devices, maps the \
+             blocks of images and finds where images differ, and makes and verifies trees of \
+             fs-verity and dm-verity. \
              Without a command it prints its usage."],
     ),
     (
@@ -87,6 +88,17 @@ const BLKHASH: Sections = &[
             "* blkhash-btrfs-info(1): Show the checksum algorithm of a btrfs file system.",
             "* blkhash-btrfs-algorithms(1): Compare the checksum algorithms of btrfs.",
             "* blkhash-btrfs-obscure-name(1): Find another file name with the same CRC-32C.",
+            "* blkhash-map(1): Overview of the commands for block maps.",
+            "* blkhash-map-create(1): Make the map of an image.",
+            "* blkhash-map-show(1): Show what maps hold.",
+            "* blkhash-map-check(1): Check every byte of maps.",
+            "* blkhash-map-checksum(1): Print checksums of images from their maps.",
+            "* blkhash-map-verify(1): Find every block of an image that differs from its map.",
+            "* blkhash-map-diff(1): Find the blocks that differ between maps and images.",
+            "* blkhash-map-merge(1): Make one map from the maps of parts of an image.",
+            "* blkhash-map-seal(1): Seal maps with a key.",
+            "* blkhash-map-dups(1): Count blocks that occur more than once.",
+            "* blkhash-map-export(1): Write a map in another format.",
             "* blkhash-verity(1): Overview of the commands for fs-verity and dm-verity.",
             "* blkhash-verity-digest(1): Print the fs-verity digest of images.",
             "* blkhash-verity-format(1): Make the hash file of dm-verity for an image.",
@@ -112,7 +124,7 @@ const BLKHASH_AFTER: Sections = &[
             "* 0: Success.",
             "* 1: An image could not be read, or the output could not be written.",
             "* 2: The command line is wrong.",
-            "The commands for btrfs and verity have exit statuses of their own: see their pages.",
+            "The commands for btrfs, maps and verity have exit statuses of their own: see their pages.",
         ],
     ),
     (
@@ -126,6 +138,9 @@ const BLKHASH_AFTER: Sections = &[
             "    blkhash bench image /var/lib/images/disk.qcow2",
             "Verify the btrfs file systems in the image of a virtual machine:",
             "    blkhash btrfs verify disk.qcow2",
+            "Make a map of an image, and find where a copy differs from it:",
+            "    blkhash map create disk.qcow2\n\
+             blkhash map verify disk.qcow2.blkmap /var/lib/images/disk.qcow2",
             "Measure without AVX-512:",
             "    BLKHASH_CPU_DISABLE=avx512 blkhash bench --filter sha256",
         ],
@@ -134,8 +149,11 @@ const BLKHASH_AFTER: Sections = &[
         "SEE ALSO",
         &["blksum(1), blkhash-algorithms(1), blkhash-bench(1), blkhash-bench-image(1), \
              blkhash-btrfs(1), blkhash-btrfs-verify(1), blkhash-btrfs-info(1), \
-             blkhash-btrfs-algorithms(1), blkhash-btrfs-obscure-name(1), blkhash-verity(1), \
-             blkhash-verity-digest(1), blkhash-verity-format(1), blkhash-verity-verify(1)"],
+             blkhash-btrfs-algorithms(1), blkhash-btrfs-obscure-name(1), blkhash-map(1), \
+             blkhash-map-create(1), blkhash-map-show(1), blkhash-map-check(1), \
+             blkhash-map-checksum(1), blkhash-map-verify(1), blkhash-map-diff(1), \
+             blkhash-map-merge(1), blkhash-map-seal(1), blkhash-map-dups(1), \
+             blkhash-map-export(1), blkhash-verity(1), blkhash-verity-digest(1), blkhash-verity-format(1), blkhash-verity-verify(1)"],
     ),
 ];
 

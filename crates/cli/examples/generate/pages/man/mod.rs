@@ -2,6 +2,7 @@
 
 mod blkhash;
 mod blksum;
+mod map;
 mod verity;
 
 use std::io::{self, Write};
@@ -31,7 +32,7 @@ pub fn pages() -> io::Result<Vec<Page>> {
     let mut blksum = blksum::command();
     let mut blkhash = blkhash_cli::blkhash::command();
     let mut pages = vec![page(&mut blksum, &blksum::TEXT)?];
-    for text in blkhash::TEXTS.iter().chain(verity::TEXTS) {
+    for text in blkhash::TEXTS.iter().chain(map::TEXTS).chain(verity::TEXTS) {
         pages.push(page(&mut blkhash, text)?);
     }
     Ok(pages)

@@ -1,16 +1,16 @@
-//! Opens the images of `blkhash verity`, and hashes their blocks.
+//! Opens the images of `blkhash verity` and `blkhash map`, and hashes their blocks.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
 
-use blkhash::{BlockDigests, Digest, Parameters, Sink};
-use blkimage::{Image, OpenOptions, Slice, Source};
+use blkhash::{BlockDigests, BlockSize, Digest, Digester, Leaf, Parameters, Sink, SinkError};
+use blkimage::{ErrorKind, Image, OpenOptions, Slice, Source};
 use blksum::{Progress, Tuning};
 
-use super::args::SourceArgs;
-use crate::blkhash::PROGRAM;
-use crate::blkhash::opening::explain;
+use super::PROGRAM;
+use super::opening::explain;
+use super::source_args::SourceArgs;
 use crate::blksum::part::Part;
 use crate::progress::{Amount, Counts, Reporter};
 use crate::{messages, quote};
@@ -85,45 +85,86 @@ impl Data {
         Ok(())
     }
 
-    /// Returns the checksum of the data.
-    pub fn checksum(&self, parameters: &Parameters, reporter: &Reporter) -> Result<Digest, String> {
-        self.watched(reporter, |progress| {
-            blksum::checksum(&self.source, parameters, &self.tuning, progress)
-        })
+    /// Reads bytes of the data.
+    pub fn read(&self, buf: &mut [u8], offset: u64) -> Result<(), Failed> {
+        self.source.read_exact_at(buf, offset).map_err(|error| self.failed(error.into()))
     }
 
-    /// Passes the digests of all blocks to `sink`. Its errors are those of the file `target`.
-    pub fn block_digests(
+    /// Returns the checksum of the data.
+    pub fn checksum(&self, parameters: &Parameters, reporter: &Reporter) -> Result<Digest, String> {
+        let checksum = self.watched(self.size(), reporter, |progress| {
+            blksum::checksum(&self.source, parameters, &self.tuning, progress)
+        });
+        checksum.map_err(String::from)
+    }
+
+    /// Passes the digests of all blocks to `sink`, which writes or reads a tree with these parameters in the
+    /// file `target`.
+    pub fn tree_digests(
         &self,
         parameters: &Parameters,
         sink: &mut (dyn Sink<BlockDigests> + Send),
         target: &str,
         reporter: &Reporter,
     ) -> Result<(), String> {
+        parameters.check_length(self.size()).map_err(|error| error.to_string())?;
         // The tree of zeros takes space, or has to be read, although the zeros cost nothing.
         let limit = MAX_ZERO_BLOCKS.saturating_mul(parameters.block_size() as u64);
-        let tuning = Tuning { max_zeros: self.tuning.max_zeros.or(Some(limit)), ..self.tuning };
+        let leaf = parameters.leaf(&Digester::new(parameters.algorithm()));
+        Ok(self.block_digests(&self.source, &leaf, limit, sink, target, reporter)?)
+    }
+
+    /// Passes the digests of all blocks of a part of the data to `sink`. Its errors are those of the file
+    /// `target`. More zeros than `max_zeros` that the image does not store are an error, unless the command
+    /// line sets the limit.
+    pub fn block_digests(
+        &self,
+        source: &dyn Source,
+        leaf: &Leaf,
+        max_zeros: u64,
+        sink: &mut (dyn Sink<BlockDigests> + Send),
+        target: &str,
+        reporter: &Reporter,
+    ) -> Result<(), Failed> {
+        let tuning = Tuning { max_zeros: self.tuning.max_zeros.or(Some(max_zeros)), ..self.tuning };
         let mut failed = None;
-        let result = self.watched(reporter, |progress| {
-            let result = blksum::block_digests(&self.source, parameters, sink, &tuning, progress);
+        let result = self.watched(source.size(), reporter, |progress| {
+            let result = blksum::block_digests(source, leaf, sink, &tuning, progress);
             if let Err(blksum::Error::Sink(error)) = &result {
-                failed = error.downcast_ref().map(messages::reason);
+                failed = Some(reason_of_sink(error));
             }
             result
         });
         match failed {
-            Some(reason) => Err(format!("{target}: {reason}")),
+            Some(reason) => {
+                Err(Failed { reason: format!("{target}: {reason}"), ..Failed::default() })
+            }
             None => result,
         }
     }
 
+    /// Compares the data with that of another image, as far as both reach.
+    pub fn compare(
+        &self,
+        other: &Self,
+        block_size: BlockSize,
+        sink: &mut (dyn Sink<blksum::ComparedRun> + Send),
+        reporter: &Reporter,
+    ) -> Result<(), Failed> {
+        let common = self.size().min(other.size());
+        self.watched(common, reporter, |progress| {
+            blksum::compare(&self.source, &other.source, block_size, sink, &self.tuning, progress)
+        })
+    }
+
     fn watched<T>(
         &self,
+        total: u64,
         reporter: &Reporter,
         work: impl FnOnce(&Progress) -> Result<T, blksum::Error>,
-    ) -> Result<T, String> {
+    ) -> Result<T, Failed> {
         let progress = Arc::new(Progress::new());
-        let amount = Amount { total: self.size(), stored: None };
+        let amount = Amount { total, stored: None };
         let watch = reporter.watch(Some(amount), {
             let (progress, image) = (progress.clone(), self.image.clone());
             move || {
@@ -133,11 +174,39 @@ impl Data {
         });
         let result = work(&progress);
         drop(watch);
-        result.map_err(|error| match error {
-            blksum::Error::Image(error) => without_name(&self.name, &error),
-            blksum::Error::Zeros { .. } => format!("{error}: --max-zeros moves the limit"),
-            error => error.to_string(),
-        })
+        result.map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: blksum::Error) -> Failed {
+        Failed {
+            is_changed: matches!(&error, blksum::Error::Image(it) if it.kind() == ErrorKind::Changed),
+            reason: match error {
+                blksum::Error::Image(error) => without_name(&self.name, &error),
+                blksum::Error::Zeros { .. } => format!("{error}: --max-zeros moves the limit"),
+                error => error.to_string(),
+            },
+        }
+    }
+}
+
+/// The reason why the data could not be processed.
+#[derive(Debug, Default)]
+pub struct Failed {
+    pub reason: String,
+    /// Whether the image changed meanwhile.
+    pub is_changed: bool,
+}
+
+impl From<Failed> for String {
+    fn from(failed: Failed) -> Self {
+        failed.reason
+    }
+}
+
+fn reason_of_sink(error: &SinkError) -> String {
+    match error.downcast_ref::<blkmap::Error>() {
+        Some(blkmap::Error::Io(error)) => messages::reason(error),
+        _ => error.downcast_ref().map_or_else(|| error.to_string(), messages::reason),
     }
 }
 

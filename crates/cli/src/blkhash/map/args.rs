@@ -1,0 +1,453 @@
+//! The command line of `blkhash map`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use blkhash::{Algorithm, BlockSize, Construction};
+use clap::{ArgAction, Subcommand, ValueHint};
+
+use super::part::{Range, Shard};
+use crate::blkhash::source_args::SourceArgs;
+use crate::values::{Count, Named, parse_seconds, parse_size};
+
+/// `blkhash map`
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// The subcommands of `blkhash map`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make the map of an image
+    #[command(
+        override_usage = "blkhash map create [OPTION]... IMAGE",
+        disable_help_flag = true,
+        mut_arg("salt", |salt| salt.help(SALT_HELP)),
+        mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)),
+        after_help = CREATE_HELP
+    )]
+    Create(Box<Create>),
+    /// Show what maps hold
+    #[command(override_usage = "blkhash map show [OPTION]... MAP...", disable_help_flag = true)]
+    Show(Show),
+    /// Check every byte of maps
+    #[command(
+        override_usage = "blkhash map check [OPTION]... MAP...",
+        disable_help_flag = true,
+        after_help = CHECK_HELP
+    )]
+    Check(Check),
+    /// Print checksums of images from their maps, as blksum prints them
+    #[command(override_usage = "blkhash map checksum [OPTION]... MAP...", disable_help_flag = true)]
+    Checksum(Checksum),
+    /// Compare an image with its map, and find every block that differs
+    #[command(
+        override_usage = "blkhash map verify [OPTION]... MAP IMAGE",
+        disable_help_flag = true,
+        mut_arg("salt", |salt| salt.hide(true)),
+        mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)),
+        after_help = COMPARE_HELP
+    )]
+    Verify(Box<Verify>),
+    /// Find the blocks that differ between two maps, two images, or a map and an image
+    #[command(
+        override_usage = "blkhash map diff [OPTION]... LEFT RIGHT",
+        disable_help_flag = true,
+        mut_arg("salt", |salt| salt.hide(true)),
+        mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)),
+        after_help = COMPARE_HELP
+    )]
+    Diff(Box<Diff>),
+    /// Make one map from the maps of parts of an image
+    #[command(
+        override_usage = "blkhash map merge [OPTION]... -o FILE PART...",
+        disable_help_flag = true,
+        after_help = MERGE_HELP
+    )]
+    Merge(Merge),
+    /// Seal maps with a key, so that changes without the key are found
+    #[command(override_usage = "blkhash map seal --key-file FILE MAP...", disable_help_flag = true)]
+    Seal(Seal),
+    /// Count blocks that occur more than once
+    #[command(override_usage = "blkhash map dups [OPTION]... MAP...", disable_help_flag = true)]
+    Dups(Dups),
+    /// Write a map in another format
+    #[command(
+        override_usage = "blkhash map export --to FORMAT [OPTION]... MAP",
+        disable_help_flag = true
+    )]
+    Export(Export),
+}
+
+/// `blkhash map create`
+#[derive(Debug, clap::Args)]
+pub struct Create {
+    /// Image, device or NBD URI
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    pub image: OsString,
+
+    /// Write the map to FILE; - is standard output; {shard} becomes K-of-N [default: IMAGE.blkmap]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<OsString>,
+
+    /// Digest algorithm of the blocks [default: sha256]
+    #[arg(
+        short, long, value_name = "NAME",
+        value_parser = Named::<Algorithm>::of(map_digest_names), hide_possible_values = true
+    )]
+    pub digest: Option<Algorithm>,
+
+    /// Size of a block, a power of two from 512 to 64M [default: 64K]
+    #[arg(long, value_name = "SIZE", value_parser = block_size)]
+    pub block_size: Option<BlockSize>,
+
+    /// Only the Kth of N parts; auto/N takes K from a job of Kubernetes or Slurm
+    #[arg(long, value_name = "K/N", value_parser = Shard::from_str)]
+    pub shard: Option<Shard>,
+
+    /// Go on with an unfinished map
+    #[arg(long)]
+    pub resume: bool,
+
+    /// Do nothing if the map is that of the image as it is, by the sizes and times of its files
+    #[arg(long)]
+    pub if_changed: bool,
+
+    /// Overwrite a map that exists
+    #[arg(long)]
+    pub force: bool,
+
+    /// Also print the checksum [without a value: streams:4]. Repeatable
+    #[arg(
+        long, value_name = "CONSTRUCTION",
+        num_args = 0..=1, require_equals = true, default_missing_value = "streams:4",
+        conflicts_with = "shard"
+    )]
+    pub checksum: Vec<Construction>,
+
+    /// Seal the map with the key in FILE
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub key_file: Option<PathBuf>,
+
+    /// Leave out names, sizes and times of the files of the image
+    #[arg(long)]
+    pub no_source: bool,
+
+    /// Seconds between two checkpoints, from which --resume goes on [default: 30]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub checkpoint: Option<Duration>,
+
+    #[command(flatten)]
+    pub source: SourceArgs,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// `blkhash map show`
+#[derive(Debug, clap::Args)]
+pub struct Show {
+    /// Maps; MAP@N is the state after commit N
+    #[arg(value_name = "MAP", value_hint = ValueHint::FilePath, required = true)]
+    pub maps: Vec<OsString>,
+
+    /// List the commits, the last one first
+    #[arg(long, conflicts_with_all = ["list", "id"])]
+    pub log: bool,
+
+    /// List the runs of pages with digests, and of those with zeros
+    #[arg(long, conflicts_with = "id")]
+    pub list: bool,
+
+    /// Print only the content id
+    #[arg(long)]
+    pub id: bool,
+
+    /// Write one JSON object per line
+    #[arg(long, conflicts_with = "id")]
+    pub json: bool,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// `blkhash map check`
+#[derive(Debug, clap::Args)]
+pub struct Check {
+    /// Maps
+    #[arg(value_name = "MAP", value_hint = ValueHint::FilePath, required = true)]
+    pub maps: Vec<OsString>,
+
+    /// Check the seal with the key in FILE
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub key_file: Option<PathBuf>,
+
+    /// Print only what is wrong
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// `blkhash map checksum`
+#[derive(Debug, clap::Args)]
+pub struct Checksum {
+    /// Maps
+    #[arg(value_name = "MAP", value_hint = ValueHint::FilePath, required = true)]
+    pub maps: Vec<OsString>,
+
+    /// Construction of the checksum [default: streams:4]. Repeatable
+    #[arg(long, value_name = "CONSTRUCTION")]
+    pub construction: Vec<Construction>,
+
+    /// Print lines with a tag, which names digest, construction and block size
+    #[arg(long)]
+    pub tag: bool,
+
+    /// Check the seal with the key in FILE
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub key_file: Option<PathBuf>,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// `blkhash map verify`
+#[derive(Debug, clap::Args)]
+pub struct Verify {
+    /// Map
+    #[arg(value_name = "MAP", value_hint = ValueHint::FilePath)]
+    pub map: OsString,
+
+    /// Image, device or NBD URI
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    pub image: OsString,
+
+    /// Only the Kth of N parts
+    #[arg(long, value_name = "K/N", value_parser = Shard::from_str, conflicts_with = "range")]
+    pub shard: Option<Shard>,
+
+    /// Only the blocks with these bytes, such as 1G-2G
+    #[arg(long, value_name = "FROM-TO", value_parser = Range::from_str)]
+    pub range: Option<Range>,
+
+    /// Check the seal of the map with the key in FILE
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub key_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub output: Report,
+
+    #[command(flatten)]
+    pub source: SourceArgs,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// `blkhash map diff`
+#[derive(Debug, clap::Args)]
+pub struct Diff {
+    /// Map, MAP@N, or image: the older state
+    #[arg(value_name = "LEFT", value_hint = ValueHint::FilePath)]
+    pub left: OsString,
+
+    /// Map, MAP@N, or image: the newer state
+    #[arg(value_name = "RIGHT", value_hint = ValueHint::FilePath)]
+    pub right: OsString,
+
+    /// Size of a block if both are images, a power of two from 512 to 64M [default: 64K]
+    #[arg(long, value_name = "SIZE", value_parser = block_size)]
+    pub block_size: Option<BlockSize>,
+
+    #[command(flatten)]
+    pub output: Report,
+
+    #[command(flatten)]
+    pub source: SourceArgs,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// What is printed about a comparison.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Report {
+    /// Print nothing. Only the exit status says whether there are differences
+    #[arg(short, long, conflicts_with_all = ["extents", "picture", "json"])]
+    pub quiet: bool,
+
+    /// Print only the extents that differ: offset and length in bytes, one per line
+    #[arg(long, conflicts_with_all = ["picture", "json"])]
+    pub extents: bool,
+
+    /// Draw a picture on the terminal, or to FILE as SVG
+    #[arg(
+        long, value_name = "FILE", conflicts_with = "json", num_args = 0..=1, require_equals = true,
+        default_missing_value = "", value_hint = ValueHint::FilePath
+    )]
+    pub picture: Option<OsString>,
+
+    /// Print at most N extents, and count the rest; 0 prints all [default: 100]
+    #[arg(long, value_name = "N", value_parser = Count::of(0..=1_000_000_000_u64))]
+    pub max_errors: Option<u64>,
+
+    /// Write one JSON object per line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `blkhash map merge`
+#[derive(Debug, clap::Args)]
+pub struct Merge {
+    /// Maps of parts of one image
+    #[arg(value_name = "PART", value_hint = ValueHint::FilePath, required = true)]
+    pub parts: Vec<OsString>,
+
+    /// Write the map to FILE; - is standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: OsString,
+
+    /// Overwrite a map that exists
+    #[arg(long)]
+    pub force: bool,
+
+    /// Seal the map with the key in FILE, with which all parts must be sealed
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub key_file: Option<PathBuf>,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// `blkhash map seal`
+#[derive(Debug, clap::Args)]
+pub struct Seal {
+    /// Maps
+    #[arg(value_name = "MAP", value_hint = ValueHint::FilePath, required = true)]
+    pub maps: Vec<OsString>,
+
+    /// File with the key, 16 to 4096 bytes
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub key_file: PathBuf,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// `blkhash map dups`
+#[derive(Debug, clap::Args)]
+pub struct Dups {
+    /// Maps with the same digest and block size
+    #[arg(value_name = "MAP", value_hint = ValueHint::FilePath, required = true)]
+    pub maps: Vec<OsString>,
+
+    /// Write one JSON object per line
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// `blkhash map export`
+#[derive(Debug, clap::Args)]
+pub struct Export {
+    /// Map
+    #[arg(value_name = "MAP", value_hint = ValueHint::FilePath)]
+    pub map: OsString,
+
+    /// Format: lines, csv, json or bmap
+    #[arg(
+        long, value_name = "FORMAT", required = true,
+        value_parser = Named::<Foreign>::of(foreign_names), hide_possible_values = true
+    )]
+    pub to: Foreign,
+
+    /// Write to FILE [default: standard output]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// A format that maps are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foreign {
+    /// `OFFSET LENGTH DIGEST`, one line per block or run of zeros.
+    Lines,
+    Csv,
+    Json,
+    /// The block map of bmaptool.
+    Bmap,
+}
+
+impl FromStr for Foreign {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "lines" => Ok(Self::Lines),
+            "csv" => Ok(Self::Csv),
+            "json" => Ok(Self::Json),
+            "bmap" => Ok(Self::Bmap),
+            _ => Err("use lines, csv, json or bmap"),
+        }
+    }
+}
+
+fn foreign_names() -> Vec<&'static str> {
+    vec!["lines", "csv", "json", "bmap"]
+}
+
+/// The digests that maps can have.
+fn map_digest_names() -> Vec<&'static str> {
+    let named = Algorithm::ALL.iter().filter(|algorithm| blkmap::Header::accepts(**algorithm));
+    named.map(|algorithm| algorithm.name()).collect()
+}
+
+fn block_size(text: &str) -> Result<BlockSize, String> {
+    let bytes = parse_size(text).map_err(str::to_owned)?;
+    BlockSize::try_from(bytes).map_err(|error| error.to_string())
+}
+
+const SALT_HELP: &str = "Salt of the digests in hexadecimal, up to 256 bytes; - is none";
+
+const MAX_ZEROS_HELP: &str =
+    "Refuse images with more zeros than SIZE that they do not store [default: no limit]";
+
+const CREATE_HELP: &str = "\
+A map that was interrupted is continued with --resume from its last checkpoint. Exit status is 0 if the map is \
+finished, 2 on an error, 3 if the image changed, or is not the one of the map to continue.";
+
+const CHECK_HELP: &str = "\
+Exit status is 0 if everything is as it was written, 1 if a map is damaged or has another seal, 2 if a file could \
+not be read or is no map.";
+
+const COMPARE_HELP: &str = "\
+Exit status is 0 if nothing differs, 1 if something does, 2 if something could not be compared, 3 if an image \
+changed meanwhile.";
+
+const MERGE_HELP: &str = "\
+Exit status is 0 if the map is complete, 1 if parts are missing, 2 on an error, 3 if the parts do not belong \
+together.";

@@ -1,0 +1,54 @@
+//! `blkhash map check`: checks every byte of maps.
+
+use std::io::Write;
+use std::ops::ControlFlow;
+
+use blkmap::Error;
+
+use super::args::Check;
+use super::open;
+use crate::blkhash::source::{fail, shown};
+use crate::blkhash::verdict::{Failure, Outcome};
+use crate::blkhash::{confine_to_open_files, refuse};
+use crate::stdio::Stdout;
+
+/// Checks the maps on the command line.
+pub fn run(args: &Check) -> Result<Outcome, Failure> {
+    let key = open::key(args.key_file.as_deref());
+    let key = key.map_err(|reason| Failure::Refused(refuse(reason)))?;
+    let maps: Vec<_> = args.maps.iter().map(|name| (name, open::open(name))).collect();
+    confine_to_open_files();
+    let mut outcome = Outcome::Clean;
+    for (name, map) in maps {
+        let checked = map.and_then(|map| {
+            if let Some(key) = &key {
+                map.check_seal(key)?;
+            }
+            blkmap::check(&map, &mut |_| ControlFlow::Continue(()))?;
+            Ok(map)
+        });
+        let found = match checked {
+            Ok(map) => {
+                let is_sealed = map.commit().seal.is_some();
+                let seal = match (is_sealed, &key) {
+                    (false, _) => "",
+                    (true, None) => " (sealed, not checked)",
+                    (true, Some(_)) => " (seal OK)",
+                };
+                if !args.quiet {
+                    Stdout.write_all(format!("{}: OK{seal}\n", shown(name)).as_bytes())?;
+                }
+                Outcome::Clean
+            }
+            Err(error) => {
+                fail(name, &open::reason(&error));
+                match error {
+                    Error::Damaged { .. } | Error::Seal(_) | Error::Unfinished => Outcome::Errors,
+                    _ => Outcome::Unknown,
+                }
+            }
+        };
+        outcome = outcome.and(found);
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,101 @@
+//! `blkhash map checksum`: the checksums of images from their maps.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::thread;
+
+use blkhash::Construction;
+use blkmap::{Error, Map};
+use blksum::Tag;
+use blksum::check_file::{Form, Style};
+use serde_json::Value;
+
+use super::args::Checksum;
+use super::open;
+use crate::blkhash::source::fail;
+use crate::blkhash::verdict::{Failure, Outcome};
+use crate::blkhash::{confine_to_open_files, refuse};
+use crate::quote;
+use crate::stdio::Stdout;
+
+/// Prints the checksums of the maps on the command line.
+pub fn run(args: &Checksum) -> Result<Outcome, Failure> {
+    let key = open::key(args.key_file.as_deref());
+    let key = key.map_err(|reason| Failure::Refused(refuse(reason)))?;
+    let maps: Vec<_> = args.maps.iter().map(|name| (name, open::open(name))).collect();
+    confine_to_open_files();
+    let mut constructions = args.construction.clone();
+    if constructions.is_empty() {
+        constructions.push(Construction::default());
+    }
+    let tag = args.tag || constructions.len() > 1;
+    let mut outcome = Outcome::Clean;
+    for (name, map) in maps {
+        let checked = map.and_then(|map| match &key {
+            Some(key) => map.check_seal(key).map(|()| map),
+            None => Ok(map),
+        });
+        let print_all = || -> Result<io::Result<()>, Error> {
+            let map = checked?;
+            let image = image_name(name, &map);
+            for construction in &constructions {
+                let line = line(&map, &image, *construction, tag)?;
+                if let Err(error) = print(&line) {
+                    return Ok(Err(error));
+                }
+            }
+            Ok(Ok(()))
+        };
+        match print_all() {
+            Ok(written) => written?,
+            Err(error) => {
+                fail(name, &open::reason(&error));
+                outcome = Outcome::Unknown;
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+/// Returns the line of a check file for the image of a map. On a terminal, an unprintable name is quoted.
+pub fn line(
+    map: &Map,
+    image: &OsStr,
+    construction: Construction,
+    tag: bool,
+) -> Result<Vec<u8>, Error> {
+    let parameters = blkmap::parameters(map, construction)?;
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let digest = blkmap::checksum(map, construction, threads)?;
+    let form = if tag { Form::Tagged(Tag::Image(Box::new(parameters))) } else { Form::Text };
+    let image = image.as_bytes();
+    if !io::stdout().is_terminal() || !quote::has_controls(image) {
+        return Ok(Style { form, zero: false }.line(image, digest.as_bytes()));
+    }
+    let style = Style { form, zero: true };
+    let mut line = style.line(quote::name(image).as_bytes(), digest.as_bytes());
+    line.pop();
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Prints a line.
+pub fn print(line: &[u8]) -> io::Result<()> {
+    Stdout.write_all(line)
+}
+
+/// Returns the name of the image of a map, in the folder of the map.
+fn image_name(name: &OsStr, map: &Map) -> OsString {
+    let info = map.info().ok().and_then(|text| serde_json::from_str(&text).ok());
+    let recorded = info.as_ref().and_then(|info: &Value| info["source"]["name"].as_str());
+    let recorded = recorded.filter(|name| !name.contains('/') && !name.is_empty());
+    match recorded {
+        Some(recorded) => Path::new(name).with_file_name(recorded).into_os_string(),
+        None => {
+            let bytes = name.as_bytes();
+            OsStr::from_bytes(bytes.strip_suffix(b".blkmap").unwrap_or(bytes)).to_owned()
+        }
+    }
+}

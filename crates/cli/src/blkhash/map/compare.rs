@@ -1,0 +1,335 @@
+//! `blkhash map verify` and `blkhash map diff`: compare maps and images.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Write;
+
+use blkhash::{BlockSize, Comparison, Sink, SinkError};
+use blkimage::partition::{self, Partition};
+use blkimage::{OpenOptions, Slice};
+use blkmap::{Against, ImageEnd, Map, Report, Side};
+use blksum::ComparedRun;
+
+use super::args::{self, Diff, Verify};
+use super::create::padded_last;
+use super::kind::Labels;
+use super::open;
+use super::report::{Differences, Sizes};
+use crate::blkhash::source::{Data, Failed, fail, shown};
+use crate::blkhash::source_args::SourceArgs;
+use crate::blkhash::verdict::{Failure, Outcome};
+use crate::blkhash::{PROGRAM, refuse};
+use crate::messages;
+use crate::progress::Reporter;
+
+/// Compares an image with its map.
+pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
+    let refused = |reason: String| Failure::Refused(refuse(reason));
+    refuse_salt(&args.source)?;
+    let key = open::key(args.key_file.as_deref()).map_err(refused)?;
+    let picture = picture(&args.output).map_err(refused)?;
+    let map = open::open(&args.map).and_then(|map| match &key {
+        Some(key) => map.check_seal(key).map(|()| map),
+        None => Ok(map),
+    });
+    let options = args.source.confine([&args.image]).map_err(Failure::Refused)?;
+    let map = match map {
+        Ok(map) => map,
+        Err(error) => return Ok(failed(&args.map, &of_map(&error))),
+    };
+    let reporter = Reporter::new(PROGRAM, args.source.progress.unwrap_or_default(), Some(1));
+    reporter.begin(&args.image);
+    let data = match Data::open(&args.image, &options, &args.source) {
+        Ok(data) => data,
+        Err(reason) => return Ok(failed(&args.image, &Failed { reason, is_changed: false })),
+    };
+    let pages = map.pages();
+    let page = map.header().blocks_per_page().saturating_mul(map.header().block_size.into());
+    let pages = match (args.shard, args.range) {
+        (Some(shard), _) => shard.pages(pages),
+        (_, Some(range)) => range.pages(page, pages),
+        _ => (0, pages),
+    };
+    let job =
+        Job { print: &args.output, names: [args.map.as_os_str(), args.image.as_os_str()], picture };
+    let mut sizes = [map.commit().image_size, data.size()];
+    if pages.1 < map.pages() {
+        // What is behind the part is not compared.
+        sizes = [sizes[0].min(sizes[1]); 2];
+    }
+    let outcome = job.run(map.header().block_size, sizes, partitions(&data), |report| {
+        let compared = Compared { map: &map, map_name: &args.map, side: Side::Left, data: &data };
+        compared.run(pages, report, &reporter)
+    });
+    reporter.end(&args.image, None);
+    outcome
+}
+
+/// Compares two maps, two images, or a map and an image.
+pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
+    let refused = |reason: String| Failure::Refused(refuse(reason));
+    refuse_salt(&args.source)?;
+    let picture = picture(&args.output).map_err(refused)?;
+    let names = [&args.left, &args.right];
+    let are_maps = names.map(|name| open::is_map(name));
+    if args.block_size.is_some() && are_maps != [false; 2] {
+        return Err(refused("--block-size is for two images: a map has its own".into()));
+    }
+    let maps = [0, 1].map(|side| are_maps[side].then(|| open::open(names[side])));
+    let images = [0, 1].into_iter().filter(|side| !are_maps[*side]).map(|side| names[side]);
+    let options = args.source.confine(images).map_err(Failure::Refused)?;
+    let count = are_maps.iter().filter(|is_map| !**is_map).count() as u64;
+    let reporter = Reporter::new(PROGRAM, args.source.progress.unwrap_or_default(), Some(count));
+    let mut sides = Vec::new();
+    for (name, map) in names.into_iter().zip(maps) {
+        match Input::open(name, map, &options, args) {
+            Ok(side) => sides.push(side),
+            Err(failure) => return Ok(failed(name, &failure)),
+        }
+    }
+    let job = Job { print: &args.output, names: names.map(OsString::as_os_str), picture };
+    let (Some(right), Some(left)) = (sides.pop(), sides.pop()) else { unreachable!("two sides") };
+    let sizes = [left.size(), right.size()];
+    let partitions = right.partitions().or_else(|| left.partitions()).unwrap_or_default();
+    match (&left, &right) {
+        (Input::Map(left), Input::Map(right)) => {
+            job.run(left.header().block_size, sizes, partitions, |report| {
+                blkmap::diff(left, right, report)
+                    .map_err(|error| (names[0].clone(), of_maps(&error, names[1])))
+            })
+        }
+        (Input::Map(map), Input::Image(data)) | (Input::Image(data), Input::Map(map)) => {
+            let is_left = are_maps[0];
+            let (map_name, image) =
+                if is_left { (names[0], names[1]) } else { (names[1], names[0]) };
+            let side = if is_left { Side::Left } else { Side::Right };
+            reporter.begin(image);
+            let outcome = job.run(map.header().block_size, sizes, partitions, |report| {
+                let compared = Compared { map, map_name, side, data };
+                compared.run((0, map.pages()), report, &reporter)
+            });
+            reporter.end(image, None);
+            outcome
+        }
+        (Input::Image(left), Input::Image(right)) => {
+            reporter.begin(names[0]);
+            let block_size = args.block_size.unwrap_or_default();
+            let outcome = job.run(block_size, sizes, partitions, |mut report| {
+                let end = End::of(left, right, block_size)?;
+                let mut sink = Runs { report: &mut report, end };
+                left.compare(right, block_size, &mut sink, &reporter)
+                    .map_err(|failed| (names[0].clone(), failed))?;
+                report.end();
+                Ok(())
+            });
+            reporter.end(names[0], None);
+            outcome
+        }
+    }
+}
+
+/// One side of a comparison.
+enum Input {
+    Map(Box<Map>),
+    Image(Box<Data>),
+}
+
+impl Input {
+    fn open(
+        name: &OsStr,
+        map: Option<Result<Map, blkmap::Error>>,
+        options: &OpenOptions,
+        args: &Diff,
+    ) -> Result<Self, Failed> {
+        match map {
+            Some(map) => Ok(Self::Map(Box::new(map.map_err(|error| of_map(&error))?))),
+            None => {
+                let data = Data::open(name, options, &args.source);
+                let data = data.map_err(|reason| Failed { reason, is_changed: false })?;
+                Ok(Self::Image(Box::new(data)))
+            }
+        }
+    }
+
+    fn size(&self) -> u64 {
+        match self {
+            Self::Map(map) => map.commit().image_size,
+            Self::Image(data) => data.size(),
+        }
+    }
+
+    fn partitions(&self) -> Option<Vec<Partition>> {
+        let found = match self {
+            Self::Image(data) => partitions(data),
+            Self::Map(map) => super::info::partitions(map),
+        };
+        (!found.is_empty()).then_some(found)
+    }
+}
+
+/// An image and the map that it is compared with.
+struct Compared<'a> {
+    map: &'a Map,
+    map_name: &'a OsStr,
+    side: Side,
+    data: &'a Data,
+}
+
+impl Compared<'_> {
+    /// Compares the pages from the first one to the one behind the last.
+    fn run(
+        &self,
+        (first, end): (u64, u64),
+        report: Report<'_>,
+        reporter: &Reporter,
+    ) -> Result<(), Stopped> {
+        let Self { map, map_name, side, data } = *self;
+        let of_image = |failed: Failed| (data.name.clone(), failed);
+        let header = map.header();
+        let leaf = header.leaf();
+        let padded_last = padded_last(data, &leaf, header.block_size).map_err(of_image)?;
+        let image = ImageEnd { size: data.size(), padded_last };
+        let block_size = u64::from(header.block_size);
+        let page = header.blocks_per_page().saturating_mul(block_size);
+        // Blocks behind the end of the map are not compared.
+        let size = data.size().min(map.commit().blocks.saturating_mul(block_size));
+        let at = |number: u64| number.saturating_mul(page).min(size);
+        let (from, to) = (at(first), at(end));
+        let part = Slice::new(data.source(), from, to - from).expect("a part of the image");
+        let blocks = map.blocks_of(first..end);
+        let blocks = blocks.map_err(|error| (map_name.to_owned(), of_map(&error)))?;
+        let mut against = Against::new(map, side, blocks, image, report);
+        let target = shown(map_name);
+        // Zeros that the image does not store cost nothing.
+        data.block_digests(&part, &leaf, u64::MAX, &mut against, &target, reporter)
+            .map_err(of_image)?;
+        against.end();
+        Ok(())
+    }
+}
+
+/// A name, and the reason why it cannot be compared.
+type Stopped = (OsString, Failed);
+
+/// What is printed about a comparison.
+struct Job<'a> {
+    print: &'a args::Report,
+    names: [&'a OsStr; 2],
+    picture: Option<File>,
+}
+
+impl Job<'_> {
+    /// Prints what `compare` finds.
+    fn run(
+        self,
+        block_size: BlockSize,
+        [left, right]: [u64; 2],
+        partitions: Vec<Partition>,
+        compare: impl FnOnce(Report<'_>) -> Result<(), Stopped>,
+    ) -> Result<Outcome, Failure> {
+        let sizes = Sizes { block_size: block_size.into(), left, right };
+        let [left_name, right_name] = self.names.map(ToOwned::to_owned);
+        let labels = Labels { left: left_name, right: right_name, partitions };
+        let mut differences = Differences::new(self.print, sizes, labels);
+        let mut take = |first, count, kind| differences.push(first, count, kind);
+        let compared = compare(Report::new(&mut take));
+        let ended = differences.end(compared.is_ok())?;
+        if let (Some(svg), Some(file)) = (ended.svg, &self.picture) {
+            (&*file).write_all(svg.as_bytes())?;
+        }
+        Ok(match compared {
+            Ok(()) => ended.outcome,
+            Err((name, failure)) => failed(&name, &failure),
+        })
+    }
+}
+
+/// Passes the runs of a comparison of images on.
+struct Runs<'a, 'r> {
+    report: &'a mut Report<'r>,
+    end: Option<End>,
+}
+
+/// The block in which the smaller image ends. The comparison covers only the bytes that both have.
+#[derive(Clone, Copy)]
+struct End {
+    block: u64,
+    left_is_longer: bool,
+}
+
+impl End {
+    /// Returns the block if the larger image has more than zeros behind the end of the smaller one.
+    fn of(left: &Data, right: &Data, block_size: BlockSize) -> Result<Option<Self>, Stopped> {
+        let block_size = u64::from(block_size);
+        let (left_is_longer, size) = (left.size() > right.size(), left.size().min(right.size()));
+        let longer = if left_is_longer { left } else { right };
+        let end = size.next_multiple_of(block_size).min(longer.size());
+        let mut rest = vec![0; (end - size) as usize];
+        longer.read(&mut rest, size).map_err(|failed| (longer.name.clone(), failed))?;
+        let differs = rest.iter().any(|byte| *byte != 0);
+        Ok(differs.then_some(Self { block: size / block_size, left_is_longer }))
+    }
+
+    /// Returns how the blocks compare, from how their common bytes do.
+    fn compare(self, kind: Comparison) -> Comparison {
+        match (kind, self.left_is_longer) {
+            (Comparison::Zeros | Comparison::Zeroed, true) => Comparison::Zeroed,
+            (Comparison::Zeros | Comparison::Written, false) => Comparison::Written,
+            _ => Comparison::Changed,
+        }
+    }
+}
+
+impl Sink<ComparedRun> for Runs<'_, '_> {
+    fn take(&mut self, run: &ComparedRun) -> Result<(), SinkError> {
+        let ComparedRun { first_block, count, comparison } = *run;
+        match self.end.filter(|end| end.block == first_block + count - 1) {
+            None => self.report.push(first_block, count, comparison),
+            Some(end) => {
+                self.report.push(first_block, count - 1, comparison);
+                self.report.push(end.block, 1, end.compare(comparison));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn of_map(error: &blkmap::Error) -> Failed {
+    Failed { reason: open::reason(error), is_changed: false }
+}
+
+/// Describes an error of a comparison of two maps, the second of which is `other`.
+fn of_maps(error: &blkmap::Error, other: &OsStr) -> Failed {
+    let reason = match error {
+        blkmap::Error::Mismatch(reason) => format!("compared with {}: {reason}", shown(other)),
+        error => open::reason(error),
+    };
+    Failed { reason, is_changed: false }
+}
+
+fn failed(name: &OsStr, failure: &Failed) -> Outcome {
+    fail(name, &failure.reason);
+    if failure.is_changed { Outcome::Useless } else { Outcome::Unknown }
+}
+
+/// The salt is that of the map, and images need none.
+fn refuse_salt(source: &SourceArgs) -> Result<(), Failure> {
+    match source.salt {
+        Some(_) => Err(Failure::Refused(refuse("--salt: a map has its own salt"))),
+        None => Ok(()),
+    }
+}
+
+/// Opens the file of a picture.
+fn picture(print: &args::Report) -> Result<Option<File>, String> {
+    let name = print.picture.as_ref().filter(|name| !name.is_empty());
+    let create = |name: &OsString| {
+        File::create(name)
+            .map_err(|error| format!("--picture: {}: {}", shown(name), messages::reason(&error)))
+    };
+    name.map(create).transpose()
+}
+
+fn partitions(data: &Data) -> Vec<Partition> {
+    partition::table(data.source()).unwrap_or_default().partitions
+}

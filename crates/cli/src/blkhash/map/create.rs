@@ -1,0 +1,305 @@
+//! `blkhash map create`: makes the map of an image.
+
+use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::time::Duration;
+
+use blkhash::{Algorithm, BlockSize, Digest, Leaf};
+use blkimage::{Location, Slice};
+use blkmap::{Error, Header, Key, Recovered, Writer};
+use serde_json::Value;
+
+use super::args::Create;
+use super::output::{Content, Output, file_id};
+use super::{checksum, info, open};
+use crate::blkhash::source::{Data, Failed, fail};
+use crate::blkhash::verdict::{Failure, Outcome};
+use crate::blkhash::{PROGRAM, refuse};
+use crate::messages;
+use crate::progress::Reporter;
+
+/// Makes the map of the image on the command line.
+pub fn run(args: &Create) -> Result<Outcome, Failure> {
+    let refused = |reason: String| Failure::Refused(refuse(reason));
+    let name = output_name(args).map_err(refused)?;
+    if name == "-" && (args.resume || args.if_changed || !args.checksum.is_empty()) {
+        return Err(refused("--resume, --if-changed and --checksum need a map in a file".into()));
+    }
+    if args.resume && args.no_source {
+        return Err(refused("--resume needs to know the image: leave out --no-source".into()));
+    }
+    if name == "-" && std::io::stdout().is_terminal() {
+        return Err(refused("a map is not written to a terminal".into()));
+    }
+    let key = open::key(args.key_file.as_deref()).map_err(refused)?;
+    // No empty map is left behind for an image that does not exist.
+    if let Location::Path(path) = Location::new(&args.image)
+        && let Err(error) = std::fs::metadata(path)
+    {
+        return Ok(failed(&args.image, &messages::reason(&error)));
+    }
+    let output = Output::open(&name);
+    let options = args.source.confine([&args.image]).map_err(Failure::Refused)?;
+    let output = match output {
+        Ok(output) => output,
+        Err(reason) => return Ok(failed(&name, &reason)),
+    };
+    let reporter = Reporter::new(PROGRAM, args.source.progress.unwrap_or_default(), Some(1));
+    reporter.begin(&args.image);
+    let made = Data::open(&args.image, &options, &args.source)
+        .map_err(|reason| Stopped::of_image(Failed { reason, is_changed: false }))
+        .and_then(|data| make(args, &data, &output, &name, key, &reporter));
+    reporter.end(&args.image, None);
+    drop(reporter);
+    match made {
+        Ok(()) => print_checksums(args, &name, output),
+        Err(Stopped { of_map, reason, outcome }) => {
+            fail(if of_map { &name } else { &args.image }, &reason);
+            Ok(outcome)
+        }
+    }
+}
+
+/// The reason why a map was not made.
+struct Stopped {
+    /// Whether the reason is about the map, not the image.
+    of_map: bool,
+    reason: String,
+    outcome: Outcome,
+}
+
+impl Stopped {
+    fn of_map(reason: impl Into<String>) -> Self {
+        Self { of_map: true, reason: reason.into(), outcome: Outcome::Unknown }
+    }
+
+    fn of_image(failed: Failed) -> Self {
+        let outcome = if failed.is_changed { Outcome::Useless } else { Outcome::Unknown };
+        Self { of_map: false, reason: failed.reason, outcome }
+    }
+
+    /// The map belongs to something else, so trying again cannot help.
+    fn useless(reason: impl Into<String>) -> Self {
+        Self { outcome: Outcome::Useless, ..Self::of_map(reason) }
+    }
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Self {
+        Self::of_map(open::reason(&error))
+    }
+}
+
+/// What is written, and of what.
+struct Job<'a> {
+    args: &'a Create,
+    data: &'a Data,
+    leaf: Leaf,
+    /// First page of the map, and the page behind its last.
+    pages: (u64, u64),
+    padded_last: Option<Digest>,
+    key: Option<Key>,
+    info: Value,
+    map_name: &'a OsStr,
+}
+
+fn make(
+    args: &Create,
+    data: &Data,
+    output: &Output,
+    map_name: &OsStr,
+    key: Option<Key>,
+    reporter: &Reporter,
+) -> Result<(), Stopped> {
+    output.check_apart(&data.image).map_err(Stopped::of_map)?;
+    let mut header = Header {
+        file_id: file_id().map_err(Stopped::of_map)?,
+        algorithm: args.digest.unwrap_or(Algorithm::Sha256),
+        block_size: args.block_size.unwrap_or_default(),
+        salt: args.source.salt.unwrap_or_default(),
+    };
+    let info = info::of_image(data, args);
+    let continued = match output.content().map_err(Stopped::of_map)? {
+        Content::Empty => None,
+        Content::Map(map) => match decide(args, &map, &header, data, &info)? {
+            Next::Nothing => return Ok(map.cut().map(drop)?),
+            Next::Over => None,
+            Next::Continue => Some(map),
+        },
+    };
+    if let Some(map) = &continued {
+        header = *map.header();
+    }
+    let pages = data.size().div_ceil(header.block_size.into()).div_ceil(header.blocks_per_page());
+    let leaf = header.leaf();
+    let job = Job {
+        args,
+        data,
+        pages: args.shard.map_or((0, pages), |shard| shard.pages(pages)),
+        padded_last: padded_last(data, &leaf, header.block_size).map_err(Stopped::of_image)?,
+        leaf,
+        key,
+        info,
+        map_name,
+    };
+    match continued {
+        None => job.write(output.begin(header, data.size())?, reporter),
+        Some(map) => job.write(map.continued(data.size())?, reporter),
+    }
+}
+
+impl Job<'_> {
+    fn write<O: blkmap::Output + Send>(
+        self,
+        writer: Writer<O>,
+        reporter: &Reporter,
+    ) -> Result<(), Stopped>
+    where
+        Writer<O>: Send,
+    {
+        let info = self.info.to_string();
+        let time = self.args.checkpoint.unwrap_or(CHECKPOINT);
+        let mut writer = writer.sealed_with(self.key).checkpoint_every(time, info.clone());
+        writer.set_padded_last(self.padded_last);
+        let (first, end) = self.pages;
+        let from = writer.page().max(first);
+        writer.skip_to(from)?;
+        let header = *writer.header();
+        let page = u128::from(header.blocks_per_page()) * u128::from(u64::from(header.block_size));
+        let size = self.data.size();
+        let at = |number: u64| (page * u128::from(number)).min(u128::from(size)) as u64;
+        let (offset, length) = (at(from), at(end).saturating_sub(at(from)));
+        let part = Slice::new(self.data.source(), offset, length).expect("a part of the image");
+        let target = crate::blkhash::source::shown(self.map_name);
+        // A run of zeros costs nothing.
+        let max_zeros = u64::MAX;
+        self.data
+            .block_digests(&part, &self.leaf, max_zeros, &mut writer, &target, reporter)
+            .map_err(Stopped::of_image)?;
+        writer.finish(&info)?;
+        Ok(())
+    }
+}
+
+/// What is done about a map that is there.
+enum Next {
+    /// It is what would be made.
+    Nothing,
+    /// It is continued.
+    Continue,
+    /// It is made anew.
+    Over,
+}
+
+fn decide(
+    args: &Create,
+    map: &Recovered,
+    header: &Header,
+    data: &Data,
+    info: &Value,
+) -> Result<Next, Stopped> {
+    let is_finished = map.commit().is_some_and(|commit| commit.is_final);
+    let old: Value = match map.info()? {
+        None => Value::Null,
+        Some(text) => serde_json::from_str(&text).unwrap_or_default(),
+    };
+    let other = |map: &Header| {
+        map.algorithm != header.algorithm
+            || map.block_size != header.block_size
+            || map.salt != header.salt
+    };
+    let differs = if other(map.header()) {
+        Some("has another digest, block size or salt")
+    } else if map.commit().is_some_and(|commit| commit.image_size != data.size())
+        || (map.commit().is_some() && !info::is_same(&old, info))
+    {
+        Some("is not the map of the image as it is now")
+    } else if map.commit().is_some() && old["shard"] != info["shard"] {
+        Some("is the map of another part of the image")
+    } else {
+        None
+    };
+    match (is_finished, differs) {
+        (true, None) if args.resume => Ok(Next::Nothing),
+        (true, None) if args.if_changed && info::shows_changes(info) => Ok(Next::Nothing),
+        (true, _) if args.if_changed => Ok(Next::Over),
+        (false, None) if args.resume => Ok(Next::Continue),
+        _ if args.force => Ok(Next::Over),
+        (_, Some(reason)) if args.resume => {
+            Err(Stopped::useless(format!("{reason}: --force makes it anew")))
+        }
+        (true, _) => Err(Stopped::of_map("exists: --force overwrites it")),
+        (false, _) => {
+            Err(Stopped::of_map("is not finished: --resume goes on with it, --force overwrites it"))
+        }
+    }
+}
+
+/// Returns the digest of the last block padded with zeros to a whole one, if it is short.
+pub fn padded_last(
+    data: &Data,
+    leaf: &Leaf,
+    block_size: BlockSize,
+) -> Result<Option<Digest>, Failed> {
+    let size = data.size();
+    let length = (size % u64::from(block_size)) as usize;
+    if length == 0 {
+        return Ok(None);
+    }
+    let mut block = vec![0; block_size.get()];
+    data.read(&mut block[..length], size - length as u64)?;
+    Ok(Some(leaf.hash(&block)))
+}
+
+/// Returns the name of the map.
+fn output_name(args: &Create) -> Result<OsString, String> {
+    let Some(name) = &args.output else {
+        if Location::new(&args.image).is_uri() {
+            return Err("-o FILE says where the map of a URI goes".to_owned());
+        }
+        let mut name = args.image.clone();
+        if let Some(shard) = args.shard {
+            name.push(".");
+            name.push(shard.file_name());
+        }
+        name.push(".blkmap");
+        return Ok(name);
+    };
+    let bytes = name.as_bytes();
+    let Some(at) = bytes.windows(SHARD.len()).position(|part| part == SHARD) else {
+        return Ok(name.clone());
+    };
+    let shard = args.shard.ok_or("{shard} in the name needs --shard")?.file_name();
+    let (before, after) = (&bytes[..at], &bytes[at + SHARD.len()..]);
+    Ok(OsString::from_vec([before, shard.as_bytes(), after].concat()))
+}
+
+fn print_checksums(args: &Create, name: &OsStr, output: Output) -> Result<Outcome, Failure> {
+    if args.checksum.is_empty() {
+        return Ok(Outcome::Clean);
+    }
+    let Output::File { file, .. } = output else { return Ok(Outcome::Clean) };
+    let map = match blkmap::Map::open(file) {
+        Ok(map) => map,
+        Err(error) => return Ok(failed(name, &open::reason(&error))),
+    };
+    for construction in &args.checksum {
+        let tag = args.checksum.len() > 1;
+        match checksum::line(&map, &args.image, *construction, tag) {
+            Ok(line) => checksum::print(&line)?,
+            Err(error) => return Ok(failed(name, &open::reason(&error))),
+        }
+    }
+    Ok(Outcome::Clean)
+}
+
+fn failed(name: &OsStr, reason: &str) -> Outcome {
+    messages::message_of(PROGRAM, name.as_bytes(), reason);
+    Outcome::Unknown
+}
+
+/// Time between checkpoints.
+const CHECKPOINT: Duration = Duration::from_secs(30);
+
+const SHARD: &[u8] = b"{shard}";

@@ -1,0 +1,97 @@
+//! `blkhash map export`: writes a map in another format.
+
+use std::io::{self, Write};
+
+use blkmap::{Error, Format};
+
+use super::args::{Export, Foreign};
+use super::open;
+use crate::blkhash::output::{Identity, Output};
+use crate::blkhash::source::{fail, shown};
+use crate::blkhash::verdict::{Failure, Outcome};
+use crate::blkhash::{PROGRAM, confine_to_open_files, refuse};
+use crate::messages;
+use crate::stdio::Stdout;
+
+/// Exports the map on the command line.
+pub fn run(args: &Export) -> Result<Outcome, Failure> {
+    let map = match open::open(&args.map) {
+        Ok(map) => map,
+        Err(error) => {
+            fail(&args.map, &open::reason(&error));
+            return Ok(Outcome::Unknown);
+        }
+    };
+    let output = Output::open("--output", args.output.as_deref());
+    let output = output.map_err(|reason| Failure::Refused(refuse(reason)))?;
+    // It may be the map itself, under any name.
+    if let Some(name) = args.output.as_deref().filter(|name| open::is_map(name.as_os_str())) {
+        let name = shown(name.as_os_str());
+        return Err(Failure::Refused(refuse(format!("--output: {name}: is a block map"))));
+    }
+    confine_to_open_files();
+    let format = match args.to {
+        Foreign::Lines => Format::Lines,
+        Foreign::Csv => Format::Csv,
+        Foreign::Json => Format::Json,
+        Foreign::Bmap => Format::Bmap,
+    };
+    let mut target = Target { output: output.as_ref(), is_begun: false, is_failed: false };
+    let result = blkmap::export(&map, format, &mut target).and_then(|()| Ok(target.begin()?));
+    let Err(error) = result else { return Ok(Outcome::Clean) };
+    match (error, &output) {
+        (Error::Io(error), None) if target.is_failed => return Err(Failure::Output(error)),
+        (Error::Io(error), Some(output)) if target.is_failed => {
+            messages::message(PROGRAM, &output.reason(&error));
+        }
+        (error, _) => fail(&args.map, &open::reason(&error)),
+    }
+    // A part of a list looks like a whole one.
+    if target.is_begun
+        && let Some(output) = &output
+        && let Err(reason) = output.empty()
+    {
+        messages::message(PROGRAM, &reason);
+    }
+    Ok(Outcome::Unknown)
+}
+
+/// A file or standard output. Tells errors of writing from those of the map.
+struct Target<'a> {
+    /// `None` for standard output.
+    output: Option<&'a Output>,
+    /// Whether the old content of the file was removed.
+    is_begun: bool,
+    is_failed: bool,
+}
+
+impl Target<'_> {
+    /// Removes the old content of the file, which stays if the map cannot be exported.
+    fn begin(&mut self) -> io::Result<()> {
+        let is_begun = std::mem::replace(&mut self.is_begun, true);
+        let Some(output) = self.output.filter(|_| !is_begun) else { return Ok(()) };
+        // Devices, pipes and terminals have no length to cut.
+        if !matches!(output.identity(), Some(Identity::File(..))) {
+            return Ok(());
+        }
+        let emptied = output.file.set_len(0);
+        self.is_failed |= emptied.is_err();
+        emptied
+    }
+}
+
+impl Write for Target<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.begin()?;
+        let written = match self.output {
+            Some(output) => (&output.file).write(bytes),
+            None => Stdout.write(bytes),
+        };
+        self.is_failed |= written.is_err();
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

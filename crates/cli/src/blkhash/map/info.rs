@@ -1,0 +1,181 @@
+//! The info of a map, which describes its image.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use blkimage::{Format, Image, partition};
+use serde_json::{Map, Value, json};
+
+use super::args::Create;
+use super::part::Shard;
+use crate::blkhash::source::Data;
+
+/// Describes the image of a map that is made by reading it.
+pub fn of_image(data: &Data, args: &Create) -> Value {
+    let mut info = made("read");
+    if let Some(Shard { number, count }) = args.shard {
+        info.insert("shard".into(), json!([number, count]));
+    }
+    if !args.no_source {
+        info.insert("source".into(), describe(data, args));
+        let partitions = partition::table(data.source()).unwrap_or_default().partitions;
+        if !partitions.is_empty() {
+            let object = |it: &partition::Partition| json!({"number": it.number, "offset": it.offset, "length": it.length});
+            let partitions: Vec<Value> = partitions.iter().map(object).collect();
+            info.insert("partitions".into(), partitions.into());
+        }
+    }
+    Value::Object(info)
+}
+
+/// Describes a map that was made in this way.
+pub fn made(how: impl Into<Value>) -> Map<String, Value> {
+    let mut info = Map::new();
+    info.insert("created".into(), now().into());
+    let program = concat!("blkhash ", env!("CARGO_PKG_VERSION"));
+    info.insert("program".into(), program.into());
+    info.insert("made".into(), how.into());
+    info
+}
+
+/// Returns whether the info of a map describes this image as it is. Times and inodes of devices and of servers
+/// say nothing, so only the sizes of those are compared.
+pub fn is_same(info: &Value, of_image: &Value) -> bool {
+    let identity = |info: &Value| -> Option<Vec<Value>> {
+        let source = &info["source"];
+        let files = source["files"].as_array()?;
+        let of_file = |file: &Value| json!([file["size"], file["mtime_ns"], file["ino"]]);
+        let mut identity: Vec<Value> = files.iter().map(of_file).collect();
+        identity.push(json!([source["format"], source["snapshot"], source["partition"]]));
+        Some(identity)
+    };
+    identity(of_image).is_some_and(|it| Some(it) == identity(info))
+}
+
+/// Returns the partitions that the info of a map names.
+pub fn partitions(map: &blkmap::Map) -> Vec<partition::Partition> {
+    let info: Value = match map.info().map(|text| serde_json::from_str(&text)) {
+        Ok(Ok(info)) => info,
+        _ => return Vec::new(),
+    };
+    let partition = |it: &Value| {
+        Some(partition::Partition {
+            number: u32::try_from(it["number"].as_u64()?).ok()?,
+            offset: it["offset"].as_u64()?,
+            length: it["length"].as_u64()?,
+        })
+    };
+    info["partitions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(partition)
+        .take(MAX_PARTITIONS)
+        .collect()
+}
+
+/// Returns whether times and inodes of all files are known, so that a change of the image shows.
+pub fn shows_changes(of_image: &Value) -> bool {
+    let files = of_image["source"]["files"].as_array();
+    files.is_some_and(|files| files.iter().all(|file| !file["mtime_ns"].is_null()))
+}
+
+fn describe(data: &Data, args: &Create) -> Value {
+    let image: &Image = &data.image;
+    let mut files = Vec::new();
+    for (index, member) in image.chain().iter().enumerate() {
+        for (number, file) in member.files().enumerate() {
+            let role = match (index, number) {
+                (0, 0) => "image",
+                (_, 0) => "backing",
+                _ => "data",
+            };
+            files.push(describe_file(file.name(), file.size(), role));
+        }
+    }
+    let mut source = json!({
+        "name": base_name(&data.name),
+        "format": Format::name(image.format()),
+        "snapshot": args.source.opening.snapshot,
+        "files": files,
+    });
+    if let Some(partition) = args.source.partition {
+        source["partition"] = json!(partition);
+    }
+    source
+}
+
+fn describe_file(name: &Path, size: u64, role: &str) -> Value {
+    let mut file = json!({"name": base_name(name.as_os_str()), "role": role, "size": size});
+    // A file of the host. A URI is none, and the node of a device is another one on each host.
+    if let Some(metadata) = std::fs::metadata(name).ok().filter(std::fs::Metadata::is_file) {
+        let time = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
+        if let Ok(time) = i64::try_from(time) {
+            file["mtime_ns"] = json!(time);
+        }
+        file["ino"] = json!(metadata.ino());
+        file["dev"] = json!(metadata.dev());
+    }
+    file
+}
+
+fn base_name(name: &OsStr) -> String {
+    let base = Path::new(name).file_name().unwrap_or(name);
+    base.to_string_lossy().into_owned()
+}
+
+/// Returns the time in UTC, in the form of RFC 3339.
+fn now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format_time(since.as_secs())
+}
+
+fn format_time(seconds: u64) -> String {
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    // The calendar repeats after 400 years. Years begin in March, so that a leap day is the last one.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let year = year + era * 400 + next;
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// More partitions of a map are left out.
+const MAX_PARTITIONS: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_827_696, "2000-02-29T12:34:56Z"),
+            (1_763_812_800, "2025-11-22T12:00:00Z"),
+            (4_107_542_399, "2100-02-28T23:59:59Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(format_time(seconds), text);
+        }
+    }
+
+    #[test]
+    fn images_are_told_apart_by_their_files() {
+        let info = |time: u64, name: &str| {
+            json!({"source": {"format": "raw", "files": [
+                {"name": name, "size": 5, "mtime_ns": time, "ino": 1, "dev": time}
+            ]}})
+        };
+        assert!(is_same(&info(1, "a"), &info(1, "b")));
+        assert!(!is_same(&info(1, "a"), &info(2, "a")));
+        assert!(!is_same(&json!({}), &json!({})));
+    }
+}

@@ -1,0 +1,144 @@
+//! `blkhash map merge`: makes one map from the maps of parts of an image.
+
+use std::ffi::{OsStr, OsString};
+
+use blkmap::{Error, Header, Map};
+use serde_json::{Value, json};
+
+use super::args::Merge;
+use super::output::{Content, Output, file_id};
+use super::{info, open};
+use crate::blkhash::source::fail;
+use crate::blkhash::verdict::{Failure, Outcome};
+use crate::blkhash::{PROGRAM, confine_to_open_files, refuse};
+use crate::messages;
+
+/// Merges the maps on the command line.
+pub fn run(args: &Merge) -> Result<Outcome, Failure> {
+    let key = open::key(args.key_file.as_deref());
+    let key = key.map_err(|reason| Failure::Refused(refuse(reason)))?;
+    raise_limit_on_files();
+    let parts: Vec<_> = args.parts.iter().map(|name| (name, open::open(name))).collect();
+    let output = Output::open(&args.output).and_then(|output| match output.content()? {
+        Content::Map(_) if !args.force => Err("exists: --force overwrites it".to_owned()),
+        _ => Ok(output),
+    });
+    let is_part = args.parts.iter().any(|part| output.as_ref().is_ok_and(|it| it.is_file(part)));
+    confine_to_open_files();
+    let unknown = |name: &OsStr, reason: &str| {
+        fail(name, reason);
+        Ok(Outcome::Unknown)
+    };
+    let output = match output {
+        Ok(output) => output,
+        Err(reason) => return unknown(&args.output, &reason),
+    };
+    if is_part {
+        return unknown(&args.output, "is one of the parts");
+    }
+    let mut maps = Vec::with_capacity(parts.len());
+    for (name, part) in parts {
+        match part {
+            Ok(map) => {
+                // A seal over a part that anybody made would make it genuine.
+                if let Some(Err(error)) = key.as_ref().map(|key| map.check_seal(key)) {
+                    return unknown(name, &open::reason(&error));
+                }
+                maps.push(map);
+            }
+            Err(error) => return unknown(name, &open::reason(&error)),
+        }
+    }
+    let infos: Vec<Value> = maps.iter().map(info_of).collect();
+    if let Some(name) = other_source(&args.parts, &infos) {
+        fail(name, "is of another state of the image than the first part");
+        return Ok(Outcome::Useless);
+    }
+    let first = &maps[0];
+    let header = match file_id() {
+        Ok(file_id) => Header { file_id, ..*first.header() },
+        Err(reason) => return unknown(&args.output, &reason),
+    };
+    let mut info = info::made(json!({"merge": maps.len()}));
+    for field in ["source", "partitions"] {
+        if !infos[0][field].is_null() {
+            info.insert(field.into(), infos[0][field].clone());
+        }
+    }
+    let result = output
+        .begin(header, first.commit().image_size)
+        .map_err(|error| (None, error))
+        .and_then(|writer| {
+            let mut writer = writer.sealed_with(key);
+            let padded =
+                blkmap::merge(&maps, &mut writer).map_err(|(index, error)| (Some(index), error))?;
+            writer.set_padded_last(padded);
+            let finished = writer.finish(&Value::Object(info).to_string());
+            finished.map_err(|error| (None, error))
+        });
+    match result {
+        Ok((_, commit)) if commit.known == commit.blocks => Ok(Outcome::Clean),
+        Ok(_) => {
+            report_missing(&maps, &infos);
+            Ok(Outcome::Errors)
+        }
+        Err((index, error)) => {
+            let name = index.map_or(&args.output, |index| &args.parts[index]);
+            fail(name, &open::reason(&error));
+            Ok(match error {
+                Error::Mismatch(_) => Outcome::Useless,
+                _ => Outcome::Unknown,
+            })
+        }
+    }
+}
+
+/// Returns the name of a part of another state of the image.
+fn other_source<'a>(names: &'a [OsString], infos: &[Value]) -> Option<&'a OsString> {
+    let known = |info: &Value| !info["source"].is_null();
+    let first = infos.iter().find(|info| known(info))?;
+    let differs = |info: &Value| known(info) && !info::is_same(info, first);
+    infos.iter().position(differs).map(|index| &names[index])
+}
+
+fn info_of(map: &Map) -> Value {
+    let info = map.info().ok();
+    info.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+}
+
+/// Says which parts are missing, as the arguments that make them if all parts are shards of the same number.
+fn report_missing(maps: &[Map], infos: &[Value]) {
+    let shard = |info: &Value| Some((info["shard"][0].as_u64()?, info["shard"][1].as_u64()?));
+    let shards: Option<Vec<_>> = infos.iter().map(shard).collect();
+    if let Some(shards) = shards
+        && let Some((_, count)) = shards.first().copied()
+        && shards.iter().all(|(_, other)| *other == count)
+    {
+        let missing: Vec<String> = (1..=count.min(MAX_SHARDS))
+            .filter(|number| !shards.iter().any(|(shard, _)| shard == number))
+            .take(MAX_LISTED + 1)
+            .map(|number| format!("{number}/{count}"))
+            .collect();
+        let more = if missing.len() > MAX_LISTED { ", and more" } else { "" };
+        let listed = missing[..missing.len().min(MAX_LISTED)].join(", ");
+        return messages::message(PROGRAM, &format!("missing shards: {listed}{more}"));
+    }
+    let commit = maps[0].commit();
+    messages::message(
+        PROGRAM,
+        &format!("the parts do not make the whole: an image of {} blocks", commit.blocks),
+    );
+}
+
+/// Every part is open at the same time.
+fn raise_limit_on_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+/// Maximum number of missing shards that are listed.
+const MAX_LISTED: usize = 32;
+
+/// More shards are not looked for.
+const MAX_SHARDS: u64 = 1 << 20;

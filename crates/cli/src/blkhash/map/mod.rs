@@ -1,0 +1,42 @@
+//! `blkhash map`: makes maps of the blocks of images, and compares images and maps.
+//!
+//! [`args`] is the command line, [`open`] opens maps, [`output`] the map to write, [`info`] describes an image in
+//! its map, [`report`] prints differences, and each subcommand is a module.
+
+pub mod args;
+mod check;
+mod checksum;
+mod compare;
+mod create;
+mod dups;
+mod export;
+mod info;
+mod kind;
+mod merge;
+mod open;
+mod output;
+mod part;
+mod picture;
+mod report;
+mod seal;
+mod show;
+mod svg;
+
+use self::args::Command;
+use super::verdict::{Failure, Outcome};
+
+/// Runs a subcommand.
+pub fn run(command: &Command) -> Result<Outcome, Failure> {
+    match command {
+        Command::Create(args) => create::run(args),
+        Command::Show(args) => show::run(args),
+        Command::Check(args) => check::run(args),
+        Command::Checksum(args) => checksum::run(args),
+        Command::Verify(args) => compare::verify(args),
+        Command::Diff(args) => compare::diff(args),
+        Command::Merge(args) => merge::run(args),
+        Command::Seal(args) => seal::run(args),
+        Command::Dups(args) => dups::run(args),
+        Command::Export(args) => export::run(args),
+    }
+}

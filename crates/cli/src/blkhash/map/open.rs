@@ -1,0 +1,78 @@
+//! Opens maps and key files.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use blkmap::{Error, Key, Map};
+
+use crate::blkhash::source::shown;
+use crate::messages;
+
+/// Opens `MAP`, or the state `MAP@N`. The error is a message without the name.
+pub fn open(name: &OsStr) -> Result<Map, Error> {
+    match file(Path::new(name)) {
+        Err(Error::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
+            let Some((base, sequence)) = state(name) else { return Err(error.into()) };
+            Map::open_state(file(Path::new(&base))?, sequence)
+        }
+        opened => Map::open(opened?),
+    }
+}
+
+/// Returns whether a name is that of a map, by its content.
+pub fn is_map(name: &OsStr) -> bool {
+    let begins = |name: &OsStr| {
+        let mut magic = [0; MAGIC.len()];
+        let read = file(Path::new(name)).and_then(|mut file| Ok(file.read_exact(&mut magic)?));
+        read.is_ok() && magic == MAGIC
+    };
+    begins(name)
+        || (!Path::new(name).exists() && state(name).is_some_and(|(base, _)| begins(&base)))
+}
+
+/// Describes an error for a message that begins with the name.
+pub fn reason(error: &Error) -> String {
+    match error {
+        Error::Io(error) => messages::reason(error),
+        error => error.to_string(),
+    }
+}
+
+/// Reads the key in a file. The error names it.
+pub fn key(name: Option<&Path>) -> Result<Option<Key>, String> {
+    let Some(name) = name else { return Ok(None) };
+    let fail = |reason: &str| format!("--key-file: {}: {reason}", shown(name.as_os_str()));
+    let mut bytes = Vec::new();
+    let read =
+        File::open(name).and_then(|file| file.take(Key::MAX as u64 + 1).read_to_end(&mut bytes));
+    read.map_err(|error| fail(&messages::reason(&error)))?;
+    Key::new(bytes).map(Some).ok_or_else(|| fail("a key has 16 to 4096 bytes"))
+}
+
+/// Opens a regular file. Others, such as pipes, could block.
+fn file(name: &Path) -> Result<File, Error> {
+    let file = File::options().read(true).custom_flags(NONBLOCK).open(name)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_dir() {
+        return Err(std::io::Error::from(std::io::ErrorKind::IsADirectory).into());
+    }
+    if kind.is_file() { Ok(file) } else { Err(Error::Magic) }
+}
+
+/// Splits `MAP@N`.
+fn state(name: &OsStr) -> Option<(OsString, u64)> {
+    let bytes = name.as_bytes();
+    let at = bytes.iter().rposition(|byte| *byte == b'@')?;
+    let digits = std::str::from_utf8(&bytes[at + 1..]).ok()?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number = digits.parse().ok().filter(|_| is_number)?;
+    Some((OsStr::from_bytes(&bytes[..at]).to_owned(), number))
+}
+
+const MAGIC: [u8; 8] = *b"\x89BLKMAP\n";
+
+const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;

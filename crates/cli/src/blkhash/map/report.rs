@@ -1,0 +1,483 @@
+//! Everything that is printed about a comparison: text, extents, JSON and pictures.
+//!
+//! Runs of blocks come in order and are joined to ranges. Ranges are printed as they come, except for text
+//! with a limit, which begins with the summary.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Write};
+
+use blkhash::Comparison;
+use blkimage::partition::Partition;
+use serde_json::json;
+
+use super::args::Report;
+use super::kind::{Counts, Joined, Kind, Labels, Run};
+use super::picture::{self, Cells, Screen};
+use super::svg;
+use crate::blkhash::limit::Limit;
+use crate::blkhash::verdict::Outcome;
+use crate::json::{self, Name};
+use crate::size::Bytes;
+use crate::stdio::Stdout;
+
+/// Sizes in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    pub block_size: u64,
+    /// Size of the left image.
+    pub left: u64,
+    /// Size of the right image.
+    pub right: u64,
+}
+
+impl Sizes {
+    /// Returns the size of the larger image.
+    fn larger(self) -> u64 {
+        self.left.max(self.right)
+    }
+
+    /// Returns the number of blocks that both images have. The last one may be short on one side.
+    fn common(self) -> u64 {
+        self.left.min(self.right).div_ceil(self.block_size)
+    }
+
+    /// Returns the number of blocks of the larger image.
+    fn blocks(self) -> u64 {
+        self.larger().div_ceil(self.block_size)
+    }
+
+    /// Returns the blocks that only one image has.
+    fn tail(self) -> Option<Run> {
+        let kind = if self.left > self.right { Kind::LeftOnly } else { Kind::RightOnly };
+        let (first, end) = (self.common(), self.blocks());
+        (first < end).then_some(Run { first, count: end - first, kind })
+    }
+
+    /// Says which side is larger.
+    fn note(self) -> Option<String> {
+        let (side, more) = match self.left.cmp(&self.right) {
+            std::cmp::Ordering::Equal => return None,
+            std::cmp::Ordering::Greater => ("left", self.left - self.right),
+            std::cmp::Ordering::Less => ("right", self.right - self.left),
+        };
+        Some(format!("{side} has {more} {} more", plural(more, "byte", "bytes")))
+    }
+
+    /// Returns offset and length in bytes of the blocks, in an image of `size` bytes.
+    fn extent(self, run: Run, size: u64) -> (u64, u64) {
+        let offset = run.first.saturating_mul(self.block_size).min(size);
+        let end = run.first.saturating_add(run.count).saturating_mul(self.block_size).min(size);
+        (offset, end - offset)
+    }
+}
+
+impl Labels {
+    /// Returns the numbers of the partitions that bytes are in.
+    fn partitions(&self, offset: u64, length: u64) -> impl Iterator<Item = u32> {
+        let is_in = move |partition: &&Partition| {
+            let end = partition.offset.saturating_add(partition.length);
+            partition.offset < offset.saturating_add(length) && offset < end
+        };
+        self.partitions.iter().filter(is_in).map(|partition| partition.number)
+    }
+
+    fn partitions_text(&self, offset: u64, length: u64) -> String {
+        let numbers: Vec<_> = self.partitions(offset, length).take(MAX_PARTITIONS + 1).collect();
+        let named: Vec<_> = numbers.iter().take(MAX_PARTITIONS).map(ToString::to_string).collect();
+        match numbers.len() {
+            0 => String::new(),
+            1 => format!("partition {}", named[0]),
+            count if count > MAX_PARTITIONS => format!("partitions {} and more", named.join(", ")),
+            _ => format!("partitions {}", named.join(", ")),
+        }
+    }
+}
+
+/// The output about one comparison. A write error is kept until the end.
+pub struct Differences {
+    mode: Mode,
+    sizes: Sizes,
+    labels: Labels,
+    screen: Screen,
+    counts: Counts,
+    /// Number of bytes that differ.
+    bytes: u64,
+    /// Number of ranges that differ.
+    ranges: u64,
+    run: Joined,
+    limit: Limit,
+    /// Number of ranges beyond the limit.
+    not_printed: u64,
+    /// The table, if the summary comes before it.
+    table: Option<String>,
+    /// Whether the table is printed as its ranges come, and has begun.
+    is_table_begun: bool,
+    picture: Option<(Picture, Cells)>,
+    out: Out,
+}
+
+/// The result of a comparison.
+#[derive(Debug)]
+pub struct Ended {
+    pub outcome: Outcome,
+    /// The content of the file of `--picture=FILE`.
+    pub svg: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Quiet,
+    Extents,
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Picture {
+    Terminal,
+    Svg,
+}
+
+impl Differences {
+    /// Begins the output. With `--json`, the picture on the terminal is left out, because it is no JSON.
+    pub fn new(args: &Report, sizes: Sizes, labels: Labels) -> Self {
+        Self::with(args, sizes, labels, Screen::of_stdout(), Out::stdout())
+    }
+
+    fn with(args: &Report, sizes: Sizes, labels: Labels, screen: Screen, out: Out) -> Self {
+        let mode = match args {
+            Report { quiet: true, .. } => Mode::Quiet,
+            Report { extents: true, .. } => Mode::Extents,
+            Report { json: true, .. } => Mode::Json,
+            _ => Mode::Text,
+        };
+        // Programs get everything by default.
+        let limit = match mode {
+            Mode::Text => Limit::new(args.max_errors),
+            _ => Limit::new(args.max_errors.or(Some(0))),
+        };
+        let is_short = limit.findings().is_some_and(|findings| findings <= MAX_TABLE);
+        let table = (mode == Mode::Text && is_short).then(String::new);
+        let cells = |columns, rows| Cells::new(sizes.blocks(), sizes.block_size, columns, rows);
+        let picture = match &args.picture {
+            Some(name) if !name.is_empty() => {
+                Some((Picture::Svg, cells(svg::COLUMNS, svg::MAX_ROWS)))
+            }
+            Some(_) if mode == Mode::Text => {
+                Some((Picture::Terminal, cells(screen.cells(), picture::MAX_ROWS)))
+            }
+            _ => None,
+        };
+        Self {
+            mode,
+            sizes,
+            labels,
+            screen,
+            counts: Counts::default(),
+            bytes: 0,
+            ranges: 0,
+            run: Joined::default(),
+            limit,
+            not_printed: 0,
+            table,
+            is_table_begun: false,
+            picture,
+            out,
+        }
+    }
+
+    /// Adds the result for `count` blocks. Runs must come in order. Blocks that never come are not part of
+    /// the comparison.
+    pub fn push(&mut self, first: u64, count: u64, kind: Comparison) {
+        if count > 0 {
+            self.add(Run { first, count, kind: kind.into() });
+        }
+    }
+
+    /// Returns whether a difference was found.
+    pub fn differs(&self) -> bool {
+        self.counts.different() > 0 || self.sizes.left != self.sizes.right
+    }
+
+    /// Ends the output: if the comparison is complete, with the blocks that only one side has, the summary and
+    /// the picture. An incomplete comparison has neither, and [`Outcome::Unknown`].
+    ///
+    /// With `--extents`, the extents are those to copy from the right side to make the left one equal. What
+    /// only the left side has is therefore none of them, but it is a difference.
+    ///
+    /// # Errors
+    ///
+    /// Fails if this or any earlier output could not be written.
+    pub fn end(mut self, is_complete: bool) -> io::Result<Ended> {
+        let tail = self.sizes.tail().filter(|_| is_complete);
+        tail.into_iter().for_each(|tail| self.add(tail));
+        if let Some(run) = self.run.end() {
+            self.range(run);
+        }
+        let mut svg = None;
+        match self.mode {
+            Mode::Quiet | Mode::Extents => {}
+            Mode::Json => {
+                if is_complete {
+                    let line = json::text(&self.summary_object()) + "\n";
+                    self.out.write(&line);
+                }
+            }
+            Mode::Text => self.end_text(is_complete),
+        }
+        if let Some((Picture::Svg, cells)) = &self.picture
+            && is_complete
+        {
+            svg = Some(svg::draw(cells, &self.labels, &self.summary_text()));
+        }
+        let outcome = match () {
+            () if !is_complete => Outcome::Unknown,
+            () if self.differs() => Outcome::Errors,
+            () if self.counts.of(Kind::Unknown) > 0 => Outcome::Unknown,
+            () => Outcome::Clean,
+        };
+        self.out.end()?;
+        Ok(Ended { outcome, svg })
+    }
+
+    fn add(&mut self, mut run: Run) {
+        self.counts.add(run.kind, run.count);
+        if let Some((_, cells)) = &mut self.picture {
+            cells.add(run);
+        }
+        let is_listed = match self.mode {
+            Mode::Extents => {
+                let is_left = run.kind == Kind::LeftOnly;
+                let is_different = run.kind.is_different();
+                // What to copy does not depend on the kind.
+                run.kind = Kind::Changed;
+                is_different && !is_left
+            }
+            _ => run.kind.is_listed(),
+        };
+        if is_listed && let Some(last) = self.run.push(run) {
+            self.range(last);
+        }
+    }
+
+    /// Counts a range, and prints it within the limit.
+    fn range(&mut self, run: Run) {
+        let size = match self.mode {
+            Mode::Extents => self.sizes.right,
+            _ => self.sizes.larger(),
+        };
+        let (offset, length) = self.sizes.extent(run, size);
+        if run.kind.is_different() {
+            self.bytes += length;
+            self.ranges += 1;
+        }
+        let line = match self.mode {
+            Mode::Quiet => return,
+            // The last block of the left side may begin behind the end of the right one.
+            Mode::Extents if length == 0 => return,
+            Mode::Extents => return self.out.write(&format!("{offset} {length}\n")),
+            Mode::Text => self.row(offset, length, run.kind),
+            Mode::Json => {
+                let object = json!({
+                    "type": "range",
+                    "offset": offset,
+                    "length": length,
+                    "blocks": run.count,
+                    "kind": run.kind.name(),
+                    "partition": self.labels.partitions(offset, length).next(),
+                });
+                json::text(&object) + "\n"
+            }
+        };
+        if !self.limit.take(line.len()) {
+            self.not_printed += 1;
+            return;
+        }
+        match &mut self.table {
+            Some(table) => *table += &line,
+            None => {
+                if self.mode == Mode::Text && !self.is_table_begun {
+                    self.out.write(&self.head());
+                    self.is_table_begun = true;
+                }
+                self.out.write(&line);
+            }
+        }
+    }
+
+    /// Returns a row of the table.
+    fn row(&self, offset: u64, length: u64, kind: Kind) -> String {
+        let width = self.width();
+        let partitions = self.labels.partitions_text(offset, length);
+        let row = format!("{offset:>width$} {length:>width$}  {:<13}  {partitions}", kind.text());
+        row.trim_end().to_owned() + "\n"
+    }
+
+    /// Returns the first line of the table.
+    fn head(&self) -> String {
+        let width = self.width();
+        format!("{:>width$} {:>width$}\n", "offset", "length")
+    }
+
+    /// Returns the width of numbers in the table.
+    fn width(&self) -> usize {
+        self.sizes.larger().to_string().len().max("offset".len())
+    }
+
+    /// Prints the rest of the text.
+    fn end_text(&mut self, is_complete: bool) {
+        let (mut parts, more) = (Vec::new(), self.more());
+        let mut table = match self.table.take() {
+            Some(rows) if !rows.is_empty() => self.head() + &rows + &more,
+            _ => more,
+        };
+        if self.is_table_begun {
+            // The rest of the table comes first. An empty one separates it from the summary.
+            parts.push(std::mem::take(&mut table));
+        }
+        if is_complete {
+            parts.push(self.summary_text() + "\n");
+        }
+        if let Some((Picture::Terminal, cells)) = &self.picture
+            && is_complete
+            && !cells.counts().is_empty()
+        {
+            parts.push(cells.draw(self.screen));
+        }
+        if !table.is_empty() {
+            parts.push(table);
+        }
+        self.out.write(&parts.join("\n"));
+    }
+
+    /// Says how many ranges are not printed.
+    fn more(&self) -> String {
+        match self.not_printed {
+            0 => String::new(),
+            more => format!("... {more} more: --max-errors 0 prints all\n"),
+        }
+    }
+
+    /// Returns the summary as a line without its end.
+    fn summary_text(&self) -> String {
+        let counts = &self.counts;
+        let (different, unknown) = (counts.different(), counts.of(Kind::Unknown));
+        let known = counts.total() - unknown;
+        let mut text = if different > 0 {
+            let (blocks, ranges) = (counts.total(), self.ranges);
+            let differ = plural(different, "differs", "differ");
+            let mut parts = Vec::new();
+            for kind in [Kind::Equal, Kind::Zeros, Kind::Unknown] {
+                if counts.of(kind) > 0 {
+                    parts.push(format!("{} {}", counts.of(kind), kind.text()));
+                }
+            }
+            let others =
+                if parts.is_empty() { parts.join("") } else { format!("; {}", parts.join(", ")) };
+            format!(
+                "{different} of {blocks} {} {differ}, {}, in {ranges} {}{others}",
+                plural(blocks, "block", "blocks"),
+                Bytes(self.bytes),
+                plural(ranges, "range", "ranges"),
+            )
+        } else if known == 0 && unknown > 0 {
+            format!(
+                "nothing to compare: {unknown} {} not known",
+                plural(unknown, "block is", "blocks are")
+            )
+        } else {
+            let unknown =
+                if unknown > 0 { format!(", {unknown} not known") } else { String::new() };
+            format!("no differences in {known} {}{unknown}", plural(known, "block", "blocks"))
+        };
+        if let Some(note) = self.sizes.note() {
+            text += &format!("; {note}");
+        }
+        text
+    }
+
+    fn summary_object(&self) -> serde_json::Value {
+        let counts = &self.counts;
+        let is_all = counts.of(Kind::Unknown) == 0 && counts.total() == self.sizes.blocks();
+        let same = match self.differs() {
+            true => Some(false),
+            false if is_all => Some(true),
+            false => None,
+        };
+        let side = |name: &OsString, size: u64| {
+            let mut side = serde_json::to_value(Name::new(name)).expect("a name is JSON");
+            side["size"] = size.into();
+            side
+        };
+        json!({
+            "type": "summary",
+            "block_size": self.sizes.block_size,
+            "blocks": counts.total(),
+            "different": counts.different(),
+            "bytes": self.bytes,
+            "ranges": self.ranges,
+            "equal": counts.of(Kind::Equal),
+            "zeros": counts.of(Kind::Zeros),
+            "unknown": counts.of(Kind::Unknown),
+            "not_printed": self.not_printed,
+            "same_content": same,
+            "left": side(&self.labels.left, self.sizes.left),
+            "right": side(&self.labels.right, self.sizes.right),
+        })
+    }
+}
+
+/// Standard output. It is buffered unless it is a terminal.
+struct Out {
+    to: Box<dyn Write + Send>,
+    buffer: Vec<u8>,
+    capacity: usize,
+    result: io::Result<()>,
+}
+
+impl Out {
+    fn stdout() -> Self {
+        let capacity = if rustix::stdio::stdout().is_terminal() { 0 } else { BUFFER };
+        Self::new(Box::new(Stdout), capacity)
+    }
+
+    fn new(to: Box<dyn Write + Send>, capacity: usize) -> Self {
+        Self { to, buffer: Vec::new(), capacity, result: Ok(()) }
+    }
+
+    fn write(&mut self, text: &str) {
+        self.buffer.extend_from_slice(text.as_bytes());
+        if self.buffer.len() > self.capacity {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.result.is_ok() && !self.buffer.is_empty() {
+            self.result = self.to.write_all(&self.buffer);
+        }
+        self.buffer.clear();
+    }
+
+    fn end(mut self) -> io::Result<()> {
+        self.flush();
+        self.result
+    }
+}
+
+fn plural(count: u64, one: &'static str, many: &'static str) -> &'static str {
+    if count == 1 { one } else { many }
+}
+
+/// Maximum number of rows of a table that is kept until the summary is printed. Longer ones are printed as the
+/// ranges come, and the summary is last.
+const MAX_TABLE: u64 = 10_000;
+
+/// Maximum number of partitions that are named for one range.
+const MAX_PARTITIONS: usize = 4;
+
+/// Size of the buffer of the output in bytes.
+const BUFFER: usize = 32 << 10;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+//! `blkhash map seal`: seals maps with a key.
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+use std::ops::ControlFlow;
+
+use blkmap::{Error, Key, Map};
+
+use super::args::Seal;
+use super::open;
+use super::output::Output;
+use crate::blkhash::source::fail;
+use crate::blkhash::verdict::{Failure, Outcome};
+use crate::blkhash::{confine_to_open_files, refuse};
+
+/// Seals the maps on the command line.
+pub fn run(args: &Seal) -> Result<Outcome, Failure> {
+    let key = open::key(Some(&args.key_file));
+    let key = key.map_err(|reason| Failure::Refused(refuse(reason)))?;
+    let Some(key) = key else { return Ok(Outcome::Clean) };
+    let maps: Vec<_> = args.maps.iter().map(|name| (name, Output::open_map(name))).collect();
+    confine_to_open_files();
+    let mut outcome = Outcome::Clean;
+    for (name, map) in maps {
+        if let Err(reason) = map.and_then(|file| seal(file, &key)) {
+            fail(name, &reason);
+            outcome = Outcome::Unknown;
+        }
+    }
+    Ok(outcome)
+}
+
+fn seal(mut file: File, key: &Key) -> Result<(), String> {
+    let mut sealed = || -> Result<(), Error> {
+        let map = Map::open(file.try_clone()?)?;
+        // A seal over damaged pages would make them genuine.
+        blkmap::check(&map, &mut |_| ControlFlow::Continue(()))?;
+        file.seek(SeekFrom::End(0))?;
+        blkmap::seal(&map, &mut file, key)
+    };
+    sealed().map_err(|error| open::reason(&error))
+}

@@ -62,6 +62,9 @@ def attached(path, *options):
     try:
         yield device
     finally:
+        # The kernel remembers the devices of a btrfs that was mounted. While others of its devices are mounted
+        # again, it refuses to mount another btrfs on this one, which another test may get.
+        images.attempt("btrfs", "device", "scan", "--forget", device)
         images.run("losetup", "-d", device)
 
 

@@ -6,6 +6,7 @@ complete -c blksum -s q -l quiet -d 'Print no notes; with --check, no OK for ima
 complete -c blksum -s v -l verbose -d 'Describe each image (format, backing chain, sizes), how it is read and hashed, and the sandbox'
 complete -c blksum -s p -d 'Show progress on the terminal: auto, always or never; json writes an object a second'
 complete -c blksum -l progress -f -a 'auto always never json' -d 'Show progress on the terminal: auto, always or never; json writes an object a second'
+complete -c blksum -l map -r -F -d 'Also write the block map of each image, in the same pass: to the file FILE, or for several images to DIR/IMAGE.blkmap'
 complete -c blksum -s z -l zero -d 'End lines with NUL instead of newline, and do not escape names'
 complete -c blksum -s b -l binary -d 'Mark names with an asterisk, like sha256sum --binary'
 complete -c blksum -s t -l text -d 'Do not mark names (default)'

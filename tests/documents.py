@@ -85,6 +85,7 @@ VERIFY = "blkhash verity verify --root-hash-file root.hash"
 
 # The exit status of commands that find or meet an error.
 STATUS = {
+    "blksum -c monday.sums": 1,
     "sed 's/backup.qcow2/damaged.img/' backup.sums | blksum -c -": 1,
     "blksum --untrusted overlay.qcow2": 1,
     "blksum --json disk.qcow2 missing.img": 1,

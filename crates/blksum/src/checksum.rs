@@ -6,7 +6,7 @@ use blkhash::{
 };
 use blkimage::Source;
 
-use crate::lane::{BlockLane, Lane};
+use crate::lane::{BlockLane, DynSink, Lane};
 use crate::{Error, Progress, Tuning, pipeline};
 
 /// Returns the checksum of the content of `source`.
@@ -45,6 +45,36 @@ pub fn checksums(
     tuning: &Tuning,
     progress: &Progress,
 ) -> Result<Vec<Digest>, Error> {
+    run(source, parameters, None, tuning, progress)
+}
+
+/// Returns several checksums like [`checksums`], and in the same pass passes the digests of all blocks to `sink`,
+/// in order. `leaf` defines them. Blocks whose digests a checksum is made of are hashed once for both.
+///
+/// # Errors
+///
+/// Fails like [`checksums`], and if the sink fails.
+pub fn checksums_and_blocks(
+    source: &dyn Source,
+    parameters: &[Parameters],
+    leaf: &Leaf,
+    sink: &mut (dyn Sink<BlockDigests> + Send),
+    tuning: &Tuning,
+    progress: &Progress,
+) -> Result<Vec<Digest>, Error> {
+    run(source, parameters, Some((leaf, sink)), tuning, progress)
+}
+
+/// Receives the digests of blocks, as a leaf defines them.
+type Blocks<'a> = (&'a Leaf, &'a mut (dyn Sink<BlockDigests> + Send));
+
+fn run(
+    source: &dyn Source,
+    parameters: &[Parameters],
+    mut blocks: Option<Blocks<'_>>,
+    tuning: &Tuning,
+    progress: &Progress,
+) -> Result<Vec<Digest>, Error> {
     parameters.iter().try_for_each(|parameters| parameters.check_length(source.size()))?;
     let digester = |parameters: &Parameters| tuning.digester(parameters.algorithm());
     let digesters = parameters.iter().map(digester).collect::<Result<Vec<_>, _>>()?;
@@ -54,13 +84,26 @@ pub fn checksums(
         .map(|(parameters, digester)| Maker::new(source, parameters, digester, tuning))
         .collect();
     let window = window(source, tuning);
-    let lanes = makers.iter_mut().map(|maker| maker.lane(window)).collect();
-    let lends = digesters.iter().all(Digester::hides_latency);
+    let leaf = blocks.as_ref().map(|(leaf, _)| leaf.digester());
+    let lends = digesters.iter().chain(leaf).all(Digester::hides_latency);
+    let mut lanes = Vec::with_capacity(makers.len() + 1);
+    for maker in &mut makers {
+        let shared = blocks.take_if(|(leaf, _)| maker.leaf() == Some(*leaf));
+        lanes.push(maker.lane(shared.map(|(_, sink)| Box::new(sink) as DynSink<'_>), window));
+    }
+    lanes.extend(blocks.map(|(leaf, sink)| block_lane(leaf, Box::new(sink), window)));
     pipeline::run(source, lanes, lends, tuning, progress)?;
     if makers.iter().any(|maker| maker.length() != source.size()) {
         return Err(Error::Incomplete);
     }
     Ok(makers.into_iter().map(Maker::finalize).collect())
+}
+
+/// Returns the lane of a sink that is no checksum.
+fn block_lane<'s>(leaf: &'s Leaf, sink: DynSink<'s>, window: usize) -> Lane<'s> {
+    // What the sink does with zeros is not known.
+    let blocks = BlockLane { leaf, skips_zero_runs: false };
+    Lane::Blocks(blocks, Ordered::new(sink, window))
 }
 
 /// Passes the digests of all blocks of `source` to `sink`, in order. `leaf` defines them. A pair with an
@@ -77,9 +120,7 @@ pub fn block_digests(
     tuning: &Tuning,
     progress: &Progress,
 ) -> Result<(), Error> {
-    // What the sink does with zeros is not known.
-    let blocks = BlockLane { leaf, skips_zero_runs: false };
-    let lane = Lane::Blocks(blocks, Ordered::new(sink, window(source, tuning)));
+    let lane = block_lane(leaf, Box::new(sink), window(source, tuning));
     pipeline::run(source, vec![lane], leaf.digester().hides_latency(), tuning, progress)
 }
 
@@ -115,11 +156,24 @@ impl Maker {
         }
     }
 
-    fn lane(&mut self, window: usize) -> Lane<'_> {
+    /// Returns the leaf of a checksum of blocks.
+    fn leaf(&self) -> Option<&Leaf> {
+        match self {
+            Self::Blocks { leaf, .. } => Some(leaf),
+            Self::Segments(..) | Self::InTurn(_) => None,
+        }
+    }
+
+    /// Returns the lane. That of a checksum of blocks also feeds `sink`.
+    fn lane<'s>(&'s mut self, sink: Option<DynSink<'s>>, window: usize) -> Lane<'s> {
         match self {
             Self::Blocks { leaf, skips_zero_runs, accumulator } => {
-                let blocks = BlockLane { leaf, skips_zero_runs: *skips_zero_runs };
-                Lane::Blocks(blocks, Ordered::new(accumulator, window))
+                let skips_zero_runs = *skips_zero_runs && sink.is_none();
+                let sink: DynSink<'s> = match sink {
+                    Some(sink) => Box::new((accumulator, sink)),
+                    None => Box::new(accumulator),
+                };
+                Lane::Blocks(BlockLane { leaf, skips_zero_runs }, Ordered::new(sink, window))
             }
             Self::Segments(hasher, join) => Lane::Segments(hasher, Ordered::new(join, window)),
             Self::InTurn(accumulator) => Lane::InTurn(Ordered::new(accumulator, window)),

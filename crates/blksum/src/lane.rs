@@ -11,12 +11,15 @@ use crate::plan::{Chunk, Piece, ZeroLimits};
 /// A method of hashing and the receiver of its results in order.
 pub(crate) enum Lane<'s> {
     /// Hashes blocks, many at a time.
-    Blocks(BlockLane<'s>, Ordered<BlockDigests, &'s mut (dyn Sink<BlockDigests> + Send)>),
+    Blocks(BlockLane<'s>, Ordered<BlockDigests, DynSink<'s>>),
     /// Hashes the whole content, in segments that are independent of each other.
     Segments(&'s SegmentHasher, Ordered<Segments, &'s mut Join>),
     /// Hashes the whole content in order, one thread at a time.
     InTurn(Ordered<BlockDigests, &'s mut Accumulator>),
 }
+
+/// A receiver of the digests of blocks.
+pub(crate) type DynSink<'s> = Box<dyn Sink<BlockDigests> + Send + 's>;
 
 /// What a lane of blocks needs to know.
 #[derive(Clone, Copy)]

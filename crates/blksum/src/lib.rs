@@ -18,7 +18,7 @@ mod stream;
 mod tag;
 mod tuning;
 
-pub use checksum::{block_digests, checksum, checksums};
+pub use checksum::{block_digests, checksum, checksums, checksums_and_blocks};
 pub use compare::{ComparedRun, compare, first_nonzero};
 pub use error::Error;
 pub use in_order::in_order;

@@ -16,7 +16,7 @@ use blkhash::{Accumulator, Algorithm, BlockDigests, Parameters, Run, Sink, SinkE
 use blkimage::{
     Error as ImageError, ErrorKind, Extent, ExtentKind, Image, Lent, OpenOptions, Result, Source,
 };
-use blksum::{Error, Progress, Tuning, block_digests, checksum, checksums};
+use blksum::{Error, Progress, Tuning, block_digests, checksum, checksums, checksums_and_blocks};
 use proptest::prelude::*;
 
 use self::definition::definition;
@@ -270,6 +270,44 @@ fn block_digests_go_to_any_sink() {
 
         let mut full = Blocks { most: Some(1000), ..Blocks::default() };
         let error = block_digests(&memory, &leaf, &mut full, &tuning, &Progress::new());
+        assert_eq!(error.unwrap_err().to_string(), "the disk is full");
+    }
+}
+
+/// The same digests come with and without checksums, whether or not a checksum is made of them.
+#[test]
+fn checksums_and_blocks_come_from_one_pass() {
+    let memory = Memory::new(&[(2 << 20, 9, false), (5 << 20, 0, true), (300_001, 7, false)], 1);
+    let of = |algorithm, construction, size| parameters(algorithm, construction, size);
+    let all = [
+        of(Algorithm::Sha256, "linear", 65_536),
+        of(Algorithm::Sha256, "flat", 65_536),
+        of(Algorithm::Sha256, "streams:4", 65_536),
+        of(Algorithm::Blake3, "linear", 65_536),
+        of(Algorithm::Sha256, "fs-verity", 4096),
+    ];
+    let leaves = [
+        of(Algorithm::Sha256, "streams:4", 65_536),
+        of(Algorithm::Sha256, "streams:4", 4096),
+        of(Algorithm::Crc32c, "flat", 65_536),
+    ];
+    for (threads, leaf) in [(1, leaves[0]), (3, leaves[0]), (3, leaves[1]), (1, leaves[2])] {
+        let leaf = leaf.leaf(&blkhash::Digester::new(leaf.algorithm()));
+        let tuning = tuning(threads, 1 << 18, 4);
+        let mut alone = Blocks::default();
+        block_digests(&memory, &leaf, &mut alone, &tuning, &Progress::new()).unwrap();
+        for count in 0..=all.len() {
+            let mut sink = Blocks::default();
+            let (some, progress) = (&all[..count], Progress::new());
+            let found =
+                checksums_and_blocks(&memory, some, &leaf, &mut sink, &tuning, &progress).unwrap();
+            let expected = some.iter().map(|it| definition(it, &memory.content));
+            assert!(found.into_iter().eq(expected));
+            assert_eq!((&sink.digests, sink.zeros), (&alone.digests, alone.zeros));
+        }
+        let mut full = Blocks { most: Some(100), ..Blocks::default() };
+        let progress = Progress::new();
+        let error = checksums_and_blocks(&memory, &all, &leaf, &mut full, &tuning, &progress);
         assert_eq!(error.unwrap_err().to_string(), "the disk is full");
     }
 }

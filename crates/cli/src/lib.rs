@@ -8,8 +8,10 @@
 
 pub mod blkhash;
 pub mod blksum;
+mod identity;
 mod implementation;
 mod json;
+mod map;
 mod messages;
 mod open;
 mod progress;

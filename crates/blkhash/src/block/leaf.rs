@@ -3,28 +3,43 @@
 use crate::{BlockSize, Digest, Digester, Salt, State};
 
 /// Computes the digest of a block: the plain digest of its bytes, or, with a salt, of the salt and its
-/// bytes.
+/// bytes. Leaves are equal if every block has the same digest with both.
 #[derive(Clone, Debug)]
 pub struct Leaf {
     digester: Digester,
     /// The state after the salt.
     start: State,
+    /// What is hashed before each block.
+    prefix: Vec<u8>,
     block_size: usize,
     /// Whether a short last block is hashed as if zeros followed.
     is_padded: bool,
 }
 
+impl PartialEq for Leaf {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { digester, start: _, prefix, block_size, is_padded } = self;
+        digester.algorithm() == other.digester.algorithm()
+            && *prefix == other.prefix
+            && *block_size == other.block_size
+            && *is_padded == other.is_padded
+    }
+}
+
+impl Eq for Leaf {}
+
 impl Leaf {
     /// Creates the leaf for blocks of `block_size`, hashed by `digester`.
     pub fn new(digester: &Digester, block_size: BlockSize) -> Self {
         let (digester, start) = (digester.clone(), digester.start());
-        Self { digester, start, block_size: block_size.get(), is_padded: false }
+        Self { digester, start, prefix: Vec::new(), block_size: block_size.get(), is_padded: false }
     }
 
     /// Creates a leaf that hashes `salt` before each block. A short last block is not padded.
     pub fn salted(digester: &Digester, block_size: BlockSize, salt: &Salt) -> Self {
         let mut leaf = Self::new(digester, block_size);
         leaf.start.update(salt.as_bytes());
+        leaf.prefix = salt.as_bytes().to_vec();
         leaf
     }
 
@@ -32,6 +47,7 @@ impl Leaf {
     pub(crate) fn padded(digester: &Digester, block_size: BlockSize, prefix: &[u8]) -> Self {
         let mut leaf = Self::new(digester, block_size);
         leaf.start.update(prefix);
+        leaf.prefix = prefix.to_vec();
         leaf.is_padded = true;
         leaf
     }

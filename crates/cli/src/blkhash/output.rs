@@ -3,40 +3,16 @@
 //! They are opened before the process is restricted, and emptied only when they are written: none of them
 //! may be a file of an image, or written twice.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use blkimage::Image;
 
 use super::source::shown;
+use crate::identity::Identity;
 use crate::messages;
-
-/// Whether two names are those of one file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Identity {
-    /// The device and the inode.
-    File(u64, u64),
-    /// The number of a block device, which may have several nodes.
-    Device(u64),
-}
-
-impl Identity {
-    pub fn new(metadata: &Metadata) -> Self {
-        match metadata.file_type().is_block_device() {
-            true => Self::Device(metadata.rdev()),
-            false => Self::File(metadata.dev(), metadata.ino()),
-        }
-    }
-
-    /// Returns whether this is a file of the image.
-    pub fn is_in(self, image: &Image) -> bool {
-        let is_same = |name: &Path| std::fs::metadata(name).is_ok_and(|it| Self::new(&it) == self);
-        let files = image.chain().iter().flat_map(blkimage::Member::files);
-        files.map(blkimage::MemberFile::name).any(is_same)
-    }
-}
 
 /// A file to write.
 pub struct Output {

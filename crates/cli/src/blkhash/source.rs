@@ -12,6 +12,7 @@ use super::PROGRAM;
 use super::opening::explain;
 use super::source_args::SourceArgs;
 use crate::blksum::part::Part;
+use crate::map::padded_last;
 use crate::progress::{Amount, Counts, Reporter};
 use crate::{messages, quote};
 
@@ -88,6 +89,11 @@ impl Data {
     /// Reads bytes of the data.
     pub fn read(&self, buf: &mut [u8], offset: u64) -> Result<(), Failed> {
         self.source.read_exact_at(buf, offset).map_err(|error| self.failed(error.into()))
+    }
+
+    /// Returns the digest of the last block padded with zeros to a whole one, if it is short.
+    pub fn padded_last(&self, leaf: &Leaf, size: BlockSize) -> Result<Option<Digest>, Failed> {
+        padded_last(&self.source, leaf, size).map_err(|error| self.failed(error.into()))
     }
 
     /// Returns the checksum of the data.

@@ -61,6 +61,14 @@ pub struct Args {
     )]
     pub progress: Option<When>,
 
+    /// Also write the block map of each image, in the same pass: to the file FILE, or for several images to
+    /// DIR/IMAGE.blkmap. blkhash map compares maps
+    #[arg(
+        help_heading = OUTPUT, long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath,
+        conflicts_with_all = ["offset", "length"]
+    )]
+    pub map: Option<PathBuf>,
+
     /// End lines with NUL instead of newline, and do not escape names
     #[arg(help_heading = OUTPUT, short, long)]
     pub zero: bool,

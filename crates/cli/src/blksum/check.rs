@@ -15,7 +15,7 @@ use blksum::check_file::{Entry, Parser};
 
 use super::check_files::CheckFiles;
 use super::groups::{self, Groups, Subject, Wanted};
-use super::hash;
+use super::hash::{self, Job};
 use super::input::{self, Origin};
 use super::lines::{self, End, Item, Lines};
 use super::notes::Notes;
@@ -24,7 +24,7 @@ use super::program::PROGRAM;
 use super::report::{Cause, Failure, Report};
 use super::settings::{Check, Meaning, Settings, Verbosity};
 use super::small::Small;
-use super::{confine, hints};
+use super::{beside, confine, hints};
 use crate::messages;
 use crate::progress::Reporter;
 
@@ -87,6 +87,9 @@ fn allow_listed<'a>(
 ) {
     for entry in lines::entries(contents, parser) {
         let name = OsString::from_vec(entry.name);
+        if let Some(map) = beside::map_of(&name) {
+            sandbox.allow_alone(Path::new(&map));
+        }
         match entry.tag {
             _ if input::is_uri(&name) && !allow_uri => {}
             // The file is read as raw bytes, so it cannot refer to other files.
@@ -164,8 +167,9 @@ impl Images<'_> {
             return Err(Failure::new(WHOLE_FILE));
         }
         let meaning = self.meaning(entry, wanted);
-        let (settings, notes) = (self.settings, self.notes());
-        hash::checksums(name, Origin::Listed, settings, &meaning, notes, &self.reporter)
+        let (settings, notes, reporter) = (self.settings, self.notes(), &self.reporter);
+        Job { name, settings, meaning: &meaning, notes, reporter, maps: None }
+            .checksums(Origin::Listed)
     }
 
     /// Returns the content and the parameters of the checksums that are wanted for an entry.
@@ -305,7 +309,11 @@ impl Checker<'_> {
                     }
                     Status::Failed
                 };
-                self.report(name, status, Ok((&report, checksum)))
+                self.report(name, status, Ok((&report, checksum)))?;
+                if status == Status::Failed && self.images.check.verbosity != Verbosity::Nothing {
+                    self.say_where(entry, &parameters);
+                }
+                Ok(())
             }
             Err(failure) if failure.cause == Cause::Missing && self.images.check.ignore_missing => {
                 Ok(())
@@ -315,6 +323,21 @@ impl Checker<'_> {
                 messages::message_of(PROGRAM, name.as_bytes(), &failure.reason);
                 self.report(name, Status::Error, Err(&failure))
             }
+        }
+    }
+
+    /// Says where an image that does not match differs from the map beside it.
+    fn say_where(&self, entry: &Entry, parameters: &Parameters) {
+        let Images { settings, reporter, .. } = self.images;
+        let failed = beside::Failed {
+            name: OsStr::from_bytes(&entry.name),
+            settings,
+            meaning: &self.images.meaning(entry, &Wanted::Own),
+            parameters,
+            expected: &entry.digest,
+        };
+        if let Some(text) = failed.differences(reporter) {
+            messages::message_of(PROGRAM, &entry.name, &text);
         }
     }
 

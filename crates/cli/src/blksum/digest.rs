@@ -42,18 +42,22 @@ impl DigestName {
     }
 }
 
+/// Returns the size of blocks in words.
+pub fn size(bytes: usize) -> String {
+    match () {
+        () if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        () if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        () => format!("{bytes} bytes"),
+    }
+}
+
 /// Describes the parameters in words, for messages.
 pub fn describe(parameters: &Parameters) -> String {
     let (algorithm, construction) = (parameters.algorithm(), parameters.construction());
     if !construction.has_blocks() {
         return format!("{algorithm} and {construction}");
     }
-    let size = parameters.block_size();
-    let size = match () {
-        () if size.is_multiple_of(1 << 20) => format!("{} MiB", size >> 20),
-        () if size.is_multiple_of(1 << 10) => format!("{} KiB", size >> 10),
-        () => format!("{size} bytes"),
-    };
+    let size = size(parameters.block_size());
     match parameters.salt() {
         salt if salt.is_empty() => {
             format!("{algorithm}, {construction} and blocks of {size}")

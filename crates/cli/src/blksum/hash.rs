@@ -14,17 +14,20 @@ use blksum::Progress;
 use super::about::About;
 use super::hints;
 use super::input::{self, Found, Input, Origin};
+use super::maps::Maps;
 use super::notes::Notes;
 use super::output::Output;
+use super::part::Part;
 use super::program::PROGRAM;
 use super::report::{Cause, Failure, Report};
 use super::settings::{Hash, Meaning, Settings};
 use super::small::Small;
+use crate::map::info::Subject;
 use crate::messages;
 use crate::progress::{Amount, Counts, Reporter};
 
 /// Prints the checksums of images. True if all went well; the error is one of writing.
-pub fn run(settings: &Settings, hash: &Hash, output: &mut Output) -> io::Result<bool> {
+pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -> io::Result<bool> {
     let mut all_well = true;
     let end = if hash.styles.iter().any(|style| style.zero) { 0 } else { b'\n' };
     let small = Small::new(settings);
@@ -32,15 +35,26 @@ pub fn run(settings: &Settings, hash: &Hash, output: &mut Output) -> io::Result<
     let reporter = Reporter::new(PROGRAM, settings.progress, count);
     let meaning = settings.meaning();
     let expand = |name| input::expand(name, settings.origin, hash.recursive.as_ref(), hash.notes);
-    let images = settings.names.iter().flat_map(|name| expand(name));
+    let maps = hash.map.is_some().then_some(maps);
+    // The maps themselves may be in a folder of images.
+    let is_image = |(name, found): &Found| {
+        hash.recursive.is_none() || found.is_err() || maps.is_none_or(|maps| maps.has(name))
+    };
+    let images = settings.names.iter().flat_map(|name| expand(name)).filter(is_image);
     // A note on one file stands for all.
     let mut notes_size = hash.notes == Notes::Printed && settings.open.format.is_none();
-    let ahead =
-        |(name, found): &Found| found.as_ref().ok().and_then(|_| small.checksums(name, &meaning));
+    // A map is written in the turn of its image.
+    let ahead = |(name, found): &Found| {
+        let found = found.as_ref().ok().filter(|_| maps.is_none());
+        found.and_then(|_| small.checksums(name, &meaning))
+    };
     let in_turn =
         |(name, found): Found, early: Option<Result<Report, Failure>>| -> io::Result<()> {
             let beside = early.as_ref().map(size);
-            let now = |origin| checksums(&name, origin, settings, &meaning, hash.notes, &reporter);
+            let now = |origin| {
+                let (name, notes, reporter) = (&*name, hash.notes, &reporter);
+                Job { name, settings, meaning: &meaning, notes, reporter, maps }.checksums(origin)
+            };
             let result = found.and_then(|origin| early.unwrap_or_else(|| now(origin)));
             reporter.end(&name, beside);
             match result {
@@ -77,60 +91,49 @@ pub fn run(settings: &Settings, hash: &Hash, output: &mut Output) -> io::Result<
     Ok(all_well)
 }
 
-/// The checksums of what `name` stands for.
-pub fn checksums(
-    name: &OsStr,
-    origin: Origin,
-    settings: &Settings,
-    meaning: &Meaning<'_>,
-    notes: Notes,
-    reporter: &Reporter,
-) -> Result<Report, Failure> {
-    let started = Instant::now();
-    reporter.begin(name);
-    let open = meaning.open;
-    if name == "-" && settings.is_stdin_taken {
-        return Err(Failure::new("standard input is the list of names"));
-    }
-    let job = Job { name, settings, meaning, notes, reporter };
-    let mut report = match Input::new(name).map_err(|error| Failure::from(&error))? {
-        Input::Uri(uri) => {
-            job.image(open.open_uri(uri).map_err(|error| Failure::of_image(&error, name))?)?
-        }
-        Input::Stream(file) => job.stream(file)?,
-        Input::Path(path) => match open.open(path) {
-            Ok(image) => job.image(image)?,
-            Err(error) if is_stream(&error, path) && origin == Origin::CommandLine => {
-                job.stream(input::open_stream(path).map_err(|error| Failure::from(&error))?)?
-            }
-            Err(error) if is_stream(&error, path) => {
-                return Err(Failure::new(format!("{}, {ONLY_NAMED}", error.reason())));
-            }
-            Err(error) => return Err(Failure::of_image(&error, name)),
-        },
-        Input::Descriptor { file, start } => {
-            let image = open.open_file(file, Path::new(name), start);
-            job.image(image.map_err(|error| Failure::of_image(&error, name))?)?
-        }
-    };
-    report.elapsed = started.elapsed();
-    Ok(report)
-}
-
-/// Whether this is why `path` is no image: it can only be read once and in order.
-fn is_stream(error: &blkimage::Error, path: &Path) -> bool {
-    matches!(error.kind(), ErrorKind::Pipe | ErrorKind::FileType) && error.name() == path
-}
-
-struct Job<'a> {
-    name: &'a OsStr,
-    settings: &'a Settings,
-    meaning: &'a Meaning<'a>,
-    notes: Notes,
-    reporter: &'a Reporter,
+/// The checksums of what a name stands for.
+pub struct Job<'a> {
+    pub name: &'a OsStr,
+    pub settings: &'a Settings,
+    pub meaning: &'a Meaning<'a>,
+    pub notes: Notes,
+    pub reporter: &'a Reporter,
+    /// The maps of the run, if there are some to write.
+    pub maps: Option<&'a Maps>,
 }
 
 impl Job<'_> {
+    /// Computes the checksums.
+    pub fn checksums(&self, origin: Origin) -> Result<Report, Failure> {
+        let started = Instant::now();
+        let (name, open) = (self.name, self.meaning.open);
+        self.reporter.begin(name);
+        if name == "-" && self.settings.is_stdin_taken {
+            return Err(Failure::new("standard input is the list of names"));
+        }
+        let mut report =
+            match Input::new(name).map_err(|error| Failure::from(&error))? {
+                Input::Uri(uri) => self
+                    .image(open.open_uri(uri).map_err(|error| Failure::of_image(&error, name))?)?,
+                Input::Stream(file) => self.stream(file)?,
+                Input::Path(path) => match open.open(path) {
+                    Ok(image) => self.image(image)?,
+                    Err(error) if is_stream(&error, path) && origin == Origin::CommandLine => self
+                        .stream(input::open_stream(path).map_err(|error| Failure::from(&error))?)?,
+                    Err(error) if is_stream(&error, path) => {
+                        return Err(Failure::new(format!("{}, {ONLY_NAMED}", error.reason())));
+                    }
+                    Err(error) => return Err(Failure::of_image(&error, name)),
+                },
+                Input::Descriptor { file, start } => {
+                    let image = open.open_file(file, Path::new(name), start);
+                    self.image(image.map_err(|error| Failure::of_image(&error, name))?)?
+                }
+            };
+        report.elapsed = started.elapsed();
+        Ok(report)
+    }
+
     fn image(&self, image: Image) -> Result<Report, Failure> {
         let image = Arc::new(image);
         if self.notes != Notes::Silent {
@@ -167,12 +170,28 @@ impl Job<'_> {
             let (progress, image) = (progress.clone(), image.clone());
             move || Counts { read: image.bytes_read(), ..counts(&progress) }
         });
-        let parameters = &*self.meaning.parameters;
-        let digests = blksum::checksums(source, parameters, &self.settings.tuning, &progress);
+        let (parameters, tuning) = (&*self.meaning.parameters, &self.settings.tuning);
+        let digests = match self.maps {
+            None => blksum::checksums(source, parameters, tuning, &progress)
+                .map_err(|error| Failure::of_checksum(error, self.name)),
+            Some(maps) => {
+                maps.checksums(&self.subject(&image, source), parameters, tuning, &progress)
+            }
+        };
         drop(watch);
-        let digests = digests.map_err(|error| Failure::of_checksum(error, self.name))?;
-        let report = Report::new(parameters, digests, &image);
+        let report = Report::new(parameters, digests?, &image);
         Ok(Report { virtual_size: size, about, ..report })
+    }
+
+    /// Describes the image for its map.
+    fn subject<'s>(&'s self, image: &'s Image, source: &'s dyn Source) -> Subject<'s> {
+        Subject {
+            name: self.name,
+            image,
+            source,
+            snapshot: self.settings.snapshot.as_deref(),
+            partition: self.meaning.part.and_then(Part::partition),
+        }
     }
 
     /// Bytes that come once and in order are raw content, and only where they do not look like
@@ -190,6 +209,9 @@ impl Job<'_> {
         }
         if let Some(part) = self.meaning.part {
             return Err(Failure::new(format!("{what}, and has no {}", part.what())));
+        }
+        if self.maps.is_some() {
+            return Err(Failure::new(format!("{what}, and a map needs its size first")));
         }
         let mut head = Vec::with_capacity(HEAD_SIZE);
         (&mut file).take(HEAD_SIZE as u64).read_to_end(&mut head).map_err(io_failure)?;
@@ -221,6 +243,11 @@ impl Job<'_> {
     }
 }
 
+/// Whether this is why `path` is no image: it can only be read once and in order.
+fn is_stream(error: &blkimage::Error, path: &Path) -> bool {
+    matches!(error.kind(), ErrorKind::Pipe | ErrorKind::FileType) && error.name() == path
+}
+
 /// Returns a warning if there is a secret and no image of the chain needs one.
 fn unused_secret(open: &OpenOptions, image: &Image) -> Option<&'static str> {
     let is_encrypted = image.chain().iter().any(|image| image.format() == Format::Luks);
@@ -229,7 +256,7 @@ fn unused_secret(open: &OpenOptions, image: &Image) -> Option<&'static str> {
 }
 
 /// How far a pass has come, where all data is stored as it is.
-fn counts(progress: &Progress) -> Counts {
+pub fn counts(progress: &Progress) -> Counts {
     Counts { done: progress.done(), data: progress.data(), read: progress.data() }
 }
 

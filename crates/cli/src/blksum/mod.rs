@@ -7,11 +7,13 @@
 //! files in a folder. [`check_files`] reads check files, [`lines`] parses them, and [`groups`] finds
 //! lines about the same image. [`confine`] sets up the sandbox, and [`in_force`] describes it.
 //!
-//! [`report`] is the result for an image, [`about`] its description, [`output`] standard output, and
+//! [`maps`] writes maps beside checksums, and [`beside`] compares with them where a check
+//! fails. [`report`] is the result for an image, [`about`] its description, [`output`] standard output, and
 //! [`hints`] suggests what to type instead.
 
 mod about;
 mod args;
+mod beside;
 mod check;
 mod check_files;
 mod confine;
@@ -23,6 +25,7 @@ mod hints;
 mod in_force;
 mod input;
 mod lines;
+mod maps;
 mod names;
 mod notes;
 mod output;
@@ -43,6 +46,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use self::args::Args;
 pub use self::args::digest_names;
+use self::maps::Maps;
 use self::output::Output;
 use self::program::PROGRAM;
 use self::settings::{Action, Settings};
@@ -81,8 +85,9 @@ fn run(settings: &Settings) -> io::Result<bool> {
             output.write(names.as_bytes()).map(|()| true)
         }
         Action::Hash(hash) => {
+            let maps = Maps::open(settings, hash);
             confine::hashing(settings, hash.recursive.is_some());
-            hash::run(settings, hash, &mut output)
+            hash::run(settings, hash, &maps, &mut output)
         }
         Action::Check(check) => check::run(settings, *check, &mut output),
     }

@@ -43,6 +43,14 @@ impl Part {
         Ok((offset, length))
     }
 
+    /// Returns the number of a partition.
+    pub fn partition(self) -> Option<u32> {
+        match self {
+            Self::Partition(number) => Some(number),
+            Self::Range { .. } => None,
+        }
+    }
+
     /// Names the kind of part, for messages about streams, which have no parts.
     pub fn what(self) -> &'static str {
         match self {

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::slice;
 
 use blkhash::{Algorithm, BlockSize, Construction, Parameters};
 use blkimage::{Follow, Format, NbdOptions, OpenOptions};
+use blkmap::Header;
 use blksum::check_file::{Form, Style};
 use blksum::{Tag, Tuning};
 
@@ -37,6 +38,8 @@ pub struct Settings {
     pub parameters: Vec<Parameters>,
     /// Options for opening images.
     pub open: OpenOptions,
+    /// Name or id of the internal snapshot that is hashed.
+    pub snapshot: Option<String>,
     /// Part of each image that is hashed. `None` is all of it.
     pub part: Option<Part>,
     /// Settings that only affect the speed.
@@ -82,6 +85,8 @@ pub struct Hash {
     pub styles: Vec<Style>,
     /// Filter for the files in folders. `None` does not descend into folders.
     pub recursive: Option<Filter>,
+    /// File of the map, or folder of the maps, that are written as well.
+    pub map: Option<PathBuf>,
     /// Messages that are printed in addition to checksums and errors.
     pub notes: Notes,
 }
@@ -138,7 +143,8 @@ impl Settings {
             let tag = args.tag || parameters.len() > 1;
             let styles = parameters.iter().map(|parameters| args.style(parameters, tag)).collect();
             let notes = if args.quiet { Notes::WarningsOnly } else { Notes::Printed };
-            Action::Hash(Hash { styles, recursive: args.filter()?, notes })
+            let map = args.map_path(&parameters[0])?;
+            Action::Hash(Hash { styles, recursive: args.filter()?, map, notes })
         };
         let tuning = args.tuning(&parameters)?;
         let (progress, json, text) = (args.progress.unwrap_or_default(), args.json, args.text);
@@ -154,7 +160,7 @@ impl Settings {
         let follow = if args.untrusted { Follow::None } else { args.follow.unwrap_or_default() };
         let open = OpenOptions::new()
             .format(args.format)
-            .snapshot(args.snapshot)
+            .snapshot(args.snapshot.clone())
             .follow(follow)
             .backing_format(args.backing_format)
             .holes(args.holes.unwrap_or_default())
@@ -181,6 +187,7 @@ impl Settings {
             is_stdin_taken,
             parameters,
             open,
+            snapshot: args.snapshot,
             part,
             tuning,
             progress,
@@ -241,6 +248,9 @@ impl Args {
             if self.binary || self.text {
                 let what = "the --binary and --text options are";
                 return Err(format!("{what} meaningless when verifying checksums"));
+            }
+            if self.map.is_some() {
+                return Err("the --map option is meaningless when verifying checksums".into());
             }
             if self.recursive {
                 return Err("the --recursive option is meaningless when verifying checksums".into());
@@ -311,6 +321,23 @@ impl Args {
     fn filter(&self) -> Result<Option<Filter>, String> {
         let filter = || Filter::new(&self.include, &self.exclude);
         self.recursive.then(filter).transpose()
+    }
+
+    /// Returns the file or folder for maps with the blocks of a checksum.
+    fn map_path(&self, parameters: &Parameters) -> Result<Option<PathBuf>, String> {
+        let Some(path) = &self.map else { return Ok(None) };
+        let algorithm = parameters.algorithm();
+        if !Header::accepts(algorithm) {
+            return Err(format!("--map: there are no maps of {algorithm}"));
+        }
+        let is_one = self.names.len() <= 1 && !self.recursive && self.files0_from.is_empty();
+        if !is_one && !path.is_dir() {
+            let name = quote::name(path.as_os_str().as_bytes());
+            return Err(format!(
+                "--map: {name} is no folder, which the maps of several images need"
+            ));
+        }
+        Ok(Some(path.clone()))
     }
 
     fn part(&self) -> Option<Part> {

@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 use blkmap::Error;
 
 use super::args::Check;
-use super::open;
 use crate::blkhash::source::{fail, shown};
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{confine_to_open_files, refuse};
+use crate::map::open;
 use crate::stdio::Stdout;
 
 /// Checks the maps on the command line.

@@ -13,10 +13,10 @@ use blksum::check_file::{Form, Style};
 use serde_json::Value;
 
 use super::args::Checksum;
-use super::open;
 use crate::blkhash::source::fail;
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{confine_to_open_files, refuse};
+use crate::map::open;
 use crate::quote;
 use crate::stdio::Stdout;
 

@@ -11,14 +11,13 @@ use blkmap::{Against, ImageEnd, Map, Report, Side};
 use blksum::ComparedRun;
 
 use super::args::{self, Diff, Verify};
-use super::create::padded_last;
 use super::kind::Labels;
-use super::open;
 use super::report::{Differences, Sizes};
 use crate::blkhash::source::{Data, Failed, fail, shown};
 use crate::blkhash::source_args::SourceArgs;
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
+use crate::map::{info, open};
 use crate::messages;
 use crate::progress::Reporter;
 
@@ -161,7 +160,7 @@ impl Input {
     fn partitions(&self) -> Option<Vec<Partition>> {
         let found = match self {
             Self::Image(data) => partitions(data),
-            Self::Map(map) => super::info::partitions(map),
+            Self::Map(map) => info::partitions(map),
         };
         (!found.is_empty()).then_some(found)
     }
@@ -187,7 +186,7 @@ impl Compared<'_> {
         let of_image = |failed: Failed| (data.name.clone(), failed);
         let header = map.header();
         let leaf = header.leaf();
-        let padded_last = padded_last(data, &leaf, header.block_size).map_err(of_image)?;
+        let padded_last = data.padded_last(&leaf, header.block_size).map_err(of_image)?;
         let image = ImageEnd { size: data.size(), padded_last };
         let block_size = u64::from(header.block_size);
         let page = header.blocks_per_page().saturating_mul(block_size);

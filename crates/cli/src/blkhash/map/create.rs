@@ -3,19 +3,20 @@
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::time::Duration;
 
-use blkhash::{Algorithm, BlockSize, Digest, Leaf};
+use blkhash::{Algorithm, Digest, Leaf};
 use blkimage::{Location, Slice};
 use blkmap::{Error, Header, Key, Recovered, Writer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::args::Create;
-use super::output::{Content, Output, file_id};
-use super::{checksum, info, open};
+use super::checksum;
+use super::part::Shard;
 use crate::blkhash::source::{Data, Failed, fail};
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
+use crate::map::output::{Content, Output, file_id};
+use crate::map::{self, info, open};
 use crate::messages;
 use crate::progress::Reporter;
 
@@ -119,7 +120,7 @@ fn make(
         block_size: args.block_size.unwrap_or_default(),
         salt: args.source.salt.unwrap_or_default(),
     };
-    let info = info::of_image(data, args);
+    let info = info_of(args, data);
     let continued = match output.content().map_err(Stopped::of_map)? {
         Content::Empty => None,
         Content::Map(map) => match decide(args, &map, &header, data, &info)? {
@@ -137,7 +138,7 @@ fn make(
         args,
         data,
         pages: args.shard.map_or((0, pages), |shard| shard.pages(pages)),
-        padded_last: padded_last(data, &leaf, header.block_size).map_err(Stopped::of_image)?,
+        padded_last: data.padded_last(&leaf, header.block_size).map_err(Stopped::of_image)?,
         leaf,
         key,
         info,
@@ -159,7 +160,7 @@ impl Job<'_> {
         Writer<O>: Send,
     {
         let info = self.info.to_string();
-        let time = self.args.checkpoint.unwrap_or(CHECKPOINT);
+        let time = self.args.checkpoint.unwrap_or(map::CHECKPOINT);
         let mut writer = writer.sealed_with(self.key).checkpoint_every(time, info.clone());
         writer.set_padded_last(self.padded_last);
         let (first, end) = self.pages;
@@ -236,20 +237,23 @@ fn decide(
     }
 }
 
-/// Returns the digest of the last block padded with zeros to a whole one, if it is short.
-pub fn padded_last(
-    data: &Data,
-    leaf: &Leaf,
-    block_size: BlockSize,
-) -> Result<Option<Digest>, Failed> {
-    let size = data.size();
-    let length = (size % u64::from(block_size)) as usize;
-    if length == 0 {
-        return Ok(None);
+/// Describes the image and what is made of it.
+fn info_of(args: &Create, data: &Data) -> Value {
+    let mut info = info::made("read");
+    if let Some(Shard { number, count }) = args.shard {
+        info.insert("shard".into(), json!([number, count]));
     }
-    let mut block = vec![0; block_size.get()];
-    data.read(&mut block[..length], size - length as u64)?;
-    Ok(Some(leaf.hash(&block)))
+    if !args.no_source {
+        let subject = info::Subject {
+            name: &data.name,
+            image: &data.image,
+            source: data.source(),
+            snapshot: args.source.opening.snapshot.as_deref(),
+            partition: args.source.partition,
+        };
+        subject.describe(&mut info);
+    }
+    Value::Object(info)
 }
 
 /// Returns the name of the map.
@@ -298,8 +302,5 @@ fn failed(name: &OsStr, reason: &str) -> Outcome {
     messages::message_of(PROGRAM, name.as_bytes(), reason);
     Outcome::Unknown
 }
-
-/// Time between checkpoints.
-const CHECKPOINT: Duration = Duration::from_secs(30);
 
 const SHARD: &[u8] = b"{shard}";

@@ -7,11 +7,11 @@ use blkmap::{DupsSummary, Header};
 use serde_json::json;
 
 use super::args::Dups;
-use super::open;
 use crate::blkhash::confine_to_open_files;
 use crate::blkhash::source::fail;
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::json;
+use crate::map::open;
 use crate::size::Bytes;
 use crate::stdio::Stdout;
 

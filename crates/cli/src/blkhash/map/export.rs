@@ -5,11 +5,12 @@ use std::io::{self, Write};
 use blkmap::{Error, Format};
 
 use super::args::{Export, Foreign};
-use super::open;
-use crate::blkhash::output::{Identity, Output};
+use crate::blkhash::output::Output;
 use crate::blkhash::source::{fail, shown};
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, confine_to_open_files, refuse};
+use crate::identity::Identity;
+use crate::map::open;
 use crate::messages;
 use crate::stdio::Stdout;
 

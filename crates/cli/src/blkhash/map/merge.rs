@@ -6,18 +6,18 @@ use blkmap::{Error, Header, Map};
 use serde_json::{Value, json};
 
 use super::args::Merge;
-use super::output::{Content, Output, file_id};
-use super::{info, open};
 use crate::blkhash::source::fail;
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, confine_to_open_files, refuse};
+use crate::map::output::{Content, Output, file_id};
+use crate::map::{self, info, open};
 use crate::messages;
 
 /// Merges the maps on the command line.
 pub fn run(args: &Merge) -> Result<Outcome, Failure> {
     let key = open::key(args.key_file.as_deref());
     let key = key.map_err(|reason| Failure::Refused(refuse(reason)))?;
-    raise_limit_on_files();
+    map::raise_limit_on_files();
     let parts: Vec<_> = args.parts.iter().map(|name| (name, open::open(name))).collect();
     let output = Output::open(&args.output).and_then(|output| match output.content()? {
         Content::Map(_) if !args.force => Err("exists: --force overwrites it".to_owned()),
@@ -128,13 +128,6 @@ fn report_missing(maps: &[Map], infos: &[Value]) {
         PROGRAM,
         &format!("the parts do not make the whole: an image of {} blocks", commit.blocks),
     );
-}
-
-/// Every part is open at the same time.
-fn raise_limit_on_files() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// Maximum number of missing shards that are listed.

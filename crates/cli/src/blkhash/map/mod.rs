@@ -1,7 +1,6 @@
 //! `blkhash map`: makes maps of the blocks of images, and compares images and maps.
 //!
-//! [`args`] is the command line, [`open`] opens maps, [`output`] the map to write, [`info`] describes an image in
-//! its map, [`report`] prints differences, and each subcommand is a module.
+//! [`args`] is the command line, [`report`] prints differences, and each subcommand is a module.
 
 pub mod args;
 mod check;
@@ -10,11 +9,8 @@ mod compare;
 mod create;
 mod dups;
 mod export;
-mod info;
 mod kind;
 mod merge;
-mod open;
-mod output;
 mod part;
 mod picture;
 mod report;

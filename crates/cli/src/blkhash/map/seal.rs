@@ -7,11 +7,11 @@ use std::ops::ControlFlow;
 use blkmap::{Error, Key, Map};
 
 use super::args::Seal;
-use super::open;
-use super::output::Output;
 use crate::blkhash::source::fail;
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{confine_to_open_files, refuse};
+use crate::map::open;
+use crate::map::output::Output;
 
 /// Seals the maps on the command line.
 pub fn run(args: &Seal) -> Result<Outcome, Failure> {

@@ -8,11 +8,11 @@ use blkmap::{Commit, Error, Map};
 use serde_json::{Value, json};
 
 use super::args::Show;
-use super::open;
 use crate::blkhash::confine_to_open_files;
 use crate::blkhash::source::{fail, shown};
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::json::{self, Name};
+use crate::map::open;
 use crate::quote;
 use crate::size::Bytes;
 use crate::stdio::Stdout;

@@ -11,10 +11,11 @@ use blkverity::{Layout, Superblock, TreeFile};
 use serde_json::json;
 
 use super::args::{DmTree, Format};
-use crate::blkhash::output::{Identity, Output};
+use crate::blkhash::output::Output;
 use crate::blkhash::source::{Data, fail, shown};
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
+use crate::identity::Identity;
 use crate::progress::Reporter;
 use crate::stdio::Stdout;
 use crate::{json, messages};

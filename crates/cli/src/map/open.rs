@@ -9,8 +9,7 @@ use std::path::Path;
 
 use blkmap::{Error, Key, Map};
 
-use crate::blkhash::source::shown;
-use crate::messages;
+use crate::{messages, quote};
 
 /// Opens `MAP`, or the state `MAP@N`. The error is a message without the name.
 pub fn open(name: &OsStr) -> Result<Map, Error> {
@@ -45,7 +44,9 @@ pub fn reason(error: &Error) -> String {
 /// Reads the key in a file. The error names it.
 pub fn key(name: Option<&Path>) -> Result<Option<Key>, String> {
     let Some(name) = name else { return Ok(None) };
-    let fail = |reason: &str| format!("--key-file: {}: {reason}", shown(name.as_os_str()));
+    let fail = |reason: &str| {
+        format!("--key-file: {}: {reason}", quote::name(name.as_os_str().as_bytes()))
+    };
     let mut bytes = Vec::new();
     let read =
         File::open(name).and_then(|file| file.take(Key::MAX as u64 + 1).read_to_end(&mut bytes));

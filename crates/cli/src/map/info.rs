@@ -5,29 +5,31 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use blkimage::{Format, Image, partition};
+use blkimage::{Format, Image, Source, partition};
 use serde_json::{Map, Value, json};
 
-use super::args::Create;
-use super::part::Shard;
-use crate::blkhash::source::Data;
+/// What a map is made of.
+pub struct Subject<'a> {
+    /// Name of the image on the command line.
+    pub name: &'a OsStr,
+    pub image: &'a Image,
+    /// What is read of the image.
+    pub source: &'a dyn Source,
+    pub snapshot: Option<&'a str>,
+    pub partition: Option<u32>,
+}
 
-/// Describes the image of a map that is made by reading it.
-pub fn of_image(data: &Data, args: &Create) -> Value {
-    let mut info = made("read");
-    if let Some(Shard { number, count }) = args.shard {
-        info.insert("shard".into(), json!([number, count]));
-    }
-    if !args.no_source {
-        info.insert("source".into(), describe(data, args));
-        let partitions = partition::table(data.source()).unwrap_or_default().partitions;
+impl Subject<'_> {
+    /// Adds the description of the image to the info of its map.
+    pub fn describe(&self, info: &mut Map<String, Value>) {
+        info.insert("source".into(), describe(self));
+        let partitions = partition::table(self.source).unwrap_or_default().partitions;
         if !partitions.is_empty() {
             let object = |it: &partition::Partition| json!({"number": it.number, "offset": it.offset, "length": it.length});
             let partitions: Vec<Value> = partitions.iter().map(object).collect();
             info.insert("partitions".into(), partitions.into());
         }
     }
-    Value::Object(info)
 }
 
 /// Describes a map that was made in this way.
@@ -82,8 +84,8 @@ pub fn shows_changes(of_image: &Value) -> bool {
     files.is_some_and(|files| files.iter().all(|file| !file["mtime_ns"].is_null()))
 }
 
-fn describe(data: &Data, args: &Create) -> Value {
-    let image: &Image = &data.image;
+fn describe(subject: &Subject<'_>) -> Value {
+    let Subject { name, image, snapshot, partition, .. } = subject;
     let mut files = Vec::new();
     for (index, member) in image.chain().iter().enumerate() {
         for (number, file) in member.files().enumerate() {
@@ -96,12 +98,12 @@ fn describe(data: &Data, args: &Create) -> Value {
         }
     }
     let mut source = json!({
-        "name": base_name(&data.name),
+        "name": base_name(name),
         "format": Format::name(image.format()),
-        "snapshot": args.source.opening.snapshot,
+        "snapshot": snapshot,
         "files": files,
     });
-    if let Some(partition) = args.source.partition {
+    if let Some(partition) = partition {
         source["partition"] = json!(partition);
     }
     source

@@ -11,7 +11,7 @@ use blkimage::Image;
 use blkmap::{Error, Header, Pipe, Recovered, Writer};
 
 use super::open::reason;
-use crate::blkhash::output::Identity;
+use crate::identity::Identity;
 use crate::messages;
 use crate::stdio::Stdout;
 

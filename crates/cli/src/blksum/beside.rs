@@ -1,0 +1,191 @@
+//! Where an image that does not match its checksum differs from the map beside it.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use blkhash::{Comparison, Parameters};
+use blkimage::{Format, Slice, Source};
+use blkmap::{Against, ImageEnd, Map, Report, Side};
+use blksum::{Progress, Tuning};
+use serde_json::Value;
+
+use super::digest;
+use super::hash::counts;
+use super::input;
+use super::part::Part;
+use super::settings::{Meaning, Settings};
+use crate::map::{open, padded_last};
+use crate::progress::{Amount, Reporter};
+use crate::quote;
+
+/// Returns the name of the map beside an image.
+pub fn map_of(name: &OsStr) -> Option<OsString> {
+    let is_file = name != "-" && !input::is_uri(name);
+    is_file.then(|| [name, OsStr::new(".blkmap")].into_iter().collect())
+}
+
+/// An image that does not match.
+pub struct Failed<'a> {
+    pub name: &'a OsStr,
+    pub settings: &'a Settings,
+    pub meaning: &'a Meaning<'a>,
+    /// Parameters of the checksum that it should have.
+    pub parameters: &'a Parameters,
+    /// The checksum that it should have.
+    pub expected: &'a [u8],
+}
+
+impl Failed<'_> {
+    /// Reads the image again and says where it differs from the map beside it. Returns `None` if there is no map
+    /// of this content.
+    pub fn differences(&self, reporter: &Reporter) -> Option<String> {
+        let map_name = map_of(self.name)?;
+        let map = match open::open(&map_name) {
+            Ok(map) => map,
+            Err(blkmap::Error::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
+                return None;
+            }
+            Err(error) => return Some(of_map(&map_name, &open::reason(&error))),
+        };
+        if !self.is_of_content(&map) {
+            return None;
+        }
+        let has_checksum = || {
+            let construction = self.parameters.construction();
+            let known = blkmap::parameters(&map, construction).ok()?;
+            let checksum = || blkmap::checksum(&map, construction, self.settings.tuning.threads);
+            (known == *self.parameters).then(|| checksum().map(|it| it.as_bytes() == self.expected))
+        };
+        match has_checksum() {
+            None | Some(Ok(true) | Err(blkmap::Error::Incomplete { .. })) => {}
+            Some(Ok(false)) => return Some(of_map(&map_name, "does not have the checksum either")),
+            Some(Err(error)) => return Some(of_map(&map_name, &open::reason(&error))),
+        }
+        reporter.begin(self.name);
+        let found = self.compare(&map, reporter);
+        reporter.end(self.name, None);
+        let shown = quote::name(map_name.as_bytes());
+        Some(match found {
+            Ok(found) => match found.describe(&map) {
+                None => format!("has no differences from {shown}"),
+                Some(what) => format!(
+                    "differs from {shown} in {what}: blkhash map verify{} {shown} {} shows where",
+                    self.options(),
+                    quote::name(self.name.as_bytes())
+                ),
+            },
+            Err(reason) => format!("compared with {shown}: {reason}"),
+        })
+    }
+
+    /// Returns whether the map is of the content that is checked, as far as it says.
+    fn is_of_content(&self, map: &Map) -> bool {
+        let info = map.info().ok().and_then(|text| serde_json::from_str(&text).ok());
+        let Some(info): Option<Value> = info else { return true };
+        let source = &info["source"];
+        if source.is_null() {
+            return true;
+        }
+        let partition = self.meaning.part.and_then(Part::partition);
+        let is_range = self.meaning.part.is_some() && partition.is_none();
+        let format = self.meaning.open.format.map(Format::name);
+        !is_range
+            && source["partition"].as_u64() == partition.map(u64::from)
+            && source["snapshot"].as_str() == self.settings.snapshot.as_deref()
+            && (format.is_none() || source["format"].as_str() == format)
+    }
+
+    /// Returns the options that say what of the image is read.
+    fn options(&self) -> String {
+        let partition = self.meaning.part.and_then(Part::partition);
+        let partition = partition.map(|number| format!(" --partition {number}"));
+        let snapshot = self.settings.snapshot.as_ref();
+        let snapshot = snapshot.map(|it| format!(" --snapshot {}", quote::name(it.as_bytes())));
+        partition.unwrap_or_default() + &snapshot.unwrap_or_default()
+    }
+
+    fn compare(&self, map: &Map, reporter: &Reporter) -> Result<Found, String> {
+        let of_image = |error: &blkimage::Error| error.to_string();
+        let image = self.meaning.open.open(Path::new(self.name));
+        let image = Arc::new(image.map_err(|error| of_image(&error))?);
+        let part = self.meaning.part.map(|part| part.of(&image)).transpose()?;
+        let source = part.as_ref().map_or(&*image as &dyn Source, |part| part);
+        let header = map.header();
+        let leaf = header.leaf();
+        let last = padded_last(source, &leaf, header.block_size);
+        let end =
+            ImageEnd { size: source.size(), padded_last: last.map_err(|error| of_image(&error))? };
+        let mut found = Found { size: end.size, ..Found::default() };
+        let mut take = |first, count, kind| found.add(first, count, kind);
+        let blocks = map.blocks().map_err(|error| error.to_string())?;
+        let mut against = Against::new(map, Side::Left, blocks, end, Report::new(&mut take));
+        let progress = Arc::new(Progress::new());
+        let common = end.size.min(map.commit().image_size);
+        let watch = reporter.watch(Some(Amount { total: common, stored: None }), {
+            let progress = progress.clone();
+            move || counts(&progress)
+        });
+        // Blocks behind the end of the map are not compared, and zeros that are not stored cost nothing.
+        let whole = common.next_multiple_of(header.block_size.into()).min(end.size);
+        let source = Slice::new(source, 0, whole).ok_or("is too short")?;
+        let tuning = Tuning { max_zeros: Some(u64::MAX), ..self.settings.tuning };
+        let result = blksum::block_digests(&source, &leaf, &mut against, &tuning, &progress);
+        drop(watch);
+        against.end();
+        result.map_err(|error| error.to_string())?;
+        Ok(found)
+    }
+}
+
+/// Differences from a map, in blocks.
+#[derive(Default)]
+struct Found {
+    /// Size of the image in bytes.
+    size: u64,
+    different: u64,
+    first: Option<u64>,
+    /// Number behind the last one that differs.
+    end: u64,
+    unknown: u64,
+}
+
+impl Found {
+    fn add(&mut self, first: u64, count: u64, kind: Comparison) {
+        match kind {
+            Comparison::Zeros | Comparison::Equal => {}
+            Comparison::Unknown => self.unknown += count,
+            Comparison::Changed | Comparison::Written | Comparison::Zeroed => {
+                self.different += count;
+                self.first.get_or_insert(first);
+                self.end = first + count;
+            }
+        }
+    }
+
+    /// Returns the differences in words, `None` if there are none.
+    fn describe(&self, map: &Map) -> Option<String> {
+        let block_size = u64::from(map.header().block_size);
+        let mut parts = Vec::new();
+        if let Some(first) = self.first {
+            let blocks = if self.different == 1 { "block" } else { "blocks" };
+            let (first, end) = (first * block_size, (self.end * block_size).min(self.size));
+            let size = digest::size(map.header().block_size.get());
+            let count = self.different;
+            parts.push(format!("{count} {blocks} of {size} between {first} and {end}"));
+        }
+        let map_size = map.commit().image_size;
+        if self.size != map_size {
+            parts.push(format!("its size, {} instead of {map_size}", self.size));
+        }
+        if self.unknown > 0 {
+            parts.push(format!("up to {} blocks that the map does not know", self.unknown));
+        }
+        (!parts.is_empty()).then(|| parts.join(" and in "))
+    }
+}
+
+fn of_map(name: &OsStr, reason: &str) -> String {
+    format!("{}: {reason}", quote::name(name.as_bytes()))
+}

@@ -1,0 +1,153 @@
+//! The maps that `--map` writes in the pass of the checksums.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use blkhash::{BlockSize, Construction, Digest, Parameters, Salt};
+use blkmap::Header;
+use blksum::{Progress, Tuning};
+use serde_json::Value;
+
+use super::input;
+use super::notes::Notes;
+use super::report::Failure;
+use super::settings::{Hash, Settings};
+use crate::map::info::{self, Subject};
+use crate::map::output::{Content, Output, file_id};
+use crate::map::{self, open, padded_last};
+use crate::quote;
+
+/// The maps of a run. They are opened before the process is restricted.
+pub struct Maps {
+    of_images: HashMap<OsString, MapFile>,
+}
+
+/// The map of an image.
+struct MapFile {
+    path: PathBuf,
+    output: Result<Output, String>,
+}
+
+impl Maps {
+    /// Opens the maps of the images on the command line, or none without `--map`.
+    pub fn open(settings: &Settings, hash: &Hash) -> Self {
+        let mut of_images = HashMap::new();
+        let Some(target) = &hash.map else { return Self { of_images } };
+        map::raise_limit_on_files();
+        let is_folder = target.is_dir();
+        let mut paths = HashSet::new();
+        let expand =
+            |name| input::expand(name, settings.origin, hash.recursive.as_ref(), Notes::Silent);
+        // The maps may be in a folder of images.
+        let images: Vec<_> = settings.names.iter().flat_map(|name| expand(name)).collect();
+        for (name, _) in images {
+            // No empty map is left behind for an image that does not exist.
+            if of_images.contains_key(&name) || is_missing(&name) {
+                continue;
+            }
+            let path = match is_folder {
+                true => path_in(target, &name),
+                false => Ok(target.clone()),
+            };
+            let map = match path {
+                Err(reason) => MapFile { path: target.clone(), output: Err(reason) },
+                Ok(path) if !paths.insert(path.clone()) => {
+                    MapFile { path, output: Err("is the map of another image".into()) }
+                }
+                Ok(path) => MapFile { output: Output::open(path.as_os_str()), path },
+            };
+            of_images.insert(name, map);
+        }
+        Self { of_images }
+    }
+
+    /// Returns whether an image was there when the maps were opened.
+    pub fn has(&self, name: &OsStr) -> bool {
+        self.of_images.contains_key(name)
+    }
+
+    /// Computes the checksums of an image, and writes its map in the same pass.
+    pub fn checksums(
+        &self,
+        subject: &Subject<'_>,
+        parameters: &[Parameters],
+        tuning: &Tuning,
+        progress: &Progress,
+    ) -> Result<Vec<Digest>, Failure> {
+        let Some(MapFile { path, output }) = self.of_images.get(subject.name) else {
+            return Err(Failure::new("was not there when its map was opened"));
+        };
+        let of_map = |reason: &str| {
+            Failure::new(format!("{}: {reason}", quote::name(path.as_os_str().as_bytes())))
+        };
+        let output = output.as_ref().map_err(|reason| of_map(reason))?;
+        output.check_apart(subject.image).map_err(|reason| of_map(&reason))?;
+        if let Content::Map(old) = output.content().map_err(|reason| of_map(&reason))?
+            && old.commit().is_some_and(|commit| commit.is_final)
+        {
+            return Err(of_map("exists: remove it, or write the map elsewhere"));
+        }
+        let of_blkmap = |error: &blkmap::Error| of_map(&open::reason(error));
+        let of_image = |error| Failure::of_checksum(error, subject.name);
+        let header = header(&parameters[0]).map_err(|reason| of_map(&reason))?;
+        let leaf = header.leaf();
+        let mut info = info::made("read");
+        subject.describe(&mut info);
+        let info = Value::Object(info).to_string();
+        let last = padded_last(subject.source, &leaf, header.block_size)
+            .map_err(|error| of_image(error.into()))?;
+        let writer = output.begin(header, subject.source.size());
+        let mut writer = writer
+            .map_err(|error| of_blkmap(&error))?
+            .checkpoint_every(map::CHECKPOINT, info.clone());
+        writer.set_padded_last(last);
+        let digests = blksum::checksums_and_blocks(
+            subject.source,
+            parameters,
+            &leaf,
+            &mut writer,
+            tuning,
+            progress,
+        );
+        let digests = digests.map_err(|error| match &error {
+            blksum::Error::Sink(sink) => match sink.downcast_ref() {
+                Some(error) => of_blkmap(error),
+                None => of_map(&sink.to_string()),
+            },
+            _ => of_image(error),
+        })?;
+        writer.finish(&info).map_err(|error| of_blkmap(&error))?;
+        Ok(digests)
+    }
+}
+
+/// Returns the parameters of the map that is made with a checksum. Its blocks are those of the checksum where it
+/// has some.
+fn header(parameters: &Parameters) -> Result<Header, String> {
+    let construction = parameters.construction();
+    let size = construction.has_blocks().then(|| parameters.block_size());
+    let block_size = size.map(|size| BlockSize::try_from(size as u64)).transpose();
+    let has_plain_salt = construction == Construction::DmVerity;
+    Ok(Header {
+        file_id: file_id()?,
+        algorithm: parameters.algorithm(),
+        block_size: block_size.map_err(|error| error.to_string())?.unwrap_or_default(),
+        salt: if has_plain_salt { *parameters.salt() } else { Salt::EMPTY },
+    })
+}
+
+fn is_missing(name: &OsStr) -> bool {
+    name != "-"
+        && !input::is_uri(name)
+        && std::fs::metadata(name).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+}
+
+/// Returns the path of the map of an image in a folder.
+fn path_in(folder: &Path, name: &OsStr) -> Result<PathBuf, String> {
+    let base = Path::new(name).file_name().filter(|_| name != "-" && !input::is_uri(name));
+    let mut file = base.ok_or("give the name of the map: the image has no file name")?.to_owned();
+    file.push(".blkmap");
+    Ok(folder.join(file))
+}

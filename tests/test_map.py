@@ -275,6 +275,35 @@ def test_first_difference_is_that_of_qemu_img(workdir, seed):
     assert int(extents[0]) == offset // BLOCK * BLOCK
 
 
+TAILS = [b"", bytes(1), bytes(600), bytes(3 * MIB), bytes(MIB) + b"x", b"x" + bytes(MIB), bytes(BLOCK - 1) + b"x"]
+
+
+@pytest.mark.parametrize("size", [0, 512, BLOCK - 512, BLOCK, 2 * MIB + 512])
+def test_zeros_at_the_end_are_ignored_as_qemu_img_does(workdir, size):
+    content = random.Random(size).randbytes(size)
+    write_sparse("short", content)
+    blkmap("create", "-o", "short.blkmap", "short")
+    for number, tail in enumerate(TAILS):
+        name = f"long{number}"
+        write_sparse(name, content + tail)
+        blkmap("create", "-o", f"{name}.blkmap", name)
+        # It compares whole sectors.
+        expected = images.attempt("qemu-img", "compare", "-f", "raw", "-F", "raw", "short", name).returncode
+        pairs = [(f"short{one}", f"{name}{other}") for one in ["", ".blkmap"] for other in ["", ".blkmap"]]
+        for left, right in pairs + [(right, left) for left, right in pairs]:
+            result = attempt("diff", "--ignore-zero-tail", left, right)
+            assert result.returncode == expected, (left, right, result)
+            if expected == 0 and tail:
+                assert b"all zeros\n" in result.stdout and b"; " in result.stdout, result.stdout
+            summary = attempt("diff", "--ignore-zero-tail", "--json", left, right).stdout.decode()
+            assert json.loads(summary.splitlines()[-1])["same_content"] == (expected == 0)
+            assert attempt("diff", "-q", left, right).returncode == (1 if tail else 0)
+        for left, right in [("short.blkmap", name), (f"{name}.blkmap", "short")]:
+            assert attempt("verify", "-q", "--ignore-zero-tail", left, right).returncode == expected
+    blkmap("create", "--shard", "1/2", "-o", "part.blkmap", "long3")
+    assert attempt("diff", "--ignore-zero-tail", "part.blkmap", "short").returncode == (1 if size else 1)
+
+
 def test_extents_are_what_has_to_be_copied(workdir):
     rng = random.Random(8)
     base = random_content(rng, 200)

@@ -31,6 +31,7 @@ mod report;
 mod root;
 mod seal;
 mod storage;
+mod tail;
 mod writer;
 
 pub use against::{Against, ImageEnd, Side};
@@ -52,6 +53,7 @@ pub use recover::Recovered;
 pub use report::Report;
 pub use seal::seal;
 pub use storage::{Output, Pipe, ReadAt};
+pub use tail::has_zero_tail;
 pub use writer::Writer;
 
 /// Length of a page and alignment of every area of a map, in bytes.

@@ -163,6 +163,14 @@ impl Data {
         })
     }
 
+    /// Returns whether there are only zeros from `offset` on.
+    pub fn has_zeros_from(&self, offset: u64, reporter: &Reporter) -> Result<bool, Failed> {
+        let found = self.watched(self.size().saturating_sub(offset), reporter, |progress| {
+            blksum::first_nonzero(&self.source, offset, &self.tuning, progress)
+        });
+        found.map(|found| found.is_none())
+    }
+
     fn watched<T>(
         &self,
         total: u64,

@@ -1,8 +1,8 @@
 //! Opens maps and key files.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::Read;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::{messages, quote};
 /// Opens `MAP`, or the state `MAP@N`. The error is a message without the name.
 pub fn open(name: &OsStr) -> Result<Map, Error> {
     match file(Path::new(name)) {
-        Err(Error::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
+        Err(Error::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
             let Some((base, sequence)) = state(name) else { return Err(error.into()) };
             Map::open_state(file(Path::new(&base))?, sequence)
         }
@@ -54,14 +54,18 @@ pub fn key(name: Option<&Path>) -> Result<Option<Key>, String> {
     Key::new(bytes).map(Some).ok_or_else(|| fail("a key has 16 to 4096 bytes"))
 }
 
-/// Opens a regular file. Others, such as pipes, could block.
+/// Opens a regular file. Others are not opened: pipes could block, and devices act.
 fn file(name: &Path) -> Result<File, Error> {
+    let check = |metadata: Metadata| match metadata.file_type() {
+        kind if kind.is_dir() => Err(io::Error::from(io::ErrorKind::IsADirectory).into()),
+        kind if kind.is_file() => Ok(()),
+        _ => Err(Error::Magic),
+    };
+    check(fs::metadata(name)?)?;
+    // It may be another file by now.
     let file = File::options().read(true).custom_flags(NONBLOCK).open(name)?;
-    let kind = file.metadata()?.file_type();
-    if kind.is_dir() {
-        return Err(std::io::Error::from(std::io::ErrorKind::IsADirectory).into());
-    }
-    if kind.is_file() { Ok(file) } else { Err(Error::Magic) }
+    check(file.metadata()?)?;
+    Ok(file)
 }
 
 /// Splits `MAP@N`.

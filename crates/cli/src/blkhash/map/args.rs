@@ -248,6 +248,10 @@ pub struct Verify {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key_file: Option<PathBuf>,
 
+    /// Take images as equal if the larger one has only zeros behind the end of the other
+    #[arg(long)]
+    pub ignore_zero_tail: bool,
+
     #[command(flatten)]
     pub output: Report,
 
@@ -273,6 +277,10 @@ pub struct Diff {
     /// Size of a block if both are images, a power of two from 512 to 64M [default: 64K]
     #[arg(long, value_name = "SIZE", value_parser = block_size)]
     pub block_size: Option<BlockSize>,
+
+    /// Take images as equal if the larger one has only zeros behind the end of the other
+    #[arg(long)]
+    pub ignore_zero_tail: bool,
 
     #[command(flatten)]
     pub output: Report,

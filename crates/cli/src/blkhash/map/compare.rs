@@ -13,6 +13,7 @@ use blksum::ComparedRun;
 use super::args::{self, Diff, Verify};
 use super::kind::Labels;
 use super::report::{Differences, Sizes};
+use super::tail::{self, End};
 use crate::blkhash::source::{Data, Failed, fail, shown};
 use crate::blkhash::source_args::SourceArgs;
 use crate::blkhash::verdict::{Failure, Outcome};
@@ -51,12 +52,23 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
     };
     let job =
         Job { print: &args.output, names: [args.map.as_os_str(), args.image.as_os_str()], picture };
-    let mut sizes = [map.commit().image_size, data.size()];
+    let mut sizes = Sizes {
+        block_size: map.header().block_size.into(),
+        left: map.commit().image_size,
+        right: data.size(),
+        ignores_tail: false,
+    };
     if pages.1 < map.pages() {
         // What is behind the part is not compared.
-        sizes = [sizes[0].min(sizes[1]); 2];
+        let common = sizes.left.min(sizes.right);
+        (sizes.left, sizes.right) = (common, common);
+    } else if args.ignore_zero_tail {
+        match tail::is_zero([End::Map(&map, &args.map), End::Image(&data)], &reporter) {
+            Ok(is_zero) => sizes.ignores_tail = is_zero,
+            Err((name, failure)) => return Ok(failed(&name, &failure)),
+        }
     }
-    let outcome = job.run(map.header().block_size, sizes, partitions(&data), |report| {
+    let outcome = job.run(sizes, partitions(&data), |report| {
         let compared = Compared { map: &map, map_name: &args.map, side: Side::Left, data: &data };
         compared.run(pages, report, &reporter)
     });
@@ -88,22 +100,37 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
     }
     let job = Job { print: &args.output, names: names.map(OsString::as_os_str), picture };
     let (Some(right), Some(left)) = (sides.pop(), sides.pop()) else { unreachable!("two sides") };
-    let sizes = [left.size(), right.size()];
+    let ends = [left.end(names[0]), right.end(names[1])];
+    let mut sizes = Sizes {
+        block_size: left
+            .block_size()
+            .or(right.block_size())
+            .or(args.block_size)
+            .unwrap_or_default()
+            .into(),
+        left: ends[0].size(),
+        right: ends[1].size(),
+        ignores_tail: false,
+    };
+    if args.ignore_zero_tail {
+        match tail::is_zero(ends, &reporter) {
+            Ok(is_zero) => sizes.ignores_tail = is_zero,
+            Err((name, failure)) => return Ok(failed(&name, &failure)),
+        }
+    }
     let partitions = right.partitions().or_else(|| left.partitions()).unwrap_or_default();
     match (&left, &right) {
-        (Input::Map(left), Input::Map(right)) => {
-            job.run(left.header().block_size, sizes, partitions, |report| {
-                blkmap::diff(left, right, report)
-                    .map_err(|error| (names[0].clone(), of_maps(&error, names[1])))
-            })
-        }
+        (Input::Map(left), Input::Map(right)) => job.run(sizes, partitions, |report| {
+            blkmap::diff(left, right, report)
+                .map_err(|error| (names[0].clone(), of_maps(&error, names[1])))
+        }),
         (Input::Map(map), Input::Image(data)) | (Input::Image(data), Input::Map(map)) => {
             let is_left = are_maps[0];
             let (map_name, image) =
                 if is_left { (names[0], names[1]) } else { (names[1], names[0]) };
             let side = if is_left { Side::Left } else { Side::Right };
             reporter.begin(image);
-            let outcome = job.run(map.header().block_size, sizes, partitions, |report| {
+            let outcome = job.run(sizes, partitions, |report| {
                 let compared = Compared { map, map_name, side, data };
                 compared.run((0, map.pages()), report, &reporter)
             });
@@ -113,8 +140,8 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
         (Input::Image(left), Input::Image(right)) => {
             reporter.begin(names[0]);
             let block_size = args.block_size.unwrap_or_default();
-            let outcome = job.run(block_size, sizes, partitions, |mut report| {
-                let end = End::of(left, right, block_size)?;
+            let outcome = job.run(sizes, partitions, |mut report| {
+                let end = ShortEnd::of(left, right, block_size)?;
                 let mut sink = Runs { report: &mut report, end };
                 left.compare(right, block_size, &mut sink, &reporter)
                     .map_err(|failed| (names[0].clone(), failed))?;
@@ -150,10 +177,18 @@ impl Input {
         }
     }
 
-    fn size(&self) -> u64 {
+    fn end<'a>(&'a self, name: &'a OsStr) -> End<'a> {
         match self {
-            Self::Map(map) => map.commit().image_size,
-            Self::Image(data) => data.size(),
+            Self::Map(map) => End::Map(map, name),
+            Self::Image(data) => End::Image(data),
+        }
+    }
+
+    /// Returns the size of the blocks of a map.
+    fn block_size(&self) -> Option<BlockSize> {
+        match self {
+            Self::Map(map) => Some(map.header().block_size),
+            Self::Image(_) => None,
         }
     }
 
@@ -221,12 +256,10 @@ impl Job<'_> {
     /// Prints what `compare` finds.
     fn run(
         self,
-        block_size: BlockSize,
-        [left, right]: [u64; 2],
+        sizes: Sizes,
         partitions: Vec<Partition>,
         compare: impl FnOnce(Report<'_>) -> Result<(), Stopped>,
     ) -> Result<Outcome, Failure> {
-        let sizes = Sizes { block_size: block_size.into(), left, right };
         let [left_name, right_name] = self.names.map(ToOwned::to_owned);
         let labels = Labels { left: left_name, right: right_name, partitions };
         let mut differences = Differences::new(self.print, sizes, labels);
@@ -246,17 +279,17 @@ impl Job<'_> {
 /// Passes the runs of a comparison of images on.
 struct Runs<'a, 'r> {
     report: &'a mut Report<'r>,
-    end: Option<End>,
+    end: Option<ShortEnd>,
 }
 
 /// The block in which the smaller image ends. The comparison covers only the bytes that both have.
 #[derive(Clone, Copy)]
-struct End {
+struct ShortEnd {
     block: u64,
     left_is_longer: bool,
 }
 
-impl End {
+impl ShortEnd {
     /// Returns the block if the larger image has more than zeros behind the end of the smaller one.
     fn of(left: &Data, right: &Data, block_size: BlockSize) -> Result<Option<Self>, Stopped> {
         let block_size = u64::from(block_size);

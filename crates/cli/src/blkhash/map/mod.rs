@@ -17,6 +17,7 @@ mod report;
 mod seal;
 mod show;
 mod svg;
+mod tail;
 
 use self::args::Command;
 use super::verdict::{Failure, Outcome};

@@ -28,6 +28,8 @@ pub struct Sizes {
     pub left: u64,
     /// Size of the right image.
     pub right: u64,
+    /// Whether what only the larger image has is zeros, and no difference.
+    pub ignores_tail: bool,
 }
 
 impl Sizes {
@@ -41,9 +43,14 @@ impl Sizes {
         self.left.min(self.right).div_ceil(self.block_size)
     }
 
-    /// Returns the number of blocks of the larger image.
+    /// Returns the number of blocks that are compared.
     fn blocks(self) -> u64 {
-        self.larger().div_ceil(self.block_size)
+        if self.ignores_tail { self.common() } else { self.larger().div_ceil(self.block_size) }
+    }
+
+    /// Returns whether a difference of the sizes is one of the images.
+    fn differ(self) -> bool {
+        self.left != self.right && !self.ignores_tail
     }
 
     /// Returns the blocks that only one image has.
@@ -60,7 +67,8 @@ impl Sizes {
             std::cmp::Ordering::Greater => ("left", self.left - self.right),
             std::cmp::Ordering::Less => ("right", self.right - self.left),
         };
-        Some(format!("{side} has {more} {} more", plural(more, "byte", "bytes")))
+        let zeros = if self.ignores_tail { ", all zeros" } else { "" };
+        Some(format!("{side} has {more} {} more{zeros}", plural(more, "byte", "bytes")))
     }
 
     /// Returns offset and length in bytes of the blocks, in an image of `size` bytes.
@@ -196,7 +204,7 @@ impl Differences {
 
     /// Returns whether a difference was found.
     pub fn differs(&self) -> bool {
-        self.counts.different() > 0 || self.sizes.left != self.sizes.right
+        self.counts.different() > 0 || self.sizes.differ()
     }
 
     /// Ends the output: if the comparison is complete, with the blocks that only one side has, the summary and

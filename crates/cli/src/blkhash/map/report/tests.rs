@@ -55,7 +55,7 @@ fn printed(
 }
 
 fn sizes(left: u64, right: u64) -> Sizes {
-    Sizes { block_size: 512, left, right }
+    Sizes { block_size: 512, left, right, ignores_tail: false }
 }
 
 use Comparison::{Changed, Equal, Unknown, Written, Zeroed, Zeros};
@@ -316,7 +316,12 @@ fn pictures_fit_the_terminal() {
 #[test]
 fn a_picture() {
     let picture = Report { picture: Some("".into()), ..args() };
-    let sizes = Sizes { block_size: 65536, left: 3 << 30, right: (3 << 30) + (100 << 20) };
+    let sizes = Sizes {
+        block_size: 65536,
+        left: 3 << 30,
+        right: (3 << 30) + (100 << 20),
+        ignores_tail: false,
+    };
     let runs = [
         (0, 5, Changed),
         (5, 8187, Equal),

@@ -1,0 +1,45 @@
+//! What only the larger of two images has.
+
+use std::ffi::{OsStr, OsString};
+
+use blkmap::Map;
+
+use crate::blkhash::source::{Data, Failed};
+use crate::map::open;
+use crate::progress::Reporter;
+
+/// The end of one side of a comparison.
+#[derive(Clone, Copy)]
+pub enum End<'a> {
+    Map(&'a Map, &'a OsStr),
+    Image(&'a Data),
+}
+
+impl End<'_> {
+    /// Returns the size of the image in bytes.
+    pub fn size(self) -> u64 {
+        match self {
+            Self::Map(map, _) => map.commit().image_size,
+            Self::Image(data) => data.size(),
+        }
+    }
+
+    fn has_zeros_from(self, offset: u64, reporter: &Reporter) -> Result<bool, (OsString, Failed)> {
+        match self {
+            Self::Map(map, name) => blkmap::has_zero_tail(map, offset).map_err(|error| {
+                (name.to_owned(), Failed { reason: open::reason(&error), is_changed: false })
+            }),
+            Self::Image(data) => {
+                data.has_zeros_from(offset, reporter).map_err(|failed| (data.name.clone(), failed))
+            }
+        }
+    }
+}
+
+/// Returns whether the larger of two images has only zeros behind the end of the smaller one. The error is that of
+/// the side with this name.
+pub fn is_zero(sides: [End<'_>; 2], reporter: &Reporter) -> Result<bool, (OsString, Failed)> {
+    let [left, right] = sides.map(End::size);
+    let longer = if left > right { sides[0] } else { sides[1] };
+    longer.has_zeros_from(left.min(right), reporter)
+}

@@ -231,6 +231,7 @@ complete -c blkhash -n '__blkhash_at blkhash map diff' -s p -d 'Show progress on
 complete -c blkhash -n '__blkhash_at blkhash map diff' -l progress -f -a 'auto always never json' -d 'Show progress on the terminal: auto, always or never; json writes an object a second'
 complete -c blkhash -n '__blkhash_at blkhash map diff' -s h -l help -d 'Print this help'
 complete -c blkhash -n '__blkhash_at blkhash map diff' -l max-zeros -r -f -d 'Refuse images with more zeros than SIZE that they do not store'
+complete -c blkhash -n '__blkhash_at blkhash map merge' -l shards -r -f -d 'The parts are N shards, and {shard} in PART stands for 1-of-N to N-of-N'
 complete -c blkhash -n '__blkhash_at blkhash map merge' -s o -l output -r -F -d 'Write the map to FILE; - is standard output'
 complete -c blkhash -n '__blkhash_at blkhash map merge' -l force -d 'Overwrite a map that exists'
 complete -c blkhash -n '__blkhash_at blkhash map merge' -l key-file -r -F -d 'Seal the map with the key in FILE, with which all parts must be sealed'

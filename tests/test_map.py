@@ -370,6 +370,42 @@ def test_shards_make_the_whole(workdir, count):
         )
 
 
+def test_shards_by_number(workdir):
+    write_sparse("raw", random_content(random.Random(7), 1000))
+    blkmap("create", "raw")
+    merge = ["merge", "--force", "--shards", 4, "-o", "all", "part {shard}.blkmap"]
+    assert attempt(*merge).stderr == b"blkhash: 'part {shard}.blkmap': none of the shards is there\n"
+    for number in [1, 3]:
+        blkmap("create", "--shard", f"{number}/4", "-o", "part {shard}.blkmap", "raw")
+    whole = pathlib.Path("raw.blkmap").read_bytes()
+    blkmap("create", "--shard", "4/4", "-o", "part {shard}.blkmap", "raw")
+    result = attempt(*merge)
+    assert (result.returncode, result.stderr) == (1, b"blkhash: missing shards: 2/4\n")
+    blkmap("create", "--shard", "2/4", "-o", "part {shard}.blkmap", "raw")
+    blkmap(*merge)
+    assert blkmap("show", "--id", "all") == blkmap("show", "--id", "raw.blkmap")
+    assert pathlib.Path("raw.blkmap").read_bytes() == whole
+    for parts in [["raw.blkmap"], ["part {shard}.blkmap", "raw.blkmap"]]:
+        result = attempt("merge", "--shards", 4, "-o", "other", *parts)
+        assert result.returncode == 2 and b"--shards needs one name with {shard} in it" in result.stderr
+
+
+def test_interrupted_shards_are_missing(workdir):
+    """A full disk stands for the interruption."""
+    write_sparse("raw", random.Random(1).randbytes(20 * MIB))
+    make = ["create", "--block-size", "512", "--checkpoint", "0.001", "-o", "{shard}.blkmap"]
+    limit = "trap '' XFSZ; ulimit -f 256; exec \"$0\" map \"$@\""
+    program = str(blksum_path().with_name("blkhash"))
+    images.attempt("bash", "-c", limit, program, *make, "--shard", "1/2", "raw")
+    blkmap(*make, "--shard", "2/2", "raw")
+    merge = ["merge", "--force", "--shards", 2, "-o", "all", "{shard}.blkmap"]
+    result = attempt(*merge)
+    assert (result.returncode, result.stderr) == (1, b"blkhash: missing shards: 1/2\n")
+    blkmap(*make, "--resume", "--shard", "1/2", "raw")
+    blkmap(*merge)
+    assert attempt("verify", "-q", "all", "raw").returncode == 0
+
+
 def test_shards_of_jobs(workdir):
     (workdir / "raw").write_bytes(random.Random(1).randbytes(MIB))
     for index in range(2):

@@ -327,6 +327,11 @@ pub struct Merge {
     #[arg(value_name = "PART", value_hint = ValueHint::FilePath, required = true)]
     pub parts: Vec<OsString>,
 
+    /// The parts are N shards, and {shard} in PART stands for 1-of-N to N-of-N. Shards that are not there or not finished
+    /// are missing
+    #[arg(long, value_name = "N", value_parser = Count::of(1..=1_000_000_u64))]
+    pub shards: Option<u64>,
+
     /// Write the map to FILE; - is standard output
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: OsString,

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 
 use blkhash::{Algorithm, Digest, Leaf};
 use blkimage::{Location, Slice};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::args::Create;
 use super::checksum;
-use super::part::Shard;
+use super::part::{self, Shard};
 use crate::blkhash::source::{Data, Failed, fail};
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
@@ -270,13 +270,11 @@ fn output_name(args: &Create) -> Result<OsString, String> {
         name.push(".blkmap");
         return Ok(name);
     };
-    let bytes = name.as_bytes();
-    let Some(at) = bytes.windows(SHARD.len()).position(|part| part == SHARD) else {
-        return Ok(name.clone());
-    };
-    let shard = args.shard.ok_or("{shard} in the name needs --shard")?.file_name();
-    let (before, after) = (&bytes[..at], &bytes[at + SHARD.len()..]);
-    Ok(OsString::from_vec([before, shard.as_bytes(), after].concat()))
+    match args.shard {
+        Some(shard) => Ok(shard.fill(name)),
+        None if part::has_place(name) => Err("{shard} in the name needs --shard".to_owned()),
+        None => Ok(name.clone()),
+    }
 }
 
 fn print_checksums(args: &Create, name: &OsStr, output: Output) -> Result<Outcome, Failure> {
@@ -302,5 +300,3 @@ fn failed(name: &OsStr, reason: &str) -> Outcome {
     messages::message_of(PROGRAM, name.as_bytes(), reason);
     Outcome::Unknown
 }
-
-const SHARD: &[u8] = b"{shard}";

@@ -1,11 +1,13 @@
 //! `blkhash map merge`: makes one map from the maps of parts of an image.
 
 use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
 
 use blkmap::{Error, Header, Map};
 use serde_json::{Value, json};
 
 use super::args::Merge;
+use super::part::{self, Shard};
 use crate::blkhash::source::fail;
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, confine_to_open_files, refuse};
@@ -18,12 +20,22 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
     let key = open::key(args.key_file.as_deref());
     let key = key.map_err(|reason| Failure::Refused(refuse(reason)))?;
     map::raise_limit_on_files();
-    let parts: Vec<_> = args.parts.iter().map(|name| (name, open::open(name))).collect();
+    let names = part_names(args).map_err(|reason| Failure::Refused(refuse(reason)))?;
+    let parts = names.iter().map(|name| (name, open::open(name)));
+    // A shard that is not there, or not finished, is one of those to make.
+    let is_missing = |part: &Result<Map, Error>| match part {
+        Err(Error::Io(error)) => error.kind() == ErrorKind::NotFound,
+        Err(error) => matches!(error, Error::Unfinished),
+        Ok(_) => false,
+    };
+    let parts: Vec<_> =
+        parts.filter(|(_, part)| args.shards.is_none() || !is_missing(part)).collect();
+    let names: Vec<&OsString> = parts.iter().map(|(name, _)| *name).collect();
     let output = Output::open(&args.output).and_then(|output| match output.content()? {
         Content::Map(_) if !args.force => Err("exists: --force overwrites it".to_owned()),
         _ => Ok(output),
     });
-    let is_part = args.parts.iter().any(|part| output.as_ref().is_ok_and(|it| it.is_file(part)));
+    let is_part = names.iter().any(|part| output.as_ref().is_ok_and(|it| it.is_file(part)));
     confine_to_open_files();
     let unknown = |name: &OsStr, reason: &str| {
         fail(name, reason);
@@ -49,8 +61,11 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
             Err(error) => return unknown(name, &open::reason(&error)),
         }
     }
+    if maps.is_empty() {
+        return unknown(&args.parts[0], "none of the shards is there");
+    }
     let infos: Vec<Value> = maps.iter().map(info_of).collect();
-    if let Some(name) = other_source(&args.parts, &infos) {
+    if let Some(name) = other_source(&names, &infos) {
         fail(name, "is of another state of the image than the first part");
         return Ok(Outcome::Useless);
     }
@@ -83,7 +98,7 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
             Ok(Outcome::Errors)
         }
         Err((index, error)) => {
-            let name = index.map_or(&args.output, |index| &args.parts[index]);
+            let name = index.map_or(&args.output, |index| names[index]);
             fail(name, &open::reason(&error));
             Ok(match error {
                 Error::Mismatch(_) => Outcome::Useless,
@@ -93,12 +108,23 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
     }
 }
 
+/// Returns the names of the parts.
+fn part_names(args: &Merge) -> Result<Vec<OsString>, String> {
+    let Some(count) = args.shards else { return Ok(args.parts.clone()) };
+    match args.parts.as_slice() {
+        [name] if part::has_place(name) => {
+            Ok((1..=count).map(|number| Shard { number, count }.fill(name)).collect())
+        }
+        _ => Err("--shards needs one name with {shard} in it".to_owned()),
+    }
+}
+
 /// Returns the name of a part of another state of the image.
-fn other_source<'a>(names: &'a [OsString], infos: &[Value]) -> Option<&'a OsString> {
+fn other_source<'a>(names: &[&'a OsString], infos: &[Value]) -> Option<&'a OsString> {
     let known = |info: &Value| !info["source"].is_null();
     let first = infos.iter().find(|info| known(info))?;
     let differs = |info: &Value| known(info) && !info::is_same(info, first);
-    infos.iter().position(differs).map(|index| &names[index])
+    infos.iter().position(differs).map(|index| names[index])
 }
 
 fn info_of(map: &Map) -> Value {

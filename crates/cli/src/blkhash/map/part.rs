@@ -1,5 +1,7 @@
 //! Parts of an image: shards and ranges of bytes.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::str::FromStr;
 
 use crate::values::parse_size;
@@ -25,6 +27,14 @@ impl Shard {
     pub fn file_name(self) -> String {
         format!("{}-of-{}", self.number, self.count)
     }
+
+    /// Returns a name with the part in the place of [`PLACE`].
+    pub fn fill(self, name: &OsStr) -> OsString {
+        let bytes = name.as_bytes();
+        let Some(at) = find(bytes) else { return name.to_owned() };
+        let (before, after) = (&bytes[..at], &bytes[at + PLACE.len()..]);
+        OsString::from_vec([before, self.file_name().as_bytes(), after].concat())
+    }
 }
 
 impl FromStr for Shard {
@@ -46,6 +56,18 @@ impl FromStr for Shard {
         Ok(Self { number, count })
     }
 }
+
+/// Returns whether a name has a place for a shard.
+pub fn has_place(name: &OsStr) -> bool {
+    find(name.as_bytes()).is_some()
+}
+
+fn find(name: &[u8]) -> Option<usize> {
+    name.windows(PLACE.len()).position(|part| part == PLACE)
+}
+
+/// What stands for a shard in the name of a file.
+const PLACE: &[u8] = b"{shard}";
 
 /// Returns the number of the job that this process is, from 1.
 fn from_job(variable: impl Fn(&str) -> Option<String>) -> Result<u64, String> {

@@ -337,11 +337,11 @@ def test_part_of_an_image_is_verified(workdir):
 def test_maps_that_cannot_be_compared(workdir):
     (workdir / "raw").write_bytes(random.Random(1).randbytes(MIB))
     for name, options in [("a", []), ("b", ["-d", "sha1"]), ("c", ["--block-size", "4K"])]:
-        blkmap("create", "-o", name, *options, "raw")
+        blkmap("create", "-o", f"{name}.blkmap", *options, "raw")
     for other in "bc":
-        result = attempt("diff", "a", other)
+        result = attempt("diff", "a.blkmap", f"{other}.blkmap")
         assert result.returncode == 2
-        assert b"a: compared with " + other.encode() + b": the digests cannot be compared" in result.stderr
+        assert f"a.blkmap: compared with {other}.blkmap: the digests cannot be compared".encode() in result.stderr
 
 
 # Shards
@@ -450,26 +450,26 @@ def test_killed_and_resumed(workdir, seed):
     rng = random.Random(seed)
     content = random_content(rng, 40_000, 512) + b"odd"
     write_sparse(workdir / "raw", content)
-    blkmap("create", "--block-size", 512, "-o", "whole", "raw")
+    blkmap("create", "--block-size", 512, "-o", "whole.blkmap", "raw")
     program = str(blksum_path().with_name("blkhash"))
-    command = [program, "map", "create", "--block-size", "512", "--checkpoint", "0.001", "-o", "map", "raw"]
+    command = [program, "map", "create", "--block-size", "512", "--checkpoint", "0.001", "-o", "map.blkmap", "raw"]
     for attempt_number in range(3):
         resume = ["--resume"] if attempt_number else []
         process = subprocess.Popen([*command, *resume], stderr=subprocess.DEVNULL)
-        wait_for_pages("map", process, rng.uniform(0, 0.3))
+        wait_for_pages("map.blkmap", process, rng.uniform(0, 0.3))
         process.send_signal(signal.SIGKILL)
         process.wait()
-        if not os.path.exists("map"):
+        if not os.path.exists("map.blkmap"):
             continue
-        if os.stat("map").st_size and rng.random() < 0.5:
-            with open("map", "ab") as file:
+        if os.stat("map.blkmap").st_size and rng.random() < 0.5:
+            with open("map.blkmap", "ab") as file:
                 file.write(rng.randbytes(rng.choice([1, 4096, 100_000])))
-            assert attempt("show", "map").returncode == 2
-    blkmap("create", "--block-size", 512, "--resume", "-o", "map", "raw")
-    assert blkmap("check", "map") == "map: OK\n"
-    assert blkmap("show", "--id", "map") == blkmap("show", "--id", "whole")
-    assert attempt("diff", "map", "whole").returncode == 0
-    reference.read((workdir / "map").read_bytes())
+            assert attempt("show", "map.blkmap").returncode == 2
+    blkmap("create", "--block-size", 512, "--resume", "-o", "map.blkmap", "raw")
+    assert blkmap("check", "map.blkmap") == "map.blkmap: OK\n"
+    assert blkmap("show", "--id", "map.blkmap") == blkmap("show", "--id", "whole.blkmap")
+    assert attempt("diff", "map.blkmap", "whole.blkmap").returncode == 0
+    reference.read((workdir / "map.blkmap").read_bytes())
 
 
 def test_only_the_same_image_is_resumed(workdir):

@@ -14,17 +14,14 @@ use crate::{Error, Header, Map, PAGE, Report, Result};
 /// # Errors
 ///
 /// Fails if the parameters of the maps differ, or a map cannot be read or is damaged.
-pub fn diff(left: &Map, right: &Map, mut report: Report<'_>) -> Result<()> {
+pub fn diff(left: &Map, right: &Map, report: Report<'_>) -> Result<()> {
     check_parameters(left.header(), right.header())?;
     let (one, other) = (left.commit(), right.commit());
-    if one.root.is_some() && one.root == other.root && one.image_size == other.image_size {
-        let zeros = one.zero_blocks == one.blocks;
-        report.push(0, one.blocks, if zeros { Comparison::Zeros } else { Comparison::Equal });
-        report.end();
-        return Ok(());
+    // With the same root, the hashes of all pages are equal, or one of the maps is damaged.
+    if one.root.is_none() || one.root != other.root {
+        left.check_hashes()?;
+        right.check_hashes()?;
     }
-    left.check_hashes()?;
-    right.check_hashes()?;
     let end = left.pages().min(right.pages());
     let mut pages = (Pages::new(left, 0, end), Pages::new(right, 0, end));
     let mut comparer = Comparer::new(left, right, report);
@@ -131,6 +128,8 @@ impl<'a, 'r> Comparer<'a, 'r> {
 
     /// Compares the blocks of a page that at least one map stores.
     fn page(&mut self, left: Span, right: Span) -> Result<()> {
+        self.maps.0.check_hashes()?;
+        self.maps.1.check_hashes()?;
         let first = left.first * self.maps.0.header().blocks_per_page();
         let count = (self.blocks - first).min(self.maps.0.header().blocks_per_page()) as usize;
         let one = self.readers.0.read_span(left)?;

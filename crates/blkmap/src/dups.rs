@@ -87,12 +87,16 @@ impl Dups {
         let last = map.commit().blocks.saturating_sub(1);
         while let Some(run) = blocks.next(u64::MAX)? {
             match run {
-                BlockRun::Zeros { count, .. } => self.zero_blocks += count,
-                BlockRun::Unknown { count, .. } => self.unknown_blocks += count,
+                BlockRun::Zeros { count, .. } => {
+                    self.zero_blocks = self.zero_blocks.saturating_add(count);
+                }
+                BlockRun::Unknown { count, .. } => {
+                    self.unknown_blocks = self.unknown_blocks.saturating_add(count);
+                }
                 BlockRun::Digests { first, entries } => {
                     for (block, entry) in (first..).zip(entries.chunks_exact(entry_size)) {
                         if map.is_zero_block(block, entry) {
-                            self.zero_blocks += 1;
+                            self.zero_blocks = self.zero_blocks.saturating_add(1);
                             continue;
                         }
                         self.data_blocks += 1;
@@ -121,7 +125,7 @@ impl Dups {
         let block_size = self.header.map_or(0, |header| u64::from(header.block_size));
         let bytes = repeated.saturating_mul(block_size);
         DupsSummary {
-            blocks: self.data_blocks + self.zero_blocks,
+            blocks: self.data_blocks.saturating_add(self.zero_blocks),
             zero_blocks: self.zero_blocks,
             different,
             repeated,

@@ -44,7 +44,7 @@ impl Header {
     pub fn to_bytes(&self) -> [u8; PAGE] {
         let mut bytes = [0; PAGE];
         let salt = self.salt.as_bytes();
-        put(&mut bytes, 0, MAGIC);
+        put(&mut bytes, 0, &MAGIC);
         put(&mut bytes, 8, &VERSION.to_le_bytes());
         put(&mut bytes, 12, &(PAGE as u32).to_le_bytes());
         put(&mut bytes, 16, &self.file_id);
@@ -64,7 +64,7 @@ impl Header {
     ///
     /// Fails if the bytes are no header, or one of another version or with unknown parameters.
     pub fn parse(bytes: &[u8; PAGE]) -> Result<Self> {
-        if !bytes.starts_with(MAGIC) {
+        if !bytes.starts_with(&MAGIC) {
             return Err(Error::Magic);
         }
         if u32_at(bytes, 8) != VERSION {
@@ -103,7 +103,8 @@ impl Header {
     }
 }
 
-const MAGIC: &[u8] = b"\x89BLKMAP\n";
+/// The first bytes of a map.
+pub const MAGIC: [u8; 8] = *b"\x89BLKMAP\n";
 
 const VERSION: u32 = 1;
 

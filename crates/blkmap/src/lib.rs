@@ -43,7 +43,7 @@ pub use diff::diff;
 pub use dups::{Dups, DupsSummary};
 pub use error::{Error, Result};
 pub use export::{Format, export};
-pub use header::Header;
+pub use header::{Header, MAGIC};
 pub use key::Key;
 pub use log::Log;
 pub use map::Map;

@@ -161,6 +161,22 @@ impl Map {
         self.commit.check_seal(&self.header, key)
     }
 
+    /// Fails unless the map is sealed with `key`, and every older commit that names this key, too.
+    ///
+    /// # Errors
+    ///
+    /// Fails if one is not, or a commit cannot be read or is damaged.
+    pub fn check_seals(&self, key: &Key) -> Result<()> {
+        self.check_seal(key)?;
+        for commit in self.log() {
+            let (_, commit) = commit?;
+            if commit.seal.is_some_and(|seal| seal.key_id == key.id()) {
+                commit.check_seal(&self.header, key)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the commits up to this state, from the last one back.
     pub fn log(&self) -> Log<'_> {
         Log::before(&*self.bytes, self.header, self.end)

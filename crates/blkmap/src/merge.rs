@@ -51,11 +51,10 @@ pub fn merge<O: Output>(
             }
         }
         if let Some((index, span)) = known {
-            count = count.min(if span.kind == SpanKind::Zeros && others.is_empty() {
-                u64::MAX
-            } else {
-                PageReader::MAX
-            });
+            let is_zero = |span: &Span| span.kind == SpanKind::Zeros;
+            if !is_zero(&span) || !others.iter().all(|(_, span)| is_zero(span)) {
+                count = count.min(PageReader::MAX);
+            }
             writer.skip_to(page).map_err(|error| (index, error))?;
             copy(&mut readers, index, span, count, writer).map_err(|error| (index, error))?;
             for (other, span_of_other) in others {

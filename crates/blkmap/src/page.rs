@@ -120,6 +120,12 @@ impl Page {
         self.zeros == self.filled
     }
 
+    /// Returns whether all entries are `digest`.
+    pub(crate) fn has_only(&self, digest: &Digest) -> bool {
+        let entries = self.bytes[..self.filled * self.entry_size].chunks_exact(self.entry_size);
+        entries.into_iter().all(|entry| entry[..self.digest_size] == *digest.as_bytes())
+    }
+
     pub(crate) fn bytes(&self) -> &[u8; PAGE] {
         &self.bytes
     }

@@ -8,10 +8,10 @@ use crate::bytes::array;
 use crate::commit::Commit;
 use crate::directory::Directory;
 use crate::log::Log;
-use crate::page::sha256;
+use crate::page::{PageHasher, sha256};
 use crate::root::Root;
 use crate::writer::{Counts, Tables};
-use crate::{Error, Header, PAGE, PageRun, ReadAt, Result, Writer};
+use crate::{Error, Header, Key, PAGE, PageRun, ReadAt, Result, Writer};
 
 /// A map whose writing was interrupted, or that is finished.
 #[derive(Debug)]
@@ -23,7 +23,8 @@ pub struct Recovered {
 }
 
 impl Recovered {
-    /// Finds the last commit of `file`, which may be followed by anything.
+    /// Finds the last commit of `file`, which may be followed by up to 4 GiB of anything: the last one is searched for in
+    /// the last 4 GiB.
     ///
     /// # Errors
     ///
@@ -32,6 +33,7 @@ impl Recovered {
         let header = read_header(&file)?;
         let length = file.length()?;
         let mut end = length / PAGE as u64 * PAGE as u64;
+        let stop = length.saturating_sub(MAX_SEARCH);
         let mut part = vec![0; PART];
         while end > PAGE as u64 {
             let start = end.saturating_sub(PART as u64).max(PAGE as u64);
@@ -47,6 +49,9 @@ impl Recovered {
                 }
             }
             end = start;
+            if end < stop {
+                return Err(Error::damaged(end, "there is no commit from here on"));
+            }
         }
         Ok(Self { file, header, last: None })
     }
@@ -59,6 +64,19 @@ impl Recovered {
     /// Returns the last commit.
     pub fn commit(&self) -> Option<&Commit> {
         self.last.as_ref().map(|(_, commit)| commit)
+    }
+
+    /// Fails unless every commit up to the last one is sealed with `key`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if one is not, or a commit cannot be read or is damaged.
+    pub fn check_seals(&self, key: &Key) -> Result<()> {
+        let Some((at, _)) = self.last else { return Ok(()) };
+        for commit in Log::before(&self.file, self.header, at) {
+            commit?.1.check_seal(&self.header, key)?;
+        }
+        Ok(())
     }
 
     /// Returns the info of the last commit.
@@ -81,7 +99,7 @@ impl Recovered {
     }
 
     /// Cuts off what follows the last commit, and continues there with the map of an image of `image_size`
-    /// bytes.
+    /// bytes. Every page so far is read and compared with its hash.
     ///
     /// # Errors
     ///
@@ -144,6 +162,7 @@ impl Recovered {
                 if run.first > counts.page {
                     root = None;
                 }
+                self.check_pages(run, &hashes)?;
                 let per_page = self.header.blocks_per_page();
                 let blocks = (run.end() * per_page).min(commit.blocks) - run.first * per_page;
                 counts.known += blocks;
@@ -162,6 +181,28 @@ impl Recovered {
             tables.push(Tables { directory: commit.directory, page_hashes: commit.page_hashes });
         }
         Ok((tables, root))
+    }
+
+    /// Compares the pages of a run with their hashes.
+    fn check_pages(&self, run: PageRun, hashes: &[u8]) -> Result<()> {
+        let count = if run.is_zero() { 0 } else { run.count };
+        let (hasher, mut buffer) = (PageHasher::new(), Vec::new());
+        let mut done = 0;
+        while done < count {
+            let part = (count - done).min(PART as u64 / PAGE as u64);
+            buffer.resize(part as usize * PAGE, 0);
+            let offset = run.offset + done * PAGE as u64;
+            ReadAt::read_exact_at(&self.file, &mut buffer, offset)?;
+            let expected = &hashes[(run.first_hash + done) as usize * 32..][..part as usize * 32];
+            let found = hasher.hash_all(&buffer);
+            let mut pairs = found.chunks_exact(32).zip(expected.chunks_exact(32));
+            if let Some(bad) = pairs.position(|(one, other)| one != other) {
+                let at = offset + (bad * PAGE) as u64;
+                return Err(Error::damaged(at, "a page has another hash"));
+            }
+            done += part;
+        }
+        Ok(())
     }
 
     /// Returns the page hashes of a checkpoint, after checking both tables.
@@ -192,6 +233,9 @@ impl Commit {
 
 /// Bytes that are searched at once.
 const PART: usize = 1 << 20;
+
+/// Bytes at the end of a file in which the last commit is searched for. What a writer left behind it is less.
+const MAX_SEARCH: u64 = 4 << 30;
 
 /// Maximum number of entries in a table of a checkpoint, 32 MiB of them.
 const MAX_ENTRIES: u64 = 1 << 20;

@@ -16,13 +16,13 @@ pub enum Refusal {
     Usage(Vec<String>),
 }
 
-/// Prints what is wrong with the command line. Returns the exit status for that.
-pub fn refuse(program: &str, lines: &[String]) -> ExitCode {
+/// Prints what is wrong with the command line, and which command has the help. Returns the exit status for that.
+pub fn refuse(program: &str, command: &str, lines: &[String]) -> ExitCode {
     for line in lines {
         messages::message(program, line);
     }
     // The exit status reports the problem even if this is lost.
-    let _ = writeln!(Stderr, "Try '{program} --help' for more information.");
+    let _ = writeln!(Stderr, "Try '{command} --help' for more information.");
     ExitCode::from(USAGE)
 }
 

@@ -48,7 +48,7 @@ pub fn main() -> ExitCode {
     match run(&command) {
         Ok(result) => usage::exit(PROGRAM, result),
         Err(Refusal::Text(text)) => usage::exit(PROGRAM, print(&text)),
-        Err(Refusal::Usage(lines)) => usage::refuse(PROGRAM, &lines),
+        Err(Refusal::Usage(lines)) => usage::refuse(PROGRAM, &called(), &lines),
     }
 }
 
@@ -67,7 +67,7 @@ fn parse() -> Result<Args, ExitCode> {
                 usage::exit(PROGRAM, print(&text))
             }
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => usage::explain(&text),
-            _ => usage::refuse(PROGRAM, &reasons(&error, &text)),
+            _ => usage::refuse(PROGRAM, &called(), &reasons(&error, &text)),
         }
     })
 }
@@ -94,6 +94,18 @@ fn commands() -> Vec<String> {
         }
     }
     command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect()
+}
+
+/// Returns the program with the subcommands on the command line, such as `blkhash map create`.
+fn called() -> String {
+    let mut name = PROGRAM.to_owned();
+    let mut command = Args::command();
+    for argument in std::env::args_os().skip(1) {
+        let Some(inner) = command.find_subcommand(&argument) else { break };
+        name = format!("{name} {}", inner.get_name());
+        command = inner.clone();
+    }
+    name
 }
 
 /// Runs a subcommand. The outer error is a wrong command line, the inner one an error of writing.

@@ -193,7 +193,10 @@ impl Data {
 
     fn failed(&self, error: blksum::Error) -> Failed {
         Failed {
-            is_changed: matches!(&error, blksum::Error::Image(it) if it.kind() == ErrorKind::Changed),
+            is_changed: matches!(
+                &error,
+                blksum::Error::Image(it) if matches!(it.kind(), ErrorKind::Changed | ErrorKind::Truncated)
+            ),
             reason: match error {
                 blksum::Error::Image(error) => without_name(&self.name, &error),
                 blksum::Error::Zeros { .. } => format!("{error}: --max-zeros moves the limit"),

@@ -52,7 +52,9 @@ pub fn exit(result: Result<Outcome, Failure>) -> ExitCode {
     match result {
         Ok(Outcome::Clean) if messages::is_lost() => ExitCode::from(Outcome::Unknown as u8),
         Ok(outcome) => ExitCode::from(outcome as u8),
-        Err(Failure::Refused(Refusal::Usage(lines))) => usage::refuse(PROGRAM, &lines),
+        Err(Failure::Refused(Refusal::Usage(lines))) => {
+            usage::refuse(PROGRAM, &super::called(), &lines)
+        }
         Err(Failure::Refused(Refusal::Text(text))) => usage::exit(PROGRAM, super::print(&text)),
         Err(Failure::Output(error)) => {
             // The reader closed the pipe on purpose, as head(1) does.

@@ -26,6 +26,11 @@ pub fn map_of(name: &OsStr) -> Option<OsString> {
     is_file.then(|| [name, OsStr::new(".blkmap")].into_iter().collect())
 }
 
+/// Returns whether there is a map. A link is none: the folder may be another user's.
+pub fn is_there(map: &OsStr) -> bool {
+    std::fs::symlink_metadata(map).is_ok_and(|metadata| metadata.is_file())
+}
+
 /// An image that does not match.
 pub struct Failed<'a> {
     pub name: &'a OsStr,
@@ -42,11 +47,11 @@ impl Failed<'_> {
     /// of this content.
     pub fn differences(&self, reporter: &Reporter) -> Option<String> {
         let map_name = map_of(self.name)?;
+        if !is_there(&map_name) {
+            return None;
+        }
         let map = match open::open(&map_name) {
             Ok(map) => map,
-            Err(blkmap::Error::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
-                return None;
-            }
             Err(error) => return Some(of_map(&map_name, &open::reason(&error))),
         };
         if !self.is_of_content(&map) {
@@ -56,7 +61,9 @@ impl Failed<'_> {
             let construction = self.parameters.construction();
             let known = blkmap::parameters(&map, construction).ok()?;
             let checksum = || blkmap::checksum(&map, construction, self.settings.tuning.threads);
-            (known == *self.parameters).then(|| checksum().map(|it| it.as_bytes() == self.expected))
+            let is_cheap = map.commit().zero_blocks <= MAX_ZERO_BLOCKS;
+            (known == *self.parameters && is_cheap)
+                .then(|| checksum().map(|it| it.as_bytes() == self.expected))
         };
         match has_checksum() {
             None | Some(Ok(true) | Err(blkmap::Error::Incomplete { .. })) => {}
@@ -71,9 +78,10 @@ impl Failed<'_> {
             Ok(found) => match found.describe(&map) {
                 None => format!("has no differences from {shown}"),
                 Some(what) => format!(
-                    "differs from {shown} in {what}: blkhash map verify{} {shown} {} shows where",
+                    "differs from {shown} in {what}: blkhash map verify{} {} {} shows where",
                     self.options(),
-                    quote::name(self.name.as_bytes())
+                    quote::name(&argument(&map_name)),
+                    quote::name(&argument(self.name))
                 ),
             },
             Err(reason) => format!("compared with {shown}: {reason}"),
@@ -103,7 +111,8 @@ impl Failed<'_> {
         let partition = partition.map(|number| format!(" --partition {number}"));
         let snapshot = self.settings.snapshot.as_ref();
         let snapshot = snapshot.map(|it| format!(" --snapshot {}", quote::name(it.as_bytes())));
-        partition.unwrap_or_default() + &snapshot.unwrap_or_default()
+        let format = self.meaning.open.format.map(|format| format!(" -f {format}"));
+        [format, partition, snapshot].into_iter().flatten().collect()
     }
 
     fn compare(&self, map: &Map, reporter: &Reporter) -> Result<Found, String> {
@@ -189,3 +198,12 @@ impl Found {
 fn of_map(name: &OsStr, reason: &str) -> String {
     format!("{}: {reason}", quote::name(name.as_bytes()))
 }
+
+/// Returns a name that no command takes for an option.
+fn argument(name: &OsStr) -> Vec<u8> {
+    let prefix: &[u8] = if name.as_bytes().starts_with(b"-") { b"./" } else { b"" };
+    [prefix, name.as_bytes()].concat()
+}
+
+/// A map may claim more zero blocks, for which its checksum would take long.
+const MAX_ZERO_BLOCKS: u64 = 1 << 26;

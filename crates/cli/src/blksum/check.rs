@@ -87,7 +87,7 @@ fn allow_listed<'a>(
 ) {
     for entry in lines::entries(contents, parser) {
         let name = OsString::from_vec(entry.name);
-        if let Some(map) = beside::map_of(&name) {
+        if let Some(map) = beside::map_of(&name).filter(|map| beside::is_there(map)) {
             sandbox.allow_alone(Path::new(&map));
         }
         match entry.tag {

@@ -44,7 +44,8 @@ impl Maps {
         let images: Vec<_> = settings.names.iter().flat_map(|name| expand(name)).collect();
         for (name, _) in images {
             // No empty map is left behind for an image that does not exist.
-            if of_images.contains_key(&name) || is_missing(&name) {
+            let is_map = hash.recursive.is_some() && name.as_bytes().ends_with(b".blkmap");
+            if of_images.contains_key(&name) || is_missing(&name) || is_map {
                 continue;
             }
             let path = match is_folder {

@@ -60,7 +60,7 @@ pub fn main() -> ExitCode {
     let result = match parse(&arguments) {
         Ok(settings) => run(&settings),
         Err(Refusal::Text(text)) => Output::new().write(text.as_bytes()).map(|()| true),
-        Err(Refusal::Usage(lines)) => return usage::refuse(PROGRAM, &lines),
+        Err(Refusal::Usage(lines)) => return usage::refuse(PROGRAM, PROGRAM, &lines),
     };
     usage::exit(PROGRAM, result)
 }

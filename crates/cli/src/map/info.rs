@@ -56,6 +56,14 @@ pub fn is_same(info: &Value, of_image: &Value) -> bool {
     identity(of_image).is_some_and(|it| Some(it) == identity(info))
 }
 
+/// Returns the number of the partition that a map is of, or `None` in `Some` for a whole image. Returns `None` if the
+/// map does not say.
+pub fn partition_of(map: &blkmap::Map) -> Option<Option<u64>> {
+    let info: Value = serde_json::from_str(&map.info().ok()?).ok()?;
+    let source = info["source"].as_object()?;
+    Some(source.get("partition").and_then(Value::as_u64))
+}
+
 /// Returns the partitions that the info of a map names.
 pub fn partitions(map: &blkmap::Map) -> Vec<partition::Partition> {
     let info: Value = match map.info().map(|text| serde_json::from_str(&text)) {

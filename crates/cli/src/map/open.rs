@@ -22,15 +22,26 @@ pub fn open(name: &OsStr) -> Result<Map, Error> {
     }
 }
 
-/// Returns whether a name is that of a map, by its content.
-pub fn is_map(name: &OsStr) -> bool {
-    let begins = |name: &OsStr| {
-        let mut magic = [0; MAGIC.len()];
-        let read = file(Path::new(name)).and_then(|mut file| Ok(file.read_exact(&mut magic)?));
-        read.is_ok() && magic == MAGIC
-    };
-    begins(name)
-        || (!Path::new(name).exists() && state(name).is_some_and(|(base, _)| begins(&base)))
+/// Returns whether a name is that of a map, `NAME.blkmap` or `NAME.blkmap@N`. The content does not decide, because a guest
+/// writes that of its disk. The error is what to do where the content is that of a map. With `has_format` it is that of
+/// an image in any case.
+pub fn is_map(name: &OsStr, has_format: bool) -> Result<bool, &'static str> {
+    let ends = |name: &OsStr| Path::new(name).extension().is_some_and(|it| it == "blkmap");
+    if ends(name) || (!Path::new(name).exists() && base_of_state(name).is_some_and(|it| ends(&it)))
+    {
+        return Ok(true);
+    }
+    match has_magic(name) && !has_format {
+        true => Err(AMBIGUOUS),
+        false => Ok(false),
+    }
+}
+
+/// Returns whether a file begins like a map.
+pub fn has_magic(name: &OsStr) -> bool {
+    let mut magic = [0; blkmap::MAGIC.len()];
+    let read = file(Path::new(name)).and_then(|mut file| Ok(file.read_exact(&mut magic)?));
+    read.is_ok() && magic == blkmap::MAGIC
 }
 
 /// Describes an error for a message that begins with the name.
@@ -68,6 +79,11 @@ fn file(name: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
+/// Returns `MAP` of `MAP@N`.
+pub fn base_of_state(name: &OsStr) -> Option<OsString> {
+    state(name).map(|(base, _)| base)
+}
+
 /// Splits `MAP@N`.
 fn state(name: &OsStr) -> Option<(OsString, u64)> {
     let bytes = name.as_bytes();
@@ -78,6 +94,7 @@ fn state(name: &OsStr) -> Option<(OsString, u64)> {
     Some((OsStr::from_bytes(&bytes[..at]).to_owned(), number))
 }
 
-const MAGIC: [u8; 8] = *b"\x89BLKMAP\n";
-
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+
+const AMBIGUOUS: &str = "begins like a block map, which the guest of an image may write: give a map a name that ends in \
+                         .blkmap, and the format of an image with -f";

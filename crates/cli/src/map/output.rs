@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use blkimage::Image;
 use blkmap::{Error, Header, Pipe, Recovered, Writer};
 
-use super::open::reason;
+use super::open::{base_of_state, reason};
 use crate::identity::Identity;
 use crate::messages;
 use crate::stdio::Stdout;
@@ -25,6 +25,8 @@ pub enum Output {
 pub enum Content {
     /// Nothing.
     Empty,
+    /// The beginning of a map whose writing was interrupted before its first commit.
+    Torn,
     /// A map, finished or not.
     Map(Box<Recovered>),
 }
@@ -58,7 +60,10 @@ impl Output {
     /// Returns whether this is the file with a name.
     pub fn is_file(&self, name: &OsStr) -> bool {
         let Self::File { identity, .. } = self else { return false };
-        std::fs::metadata(name).is_ok_and(|metadata| Identity::new(&metadata) == *identity)
+        let is_same = |name: &OsStr| {
+            std::fs::metadata(name).is_ok_and(|metadata| Identity::new(&metadata) == *identity)
+        };
+        is_same(name) || base_of_state(name).is_some_and(|base| is_same(&base))
     }
 
     /// Returns what the file holds. It is not changed.
@@ -71,9 +76,21 @@ impl Output {
         let file = file.try_clone().map_err(|error| messages::reason(&error))?;
         match Recovered::find(file) {
             Ok(recovered) => Ok(Content::Map(Box::new(recovered))),
+            Err(Error::Magic | Error::Damaged { .. }) if self.is_torn(length) => Ok(Content::Torn),
             Err(Error::Magic) => Err("exists, and is not a block map".into()),
             Err(error) => Err(reason(&error)),
         }
+    }
+
+    /// Returns whether the file is what a crash leaves of a map without a commit: at most its header, and zeros.
+    fn is_torn(&self, length: u64) -> bool {
+        let Self::File { file, .. } = self else { return false };
+        let mut bytes = vec![0; length.min(MAX_TORN + 1) as usize];
+        let is_read = std::os::unix::fs::FileExt::read_exact_at(file, &mut bytes, 0).is_ok();
+        let (header, rest) = bytes.split_at(bytes.len().min(blkmap::PAGE));
+        let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+        let is_header = header.iter().zip(&blkmap::MAGIC).all(|(one, other)| one == other);
+        is_read && length <= MAX_TORN && is_zero(rest) && (is_header || is_zero(header))
     }
 
     /// Begins a map. What the file holds is removed.
@@ -155,3 +172,6 @@ pub fn file_id() -> Result<[u8; 16], String> {
     }
     Ok(bytes)
 }
+
+/// More zeros may be something else than the beginning of a map.
+const MAX_TORN: u64 = 1 << 20;

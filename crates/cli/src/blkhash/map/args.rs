@@ -300,7 +300,8 @@ pub struct Report {
     #[arg(short, long, conflicts_with_all = ["extents", "picture", "json"])]
     pub quiet: bool,
 
-    /// Print only the extents that differ: offset and length in bytes, one per line
+    /// Print only the extents that differ: offset and length in bytes, one per line. With --partition, offsets are those
+    /// in the partition
     #[arg(long, conflicts_with_all = ["picture", "json"])]
     pub extents: bool,
 
@@ -311,7 +312,7 @@ pub struct Report {
     )]
     pub picture: Option<OsString>,
 
-    /// Print at most N extents, and count the rest; 0 prints all [default: 100]
+    /// Print at most N extents, and count the rest; 0 prints all [default: 100, all with --extents and --json]
     #[arg(long, value_name = "N", value_parser = Count::of(0..=1_000_000_000_u64))]
     pub max_errors: Option<u64>,
 

@@ -22,7 +22,7 @@ pub fn run(args: &Check) -> Result<Outcome, Failure> {
     for (name, map) in maps {
         let checked = map.and_then(|map| {
             if let Some(key) = &key {
-                map.check_seal(key)?;
+                map.check_seals(key)?;
             }
             blkmap::check(&map, &mut |_| ControlFlow::Continue(()))?;
             Ok(map)

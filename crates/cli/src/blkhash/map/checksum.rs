@@ -90,7 +90,10 @@ pub fn print(line: &[u8]) -> io::Result<()> {
 fn image_name(name: &OsStr, map: &Map) -> OsString {
     let info = map.info().ok().and_then(|text| serde_json::from_str(&text).ok());
     let recorded = info.as_ref().and_then(|info: &Value| info["source"]["name"].as_str());
-    let recorded = recorded.filter(|name| !name.contains('/') && !name.is_empty());
+    let is_name = |name: &&str| {
+        !name.contains(['/', '\0', '\u{fffd}']) && !["", ".", "..", "-"].contains(name)
+    };
+    let recorded = recorded.filter(is_name);
     match recorded {
         Some(recorded) => Path::new(name).with_file_name(recorded).into_os_string(),
         None => {

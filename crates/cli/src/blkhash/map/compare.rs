@@ -1,8 +1,6 @@
 //! `blkhash map verify` and `blkhash map diff`: compare maps and images.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::Write;
 
 use blkhash::{BlockSize, Comparison, Sink, SinkError};
 use blkimage::partition::{self, Partition};
@@ -12,6 +10,7 @@ use blksum::ComparedRun;
 
 use super::args::{self, Diff, Verify};
 use super::kind::Labels;
+use super::picture_file::PictureFile;
 use super::report::{Differences, Sizes};
 use super::tail::{self, End};
 use crate::blkhash::source::{Data, Failed, fail, shown};
@@ -27,7 +26,7 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
     let refused = |reason: String| Failure::Refused(refuse(reason));
     refuse_salt(&args.source)?;
     let key = open::key(args.key_file.as_deref()).map_err(refused)?;
-    let picture = picture(&args.output).map_err(refused)?;
+    let picture = PictureFile::open(&args.output, &[&args.map, &args.image]).map_err(refused)?;
     let map = open::open(&args.map).and_then(|map| match &key {
         Some(key) => map.check_seal(key).map(|()| map),
         None => Ok(map),
@@ -43,26 +42,37 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
         Ok(data) => data,
         Err(reason) => return Ok(failed(&args.image, &Failed { reason, is_changed: false })),
     };
+    picture.check_apart(&data.image).map_err(refused)?;
     let pages = map.pages();
     let page = map.header().blocks_per_page().saturating_mul(map.header().block_size.into());
     let pages = match (args.shard, args.range) {
         (Some(shard), _) => shard.pages(pages),
-        (_, Some(range)) => range.pages(page, pages),
+        (_, Some(range)) => {
+            let size = map.commit().image_size;
+            if range.from >= size {
+                return Err(refused(format!("--range: the image of the map ends at {size}")));
+            }
+            range.pages(page, pages)
+        }
         _ => (0, pages),
     };
     let job =
         Job { print: &args.output, names: [args.map.as_os_str(), args.image.as_os_str()], picture };
+    note_other_part(&args.map, &map, args.source.partition);
     let mut sizes = Sizes {
         block_size: map.header().block_size.into(),
         left: map.commit().image_size,
         right: data.size(),
+        part: None,
         ignores_tail: false,
     };
-    if pages.1 < map.pages() {
-        // What is behind the part is not compared.
-        let common = sizes.left.min(sizes.right);
-        (sizes.left, sizes.right) = (common, common);
-    } else if args.ignore_zero_tail {
+    if pages != (0, map.pages()) {
+        // The last part includes what the image has behind the end of the map.
+        let at = |number: u64| number.saturating_mul(page);
+        let to = if pages.1 == map.pages() { u64::MAX } else { at(pages.1) };
+        sizes.part = Some((at(pages.0), to));
+    }
+    if args.ignore_zero_tail && pages.1 == map.pages() {
         match tail::is_zero([End::Map(&map, &args.map), End::Image(&data)], &reporter) {
             Ok(is_zero) => sizes.ignores_tail = is_zero,
             Err((name, failure)) => return Ok(failed(&name, &failure)),
@@ -80,9 +90,18 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
 pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
     let refused = |reason: String| Failure::Refused(refuse(reason));
     refuse_salt(&args.source)?;
-    let picture = picture(&args.output).map_err(refused)?;
     let names = [&args.left, &args.right];
-    let are_maps = names.map(|name| open::is_map(name));
+    let picture = PictureFile::open(&args.output, &names).map_err(refused)?;
+    let has_format = args.source.opening.format.is_some();
+    let mut are_maps = [false; 2];
+    for (name, is_map) in names.into_iter().zip(&mut are_maps) {
+        match open::is_map(name, has_format) {
+            Ok(found) => *is_map = found,
+            Err(reason) => {
+                return Ok(failed(name, &Failed { reason: reason.into(), is_changed: false }));
+            }
+        }
+    }
     if args.block_size.is_some() && are_maps != [false; 2] {
         return Err(refused("--block-size is for two images: a map has its own".into()));
     }
@@ -98,6 +117,11 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
             Err(failure) => return Ok(failed(name, &failure)),
         }
     }
+    for side in &sides {
+        if let Input::Image(data) = side {
+            picture.check_apart(&data.image).map_err(refused)?;
+        }
+    }
     let job = Job { print: &args.output, names: names.map(OsString::as_os_str), picture };
     let (Some(right), Some(left)) = (sides.pop(), sides.pop()) else { unreachable!("two sides") };
     let ends = [left.end(names[0]), right.end(names[1])];
@@ -110,6 +134,7 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
             .into(),
         left: ends[0].size(),
         right: ends[1].size(),
+        part: None,
         ignores_tail: false,
     };
     if args.ignore_zero_tail {
@@ -249,7 +274,7 @@ type Stopped = (OsString, Failed);
 struct Job<'a> {
     print: &'a args::Report,
     names: [&'a OsStr; 2],
-    picture: Option<File>,
+    picture: PictureFile,
 }
 
 impl Job<'_> {
@@ -266,8 +291,11 @@ impl Job<'_> {
         let mut take = |first, count, kind| differences.push(first, count, kind);
         let compared = compare(Report::new(&mut take));
         let ended = differences.end(compared.is_ok())?;
-        if let (Some(svg), Some(file)) = (ended.svg, &self.picture) {
-            (&*file).write_all(svg.as_bytes())?;
+        if let Some(svg) = ended.svg
+            && let Err(reason) = self.picture.write(&svg)
+        {
+            messages::message(PROGRAM, &reason);
+            return Ok(Outcome::Unknown);
         }
         Ok(match compared {
             Ok(()) => ended.outcome,
@@ -344,22 +372,27 @@ fn failed(name: &OsStr, failure: &Failed) -> Outcome {
     if failure.is_changed { Outcome::Useless } else { Outcome::Unknown }
 }
 
+/// Says that a map is of a partition, and is compared with something else, or the reverse.
+fn note_other_part(name: &OsStr, map: &Map, given: Option<u32>) {
+    let Some(partition) = info::partition_of(map) else { return };
+    let given = given.map(u64::from);
+    if partition == given {
+        return;
+    }
+    let of = |partition: Option<u64>| match partition {
+        Some(number) => format!("partition {number}"),
+        None => "the whole image".to_owned(),
+    };
+    let note = format!("note: is the map of {}, and compared with {}", of(partition), of(given));
+    messages::remark_of(PROGRAM, name.as_encoded_bytes(), &note);
+}
+
 /// The salt is that of the map, and images need none.
 fn refuse_salt(source: &SourceArgs) -> Result<(), Failure> {
     match source.salt {
         Some(_) => Err(Failure::Refused(refuse("--salt: a map has its own salt"))),
         None => Ok(()),
     }
-}
-
-/// Opens the file of a picture.
-fn picture(print: &args::Report) -> Result<Option<File>, String> {
-    let name = print.picture.as_ref().filter(|name| !name.is_empty());
-    let create = |name: &OsString| {
-        File::create(name)
-            .map_err(|error| format!("--picture: {}: {}", shown(name), messages::reason(&error)))
-    };
-    name.map(create).transpose()
 }
 
 fn partitions(data: &Data) -> Vec<Partition> {

@@ -3,8 +3,9 @@
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
 
-use blkhash::{Algorithm, Digest, Leaf};
+use blkhash::{Algorithm, Construction, Digest, Leaf};
 use blkimage::{Location, Slice};
 use blkmap::{Error, Header, Key, Recovered, Writer};
 use serde_json::{Value, json};
@@ -34,11 +35,21 @@ pub fn run(args: &Create) -> Result<Outcome, Failure> {
         return Err(refused("a map is not written to a terminal".into()));
     }
     let key = open::key(args.key_file.as_deref()).map_err(refused)?;
+    if args.image == "-" {
+        return Err(refused("a map is made of a file, a device or a URI, not of -".into()));
+    }
+    if args.checksum.contains(&Construction::Linear) {
+        return Err(refused("--checksum: linear has no blocks, of which maps are made".into()));
+    }
     // No empty map is left behind for an image that does not exist.
-    if let Location::Path(path) = Location::new(&args.image)
-        && let Err(error) = std::fs::metadata(path)
-    {
-        return Ok(failed(&args.image, &messages::reason(&error)));
+    if let Location::Path(path) = Location::new(&args.image) {
+        match std::fs::metadata(path) {
+            Err(error) => return Ok(failed(&args.image, &messages::reason(&error))),
+            Ok(metadata) if args.output.is_none() && metadata.file_type().is_block_device() => {
+                return Err(refused("-o FILE says where the map of a device goes".into()));
+            }
+            Ok(_) => {}
+        }
     }
     let output = Output::open(&name);
     let options = args.source.confine([&args.image]).map_err(Failure::Refused)?;
@@ -123,7 +134,9 @@ fn make(
     let info = info_of(args, data);
     let continued = match output.content().map_err(Stopped::of_map)? {
         Content::Empty => None,
-        Content::Map(map) => match decide(args, &map, &header, data, &info)? {
+        Content::Torn if args.resume || args.if_changed || args.force => None,
+        Content::Torn => return Err(Stopped::of_map(UNFINISHED)),
+        Content::Map(map) => match decide(args, &map, &header, data, &info, key.as_ref())? {
             Next::Nothing => return Ok(map.cut().map(drop)?),
             Next::Over => None,
             Next::Continue => Some(map),
@@ -146,7 +159,17 @@ fn make(
     };
     match continued {
         None => job.write(output.begin(header, data.size())?, reporter),
-        Some(map) => job.write(map.continued(data.size())?, reporter),
+        Some(map) => {
+            if map.commit().is_some() && !info::shows_changes(&job.info) {
+                let note = "note: goes on, although nothing shows that this is the same image: devices and servers \
+                            do not say when they change";
+                messages::remark_of(PROGRAM, args.image.as_bytes(), note);
+            }
+            let writer = map.continued(data.size()).map_err(|error| {
+                Stopped::of_map(format!("{}: --force makes it anew", open::reason(&error)))
+            })?;
+            job.write(writer, reporter)
+        }
     }
 }
 
@@ -183,6 +206,14 @@ impl Job<'_> {
     }
 }
 
+/// How a map that is there differs from the one to make.
+enum Differs {
+    /// It is made in another way, or of something else.
+    Made(&'static str),
+    /// It is of another state of the image.
+    Content(&'static str),
+}
+
 /// What is done about a map that is there.
 enum Next {
     /// It is what would be made.
@@ -199,7 +230,10 @@ fn decide(
     header: &Header,
     data: &Data,
     info: &Value,
+    key: Option<&Key>,
 ) -> Result<Next, Stopped> {
+    // A seal over pages that anybody made would make them genuine.
+    let is_sealed = key.is_none_or(|key| map.check_seals(key).is_ok());
     let is_finished = map.commit().is_some_and(|commit| commit.is_final);
     let old: Value = match map.info()? {
         None => Value::Null,
@@ -210,30 +244,42 @@ fn decide(
             || map.block_size != header.block_size
             || map.salt != header.salt
     };
+    let place = |info: &Value| {
+        let source = &info["source"];
+        // A file may have another name, but it is known by its inode.
+        let name =
+            if args.resume && info::shows_changes(info) { &Value::Null } else { &source["name"] };
+        json!([name, source["snapshot"], source["partition"]])
+    };
     let differs = if other(map.header()) {
-        Some("has another digest, block size or salt")
+        Some(Differs::Made("has another digest, block size or salt"))
+    } else if !is_sealed {
+        Some(Differs::Made("is not sealed with this key"))
+    } else if map.commit().is_some() && old["shard"] != info["shard"] {
+        Some(Differs::Made("is the map of another part of the image"))
+    } else if map.commit().is_some() && !args.no_source && place(&old) != place(info) {
+        Some(Differs::Made("is the map of another image, snapshot or partition"))
     } else if map.commit().is_some_and(|commit| commit.image_size != data.size())
         || (map.commit().is_some() && !info::is_same(&old, info))
     {
-        Some("is not the map of the image as it is now")
-    } else if map.commit().is_some() && old["shard"] != info["shard"] {
-        Some("is the map of another part of the image")
+        Some(Differs::Content("is not the map of the image as it is now"))
     } else {
         None
     };
     match (is_finished, differs) {
         (true, None) if args.resume => Ok(Next::Nothing),
         (true, None) if args.if_changed && info::shows_changes(info) => Ok(Next::Nothing),
+        (true, Some(Differs::Made(reason))) if args.if_changed && !args.force => {
+            Err(Stopped::of_map(format!("{reason}: --force makes it anew")))
+        }
         (true, _) if args.if_changed => Ok(Next::Over),
         (false, None) if args.resume => Ok(Next::Continue),
         _ if args.force => Ok(Next::Over),
-        (_, Some(reason)) if args.resume => {
+        (_, Some(Differs::Made(reason) | Differs::Content(reason))) if args.resume => {
             Err(Stopped::useless(format!("{reason}: --force makes it anew")))
         }
         (true, _) => Err(Stopped::of_map("exists: --force overwrites it")),
-        (false, _) => {
-            Err(Stopped::of_map("is not finished: --resume goes on with it, --force overwrites it"))
-        }
+        (false, _) => Err(Stopped::of_map(UNFINISHED)),
     }
 }
 
@@ -295,6 +341,8 @@ fn print_checksums(args: &Create, name: &OsStr, output: Output) -> Result<Outcom
     }
     Ok(Outcome::Clean)
 }
+
+const UNFINISHED: &str = "is not finished: --resume goes on with it, --force overwrites it";
 
 fn failed(name: &OsStr, reason: &str) -> Outcome {
     messages::message_of(PROGRAM, name.as_bytes(), reason);

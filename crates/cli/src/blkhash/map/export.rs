@@ -26,7 +26,7 @@ pub fn run(args: &Export) -> Result<Outcome, Failure> {
     let output = Output::open("--output", args.output.as_deref());
     let output = output.map_err(|reason| Failure::Refused(refuse(reason)))?;
     // It may be the map itself, under any name.
-    if let Some(name) = args.output.as_deref().filter(|name| open::is_map(name.as_os_str())) {
+    if let Some(name) = args.output.as_deref().filter(|name| open::has_magic(name.as_os_str())) {
         let name = shown(name.as_os_str());
         return Err(Failure::Refused(refuse(format!("--output: {name}: is a block map"))));
     }

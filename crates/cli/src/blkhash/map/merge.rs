@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 
-use blkmap::{Error, Header, Map};
+use blkmap::{Error, Header, Map, Pipe, Writer};
 use serde_json::{Value, json};
 
 use super::args::Merge;
@@ -31,9 +31,13 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
     let parts: Vec<_> =
         parts.filter(|(_, part)| args.shards.is_none() || !is_missing(part)).collect();
     let names: Vec<&OsString> = parts.iter().map(|(name, _)| *name).collect();
+    let mut replaces = false;
     let output = Output::open(&args.output).and_then(|output| match output.content()? {
         Content::Map(_) if !args.force => Err("exists: --force overwrites it".to_owned()),
-        _ => Ok(output),
+        content => {
+            replaces = matches!(content, Content::Map(_));
+            Ok(output)
+        }
     });
     let is_part = names.iter().any(|part| output.as_ref().is_ok_and(|it| it.is_file(part)));
     confine_to_open_files();
@@ -69,11 +73,28 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
         fail(name, "is of another state of the image than the first part");
         return Ok(Outcome::Useless);
     }
+    if maps.len() > 1 && infos.iter().any(|info| !info::shows_changes(info)) {
+        let note = "note: the parts do not show that they are of the same image: those of devices and servers, and \
+                    those made with --no-source, do not say which";
+        messages::remark(PROGRAM, note);
+    }
     let first = &maps[0];
     let header = match file_id() {
         Ok(file_id) => Header { file_id, ..*first.header() },
         Err(reason) => return unknown(&args.output, &reason),
     };
+    if replaces {
+        // Parts that are damaged or do not belong together must not cost the map that is there.
+        let size = first.commit().image_size;
+        let tried = Writer::new(Pipe(std::io::sink()), header, size)
+            .map_err(|error| (None, error))
+            .and_then(|mut writer| {
+                blkmap::merge(&maps, &mut writer).map_err(|(index, error)| (Some(index), error))
+            });
+        if let Err((index, error)) = tried {
+            return Ok(failed(index.map_or(&args.output, |index| names[index]), &error));
+        }
+    }
     let mut info = info::made(json!({"merge": maps.len()}));
     for field in ["source", "partitions"] {
         if !infos[0][field].is_null() {
@@ -97,14 +118,15 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
             report_missing(&maps, &infos);
             Ok(Outcome::Errors)
         }
-        Err((index, error)) => {
-            let name = index.map_or(&args.output, |index| names[index]);
-            fail(name, &open::reason(&error));
-            Ok(match error {
-                Error::Mismatch(_) => Outcome::Useless,
-                _ => Outcome::Unknown,
-            })
-        }
+        Err((index, error)) => Ok(failed(index.map_or(&args.output, |index| names[index]), &error)),
+    }
+}
+
+fn failed(name: &OsStr, error: &Error) -> Outcome {
+    fail(name, &open::reason(error));
+    match error {
+        Error::Mismatch(_) => Outcome::Useless,
+        _ => Outcome::Unknown,
     }
 }
 

@@ -13,6 +13,7 @@ mod kind;
 mod merge;
 mod part;
 mod picture;
+mod picture_file;
 mod report;
 mod seal;
 mod show;

@@ -14,13 +14,15 @@ use super::args::Report;
 use super::kind::{Counts, Joined, Kind, Labels, Run};
 use super::picture::{self, Cells, Screen};
 use super::svg;
+use crate::blkhash::PROGRAM;
 use crate::blkhash::limit::Limit;
 use crate::blkhash::verdict::Outcome;
 use crate::json::{self, Name};
+use crate::messages;
 use crate::size::Bytes;
 use crate::stdio::Stdout;
 
-/// Sizes in bytes.
+/// Sizes in bytes, and what of the images is compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     pub block_size: u64,
@@ -28,44 +30,64 @@ pub struct Sizes {
     pub left: u64,
     /// Size of the right image.
     pub right: u64,
+    /// Offset of the first byte that is compared, and of the one behind the last, unless everything is.
+    pub part: Option<(u64, u64)>,
     /// Whether what only the larger image has is zeros, and no difference.
     pub ignores_tail: bool,
 }
 
 impl Sizes {
-    /// Returns the size of the larger image.
+    /// Returns where the part of each image ends.
+    fn ends(self) -> (u64, u64) {
+        let (from, to) = self.part.unwrap_or((0, u64::MAX));
+        (self.left.clamp(from, to), self.right.clamp(from, to))
+    }
+
+    /// Returns where the part of the larger image ends.
     fn larger(self) -> u64 {
-        self.left.max(self.right)
+        let (left, right) = self.ends();
+        left.max(right)
     }
 
-    /// Returns the number of blocks that both images have. The last one may be short on one side.
+    /// Returns the number behind the last block that both images have. It may be short on one side.
     fn common(self) -> u64 {
-        self.left.min(self.right).div_ceil(self.block_size)
+        let (left, right) = self.ends();
+        left.min(right).div_ceil(self.block_size)
     }
 
-    /// Returns the number of blocks that are compared.
+    /// Returns the number behind the last block that is compared.
     fn blocks(self) -> u64 {
         if self.ignores_tail { self.common() } else { self.larger().div_ceil(self.block_size) }
     }
 
+    /// Returns the last block of the left image, if it is short and the right image is longer.
+    fn short_end(self) -> Option<u64> {
+        let (left, right) = self.ends();
+        let is_short = !left.is_multiple_of(self.block_size);
+        (is_short && left < right && !self.ignores_tail).then(|| left / self.block_size)
+    }
+
     /// Returns whether a difference of the sizes is one of the images.
     fn differ(self) -> bool {
-        self.left != self.right && !self.ignores_tail
+        let (left, right) = self.ends();
+        left != right && !self.ignores_tail
     }
 
     /// Returns the blocks that only one image has.
     fn tail(self) -> Option<Run> {
-        let kind = if self.left > self.right { Kind::LeftOnly } else { Kind::RightOnly };
+        let (left, right) = self.ends();
+        let kind = if left > right { Kind::LeftOnly } else { Kind::RightOnly };
         let (first, end) = (self.common(), self.blocks());
         (first < end).then_some(Run { first, count: end - first, kind })
     }
 
     /// Says which side is larger.
     fn note(self) -> Option<String> {
-        let (side, more) = match self.left.cmp(&self.right) {
+        let (left, right) = self.ends();
+        let (side, more) = match left.cmp(&right) {
             std::cmp::Ordering::Equal => return None,
-            std::cmp::Ordering::Greater => ("left", self.left - self.right),
-            std::cmp::Ordering::Less => ("right", self.right - self.left),
+            std::cmp::Ordering::Greater => ("left", left - right),
+            std::cmp::Ordering::Less => ("right", right - left),
         };
         let zeros = if self.ignores_tail { ", all zeros" } else { "" };
         Some(format!("{side} has {more} {} more{zeros}", plural(more, "byte", "bytes")))
@@ -224,7 +246,17 @@ impl Differences {
         }
         let mut svg = None;
         match self.mode {
-            Mode::Quiet | Mode::Extents => {}
+            Mode::Quiet => {}
+            Mode::Extents => {
+                let unknown = self.counts.of(Kind::Unknown);
+                if unknown > 0 {
+                    let blocks = plural(unknown, "block is", "blocks are");
+                    messages::message(
+                        PROGRAM,
+                        &format!("{unknown} {blocks} not known, and not listed"),
+                    );
+                }
+            }
             Mode::Json => {
                 if is_complete {
                     let line = json::text(&self.summary_object()) + "\n";
@@ -252,6 +284,13 @@ impl Differences {
         self.counts.add(run.kind, run.count);
         if let Some((_, cells)) = &mut self.picture {
             cells.add(run);
+        }
+        if self.mode == Mode::Extents
+            && self.sizes.short_end() == Some(run.first + run.count - 1)
+            && !run.kind.is_different()
+        {
+            // A copy of this block makes the left side longer.
+            run = Run { first: run.first + run.count - 1, count: 1, kind: Kind::Changed };
         }
         let is_listed = match self.mode {
             Mode::Extents => {
@@ -406,7 +445,9 @@ impl Differences {
 
     fn summary_object(&self) -> serde_json::Value {
         let counts = &self.counts;
-        let is_all = counts.of(Kind::Unknown) == 0 && counts.total() == self.sizes.blocks();
+        let is_all = counts.of(Kind::Unknown) == 0
+            && self.sizes.part.is_none()
+            && counts.total() == self.sizes.blocks();
         let same = match self.differs() {
             true => Some(false),
             false if is_all => Some(true),

@@ -35,8 +35,11 @@ fn seal(mut file: File, key: &Key) -> Result<(), String> {
         let map = Map::open(file.try_clone()?)?;
         // A seal over damaged pages would make them genuine.
         blkmap::check(&map, &mut |_| ControlFlow::Continue(()))?;
-        file.seek(SeekFrom::End(0))?;
-        blkmap::seal(&map, &mut file, key)
+        let length = file.seek(SeekFrom::End(0))?;
+        blkmap::seal(&map, &mut file, key).inspect_err(|_| {
+            // Half a commit at the end would hide the map.
+            let _ = file.set_len(length);
+        })
     };
     sealed().map_err(|error| open::reason(&error))
 }

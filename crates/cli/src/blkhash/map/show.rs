@@ -89,6 +89,8 @@ impl From<io::Error> for Stopped {
 }
 
 fn id(map: &Map) -> Result<String, Error> {
+    // The root in the commit is a claim until then.
+    map.check_hashes()?;
     let commit = map.commit();
     let id = commit.content_id(map.header());
     let id = id.ok_or(Error::Incomplete { known: commit.known, blocks: commit.blocks })?;
@@ -102,9 +104,19 @@ fn describe(name: &OsStr, map: &Map) -> Result<String, Error> {
     let source = &info["source"];
     if let Some(image) = source["name"].as_str() {
         let format = source["format"].as_str().unwrap_or("unknown");
+        let snapshot = source["snapshot"].as_str();
+        let snapshot = snapshot.map(|name| format!(", snapshot {}", quote::name(name.as_bytes())));
+        let partition = source["partition"].as_u64();
+        let partition = partition.map(|number| format!(", partition {number}"));
         rows.push((
             "image",
-            format!("{} ({})", quote::name(image.as_bytes()), quote::printable(format)),
+            format!(
+                "{} ({}){}{}",
+                quote::name(image.as_bytes()),
+                quote::printable(format),
+                snapshot.unwrap_or_default(),
+                partition.unwrap_or_default()
+            ),
         ));
     }
     rows.push(("size", format!("{} ({} bytes)", Bytes(commit.image_size), commit.image_size)));
@@ -180,9 +192,11 @@ fn log(name: &OsStr, map: &Map, is_json: bool, out: &mut Text) -> Result<(), Sto
         let kind = if commit.is_final { "final" } else { "checkpoint" };
         let seal = if commit.seal.is_some() { ", sealed" } else { "" };
         let Commit { sequence, known, blocks, .. } = commit;
-        out.push(&format!(
-            "  {sequence:>4} at {offset}: {kind}, {known} of {blocks} blocks{seal}"
-        ))?;
+        let amount = match commit.is_final {
+            true => format!("{known} of {blocks} blocks"),
+            false => format!("{known} more of {blocks} blocks"),
+        };
+        out.push(&format!("  {sequence:>4} at {offset}: {kind}, {amount}{seal}"))?;
     }
     Ok(())
 }

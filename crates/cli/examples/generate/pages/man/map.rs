@@ -129,9 +129,9 @@ const MAP: Sections = &[
     (
         "MAPS",
         &[
-            "A map is only ever appended to, and a commit ends it. A file without a commit at its end is not \
-             finished. A state that is appended later, such as a seal, leaves the states before it readable. \
-             MAP@N is the state after the final commit N, which blkhash map show --log lists. A file whose name is \
+            "A finished map is only appended to, unless it is made anew, and a commit ends it. A file without a commit at \
+             its end is not finished. A state that is appended later, such as a seal, leaves the states before it \
+             readable. MAP@N is the state after the final commit N, which blkhash map show --log lists. A file whose name is \
              MAP@N takes precedence.",
             "The content id of a map identifies the digests of all blocks, the size of the image, and \
              how the digests were made. With a cryptographic digest, maps with the same content id are maps \

@@ -55,7 +55,7 @@ fn printed(
 }
 
 fn sizes(left: u64, right: u64) -> Sizes {
-    Sizes { block_size: 512, left, right, ignores_tail: false }
+    Sizes { block_size: 512, left, right, part: None, ignores_tail: false }
 }
 
 use Comparison::{Changed, Equal, Unknown, Written, Zeroed, Zeros};
@@ -180,7 +180,9 @@ fn extents_are_those_of_single_bytes() {
         let mut expected: Vec<(u64, u64)> = Vec::new();
         for (block, kind) in (0_u64..).zip(&blocks) {
             let (start, end) = (block * 512, (block * 512 + 512).min(sizes.right));
-            if !kind.is_different() || end <= start {
+            // What makes a short last block of the left side longer is copied, too.
+            let is_end = (start + 1..start + 512).contains(&sizes.left) && sizes.left < sizes.right;
+            if !(kind.is_different() || is_end) || end <= start {
                 continue;
             }
             match expected.last_mut() {
@@ -320,6 +322,7 @@ fn a_picture() {
         block_size: 65536,
         left: 3 << 30,
         right: (3 << 30) + (100 << 20),
+        part: None,
         ignores_tail: false,
     };
     let runs = [

@@ -12,6 +12,7 @@ mod algo;
 mod algorithm;
 mod block;
 mod block_size;
+mod borrowed;
 mod construction;
 mod cpu;
 mod digest;

@@ -137,12 +137,15 @@ proptest! {
         let mut owned = Hasher::new(parameters, threads);
         let dropped = Arc::new(AtomicUsize::new(0));
         for (index, piece) in content.chunks(cut).enumerate() {
-            if index % 5 == 4 {
-                owned.update(piece);
-                dropped.fetch_add(1, Ordering::Relaxed);
-            } else {
-                owned.update_owned(Lent { bytes: piece.to_vec(), dropped: Arc::clone(&dropped) });
+            match index % 5 {
+                3 => owned.update_in_place(piece),
+                4 => owned.update(piece),
+                _ => {
+                    owned.update_owned(Lent { bytes: piece.to_vec(), dropped: Arc::clone(&dropped) });
+                    continue;
+                }
             }
+            dropped.fetch_add(1, Ordering::Relaxed);
         }
         prop_assert_eq!(owned.length(), content.len() as u64);
         prop_assert_eq!(owned.finalize(), expected);
@@ -345,10 +348,12 @@ fn many_batches_are_brought_into_order() {
             for (index, piece) in content.chunks(cut).enumerate() {
                 if piece.iter().all(|&byte| byte == 0) {
                     hasher.zero(piece.len() as u64);
-                } else if index / 4 % 2 == 0 {
-                    hasher.update(piece);
                 } else {
-                    hasher.update_owned(piece.to_vec());
+                    match index / 4 % 3 {
+                        0 => hasher.update(piece),
+                        1 => hasher.update_owned(piece.to_vec()),
+                        _ => hasher.update_in_place(piece),
+                    }
                 }
             }
             assert_eq!(hasher.finalize(), expected, "{threads} threads, {cut} bytes at a time");

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use crate::boundary::{count, status};
 use crate::completions::Completion;
 use crate::hash::{Hash, checked_length};
-use crate::lent::{Lender, Lent};
+use crate::lent::Lent;
 
 /// `blkhash_aio_update()`.
 ///
@@ -31,9 +31,9 @@ pub unsafe extern "C" fn blkhash_aio_update(
         let completions = hash.completions.as_ref().ok_or(Errno::ENOTSUP)?;
         checked_length(buf, len, hasher)?;
         completions.start()?;
-        let lender = Lender::Asynchronous(Arc::clone(completions), user_data);
+        let completions = Arc::clone(completions);
         // SAFETY: the caller's promise; the completion is sent only by the drop.
-        hasher.update_owned(unsafe { Lent::new(buf.cast(), len, lender) });
+        hasher.update_owned(unsafe { Lent::new(buf.cast(), len, completions, user_data) });
         Ok(())
     }))
 }

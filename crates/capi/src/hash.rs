@@ -10,7 +10,6 @@ use nix::errno::Errno;
 
 use crate::boundary::{boxed, catch, status, value};
 use crate::completions::Completions;
-use crate::lent::{Lender, Lent, Returned};
 use crate::options::{Options, string};
 use crate::process::Process;
 
@@ -173,11 +172,8 @@ pub unsafe extern "C" fn blkhash_update(h: *mut Hash, buf: *const c_void, len: u
     status(Hash::with_hasher(hash, |hash, hasher| {
         checked_length(buf, len, hasher)?;
         if len >= hash.in_place_size() {
-            let returned = Arc::new(Returned::default());
-            let _waits = WaitsForReturn(Arc::clone(&returned));
-            // SAFETY: the buffer is the caller's for the duration of this call, and `_waits` keeps
-            // the call from returning or unwinding before the last piece is hashed.
-            hasher.update_owned(unsafe { Lent::new(buf.cast(), len, Lender::Waiting(returned)) });
+            // SAFETY: the caller's promise; `buf` is not null and `len` fits in an isize.
+            hasher.update_in_place(unsafe { slice::from_raw_parts(buf.cast(), len) });
         } else if len > 0 {
             // SAFETY: the caller's promise; `buf` is not null and `len` fits in an isize.
             hasher.update(unsafe { slice::from_raw_parts(buf.cast(), len) });
@@ -270,15 +266,6 @@ pub(crate) fn checked_length(buf: *const c_void, len: usize, hasher: &Hasher) ->
 /// Checks that the content can grow by `len` bytes.
 fn check_total(len: usize, hasher: &Hasher) -> Result<(), Errno> {
     hasher.length().checked_add(len as u64).map(drop).ok_or(Errno::EOVERFLOW)
-}
-
-/// Waits when it is dropped.
-struct WaitsForReturn(Arc<Returned>);
-
-impl Drop for WaitsForReturn {
-    fn drop(&mut self) {
-        self.0.wait();
-    }
 }
 
 /// The digest of `blkhash_new`.

@@ -2,44 +2,18 @@
 
 use std::ffi::{c_int, c_void};
 use std::slice;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
 use crate::boundary::PANICKED;
 use crate::completions::{Completion, Completions};
 
-/// A buffer that C lends until this value is dropped.
+/// A buffer that C lends until this value is dropped, which adds a completion.
 pub(crate) struct Lent {
     data: *const u8,
     length: usize,
-    lender: Lender,
-}
-
-/// The receiver of a buffer when it is returned.
-pub(crate) enum Lender {
-    /// The caller that fetches completions.
-    Asynchronous(Arc<Completions>, *mut c_void),
-    /// A thread in [`Returned::wait`].
-    Waiting(Arc<Returned>),
-}
-
-/// Signals a thread that a buffer was returned. A channel would leave memory behind in that thread.
-#[derive(Default)]
-pub(crate) struct Returned {
-    is_back: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Returned {
-    pub(crate) fn wait(&self) {
-        let is_back = self.is_back.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.changed.wait_while(is_back, |is_back| !*is_back));
-    }
-
-    fn tell(&self) {
-        *self.is_back.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.changed.notify_one();
-    }
+    completions: Arc<Completions>,
+    user_data: *mut c_void,
 }
 
 // SAFETY: the bytes do not change until this is dropped (`Lent::new`), so any thread may read them.
@@ -54,8 +28,13 @@ impl Lent {
     /// # Safety
     ///
     /// The bytes are readable and do not change until this is dropped.
-    pub(crate) unsafe fn new(data: *const u8, length: usize, lender: Lender) -> Self {
-        Self { data, length, lender }
+    pub(crate) unsafe fn new(
+        data: *const u8,
+        length: usize,
+        completions: Arc<Completions>,
+        user_data: *mut c_void,
+    ) -> Self {
+        Self { data, length, completions, user_data }
     }
 }
 
@@ -71,12 +50,7 @@ impl AsRef<[u8]> for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        match &self.lender {
-            Lender::Asynchronous(completions, user_data) => {
-                let error = if thread::panicking() { PANICKED as c_int } else { 0 };
-                completions.complete(Completion { user_data: *user_data, error });
-            }
-            Lender::Waiting(returned) => returned.tell(),
-        }
+        let error = if thread::panicking() { PANICKED as c_int } else { 0 };
+        self.completions.complete(Completion { user_data: self.user_data, error });
     }
 }

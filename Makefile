@@ -19,6 +19,7 @@ DOCS = README.md SECURITY.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE $(wildcard 
 CARGO ?= cargo
 PYTHON = .venv/bin/python
 TARGET_DIR = $(or $(CARGO_TARGET_DIR),target)
+WHEELS = $(TARGET_DIR)/wheels
 CAPI_ROOT = $(abspath $(TARGET_DIR))/capi-root
 DIGESTS ?= sha256 blake2b512 blake3
 FUZZ_SECONDS ?= 60
@@ -32,12 +33,18 @@ help: ## List the targets
 
 .PHONY: build
 build: capi ## Build the release binaries and libblkhash
-	$(CARGO) build --release --workspace --exclude blkhash-capi
+	$(CARGO) build --release --workspace --exclude blkhash-capi --exclude blkhash-python
 
 # A panic must not pass into C, so the profile unwinds and the library catches it.
 .PHONY: capi
 capi: ## Build libblkhash
 	$(CARGO) build --profile capi -p blkhash-capi
+
+# The profile is in python/pyproject.toml. A second run builds nothing.
+.PHONY: wheel
+wheel: ## Build the Python package
+	rm -rf $(WHEELS)
+	$(PYTHON) -m maturin build -q -m python/Cargo.toml --out $(WHEELS)
 
 # The steps run one after another even with -j, because they share cargo's lock and the memory.
 .PHONY: test
@@ -77,8 +84,10 @@ vectors-check: ## Fail if test-vectors/*.json differ from the reference
 	$(PYTHON) test-vectors/generate.py --check
 
 .PHONY: pytest
-pytest: ## Whole-program tests of the built release binary
+pytest: wheel ## Whole-program tests of the built release binary, and of the Python package
 	BLKSUM=$(TARGET_DIR)/release/blksum $(PYTHON) -m pytest tests -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
+	$(PYTHON) -m pip install -q --force-reinstall --no-deps --no-index $(WHEELS)/*.whl
+	BLKSUM=$(TARGET_DIR)/release/blksum $(PYTHON) -m pytest python/tests -n $(PYTEST_WORKERS) $(PYTEST_ARGS)
 
 .PHONY: capi-test
 capi-test: capi ## Tests of libblkhash in C, against what is installed

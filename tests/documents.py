@@ -149,8 +149,8 @@ class Command(NamedTuple):
     output: str | None
 
 
-# Languages of blocks that are not commands, and those that are.
-LANGUAGES = {"c", "json", "rust", "rust,no_run", "text"} | {"console", "sh"}
+# Languages of blocks that are not commands, and those that are. The tests of the package run Python.
+LANGUAGES = {"c", "json", "python", "rust", "rust,no_run", "text"} | {"console", "sh"}
 
 
 def markdown():

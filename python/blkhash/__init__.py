@@ -1,0 +1,60 @@
+"""Checksums and block maps of disk images.
+
+>>> import blkhash
+>>> h = blkhash.new("sha256", b"boot sector")
+>>> h.zero(10 * 2**30)
+>>> h.hexdigest()
+'bb16f6fb950a8d2f49a073f4e6bdb914a187b7561344b5388bf42946b016e0d8'
+"""
+
+import os as _os
+
+from blkhash import _blkhash
+from blkhash._blkhash import Hash, Image, Map, checksum, new
+from blkhash._errors import (
+    CancelledError,
+    ChangedError,
+    Error,
+    ForkError,
+    ImageError,
+    InUseError,
+    MapError,
+    ReferenceRefusedError,
+)
+from blkhash._file import ImageFile
+from blkhash._maps import create_map
+from blkhash._types import Block, Checksum, Difference, Extent, File, Member, Partition, Run
+
+__all__ = [
+    "Block",
+    "CancelledError",
+    "ChangedError",
+    "Checksum",
+    "Difference",
+    "Error",
+    "Extent",
+    "File",
+    "ForkError",
+    "Hash",
+    "Image",
+    "ImageError",
+    "ImageFile",
+    "InUseError",
+    "Map",
+    "MapError",
+    "Member",
+    "Partition",
+    "ReferenceRefusedError",
+    "Run",
+    "algorithms_available",
+    "checksum",
+    "create_map",
+    "new",
+]
+
+__version__ = _blkhash.__version__
+
+#: The names that `new()` and others take, apart from aliases.
+algorithms_available = frozenset(_blkhash._algorithms_available())
+
+_os.register_at_fork(after_in_child=_blkhash._forked)

@@ -1,0 +1,197 @@
+from collections.abc import Callable, Iterable, Iterator
+from os import PathLike
+from types import TracebackType
+from typing import Any, Literal, Optional, Protocol, Union, final, type_check_only
+
+from _typeshed import ReadableBuffer, WriteableBuffer
+from typing_extensions import Self
+
+from blkhash._file import ImageFile
+from blkhash._types import Block, Checksum, Difference, Extent, Member, Partition, Run
+
+__version__: str
+__all__ = [
+    "Hash",
+    "Image",
+    "Map",
+    "__version__",
+    "_algorithms_available",
+    "_create_map",
+    "_forked",
+    "checksum",
+    "new",
+]
+
+@type_check_only
+class Event(Protocol):
+    def is_set(self) -> bool: ...
+
+_Progress = Callable[[int, int], object]
+_Holes = Literal["trust", "verify", "ignore"]
+_Follow = Literal["beneath", "any", "none"]
+_Cache = Literal["auto", "yes", "no"]
+
+@final
+class Hash:
+    @property
+    def name(self) -> str: ...
+    @property
+    def digest_size(self) -> int: ...
+    @property
+    def block_size(self) -> int: ...
+    @property
+    def construction(self) -> str: ...
+    def update(self, data: ReadableBuffer) -> None: ...
+    def zero(self, length: int) -> None: ...
+    def digest(self) -> bytes: ...
+    def hexdigest(self) -> str: ...
+    def copy(self) -> Hash: ...
+
+def new(
+    name: str,
+    data: Optional[ReadableBuffer] = b"",
+    *,
+    construction: str = "streams:4",
+    block_size: Optional[int] = None,
+    salt: Optional[ReadableBuffer] = b"",
+    threads: Optional[int] = None,
+) -> Hash: ...
+def checksum(
+    name: Union[str, PathLike[str]],
+    digests: Union[str, Iterable[str]] = "sha256",
+    *,
+    construction: str = "streams:4",
+    block_size: Optional[int] = None,
+    salt: Optional[ReadableBuffer] = b"",
+    threads: Optional[int] = None,
+    max_zeros: Optional[int] = None,
+    progress: Optional[_Progress] = None,
+    cancel: Optional[Event] = None,
+    format: Optional[str] = None,
+    snapshot: Optional[str] = None,
+    partition: Optional[int] = None,
+    follow: Optional[_Follow] = None,
+    backing_format: Optional[str] = None,
+    holes: Optional[_Holes] = None,
+    cache: Optional[_Cache] = None,
+    force_share: bool = False,
+) -> Checksum: ...
+
+@final
+class Image:
+    def __new__(
+        cls,
+        name: Union[str, PathLike[str]],
+        *,
+        format: Optional[str] = None,
+        snapshot: Optional[str] = None,
+        partition: Optional[int] = None,
+        follow: Optional[_Follow] = None,
+        backing_format: Optional[str] = None,
+        holes: Optional[_Holes] = None,
+        cache: Optional[_Cache] = None,
+        force_share: bool = False,
+    ) -> Self: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def format(self) -> str: ...
+    @property
+    def snapshot(self) -> Optional[str]: ...
+    @property
+    def partition(self) -> Optional[int]: ...
+    @property
+    def chain(self) -> tuple[Member, ...]: ...
+    @property
+    def warnings(self) -> tuple[str, ...]: ...
+    @property
+    def closed(self) -> bool: ...
+    def partitions(self) -> list[Partition]: ...
+    def extents(self, offset: int = 0, length: Optional[int] = None) -> Iterator[Extent]: ...
+    def read(self, offset: int, length: int) -> bytes: ...
+    def readinto(self, buffer: WriteableBuffer, offset: int = 0) -> int: ...
+    def open(self) -> ImageFile: ...
+    def check_unchanged(self) -> None: ...
+    def checksum(
+        self,
+        digests: Union[str, Iterable[str]] = "sha256",
+        *,
+        construction: str = "streams:4",
+        block_size: Optional[int] = None,
+        salt: Optional[ReadableBuffer] = b"",
+        threads: Optional[int] = None,
+        max_zeros: Optional[int] = None,
+        progress: Optional[_Progress] = None,
+        cancel: Optional[Event] = None,
+    ) -> Checksum: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: Optional[type[BaseException]],
+        exc_value: Optional[BaseException],
+        traceback: Optional[TracebackType],
+        /,
+    ) -> None: ...
+
+@final
+class Map:
+    def __new__(cls, path: Union[str, PathLike[str]], *, commit: Optional[int] = None) -> Self: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def algorithm(self) -> str: ...
+    @property
+    def digest_size(self) -> int: ...
+    @property
+    def block_size(self) -> int: ...
+    @property
+    def salt(self) -> bytes: ...
+    @property
+    def image_size(self) -> int: ...
+    @property
+    def block_count(self) -> int: ...
+    @property
+    def commit(self) -> int: ...
+    @property
+    def is_complete(self) -> bool: ...
+    @property
+    def is_sealed(self) -> bool: ...
+    @property
+    def root(self) -> Optional[bytes]: ...
+    @property
+    def content_id(self) -> Optional[bytes]: ...
+    @property
+    def info(self) -> dict[str, Any]: ...
+    def check_seal(self, key: ReadableBuffer) -> None: ...
+    def check(self) -> None: ...
+    def runs(self) -> Iterator[Run]: ...
+    def blocks(self) -> Iterator[Block]: ...
+    def diff(self, other: Map) -> list[Difference]: ...
+    def verify(
+        self,
+        image: Union[str, PathLike[str], Image],
+        *,
+        threads: Optional[int] = None,
+        progress: Optional[_Progress] = None,
+        cancel: Optional[Event] = None,
+    ) -> list[Difference]: ...
+    def checksum(self, construction: str = "streams:4", *, threads: Optional[int] = None) -> str: ...
+
+def _algorithms_available() -> list[str]: ...
+def _forked() -> None: ...
+def _create_map(
+    image: Image,
+    output: Union[str, PathLike[str]],
+    info: str,
+    file_id: bytes,
+    digest: str,
+    block_size: int,
+    salt: ReadableBuffer,
+    key: Optional[ReadableBuffer],
+    threads: Optional[int],
+    progress: Optional[_Progress],
+    cancel: Optional[Event],
+) -> None: ...

@@ -1,0 +1,160 @@
+"""The exceptions of this package, and the functions with which the extension module creates them."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    _OfSystem = TypeVar("_OfSystem", bound=OSError)
+
+
+class Error(Exception):
+    """The base class of the exceptions of this package.
+
+    `filename` is the file that the error is about, and `offset` the offset in that file, if they are known.
+    """
+
+    filename: str | None = None
+    offset: int | None = None
+
+
+class ImageError(Error):
+    """An image cannot be opened or read.
+
+    If the system failed, the exception is also an `OSError` with `errno`, of the class that Python has for this
+    error. So `except FileNotFoundError` and `except PermissionError` work as usual.
+
+    `kind` says what failed: open, connect, io, directory, pipe, file-type, format, corrupt, unsupported, reference,
+    server, snapshot, in-use, changed, truncated, holes, size, argument or other.
+    """
+
+    kind: str = "other"
+
+
+class ChangedError(ImageError):
+    """The image changed or became shorter since it was opened. Everything that was read from it is invalid."""
+
+
+class InUseError(ImageError):
+    """Another process may be writing to the image."""
+
+
+class ReferenceRefusedError(ImageError):
+    """The image refers to a file that may not be opened. `follow` decides which files may be."""
+
+
+class MapError(Error):
+    """A block map cannot be read or written, or does not belong to what it is compared with.
+
+    Like `ImageError`, it is also an `OSError` if the system failed.
+    """
+
+
+class CancelledError(Error):
+    """The event of the caller was set."""
+
+
+class ForkError(Error, RuntimeError):
+    """An object was used in a process that was forked from the one that created it."""
+
+
+class ImageOSError(ImageError, OSError):
+    pass
+
+
+class ImageNotFoundError(ImageOSError, FileNotFoundError):
+    pass
+
+
+class ImagePermissionError(ImageOSError, PermissionError):
+    pass
+
+
+class ImageIsADirectoryError(ImageOSError, IsADirectoryError):
+    pass
+
+
+class ImageConnectionRefusedError(ImageOSError, ConnectionRefusedError):
+    pass
+
+
+class ImageTimeoutError(ImageOSError, TimeoutError):
+    pass
+
+
+class MapOSError(MapError, OSError):
+    pass
+
+
+class MapNotFoundError(MapOSError, FileNotFoundError):
+    pass
+
+
+class MapPermissionError(MapOSError, PermissionError):
+    pass
+
+
+class MapIsADirectoryError(MapOSError, IsADirectoryError):
+    pass
+
+
+class MapExistsError(MapOSError, FileExistsError):
+    pass
+
+
+# They are documented as members of the package.
+_PUBLIC = (Error, ImageError, ChangedError, InUseError, ReferenceRefusedError, MapError, CancelledError, ForkError)
+for _class in _PUBLIC:
+    _class.__module__ = "blkhash"
+
+_BY_KIND: dict[str, type[ImageError]] = {
+    "changed": ChangedError,
+    "truncated": ChangedError,
+    "in-use": InUseError,
+    "reference": ReferenceRefusedError,
+}
+
+
+def image(
+    kind: str, message: str, filename: str | None, offset: int | None, errno: int | None
+) -> ImageError:
+    error: ImageError
+    special = _BY_KIND.get(kind)
+    if errno is None or special is not None:
+        error = (special or ImageError)(message)
+    else:
+        error = _with_errno(ImageOSError, errno, filename)
+    error.kind = kind
+    error.filename = filename
+    error.offset = offset
+    return error
+
+
+def map(message: str, filename: str, offset: int | None, errno: int | None) -> MapError:
+    error: MapError
+    error = MapError(message) if errno is None else _with_errno(MapOSError, errno, filename)
+    error.filename = filename
+    error.offset = offset
+    return error
+
+
+def cancelled() -> CancelledError:
+    return CancelledError("cancelled")
+
+
+def fork(message: str) -> ForkError:
+    return ForkError(message)
+
+
+def other(message: str) -> Error:
+    return Error(message)
+
+
+def _with_errno(base: type[_OfSystem], errno: int, filename: str | None) -> _OfSystem:
+    """Returns an exception of the subclass of `base` that is also of the class of Python for `errno`."""
+    wanted = type(OSError(errno, ""))
+    found = (known for known in base.__subclasses__() if issubclass(known, wanted))
+    return next(found, base)(errno, os.strerror(errno), filename)

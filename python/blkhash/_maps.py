@@ -1,0 +1,115 @@
+"""Functions about block maps that need no Rust."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from blkhash import _blkhash
+from blkhash._types import Block
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from _typeshed import ReadableBuffer
+
+    from blkhash._blkhash import Event, Image, Map
+    from blkhash._types import File
+
+
+def blocks(map: Map) -> Iterator[Block]:
+    """Yields the blocks of a map."""
+    size = map.block_size
+    for run in map.runs():
+        end = run.offset + run.length
+        offsets = range(run.offset, end, size)
+        if run.digests is None:
+            for offset in offsets:
+                yield Block(offset, min(size, end - offset), run.kind, None)
+            continue
+        digests = run.digests.tobytes()
+        step = map.digest_size
+        for index, offset in enumerate(offsets):
+            digest = digests[index * step : (index + 1) * step]
+            yield Block(offset, min(size, end - offset), run.kind, digest)
+
+
+def create_map(
+    image: str | os.PathLike[str] | Image,
+    path: str | os.PathLike[str],
+    digest: str = "sha256",
+    *,
+    block_size: int = 65536,
+    salt: ReadableBuffer = b"",
+    key: ReadableBuffer | None = None,
+    threads: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    cancel: Event | None = None,
+) -> Map:
+    """Writes the map of an image to a new file, and returns the map.
+
+    An existing file is an error. If the work fails or is cancelled, the file is removed. `key`, of 16 to 4096 bytes,
+    seals the map.
+    """
+    import json
+
+    if not isinstance(image, _blkhash.Image):
+        with _blkhash.Image(image) as opened:
+            return create_map(
+                opened,
+                path,
+                digest,
+                block_size=block_size,
+                salt=salt,
+                key=key,
+                threads=threads,
+                progress=progress,
+                cancel=cancel,
+            )
+    info = json.dumps(_info(image))
+    _blkhash._create_map(
+        image, path, info, os.urandom(16), digest, block_size, salt, key, threads, progress, cancel
+    )
+    return _blkhash.Map(path)
+
+
+def _info(image: Image) -> dict[str, Any]:
+    """Describes the image of a map, as docs/maps.md specifies it."""
+    import time
+
+    files = []
+    for index, member in enumerate(image.chain):
+        for number, file in enumerate(member.files):
+            role = "data" if number else "backing" if index else "image"
+            files.append(_file(file, role))
+    source: dict[str, Any] = {
+        "name": os.path.basename(image.name),
+        "format": image.format,
+        "snapshot": image.snapshot,
+        "files": files,
+    }
+    if image.partition is not None:
+        source["partition"] = image.partition
+    partitions = [partition._asdict() for partition in image.partitions()]
+    return {
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "program": f"blkhash {_blkhash.__version__}",
+        "made": "read",
+        "source": source,
+        **({"partitions": partitions} if partitions else {}),
+    }
+
+
+def _file(file: File, role: str) -> dict[str, Any]:
+    described: dict[str, Any] = {"name": os.path.basename(file.name), "role": role, "size": file.size}
+    try:
+        status = os.stat(file.name)
+    except OSError:
+        # A URI is no file.
+        return described
+    # The node of a device is another one on each host.
+    if stat.S_ISREG(status.st_mode):
+        described.update(mtime_ns=status.st_mtime_ns, ino=status.st_ino, dev=status.st_dev)
+    return described

@@ -1,0 +1,46 @@
+"""The tuples that functions of this package return. Their types are in `_types.pyi`."""
+
+from collections import namedtuple
+
+Extent = namedtuple("Extent", "offset length kind")
+Extent.__doc__ = "Adjacent bytes of an image of one kind: `data`, or `zero` for zeros that need not be read."
+
+File = namedtuple("File", "name size")
+File.__doc__ = "A file that an image is stored in, and its size in bytes."
+
+Member = namedtuple("Member", "format size files")
+Member.__doc__ = "An image of a chain. `size` is None if only the program that reads it knows."
+
+Partition = namedtuple("Partition", "number offset length")
+Partition.__doc__ = "A partition of a disk. Numbers are those of Linux."
+
+Difference = namedtuple("Difference", "offset length kind")
+Difference.__doc__ = """Adjacent blocks that differ in the same way.
+
+`kind` is `changed` (other data), `written` (data where there should be zeros), `zeroed` (zeros where there should be
+data), `left-only` or `right-only` (the other side ends before), or `unknown` (one side has no digests of these blocks,
+so they were not compared).
+"""
+
+Run = namedtuple("Run", "offset length kind digests")
+Run.__doc__ = """Adjacent blocks of a map.
+
+`kind` is `data`, `zero`, or `unknown` if the map does not have them. `digests` of data is a memoryview with a row for
+each block. `numpy.asarray(run.digests)` is an array over the same memory.
+"""
+
+Block = namedtuple("Block", "offset length kind digest")
+Block.__doc__ = "A block of a map. `digest` is None unless `kind` is `data`."
+
+
+class Checksum(namedtuple("Checksum", "hexdigests size format")):
+    """Checksums of an image: `hexdigests` by the name of the digest, the size in bytes, and the format."""
+
+    __slots__ = ()
+
+    @property
+    def hexdigest(self):
+        """The checksum, if there is one."""
+        if len(self.hexdigests) != 1:
+            raise ValueError("there are several checksums: use hexdigests")
+        return next(iter(self.hexdigests.values()))

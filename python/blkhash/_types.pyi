@@ -1,0 +1,44 @@
+from typing import Literal, NamedTuple, Optional, Union
+
+class Extent(NamedTuple):
+    offset: int
+    length: int
+    kind: Literal["data", "zero"]
+
+class File(NamedTuple):
+    name: str
+    size: int
+
+class Member(NamedTuple):
+    format: str
+    size: Optional[int]
+    files: tuple[File, ...]
+
+class Partition(NamedTuple):
+    number: int
+    offset: int
+    length: int
+
+class Difference(NamedTuple):
+    offset: int
+    length: int
+    kind: Literal["changed", "written", "zeroed", "left-only", "right-only", "unknown"]
+
+class Run(NamedTuple):
+    offset: int
+    length: int
+    kind: Literal["data", "zero", "unknown"]
+    digests: Optional[memoryview]
+
+class Block(NamedTuple):
+    offset: int
+    length: int
+    kind: Literal["data", "zero", "unknown"]
+    digest: Optional[bytes]
+
+class Checksum(NamedTuple):
+    hexdigests: dict[str, str]
+    size: int
+    format: str
+    @property
+    def hexdigest(self) -> str: ...

@@ -1,0 +1,103 @@
+//! `blkhash.checksum()`: checksums of images, several in one pass.
+
+use blkhash::{Digest, Parameters};
+use blksum::{Progress, Tuning};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use crate::arguments::{self, Definition};
+use crate::errors::Failure;
+use crate::job::Watch;
+use crate::open::{Opened, Request};
+use crate::types;
+
+/// Returns checksums of an image.
+#[pyfunction]
+#[pyo3(
+    signature = (name, digests=None, *, construction="streams:4", block_size=None, salt=None, threads=None, max_zeros=None, progress=None, cancel=None, **options),
+    text_signature = "(name, digests='sha256', *, construction='streams:4', block_size=None, salt=b'', threads=None, max_zeros=None, progress=None, cancel=None, format=None, snapshot=None, partition=None, follow=None, backing_format=None, holes=None, cache=None, force_share=False)"
+)]
+#[expect(clippy::too_many_arguments, reason = "are those of Python")]
+pub fn checksum<'py>(
+    py: Python<'py>,
+    name: &Bound<'py, PyAny>,
+    digests: Option<&Bound<'py, PyAny>>,
+    construction: &str,
+    block_size: Option<u64>,
+    salt: Option<&Bound<'py, PyAny>>,
+    threads: Option<usize>,
+    max_zeros: Option<u64>,
+    progress: Option<&Bound<'py, PyAny>>,
+    cancel: Option<&Bound<'py, PyAny>>,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let job = Job::new(digests, construction, block_size, salt, threads, max_zeros)?;
+    let request = Request::new(name, options)?;
+    let names = job.names();
+    let watch = Watch { progress, cancel };
+    let passed = watch.run(py, move |progress| job.run(&request.open()?, progress))?;
+    passed.into_result(py, &names)
+}
+
+/// The checksums to compute.
+pub struct Job {
+    digests: Vec<String>,
+    parameters: Vec<Parameters>,
+    tuning: Tuning,
+}
+
+impl Job {
+    pub fn new(
+        digests: Option<&Bound<'_, PyAny>>,
+        construction: &str,
+        block_size: Option<u64>,
+        salt: Option<&Bound<'_, PyAny>>,
+        threads: Option<usize>,
+        max_zeros: Option<u64>,
+    ) -> PyResult<Self> {
+        let digests = match digests {
+            Some(digests) => arguments::digests(digests)?,
+            None => vec!["sha256".to_owned()],
+        };
+        let definition = Definition::new(construction, block_size, salt)?;
+        let parameters = digests.iter().map(|name| definition.parameters(name));
+        let parameters = parameters.collect::<PyResult<_>>()?;
+        Ok(Self { digests, parameters, tuning: arguments::tuning(threads, max_zeros)? })
+    }
+
+    /// Returns the names of the digests, as the caller gave them.
+    pub fn names(&self) -> Vec<String> {
+        self.digests.clone()
+    }
+
+    /// Computes the checksums.
+    pub fn run(&self, opened: &Opened, progress: &Progress) -> Result<Passed, Failure> {
+        let content = &opened.content;
+        let digests = blksum::checksums(content, &self.parameters, &self.tuning, progress)
+            .map_err(|error| Failure::Pass(error, String::new()))?;
+        let size = blkimage::Source::size(content);
+        Ok(Passed { digests, size, format: opened.image.format().name() })
+    }
+}
+
+/// The result of a pass.
+pub struct Passed {
+    digests: Vec<Digest>,
+    size: u64,
+    format: &'static str,
+}
+
+impl Passed {
+    /// Returns the object for Python.
+    pub fn into_result<'py>(
+        self,
+        py: Python<'py>,
+        names: &[String],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let digests = PyDict::new(py);
+        for (name, digest) in names.iter().zip(&self.digests) {
+            digests.set_item(PyString::new(py, name), digest.to_string())?;
+        }
+        types::CHECKSUM.make(py, (digests, self.size, self.format))
+    }
+}

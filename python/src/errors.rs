@@ -1,0 +1,136 @@
+//! Converts errors to exceptions, whose classes are in `blkhash/_errors.py`.
+
+use std::ffi::OsStr;
+use std::io;
+
+use pyo3::call::PyCallArgs;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::types;
+
+/// The reason why work on images and maps failed.
+pub enum Failure {
+    /// An image cannot be opened or read.
+    Image(blkimage::Error),
+    /// A pass over an image failed. A sink that fails is the map with this name.
+    Pass(blksum::Error, String),
+    /// The map with this name cannot be read or written.
+    Map(blkmap::Error, String),
+    /// The image with this name does not have what was asked for.
+    Value(String, String),
+    /// The system or this package failed.
+    Other(String),
+}
+
+impl Failure {
+    /// Returns the exception.
+    pub fn into_err(self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::Image(error) => of_image(py, &error),
+            Self::Pass(error, name) => of_pass(py, &error, &name),
+            Self::Map(error, name) => of_map(py, &error, &name),
+            Self::Value(name, reason) => PyValueError::new_err(format!("{name}: {reason}")),
+            Self::Other(reason) => other(py, &reason),
+        }
+    }
+}
+
+impl From<blkimage::Error> for Failure {
+    fn from(error: blkimage::Error) -> Self {
+        Self::Image(error)
+    }
+}
+
+/// Converts an error of an image.
+pub fn of_image(py: Python<'_>, error: &blkimage::Error) -> PyErr {
+    let source = error.io_error();
+    let errno = match error.kind() {
+        blkimage::ErrorKind::Directory => Some(EISDIR),
+        _ => source.and_then(io::Error::raw_os_error),
+    };
+    let message = match source {
+        Some(source) if errno.is_none() => format!("{error}: {source}"),
+        _ => error.to_string(),
+    };
+    let name: &OsStr = error.name().as_os_str();
+    let kind = kind(error.kind());
+    new(py, "image", (kind, message, name, error.offset(), errno))
+}
+
+fn of_pass(py: Python<'_>, error: &blksum::Error, map: &str) -> PyErr {
+    match error {
+        blksum::Error::Image(error) => of_image(py, error),
+        blksum::Error::Hash(error) => PyValueError::new_err(error.to_string()),
+        blksum::Error::Zeros { .. } => {
+            let message = format!("{error}: max_zeros moves the limit");
+            new(py, "image", ("size", message, None::<&str>, None::<u64>, None::<i32>))
+        }
+        blksum::Error::Sink(error) => match error.downcast_ref::<blkmap::Error>() {
+            Some(error) => of_map(py, error, map),
+            None => other(py, &error.to_string()),
+        },
+        blksum::Error::Cancelled => cancelled(py),
+        error => other(py, &error.to_string()),
+    }
+}
+
+/// Converts an error of the map with this name.
+pub fn of_map(py: Python<'_>, error: &blkmap::Error, name: &str) -> PyErr {
+    let (errno, offset) = match error {
+        blkmap::Error::Io(error) => (error.raw_os_error(), None),
+        blkmap::Error::Damaged { offset, .. } => (None, Some(*offset)),
+        _ => (None, None),
+    };
+    new(py, "map", (format!("{name}: {error}"), name, offset, errno))
+}
+
+/// Says that the caller cancelled the work.
+pub fn cancelled(py: Python<'_>) -> PyErr {
+    new(py, "cancelled", ())
+}
+
+/// Says that an object cannot be used in this process.
+pub fn fork(py: Python<'_>, message: &str) -> PyErr {
+    new(py, "fork", (message,))
+}
+
+/// Says that something failed that no class of its own describes.
+pub fn other(py: Python<'_>, message: &str) -> PyErr {
+    new(py, "other", (message,))
+}
+
+/// Calls a function of `blkhash/_errors.py`, which returns an exception.
+fn new<'py>(py: Python<'py>, function: &str, args: impl PyCallArgs<'py>) -> PyErr {
+    let made = types::errors(py).and_then(|module| module.getattr(function)?.call1(args));
+    made.map_or_else(|error| error, PyErr::from_value)
+}
+
+/// Returns the word for programs.
+fn kind(kind: blkimage::ErrorKind) -> &'static str {
+    use blkimage::ErrorKind;
+    match kind {
+        ErrorKind::Open => "open",
+        ErrorKind::Connect => "connect",
+        ErrorKind::Io => "io",
+        ErrorKind::Directory => "directory",
+        ErrorKind::Pipe => "pipe",
+        ErrorKind::FileType => "file-type",
+        ErrorKind::Format => "format",
+        ErrorKind::Corrupt => "corrupt",
+        ErrorKind::Unsupported => "unsupported",
+        ErrorKind::Reference => "reference",
+        ErrorKind::Server => "server",
+        ErrorKind::Snapshot => "snapshot",
+        ErrorKind::InUse => "in-use",
+        ErrorKind::Changed => "changed",
+        ErrorKind::Truncated => "truncated",
+        ErrorKind::Holes => "holes",
+        ErrorKind::Size => "size",
+        ErrorKind::Argument => "argument",
+        _ => "other",
+    }
+}
+
+/// The error of a path that leads to a directory.
+pub const EISDIR: i32 = rustix::io::Errno::ISDIR.raw_os_error();

@@ -1,0 +1,294 @@
+//! `blkhash.Image`: an image as its guest sees it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use blkimage::partition;
+use blkimage::{ExtentKind, Source};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+
+use crate::arguments::cannot_pickle;
+use crate::buffer::Buffer;
+use crate::checksum::Job;
+use crate::errors;
+use crate::job::Watch;
+use crate::open::{Opened, Request};
+use crate::process::Owned;
+use crate::types;
+
+/// An open image, or a partition of it.
+#[pyclass(frozen, module = "blkhash")]
+pub struct Image {
+    /// `None` after it was closed. Locked only by threads that are attached to the interpreter, and not for longer
+    /// than it takes to clone the pointer, so that it is not locked in a child.
+    opened: Mutex<Option<Arc<Owned<Opened>>>>,
+}
+
+#[pymethods]
+impl Image {
+    #[new]
+    #[pyo3(
+        signature = (name, **options),
+        text_signature = "(name, *, format=None, snapshot=None, partition=None, follow=None, backing_format=None, holes=None, cache=None, force_share=False)"
+    )]
+    fn new(
+        py: Python<'_>,
+        name: &Bound<'_, PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let request = Request::new(name, options)?;
+        let opened = Watch::NONE.run(py, |_| request.open_kept())?;
+        Ok(Self { opened: Mutex::new(Some(Arc::new(Owned::new(opened)))) })
+    }
+
+    /// Size of the content in bytes.
+    #[getter]
+    fn size(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |opened| Ok(opened.content.size()))
+    }
+
+    /// Format of the image itself, as in qemu-img.
+    #[getter]
+    fn format(&self, py: Python<'_>) -> PyResult<&'static str> {
+        self.with(py, |opened| Ok(opened.image.format().name()))
+    }
+
+    /// Name of the image, as it was opened.
+    #[getter]
+    fn name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.with(py, |opened| Ok(opened.name.as_os_str().into_pyobject(py)?.into_any()))
+    }
+
+    /// The snapshot that was asked for.
+    #[getter]
+    fn snapshot(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.with(py, |opened| Ok(opened.snapshot.clone()))
+    }
+
+    /// The number of the partition that was asked for.
+    #[getter]
+    fn partition(&self, py: Python<'_>) -> PyResult<Option<u32>> {
+        self.with(py, |opened| Ok(opened.partition))
+    }
+
+    /// The image and its backing files, from the top.
+    #[getter]
+    fn chain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.with(py, |opened| {
+            let members = opened.image.chain().iter().map(|member| {
+                let files = member
+                    .files()
+                    .map(|file| types::FILE.make(py, (file.name().as_os_str(), file.size())));
+                let files = PyTuple::new(py, files.collect::<PyResult<Vec<_>>>()?)?;
+                types::MEMBER.make(py, (member.format().name(), member.virtual_size(), files))
+            });
+            PyTuple::new(py, members.collect::<PyResult<Vec<_>>>()?)
+        })
+    }
+
+    /// Messages about an image that can be read, but may not be what it seems.
+    #[getter]
+    fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.with(py, |opened| PyTuple::new(py, opened.image.warnings()))
+    }
+
+    /// Returns the partitions.
+    fn partitions<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let opened = self.opened()?;
+        let opened = opened.get(py, "image")?;
+        let table =
+            py.detach(|| partition::table(&opened.content)).map_err(|error| match error {
+                partition::TableError::Image(error) => errors::of_image(py, &error),
+                error => PyValueError::new_err(error.to_string()),
+            })?;
+        let found = table.partitions.iter();
+        found.map(|it| types::PARTITION.make(py, (it.number, it.offset, it.length))).collect()
+    }
+
+    /// Returns an iterator over the extents, adjacent ones of different kinds.
+    #[pyo3(signature = (offset=0, length=None))]
+    fn extents(&self, py: Python<'_>, offset: u64, length: Option<u64>) -> PyResult<Extents> {
+        let opened = self.opened()?;
+        let size = opened.get(py, "image")?.content.size();
+        let end = length.map_or(size, |length| offset.saturating_add(length).min(size));
+        Ok(Extents { opened, rest: Mutex::new((offset, end)) })
+    }
+
+    /// Returns bytes of the content, fewer than `length` at its end.
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        offset: u64,
+        length: u64,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let opened = self.opened()?;
+        let opened = opened.get(py, "image")?;
+        let length = length.min(opened.content.size().saturating_sub(offset));
+        let length = usize::try_from(length).map_err(|_| PyValueError::new_err("is too long"))?;
+        PyBytes::new_with(py, length, |bytes| read(py, opened, bytes, offset))
+    }
+
+    /// Fills a buffer with bytes of the content, and returns their number, which is less at its end.
+    #[pyo3(signature = (buffer, offset=0))]
+    fn readinto(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>, offset: u64) -> PyResult<usize> {
+        let opened = self.opened()?;
+        let opened = opened.get(py, "image")?;
+        let mut buffer = Buffer::writable(buffer)?;
+        let bytes = buffer.bytes_mut();
+        let left = opened.content.size().saturating_sub(offset);
+        let length = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        read(py, opened, &mut bytes[..length], offset)?;
+        Ok(length)
+    }
+
+    /// Fails if the files of the image changed since it was opened, as far as that can be detected.
+    fn check_unchanged(&self, py: Python<'_>) -> PyResult<()> {
+        let opened = self.opened()?;
+        let opened = opened.get(py, "image")?;
+        py.detach(|| opened.image.check_unchanged()).map_err(|error| errors::of_image(py, &error))
+    }
+
+    /// Returns checksums of the content, in one pass.
+    #[pyo3(
+        signature = (digests=None, *, construction="streams:4", block_size=None, salt=None, threads=None, max_zeros=None, progress=None, cancel=None),
+        text_signature = "($self, digests='sha256', *, construction='streams:4', block_size=None, salt=b'', threads=None, max_zeros=None, progress=None, cancel=None)"
+    )]
+    #[expect(clippy::too_many_arguments, reason = "are those of Python")]
+    fn checksum<'py>(
+        &self,
+        py: Python<'py>,
+        digests: Option<&Bound<'py, PyAny>>,
+        construction: &str,
+        block_size: Option<u64>,
+        salt: Option<&Bound<'py, PyAny>>,
+        threads: Option<usize>,
+        max_zeros: Option<u64>,
+        progress: Option<&Bound<'py, PyAny>>,
+        cancel: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let job = Job::new(digests, construction, block_size, salt, threads, max_zeros)?;
+        let opened = self.opened()?;
+        opened.get(py, "image")?;
+        let names = job.names();
+        let watch = Watch { progress, cancel };
+        let passed = watch.run(py, move |progress| job.run(opened.here()?, progress))?;
+        passed.into_result(py, &names)
+    }
+
+    /// Returns a file object with the content.
+    fn open<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        types::IMAGE_FILE.make(slf.py(), (slf,))
+    }
+
+    /// Closes the image.
+    fn close(&self) {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Whether the image is closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
+        self.close();
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let described = self.with(py, |opened| {
+            let (name, format) = (&opened.name, opened.image.format());
+            Ok(format!("<blkhash.Image {name:?} {format} {} bytes>", opened.content.size()))
+        });
+        described.unwrap_or_else(|_| "<blkhash.Image closed>".to_owned())
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(cannot_pickle("blkhash.Image"))
+    }
+}
+
+impl Image {
+    /// Returns the open image.
+    pub fn opened(&self) -> PyResult<Arc<Owned<Opened>>> {
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.clone().ok_or_else(|| PyValueError::new_err("the image is closed"))
+    }
+
+    fn with<R>(&self, py: Python<'_>, get: impl FnOnce(&Opened) -> PyResult<R>) -> PyResult<R> {
+        get(self.opened()?.get(py, "image")?)
+    }
+}
+
+/// Fills `bytes` with the content from `offset` on.
+fn read(py: Python<'_>, opened: &Opened, bytes: &mut [u8], offset: u64) -> PyResult<()> {
+    let mut offset = offset;
+    for part in bytes.chunks_mut(PART) {
+        py.detach(|| opened.content.read_exact_at(part, offset))
+            .map_err(|error| errors::of_image(py, &error))?;
+        offset += part.len() as u64;
+        // Ctrl-C ends a long read.
+        py.check_signals()?;
+    }
+    Ok(())
+}
+
+/// An iterator over extents.
+#[pyclass(frozen, module = "blkhash._blkhash", name = "_Extents")]
+pub struct Extents {
+    opened: Arc<Owned<Opened>>,
+    /// Offsets of the next extent and of the end. Locked only by threads that are attached to the interpreter.
+    rest: Mutex<(u64, u64)>,
+}
+
+#[pymethods]
+impl Extents {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let opened = self.opened.get(py, "image")?;
+        let (start, end) = *self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = py.detach(|| longest(&opened.content, start, end));
+        let Some((next, kind)) = found.map_err(|error| errors::of_image(py, &error))? else {
+            return Ok(None);
+        };
+        *self.rest.lock().unwrap_or_else(PoisonError::into_inner) = (next, end);
+        types::EXTENT.make(py, (start, next - start, kind)).map(Some)
+    }
+}
+
+/// Returns the end and the kind of the extent at `start`, or `None` at the end.
+fn longest(
+    source: &dyn Source,
+    start: u64,
+    end: u64,
+) -> blkimage::Result<Option<(u64, &'static str)>> {
+    if start >= end {
+        return Ok(None);
+    }
+    let first = source.extent(start, end - start)?;
+    let mut next = first.end();
+    while next < end {
+        // An error belongs to the next extent and is found again there.
+        match source.extent(next, end - next) {
+            Ok(extent) if extent.kind == first.kind => next = extent.end(),
+            _ => break,
+        }
+    }
+    let kind = match first.kind {
+        ExtentKind::Data => "data",
+        ExtentKind::Zero => "zero",
+    };
+    Ok(Some((next, kind)))
+}
+
+/// Bytes that are read between looks at signals.
+const PART: usize = 16 << 20;

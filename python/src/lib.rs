@@ -1,0 +1,45 @@
+//! The extension module of the Python package `blkhash`.
+//!
+//! It converts arguments, results and errors, and releases the GIL. Everything else is done by the crates of this
+//! workspace. Classes and functions that need no Rust are in `python/blkhash/*.py`.
+
+mod arguments;
+mod buffer;
+mod checksum;
+mod differences;
+mod errors;
+mod hasher;
+mod image;
+mod input;
+mod job;
+mod map;
+mod map_runs;
+mod new_map;
+mod open;
+mod open_map;
+mod process;
+mod types;
+
+/// The functions and classes that `blkhash/__init__.py` passes on.
+#[pyo3::pymodule(name = "_blkhash")]
+mod module {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use super::checksum::checksum;
+    #[pymodule_export]
+    use super::hasher::{Hash, algorithms_available, new};
+    #[pymodule_export]
+    use super::image::Image;
+    #[pymodule_export]
+    use super::map::Map;
+    #[pymodule_export]
+    use super::new_map::create_map;
+    #[pymodule_export]
+    use super::process::forked;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,275 @@
+//! `blkhash.Map`: a block map.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use blkhash::{Construction, Leaf};
+use blkimage::{Slice, Source};
+use blkmap::{Against, ImageEnd, Key, Side};
+use blksum::{Progress, Tuning};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyModule};
+
+use crate::arguments::{self, cannot_pickle, value_error};
+use crate::buffer::Buffer;
+use crate::differences::Differences;
+use crate::errors::{self, Failure};
+use crate::input::Input;
+use crate::job::Watch;
+use crate::map_runs::Runs;
+use crate::open::Opened;
+use crate::open_map::OpenMap;
+use crate::process::Owned;
+use crate::types;
+
+/// A block map.
+#[pyclass(frozen, module = "blkhash")]
+pub struct Map(Arc<Owned<OpenMap>>);
+
+#[pymethods]
+impl Map {
+    #[new]
+    #[pyo3(signature = (path, *, commit=None))]
+    fn new(py: Python<'_>, path: PathBuf, commit: Option<u64>) -> PyResult<Self> {
+        let opened = Watch::NONE.run(py, move |_| OpenMap::open(&path, commit))?;
+        Ok(Self(Arc::new(Owned::new(opened))))
+    }
+
+    /// Name of the file.
+    #[getter]
+    fn name(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(self.opened(py)?.name.clone())
+    }
+
+    /// Name of the digest.
+    #[getter]
+    fn algorithm(&self, py: Python<'_>) -> PyResult<&'static str> {
+        Ok(self.opened(py)?.map.header().algorithm.name())
+    }
+
+    /// Length of a digest in bytes.
+    #[getter]
+    fn digest_size(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.opened(py)?.map.header().algorithm.digest_size())
+    }
+
+    /// Length of a block in bytes.
+    #[getter]
+    fn block_size(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.opened(py)?.map.header().block_size.get())
+    }
+
+    /// Salt, which is hashed before each block.
+    #[getter]
+    fn salt<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, self.opened(py)?.map.header().salt.as_bytes()))
+    }
+
+    /// Size of the image in bytes.
+    #[getter]
+    fn image_size(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.opened(py)?.map.commit().image_size)
+    }
+
+    /// Number of blocks of the image.
+    #[getter]
+    fn block_count(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.opened(py)?.map.commit().blocks)
+    }
+
+    /// Number of the commit that the map was opened at.
+    #[getter]
+    fn commit(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.opened(py)?.map.commit().sequence)
+    }
+
+    /// Whether the map has every block.
+    #[getter]
+    fn is_complete(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.opened(py)?.map.is_complete())
+    }
+
+    /// Whether the map has a seal. `check_seal` checks it.
+    #[getter]
+    fn is_sealed(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.opened(py)?.map.commit().seal.is_some())
+    }
+
+    /// Root of the tree over the pages, if the map is complete.
+    #[getter]
+    fn root<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let root = self.opened(py)?.map.commit().root;
+        Ok(root.map(|root| PyBytes::new(py, &root)))
+    }
+
+    /// Identity of the content with its digest, block size and salt, if the map is complete.
+    #[getter]
+    fn content_id<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let map = &self.opened(py)?.map;
+        Ok(map.commit().content_id(map.header()).map(|id| PyBytes::new(py, &id)))
+    }
+
+    /// The description of the image, an object of JSON.
+    #[getter]
+    fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let OpenMap { map, name } = self.opened(py)?;
+        let text = map.info().map_err(|error| errors::of_map(py, &error, name))?;
+        PyModule::import(py, "json")?.call_method1("loads", (text,))
+    }
+
+    /// Fails unless the map is sealed with this key.
+    fn check_seal(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let OpenMap { map, name } = self.opened(py)?;
+        map.check_seal(&self::key(key)?).map_err(|error| errors::of_map(py, &error, name))
+    }
+
+    /// Reads every byte of the map, and fails if one is wrong.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        let shared = self.shared(py)?;
+        Watch::NONE.run(py, move |progress| {
+            let OpenMap { map, name } = shared.here()?;
+            let mut watch = |_| match progress.is_cancelled() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            };
+            blkmap::check(map, &mut watch).map_err(|error| Failure::Map(error, name.clone()))
+        })
+    }
+
+    /// Returns an iterator over runs of blocks.
+    fn runs(&self, py: Python<'_>) -> PyResult<Runs> {
+        Ok(Runs::new(self.shared(py)?))
+    }
+
+    /// Returns an iterator over the blocks.
+    fn blocks<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        types::BLOCKS.make(slf.py(), (slf,))
+    }
+
+    /// Returns where another map differs, without the images.
+    fn diff<'py>(
+        &self,
+        py: Python<'py>,
+        other: &Bound<'py, Self>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let (left, right) = (self.shared(py)?, other.get().shared(py)?);
+        let differences = Watch::NONE.run(py, move |_| {
+            let (left, right) = (left.here()?, right.here()?);
+            let size = |side: &OpenMap| side.map.commit().image_size;
+            Differences::new(left.map.header().block_size, size(left), size(right))
+                .collect(|report| blkmap::diff(&left.map, &right.map, report))
+                .map_err(|error| {
+                    Failure::Map(error, format!("{}, compared with {}", left.name, right.name))
+                })
+        })?;
+        differences.into_list(py)
+    }
+
+    /// Returns where an image differs from the map.
+    #[pyo3(signature = (image, *, threads=None, progress=None, cancel=None))]
+    fn verify<'py>(
+        &self,
+        py: Python<'py>,
+        image: &Bound<'py, PyAny>,
+        threads: Option<usize>,
+        progress: Option<&Bound<'py, PyAny>>,
+        cancel: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let shared = self.shared(py)?;
+        let input = Input::new(image)?;
+        // Zeros that the image does not store cost nothing.
+        let tuning = arguments::tuning(threads, Some(u64::MAX))?;
+        let watch = Watch { progress, cancel };
+        let differences = watch.run(py, move |progress| {
+            let map = shared.here()?;
+            input.with(|image| verify(map, image, &tuning, progress))
+        })?;
+        differences.into_list(py)
+    }
+
+    /// Returns the checksum of the image in hexadecimal digits.
+    #[pyo3(signature = (construction="streams:4", *, threads=None))]
+    fn checksum(
+        &self,
+        py: Python<'_>,
+        construction: &str,
+        threads: Option<usize>,
+    ) -> PyResult<String> {
+        let construction: Construction = construction.parse().map_err(value_error)?;
+        let threads = arguments::threads(threads)?;
+        let shared = self.shared(py)?;
+        Watch::NONE.run(py, move |_| {
+            let OpenMap { map, name } = shared.here()?;
+            let digest = blkmap::checksum(map, construction, threads);
+            digest.map(|it| it.to_string()).map_err(|error| Failure::Map(error, name.clone()))
+        })
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let OpenMap { map, name } = self.opened(py)?;
+        let (header, size) = (map.header(), map.commit().image_size);
+        let (algorithm, block_size) = (header.algorithm, header.block_size);
+        Ok(format!("<blkhash.Map {name:?} {algorithm} block_size={block_size} {size} bytes>"))
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(cannot_pickle("blkhash.Map"))
+    }
+}
+
+impl Map {
+    fn opened(&self, py: Python<'_>) -> PyResult<&OpenMap> {
+        self.0.get(py, "map")
+    }
+
+    /// Returns the map for another thread.
+    fn shared(&self, py: Python<'_>) -> PyResult<Arc<Owned<OpenMap>>> {
+        self.opened(py)?;
+        Ok(Arc::clone(&self.0))
+    }
+}
+
+/// Compares an image with a map.
+fn verify(
+    OpenMap { map, name }: &OpenMap,
+    image: &Opened,
+    tuning: &Tuning,
+    progress: &Progress,
+) -> Result<Differences, Failure> {
+    let header = map.header();
+    let leaf = header.leaf();
+    let content = &image.content;
+    let of_map = |error| Failure::Map(error, name.clone());
+    let end = ImageEnd { size: content.size(), padded_last: padded_last(content, &leaf)? };
+    // Blocks behind the end of the map are not compared.
+    let block_size = u64::from(header.block_size);
+    let common = end.size.min(map.commit().blocks.saturating_mul(block_size));
+    let part = Slice::new(content, 0, common).expect("begins with the image");
+    let blocks = map.blocks().map_err(of_map)?;
+    Differences::new(header.block_size, map.commit().image_size, end.size).collect(|report| {
+        let mut against = Against::new(map, Side::Left, blocks, end, report);
+        blksum::block_digests(&part, &leaf, &mut against, tuning, progress)
+            .map_err(|error| Failure::Pass(error, name.clone()))?;
+        against.end();
+        Ok(())
+    })
+}
+
+/// Returns the digest of the last block padded with zeros to a whole one, if it is short.
+pub fn padded_last(content: &dyn Source, leaf: &Leaf) -> Result<Option<blkhash::Digest>, Failure> {
+    let length = (content.size() % leaf.block_size() as u64) as usize;
+    if length == 0 {
+        return Ok(None);
+    }
+    let mut block = vec![0; leaf.block_size()];
+    content.read_exact_at(&mut block[..length], content.size() - length as u64)?;
+    Ok(Some(leaf.hash(&block)))
+}
+
+/// Returns the key in a buffer.
+pub fn key(key: &Bound<'_, PyAny>) -> PyResult<Key> {
+    Key::new(Buffer::of(key)?.bytes().to_vec())
+        .ok_or_else(|| PyValueError::new_err("a key has 16 to 4096 bytes"))
+}

@@ -1,0 +1,88 @@
+//! Makes a map for `blkhash.create_map()`.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+
+use blkhash::Leaf;
+use blkimage::Source;
+use blkmap::{Header, Key, Writer};
+use blksum::{Progress, Tuning};
+use pyo3::prelude::*;
+
+use crate::arguments::{self, value_error};
+use crate::errors::Failure;
+use crate::input::Input;
+use crate::job::Watch;
+use crate::map;
+use crate::open::Opened;
+
+/// Writes the map of an image to a new file.
+#[pyfunction(name = "_create_map")]
+#[expect(clippy::too_many_arguments, reason = "are those of Python")]
+pub fn create_map(
+    py: Python<'_>,
+    image: &Bound<'_, PyAny>,
+    output: PathBuf,
+    info: String,
+    file_id: [u8; 16],
+    digest: &str,
+    block_size: u64,
+    salt: &Bound<'_, PyAny>,
+    key: Option<&Bound<'_, PyAny>>,
+    threads: Option<usize>,
+    progress: Option<&Bound<'_, PyAny>>,
+    cancel: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let algorithm = arguments::algorithm(digest)?;
+    if !Header::accepts(algorithm) {
+        return Err(value_error(format!("there are no maps with digest '{digest}'")));
+    }
+    let block_size = arguments::block_size(block_size)?;
+    let header = Header { file_id, algorithm, block_size, salt: arguments::salt(Some(salt))? };
+    let key = key.map(map::key).transpose()?;
+    let input = Input::new(image)?;
+    // A run of zeros costs nothing.
+    let tuning = arguments::tuning(threads, Some(u64::MAX))?;
+    let watch = Watch { progress, cancel };
+    watch.run(py, move |progress| {
+        let job = Job { header, leaf: header.leaf(), info, tuning };
+        input.with(|image| job.write(image, &output, key, progress))
+    })
+}
+
+struct Job {
+    header: Header,
+    leaf: Leaf,
+    info: String,
+    tuning: Tuning,
+}
+
+impl Job {
+    /// Writes the file, or removes it.
+    fn write(
+        &self,
+        image: &Opened,
+        output: &PathBuf,
+        key: Option<Key>,
+        progress: &Progress,
+    ) -> Result<(), Failure> {
+        let name = output.to_string_lossy().into_owned();
+        let of_map = |error| Failure::Map(error, name.clone());
+        let file = File::options().read(true).write(true).create_new(true).open(output);
+        let file = file.map_err(|error| of_map(error.into()))?;
+        let content = &image.content;
+        let written = || -> Result<(), Failure> {
+            let writer = Writer::new(file, self.header, content.size()).map_err(of_map)?;
+            let mut writer = writer.sealed_with(key);
+            writer.set_padded_last(map::padded_last(content, &self.leaf)?);
+            blksum::block_digests(content, &self.leaf, &mut writer, &self.tuning, progress)
+                .map_err(|error| Failure::Pass(error, name.clone()))?;
+            writer.finish(&self.info).map_err(of_map)?;
+            Ok(())
+        };
+        written().inspect_err(|_| {
+            // It is not finished, and no command takes it for a map.
+            let _ = fs::remove_file(output);
+        })
+    }
+}

@@ -1,0 +1,156 @@
+//! Opens images, with the options that `checksum()`, `Image` and others share.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
+
+use blkimage::partition::{self, TableError};
+use blkimage::{Cache, Follow, Format, Holes, Location, OpenOptions, Slice, Source};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use crate::arguments::word;
+use crate::errors::Failure;
+
+/// An image to open.
+pub struct Request {
+    name: Name,
+    options: OpenOptions,
+    partition: Option<u32>,
+}
+
+/// Where an image is.
+enum Name {
+    Path(PathBuf),
+    /// A text, which is a URI or a path.
+    Location(OsString),
+}
+
+impl Request {
+    /// Reads the name of an image, and the keyword arguments about it.
+    pub fn new(name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let name = match name.is_instance_of::<PyString>() {
+            true => Name::Location(name.extract()?),
+            false => Name::Path(name.extract()?),
+        };
+        let mut request = Self { name, options: OpenOptions::new(), partition: None };
+        for (key, value) in options.into_iter().flatten() {
+            let key: String = key.extract()?;
+            request.set(&key, &value)?;
+        }
+        Ok(request)
+    }
+
+    fn set(&mut self, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let text = || value.extract::<String>();
+        let options = &mut self.options;
+        match key {
+            _ if value.is_none() && OPTIONS.contains(&key) => {}
+            "format" => options.format = Some(word(key, &text()?, FORMATS)?),
+            "backing_format" => options.backing_format = Some(word(key, &text()?, FORMATS)?),
+            "snapshot" => options.snapshot = Some(text()?),
+            "follow" => options.follow = word::<Follow>(key, &text()?, "beneath, any or none")?,
+            "holes" => options.holes = word::<Holes>(key, &text()?, "trust, verify or ignore")?,
+            "cache" => options.cache = word::<Cache>(key, &text()?, "auto, yes or no")?,
+            "force_share" => options.force_share = value.is_truthy()?,
+            "partition" => self.partition = Some(value.extract()?),
+            _ => {
+                let message = format!("'{key}' is an invalid keyword argument");
+                return Err(PyTypeError::new_err(message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the image. An image that a child process serves lives no longer than this thread.
+    pub fn open(&self) -> Result<Opened, Failure> {
+        let (name, location) = match &self.name {
+            Name::Path(path) => (path.as_os_str(), Location::Path(path)),
+            Name::Location(text) => (text.as_os_str(), Location::new(text)),
+        };
+        let image = Arc::new(self.options.open_location(location)?);
+        let (offset, length) = match self.partition {
+            None => (0, image.size()),
+            Some(number) => find(&image, number)?,
+        };
+        let shown = name.to_string_lossy().into_owned();
+        let content = Slice::new(Arc::clone(&image), offset, length)
+            .filter(|content| content.size() == length)
+            .ok_or_else(|| Failure::Value(shown, "the partition reaches past its end".into()))?;
+        let Self { options, partition, .. } = self;
+        let (snapshot, name) = (options.snapshot.clone(), name.to_owned());
+        Ok(Opened { image, content, name, snapshot, partition: *partition, keeper: None })
+    }
+
+    /// Opens the image on a thread of its own, which lives as long as the image if that needs it.
+    pub fn open_kept(self) -> Result<Opened, Failure> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let (keeper, kept) = mpsc::channel::<()>();
+        let spawned = std::thread::Builder::new().name("blkhash".into()).spawn(move || {
+            let opened = self.open();
+            let is_served = opened.as_ref().is_ok_and(Opened::is_served);
+            if sender.send(opened).is_ok() && is_served {
+                // Returns when the other end is dropped.
+                let _ = kept.recv();
+            }
+        });
+        spawned.map_err(|error| Failure::Other(format!("no thread can be started: {error}")))?;
+        let opened = receiver.recv();
+        let opened = opened.map_err(|_| Failure::Other("a thread has panicked".into()))??;
+        Ok(Opened { keeper: Some(keeper), ..opened })
+    }
+}
+
+/// An open image, or a partition of it.
+pub struct Opened {
+    pub image: Arc<blkimage::Image>,
+    pub content: Slice<Arc<blkimage::Image>>,
+    /// The name as the caller gave it.
+    pub name: OsString,
+    pub snapshot: Option<String>,
+    pub partition: Option<u32>,
+    /// Ends the thread that opened the image when it is dropped.
+    #[expect(dead_code, reason = "is only dropped")]
+    keeper: Option<mpsc::Sender<()>>,
+}
+
+impl Opened {
+    /// Returns whether a child process serves the image, which the kernel ends with the thread that started it.
+    fn is_served(&self) -> bool {
+        let is_native = |format| matches!(format, Format::Raw | Format::Qcow2);
+        !self.image.chain().iter().all(|member| is_native(member.format()))
+    }
+}
+
+/// Returns the offset and the length of a partition.
+fn find(image: &blkimage::Image, number: u32) -> Result<(u64, u64), Failure> {
+    let name = image.files().next().map(|name| name.display().to_string()).unwrap_or_default();
+    let table = partition::table(image).map_err(|error| match error {
+        TableError::Image(error) => Failure::Image(error),
+        error => Failure::Value(name.clone(), error.to_string()),
+    })?;
+    if let Some(found) = table.find(number) {
+        return Ok((found.offset, found.length));
+    }
+    let reason = match (table.lost.as_ref(), table.numbers()) {
+        (Some(lost), _) => format!("no partition {number}: {lost}"),
+        (None, numbers) if numbers.is_empty() => "it has no partition table".to_owned(),
+        (None, numbers) => format!("no partition {number}: it has {numbers}"),
+    };
+    Err(Failure::Value(name, reason))
+}
+
+/// Names of the options, `None` for each of which is the default.
+const OPTIONS: [&str; 8] = [
+    "format",
+    "backing_format",
+    "snapshot",
+    "follow",
+    "holes",
+    "cache",
+    "force_share",
+    "partition",
+];
+
+const FORMATS: &str = "a format of qemu-img, such as raw or qcow2";

@@ -1,0 +1,42 @@
+//! Opens block maps.
+
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use blkmap::Map;
+
+use crate::errors::{EISDIR, Failure};
+
+/// An open map with its name.
+pub struct OpenMap {
+    pub map: Map,
+    pub name: String,
+}
+
+impl OpenMap {
+    /// Opens a map, or an older state of it.
+    pub fn open(path: &Path, commit: Option<u64>) -> Result<Self, Failure> {
+        let name = path.to_string_lossy().into_owned();
+        let map = open(path).and_then(|file| match commit {
+            None => Map::open(file),
+            Some(sequence) => Map::open_state(file, sequence),
+        });
+        match map {
+            Ok(map) => Ok(Self { map, name }),
+            Err(error) => Err(Failure::Map(error, name)),
+        }
+    }
+}
+
+/// Opens a regular file. Others, such as pipes, could block.
+fn open(path: &Path) -> blkmap::Result<File> {
+    let file = File::options().read(true).custom_flags(NONBLOCK).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_dir() {
+        return Err(std::io::Error::from_raw_os_error(EISDIR).into());
+    }
+    if kind.is_file() { Ok(file) } else { Err(blkmap::Error::Magic) }
+}
+
+const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;

@@ -1,0 +1,47 @@
+//! The classes of this package that are written in Python.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyModule;
+
+/// Returns `blkhash._errors`.
+pub fn errors(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module = MODULE
+        .get_or_try_init(py, || PyModule::import(py, "blkhash._errors").map(Bound::unbind))?;
+    Ok(module.bind(py))
+}
+
+/// A class or function of this package.
+pub struct Class {
+    module: &'static str,
+    name: &'static str,
+    class: PyOnceLock<Py<PyAny>>,
+}
+
+impl Class {
+    const fn new(module: &'static str, name: &'static str) -> Self {
+        Self { module, name, class: PyOnceLock::new() }
+    }
+
+    /// Calls it with these arguments.
+    pub fn make<'py>(
+        &'static self,
+        py: Python<'py>,
+        args: impl pyo3::call::PyCallArgs<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.class.import(py, self.module, self.name)?.call1(args)
+    }
+}
+
+pub static CHECKSUM: Class = Class::new(TYPES, "Checksum");
+pub static EXTENT: Class = Class::new(TYPES, "Extent");
+pub static FILE: Class = Class::new(TYPES, "File");
+pub static MEMBER: Class = Class::new(TYPES, "Member");
+pub static PARTITION: Class = Class::new(TYPES, "Partition");
+pub static RUN: Class = Class::new(TYPES, "Run");
+pub static DIFFERENCE: Class = Class::new(TYPES, "Difference");
+pub static IMAGE_FILE: Class = Class::new("blkhash._file", "ImageFile");
+pub static BLOCKS: Class = Class::new("blkhash._maps", "blocks");
+
+const TYPES: &str = "blkhash._types";

@@ -1,0 +1,397 @@
+"""Images, compared with qemu-img and blksum."""
+
+import concurrent.futures
+import hashlib
+import io
+import json
+import os
+import pathlib
+import pickle
+import random
+import shutil
+import subprocess
+import tarfile
+import threading
+
+import images
+import pytest
+from conftest import blksum, run
+from images import qemu_img, qemu_io
+
+import blkhash
+
+SPEC = "64k:A 1m:- 100k:# 28k:0 3m:B 700k:- 5m:# 1k:C"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Images with the same content, in folder/disk.*"""
+    folder = tmp_path_factory.mktemp("images")
+    chain = images.chain(SPEC, folder / "disk.overlay")
+    raw = images.to_raw(chain, folder / "disk.raw")
+    images.convert(raw, folder / "disk.qcow2")
+    images.convert(raw, folder / "disk.compressed", flags=["-c"])
+    qemu_img("convert", "-O", "vmdk", raw, folder / "disk.vmdk")
+    return folder
+
+
+NAMES = ["raw", "qcow2", "compressed", "overlay", "vmdk"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_content(folder, name):
+    expected = (folder / "disk.raw").read_bytes()
+    with blkhash.Image(folder / f"disk.{name}") as image:
+        size = image.size
+        content = image.read(0, size)
+        assert content[: len(expected)] == expected and not any(content[len(expected) :])
+        rng = random.Random(name)
+        for _ in range(200):
+            offset, length = rng.randrange(size + 1000), rng.randrange(300_000)
+            assert image.read(offset, length) == content[offset : offset + length]
+            buffer = bytearray(b"?" * length)
+            count = image.readinto(buffer, offset)
+            assert buffer[:count] == content[offset : offset + length]
+            assert buffer[count:] == b"?" * (length - count)
+        image.check_unchanged()
+
+
+@pytest.mark.parametrize("name", ["raw", "qcow2", "compressed", "overlay"])
+def test_extents(folder, name):
+    path = folder / f"disk.{name}"
+    expected = []
+    for it in json.loads(qemu_img("map", "--output=json", path)):
+        kind = "zero" if it["zero"] else "data"
+        if expected and expected[-1][2] == kind:
+            start = expected.pop()[0]
+            expected.append((start, it["start"] + it["length"] - start, kind))
+        else:
+            expected.append((it["start"], it["length"], kind))
+    with blkhash.Image(path) as image:
+        assert list(image.extents()) == expected
+        assert [e.kind for e in image.extents()] == [kind for _, _, kind in expected]
+        part = list(image.extents(70_000, 2_000_000))
+        assert part[0].offset == 70_000 and part[-1].offset + part[-1].length == 2_070_000
+        assert list(image.extents(image.size)) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_file_objects(folder, name):
+    with blkhash.Image(folder / f"disk.{name}") as image:
+        content = image.read(0, image.size)
+        raw = image.open()
+        assert isinstance(raw, io.RawIOBase) and raw.readable() and raw.seekable() and not raw.writable()
+        assert raw.read(10) == content[:10]
+        assert raw.tell() == 10
+        assert raw.seek(-5, os.SEEK_END) == len(content) - 5
+        assert (raw.read(100), raw.read(100)) == (content[-5:], b"")
+        assert raw.seek(1000) == 1000 and raw.seek(24, os.SEEK_CUR) == 1024
+        assert raw.readall() == content[1024:]
+        assert raw.seek(len(content) + 5) and raw.readall() == b""
+        for bad in (lambda: raw.seek(-1), lambda: raw.seek(0, 7)):
+            with pytest.raises(ValueError):
+                bad()
+        buffered = io.BufferedReader(raw, 10_000)
+        rng = random.Random(1)
+        for _ in range(100):
+            offset, length = rng.randrange(len(content)), rng.randrange(30_000)
+            buffered.seek(offset)
+            assert buffered.read(length) == content[offset : offset + length]
+        buffered.seek(0)
+        h = blkhash.new("sha256", construction="linear")
+        for block in iter(lambda: buffered.read(100_000), b""):
+            h.update(block)
+        assert h.hexdigest() == hashlib.sha256(content).hexdigest()
+        if hasattr(hashlib, "file_digest"):
+            buffered.seek(0)
+            assert hashlib.file_digest(buffered, "sha256").digest() == h.digest()
+        buffered.close()
+        with pytest.raises(ValueError):
+            raw.read(1)
+
+
+def test_tar_in_qcow2(tmp_path):
+    with tarfile.open(tmp_path / "disk.tar", "w") as tar:
+        for number in range(20):
+            path = tmp_path / f"file{number}"
+            path.write_bytes(os.urandom(number * 5000))
+            tar.add(path, path.name)
+    images.convert(tmp_path / "disk.tar", tmp_path / "disk.qcow2")
+    with blkhash.Image(tmp_path / "disk.qcow2") as image, tarfile.open(fileobj=image.open()) as tar:
+        for number in range(20):
+            expected = (tmp_path / f"file{number}").read_bytes()
+            assert tar.extractfile(f"file{number}").read() == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "digest, construction, block_size",
+    [
+        ("sha256", "streams:4", 65536),
+        ("blake3", "flat", 4096),
+        ("sha512", "linear", 65536),
+        ("blake2b256", "concat", 4 << 20),
+        ("sha256", "fs-verity", 4096),
+    ],
+)
+def test_checksums_are_those_of_blksum(folder, name, digest, construction, block_size):
+    path = folder / f"disk.{name}"
+    options = ["-d", digest, "--construction", construction]
+    if construction != "linear":
+        options += ["--block-size", str(block_size)]
+    expected = blksum(*options, path)
+    for threads in (None, 1, 3):
+        result = blkhash.checksum(
+            path, digest, construction=construction, block_size=block_size, threads=threads
+        )
+        assert result.hexdigest == expected
+    with blkhash.Image(str(path)) as image:
+        assert image.checksum(digest, construction=construction, block_size=block_size) == result
+    assert result.format == {"overlay": "qcow2", "compressed": "qcow2"}.get(name, name)
+    assert result.size >= (folder / "disk.raw").stat().st_size
+
+
+def test_several_digests(folder):
+    path = folder / "disk.qcow2"
+    names = ["sha256", "blake3", "SHA512"]
+    result = blkhash.checksum(path, names)
+    assert list(result.hexdigests) == names
+    for name in names:
+        assert result.hexdigests[name] == blksum("-d", name.lower(), path)
+    with pytest.raises(ValueError, match="several"):
+        result.hexdigest
+    for bad in ([], ["sha256", "sha256"], ["sha256", "no"]):
+        with pytest.raises(ValueError):
+            blkhash.checksum(path, bad)
+
+
+def test_snapshots(tmp_path):
+    path = images.from_spec("1m:A 1m:-", tmp_path / "disk.qcow2")
+    before = blksum(path)
+    qemu_img("snapshot", "-c", "before", path)
+    qemu_io(path, "write -P 0x55 0 1M")
+    assert blkhash.checksum(path, snapshot="before").hexdigest == before == blksum("--snapshot", "before", path)
+    assert blkhash.checksum(path).hexdigest == blksum(path) != before
+    with pytest.raises(blkhash.ImageError) as caught:
+        blkhash.checksum(path, snapshot="after")
+    assert caught.value.kind == "snapshot"
+
+
+def test_partitions(tmp_path):
+    path = tmp_path / "disk.img"
+    path.write_bytes(random.Random(5).randbytes(8 << 20))
+    run("sfdisk", "-q", path, input="label: gpt\nsize=2MiB\nsize=3MiB\n", stdin=None)
+    with blkhash.Image(path) as image:
+        partitions = image.partitions()
+        assert [it.number for it in partitions] == [1, 2]
+        for number, offset, length in partitions:
+            expected = blksum("--partition", str(number), path)
+            assert blkhash.checksum(path, partition=number).hexdigest == expected
+            with blkhash.Image(path, partition=number) as part:
+                assert (part.size, part.partition) == (length, number)
+                assert part.read(0, length) == image.read(offset, length)
+    with pytest.raises(ValueError, match="no partition 3"):
+        blkhash.checksum(path, partition=3)
+
+
+def test_chain(folder):
+    with blkhash.Image(folder / "disk.overlay") as image:
+        chain = json.loads(qemu_img("info", "--backing-chain", "--output=json", folder / "disk.overlay"))
+        assert len(image.chain) == len(chain) == 4
+        for member, info in zip(image.chain, chain):
+            assert (member.format, member.size) == (info["format"], info["virtual-size"])
+            (file,) = member.files
+            assert os.path.samefile(file.name, info["filename"])
+            assert file.size == os.stat(file.name).st_size
+        assert image.name == str(folder / "disk.overlay")
+        assert (image.format, image.snapshot, image.partition, image.warnings) == ("qcow2", None, None, ())
+
+
+def test_progress(folder):
+    calls = []
+    result = blkhash.checksum(folder / "disk.qcow2", progress=lambda *args: calls.append(args))
+    assert calls[-1] == (result.size, result.size)
+    assert calls == sorted(calls)
+
+    class Stop(Exception):
+        pass
+
+    def stop(done, total):
+        raise Stop
+
+    with pytest.raises(Stop):
+        blkhash.checksum(folder / "disk.qcow2", progress=stop)
+
+
+def test_cancel(tmp_path):
+    path = tmp_path / "large"
+    with open(path, "wb") as file:
+        file.truncate(1 << 40)
+    event = threading.Event()
+    threading.Timer(0.5, event.set).start()
+    with pytest.raises(blkhash.CancelledError):
+        blkhash.checksum(path, "sha3-512", construction="linear", holes="ignore", cancel=event)
+    with pytest.raises(blkhash.CancelledError):
+        blkhash.checksum(path, cancel=event)
+
+
+def test_a_served_image_outlives_the_thread_that_opened_it(folder):
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        image = pool.submit(blkhash.Image, folder / "disk.vmdk").result()
+    with image:
+        assert image.read(0, 65536) == b"A" * 65536
+        assert image.checksum().hexdigest == blksum(folder / "disk.vmdk")
+
+
+def test_threads_read_one_image(folder):
+    with blkhash.Image(folder / "disk.compressed") as image:
+        content = image.read(0, image.size)
+
+        def work(seed):
+            rng = random.Random(seed)
+            for _ in range(50):
+                offset, length = rng.randrange(len(content)), rng.randrange(200_000)
+                assert image.read(offset, length) == content[offset : offset + length]
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, range(8)))
+
+
+def errors_of(call, *classes):
+    """Returns the exception of `call`, which is all of `classes` and survives pickling."""
+    with pytest.raises(classes[0]) as caught:
+        call()
+    error = caught.value
+    assert all(isinstance(error, it) for it in (blkhash.Error, *classes))
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.filename) == (type(error), str(error), error.filename)
+    return error
+
+
+def test_errors_of_the_system(tmp_path):
+    missing = tmp_path / "missing"
+    error = errors_of(lambda: blkhash.checksum(missing), FileNotFoundError, blkhash.ImageError)
+    assert (error.errno, error.filename, error.kind) == (2, str(missing), "open")
+    assert str(error) == f"[Errno 2] No such file or directory: '{missing}'"
+    errors_of(lambda: blkhash.Image(tmp_path), IsADirectoryError, blkhash.ImageError)
+    error = errors_of(lambda: blkhash.Map(missing), FileNotFoundError, blkhash.MapError)
+    assert (error.errno, error.filename) == (2, str(missing))
+
+
+def test_corrupt_images(tmp_path):
+    path = images.from_spec("1m:A", tmp_path / "disk.qcow2")
+    damaged = bytearray(path.read_bytes())
+    damaged[40:48] = b"\xff" * 8
+    path.write_bytes(damaged)
+    error = errors_of(lambda: blkhash.checksum(path), blkhash.ImageError)
+    assert error.filename == str(path) and not isinstance(error, OSError)
+    assert error.kind in ("corrupt", "unsupported")
+
+
+def test_changed_images(tmp_path):
+    path = tmp_path / "disk.img"
+    path.write_bytes(b"x" * 100_000)
+    with blkhash.Image(path) as image:
+        with open(path, "r+b") as file:
+            file.write(b"y")
+        error = errors_of(image.checksum, blkhash.ChangedError, blkhash.ImageError)
+        assert error.filename == str(path)
+        errors_of(image.check_unchanged, blkhash.ChangedError)
+
+
+def test_images_in_use(tmp_path):
+    path = images.create(tmp_path / "disk.qcow2", "1M")
+    with subprocess.Popen(["qemu-io", str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        holder.stdin.write(b"read 0 512\n")
+        holder.stdin.flush()
+        while b"ops/sec" not in holder.stdout.readline():
+            pass
+        errors_of(lambda: blkhash.checksum(path), blkhash.InUseError, blkhash.ImageError)
+        assert blkhash.checksum(path, force_share=True).size == 1 << 20
+    assert blkhash.checksum(path).size == 1 << 20
+
+
+def test_references(tmp_path):
+    (tmp_path / "below").mkdir()
+    base = images.from_spec("1m:A", tmp_path / "base.qcow2")
+    overlay = tmp_path / "below" / "overlay.qcow2"
+    qemu_img("create", "-q", "-f", "qcow2", "-b", base, "-F", "qcow2", overlay)
+    error = errors_of(lambda: blkhash.checksum(overlay), blkhash.ReferenceRefusedError, blkhash.ImageError)
+    assert error.kind == "reference"
+    assert blkhash.checksum(overlay, follow="any").hexdigest == blksum(base)
+    shutil.copy(base, tmp_path / "below" / "base.qcow2")
+    beside = tmp_path / "below" / "beside.qcow2"
+    qemu_img("create", "-q", "-f", "qcow2", "-b", "base.qcow2", "-F", "qcow2", beside)
+    assert blkhash.checksum(beside).hexdigest == blksum(base)
+    errors_of(lambda: blkhash.checksum(beside, follow="none"), blkhash.ReferenceRefusedError)
+
+
+def test_zeros_are_limited(tmp_path):
+    path = tmp_path / "huge"
+    with open(path, "wb") as file:
+        file.truncate(1 << 43)
+    error = errors_of(lambda: blkhash.checksum(path, max_zeros=1 << 40), blkhash.ImageError)
+    assert error.kind == "size"
+    assert blkhash.checksum(path).hexdigest == blksum(path)
+
+
+def test_nbd(tmp_path):
+    path = images.from_spec("1m:A 3m:- 1m:#", tmp_path / "disk.qcow2")
+    socket = tmp_path / "socket"
+    with subprocess.Popen(["qemu-nbd", "-r", "-t", "-e", "4", "-f", "qcow2", "-k", str(socket), str(path)]) as server:
+        try:
+            while not socket.exists():
+                assert server.poll() is None
+            uri = f"nbd+unix:///?socket={socket}"
+            result = blkhash.checksum(uri)
+            assert (result.hexdigest, result.format) == (blksum(path), "raw")
+            with blkhash.Image(uri) as image:
+                assert image.name == uri
+                assert image.read(0, 10) == b"A" * 10
+        finally:
+            server.terminate()
+
+
+def test_closed_images(folder):
+    image = blkhash.Image(folder / "disk.qcow2")
+    extents = image.extents()
+    assert not image.closed
+    image.close()
+    image.close()
+    assert image.closed
+    for call in (lambda: image.size, lambda: image.read(0, 1), image.checksum, image.open, image.extents):
+        with pytest.raises(ValueError, match="closed"):
+            call()
+    # What was begun goes on.
+    assert len(list(extents)) > 2
+
+
+def test_arguments(folder):
+    path = folder / "disk.qcow2"
+    for options in [
+        {"format": "qcow3"}, {"follow": "all"}, {"holes": "x"}, {"cache": "x"}, {"construction": "x"},
+        {"block_size": 3}, {"threads": 0},
+    ]:
+        with pytest.raises(ValueError):
+            blkhash.checksum(path, **options)
+    with pytest.raises(TypeError, match="'formt' is an invalid keyword"):
+        blkhash.checksum(path, formt="raw")
+    for bad in (5, None, b"bytes"):
+        with pytest.raises(TypeError):
+            blkhash.Image(bad)
+    defaults = dict.fromkeys(["format", "snapshot", "partition", "follow", "holes", "cache", "threads"])
+    assert blkhash.checksum(path, **defaults) == blkhash.checksum(path)
+    with blkhash.Image(path) as image:
+        with pytest.raises(TypeError, match="cannot pickle"):
+            pickle.dumps(image)
+        with pytest.raises((TypeError, BufferError)):
+            image.readinto(bytes(5))
+
+
+def test_names_that_are_not_utf8(folder):
+    path = pathlib.Path(os.fsdecode(os.fsencode(folder) + b"/\xff.qcow2"))
+    shutil.copy(folder / "disk.qcow2", path)
+    assert blkhash.checksum(path) == blkhash.checksum(str(path)) == blkhash.checksum(folder / "disk.qcow2")
+    with blkhash.Image(path) as image:
+        assert image.name == str(path)
+        assert image.chain[0].files[0].name == str(path)

@@ -1,0 +1,320 @@
+"""Block maps, compared with `blkhash map`, blksum, veritysetup and the test vectors."""
+
+import csv
+import hashlib
+import io
+import json
+import os
+import pickle
+import random
+import re
+
+import images
+import numpy
+import pytest
+from conftest import ROOT, blkmap, blksum, json_lines, run
+
+import blkhash
+
+BLOCK = 65536
+KEY = b"a key of 16 bytes"
+
+
+def content(rng, blocks, tail=0):
+    """Random data and zeros, in runs of blocks."""
+    data = bytearray()
+    while len(data) < blocks * BLOCK:
+        count = min(rng.choice([1, 2, 7, 130]), blocks - len(data) // BLOCK)
+        data += rng.randbytes(count * BLOCK) if rng.randrange(3) else bytes(count * BLOCK)
+    return data + rng.randbytes(tail)
+
+
+def sparse(path, data):
+    """Writes a raw image without its zero blocks."""
+    with open(path, "wb") as file:
+        for start in range(0, len(data), BLOCK):
+            if any(data[start : start + BLOCK]):
+                file.seek(start)
+                file.write(data[start : start + BLOCK])
+        file.truncate(len(data))
+    return path
+
+
+def ranges(text):
+    """Returns the differences in the JSON of blkhash."""
+    return [(it["offset"], it["length"], it["kind"]) for it in json_lines(text) if it["type"] == "range"]
+
+
+def show(path):
+    return json.loads(blkmap("show", "--json", path))
+
+
+@pytest.mark.parametrize("digest", ["sha256", "sha1", "sha384", "crc32c", "blake2b512", "xxh64"])
+@pytest.mark.parametrize("tail", [0, 1, 5000])
+def test_maps_are_those_of_the_command(tmp_path, digest, tail):
+    path = sparse(tmp_path / "disk.img", content(random.Random(f"{digest} {tail}"), 400, tail))
+    blkmap("create", "-d", digest, "-o", tmp_path / "command", path)
+    calls = []
+    ours = blkhash.create_map(path, tmp_path / "ours", digest, progress=lambda *args: calls.append(args))
+    theirs = blkhash.Map(tmp_path / "command")
+    blkmap("check", tmp_path / "ours")
+    assert calls[-1] == (ours.image_size, ours.image_size)
+    for opened, name in ((ours, "ours"), (theirs, "command")):
+        shown = show(tmp_path / name)
+        assert opened.root.hex() == shown["root"]
+        assert opened.content_id.hex() == shown["content_id"]
+        assert (opened.algorithm, opened.block_size) == (shown["digest"], shown["block_size"])
+        assert (opened.image_size, opened.block_count) == (path.stat().st_size, shown["blocks"])
+        assert opened.salt.hex() == shown["salt"]
+        assert opened.info == shown["info"]
+        assert (opened.is_complete, opened.is_sealed, opened.commit) == (True, False, 1)
+        assert opened.name == str(tmp_path / name)
+        opened.check()
+    for volatile in (ours.info, theirs.info):
+        volatile.pop("created")
+    assert ours.content_id == theirs.content_id
+    assert {**ours.info, "created": None} == {**theirs.info, "created": None}
+    assert ours.diff(theirs) == theirs.diff(ours) == []
+    # What the command does with a map of this package.
+    blkmap("create", "-d", digest, "--if-changed", "-o", tmp_path / "ours", path)
+    assert blkhash.Map(tmp_path / "ours").info == ours.info
+
+
+@pytest.mark.parametrize("digest", ["sha256", "sha1", "crc32"])
+def test_blocks_and_runs(tmp_path, digest):
+    data = content(random.Random(digest), 3000 if digest == "sha256" else 400, 77)
+    path = sparse(tmp_path / "disk.img", data)
+    opened = blkhash.create_map(path, tmp_path / "map", digest)
+    rows = csv.DictReader(io.StringIO(blkmap("export", "--to", "csv", tmp_path / "map")))
+    expected = {}
+    for row in rows:
+        for offset in range(int(row["offset"]), int(row["offset"]) + int(row["length"]), BLOCK):
+            expected[offset] = row["digest"]
+    zero = blkhash.new(digest, bytes(BLOCK), construction="linear").hexdigest()
+    blocks = list(opened.blocks())
+    assert [block.offset for block in blocks] == list(range(0, len(data), BLOCK)) == sorted(expected)
+    for offset, length, kind, digest_of_block in blocks:
+        block = data[offset : offset + BLOCK]
+        assert length == len(block)
+        if kind == "zero":
+            assert digest_of_block is None and not any(block)
+        else:
+            assert kind == "data"
+            value = blkhash.new(digest, block, construction="linear")
+            assert digest_of_block == value.digest()
+        # The command does not list digests of zero blocks.
+        assert (digest_of_block or b"").hex() == expected[offset] or not any(block)
+        assert any(block) or digest_of_block in (None, bytes.fromhex(zero))
+    at = 0
+    for offset, length, kind, digests in opened.runs():
+        assert offset == at
+        at += length
+        if kind == "data":
+            rows = numpy.asarray(digests)
+            assert rows.shape == ((length + BLOCK - 1) // BLOCK, opened.digest_size)
+            assert rows.dtype == numpy.uint8 and not rows.flags.owndata and not rows.flags.writeable
+            again = [b.digest for b in blocks if offset <= b.offset < offset + length]
+            assert rows.tobytes() == digests.tobytes() == b"".join(again)
+        else:
+            assert (kind, digests) == ("zero", None)
+    assert at == len(data)
+
+
+def test_the_digests_are_those_of_hashlib(tmp_path):
+    data = os.urandom(5 * BLOCK + 1)
+    (tmp_path / "disk.img").write_bytes(data)
+    opened = blkhash.create_map(tmp_path / "disk.img", tmp_path / "map", salt=b"salt")
+    for offset, length, kind, digest in opened.blocks():
+        assert digest == hashlib.sha256(b"salt" + data[offset : offset + length]).digest()
+    assert opened.salt == b"salt"
+
+
+def test_the_root_is_that_of_veritysetup(tmp_path):
+    path = sparse(tmp_path / "disk.img", content(random.Random(1), 300))
+    opened = blkhash.create_map(path, tmp_path / "map", block_size=4096)
+    command = ["veritysetup", "format", "--salt", "-", "--data-block-size", "4096", path, tmp_path / "hash"]
+    assert opened.root.hex() == re.search(r"Root hash:\s+(\w+)", run(*command))[1]
+
+
+def changed(rng, data):
+    """Returns other content, often of another length."""
+    data = bytearray(data)
+    for _ in range(rng.randrange(30)):
+        start = rng.randrange(len(data))
+        length = rng.choice([1, 100, BLOCK, 5 * BLOCK])
+        end = min(start + length, len(data))
+        data[start:end] = rng.choice([bytes, rng.randbytes])(end - start)
+    grow = rng.choice([0, 0, 1, BLOCK - 1, 5 * BLOCK + 7, -1, -3 * BLOCK - 5])
+    return data[:grow] if grow < 0 else data + rng.randbytes(grow)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_differences_are_those_of_the_command(tmp_path, seed):
+    rng = random.Random(seed)
+    left = content(rng, rng.choice([1, 5, 300]), rng.choice([0, 1, 1000]))
+    right = changed(rng, left)
+    left_path = sparse(tmp_path / "left.img", left)
+    right_path = sparse(tmp_path / "right.img", right)
+    images.convert(right_path, tmp_path / "right.qcow2")
+    left_map = blkhash.create_map(left_path, tmp_path / "left.blkmap")
+    right_map = blkhash.create_map(right_path, tmp_path / "right.blkmap")
+    status = 0 if left == right else 1
+    expected = ranges(blkmap("diff", "--json", left_map.name, right_map.name, status=status))
+    assert left_map.diff(right_map) == expected
+    for image in (right_path, str(right_path)) if len(right) % 512 else (right_path, tmp_path / "right.qcow2"):
+        expected = ranges(blkmap("verify", "--json", left_map.name, image, status=status))
+        for threads in (None, 1, 3):
+            assert left_map.verify(image, threads=threads) == expected
+        with blkhash.Image(image) as opened:
+            assert left_map.verify(opened) == expected
+    # Every byte that differs is in a difference, and no difference has equal bytes only.
+    found = [(it.offset, it.offset + it.length) for it in left_map.verify(right_path)]
+    for start in range(0, max(len(left), len(right)), BLOCK):
+        differs = left[start : start + BLOCK] != right[start : start + BLOCK]
+        ended = min(len(left), len(right))
+        if start + BLOCK <= ended:
+            assert differs == any(a <= start < b for a, b in found)
+
+
+def test_maps_of_parts(tmp_path):
+    path = sparse(tmp_path / "disk.img", content(random.Random(3), 700))
+    blkmap("create", "--shard", "2/3", "-o", tmp_path / "part", path)
+    part = blkhash.Map(tmp_path / "part")
+    assert (part.is_complete, part.root, part.content_id) == (False, None, None)
+    assert {run.kind for run in part.runs()} >= {"unknown", "data"}
+    assert sum(run.length for run in part.runs()) == 700 * BLOCK
+    kinds = {it.kind for it in part.verify(path)}
+    assert kinds == {"unknown"}
+    assert part.verify(path) == ranges(blkmap("verify", "--json", part.name, path, status=2))
+    with pytest.raises(blkhash.MapError, match="knows only"):
+        part.checksum()
+
+
+@pytest.mark.parametrize("construction", ["streams:4", "streams:7", "flat", "concat", "fs-verity"])
+def test_checksums(tmp_path, construction):
+    path = sparse(tmp_path / "disk.img", content(random.Random(4), 500, 123))
+    opened = blkhash.create_map(path, tmp_path / "map")
+    expected = blksum("--construction", construction, "--block-size", "65536", path)
+    assert opened.checksum(construction) == opened.checksum(construction, threads=1) == expected
+    assert blkmap("checksum", "--construction", construction, opened.name).split()[0] == expected
+    with pytest.raises(blkhash.MapError, match="linear"):
+        opened.checksum("linear")
+    with pytest.raises(ValueError):
+        opened.checksum("streams:0")
+
+
+def test_seals(tmp_path):
+    path = sparse(tmp_path / "disk.img", content(random.Random(5), 10))
+    (tmp_path / "key").write_bytes(KEY)
+    sealed = blkhash.create_map(path, tmp_path / "map", key=KEY)
+    assert sealed.is_sealed
+    sealed.check_seal(KEY)
+    sealed.check_seal(bytearray(KEY))
+    blkmap("check", "--key-file", tmp_path / "key", sealed.name)
+    with pytest.raises(blkhash.MapError, match="another key"):
+        sealed.check_seal(KEY[::-1])
+    with pytest.raises(ValueError):
+        sealed.check_seal(b"short")
+    plain = blkhash.create_map(path, tmp_path / "plain")
+    with pytest.raises(blkhash.MapError, match="not sealed"):
+        plain.check_seal(KEY)
+
+
+VECTORS = json.loads((ROOT / "test-vectors" / "maps.json").read_text())
+BY_NAME = {vector["name"]: vector for vector in VECTORS["maps"] + VECTORS["appended"]}
+
+
+def build(vector):
+    """Returns the bytes of a map of the test vectors."""
+    file = bytearray(build(BY_NAME[vector["base"]]) if "base" in vector else b"")
+    if len(file) > vector["length"]:
+        del file[vector["length"] :]
+    file += bytes(vector["length"] - len(file))
+    for offset, hexadecimal in vector.get("file", []) + vector.get("changes", []):
+        part = bytes.fromhex(hexadecimal)
+        file[offset : offset + len(part)] = part
+    return file
+
+
+def test_vectors_of_maps(tmp_path):
+    path = tmp_path / "map"
+    count = 0
+    for vector in VECTORS["maps"] + VECTORS["appended"]:
+        file = build(vector)
+        assert hashlib.sha256(file).hexdigest() == vector["sha256"]
+        path.write_bytes(file)
+        opened = blkhash.Map(path)
+        opened.check()
+        assert (opened.root or bytes(32)).hex() == vector["root"]
+        assert (opened.content_id or bytes(32)).hex() == vector["content_id"]
+        assert opened.info == json.loads(vector["info"])
+        if vector["key"]:
+            opened.check_seal(bytes.fromhex(vector["key"]))
+        for construction, value in vector.get("checksums", {}).items():
+            assert opened.checksum(construction) == value, (vector["name"], construction)
+        if "base" in vector:
+            (tmp_path / "base").write_bytes(build(BY_NAME[vector["base"]]))
+            base = blkhash.Map(tmp_path / "base")
+            found = base.diff(opened)
+            size, end = base.block_size, max(base.image_size, opened.image_size)
+            expected = [
+                (first * size, min((first + number) * size, end) - first * size, kind)
+                for first, number, kind in vector["diff"]
+            ]
+            assert [it for it in found if not it.kind.endswith("only")] == expected
+            assert blkhash.Map(path, commit=base.commit).root == base.root
+        count += 1
+    for vector in VECTORS["refused"]:
+        path.write_bytes(build(vector))
+        with pytest.raises(blkhash.MapError) as caught:
+            opened = blkhash.Map(path)
+            assert vector["when"] == "check", vector["reason"]
+            opened.check()
+        assert caught.value.filename == str(path)
+        count += 1
+    assert count == VECTORS["count"]
+
+
+def test_errors(tmp_path):
+    path = sparse(tmp_path / "disk.img", content(random.Random(6), 300))
+    opened = blkhash.create_map(path, tmp_path / "map")
+    with pytest.raises(FileExistsError) as caught:
+        blkhash.create_map(path, tmp_path / "map")
+    assert isinstance(caught.value, blkhash.MapError)
+    with pytest.raises(blkhash.MapError, match="no commit"):
+        blkhash.Map(tmp_path / "map", commit=2)
+    with pytest.raises(blkhash.MapError, match="is not a block map"):
+        blkhash.Map(path)
+    with pytest.raises(IsADirectoryError):
+        blkhash.Map(tmp_path)
+    other = blkhash.create_map(path, tmp_path / "other", block_size=4096)
+    with pytest.raises(blkhash.MapError, match="cannot be compared"):
+        opened.diff(other)
+    with pytest.raises(FileNotFoundError):
+        blkhash.create_map(tmp_path / "missing", tmp_path / "new")
+    with pytest.raises(ValueError):
+        blkhash.create_map(path, tmp_path / "new", "null")
+    assert not (tmp_path / "new").exists()
+    damaged = bytearray((tmp_path / "map").read_bytes())
+    damaged[5000] ^= 1
+    (tmp_path / "map").write_bytes(damaged)
+    opened = blkhash.Map(tmp_path / "map")
+    with pytest.raises(blkhash.MapError) as caught:
+        list(opened.blocks())
+    assert caught.value.offset == 4096
+    # The map is what is wrong, not the image.
+    with pytest.raises(blkhash.MapError):
+        opened.verify(path)
+    with pytest.raises(TypeError, match="cannot pickle"):
+        pickle.dumps(opened)
+
+
+def test_a_failure_leaves_no_map(tmp_path):
+    path = tmp_path / "disk.img"
+    path.write_bytes(os.urandom(1 << 20))
+    with blkhash.Image(path) as image:
+        with open(path, "r+b") as file:
+            file.write(b"changed")
+        with pytest.raises(blkhash.ChangedError):
+            blkhash.create_map(image, tmp_path / "map")
+    assert sorted(os.listdir(tmp_path)) == ["disk.img"]

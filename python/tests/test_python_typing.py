@@ -1,0 +1,69 @@
+"""The types of the package, checked by mypy."""
+
+import sys
+
+from conftest import HANG, PACKAGE, run
+
+SAMPLE = """
+import pathlib
+import threading
+
+import blkhash
+
+h: blkhash.Hash = blkhash.new("sha256", bytearray(5), threads=2)
+h.update(memoryview(b"x"))
+text: str = h.copy().hexdigest()
+result = blkhash.checksum(
+    pathlib.Path("disk"), ["sha256"], progress=lambda done, total: None, cancel=threading.Event(), follow="any"
+)
+values: dict[str, str] = result.hexdigests
+with blkhash.Image("disk", format="raw") as image:
+    offsets: list[int] = [offset for offset, _, kind in image.extents() if kind == "data"]
+    file: blkhash.ImageFile = image.open()
+    data: bytes = file.read(5)
+map = blkhash.create_map("disk", "map", key=b"0" * 16)
+for run in map.runs():
+    if run.digests is not None:
+        print(run.digests.shape)
+for difference in map.verify("disk") + map.diff(blkhash.Map("other")):
+    print(difference.offset + difference.length, difference.kind)
+try:
+    map.check()
+except blkhash.MapError as error:
+    print(error.filename, error.offset)
+"""
+
+WRONG = {
+    "blkhash.new('sha256', 'text')": "arg-type",
+    "blkhash.new(5)": "arg-type",
+    "blkhash.checksum('disk', follow='all')": "arg-type",
+    "blkhash.checksum('disk', formt='raw')": "call-arg",
+    "blkhash.Map('map').root.hex()": "union-attr",
+    "blkhash.nothing": "attr-defined",
+}
+
+
+def mypy(*args, status=0):
+    return run(sys.executable, "-m", "mypy", *args, status=status, timeout=2 * HANG)
+
+
+def test_the_package():
+    assert "Success" in mypy("--strict", "--config-file", PACKAGE / "pyproject.toml", PACKAGE / "blkhash")
+
+
+def test_a_program(workdir):
+    (workdir / "sample.py").write_text(SAMPLE)
+    assert "Success" in mypy("--strict", "sample.py")
+
+
+def test_wrong_programs(workdir):
+    lines = ["import blkhash", *WRONG]
+    (workdir / "wrong.py").write_text("\n".join(lines) + "\n")
+    output = mypy("--strict", "wrong.py", status=1)
+    for number, code in enumerate(WRONG.values(), 2):
+        found = [line for line in output.splitlines() if line.startswith(f"wrong.py:{number}:")]
+        assert any(f"[{code}]" in line for line in found), output
+
+
+def test_the_stubs_are_those_of_the_module():
+    assert "Success" in run(sys.executable, "-m", "mypy.stubtest", "blkhash", timeout=2 * HANG)

@@ -12,10 +12,11 @@ import shutil
 import subprocess
 import tarfile
 import threading
+import time
 
 import images
 import pytest
-from conftest import blksum, run
+from conftest import HANG, blksum, run
 from images import qemu_img, qemu_io
 
 import blkhash
@@ -233,6 +234,15 @@ def test_cancel(tmp_path):
         blkhash.checksum(path, "sha3-512", construction="linear", holes="ignore", cancel=event)
     with pytest.raises(blkhash.CancelledError):
         blkhash.checksum(path, cancel=event)
+    # Also in one long hole, and no thread works on.
+    event = threading.Event()
+    threading.Timer(0.5, event.set).start()
+    with pytest.raises(blkhash.CancelledError):
+        blkhash.checksum(path, "sha3-512", construction="linear", cancel=event)
+    deadline = time.monotonic() + HANG
+    while any("blkhash" in pathlib.Path(it, "comm").read_text() for it in pathlib.Path("/proc/self/task").iterdir()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def test_a_served_image_outlives_the_thread_that_opened_it(folder):

@@ -6,7 +6,7 @@ use blkhash::{
 };
 use blkimage::Source;
 
-use crate::lane::{BlockLane, DynSink, Lane};
+use crate::lane::{BlockLane, DynSink, Lane, ZeroRuns};
 use crate::{Error, Progress, Tuning, pipeline};
 
 /// Returns the checksum of the content of `source`.
@@ -101,8 +101,7 @@ fn run(
 
 /// Returns the lane of a sink that is no checksum.
 fn block_lane<'s>(leaf: &'s Leaf, sink: DynSink<'s>, window: usize) -> Lane<'s> {
-    // What the sink does with zeros is not known.
-    let blocks = BlockLane { leaf, skips_zero_runs: false };
+    let blocks = BlockLane { leaf, zero_runs: ZeroRuns::Unknown };
     Lane::Blocks(blocks, Ordered::new(sink, window))
 }
 
@@ -126,7 +125,7 @@ pub fn block_digests(
 
 /// Computes one of the checksums of a pass.
 enum Maker {
-    Blocks { leaf: Box<Leaf>, skips_zero_runs: bool, accumulator: Accumulator },
+    Blocks { leaf: Box<Leaf>, zero_runs: ZeroRuns, accumulator: Accumulator },
     Segments(SegmentHasher, Join),
     InTurn(Accumulator),
 }
@@ -144,8 +143,11 @@ impl Maker {
         let accumulator = Accumulator::with_digester(parameters, digester, threads);
         if parameters.construction().has_blocks() {
             let leaf = Box::new(parameters.leaf(digester));
-            let skips_zero_runs = parameters.construction().skips_zero_runs();
-            return Self::Blocks { leaf, skips_zero_runs, accumulator };
+            let zero_runs = match parameters.construction().skips_zero_runs() {
+                true => ZeroRuns::Skips,
+                false => ZeroRuns::Hashes,
+            };
+            return Self::Blocks { leaf, zero_runs, accumulator };
         }
         match SegmentHasher::new(parameters, segment_size) {
             Some(hasher) if source.size() > segment_size as u64 => {
@@ -167,13 +169,13 @@ impl Maker {
     /// Returns the lane. That of a checksum of blocks also feeds `sink`.
     fn lane<'s>(&'s mut self, sink: Option<DynSink<'s>>, window: usize) -> Lane<'s> {
         match self {
-            Self::Blocks { leaf, skips_zero_runs, accumulator } => {
-                let skips_zero_runs = *skips_zero_runs && sink.is_none();
-                let sink: DynSink<'s> = match sink {
-                    Some(sink) => Box::new((accumulator, sink)),
-                    None => Box::new(accumulator),
+            Self::Blocks { leaf, zero_runs, accumulator } => {
+                let (zero_runs, sink): (_, DynSink<'s>) = match sink {
+                    // What the sink does with zeros is not known.
+                    Some(sink) => (zero_runs.beside_another(), Box::new((accumulator, sink))),
+                    None => (*zero_runs, Box::new(accumulator)),
                 };
-                Lane::Blocks(BlockLane { leaf, skips_zero_runs }, Ordered::new(sink, window))
+                Lane::Blocks(BlockLane { leaf, zero_runs }, Ordered::new(sink, window))
             }
             Self::Segments(hasher, join) => Lane::Segments(hasher, Ordered::new(join, window)),
             Self::InTurn(accumulator) => Lane::InTurn(Ordered::new(accumulator, window)),

@@ -25,8 +25,27 @@ pub(crate) type DynSink<'s> = Box<dyn Sink<BlockDigests> + Send + 's>;
 #[derive(Clone, Copy)]
 pub(crate) struct BlockLane<'s> {
     pub(crate) leaf: &'s Leaf,
-    /// Whether the sink takes a run of zeros in about the same time, however long it is.
-    pub(crate) skips_zero_runs: bool,
+    pub(crate) zero_runs: ZeroRuns,
+}
+
+/// What the sink of a lane of blocks does with runs of zeros.
+#[derive(Clone, Copy)]
+pub(crate) enum ZeroRuns {
+    /// Takes about the same time, however long they are.
+    Skips,
+    /// Hashes the digest of each block.
+    Hashes,
+    Unknown,
+}
+
+impl ZeroRuns {
+    /// Returns what this sink and one about which nothing is known do together.
+    pub(crate) fn beside_another(self) -> Self {
+        match self {
+            Self::Skips | Self::Unknown => Self::Unknown,
+            Self::Hashes => Self::Hashes,
+        }
+    }
 }
 
 /// Result of a lane for a chunk.
@@ -51,18 +70,22 @@ impl<'s> Lane<'s> {
     /// Returns the limits on zeros for this lane. A pass uses the lowest limits of its lanes.
     pub(crate) fn zero_limits(&self) -> ZeroLimits {
         let unit = self.unit();
-        let segments = match self {
-            Self::Segments(hasher, _) => hasher.max_zero_run(),
-            Self::Blocks(..) | Self::InTurn(_) => u64::MAX,
+        let piece = match self {
+            Self::Segments(hasher, _) => hasher.max_zero_run().saturating_mul(unit),
+            Self::Blocks(BlockLane { zero_runs: ZeroRuns::Hashes, .. }, _) => {
+                ZERO_BLOCKS_AT_ONCE * unit
+            }
+            Self::Blocks(..) => u64::MAX,
+            Self::InTurn(_) => ZEROS_AT_ONCE,
         };
         let total = match self {
-            Self::Blocks(blocks, _) if blocks.skips_zero_runs => u64::MAX,
+            Self::Blocks(BlockLane { zero_runs: ZeroRuns::Skips, .. }, _) => u64::MAX,
             Self::Blocks(..) => MAX_ZERO_BLOCKS.saturating_mul(unit),
             // A CRC of zeros costs nothing.
-            Self::Segments(..) if segments == u64::MAX => u64::MAX,
+            Self::Segments(..) if piece == u64::MAX => u64::MAX,
             Self::Segments(..) | Self::InTurn(_) => MAX_LINEAR_ZEROS,
         };
-        ZeroLimits { piece: segments.saturating_mul(unit), alone: LONG_RUN * unit, total }
+        ZeroLimits { piece, alone: LONG_RUN * unit, total }
     }
 
     /// Returns whether a thread waits for its turn before it hashes.
@@ -256,6 +279,13 @@ impl Parts<'_, '_> {
 
 /// Number of consecutive zero blocks that make a chunk of their own.
 const LONG_RUN: u64 = 1 << 15;
+
+/// Maximum number of zero blocks in a chunk if the digest of each is hashed, which takes a tenth of a second.
+/// Progress advances, and a pass can be cancelled, at the ends of chunks.
+const ZERO_BLOCKS_AT_ONCE: u64 = 1 << 24;
+
+/// Maximum number of zero bytes in a chunk if each byte is hashed, for the same reason.
+const ZEROS_AT_ONCE: u64 = 64 << 20;
 
 /// Maximum number of zero blocks, which is 256 TiB in blocks of 64 KiB. That is twice the size of
 /// the largest file systems of guests. sha256 takes half a minute for them on two processors.

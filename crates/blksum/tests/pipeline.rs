@@ -10,9 +10,10 @@ use std::panic::{catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
+use std::thread;
 use std::time::Duration;
 
-use blkhash::{Accumulator, Algorithm, BlockDigests, Parameters, Run, Sink, SinkError};
+use blkhash::{Accumulator, Algorithm, BlockDigests, BlockSize, Parameters, Run, Sink, SinkError};
 use blkimage::{
     Error as ImageError, ErrorKind, Extent, ExtentKind, Image, Lent, OpenOptions, Result, Source,
 };
@@ -320,6 +321,37 @@ fn cancelled_pass_has_no_checksum() {
     let error = checksum(&memory, &Parameters::default(), &tuning(3, 1 << 18, 4), &progress);
     assert!(matches!(error, Err(Error::Cancelled)));
     assert_eq!(progress.done(), 0);
+}
+
+#[test]
+fn a_pass_is_cancelled_in_a_long_run_of_zeros() {
+    struct Hole;
+    impl Source for Hole {
+        fn size(&self) -> u64 {
+            1 << 60
+        }
+        fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
+            Ok(Extent { offset, length: limit, kind: ExtentKind::Zero })
+        }
+        fn read_exact_at(&self, _: &mut [u8], _: u64) -> Result<()> {
+            unreachable!("there are only zeros")
+        }
+    }
+    let tuning = Tuning { max_zeros: Some(u64::MAX), ..tuning(2, 1 << 20, 4) };
+    for construction in ["streams:4", "linear"] {
+        let construction = construction.parse().unwrap();
+        let parameters = Parameters::new(Algorithm::Sha256, construction, BlockSize::PAGE).unwrap();
+        let progress = Progress::new();
+        let result = thread::scope(|scope| {
+            let pass = scope.spawn(|| checksum(&Hole, &parameters, &tuning, &progress));
+            while progress.done() == 0 {
+                thread::sleep(Duration::from_millis(10));
+            }
+            progress.cancel();
+            pass.join().unwrap()
+        });
+        assert!(matches!(result, Err(Error::Cancelled)));
+    }
 }
 
 /// Threads read while another thread queries extents.

@@ -1,5 +1,7 @@
 //! `blkhash.checksum()`: checksums of images, several in one pass.
 
+use std::ffi::OsString;
+
 use blkhash::{Digest, Parameters};
 use blksum::{Progress, Tuning};
 use pyo3::prelude::*;
@@ -74,7 +76,7 @@ impl Job {
     pub fn run(&self, opened: &Opened, progress: &Progress) -> Result<Passed, Failure> {
         let content = &opened.content;
         let digests = blksum::checksums(content, &self.parameters, &self.tuning, progress)
-            .map_err(|error| Failure::Pass(error, String::new()))?;
+            .map_err(|error| Failure::Pass(error, OsString::new()))?;
         let size = blkimage::Source::size(content);
         Ok(Passed { digests, size, format: opened.image.format().name() })
     }

@@ -1,6 +1,6 @@
 //! Converts errors to exceptions, whose classes are in `blkhash/_errors.py`.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 
 use pyo3::call::PyCallArgs;
@@ -14,9 +14,11 @@ pub enum Failure {
     /// An image cannot be opened or read.
     Image(blkimage::Error),
     /// A pass over an image failed. A sink that fails is the map with this name.
-    Pass(blksum::Error, String),
+    Pass(blksum::Error, OsString),
     /// The map with this name cannot be read or written.
-    Map(blkmap::Error, String),
+    Map(blkmap::Error, OsString),
+    /// The map with the first name cannot be compared with that of the second name.
+    Maps(blkmap::Error, OsString, OsString),
     /// The image with this name does not have what was asked for.
     Value(String, String),
     /// The system or this package failed.
@@ -30,6 +32,10 @@ impl Failure {
             Self::Image(error) => of_image(py, &error),
             Self::Pass(error, name) => of_pass(py, &error, &name),
             Self::Map(error, name) => of_map(py, &error, &name),
+            Self::Maps(error, left, right) => {
+                let shown = format!("{}, compared with {}", left.display(), right.display());
+                of_map_shown(py, &error, &left, &shown)
+            }
             Self::Value(name, reason) => PyValueError::new_err(format!("{name}: {reason}")),
             Self::Other(reason) => other(py, &reason),
         }
@@ -58,7 +64,7 @@ pub fn of_image(py: Python<'_>, error: &blkimage::Error) -> PyErr {
     new(py, "image", (kind, message, name, error.offset(), errno))
 }
 
-fn of_pass(py: Python<'_>, error: &blksum::Error, map: &str) -> PyErr {
+fn of_pass(py: Python<'_>, error: &blksum::Error, map: &OsStr) -> PyErr {
     match error {
         blksum::Error::Image(error) => of_image(py, error),
         blksum::Error::Hash(error) => PyValueError::new_err(error.to_string()),
@@ -76,13 +82,17 @@ fn of_pass(py: Python<'_>, error: &blksum::Error, map: &str) -> PyErr {
 }
 
 /// Converts an error of the map with this name.
-pub fn of_map(py: Python<'_>, error: &blkmap::Error, name: &str) -> PyErr {
+pub fn of_map(py: Python<'_>, error: &blkmap::Error, name: &OsStr) -> PyErr {
+    of_map_shown(py, error, name, &name.display().to_string())
+}
+
+fn of_map_shown(py: Python<'_>, error: &blkmap::Error, name: &OsStr, shown: &str) -> PyErr {
     let (errno, offset) = match error {
         blkmap::Error::Io(error) => (error.raw_os_error(), None),
         blkmap::Error::Damaged { offset, .. } => (None, Some(*offset)),
         _ => (None, None),
     };
-    new(py, "map", (format!("{name}: {error}"), name, offset, errno))
+    new(py, "map", (format!("{shown}: {error}"), name, offset, errno))
 }
 
 /// Says that the caller cancelled the work.

@@ -1,5 +1,6 @@
 //! `blkhash.Map`: a block map.
 
+use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ impl Map {
 
     /// Name of the file.
     #[getter]
-    fn name(&self, py: Python<'_>) -> PyResult<String> {
+    fn name(&self, py: Python<'_>) -> PyResult<OsString> {
         Ok(self.opened(py)?.name.clone())
     }
 
@@ -160,9 +161,7 @@ impl Map {
             let size = |side: &OpenMap| side.map.commit().image_size;
             Differences::new(left.map.header().block_size, size(left), size(right))
                 .collect(|report| blkmap::diff(&left.map, &right.map, report))
-                .map_err(|error| {
-                    Failure::Map(error, format!("{}, compared with {}", left.name, right.name))
-                })
+                .map_err(|error| Failure::Maps(error, left.name.clone(), right.name.clone()))
         })?;
         differences.into_list(py)
     }

@@ -66,7 +66,7 @@ impl Job {
         key: Option<Key>,
         progress: &Progress,
     ) -> Result<(), Failure> {
-        let name = output.to_string_lossy().into_owned();
+        let name = output.as_os_str().to_owned();
         let of_map = |error| Failure::Map(error, name.clone());
         let file = File::options().read(true).write(true).create_new(true).open(output);
         let file = file.map_err(|error| of_map(error.into()))?;

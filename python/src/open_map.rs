@@ -1,5 +1,6 @@
 //! Opens block maps.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -11,13 +12,13 @@ use crate::errors::{EISDIR, Failure};
 /// An open map with its name.
 pub struct OpenMap {
     pub map: Map,
-    pub name: String,
+    pub name: OsString,
 }
 
 impl OpenMap {
     /// Opens a map, or an older state of it.
     pub fn open(path: &Path, commit: Option<u64>) -> Result<Self, Failure> {
-        let name = path.to_string_lossy().into_owned();
+        let name = path.as_os_str().to_owned();
         let map = open(path).and_then(|file| match commit {
             None => Map::open(file),
             Some(sequence) => Map::open_state(file, sequence),

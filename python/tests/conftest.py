@@ -30,7 +30,8 @@ def pytest_configure(config):
         pytest.exit(f"no blksum at {BLKSUM}: cargo build --release, or set BLKSUM", returncode=2)
     # Without it, `import blkhash` would find the model in reference/.
     if importlib.util.find_spec("blkhash").submodule_search_locations is None:
-        pytest.exit("the package is not installed: make pytest, or pip install ./python", returncode=2)
+        reason = "the package is not installed (make pytest), or the tests of tests/ run in the same process"
+        pytest.exit(reason, returncode=2)
 
 
 def run(*args, status=0, **kwargs):

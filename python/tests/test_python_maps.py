@@ -309,6 +309,21 @@ def test_errors(tmp_path):
         pickle.dumps(opened)
 
 
+def test_names_that_are_not_utf8(tmp_path):
+    path = sparse(tmp_path / "disk.img", content(random.Random(7), 5))
+    name = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.blkmap")
+    opened = blkhash.create_map(path, name)
+    assert opened.name == blkhash.Map(name).name == name
+    other = blkhash.create_map(path, tmp_path / "other", "sha512")
+    for call in (lambda: opened.diff(other), lambda: opened.check_seal(KEY)):
+        with pytest.raises(blkhash.MapError) as caught:
+            call()
+        assert caught.value.filename == name
+    with pytest.raises(FileNotFoundError) as caught:
+        blkhash.Map(name + "\udcfe")
+    assert caught.value.filename == name + "\udcfe"
+
+
 def test_a_failure_leaves_no_map(tmp_path):
     path = tmp_path / "disk.img"
     path.write_bytes(os.urandom(1 << 20))

@@ -604,3 +604,19 @@ def test_seals(workdir):
     assert blkmap("check", "--key-file", "key", "merged") == "merged: OK (seal OK)\n"
     # The state before the seal is still there.
     assert json.loads(blkmap("show", "--json", "raw.blkmap@1"))["sealed_with"] is None
+
+
+# Progress
+
+
+def test_work_on_maps_has_progress(workdir):
+    write_sparse("raw", random.Random(1).randbytes(4 * MIB))
+    for shard in [1, 2]:
+        blkmap("create", "--block-size", 512, "--shard", f"{shard}/2", "-o", "{shard}.blkmap", "raw")
+    merge = ["merge", "-o", "all.blkmap", "1-of-2.blkmap", "2-of-2.blkmap"]
+    pages = 4 * MIB // 512 // 128
+    for command in [merge, [*merge, "--force"], ["check", "all.blkmap"]]:
+        result = attempt(*command, "--progress=json")
+        assert result.returncode == 0, result
+        last = json.loads(result.stderr.splitlines()[-1])
+        assert (last["done"], last["total"]) == (pages * 4096, pages * 4096), last

@@ -9,7 +9,7 @@ use crate::{Error, Map, Output, PAGE, Result, Writer};
 
 /// Copies every page that one of `parts` knows to `writer`, which has their parameters, and compares pages that
 /// several of them know. Compares every page that is copied with its hash. Returns the digest of the last
-/// block padded with zeros, if it is short and known.
+/// block padded with zeros, if it is short and known. `watch` receives the number of pages of the image that are done.
 ///
 /// # Errors
 ///
@@ -18,6 +18,7 @@ use crate::{Error, Map, Output, PAGE, Result, Writer};
 pub fn merge<O: Output>(
     parts: &[Map],
     writer: &mut Writer<O>,
+    watch: &mut dyn FnMut(u64),
 ) -> std::result::Result<Option<Digest>, (usize, Error)> {
     let Some(first) = parts.first() else { return Ok(None) };
     for (index, part) in parts.iter().enumerate() {
@@ -66,6 +67,7 @@ pub fn merge<O: Output>(
             }
         }
         page += count;
+        watch(page);
         walks.iter_mut().for_each(|walk| walk.advance(count));
     }
     let mut last = None;

@@ -283,7 +283,7 @@ proptest! {
         parts.rotate_left(middle);
         let merged = |parts: &[Map]| {
             let mut writer = Writer::new(Vec::new(), header, content.size()).unwrap();
-            let padded = merge(parts, &mut writer).unwrap();
+            let padded = merge(parts, &mut writer, &mut |_| {}).unwrap();
             writer.set_padded_last(padded);
             Map::open(writer.finish("{}").unwrap().0).unwrap()
         };

@@ -3,13 +3,15 @@
 use std::io::Write;
 use std::ops::ControlFlow;
 
-use blkmap::Error;
+use blkmap::{Error, PAGE};
 
 use super::args::Check;
+use super::watched::watched;
 use crate::blkhash::source::{fail, shown};
 use crate::blkhash::verdict::{Failure, Outcome};
-use crate::blkhash::{confine_to_open_files, refuse};
+use crate::blkhash::{PROGRAM, confine_to_open_files, refuse};
 use crate::map::open;
+use crate::progress::Reporter;
 use crate::stdio::Stdout;
 
 /// Checks the maps on the command line.
@@ -19,14 +21,26 @@ pub fn run(args: &Check) -> Result<Outcome, Failure> {
     let maps: Vec<_> = args.maps.iter().map(|name| (name, open::open(name))).collect();
     confine_to_open_files();
     let mut outcome = Outcome::Clean;
+    let count = Some(maps.len() as u64);
+    let reporter = Reporter::new(PROGRAM, args.progress.unwrap_or_default(), count);
     for (name, map) in maps {
+        reporter.begin(name);
         let checked = map.and_then(|map| {
             if let Some(key) = &key {
                 map.check_seals(key)?;
             }
-            blkmap::check(&map, &mut |_| ControlFlow::Continue(()))?;
-            Ok(map)
+            // Every commit is checked with all of its pages.
+            let pages = map.log().map(|commit| commit.map_or(0, |(_, commit)| commit.stored_pages));
+            let total = pages.fold(0, u64::saturating_add).saturating_mul(PAGE as u64);
+            let checked = watched(&reporter, total, |watch| {
+                blkmap::check(&map, &mut |bytes| {
+                    watch(bytes);
+                    ControlFlow::Continue(())
+                })
+            });
+            checked.map(|()| map)
         });
+        reporter.end(name, None);
         let found = match checked {
             Ok(map) => {
                 let is_sealed = map.commit().seal.is_some();

@@ -3,17 +3,20 @@
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 
-use blkmap::{Error, Header, Map, Pipe, Writer};
+use blkhash::Digest;
+use blkmap::{Error, Header, Map, PAGE, Pipe, Writer};
 use serde_json::{Value, json};
 
 use super::args::Merge;
 use super::part::{self, Shard};
+use super::watched::watched;
 use crate::blkhash::source::fail;
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, confine_to_open_files, refuse};
 use crate::map::output::{Content, Output, file_id};
 use crate::map::{self, info, open};
 use crate::messages;
+use crate::progress::Reporter;
 
 /// Merges the maps on the command line.
 pub fn run(args: &Merge) -> Result<Outcome, Failure> {
@@ -83,15 +86,17 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
         Ok(file_id) => Header { file_id, ..*first.header() },
         Err(reason) => return unknown(&args.output, &reason),
     };
+    let reporter = Reporter::new(PROGRAM, args.progress.unwrap_or_default(), Some(1));
+    reporter.begin(&args.output);
+    let total = first.pages().saturating_mul(PAGE as u64);
     if replaces {
         // Parts that are damaged or do not belong together must not cost the map that is there.
         let size = first.commit().image_size;
         let tried = Writer::new(Pipe(std::io::sink()), header, size)
             .map_err(|error| (None, error))
-            .and_then(|mut writer| {
-                blkmap::merge(&maps, &mut writer).map_err(|(index, error)| (Some(index), error))
-            });
+            .and_then(|mut writer| merge(&maps, &mut writer, total, &reporter));
         if let Err((index, error)) = tried {
+            reporter.end(&args.output, None);
             return Ok(failed(index.map_or(&args.output, |index| names[index]), &error));
         }
     }
@@ -106,12 +111,13 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
         .map_err(|error| (None, error))
         .and_then(|writer| {
             let mut writer = writer.sealed_with(key);
-            let padded =
-                blkmap::merge(&maps, &mut writer).map_err(|(index, error)| (Some(index), error))?;
+            let padded = merge(&maps, &mut writer, total, &reporter)?;
             writer.set_padded_last(padded);
             let finished = writer.finish(&Value::Object(info).to_string());
             finished.map_err(|error| (None, error))
         });
+    reporter.end(&args.output, None);
+    drop(reporter);
     match result {
         Ok((_, commit)) if commit.known == commit.blocks => Ok(Outcome::Clean),
         Ok(_) => {
@@ -120,6 +126,19 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
         }
         Err((index, error)) => Ok(failed(index.map_or(&args.output, |index| names[index]), &error)),
     }
+}
+
+/// Merges the parts, and shows how far that is. The error has the index of a part, if it is about one.
+fn merge<O: blkmap::Output>(
+    parts: &[Map],
+    writer: &mut Writer<O>,
+    total: u64,
+    reporter: &Reporter,
+) -> Result<Option<Digest>, (Option<usize>, Error)> {
+    watched(reporter, total, |watch| {
+        blkmap::merge(parts, writer, &mut |pages| watch(pages.saturating_mul(PAGE as u64)))
+    })
+    .map_err(|(index, error)| (Some(index), error))
 }
 
 fn failed(name: &OsStr, error: &Error) -> Outcome {

@@ -19,6 +19,7 @@ mod seal;
 mod show;
 mod svg;
 mod tail;
+mod watched;
 
 use self::args::Command;
 use super::verdict::{Failure, Outcome};

@@ -224,10 +224,14 @@ impl<O: Output> Writer<O> {
         ((first + count) * per_page).min(self.blocks()) - first * per_page
     }
 
+    /// Returns the number of the block that comes next.
+    fn next_block(&self) -> u64 {
+        self.counts.page * self.header.blocks_per_page() + self.page.filled() as u64
+    }
+
     /// Fails if `count` more blocks are more than the image has.
     fn check_room(&self, count: u64) -> Result<()> {
-        let before = self.counts.page * self.header.blocks_per_page() + self.page.filled() as u64;
-        if count > self.blocks().saturating_sub(before) {
+        if count > self.blocks().saturating_sub(self.next_block()) {
             return Err(Error::Content("there are more blocks than the image has".into()));
         }
         Ok(())
@@ -262,16 +266,15 @@ impl<O: Output> Writer<O> {
     }
 
     fn end_page_if_full(&mut self) -> Result<()> {
-        let end = self.counts.page * self.header.blocks_per_page() + self.page.filled() as u64;
-        if self.page.room() == 0 || (self.page.filled() > 0 && end == self.blocks()) {
+        let is_end = self.next_block() == self.blocks();
+        if self.page.room() == 0 || (self.page.filled() > 0 && is_end) {
             self.end_page()?;
         }
         Ok(())
     }
 
     fn end_page(&mut self) -> Result<()> {
-        let end = self.counts.page * self.header.blocks_per_page() + self.page.filled() as u64;
-        let is_short = end == self.blocks()
+        let is_short = self.next_block() == self.blocks()
             && !self.image_size.is_multiple_of(u64::from(self.header.block_size));
         // Data may have the digest of zeros if the digest is not cryptographic.
         if self.page.is_zero() || (!is_short && self.page.has_only(&self.zero_block)) {

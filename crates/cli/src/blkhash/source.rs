@@ -191,7 +191,8 @@ impl Data {
         result.map_err(|error| self.failed(error))
     }
 
-    fn failed(&self, error: blksum::Error) -> Failed {
+    /// Describes an error of the image.
+    pub fn failed(&self, error: blksum::Error) -> Failed {
         Failed {
             is_changed: matches!(
                 &error,

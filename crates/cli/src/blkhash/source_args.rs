@@ -6,9 +6,9 @@ use blkhash::Salt;
 use blkimage::OpenOptions;
 
 use super::opening::Opening;
-use crate::progress::{When, when_names};
+use crate::progress::ProgressArgs;
 use crate::usage::Refusal;
-use crate::values::{Count, Named, parse_large_size};
+use crate::values::{Count, parse_large_size};
 
 /// Options that say which content is read, and how.
 #[derive(Debug, clap::Args)]
@@ -33,14 +33,8 @@ pub struct SourceArgs {
     #[command(flatten)]
     pub opening: Opening,
 
-    /// Show progress on the terminal: auto, always or never; json writes an object a second
-    /// [default: auto, where it takes longer than a second; without a value: always]
-    #[arg(
-        short, long, value_name = "WHEN",
-        num_args = 0..=1, require_equals = true, default_missing_value = "always",
-        value_parser = Named::<When>::of(when_names), hide_possible_values = true
-    )]
-    pub progress: Option<When>,
+    #[command(flatten)]
+    pub progress: ProgressArgs,
 }
 
 impl SourceArgs {

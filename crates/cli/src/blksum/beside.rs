@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blkhash::{Comparison, Parameters};
-use blkimage::{Format, Slice, Source};
-use blkmap::{Against, ImageEnd, Map, Report, Side};
+use blkimage::{Format, Source};
+use blkmap::{Map, Report, Side};
 use blksum::{Progress, Tuning};
 use serde_json::Value;
 
@@ -16,7 +16,8 @@ use super::hash::counts;
 use super::input;
 use super::part::Part;
 use super::settings::{Meaning, Settings};
-use crate::map::{open, padded_last};
+use crate::map::compare::{Stopped, compare};
+use crate::map::open;
 use crate::progress::{Amount, Reporter};
 use crate::quote;
 
@@ -116,34 +117,30 @@ impl Failed<'_> {
     }
 
     fn compare(&self, map: &Map, reporter: &Reporter) -> Result<Found, String> {
-        let of_image = |error: &blkimage::Error| error.to_string();
         let image = self.meaning.open.open(Path::new(self.name));
-        let image = Arc::new(image.map_err(|error| of_image(&error))?);
+        let image = Arc::new(image.map_err(|error| error.to_string())?);
         let part = self.meaning.part.map(|part| part.of(&image)).transpose()?;
         let source = part.as_ref().map_or(&*image as &dyn Source, |part| part);
-        let header = map.header();
-        let leaf = header.leaf();
-        let last = padded_last(source, &leaf, header.block_size);
-        let end =
-            ImageEnd { size: source.size(), padded_last: last.map_err(|error| of_image(&error))? };
-        let mut found = Found { size: end.size, ..Found::default() };
+        let mut found = Found { size: source.size(), ..Found::default() };
         let mut take = |first, count, kind| found.add(first, count, kind);
-        let blocks = map.blocks().map_err(|error| error.to_string())?;
-        let mut against = Against::new(map, Side::Left, blocks, end, Report::new(&mut take));
         let progress = Arc::new(Progress::new());
-        let common = end.size.min(map.commit().image_size);
+        let common = source.size().min(map.commit().image_size);
         let watch = reporter.watch(Some(Amount { total: common, stored: None }), {
             let progress = progress.clone();
             move || counts(&progress)
         });
-        // Blocks behind the end of the map are not compared, and zeros that are not stored cost nothing.
-        let whole = common.next_multiple_of(header.block_size.into()).min(end.size);
-        let source = Slice::new(source, 0, whole).ok_or("is too short")?;
+        // Zeros that the image does not store cost nothing.
         let tuning = Tuning { max_zeros: Some(u64::MAX), ..self.settings.tuning };
-        let result = blksum::block_digests(&source, &leaf, &mut against, &tuning, &progress);
+        let (pages, report) = (0..map.pages(), Report::new(&mut take));
+        let compared = compare(map, Side::Left, source, pages, report, |part, leaf, against| {
+            blksum::block_digests(part, leaf, against, &tuning, &progress)
+        });
         drop(watch);
-        against.end();
-        result.map_err(|error| error.to_string())?;
+        compared.map_err(|stopped| match stopped {
+            Stopped::Image(error) => error.to_string(),
+            Stopped::Map(error) => error.to_string(),
+            Stopped::Pass(error) => error.to_string(),
+        })?;
         Ok(found)
     }
 }

@@ -1,7 +1,9 @@
 //! Block maps, for the commands that write or read them.
 //!
-//! [`output`] is the map to write, [`info`] describes an image in its map, and [`open`] opens maps.
+//! [`output`] is the map to write, [`info`] describes an image in its map, [`open`] opens maps, and [`compare`] compares
+//! an image with one.
 
+pub mod compare;
 pub mod info;
 pub mod open;
 pub mod output;

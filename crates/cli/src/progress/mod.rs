@@ -3,6 +3,7 @@
 //! [`reporter`] knows the run and says when something is shown, [`snapshot`] what there is to say,
 //! [`line`] how that fits a terminal, [`pace`] how long it will take.
 
+mod args;
 mod line;
 mod pace;
 mod reporter;
@@ -10,6 +11,7 @@ mod signal;
 mod snapshot;
 mod steps;
 
+pub use self::args::ProgressArgs;
 pub use self::pace::{Amount, Counts};
 pub use self::reporter::{Reporter, When, when_names};
 pub use self::signal::hold as hold_signals;

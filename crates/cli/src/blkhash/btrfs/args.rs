@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use clap::{ArgAction, Subcommand, ValueHint};
 
 use crate::blkhash::opening::Opening;
-use crate::progress::{When, when_names};
-use crate::values::{Count, Named, parse_large_size, parse_size};
+use crate::progress::ProgressArgs;
+use crate::values::{Count, parse_large_size, parse_size};
 
 /// `blkhash btrfs`
 #[derive(Debug, clap::Args)]
@@ -82,14 +82,8 @@ pub struct Verify {
     #[arg(long)]
     pub json: bool,
 
-    /// Show progress on the terminal: auto, always or never; json writes an object a second
-    /// [default: auto, where it takes longer than a second; without a value: always]
-    #[arg(
-        short, long, value_name = "WHEN",
-        num_args = 0..=1, require_equals = true, default_missing_value = "always",
-        value_parser = Named::<When>::of(when_names), hide_possible_values = true
-    )]
-    pub progress: Option<When>,
+    #[command(flatten)]
+    pub progress: ProgressArgs,
 
     /// Print this help
     #[arg(short, long, action = ArgAction::HelpShort)]

@@ -24,7 +24,7 @@ pub fn run(args: &args::Verify) -> Result<Outcome, Failure> {
     let (groups, has_failed) = open::open(&args.names, &options, &args.images);
     let mut outcome = if has_failed { Outcome::Unknown } else { Outcome::Clean };
     let mut limit = Limit::new(args.max_errors);
-    let when = args.progress.unwrap_or_default();
+    let when = args.progress.when();
     let reporter = Reporter::new(PROGRAM, when, Some(groups.len() as u64));
     for group in groups {
         let name = group.name.clone();

@@ -10,7 +10,7 @@ use clap::{ArgAction, Subcommand, ValueHint};
 
 use super::part::{Range, Shard};
 use crate::blkhash::source_args::SourceArgs;
-use crate::progress::{When, when_names};
+use crate::progress::ProgressArgs;
 use crate::values::{Count, Named, parse_seconds, parse_size};
 
 /// `blkhash map`
@@ -197,14 +197,8 @@ pub struct Check {
     #[arg(short, long)]
     pub quiet: bool,
 
-    /// Show progress on the terminal: auto, always or never; json writes an object a second
-    /// [default: auto, where it takes longer than a second; without a value: always]
-    #[arg(
-        short, long, value_name = "WHEN",
-        num_args = 0..=1, require_equals = true, default_missing_value = "always",
-        value_parser = Named::<When>::of(when_names), hide_possible_values = true
-    )]
-    pub progress: Option<When>,
+    #[command(flatten)]
+    pub progress: ProgressArgs,
 
     /// Print this help
     #[arg(short, long, action = ArgAction::HelpShort)]
@@ -355,14 +349,8 @@ pub struct Merge {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key_file: Option<PathBuf>,
 
-    /// Show progress on the terminal: auto, always or never; json writes an object a second
-    /// [default: auto, where it takes longer than a second; without a value: always]
-    #[arg(
-        short, long, value_name = "WHEN",
-        num_args = 0..=1, require_equals = true, default_missing_value = "always",
-        value_parser = Named::<When>::of(when_names), hide_possible_values = true
-    )]
-    pub progress: Option<When>,
+    #[command(flatten)]
+    pub progress: ProgressArgs,
 
     /// Print this help
     #[arg(short, long, action = ArgAction::HelpShort)]

@@ -22,7 +22,7 @@ pub fn run(args: &Check) -> Result<Outcome, Failure> {
     confine_to_open_files();
     let mut outcome = Outcome::Clean;
     let count = Some(maps.len() as u64);
-    let reporter = Reporter::new(PROGRAM, args.progress.unwrap_or_default(), count);
+    let reporter = Reporter::new(PROGRAM, args.progress.when(), count);
     for (name, map) in maps {
         reporter.begin(name);
         let checked = map.and_then(|map| {

@@ -3,9 +3,9 @@
 use std::ffi::{OsStr, OsString};
 
 use blkhash::{BlockSize, Comparison, Sink, SinkError};
+use blkimage::OpenOptions;
 use blkimage::partition::{self, Partition};
-use blkimage::{OpenOptions, Slice};
-use blkmap::{Against, ImageEnd, Map, Report, Side};
+use blkmap::{Map, Report, Side};
 use blksum::ComparedRun;
 
 use super::args::{self, Diff, Verify};
@@ -17,6 +17,7 @@ use crate::blkhash::source::{Data, Failed, fail, shown};
 use crate::blkhash::source_args::SourceArgs;
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
+use crate::map::compare::{self, compare};
 use crate::map::{info, open};
 use crate::messages;
 use crate::progress::Reporter;
@@ -36,7 +37,7 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
         Ok(map) => map,
         Err(error) => return Ok(failed(&args.map, &of_map(&error))),
     };
-    let reporter = Reporter::new(PROGRAM, args.source.progress.unwrap_or_default(), Some(1));
+    let reporter = Reporter::new(PROGRAM, args.source.progress.when(), Some(1));
     reporter.begin(&args.image);
     let data = match Data::open(&args.image, &options, &args.source) {
         Ok(data) => data,
@@ -109,7 +110,7 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
     let images = [0, 1].into_iter().filter(|side| !are_maps[*side]).map(|side| names[side]);
     let options = args.source.confine(images).map_err(Failure::Refused)?;
     let count = are_maps.iter().filter(|is_map| !**is_map).count() as u64;
-    let reporter = Reporter::new(PROGRAM, args.source.progress.unwrap_or_default(), Some(count));
+    let reporter = Reporter::new(PROGRAM, args.source.progress.when(), Some(count));
     let mut sides = Vec::new();
     for (name, map) in names.into_iter().zip(maps) {
         match Input::open(name, map, &options, args) {
@@ -243,27 +244,17 @@ impl Compared<'_> {
         reporter: &Reporter,
     ) -> Result<(), Stopped> {
         let Self { map, map_name, side, data } = *self;
-        let of_image = |failed: Failed| (data.name.clone(), failed);
-        let header = map.header();
-        let leaf = header.leaf();
-        let padded_last = data.padded_last(&leaf, header.block_size).map_err(of_image)?;
-        let image = ImageEnd { size: data.size(), padded_last };
-        let block_size = u64::from(header.block_size);
-        let page = header.blocks_per_page().saturating_mul(block_size);
-        // Blocks behind the end of the map are not compared.
-        let size = data.size().min(map.commit().blocks.saturating_mul(block_size));
-        let at = |number: u64| number.saturating_mul(page).min(size);
-        let (from, to) = (at(first), at(end));
-        let part = Slice::new(data.source(), from, to - from).expect("a part of the image");
-        let blocks = map.blocks_of(first..end);
-        let blocks = blocks.map_err(|error| (map_name.to_owned(), of_map(&error)))?;
-        let mut against = Against::new(map, side, blocks, image, report);
         let target = shown(map_name);
         // Zeros that the image does not store cost nothing.
-        data.block_digests(&part, &leaf, u64::MAX, &mut against, &target, reporter)
-            .map_err(of_image)?;
-        against.end();
-        Ok(())
+        let compared =
+            compare(map, side, data.source(), first..end, report, |part, leaf, against| {
+                data.block_digests(part, leaf, u64::MAX, against, &target, reporter)
+            });
+        compared.map_err(|stopped| match stopped {
+            compare::Stopped::Image(error) => (data.name.clone(), data.failed(error.into())),
+            compare::Stopped::Pass(failed) => (data.name.clone(), failed),
+            compare::Stopped::Map(error) => (map_name.to_owned(), of_map(&error)),
+        })
     }
 }
 

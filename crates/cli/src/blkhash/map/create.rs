@@ -57,7 +57,7 @@ pub fn run(args: &Create) -> Result<Outcome, Failure> {
         Ok(output) => output,
         Err(reason) => return Ok(failed(&name, &reason)),
     };
-    let reporter = Reporter::new(PROGRAM, args.source.progress.unwrap_or_default(), Some(1));
+    let reporter = Reporter::new(PROGRAM, args.source.progress.when(), Some(1));
     reporter.begin(&args.image);
     let made = Data::open(&args.image, &options, &args.source)
         .map_err(|reason| Stopped::of_image(Failed { reason, is_changed: false }))

@@ -86,7 +86,7 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
         Ok(file_id) => Header { file_id, ..*first.header() },
         Err(reason) => return unknown(&args.output, &reason),
     };
-    let reporter = Reporter::new(PROGRAM, args.progress.unwrap_or_default(), Some(1));
+    let reporter = Reporter::new(PROGRAM, args.progress.when(), Some(1));
     reporter.begin(&args.output);
     let total = first.pages().saturating_mul(PAGE as u64);
     if replaces {

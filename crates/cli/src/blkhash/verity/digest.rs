@@ -35,7 +35,7 @@ pub fn run(args: &DigestArgs) -> Result<Outcome, Failure> {
             .map_err(|reason| refused(&reason))?,
     };
     let options = args.source.confine(&args.names).map_err(Failure::Refused)?;
-    let when = args.source.progress.unwrap_or_default();
+    let when = args.source.progress.when();
     let reporter = Reporter::new(PROGRAM, when, Some(args.names.len() as u64));
     let mut outcome = Outcome::Clean;
     for name in &args.names {

@@ -34,7 +34,7 @@ pub fn run(args: &Format) -> Result<Outcome, Failure> {
     let root_file =
         Output::open("--root-hash-file", args.root_hash_file.as_deref()).map_err(refused)?;
     let options = args.source.confine([&args.data]).map_err(Failure::Refused)?;
-    let when = args.source.progress.unwrap_or_default();
+    let when = args.source.progress.when();
     let reporter = Reporter::new(PROGRAM, when, Some(1));
     reporter.begin(&args.data);
     let made = Data::open(&args.data, &options, &args.source).and_then(|data| {

@@ -32,7 +32,7 @@ pub fn run(args: &Verify) -> Result<Outcome, Failure> {
     let root = root(args).map_err(refused)?;
     let names = [&args.data, &args.hash_file];
     let options = args.source.confine(names).map_err(Failure::Refused)?;
-    let when = args.source.progress.unwrap_or_default();
+    let when = args.source.progress.when();
     let reporter = Reporter::new(PROGRAM, when, Some(1));
     reporter.begin(&args.data);
     let mut output = Output::new(args);

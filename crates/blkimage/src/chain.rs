@@ -30,6 +30,8 @@ pub(crate) struct Chain<'a> {
     pub warnings: Vec<String>,
     /// Number of bytes read from all files of the chain.
     pub bytes_read: Arc<AtomicU64>,
+    /// Identifier of the parent that the vpc image on the last layer records.
+    pub vpc_parent: Option<[u8; 16]>,
     caches: Arc<Caches>,
     /// Device and inode of every local file of the chain.
     identities: Vec<(u64, u64)>,
@@ -63,8 +65,8 @@ pub(crate) struct BackingFile {
 impl<'a> Chain<'a> {
     pub fn new(options: &'a OpenOptions) -> Self {
         let (layers, members, warnings, identities) = Default::default();
-        let (caches, bytes_read) = Default::default();
-        Self { options, layers, members, warnings, bytes_read, caches, identities }
+        let (caches, bytes_read, vpc_parent) = Default::default();
+        Self { options, layers, members, warnings, bytes_read, vpc_parent, caches, identities }
     }
 
     /// Returns the requested snapshot for the image on top, and `None` for all others.

@@ -34,6 +34,8 @@ pub struct OpenOptions {
     pub follow: Follow,
     /// Format of a backing file if the image does not record it. `None` refuses such an image.
     pub backing_format: Option<Format>,
+    /// Size of the content of vpc (vhd) images.
+    pub vpc_size: VpcSize,
     /// Treatment of holes in raw files.
     pub holes: Holes,
     /// Use of the page cache.
@@ -89,6 +91,13 @@ impl OpenOptions {
     #[must_use]
     pub fn backing_format(mut self, backing_format: impl Into<Option<Format>>) -> Self {
         self.backing_format = backing_format.into();
+        self
+    }
+
+    /// Sets which of its two sizes a vpc (vhd) image has.
+    #[must_use]
+    pub fn vpc_size(mut self, vpc_size: VpcSize) -> Self {
+        self.vpc_size = vpc_size;
         self
     }
 
@@ -188,7 +197,24 @@ pub enum Follow {
     None,
 }
 
-/// The error for a string that is not the name of a [`Holes`], [`Cache`] or [`Follow`].
+/// Size of the content of a vpc (vhd) image.
+///
+/// Such an image records two sizes. Virtual PC shows its guests the geometry, Hyper-V the current size.
+/// The parent of a differencing image always has the current size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum VpcSize {
+    /// The size that QEMU uses: the current size if the creator of the image is known to mean it, and the
+    /// geometry otherwise.
+    #[default]
+    Auto,
+    /// Cylinders x heads x sectors, and the current size if the geometry is the largest one.
+    Geometry,
+    /// The size in bytes that the footer states.
+    Current,
+}
+
+/// The error for a string that is not the name of a [`Holes`], [`Cache`], [`Follow`] or [`VpcSize`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownName;
 
@@ -221,6 +247,19 @@ impl FromStr for Cache {
             "auto" => Ok(Self::Auto),
             "yes" => Ok(Self::Yes),
             "no" => Ok(Self::No),
+            _ => Err(UnknownName),
+        }
+    }
+}
+
+impl FromStr for VpcSize {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "geometry" => Ok(Self::Geometry),
+            "current" => Ok(Self::Current),
             _ => Err(UnknownName),
         }
     }

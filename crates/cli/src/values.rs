@@ -205,6 +205,11 @@ pub fn follow_names() -> Vec<&'static str> {
     vec!["beneath", "any", "none"]
 }
 
+/// Returns the values of `--vpc-size`, for completions.
+pub fn vpc_size_names() -> Vec<&'static str> {
+    vec!["auto", "geometry", "current"]
+}
+
 const LARGE_SIZE_SYNTAX: &str = "use a number of bytes, or one with K, M, G, T, P or E";
 /// About 136 years, which can still be added to an `Instant`.
 const MAX_SECONDS: Duration = Duration::from_secs(1 << 32);

@@ -72,6 +72,7 @@ pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Entry {
     Le32,
+    Be32,
     Le64,
     Be64,
 }
@@ -80,7 +81,7 @@ impl Entry {
     /// Returns the size of an entry in bytes.
     pub fn width(self) -> usize {
         match self {
-            Self::Le32 => 4,
+            Self::Le32 | Self::Be32 => 4,
             Self::Le64 | Self::Be64 => 8,
         }
     }
@@ -90,6 +91,9 @@ impl Entry {
         match self {
             Self::Le32 => {
                 bytes.as_chunks().0.iter().map(|it| u32::from_le_bytes(*it).into()).collect()
+            }
+            Self::Be32 => {
+                bytes.as_chunks().0.iter().map(|it| u32::from_be_bytes(*it).into()).collect()
             }
             Self::Le64 => bytes.as_chunks().0.iter().map(|it| u64::from_le_bytes(*it)).collect(),
             Self::Be64 => bytes.as_chunks().0.iter().map(|it| u64::from_be_bytes(*it)).collect(),
@@ -101,7 +105,7 @@ impl Entry {
         match self {
             Self::Le32 => u64::from((number as u32).swap_bytes()),
             Self::Le64 => number.swap_bytes(),
-            Self::Be64 => number,
+            Self::Be32 | Self::Be64 => number,
         }
     }
 }

@@ -4,8 +4,11 @@
 //! program that [`served`] runs. This folder also holds the code that formats share: windows of tables
 //! and decoders of compressed clusters.
 
+mod block_table;
 #[cfg(feature = "qemu-nbd")]
 mod bochs;
+#[cfg(test)]
+mod builder;
 pub(crate) mod decompress;
 #[cfg(feature = "qemu-nbd")]
 mod examine;
@@ -14,7 +17,6 @@ mod examine;
 mod fields;
 #[cfg(feature = "qemu-nbd")]
 mod named;
-#[cfg(feature = "qemu-nbd")]
 mod parallels;
 #[cfg(feature = "qemu-nbd")]
 mod qcow1;
@@ -25,11 +27,9 @@ mod raw;
 #[cfg(feature = "qemu-nbd")]
 mod served;
 pub(crate) mod table_cache;
-#[cfg(feature = "qemu-nbd")]
 mod vdi;
 #[cfg(feature = "qemu-nbd")]
 mod vmdk;
-#[cfg(feature = "qemu-nbd")]
 mod vpc;
 
 use crate::chain::{Candidate, Chain, OpenedLayer};
@@ -43,6 +43,9 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
     match image.format {
         Format::Raw => Ok(raw::open(chain, image)),
         Format::Qcow2 => qcow2::open(chain, image),
+        Format::Vdi => vdi::open(chain, image),
+        Format::Vpc => vpc::open(chain, image),
+        Format::Parallels => parallels::open(chain, image),
         #[cfg(feature = "qemu-nbd")]
         _ => served::open(chain, image),
         #[cfg(not(feature = "qemu-nbd"))]

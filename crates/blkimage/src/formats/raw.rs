@@ -30,6 +30,11 @@ impl Raw {
         Self { file, holes, start, size }
     }
 
+    /// Creates a layer from the first `size` bytes of `file`, which must exist.
+    pub fn beginning(file: Arc<HostFile>, size: u64, holes: Holes) -> Self {
+        Self { file, holes, start: 0, size }
+    }
+
     /// Returns the kind and length of the extent at `host_offset`.
     fn extent(&self, host_offset: u64, limit: u64) -> Result<(ExtentKind, u64)> {
         if self.holes != Holes::Trust {

@@ -195,6 +195,7 @@ mod tests {
             (1, Entry::Le64, 16383, 16383_u64.swap_bytes()),
             (2, Entry::Le32, 32767, u64::from(16383_u32.swap_bytes())),
             (2, Entry::Le32, 32766, 0),
+            (3, Entry::Be32, 32767, 16383),
         ] {
             let table = Table { offset: 0, length: 2 * MAX_WINDOW, entry };
             let (window, i) = cache.entry(layer, &file, table, index).unwrap();

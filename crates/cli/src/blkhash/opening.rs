@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use blkimage::{Cache, Follow, Format, Holes, NbdOptions, OpenOptions};
+use blkimage::{Cache, Follow, Format, Holes, NbdOptions, OpenOptions, VpcSize};
 use blksandbox::Sandbox;
 use clap::ValueHint;
 
@@ -12,7 +12,7 @@ use crate::messages;
 use crate::usage::Refusal;
 use crate::values::{
     Named, cache_names, follow_names, format_names, holes_names, parse_seconds, read_secret,
-    timeout,
+    timeout, vpc_size_names,
 };
 
 /// Options for opening images.
@@ -66,6 +66,14 @@ pub struct Opening {
     )]
     pub backing_format: Option<Format>,
 
+    /// Size of vpc (vhd) images: auto (as in QEMU), geometry (cylinders x heads x sectors) or current
+    /// (the size that the image states) [default: auto]
+    #[arg(
+        long, value_name = "WHICH",
+        value_parser = Named::<VpcSize>::of(vpc_size_names), hide_possible_values = true
+    )]
+    pub vpc_size: Option<VpcSize>,
+
     /// Unlock encrypted (luks) images with the content of FILE
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub secret_file: Option<PathBuf>,
@@ -118,6 +126,7 @@ impl Opening {
             .snapshot(self.snapshot.clone())
             .follow(follow)
             .backing_format(self.backing_format)
+            .vpc_size(self.vpc_size.unwrap_or_default())
             .holes(self.holes.unwrap_or_default())
             .cache(self.cache.unwrap_or_default())
             .force_share(self.force_share)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use blkhash::{Algorithm, Construction, Salt};
-use blkimage::{Cache, Follow, Format, Holes};
+use blkimage::{Cache, Follow, Format, Holes, VpcSize};
 use clap::{ArgAction, Parser, ValueHint};
 
 use super::digest::DigestName;
@@ -13,7 +13,7 @@ use super::filter::{Glob, parse_glob};
 use crate::progress::{When, when_names};
 use crate::values::{
     Count, Named, cache_names, follow_names, format_names, holes_names, parse_large_size,
-    parse_seconds, parse_size,
+    parse_seconds, parse_size, vpc_size_names,
 };
 
 /// The command line.
@@ -188,6 +188,14 @@ pub struct Args {
     /// Read the names of images from FILE, each terminated by NUL; - is standard input
     #[arg(help_heading = IMAGES, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub files0_from: Vec<PathBuf>,
+
+    /// Size of vpc (vhd) images: auto (as in QEMU), geometry (cylinders x heads x sectors) or current
+    /// (the size that the image states) [default: auto]
+    #[arg(
+        help_heading = IMAGES, long, value_name = "WHICH",
+        value_parser = Named::<VpcSize>::of(vpc_size_names), hide_possible_values = true
+    )]
+    pub vpc_size: Option<VpcSize>,
 
     /// Unlock encrypted (luks) images with the content of FILE
     #[arg(help_heading = IMAGES, long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -163,6 +163,7 @@ impl Settings {
             .snapshot(args.snapshot.clone())
             .follow(follow)
             .backing_format(args.backing_format)
+            .vpc_size(args.vpc_size.unwrap_or_default())
             .holes(args.holes.unwrap_or_default())
             .cache(args.cache.unwrap_or_default())
             .force_share(args.force_share)

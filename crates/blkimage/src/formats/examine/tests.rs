@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::error::Result;
-use crate::formats::named::{Named, VpcSize};
+use crate::formats::named::Named;
 use crate::storage::Memory;
 
 /// A file that is built field by field.
@@ -178,19 +178,6 @@ fn parallels_larger_than_its_table() {
     for size in [17, 1 << 52, u64::MAX] {
         parallels().le64(36, size).refused(Format::Parallels, "larger than its table");
     }
-}
-
-#[test]
-fn vpc_size_warnings() {
-    let size = |creator: &[u8; 4], current| VpcSize {
-        current,
-        geometry: 4096,
-        is_rounded: creator == b"qemu",
-    };
-    assert_eq!(size(b"win ", 4096).doubt(4096), None);
-    assert_eq!(size(b"qem2", 4000).doubt(4000), None);
-    assert!(size(b"qemu", 4096).doubt(4096).unwrap().contains("whole cylinders"));
-    assert!(size(b"vbox", 5000).doubt(4096).unwrap().contains("and not the 5000 bytes"));
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Virtual PC disks: a footer that records two sizes.
 
-use super::fields::{Head, whole_sectors};
-use super::named::{Named, VpcSize, not_a};
 use crate::error::{ErrorKind, Result};
+use crate::formats::fields::{Head, whole_sectors};
+use crate::formats::named::{Named, not_a};
+use crate::formats::vpc::Sizes;
 use crate::probe::Format;
 use crate::storage::HostFile;
 
 /// QEMU reads the footer at the start, where only dynamic disks have a copy, or at the end.
-pub(super) fn examine(file: &HostFile) -> Result<Named> {
+pub(crate) fn examine(file: &HostFile) -> Result<Named> {
     if file.size() < VPC_FOOTER as u64 {
         return Err(not_a(file, Format::Vpc));
     }
@@ -25,7 +26,7 @@ pub(super) fn examine(file: &HostFile) -> Result<Named> {
     match footer.be32(60) {
         VPC_FIXED | VPC_DYNAMIC => {
             whole_sectors(file)?;
-            Ok(Named { vpc: Some(VpcSize::of(&footer)), ..Named::default() })
+            Ok(Named { vpc: Some(Sizes::of(&footer)), ..Named::default() })
         }
         VPC_DIFFERENCING => {
             let reason = "is a difference to another disk, which is not read";

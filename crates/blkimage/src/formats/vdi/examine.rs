@@ -1,12 +1,12 @@
 //! VirtualBox disks: a map of blocks.
 
-use super::fields::{Entry, check_inside, for_each_entry};
-use super::named::read_head;
 use crate::error::{ErrorKind, Result};
+use crate::formats::fields::{Entry, check_inside, for_each_entry};
+use crate::formats::named::read_head;
 use crate::probe::Format;
 use crate::storage::HostFile;
 
-pub(super) fn examine(file: &HostFile) -> Result<()> {
+pub(crate) fn examine(file: &HostFile) -> Result<()> {
     let head = read_head(file, Format::Vdi, b"\x7f\x10\xda\xbe", 64, 512)?;
     if !matches!(head.le32(0x4c), VDI_DYNAMIC | VDI_STATIC) {
         let reason = "is a difference to another disk, which is not read";

@@ -1,12 +1,12 @@
 //! Parallels disks: a table of clusters.
 
-use super::fields::{Entry, Head, check_inside, for_each_entry};
-use super::named::not_a;
 use crate::error::Result;
+use crate::formats::fields::{Entry, Head, check_inside, for_each_entry};
+use crate::formats::named::not_a;
 use crate::probe::Format;
 use crate::storage::HostFile;
 
-pub(super) fn examine(file: &HostFile) -> Result<()> {
+pub(crate) fn examine(file: &HostFile) -> Result<()> {
     let head = Head::read(file, 0, 64)?;
     let unit = if head.starts_with(b"WithoutFreeSpace") {
         1

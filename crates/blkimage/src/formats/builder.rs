@@ -1,0 +1,71 @@
+//! Hand-made images for tests, built field by field.
+
+use crate::error::{ErrorKind, Result};
+use crate::probe::Format;
+use crate::storage::Memory;
+use crate::{Image, OpenOptions, Source};
+
+/// A file in memory.
+#[derive(Clone)]
+pub(crate) struct Bytes(pub Vec<u8>);
+
+impl Bytes {
+    pub fn new(size: usize) -> Self {
+        Self(vec![0; size])
+    }
+
+    pub fn put(mut self, at: usize, bytes: &[u8]) -> Self {
+        self.0[at..at + bytes.len()].copy_from_slice(bytes);
+        self
+    }
+
+    pub fn fill(self, at: usize, length: usize, byte: u8) -> Self {
+        self.put(at, &vec![byte; length])
+    }
+
+    pub fn le32(self, at: usize, number: u32) -> Self {
+        self.put(at, &number.to_le_bytes())
+    }
+
+    pub fn le64(self, at: usize, number: u64) -> Self {
+        self.put(at, &number.to_le_bytes())
+    }
+
+    pub fn be32(self, at: usize, number: u32) -> Self {
+        self.put(at, &number.to_be_bytes())
+    }
+
+    pub fn be64(self, at: usize, number: u64) -> Self {
+        self.put(at, &number.to_be_bytes())
+    }
+
+    /// Removes what lies past `size`.
+    pub fn cut(mut self, size: usize) -> Self {
+        self.0.truncate(size);
+        self
+    }
+
+    pub fn open(self, format: Format) -> Result<Image> {
+        self.open_with(&OpenOptions::new().format(format))
+    }
+
+    pub fn open_with(self, options: &OpenOptions) -> Result<Image> {
+        options.open_storage(Box::new(Memory(self.0)), "test")
+    }
+
+    /// Returns all content.
+    pub fn content(self, format: Format) -> Result<Vec<u8>> {
+        let image = self.open(format)?;
+        let mut content = vec![0xee; image.size() as usize];
+        image.read_exact_at(&mut content, 0)?;
+        Ok(content)
+    }
+
+    /// Checks that opening or reading the image fails, with these words.
+    #[track_caller]
+    pub fn refused(self, format: Format, kind: ErrorKind, says: &str) {
+        let error = self.content(format).err().unwrap();
+        assert!(error.reason().contains(says), "{error}");
+        assert_eq!(error.kind(), kind, "{error}");
+    }
+}

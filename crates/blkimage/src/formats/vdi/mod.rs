@@ -1,0 +1,82 @@
+//! vdi, the disks of VirtualBox: a header, a table of blocks of 1 MiB, and the blocks.
+//!
+//! The header is held to the rules of QEMU. Differences to another disk are refused, because they name it
+//! by its UUID alone.
+
+#[cfg(feature = "qemu-nbd")]
+pub(crate) mod examine;
+mod header;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use self::header::{BLOCK, Header};
+use crate::caches::LayerCaches;
+use crate::chain::{Candidate, Chain, OpenedLayer};
+use crate::error::Result;
+use crate::extent::ExtentKind;
+use crate::formats::block_table::{BlockTable, Run};
+use crate::formats::fields::check_inside;
+use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose};
+use crate::options::Holes;
+use crate::storage::HostFile;
+
+/// A vdi image.
+struct Vdi {
+    file: Arc<HostFile>,
+    size: u64,
+    blocks: BlockTable,
+    /// Offset of block 0 in the file.
+    data: u64,
+    /// Whether holes of the file are zeros that need not be read.
+    has_holes: bool,
+    caches: LayerCaches,
+}
+
+/// Opens a file as a vdi image.
+pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLayer> {
+    let file = image.file.clone();
+    let Header { size, is_static, table, data } = Header::read(&file)?;
+    let blocks = BlockTable { table, block: BLOCK };
+    let has_holes = is_static && chain.options.holes == Holes::Trust;
+    let layer = Vdi { file, size, blocks, data, has_holes, caches: chain.layer_caches() };
+    Ok(OpenedLayer { layer: Box::new(layer), backing: None })
+}
+
+impl Layer for Vdi {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn map(&self, range: GuestRange, purpose: Purpose) -> Result<Mapping<'_>> {
+        let locate = |entry| (entry < DISCARDED).then(|| self.data + entry * BLOCK);
+        let Run { host, length } = self.blocks.run(&self.caches, &self.file, range, locate)?;
+        let Some(offset) = host else {
+            return Ok(Mapping { kind: MappingKind::Below, length });
+        };
+        match purpose {
+            Purpose::Read => check_inside(&self.file, offset, length, "block")?,
+            // A static image stores all blocks, and leaves the empty ones to the file system.
+            Purpose::Extent if self.has_holes && offset + length <= self.file.size() => {
+                let extent = self.file.extent(offset, length)?;
+                let kind = match extent.kind {
+                    ExtentKind::Zero => MappingKind::Zero,
+                    ExtentKind::Data => MappingKind::Host { file: &self.file, offset },
+                };
+                return Ok(Mapping { kind, length: extent.length });
+            }
+            Purpose::Extent => {}
+        }
+        Ok(Mapping { kind: MappingKind::Host { file: &self.file, offset }, length })
+    }
+
+    fn files(&self) -> Vec<&HostFile> {
+        vec![&*self.file]
+    }
+}
+
+/// Entry of a discarded block. The entry after it is that of a block that was never written. Both are
+/// zero.
+const DISCARDED: u64 = 0xffff_fffe;

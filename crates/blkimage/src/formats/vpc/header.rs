@@ -1,0 +1,59 @@
+//! The second header of dynamic and differencing disks.
+
+use super::footer::{VERSION, check_sum};
+use crate::error::{ErrorKind, Result};
+use crate::formats::fields::{Entry, Head, check_inside};
+use crate::formats::table_cache::Table;
+use crate::storage::HostFile;
+
+/// A validated header.
+pub(super) struct Header {
+    /// Size of a block in bytes, without its bitmap.
+    pub block: u64,
+    /// The entries of the blocks within the virtual size.
+    pub table: Table,
+}
+
+impl Header {
+    /// Reads the header at `offset` of a disk with `size` bytes of content.
+    pub fn read(file: &HostFile, offset: u64, size: u64) -> Result<Self> {
+        let head = Head::read(file, offset, HEADER)?;
+        if !head.starts_with(b"cxsparse") {
+            return Err(file.corrupt("dynamic disk has no second header").at(offset));
+        }
+        check_sum(file, &head, 36, offset)?;
+        let version = head.be32(24);
+        if version != VERSION {
+            let reason = format!("vpc version {version:#x} is not known");
+            return Err(file.error(ErrorKind::Unsupported, reason).at(offset + 24));
+        }
+        let (entries, block) = (head.be32(28), head.be32(32));
+        if !block.is_power_of_two() {
+            return Err(file.corrupt(format!("block size {block} is not valid")).at(offset + 32));
+        }
+        if block < MIN_BLOCK {
+            let reason = format!("blocks of {block} bytes are not read");
+            return Err(file.error(ErrorKind::Unsupported, reason).at(offset + 32));
+        }
+        if entries > MAX_ENTRIES {
+            let reason = format!("table has more than {MAX_ENTRIES} entries");
+            return Err(file.corrupt(reason).at(offset + 28));
+        }
+        let block = u64::from(block);
+        let needed = size.div_ceil(block);
+        if needed > u64::from(entries) {
+            return Err(file.corrupt("is larger than its table").at(offset + 28));
+        }
+        let table = Table { offset: head.be64(16), length: needed * 4, entry: Entry::Be32 };
+        check_inside(file, table.offset, table.length, "table")?;
+        Ok(Self { block, table })
+    }
+}
+
+/// Size of the header in bytes.
+pub(super) const HEADER: usize = 1024;
+
+/// QEMU misses the bitmaps of smaller blocks.
+const MIN_BLOCK: u32 = 4096;
+/// Limit of QEMU.
+const MAX_ENTRIES: u32 = i32::MAX as u32 / 4;

@@ -1,0 +1,80 @@
+//! vpc (vhd), the disks of Virtual PC and Hyper-V: fixed, dynamic and differencing.
+//!
+//! The footer is the last sector. A fixed disk is the content and the footer. The others begin with a copy
+//! of the footer and have a second header and a table of blocks. Before the sectors of each block lies a
+//! bitmap of the sectors that are stored. QEMU ignores the bitmaps, and reads a differencing disk as if it
+//! had no parent.
+
+#[cfg(feature = "qemu-nbd")]
+pub(crate) mod examine;
+mod footer;
+mod header;
+mod parent;
+mod size;
+mod sparse;
+
+#[cfg(test)]
+mod tests;
+
+use self::footer::{FOOTER, Footer, Kind};
+use self::header::Header;
+use self::parent::Parent;
+pub(crate) use self::size::Sizes;
+use self::sparse::Sparse;
+use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
+use crate::error::{ErrorKind, Result};
+use crate::formats::raw::Raw;
+use crate::options::VpcSize;
+use crate::probe::Format;
+
+/// Opens a file as a vpc image.
+pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLayer> {
+    let file = &image.file;
+    let footer = Footer::read(file)?;
+    let child = chain.vpc_parent.take();
+    if child.is_some_and(|id| id != footer.id) {
+        let reason = "is not the parent of the disk above it: their identifiers differ";
+        return Err(file.error(ErrorKind::Reference, reason).at(footer.offset + footer::ID_AT));
+    }
+    let choice = match child {
+        // The child cuts its parent off where it ends itself.
+        Some(_) => VpcSize::Current,
+        None => chain.options.vpc_size,
+    };
+    let size = footer.sizes.choose(choice);
+    if size > MAX_SIZE {
+        let reason = format!("{size} bytes are more than a vpc image can have");
+        return Err(file.corrupt(reason).at(footer.offset));
+    }
+    if choice == VpcSize::Auto
+        && let Some(doubt) = footer.sizes.doubt(size)
+    {
+        chain.warn(&file.error(ErrorKind::Format, doubt));
+    }
+    let end = file.size() - FOOTER as u64;
+    if footer.kind == Kind::Fixed {
+        if size > end {
+            let reason =
+                format!("has {size} bytes of content, and stores {end}{}", footer.advice());
+            return Err(file.corrupt(reason).at(end));
+        }
+        let layer = Raw::beginning(file.clone(), size, chain.options.holes);
+        return Ok(OpenedLayer { layer: Box::new(layer), backing: None });
+    }
+    let header = Header::read(file, footer.next, size)?;
+    let backing = match footer.kind {
+        Kind::Differencing => {
+            let Parent { name, id } = Parent::read(file, footer.next)?;
+            chain.vpc_parent = Some(id);
+            let format = Some(Format::Vpc.name().into());
+            Some(BackingFile { name, format, advice: "" })
+        }
+        Kind::Fixed | Kind::Dynamic => None,
+    };
+    let is_difference = backing.is_some();
+    let layer = Sparse::new(file.clone(), size, &header, is_difference, chain.layer_caches());
+    Ok(OpenedLayer { layer: Box::new(layer), backing })
+}
+
+/// Limit of QEMU and of the format, 2040 GiB.
+const MAX_SIZE: u64 = 0xff00_0000 * 512;

@@ -1,0 +1,116 @@
+//! Dynamic and differencing disks: blocks, each with a bitmap of its sectors.
+
+use std::sync::Arc;
+
+use super::footer::FOOTER;
+use super::header::Header;
+use crate::caches::LayerCaches;
+use crate::error::Result;
+use crate::formats::block_table::{BlockTable, Run};
+use crate::formats::fields::{Entry, check_inside};
+use crate::formats::table_cache::Table;
+use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose, Stored};
+use crate::storage::HostFile;
+
+/// A dynamic or differencing disk, without its parent.
+pub(super) struct Sparse {
+    file: Arc<HostFile>,
+    size: u64,
+    blocks: BlockTable,
+    /// Size of a bitmap in bytes. The sectors of the block follow it.
+    bitmap: u64,
+    is_difference: bool,
+    caches: LayerCaches,
+}
+
+impl Sparse {
+    pub fn new(
+        file: Arc<HostFile>,
+        size: u64,
+        header: &Header,
+        is_difference: bool,
+        caches: LayerCaches,
+    ) -> Self {
+        let blocks = BlockTable { table: header.table, block: header.block };
+        let bitmap = (header.block / (SECTOR * 8)).next_multiple_of(SECTOR);
+        Self { file, size, blocks, bitmap, is_difference, caches }
+    }
+
+    /// Fails unless the file holds a whole block at `start`, before its footer.
+    fn check_block(&self, start: u64) -> Result<()> {
+        check_inside(&self.file, start, self.bitmap + self.blocks.block + FOOTER as u64, "block")
+    }
+
+    /// Returns whether the sector of byte `within` of the block at `start` is stored, and for how many of
+    /// `length` bytes that is so.
+    fn stored(&self, start: u64, within: u64, length: u64) -> Result<(bool, u64)> {
+        let table = Table { offset: start, length: self.bitmap, entry: Entry::Be64 };
+        let sector = within / SECTOR;
+        let (words, first) = self.caches.table_entry(&self.file, table, sector / 64)?;
+        let mut bit = (sector % 64) as u32;
+        let is_stored = words[first] << bit >> 63 == 1;
+        let wanted = (within % SECTOR + length).div_ceil(SECTOR);
+        let mut sectors = 0;
+        for word in &words[first..] {
+            let differing = if is_stored { !word } else { *word };
+            let same = (differing << bit).leading_zeros().min(64 - bit);
+            sectors += u64::from(same);
+            if same < 64 - bit || sectors >= wanted {
+                break;
+            }
+            bit = 0;
+        }
+        Ok((is_stored, length.min(sectors * SECTOR - within % SECTOR)))
+    }
+}
+
+impl Layer for Sparse {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn map(&self, range: GuestRange, _purpose: Purpose) -> Result<Mapping<'_>> {
+        let within = range.offset % self.blocks.block;
+        let limit = range.limit.min(self.blocks.block - within);
+        let range = GuestRange { limit, ..range };
+        let locate = |entry| (entry != UNUSED).then(|| entry * SECTOR);
+        let Run { host, length } = self.blocks.run(&self.caches, &self.file, range, locate)?;
+        let Some(host) = host else {
+            return Ok(Mapping { kind: MappingKind::Below, length });
+        };
+        let start = host - within;
+        self.check_block(start)?;
+        let (is_stored, length) = self.stored(start, within, length)?;
+        let offset = host + self.bitmap;
+        let kind = if is_stored {
+            MappingKind::Host { file: &self.file, offset }
+        } else if self.is_difference {
+            MappingKind::Below
+        } else {
+            MappingKind::Opaque(Stored { offset, length })
+        };
+        Ok(Mapping { kind, length })
+    }
+
+    /// Reads sectors that the bitmap of a dynamic disk omits. They are zero, but QEMU reads what the block
+    /// holds. Fails if that makes a difference.
+    fn read(&self, stored: Stored, buf: &mut [u8], offset: u64) -> Result<()> {
+        self.file.read_exact_at(buf, stored.offset)?;
+        match buf.iter().position(|byte| *byte != 0) {
+            None => Ok(()),
+            Some(position) => {
+                let guest = offset + position as u64;
+                let reason = format!("sector of guest offset {guest} is unused and not zero");
+                Err(self.file.corrupt(reason).at(stored.offset + position as u64))
+            }
+        }
+    }
+
+    fn files(&self) -> Vec<&HostFile> {
+        vec![&*self.file]
+    }
+}
+
+const SECTOR: u64 = 512;
+/// Entry of a block that is not stored.
+const UNUSED: u64 = 0xffff_ffff;

@@ -34,7 +34,7 @@ def bochs(content, extent_size=65536):
     assert len(content) % SECTOR == 0
     sectors = extent_size // SECTOR
     bitmap_size = (sectors + 7) // 8
-    catalog, data = [], b""
+    catalog, data = [], bytearray()
     for start in range(0, len(content), extent_size):
         extent = content[start : start + extent_size].ljust(extent_size, b"\0")
         if not any(extent):

@@ -516,7 +516,7 @@ def words(blksum, server, path, *options):
 
 
 def test_server_sees_nothing_that_it_need_not(blksum, raw):
-    make("vdi", raw, "disk.img")
+    make("bochs", raw, "disk.img")
     server = write_server(
         "import os, resource, socket\n"
         "def is_open(number):\n"
@@ -553,7 +553,7 @@ def test_server_sees_nothing_that_it_need_not(blksum, raw):
 
 def test_server_is_confined(blksum, raw):
     """Landlock, tested by a program in place of the server."""
-    make("vdi", raw, "disk.img")
+    make("bochs", raw, "disk.img")
     os.mkdir("other")
     shutil.copy("secret", "other/secret")
     listener = socket.create_server(("127.0.0.1", 0))
@@ -644,7 +644,7 @@ def test_qemu_opens_no_other_file(blksum, tree, value):
     ids=["exits", "complains", "crashes", "hangs", "floods", "garbage", "stalls"],
 )
 def test_server_that_fails(blksum, raw, code, words):
-    make("vdi", raw, "disk.img")
+    make("bochs", raw, "disk.img")
     server = write_server(code)
     started = time.monotonic()
     result = blksum("--nbd-server", server, "--timeout=1", "disk.img", timeout=30)
@@ -654,7 +654,7 @@ def test_server_that_fails(blksum, raw, code, words):
 
 
 def test_server_that_is_none(blksum, raw):
-    make("vdi", raw, "disk.img")
+    make("bochs", raw, "disk.img")
     pathlib.Path("plain").write_text("#!/bin/sh\n")
     pathlib.Path("nonsense").write_text("nonsense")
     os.chmod("nonsense", 0o755)
@@ -712,7 +712,7 @@ def snapshot():
 
 
 def test_nothing_is_left_after_success_and_error(blksum, raw, own_server, value):
-    make("vdi", raw, "disk.img")
+    make("bochs", raw, "disk.img")
     shutil.copy("disk.img", "bad.img")
     os.truncate("bad.img", 1000)
     before = snapshot()
@@ -781,7 +781,7 @@ def test_server_that_dies_or_stalls_while_it_is_read(blksum, workdir, own_server
     with open(raw, "wb") as file:
         for _ in range(64):
             file.write(os.urandom(MIB))
-    images.qemu_img("convert", "-O", "vdi", "-f", "raw", raw, "disk.img")
+    make("bochs", raw, "disk.img")
     args = ["--nbd-server", own_server, "--timeout=1", "--threads=1", "-d", "md5"]
     for _ in range(20):
         process = blksum.start(*args, "disk.img")

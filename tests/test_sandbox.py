@@ -15,6 +15,7 @@ import time
 import pytest
 
 import blkhash
+import foreign_images
 import images
 from servers import Servers
 from test_changes import loop_device
@@ -180,7 +181,7 @@ def without_anything():
 )  # fmt: skip
 def test_kernels_that_lack_a_layer(blksum, workdir, prepare, said):
     write_raw("disk", b"x")
-    images.qemu_img("create", "-q", "-f", "vdi", "disk.vdi", "4M")
+    write_bochs("disk.bochs", bytes(4 << 20))
     expected = f"{letter_value(b'x')}  disk\n"
     result = blksum("disk", preexec_fn=prepare)
     assert (result.returncode, result.stdout.decode(), result.stderr) == (0, expected, b"")
@@ -188,10 +189,15 @@ def test_kernels_that_lack_a_layer(blksum, workdir, prepare, said):
     assert result.stdout.decode() == expected
     assert said in in_force(result)
     # The server has the same layers.
-    assert blksum("disk.vdi", preexec_fn=prepare).returncode == 0
+    assert blksum("disk.bochs", preexec_fn=prepare).returncode == 0
 
 
 # System calls and capabilities. crates/blksandbox/tests/sandbox.rs tests them for the process itself.
+
+
+def write_bochs(path, content):
+    """Writes an image of a format that qemu-nbd reads."""
+    pathlib.Path(path).write_bytes(foreign_images.bochs(content))
 
 
 def tries(blksum, *options, **kwargs):
@@ -203,7 +209,7 @@ def tries(blksum, *options, **kwargs):
     )
     code = f"sys.argv[1:] = ['/dev/fd/10']\n{head}\nfor name, action in{tail}"
     server = write_server(code)
-    result = blksum("--nbd-server", server, *options, "disk.vdi", **kwargs)
+    result = blksum("--nbd-server", server, *options, "disk.bochs", **kwargs)
     return result.stderr.decode()
 
 
@@ -214,8 +220,8 @@ def test_server_changes_nothing_and_connects_nowhere(blksum, workdir, as_user, o
     if as_user == "root" and os.getuid() != 0:
         pytest.skip("needs root")
     os.chmod(".", 0o755)
-    images.qemu_img("create", "-q", "-f", "vdi", "disk.vdi", "4M")
-    os.chmod("disk.vdi", 0o644)
+    write_bochs("disk.bochs", bytes(4 << 20))
+    os.chmod("disk.bochs", 0o644)
     user = NOBODY if as_user == "nobody" and os.getuid() == 0 else {}
     message = tries(blksum, *options, **user)
     names = {}
@@ -234,14 +240,14 @@ def test_server_changes_nothing_and_connects_nowhere(blksum, workdir, as_user, o
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="calls of 32 bits are those of x86")
 def test_calls_of_32_bits_are_the_end_of_the_server(blksum, workdir):
-    images.qemu_img("create", "-q", "-f", "vdi", "disk.vdi", "4M")
+    write_bochs("disk.bochs", bytes(4 << 20))
     os.mkdir("server")
     pathlib.Path("server.c").write_text(
         # getpid, as called by a process of 32 bits.
         'int main(void) { int r; __asm__ volatile("int $0x80" : "=a"(r) : "0"(20)); return 0; }\n'
     )
     subprocess.run(["gcc", "-O1", "-o", "server/server", "server.c"], check=True)
-    result = blksum("--nbd-server", os.path.abspath("server/server"), "disk.vdi")
+    result = blksum("--nbd-server", os.path.abspath("server/server"), "disk.bochs")
     assert result.returncode == 1 and b"signal: 31 (SIGSYS)" in result.stderr, result
 
 
@@ -254,13 +260,13 @@ def test_root_reads_images_of_others(blksum, workdir):
     os.mkdir("in")
     write_raw("in/base.img", b"b")
     overlay("in/top.qcow2", "base.img")
-    images.qemu_img("convert", "-f", "raw", "-O", "vdi", "in/base.img", "in/disk.vdi")
-    for name in ("base.img", "top.qcow2", "disk.vdi"):
+    write_bochs("in/disk.bochs", pathlib.Path("in/base.img").read_bytes())
+    for name in ("base.img", "top.qcow2", "disk.bochs"):
         os.chmod(f"in/{name}", 0o600)
         shutil.chown(f"in/{name}", 65534, 65534)
     os.chmod("in", 0o700)
     shutil.chown("in", 65534, 65534)
-    for name in ("base.img", "top.qcow2", "disk.vdi"):
+    for name in ("base.img", "top.qcow2", "disk.bochs"):
         assert blksum.hex(f"in/{name}") == letter_value(b"b")
     result = blksum("-v", "-r", "in")
     assert len(result.stdout.splitlines()) == 3
@@ -286,9 +292,9 @@ def test_root_reads_a_block_device(blksum, workdir):
     write_raw("disk", b"x")
     with loop_device("disk") as device:
         assert blksum.hex(device) == letter_value(b"x")
-    images.qemu_img("convert", "-f", "raw", "-O", "vdi", "disk", "disk.vdi")
-    with loop_device("disk.vdi") as device:
-        assert blksum.hex("-f", "vdi", device) == letter_value(b"x")
+    write_bochs("disk.bochs", pathlib.Path("disk").read_bytes())
+    with loop_device("disk.bochs") as device:
+        assert blksum.hex("-f", "bochs", device) == letter_value(b"x")
 
 
 def test_users_have_no_capabilities(blksum, workdir):

@@ -1,0 +1,143 @@
+"""parallels images, against what QEMU reads."""
+
+import hashlib
+import pathlib
+import random
+import struct
+
+import pytest
+
+import blkhash
+import guest_view
+import images
+from test_refused import assert_refused
+
+KIB = 1 << 10
+MIB = 1 << 20
+SECTOR = 512
+EXTENSION = struct.pack("<Q", 0xAB234CEF23DCEA87)
+
+
+def make(path, rng):
+    """Makes a random image of either variant, and returns its path."""
+    size = rng.randrange(1, 4096) * SECTOR
+    cluster = rng.choice((SECTOR, 4 * KIB, 63 * SECTOR, 64 * KIB, MIB))
+    options = f"cluster_size={cluster}"
+    images.qemu_img("create", "-q", "-f", "parallels", "-o", options, path, size)
+    # A discard fails in QEMU 7.2.
+    writes = guest_view.random_writes(rng, size, cluster, discards=False)
+    images.qemu_io(path, *writes, fmt="parallels")
+    if rng.random() < 0.5:
+        change(path, rng)
+    return path
+
+
+def change(path, rng):
+    """Changes a table: entries in any order, cleared and shared, and in sectors."""
+    data = bytearray(path.read_bytes())
+    tracks, count = struct.unpack_from("<II", data, 28)
+    entries = list(struct.unpack_from(f"<{count}I", data, 64))
+    rng.shuffle(entries)
+    for index in range(count):
+        if rng.random() < 0.1:
+            entries[index] = 0
+    if rng.random() < 0.7:
+        data[:16] = b"WithoutFreeSpace"
+        entries = [entry * tracks for entry in entries]
+        # These bytes are not used.
+        struct.pack_into("<I", data, 40, rng.choice((0, 1)))
+    struct.pack_into(f"<{count}I", data, 64, *entries)
+    path.write_bytes(data)
+
+
+def test_random_images(blksum, workdir):
+    rng = random.Random(1)
+    paths = [make(pathlib.Path(f"{index}.hds"), rng) for index in range(guest_view.count(16))]
+    for start in range(0, len(paths), 20):
+        batch = paths[start : start + 20]
+        guest_view.assert_same(blksum, batch, "parallels")
+        for path in batch:
+            path.unlink()
+
+
+def disk(path="disk.hds"):
+    path = pathlib.Path(path)
+    options = "cluster_size=4096"
+    images.qemu_img("create", "-q", "-f", "parallels", "-o", options, path, 20 * KIB)
+    images.qemu_io(path, "write -P 1 0 6k", "write -P 2 16k 4k", fmt="parallels")
+    return path
+
+
+@pytest.mark.parametrize("magic", [b"WithoutFreeSpace", b"WithouFreSpacExt"])
+def test_mutants(blksum, workdir, magic):
+    rng = random.Random(magic[-1])
+    image = bytearray(disk().read_bytes())
+    if magic == b"WithoutFreeSpace":
+        image[:16] = magic
+        for at in range(64, 84, 4):
+            struct.pack_into("<I", image, at, struct.unpack_from("<I", image, at)[0] * 8)
+    both, stricter = guest_view.check_mutants(blksum, "parallels", image, [(0, 84)], 80, rng)
+    assert both > 0
+    expected = ("past the end", "larger than its table", "flags", "converted", "marked as empty")
+    assert all(any(words in message for words in expected) for message in stricter), set(stricter)
+
+
+def test_truncation(blksum, workdir):
+    data = disk().read_bytes()
+    end = 4 * 4096
+    value = guest_view.theirs("disk.hds", "parallels")
+    for cut in (0, 1, 16, 63, 64, 83, 84, 4095, 4096, 8191, 3 * 4096, end - 1):
+        pathlib.Path("cut.hds").write_bytes(data[:cut])
+        (result,) = guest_view.ours(blksum, ["cut.hds"], "-f", "parallels")
+        assert result[0] is None and result[1], cut
+    pathlib.Path("cut.hds").write_bytes(data[:end])
+    assert guest_view.ours(blksum, ["cut.hds"], "-f", "parallels") == [(value, None)]
+
+
+def test_no_other_program_is_needed(blksum, workdir):
+    images.qemu_img("create", "-q", "-f", "parallels", "disk.hds", "64M")
+    value = blkhash.checksum([64 * MIB]).hex()
+    assert blksum.hex("disk.hds", env={"PATH": "/nowhere"}) == value
+
+
+def test_an_image_that_was_not_closed(blksum, workdir):
+    data = bytearray(disk().read_bytes())
+    value = blksum.hex("disk.hds")
+    struct.pack_into("<I", data, 44, 0x746F6E59)
+    pathlib.Path("open.hds").write_bytes(data)
+    guest_view.assert_same(blksum, ["open.hds"], "parallels")
+    result = blksum("open.hds")
+    assert (result.returncode, result.stdout.split()[0].decode()) == (0, value)
+    assert b"was not closed" in result.stderr, result
+
+
+def with_extension(*features):
+    """Makes an image with extensions, which QEMU reads if it knows them."""
+    data = bytearray(disk().read_bytes())
+    data += bytes(-len(data) % 4096)
+    struct.pack_into("<Q", data, 56, len(data) // SECTOR)
+    body = b"".join(features).ljust(4096 - 24, b"\0")
+    path = pathlib.Path("extended.hds")
+    path.write_bytes(bytes(data) + EXTENSION + hashlib.md5(body, usedforsecurity=False).digest() + body)
+    return path
+
+
+def bitmap(size=40):
+    """A dirty bitmap without bits, with an id."""
+    return struct.pack("<QQIIQ16sIIQ", 0x20385FAE252CB34A, 0, 40, 0, size, bytes(range(16)), 8, 1, 0)
+
+
+def test_dirty_bitmaps_do_not_matter(blksum, workdir):
+    path = with_extension(bitmap())
+    guest_view.assert_same(blksum, [path], "parallels")
+    assert blksum.hex(path) == blksum.hex("disk.hds")
+
+
+def test_other_extensions_are_refused(blksum, workdir):
+    path = with_extension(struct.pack("<QQII", 0x1234, 0, 0, 0))
+    assert guest_view.theirs(path, "parallels") is None
+    assert_refused(blksum(path), "extended.hds", "extension 0x1234")
+    data = path.read_bytes()
+    path.write_bytes(data.replace(EXTENSION, bytes(8)))
+    assert guest_view.theirs(path, "parallels") is None
+    assert_refused(blksum(path), "extended.hds", "magic")

@@ -1,0 +1,119 @@
+"""vdi images, against what QEMU reads."""
+
+import pathlib
+import random
+import struct
+
+import blkhash
+import guest_view
+import images
+from test_refused import assert_refused
+
+MIB = 1 << 20
+SECTOR = 512
+# Fields that are numbers, and the map of an image of up to 128 blocks.
+REGIONS = [(0x40, 0x14), (0x154, 0x34), (0x1A8, 0x20), (512, 64)]
+
+
+def make(path, rng, static=False, blocks=6):
+    """Makes a random image, and returns its path."""
+    size = rng.randrange(1, blocks * 2048) * SECTOR
+    options = ("-o", "static=on") if static else ()
+    images.qemu_img("create", "-q", "-f", "vdi", *options, path, size)
+    images.qemu_io(path, *guest_view.random_writes(rng, size, MIB), fmt="vdi")
+    if rng.random() < 0.5:
+        shuffle(path, rng)
+    return path
+
+
+def shuffle(path, rng):
+    """Exchanges blocks of the file, with their entries, and discards some."""
+    data = bytearray(path.read_bytes())
+    size, count = struct.unpack_from("<Q", data, 0x170)[0], struct.unpack_from("<I", data, 0x180)[0]
+    table, start = struct.unpack_from("<II", data, 0x154)
+    entries = list(struct.unpack_from(f"<{count}I", data, table))
+    stored = [index for index, entry in enumerate(entries) if entry < 0xFFFF_FFFE]
+    for _ in range(len(stored)):
+        one, other = rng.choice(stored), rng.choice(stored)
+        here, there = (start + entries[index] * MIB for index in (one, other))
+        block, data[here : here + MIB] = data[here : here + MIB], data[there : there + MIB]
+        data[there : there + MIB] = block
+        entries[one], entries[other] = entries[other], entries[one]
+    for index in range(count):
+        if rng.random() < 0.1:
+            entries[index] = rng.choice((0xFFFF_FFFE, 0xFFFF_FFFF))
+        elif stored and rng.random() < 0.05:
+            # Two blocks in one place.
+            entries[index] = entries[rng.choice(stored)]
+    struct.pack_into(f"<{count}I", data, table, *entries)
+    if size % MIB and rng.random() < 0.2:
+        # VirtualBox makes such images. QEMU rounds the size up.
+        struct.pack_into("<Q", data, 0x170, size - rng.randrange(1, SECTOR))
+    path.write_bytes(data)
+
+
+def test_random_images(blksum, workdir):
+    rng = random.Random(1)
+    paths = [
+        make(pathlib.Path(f"{index}.vdi"), rng, static=index % 3 == 2)
+        for index in range(guest_view.count(12))
+    ]
+    for start in range(0, len(paths), 20):
+        batch = paths[start : start + 20]
+        guest_view.assert_same(blksum, batch, "vdi")
+        for path in batch:
+            path.unlink()
+
+
+def test_mutants(blksum, workdir):
+    rng = random.Random(2)
+    path = pathlib.Path("disk.vdi")
+    size = 2 * MIB + 3 * SECTOR
+    images.qemu_img("create", "-q", "-f", "vdi", path, size)
+    images.qemu_io(path, f"write -P 1 0 {MIB}", f"write -P 2 {2 * MIB} {SECTOR}", fmt="vdi")
+    both, stricter = guest_view.check_mutants(blksum, "vdi", path.read_bytes(), REGIONS, 120, rng)
+    assert both > 0
+    expected = ("past the end", "not read", "not known", "larger than its table")
+    assert all(any(words in message for words in expected) for message in stricter), set(stricter)
+
+
+def test_truncation(blksum, workdir):
+    """Whatever is lost, the result is an error."""
+    size = 2 * MIB + SECTOR
+    images.qemu_img("create", "-q", "-f", "vdi", "whole.vdi", size)
+    images.qemu_io("whole.vdi", f"write -P 3 0 {size}", fmt="vdi")
+    data = pathlib.Path("whole.vdi").read_bytes()
+    end = 1024 + size
+    value = guest_view.theirs("whole.vdi", "vdi")
+    for cut in (0, 1, 511, 512, 513, 523, 524, 1023, 1024, 1025, 1024 + MIB, end - 1):
+        pathlib.Path("cut.vdi").write_bytes(data[:cut])
+        (result,) = guest_view.ours(blksum, ["cut.vdi"], "-f", "vdi")
+        assert result[0] is None and result[1], cut
+    for cut in (end, len(data) - 1):
+        pathlib.Path("cut.vdi").write_bytes(data[:cut])
+        assert guest_view.ours(blksum, ["cut.vdi"], "-f", "vdi") == [(value, None)], cut
+
+
+def test_no_other_program_is_needed(blksum, workdir):
+    images.qemu_img("create", "-q", "-f", "vdi", "disk.vdi", "64M")
+    value = blkhash.checksum([64 * MIB]).hex()
+    assert blksum.hex("disk.vdi", env={"PATH": "/nowhere"}) == value
+    images.qemu_img("create", "-q", "-f", "vdi", "-o", "static=on", "static.vdi", "64M")
+    result = blksum("-v", "static.vdi")
+    assert result.stdout.startswith(value.encode()), result
+
+
+def test_a_large_empty_image_takes_no_time(blksum, workdir):
+    images.qemu_img("create", "-q", "-f", "vdi", "disk.vdi", "1T")
+    value = blksum.hex("disk.vdi", timeout=30)
+    with open("zero.img", "wb") as file:
+        file.truncate(1 << 40)
+    assert blksum.hex("zero.img") == value
+
+
+def test_differences_are_refused(blksum, workdir):
+    images.qemu_img("create", "-q", "-f", "vdi", "disk.vdi", "4M")
+    with open("disk.vdi", "r+b") as file:
+        file.seek(0x4C)
+        file.write(struct.pack("<I", 4))
+    assert_refused(blksum("disk.vdi"), "disk.vdi", "difference to another disk")

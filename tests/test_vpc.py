@@ -42,12 +42,12 @@ def test_random_images(blksum, workdir):
             path.unlink()
 
 
-def random_blocks(rng, size, block_size, keep=0.7):
+def random_blocks(rng, size, block_size, keep=0.7, bitmap_of=None):
     """Returns blocks for vpc_images.sparse, in any order, with random bitmaps and content."""
     blocks = []
     for index in range(-(-size // block_size)):
         if rng.random() < keep:
-            bitmap = random_bitmap(rng, block_size // SECTOR)
+            bitmap = (bitmap_of or random_bitmap)(rng, block_size // SECTOR)
             blocks.append((index, bitmap, rng.randbytes(block_size)))
     rng.shuffle(blocks)
     return blocks
@@ -64,6 +64,12 @@ def random_bitmap(rng, sectors):
         bitmap += [value] * rng.randrange(1, 200)
         value = not value
     return bitmap[:sectors]
+
+
+def rising_bitmap(rng, sectors):
+    """Returns a bitmap without a 0 after a 1 within a byte, which libvhdi 20260901 takes for a 1."""
+    counts = [rng.choice((0, 8, rng.randrange(9))) for _ in range(sectors // 8)]
+    return [bit >= 8 - count for count in counts for bit in range(8)]
 
 
 def cleared(blocks):
@@ -105,11 +111,11 @@ def test_unused_sectors_that_are_not_zero(blksum, workdir):
 # Differencing images
 
 
-def chain_of(rng, depth, block_size, folder="."):
+def chain_of(rng, depth, block_size, folder=".", bitmap_of=None, grows=True):
     """Makes a chain in a folder. Returns the name of the image on top, and its size."""
     size = rng.randrange(1, 6 * block_size // SECTOR) * SECTOR
     uuid = rng.randbytes(16)
-    blocks = random_blocks(rng, size, block_size)
+    blocks = random_blocks(rng, size, block_size, bitmap_of=bitmap_of)
     if rng.random() < 0.3:
         image = vpc_images.fixed(rng.randbytes(size), uuid=uuid)
     else:
@@ -122,15 +128,15 @@ def chain_of(rng, depth, block_size, folder="."):
             parent["absolute"] = "C:\\disks\\other.vhd"
         uuid = rng.randbytes(16)
         # Some programs make the child larger.
-        size += rng.choice((0, 0, SECTOR, block_size))
-        blocks = random_blocks(rng, size, block_size, 0.5)
+        size += rng.choice((0, 0, SECTOR, block_size)) if grows else 0
+        blocks = random_blocks(rng, size, block_size, 0.5, bitmap_of)
         image = vpc_images.sparse(size, blocks, block_size, uuid=uuid, parent=parent)
         pathlib.Path(folder, f"disk{level}.vhd").write_bytes(image)
     return f"disk{depth}.vhd", size
 
 
 def libvhdi(depth):
-    """Returns the SHA-256 of the content that libvhdi reads."""
+    """Returns the SHA-256 of the content that libvhdi reads, sector by sector: it misplaces longer reads."""
     import pyvhdi
 
     below = None
@@ -141,16 +147,13 @@ def libvhdi(depth):
             file.set_parent(below)
         below = file
     digest = hashlib.sha256()
-    left = below.get_media_size()
-    while left:
-        data = below.read_buffer(min(left, MIB))
-        assert data
-        digest.update(data)
-        left -= len(data)
+    for offset in range(0, below.get_media_size(), SECTOR):
+        digest.update(below.read_buffer_at_offset(SECTOR, offset))
     return digest.hexdigest()
 
 
 def test_differencing_images(blksum, workdir):
+    """By the specification."""
     rng = random.Random(3)
     for _ in range(guest_view.count(12)):
         depth = rng.randint(1, 4)
@@ -159,9 +162,17 @@ def test_differencing_images(blksum, workdir):
         value = model(depth, size)
         for args in ((), ("--cache=no", "--threads=1"), ("--read-size=64k",)):
             assert guest_view.ours(blksum, [name], *args) == [(value, None)], args
+
+
+def test_differencing_images_against_libvhdi(blksum, workdir):
+    rng = random.Random(6)
+    for _ in range(guest_view.count(12)):
+        depth = rng.randint(1, 3)
+        block_size = rng.choice((4 * KIB, 64 * KIB, 512 * KIB))
         # libvhdi has no children that are larger than their parents.
-        if all(size == media_size(f"disk{level}.vhd") for level in range(depth)):
-            assert libvhdi(depth) == value
+        name, size = chain_of(rng, depth, block_size, bitmap_of=rising_bitmap, grows=False)
+        assert guest_view.ours(blksum, [name]) == [(libvhdi(depth), None)]
+        assert model(depth, size) == libvhdi(depth)
 
 
 def media_size(name):
@@ -301,7 +312,7 @@ def mend(image):
     """Makes all checksums of an image valid."""
     image = bytearray(image)
     for at, length, place in ((0, 512, 64), (512, 1024, 36), (len(image) - 512, 512, 64)):
-        if image[at : at + 8] in (b"conectix", b"cxsparse"):
+        if image[at : at + 8] in (b"conectix", b"cxsparse") and at + length <= len(image):
             image[at : at + length] = vpc_images.checksum(image[at : at + length], place)
     return bytes(image)
 
@@ -329,10 +340,10 @@ def test_mutants(blksum, workdir, monkeypatch, kind, is_mended):
     both, stricter = guest_view.check_mutants(blksum, "vpc", image, regions, 60, rng)
     assert both > 0 or not is_mended
     expected = (
-        *("past the end", "checksum", "footer", "larger than its table", "not read", "not known"),
+        *("is not a", "past the end", "checksum", "footer", "larger than its table", "not read", "not known"),
         *("difference to another disk", "unknown disk type", "and stores", "begins", "unused and not zero"),
     )
-    assert all(any(words in message for words in expected) for message in stricter), set(stricter)
+    assert not [it for it in stricter if not any(words in it for words in expected)]
 
 
 def test_truncation(blksum, workdir):

@@ -6,7 +6,7 @@ _blksum() {
     local -A subcommands=(
     )
     local -A options=(
-        ["blksum"]="--tag --json -q --quiet -v --verbose -p --progress --progress= --map -z --zero -b --binary -t --text -c --check --ignore-missing --status --strict -w --warn --allow-uri -d -a --digest --algorithm --construction --block-size --salt -B --bytes -l --list-digests -f --format --snapshot --partition --offset --length -r --recursive --include --exclude --files0-from --secret-file --untrusted --follow --backing-format -U --force-share --max-zeros --tls-certificates --no-sandbox --threads --cache --cache= --holes --nbd-server --timeout --queue-depth --read-size --implementation -h --help -V --version"
+        ["blksum"]="--tag --json -q --quiet -v --verbose -p --progress --progress= --map -z --zero -b --binary -t --text -c --check --ignore-missing --status --strict -w --warn --allow-uri -d -a --digest --algorithm --construction --block-size --salt -B --bytes -l --list-digests -f --format --snapshot --partition --offset --length -r --recursive --include --exclude --files0-from --vpc-size --secret-file --untrusted --follow --backing-format -U --force-share --max-zeros --tls-certificates --no-sandbox --threads --cache --cache= --holes --nbd-server --timeout --queue-depth --read-size --implementation -h --help -V --version"
     )
     local -A values=(
         ["blksum"]="<files>"
@@ -29,6 +29,7 @@ _blksum() {
         ["blksum --include"]="<other>"
         ["blksum --exclude"]="<other>"
         ["blksum --files0-from"]="<files>"
+        ["blksum --vpc-size"]="auto geometry current"
         ["blksum --secret-file"]="<files>"
         ["blksum --follow"]="beneath any none"
         ["blksum --backing-format"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"

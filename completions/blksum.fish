@@ -31,6 +31,7 @@ complete -c blksum -s r -l recursive -d 'Hash the regular files in folders, in t
 complete -c blksum -l include -r -f -d 'With --recursive, hash only files that match GLOB: by name, or by path beneath the folder if GLOB has a slash'
 complete -c blksum -l exclude -r -f -d 'With --recursive, leave out files and folders that match GLOB'
 complete -c blksum -l files0-from -r -F -d 'Read the names of images from FILE, each terminated by NUL; - is standard input'
+complete -c blksum -l vpc-size -r -f -a 'auto geometry current' -d 'Size of vpc (vhd) images: auto (as in QEMU), geometry (cylinders x heads x sectors) or current (the size that the image states)'
 complete -c blksum -l secret-file -r -F -d 'Unlock encrypted (luks) images with the content of FILE'
 complete -c blksum -l untrusted -d 'For images from unknown sources: the same as --follow=none'
 complete -c blksum -l follow -r -f -a 'beneath any none' -d 'Files that an image may refer to: beneath (its own folder), any or none'

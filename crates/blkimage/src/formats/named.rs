@@ -2,7 +2,7 @@
 
 use super::fields::Head;
 use super::vmdk::descriptor::{Descriptor, DiskExtent};
-use super::vpc::Sizes;
+use super::vpc::size::Sizes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::probe::Format;
 use crate::storage::HostFile;

@@ -1,9 +1,9 @@
 //! Virtual PC disks: a footer that records two sizes.
 
+use super::size::Sizes;
 use crate::error::{ErrorKind, Result};
 use crate::formats::fields::{Head, whole_sectors};
 use crate::formats::named::{Named, not_a};
-use crate::formats::vpc::Sizes;
 use crate::probe::Format;
 use crate::storage::HostFile;
 

@@ -10,7 +10,7 @@ pub(crate) mod examine;
 mod footer;
 mod header;
 mod parent;
-mod size;
+pub(crate) mod size;
 mod sparse;
 
 #[cfg(test)]
@@ -19,7 +19,6 @@ mod tests;
 use self::footer::{FOOTER, Footer, Kind};
 use self::header::Header;
 use self::parent::Parent;
-pub(crate) use self::size::Sizes;
 use self::sparse::Sparse;
 use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
 use crate::error::{ErrorKind, Result};

@@ -62,6 +62,11 @@ pub(crate) struct BackingFile {
     pub advice: &'static str,
 }
 
+impl BackingFile {
+    /// Advice for formats that have no field for the format.
+    pub const GIVE_FORMAT: &'static str = "give --backing-format";
+}
+
 impl<'a> Chain<'a> {
     pub fn new(options: &'a OpenOptions) -> Self {
         let (layers, members, warnings, identities) = Default::default();

@@ -285,9 +285,7 @@ fn other_formats_are_read_by_a_server() {
         ("vhdx", "", Format::Vhdx),
         ("vpc", "-o force_size=on", Format::Vpc),
         ("vpc", "-o subformat=fixed,force_size=on", Format::Vpc),
-        ("qed", "", Format::Qed),
         ("parallels", "", Format::Parallels),
-        ("qcow", "", Format::Qcow1),
     ] {
         sh(path, &format!("qemu-img convert -f raw -O {name} {options} base.raw image"));
         let image = OpenOptions::default().open(path.join("image")).unwrap();
@@ -296,6 +294,20 @@ fn other_formats_are_read_by_a_server() {
         let raw = OpenOptions::new().format(Format::Raw);
         let image = raw.open(path.join("image")).unwrap();
         assert_eq!(our_view(&image), std::fs::read(path.join("image")).unwrap());
+    }
+}
+
+#[test]
+fn qed_and_qcow_of_version_1() {
+    let folder = folder();
+    let path = folder.path();
+    make_raw(path, "base.raw", CONTENT);
+    let content = std::fs::read(path.join("base.raw")).unwrap();
+    for (name, format) in [("qed", Format::Qed), ("qcow", Format::Qcow1)] {
+        sh(path, &format!("qemu-img convert -f raw -O {name} base.raw image"));
+        let image = OpenOptions::default().open(path.join("image")).unwrap();
+        assert_eq!(image.format(), format);
+        assert!(our_view(&image) == content, "{format}");
     }
 }
 

@@ -15,8 +15,8 @@ use crate::storage::HostFile;
 pub(crate) fn examine(file: &HostFile, format: Format) -> Result<Named> {
     match format {
         Format::Vmdk => vmdk::examine(file),
-        Format::Qed => qed::examine(file),
-        Format::Qcow1 => qcow1::examine(file),
+        Format::Qed => qed::examine::examine(file),
+        Format::Qcow1 => qcow1::examine::examine(file),
         Format::Vdi => vdi::examine::examine(file).map(|()| Named::default()),
         Format::Parallels => parallels::examine::examine(file).map(|()| Named::default()),
         Format::Vpc => vpc::examine::examine(file),

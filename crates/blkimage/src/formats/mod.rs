@@ -18,15 +18,14 @@ mod fields;
 #[cfg(feature = "qemu-nbd")]
 mod named;
 mod parallels;
-#[cfg(feature = "qemu-nbd")]
 mod qcow1;
 pub(crate) mod qcow2;
-#[cfg(feature = "qemu-nbd")]
 mod qed;
 mod raw;
 #[cfg(feature = "qemu-nbd")]
 mod served;
 pub(crate) mod table_cache;
+mod two_level;
 mod vdi;
 #[cfg(feature = "qemu-nbd")]
 mod vmdk;
@@ -46,6 +45,8 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
         Format::Vdi => vdi::open(chain, image),
         Format::Vpc => vpc::open(chain, image),
         Format::Parallels => parallels::open(chain, image),
+        Format::Qcow1 => qcow1::open(chain, image),
+        Format::Qed => qed::open(chain, image),
         #[cfg(feature = "qemu-nbd")]
         _ => served::open(chain, image),
         #[cfg(not(feature = "qemu-nbd"))]

@@ -1,29 +1,8 @@
 //! Interpretation of L2 entries.
 
+use crate::formats::fields::Entry;
+use crate::formats::two_level::{HostOffset, Invalid, MapKind, Rules};
 use crate::layer::Stored;
-
-/// An offset in the file that holds the clusters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HostOffset(pub u64);
-
-/// The kind of a run of guest bytes in a layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MapKind {
-    /// Not in this layer: in the backing file, or zero without one.
-    Unallocated,
-    Zero,
-    /// Contiguous bytes from this offset on.
-    Data(HostOffset),
-    /// Part of one compressed cluster, with its offset and the maximum number of compressed bytes.
-    Compressed(Stored),
-}
-
-/// The location of the L1 table and its number of entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct L1Table {
-    pub offset: u64,
-    pub entries: u64,
-}
 
 /// The parameters of an image that determine how an entry is interpreted.
 #[derive(Clone, Copy, Debug)]
@@ -34,29 +13,50 @@ pub(crate) struct Geometry {
     pub has_data_file: bool,
 }
 
-/// The reason why an entry is invalid.
-pub(super) type Invalid = &'static str;
+impl Rules for Geometry {
+    const ENTRY: Entry = Entry::Be64;
 
-impl Geometry {
-    pub fn cluster_size(&self) -> u64 {
-        1 << self.cluster_bits
+    fn cluster_bits(&self) -> u32 {
+        self.cluster_bits
     }
 
-    /// Returns the number of 8-byte words in an L2 entry.
-    pub fn entry_words(&self) -> u64 {
-        if self.is_extended { 2 } else { 1 }
-    }
-
-    /// Returns the binary logarithm of the number of entries in an L2 table, which fills a cluster.
-    pub fn l2_bits(&self) -> u32 {
+    /// An L2 table fills a cluster.
+    fn l2_bits(&self) -> u32 {
         if self.is_extended { self.cluster_bits - 4 } else { self.cluster_bits - 3 }
     }
 
-    /// Returns the binary logarithm of the number of guest bytes under one L1 entry.
-    pub fn l1_span_bits(&self) -> u32 {
-        self.l2_bits() + self.cluster_bits
+    fn entry_words(&self) -> u64 {
+        if self.is_extended { 2 } else { 1 }
     }
 
+    fn l2_offset(entry: u64) -> u64 {
+        entry & OFFSET_MASK
+    }
+
+    fn check_l2_offset(&self, offset: u64) -> Result<(), Invalid> {
+        if self.is_aligned(offset) { Ok(()) } else { Err("is not aligned to a cluster") }
+    }
+
+    fn piece(&self, words: &[u64], guest: u64) -> Result<(MapKind, u64), Invalid> {
+        let (entry, bitmap) = match (self.is_extended, words) {
+            (true, [entry, bitmap, ..]) => (*entry, *bitmap),
+            (false, [entry, ..]) => (*entry, 0),
+            _ => return Err("is cut off"),
+        };
+        let within = guest & (self.cluster_size() - 1);
+        let unit = (within >> self.unit_bits()) as u32;
+        let (kind, units) = self.classify(entry, bitmap, guest - within, unit)?;
+        let skip = within - (u64::from(unit) << self.unit_bits());
+        let length = (u64::from(units) << self.unit_bits()) - skip;
+        let kind = match kind {
+            MapKind::Data(host) => MapKind::Data(HostOffset(host.0 + skip)),
+            other => other,
+        };
+        Ok((kind, length))
+    }
+}
+
+impl Geometry {
     /// Returns the binary logarithm of the smallest unit that an entry describes, in bytes.
     pub fn unit_bits(&self) -> u32 {
         if self.is_extended { self.cluster_bits - 5 } else { self.cluster_bits }

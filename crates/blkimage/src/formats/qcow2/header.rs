@@ -1,11 +1,12 @@
 //! The qcow2 header, validated before anything else is read.
 
 use super::bitmaps::Directory;
-use super::entry::{Geometry, L1Table};
+use super::entry::Geometry;
 use super::extensions::{self, Extensions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::decompress::Compression;
 use crate::formats::fields::array;
+use crate::formats::two_level::{L1Table, Rules};
 use crate::storage::HostFile;
 
 /// A validated header.

@@ -9,7 +9,6 @@ mod bitmaps;
 mod entry;
 mod extensions;
 mod header;
-mod mapping;
 mod snapshot;
 
 #[cfg(test)]
@@ -23,11 +22,12 @@ use crate::caches::LayerCaches;
 use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
 use crate::error::{ErrorKind, Result};
 use crate::formats::decompress::{Cluster, Compression};
+use crate::formats::two_level::{HostOffset, L1Table, MapKind, Rules, Tables, check_data};
 use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose, Stored};
 use crate::origin::{Encoding, Place};
 use crate::storage::HostFile;
 
-use self::entry::{Geometry, HostOffset, L1Table, MapKind};
+use self::entry::Geometry;
 use self::header::Header;
 
 /// One qcow2 image of a chain.
@@ -107,14 +107,8 @@ impl Qcow2 {
         self.data_file.as_ref().unwrap_or(&self.file)
     }
 
-    /// Fails unless the file holds the uncompressed guest data at `host_offset`.
-    fn check_data(&self, host_offset: u64, length: u64, guest_offset: u64) -> Result<()> {
-        let file = self.guest_file();
-        if host_offset.checked_add(length).is_some_and(|end| end <= file.size()) {
-            return Ok(());
-        }
-        let reason = format!("data of guest offset {guest_offset} lies past the end of the file");
-        Err(file.error(ErrorKind::Corrupt, reason).at(host_offset))
+    fn tables(&self) -> Tables<'_, Geometry> {
+        Tables { file: &self.file, caches: &self.caches, l1: self.l1, rules: &self.geometry }
     }
 }
 
@@ -124,13 +118,13 @@ impl Layer for Qcow2 {
     }
 
     fn map(&self, range: GuestRange, purpose: Purpose) -> Result<Mapping<'_>> {
-        let (kind, length) = self.look_up(range)?;
+        let (kind, length) = self.tables().look_up(range)?;
         let kind = match kind {
             MapKind::Unallocated => MappingKind::Below,
             MapKind::Zero => MappingKind::Zero,
             MapKind::Data(HostOffset(offset)) => {
                 if purpose == Purpose::Read {
-                    self.check_data(offset, length, range.offset)?;
+                    check_data(self.guest_file(), offset, length, range.offset)?;
                 }
                 MappingKind::Host { file: self.guest_file(), offset }
             }

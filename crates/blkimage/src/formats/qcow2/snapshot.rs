@@ -1,9 +1,9 @@
 //! Internal snapshots: a table of entries of variable length, searched for one snapshot.
 
-use super::entry::L1Table;
 use super::header::{Header, SECTOR, SnapshotTable};
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::formats::fields::array;
+use crate::formats::two_level::{L1Table, Rules};
 use crate::storage::HostFile;
 
 /// Fails unless the snapshot table is valid. Called even if no snapshot is requested, because QEMU

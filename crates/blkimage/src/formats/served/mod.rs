@@ -71,7 +71,7 @@ pub(crate) fn open(chain: &mut Chain<'_>, top: &Candidate) -> Result<OpenedLayer
         export.push(file.clone(), format, &named, extents)?;
         let Some(Backing { name, format }) = named.backing else { break };
         let format = format.map(|format| format.name().into());
-        let backing = BackingFile { name, format, advice: GIVE_FORMAT };
+        let backing = BackingFile { name, format, advice: BackingFile::GIVE_FORMAT };
         let image = chain.follow_backing(image, &backing)?;
         chain.add_image(&image);
         below = Some(image);
@@ -432,9 +432,6 @@ fn environment() -> Vec<CString> {
     path.extend(std::env::var_os("PATH").unwrap_or(DEFAULT_PATH.into()).as_bytes());
     [CString::new(path), CString::new("LC_ALL=C")].into_iter().flatten().collect()
 }
-
-/// Advice if the format of a backing file is not recorded. These formats have no field for it.
-const GIVE_FORMAT: &str = "give --backing-format";
 
 /// 1 TiB, which takes about half an hour to read through qemu-nbd.
 const DEFAULT_MAX_UNSTORED: u64 = 1 << 40;

@@ -1,12 +1,12 @@
-//! QEMU enhanced disks: a backing file and two levels of tables.
+//! Check of an image before qemu-nbd reads it: a backing file and two levels of tables.
 
-use super::fields::{Budget, Entry, check_inside, for_each_entry};
-use super::named::{Backing, Named, read_head};
 use crate::error::Result;
+use crate::formats::fields::{Budget, Entry, check_inside, for_each_entry};
+use crate::formats::named::{Backing, Named, read_head};
 use crate::probe::Format;
 use crate::storage::HostFile;
 
-pub(super) fn examine(file: &HostFile) -> Result<Named> {
+pub(in crate::formats) fn examine(file: &HostFile) -> Result<Named> {
     let head = read_head(file, Format::Qed, b"QED\0", 0, 64)?;
     let (cluster, table, features) = (head.le32(4), head.le32(8), head.le64(16));
     let is_sane = cluster.is_power_of_two()

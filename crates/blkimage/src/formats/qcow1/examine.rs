@@ -1,12 +1,12 @@
-//! qcow, version 1: a backing file and two levels of tables.
+//! Check of an image before qemu-nbd reads it: a backing file and two levels of tables.
 
-use super::fields::{Budget, Entry, check_inside, for_each_entry};
-use super::named::{Backing, Named, read_head};
 use crate::error::{ErrorKind, Result};
+use crate::formats::fields::{Budget, Entry, check_inside, for_each_entry};
+use crate::formats::named::{Backing, Named, read_head};
 use crate::probe::Format;
 use crate::storage::HostFile;
 
-pub(super) fn examine(file: &HostFile) -> Result<Named> {
+pub(in crate::formats) fn examine(file: &HostFile) -> Result<Named> {
     let head = read_head(file, Format::Qcow1, b"QFI\xfb\0\0\0\x01", 0, 48)?;
     if head.be32(36) != 0 {
         return Err(file.error(ErrorKind::Unsupported, "is encrypted, which is not read"));

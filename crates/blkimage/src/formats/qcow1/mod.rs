@@ -1,0 +1,93 @@
+//! qcow, version 1, as in QEMU.
+//!
+//! Guest offsets are mapped to host offsets through two levels of tables ([`two_level`]), which are read
+//! in windows on demand. No number in the file is trusted: tables and clusters must lie inside the file.
+//!
+//! [`two_level`]: crate::formats::two_level
+
+#[cfg(feature = "qemu-nbd")]
+pub(in crate::formats) mod examine;
+mod header;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use self::header::{Geometry, Header};
+use crate::caches::LayerCaches;
+use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
+use crate::error::Result;
+use crate::formats::decompress::{Cluster, Compression};
+use crate::formats::fields::check_inside;
+use crate::formats::two_level::{HostOffset, L1Table, MapKind, Rules, Tables, check_data};
+use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose, Stored};
+use crate::origin::{Encoding, Place};
+use crate::storage::HostFile;
+
+/// One qcow image of a chain.
+struct Qcow1 {
+    file: Arc<HostFile>,
+    size: u64,
+    geometry: Geometry,
+    l1: L1Table,
+    caches: LayerCaches,
+}
+
+/// Opens a file as a qcow image.
+pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLayer> {
+    let file = image.file.clone();
+    let Header { geometry, size, l1, backing } = Header::read(&file)?;
+    let qcow1 = Qcow1 { file, size, geometry, l1, caches: chain.layer_caches() };
+    let advice = BackingFile::GIVE_FORMAT;
+    let backing = backing.map(|name| BackingFile { name, format: None, advice });
+    Ok(OpenedLayer { layer: Box::new(qcow1), backing })
+}
+
+impl Layer for Qcow1 {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn map(&self, range: GuestRange, purpose: Purpose) -> Result<Mapping<'_>> {
+        let Self { file, geometry: rules, l1, caches, .. } = self;
+        let (kind, length) = Tables { file, caches, l1: *l1, rules }.look_up(range)?;
+        let kind = match kind {
+            MapKind::Unallocated => MappingKind::Below,
+            MapKind::Zero => MappingKind::Zero,
+            MapKind::Data(HostOffset(offset)) => {
+                if purpose == Purpose::Read {
+                    check_data(file, offset, length, range.offset)?;
+                }
+                MappingKind::Host { file, offset }
+            }
+            MapKind::Compressed(stored) => MappingKind::Opaque(stored),
+        };
+        Ok(Mapping { kind, length })
+    }
+
+    fn read(&self, stored: Stored, buf: &mut [u8], offset: u64) -> Result<()> {
+        // The length is exact. Deflate has no checksum, so missing bytes might go unnoticed.
+        check_inside(&self.file, stored.offset, stored.length, "compressed cluster")?;
+        let size = self.geometry.cluster_size();
+        let compression = Compression::Deflate;
+        let cluster = Cluster { file: &self.file, stored, compression, size: size as usize };
+        self.caches.decompress(cluster, buf, (offset & (size - 1)) as usize)
+    }
+
+    fn place(&self, stored: Stored, offset: u64) -> Option<Place> {
+        let decoded = self.geometry.cluster_size();
+        let method = Compression::Deflate.name();
+        let encoding = Encoding { offset: stored.offset, length: stored.length, method, decoded };
+        Some(Place::encoded(self.file.id()?, encoding, offset & (decoded - 1)))
+    }
+
+    fn files(&self) -> Vec<&HostFile> {
+        vec![&*self.file]
+    }
+
+    /// A compressed cluster is always decompressed as a whole.
+    fn granularity(&self) -> u64 {
+        self.file.granularity().max(self.geometry.cluster_size())
+    }
+}

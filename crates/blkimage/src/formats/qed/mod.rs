@@ -1,0 +1,79 @@
+//! QEMU enhanced disks, as in their specification and in QEMU.
+//!
+//! Guest offsets are mapped to host offsets through two levels of tables ([`two_level`]), which are read
+//! in windows on demand. An entry is the offset of a table or a cluster. No number in the file is
+//! trusted.
+//!
+//! [`two_level`]: crate::formats::two_level
+
+#[cfg(feature = "qemu-nbd")]
+pub(in crate::formats) mod examine;
+mod header;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use self::header::{Geometry, Header};
+use crate::caches::LayerCaches;
+use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
+use crate::error::{ErrorKind, Result};
+use crate::formats::two_level::{HostOffset, L1Table, MapKind, Tables, check_data};
+use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose};
+use crate::storage::HostFile;
+
+/// One qed image of a chain.
+struct Qed {
+    file: Arc<HostFile>,
+    size: u64,
+    geometry: Geometry,
+    l1: L1Table,
+    caches: LayerCaches,
+}
+
+/// Opens a file as a qed image.
+pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLayer> {
+    let file = &image.file;
+    let Header { geometry, size, l1, backing, needs_check } = Header::read(file)?;
+    if needs_check {
+        let reason =
+            "was not closed and never checked: what can be read may not be what was written";
+        chain.warn(&file.error(ErrorKind::Corrupt, reason));
+    }
+    let qed = Qed { file: file.clone(), size, geometry, l1, caches: chain.layer_caches() };
+    let backing = backing.map(|(name, format)| BackingFile {
+        name,
+        format: format.map(|format| format.name().into()),
+        advice: BackingFile::GIVE_FORMAT,
+    });
+    Ok(OpenedLayer { layer: Box::new(qed), backing })
+}
+
+impl Layer for Qed {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn map(&self, range: GuestRange, purpose: Purpose) -> Result<Mapping<'_>> {
+        let Self { file, geometry: rules, l1, caches, .. } = self;
+        let (kind, length) = Tables { file, caches, l1: *l1, rules }.look_up(range)?;
+        let kind = match kind {
+            MapKind::Unallocated => MappingKind::Below,
+            MapKind::Zero => MappingKind::Zero,
+            MapKind::Data(HostOffset(offset)) => {
+                if purpose == Purpose::Read {
+                    check_data(file, offset, length, range.offset)?;
+                }
+                MappingKind::Host { file, offset }
+            }
+            // Never in this format. Reading it would be an error.
+            MapKind::Compressed(stored) => MappingKind::Opaque(stored),
+        };
+        Ok(Mapping { kind, length })
+    }
+
+    fn files(&self) -> Vec<&HostFile> {
+        vec![&*self.file]
+    }
+}

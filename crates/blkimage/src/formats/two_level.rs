@@ -1,0 +1,199 @@
+//! Maps guest offsets to runs of host bytes through tables of two levels, as in qcow, qcow2 and qed.
+//!
+//! One call reads one window of the L1 table and one window of an L2 table, and no more entries than
+//! its limit covers. Consecutive empty L1 entries form one run.
+
+use crate::caches::LayerCaches;
+use crate::error::{ErrorKind, Result};
+use crate::formats::fields::Entry;
+use crate::formats::table_cache::Table;
+use crate::layer::{GuestRange, Stored};
+use crate::storage::HostFile;
+
+/// An offset in the file that holds the clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HostOffset(pub u64);
+
+/// The kind of a run of guest bytes in a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MapKind {
+    /// Not in this layer: in the backing file, or zero without one.
+    Unallocated,
+    Zero,
+    /// Contiguous bytes from this offset on.
+    Data(HostOffset),
+    /// Part of one compressed cluster, with its offset and the maximum number of compressed bytes.
+    Compressed(Stored),
+}
+
+/// The location of the L1 table and its number of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct L1Table {
+    pub offset: u64,
+    pub entries: u64,
+}
+
+/// The reason why an entry is invalid.
+pub(crate) type Invalid = &'static str;
+
+/// The rules by which a format interprets its tables.
+pub(crate) trait Rules {
+    /// Encoding of both tables.
+    const ENTRY: Entry;
+
+    /// Returns the binary logarithm of the number of guest bytes under one L2 entry.
+    fn cluster_bits(&self) -> u32;
+
+    /// Returns the binary logarithm of the number of entries in an L2 table.
+    fn l2_bits(&self) -> u32;
+
+    /// Returns the number of words in an L2 entry.
+    fn entry_words(&self) -> u64 {
+        1
+    }
+
+    /// Returns the offset of the L2 table that an L1 entry names, or 0 if there is none.
+    fn l2_offset(entry: u64) -> u64 {
+        entry
+    }
+
+    /// Fails if no L2 table can begin at `offset`.
+    fn check_l2_offset(&self, offset: u64) -> Result<(), Invalid>;
+
+    /// Returns the kind of the guest bytes from `guest` on, and their length, which ends in the cluster
+    /// of `guest`. `words` begins with the words of its L2 entry.
+    fn piece(&self, words: &[u64], guest: u64) -> Result<(MapKind, u64), Invalid>;
+
+    fn cluster_size(&self) -> u64 {
+        1 << self.cluster_bits()
+    }
+
+    /// Returns the binary logarithm of the number of guest bytes under one L1 entry.
+    fn l1_span_bits(&self) -> u32 {
+        self.l2_bits() + self.cluster_bits()
+    }
+}
+
+/// The tables of an image.
+#[derive(Clone, Copy)]
+pub(crate) struct Tables<'a, R> {
+    pub file: &'a HostFile,
+    pub caches: &'a LayerCaches,
+    pub l1: L1Table,
+    pub rules: &'a R,
+}
+
+impl<R: Rules> Tables<'_, R> {
+    /// Returns the kind and length of the run that begins at the start of `range`.
+    pub fn look_up(&self, range: GuestRange) -> Result<(MapKind, u64)> {
+        let GuestRange { offset: guest, limit, far } = range;
+        let span_bits = self.rules.l1_span_bits();
+        let l1_index = guest >> span_bits;
+        if l1_index >= self.l1.entries {
+            return Ok((MapKind::Unallocated, far));
+        }
+        let l1 = table::<R>(self.l1.offset, self.l1.entries * 8);
+        let (window, first) = self.caches.table_entry(self.file, l1, l1_index)?;
+        let l2_offset = R::l2_offset(window[first]);
+        if l2_offset == 0 {
+            let wanted = ((guest + far - 1) >> span_bits) - l1_index + 1;
+            let entries = window[first..].iter().take(wanted as usize);
+            let empty = entries.take_while(|entry| R::l2_offset(**entry) == 0).count() as u64;
+            let end = (l1_index + empty) << span_bits;
+            return Ok((MapKind::Unallocated, far.min(end - guest)));
+        }
+        self.rules.check_l2_offset(l2_offset).map_err(|reason| {
+            let reason = format!("L2 table offset {l2_offset:#x} {reason}");
+            self.file.corrupt(reason).at(self.l1.offset + l1_index * 8)
+        })?;
+        let end = (l1_index + 1) << span_bits;
+        self.map_l2(l2_offset, guest, (limit, far.min(end - guest)))
+    }
+
+    fn map_l2(
+        &self,
+        l2_offset: u64,
+        guest: u64,
+        (limit, far): (u64, u64),
+    ) -> Result<(MapKind, u64)> {
+        let rules = self.rules;
+        let l2 = table::<R>(l2_offset, (rules.entry_words() * 8) << rules.l2_bits());
+        let index = (guest >> rules.cluster_bits()) & ((1 << rules.l2_bits()) - 1);
+        let word = index * rules.entry_words();
+        let (window, first) = self.caches.table_entry(self.file, l2, word)?;
+
+        let mut entries = Entries { rules, words: &window[first..], guest };
+        let run = match entries.next_piece() {
+            Some(Ok(piece)) => piece,
+            Some(Err(reason)) => {
+                let reason = format!("L2 entry of guest offset {guest}: {reason}");
+                return Err(self.file.corrupt(reason).at(l2_offset + word * 8));
+            }
+            // A window holds whole entries, so the first one is present.
+            None => return Err(self.file.corrupt("L2 table is cut off").at(l2_offset)),
+        };
+        let (kind, mut length) = run;
+        let limit = if kind == MapKind::Unallocated { far } else { limit.min(far) };
+        while length < limit {
+            // An invalid entry ends the run. Looking up its own offset returns the error.
+            match entries.next_piece() {
+                Some(Ok((next, more))) if continues(kind, length, next) => length += more,
+                _ => break,
+            }
+        }
+        Ok((kind, length.min(limit)))
+    }
+}
+
+fn table<R: Rules>(offset: u64, length: u64) -> Table {
+    Table { offset, length, entry: R::ENTRY }
+}
+
+/// The pieces that consecutive L2 entries describe, from a guest offset on.
+struct Entries<'a, R> {
+    rules: &'a R,
+    words: &'a [u64],
+    guest: u64,
+}
+
+impl<R: Rules> Entries<'_, R> {
+    fn next_piece(&mut self) -> Option<Result<(MapKind, u64), Invalid>> {
+        let rules = self.rules;
+        let words = rules.entry_words() as usize;
+        if self.words.len() < words {
+            return None;
+        }
+        let (kind, length) = match rules.piece(self.words, self.guest) {
+            Ok(found) => found,
+            Err(reason) => return Some(Err(reason)),
+        };
+        self.guest += length;
+        if self.guest & (rules.cluster_size() - 1) == 0 {
+            self.words = &self.words[words..];
+        }
+        Some(Ok((kind, length)))
+    }
+}
+
+/// Returns whether `next` extends a run of `length` bytes.
+fn continues(run: MapKind, length: u64, next: MapKind) -> bool {
+    match (run, next) {
+        (MapKind::Unallocated, MapKind::Unallocated) | (MapKind::Zero, MapKind::Zero) => true,
+        (MapKind::Data(host), MapKind::Data(next)) => host.0 + length == next.0,
+        _ => false,
+    }
+}
+
+/// Fails unless `file` holds the guest data at `host_offset`.
+pub(crate) fn check_data(
+    file: &HostFile,
+    host_offset: u64,
+    length: u64,
+    guest_offset: u64,
+) -> Result<()> {
+    if host_offset.checked_add(length).is_some_and(|end| end <= file.size()) {
+        return Ok(());
+    }
+    let reason = format!("data of guest offset {guest_offset} lies past the end of the file");
+    Err(file.error(ErrorKind::Corrupt, reason).at(host_offset))
+}

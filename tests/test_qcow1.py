@@ -216,7 +216,8 @@ def test_mutants_with_a_backing_file(blksum, workdir):
 
 
 def test_mutants_of_compressed_clusters(blksum, workdir):
-    """QEMU fails where deflate does. What both decode is the same."""
+    """What both decode is the same. libdeflate accepts a few invalid codes at which zlib, and so QEMU,
+    gives up."""
     rng = random.Random(SEED + 8)
     write(rng, "disk.qcow", 12, 6, 300_000, 40)
     image = pathlib.Path("disk.qcow").read_bytes()
@@ -226,5 +227,7 @@ def test_mutants_of_compressed_clusters(blksum, workdir):
             if entry & COMPRESSED:
                 streams.append((entry & (1 << 51) - 1, entry >> 51 & 4095))
     assert len(streams) > 5
-    both, _ = guest_view.check_mutants(blksum, "qcow", image, streams, 30, rng)
+    both, _ = guest_view.check_mutants(
+        blksum, "qcow", image, streams, 30, rng, accept=lambda path, _: guest_view.theirs(path, "qcow") is None
+    )
     assert both > 0

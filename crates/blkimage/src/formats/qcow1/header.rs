@@ -50,8 +50,8 @@ impl Header {
         let l1 = L1Table { offset: head.be64(40), entries };
         check_inside(file, l1.offset, entries * 8, "L1 table")?;
         let (name, length) = (head.be64(8), head.be32(16));
-        let has_backing = name != 0 && length != 0;
-        let backing = has_backing.then(|| head.name("backing file", name, length)).transpose()?;
+        let backing = (name != 0).then(|| head.name("backing file", name, length)).transpose()?;
+        let backing = backing.filter(|name| !name.is_empty());
         Ok(Self { geometry, size: size / SECTOR * SECTOR, l1, backing })
     }
 }

@@ -331,8 +331,8 @@ fn backing_file() {
     assert!(error.reason().contains("give --backing-format"), "{error}");
     refused(&named(100, 1024), ErrorKind::Corrupt, "longer than 1023 bytes");
     let end = image().bytes.len() as u64;
-    for offset in [end - 3, end, 1 << 40, u64::MAX] {
-        refused(&named(offset, 4), ErrorKind::Corrupt, "past the end");
+    for (offset, length) in [(end - 3, 4), (end, 4), (1 << 40, 4), (u64::MAX, 4), (1 << 63, 0)] {
+        refused(&named(offset, length), ErrorKind::Corrupt, "past the end");
     }
     for (offset, length) in [(0, 4), (100, 0), (0, 0)] {
         assert_eq!(byte(&named(offset, length), 0), 0);

@@ -7,8 +7,9 @@ import subprocess
 
 import pytest
 
-import imagespec
+import foreign_images
 import images
+import imagespec
 
 
 @pytest.fixture
@@ -138,14 +139,14 @@ def test_a_program_that_the_sandbox_stops_is_said(blksum, files, tmp_path_factor
     folder = files / "programs"
     folder.mkdir()
     shutil.copy(shutil.which("qemu-nbd"), folder / "qemu-nbd")
-    images.qemu_img("create", "-f", "vmdk", "disk.vmdk", "1M")
+    (files / "disk.bochs").write_bytes(foreign_images.bochs(bytes(1 << 20)))
     path = f"{folder}:{os.environ['PATH']}"
-    result = blksum("disk.vmdk", env={**os.environ, "PATH": path})
+    result = blksum("disk.bochs", env={**os.environ, "PATH": path})
     assert result.returncode == 1
     assert b"qemu-nbd: Permission denied: if it is executable, the sandbox is in the way: name" in (
         result.stderr
     )
-    assert blksum("--nbd-server", f"{folder}/qemu-nbd", "disk.vmdk").returncode == 0
+    assert blksum("--nbd-server", f"{folder}/qemu-nbd", "disk.bochs").returncode == 0
 
 
 @pytest.mark.parametrize("tool, name", [("sha256sum", "sha256"), ("md5sum", "md5"), ("b2sum", "blake2b512")])

@@ -32,6 +32,8 @@ pub(crate) struct Chain<'a> {
     pub bytes_read: Arc<AtomicU64>,
     /// Identifier of the parent that the vpc image on the last layer records.
     pub vpc_parent: Option<[u8; 16]>,
+    /// Content id of the parent that the vmdk image on the last layer records.
+    pub vmdk_parent: Option<u32>,
     caches: Arc<Caches>,
     /// Device and inode of every local file of the chain.
     identities: Vec<(u64, u64)>,
@@ -70,8 +72,18 @@ impl BackingFile {
 impl<'a> Chain<'a> {
     pub fn new(options: &'a OpenOptions) -> Self {
         let (layers, members, warnings, identities) = Default::default();
-        let (caches, bytes_read, vpc_parent) = Default::default();
-        Self { options, layers, members, warnings, bytes_read, vpc_parent, caches, identities }
+        let (caches, bytes_read, vpc_parent, vmdk_parent) = Default::default();
+        Self {
+            options,
+            layers,
+            members,
+            warnings,
+            bytes_read,
+            vpc_parent,
+            vmdk_parent,
+            caches,
+            identities,
+        }
     }
 
     /// Returns the requested snapshot for the image on top, and `None` for all others.

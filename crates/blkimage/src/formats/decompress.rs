@@ -18,6 +18,8 @@ use crate::storage::HostFile;
 pub(crate) enum Compression {
     /// Raw deflate.
     Deflate,
+    /// Deflate with a header and a checksum, which is verified.
+    Zlib,
     Zstd,
 }
 
@@ -26,6 +28,7 @@ impl Compression {
     pub fn name(self) -> &'static str {
         match self {
             Self::Deflate => "deflate",
+            Self::Zlib => "zlib",
             Self::Zstd => "zstd",
         }
     }
@@ -40,6 +43,9 @@ pub(crate) struct Cluster<'a> {
     pub compression: Compression,
     /// Size of the decompressed cluster in bytes.
     pub size: usize,
+    /// Minimum number of bytes that the stream must hold. Less than `size` if the disk ends within the
+    /// cluster. Bytes past the end of the stream are undefined.
+    pub least: usize,
 }
 
 /// The decoders of a chain.
@@ -106,7 +112,7 @@ impl Decoder {
     }
 
     fn decode(&mut self, cluster: Cluster<'_>, out: &mut [u8]) -> Result<()> {
-        let Cluster { file, stored: Stored { offset, length }, compression, .. } = cluster;
+        let Cluster { file, stored: Stored { offset, length }, compression, least, .. } = cluster;
         // The length is rounded up to sectors, but the file may end within a sector.
         let length = length.min(file.size().saturating_sub(offset));
         if length == 0 {
@@ -116,7 +122,7 @@ impl Decoder {
         self.input.resize(length as usize, 0);
         file.read_exact_at(&mut self.input, offset)?;
         self.codecs
-            .decompress(compression, &self.input, out)
+            .decompress(compression, &self.input, out, least)
             .map_err(|Damaged| file.corrupt("compressed cluster cannot be decompressed").at(offset))
     }
 }
@@ -138,9 +144,11 @@ impl Codecs {
         compression: Compression,
         input: &[u8],
         out: &mut [u8],
+        least: usize,
     ) -> Result<(), Damaged> {
         match compression {
             Compression::Deflate => self.inflate(input, out),
+            Compression::Zlib => self.inflate_zlib(input, out, least),
             Compression::Zstd => self.decompress_zstd(input, out),
         }
     }
@@ -152,6 +160,15 @@ impl Codecs {
             Ok(_) => Err(Damaged),
             // libdeflate requires the whole stream. QEMU stops when the cluster is full.
             Err(_) => inflate_until_full(input, out),
+        }
+    }
+
+    /// Requires a whole stream that fits into the cluster, with the right checksum, as in QEMU.
+    fn inflate_zlib(&mut self, input: &[u8], out: &mut [u8], least: usize) -> Result<(), Damaged> {
+        let fast = self.deflate.get_or_insert_with(libdeflater::Decompressor::new);
+        match fast.zlib_decompress(input, out) {
+            Ok(count) if count >= least => Ok(()),
+            _ => Err(Damaged),
         }
     }
 

@@ -27,7 +27,6 @@ mod served;
 pub(crate) mod table_cache;
 mod two_level;
 mod vdi;
-#[cfg(feature = "qemu-nbd")]
 mod vmdk;
 mod vpc;
 
@@ -47,6 +46,7 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
         Format::Parallels => parallels::open(chain, image),
         Format::Qcow1 => qcow1::open(chain, image),
         Format::Qed => qed::open(chain, image),
+        Format::Vmdk => vmdk::open(chain, image),
         #[cfg(feature = "qemu-nbd")]
         _ => served::open(chain, image),
         #[cfg(not(feature = "qemu-nbd"))]

@@ -29,8 +29,8 @@ fn decompress(compression: Compression, stream: &[u8]) -> Result<Vec<u8>, Damage
     let mut codecs = Codecs::default();
     // Twice, because decoder states are reused after errors.
     let mut out = vec![0; CLUSTER];
-    let first = codecs.decompress(compression, stream, &mut out);
-    assert_eq!(codecs.decompress(compression, stream, &mut out), first);
+    let first = codecs.decompress(compression, stream, &mut out, CLUSTER);
+    assert_eq!(codecs.decompress(compression, stream, &mut out, CLUSTER), first);
     first.map(|()| out)
 }
 

@@ -134,10 +134,10 @@ impl Layer for Qcow2 {
     }
 
     fn read(&self, stored: Stored, buf: &mut [u8], offset: u64) -> Result<()> {
-        let size = self.geometry.cluster_size();
+        let size = self.geometry.cluster_size() as usize;
         let compression = self.compression;
-        let cluster = Cluster { file: &self.file, stored, compression, size: size as usize };
-        self.caches.decompress(cluster, buf, (offset & (size - 1)) as usize)
+        let cluster = Cluster { file: &self.file, stored, compression, size, least: size };
+        self.caches.decompress(cluster, buf, offset as usize & (size - 1))
     }
 
     fn place(&self, stored: Stored, offset: u64) -> Option<Place> {

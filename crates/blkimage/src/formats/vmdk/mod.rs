@@ -1,198 +1,292 @@
 //! VMware disks: a text that describes files, or a sparse file with the text inside.
+//!
+//! A disk is a list of extents, one after the other: bytes of a file as they are ([`Raw`]), a sparse
+//! file ([`sparse`]) or zeros. No number in a file is trusted: sums are checked, tables and grains
+//! must lie inside the file, and an allocation by a length from the file is bounded by a constant.
 
 pub(crate) mod descriptor;
+#[cfg(feature = "qemu-nbd")]
+mod examine;
+mod header;
+mod se_sparse;
+mod sparse;
 
-use self::descriptor::{Descriptor, DiskExtent, DiskExtentKind, Flaw, MAX_DESCRIPTOR};
-use super::fields::{Budget, Entry, Head, check_inside, for_each_entry};
-use super::named::{Backing, Named, not_a};
+#[cfg(test)]
+mod builder;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use self::descriptor::{Descriptor, DiskExtent, DiskExtentKind, Flaw, MAX_DESCRIPTOR, SEARCHED};
+#[cfg(feature = "qemu-nbd")]
+pub(super) use self::examine::examine;
+use self::header::Header;
+use self::sparse::Sparse;
+use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
 use crate::error::{ErrorKind, Result};
-use crate::probe::Format;
+use crate::formats::fields::check_inside;
+use crate::formats::raw::Raw;
+use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose, Stored};
+use crate::origin::Place;
 use crate::storage::HostFile;
 
-/// Checks a disk and returns the files that it names.
-pub(super) fn examine(file: &HostFile) -> Result<Named> {
-    let magic = file.read_head(4)?;
-    if magic != KDMV && magic != COWD {
-        let descriptor = read_descriptor(file)?;
-        let backing = descriptor.parent.clone().map(Backing::vmdk);
-        return Ok(Named { backing, descriptor: Some(descriptor), ..Named::default() });
-    }
-    Sparse::read(file)?.check_end(file)?;
-    let backing = embedded_parent(file)?.map(Backing::vmdk);
-    Ok(Named { backing, ..Named::default() })
+/// One VMware disk of a chain.
+pub(crate) struct Vmdk {
+    /// The image itself first, then every other file once.
+    files: Vec<Arc<HostFile>>,
+    /// In the order of their guest bytes, without gaps.
+    extents: Vec<Extent>,
+    size: u64,
 }
 
-impl DiskExtent {
-    /// Fails unless `file` matches the descriptor.
-    pub fn check(&self, file: &HostFile) -> Result<()> {
-        match self.kind {
-            DiskExtentKind::Flat { start } => {
-                check_inside(file, start * SECTOR, self.sectors * SECTOR, "part of the disk")
+/// The guest bytes from `start` to `end`.
+struct Extent {
+    start: u64,
+    end: u64,
+    content: Content,
+}
+
+enum Content {
+    Flat(Raw),
+    Sparse(Sparse),
+    Zero,
+}
+
+/// Opens a file as a VMware disk, with the files that it describes.
+pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLayer> {
+    let file = &image.file;
+    let expected = chain.vmdk_parent.take();
+    let magic = file.read_head(KDMV.len())?;
+    let (descriptor, vmdk) = if magic == KDMV {
+        open_monolithic(chain, file)?
+    } else if magic == COWD {
+        return Err(part_of_a_disk(file));
+    } else {
+        let descriptor = read_descriptor(file)?;
+        let vmdk = open_extents(chain, image, &descriptor)?;
+        (descriptor, vmdk)
+    };
+    if let Some(expected) = expected {
+        check_cid(file, descriptor.cid, expected)?;
+    }
+    chain.vmdk_parent = descriptor.parent.as_ref().map(|_| descriptor.parent_cid);
+    let format = Some(b"vmdk".to_vec());
+    let backing = descriptor.parent.map(|name| BackingFile { name, format, advice: "" });
+    Ok(OpenedLayer { layer: Box::new(vmdk), backing })
+}
+
+/// Opens a sparse file that describes itself.
+fn open_monolithic(chain: &mut Chain<'_>, file: &Arc<HostFile>) -> Result<(Descriptor, Vmdk)> {
+    let header = Header::read(file)?;
+    let descriptor = embedded_descriptor(file, &header)?;
+    let [DiskExtent { sectors, kind: DiskExtentKind::Sparse, .. }] = *descriptor.extents else {
+        let reason = "is a sparse file whose descriptor does not describe one sparse file";
+        return Err(file.error(ErrorKind::Unsupported, reason));
+    };
+    let sparse = Sparse::hosted(chain, file, header)?;
+    check_capacity(chain, file, sectors, &sparse)?;
+    let mut vmdk = Vmdk { files: vec![file.clone()], extents: Vec::new(), size: 0 };
+    vmdk.push(file, sparse.size(), Content::Sparse(sparse))?;
+    Ok((descriptor, vmdk))
+}
+
+/// Opens the extents of a disk that a text describes.
+fn open_extents(chain: &mut Chain<'_>, image: &Candidate, descriptor: &Descriptor) -> Result<Vmdk> {
+    let mut vmdk = Vmdk { files: vec![image.file.clone()], extents: Vec::new(), size: 0 };
+    let mut known: Vec<(&[u8], Arc<HostFile>)> = Vec::new();
+    for extent in &descriptor.extents {
+        let DiskExtent { sectors, kind, name } = extent;
+        if *kind == DiskExtentKind::Zero {
+            vmdk.push(&image.file, sectors * SECTOR, Content::Zero)?;
+            continue;
+        }
+        let file = match known.iter().find(|(known, _)| known == name) {
+            Some((_, file)) => file.clone(),
+            None => {
+                let file = chain.follow(image, "extent", name)?.0;
+                known.push((name, file.clone()));
+                vmdk.files.push(file.clone());
+                file
             }
-            DiskExtentKind::Sparse | DiskExtentKind::VmfsSparse => {
-                let sparse = Sparse::read(file)?;
-                if sparse.capacity != self.sectors {
-                    return Err(file.corrupt("has another size than its descriptor says"));
-                }
-                sparse.check_end(file)
+        };
+        if let DiskExtentKind::Flat { start } = *kind {
+            let (start, length) = (start * SECTOR, sectors * SECTOR);
+            check_inside(&file, start, length, "part of the disk")?;
+            let raw = Raw::new(file.clone(), start, chain.options.holes);
+            vmdk.push(&file, length, Content::Flat(raw))?;
+            continue;
+        }
+        let sparse = match *kind {
+            DiskExtentKind::SeSparse => se_sparse::open(chain, &file)?,
+            _ => Sparse::open(chain, &file)?,
+        };
+        check_capacity(chain, &file, *sectors, &sparse)?;
+        if sparse.is_compressed() && descriptor.extents.len() > 1 {
+            let reason = "is a compressed part of a disk of several files, which is not read";
+            return Err(file.error(ErrorKind::Unsupported, reason));
+        }
+        vmdk.push(&file, sparse.size(), Content::Sparse(sparse))?;
+    }
+    chain.add_files(vmdk.files[1..].iter().cloned());
+    Ok(vmdk)
+}
+
+impl Vmdk {
+    /// Appends an extent, which must not be empty.
+    fn push(&mut self, file: &HostFile, length: u64, content: Content) -> Result<()> {
+        let start = self.size;
+        let end = start.checked_add(length).filter(|end| i64::try_from(*end).is_ok());
+        let end = end.ok_or_else(|| file.corrupt("makes its disk larger than any disk can be"))?;
+        self.extents.push(Extent { start, end, content });
+        self.size = end;
+        Ok(())
+    }
+
+    /// Returns the extent that holds the guest byte at `offset`, which lies below the size.
+    fn extent(&self, offset: u64) -> &Extent {
+        let after = self.extents.partition_point(|extent| extent.start <= offset);
+        &self.extents[after.saturating_sub(1)]
+    }
+}
+
+impl Layer for Vmdk {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn map(&self, range: GuestRange, purpose: Purpose) -> Result<Mapping<'_>> {
+        let Extent { start, end, content } = self.extent(range.offset);
+        let left = end - range.offset;
+        let range = GuestRange {
+            offset: range.offset - start,
+            limit: range.limit.min(left),
+            far: range.far.min(left),
+        };
+        match content {
+            Content::Flat(raw) => raw.map(range, purpose),
+            Content::Sparse(sparse) => sparse.map(range, purpose),
+            Content::Zero => Ok(Mapping { kind: MappingKind::Zero, length: range.limit }),
+        }
+    }
+
+    fn read(&self, stored: Stored, buf: &mut [u8], offset: u64) -> Result<()> {
+        let extent = self.extent(offset);
+        match &extent.content {
+            Content::Flat(raw) => raw.read(stored, buf, offset - extent.start),
+            Content::Sparse(sparse) => sparse.read(stored, buf, offset - extent.start),
+            Content::Zero => {
+                buf.fill(0);
+                Ok(())
             }
         }
+    }
+
+    fn place(&self, stored: Stored, offset: u64) -> Option<Place> {
+        let extent = self.extent(offset);
+        match &extent.content {
+            Content::Sparse(sparse) => sparse.place(stored, offset - extent.start),
+            Content::Flat(_) | Content::Zero => None,
+        }
+    }
+
+    fn files(&self) -> Vec<&HostFile> {
+        self.files.iter().map(|file| &**file).collect()
+    }
+
+    /// A compressed grain is always decompressed as a whole.
+    fn granularity(&self) -> u64 {
+        let files = self.files.iter().map(|file| file.granularity());
+        let grains = self.extents.iter().map(|extent| match &extent.content {
+            Content::Sparse(sparse) if sparse.is_compressed() => sparse.grain_size(),
+            _ => 1,
+        });
+        files.chain(grains).max().unwrap_or(1)
     }
 }
 
 fn read_descriptor(file: &HostFile) -> Result<Descriptor> {
+    let not_a_disk = || file.error(ErrorKind::Format, "is not a vmdk image");
     if file.size() > MAX_DESCRIPTOR as u64 {
-        return Err(not_a(file, Format::Vmdk));
+        return Err(not_a_disk());
     }
     let text = file.read_head(MAX_DESCRIPTOR)?;
-    if crate::probe::probe(&text) != Some(Format::Vmdk) {
-        return Err(not_a(file, Format::Vmdk));
+    if crate::probe::probe(&text) != Some(crate::Format::Vmdk) {
+        return Err(not_a_disk());
     }
-    Descriptor::parse(&text).map_err(|flaw| match flaw {
+    parse(file, &text)
+}
+
+/// Reads the text inside a sparse file. QEMU always reads it after the header.
+fn embedded_descriptor(file: &HostFile, header: &Header) -> Result<Descriptor> {
+    if header.descriptor == 0 {
+        return Err(part_of_a_disk(file));
+    }
+    let unusual = |reason| Err(file.error(ErrorKind::Unsupported, reason));
+    if header.descriptor != 1 {
+        return unusual("has its descriptor at an unusual place, which is not read");
+    }
+    let length = file.size().saturating_sub(SECTOR).min(SEARCHED as u64);
+    let mut text = vec![0; length as usize];
+    file.read_exact_at(&mut text, SECTOR)?;
+    let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
+    if end == text.len() || end as u64 > header.descriptor_sectors.saturating_mul(SECTOR) {
+        return unusual("has a descriptor that is longer than the place for it");
+    }
+    parse(file, &text[..end])
+}
+
+fn parse(file: &HostFile, text: &[u8]) -> Result<Descriptor> {
+    Descriptor::parse(text).map_err(|flaw| match flaw {
         Flaw::Invalid(reason) => file.corrupt(reason),
         Flaw::Unsupported(reason) => file.error(ErrorKind::Unsupported, reason),
     })
 }
 
-/// Returns the parent that the text inside a sparse file names. Reads the text where QEMU reads it, and
-/// fails if the text at the place recorded in the header names another parent.
-fn embedded_parent(file: &HostFile) -> Result<Option<Vec<u8>>> {
-    let head = Head::read(file, 0, HEADER_SIZE)?;
-    let here = parent_at(file, SECTOR)?;
-    if head.starts_with(KDMV) {
-        let there = head.le64(28);
-        let is_elsewhere = there > 1 && there < file.size() / SECTOR;
-        if is_elsewhere && parent_at(file, there * SECTOR)? != here {
-            return Err(file.error(
-                ErrorKind::Unsupported,
-                "names its parent at an unusual place, which is not read",
-            ));
-        }
+/// Fails if a sparse file has another size than its descriptor says.
+///
+/// VirtualBox rounds the size of the file up to whole grains, and QEMU reads all of them.
+fn check_capacity(
+    chain: &mut Chain<'_>,
+    file: &HostFile,
+    sectors: u64,
+    sparse: &Sparse,
+) -> Result<()> {
+    let (size, described) = (sparse.size(), sectors * SECTOR);
+    if size == described {
+        return Ok(());
     }
-    Ok(here)
+    if described.checked_next_multiple_of(sparse.grain_size()) != Some(size) {
+        let reason = format!("has {size} bytes, and its descriptor says {described}");
+        return Err(file.corrupt(reason));
+    }
+    let reason = format!(
+        "has {size} bytes, and its descriptor says {described}: the checksum is that of {size} bytes, \
+         as in QEMU"
+    );
+    chain.warn(&file.error(ErrorKind::Format, reason));
+    Ok(())
 }
 
-fn parent_at(file: &HostFile, offset: u64) -> Result<Option<Vec<u8>>> {
-    let length = EMBEDDED_SIZE.min(file.size().saturating_sub(offset));
-    let mut text = vec![0; length as usize];
-    file.read_exact_at(&mut text, offset)?;
-    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
-    let Some(at) = text.windows(PARENT.len()).position(|window| window == PARENT) else {
-        return Ok(None);
-    };
-    let value = text[at + PARENT.len()..].strip_prefix(b"=\"");
-    let name = value.and_then(|value| {
-        let end = value.iter().position(|byte| *byte == b'"')?;
-        Some(value[..end].to_vec())
-    });
-    let flaw = || file.corrupt("names its parent without quotes").at(offset);
-    name.map(Some).ok_or_else(flaw)
+/// Fails unless a disk still has the content that a difference to it was made from.
+fn check_cid(file: &HostFile, cid: Option<u32>, expected: u32) -> Result<()> {
+    if cid == Some(expected) {
+        return Ok(());
+    }
+    let found = cid.map_or_else(|| "none".into(), |cid| format!("{cid:08x}"));
+    let reason = format!(
+        "is another disk than the image on top was made from, or changed since: its content id is \
+         {found}, not {expected:08x}"
+    );
+    Err(file.error(ErrorKind::Reference, reason))
 }
 
-/// A sparse file. Capacity, grain and directory are in sectors.
-struct Sparse {
-    capacity: u64,
-    grain: u64,
-    /// Number of entries in a grain table.
-    entries: u64,
-    directory: u64,
-    /// Whether grains are compressed. Then only the start of a grain is checked here, and QEMU checks
-    /// its length on decompression.
-    is_compressed: bool,
-}
-
-impl Sparse {
-    fn read(file: &HostFile) -> Result<Self> {
-        let head = Head::read(file, 0, HEADER_SIZE)?;
-        let sparse = if head.starts_with(COWD) {
-            Self {
-                capacity: u64::from(head.le32(12)),
-                grain: u64::from(head.le32(16)),
-                entries: 4096,
-                directory: u64::from(head.le32(20)),
-                is_compressed: false,
-            }
-        } else if head.starts_with(KDMV) {
-            if head.le64(12) == 0 {
-                let reason = "is a sparse file that names others, which is not read";
-                return Err(file.error(ErrorKind::Unsupported, reason));
-            }
-            let is_at_end = head.le64(56) == u64::MAX;
-            let footer = is_at_end.then(|| Self::footer(file)).transpose()?;
-            let head = footer.unwrap_or(head);
-            Self {
-                capacity: head.le64(12),
-                grain: head.le64(20),
-                entries: u64::from(head.le32(44)),
-                directory: head.le64(56),
-                is_compressed: head.le32(8) & COMPRESSED != 0,
-            }
-        } else {
-            return Err(not_a(file, Format::Vmdk));
-        };
-        let Self { capacity, grain, entries, .. } = sparse;
-        let is_sane = (1..=MAX_CAPACITY).contains(&capacity)
-            && (1..=MAX_GRAIN).contains(&grain)
-            && (1..=MAX_ENTRIES).contains(&entries);
-        if is_sane { Ok(sparse) } else { Err(file.corrupt("has impossible sizes in its header")) }
-    }
-
-    /// Returns the header at the end of a file that was written as a stream.
-    fn footer(file: &HostFile) -> Result<Head<'_>> {
-        let Some(offset) = file.size().checked_sub(FOOTER_FROM_END) else {
-            return Err(not_a(file, Format::Vmdk));
-        };
-        let footer = Head::read(file, offset, HEADER_SIZE)?;
-        if footer.starts_with(KDMV) {
-            Ok(footer)
-        } else {
-            Err(file.corrupt("lacks its end: it was probably cut off").at(offset))
-        }
-    }
-
-    /// Fails if a grain lies past the end of the file.
-    fn check_end(&self, file: &HostFile) -> Result<()> {
-        let Self { capacity, grain, entries, directory, is_compressed } = *self;
-        let tables = capacity.div_ceil(grain * entries);
-        let Some(directory) = directory.checked_mul(SECTOR) else {
-            return Err(file.corrupt("has impossible offsets in its header"));
-        };
-        let mut budget = Budget::new(file);
-        for_each_entry(file, directory, tables, Entry::Le32, |table, sector| {
-            if sector == 0 {
-                return Ok(());
-            }
-            budget.take(entries * 4)?;
-            for_each_entry(file, sector * SECTOR, entries, Entry::Le32, |index, sector| {
-                // 0 is an unallocated grain, 1 is a zero grain.
-                if sector <= 1 {
-                    return Ok(());
-                }
-                let guest = (table * entries + index) * grain;
-                let sectors =
-                    if is_compressed { 1 } else { grain.min(capacity.saturating_sub(guest)) };
-                check_inside(file, sector * SECTOR, sectors * SECTOR, "part of the disk")
-            })
-        })
-    }
+fn part_of_a_disk(file: &HostFile) -> crate::Error {
+    let reason = "is a part of a disk: give the small file that describes the disk";
+    file.error(ErrorKind::Unsupported, reason)
 }
 
 const KDMV: &[u8] = b"KDMV";
 const COWD: &[u8] = b"COWD";
-const PARENT: &[u8] = b"parentFileNameHint";
 
 const SECTOR: u64 = 512;
-const HEADER_SIZE: usize = 512;
-
-/// Maximum size in bytes of the text inside a sparse file that QEMU reads.
-const EMBEDDED_SIZE: u64 = 20 * SECTOR;
-
-/// The header at the end is followed by one sector.
-const FOOTER_FROM_END: u64 = 2 * SECTOR;
-
-const COMPRESSED: u32 = 1 << 16;
-
-/// Limits of QEMU. Offsets in bytes fit in 63 bits.
-const MAX_GRAIN: u64 = 0x20_0000;
-const MAX_ENTRIES: u64 = 4096;
-const MAX_CAPACITY: u64 = (i64::MAX as u64) / SECTOR;

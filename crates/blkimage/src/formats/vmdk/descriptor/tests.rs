@@ -32,10 +32,10 @@ fn unsupported(lines: &str, says: &str) {
 #[test]
 fn extents_in_order() {
     let lines = "\r\n  RW 8 FLAT \"a b.vmdk\" 16\r\nRDONLY 9 VMFS \"b\"\nRW 1 SPARSE \"c:,'\"\n\
-                 RW 2 VMFSSPARSE \"d\"\nddb.adapterType = \"ide\"\n\0garbage";
+                 RW 2 VMFSSPARSE \"d\"\nRW 3 SESPARSE \"e\"\nRDONLY 4 ZERO\nddb.adapterType = \"ide\"\n\0garbage";
     let descriptor = parse(lines).unwrap();
     let extent = |sectors, kind, name: &str| DiskExtent { sectors, kind, name: name.into() };
-    assert_eq!(descriptor.cid, 42);
+    assert_eq!(descriptor.cid, Some(42));
     assert_eq!(
         descriptor.extents,
         [
@@ -43,6 +43,8 @@ fn extents_in_order() {
             extent(9, DiskExtentKind::Flat { start: 0 }, "b"),
             extent(1, DiskExtentKind::Sparse, "c:,'"),
             extent(2, DiskExtentKind::VmfsSparse, "d"),
+            extent(3, DiskExtentKind::SeSparse, "e"),
+            extent(4, DiskExtentKind::Zero, ""),
         ]
     );
 }
@@ -79,11 +81,13 @@ fn extent_without_an_offset() {
         invalid(&format!("RW 1 FLAT \"a\" {offset}"), "without an offset");
     }
     invalid("RW 1 SPARSE \"a\" 0", "more words");
+    invalid("RW 1 SESPARSE \"a\" 0", "more words");
+    invalid("RW 1 ZERO \"a\"", "more words");
 }
 
 #[test]
 fn unsupported_extent_types() {
-    for kind in ["ZERO", "SESPARSE", "VMFSRDM", "VMFSRAW", "flat"] {
+    for kind in ["VMFSRDM", "VMFSRAW", "flat", "zero"] {
         unsupported(&format!("RW 1 {kind} \"a\" 0"), kind);
     }
     unsupported("NOACCESS 63 ZERO", "without access");
@@ -107,10 +111,20 @@ fn too_many_extents() {
 
 #[test]
 fn types_whose_extents_are_not_files() {
-    for name in ["fullDevice", "partitionedDevice", "vmfsRDM", "custom", "monolithicSparse", ""] {
+    let parse = |name: &str| {
         let text = HEAD.replace("twoGbMaxExtentFlat", name) + "RW 1 FLAT \"a\" 0\n";
-        let flaw = Flaw::Unsupported(format!("its type \"{name}\" is not read"));
-        assert_eq!(Descriptor::parse(text.as_bytes()), Err(flaw));
+        Descriptor::parse(text.as_bytes())
+    };
+    for name in DEVICE_TYPES {
+        let flaw = format!("its type \"{name}\" means a device, which is not read");
+        assert_eq!(parse(name), Err(Flaw::Unsupported(flaw)));
+    }
+    for name in ["", "vmfssparse", "future"] {
+        let flaw = format!("its type \"{name}\" is not read");
+        assert_eq!(parse(name), Err(Flaw::Unsupported(flaw)));
+    }
+    for name in FILE_TYPES {
+        assert_eq!(parse(name).unwrap().create_type, name);
     }
 }
 
@@ -123,7 +137,10 @@ proptest! {
             let names: Vec<_> = fds.map(|fd| format!("/dev/fd/{fd}")).collect();
             let again = Descriptor::parse(descriptor.render(&names).as_bytes()).unwrap();
             let expected = descriptor.extents.into_iter().zip(names);
-            let expected = expected.map(|(extent, name)| DiskExtent { name: name.into(), ..extent });
+            let expected = expected.map(|(extent, name)| {
+                let is_zero = extent.kind == DiskExtentKind::Zero;
+                DiskExtent { name: if is_zero { Vec::new() } else { name.into() }, ..extent }
+            });
             prop_assert_eq!(again.extents, expected.collect::<Vec<_>>());
         }
     }
@@ -140,12 +157,12 @@ fn line() -> impl Strategy<Value = String> {
     let extent = (
         word(&["RW", "RDONLY", "RW ", "NOACCESS", "rw"]),
         word(&["1", "16384", "0", "-1", "18014398509481983", "18014398509481984"]),
-        word(&["FLAT", "SPARSE", "VMFS", "VMFSSPARSE", "ZERO"]),
+        word(&["FLAT", "SPARSE", "VMFS", "VMFSSPARSE", "SESPARSE"]),
         word(&["\"a\"", "\"/etc/passwd\"", "\"", "\"a b\"", "\"\\\"\"", "\"json:{}\""]),
         word(&["0", "", "7", "-1", "0 0"]),
     );
     let extent = extent.prop_map(|(a, b, c, d, e)| format!("{a} {b} {c} {d} {e}"));
-    prop_oneof![8 => extent, 1 => "[ -~]{0,20}", 1 => "[a-zA-Z]{1,12} ?= ?\"?[ -~]{0,8}\"?"]
+    prop_oneof![8 => extent, 1 => Just("RW 8 ZERO".into()), 1 => "[ -~]{0,20}", 1 => "[a-zA-Z]{1,12} ?= ?\"?[ -~]{0,8}\"?"]
 }
 
 #[test]
@@ -160,12 +177,40 @@ fn parents() {
 }
 
 #[test]
-fn missing_or_misspelled_parent_cid() {
+fn missing_or_misspelled_settings() {
     let line = "RW 8 FLAT \"a\" 0\n";
     let parse = |from, to| Descriptor::parse((HEAD.replace(from, to) + line).as_bytes());
-    assert!(parse("CID=0000002a\n", "").is_ok());
-    for spelling in ["", "parentcid=ffffffff\n", "parentCID =ffffffff\n"] {
-        let flaw = parse("parentCID=ffffffff\n", spelling).unwrap_err();
-        assert!(matches!(&flaw, Flaw::Invalid(flaw) if flaw.contains("parentCID=")), "{flaw:?}");
+    assert_eq!(parse("CID=0000002a\n", "").unwrap().cid, None);
+    for (from, to, says) in [
+        ("parentCID=ffffffff\n", "", "parentCID="),
+        ("parentCID=", "parentcid=", "parentCID="),
+        ("parentCID=", "parentCID =", "parentCID="),
+        ("CID=0000002a", "Cid=0000002a", "CID="),
+        ("createType=", "CREATETYPE=", "createType="),
+        ("createType=", "createType= ", "not in quotes"),
+    ] {
+        let flaw = parse(from, to).unwrap_err();
+        assert!(matches!(&flaw, Flaw::Invalid(flaw) if flaw.contains(says)), "{to} {flaw:?}");
     }
+}
+
+#[test]
+fn settings_that_qemu_finds_elsewhere() {
+    let line = "RW 8 FLAT \"a\" 0\n";
+    let comment = |text: &str| HEAD.replace("version=1\n", &format!("version=1\n{text}\n")) + line;
+    for text in [
+        comment("# parentFileNameHint"),
+        comment("# createType"),
+        comment("# CID"),
+        comment("ddb.comment = \"parentCID\""),
+        format!("{HEAD}{line}ddb.comment = \"parentFileNameHint\"\n"),
+        HEAD.replace("CID=0000002a\n", "") + "CID=0000002a\n" + line,
+        comment(&format!("#{}", " ".repeat(SEARCHED))),
+    ] {
+        let flaw = Descriptor::parse(text.as_bytes()).unwrap_err();
+        assert!(matches!(&flaw, Flaw::Invalid(flaw) if flaw.contains("unusual place")), "{flaw:?}");
+    }
+    // After the settings, the text may be longer.
+    let text = format!("{HEAD}{}{line}# CID\n", "#\n".repeat(SEARCHED));
+    assert!(Descriptor::parse(text.as_bytes()).is_ok());
 }

@@ -37,7 +37,12 @@ pub(crate) struct Chain<'a> {
     caches: Arc<Caches>,
     /// Device and inode of every local file of the chain.
     identities: Vec<(u64, u64)>,
+    /// Check of the next backing file.
+    parent_check: Option<ParentCheck>,
 }
+
+/// Fails unless a file is the one over which an image was created.
+type ParentCheck = Box<dyn FnOnce(&HostFile) -> Result<()>>;
 
 /// A file that becomes the next layer.
 pub(crate) struct Candidate {
@@ -72,7 +77,7 @@ impl BackingFile {
 impl<'a> Chain<'a> {
     pub fn new(options: &'a OpenOptions) -> Self {
         let (layers, members, warnings, identities) = Default::default();
-        let (caches, bytes_read, vpc_parent, vmdk_parent) = Default::default();
+        let (caches, bytes_read, parent_check, vpc_parent, vmdk_parent) = Default::default();
         Self {
             options,
             layers,
@@ -83,6 +88,7 @@ impl<'a> Chain<'a> {
             vmdk_parent,
             caches,
             identities,
+            parent_check,
         }
     }
 
@@ -147,6 +153,14 @@ impl<'a> Chain<'a> {
         Ok((self.local_file(opened.file, &opened.name, false)?, opened.folder))
     }
 
+    /// Sets a check for the backing file of the image that is being opened. [`follow_backing`]
+    /// runs it before the file is used.
+    ///
+    /// [`follow_backing`]: Self::follow_backing
+    pub fn expect_parent(&mut self, check: impl FnOnce(&HostFile) -> Result<()> + 'static) {
+        self.parent_check = Some(Box::new(check));
+    }
+
     /// Opens the backing file of `image`, through the gate.
     pub fn follow_backing(
         &mut self,
@@ -155,6 +169,9 @@ impl<'a> Chain<'a> {
     ) -> Result<Candidate> {
         let format = self.backing_format(&image.file, backing)?;
         let (file, folder) = self.follow(image, "backing file", &backing.name)?;
+        if let Some(check) = self.parent_check.take() {
+            check(&file)?;
+        }
         Ok(Candidate { file, folder, format, start: 0 })
     }
 

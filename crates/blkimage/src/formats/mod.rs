@@ -27,6 +27,7 @@ mod served;
 pub(crate) mod table_cache;
 mod two_level;
 mod vdi;
+mod vhdx;
 mod vmdk;
 mod vpc;
 
@@ -47,6 +48,7 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
         Format::Qcow1 => qcow1::open(chain, image),
         Format::Qed => qed::open(chain, image),
         Format::Vmdk => vmdk::open(chain, image),
+        Format::Vhdx => vhdx::open(chain, image),
         #[cfg(feature = "qemu-nbd")]
         _ => served::open(chain, image),
         #[cfg(not(feature = "qemu-nbd"))]

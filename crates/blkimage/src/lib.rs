@@ -1,8 +1,8 @@
 //! Disk images as their guests see them, read only.
 //!
 //! [`OpenOptions::open`] opens an image and every file it refers to, and returns an [`Image`]: a
-//! [`Source`] of extents and bytes. Raw and qcow2 are read natively, other formats through a confined
-//! `qemu-nbd`. [`OpenOptions::open_location`] also opens the export of an NBD server.
+//! [`Source`] of extents and bytes. Raw, qcow2, qcow and qed are read natively, other formats through a
+//! confined `qemu-nbd`. [`OpenOptions::open_location`] also opens the export of an NBD server.
 //!
 //! Images are hostile input. Whatever a file contains, the result is its guest content or an
 //! [`Error`], in bounded memory and time. Only files that [`Follow`] allows are opened. An error
@@ -10,11 +10,12 @@
 //!
 //! # Features
 //!
-//! Both are on by default. Without them the crate reads raw and qcow2, and never forks or connects.
+//! Both are on by default. Without them the crate reads the native formats, and never forks or connects.
 //!
 //! - `nbd`: exports of NBD servers. libnbd is loaded when the first URI is opened.
-//! - `qemu-nbd`: formats other than raw and qcow2, through `qemu-nbd`.
+//! - `qemu-nbd`: other formats, through `qemu-nbd`.
 
+mod appliance;
 mod buffer;
 mod caches;
 mod chain;
@@ -41,6 +42,7 @@ mod storage;
 mod sys;
 mod walk;
 
+pub use appliance::{Appliance, member_name, split_member};
 pub use buffer::Buffer;
 pub use error::{Error, ErrorKind, Result};
 pub use extent::{Extent, ExtentKind};

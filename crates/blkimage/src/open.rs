@@ -3,18 +3,22 @@
 //! Follows the backing chain in a loop with a limit. Each format opens its own layer.
 
 use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::appliance::{self, Appliance, split_member};
 use crate::chain::{Candidate, Chain, OpenedLayer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats;
 use crate::image::Image;
 use crate::location::Location;
 use crate::options::{Follow, OpenOptions};
-use crate::probe::{self, Format};
+use crate::probe::{self, Format, PROBE_SIZE};
 use crate::references::Folder;
-use crate::storage::local::file::check_type;
+use crate::storage::local::access::Access;
+use crate::storage::local::file::{LocalFile, check_type};
 use crate::storage::{HostFile, Storage, remote};
 use crate::sys::{self, Found, NodeType};
 
@@ -23,10 +27,18 @@ impl OpenOptions {
     ///
     /// Never opens a FIFO, a character device or a file whose content the kernel generates on read, as
     /// in procfs, even if a file is replaced during the call.
+    ///
+    /// If there is no such file, `path` may be that of an [`Appliance`], a colon and the name of a
+    /// member.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Image> {
         let path = path.as_ref();
         let mut chain = Chain::new(self);
-        let found = find(path)?;
+        let found = match find(path) {
+            Err(error) if is_missing(&error) => {
+                return self.open_member(path)?.ok_or(error);
+            }
+            found => found?,
+        };
         let file = open_found(&mut chain, &found, path)?;
         finish(chain, file, Folder::Of(path.to_path_buf()), 0)
     }
@@ -41,7 +53,10 @@ impl OpenOptions {
         accepts: impl FnOnce((u64, u64), u64) -> bool,
     ) -> Result<Option<Image>> {
         let mut chain = Chain::new(self);
-        let found = find(path)?;
+        let found = match find(path) {
+            Err(error) if is_missing(&error) && split_member(path).is_some() => return Ok(None),
+            found => found?,
+        };
         if !accepts(found.stamp.identity, found.stamp.size) {
             return Ok(None);
         }
@@ -53,6 +68,30 @@ impl OpenOptions {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Opens the file at `path` as an appliance. Returns `None` if it is none, or is not a regular file.
+    pub fn open_appliance(&self, path: &Path) -> Result<Option<Appliance>> {
+        let found = find(path)?;
+        if found.stamp.node_type != NodeType::Regular || found.stamp.size < PROBE_SIZE as u64 {
+            return Ok(None);
+        }
+        let error = |e| Error::new(ErrorKind::Open, path, "cannot open").because(e);
+        let file = found.open().map_err(error)?;
+        let mut head = [0; PROBE_SIZE];
+        if file.read_exact_at(&mut head, 0).is_err() || !appliance::is_archive(&head) {
+            return Ok(None);
+        }
+        let Self { cache, force_share, .. } = *self;
+        let file = LocalFile::new(file, path, Access { cache, force_share, shared: false })?;
+        Appliance::new(Arc::new(file), path)
+    }
+
+    /// Opens a member of an appliance. Returns `None` if `name` names none.
+    fn open_member(&self, name: &Path) -> Result<Option<Image>> {
+        let Some((path, member)) = split_member(name) else { return Ok(None) };
+        let appliance = self.open_appliance(path)?;
+        appliance.map(|appliance| appliance.open(self, member)).transpose()
     }
 
     /// Opens the image in an open descriptor, for example a standard input that is a file.
@@ -119,6 +158,10 @@ fn find(path: &Path) -> Result<Found<'_>> {
         return Err(Error::new(ErrorKind::FileType, path, reason));
     }
     Ok(found)
+}
+
+fn is_missing(error: &Error) -> bool {
+    error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 fn open_found(chain: &mut Chain<'_>, found: &Found<'_>, path: &Path) -> Result<Arc<HostFile>> {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use blkconfine::Families;
 use blkconfine::files::{self, list, open};
-use blkimage::{Follow, Transport, Uri};
+use blkimage::{Follow, Transport, Uri, split_member};
 use landlock::{
     AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, RulesetCreated,
     RulesetCreatedAttr, RulesetError,
@@ -69,7 +69,7 @@ impl Sandbox {
         if self.reads_everything || self.follow == Follow::None {
             return self.allow_alone(path);
         }
-        let Ok(found) = rustix::fs::lstat(path) else { return };
+        let Ok(found) = rustix::fs::lstat(path) else { return self.allow_archive(path) };
         self.allow_uses(&found);
         let is_link = FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
         // The rule for the folder includes the image. All images of a folder share one rule.
@@ -86,7 +86,17 @@ impl Sandbox {
 
     /// Allows reading the image at `path`, which refers to no other file.
     pub fn allow_alone(&mut self, path: &Path) {
-        if !self.reads_everything
+        if self.reads_everything {
+            return;
+        }
+        let Ok((file, found)) = open_image(path) else { return self.allow_archive(path) };
+        self.allow_uses(&found);
+        self.allow_opened(&file, path);
+    }
+
+    /// Allows reading the appliance of which `name` names a member. It refers to no other file.
+    fn allow_archive(&mut self, name: &Path) {
+        if let Some((path, _)) = split_member(name)
             && let Ok((file, found)) = open_image(path)
         {
             self.allow_uses(&found);

@@ -6,10 +6,17 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use blkhash::Algorithm;
+use blkimage::{OpenOptions, member_name};
+use blksum::Tag;
+use blksum::check_file::{Entry, Form, Line, Parser, Style};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::input::is_of_appliance;
 use crate::stdio;
 
 /// Check files: those held in memory, then those that are opened in their turn.
@@ -129,9 +136,45 @@ fn open(name: &OsStr) -> io::Result<CheckFile> {
         // As in other programs, a closed standard input fails on reading, not on opening.
         stdio::stdin().map_or(Rest::Error, Rest::Unread)
     } else {
+        if let Some(lines) = manifest(Path::new(name))? {
+            return Ok(CheckFile { held: lines, position: 0, rest: Rest::None });
+        }
         Rest::Unread(File::open(name)?)
     };
     Ok(CheckFile { held: Vec::new(), position: 0, rest })
+}
+
+/// Returns the manifest of an appliance as a check file, in which every line names a member of the
+/// appliance. `None` if `path` is no appliance.
+fn manifest(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let other = |error: blkimage::Error| io::Error::other(error.reason().to_owned());
+    let options = OpenOptions::new().force_share(true);
+    let appliance = match options.open_appliance(path) {
+        Ok(Some(appliance)) => appliance,
+        Err(error) if is_of_appliance(&error) => {
+            return Err(other(error));
+        }
+        // Opening the file as a check file reports any other error.
+        Ok(None) | Err(_) => return Ok(None),
+    };
+    let Some((_, text)) = appliance.manifest().map_err(other)? else {
+        return Err(io::Error::other("is an appliance without a manifest (.mf)"));
+    };
+    let mut parser = Parser::new(UNUSED);
+    let mut lines = Vec::new();
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        match parser.parse(line) {
+            Line::Ignored => {}
+            Line::Entry(Entry { name, digest, tag: Some(tag @ Tag::File(_)) }) => {
+                let style = Style { form: Form::Tagged(tag), zero: false };
+                let name = member_name(path, &name);
+                lines.extend(style.line(name.as_os_str().as_bytes(), &digest));
+            }
+            // Only members are checked, whatever else a line names.
+            Line::Entry(_) | Line::Malformed => lines.extend_from_slice(b"malformed\n"),
+        }
+    }
+    Ok(Some(lines))
 }
 
 /// Returns whether reading `name` may block on another process. A missing file never does.
@@ -168,6 +211,9 @@ fn read(file: &mut File, buf: &mut [u8]) -> io::Result<usize> {
 
 /// Maximum size in bytes of all held check files, which is more than a hundred thousand lines.
 const MAX_HELD: usize = 16 << 20;
+
+/// The digest of lines without a tag, of which a manifest has none.
+const UNUSED: Algorithm = Algorithm::Sha256;
 
 const CHUNK: usize = 64 << 10;
 

@@ -41,6 +41,7 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
         hash.recursive.is_none() || found.is_err() || maps.is_none_or(|maps| maps.has(name))
     };
     let images = settings.names.iter().flat_map(|name| expand(name)).filter(is_image);
+    let images = images.flat_map(|found| input::disks(found, &settings.open));
     // A note on one file stands for all.
     let mut notes_size = hash.notes == Notes::Printed && settings.open.format.is_none();
     // A map is written in the turn of its image.

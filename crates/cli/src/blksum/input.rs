@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
-use blkimage::Location;
+use blkimage::{ErrorKind, Location, OpenOptions, member_name};
 use walkdir::WalkDir;
 
 use super::filter::Filter;
@@ -113,6 +113,42 @@ pub fn expand(
         }
         _ => Box::new(std::iter::once((name.to_owned(), Ok(origin)))),
     }
+}
+
+/// Returns the disks of an appliance, and everything else as it is.
+pub fn disks((name, found): Found, open: &OpenOptions) -> Vec<Found> {
+    let is_path = found.is_ok() && name != "-" && !is_uri(&name);
+    if !is_path || open.format.is_some() {
+        return vec![(name, found)];
+    }
+    let path = Path::new(&name);
+    let disks = open.open_appliance(path).and_then(|appliance| match appliance {
+        Some(appliance) => appliance.disks().map(Some),
+        None => Ok(None),
+    });
+    match disks {
+        Ok(Some(disks)) if disks.is_empty() => {
+            vec![(
+                name,
+                Err(Failure::new("is an appliance without a disk: -f raw reads its bytes")),
+            )]
+        }
+        Ok(Some(disks)) => {
+            let name = |disk: Vec<u8>| member_name(path, &disk).into_os_string();
+            disks.into_iter().map(|disk| (name(disk), found.clone())).collect()
+        }
+        Err(error) if is_of_appliance(&error) => {
+            let failure = Failure::of_image(&error, &name);
+            vec![(name, Err(failure))]
+        }
+        // Opening the file as an image reports any other error.
+        Ok(None) | Err(_) => vec![(name, found)],
+    }
+}
+
+/// Returns whether an error is about the content of an appliance.
+pub fn is_of_appliance(error: &blkimage::Error) -> bool {
+    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Unsupported | ErrorKind::Format)
 }
 
 /// Iterator over the files beneath a folder.

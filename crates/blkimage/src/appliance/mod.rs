@@ -1,0 +1,217 @@
+//! Virtual appliances (`.ova`): a tar archive with a descriptor, disks and often a manifest.
+//!
+//! A disk is an image in a part of the file, and refers to no other file. Its name is that of the
+//! archive, a colon and the name of its member. Nothing is unpacked.
+
+mod ovf;
+mod tar;
+
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(crate) use self::tar::is_archive;
+use self::tar::{Entries, Entry};
+use crate::error::{ErrorKind, Result, excerpt};
+use crate::image::Image;
+use crate::options::OpenOptions;
+use crate::probe::{PROBE_SIZE, probe};
+use crate::storage::{HostFile, ReadMethod, Storage};
+use crate::{Extent, Lent};
+
+/// An open appliance.
+pub struct Appliance {
+    /// The bytes of the archive.
+    file: HostFile,
+    storage: Arc<dyn Storage>,
+    /// The members that are regular files. The first is the descriptor.
+    entries: Vec<Entry>,
+}
+
+impl Appliance {
+    /// Opens the appliance in a storage. Returns `None` if it is none: no archive, or one whose first
+    /// member is no descriptor.
+    pub(crate) fn new(storage: Arc<dyn Storage>, name: &Path) -> Result<Option<Self>> {
+        let size = storage.size();
+        let whole = Part { storage: storage.clone(), offset: 0, size };
+        let file = HostFile::new(name.into(), Box::new(whole), Arc::default());
+        let Some(name) = tar::first_name(&file.read_head(PROBE_SIZE)?) else { return Ok(None) };
+        let mut entries = Entries::new(&file);
+        let first = match entries.next() {
+            Some(Ok(first)) if has_extension(&first.name, DESCRIPTOR) => first,
+            Some(Err(error)) if has_extension(&name, DESCRIPTOR) => return Err(error),
+            _ => return Ok(None),
+        };
+        let entries = std::iter::once(Ok(first)).chain(entries).collect::<Result<_>>()?;
+        Ok(Some(Self { file, storage, entries }))
+    }
+
+    /// Returns the names of the members that are disks, in the order of the descriptor.
+    ///
+    /// If the descriptor names none, these are the members with a known image format.
+    pub fn disks(&self) -> Result<Vec<Vec<u8>>> {
+        let descriptor = self.text(&self.entries[0])?;
+        let named = ovf::disks(&descriptor).map_err(|reason| {
+            let name = excerpt(&self.entries[0].name);
+            self.file.corrupt(format!("its descriptor \"{name}\" {reason}"))
+        })?;
+        for ovf::Disk { name, refusal } in &named {
+            if let Some(reason) = refusal {
+                let reason = format!("its disk \"{}\" {reason}, which is not read", excerpt(name));
+                return Err(self.file.error(ErrorKind::Unsupported, reason));
+            }
+            self.entry(name)?;
+        }
+        if !named.is_empty() {
+            return Ok(named.into_iter().map(|disk| disk.name).collect());
+        }
+        let mut found = Vec::new();
+        for entry in &self.entries {
+            let mut head = vec![0; entry.size.min(PROBE_SIZE as u64) as usize];
+            self.file.read_exact_at(&mut head, entry.offset)?;
+            if probe(&head).is_some() {
+                found.push(entry.name.clone());
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the name and the content of the manifest, if there is one.
+    pub fn manifest(&self) -> Result<Option<(&[u8], Vec<u8>)>> {
+        let mut found = self.entries.iter().filter(|entry| has_extension(&entry.name, MANIFEST));
+        let Some(entry) = found.next() else { return Ok(None) };
+        if let Some(second) = found.next() {
+            return Err(self.file.corrupt("has more than one manifest (.mf)").at(second.offset));
+        }
+        Ok(Some((&entry.name, self.text(entry)?)))
+    }
+
+    /// Opens a member as an image.
+    pub fn open(&self, options: &OpenOptions, member: &[u8]) -> Result<Image> {
+        let entry = self.entry(member)?;
+        let storage = self.storage.clone();
+        let part = Part { storage, offset: entry.offset, size: entry.size };
+        options
+            .open_storage(Box::new(part), &member_name(self.file.name(), member).to_string_lossy())
+    }
+
+    fn entry(&self, name: &[u8]) -> Result<&Entry> {
+        tar::find(&self.file, &self.entries, name)?.ok_or_else(|| {
+            let reason = format!("has no member with the name \"{}\"", excerpt(name));
+            self.file.error(ErrorKind::Format, reason)
+        })
+    }
+
+    fn text(&self, entry: &Entry) -> Result<Vec<u8>> {
+        if entry.size > MAX_TEXT {
+            let name = excerpt(&entry.name);
+            let reason = format!("its member \"{name}\" has more than {} MiB", MAX_TEXT >> 20);
+            return Err(self.file.error(ErrorKind::Unsupported, reason).at(entry.offset));
+        }
+        let mut text = vec![0; entry.size as usize];
+        self.file.read_exact_at(&mut text, entry.offset)?;
+        Ok(text)
+    }
+}
+
+/// Returns the name of a member of the appliance at `path`.
+pub fn member_name(path: &Path, member: &[u8]) -> PathBuf {
+    let name = [path.as_os_str().as_bytes(), b":", member].concat();
+    PathBuf::from(OsStr::from_bytes(&name))
+}
+
+/// Splits `name` into the path of a regular file and the name of a member, at the first colon before
+/// which there is such a file. Returns `None` if a file has the whole name, or none has a part of it.
+pub fn split_member(name: &Path) -> Option<(&Path, &[u8])> {
+    let bytes = name.as_os_str().as_bytes();
+    let colons = bytes.iter().enumerate().filter(|(_, byte)| **byte == b':');
+    let mut splits =
+        colons.map(|(at, _)| (Path::new(OsStr::from_bytes(&bytes[..at])), &bytes[at + 1..]));
+    if name.symlink_metadata().is_ok() {
+        return None;
+    }
+    splits.find(|(path, member)| !member.is_empty() && path.is_file())
+}
+
+fn has_extension(name: &[u8], extension: &[u8]) -> bool {
+    name.len()
+        .checked_sub(extension.len())
+        .is_some_and(|at| at > 0 && name[at..].eq_ignore_ascii_case(extension))
+}
+
+/// A part of a storage as a storage of its own.
+struct Part {
+    storage: Arc<dyn Storage>,
+    offset: u64,
+    size: u64,
+}
+
+impl Part {
+    /// Returns the number of bytes from `offset` on, at most `length`.
+    fn length(&self, offset: u64, length: usize) -> usize {
+        self.size.saturating_sub(offset).min(length as u64) as usize
+    }
+}
+
+impl Storage for Part {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at_most(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        match self.length(offset, buf.len()) {
+            0 => Ok(0),
+            length => self.storage.read_at_most(&mut buf[..length], self.offset + offset),
+        }
+    }
+
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        if self.length(offset, buf.len()) < buf.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.storage.read_exact_at(buf, self.offset + offset)
+    }
+
+    fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
+        match self.length(offset, length) {
+            0 => None,
+            length => self.storage.lend(self.offset + offset, length),
+        }
+    }
+
+    fn extent(&self, offset: u64, limit: u64) -> io::Result<Extent> {
+        let extent = self.storage.extent(self.offset + offset, limit)?;
+        Ok(Extent { offset: extent.offset.saturating_sub(self.offset), ..extent })
+    }
+
+    fn changed(&self) -> Option<String> {
+        self.storage.changed()
+    }
+
+    /// Returns that of the storage, reduced to the alignment of the part's offset.
+    fn granularity(&self) -> u64 {
+        match self.offset {
+            0 => self.storage.granularity(),
+            offset => self.storage.granularity().min(1 << offset.trailing_zeros()),
+        }
+    }
+
+    fn queue_depth(&self) -> usize {
+        self.storage.queue_depth()
+    }
+
+    fn read_method(&self) -> ReadMethod {
+        self.storage.read_method()
+    }
+}
+
+const DESCRIPTOR: &[u8] = b".ovf";
+const MANIFEST: &[u8] = b".mf";
+
+/// Maximum size in bytes of a descriptor or manifest. Usual ones have a hundredth.
+const MAX_TEXT: u64 = 4 << 20;

@@ -1,0 +1,269 @@
+//! Archives as other programs write them, and hostile ones.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Appliance, member_name};
+use crate::{ErrorKind, Format, Memory, OpenOptions, Result, Source};
+
+/// An archive that is built block by block.
+#[derive(Clone, Default)]
+struct Builder(Vec<u8>);
+
+impl Builder {
+    /// Adds a member with this type flag.
+    fn add(mut self, kind: u8, name: &str, content: &[u8]) -> Self {
+        let mut header = [0; 512];
+        header[..name.len().min(100)].copy_from_slice(&name.as_bytes()[..name.len().min(100)]);
+        header[124..136].copy_from_slice(format!("{:011o}\0", content.len()).as_bytes());
+        header[156] = kind;
+        header[257..265].copy_from_slice(b"ustar\x0000");
+        self.0.extend(sealed(header));
+        self.0.extend(content);
+        self.0.resize(self.0.len().next_multiple_of(512), 0);
+        self
+    }
+
+    fn file(self, name: &str, content: &[u8]) -> Self {
+        self.add(b'0', name, content)
+    }
+
+    /// Changes the last header, which has no content, by `change`.
+    fn change(mut self, change: impl Fn(&mut [u8; 512])) -> Self {
+        let at = self.0.len() - 512;
+        let mut header: [u8; 512] = self.0[at..].try_into().unwrap();
+        change(&mut header);
+        self.0.truncate(at);
+        self.0.extend(sealed(header));
+        self
+    }
+
+    fn open(mut self) -> Result<Option<Appliance>> {
+        self.0.extend([0; 1024]);
+        Appliance::new(Arc::new(Memory(self.0)), Path::new("a.ova"))
+    }
+
+    fn disks(self) -> Vec<String> {
+        let disks = self.open().unwrap().expect("an appliance").disks().unwrap();
+        disks.into_iter().map(|name| String::from_utf8(name).unwrap()).collect()
+    }
+
+    #[track_caller]
+    fn refused(self, says: &str) {
+        let result = self.open().and_then(|appliance| appliance.expect("an appliance").disks());
+        let error = result.expect_err("is refused");
+        let text = error.to_string();
+        assert!(text.starts_with("a.ova: ") && text.contains(says), "{error}");
+        assert!(matches!(
+            error.kind(),
+            ErrorKind::Corrupt | ErrorKind::Unsupported | ErrorKind::Format
+        ));
+    }
+}
+
+fn sealed(mut header: [u8; 512]) -> [u8; 512] {
+    header[148..156].fill(b' ');
+    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    header
+}
+
+fn descriptor(files: &[(&str, &str, &str)], disks: &[&str]) -> String {
+    let mut text = String::from("<?xml version='1.0'?><!-- <File/> --><Envelope xmlns:ovf=\"x\">");
+    for (id, href, more) in files {
+        text += &format!("<ovf:File ovf:id=\"{id}\" ovf:href='{href}' {more}/>");
+    }
+    for id in disks {
+        text += &format!("<Disk ovf:diskId = 'd' ovf:fileRef='{id}'></Disk>");
+    }
+    text + "<Disk ovf:diskId='empty'/><![CDATA[<Disk fileRef='x'/>]]></Envelope>"
+}
+
+fn appliance(files: &[(&str, &str, &str)], disks: &[&str]) -> Builder {
+    Builder::default().file("x.ovf", descriptor(files, disks).as_bytes())
+}
+
+#[test]
+fn disks_are_those_of_the_descriptor() {
+    let files =
+        [("f1", "a&amp;b.vmdk", ""), ("f2", "c.iso", ""), ("f3", "d", "ovf:compression=''")];
+    let archive = appliance(&files, &["f3", "f1", "f3"])
+        .file("a&b.vmdk", b"one")
+        .file("c.iso", b"two")
+        .file("d", &[7; 1000]);
+    assert_eq!(archive.clone().disks(), ["d", "a&b.vmdk"]);
+    let appliance = archive.open().unwrap().unwrap();
+    let image = appliance.open(&OpenOptions::default(), b"d").unwrap();
+    let mut bytes = vec![0; 1000];
+    image.read_exact_at(&mut bytes, 0).unwrap();
+    assert!(image.virtual_size() == 1000 && bytes == [7; 1000]);
+    assert!(image.read_exact_at(&mut bytes, 1).is_err());
+    let name = member_name(Path::new("a.ova"), b"d");
+    assert_eq!(image.files().collect::<Vec<_>>(), [name]);
+    assert!(appliance.open(&OpenOptions::default(), b"e").is_err());
+    assert!(appliance.manifest().unwrap().is_none());
+}
+
+#[test]
+fn disks_that_the_descriptor_does_not_name() {
+    let archive =
+        appliance(&[("f", "f", "")], &[]).file("f", b"QED\0").file("g", b"KDMV").file("h", b"");
+    assert_eq!(archive.disks(), ["f", "g"]);
+}
+
+#[test]
+fn not_an_appliance() {
+    let none = |bytes: Vec<u8>| {
+        Appliance::new(Arc::new(Memory(bytes)), Path::new("a.ova")).unwrap().is_none()
+    };
+    assert!(none(vec![]) && none(vec![0; 511]) && none(vec![0; 512]) && none(b"ustar".repeat(200)));
+    assert!(none(Builder::default().file("x.txt", b"").file("x.ovf", b"").0));
+    assert!(none(Builder::default().file(".ovf", b"").0));
+    let mut wrong_sum = appliance(&[], &[]).0;
+    wrong_sum[0] ^= 1;
+    assert!(none(wrong_sum));
+}
+
+#[test]
+fn descriptor_cut_off() {
+    let mut archive = appliance(&[], &[]).0;
+    archive.truncate(600);
+    let result = Appliance::new(Arc::new(Memory(archive)), Path::new("a.ova"));
+    assert_eq!(result.err().unwrap().kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn disks_that_cannot_be_read() {
+    let image = |more| appliance(&[("f", "d", more)], &["f"]).file("d", b"QED\0");
+    image("ovf:compression=\"gzip\"").refused("is compressed (gzip)");
+    image("ovf:chunkSize=\"100\"").refused("several pieces");
+    image("").file("d", b"QED\0").refused("two members with the name \"d\"");
+    appliance(&[("f", "d", "")], &["f"]).refused("no member with the name \"d\"");
+    appliance(&[("f", "d", "")], &["g"]).refused("not among its references");
+    appliance(&[("f", "d", ""), ("f", "e", "")], &["f"]).refused("or twice");
+}
+
+#[test]
+fn invalid_descriptors() {
+    for (text, says) in [
+        ("<Envelope", "cut off"),
+        ("<File a", "cut off"),
+        ("<File a=>", "not valid XML"),
+        ("<File a=x>", "not valid XML"),
+        ("<File a=é>", "not valid XML"),
+        ("<File a='x>", "cut off"),
+        ("<File a='&x;'/>", "not valid XML"),
+        ("<File a='&#xd800;'/>", "not valid XML"),
+        ("<!-- <File", "cut off"),
+        ("<!DOCTYPE x [<!ENTITY y 'z'>]>", "document type"),
+        ("< File>", "not valid XML"),
+    ] {
+        Builder::default().file("x.ovf", text.as_bytes()).refused(says);
+    }
+    Builder::default().file("x.ovf", b"\xff\xfe<").refused("not UTF-8");
+    Builder::default().file("x.ovf", &vec![b' '; (4 << 20) + 1]).refused("more than 4 MiB");
+}
+
+#[test]
+fn long_names() {
+    let long = format!("{}/d.vmdk", "folder".repeat(30));
+    let files = [("f", &*long, "")];
+    let pax = format!("{} path={long}\n", long.len() + 10);
+    assert_eq!(pax.len(), long.len() + 10);
+    for archive in [
+        appliance(&files, &["f"]).add(b'L', "././@LongLink", format!("{long}\0").as_bytes()),
+        appliance(&files, &["f"]).add(b'x', "PaxHeader", pax.as_bytes()),
+    ] {
+        assert_eq!(archive.add(0, "short", b"QED\0").disks(), [&*long]);
+    }
+    let archive = appliance(&[("f", "folder/d", "")], &["f"]).file("d", b"");
+    let prefixed = |header: &mut [u8; 512]| header[345..351].copy_from_slice(b"folder");
+    assert_eq!(archive.clone().change(prefixed).disks(), ["folder/d"]);
+    archive.change(|header| header[257..265].copy_from_slice(b"ustar  \0")).refused("folder/d");
+}
+
+#[test]
+fn sizes() {
+    let archive = || appliance(&[], &[]).file("d", b"");
+    let sized =
+        |field: &[u8; 12]| archive().change(|header| header[124..136].copy_from_slice(field));
+    for field in [
+        b"7777777777\0\0",
+        b"\x80\0\0\0\0\0\0\0\0\0\xff\xff",
+        b"\x80\0\0\0\x7f\xff\xff\xff\xff\xff\xfe\0",
+    ] {
+        sized(field).refused("past the end of the file");
+    }
+    for field in [
+        b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+        b"8\0\0\0\0\0\0\0\0\0\0\0",
+        b"-1\0\0\0\0\0\0\0\0\0\0",
+    ] {
+        sized(field).refused("no valid size");
+    }
+    for field in [b"\x80\0\0\x01\0\0\0\0\0\0\0\0", b"\x80\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff"] {
+        sized(field).refused("no valid size");
+    }
+    let pax = |records: &[u8]| appliance(&[], &[]).add(b'x', "p", records).file("d", b"abc");
+    pax(b"14 size=99999\n").refused("past the end of the file");
+    for records in
+        [&b"12 size=99\n"[..], b"9", b"0 ", b"99999999999999999999 a=b\n", b"6 a=b ", b"5 ab\n"]
+    {
+        pax(records).refused("invalid PAX records");
+    }
+    pax(b"24 GNU.sparse.major=1.0\n").refused("sparse members");
+    appliance(&[], &[]).add(b'S', "d", b"").refused("sparse members");
+    appliance(&[], &[]).add(b'x', "p", &vec![b'9'; 65537]).refused("more than 65536 bytes");
+}
+
+#[test]
+fn other_members_are_skipped() {
+    let archive = appliance(&[], &[]).add(b'5', "folder", b"").add(b'2', "link", b"");
+    let archive =
+        archive.add(b'g', "global", b"12 size=999\n").add(b'K', "k", b"x").file("d", b"QED\0");
+    assert_eq!(archive.disks(), ["d"]);
+    // A link may state the size of its target.
+    let link = |header: &mut [u8; 512]| header[124..136].copy_from_slice(b"7777777777\0\0");
+    let archive = appliance(&[], &[]).add(b'1', "link", b"").change(link).file("d", b"QED\0");
+    assert_eq!(archive.disks(), ["d"]);
+}
+
+#[test]
+fn damage_after_the_descriptor() {
+    let mut archive = appliance(&[], &[]);
+    archive.0.extend([1; 512]);
+    archive.refused("not a header of a tar archive");
+    let mut many = appliance(&[], &[]);
+    for _ in 0..10_000 {
+        many = many.add(b'5', "folder", b"");
+    }
+    many.refused("more than 10000 headers");
+}
+
+#[test]
+fn manifest() {
+    let archive = appliance(&[], &[]).file("x.mf", b"SHA1(d)= 00\n");
+    let opened = archive.clone().open().unwrap().unwrap();
+    assert_eq!(opened.manifest().unwrap(), Some((&b"x.mf"[..], b"SHA1(d)= 00\n".to_vec())));
+    let error = archive.file("y.mf", b"").open().unwrap().unwrap().manifest().err().unwrap();
+    assert!(error.reason().contains("more than one manifest"), "{error}");
+}
+
+#[test]
+fn members_refer_to_no_file() {
+    let qed = {
+        let mut bytes = vec![0; 3 * 4096];
+        bytes[..4].copy_from_slice(b"QED\0");
+        for (at, number) in
+            [(4, 4096_u32), (8, 2), (12, 1), (16, 5), (40, 4096), (56, 100), (60, 4)]
+        {
+            bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        }
+        bytes[100..104].copy_from_slice(b"base");
+        bytes
+    };
+    let appliance = appliance(&[], &[]).file("d", &qed).open().unwrap().unwrap();
+    let error = appliance.open(&OpenOptions::default(), b"d").err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Reference, "{error}");
+    assert!(appliance.open(&OpenOptions::new().format(Format::Raw), b"d").is_ok());
+}

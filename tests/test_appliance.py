@@ -1,0 +1,188 @@
+"""Appliances (.ova): one line for each disk, and the manifest."""
+
+import hashlib
+import io
+import json
+import os
+import pathlib
+import random
+import subprocess
+import tarfile
+
+import pytest
+
+import blkhash
+import images
+
+MIB = 1 << 20
+
+
+def descriptor(files, disks):
+    """Returns an OVF descriptor. `files` are ids, names and more attributes."""
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<!-- <File> -->"]
+    lines += ['<Envelope xmlns="http://schemas.dmtf.org/ovf/envelope/1" xmlns:ovf="o">', "  <References>"]
+    lines += [f'    <File ovf:href="{name}" ovf:id="{number}" {more}/>' for number, name, more in files]
+    lines += ["  </References>", "  <DiskSection><Info>Disks &amp; more</Info>"]
+    lines += [f'    <Disk ovf:diskId="v" ovf:fileRef="{number}" ovf:capacity="1"/>' for number in disks]
+    return "\n".join([*lines, "  </DiskSection>", "</Envelope>"]).encode()
+
+
+def archive(path, members, kind=tarfile.USTAR_FORMAT):
+    with tarfile.open(path, "w", format=kind) as tar:
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+
+
+def manifest(members, digest):
+    lines = [f"{digest.upper()}({name})= {hashlib.new(digest, content).hexdigest()}\n" for name, content in members]
+    return "".join(lines).encode()
+
+
+@pytest.fixture
+def disks(workdir):
+    """The members `x.ovf`, `disk1.qcow2` and `disk 2.img`, and the contents of the disks."""
+    rng = random.Random(1)
+    contents = [rng.randbytes(MIB) + bytes(MIB), rng.randbytes(700_416)]
+    pathlib.Path("raw").write_bytes(contents[0])
+    images.qemu_img("convert", "-f", "raw", "-O", "qcow2", "raw", "disk1.qcow2")
+    text = descriptor(
+        [("f1", "disk1.qcow2", ""), ("f2", "cd.iso", ""), ("f3", "disk 2.img", "")], ["f1", "f3"]
+    )
+    members = [
+        ("x.ovf", text),
+        ("disk1.qcow2", pathlib.Path("disk1.qcow2").read_bytes()),
+        ("cd.iso", b"no disk"),
+        ("disk 2.img", contents[1]),
+    ]
+    return members, [blkhash.checksum(content).hex() for content in contents]
+
+
+def lines_of(values, path="a.ova"):
+    return f"{values[0]}  {path}:disk1.qcow2\n{values[1]}  {path}:disk 2.img\n".encode()
+
+
+@pytest.mark.parametrize("kind", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_a_line_for_each_disk(blksum, disks, kind):
+    members, values = disks
+    archive("a.ova", members, kind)
+    result = blksum("a.ova")
+    assert (result.returncode, result.stdout, result.stderr) == (0, lines_of(values), b"")
+    assert blksum.hex("a.ova:disk1.qcow2") == values[0]
+    assert blksum.hex("./a.ova:disk 2.img") == values[1]
+    check = blksum("-c", input=result.stdout)
+    assert check.stdout == b"a.ova:disk1.qcow2: OK\na.ova:disk 2.img: OK\n" and check.returncode == 0
+    # The name of the archive does not matter.
+    os.rename("a.ova", "b")
+    assert blksum("b").stdout == lines_of(values, "b")
+    assert blksum("-r", "--include=b", ".").stdout == lines_of(values, "./b")
+    # The bytes of the file itself.
+    assert blksum.hex("-f", "raw", "b") == blkhash.file_checksum("b").hex()
+
+
+def test_tar_program(blksum, disks):
+    members, values = disks
+    for name, content in members:
+        pathlib.Path(name).write_bytes(content)
+    names = [name for name, _ in members]
+    for form in ("gnu", "oldgnu", "pax", "posix", "ustar"):
+        subprocess.run(["tar", "-c", f"--format={form}", "-f", "a.ova", *names], check=True)
+        assert blksum("a.ova").stdout == lines_of(values), form
+
+
+def test_a_file_with_the_whole_name_wins(blksum, disks):
+    members, _ = disks
+    archive("a.ova", members)
+    pathlib.Path("a.ova:disk1.qcow2").write_bytes(b"x" * 1000)
+    assert blksum.hex("a.ova:disk1.qcow2") == blkhash.checksum(b"x" * 1000).hex()
+
+
+def test_names_of_nothing(blksum, disks):
+    archive("a.ova", disks[0])
+    for name, word in [
+        ("a.ova:disk3", b'has no member with the name "disk3"'),
+        ("a.ova:", b"No such file"),
+        ("raw:disk1.qcow2", b"No such file"),
+        ("b.ova:disk1.qcow2", b"No such file"),
+    ]:
+        result = blksum(name)
+        assert (result.returncode, result.stdout) == (1, b"") and word in result.stderr, result
+
+
+@pytest.mark.parametrize("more, word", [
+    ('ovf:compression="gzip"', b"is compressed (gzip)"),
+    ('ovf:chunkSize="1000"', b"in several pieces"),
+])
+def test_disks_that_are_not_read(blksum, workdir, more, word):
+    archive("a.ova", [("x.ovf", descriptor([("f", "d", more)], ["f"])), ("d", b"x" * 600)])
+    result = blksum("a.ova")
+    assert (result.returncode, result.stdout) == (1, b""), result
+    assert word in result.stderr and result.stderr.count(b"\n") == 1, result
+
+
+def test_other_archives_are_raw(blksum, workdir):
+    archive("a.tar", [("readme", b"x"), ("x.ovf", b"<Envelope/>")])
+    assert blksum.hex("a.tar") == blkhash.file_checksum("a.tar").hex()
+
+
+def test_cut_off(blksum, disks):
+    archive("a.ova", disks[0])
+    size = os.path.getsize("a.ova")
+    for length in (size - 20_000, 800_000, 5000, 1500):
+        os.truncate("a.ova", length)
+        result = blksum("a.ova")
+        assert (result.returncode, result.stdout) == (1, b""), (length, result)
+        assert result.stderr.startswith(b"blksum: a.ova: "), result
+
+
+def test_references_are_not_followed(blksum, workdir):
+    pathlib.Path("base").write_bytes(b"x" * MIB)
+    images.qemu_img("create", "-q", "-f", "qcow2", "-b", "base", "-F", "raw", "top.qcow2")
+    content = pathlib.Path("top.qcow2").read_bytes()
+    archive("a.ova", [("x.ovf", descriptor([("f", "d", "")], ["f"])), ("d", content)])
+    for option in ("--follow=beneath", "--follow=any"):
+        result = blksum(option, "a.ova")
+        assert (result.returncode, result.stdout) == (1, b"") and b"base" in result.stderr, result
+
+
+@pytest.mark.parametrize("digest", ["sha1", "sha256", "sha512"])
+def test_manifest(blksum, disks, digest):
+    members, _ = disks
+    text = manifest(members, digest)
+    archive("a.ova", [*members[:1], ("x.mf", text), *members[1:]])
+    result = blksum("-c", "a.ova")
+    expected = b"".join(f"a.ova:{name}: OK\n".encode() for name, _ in members)
+    assert (result.returncode, result.stdout, result.stderr) == (0, expected, b"")
+    # Beside the members.
+    for name, content in members:
+        pathlib.Path(name).write_bytes(content)
+    pathlib.Path("x.mf").write_bytes(text)
+    result = blksum("-c", "x.mf")
+    expected = b"".join(f"{name}: OK\n".encode() for name, _ in members)
+    assert (result.returncode, result.stdout, result.stderr) == (0, expected, b"")
+    # A change.
+    content = bytearray(pathlib.Path("a.ova").read_bytes())
+    content[content.index(b"no disk")] ^= 1
+    pathlib.Path("a.ova").write_bytes(content)
+    result = blksum("-c", "a.ova")
+    assert result.returncode == 1 and b"a.ova:cd.iso: FAILED\n" in result.stdout
+    assert result.stdout.count(b"OK") == 3 and b"1 computed checksum did NOT match" in result.stderr
+    report = [json.loads(line) for line in blksum("--json", "-c", "a.ova").stdout.splitlines()]
+    assert len(report) == 4
+
+
+def test_manifest_names_only_members(blksum, disks):
+    members, _ = disks
+    secret = b"secret"
+    pathlib.Path("secret").write_bytes(secret)
+    path = os.path.abspath("secret")
+    text = f"{hashlib.sha256(secret).hexdigest()}  {path}\n".encode()
+    text += b"BLKHASH-SHA256 (secret) = " + b"0" * 64 + b"\n" + manifest([(path, secret), ("../secret", secret)], "sha256")
+    archive("a.ova", [*members[:1], ("x.mf", text)])
+    result = blksum("-c", "a.ova")
+    assert result.returncode == 1 and b"OK" not in result.stdout, result
+    assert b"2 lines are improperly formatted" in result.stderr
+    archive("a.ova", members)
+    result = blksum("-c", "a.ova")
+    assert result.returncode == 1 and b"without a manifest" in result.stderr

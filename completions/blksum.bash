@@ -6,7 +6,7 @@ _blksum() {
     local -A subcommands=(
     )
     local -A options=(
-        ["blksum"]="--tag --json -q --quiet -v --verbose -p --progress --progress= --map -z --zero -b --binary -t --text -c --check --ignore-missing --status --strict -w --warn --allow-uri -d -a --digest --algorithm --construction --block-size --salt -B --bytes -l --list-digests -f --format --snapshot --partition --offset --length -r --recursive --include --exclude --files0-from --vpc-size --secret-file --untrusted --follow --backing-format -U --force-share --max-zeros --tls-certificates --no-sandbox --threads --cache --cache= --holes --nbd-server --timeout --queue-depth --read-size --implementation -h --help -V --version"
+        ["blksum"]="--tag --json -q --quiet -v --verbose -p --progress --progress= --map -z --zero -b --binary -t --text -c --check --ignore-missing --status --strict -w --warn --allow-uri -d -a --digest --algorithm --construction --block-size --salt -B --bytes -l --list-digests -f --format --snapshot --partition --offset --length -r --recursive --include --exclude --files0-from --vpc-size --secret-file --untrusted --follow --backing-format -U --force-share --max-zeros --tls-certificates --no-sandbox --threads --cache --cache= --holes --reader --nbd-server --timeout --queue-depth --read-size --implementation -h --help -V --version"
     )
     local -A values=(
         ["blksum"]="<files>"
@@ -38,6 +38,7 @@ _blksum() {
         ["blksum --threads"]="<other>"
         ["blksum --cache="]="auto yes no"
         ["blksum --holes"]="trust verify ignore"
+        ["blksum --reader"]="auto qemu"
         ["blksum --nbd-server"]="<programs>"
         ["blksum --timeout"]="<other>"
         ["blksum --queue-depth"]="<other>"

@@ -184,7 +184,7 @@ def sizes(paths, fmt):
     for path in paths:
         run = images.attempt("qemu-io", "-r", "-f", fmt, "-c", "length", str(path))
         words = run.stdout.decode().split()
-        found[path] = size_of(words) if run.returncode == 0 and words else None
+        found[path] = size_of(words) if run.returncode == 0 and words and words[0][0].isdigit() else None
     return found
 
 

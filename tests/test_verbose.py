@@ -54,6 +54,9 @@ def test_json_has_the_chain_as_qemu_img_shows_it(blksum, chain):
     assert found == expected
     assert report["threads"] == 3 and "connections" not in report
     assert report["implementations"][0].startswith("sha256-")
+    assert {image["reader"] for image in report["chain"]} == {"built-in"}
+    report = json.loads(blksum("--json", "-v", "--reader=qemu", "top.qcow2").stdout)
+    assert {image["reader"] for image in report["chain"]} == {"qemu-nbd"}
     # Without -v the object has its usual fields alone.
     plain = json.loads(blksum("--json", "top.qcow2").stdout)
     assert set(report) - set(plain) == {"chain", "threads", "implementations"}

@@ -454,8 +454,13 @@ def test_mutants_of_a_log(blksum, workdir):
         return mutant
 
     def is_possible(path, checksum):
+        if checksum in values or checksum == replayed(path):
+            return True
         # A last entry that is not valid is not replayed. QEMU refuses some of these.
-        return checksum in values or checksum == replayed(path)
+        content = bytearray(path.read_bytes())
+        content[log + len(first) : log + len(first) + 4096] = bytes(4096)
+        path.write_bytes(content)
+        return checksum == replayed(path)
 
     regions = [(log, 96), (log + len(first), 128), (log + 4096, 12), (log + len(first) + 4092, 16)]
     check(blksum, int(os.environ.get("MUTANTS", 60)), rng, dirty, regions, seal_some, is_possible)

@@ -92,7 +92,7 @@ def random_disk(rng, path):
 
 def test_random_disks(blksum):
     rng = random.Random(1)
-    paths = [f"disk{index}.vmdk" for index in range(guest_view.count(20))]
+    paths = [f"disk{index}.vmdk" for index in range(guest_view.count(12))]
     for path in paths:
         random_disk(rng, path)
     guest_view.assert_same(blksum, paths, "vmdk")
@@ -102,7 +102,7 @@ def test_random_chains(blksum):
     """Overlays of every kind that can have a parent, over disks of every kind."""
     rng = random.Random(2)
     paths = []
-    for index in range(guest_view.count(10)):
+    for index in range(guest_view.count(5)):
         parent = f"base{index}.vmdk"
         size = random_disk(rng, parent)
         for depth in range(rng.randint(1, 3)):
@@ -197,10 +197,12 @@ def shuffled(rng, count):
 def test_hosted_sparse_disks(blksum):
     """Grains in any order and of any size, with one or two directories, and tables that are missing."""
     rng = random.Random(3)
-    for index in range(guest_view.count(12)):
+    for index in range(guest_view.count(8)):
         grain = rng.choice((1, 8, 16, 128, 256))
         unit = grain * SECTOR
-        content = random_content(rng, rng.randrange(1, 60) * unit, unit) + bytes(rng.choice((0, 600)) * unit)
+        content = random_content(rng, rng.randrange(1, 60) * unit, unit)
+        if grain <= 16:
+            content += bytes(rng.choice((0, 600)) * unit)
         grains = vmdk.grains_of(content, grain)
         path = monolithic(
             *(f"disk{index}.vmdk", grains, len(content) // SECTOR),
@@ -229,10 +231,12 @@ def test_tables_of_other_sizes(blksum):
 def test_streams(blksum):
     """As in OVA files: tables at the end, and grains in any order."""
     rng = random.Random(5)
-    for index in range(guest_view.count(12)):
+    for index in range(guest_view.count(8)):
         grain = rng.choice((16, 128, 128, 256))
         unit = grain * SECTOR
-        content = random_content(rng, rng.randrange(1, 60) * unit, unit) + bytes(rng.choice((0, 600)) * unit)
+        content = random_content(rng, rng.randrange(1, 30) * unit, unit)
+        if grain <= 16:
+            content += bytes(rng.choice((0, 600)) * unit)
         content = content[: len(content) - rng.choice((0, 0, SECTOR, unit // 2))]
         grains = vmdk.grains_of(content, grain)
         short_end = rng.random() < 0.5
@@ -281,7 +285,7 @@ def described(name, extents, kind, **fields):
 
 def test_esx_sparse_disks(blksum):
     rng = random.Random(7)
-    for index in range(guest_view.count(8)):
+    for index in range(guest_view.count(5)):
         grain = rng.choice((1, 1, 8, 128))
         unit = grain * SECTOR
         content = random_content(rng, rng.randrange(1, 100) * unit, unit) + bytes(rng.choice((0, 5000)) * unit)
@@ -308,9 +312,10 @@ def test_esx_difference(blksum):
 def test_esxi_sparse_disks(blksum):
     """libvmdk does not read them."""
     rng = random.Random(9)
-    for index in range(guest_view.count(8)):
+    for index in range(guest_view.count(5)):
         unit = 4096
-        content = random_content(rng, rng.randrange(1, 200) * unit, unit) + bytes(rng.choice((0, 9000)) * unit)
+        content = random_content(rng, rng.randrange(1, 200) * unit, unit)
+        content += bytes(rng.choice((0, 0, 5000)) * unit)
         grains = [piece or rng.choice((None, vmdk.ZERO)) for piece in vmdk.grains_of(content, 8)]
         order = shuffled(rng, len(grains)) if rng.randrange(2) else None
         capacity = len(content) // SECTOR
@@ -448,16 +453,17 @@ def test_tables_that_differ(blksum):
     grains = vmdk.grains_of(content)
     data = pathlib.Path(monolithic("disk.vmdk", grains, 4096)).read_bytes()
     redundant, directory = struct.unpack_from("<QQ", data, 48)
+    paths = []
     for start in (redundant, directory):
         (table,) = struct.unpack_from("<I", data, start * SECTOR)
         for index in range(32):
             at = table * SECTOR + 4 * index
             (old,) = struct.unpack_from("<I", data, at)
             for new in {0, old ^ 128, old + 1} - {old, 1}:
-                put("disk.vmdk", changed(data, at, "<I", new))
-                assert_refused(blksum, "disk.vmdk", "two copies of its grain tables differ")
-        put("disk.vmdk", changed(data, start * SECTOR, "<I", 0))
-        assert_refused(blksum, "disk.vmdk", "two copies of its grain tables differ")
+                paths.append(put(f"{start}.{index}.{new}.vmdk", changed(data, at, "<I", new)))
+        paths.append(put(f"{start}.vmdk", changed(data, start * SECTOR, "<I", 0)))
+    for path, (checksum, message) in zip(paths, guest_view.ours(blksum, paths)):
+        assert checksum is None and "two copies of its grain tables differ" in message, (path, message)
     # Without the flag, there is only one copy.
     single = changed(data, 8, "<I", vmdk.NEWLINES)
     (table,) = struct.unpack_from("<I", data, redundant * SECTOR)
@@ -598,6 +604,7 @@ def test_wrong_esxi_sparse_disks(blksum):
         (144, "<Q", (1 << 64) - 1, "impossible place"),
         (192, "<Q", 1 << 40, "past the end"),
         (192, "<Q", (1 << 64) - 1, "impossible place"),
+        (192, "<Q", (1 << 55) - 1, "impossible place"),
         (SECTOR, "<Q", 0xCAFEBABE, "lacks the second header"),
         (SECTOR + 24, "<Q", 1, "journal"),
         (SECTOR + 32, "<Q", 1, "unknown feature"),
@@ -763,13 +770,15 @@ def test_mutants(blksum, name):
     content, disks = samples()
     encoding, data = disks[name]
     regions, rng = structures(name, data), random.Random(name)
-    number = 40
+    number = 30
     if not encoding:
-        both, stricter = guest_view.check_mutants(blksum, "vmdk", data, regions, number, rng)
+        # libdeflate accepts some streams that QEMU's zlib does not, and the checksum of the content is
+        # verified.
+        accept = (lambda _, checksum: checksum == sha256(content)) if name.startswith("stream") else None
+        both, stricter = guest_view.check_mutants(blksum, "vmdk", data, regions, number, rng, accept=accept)
     else:
         both, stricter = check_part_mutants(blksum, encoding, data, regions, number, rng, len(content) // SECTOR)
-    print(name, both, len(stricter), sorted({" ".join(message.split(": ")[-1].split()[:8]) for message in stricter}))
-    assert both > 0
+    assert both > 0 and stricter
 
 
 def check_part_mutants(blksum, encoding, data, regions, number, rng, sectors):
@@ -793,14 +802,14 @@ def check_part_mutants(blksum, encoding, data, regions, number, rng, sectors):
 # Large disks
 
 
-def test_disks_of_a_terabyte(blksum):
+def test_large_disks(blksum):
     """qemu-img writes all tables of a disk, most of them as holes of the file, which are not read."""
     create("empty.vmdk", "monolithicSparse", "1T")
-    report = json.loads(blksum("--json", "empty.vmdk").stdout)
+    report = json.loads(blksum("--json", "-d", "crc32c", "empty.vmdk").stdout)
     assert report["virtual_size"] == 1 << 40 and report["bytes_read"] < MIB, report
     rng = random.Random(21)
-    size = 64 << 30
-    for index in range(guest_view.count(2)):
+    size = 16 << 30
+    for _ in range(guest_view.count(1)):
         writes = []
         for n in range(12):
             start = rng.randrange(size // SECTOR) * SECTOR
@@ -810,7 +819,7 @@ def test_disks_of_a_terabyte(blksum):
         images.create("disk.qcow2", size)
         images.qemu_io("disk.vmdk", *writes, fmt="vmdk")
         images.qemu_io("disk.qcow2", *writes)
-        expected = blksum.hex("disk.qcow2")
-        assert blksum.hex("disk.vmdk") == expected
-        assert blksum.hex("--holes=ignore", "disk.vmdk") == expected
+        expected = blksum.hex("-d", "crc32c", "disk.qcow2")
+        assert blksum.hex("-d", "crc32c", "disk.vmdk") == expected
+        assert blksum.hex("-d", "crc32c", "--holes=ignore", "disk.vmdk") == expected
         os.unlink("disk.vmdk")

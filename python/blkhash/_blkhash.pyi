@@ -28,6 +28,8 @@ class Event(Protocol):
 
 _Progress = Callable[[int, int], object]
 _Holes = Literal["trust", "verify", "ignore"]
+_Reader = Literal["auto", "qemu"]
+_VpcSize = Literal["auto", "geometry", "current"]
 _Follow = Literal["beneath", "any", "none"]
 _Cache = Literal["auto", "yes", "no"]
 
@@ -75,6 +77,8 @@ def checksum(
     holes: Optional[_Holes] = None,
     cache: Optional[_Cache] = None,
     force_share: bool = False,
+    reader: Optional[_Reader] = None,
+    vpc_size: Optional[_VpcSize] = None,
 ) -> Checksum: ...
 
 @final
@@ -91,6 +95,8 @@ class Image:
         holes: Optional[_Holes] = None,
         cache: Optional[_Cache] = None,
         force_share: bool = False,
+        reader: Optional[_Reader] = None,
+        vpc_size: Optional[_VpcSize] = None,
     ) -> Self: ...
     @property
     def name(self) -> str: ...

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 
 use blkimage::partition::{self, TableError};
-use blkimage::{Cache, Follow, Format, Holes, Location, OpenOptions, Slice, Source};
+use blkimage::{
+    Cache, Follow, Holes, Location, Member, OpenOptions, Reader, Slice, Source, VpcSize,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -54,6 +56,10 @@ impl Request {
             "holes" => options.holes = word::<Holes>(key, &text()?, "trust, verify or ignore")?,
             "cache" => options.cache = word::<Cache>(key, &text()?, "auto, yes or no")?,
             "force_share" => options.force_share = value.is_truthy()?,
+            "reader" => options.reader = word::<Reader>(key, &text()?, "auto or qemu")?,
+            "vpc_size" => {
+                options.vpc_size = word::<VpcSize>(key, &text()?, "auto, geometry or current")?;
+            }
             "partition" => self.partition = Some(value.extract()?),
             _ => {
                 let message = format!("'{key}' is an invalid keyword argument");
@@ -118,8 +124,7 @@ pub struct Opened {
 impl Opened {
     /// Returns whether a child process serves the image, which the kernel ends with the thread that started it.
     fn is_served(&self) -> bool {
-        let is_native = |format| matches!(format, Format::Raw | Format::Qcow2);
-        !self.image.chain().iter().all(|member| is_native(member.format()))
+        self.image.chain().iter().any(Member::is_served)
     }
 }
 
@@ -142,7 +147,7 @@ fn find(image: &blkimage::Image, number: u32) -> Result<(u64, u64), Failure> {
 }
 
 /// Names of the options, `None` for each of which is the default.
-const OPTIONS: [&str; 8] = [
+const OPTIONS: [&str; 10] = [
     "format",
     "backing_format",
     "snapshot",
@@ -150,6 +155,8 @@ const OPTIONS: [&str; 8] = [
     "holes",
     "cache",
     "force_share",
+    "reader",
+    "vpc_size",
     "partition",
 ];
 

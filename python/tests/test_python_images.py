@@ -379,7 +379,8 @@ def test_closed_images(folder):
 def test_arguments(folder):
     path = folder / "disk.qcow2"
     for options in [
-        {"format": "qcow3"}, {"follow": "all"}, {"holes": "x"}, {"cache": "x"}, {"construction": "x"},
+        {"format": "qcow3"}, {"follow": "all"}, {"holes": "x"}, {"cache": "x"},
+        {"reader": "x"}, {"vpc_size": "x"}, {"construction": "x"},
         {"block_size": 3}, {"threads": 0},
     ]:
         with pytest.raises(ValueError):
@@ -389,7 +390,8 @@ def test_arguments(folder):
     for bad in (5, None, b"bytes"):
         with pytest.raises(TypeError):
             blkhash.Image(bad)
-    defaults = dict.fromkeys(["format", "snapshot", "partition", "follow", "holes", "cache", "threads"])
+    names = ["format", "snapshot", "partition", "follow", "holes", "cache", "threads", "reader", "vpc_size"]
+    defaults = dict.fromkeys(names)
     assert blkhash.checksum(path, **defaults) == blkhash.checksum(path)
     with blkhash.Image(path) as image:
         with pytest.raises(TypeError, match="cannot pickle"):

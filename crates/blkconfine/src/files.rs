@@ -54,11 +54,15 @@ pub fn run() -> BitFlags<AccessFs> {
     list() | AccessFs::Execute
 }
 
-/// Returns the system's places for a process that reads images, loads libraries and starts a
-/// server.
-pub fn for_reader() -> impl Iterator<Item = Place> {
+/// Returns the system's places for a process that reads images and loads libraries.
+pub fn for_loader() -> impl Iterator<Item = Place> {
     let null = ("/dev/null", AccessFs::ReadFile | AccessFs::WriteFile);
-    places(&PROGRAMS, run()).chain(places(&SETTINGS, list())).chain([null])
+    places(&PROGRAMS, list()).chain(places(&SETTINGS, list())).chain([null])
+}
+
+/// Returns more places for a process that also starts a server.
+pub fn for_starter() -> impl Iterator<Item = Place> {
+    places(&PROGRAMS, run())
 }
 
 /// Returns the system's places for a server that such a process starts. These are more, because a
@@ -140,7 +144,8 @@ mod tests {
             places.filter(|(_, access)| !run().contains(*access)).collect::<BTreeMap<_, _>>()
         };
         let null = ("/dev/null", AccessFs::ReadFile | AccessFs::WriteFile);
-        assert_eq!(writable(for_reader().collect()), BTreeMap::from([null]));
+        assert_eq!(writable(for_loader().collect()), BTreeMap::from([null]));
+        assert_eq!(writable(for_starter().collect()), BTreeMap::new());
         assert_eq!(writable(for_server().collect()), BTreeMap::new());
     }
 }

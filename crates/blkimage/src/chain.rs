@@ -30,15 +30,9 @@ pub(crate) struct Chain<'a> {
     pub warnings: Vec<String>,
     /// Number of bytes read from all files of the chain.
     pub bytes_read: Arc<AtomicU64>,
-    /// Identifier of the parent that the vpc image on the last layer records.
-    pub vpc_parent: Option<[u8; 16]>,
-    /// Content id of the parent that the vmdk image on the last layer records.
-    pub vmdk_parent: Option<u32>,
     caches: Arc<Caches>,
     /// Device and inode of every local file of the chain.
     identities: Vec<(u64, u64)>,
-    /// Check of the next backing file.
-    parent_check: Option<ParentCheck>,
 }
 
 /// Fails unless a file is the one over which an image was created.
@@ -67,9 +61,21 @@ pub(crate) struct BackingFile {
     pub format: Option<Vec<u8>>,
     /// Advice to the user if the image does not record a format.
     pub advice: &'static str,
+    /// Check of the file, if the format records what its parent is.
+    pub check: Option<ParentCheck>,
 }
 
 impl BackingFile {
+    /// Creates a parent of the format of its child, which `check` recognises.
+    pub fn parent(
+        name: Vec<u8>,
+        format: Format,
+        check: impl FnOnce(&HostFile) -> Result<()> + 'static,
+    ) -> Self {
+        let format = Some(format.name().into());
+        Self { name, format, advice: "", check: Some(Box::new(check)) }
+    }
+
     /// Advice for formats that have no field for the format.
     pub const GIVE_FORMAT: &'static str = "give --backing-format";
 }
@@ -77,19 +83,8 @@ impl BackingFile {
 impl<'a> Chain<'a> {
     pub fn new(options: &'a OpenOptions) -> Self {
         let (layers, members, warnings, identities) = Default::default();
-        let (caches, bytes_read, parent_check, vpc_parent, vmdk_parent) = Default::default();
-        Self {
-            options,
-            layers,
-            members,
-            warnings,
-            bytes_read,
-            vpc_parent,
-            vmdk_parent,
-            caches,
-            identities,
-            parent_check,
-        }
+        let (caches, bytes_read) = Default::default();
+        Self { options, layers, members, warnings, bytes_read, caches, identities }
     }
 
     /// Returns the requested snapshot for the image on top, and `None` for all others.
@@ -131,7 +126,12 @@ impl<'a> Chain<'a> {
     /// Adds an image to those that users see.
     pub fn add_image(&mut self, image: &Candidate) {
         let files = vec![image.file.clone()];
-        self.members.push(Member { format: image.format, virtual_size: None, files });
+        self.members.push(Member {
+            format: image.format,
+            virtual_size: None,
+            is_served: false,
+            files,
+        });
     }
 
     /// Adds files to the image that was added last.
@@ -153,23 +153,11 @@ impl<'a> Chain<'a> {
         Ok((self.local_file(opened.file, &opened.name, false)?, opened.folder))
     }
 
-    /// Sets a check for the backing file of the image that is being opened. [`follow_backing`]
-    /// runs it before the file is used.
-    ///
-    /// [`follow_backing`]: Self::follow_backing
-    pub fn expect_parent(&mut self, check: impl FnOnce(&HostFile) -> Result<()> + 'static) {
-        self.parent_check = Some(Box::new(check));
-    }
-
     /// Opens the backing file of `image`, through the gate.
-    pub fn follow_backing(
-        &mut self,
-        image: &Candidate,
-        backing: &BackingFile,
-    ) -> Result<Candidate> {
-        let format = self.backing_format(&image.file, backing)?;
+    pub fn follow_backing(&mut self, image: &Candidate, backing: BackingFile) -> Result<Candidate> {
+        let format = self.backing_format(&image.file, &backing)?;
         let (file, folder) = self.follow(image, "backing file", &backing.name)?;
-        if let Some(check) = self.parent_check.take() {
+        if let Some(check) = backing.check {
             check(&file)?;
         }
         Ok(Candidate { file, folder, format, start: 0 })

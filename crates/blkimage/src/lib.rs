@@ -49,7 +49,8 @@ pub use extent::{Extent, ExtentKind};
 pub use image::Image;
 pub use location::{Location, Transport, Uri};
 pub use member::{Member, MemberFile};
-pub use options::{Cache, Follow, Holes, OpenOptions, UnknownName, VpcSize};
+pub use open::{detect, detect_file};
+pub use options::{Cache, Follow, Holes, OpenOptions, Reader, UnknownName, VpcSize};
 pub use origin::{Origin, OriginKind, Place};
 pub use probe::{Format, PROBE_SIZE, UnknownFormat, probe};
 #[cfg(feature = "qemu-nbd")]

@@ -11,6 +11,7 @@ use crate::storage::{HostFile, ReadMethod};
 pub struct Member {
     pub(crate) format: Format,
     pub(crate) virtual_size: Option<u64>,
+    pub(crate) is_served: bool,
     pub(crate) files: Vec<Arc<HostFile>>,
 }
 
@@ -27,6 +28,11 @@ impl Member {
     /// Size of the guest content in bytes, `None` for backing files that a server reads.
     pub fn virtual_size(&self) -> Option<u64> {
         self.virtual_size
+    }
+
+    /// Whether another program reads it, `qemu-nbd`.
+    pub fn is_served(&self) -> bool {
+        self.is_served
     }
 
     /// The files that hold the image, that of the image itself first.

@@ -148,6 +148,24 @@ impl OpenOptions {
     }
 }
 
+/// Detects the format of the image at `path`, as [`OpenOptions::open`] does, and reads nothing else of it.
+pub fn detect(path: impl AsRef<Path>) -> Result<Format> {
+    let path = path.as_ref();
+    let error = |e| Error::new(ErrorKind::Open, path, "cannot open").because(e);
+    let file = find(path)?.open().map_err(error)?;
+    detect_file(&file, path)
+}
+
+/// Detects the format of the image in an open descriptor. `name` is the name used in errors.
+pub fn detect_file(file: &File, name: &Path) -> Result<Format> {
+    let error = |e| Error::new(ErrorKind::Io, name, "cannot be read").because(e);
+    let stamp = sys::stamp(file).map_err(error)?;
+    check_type(stamp.node_type, name)?;
+    let is_device = stamp.node_type == NodeType::BlockDevice;
+    let size = if is_device { sys::device_size(file).map_err(error)? } else { stamp.size };
+    probe::probe_open(file, size).map_err(error)
+}
+
 /// Looks up the file at `path` without opening it.
 fn find(path: &Path) -> Result<Found<'_>> {
     let error = |e| Error::new(ErrorKind::Open, path, "cannot open").because(e);
@@ -180,7 +198,7 @@ fn top_format(options: &OpenOptions, file: &HostFile, start: u64) -> Result<Form
         let reason = format!("a {format} image must begin at the start of its file");
         return Err(file.error(ErrorKind::Format, reason).at(start));
     }
-    if options.snapshot.is_some() && !formats::has_snapshots(format) {
+    if options.snapshot.is_some() && !formats::has_snapshots(options, format) {
         let reason = format!("a {format} image has no snapshots that can be read");
         return Err(file.error(ErrorKind::Snapshot, reason));
     }
@@ -204,7 +222,7 @@ fn finish_as(mut chain: Chain<'_>, top: Candidate) -> Result<Image> {
         chain.members[index].virtual_size = Some(layer.size());
         chain.layers.push(layer);
         if let Some(backing) = backing {
-            next = Some(chain.follow_backing(&image, &backing)?);
+            next = Some(chain.follow_backing(&image, backing)?);
         }
     }
     Ok(Image::new(chain, format))

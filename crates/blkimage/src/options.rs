@@ -45,13 +45,16 @@ pub struct OpenOptions {
     /// Options of connections to NBD servers.
     #[cfg(feature = "nbd")]
     pub nbd: NbdOptions,
-    /// Program that serves formats other than raw and qcow2: a path, or a name to look up in `PATH`.
+    /// How the format of an image is read.
+    #[cfg(feature = "qemu-nbd")]
+    pub reader: Reader,
+    /// Program that serves images that are not read natively: a path, or a name to look up in `PATH`.
     /// `None` is `qemu-nbd`.
     #[cfg(feature = "qemu-nbd")]
     pub nbd_server: Option<PathBuf>,
     /// Maximum number of bytes by which the size of an image may exceed the size of its files, for
-    /// formats that do not report empty ranges (vhdx, luks, bochs, cloop and dmg) and so are read in
-    /// full. `None` is 1 TiB.
+    /// formats that do not report empty ranges (luks, bochs, cloop and dmg) and so are read in full.
+    /// `None` is 1 TiB.
     #[cfg(feature = "qemu-nbd")]
     pub max_unstored: Option<u64>,
     /// Secret that unlocks encrypted images.
@@ -130,7 +133,15 @@ impl OpenOptions {
         self
     }
 
-    /// Sets the program that serves formats other than raw and qcow2.
+    /// Sets how the format of an image is read.
+    #[cfg(feature = "qemu-nbd")]
+    #[must_use]
+    pub fn reader(mut self, reader: Reader) -> Self {
+        self.reader = reader;
+        self
+    }
+
+    /// Sets the program that serves images that are not read natively.
     #[cfg(feature = "qemu-nbd")]
     #[must_use]
     pub fn nbd_server(mut self, nbd_server: impl Into<Option<PathBuf>>) -> Self {
@@ -166,6 +177,17 @@ pub enum Holes {
     Verify,
     /// Holes are not queried. All content is read.
     Ignore,
+}
+
+/// How the format of an image is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reader {
+    /// By this library if it can, and otherwise by a program.
+    #[default]
+    Auto,
+    /// By `qemu-nbd`, for all formats except raw. For comparisons.
+    Qemu,
 }
 
 /// Use of the page cache for host files.
@@ -214,7 +236,8 @@ pub enum VpcSize {
     Current,
 }
 
-/// The error for a string that is not the name of a [`Holes`], [`Cache`], [`Follow`] or [`VpcSize`].
+/// The error for a string that is not the name of a [`Holes`], [`Cache`], [`Follow`], [`VpcSize`] or
+/// [`Reader`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownName;
 
@@ -260,6 +283,18 @@ impl FromStr for VpcSize {
             "auto" => Ok(Self::Auto),
             "geometry" => Ok(Self::Geometry),
             "current" => Ok(Self::Current),
+            _ => Err(UnknownName),
+        }
+    }
+}
+
+impl FromStr for Reader {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "qemu" => Ok(Self::Qemu),
             _ => Err(UnknownName),
         }
     }

@@ -3,6 +3,9 @@
 //! Every known format is recognised, so that no image is hashed as raw by mistake.
 
 use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::str::FromStr;
 
 use crate::error::{ErrorKind, Result};
@@ -44,6 +47,11 @@ impl Format {
     /// Returns the name of the format in QEMU.
     pub fn name(self) -> &'static str {
         NAMES[self as usize].1
+    }
+
+    /// Returns whether images of this format are read without another program.
+    pub fn is_native(self) -> bool {
+        !matches!(self, Self::Luks | Self::Bochs | Self::Cloop | Self::Dmg)
     }
 
     /// Returns all formats.
@@ -119,13 +127,33 @@ pub(crate) fn probe_file(file: &HostFile) -> Result<Format> {
     }
     let mut footer = [0; FOOTER_SIZE as usize];
     file.read_exact_at(&mut footer, size - FOOTER_SIZE)?;
+    probe_ends(first, &footer).map_err(|reason| file.error(ErrorKind::Format, reason))
+}
+
+/// Detects the format of the `size` bytes of an open file in the same way.
+pub(crate) fn probe_open(file: &File, size: u64) -> io::Result<Format> {
+    let mut head = vec![0; size.min(PROBE_SIZE as u64) as usize];
+    file.read_exact_at(&mut head, 0)?;
+    let first = probe(&head);
+    if size < FOOTER_SIZE {
+        return Ok(first.unwrap_or(Format::Raw));
+    }
+    let mut footer = [0; FOOTER_SIZE as usize];
+    file.read_exact_at(&mut footer, size - FOOTER_SIZE)?;
+    probe_ends(first, &footer).map_err(io::Error::other)
+}
+
+/// Detects a format from that of the first bytes and from the last sector.
+fn probe_ends(
+    first: Option<Format>,
+    footer: &[u8; FOOTER_SIZE as usize],
+) -> std::result::Result<Format, String> {
     match first {
         None | Some(Format::Vpc) => {}
-        Some(first) if is_fixed_vpc(&footer) => {
-            let reason = format!(
+        Some(first) if is_fixed_vpc(footer) => {
+            return Err(format!(
                 "begins like a {first} image and ends like a vpc image: say with --format what it is"
-            );
-            return Err(file.error(ErrorKind::Format, reason));
+            ));
         }
         Some(first) => return Ok(first),
     }

@@ -273,14 +273,19 @@ fn tables_are_read_once() {
 
 #[cfg(feature = "qemu-nbd")]
 #[test]
-fn other_formats_are_read_by_a_server() {
+fn both_readers_see_the_same() {
     let folder = folder();
     let path = folder.path();
     make_raw(path, "base.raw", CONTENT);
     let content = std::fs::read(path.join("base.raw")).unwrap();
     for (name, options, format) in [
+        ("qcow2", "", Format::Qcow2),
+        ("qcow", "", Format::Qcow1),
+        ("qed", "", Format::Qed),
         ("vmdk", "", Format::Vmdk),
         ("vmdk", "-o subformat=monolithicFlat", Format::Vmdk),
+        ("vmdk", "-o subformat=twoGbMaxExtentSparse", Format::Vmdk),
+        ("vmdk", "-o subformat=streamOptimized", Format::Vmdk),
         ("vdi", "", Format::Vdi),
         ("vhdx", "", Format::Vhdx),
         ("vpc", "-o force_size=on", Format::Vpc),
@@ -288,9 +293,12 @@ fn other_formats_are_read_by_a_server() {
         ("parallels", "", Format::Parallels),
     ] {
         sh(path, &format!("qemu-img convert -f raw -O {name} {options} base.raw image"));
-        let image = OpenOptions::default().open(path.join("image")).unwrap();
-        assert_eq!(image.format(), format);
-        assert!(our_view(&image) == content, "{format} {options}");
+        for reader in [blkimage::Reader::Auto, blkimage::Reader::Qemu] {
+            let image = OpenOptions::new().reader(reader).open(path.join("image")).unwrap();
+            assert_eq!(image.format(), format);
+            assert_eq!(image.chain()[0].is_served(), reader == blkimage::Reader::Qemu);
+            assert!(our_view(&image) == content, "{format} {options} {reader:?}");
+        }
         let raw = OpenOptions::new().format(Format::Raw);
         let image = raw.open(path.join("image")).unwrap();
         assert_eq!(our_view(&image), std::fs::read(path.join("image")).unwrap());

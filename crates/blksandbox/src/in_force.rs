@@ -18,7 +18,7 @@ pub struct InForce {
     pub capabilities: io::Result<Vec<&'static str>>,
     /// Files that may be read in addition to the system's own. Only Landlock restricts this.
     pub reading: Reading,
-    /// Whether programs of the system may be run. Only Landlock restricts this.
+    /// Whether programs of the system may be run. Landlock and the filter of system calls restrict this.
     pub runs_programs: bool,
     /// TCP ports that may be connected to, in ascending order. Only Landlock restricts this.
     pub ports: Vec<u16>,

@@ -201,6 +201,10 @@ pub fn holes_names() -> Vec<&'static str> {
 }
 
 /// Returns the values of `--follow`, for completions.
+pub fn reader_names() -> Vec<&'static str> {
+    vec!["auto", "qemu"]
+}
+
 pub fn follow_names() -> Vec<&'static str> {
     vec!["beneath", "any", "none"]
 }

@@ -25,9 +25,26 @@ pub const AUDIT_ARCH: Option<u32> =
 
 const LITTLE_ENDIAN_64: u32 = 0xc000_0000;
 
-/// Returns the rules for a process that may create sockets of `families`. `None` is a server, which
-/// receives its connections and may create no sockets.
-pub fn refused(families: Option<Families>) -> BTreeMap<u32, Rule> {
+/// Returns the rules for a process that reads images, may create sockets of `families` and may run
+/// programs.
+pub fn refused_to_reader(families: Families, runs_programs: bool) -> BTreeMap<u32, Rule> {
+    let mut rules = refused();
+    rules.insert(libc::SYS_socket as u32, Rule::FailUnless(families.tests()));
+    if !runs_programs {
+        // The error that Landlock gives.
+        rules.extend(EXECUTION.iter().map(|&call| (call as u32, Rule::Fail(libc::EACCES))));
+    }
+    rules
+}
+
+/// Returns the rules for a server, which receives its connections and may create no sockets.
+pub fn refused_to_server() -> BTreeMap<u32, Rule> {
+    let mut rules = refused();
+    rules.extend(CONNECTIONS.iter().map(|&call| (call as u32, Rule::Fail(libc::EPERM))));
+    rules
+}
+
+fn refused() -> BTreeMap<u32, Rule> {
     let lists = [ATTRIBUTES, NAMES, MOUNTS, SYSTEM, PROCESSES, KERNEL, LEGACY];
     let mut rules: BTreeMap<u32, Rule> = lists
         .into_iter()
@@ -39,16 +56,6 @@ pub fn refused(families: Option<Families>) -> BTreeMap<u32, Rule> {
     // Its flags are in memory that a filter cannot read. On ENOSYS, the C library uses `clone`.
     put(libc::SYS_clone3, Rule::Fail(libc::ENOSYS));
     put(libc::SYS_ioctl, Rule::FailIf(ioctls()));
-    match families {
-        Some(families) => {
-            put(libc::SYS_socket, Rule::FailUnless(families.tests()));
-        }
-        None => {
-            for &number in CONNECTIONS {
-                put(number, Rule::Fail(libc::EPERM));
-            }
-        }
-    }
     put(NEWEST + 1, Rule::Fail(libc::ENOSYS));
     rules
 }
@@ -224,6 +231,8 @@ const LEGACY: &[c_long] = &[libc::SYS_renameat];
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const LEGACY: &[c_long] = &[];
+
+const EXECUTION: &[c_long] = &[libc::SYS_execve, libc::SYS_execveat];
 
 /// Calls that make connections. A server only accepts connections.
 const CONNECTIONS: &[c_long] =

@@ -35,16 +35,18 @@ pub struct Filter(Vec<Instruction>);
 
 impl Filter {
     /// Returns the filter for a process that reads images, or `None` if there is none for this CPU.
+    /// `runs_programs` allows running programs.
     #[must_use]
-    pub fn for_reader(families: Families) -> Option<Self> {
-        Some(Self(program::assemble(calls::AUDIT_ARCH?, &calls::refused(Some(families)))))
+    pub fn for_reader(families: Families, runs_programs: bool) -> Option<Self> {
+        let rules = calls::refused_to_reader(families, runs_programs);
+        Some(Self(program::assemble(calls::AUDIT_ARCH?, &rules)))
     }
 
     /// Returns a stricter filter for a server that receives its connections and makes none, or
     /// `None` if there is none for this CPU.
     #[must_use]
     pub fn for_server() -> Option<Self> {
-        Some(Self(program::assemble(calls::AUDIT_ARCH?, &calls::refused(None))))
+        Some(Self(program::assemble(calls::AUDIT_ARCH?, &calls::refused_to_server())))
     }
 
     /// Puts the filter in force for the calling thread and all threads and programs that it starts.

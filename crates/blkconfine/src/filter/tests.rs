@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::thread;
 
-use super::calls::{AUDIT_ARCH, refused};
+use super::calls::{AUDIT_ARCH, refused_to_reader, refused_to_server};
 use super::program::{ARCH, ARGUMENTS, Instruction, NUMBER, Rule, assemble};
 use super::*;
 
@@ -45,11 +45,18 @@ fn run(program: &[Instruction], arch: u32, number: u32, arguments: [u64; 6]) -> 
     panic!("the program does not end");
 }
 
+/// Returns the rules for a reader that runs programs, or for a server.
+fn refused(families: Option<Families>) -> BTreeMap<u32, Rule> {
+    families.map_or_else(refused_to_server, |families| refused_to_reader(families, true))
+}
+
 #[test]
 fn every_call_number_follows_its_rule() {
     let mut kinds = 0;
-    for families in [None, Some(Families::default()), Some(EVERYTHING)] {
-        let rules = refused(families);
+    let kept = refused_to_reader(EVERYTHING, false);
+    for rules in
+        [refused(None), refused(Some(Families::default())), refused(Some(EVERYTHING)), kept]
+    {
         let program = assemble(1, &rules);
         assert!(program.len() < 1000, "{}", program.len());
         let (&newest, above) = rules.last_key_value().unwrap();
@@ -68,6 +75,16 @@ fn every_call_number_follows_its_rule() {
         kinds += rules.len();
     }
     assert!(kinds > 250, "{kinds}");
+}
+
+#[test]
+fn programs_run_only_if_allowed() {
+    for call in [libc::SYS_execve, libc::SYS_execveat] {
+        let answer = |rules| run(&assemble(1, &rules), 1, call as u32, [0; 6]);
+        assert_eq!(answer(refused_to_reader(EVERYTHING, false)), errno(libc::EACCES));
+        assert_eq!(answer(refused_to_reader(EVERYTHING, true)), ALLOW);
+        assert_eq!(answer(refused_to_server()), ALLOW);
+    }
 }
 
 #[test]
@@ -146,7 +163,7 @@ fn namespaces_and_terminals() {
 
 #[test]
 fn filter_is_in_force_for_its_thread_only() {
-    let Some(filter) = Filter::for_reader(EVERYTHING) else { return };
+    let Some(filter) = Filter::for_reader(EVERYTHING, true) else { return };
     assert!(AUDIT_ARCH.is_some());
     let pretend = || {
         // SAFETY: the call has no arguments that refer to memory.

@@ -99,39 +99,6 @@ impl Entry {
             Self::Be64 => bytes.as_chunks().0.iter().map(|it| u64::from_be_bytes(*it)).collect(),
         }
     }
-
-    fn decode(self, bytes: &[u8]) -> u64 {
-        let number = bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
-        match self {
-            Self::Le32 => u64::from((number as u32).swap_bytes()),
-            Self::Le64 => number.swap_bytes(),
-            Self::Be32 | Self::Be64 => number,
-        }
-    }
-}
-
-/// Calls `visit` with the index and the value of every entry of a table.
-pub(crate) fn for_each_entry(
-    file: &HostFile,
-    offset: u64,
-    count: u64,
-    entry: Entry,
-    mut visit: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<()> {
-    let width = entry.width();
-    check_inside(file, offset, count.saturating_mul(width as u64), "table")?;
-    let mut window = vec![0; WINDOW];
-    let mut index = 0;
-    while index < count {
-        let length = (count - index).min((WINDOW / width) as u64) as usize * width;
-        let window = &mut window[..length];
-        file.read_exact_at(window, offset + index * width as u64)?;
-        for bytes in window.chunks_exact(width) {
-            visit(index, entry.decode(bytes))?;
-            index += 1;
-        }
-    }
-    Ok(())
 }
 
 /// Fails unless the range lies in the file. QEMU would read zeros past the end.
@@ -143,40 +110,30 @@ pub(crate) fn check_inside(file: &HostFile, offset: u64, length: u64, what: &str
     Err(file.error(ErrorKind::Corrupt, reason).at(offset))
 }
 
-/// Fails unless the file size is a multiple of a sector. QEMU rounds up, and reads zeros
-/// in the last sector.
-pub(crate) fn whole_sectors(file: &HostFile) -> Result<()> {
-    if file.size().is_multiple_of(512) {
-        return Ok(());
-    }
-    let reason = "ends within a sector: it was probably cut off";
-    Err(file.corrupt(reason).at(file.size()))
-}
-
 /// Limit in bytes, as in qcow2.
 const MAX_NAME: u32 = 1023;
 
-const WINDOW: usize = 64 << 10;
-
-/// Limits the number of table bytes that are read to the size of the file. Otherwise
-/// overlapping tables could take days.
-pub(crate) struct Budget<'a> {
-    file: &'a HostFile,
-    left: u64,
-}
-
-impl<'a> Budget<'a> {
-    pub fn new(file: &'a HostFile) -> Self {
-        Self { file, left: file.size() }
-    }
-
-    pub fn take(&mut self, bytes: u64) -> Result<()> {
-        match self.left.checked_sub(bytes) {
-            Some(left) => {
-                self.left = left;
-                Ok(())
-            }
-            None => Err(self.file.corrupt("has tables that overlap")),
+/// Calls `visit` with the index and the value of every entry of a table.
+pub(crate) fn for_each_entry(
+    file: &HostFile,
+    offset: u64,
+    count: u64,
+    entry: Entry,
+    mut visit: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<()> {
+    let length = count.saturating_mul(entry.width() as u64);
+    check_inside(file, offset, length, "table")?;
+    let mut index = 0;
+    for start in (0..length).step_by(WINDOW) {
+        let mut window = vec![0; (length - start).min(WINDOW as u64) as usize];
+        file.read_exact_at(&mut window, offset + start)?;
+        for value in entry.decode_all::<Vec<_>>(&window) {
+            visit(index, value)?;
+            index += 1;
         }
     }
+    Ok(())
 }
+
+/// Number of bytes of a table that are read at once.
+const WINDOW: usize = 64 << 10;

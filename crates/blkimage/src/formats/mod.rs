@@ -5,18 +5,10 @@
 //! and decoders of compressed clusters.
 
 mod block_table;
-#[cfg(feature = "qemu-nbd")]
-mod bochs;
 #[cfg(test)]
 mod builder;
 pub(crate) mod decompress;
-#[cfg(feature = "qemu-nbd")]
-mod examine;
-// Native formats use only a part of it.
-#[cfg_attr(not(feature = "qemu-nbd"), allow(dead_code))]
 mod fields;
-#[cfg(feature = "qemu-nbd")]
-mod named;
 mod parallels;
 mod qcow1;
 pub(crate) mod qcow2;
@@ -35,31 +27,51 @@ use crate::chain::{Candidate, Chain, OpenedLayer};
 #[cfg(not(feature = "qemu-nbd"))]
 use crate::error::ErrorKind;
 use crate::error::Result;
+use crate::options::OpenOptions;
+#[cfg(feature = "qemu-nbd")]
+use crate::options::Reader;
 use crate::probe::Format;
 
 /// Opens a file as an image of its format.
 pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLayer> {
-    match image.format {
-        Format::Raw => Ok(raw::open(chain, image)),
-        Format::Qcow2 => qcow2::open(chain, image),
-        Format::Vdi => vdi::open(chain, image),
-        Format::Vpc => vpc::open(chain, image),
-        Format::Parallels => parallels::open(chain, image),
-        Format::Qcow1 => qcow1::open(chain, image),
-        Format::Qed => qed::open(chain, image),
-        Format::Vmdk => vmdk::open(chain, image),
-        Format::Vhdx => vhdx::open(chain, image),
+    #[cfg(feature = "qemu-nbd")]
+    if chain.options.reader == Reader::Qemu && image.format != Format::Raw {
+        return served::open(chain, image);
+    }
+    match open_native(chain, image) {
+        Some(opened) => opened,
         #[cfg(feature = "qemu-nbd")]
-        _ => served::open(chain, image),
+        None => served::open(chain, image),
         #[cfg(not(feature = "qemu-nbd"))]
-        other => {
-            let reason = format!("is a {other} image, which this build does not read");
+        None => {
+            let reason = format!("is a {} image, which this build does not read", image.format);
             Err(image.file.error(ErrorKind::Unsupported, reason))
         }
     }
 }
 
-/// Returns whether snapshots of images of this format can be read.
-pub(crate) fn has_snapshots(format: Format) -> bool {
+/// Opens a file as an image of a native format. Returns `None` if its format is not native.
+fn open_native(chain: &mut Chain<'_>, image: &Candidate) -> Option<Result<OpenedLayer>> {
+    Some(match image.format {
+        Format::Raw => Ok(raw::open(chain, image)),
+        Format::Qcow2 => qcow2::open(chain, image),
+        Format::Qcow1 => qcow1::open(chain, image),
+        Format::Vdi => vdi::open(chain, image),
+        Format::Vpc => vpc::open(chain, image),
+        Format::Qed => qed::open(chain, image),
+        Format::Parallels => parallels::open(chain, image),
+        Format::Vmdk => vmdk::open(chain, image),
+        Format::Vhdx => vhdx::open(chain, image),
+        Format::Luks | Format::Bochs | Format::Cloop | Format::Dmg => return None,
+    })
+}
+
+/// Returns whether snapshots of images of this format can be read with these options.
+pub(crate) fn has_snapshots(options: &OpenOptions, format: Format) -> bool {
+    #[cfg(feature = "qemu-nbd")]
+    if options.reader == Reader::Qemu {
+        return false;
+    }
+    let _ = options;
     format == Format::Qcow2
 }

@@ -30,7 +30,10 @@ pub struct Sandbox {
     reads_everything: bool,
     folders: HashSet<PathBuf>,
     ports: HashSet<u16>,
+    loads_libraries: bool,
     runs_programs: bool,
+    /// Whether an image of a format that a program reads allows running programs.
+    programs_by_format: bool,
     /// Whether URIs may name files with keys.
     uris_name_files: bool,
     families: Families,
@@ -49,7 +52,9 @@ impl Sandbox {
             reads_everything: false,
             folders: HashSet::new(),
             ports: HashSet::new(),
+            loads_libraries: false,
             runs_programs: false,
+            programs_by_format: false,
             uris_name_files: true,
             families: Families::default(),
             connects_to_others: false,
@@ -182,16 +187,25 @@ impl Sandbox {
         }
     }
 
-    /// Allows loading the system's libraries and running its programs within this sandbox, for
-    /// libnbd and qemu-nbd.
-    pub fn allow_programs(&mut self) {
-        if self.runs_programs {
+    /// Allows loading the system's libraries, for libnbd.
+    pub fn allow_libraries(&mut self) {
+        if std::mem::replace(&mut self.loads_libraries, true) {
             return;
         }
-        self.runs_programs = true;
-        // For connections to a server that the process starts.
         self.families.unix = true;
-        for (path, access) in files::for_reader() {
+        for (path, access) in files::for_loader() {
+            self.allow_quietly(path, access);
+        }
+    }
+
+    /// Allows running the system's programs within this sandbox, for qemu-nbd. The process connects to
+    /// them with libnbd.
+    pub fn allow_programs(&mut self) {
+        if std::mem::replace(&mut self.runs_programs, true) {
+            return;
+        }
+        self.allow_libraries();
+        for (path, access) in files::for_starter() {
             self.allow_quietly(path, access);
         }
     }
@@ -208,7 +222,7 @@ impl Sandbox {
     /// name and to authenticate it. Also allows reading the files that the URI names, if images are
     /// opened with `allow_local_files`.
     pub fn allow_uri(&mut self, text: &[u8]) {
-        self.allow_programs();
+        self.allow_libraries();
         // An invalid URI is not opened later either.
         let Some(uri) = std::str::from_utf8(text).ok().and_then(Uri::new) else { return };
         self.families.hypervisor |= uri.transport() == Transport::Vsock;
@@ -246,7 +260,8 @@ impl Sandbox {
             Ok(landlock) => landlock,
             Err(reason) => Landlock::Failed(reason),
         };
-        let (system_calls, capabilities) = layers::enter(self.families, self.connects_to_others);
+        let (system_calls, capabilities) =
+            layers::enter(self.families, self.runs_programs, self.connects_to_others);
         let reading = match self.reads_everything {
             true => Reading::Everything,
             false => Reading::Files { names: self.shown.names, others: self.shown.others },

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use blkimage::{Cache, Follow, Format, Holes, NbdOptions, OpenOptions, VpcSize};
+use blkimage::{Cache, Follow, Format, Holes, NbdOptions, OpenOptions, Reader, VpcSize};
 use blksandbox::Sandbox;
 use clap::ValueHint;
 
@@ -12,7 +12,7 @@ use crate::messages;
 use crate::usage::Refusal;
 use crate::values::{
     Named, cache_names, follow_names, format_names, holes_names, parse_seconds, read_secret,
-    timeout, vpc_size_names,
+    reader_names, timeout, vpc_size_names,
 };
 
 /// Options for opening images.
@@ -78,7 +78,15 @@ pub struct Opening {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub secret_file: Option<PathBuf>,
 
-    /// Program that reads formats other than raw and qcow2 [default: qemu-nbd]
+    /// How formats are read: auto (by this program if it can) or qemu (by qemu-nbd, to compare the two)
+    /// [default: auto]
+    #[arg(
+        long, value_name = "HOW",
+        value_parser = Named::<Reader>::of(reader_names), hide_possible_values = true
+    )]
+    pub reader: Option<Reader>,
+
+    /// Program that reads formats that this one does not read [default: qemu-nbd]
     #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::CommandName)]
     pub nbd_server: Option<PathBuf>,
 
@@ -130,6 +138,7 @@ impl Opening {
             .holes(self.holes.unwrap_or_default())
             .cache(self.cache.unwrap_or_default())
             .force_share(self.force_share)
+            .reader(self.reader.unwrap_or_default())
             .nbd_server(self.nbd_server.clone())
             .secret(secret)
             .nbd(nbd))

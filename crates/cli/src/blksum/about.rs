@@ -29,6 +29,7 @@ pub struct About {
 struct ChainImage {
     format: &'static str,
     virtual_size: Option<u64>,
+    reader: &'static str,
     files: Vec<ChainFile>,
 }
 
@@ -107,6 +108,7 @@ impl ChainImage {
         Self {
             format: image.format().name(),
             virtual_size: image.virtual_size(),
+            reader: if image.is_served() { SERVER } else { "built-in" },
             files: files.collect(),
         }
     }
@@ -115,6 +117,9 @@ impl ChainImage {
         let mut text = self.format.to_owned();
         if let Some(size) = self.virtual_size {
             let _ = write!(text, ", virtual size {}", exact(size));
+        }
+        if self.reader == SERVER {
+            let _ = write!(text, ", by {SERVER}");
         }
         for file in &self.files {
             text.push_str("; ");
@@ -134,6 +139,9 @@ impl ChainImage {
 fn as_name<S: Serializer>(name: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     Name::new(name.as_os_str()).serialize(serializer)
 }
+
+/// The reader of images of formats that are not read natively.
+const SERVER: &str = "qemu-nbd";
 
 /// Formats a size as in `1.00 GiB (1073741824 bytes)`.
 fn exact(bytes: u64) -> String {

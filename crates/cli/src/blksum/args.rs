@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use blkhash::{Algorithm, Construction, Salt};
-use blkimage::{Cache, Follow, Format, Holes, VpcSize};
+use blkimage::{Cache, Follow, Format, Holes, Reader, VpcSize};
 use clap::{ArgAction, Parser, ValueHint};
 
 use super::digest::DigestName;
@@ -13,7 +13,7 @@ use super::filter::{Glob, parse_glob};
 use crate::progress::{When, when_names};
 use crate::values::{
     Count, Named, cache_names, follow_names, format_names, holes_names, parse_large_size,
-    parse_seconds, parse_size, vpc_size_names,
+    parse_seconds, parse_size, reader_names, vpc_size_names,
 };
 
 /// The command line.
@@ -258,7 +258,15 @@ pub struct Args {
     )]
     pub holes: Option<Holes>,
 
-    /// Program that reads formats other than raw and qcow2 [default: qemu-nbd]
+    /// How formats are read: auto (by this program if it can) or qemu (by qemu-nbd, to compare the two)
+    /// [default: auto]
+    #[arg(
+        help_heading = SPEED, long, value_name = "HOW",
+        value_parser = Named::<Reader>::of(reader_names), hide_possible_values = true
+    )]
+    pub reader: Option<Reader>,
+
+    /// Program that reads formats that this one does not read [default: qemu-nbd]
     #[arg(
         help_heading = SPEED, long, value_name = "PROGRAM", value_hint = ValueHint::CommandName
     )]

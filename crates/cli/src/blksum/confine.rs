@@ -14,7 +14,7 @@ pub fn hashing(settings: &Settings, recursive: bool) {
     let Some(mut sandbox) = prepare(settings) else { return };
     for name in &settings.names {
         if recursive && name != "-" && !input::is_uri(name) && Path::new(name).is_dir() {
-            sandbox.allow_listing(Path::new(name));
+            sandbox.allow_images_beneath(Path::new(name));
         } else {
             sandbox.allow_name(name);
         }
@@ -27,7 +27,7 @@ pub fn hashing(settings: &Settings, recursive: bool) {
 pub fn checking(settings: &Settings, allow_listed: impl FnOnce(&mut Sandbox) -> bool) {
     let Some(mut sandbox) = prepare(settings) else { return };
     if !allow_listed(&mut sandbox) {
-        sandbox.allow_reading_everything();
+        sandbox.allow_all_images();
         // The unknown rest of a check file may list standard input.
         sandbox.allow_standard_input();
     }

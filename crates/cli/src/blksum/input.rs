@@ -116,12 +116,15 @@ pub fn expand(
 }
 
 /// Returns the disks of an appliance, and everything else as it is.
+///
+/// An appliance is recognised by its content only if its name says so, too. A guest could write an
+/// archive into its raw disk.
 pub fn disks((name, found): Found, open: &OpenOptions) -> Vec<Found> {
-    let is_path = found.is_ok() && name != "-" && !is_uri(&name);
-    if !is_path || open.format.is_some() {
+    let path = Path::new(&name);
+    let is_named = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("ova"));
+    if found.is_err() || !is_named || is_uri(&name) || open.format.is_some() {
         return vec![(name, found)];
     }
-    let path = Path::new(&name);
     let disks = open.open_appliance(path).and_then(|appliance| match appliance {
         Some(appliance) => appliance.disks().map(Some),
         None => Ok(None),

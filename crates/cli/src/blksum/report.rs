@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use blkhash::{Digest, Parameters};
 use blkimage::{ErrorKind, Format, Image};
+use rustix::io::Errno;
 
 use super::about::About;
 use super::program::PROGRAM;
@@ -145,12 +146,14 @@ fn advice_on_hash(error: &blkhash::Error) -> String {
 
 /// Returns advice about an error of blkimage.
 fn advice(error: &blkimage::Error) -> &'static str {
-    // The sandbox gives EACCES. EPERM has other causes.
-    let denied = Some(rustix::io::Errno::ACCESS.raw_os_error());
-    let is_denied = error.io_error().is_some_and(|source| source.raw_os_error() == denied);
+    let cause = error.io_error().and_then(Errno::from_io_error);
+    // The sandbox gives EACCES for files and programs. EPERM has other causes, except for a socket to a
+    // server.
+    let is_denied = cause == Some(Errno::ACCESS);
+    let is_refused = is_denied || cause == Some(Errno::PERM);
     match error.kind() {
         ErrorKind::Size => MORE_ZEROS,
-        ErrorKind::Server if is_denied => DENIED_PROGRAM,
+        ErrorKind::Server if is_refused => DENIED_PROGRAM,
         ErrorKind::Open if is_denied && is_permitted(error.name()) => DENIED_FILE,
         _ => "",
     }

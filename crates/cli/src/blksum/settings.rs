@@ -167,6 +167,7 @@ impl Settings {
             .holes(args.holes.unwrap_or_default())
             .cache(args.cache.unwrap_or_default())
             .force_share(args.force_share)
+            .reader(args.reader.unwrap_or_default())
             .nbd_server(args.nbd_server)
             .max_unstored(args.max_zeros)
             .secret(secret)

@@ -3,8 +3,6 @@
 //! An image that was not closed is read with a warning, since QEMU reads it as well. Format extensions are
 //! refused, except for dirty bitmaps, which do not change the content.
 
-#[cfg(feature = "qemu-nbd")]
-pub(crate) mod examine;
 mod extension;
 mod header;
 

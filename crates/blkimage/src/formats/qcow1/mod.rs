@@ -5,8 +5,6 @@
 //!
 //! [`two_level`]: crate::formats::two_level
 
-#[cfg(feature = "qemu-nbd")]
-pub(in crate::formats) mod examine;
 mod header;
 
 #[cfg(test)]
@@ -40,7 +38,7 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
     let Header { geometry, size, l1, backing } = Header::read(&file)?;
     let qcow1 = Qcow1 { file, size, geometry, l1, caches: chain.layer_caches() };
     let advice = BackingFile::GIVE_FORMAT;
-    let backing = backing.map(|name| BackingFile { name, format: None, advice });
+    let backing = backing.map(|name| BackingFile { name, format: None, advice, check: None });
     Ok(OpenedLayer { layer: Box::new(qcow1), backing })
 }
 

@@ -76,8 +76,12 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
         chain.warn(&file.error(ErrorKind::Snapshot, reason));
     }
     let format = header.backing_format;
-    let backing =
-        header.backing_file.map(|name| BackingFile { name, format, advice: RECORD_FORMAT });
+    let backing = header.backing_file.map(|name| BackingFile {
+        name,
+        format,
+        advice: RECORD_FORMAT,
+        check: None,
+    });
     Ok(OpenedLayer { layer: Box::new(qcow2), backing })
 }
 

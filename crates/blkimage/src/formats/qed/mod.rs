@@ -6,8 +6,6 @@
 //!
 //! [`two_level`]: crate::formats::two_level
 
-#[cfg(feature = "qemu-nbd")]
-pub(in crate::formats) mod examine;
 mod header;
 
 #[cfg(test)]
@@ -46,6 +44,7 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
         name,
         format: format.map(|format| format.name().into()),
         advice: BackingFile::GIVE_FORMAT,
+        check: None,
     });
     Ok(OpenedLayer { layer: Box::new(qed), backing })
 }

@@ -1,7 +1,6 @@
 //! Images of other formats, served by a private `qemu-nbd`.
 //!
-//! The header of an image is examined first ([`examine`](fn@examine)), and the files that it names are
-//! opened through the gate, as for qcow2 images. QEMU gets descriptors of open files, with an explicit
+//! The files that an image names are opened through the gate first, as for other images. QEMU gets descriptors of open files, with an explicit
 //! driver for every node ([`node`]), over connections that are made before it starts ([`sockets`]). The
 //! program runs confined ([`confinement`]) and is killed when this process ends ([`process`]). It
 //! creates nothing with a name, so nothing is left behind.
@@ -10,6 +9,7 @@ mod confinement;
 mod node;
 mod process;
 mod sockets;
+mod whole;
 
 use std::ffi::{CString, OsStr};
 use std::io::{self, Write};
@@ -24,11 +24,10 @@ use blkconfine::Filter;
 
 use self::node::{FileNode, Node};
 use self::process::{Command, Process};
-use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
+use crate::chain::{Candidate, Chain, OpenedLayer};
 use crate::error::{Error, ErrorKind, Result, excerpt};
-use crate::formats::examine::examine;
-use crate::formats::named::{Backing, Named};
 use crate::formats::raw::Raw;
+use crate::formats::vmdk;
 use crate::layer::{GuestRange, Layer, Mapping, Purpose};
 use crate::options::Holes;
 use crate::options::OpenOptions;
@@ -46,41 +45,38 @@ pub(crate) struct Served {
 }
 
 /// Opens a file as an image that a server reads, with everything beneath it.
+///
+/// QEMU reads zeros where an image was cut off. An image of a native format is therefore opened first
+/// like any other, which also finds the files that it names, and its tables are walked.
 pub(crate) fn open(chain: &mut Chain<'_>, top: &Candidate) -> Result<OpenedLayer> {
     let mut export = Export::new(chain.options);
-    let mut vpc = None;
     let mut below: Option<Candidate> = None;
     loop {
         let image = below.as_ref().unwrap_or(top);
-        let (file, format) = (&image.file, image.format);
-        chain.check_length(file, export.depth())?;
-        let named = examine(file, format)?;
-        let mut extents: Vec<(&[u8], Arc<HostFile>)> = Vec::new();
-        for extent in named.extents() {
-            let known = extents.iter().find(|(name, _)| *name == extent.name);
-            let opened = match known {
-                Some((_, opened)) => opened.clone(),
-                None => chain.follow(image, "extent", &extent.name)?.0,
-            };
-            extent.check(&opened)?;
-            extents.push((&extent.name, opened));
+        chain.check_length(&image.file, export.depth())?;
+        if let Some(member) = chain.members.last_mut() {
+            member.is_served = true;
         }
-        let extents: Vec<_> = extents.into_iter().map(|(_, opened)| opened).collect();
-        chain.add_files(extents.iter().cloned());
-        vpc = vpc.or(named.vpc);
-        export.push(file.clone(), format, &named, extents)?;
-        let Some(Backing { name, format }) = named.backing else { break };
-        let format = format.map(|format| format.name().into());
-        let backing = BackingFile { name, format, advice: BackingFile::GIVE_FORMAT };
-        let image = chain.follow_backing(image, &backing)?;
+        let backing = match super::open_native(chain, image) {
+            None => {
+                whole::check(&image.file, image.format)?;
+                None
+            }
+            Some(opened) => {
+                let OpenedLayer { layer, backing } = opened?;
+                check_complete(&*layer)?;
+                backing
+            }
+        };
+        let others = chain.members.last().map_or(&[][..], |member| &member.files[1..]);
+        export.push(image, others)?;
+        let Some(backing) = backing else { break };
+        let image = chain.follow_backing(image, backing)?;
         chain.add_image(&image);
         below = Some(image);
     }
     let served = export.start(chain.bytes_read.clone())?;
-    if let Some(doubt) = vpc.and_then(|vpc| vpc.doubt(served.raw.size())) {
-        chain.warn(&top.file.error(ErrorKind::Format, doubt));
-    }
-    if !tells_extents(top.format) {
+    if !top.format.is_native() {
         served.check_unstored(&top.file, chain.options.max_unstored)?;
     }
     Ok(OpenedLayer { layer: Box::new(served), backing: None })
@@ -132,10 +128,15 @@ impl Layer for Served {
     }
 }
 
-/// Returns whether QEMU reports empty ranges of this format.
-fn tells_extents(format: Format) -> bool {
-    use Format::{Bochs, Cloop, Dmg, Luks, Vhdx};
-    !matches!(format, Vhdx | Luks | Bochs | Cloop | Dmg)
+/// Fails if an image leads to bytes that its files do not have, where QEMU would read zeros.
+fn check_complete(layer: &dyn Layer) -> Result<()> {
+    let mut offset = 0;
+    while offset < layer.size() {
+        let left = layer.size() - offset;
+        let range = GuestRange { offset, limit: left, far: left };
+        offset += layer.map(range, Purpose::Read)?.length;
+    }
+    Ok(())
 }
 
 /// The files and nodes for a server, from the image down.
@@ -163,41 +164,40 @@ impl<'a> Export<'a> {
         self.nodes.len()
     }
 
-    /// Adds an image beneath the existing ones. `extents` are the files that its
-    /// descriptor names, in order.
-    pub fn push(
-        &mut self,
-        file: Arc<HostFile>,
-        format: Format,
-        named: &Named,
-        extents: Vec<Arc<HostFile>>,
-    ) -> Result<()> {
-        let mut extent_nodes = Vec::with_capacity(extents.len());
-        for (index, extent) in extents.iter().enumerate() {
-            // One file may hold several extents.
-            let node = match extents[..index].iter().position(|other| Arc::ptr_eq(other, extent)) {
-                Some(same) => extent_nodes[same],
-                None => self.give_file(extent)?,
-            };
-            extent_nodes.push(node);
-        }
-        let node = match &named.descriptor {
-            Some(descriptor) => {
-                let paths: Vec<_> = extent_nodes.iter().map(FileNode::path).collect();
-                self.give_bytes("descriptor", descriptor.render(&paths).as_bytes())
-                    .map_err(|error| cannot_start(&file).because(error))?
-            }
-            None => self.give_file(&file)?,
+    /// Adds an image beneath the existing ones. `others` are the other files that hold it, each once, in the
+    /// order in which it names them.
+    pub fn push(&mut self, image: &Candidate, others: &[Arc<HostFile>]) -> Result<()> {
+        let (file, format) = (&image.file, image.format);
+        let nodes = others.iter().map(|file| self.give_file(file)).collect::<Result<Vec<_>>>()?;
+        let description = match format {
+            Format::Vmdk => vmdk::description_of_others(file)?,
+            _ => None,
         };
-        self.nodes.push(Node { format, file: node, extents: extent_nodes, backing: None });
-        let mut first_seen: Vec<Arc<HostFile>> = Vec::new();
-        for extent in extents {
-            if !first_seen.iter().any(|other| Arc::ptr_eq(other, &extent)) {
-                first_seen.push(extent);
+        let node = match description {
+            None => {
+                let data_file = nodes.first().copied();
+                Node { data_file, ..Node::new(format, self.give_file(file)?) }
             }
-        }
-        self.files.push(file);
-        self.files.append(&mut first_seen);
+            Some(description) => {
+                // One file may hold several extents.
+                let mut names: Vec<&[u8]> = Vec::new();
+                let extents = description.extents.iter().map(|extent| {
+                    let known = names.iter().position(|name| *name == extent.name);
+                    nodes[known.unwrap_or_else(|| {
+                        names.push(&extent.name);
+                        names.len() - 1
+                    })]
+                });
+                let extents: Vec<_> = extents.collect();
+                let paths: Vec<_> = extents.iter().map(FileNode::path).collect();
+                let given = self.give_bytes("descriptor", description.render(&paths).as_bytes());
+                let given = given.map_err(|error| cannot_start(file).because(error))?;
+                Node { extents, ..Node::new(format, given) }
+            }
+        };
+        self.nodes.push(Node { vpc_size: self.options.vpc_size, ..node });
+        self.files.push(file.clone());
+        self.files.extend_from_slice(others);
         Ok(())
     }
 

@@ -7,14 +7,19 @@
 use std::fmt::Write;
 use std::os::fd::RawFd;
 
+use crate::options::VpcSize;
 use crate::probe::Format;
 
 /// An image of a format.
 pub(super) struct Node {
     pub format: Format,
     pub file: FileNode,
-    /// Files that its descriptor names, in order.
+    /// File with the data of a qcow2 image, if it is another one.
+    pub data_file: Option<FileNode>,
+    /// Files that a vmdk descriptor names, in order.
     pub extents: Vec<FileNode>,
+    /// Which of its sizes a vpc image has.
+    pub vpc_size: VpcSize,
     pub backing: Option<Box<Node>>,
 }
 
@@ -28,6 +33,12 @@ pub(super) struct FileNode {
 }
 
 impl Node {
+    /// Creates a node without a backing file.
+    pub fn new(format: Format, file: FileNode) -> Self {
+        let (data_file, extents, vpc_size, backing) = Default::default();
+        Self { format, file, data_file, extents, vpc_size, backing }
+    }
+
     /// Returns the node in the form that QEMU accepts in place of a file name.
     pub fn to_argument(&self) -> String {
         let mut text = String::from("json:");
@@ -38,6 +49,18 @@ impl Node {
     fn render(&self, text: &mut String) {
         let _ = write!(text, "{{\"driver\":\"{}\",\"file\":", self.format);
         self.file.render(text);
+        if let Some(data_file) = &self.data_file {
+            text.push_str(",\"data-file\":");
+            data_file.render(text);
+        }
+        let size = match self.vpc_size {
+            VpcSize::Auto => None,
+            VpcSize::Geometry => Some("chs"),
+            VpcSize::Current => Some("current_size"),
+        };
+        if let (Format::Vpc, Some(size)) = (self.format, size) {
+            let _ = write!(text, ",\"force_size_calc\":\"{size}\"");
+        }
         for (number, extent) in self.extents.iter().enumerate() {
             // The name of the file is in the generated descriptor.
             let FileNode { is_device, is_direct, .. } = *extent;
@@ -85,7 +108,7 @@ impl FileNode {
 
 /// Returns whether images of this format may have backing files.
 fn has_backing(format: Format) -> bool {
-    matches!(format, Format::Vmdk | Format::Qed | Format::Qcow1)
+    matches!(format, Format::Qcow2 | Format::Vmdk | Format::Qed | Format::Qcow1)
 }
 
 /// Id of the object that holds the secret.
@@ -98,10 +121,9 @@ mod tests {
     #[test]
     fn every_driver_and_file_is_explicit() {
         let file = |fd| FileNode { fd, is_device: false, is_direct: false };
-        let base = Node { format: Format::Raw, file: file(12), extents: vec![], backing: None };
+        let base = Node::new(Format::Raw, file(12));
         let device = FileNode { is_device: true, is_direct: true, ..file(11) };
-        let mut node =
-            Node { format: Format::Vmdk, file: file(10), extents: vec![device], backing: None };
+        let mut node = Node { extents: vec![device], ..Node::new(Format::Vmdk, file(10)) };
         assert_eq!(
             node.to_argument(),
             r#"json:{"driver":"vmdk","file":{"driver":"file","filename":"/dev/fd/10","locking":"off","cache":{"direct":false}},"extents.0.driver":"host_device","extents.0.locking":"off","extents.0.cache.direct":true,"backing":null}"#

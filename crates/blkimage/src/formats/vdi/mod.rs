@@ -3,8 +3,6 @@
 //! The header is held to the rules of QEMU. Differences to another disk are refused, because they name it
 //! by its UUID alone.
 
-#[cfg(feature = "qemu-nbd")]
-pub(crate) mod examine;
 mod header;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Entries of the block allocation table (BAT), and where a block has its entry.
 
-use super::MIB;
 use super::metadata::Metadata;
+use super::units::MIB;
 
 /// The sizes of blocks and chunks. A chunk is the number of blocks that one sector bitmap describes.
 #[derive(Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use crc_fast::{CrcAlgorithm, checksum};
 
-use super::{KIB, MIB};
+use super::units::{KIB, MIB};
 use crate::storage::Memory;
 use crate::{Image, OpenOptions, Result};
 

@@ -8,7 +8,7 @@
 use super::checksum::Checksum;
 use super::guid::Guid;
 use super::header::Header;
-use super::{KIB, MIB};
+use super::units::{KIB, MIB};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::fields::{array, check_inside};
 use crate::storage::HostFile;

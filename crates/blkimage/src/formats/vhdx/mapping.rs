@@ -2,13 +2,17 @@
 //!
 //! One call reads one window of the BAT, and one of a sector bitmap if its block is partially present.
 
-use super::Vhdx;
-use super::bat::{BITMAP_SIZE, Payload, decode_bitmap};
+use std::sync::Arc;
+
+use super::bat::{BITMAP_SIZE, Geometry, Payload, decode_bitmap};
 use super::bitmap;
+use super::region::Taken;
+use crate::caches::LayerCaches;
 use crate::error::{Error, Result};
 use crate::formats::fields::Entry;
 use crate::formats::table_cache::Table;
 use crate::layer::GuestRange;
+use crate::storage::HostFile;
 
 /// Where a run of guest bytes is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,15 +23,27 @@ pub(super) enum MapKind {
     Data(u64),
 }
 
-impl Vhdx {
+/// The blocks of an image.
+pub(super) struct Blocks {
+    /// The file with the changes of its log, if there are any.
+    pub file: Arc<HostFile>,
+    pub geometry: Geometry,
+    pub has_parent: bool,
+    /// Offset of the BAT.
+    pub bat: u64,
+    pub taken: Taken,
+    pub caches: LayerCaches,
+}
+
+impl Blocks {
     /// Returns the kind and length of the run that begins at the start of `range`.
-    pub(super) fn look_up(&self, range: GuestRange) -> Result<(MapKind, u64)> {
+    pub fn look_up(&self, range: GuestRange) -> Result<(MapKind, u64)> {
         let geometry = &self.geometry;
         let GuestRange { offset: guest, limit, far } = range;
         let mut block = guest / geometry.block_size;
         let within = guest % geometry.block_size;
         let index = geometry.payload_index(block);
-        let (window, first) = self.caches.table_entry(&self.view, self.bat_table(), index)?;
+        let (window, first) = self.caches.table_entry(&self.file, self.bat_table(), index)?;
         let kind = match self.payload(window[first], block)? {
             Payload::NotPresent => MapKind::Below,
             Payload::Zero => MapKind::Zero,
@@ -54,7 +70,7 @@ impl Vhdx {
         let geometry = &self.geometry;
         let GuestRange { offset: guest, limit, far } = range;
         let index = geometry.bitmap_index(block);
-        let (window, at) = self.caches.table_entry(&self.view, self.bat_table(), index)?;
+        let (window, at) = self.caches.table_entry(&self.file, self.bat_table(), index)?;
         let Some(bitmap) = decode_bitmap(window[at]) else {
             let reason = format!("block of guest offset {guest} has no sector bitmap");
             return Err(self.bad_entry(index, &reason));
@@ -66,7 +82,7 @@ impl Vhdx {
         let sector = within / geometry.sector_size;
         let bit = block % geometry.ratio * (geometry.block_size / geometry.sector_size) + sector;
         let table = Table { offset: bitmap, length: BITMAP_SIZE, entry: Entry::Le64 };
-        let (words, first) = self.caches.table_entry(&self.view, table, bit / 64)?;
+        let (words, first) = self.caches.table_entry(&self.file, table, bit / 64)?;
         let left = (geometry.block_size / geometry.sector_size) - sector;
         let (is_present, sectors) = bitmap::run(&words[first..], bit % 64, left);
         let length = sectors * geometry.sector_size - within % geometry.sector_size;
@@ -102,7 +118,7 @@ impl Vhdx {
 
     /// Fails unless a block of `length` bytes lies in the file and overlaps no region.
     fn check_block(&self, offset: u64, length: u64) -> Result<(), &'static str> {
-        let Some(end) = offset.checked_add(length).filter(|end| *end <= self.view.size()) else {
+        let Some(end) = offset.checked_add(length).filter(|end| *end <= self.file.size()) else {
             return Err("lies past the end of the file");
         };
         if self.taken.overlaps(&(offset..end)) {

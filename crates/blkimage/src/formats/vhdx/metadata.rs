@@ -2,7 +2,7 @@
 
 use super::guid::Guid;
 use super::region::Region;
-use super::{KIB, MIB};
+use super::units::{KIB, MIB};
 use crate::error::{ErrorKind, Result};
 use crate::formats::fields::{Head, array};
 use crate::storage::HostFile;

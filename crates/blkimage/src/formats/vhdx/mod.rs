@@ -16,6 +16,7 @@ mod metadata;
 mod parent;
 mod region;
 mod replay;
+mod units;
 
 #[cfg(test)]
 mod builder;
@@ -27,30 +28,23 @@ use std::sync::Arc;
 use self::bat::Geometry;
 use self::guid::Guid;
 use self::header::Header;
-use self::mapping::MapKind;
+use self::mapping::{Blocks, MapKind};
 use self::metadata::Metadata;
 use self::parent::Parent;
-use self::region::{Regions, Taken};
+use self::region::Regions;
 use self::replay::{Changes, Replayed};
-use crate::caches::LayerCaches;
 use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
 use crate::error::{Result, escaped};
 use crate::formats::fields::check_inside;
 use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose};
+use crate::probe::Format;
 use crate::storage::HostFile;
 
 /// One vhdx image of a chain.
 pub(crate) struct Vhdx {
     file: Arc<HostFile>,
-    /// The file with the changes of its log. The file itself if there are none.
-    view: Arc<HostFile>,
     changes: Option<Arc<Changes>>,
-    geometry: Geometry,
-    has_parent: bool,
-    /// Offset of the BAT.
-    bat: u64,
-    taken: Taken,
-    caches: LayerCaches,
+    blocks: Blocks,
 }
 
 /// Opens a file as a vhdx image.
@@ -81,14 +75,15 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
         Some(item) => {
             let Parent { name, linkages } = Parent::read(&view, item)?;
             let child = escaped(file.name().as_os_str().as_encoded_bytes());
-            chain.expect_parent(move |found| parent::check(found, &child, &linkages));
-            Some(BackingFile { name, format: Some(b"vhdx".into()), advice: "" })
+            let check = move |found: &HostFile| parent::check(found, &child, &linkages);
+            Some(BackingFile::parent(name, Format::Vhdx, check))
         }
         None => None,
     };
     let (has_parent, caches) = (backing.is_some(), chain.layer_caches());
     let bat = bat.offset;
-    let vhdx = Vhdx { file, view, changes, geometry, has_parent, bat, taken, caches };
+    let blocks = Blocks { file: view, geometry, has_parent, bat, taken, caches };
+    let vhdx = Vhdx { file, changes, blocks };
     Ok(OpenedLayer { layer: Box::new(vhdx), backing })
 }
 
@@ -99,18 +94,18 @@ impl Vhdx {
         match self.changes.as_ref().map(|changes| changes.run(offset, length)) {
             None => (&self.file, length),
             Some((false, length)) => (&self.file, length),
-            Some((true, length)) => (&self.view, length),
+            Some((true, length)) => (&self.blocks.file, length),
         }
     }
 }
 
 impl Layer for Vhdx {
     fn size(&self) -> u64 {
-        self.geometry.size
+        self.blocks.geometry.size
     }
 
     fn map(&self, range: GuestRange, _purpose: Purpose) -> Result<Mapping<'_>> {
-        let (kind, length) = self.look_up(range)?;
+        let (kind, length) = self.blocks.look_up(range)?;
         Ok(match kind {
             MapKind::Below => Mapping { kind: MappingKind::Below, length },
             MapKind::Zero => Mapping { kind: MappingKind::Zero, length },
@@ -125,6 +120,3 @@ impl Layer for Vhdx {
         vec![&*self.file]
     }
 }
-
-const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::checksum;
 use super::guid::Guid;
 use super::header::Header;
-use super::{KIB, MIB};
+use super::units::{KIB, MIB};
 use crate::error::{ErrorKind, Result};
 use crate::formats::fields::{Head, array, check_inside};
 use crate::storage::HostFile;

@@ -5,6 +5,7 @@
 //! where this search finds it. For qemu-nbd, a new text is generated, with the paths of descriptors that
 //! passed the gate in place of the names. It never sees the original text.
 
+#[cfg(any(feature = "qemu-nbd", test))]
 use std::fmt::Write;
 
 use crate::error::excerpt;
@@ -86,8 +87,19 @@ impl Descriptor {
         settings.finish(text, extents)
     }
 
+    /// Returns whether QEMU reads all of the disk. It omits extents of zeros, and reads zeros where
+    /// extents of ESXi are cut off.
+    #[cfg(feature = "qemu-nbd")]
+    pub fn is_read_by_qemu(&self) -> bool {
+        let is_known = |extent: &DiskExtent| {
+            !matches!(extent.kind, DiskExtentKind::Zero | DiskExtentKind::SeSparse)
+        };
+        QEMU_TYPES.contains(&&*self.create_type) && self.extents.iter().all(is_known)
+    }
+
     /// Returns a descriptor of the same disk with the extents at `paths`. It omits the parent, which
     /// QEMU gets as a node.
+    #[cfg(any(feature = "qemu-nbd", test))]
     pub fn render(&self, paths: &[String]) -> String {
         let Self { parent_cid, create_type, extents, .. } = self;
         let cid = self.cid.unwrap_or(NO_PARENT);
@@ -320,6 +332,11 @@ const DEVICE_TYPES: [&str; 7] = [
     "vmfsRawDeviceMap",
     "vmfsPassthroughRawDeviceMap",
 ];
+
+/// Types of disks that consist of files and are read by QEMU.
+#[cfg(feature = "qemu-nbd")]
+const QEMU_TYPES: [&str; 5] =
+    ["monolithicFlat", "twoGbMaxExtentFlat", "twoGbMaxExtentSparse", "vmfs", "vmfsSparse"];
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,5 @@
 //! The headers of sparse files: of hosted products (`KDMV`) and of ESX (`COWD`).
 
-use super::{COWD, KDMV, SECTOR};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::fields::{Head, array};
 use crate::storage::HostFile;
@@ -168,6 +167,13 @@ pub(super) fn unclean(file: &HostFile) -> Error {
         "was not closed after it was written: what can be read may not be what was written";
     file.error(ErrorKind::Corrupt, reason)
 }
+
+/// The first bytes of a sparse file of hosted products, and of one of ESX.
+pub(super) const KDMV: &[u8] = b"KDMV";
+pub(super) const COWD: &[u8] = b"COWD";
+
+/// Size in bytes of the unit of all sizes and offsets.
+pub(super) const SECTOR: u64 = 512;
 
 const SIZE: usize = SECTOR as usize;
 const COWD_SIZE: usize = 4 * SIZE;

@@ -5,8 +5,6 @@
 //! must lie inside the file, and an allocation by a length from the file is bounded by a constant.
 
 pub(crate) mod descriptor;
-#[cfg(feature = "qemu-nbd")]
-mod examine;
 mod header;
 mod se_sparse;
 mod sparse;
@@ -19,9 +17,7 @@ mod tests;
 use std::sync::Arc;
 
 use self::descriptor::{Descriptor, DiskExtent, DiskExtentKind, Flaw, MAX_DESCRIPTOR, SEARCHED};
-#[cfg(feature = "qemu-nbd")]
-pub(super) use self::examine::examine;
-use self::header::Header;
+use self::header::{COWD, Header, KDMV, SECTOR};
 use self::sparse::Sparse;
 use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
 use crate::error::{ErrorKind, Result};
@@ -29,6 +25,7 @@ use crate::formats::fields::check_inside;
 use crate::formats::raw::Raw;
 use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose, Stored};
 use crate::origin::Place;
+use crate::probe::Format;
 use crate::storage::HostFile;
 
 /// One VMware disk of a chain.
@@ -56,30 +53,52 @@ enum Content {
 /// Opens a file as a VMware disk, with the files that it describes.
 pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLayer> {
     let file = &image.file;
-    let expected = chain.vmdk_parent.take();
-    let magic = file.read_head(KDMV.len())?;
-    let (descriptor, vmdk) = if magic == KDMV {
-        open_monolithic(chain, file)?
-    } else if magic == COWD {
-        return Err(part_of_a_disk(file));
-    } else {
-        let descriptor = read_descriptor(file)?;
-        let vmdk = open_extents(chain, image, &descriptor)?;
-        (descriptor, vmdk)
+    let (descriptor, header) = read_description(file)?;
+    let vmdk = match header {
+        Some(header) => open_monolithic(chain, file, &descriptor, &header)?,
+        None => open_extents(chain, image, &descriptor)?,
     };
-    if let Some(expected) = expected {
-        check_cid(file, descriptor.cid, expected)?;
-    }
-    chain.vmdk_parent = descriptor.parent.as_ref().map(|_| descriptor.parent_cid);
-    let format = Some(b"vmdk".to_vec());
-    let backing = descriptor.parent.map(|name| BackingFile { name, format, advice: "" });
+    let expected = descriptor.parent_cid;
+    let check = move |found: &HostFile| check_cid(found, expected);
+    let backing = descriptor.parent.map(|name| BackingFile::parent(name, Format::Vmdk, check));
     Ok(OpenedLayer { layer: Box::new(vmdk), backing })
 }
 
+/// Reads the description of a disk, and the header of a sparse file that describes itself.
+fn read_description(file: &HostFile) -> Result<(Descriptor, Option<Header>)> {
+    let magic = file.read_head(KDMV.len())?;
+    if magic == KDMV {
+        let header = Header::read(file)?;
+        return Ok((embedded_descriptor(file, &header)?, Some(header)));
+    }
+    if magic == COWD {
+        return Err(part_of_a_disk(file));
+    }
+    Ok((read_descriptor(file)?, None))
+}
+
+/// Returns the description of a disk whose extents are other files, for qemu-nbd. `None` if the file
+/// describes itself.
+#[cfg(feature = "qemu-nbd")]
+pub(super) fn description_of_others(file: &HostFile) -> Result<Option<Descriptor>> {
+    let (descriptor, header) = read_description(file)?;
+    if header.is_some() {
+        return Ok(None);
+    }
+    if !descriptor.is_read_by_qemu() {
+        let reason = "is a vmdk image of a type that qemu-nbd does not read";
+        return Err(file.error(ErrorKind::Unsupported, reason));
+    }
+    Ok(Some(descriptor))
+}
+
 /// Opens a sparse file that describes itself.
-fn open_monolithic(chain: &mut Chain<'_>, file: &Arc<HostFile>) -> Result<(Descriptor, Vmdk)> {
-    let header = Header::read(file)?;
-    let descriptor = embedded_descriptor(file, &header)?;
+fn open_monolithic(
+    chain: &mut Chain<'_>,
+    file: &Arc<HostFile>,
+    descriptor: &Descriptor,
+    header: &Header,
+) -> Result<Vmdk> {
     let [DiskExtent { sectors, kind: DiskExtentKind::Sparse, .. }] = *descriptor.extents else {
         let reason = "is a sparse file whose descriptor does not describe one sparse file";
         return Err(file.error(ErrorKind::Unsupported, reason));
@@ -88,7 +107,7 @@ fn open_monolithic(chain: &mut Chain<'_>, file: &Arc<HostFile>) -> Result<(Descr
     check_capacity(chain, file, sectors, &sparse)?;
     let mut vmdk = Vmdk { files: vec![file.clone()], extents: Vec::new(), size: 0 };
     vmdk.push(file, sparse.size(), Content::Sparse(sparse))?;
-    Ok((descriptor, vmdk))
+    Ok(vmdk)
 }
 
 /// Opens the extents of a disk that a text describes.
@@ -269,7 +288,8 @@ fn check_capacity(
 }
 
 /// Fails unless a disk still has the content that a difference to it was made from.
-fn check_cid(file: &HostFile, cid: Option<u32>, expected: u32) -> Result<()> {
+fn check_cid(file: &HostFile, expected: u32) -> Result<()> {
+    let cid = read_description(file)?.0.cid;
     if cid == Some(expected) {
         return Ok(());
     }
@@ -285,8 +305,3 @@ fn part_of_a_disk(file: &HostFile) -> crate::Error {
     let reason = "is a part of a disk: give the small file that describes the disk";
     file.error(ErrorKind::Unsupported, reason)
 }
-
-const KDMV: &[u8] = b"KDMV";
-const COWD: &[u8] = b"COWD";
-
-const SECTOR: u64 = 512;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::SECTOR;
+use super::header::SECTOR;
 use super::sparse::{Layout, MAX_TABLES, SE_GRAIN, SE_TABLE_SECTORS, Shape, Sparse, impossible};
 use crate::chain::Chain;
 use crate::error::{ErrorKind, Result};
@@ -57,7 +57,7 @@ pub(super) fn open(chain: &Chain<'_>, file: &Arc<HostFile>) -> Result<Sparse> {
 
 /// Checks the header that changes while the disk is in use.
 fn check_volatile(file: &HostFile, sector: u64) -> Result<()> {
-    let offset = sector.checked_mul(SECTOR).unwrap_or(u64::MAX);
+    let offset = sector.saturating_mul(SECTOR);
     let head = Head::read(file, offset, SIZE)?;
     if head.le64(0) != VOLATILE_MAGIC {
         return Err(file.corrupt("lacks the second header of a sparse file of ESXi").at(offset));

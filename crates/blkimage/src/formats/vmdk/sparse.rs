@@ -7,8 +7,7 @@
 
 use std::sync::Arc;
 
-use super::header::{CowdHeader, Header, unclean};
-use super::{COWD, SECTOR};
+use super::header::{COWD, CowdHeader, Header, SECTOR, unclean};
 use crate::caches::LayerCaches;
 use crate::chain::Chain;
 use crate::error::{Error, ErrorKind, Result};
@@ -79,14 +78,14 @@ impl Sparse {
         if file.read_head(COWD.len())? == COWD {
             Self::esx(chain, file)
         } else {
-            Self::hosted(chain, file, Header::read(file)?)
+            Self::hosted(chain, file, &Header::read(file)?)
         }
     }
 
     /// Opens a sparse file of hosted products.
-    pub fn hosted(chain: &mut Chain<'_>, file: &Arc<HostFile>, header: Header) -> Result<Self> {
-        let Header { capacity, grain, entries, directory, redundant, .. } = header;
-        let Header { has_zero_grains, is_compressed, .. } = header;
+    pub fn hosted(chain: &mut Chain<'_>, file: &Arc<HostFile>, header: &Header) -> Result<Self> {
+        let Header { capacity, grain, entries, directory, redundant, .. } = *header;
+        let Header { has_zero_grains, is_compressed, .. } = *header;
         if entries > MAX_ENTRIES {
             return Err(impossible(file));
         }
@@ -426,7 +425,8 @@ impl Layout {
                 3 => {
                     let number = (word >> 48 & 0xfff) | (word & 0xffff_ffff_ffff) << 12;
                     let sector = number.checked_mul(SE_GRAIN).and_then(|at| at.checked_add(grains));
-                    let offset = sector.and_then(|sector| sector.checked_mul(SECTOR));
+                    let offset = sector.filter(|sector| *sector <= MAX_CAPACITY);
+                    let offset = offset.map(|sector| sector * SECTOR);
                     offset.map(Grain::Data).ok_or("impossible place of a grain")
                 }
                 _ => Err("unknown type"),

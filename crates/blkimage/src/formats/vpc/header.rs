@@ -1,8 +1,8 @@
 //! The second header of dynamic and differencing disks.
 
-use super::footer::{VERSION, check_sum};
+use super::footer::{FOOTER, VERSION, check_sum};
 use crate::error::{ErrorKind, Result};
-use crate::formats::fields::{Entry, Head, check_inside};
+use crate::formats::fields::{Entry, Head, check_inside, for_each_entry};
 use crate::formats::table_cache::Table;
 use crate::storage::HostFile;
 
@@ -10,6 +10,8 @@ use crate::storage::HostFile;
 pub(super) struct Header {
     /// Size of a block in bytes, without its bitmap.
     pub block: u64,
+    /// Size in bytes of the bitmap before each block.
+    pub bitmap: u64,
     /// The entries of the blocks within the virtual size.
     pub table: Table,
 }
@@ -45,14 +47,35 @@ impl Header {
             return Err(file.corrupt("is larger than its table").at(offset + 28));
         }
         let table = Table { offset: head.be64(16), length: needed * 4, entry: Entry::Be32 };
-        check_inside(file, table.offset, table.length, "table")?;
-        Ok(Self { block, table })
+        check_inside(file, table.offset, u64::from(entries) * 4, "table")?;
+        let bitmap = (block / (SECTOR * 8)).next_multiple_of(SECTOR);
+        let header = Self { block, bitmap, table };
+        // Entries past the virtual size map no guest bytes. QEMU checks them as well.
+        let (rest, count) = (table.offset + table.length, u64::from(entries) - needed);
+        for_each_entry(file, rest, count, table.entry, |_, entry| match Self::locate(entry) {
+            Some(start) => header.check_block(file, start),
+            None => Ok(()),
+        })?;
+        Ok(header)
+    }
+
+    /// Returns the offset of a block, which begins with its bitmap, or `None` if it is not stored.
+    pub fn locate(entry: u64) -> Option<u64> {
+        (entry != UNUSED).then_some(entry * SECTOR)
+    }
+
+    /// Fails unless the file holds a whole block at `start`, before its footer.
+    pub fn check_block(&self, file: &HostFile, start: u64) -> Result<()> {
+        check_inside(file, start, self.bitmap + self.block + FOOTER as u64, "block")
     }
 }
 
 /// Size of the header in bytes.
 pub(super) const HEADER: usize = 1024;
 
+const SECTOR: u64 = 512;
+/// Entry of a block that is not stored.
+const UNUSED: u64 = 0xffff_ffff;
 /// QEMU misses the bitmaps of smaller blocks.
 const MIN_BLOCK: u32 = 4096;
 /// Limit of QEMU.

@@ -5,8 +5,6 @@
 //! bitmap of the sectors that are stored. QEMU ignores the bitmaps, and reads a differencing disk as if it
 //! had no parent.
 
-#[cfg(feature = "qemu-nbd")]
-pub(crate) mod examine;
 mod footer;
 mod header;
 mod parent;
@@ -16,7 +14,7 @@ mod sparse;
 #[cfg(test)]
 mod tests;
 
-use self::footer::{FOOTER, Footer, Kind};
+use self::footer::{FOOTER, Footer, Id, Kind};
 use self::header::Header;
 use self::parent::Parent;
 use self::sparse::Sparse;
@@ -25,21 +23,15 @@ use crate::error::{ErrorKind, Result};
 use crate::formats::raw::Raw;
 use crate::options::VpcSize;
 use crate::probe::Format;
+use crate::storage::HostFile;
 
 /// Opens a file as a vpc image.
 pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLayer> {
     let file = &image.file;
     let footer = Footer::read(file)?;
-    let child = chain.vpc_parent.take();
-    if child.is_some_and(|id| id != footer.id) {
-        let reason = "is not the parent of the disk above it: their identifiers differ";
-        return Err(file.error(ErrorKind::Reference, reason).at(footer.offset + footer::ID_AT));
-    }
-    let choice = match child {
-        // The child cuts its parent off where it ends itself.
-        Some(_) => VpcSize::Current,
-        None => chain.options.vpc_size,
-    };
+    // A child cuts its parent off where it ends itself.
+    let is_parent = matches!(&*chain.members, [.., child, _] if child.format == Format::Vpc);
+    let choice = if is_parent { VpcSize::Current } else { chain.options.vpc_size };
     let size = footer.sizes.choose(choice);
     if size > MAX_SIZE {
         let reason = format!("{size} bytes are more than a vpc image can have");
@@ -64,15 +56,24 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
     let backing = match footer.kind {
         Kind::Differencing => {
             let Parent { name, id } = Parent::read(file, footer.next)?;
-            chain.vpc_parent = Some(id);
-            let format = Some(Format::Vpc.name().into());
-            Some(BackingFile { name, format, advice: "" })
+            let check = move |found: &HostFile| check_parent(found, id);
+            Some(BackingFile::parent(name, Format::Vpc, check))
         }
         Kind::Fixed | Kind::Dynamic => None,
     };
     let is_difference = backing.is_some();
-    let layer = Sparse::new(file.clone(), size, &header, is_difference, chain.layer_caches());
+    let layer = Sparse::new(file.clone(), size, header, is_difference, chain.layer_caches());
     Ok(OpenedLayer { layer: Box::new(layer), backing })
+}
+
+/// Fails unless a disk has the identifier that a difference to it records.
+fn check_parent(file: &HostFile, id: Id) -> Result<()> {
+    let footer = Footer::read(file)?;
+    if footer.id == id {
+        return Ok(());
+    }
+    let reason = "is not the parent of the disk above it: their identifiers differ";
+    Err(file.error(ErrorKind::Reference, reason).at(footer.offset + footer::ID_AT))
 }
 
 /// Limit of QEMU and of the format, 2040 GiB.

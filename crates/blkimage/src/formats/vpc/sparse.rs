@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use super::footer::FOOTER;
 use super::header::Header;
 use crate::caches::LayerCaches;
 use crate::error::Result;
 use crate::formats::block_table::{BlockTable, Run};
-use crate::formats::fields::{Entry, check_inside};
+use crate::formats::fields::Entry;
 use crate::formats::table_cache::Table;
 use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose, Stored};
 use crate::storage::HostFile;
@@ -17,8 +16,7 @@ pub(super) struct Sparse {
     file: Arc<HostFile>,
     size: u64,
     blocks: BlockTable,
-    /// Size of a bitmap in bytes. The sectors of the block follow it.
-    bitmap: u64,
+    header: Header,
     is_difference: bool,
     caches: LayerCaches,
 }
@@ -27,24 +25,18 @@ impl Sparse {
     pub fn new(
         file: Arc<HostFile>,
         size: u64,
-        header: &Header,
+        header: Header,
         is_difference: bool,
         caches: LayerCaches,
     ) -> Self {
         let blocks = BlockTable { table: header.table, block: header.block };
-        let bitmap = (header.block / (SECTOR * 8)).next_multiple_of(SECTOR);
-        Self { file, size, blocks, bitmap, is_difference, caches }
-    }
-
-    /// Fails unless the file holds a whole block at `start`, before its footer.
-    fn check_block(&self, start: u64) -> Result<()> {
-        check_inside(&self.file, start, self.bitmap + self.blocks.block + FOOTER as u64, "block")
+        Self { file, size, blocks, header, is_difference, caches }
     }
 
     /// Returns whether the sector of byte `within` of the block at `start` is stored, and for how many of
     /// `length` bytes that is so.
     fn stored(&self, start: u64, within: u64, length: u64) -> Result<(bool, u64)> {
-        let table = Table { offset: start, length: self.bitmap, entry: Entry::Be64 };
+        let table = Table { offset: start, length: self.header.bitmap, entry: Entry::Be64 };
         let sector = within / SECTOR;
         let (words, first) = self.caches.table_entry(&self.file, table, sector / 64)?;
         let mut bit = (sector % 64) as u32;
@@ -73,15 +65,15 @@ impl Layer for Sparse {
         let within = range.offset % self.blocks.block;
         let limit = range.limit.min(self.blocks.block - within);
         let range = GuestRange { limit, ..range };
-        let locate = |entry| (entry != UNUSED).then(|| entry * SECTOR);
-        let Run { host, length } = self.blocks.run(&self.caches, &self.file, range, locate)?;
+        let Run { host, length } =
+            self.blocks.run(&self.caches, &self.file, range, Header::locate)?;
         let Some(host) = host else {
             return Ok(Mapping { kind: MappingKind::Below, length });
         };
         let start = host - within;
-        self.check_block(start)?;
+        self.header.check_block(&self.file, start)?;
         let (is_stored, length) = self.stored(start, within, length)?;
-        let offset = host + self.bitmap;
+        let offset = host + self.header.bitmap;
         let kind = if is_stored {
             MappingKind::Host { file: &self.file, offset }
         } else if self.is_difference {
@@ -112,5 +104,3 @@ impl Layer for Sparse {
 }
 
 const SECTOR: u64 = 512;
-/// Entry of a block that is not stored.
-const UNUSED: u64 = 0xffff_ffff;

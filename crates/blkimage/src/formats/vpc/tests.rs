@@ -185,6 +185,11 @@ fn second_headers_that_are_refused() {
     corrupt(with(32, 0), "block size 0");
     corrupt(with(32, 4097), "block size 4097");
     corrupt(with(20, 0xffff_fff0), "past the end");
+    corrupt(with(28, 4000), "past the end");
+    // An entry that maps no guest bytes.
+    let image = || header(dynamic().be32(HEADER + 28, 4));
+    assert!(image().be32(TABLE + 12, u32::MAX).content(Format::Vpc).unwrap() == expected());
+    corrupt(image().be32(TABLE + 12, 100), "past the end");
     corrupt(with(16, 0xffff_ffff), "past the end");
     with(32, 2048).refused(Format::Vpc, ErrorKind::Unsupported, "blocks of 2048 bytes");
     with(24, 0x0001_0001).refused(Format::Vpc, ErrorKind::Unsupported, "version 0x10001");

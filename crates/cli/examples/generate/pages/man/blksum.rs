@@ -60,9 +60,13 @@ const SECTIONS: Sections = &[
     (
         "FORMATS",
         &[
-            "blksum reads raw and qcow2 images itself. For vmdk, vdi, vhdx, vpc, qed, parallels, \
-             qcow (version 1), bochs, cloop, dmg and luks it starts a qemu-nbd that is confined to \
-             this image, and stops it afterwards. The format is detected from the content.",
+            "blksum reads raw, qcow2, qcow (version 1), vmdk, vhdx, vpc (vhd), vdi, qed and parallels \
+             images itself. For luks, bochs, cloop and dmg it starts a qemu-nbd that is confined to \
+             this image, and stops it afterwards. With --reader=qemu, qemu-nbd reads all formats but \
+             raw. The format is detected from the content.",
+            "If IMAGE is an appliance (.ova), each of its disks gets a line, as in \
+             appliance.ova:disk1.vmdk. Such a name is also that of an image. -c appliance.ova checks \
+             the manifest in the appliance.",
             "Files that an image names are opened by blksum as --follow allows, never by QEMU.",
         ],
     ),

@@ -1,0 +1,265 @@
+//! Logs that were not replayed.
+
+use super::*;
+use crate::formats::vhdx::log::MAX_LOG;
+use crate::formats::vhdx::replay::MAX_DESCRIPTORS;
+
+/// Returns the sector of the BAT with these entries.
+fn bat(entries: &[u64]) -> Vec<u8> {
+    let mut sector: Vec<u8> = entries.iter().flat_map(|entry| entry.to_le_bytes()).collect();
+    sector.resize(4096, 0);
+    sector
+}
+
+/// An image with two blocks of data, whose BAT is only in the log.
+fn dirty() -> (Builder, Change) {
+    let mut builder = image();
+    let one = builder.block(1);
+    let two = builder.block(2);
+    builder.dirty();
+    (builder, Change::Data(BAT, bat(&[one | PRESENT, two | PRESENT])))
+}
+
+#[test]
+fn log_is_replayed() {
+    let (mut builder, change) = dirty();
+    builder.map(0, 4 | 1 << 60);
+    builder.log(0, &LogEntry::new(1, 0, &[change]));
+    assert_eq!(bytes(&builder, MIB - 1, 2), [1, 2]);
+    assert_eq!(byte(&builder, 2 * MIB), 0);
+    // The log of an image that was closed is not read.
+    for at in HEADERS {
+        builder.put(at + 48, &[0; 16]);
+    }
+    assert!(builder.open().unwrap().read_exact_at(&mut [0], 0).is_err());
+}
+
+#[test]
+fn log_with_several_entries() {
+    let (mut builder, change) = dirty();
+    let one = 4 * MIB;
+    let next = builder.log(0, &LogEntry::new(1, 0, &[change]));
+    let next = builder.log(next, &LogEntry::new(2, 0, &[Change::Data(BAT, bat(&[one | PRESENT]))]));
+    builder.log(next, &LogEntry::new(3, 0, &[Change::Zeros(one + 4096, 8192)]));
+    assert_eq!(byte(&builder, MIB), 0);
+    assert_eq!(bytes(&builder, 4095, 2), [1, 0]);
+    assert_eq!(bytes(&builder, 4096 + 8191, 2), [0, 1]);
+    let image = builder.open().unwrap();
+    assert_eq!(image.extent(0, 8 * MIB).unwrap().length, MIB);
+}
+
+#[test]
+fn log_that_wraps_around() {
+    for start in [250, 253, 254, 255, 0] {
+        let (mut builder, change) = dirty();
+        let filler = Change::Zeros(BAT + 4096, 4096);
+        let tail = builder.log(start, &LogEntry::new(8, 17, &[filler]));
+        let next = builder.log(tail, &LogEntry::new(9, tail as u32, &[change]));
+        builder.log(next, &LogEntry::new(10, tail as u32, &[]));
+        assert_eq!(bytes(&builder, MIB - 1, 2), [1, 2], "{start}");
+    }
+}
+
+#[test]
+fn entries_before_the_tail_are_in_place() {
+    let (mut builder, change) = dirty();
+    // Replaying the first entry would give a block that is not in the file.
+    let wrong = Change::Data(METADATA, vec![0xff; 4096]);
+    let tail = builder.log(0, &LogEntry::new(1, 0, &[wrong]));
+    builder.log(tail, &LogEntry::new(2, tail as u32, &[change]));
+    assert_eq!(bytes(&builder, MIB - 1, 2), [1, 2]);
+}
+
+#[test]
+fn newest_sequence() {
+    for (old, new) in [(0, 100), (100, 0)] {
+        let (mut builder, change) = dirty();
+        let wrong = Change::Data(METADATA, vec![0xff; 4096]);
+        builder.log(old, &LogEntry::new(5, old as u32, &[wrong]));
+        builder.log(new, &LogEntry::new(1 << 40, new as u32, &[change]));
+        assert_eq!(bytes(&builder, MIB - 1, 2), [1, 2]);
+    }
+}
+
+#[test]
+fn sequence_whose_tail_is_lost() {
+    let (mut builder, change) = dirty();
+    builder.log(10, &LogEntry::new(9, 5, std::slice::from_ref(&change)));
+    corrupt(&builder, "no valid sequence");
+    // An older sequence that is whole counts.
+    builder.log(100, &LogEntry::new(2, 100, &[change]));
+    assert_eq!(byte(&builder, 0), 1);
+}
+
+/// Fails unless an image is refused if its only entry is changed, and reads the entry before it
+/// if there is one.
+#[track_caller]
+fn invalid_entry(spoil: impl Fn(&mut Vec<u8>)) {
+    let (mut builder, change) = dirty();
+    let next = builder.log(0, &LogEntry::new(1, 0, &[change]));
+    let last = LogEntry::new(2, 0, &[Change::Data(METADATA, vec![0xff; 4096])]);
+    builder.log(next, &last);
+    corrupt(&builder, "metadata");
+    let mut bytes = last.encode();
+    spoil(&mut bytes);
+    builder.put(LOG + next * 4096, &bytes);
+    assert_eq!(byte(&builder, 0), 1);
+    builder.put(LOG, &[0; 4096]);
+    corrupt(&builder, "no valid sequence");
+}
+
+#[test]
+fn entry_that_is_torn() {
+    for at in [0, 4, 5, 63, 70, 4095, 4096, 4097, 5000, 8191] {
+        invalid_entry(|bytes| bytes[at] ^= 1);
+    }
+    invalid_entry(|bytes| bytes[4096..].fill(0));
+    // An older entry in place of the last sector.
+    invalid_entry(|bytes| bytes[4096..4100].copy_from_slice(b"loge"));
+}
+
+#[test]
+fn entry_with_a_valid_checksum_that_is_not_valid() {
+    let set = |at: usize, value: &'static [u8]| {
+        invalid_entry(move |bytes| {
+            bytes[at..at + value.len()].copy_from_slice(value);
+            seal(bytes);
+        });
+    };
+    set(0, b"logf");
+    set(8, &[0, 0, 0, 0]);
+    set(8, &[1]);
+    set(8, &[0, 0x10]);
+    set(8, &[0xff; 4]);
+    set(12, &[1]);
+    set(16, &[0; 8]);
+    set(16, &[3]);
+    set(24, &[2]);
+    set(24, &[0xff; 4]);
+    set(32, b"x");
+    set(64, b"dust");
+    set(64 + 16, &[1]);
+    set(64 + 24, &[1]);
+    set(4096, b"dust");
+    set(4096 + 4, &[1]);
+    set(8191, &[1]);
+}
+
+#[test]
+fn entry_with_many_descriptors() {
+    // 126 descriptors fit in the first sector and 128 in each other.
+    for count in [125, 126, 127, 253, 254, 255, 600] {
+        let (mut builder, change) = dirty();
+        let zeros = (1..count).map(|index| Change::Zeros(BAT + index * 4096 % MIB, 4096));
+        let changes: Vec<_> = zeros.chain([change]).collect();
+        builder.log(3, &LogEntry::new(1, 3, &changes));
+        assert_eq!(bytes(&builder, MIB - 1, 2), [1, 2], "{count}");
+    }
+}
+
+#[test]
+fn changes_over_changes() {
+    let (mut builder, _) = dirty();
+    let (one, fill) = (4 * MIB, |byte| vec![byte; 4096]);
+    builder.map(0, one | PRESENT);
+    let changes = [
+        Change::Data(one, fill(10)),
+        Change::Zeros(one, 5 * 4096),
+        Change::Data(one + 8192, fill(11)),
+        Change::Data(one + 5 * 4096, fill(12)),
+        Change::Zeros(one + 4 * 4096, 3 * 4096),
+        Change::Data(one + 6 * 4096, fill(13)),
+        Change::Data(one + 8 * 4096, (0..4096).map(|at| at as u8).collect()),
+        Change::Zeros(one + MIB - 4096, 4096),
+        Change::Zeros(one, 0),
+    ];
+    builder.log(0, &LogEntry::new(1, 0, &changes));
+    let found = bytes(&builder, 0, MIB as usize);
+    let sectors: Vec<_> = found.chunks(4096).map(|sector| (sector[0], sector[4095])).collect();
+    let expected =
+        [(0, 0), (0, 0), (11, 11), (0, 0), (0, 0), (0, 0), (13, 13), (1, 1), (0, 255), (1, 1)];
+    assert_eq!(sectors[..10], expected);
+    assert_eq!(sectors[254..], [(1, 1), (0, 0)]);
+    assert!((0..4096).all(|at| found[8 * 4096 + at] == at as u8));
+}
+
+#[test]
+fn regions_and_metadata_in_the_log() {
+    let (mut builder, change) = dirty();
+    let whole = builder.sealed();
+    let sector = |at: u64| Change::Data(at, whole[at as usize..][..4096].to_vec());
+    let changes = [sector(REGIONS[0]), sector(METADATA), sector(PARAMETERS), change];
+    builder.log(0, &LogEntry::new(1, 0, &changes));
+    for at in [REGIONS[0], METADATA, PARAMETERS] {
+        builder.put(at, &[0xff; 4096]);
+    }
+    // Its checksum is in the log.
+    builder.bytes = {
+        let mut bytes = builder.sealed();
+        bytes[REGIONS[0] as usize..][..4096].fill(0xff);
+        bytes
+    };
+    builder.is_sealed = true;
+    assert_eq!(bytes(&builder, MIB - 1, 2), [1, 2]);
+}
+
+#[test]
+fn changes_that_are_not_possible() {
+    let end = dirty().0.bytes.len() as u64;
+    for (change, says) in [
+        (Change::Zeros(0, 4096), "changes itself or the headers"),
+        (Change::Zeros(HEADERS[1], 4096), "changes itself or the headers"),
+        (Change::Zeros(LOG + MIB - 4096, 8192), "changes itself or the headers"),
+        (Change::Data(LOG, vec![0; 4096]), "changes itself or the headers"),
+        (Change::Data(end, vec![0; 4096]), "past the end"),
+        (Change::Zeros(end - 4096, 8192), "past the end"),
+        (Change::Zeros(end - 4096, u64::MAX - 4095), "past the end"),
+    ] {
+        let (mut builder, _) = dirty();
+        builder.log(0, &LogEntry::new(1, 0, &[change]));
+        corrupt(&builder, says);
+    }
+}
+
+#[test]
+fn file_that_is_shorter_than_its_log_states() {
+    for sizes in [[6 * MIB, 0], [0, 6 * MIB]] {
+        let (mut builder, change) = dirty();
+        let entry = LogEntry { sizes, ..LogEntry::new(1, 0, &[change]) };
+        builder.log(0, &entry);
+        assert_eq!(byte(&builder, 0), 1);
+        let sizes = sizes.map(|size| size + u64::from(size > 0));
+        builder.log(0, &LogEntry { sizes, ..entry });
+        corrupt(&builder, "shorter than");
+    }
+}
+
+#[test]
+fn log_that_is_not_possible_or_too_long() {
+    let (builder, _) = dirty();
+    for (length, kind, says) in [
+        (0, ErrorKind::Corrupt, "length is not possible"),
+        (4096, ErrorKind::Corrupt, "length is not possible"),
+        (MAX_LOG + MIB, ErrorKind::Unsupported, "are not read"),
+        (MAX_LOG, ErrorKind::Corrupt, "past the end"),
+    ] {
+        let mut builder = builder.clone();
+        builder.put32(HEADERS[1] + 68, length as u32);
+        refused(&builder, kind, says);
+    }
+}
+
+#[test]
+fn too_many_changes() {
+    for (extra, is_refused) in [(0, false), (1, true)] {
+        let (mut builder, change) = dirty();
+        let zeros = vec![Change::Zeros(BAT + 4096, 4096); (MAX_DESCRIPTORS - 1 + extra) as usize];
+        let changes = [&zeros[..], &[change]].concat();
+        builder.log(0, &LogEntry::new(1, 0, &changes));
+        if is_refused {
+            refused(&builder, ErrorKind::Unsupported, "more than 16384 changes");
+        } else {
+            assert_eq!(byte(&builder, 0), 1);
+        }
+    }
+}

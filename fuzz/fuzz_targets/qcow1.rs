@@ -1,0 +1,13 @@
+//! Changes any bytes of the structures of real qcow1 images.
+
+#![no_main]
+
+mod guest_view;
+
+use blkimage::Format;
+use guest_view::{Seeds, check_changed, seeds};
+use libfuzzer_sys::fuzz_target;
+
+static SEEDS: Seeds = Seeds::new(|| seeds("qcow", &[""]));
+
+fuzz_target!(|data: &[u8]| check_changed(&SEEDS, data, Format::Qcow1, |_| {}));

@@ -111,6 +111,22 @@ def qcow2(*options):
     )
 
 
+def file_format(name):
+    """Returns the format that the ending of a name says."""
+    return name.rpartition(".")[2]
+
+
+def converted(options=""):
+    """An image of the format that its name says."""
+
+    def make(name):
+        options_of = ["-o", options] if options else []
+        write = ["qemu-img", "convert", "-f", "raw", "-O", file_format(name), *options_of]
+        quietly(*write, "disk.img", name)
+
+    return make
+
+
 def layer(number):
     """An overlay with every third MiB of the data."""
 
@@ -167,8 +183,8 @@ def empty_raw(size):
     return lambda name: quietly("truncate", "-s", str(size), name)
 
 
-def empty_qcow2(size):
-    return lambda name: quietly("qemu-img", "create", "-q", "-f", "qcow2", name, str(size))
+def empty(size):
+    return lambda name: quietly("qemu-img", "create", "-q", "-f", file_format(name), name, str(size))
 
 
 def tiny_extents(count):
@@ -208,15 +224,27 @@ INPUTS = {
     "zstd.qcow2": Input(
         qcow2("-c", "-o", "compression_type=zstd"), "the image", GIB, ("disk.img",)
     ),
+    **{
+        f"disk.{it}": Input(converted(), "the image", 2 * GIB, ("disk.img",))
+        for it in ("vmdk", "vdi", "qed", "parallels", "qcow")
+    },
+    # Its blocks are large.
+    "disk.vhdx": Input(converted(), "the image", 3 * GIB, ("disk.img",)),
+    "disk.vpc": Input(converted("force_size=on"), "the image", 2 * GIB, ("disk.img",)),
+    "stream.vmdk": Input(
+        converted("subformat=streamOptimized"), "the image", GIB, ("disk.img",)
+    ),
     "base.qcow2": Input(layer(0), None, GIB, ("disk.img",)),
     "middle.qcow2": Input(layer(1), None, GIB, ("disk.img", "base.qcow2")),
     "chain.qcow2": Input(layer(2), "the image", GIB, ("disk.img", "middle.qcow2")),
     "random.img": Input(random_data(2 * GIB), "random data", 2 * GIB),
     "zeros.img": Input(zeros, "zeros", SIZE),
     "empty.img": Input(empty_raw(100 * GIB)),
-    "empty.qcow2": Input(empty_qcow2(100 * GIB)),
+    "empty.qcow2": Input(empty(100 * GIB)),
+    "empty.vmdk": Input(empty(1024 * GIB)),
+    "empty.vhdx": Input(empty(1024 * GIB)),
     "large.img": Input(empty_raw(8192 * GIB)),
-    "large.qcow2": Input(empty_qcow2(8192 * GIB)),
+    "large.qcow2": Input(empty(8192 * GIB)),
     "small.img": Input(random_data(64 * KIB), "a small image"),
     "empty-program": Input(empty_program),
     "many": Input(many_images, None, GIB),

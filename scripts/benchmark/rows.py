@@ -8,7 +8,7 @@ import subprocess
 import time
 
 from .command import Command
-from .inputs import MANY
+from .inputs import MANY, file_format
 
 # Placeholder for the measured blksum.
 BLKSUM = "blksum"
@@ -61,6 +61,13 @@ def cat(image):
     return Command("cat", (image,))
 
 
+# Images of other formats, and the qcow2 images that they are compared with.
+FORMATS = {
+    **{f"disk.{it}": "disk.qcow2" for it in ("vmdk", "vhdx", "vpc", "vdi", "qed", "parallels", "qcow")},
+    "stream.vmdk": "zlib.qcow2",
+}
+
+
 def image_rows():
     def images(*args, **more):
         return ours("image", *args, **more)
@@ -86,6 +93,14 @@ def image_rows():
         yield Row(f"image-{compression}", f"6 GiB, qcow2, {compression}", (name,), (
             images(name),
             convert("qcow2", name),
+        ))
+    for name, compared in FORMATS.items():
+        kind = file_format(name)
+        label = name.removeprefix("disk.")
+        yield Row(f"image-{label}", f"6 GiB, {label}", (name, compared), (
+            images(name),
+            images(compared),
+            convert(kind, name),
         ))
     yield Row("image-pipe", "6 GiB, through a pipe", ("disk.img",), (
         images(feeder=("cat", "disk.img")),
@@ -133,6 +148,10 @@ def other_rows():
     images = ("empty.img", "empty.qcow2")
     yield Row("empty-100G", "100 GiB, empty", images, (
         *(ours("100 GiB", image) for image in images),
+    ), times=3)
+    images = ("empty.vmdk", "empty.vhdx")
+    yield Row("empty-1T", "1 TiB, empty", images, (
+        *(ours("1 TiB", image) for image in images),
     ), times=3)
     images = ("large.img", "large.qcow2")
     yield Row("empty-8T", "8 TiB, empty", images, (

@@ -65,7 +65,7 @@ fn assert_one_line(error: &blkimage::Error) {
 const MAX_EXTENTS: usize = 64;
 
 /// Maximum number of bytes to read from each extent.
-const MAX_READ: u64 = 256 << 10;
+const MAX_READ: u64 = 128 << 10;
 
 /// A real image, and the offsets of the sectors that hold its structures.
 pub struct Seed {
@@ -130,7 +130,7 @@ pub fn seeds(format: &str, options: &[&str]) -> Vec<Seed> {
         let status = Command::new("qemu-img").args(args).arg(&path).arg("8M").status();
         assert!(status.expect("qemu-utils").success());
         let writes =
-            ["write -P 7 0 100k", "write -P 9 3M 64k", "write -z 5M 1M", "write -P 5 7M 1M"];
+            ["write -P 7 0 20k", "write -P 9 3M 4k", "write -z 5M 1M", "write -P 5 7M 68k"];
         let commands = writes.iter().flat_map(|write| ["-c", write]);
         run("qemu-io", &["-f", format].into_iter().chain(commands).collect::<Vec<_>>());
         Seed::new(std::fs::read(&path).unwrap())

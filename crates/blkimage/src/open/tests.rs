@@ -175,8 +175,10 @@ fn a_recorded_format_is_not_probed() {
     fs::write(path.join("qcow2"), overlay("base", "qcow2", 512)).unwrap();
     assert_eq!(open(&path.join("qcow2")).err().unwrap().kind(), ErrorKind::Format);
     fs::write(path.join("vmdk"), overlay("base", "vmdk", 512)).unwrap();
+    assert_eq!(open(&path.join("vmdk")).err().unwrap().kind(), ErrorKind::Format);
+    fs::write(path.join("bochs"), overlay("base", "bochs", 512)).unwrap();
     let kind = if cfg!(feature = "qemu-nbd") { ErrorKind::Format } else { ErrorKind::Unsupported };
-    assert_eq!(open(&path.join("vmdk")).err().unwrap().kind(), kind);
+    assert_eq!(open(&path.join("bochs")).err().unwrap().kind(), kind);
 }
 
 #[test]

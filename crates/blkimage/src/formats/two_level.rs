@@ -7,7 +7,7 @@ use crate::caches::LayerCaches;
 use crate::error::{ErrorKind, Result};
 use crate::formats::fields::Entry;
 use crate::formats::table_cache::Table;
-use crate::layer::{GuestRange, Stored};
+use crate::layer::{GuestRange, Mapping, MappingKind, Purpose, Stored};
 use crate::storage::HostFile;
 
 /// An offset in the file that holds the clusters.
@@ -83,7 +83,32 @@ pub(crate) struct Tables<'a, R> {
     pub rules: &'a R,
 }
 
-impl<R: Rules> Tables<'_, R> {
+impl<'a, R: Rules> Tables<'a, R> {
+    /// Returns one mapping for the guest bytes of `range`, as in [`Layer::map`]. `data` is the file that
+    /// holds the clusters.
+    ///
+    /// [`Layer::map`]: crate::layer::Layer::map
+    pub fn map(
+        self,
+        data: &'a HostFile,
+        range: GuestRange,
+        purpose: Purpose,
+    ) -> Result<Mapping<'a>> {
+        let (kind, length) = self.look_up(range)?;
+        let kind = match kind {
+            MapKind::Unallocated => MappingKind::Below,
+            MapKind::Zero => MappingKind::Zero,
+            MapKind::Data(HostOffset(offset)) => {
+                if purpose == Purpose::Read {
+                    check_data(data, offset, length, range.offset)?;
+                }
+                MappingKind::Host { file: data, offset }
+            }
+            MapKind::Compressed(stored) => MappingKind::Opaque(stored),
+        };
+        Ok(Mapping { kind, length })
+    }
+
     /// Returns the kind and length of the run that begins at the start of `range`.
     pub fn look_up(&self, range: GuestRange) -> Result<(MapKind, u64)> {
         let GuestRange { offset: guest, limit, far } = range;
@@ -185,12 +210,7 @@ fn continues(run: MapKind, length: u64, next: MapKind) -> bool {
 }
 
 /// Fails unless `file` holds the guest data at `host_offset`.
-pub(crate) fn check_data(
-    file: &HostFile,
-    host_offset: u64,
-    length: u64,
-    guest_offset: u64,
-) -> Result<()> {
+fn check_data(file: &HostFile, host_offset: u64, length: u64, guest_offset: u64) -> Result<()> {
     if host_offset.checked_add(length).is_some_and(|end| end <= file.size()) {
         return Ok(());
     }

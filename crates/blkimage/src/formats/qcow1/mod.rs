@@ -18,8 +18,8 @@ use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
 use crate::error::Result;
 use crate::formats::decompress::{Cluster, Compression};
 use crate::formats::fields::check_inside;
-use crate::formats::two_level::{HostOffset, L1Table, MapKind, Rules, Tables, check_data};
-use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose, Stored};
+use crate::formats::two_level::{L1Table, Rules, Tables};
+use crate::layer::{GuestRange, Layer, Mapping, Purpose, Stored};
 use crate::origin::{Encoding, Place};
 use crate::storage::HostFile;
 
@@ -49,19 +49,7 @@ impl Layer for Qcow1 {
 
     fn map(&self, range: GuestRange, purpose: Purpose) -> Result<Mapping<'_>> {
         let Self { file, geometry: rules, l1, caches, .. } = self;
-        let (kind, length) = Tables { file, caches, l1: *l1, rules }.look_up(range)?;
-        let kind = match kind {
-            MapKind::Unallocated => MappingKind::Below,
-            MapKind::Zero => MappingKind::Zero,
-            MapKind::Data(HostOffset(offset)) => {
-                if purpose == Purpose::Read {
-                    check_data(file, offset, length, range.offset)?;
-                }
-                MappingKind::Host { file, offset }
-            }
-            MapKind::Compressed(stored) => MappingKind::Opaque(stored),
-        };
-        Ok(Mapping { kind, length })
+        Tables { file, caches, l1: *l1, rules }.map(file, range, purpose)
     }
 
     fn read(&self, stored: Stored, buf: &mut [u8], offset: u64) -> Result<()> {

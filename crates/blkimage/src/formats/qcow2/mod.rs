@@ -22,8 +22,8 @@ use crate::caches::LayerCaches;
 use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
 use crate::error::{ErrorKind, Result};
 use crate::formats::decompress::{Cluster, Compression};
-use crate::formats::two_level::{HostOffset, L1Table, MapKind, Rules, Tables, check_data};
-use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose, Stored};
+use crate::formats::two_level::{L1Table, Rules, Tables};
+use crate::layer::{GuestRange, Layer, Mapping, Purpose, Stored};
 use crate::origin::{Encoding, Place};
 use crate::storage::HostFile;
 
@@ -122,19 +122,7 @@ impl Layer for Qcow2 {
     }
 
     fn map(&self, range: GuestRange, purpose: Purpose) -> Result<Mapping<'_>> {
-        let (kind, length) = self.tables().look_up(range)?;
-        let kind = match kind {
-            MapKind::Unallocated => MappingKind::Below,
-            MapKind::Zero => MappingKind::Zero,
-            MapKind::Data(HostOffset(offset)) => {
-                if purpose == Purpose::Read {
-                    check_data(self.guest_file(), offset, length, range.offset)?;
-                }
-                MappingKind::Host { file: self.guest_file(), offset }
-            }
-            MapKind::Compressed(stored) => MappingKind::Opaque(stored),
-        };
-        Ok(Mapping { kind, length })
+        self.tables().map(self.guest_file(), range, purpose)
     }
 
     fn read(&self, stored: Stored, buf: &mut [u8], offset: u64) -> Result<()> {

@@ -17,8 +17,8 @@ use self::header::{Geometry, Header};
 use crate::caches::LayerCaches;
 use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
 use crate::error::{ErrorKind, Result};
-use crate::formats::two_level::{HostOffset, L1Table, MapKind, Tables, check_data};
-use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose};
+use crate::formats::two_level::{L1Table, Tables};
+use crate::layer::{GuestRange, Layer, Mapping, Purpose};
 use crate::storage::HostFile;
 
 /// One qed image of a chain.
@@ -56,20 +56,7 @@ impl Layer for Qed {
 
     fn map(&self, range: GuestRange, purpose: Purpose) -> Result<Mapping<'_>> {
         let Self { file, geometry: rules, l1, caches, .. } = self;
-        let (kind, length) = Tables { file, caches, l1: *l1, rules }.look_up(range)?;
-        let kind = match kind {
-            MapKind::Unallocated => MappingKind::Below,
-            MapKind::Zero => MappingKind::Zero,
-            MapKind::Data(HostOffset(offset)) => {
-                if purpose == Purpose::Read {
-                    check_data(file, offset, length, range.offset)?;
-                }
-                MappingKind::Host { file, offset }
-            }
-            // Never in this format. Reading it would be an error.
-            MapKind::Compressed(stored) => MappingKind::Opaque(stored),
-        };
-        Ok(Mapping { kind, length })
+        Tables { file, caches, l1: *l1, rules }.map(file, range, purpose)
     }
 
     fn files(&self) -> Vec<&HostFile> {

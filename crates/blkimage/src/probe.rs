@@ -120,27 +120,30 @@ pub const PROBE_SIZE: usize = 512;
 /// A guest with a fixed vpc image can write the magic of another format to the start of the file, but
 /// cannot reach the end. If both are present, the format is ambiguous and this fails.
 pub(crate) fn probe_file(file: &HostFile) -> Result<Format> {
-    let first = probe(&file.read_head(PROBE_SIZE)?);
-    let size = file.size();
-    if size < FOOTER_SIZE {
-        return Ok(first.unwrap_or(Format::Raw));
-    }
-    let mut footer = [0; FOOTER_SIZE as usize];
-    file.read_exact_at(&mut footer, size - FOOTER_SIZE)?;
-    probe_ends(first, &footer).map_err(|reason| file.error(ErrorKind::Format, reason))
+    let found = probe_with(file.size(), |buf, offset| file.read_exact_at(buf, offset))?;
+    found.map_err(|reason| file.error(ErrorKind::Format, reason))
 }
 
 /// Detects the format of the `size` bytes of an open file in the same way.
 pub(crate) fn probe_open(file: &File, size: u64) -> io::Result<Format> {
+    probe_with(size, |buf, offset| file.read_exact_at(buf, offset))?.map_err(io::Error::other)
+}
+
+/// Detects a format with `read`, which fills a buffer from an offset on. The inner error is the reason why
+/// the format is ambiguous.
+fn probe_with<E>(
+    size: u64,
+    read: impl Fn(&mut [u8], u64) -> std::result::Result<(), E>,
+) -> std::result::Result<std::result::Result<Format, String>, E> {
     let mut head = vec![0; size.min(PROBE_SIZE as u64) as usize];
-    file.read_exact_at(&mut head, 0)?;
+    read(&mut head, 0)?;
     let first = probe(&head);
     if size < FOOTER_SIZE {
-        return Ok(first.unwrap_or(Format::Raw));
+        return Ok(Ok(first.unwrap_or(Format::Raw)));
     }
     let mut footer = [0; FOOTER_SIZE as usize];
-    file.read_exact_at(&mut footer, size - FOOTER_SIZE)?;
-    probe_ends(first, &footer).map_err(io::Error::other)
+    read(&mut footer, size - FOOTER_SIZE)?;
+    Ok(probe_ends(first, &footer))
 }
 
 /// Detects a format from that of the first bytes and from the last sector.

@@ -1,9 +1,9 @@
 //! Images of other formats, served by a private `qemu-nbd`.
 //!
-//! The files that an image names are opened through the gate first, as for other images. QEMU gets descriptors of open files, with an explicit
-//! driver for every node ([`node`]), over connections that are made before it starts ([`sockets`]). The
-//! program runs confined ([`confinement`]) and is killed when this process ends ([`process`]). It
-//! creates nothing with a name, so nothing is left behind.
+//! The files that an image names are opened through the gate first, as for other images. QEMU gets
+//! descriptors of open files, with an explicit driver for every node ([`node`]), over connections that
+//! are made before it starts ([`sockets`]). The program runs confined ([`confinement`]) and is killed
+//! when this process ends ([`process`]). It creates nothing with a name, so nothing is left behind.
 
 mod confinement;
 mod node;

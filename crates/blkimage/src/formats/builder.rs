@@ -1,9 +1,9 @@
-//! Hand-made images for tests, built field by field.
+//! Hand-made images for tests, built field by field, and how they are refused.
 
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::probe::Format;
 use crate::storage::Memory;
-use crate::{Image, OpenOptions, Source};
+use crate::{ExtentKind, Image, OpenOptions, Source};
 
 /// A file in memory.
 #[derive(Clone)]
@@ -68,4 +68,44 @@ impl Bytes {
         assert!(error.reason().contains(says), "{error}");
         assert_eq!(error.kind(), kind, "{error}");
     }
+}
+
+/// A hand-made image that can be opened.
+pub(crate) trait Built {
+    fn open(&self) -> Result<Image>;
+}
+
+/// Fails unless opening is refused with this kind of error and this text.
+#[track_caller]
+pub(crate) fn refused(image: &impl Built, kind: ErrorKind, says: &str) -> Error {
+    let error = image.open().err().expect("image is refused");
+    assert_eq!(error.kind(), kind, "{error}");
+    assert!(error.to_string().contains(says), "{error}");
+    error
+}
+
+#[track_caller]
+pub(crate) fn corrupt(image: &impl Built, says: &str) {
+    refused(image, ErrorKind::Corrupt, says);
+}
+
+/// Fails unless reading a byte is refused as corrupt with this text. Its extent must be
+/// refused as well or be data.
+#[track_caller]
+pub(crate) fn unreadable(image: &impl Built, guest: u64, says: &str) {
+    let image = image.open().unwrap();
+    let error = image.read_exact_at(&mut [0], guest).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert!(error.to_string().contains(says), "{error}");
+    if let Ok(extent) = image.extent(guest, 1) {
+        assert_eq!(extent.kind, ExtentKind::Data);
+    }
+}
+
+/// Returns the guest byte at an offset.
+#[track_caller]
+pub(crate) fn byte(image: &impl Built, guest: u64) -> u8 {
+    let mut byte = [0xee];
+    image.open().unwrap().read_exact_at(&mut byte, guest).unwrap();
+    byte[0]
 }

@@ -1,6 +1,7 @@
 //! A test for each rule of the format, named after the violation.
 
-use crate::{Error, ErrorKind, ExtentKind, Format, Image, Memory, OpenOptions, Result, Source};
+use crate::formats::builder::{Built, byte, refused, unreadable};
+use crate::{ErrorKind, ExtentKind, Format, Image, Memory, OpenOptions, Result, Source};
 
 const K: u64 = 1024;
 
@@ -69,7 +70,9 @@ impl Builder {
     fn compressed(&self, offset: u64, length: u64) -> u64 {
         1 << 63 | length << (63 - self.cluster_bits) | offset
     }
+}
 
+impl Built for Builder {
     fn open(&self) -> Result<Image> {
         let options = OpenOptions::new().format(Format::Qcow1);
         options.open_storage(Box::new(Memory(self.bytes.clone())), "test.qcow")
@@ -87,32 +90,6 @@ fn deflate(content: &[u8]) -> Vec<u8> {
     let length = compressor.deflate_compress(content, &mut stream).unwrap();
     stream.truncate(length);
     stream
-}
-
-#[track_caller]
-fn refused(builder: &Builder, kind: ErrorKind, says: &str) -> Error {
-    let error = builder.open().err().expect("image is refused");
-    assert_eq!(error.kind(), kind, "{error}");
-    assert!(error.to_string().contains(says), "{error}");
-    error
-}
-
-#[track_caller]
-fn unreadable(builder: &Builder, guest: u64, says: &str) {
-    let image = builder.open().unwrap();
-    let error = image.read_exact_at(&mut [0], guest).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
-    assert!(error.to_string().contains(says), "{error}");
-    if let Ok(extent) = image.extent(guest, 1) {
-        assert_eq!(extent.kind, ExtentKind::Data);
-    }
-}
-
-#[track_caller]
-fn byte(builder: &Builder, guest: u64) -> u8 {
-    let mut byte = [0xee];
-    builder.open().unwrap().read_exact_at(&mut byte, guest).unwrap();
-    byte[0]
 }
 
 #[test]

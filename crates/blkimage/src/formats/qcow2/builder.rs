@@ -1,5 +1,6 @@
 //! Hand-made qcow2 images for tests, valid unless a test corrupts them.
 
+use crate::formats::builder::Built;
 use crate::storage::Memory;
 use crate::{Image, OpenOptions, Result};
 
@@ -134,5 +135,11 @@ impl Builder {
 
     fn span_bits(&self) -> u32 {
         self.l2_bits() + self.cluster_bits
+    }
+}
+
+impl Built for Builder {
+    fn open(&self) -> Result<Image> {
+        self.open()
     }
 }

@@ -1,44 +1,11 @@
 //! A test for each rule of the format, named after the violation.
 
 use super::builder::Builder;
-use crate::{Error, ErrorKind, ExtentKind, Format, OpenOptions, Source};
+use crate::formats::builder::{byte, corrupt, refused, unreadable};
+use crate::{ErrorKind, ExtentKind, Format, OpenOptions, Source};
 
 const K: u64 = 1024;
 const COPIED: u64 = 1 << 63;
-
-/// Fails unless opening is refused with this kind of error and this text.
-#[track_caller]
-fn refused(builder: &Builder, kind: ErrorKind, says: &str) -> Error {
-    let error = builder.open().err().expect("image is refused");
-    assert_eq!(error.kind(), kind, "{error}");
-    assert!(error.to_string().contains(says), "{error}");
-    error
-}
-
-#[track_caller]
-fn corrupt(builder: &Builder, says: &str) {
-    refused(builder, ErrorKind::Corrupt, says);
-}
-
-/// Fails unless reading a byte is refused as corrupt with this text. Its extent must be
-/// refused as well or be data.
-#[track_caller]
-fn unreadable(builder: &Builder, guest: u64, says: &str) {
-    let image = builder.open().unwrap();
-    let error = image.read_exact_at(&mut [0], guest).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
-    assert!(error.to_string().contains(says), "{error}");
-    if let Ok(extent) = image.extent(guest, 1) {
-        assert_eq!(extent.kind, ExtentKind::Data);
-    }
-}
-
-#[track_caller]
-fn byte(builder: &Builder, guest: u64) -> u8 {
-    let mut byte = [0xee];
-    builder.open().unwrap().read_exact_at(&mut byte, guest).unwrap();
-    byte[0]
-}
 
 fn image() -> Builder {
     Builder::new(16, 1 << 30)

@@ -1,6 +1,7 @@
 //! A test for each rule of the format, named after the violation.
 
-use crate::{Error, ErrorKind, ExtentKind, Format, Image, Memory, OpenOptions, Result, Source};
+use crate::formats::builder::{Built, byte, refused, unreadable};
+use crate::{ErrorKind, ExtentKind, Format, Image, Memory, OpenOptions, Result, Source};
 
 const K: u64 = 1024;
 /// Bytes under one L2 entry and one L1 entry.
@@ -59,7 +60,9 @@ impl Builder {
         self.put64(l2 + guest % SPAN / CLUSTER * 8, entry);
         l2
     }
+}
 
+impl Built for Builder {
     fn open(&self) -> Result<Image> {
         let options = OpenOptions::new().format(Format::Qed);
         options.open_storage(Box::new(Memory(self.bytes.clone())), "test.qed")
@@ -68,32 +71,6 @@ impl Builder {
 
 fn image() -> Builder {
     Builder::new(64 * SPAN)
-}
-
-#[track_caller]
-fn refused(builder: &Builder, kind: ErrorKind, says: &str) -> Error {
-    let error = builder.open().err().expect("image is refused");
-    assert_eq!(error.kind(), kind, "{error}");
-    assert!(error.to_string().contains(says), "{error}");
-    error
-}
-
-#[track_caller]
-fn unreadable(builder: &Builder, guest: u64, says: &str) {
-    let image = builder.open().unwrap();
-    let error = image.read_exact_at(&mut [0], guest).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
-    assert!(error.to_string().contains(says), "{error}");
-    if let Ok(extent) = image.extent(guest, 1) {
-        assert_eq!(extent.kind, ExtentKind::Data);
-    }
-}
-
-#[track_caller]
-fn byte(builder: &Builder, guest: u64) -> u8 {
-    let mut byte = [0xee];
-    builder.open().unwrap().read_exact_at(&mut byte, guest).unwrap();
-    byte[0]
 }
 
 #[test]

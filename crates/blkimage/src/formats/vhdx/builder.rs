@@ -3,6 +3,7 @@
 use crc_fast::{CrcAlgorithm, checksum};
 
 use super::units::{KIB, MIB};
+use crate::formats::builder::Built;
 use crate::storage::Memory;
 use crate::{Image, OpenOptions, Result};
 
@@ -265,4 +266,10 @@ pub(crate) fn seal(bytes: &mut [u8]) {
 
 fn guid(text: u128) -> [u8; 16] {
     super::guid::Guid::new(text).0
+}
+
+impl Built for Builder {
+    fn open(&self) -> Result<Image> {
+        self.open()
+    }
 }

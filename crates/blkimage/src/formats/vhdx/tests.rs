@@ -5,21 +5,8 @@ mod parents;
 
 use super::builder::*;
 use super::units::{KIB, MIB};
-use crate::{Error, ErrorKind, ExtentKind, Format, OpenOptions, Source};
-
-/// Fails unless opening is refused with this kind of error and this text.
-#[track_caller]
-fn refused(builder: &Builder, kind: ErrorKind, says: &str) -> Error {
-    let error = builder.open().err().expect("image is refused");
-    assert_eq!(error.kind(), kind, "{error}");
-    assert!(error.to_string().contains(says), "{error}");
-    error
-}
-
-#[track_caller]
-fn corrupt(builder: &Builder, says: &str) {
-    refused(builder, ErrorKind::Corrupt, says);
-}
+use crate::formats::builder::{corrupt, refused};
+use crate::{ErrorKind, ExtentKind, Format, OpenOptions, Source};
 
 /// Fails unless reading a byte is refused as corrupt with this text and offset.
 #[track_caller]

@@ -1,7 +1,7 @@
 //! `blkhash.new()`: checksums of content that is pushed.
 
 use std::mem;
-use std::sync::{Mutex, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use blkhash::{Algorithm, Digest, Hasher, Parameters};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
@@ -11,6 +11,7 @@ use pyo3::types::PyBytes;
 use crate::arguments::{Definition, cannot_pickle, threads};
 use crate::buffer::Buffer;
 use crate::errors;
+use crate::lent::Lent;
 use crate::process::Process;
 
 /// A checksum in progress, with the methods of the objects of `hashlib`.
@@ -18,6 +19,8 @@ use crate::process::Process;
 pub struct Hash {
     /// `None` only while it is dropped.
     hasher: Option<Mutex<Hasher>>,
+    /// Objects that threads of the hasher read. Dropped after them.
+    lent: Mutex<Lent>,
     parameters: Parameters,
     threads: usize,
     /// The process that created the hash and runs its threads.
@@ -65,6 +68,18 @@ pub fn algorithms_available() -> Vec<&'static str> {
 impl Hash {
     /// Appends the bytes of an object to the content.
     fn update(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        if let Ok(object) = data.cast_exact::<PyBytes>()
+            && self.threads > 1
+            && object.as_bytes().len() >= LEND
+        {
+            self.usable(py)?;
+            let length = object.as_bytes().len() as u64;
+            let mut bytes = self.lent().lend(object);
+            return self.append(py, length, move |hasher| {
+                bytes.wait(self.threads * LENT);
+                hasher.update_owned(bytes);
+            });
+        }
         // Dropped after the last use of its bytes, and while this thread is attached.
         let buffer = Buffer::of(data)?;
         let bytes = buffer.bytes();
@@ -133,7 +148,14 @@ impl Hash {
     fn of(hasher: Hasher, parameters: Parameters, threads: usize) -> Self {
         let process = Process::current();
         let locked_by = Mutex::new(process);
-        Self { hasher: Some(Mutex::new(hasher)), parameters, threads, process, locked_by }
+        Self {
+            hasher: Some(Mutex::new(hasher)),
+            lent: Mutex::default(),
+            parameters,
+            threads,
+            process,
+            locked_by,
+        }
     }
 
     /// Appends `length` bytes to the content with `append`.
@@ -157,7 +179,12 @@ impl Hash {
         let digest = self.detached(py, move |hasher| {
             parameters.check_length(hasher.length()).map(|()| hasher.clone().finalize())
         })?;
+        self.lent().release();
         digest.map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    fn lent(&self) -> MutexGuard<'_, Lent> {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Calls `work` with the hasher. Other threads of Python run meanwhile.
@@ -227,6 +254,12 @@ fn failed(py: Python<'_>) -> PyErr {
 
 /// Bytes from which it pays to release the GIL, as in hashlib.
 const RELEASE: u64 = 2048;
+
+/// Bytes of an immutable object from which it pays to lend them to other threads instead of a copy.
+const LEND: usize = 64 << 10;
+
+/// Bytes for each thread that may wait, so that no thread has to.
+const LENT: usize = 2 << 20;
 
 /// Bytes from which it pays that all threads hash a buffer in place and the caller waits.
 const IN_PLACE: usize = 4 << 20;

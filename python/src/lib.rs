@@ -12,6 +12,7 @@ mod hasher;
 mod image;
 mod input;
 mod job;
+mod lent;
 mod map;
 mod map_runs;
 mod new_map;

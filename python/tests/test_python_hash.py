@@ -6,6 +6,7 @@ import json
 import mmap
 import pickle
 import random
+import sys
 import threading
 
 import imagespec
@@ -116,6 +117,41 @@ def test_large_updates_in_place(reference, threads, size):
     h.update(bytearray(data))
     h.update(b"z")
     assert h.hexdigest() == expected.hex()
+
+
+@pytest.mark.parametrize("construction", ["streams:4", "flat", "linear"])
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_bytes_are_hashed_after_update_has_returned(reference, construction, threads):
+    rng = random.Random(f"{construction} {threads}")
+    pieces = []
+    for _ in range(100):
+        size = rng.choice([1, 65_535, 65_536, 100_000, 1 << 20, (1 << 20) + 1])
+        pieces.append(rng.choice([rng.randbytes, bytes])(size))
+    references = [sys.getrefcount(piece) for piece in pieces]
+    h = blkhash.new("sha256", construction=construction, threads=threads)
+    for index, piece in enumerate(pieces):
+        h.update(piece)
+        if index == 50:
+            copy = h.copy()
+            half = reference.checksum(pieces[:51], "sha256", construction, 65536)
+    assert h.digest() == reference.checksum(pieces, "sha256", construction, 65536)
+    del piece
+    # Nothing is kept.
+    assert [sys.getrefcount(piece) for piece in pieces] == references
+    assert copy.digest() == half
+    # Only the hash has a reference to the last object, and is dropped before its threads have hashed it.
+    h.update(rng.randbytes(5 << 20))
+    del h
+
+
+def test_bytes_that_wait_are_bounded():
+    h = blkhash.new("sha256", threads=2)
+    pieces = [bytes([index]) * (1 << 20) for index in range(200)]
+    kept = 0
+    for index, piece in enumerate(pieces):
+        h.update(piece)
+        kept = max(kept, sum(sys.getrefcount(earlier) > 4 for earlier in pieces[:index]))
+    assert 0 < kept <= 6, kept
 
 
 def test_a_mapped_file(tmp_path):
@@ -230,7 +266,7 @@ def test_a_buffer_is_not_resized_meanwhile():
 
 def test_the_gil_is_released():
     h = blkhash.new("sha3-512", construction="linear")
-    thread = long_update(h, bytes(64 << 20))
+    thread = long_update(h, bytearray(64 << 20))
     turns = 0
     while thread.is_alive():
         turns += 1
@@ -244,6 +280,7 @@ def test_threads_share_a_hash():
     def work():
         for size in sizes * 4:
             h.update(bytes(size))
+            h.update(bytearray(size))
             h.zero(size)
             h.digest()
 
@@ -253,7 +290,7 @@ def test_threads_share_a_hash():
     for thread in threads:
         thread.join()
     expected = blkhash.new("sha256")
-    expected.zero(4 * 2 * 4 * sum(sizes))
+    expected.zero(4 * 3 * 4 * sum(sizes))
     assert h.digest() == expected.digest()
 
 

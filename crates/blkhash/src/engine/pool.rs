@@ -253,18 +253,16 @@ impl Shared {
                 self.queue.recycle(batch);
                 self.ordered.hand_in(number, digests)
             }
-            None => {
-                let result = self.in_turn(number, |accumulator| {
-                    for part in &batch.parts {
-                        part.for_each(|piece| match piece {
-                            Piece::Data(data) => accumulator.update(data),
-                            Piece::Zeros(length) => accumulator.zero(length),
-                        });
-                    }
-                });
+            None => self.in_turn(number, |accumulator| {
+                for part in &batch.parts {
+                    part.for_each(|piece| match piece {
+                        Piece::Data(data) => accumulator.update(data),
+                        Piece::Zeros(length) => accumulator.zero(length),
+                    });
+                }
+                // Lent buffers are back before the turn ends, and with it a wait for their checksum.
                 self.queue.recycle(batch);
-                result
-            }
+            }),
         };
     }
 

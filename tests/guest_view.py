@@ -101,6 +101,37 @@ def assert_same(blksum, paths, fmt, *args):
             assert checksum == value, (path, way, message)
 
 
+def assert_overlays_same(blksum, fmt, rng, create, recorded=()):
+    """Checks random overlays of a format over raw, qcow2, vdi and itself.
+
+    `create(rng, name, backing)` makes an image, over a name and its format if `backing` is given. An image of this
+    format records the formats in `recorded` if they are below it.
+    """
+    groups = {below: [] for below in ("raw", "qcow2", fmt, "vdi")}
+    for index in range(count(8)):
+        below = list(groups)[index % len(groups)]
+        base, overlay = f"{index}.base", f"{index}.{fmt}"
+        if below == fmt:
+            create(rng, base)
+        else:
+            create_base(rng, base, below)
+        create(rng, overlay, (base, below))
+        groups[below].append(overlay)
+    for below, paths in groups.items():
+        args = () if below in recorded else (f"--backing-format={below}",)
+        assert_same(blksum, paths, fmt, *args)
+
+
+def create_base(rng, name, fmt):
+    """Creates an image that may be shorter or longer than the image on top, or end within a sector."""
+    size = rng.randrange(1, 16384) * 512
+    if fmt == "raw":
+        pathlib.Path(name).write_bytes(rng.randbytes(size)[: size - rng.choice((0, 0, 1, 511))])
+        return
+    images.qemu_img("create", "-q", "-f", fmt, name, size)
+    images.qemu_io(name, *random_writes(rng, size, 64 << 10), fmt=fmt)
+
+
 # Mutants
 
 VALUES = (0, 1, 2, 3, 7, 8, 9, 63, 64, 127, 128, 255, 256, 511, 512, 513, 4095, 4096, 65535, 65536, 1 << 20)

@@ -1,4 +1,5 @@
-//! Compressed clusters. Accepts exactly the streams that QEMU accepts.
+//! Compressed clusters. Accepts the streams that QEMU accepts, and a few invalid codes at which its zlib stops and
+//! libdeflate goes on.
 //!
 //! Decoders and their buffers are pooled, one for each concurrent reader. Each keeps the cluster that
 //! it decompressed last for callers that read it in pieces. Output is limited to one cluster, whatever

@@ -1,8 +1,8 @@
 //! Disk images as their guests see them, read only.
 //!
 //! [`OpenOptions::open`] opens an image and every file it refers to, and returns an [`Image`]: a
-//! [`Source`] of extents and bytes. Raw, qcow2, qcow and qed are read natively, other formats through a
-//! confined `qemu-nbd`. [`OpenOptions::open_location`] also opens the export of an NBD server.
+//! [`Source`] of extents and bytes. Raw, qcow, qcow2, vmdk, vhdx, vpc, vdi, qed and parallels are read
+//! natively, other formats through a confined `qemu-nbd`. [`OpenOptions::open_location`] also opens the export of an NBD server.
 //!
 //! Images are hostile input. Whatever a file contains, the result is its guest content or an
 //! [`Error`], in bounded memory and time. Only files that [`Follow`] allows are opened. An error
@@ -61,3 +61,8 @@ pub use storage::local::mapped::Lent;
 #[cfg(feature = "nbd")]
 pub use storage::nbd::options::NbdOptions;
 pub use storage::{FileId, Memory, ReadMethod, Storage};
+
+/// Runs the example of README.md as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

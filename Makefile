@@ -10,6 +10,8 @@ DOCDIR = $(DATADIR)/doc/blkhash
 BASHDIR = $(DATADIR)/bash-completion/completions
 ZSHDIR = $(DATADIR)/zsh/site-functions
 FISHDIR = $(DATADIR)/fish/vendor_completions.d
+UNITDIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
+SYSUSERSDIR = $(DESTDIR)$(PREFIX)/lib/sysusers.d
 
 # Files to install beside the C library.
 PROGRAMS = blksum blkhash
@@ -29,7 +31,7 @@ BENCH_ARGS ?=
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: capi ## Build the release binaries and libblkhash
@@ -158,3 +160,16 @@ uninstall: ## Remove from DESTDIR/PREFIX what `make install` brought
 	rm -f $(PROGRAMS:%=$(BASHDIR)/%) $(PROGRAMS:%=$(ZSHDIR)/_%) $(PROGRAMS:%=$(FISHDIR)/%.fish)
 	scripts/uninstall-capi "$(DESTDIR)" $(PREFIX) $(LIBDIR)
 	for folder in $(DOCDIR)/docs $(DOCDIR); do [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done
+
+# Not a part of `install`, because not every host has systemd.
+UNITS = blksum-check@.service blksum-check@.timer
+
+.PHONY: install-systemd
+install-systemd: ## Install into DESTDIR/PREFIX the units that check images every night
+	install -D -t $(BINDIR) contrib/systemd/blksum-check
+	for unit in $(UNITS); do install -D -m 644 -t $(UNITDIR) contrib/systemd/$$unit || exit; done
+	install -D -m 644 contrib/systemd/blksum-check.sysusers $(SYSUSERSDIR)/blksum-check.conf
+
+.PHONY: uninstall-systemd
+uninstall-systemd: ## Remove from DESTDIR/PREFIX what `make install-systemd` brought
+	rm -f $(BINDIR)/blksum-check $(UNITS:%=$(UNITDIR)/%) $(SYSUSERSDIR)/blksum-check.conf

@@ -1,0 +1,429 @@
+"""contrib/systemd: the script with real check files and images, its textfile, and the units in a systemd of their own."""
+
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+import images
+from conftest import HANG, ROOT, blksum_path
+
+FOLDER = ROOT / "contrib/systemd"
+SCRIPT = FOLDER / "blksum-check"
+CONTENT = b"content"
+
+# `systemd-analyze security` goes from 0 to 10, and its option from 0 to 100.
+MAX_EXPOSURE = 6
+
+# Names of all kinds that lines can have: escaped, not UTF-8, like a tag, like fields of JSON.
+NAMES = [
+    b"plain.img",
+    b" leading space",
+    b"two\nlines",
+    b"back\\slash",
+    b"carriage\r",
+    b"tab\tand \"quotes\"",
+    b"caf\xe9.img",
+    b"(parens) = 00",
+    b"SHA256 (x) = 00",
+    b'","status":"failed","x":"',
+    b"-f",
+    b"#comment",
+    b"\x01\x7f",
+]
+
+
+class Host:
+    """A folder of images, their check file, and the folders that systemd makes for the unit."""
+
+    def __init__(self, folder, blksum):
+        self.folder = folder
+        self.blksum = blksum
+        for name in ["images", "state", "runtime", "bin"]:
+            (folder / name).mkdir()
+        self.sums = folder / "SUMS"
+        self.textfile = folder / "state/vms.prom"
+        self.log = folder / "log"
+        # Keeps the lines that blksum was given.
+        self.put_blksum(f'for file; do :; done; cat "$file" >> {self.log}; exec {blksum.path} "$@"')
+
+    def put_blksum(self, script):
+        (self.folder / "bin/blksum").write_text(f"#!/bin/sh\n{script}\n")
+        (self.folder / "bin/blksum").chmod(0o755)
+
+    def add(self, *names, tag="--tag"):
+        """Makes images, and adds their lines to the check file."""
+        for name in names:
+            (self.folder / "images" / os.fsdecode(name)).write_bytes(CONTENT + name)
+        with open(self.sums, "ab") as sums:
+            result = self.blksum(*filter(None, [tag]), "--", *names, cwd=self.folder / "images")
+            assert result.returncode == 0, result
+            sums.write(result.stdout)
+
+    def start(self, slices=1, *options, **settings):
+        environment = {
+            **os.environ,
+            "PATH": f"{self.folder}/bin:{os.environ['PATH']}",
+            "CHECK_FILE": str(self.sums),
+            "FOLDER": str(self.folder / "images"),
+            "SLICES": str(slices),
+            "STATE_DIRECTORY": str(self.folder / "state"),
+            "RUNTIME_DIRECTORY": str(self.folder / "runtime"),
+            "JOURNAL_STREAM": "1:2",
+            **settings,
+        }
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
+        return subprocess.Popen([SCRIPT, "vms", *options], env=environment, **pipes)
+
+    def end(self, process):
+        """Returns the status, the lines for people, and the objects."""
+        stdout, self.messages = process.communicate(timeout=HANG)
+        lines = stdout.decode().splitlines()
+        people = [line for line in lines if not line.startswith("<7>")]
+        return process.returncode, people, [json.loads(line[3:]) for line in lines if line.startswith("<7>")]
+
+    def run(self, *args, **settings):
+        return self.end(self.start(*args, **settings))
+
+    def checked(self):
+        """The lines that blksum was given since the last call."""
+        lines = self.log.read_bytes().splitlines(keepends=True) if self.log.exists() else []
+        self.log.unlink(missing_ok=True)
+        return lines
+
+    def metrics(self):
+        """The samples of the textfile, without their common prefix."""
+        found = {}
+        for family in text_string_to_metric_families(self.textfile.read_text()):
+            assert family.type == "gauge" and family.documentation
+            for sample in family.samples:
+                assert sample.labels.pop("check") == "vms"
+                key = sample.labels.get("result") or sample.name.removeprefix("blksum_check_")
+                found[key] = sample.value
+        return found
+
+
+@pytest.fixture
+def host(workdir, blksum):
+    return Host(workdir, blksum)
+
+
+@pytest.mark.parametrize("slices", [1, 3, 7, 13, 100])
+@pytest.mark.parametrize("tag", ["--tag", None])
+def test_all_slices_together_have_every_entry_once(host, slices, tag):
+    host.add(*NAMES, tag=tag)
+    lines = host.sums.read_bytes().splitlines(keepends=True)
+    for _ in range(2):
+        found, runs = [], 0
+        while len(found) < len(lines):
+            status, _, objects = host.run(slices)
+            assert status == 0, (objects, host.messages)
+            found += host.checked()
+            runs += 1
+            expected = {"slice": runs, "slices": host.metrics()["slices"], "listed": len(lines)}
+            assert expected.items() <= objects[-1].items() and host.metrics()["slice"] == runs
+        assert sorted(found) == sorted(lines) and runs == host.metrics()["slices"] <= slices
+
+
+def test_lines_of_one_image_are_in_one_slice(host):
+    host.add(*NAMES)
+    with open(host.sums, "ab") as sums:
+        for digest in ["sha1", "blake3"]:
+            sums.write(host.blksum("-d", digest, "--tag", "--", *NAMES, cwd=host.folder / "images").stdout)
+    for _ in NAMES:
+        assert host.run(len(NAMES))[0] == 0
+        assert len(host.checked()) == 3 and host.metrics()["ok"] == 3
+
+
+def test_no_image_waits_longer_when_lines_come_and_go(host):
+    nights = 5
+    host.add(*[b"%02d" % number for number in range(20)])
+    last = collections.Counter()
+    for night in range(1, 40):
+        # New names are before, between and behind the others, and go again.
+        host.add(b"%02d-%d" % (night * 7 % 20, night))
+        assert host.run(nights)[0] == 0
+        for line in host.checked():
+            last[line] = night
+        lines = host.sums.read_bytes().splitlines(keepends=True)
+        for line in lines[:20]:
+            assert night - last[line] <= nights, line
+        host.sums.write_bytes(b"".join(lines[:20] + lines[20:][-6:]))
+
+
+def test_results(host):
+    """Each image that is not well has a line, an object and a number."""
+    host.add(b"good", b"damaged\nimage", b"gone", b"used")
+    (host.folder / "images/damaged\nimage").write_bytes(b"x")
+    (host.folder / "images/gone").unlink()
+    with open(host.sums, "a") as sums:
+        sums.write("# a comment\n\nno checksum\n")
+    used = host.folder / "images/used"
+    writer = subprocess.Popen(["qemu-io", "-f", "raw", used], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    writer.stdin.write(b"length\n")
+    writer.stdin.flush()
+    writer.stdout.readline()
+    status, people, objects = host.run()
+    writer.communicate()
+    assert status == 1
+    assert people[0] == '<3>"damaged\\nimage": FAILED: the content is not that of the check file'
+    assert people[1].startswith("<3>slice 1 of 1: 1 match, 1 FAILED, 1 in use or changed, 1 unreadable, 1 malformed; ")
+    *problems, summary = objects
+    assert {it["name"]: it["status"] for it in problems} == {"damaged\nimage": "failed", "gone": "error", "used": "error"}
+    for message in [b"gone: No such file", b"used: is in use by a process"]:
+        assert message in host.messages
+    metrics = host.metrics()
+    for result in ["ok", "failed", "changed", "unreadable", "malformed"]:
+        assert metrics[result] == summary[result] == 1
+    assert metrics["last_run_exit_status"] == summary["exit_status"] == 1
+    assert time.time() - metrics["last_run_timestamp_seconds"] < HANG
+
+
+@pytest.mark.parametrize("line", ["3ea2  gone.img", "no checksum", "0" * 64 + "  gone.img"])
+def test_what_is_not_checked_is_trouble(host, line):
+    host.add(b"good")
+    with open(host.sums, "a") as sums:
+        sums.write(f"{line}\n")
+    assert host.run()[0] == 3
+    # A slice of its own does not stay for ever, either.
+    assert sorted(host.run(2)[0] for _ in range(2)) == [0, 3]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"CHECK_FILE": "gone"},
+        {"CHECK_FILE": "/dev/null"},
+        {"FOLDER": "gone"},
+        {"SLICES": "0"},
+        {"SLICES": "many"},
+    ],
+)
+def test_wrong_settings(host, settings):
+    host.add(b"good")
+    assert host.run()[0] == 0
+    status, people, _ = host.run(**settings)
+    assert status == 2 and people[0].startswith("<3>blksum-check: "), people
+    assert host.metrics()["last_run_exit_status"] == 2 and host.metrics()["ok"] == 0
+
+
+def test_wrong_options(host):
+    host.add(b"good")
+    assert host.run(1, "--no-such-option")[0] == 2
+    assert host.metrics()["last_run_exit_status"] == 2
+    assert not (host.folder / "state/vms.state").exists()
+
+
+def wait_for(path, process):
+    end = time.monotonic() + HANG
+    while not path.exists():
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_stopped_run_is_reported_and_continued(host):
+    host.add(b"1", b"2", b"3", b"4", b"5")
+    mark = host.folder / "mark"
+    host.put_blksum(f'{host.blksum.path} "$@" | head -n 2; touch {mark}; exec sleep {HANG}')
+    process = host.start()
+    wait_for(mark, process)
+    process.terminate()
+    status, people, objects = host.end(process)
+    assert status == 3 and people[-1].endswith(", stopped before the end") and objects[-1]["interrupted"] == 1
+    metrics = host.metrics()
+    assert metrics["last_run_interrupted"] == 1 and metrics["ok"] == 2 and metrics["malformed"] == 0
+    host.put_blksum(f'exec {host.blksum.path} "$@"')
+    assert host.run()[0] == 0 and host.metrics()["ok"] == 3
+    (host.folder / "state/vms.state").write_text("1000000000\n2\n")
+    assert host.run(2)[0] == 0
+    # The round is the one that was begun then.
+    assert host.metrics()["round_start_timestamp_seconds"] == 1000000000
+    assert (host.folder / "state/vms.state").read_text() == "1000000000\n5\n"
+
+
+def test_an_image_on_which_blksum_dies_keeps_no_other_waiting(host):
+    host.add(b"1", b"2", b"3")
+    host.put_blksum("kill -KILL $$")
+    for last in ["1", "2", "3", "1"]:
+        assert host.run(1)[0] == 3
+        assert (host.folder / "state/vms.state").read_text().splitlines()[1] == last
+        assert host.metrics()["last_run_interrupted"] == 1
+
+
+def test_a_killed_run_leaves_the_textfile_whole(host):
+    host.add(b"1", b"2")
+    assert host.run(2)[0] == 0
+    before = host.textfile.read_bytes(), (host.folder / "state/vms.state").read_bytes()
+    mark = host.folder / "mark"
+    host.put_blksum(f"touch {mark}; exec sleep 1")
+    process = host.start(2)
+    wait_for(mark, process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert (host.textfile.read_bytes(), (host.folder / "state/vms.state").read_bytes()) == before
+    # The next run takes the slice that was not done.
+    host.put_blksum(f'exec {host.blksum.path} "$@"')
+    assert host.run(2)[2][-1]["slice"] == 2
+
+
+def test_textfile_that_cannot_be_written(host):
+    host.add(b"1")
+    status, people, _ = host.run(TEXTFILE_FOLDER=str(host.folder / "gone"))
+    assert status == 3 and people[0].startswith("<3>cannot write ")
+
+
+def test_alerts_use_metrics_that_there_are(host):
+    host.add(b"1")
+    host.run()
+    rules = yaml.safe_load((FOLDER / "blksum-check.rules.yml").read_text())
+    expressions = [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
+    used = {name for text in expressions for name in re.findall(r"blksum_check_\w+", text)}
+    names = {family.name for family in text_string_to_metric_families(host.textfile.read_text())}
+    assert used and used <= names
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """A root folder with the installed units and programs, and the targets that units of the system belong to."""
+    if not shutil.which("systemd-analyze"):
+        assert "CI" not in os.environ
+        pytest.skip("no systemd-analyze")
+    root = tmp_path_factory.mktemp("root")
+    images.run("make", "-s", "-C", str(ROOT), "install-systemd", f"DESTDIR={root}", "PREFIX=/usr")
+    shutil.copy(blksum_path(), root / "usr/bin/blksum")
+    for unit in ["sysinit.target", "basic.target", "timers.target", "shutdown.target", "time-set.target", "time-sync.target"]:
+        (root / "usr/lib/systemd/system" / unit).write_text("[Unit]\n")
+    return root
+
+
+def test_units_are_valid(root):
+    for kind in ["service", "timer"]:
+        unit = f"/usr/lib/systemd/system/blksum-check@.{kind}"
+        result = images.attempt("systemd-analyze", "verify", "--man=no", f"--root={root}", unit)
+        assert (result.returncode, result.stderr) == (0, b""), result
+
+
+@pytest.mark.parametrize("drop_in", [None, "no-capabilities.conf", "block-devices.conf"])
+def test_exposure(root, drop_in):
+    folder = root / "usr/lib/systemd/system/blksum-check@vms.service.d"
+    shutil.rmtree(folder, ignore_errors=True)
+    limit = MAX_EXPOSURE
+    if drop_in:
+        folder.mkdir()
+        shutil.copy(FOLDER / drop_in, folder)
+        limit = {"no-capabilities.conf": 2, "block-devices.conf": 8}[drop_in]
+    command = ["systemd-analyze", "security", "--offline=true", "--no-pager", f"--root={root}"]
+    result = images.attempt(*command, f"--threshold={limit}", "blksum-check@vms.service")
+    assert result.returncode == 0, result.stdout.decode()
+    result = images.attempt(*command, f"--threshold={limit - 2}", "blksum-check@vms.service")
+    assert result.returncode == 1, result.stdout.decode()
+
+
+def test_uninstall(root, tmp_path):
+    images.run("make", "-s", "-C", str(ROOT), "install-systemd", f"DESTDIR={tmp_path}", "PREFIX=/usr")
+    assert sum(path.is_file() for path in tmp_path.rglob("*")) == 4
+    images.run("make", "-s", "-C", str(ROOT), "uninstall-systemd", f"DESTDIR={tmp_path}", "PREFIX=/usr")
+    assert not any(path.is_file() for path in tmp_path.rglob("*"))
+
+
+PREPARE = """
+systemd-sysusers
+cd /var/lib/libvirt/images
+chmod 600 *
+chown nobody b.img
+blksum --tag -r . > /etc/blksum-check/vms.sums
+printf x | dd of=b.img bs=1 seek=70000 conv=notrunc status=none
+drop_in() {
+    mkdir -p /etc/systemd/system/blksum-check@vms.service.d
+    printf '%s\\n' '[Service]' "$@" > /etc/systemd/system/blksum-check@vms.service.d/test.conf
+    systemctl daemon-reload
+}
+check() { systemctl start blksum-check@vms 2> /dev/null; systemctl show blksum-check@vms --value -p ExecMainStatus; }
+"""
+
+
+@pytest.fixture
+def systemd(workdir):
+    """Runs a script in a systemd of its own that has the unit, and returns the output."""
+    if os.geteuid() != 0 or not os.access("/lib/systemd/systemd", os.X_OK):
+        assert "CI" not in os.environ
+        pytest.skip("needs root and systemd")
+    files = workdir / "files"
+    images.run("make", "-s", "-C", str(ROOT), "install-systemd", f"DESTDIR={files}", "PREFIX=/usr")
+    shutil.copy(blksum_path(), files / "usr/bin/blksum")
+    (files / "etc/blksum-check").mkdir(parents=True)
+    settings = ["CHECK_FILE=/etc/blksum-check/vms.sums", "FOLDER=/var/lib/libvirt/images", "SLICES=1", "OPTIONS=-v"]
+    (files / "etc/blksum-check/vms.conf").write_text("\n".join([*settings, ""]))
+    folder = files / "var/lib/libvirt/images"
+    folder.mkdir(parents=True)
+    for name in ["a.img", "b.img"]:
+        (folder / name).write_bytes(os.urandom(2 << 20))
+    images.convert(folder / "a.img", folder / "c.qcow2")
+    shutil.copytree(FOLDER, files / "contrib")
+
+    def run(script):
+        (workdir / "script").write_text(PREPARE + script)
+        boot = pathlib.Path(__file__).with_name("boot_systemd.sh")
+        result = images.attempt("unshare", "--mount", str(boot), str(workdir), timeout=HANG)
+        assert (workdir / "output").exists(), result
+        return (workdir / "output").read_text()
+
+    return run
+
+
+def test_the_unit_runs_as_installed(systemd):
+    """It reads images of other users, within its sandbox and that of blksum, and the journal has the results."""
+    output = systemd("""
+        check
+        journalctl -u blksum-check@vms -p err -o cat
+        journalctl -u blksum-check@vms -p debug..debug -o cat
+        journalctl -u blksum-check@vms -o cat --grep ' sandbox: '
+        stat -c '%U %a %n' /var/lib/blksum-check/*
+        systemctl start blksum-check@vms.timer && systemctl list-timers | grep -o blksum-check@vms.service
+    """)
+    status, failed, summary, problem, numbers, sandbox, textfile, state, timer = output.splitlines()[-9:]
+    assert status == "1" and failed.startswith("./b.img: FAILED") and summary.startswith("slice 1 of 1: 2 match, 1 FAILED")
+    assert json.loads(problem)["name"] == "./b.img" and json.loads(numbers)["failed"] == 1
+    assert ", system calls filtered, no capabilities but DAC_READ_SEARCH, " in sandbox
+    assert textfile == "blksum-check 644 /var/lib/blksum-check/vms.prom"
+    assert state == "blksum-check 600 /var/lib/blksum-check/vms.state"
+    assert timer == "blksum-check@vms.service"
+
+
+def test_drop_ins(systemd):
+    output = systemd("""
+        sed -i '/b.img/d' /etc/blksum-check/vms.sums
+        check
+        drop_in "$(cat /contrib/no-capabilities.conf)"; check
+        chmod 644 *; check
+        # qemu-nbd is a program that needs sockets.
+        echo 'OPTIONS=--reader=qemu' >> /etc/blksum-check/vms.conf
+        drop_in; check
+        drop_in RestrictAddressFamilies=AF_UNIX; check
+    """)
+    assert output.splitlines()[-5:] == ["0", "3", "0", "3", "0"]
+
+
+def test_a_unit_that_is_stopped(systemd):
+    output = systemd("""
+        printf '#!/bin/sh\\ntouch $RUNTIME_DIRECTORY/mark\\nexec sleep 100\\n' > /usr/bin/blksum
+        chmod 755 /usr/bin/blksum
+        systemctl start --no-block blksum-check@vms
+        while [ ! -e /run/blksum-check/vms/mark ]; do sleep 0.1; done
+        systemctl stop blksum-check@vms
+        systemctl show blksum-check@vms --value -p ExecMainStatus
+        grep ^blksum_check_last_run_interrupted /var/lib/blksum-check/vms.prom
+        journalctl -u blksum-check@vms -p info -o cat
+    """)
+    status, metric, *lines = output.splitlines()[-3:]
+    assert (status, metric) == ("3", 'blksum_check_last_run_interrupted{check="vms"} 1')
+    assert lines[0].endswith(", stopped before the end")

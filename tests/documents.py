@@ -40,6 +40,8 @@ NOT_RUN = {
     "kubectl": "needs a cluster; tests/test_kubernetes.py runs the jobs",
     "sbatch": "needs a cluster",
     "virsh": "needs a virtual machine",
+    "sudo": "changes the host; tests/test_operations.py installs the units and runs them",
+    "journalctl": "needs a host with systemd",
     "nbdcopy --blkhash": "needs a newer libnbd than that of Debian 12",
     "bmaptool": "a program that the tests do not install",
     "btrfs scrub": "needs a mounted btrfs; tests/test_btrfs.py runs it beside blkhash",
@@ -153,7 +155,7 @@ class Command(NamedTuple):
 
 
 # Languages of blocks that are not commands, and those that are. The tests of the package run Python.
-LANGUAGES = {"c", "json", "python", "rust", "rust,no_run", "text"} | {"console", "sh"}
+LANGUAGES = {"c", "ini", "json", "python", "rust", "rust,no_run", "text"} | {"console", "sh"}
 
 
 def markdown():

@@ -356,7 +356,7 @@ def test_truncation(blksum, workdir):
         assert result[0] is None and result[1], cut
     # The file system's bytes behind the image are no part of it.
     pathlib.Path("cut.vhd").write_bytes(data + bytes(512))
-    assert_refused(blksum("cut.vhd"), "cut.vhd", "without its footer")
+    assert_refused(blksum("cut.vhd"), "cut.vhd", "end with its footer")
 
 
 def test_footers_that_contradict(blksum, workdir):
@@ -373,6 +373,23 @@ def test_footers_that_contradict(blksum, workdir):
     data[-SECTOR:] = vpc_images.checksum(data[-SECTOR:], 64)
     pathlib.Path("disk.vhd").write_bytes(data)
     guest_view.assert_same(blksum, ["disk.vhd"], "vpc")
+
+
+@pytest.mark.parametrize("entries", [[0xFFFFFFFF], [0, 4]])
+def test_a_bitmap_in_the_table(blksum, workdir, entries):
+    """The bitmap of block 0 is the last part of the block allocation table. Nothing forbids this."""
+    count = 16384 + 128
+    data = vpc_images.sparse(count * 4096, [], 4096)
+    [table] = struct.unpack_from(">Q", data, 528)
+    image = bytearray(data[: table + count * 4])
+    for index in range(128):
+        struct.pack_into(">I", image, table + (16384 + index) * 4, entries[index % len(entries)])
+    struct.pack_into(">I", image, table, (table + 65536) // SECTOR)
+    image += bytes(-len(image) % SECTOR + 5 * 4096) + data[:SECTOR]
+    pathlib.Path("disk.vhd").write_bytes(image)
+    results = guest_view.ours(blksum, ["disk.vhd"], "-f", "vpc", "--threads=1")
+    [(checksum, message)] = results
+    assert checksum == guest_view.theirs("disk.vhd", "vpc") or message, results
 
 
 def test_a_guest_cannot_choose_another_table(blksum, workdir):

@@ -32,12 +32,14 @@ pub(crate) struct Table {
     pub entry: Entry,
 }
 
-/// The key of a window: a range of a layer's file.
+/// The key of a window: a range of a layer's file, and its encoding. Tables of two encodings may overlap, because nothing
+/// keeps an image from this.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     layer: u32,
     offset: u64,
     length: u64,
+    entry: Entry,
 }
 
 impl Default for TableCache {
@@ -78,12 +80,12 @@ impl TableCache {
         let width = table.entry.width() as u64;
         let start = index * width / window * window;
         let length = window.min(table.length - start);
-        let key = Key { layer, offset: table.offset + start, length };
+        let key = Key { layer, offset: table.offset + start, length, entry: table.entry };
         let index = (index - start / width) as usize;
         if let Some(window) = self.lock().find(key) {
             return Ok((window, index));
         }
-        let window = load(file, key, table.entry)?;
+        let window = load(file, key)?;
         self.lock().insert(key, &window);
         Ok((window, index))
     }
@@ -93,13 +95,13 @@ impl TableCache {
     }
 }
 
-fn load(file: &HostFile, key: Key, entry: Entry) -> Result<Window> {
+fn load(file: &HostFile, key: Key) -> Result<Window> {
     if key.offset.checked_add(key.length).is_none_or(|end| end > file.size()) {
         return Err(file.corrupt("table lies past the end of the file").at(key.offset));
     }
     let mut bytes = vec![0; key.length as usize];
     file.read_exact_at(&mut bytes, key.offset)?;
-    Ok(entry.decode_all(&bytes))
+    Ok(key.entry.decode_all(&bytes))
 }
 
 /// The windows, replaced by the second-chance algorithm. A window that was used since the hand last
@@ -212,6 +214,21 @@ mod tests {
             assert_eq!(window[i], index);
         }
         assert_eq!(cache.lock().slots.len(), 2);
+    }
+
+    #[test]
+    fn tables_of_two_encodings_at_one_place() {
+        let (file, cache) = (file(1), TableCache::default());
+        for _ in 0..2 {
+            for (entry, value) in
+                [(Entry::Be64, 1), (Entry::Le64, 1_u64.swap_bytes()), (Entry::Be32, 0)]
+            {
+                let table = Table { offset: 0, length: 4096, entry };
+                let (window, i) = cache.entry(0, &file, table, 1).unwrap();
+                let entries = 4096 / entry.width();
+                assert_eq!((window.len(), window[i]), (entries, value), "{entry:?}");
+            }
+        }
     }
 
     #[test]

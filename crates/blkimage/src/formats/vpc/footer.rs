@@ -48,7 +48,8 @@ impl Footer {
         match (has_copy, last.starts_with(COOKIE)) {
             (false, false) => return Err(not_vpc()),
             (true, false) => {
-                let reason = "ends without its footer: it was probably cut off";
+                let reason =
+                    "does not end with its footer: it was cut off, or something follows it";
                 return Err(file.corrupt(reason).at(end));
             }
             (_, true) => {}

@@ -44,7 +44,9 @@ impl Header {
         let block = u64::from(block);
         let needed = size.div_ceil(block);
         if needed > u64::from(entries) {
-            return Err(file.corrupt("is larger than its table").at(offset + 28));
+            return Err(file
+                .corrupt("is larger than its table; --vpc-size gives it another size")
+                .at(offset + 28));
         }
         let table = Table { offset: head.be64(16), length: needed * 4, entry: Entry::Be32 };
         check_inside(file, table.offset, u64::from(entries) * 4, "table")?;

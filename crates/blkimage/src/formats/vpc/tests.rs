@@ -157,7 +157,7 @@ fn footers_that_are_refused() {
     corrupt(image().put(end + 100, b"x"), "checksum");
     corrupt(image().put(HEADER + 800, b"x"), "checksum");
     corrupt(fixed(1024).put(1024 + 100, b"x"), "checksum");
-    corrupt(image().cut(end), "ends without its footer");
+    corrupt(image().cut(end), "does not end with its footer");
     corrupt(image().put(0, &[0; 512]), "begins without the copy");
     corrupt(footer(image(), end, 2, 3 * BLOCK as u64), "begins like a dynamic disk");
     corrupt(footer(image(), 0, 2, 3 * BLOCK as u64), "ends with another footer");

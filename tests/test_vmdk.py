@@ -436,7 +436,7 @@ HEADERS = [
     *((48, "<Q", sector, "grain directory") for sector in (1 << 40, 1 << 54)),
     *((56, "<Q", sector, "grain directory") for sector in (1 << 40,)),
     *((56, "<Q", sector, "impossible") for sector in (0, 1 << 55, (1 << 64) - 2)),
-    (56, "<Q", (1 << 64) - 1, "lacks its end"),
+    (56, "<Q", (1 << 64) - 1, "does not end with its footer"),
     *((64, "<Q", sectors, "is cut off") for sectors in (1 << 20, (1 << 64) - 1)),
 ]
 
@@ -513,12 +513,12 @@ def test_wrong_streams(blksum):
         put("disk.vmdk", changed(data, at, "B", data[at] ^ 1))
         assert_refused(blksum, "disk.vmdk", "cannot be decompressed")
     for at, word in [
-        (len(data) - 3 * SECTOR + 8, "lacks its end"),
-        (len(data) - 3 * SECTOR + 12, "lacks its end"),
-        (len(data) - 2 * SECTOR, "lacks its end"),
-        (len(data) - SECTOR, "lacks its end"),
-        (len(data) - SECTOR + 8, "lacks its end"),
-        (len(data) - SECTOR + 12, "lacks its end"),
+        (len(data) - 3 * SECTOR + 8, "does not end with its footer"),
+        (len(data) - 3 * SECTOR + 12, "does not end with its footer"),
+        (len(data) - 2 * SECTOR, "does not end with its footer"),
+        (len(data) - SECTOR, "does not end with its footer"),
+        (len(data) - SECTOR + 8, "does not end with its footer"),
+        (len(data) - SECTOR + 12, "does not end with its footer"),
         (len(data) - 2 * SECTOR + 12, "contradicts"),
         (len(data) - 2 * SECTOR + 20, "contradicts"),
         (len(data) - 2 * SECTOR + 74, "transferred as text"),
@@ -529,9 +529,9 @@ def test_wrong_streams(blksum):
     assert_refused(blksum, "disk.vmdk", "does not say where the tables are")
     for lost in (1, SECTOR, 2 * SECTOR, 3 * SECTOR, 10 * SECTOR):
         put("disk.vmdk", data[:-lost])
-        assert_refused(blksum, "disk.vmdk", "lacks its end")
+        assert_refused(blksum, "disk.vmdk", "does not end with its footer")
     put("disk.vmdk", data + bytes(SECTOR))
-    assert_refused(blksum, "disk.vmdk", "lacks its end")
+    assert_refused(blksum, "disk.vmdk", "does not end with its footer")
 
 
 def test_compressed_grains_of_hostile_size(blksum):
@@ -654,11 +654,36 @@ def test_descriptors_that_qemu_reads_otherwise(blksum):
         (b"createType=", b"createType =", "does not spell createType="),
         (b'createType="', b'createType= "', "not in quotes"),
         (b"CID=1234", b"cid=1234", "does not spell CID="),
+        # A blank for C, and QEMU reads an extent.
+        (b"#DDB", b'\x0bRW 2048 FLAT "x=y" 0', "has a vertical tab"),
+        (b"RW 2048", b"RW\x0b2048", "has a vertical tab"),
+        # QEMU opens a file whose name is cut off.
+        (b'FLAT "', b'FLAT "' + b"./" * 256, "a file name of more than 511 bytes"),
+        (b" FLAT ", b" VMFS ", "has more words than an extent"),
         (b"#DDB", b"#" * 10240 + b'\nparentFileNameHint="x"', "parentFileNameHint at an unusual place"),
     ]:
         assert good.count(old) >= 1
         put("disk.vmdk", good.replace(old, new, 1))
         assert_refused(blksum, "disk.vmdk", word)
+
+
+def test_a_part_that_ends_within_a_grain_is_the_last(blksum):
+    """For QEMU and libvmdk, its last grain goes on over the next part."""
+    first, second = b"A" * 51200 + b"X" * 14336, b"B" * GRAIN
+    parts = [(100, "SPARSE", vmdk.sparse([first], 100)), (128, "SPARSE", vmdk.sparse([second], 128))]
+    for follower in (parts[1], (128, "FLAT", second)):
+        path = described("disk", [parts[0], follower], "twoGbMaxExtentSparse")
+        assert_refused(blksum, path, "ends within a grain, and another part of the disk follows")
+    path = described("disk", [parts[1], parts[0]], "twoGbMaxExtentSparse")
+    check(blksum, path, second + first[:51200])
+
+
+def test_a_blank_line_is_no_extent(blksum):
+    """QEMU reads the extent behind it twice."""
+    content = random_content(random.Random(21), MIB)
+    good = pathlib.Path(described("disk", [(2048, "FLAT", content)], "monolithicFlat")).read_bytes()
+    put("disk.vmdk", good.replace(b"RW 2048", b"\nRW 2048"))
+    check(blksum, "disk.vmdk", content, qemu=False, libvmdk=False)
 
 
 def test_devices_are_refused(blksum):
@@ -678,7 +703,7 @@ def test_embedded_descriptors(blksum, disk):
         (b'"disk.vmdk"', b'"disk.vmdk"\nRW 2048 SPARSE "more.vmdk"', "does not describe one sparse file"),
         (b"parentCID=ffffffff\n", b"", "parentCID="),
         (b"version=1", b"version=9", "unknown version"),
-        (text, b"", "no extents"),
+        (text, b"", "is a part of a disk"),
         (text, text + b"#" * 10240, "longer than the place"),
     ]:
         assert old in text

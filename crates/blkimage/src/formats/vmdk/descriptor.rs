@@ -71,6 +71,11 @@ impl Descriptor {
                 continue;
             }
             let at = |flaw: &str| format!("line {} of its descriptor {flaw}", index + 1);
+            if line.contains(&VERTICAL_TAB) {
+                return Err(Flaw::Unsupported(at(
+                    "has a vertical tab, which is a blank for QEMU only",
+                )));
+            }
             if let Some(extent) = DiskExtent::parse(line, &at)? {
                 if extents.len() == MAX_EXTENTS {
                     let flaw = format!("its descriptor has more than {MAX_EXTENTS} extents");
@@ -154,9 +159,13 @@ impl DiskExtent {
         let Some((name, start)) = name.filter(|(name, _)| !name.is_empty()) else {
             return Err(invalid("is an extent without a file name in quotes"));
         };
+        if name.len() > MAX_NAME {
+            let flaw = format!("has a file name of more than {MAX_NAME} bytes");
+            return Err(Flaw::Unsupported(at(&flaw)));
+        }
         let start = match (kind, start) {
             (b"SPARSE" | b"VMFSSPARSE" | b"SESPARSE" | b"VMFS", b"") => 0,
-            (b"FLAT" | b"VMFS", start) => number(start)
+            (b"FLAT", start) => number(start)
                 .filter(|start| *start <= MAX_SECTORS)
                 .ok_or_else(|| invalid("is an extent without an offset"))?,
             _ => return Err(invalid("has more words than an extent")),
@@ -280,6 +289,11 @@ fn number(digits: &[u8]) -> Option<u64> {
     let is_plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(digits).ok().filter(|_| is_plain)?.parse().ok()
 }
+
+const VERTICAL_TAB: u8 = 0x0b;
+
+/// QEMU cuts longer names off, and opens another file.
+const MAX_NAME: usize = 511;
 
 /// Content id that means no parent.
 pub(crate) const NO_PARENT: u32 = 0xffff_ffff;

@@ -105,7 +105,7 @@ impl Header {
     /// the marker of the end.
     fn read_footer(file: &HostFile) -> Result<Self> {
         let cut_off = |offset| {
-            let reason = "lacks its end: it was probably cut off";
+            let reason = "does not end with its footer: it was cut off, or something follows it";
             file.corrupt(reason).at(offset)
         };
         let Some(offset) = file.size().checked_sub(3 * SECTOR).filter(|at| at % SECTOR == 0) else {

@@ -114,7 +114,7 @@ fn open_monolithic(
 fn open_extents(chain: &mut Chain<'_>, image: &Candidate, descriptor: &Descriptor) -> Result<Vmdk> {
     let mut vmdk = Vmdk { files: vec![image.file.clone()], extents: Vec::new(), size: 0 };
     let mut known: Vec<(&[u8], Arc<HostFile>)> = Vec::new();
-    for extent in &descriptor.extents {
+    for (index, extent) in descriptor.extents.iter().enumerate() {
         let DiskExtent { sectors, kind, name } = extent;
         if *kind == DiskExtentKind::Zero {
             vmdk.push(&image.file, sectors * SECTOR, Content::Zero)?;
@@ -143,6 +143,13 @@ fn open_extents(chain: &mut Chain<'_>, image: &Candidate, descriptor: &Descripto
         check_capacity(chain, &file, *sectors, &sparse)?;
         if sparse.is_compressed() && descriptor.extents.len() > 1 {
             let reason = "is a compressed part of a disk of several files, which is not read";
+            return Err(file.error(ErrorKind::Unsupported, reason));
+        }
+        // For QEMU, the last grain goes on over what follows.
+        let is_last = index + 1 == descriptor.extents.len();
+        if !is_last && !sparse.size().is_multiple_of(sparse.grain_size()) {
+            let reason =
+                "ends within a grain, and another part of the disk follows, which is not read";
             return Err(file.error(ErrorKind::Unsupported, reason));
         }
         vmdk.push(&file, sparse.size(), Content::Sparse(sparse))?;
@@ -249,6 +256,9 @@ fn embedded_descriptor(file: &HostFile, header: &Header) -> Result<Descriptor> {
     let mut text = vec![0; length as usize];
     file.read_exact_at(&mut text, SECTOR)?;
     let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
+    if end == 0 {
+        return Err(part_of_a_disk(file));
+    }
     if end == text.len() || end as u64 > header.descriptor_sectors.saturating_mul(SECTOR) {
         return unusual("has a descriptor that is longer than the place for it");
     }

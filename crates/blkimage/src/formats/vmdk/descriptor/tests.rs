@@ -51,7 +51,7 @@ fn extents_in_order() {
 
 #[test]
 fn rendered_descriptors_parse_to_the_same_disk() {
-    let lines = "RW 8 FLAT \"a\" 16\nRW 1 SPARSE \"c\"\nRW 2 VMFSSPARSE \"d\"\nRW 5 VMFS \"e\" 7\n";
+    let lines = "RW 8 FLAT \"a\" 16\nRW 1 SPARSE \"c\"\nRW 2 VMFSSPARSE \"d\"\nRW 5 FLAT \"e\" 7\n";
     let descriptor = parse(lines).unwrap();
     let names = ["a", "c", "d", "e"].map(String::from);
     assert_eq!(Descriptor::parse(descriptor.render(&names).as_bytes()), Ok(descriptor.clone()));

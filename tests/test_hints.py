@@ -230,6 +230,23 @@ def test_odd_sizes_are_noted_once_and_can_be_silenced(blksum, files):
     assert result.returncode == 1 and result.stderr.count(note) == 1
 
 
+@pytest.mark.parametrize("name", ["a.qcow2", "a.VMDK", "a-flat.vmdk.vhd", "a-1.vmdk", "a.vhdx", "a.dmg"])
+def test_raw_with_the_name_of_another_format_is_noted(blksum, files, name):
+    """A fixed vhd without its footer, or a cut off dmg, is only known by its name."""
+    (files / name).write_bytes(b"x" * 512)
+    result = blksum(name)
+    note = f"{name}: note: is read as raw: nothing in it says that it is a {name.split('.')[-1].lower()} image"
+    assert (result.returncode, result.stderr) == (0, f"blksum: {note}\n".encode())
+    for args in (["-q"], ["-B"], ["-f", "raw"]):
+        assert blksum(*args, name).stderr == b"", args
+
+
+@pytest.mark.parametrize("name", ["a-flat.vmdk", "a-f001.vmdk", "a.img", "qcow2"])
+def test_raw_with_its_own_name_is_not_noted(blksum, files, name):
+    (files / name).write_bytes(b"x" * 512)
+    assert blksum(name).stderr == b""
+
+
 @pytest.mark.parametrize("part", [["--partition", "9"], ["--offset", "1"], ["--length", "0"], ["--snapshot", "x"]])
 def test_a_part_of_a_whole_file_is_an_error(blksum, files, part):
     """A plain tag is of the bytes of the whole file, so a part must not be ignored."""

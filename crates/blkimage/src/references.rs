@@ -60,7 +60,7 @@ pub(crate) fn open(
         Follow::Beneath => gate.open_beneath(folder, name),
         Follow::Any => gate.open_any(folder, name),
         Follow::None => Err(gate.refuse(
-            "and no reference is followed; --follow=beneath or --follow=any would allow it",
+            "and no reference is followed; --follow=beneath allows files beneath its folder, --follow=any all",
         )),
     }
 }
@@ -181,7 +181,7 @@ impl<'a> Gate<'a> {
     }
 
     fn refuse_outside(&self) -> Error {
-        self.refuse("which does not lie beneath the image's own folder; --follow=any allows it")
+        self.refuse("which leads out of the image's own folder; --follow=any allows it")
     }
 
     fn refuse_without_folder(&self) -> Error {

@@ -43,7 +43,8 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
     let images = settings.names.iter().flat_map(|name| expand(name)).filter(is_image);
     let images = images.flat_map(|found| input::disks(found, &settings.open));
     // A note on one file stands for all.
-    let mut notes_size = hash.notes == Notes::Printed && settings.open.format.is_none();
+    let notes_format = hash.notes == Notes::Printed && settings.open.format.is_none();
+    let mut notes_size = notes_format;
     // A map is written in the turn of its image.
     let ahead = |(name, found): &Found| {
         let found = found.as_ref().ok().filter(|_| maps.is_none());
@@ -60,6 +61,9 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
             reporter.end(&name, beside);
             match result {
                 Ok(report) => {
+                    if notes_format {
+                        report.note_other_format(&name);
+                    }
                     notes_size = notes_size && !report.note_odd_size(&name);
                     for (checksum, style) in report.checksums.iter().zip(&hash.styles) {
                         if settings.json {

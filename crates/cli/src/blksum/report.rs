@@ -77,6 +77,32 @@ impl Report {
         }
         is_odd
     }
+
+    /// Prints a note if the image was read as raw and has the name of another format. Its header or footer may be lost.
+    pub fn note_other_format(&self, name: &OsStr) {
+        if self.format != Format::Raw {
+            return;
+        }
+        if let Some(format) = format_of_name(name) {
+            let note =
+                format!("note: is read as raw: nothing in it says that it is a {format} image");
+            messages::remark_of(PROGRAM, name.as_bytes(), &note);
+        }
+    }
+}
+
+/// Returns the format that the end of a name stands for. Flat extents of a vmdk are raw.
+fn format_of_name(name: &OsStr) -> Option<&'static str> {
+    let name = Path::new(name);
+    let extension = name.extension()?;
+    let known = ["dmg", "qcow", "qcow2", "qed", "vdi", "vhd", "vhdx", "vmdk"];
+    let format = known.into_iter().find(|known| extension.eq_ignore_ascii_case(known))?;
+    let stem = name.file_stem()?.as_bytes();
+    let is_extent = stem.rsplit(|byte| *byte == b'-').next().is_some_and(|last| {
+        last == b"flat"
+            || last.strip_prefix(b"f").is_some_and(|digits| digits.iter().all(u8::is_ascii_digit))
+    });
+    (format != "vmdk" || !is_extent).then_some(format)
 }
 
 impl Failure {

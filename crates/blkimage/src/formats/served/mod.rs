@@ -29,8 +29,7 @@ use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::formats::raw::Raw;
 use crate::formats::vmdk;
 use crate::layer::{GuestRange, Layer, Mapping, Purpose};
-use crate::options::Holes;
-use crate::options::OpenOptions;
+use crate::options::{Holes, OpenOptions, Reader};
 use crate::probe::Format;
 use crate::storage::nbd::Nbd;
 use crate::storage::{HostFile, Storage};
@@ -205,7 +204,7 @@ impl<'a> Export<'a> {
     pub fn start(mut self, bytes_read: Arc<AtomicU64>) -> Result<Served> {
         let top = self.files[0].clone();
         let failed = |error: io::Error| cannot_start(&top).because(error);
-        let program = find_program(self.options.nbd_server.as_deref(), &top)?;
+        let program = find_program(self.options, &top)?;
         let mut arguments = vec!["--read-only".to_owned()];
         if let Some(encrypted) = self.nodes.iter().position(|node| node.format == Format::Luks) {
             let Some(secret) = self.options.secret.clone() else {
@@ -394,8 +393,8 @@ fn cannot_start(file: &HostFile) -> Error {
 }
 
 /// Returns the path of the requested program, or of the installed `qemu-nbd`.
-fn find_program(wanted: Option<&Path>, file: &HostFile) -> Result<PathBuf> {
-    let name = wanted.unwrap_or(Path::new(DEFAULT_SERVER));
+fn find_program(options: &OpenOptions, file: &HostFile) -> Result<PathBuf> {
+    let name = options.nbd_server.as_deref().unwrap_or(Path::new(DEFAULT_SERVER));
     let error = |reason: String| file.error(ErrorKind::Server, reason);
     let found = if name.as_os_str().as_bytes().contains(&b'/') {
         name.to_path_buf()
@@ -406,9 +405,15 @@ fn find_program(wanted: Option<&Path>, file: &HostFile) -> Result<PathBuf> {
             folders.filter(|folder| folder.is_absolute()).map(|folder| folder.join(name));
         candidates.into_iter().find(|path| sys::is_executable(path).is_ok()).ok_or_else(|| {
             let program = excerpt(name.as_os_str().as_bytes());
+            let instead = match options.reader {
+                Reader::Auto => "use -f raw for the bytes of the file itself",
+                Reader::Qemu => {
+                    "leave out --reader=qemu, or use -f raw for the bytes of the file itself"
+                }
+            };
             error(format!(
                 "needs {program}, which is not installed: Debian and Ubuntu have it in qemu-utils, \
-                 Fedora in qemu-img; or use -f raw for the bytes of the file itself"
+                 Fedora in qemu-img; or {instead}"
             ))
         })?
     };

@@ -34,7 +34,7 @@ use self::parent::Parent;
 use self::region::Regions;
 use self::replay::{Changes, Replayed};
 use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
-use crate::error::{Result, escaped};
+use crate::error::{ErrorKind, Result, escaped};
 use crate::formats::fields::check_inside;
 use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose};
 use crate::probe::Format;
@@ -53,7 +53,12 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
     let header = Header::read(&file)?;
     let changes = match header.log {
         Guid::ZERO => None,
-        _ => Some(Arc::new(Changes::read(&file, &header)?)),
+        _ => {
+            let changes = Changes::read(&file, &header)?;
+            let reason = "was not closed: it is read as if its log were replayed";
+            chain.warn(&file.error(ErrorKind::Corrupt, reason));
+            Some(Arc::new(changes))
+        }
     };
     let view = match &changes {
         None => file.clone(),

@@ -95,11 +95,31 @@ def test_tar_program(blksum, disks):
         assert blksum("a.ova").stdout == lines_of(values), form
 
 
-def test_a_file_with_the_whole_name_wins(blksum, disks):
+def test_a_file_with_the_whole_name_wins_over_an_archive_of_another_name(blksum, disks):
     members, _ = disks
+    archive("a.tar", members)
+    assert blksum("a.tar:disk1.qcow2").returncode == 0
+    pathlib.Path("a.tar:disk1.qcow2").write_bytes(b"x" * 1000)
+    assert blksum.hex("a.tar:disk1.qcow2") == blkhash.checksum(b"x" * 1000).hex()
+
+
+def test_a_file_beside_an_appliance_is_not_its_disk(blksum, disks):
+    """The names of the members are those that the appliance gives them, so they must not name other files."""
+    members, values = disks
     archive("a.ova", members)
     pathlib.Path("a.ova:disk1.qcow2").write_bytes(b"x" * 1000)
-    assert blksum.hex("a.ova:disk1.qcow2") == blkhash.checksum(b"x" * 1000).hex()
+    assert blksum("a.ova").stdout == lines_of(values)
+    os.mkdir("b.ova:")
+    pathlib.Path("neighbour").write_bytes(b"good" * 128)
+    name = "/../neighbour"
+    text = f'<E><File id="a" href="{name}"/><Disk fileRef="a"/></E>'.encode()
+    good = hashlib.sha256(b"good" * 128).hexdigest()
+    manifest = f"SHA256({name})= {good}\n".encode()
+    archive("b.ova", [("b.ovf", text), ("b.mf", manifest), (name, b"evil" * 128)])
+    for args in ((), ("--untrusted",), ("--no-sandbox",)):
+        assert blksum.hex(*args, "b.ova") == blkhash.checksum(b"evil" * 128).hex(), args
+        result = blksum(*args, "-c", "b.ova")
+        assert (result.returncode, result.stdout) == (1, b"b.ova:/../neighbour: FAILED\n"), result
 
 
 def test_names_of_nothing(blksum, disks):

@@ -3,7 +3,6 @@
 //! Follows the backing chain in a loop with a limit. Each format opens its own layer.
 
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,17 +27,15 @@ impl OpenOptions {
     /// Never opens a FIFO, a character device or a file whose content the kernel generates on read, as
     /// in procfs, even if a file is replaced during the call.
     ///
-    /// If there is no such file, `path` may be that of an [`Appliance`], a colon and the name of a
-    /// member.
+    /// `path` may be that of an [`Appliance`], a colon and the name of a member. Unless the name of the
+    /// appliance ends in `.ova`, a file that has the whole name is opened instead.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Image> {
         let path = path.as_ref();
+        if let Some(image) = self.open_member(path)? {
+            return Ok(image);
+        }
         let mut chain = Chain::new(self);
-        let found = match find(path) {
-            Err(error) if is_missing(&error) => {
-                return self.open_member(path)?.ok_or(error);
-            }
-            found => found?,
-        };
+        let found = find(path)?;
         let file = open_found(&mut chain, &found, path)?;
         finish(chain, file, Folder::Of(path.to_path_buf()), 0)
     }
@@ -52,11 +49,11 @@ impl OpenOptions {
         path: &Path,
         accepts: impl FnOnce((u64, u64), u64) -> bool,
     ) -> Result<Option<Image>> {
+        if split_member(path).is_some() {
+            return Ok(None);
+        }
         let mut chain = Chain::new(self);
-        let found = match find(path) {
-            Err(error) if is_missing(&error) && split_member(path).is_some() => return Ok(None),
-            found => found?,
-        };
+        let found = find(path)?;
         if !accepts(found.stamp.identity, found.stamp.size) {
             return Ok(None);
         }
@@ -176,10 +173,6 @@ fn find(path: &Path) -> Result<Found<'_>> {
         return Err(Error::new(ErrorKind::FileType, path, reason));
     }
     Ok(found)
-}
-
-fn is_missing(error: &Error) -> bool {
-    error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 fn open_found(chain: &mut Chain<'_>, found: &Found<'_>, path: &Path) -> Result<Arc<HostFile>> {

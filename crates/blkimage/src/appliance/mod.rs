@@ -126,16 +126,20 @@ pub fn member_name(path: &Path, member: &[u8]) -> PathBuf {
 }
 
 /// Splits `name` into the path of a regular file and the name of a member, at the first colon before
-/// which there is such a file. Returns `None` if a file has the whole name, or none has a part of it.
+/// which there is such a file. Returns `None` if none has a part of the name.
+///
+/// Returns `None` as well if a file has the whole name, unless the part is the name of an appliance: the
+/// names of members are those that the appliance gives them, and must not name other files.
 pub fn split_member(name: &Path) -> Option<(&Path, &[u8])> {
     let bytes = name.as_os_str().as_bytes();
     let colons = bytes.iter().enumerate().filter(|(_, byte)| **byte == b':');
-    let mut splits =
-        colons.map(|(at, _)| (Path::new(OsStr::from_bytes(&bytes[..at])), &bytes[at + 1..]));
-    if name.symlink_metadata().is_ok() {
-        return None;
-    }
-    splits.find(|(path, member)| !member.is_empty() && path.is_file())
+    let mut splits = colons
+        .map(|(at, _)| (Path::new(OsStr::from_bytes(&bytes[..at])), &bytes[at + 1..]))
+        .filter(|(path, member)| !member.is_empty() && path.is_file());
+    let first = splits.next()?;
+    let mut all = std::iter::once(first).chain(splits);
+    let of_appliance = all.find(|(path, _)| has_extension(path.as_os_str().as_bytes(), ARCHIVE));
+    of_appliance.or_else(|| name.symlink_metadata().is_err().then_some(first))
 }
 
 fn has_extension(name: &[u8], extension: &[u8]) -> bool {
@@ -210,6 +214,7 @@ impl Storage for Part {
     }
 }
 
+const ARCHIVE: &[u8] = b".ova";
 const DESCRIPTOR: &[u8] = b".ovf";
 const MANIFEST: &[u8] = b".mf";
 

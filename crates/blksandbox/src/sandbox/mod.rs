@@ -74,7 +74,10 @@ impl Sandbox {
         if self.reads_everything || self.follow == Follow::None {
             return self.allow_alone(path);
         }
-        let Ok(found) = rustix::fs::lstat(path) else { return self.allow_archive(path) };
+        if split_member(path).is_some() {
+            return self.allow_archive(path);
+        }
+        let Ok(found) = rustix::fs::lstat(path) else { return };
         self.allow_uses(&found);
         let is_link = FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
         // The rule for the folder includes the image. All images of a folder share one rule.
@@ -94,7 +97,10 @@ impl Sandbox {
         if self.reads_everything {
             return;
         }
-        let Ok((file, found)) = open_image(path) else { return self.allow_archive(path) };
+        if split_member(path).is_some() {
+            return self.allow_archive(path);
+        }
+        let Ok((file, found)) = open_image(path) else { return };
         self.allow_uses(&found);
         self.allow_opened(&file, path);
     }

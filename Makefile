@@ -28,6 +28,7 @@ FUZZ_SECONDS ?= 60
 PYTEST_ARGS ?=
 PYTEST_WORKERS ?= 2
 BENCH_ARGS ?=
+PACKAGES ?= $(TARGET_DIR)/packages
 
 .PHONY: help
 help: ## List the targets
@@ -56,6 +57,7 @@ test: ## Install what the tests need, run everything, and list what was skipped
 .PHONY: test-steps
 test-steps:
 	scripts/install-test-deps
+	packaging/install-deps lintian:lintian
 	$(MAKE) check
 	$(CARGO) test --workspace -- --show-output
 	$(CARGO) test -p blkimage -p blksum --no-default-features --lib --test pipeline
@@ -97,6 +99,17 @@ capi-test: capi ## Tests of libblkhash in C, against what is installed
 	scripts/install-capi $(TARGET_DIR) "" $(CAPI_ROOT) $(CAPI_ROOT)/lib
 	scripts/test-capi $(CAPI_ROOT)
 	scripts/test-capi-tsan $(TARGET_DIR)
+
+.PHONY: packages
+packages: build deb rpm tarball container ## Build packages of every kind for this machine, in PACKAGES
+
+.PHONY: deb rpm tarball container
+deb rpm container: ## Package what `make build` has built
+	packaging/install-deps
+	packaging/$@/build $(PACKAGES)
+tarball:
+	packaging/install-deps
+	packaging/tar/build $(PACKAGES)
 
 .PHONY: deny
 deny: ## Licences, bans, sources and, where their database can be reached, advisories
@@ -150,7 +163,7 @@ install: ## Install into DESTDIR/PREFIX what `make build` has built
 		install -D -m 644 completions/_$$name -t $(ZSHDIR) && \
 		install -D -m 644 completions/$$name.fish -t $(FISHDIR) || exit; \
 	done
-	scripts/install-capi $(TARGET_DIR) "$(DESTDIR)" $(PREFIX) $(LIBDIR)
+	scripts/install-capi $(TARGET_DIR) "$(DESTDIR)" $(PREFIX) $(LIBDIR) $(GNU)
 
 .PHONY: uninstall
 uninstall: ## Remove from DESTDIR/PREFIX what `make install` brought

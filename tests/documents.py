@@ -36,6 +36,8 @@ NOT_RUN = {
     "cargo run --release": "builds the project",
     "cargo build": "builds the project",
     "make test": "runs the tests themselves",
+    "make build deb": "tests/test_packages.py makes the packages and installs them",
+    "podman": "needs an engine for containers; tests/test_packages.py runs the root that the image has",
     "buildah": "pulls images of others; tests/test_kubernetes.py runs the root that the image has",
     "kubectl": "needs a cluster; tests/test_kubernetes.py runs the jobs",
     "sbatch": "needs a cluster",

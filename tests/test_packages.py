@@ -1,0 +1,258 @@
+"""The packages of `make deb`, `rpm`, `tarball` and `container`, installed where nothing else is, and run."""
+
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tarfile
+
+import pytest
+
+import conftest
+import images
+from conftest import ROOT
+
+# Seconds for what may wait for a network.
+SLOW = 4 * conftest.HANG
+
+# The user of the container.
+NOBODY = 65532
+
+# Of a small Debian, with what the packages are used with.
+TOOLS = ["bash-completion", "gcc", "libc6-dev", "libnbd-dev", "man-db", "pkg-config", "qemu-utils"]
+
+# Files that every installation changes.
+CHANGING = ("etc/ld.so.cache", "var/lib/dpkg", "var/cache", "var/log", "var/lib/apt", "tmp", "proc", "sys", "dev", "run")
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a root file system")
+
+
+def run(*command, **options):
+    """Runs a command and returns its output."""
+    done = subprocess.run(
+        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SLOW, **options
+    )
+    assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout.decode(errors='replace')}"
+    return done.stdout.decode()
+
+
+def chroot(root, *command, **options):
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
+    return run("chroot", root, *command, env=environment, **options)
+
+
+def build(kind, folder):
+    """Returns the packages of one kind, made of the build that the other tests use."""
+    assert conftest.BLKSUM.parent.name == "release", "packages are made of a release build"
+    environment = {**os.environ, "TARGET_DIR": str(conftest.BLKSUM.parent.parent)}
+    for name in [name for name in environment if name.startswith("MAKE")]:
+        del environment[name]
+    run(ROOT / "packaging" / kind / "build", folder, env=environment)
+    return sorted(folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def debs(tmp_path_factory):
+    return build("deb", tmp_path_factory.mktemp("deb"))
+
+
+@pytest.fixture(scope="module")
+def debian(tmp_path_factory):
+    """A root with Debian, without our packages. It has the processes and devices of this machine."""
+    root = tmp_path_factory.mktemp("debian") / "root"
+    run("mmdebstrap", "--variant=apt", f"--include={','.join(TOOLS)}", "bookworm", root)
+    (root / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")
+    return root
+
+
+def listing(root):
+    """The names in a root file system, and the content of small files."""
+    found = {}
+    for folder, folders, files in os.walk(root):
+        place = os.path.relpath(folder, root)
+        if place.startswith(CHANGING):
+            folders.clear()
+            continue
+        for name in files:
+            path = pathlib.Path(folder, name)
+            is_file = path.is_file() and not path.is_symlink()
+            found[os.path.join(place, name)] = hashlib.sha256(path.read_bytes()).hexdigest() if is_file else ""
+        found.update({os.path.join(place, name): "folder" for name in folders})
+    return {name: value for name, value in found.items() if not name.startswith(CHANGING)}
+
+
+def make_images(folder, blksum):
+    """Makes images of the same content and a check file that names them."""
+    folder.mkdir()
+    raw = folder / "disk.raw"
+    with open(raw, "wb") as file:
+        file.truncate(64 << 20)
+        for offset in (0, 5 << 20, 40 << 20):
+            file.seek(offset)
+            file.write(os.urandom(1 << 20))
+    names = ["disk.raw"]
+    for form in ("qcow2", "vmdk", "vhdx", "vdi"):
+        images.qemu_img("convert", "-O", form, raw, folder / f"disk.{form}")
+        names.append(f"disk.{form}")
+    with open(folder / "SUMS", "wb") as sums:
+        subprocess.run([blksum, *names], cwd=folder, check=True, stdout=sums, timeout=conftest.HANG)
+    lines = (folder / "SUMS").read_text().splitlines()
+    assert len({line.split()[0] for line in lines}) == 1, lines
+    return names
+
+
+def test_lintian_finds_nothing(debs):
+    assert [path.name.split("_")[0] for path in debs] == ["blksum", "libblkhash-dev", "libblkhash0"]
+    run("lintian", "--fail-on=error,warning", "--suppress-tags=bad-distribution-in-changes-file", *debs)
+
+
+def test_debian(debs, debian, tmp_path):
+    before = listing(debian)
+    names = make_images(debian / "images", conftest.BLKSUM)
+    (debian / "debs").mkdir()
+    for deb in debs:
+        shutil.copy(deb, debian / "debs")
+    installed = [f"./{path.name}" for path in debs]
+    install = ["apt-get", "install", "-q", "-y", "--no-install-recommends", *installed]
+    chroot(debian, "sh", "-c", 'cd /debs && exec "$@"', "sh", *install)
+
+    answer = chroot(debian, "sh", "-c", "cd /images && blksum -c SUMS")
+    assert answer == "".join(f"{name}: OK\n" for name in names)
+    assert chroot(debian, "blkhash", "--version").startswith("blkhash ")
+    for page, title in [("blksum", "BLKSUM(1)"), ("blkhash-map-diff", "BLKHASH-MAP-DIFF(1)"), ("blkhash", "blkhash")]:
+        section = ["3"] if title == "blkhash" else []
+        assert title.upper() in chroot(debian, "man", *section, page).upper()
+    complete = ". /usr/share/bash-completion/bash_completion; __load_completion {0}; complete -p {0}"
+    for name in ("blksum", "blkhash"):
+        assert name in chroot(debian, "bash", "-c", complete.format(name))
+
+    # The example of the documentation, on an image in it.
+    example = "/usr/share/doc/libblkhash-dev/examples/image-checksum.c"
+    flags = chroot(debian, "pkg-config", "--cflags", "--libs", "blkhash", "libnbd").split()
+    chroot(debian, "gcc", "-Wall", "-Werror", "-o", "/images/example", example, *flags)
+    checksum = chroot(debian, "/images/example", "/images/disk.raw").split()[0]
+    assert checksum == (debian / "images/SUMS").read_text().split()[0]
+
+    shutil.rmtree(debian / "images")
+    shutil.rmtree(debian / "debs")
+    chroot(debian, "apt-get", "purge", "-q", "-y", "blksum", "libblkhash0", "libblkhash-dev")
+    assert listing(debian) == before
+
+
+def test_rpm(tmp_path):
+    rpms = build("rpm", tmp_path / "rpm")
+    assert [path.name.rsplit("-", 2)[0] for path in rpms] == ["blksum", "libblkhash", "libblkhash-devel"]
+    root = tmp_path / "root"
+    root.mkdir()
+    # The libraries that the packages ask for come from this machine.
+    run(ROOT / "contrib/kubernetes/root-fs", root, conftest.BLKSUM, shutil.which("sh"))
+    (root / "usr/bin/blksum").unlink()
+    before = listing(root)
+    rpm = ["rpm", "--root", root, "--dbpath", "/var/lib/rpm"]
+    run(*rpm, "--initdb")
+    wanted = {line for line in run(*rpm, "-qpR", *rpms).splitlines() if "GLIBC" in line or ".so" in line}
+    provided = {f"{path.name}()(64bit)" for path in root.rglob("*.so*")} | {"libblkhash.so.0()(64bit)"}
+    assert {name for name in wanted if name.endswith("()(64bit)")} <= provided
+    run(*rpm, "-i", "--nodeps", *rpms)
+    run(*rpm, "-V", "--nodeps", "blksum", "libblkhash", "libblkhash-devel")
+
+    names = make_images(root / "images", conftest.BLKSUM)
+    answer = chroot(root, "/usr/bin/sh", "-c", "cd /images && exec blksum -c SUMS")
+    assert answer == "".join(f"{name}: OK\n" for name in names)
+    shutil.rmtree(root / "images")
+    run(*rpm, "-e", "--nodeps", "blksum", "libblkhash", "libblkhash-devel")
+    # Folders that a real root has stay, since no package of ours owns them.
+    after = {name: value for name, value in listing(root).items() if not name.startswith("var/lib/rpm")}
+    assert {name for name in after if after[name] != "folder"} == {name for name in before if before[name] != "folder"}
+    assert not any("blksum" in name or "blkhash" in name for name in after)
+
+
+def test_tarball(tmp_path):
+    [archive] = build("tar", tmp_path / "tar")
+    place = tmp_path / "a place with spaces"
+    place.mkdir()
+    run("tar", "-xf", archive, "-C", place)
+    [tree] = place.iterdir()
+    assert tree.name == archive.name.removesuffix(".tar.gz")
+    names = make_images(tmp_path / "images", tree / "bin/blksum")
+    assert run(tree / "bin/blksum", "-c", "SUMS", cwd=tmp_path / "images").count(": OK\n") == len(names)
+
+    link = tmp_path / "here"
+    link.symlink_to(tree)
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(link / "lib/pkgconfig")}
+    flags = run("pkg-config", "--cflags", "--libs", "blkhash", "libnbd", env=environment).split()
+    example = tmp_path / "example"
+    run("gcc", "-o", example, ROOT / "contrib/image-checksum.c", *flags)
+    environment["LD_LIBRARY_PATH"] = str(link / "lib")
+    checksum = run(example, tmp_path / "images/disk.raw", env=environment).split()[0]
+    assert checksum == (tmp_path / "images/SUMS").read_text().split()[0]
+
+
+def unpack(archive, folder):
+    """Unpacks the image in an OCI archive, and returns its configuration and its root."""
+    layout, root = folder / "layout", folder / "root"
+    layout.mkdir(parents=True)
+    run("tar", "-xf", archive, "-C", layout)
+
+    def blob(descriptor):
+        path = layout / "blobs" / descriptor["digest"].replace(":", "/")
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == path.name
+        return path
+
+    [image] = json.loads((layout / "index.json").read_text())["manifests"]
+    manifest = json.loads(blob(image).read_text())
+    root.mkdir()
+    for layer in manifest["layers"]:
+        with tarfile.open(blob(layer)) as content:
+            content.extractall(root, filter="tar")
+    return json.loads(blob(manifest["config"]).read_text())["config"], root
+
+
+def contained(root, folder, *command):
+    """Runs a command as a container does: a read-only root with a volume, an unprivileged user, no network."""
+    script = """
+        set -e
+        mount --bind "$ROOT" "$ROOT"
+        mount -t proc proc "$ROOT/proc"
+        mount -t tmpfs tmpfs "$ROOT/dev"
+        touch "$ROOT/dev/null"
+        mount --bind /dev/null "$ROOT/dev/null"
+        ln -s /proc/self/fd "$ROOT/dev/fd"
+        mount --bind "$FOLDER" "$ROOT/images"
+        mount -o remount,bind,ro "$ROOT/images"
+        mount -o remount,bind,ro "$ROOT"
+        cd /
+        exec chroot --userspec=$USER:$USER --groups= "$ROOT" "$@"
+    """
+    environment = {"ROOT": str(root), "FOLDER": str(folder), "USER": str(NOBODY), "PATH": os.environ["PATH"]}
+    return run("unshare", "--mount", "--net", "--pid", "--fork", "sh", "-c", script, "sh", *command, env=environment)
+
+
+@pytest.fixture(scope="module")
+def containers(tmp_path_factory):
+    return {path.name.rsplit("-", 2)[0]: path for path in build("container", tmp_path_factory.mktemp("container"))}
+
+
+@pytest.mark.parametrize("name", ["blkhash", "blkhash-full"])
+def test_container(containers, name, tmp_path):
+    folder = tmp_path / "images"
+    names = make_images(folder, conftest.BLKSUM)
+    images.qemu_img("create", "--object", "secret,id=s,data=k", "-f", "luks", "-o", "key-secret=s,iter-time=10",
+                    folder / "disk.luks", "1M")
+    tmp_path.chmod(0o755)
+    config, root = unpack(containers[name], tmp_path / "unpacked")
+    assert (config["User"], config["Cmd"]) == (f"{NOBODY}:{NOBODY}", ["/usr/bin/blksum", "--help"])
+    assert not (root / "bin/sh").exists() and not (root / "usr/bin/sh").exists()
+    for place in ("dev", "images", "proc"):
+        (root / place).mkdir(exist_ok=True)
+    assert contained(root, folder, *config["Cmd"]).startswith("Usage: blksum ")
+    answer = contained(root, folder, "/usr/bin/blksum", *(f"/images/{name}" for name in names))
+    expected = (folder / "SUMS").read_text().split()[0]
+    assert answer == "".join(f"{expected}  /images/{name}\n" for name in names)
+    assert contained(root, folder, "/usr/bin/blkhash", "--version").startswith("blkhash ")
+    assert (root / "usr/bin/qemu-nbd").exists() == (name == "blkhash-full")
+    if name == "blkhash-full":
+        answer = contained(root, folder, "/usr/bin/blksum", "--reader=qemu", "/images/disk.vmdk")
+        assert answer.startswith(expected)

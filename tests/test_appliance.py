@@ -1,5 +1,6 @@
 """Appliances (.ova): one line for each disk, and the manifest."""
 
+import functools
 import hashlib
 import io
 import json
@@ -196,6 +197,62 @@ def test_manifest(blksum, disks, digest):
     assert len(report) == 4
 
 
+def test_a_manifest_that_does_not_list_a_disk(blksum, disks):
+    members, _ = disks
+    archive("a.ova", [*members[:1], ("x.mf", manifest(members[:3], "sha256")), *members[1:]])
+    result = blksum("-c", "a.ova")
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert b"a.ova: has the disk 'disk 2.img', which its manifest does not list" in result.stderr
+
+
+@pytest.mark.parametrize("folder, reference", [("", "my%20disk.img"), ("./", "my disk.img"), ("sub/", "my%20disk.img")])
+def test_references_are_resolved(blksum, workdir, folder, reference):
+    """As URIs, in the folder of the descriptor."""
+    content = b"content" * 1000
+    inner = [("x.ovf", descriptor([("f", reference, "")], ["f"])), ("my disk.img", content)]
+    members = [(f"{folder}{name}", data) for name, data in inner]
+    archive("a.ova", [members[0], (f"{folder}x.mf", manifest(inner, "sha256")), members[1]])
+    result = blksum("a.ova")
+    assert result.stdout == f"{blkhash.checksum(content).hex()}  a.ova:{folder}my disk.img\n".encode(), result
+    result = blksum("-c", "a.ova")
+    assert (result.returncode, result.stdout) == (0, b"a.ova:x.ovf: OK\na.ova:my disk.img: OK\n"), result
+
+
+def test_an_appliance_is_no_image(blksum, disks):
+    """Where one image is wanted, a disk has to be named."""
+    members, values = disks
+    archive("a.ova", members)
+    blkhash_program = str(pathlib.Path(blksum.path).with_name("blkhash"))
+    run = functools.partial(subprocess.run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    for command in (["map", "create", "-o", "m"], ["verity", "digest"], ["bench", "image"]):
+        result = run([blkhash_program, *command, "a.ova"])
+        word = b"is an appliance (disk1.qcow2, disk 2.img): name a disk in it, as in a.ova:disk1.qcow2"
+        assert result.returncode != 0 and word in result.stderr, result
+    os.remove("m")
+    assert run([blkhash_program, "map", "create", "-o", "m", "a.ova:disk1.qcow2"]).returncode == 0
+    assert run([blkhash_program, "map", "verify", "m", "a.ova:disk1.qcow2"]).returncode == 0
+    os.mkdir("maps")
+    assert blksum("--map", "maps", "a.ova").stdout == lines_of(values)
+    assert sorted(os.listdir("maps")) == ["a.ova:disk 2.img.blkmap", "a.ova:disk1.qcow2.blkmap"]
+    # An archive with another order, which is not taken for a disk.
+    archive("b.ova", [*members[1:], members[0]])
+    result = blksum("b.ova")
+    assert result.returncode == 1 and b"is a tar archive whose first member is not a descriptor (.ovf)" in result.stderr
+    pathlib.Path("b.img").write_bytes(pathlib.Path("b.ova").read_bytes())
+    assert blksum.hex("-f", "raw", "b.ova") == blksum.hex("b.img")
+
+
+def test_many_disks_of_one_file(blksum, workdir):
+    files = [(f"f{index}", "d.img", "") for index in range(20000)]
+    archive("a.ova", [("x.ovf", descriptor(files, [name for name, _, _ in files])), ("d.img", bytes(65536))])
+    assert blksum("a.ova").stdout == f"{blkhash.checksum(bytes(65536)).hex()}  a.ova:d.img\n".encode()
+    files = [(f"f{index}", f"{index}", "") for index in range(300)]
+    members = [(name, b"") for _, name, _ in files]
+    archive("b.ova", [("x.ovf", descriptor(files, [name for name, _, _ in files])), *members])
+    result = blksum("b.ova")
+    assert result.returncode == 1 and b"names more than 256 disks" in result.stderr
+
+
 def test_manifest_names_only_members(blksum, disks):
     members, _ = disks
     secret = b"secret"
@@ -203,7 +260,7 @@ def test_manifest_names_only_members(blksum, disks):
     path = os.path.abspath("secret")
     text = f"{hashlib.sha256(secret).hexdigest()}  {path}\n".encode()
     text += b"BLKHASH-SHA256 (secret) = " + b"0" * 64 + b"\n" + manifest([(path, secret), ("../secret", secret)], "sha256")
-    archive("a.ova", [*members[:1], ("x.mf", text)])
+    archive("a.ova", [("x.ovf", b"<E/>"), ("x.mf", text)])
     result = blksum("-c", "a.ova")
     assert result.returncode == 1 and b"OK" not in result.stdout, result
     assert b"2 lines are improperly formatted" in result.stderr

@@ -34,6 +34,9 @@ impl OpenOptions {
         if let Some(image) = self.open_member(path)? {
             return Ok(image);
         }
+        if self.format.is_none() && appliance::is_named_appliance(path) {
+            self.refuse_appliance(path)?;
+        }
         let mut chain = Chain::new(self);
         let found = find(path)?;
         let file = open_found(&mut chain, &found, path)?;
@@ -69,6 +72,14 @@ impl OpenOptions {
 
     /// Opens the file at `path` as an appliance. Returns `None` if it is none, or is not a regular file.
     pub fn open_appliance(&self, path: &Path) -> Result<Option<Appliance>> {
+        match self.open_archive(path)? {
+            Some(file) => Appliance::new(Arc::new(file), path),
+            None => Ok(None),
+        }
+    }
+
+    /// Opens the file at `path` if it is a tar archive.
+    fn open_archive(&self, path: &Path) -> Result<Option<LocalFile>> {
         let found = find(path)?;
         if found.stamp.node_type != NodeType::Regular || found.stamp.size < PROBE_SIZE as u64 {
             return Ok(None);
@@ -80,8 +91,17 @@ impl OpenOptions {
             return Ok(None);
         }
         let Self { cache, force_share, .. } = *self;
-        let file = LocalFile::new(file, path, Access { cache, force_share, shared: false })?;
-        Appliance::new(Arc::new(file), path)
+        LocalFile::new(file, path, Access { cache, force_share, shared: false }).map(Some)
+    }
+
+    /// Fails if the file is an archive. It has images, and is none.
+    fn refuse_appliance(&self, path: &Path) -> Result<()> {
+        let Some(file) = self.open_archive(path)? else { return Ok(()) };
+        let reason = "is a tar archive whose first member is not a descriptor (.ovf): -f raw reads its bytes";
+        Err(match Appliance::new(Arc::new(file), path)? {
+            Some(appliance) => appliance.is_no_image(),
+            None => Error::new(ErrorKind::Format, path, reason),
+        })
     }
 
     /// Opens a member of an appliance. Returns `None` if `name` names none.

@@ -9,6 +9,7 @@ mod tar;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 
 pub(crate) use self::tar::is_archive;
 use self::tar::{Entries, Entry};
-use crate::error::{ErrorKind, Result, excerpt};
+use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::image::Image;
 use crate::options::OpenOptions;
 use crate::probe::{PROBE_SIZE, probe};
@@ -65,10 +66,12 @@ impl Appliance {
                 let reason = format!("its disk \"{}\" {reason}, which is not read", excerpt(name));
                 return Err(self.file.error(ErrorKind::Unsupported, reason));
             }
-            self.entry(name)?;
         }
         if !named.is_empty() {
-            return Ok(named.into_iter().map(|disk| disk.name).collect());
+            return named
+                .iter()
+                .map(|disk| Ok(self.referenced(&disk.name)?.name.clone()))
+                .collect();
         }
         let mut found = Vec::new();
         for entry in &self.entries {
@@ -91,6 +94,39 @@ impl Appliance {
         Ok(Some((&entry.name, self.text(entry)?)))
     }
 
+    /// Returns a disk that the descriptor names and `listed` lacks.
+    pub fn disk_beyond(&self, listed: &HashSet<Vec<u8>>) -> Result<Option<Vec<u8>>> {
+        let entry = |name: &Vec<u8>| self.entry(name).ok().map(|entry| &entry.name);
+        let listed: HashSet<_> = listed.iter().filter_map(entry).collect();
+        for ovf::Disk { name, .. } in ovf::disks(&self.text(&self.entries[0])?).unwrap_or_default()
+        {
+            let member = &self.referenced(&name)?.name;
+            if !listed.contains(member) {
+                return Ok(Some(member.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the error for a place where one image is wanted.
+    pub(crate) fn is_no_image(&self) -> Error {
+        let disks = match self.disks() {
+            Ok(disks) => disks,
+            Err(error) => return error,
+        };
+        let names: Vec<_> = disks.iter().take(MAX_NAMES).map(|disk| excerpt(disk)).collect();
+        let more = if disks.len() > MAX_NAMES { ", ..." } else { "" };
+        let reason = match names.first() {
+            None => "is an appliance without a disk: -f raw reads its bytes".into(),
+            Some(first) => format!(
+                "is an appliance ({}{more}): name a disk in it, as in {}:{first}",
+                names.join(", "),
+                excerpt(self.file.name().as_os_str().as_bytes())
+            ),
+        };
+        self.file.error(ErrorKind::Format, reason)
+    }
+
     /// Opens a member as an image.
     pub fn open(&self, options: &OpenOptions, member: &[u8]) -> Result<Image> {
         let entry = self.entry(member)?;
@@ -100,8 +136,24 @@ impl Appliance {
             .open_storage(Box::new(part), &member_name(self.file.name(), member).to_string_lossy())
     }
 
+    /// Returns the member that a reference of the descriptor names: a name, or one with `%` escapes as in a URI.
+    fn referenced(&self, reference: &[u8]) -> Result<&Entry> {
+        let found = self.entry(reference);
+        match percent_decoded(reference) {
+            Some(name) if found.is_err() && name != reference => self.entry(&name).or(found),
+            _ => found,
+        }
+    }
+
+    /// Returns the member with this name, or else the one with this name in the folder of the descriptor.
     fn entry(&self, name: &[u8]) -> Result<&Entry> {
-        tar::find(&self.file, &self.entries, name)?.ok_or_else(|| {
+        if let Some(entry) = tar::find(&self.file, &self.entries, name)? {
+            return Ok(entry);
+        }
+        let descriptor = &self.entries[0].name;
+        let folder = descriptor.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+        let beside = [&descriptor[..folder], name].concat();
+        tar::find(&self.file, &self.entries, &beside)?.ok_or_else(|| {
             let reason = format!("has no member with the name \"{}\"", excerpt(name));
             self.file.error(ErrorKind::Format, reason)
         })
@@ -138,8 +190,32 @@ pub fn split_member(name: &Path) -> Option<(&Path, &[u8])> {
         .filter(|(path, member)| !member.is_empty() && path.is_file());
     let first = splits.next()?;
     let mut all = std::iter::once(first).chain(splits);
-    let of_appliance = all.find(|(path, _)| has_extension(path.as_os_str().as_bytes(), ARCHIVE));
+    let of_appliance = all.find(|(path, _)| is_named_appliance(path));
     of_appliance.or_else(|| name.symlink_metadata().is_err().then_some(first))
+}
+
+/// Decodes the escapes of a URI. `None` if one is invalid.
+fn percent_decoded(text: &[u8]) -> Option<Vec<u8>> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte == b'%' {
+            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
+            let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+            decoded.push(u8::from_str_radix(digits, 16).ok().filter(|_| is_hex)?);
+            rest = &after[2..];
+        } else {
+            decoded.push(byte);
+        }
+    }
+    Some(decoded)
+}
+
+/// Returns whether a file with this name is an appliance if its content is one. A guest could write an archive into its
+/// raw disk.
+pub(crate) fn is_named_appliance(path: &Path) -> bool {
+    has_extension(path.as_os_str().as_bytes(), ARCHIVE)
 }
 
 fn has_extension(name: &[u8], extension: &[u8]) -> bool {
@@ -213,6 +289,9 @@ impl Storage for Part {
         self.storage.read_method()
     }
 }
+
+/// Names in an error.
+const MAX_NAMES: usize = 5;
 
 const ARCHIVE: &[u8] = b".ova";
 const DESCRIPTOR: &[u8] = b".ovf";

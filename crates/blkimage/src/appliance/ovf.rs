@@ -3,7 +3,7 @@
 //! Only elements and their attributes are of interest: `<File>` of the references, and `<Disk>`. The
 //! text is scanned once, without recursion, and prefixes of names are ignored.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// A disk image in the appliance.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,11 +18,15 @@ pub(super) struct Disk {
 /// text is not understood.
 pub(super) fn disks(text: &[u8]) -> Result<Vec<Disk>, String> {
     let text = std::str::from_utf8(text).map_err(|_| "is not UTF-8")?;
-    let (mut files, mut disks) = (Vec::new(), Vec::new());
+    let (mut files, mut disks) = (HashMap::new(), Vec::new());
     for tag in (Scanner { text }) {
         let tag = tag?;
         match tag.name {
-            "File" => files.push(tag),
+            "File" => {
+                let id = tag.get("id").unwrap_or_default().to_owned();
+                // `None` marks an ID that is not unique.
+                files.entry(id).and_modify(|file| *file = None).or_insert(Some(tag));
+            }
             "Disk" if tag.get("fileRef").is_some() => disks.push(tag),
             _ => {}
         }
@@ -31,16 +35,19 @@ pub(super) fn disks(text: &[u8]) -> Result<Vec<Disk>, String> {
     let mut found = Vec::new();
     for disk in &disks {
         let id = disk.get("fileRef").unwrap_or_default();
-        if !seen.insert(id) {
-            continue;
-        }
-        let mut named = files.iter().filter(|file| file.get("id") == Some(id));
-        let (Some(file), None) = (named.next(), named.next()) else {
+        let Some(Some(file)) = files.get(id) else {
             return Err("names a disk whose file is not among its references, or twice".into());
         };
         let Some(name) = file.get("href") else {
             return Err("names a disk whose file has no name".into());
         };
+        // Two disks may begin with the content of one file.
+        if !seen.insert(name) {
+            continue;
+        }
+        if found.len() == MAX_DISKS {
+            return Err(format!("names more than {MAX_DISKS} disks"));
+        }
         let compression = file.get("compression").filter(|it| !matches!(*it, "" | "identity"));
         let refusal = match (compression, file.get("chunkSize"), disk.get("parentRef")) {
             (Some(method), ..) => Some(format!("is compressed ({method}) in the appliance")),
@@ -52,6 +59,9 @@ pub(super) fn disks(text: &[u8]) -> Result<Vec<Disk>, String> {
     }
     Ok(found)
 }
+
+/// Each disk is found in the archive anew.
+const MAX_DISKS: usize = 256;
 
 /// An element, by its start tag.
 struct Tag<'a> {

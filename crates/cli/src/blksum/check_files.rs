@@ -3,6 +3,7 @@
 //! A terminal is not waited for, a pipe only briefly, and of a very long file only the beginning is
 //! held. This does not change the output, only how narrow the sandbox can be.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
@@ -17,7 +18,7 @@ use blksum::check_file::{Entry, Form, Line, Parser, Style};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::input::is_of_appliance;
-use crate::stdio;
+use crate::{quote, stdio};
 
 /// Check files: those held in memory, then those that are opened in their turn.
 pub struct CheckFiles {
@@ -161,18 +162,25 @@ fn manifest(path: &Path) -> io::Result<Option<Vec<u8>>> {
         return Err(io::Error::other("is an appliance without a manifest (.mf)"));
     };
     let mut parser = Parser::new(UNUSED);
-    let mut lines = Vec::new();
+    let (mut lines, mut listed) = (Vec::new(), HashSet::new());
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         match parser.parse(line) {
             Line::Ignored => {}
             Line::Entry(Entry { name, digest, tag: Some(tag @ Tag::File(_)) }) => {
                 let style = Style { form: Form::Tagged(tag), zero: false };
+                listed.insert(name.to_vec());
                 let name = member_name(path, &name);
                 lines.extend(style.line(name.as_os_str().as_bytes(), &digest));
             }
             // Only members are checked, whatever else a line names.
             Line::Entry(_) | Line::Malformed => lines.extend_from_slice(b"malformed\n"),
         }
+    }
+    if let Some(disk) = appliance.disk_beyond(&listed).map_err(other)? {
+        let disk = quote::name(&disk);
+        return Err(io::Error::other(format!(
+            "has the disk {disk}, which its manifest does not list"
+        )));
     }
     Ok(Some(lines))
 }

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use blkhash::{BlockSize, Construction, Digest, Parameters, Salt};
+use blkimage::split_member;
 use blkmap::Header;
 use blksum::{Progress, Tuning};
 use serde_json::Value;
@@ -41,7 +42,8 @@ impl Maps {
         let expand =
             |name| input::expand(name, settings.origin, hash.recursive.as_ref(), Notes::Silent);
         // The maps may be in a folder of images.
-        let images: Vec<_> = settings.names.iter().flat_map(|name| expand(name)).collect();
+        let images = settings.names.iter().flat_map(|name| expand(name));
+        let images: Vec<_> = images.flat_map(|found| input::disks(found, &settings.open)).collect();
         for (name, _) in images {
             // No empty map is left behind for an image that does not exist.
             let is_map = hash.recursive.is_some() && name.as_bytes().ends_with(b".blkmap");
@@ -142,6 +144,7 @@ fn header(parameters: &Parameters) -> Result<Header, String> {
 fn is_missing(name: &OsStr) -> bool {
     name != "-"
         && !input::is_uri(name)
+        && split_member(Path::new(name)).is_none()
         && std::fs::metadata(name).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use blkimage::{Format, Image, Source, partition};
+use blkimage::{Format, Image, Source, partition, split_member};
 use serde_json::{Map, Value, json};
 
 /// What a map is made of.
@@ -119,6 +119,7 @@ fn describe(subject: &Subject<'_>) -> Value {
 
 fn describe_file(name: &Path, size: u64, role: &str) -> Value {
     let mut file = json!({"name": base_name(name.as_os_str()), "role": role, "size": size});
+    let name = split_member(name).map_or(name, |(appliance, _)| appliance);
     // A file of the host. A URI is none, and the node of a device is another one on each host.
     if let Some(metadata) = std::fs::metadata(name).ok().filter(std::fs::Metadata::is_file) {
         let time = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());

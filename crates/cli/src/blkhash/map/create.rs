@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 
 use blkhash::{Algorithm, Construction, Digest, Leaf};
-use blkimage::{Location, Slice};
+use blkimage::{Location, Slice, split_member};
 use blkmap::{Error, Header, Key, Recovered, Writer};
 use serde_json::{Value, json};
 
@@ -43,6 +43,7 @@ pub fn run(args: &Create) -> Result<Outcome, Failure> {
     }
     // No empty map is left behind for an image that does not exist.
     if let Location::Path(path) = Location::new(&args.image) {
+        let path = split_member(path).map_or(path, |(appliance, _)| appliance);
         match std::fs::metadata(path) {
             Err(error) => return Ok(failed(&args.image, &messages::reason(&error))),
             Ok(metadata) if args.output.is_none() && metadata.file_type().is_block_device() => {

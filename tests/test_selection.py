@@ -37,7 +37,7 @@ def names(result):
 )
 def test_patterns(blksum, tree, args, expected):
     for folder in ("tree", "tree/"):
-        result = blksum("-r", *args, folder)
+        result = blksum("-r", "-f", "raw", *args, folder)
         prefix = folder.rstrip("/")
         assert names(result) == [f"{prefix}/{name}" for name in expected.split()], result
         assert (result.returncode, result.stderr) == (0, b"")

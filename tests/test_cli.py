@@ -363,8 +363,7 @@ def test_luks_in_qcow2(blksum, img):
     (img / "key").write_bytes(b"password")
     secret = ("--object", "secret,id=s,file=key")
     options = "encrypt.format=luks,encrypt.key-secret=s,encrypt.iter-time=10"
-    run = ("qemu-img", "create", "-q", *secret, "-f", "qcow2", "-o", options, "disk.qcow2", "1M")
-    subprocess.run(run, check=True, capture_output=True)
+    images.qemu_img("create", "-q", *secret, "-f", "qcow2", "-o", options, "disk.qcow2", "1M")
     reason = "blksum: disk.qcow2: is encrypted with LUKS, which is not read"
     expect(blksum("disk.qcow2"), 1, b"", reason)
     expect(blksum("--secret-file", "key", "disk.qcow2"), 1, b"", reason)
@@ -374,8 +373,7 @@ def test_luks_in_qcow2(blksum, img):
     expect(blksum("top"), 1, b"", reason)
 
     options = "key-secret=s,iter-time=10"
-    run = ("qemu-img", "create", "-q", *secret, "-f", "luks", "-o", options, "disk.luks", "1M")
-    subprocess.run(run, check=True, capture_output=True)
+    images.qemu_img("create", "-q", *secret, "-f", "luks", "-o", options, "disk.luks", "1M")
     run = ("qemu-img", "convert", "-f", "raw", "-O", "qcow2", "disk.luks", "content.qcow2")
     subprocess.run(run, check=True, capture_output=True)
     assert blksum.hex("content.qcow2") == blksum.hex("-f", "raw", "disk.luks")

@@ -122,8 +122,7 @@ def test_encrypted_qcow2_says_what_reads_it(blksum, files):
     (files / "key").write_bytes(b"password")
     options = "encrypt.format=luks,encrypt.key-secret=s,encrypt.iter-time=10"
     secret = ["--object", "secret,id=s,file=key"]
-    create = ["qemu-img", "create", "-q", *secret, "-f", "qcow2", "-o", options, "luks.qcow2", "1M"]
-    subprocess.run(create, check=True)
+    images.qemu_img("create", "-q", *secret, "-f", "qcow2", "-o", options, "luks.qcow2", "1M")
     result = blksum("luks.qcow2")
     assert result.returncode == 1 and b"have qemu-nbd decrypt it" in result.stderr
 

@@ -96,7 +96,9 @@ impl Image {
             }
             limit = limit.min(clear - offset);
             let far = if walk.remembers() { size - offset } else { limit };
-            let Mapping { kind, length } = layer.map(GuestRange { offset, limit, far }, purpose)?;
+            let is_lowest = index + 1 == self.layers.len();
+            let range = GuestRange { offset, limit, far, is_lowest };
+            let Mapping { kind, length } = layer.map(range, purpose)?;
             let place = match kind {
                 MappingKind::Below => {
                     walk.learn(index, offset, length);

@@ -64,6 +64,9 @@ pub(crate) struct GuestRange {
     /// Maximum useful length of a [`MappingKind::Below`], at least `limit`. The caller remembers these
     /// ranges and does not query them again.
     pub far: u64,
+    /// Whether no layer lies below. Zeros of this layer are then [`MappingKind::Below`] as well, so that
+    /// runs of both are one.
+    pub is_lowest: bool,
 }
 
 /// The purpose of a mapping.

@@ -36,7 +36,7 @@ impl BlockTable {
         range: GuestRange,
         locate: impl Fn(u64) -> Option<u64>,
     ) -> Result<Run> {
-        let GuestRange { offset, limit, far } = range;
+        let GuestRange { offset, limit, far, .. } = range;
         let (index, within) = (offset / self.block, offset % self.block);
         let (window, first) = caches.table_entry(file, self.table, index)?;
         let start = locate(window[first]);

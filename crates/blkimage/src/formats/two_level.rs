@@ -111,7 +111,7 @@ impl<'a, R: Rules> Tables<'a, R> {
 
     /// Returns the kind and length of the run that begins at the start of `range`.
     pub fn look_up(&self, range: GuestRange) -> Result<(MapKind, u64)> {
-        let GuestRange { offset: guest, limit, far } = range;
+        let GuestRange { offset: guest, far, .. } = range;
         let span_bits = self.rules.l1_span_bits();
         let l1_index = guest >> span_bits;
         if l1_index >= self.l1.entries {
@@ -132,22 +132,18 @@ impl<'a, R: Rules> Tables<'a, R> {
             self.file.corrupt(reason).at(self.l1.offset + l1_index * 8)
         })?;
         let end = (l1_index + 1) << span_bits;
-        self.map_l2(l2_offset, guest, (limit, far.min(end - guest)))
+        self.map_l2(l2_offset, GuestRange { far: far.min(end - guest), ..range })
     }
 
-    fn map_l2(
-        &self,
-        l2_offset: u64,
-        guest: u64,
-        (limit, far): (u64, u64),
-    ) -> Result<(MapKind, u64)> {
+    fn map_l2(&self, l2_offset: u64, range: GuestRange) -> Result<(MapKind, u64)> {
+        let GuestRange { offset: guest, limit, far, is_lowest } = range;
         let rules = self.rules;
         let l2 = table::<R>(l2_offset, (rules.entry_words() * 8) << rules.l2_bits());
         let index = (guest >> rules.cluster_bits()) & ((1 << rules.l2_bits()) - 1);
         let word = index * rules.entry_words();
         let (window, first) = self.caches.table_entry(self.file, l2, word)?;
 
-        let mut entries = Entries { rules, words: &window[first..], guest };
+        let mut entries = Entries { rules, words: &window[first..], guest, is_lowest };
         let run = match entries.next_piece() {
             Some(Ok(piece)) => piece,
             Some(Err(reason)) => {
@@ -179,6 +175,7 @@ struct Entries<'a, R> {
     rules: &'a R,
     words: &'a [u64],
     guest: u64,
+    is_lowest: bool,
 }
 
 impl<R: Rules> Entries<'_, R> {
@@ -189,6 +186,7 @@ impl<R: Rules> Entries<'_, R> {
             return None;
         }
         let (kind, length) = match rules.piece(self.words, self.guest) {
+            Ok((MapKind::Zero, length)) if self.is_lowest => (MapKind::Unallocated, length),
             Ok(found) => found,
             Err(reason) => return Some(Err(reason)),
         };

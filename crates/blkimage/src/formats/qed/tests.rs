@@ -315,3 +315,15 @@ fn largest_virtual_size() {
     }
     assert!(offset == 1 << 62 && calls <= 512, "{calls}");
 }
+
+/// Each lookup would otherwise cost as much as many clusters of zeros, and tables can be shared.
+#[test]
+fn zeros_that_alternate_with_unallocated_clusters_are_one_run() {
+    let mut builder = image();
+    for guest in (0..SPAN).step_by(2 * CLUSTER as usize) {
+        builder.map(guest, 1);
+    }
+    let image = builder.open().unwrap();
+    let extent = image.extent(0, SPAN).unwrap();
+    assert_eq!((extent.kind, extent.length), (ExtentKind::Zero, SPAN));
+}

@@ -132,7 +132,8 @@ fn check_complete(layer: &dyn Layer) -> Result<()> {
     let mut offset = 0;
     while offset < layer.size() {
         let left = layer.size() - offset;
-        let range = GuestRange { offset, limit: left, far: left };
+        // Runs that lead to no bytes may be joined.
+        let range = GuestRange { offset, limit: left, far: left, is_lowest: true };
         offset += layer.map(range, Purpose::Read)?.length;
     }
     Ok(())

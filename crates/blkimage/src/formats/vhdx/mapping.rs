@@ -39,13 +39,14 @@ impl Blocks {
     /// Returns the kind and length of the run that begins at the start of `range`.
     pub fn look_up(&self, range: GuestRange) -> Result<(MapKind, u64)> {
         let geometry = &self.geometry;
-        let GuestRange { offset: guest, limit, far } = range;
+        let GuestRange { offset: guest, limit, far, is_lowest } = range;
         let mut block = guest / geometry.block_size;
         let within = guest % geometry.block_size;
         let index = geometry.payload_index(block);
         let (window, first) = self.caches.table_entry(&self.file, self.bat_table(), index)?;
         let kind = match self.payload(window[first], block)? {
             Payload::NotPresent => MapKind::Below,
+            Payload::Zero if is_lowest => MapKind::Below,
             Payload::Zero => MapKind::Zero,
             Payload::Present(host) => MapKind::Data(host + within),
             Payload::Partial(host) => return self.map_partial(block, host, range),
@@ -58,7 +59,9 @@ impl Blocks {
             let Some(entry) = window.get(first + next as usize) else { break };
             // An invalid entry ends the run. Looking up its own offset returns the error.
             match self.payload(*entry, block) {
-                Ok(next) if continues(kind, length, next) => length += geometry.block_size,
+                Ok(next) if continues(kind, length, next, is_lowest) => {
+                    length += geometry.block_size;
+                }
                 _ => break,
             }
         }
@@ -68,7 +71,7 @@ impl Blocks {
     /// Maps a part of a block of which only some sectors are present.
     fn map_partial(&self, block: u64, host: u64, range: GuestRange) -> Result<(MapKind, u64)> {
         let geometry = &self.geometry;
-        let GuestRange { offset: guest, limit, far } = range;
+        let GuestRange { offset: guest, limit, far, .. } = range;
         let index = geometry.bitmap_index(block);
         let (window, at) = self.caches.table_entry(&self.file, self.bat_table(), index)?;
         let Some(bitmap) = decode_bitmap(window[at]) else {
@@ -138,8 +141,9 @@ impl Blocks {
 }
 
 /// Returns whether `next` extends a run of `length` bytes.
-fn continues(run: MapKind, length: u64, next: Payload) -> bool {
+fn continues(run: MapKind, length: u64, next: Payload, is_lowest: bool) -> bool {
     match (run, next) {
+        (MapKind::Below, Payload::Zero) => is_lowest,
         (MapKind::Below, Payload::NotPresent) | (MapKind::Zero, Payload::Zero) => true,
         (MapKind::Data(host), Payload::Present(next)) => host + length == next,
         _ => false,

@@ -188,6 +188,7 @@ impl Layer for Vmdk {
             offset: range.offset - start,
             limit: range.limit.min(left),
             far: range.far.min(left),
+            ..range
         };
         match content {
             Content::Flat(raw) => raw.map(range, purpose),

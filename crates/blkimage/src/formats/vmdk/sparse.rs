@@ -164,7 +164,7 @@ impl Sparse {
     /// Returns one mapping for the guest bytes of `range`, as in
     /// [`Layer::map`](crate::layer::Layer::map).
     pub fn map(&self, range: GuestRange, purpose: Purpose) -> Result<Mapping<'_>> {
-        let GuestRange { offset, limit, far } = range;
+        let GuestRange { offset, limit, far, .. } = range;
         let (grain, mut length) = self.look_up(range)?;
         let end = match grain {
             Grain::Below => far,
@@ -180,7 +180,7 @@ impl Sparse {
                 length += hole.min(left);
                 continue;
             }
-            match self.look_up(GuestRange { offset: next, limit: left, far: left }) {
+            match self.look_up(GuestRange { offset: next, limit: left, far: left, ..range }) {
                 Ok((more, next)) if more == grain => length += next,
                 _ => break,
             }
@@ -204,7 +204,7 @@ impl Sparse {
     /// Returns the place of the grain at the start of `range`, and the length of the run of such
     /// grains, as far as one window of the directory and one window of tables tell.
     fn look_up(&self, range: GuestRange) -> Result<(Grain, u64)> {
-        let GuestRange { offset: guest, limit, far } = range;
+        let GuestRange { offset: guest, limit, far, is_lowest } = range;
         let index = guest / self.grain;
         let within = guest % self.grain;
         let redundant = match self.redundant {
@@ -220,7 +220,11 @@ impl Sparse {
             _ => return Err(self.disagree(guest)),
         };
         let (window, first) = self.caches.table_entry(&self.file, table, entry)?;
-        let limit = if window[first] == 0 { far } else { limit };
+        let classify = |word| match self.layout.classify(word) {
+            Ok(Grain::Zero) if is_lowest => Ok(Grain::Below),
+            other => other,
+        };
+        let limit = if classify(window[first]) == Ok(Grain::Below) { far } else { limit };
         let wanted = (within + limit).div_ceil(self.grain);
         let mut words = &window[first..];
         words = &words[..words.len().min(usize::try_from(wanted).unwrap_or(usize::MAX))];
@@ -232,15 +236,14 @@ impl Sparse {
             }
             words = &words[..same];
         }
-        let grain = self.layout.classify(words[0]).map_err(|reason| {
+        let grain = classify(words[0]).map_err(|reason| {
             let reason = format!("grain table entry of guest offset {guest}: {reason}");
             self.file.corrupt(reason)
         })?;
         let continues = |(number, word): (u64, &u64)| {
-            let next = self.layout.classify(*word);
+            let next = classify(*word);
             match grain {
-                Grain::Below => *word == 0,
-                Grain::Zero => next == Ok(Grain::Zero),
+                Grain::Below | Grain::Zero => next == Ok(grain),
                 Grain::Data(host) => host
                     .checked_add(number * self.grain)
                     .map(Grain::Data)

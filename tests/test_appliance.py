@@ -205,6 +205,20 @@ def test_a_manifest_that_does_not_list_a_disk(blksum, disks):
     assert b"a.ova: has the disk 'disk 2.img', which its manifest does not list" in result.stderr
 
 
+def test_a_manifest_is_checked_by_the_names_of_members_alone(blksum, disks):
+    """A file that is called like a member of a.tar would be checked in its place."""
+    members, _ = disks
+    text = manifest(members, "sha256")
+    archive("a.tar", [*members[:1], ("x.mf", text), *members[1:]])
+    result = blksum("-c", "a.tar")
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert b"a.tar: is an appliance, and the manifest in it is checked if its name ends in .ova" in result.stderr
+    archive("b.ova", [*members[:1], ("x.mf", text + text), *members[1:]])
+    result = blksum("-c", "b.ova")
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert b"b.ova: has a manifest that lists x.ovf twice" in result.stderr, result
+
+
 @pytest.mark.parametrize("folder, reference", [("", "my%20disk.img"), ("./", "my disk.img"), ("sub/", "my%20disk.img")])
 def test_references_are_resolved(blksum, workdir, folder, reference):
     """As URIs, in the folder of the descriptor."""

@@ -42,7 +42,7 @@ mod storage;
 mod sys;
 mod walk;
 
-pub use appliance::{Appliance, member_name, split_member};
+pub use appliance::{Appliance, is_named_appliance, member_name, split_member};
 pub use buffer::Buffer;
 pub use error::{Error, ErrorKind, Result};
 pub use extent::{Extent, ExtentKind};

@@ -61,17 +61,19 @@ impl Appliance {
             let name = excerpt(&self.entries[0].name);
             self.file.corrupt(format!("its descriptor \"{name}\" {reason}"))
         })?;
-        for ovf::Disk { name, refusal } in &named {
+        for ovf::Disk { name, refusal, .. } in &named {
             if let Some(reason) = refusal {
                 let reason = format!("its disk \"{}\" {reason}, which is not read", excerpt(name));
                 return Err(self.file.error(ErrorKind::Unsupported, reason));
             }
         }
         if !named.is_empty() {
-            return named
-                .iter()
-                .map(|disk| Ok(self.referenced(&disk.name)?.name.clone()))
-                .collect();
+            let member = |disk: &ovf::Disk| {
+                let member = self.referenced(&disk.name)?;
+                self.check_size(member, disk)?;
+                Ok(member.name.clone())
+            };
+            return named.iter().map(member).collect();
         }
         let mut found = Vec::new();
         for entry in &self.entries {
@@ -127,9 +129,31 @@ impl Appliance {
         self.file.error(ErrorKind::Format, reason)
     }
 
+    /// Fails if the descriptor states another size for a member.
+    fn check_size(&self, member: &Entry, disk: &ovf::Disk) -> Result<()> {
+        match &disk.size {
+            Some(stated) if stated.parse() != Ok(member.size) => {
+                let (name, stated) = (excerpt(&member.name), excerpt(stated.as_bytes()));
+                let size = member.size;
+                let reason = format!(
+                    "its disk \"{name}\" has {size} bytes, and the descriptor says \"{stated}\""
+                );
+                Err(self.file.corrupt(reason).at(member.offset))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Opens a member as an image.
     pub fn open(&self, options: &OpenOptions, member: &[u8]) -> Result<Image> {
         let entry = self.entry(member)?;
+        if options.format.is_none() && self.is_gzip(entry)? {
+            let name = excerpt(&entry.name);
+            let reason = format!(
+                "its member \"{name}\" is compressed (gzip), which is not read: -f raw reads its bytes"
+            );
+            return Err(self.file.error(ErrorKind::Unsupported, reason).at(entry.offset));
+        }
         let storage = self.storage.clone();
         let part = Part { storage, offset: entry.offset, size: entry.size };
         options
@@ -157,6 +181,16 @@ impl Appliance {
             let reason = format!("has no member with the name \"{}\"", excerpt(name));
             self.file.error(ErrorKind::Format, reason)
         })
+    }
+
+    /// Returns whether a member is compressed without a word in the descriptor.
+    fn is_gzip(&self, entry: &Entry) -> Result<bool> {
+        let mut head = [0; GZIP.len()];
+        if entry.size < head.len() as u64 {
+            return Ok(false);
+        }
+        self.file.read_exact_at(&mut head, entry.offset)?;
+        Ok(head == GZIP)
     }
 
     fn text(&self, entry: &Entry) -> Result<Vec<u8>> {
@@ -212,9 +246,9 @@ fn percent_decoded(text: &[u8]) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
-/// Returns whether a file with this name is an appliance if its content is one. A guest could write an archive into its
-/// raw disk.
-pub(crate) fn is_named_appliance(path: &Path) -> bool {
+/// Returns whether a file with this name is an appliance if its content is one: if the name ends in
+/// `.ova`. A guest could write an archive into its raw disk.
+pub fn is_named_appliance(path: &Path) -> bool {
     has_extension(path.as_os_str().as_bytes(), ARCHIVE)
 }
 
@@ -296,6 +330,9 @@ const MAX_NAMES: usize = 5;
 const ARCHIVE: &[u8] = b".ova";
 const DESCRIPTOR: &[u8] = b".ovf";
 const MANIFEST: &[u8] = b".mf";
+
+/// The identification and the method, deflate, at the beginning of a gzip file.
+const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
 
 /// Maximum size in bytes of a descriptor or manifest. Usual ones have a hundredth.
 const MAX_TEXT: u64 = 4 << 20;

@@ -10,6 +10,8 @@ use std::collections::{HashMap, HashSet};
 pub(super) struct Disk {
     /// Name of its member.
     pub name: Vec<u8>,
+    /// Size of the member in bytes as the descriptor states it.
+    pub size: Option<String>,
     /// Why it cannot be read, if so.
     pub refusal: Option<String>,
 }
@@ -55,7 +57,8 @@ pub(super) fn disks(text: &[u8]) -> Result<Vec<Disk>, String> {
             (_, _, Some(_)) => Some("is a difference to another disk".into()),
             (None, None, None) => None,
         };
-        found.push(Disk { name: name.as_bytes().to_vec(), refusal });
+        let size = file.get("size").map(str::to_owned);
+        found.push(Disk { name: name.as_bytes().to_vec(), size, refusal });
     }
     Ok(found)
 }

@@ -81,8 +81,19 @@ impl<'a> Entries<'a> {
                         return Err(self.unsupported(reason, start));
                     }
                 }
+                Kind::Global => {
+                    let records = self.text(content, size)?;
+                    let mut global = Extended::default();
+                    let reason = global.add(&records).err();
+                    let names_members = global.name.is_some() || global.size.is_some();
+                    let reason =
+                        reason.or(names_members.then_some("names or sizes for all members"));
+                    if let Some(reason) = reason {
+                        return Err(self.unsupported(reason, start));
+                    }
+                }
                 Kind::Sparse => return Err(self.unsupported("sparse members", start)),
-                Kind::Global | Kind::LongLink => {}
+                Kind::LongLink => {}
                 Kind::Special | Kind::Other => extended = Extended::default(),
             }
         }
@@ -256,8 +267,8 @@ fn octal(field: &[u8]) -> Option<u64> {
 
 const BLOCK: u64 = 512;
 
-/// Appliances have tens of members. Each costs memory for its name.
-const MAX_HEADERS: u32 = 10_000;
+/// Appliances have tens of members. All are looked at for each disk, and for each line of a manifest.
+const MAX_HEADERS: u32 = 1000;
 
 /// Maximum size of an extended header in bytes.
 const MAX_TEXT: u64 = 64 << 10;

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use blkhash::Algorithm;
-use blkimage::{OpenOptions, member_name};
+use blkimage::{OpenOptions, is_named_appliance, member_name};
 use blksum::Tag;
 use blksum::check_file::{Entry, Form, Line, Parser, Style};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -151,7 +151,13 @@ fn manifest(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let other = |error: blkimage::Error| io::Error::other(error.reason().to_owned());
     let options = OpenOptions::new().force_share(true);
     let appliance = match options.open_appliance(path) {
-        Ok(Some(appliance)) => appliance,
+        Ok(Some(appliance)) if is_named_appliance(path) => appliance,
+        // A file beside it could have the name of a member.
+        Ok(Some(_)) => {
+            let reason =
+                "is an appliance, and the manifest in it is checked if its name ends in .ova";
+            return Err(io::Error::other(reason));
+        }
         Err(error) if is_of_appliance(&error) => {
             return Err(other(error));
         }
@@ -166,9 +172,13 @@ fn manifest(path: &Path) -> io::Result<Option<Vec<u8>>> {
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         match parser.parse(line) {
             Line::Ignored => {}
-            Line::Entry(Entry { name, digest, tag: Some(tag @ Tag::File(_)) }) => {
-                let style = Style { form: Form::Tagged(tag), zero: false };
-                listed.insert(name.to_vec());
+            Line::Entry(Entry { name, digest, tag: Some(Tag::File(algorithm)) }) => {
+                let style = Style { form: Form::Tagged(Tag::File(algorithm)), zero: false };
+                if !listed.insert((algorithm, name.to_vec())) {
+                    let name = quote::name(&name);
+                    let reason = format!("has a manifest that lists {name} twice");
+                    return Err(io::Error::other(reason));
+                }
                 let name = member_name(path, &name);
                 lines.extend(style.line(name.as_os_str().as_bytes(), &digest));
             }
@@ -176,6 +186,7 @@ fn manifest(path: &Path) -> io::Result<Option<Vec<u8>>> {
             Line::Entry(_) | Line::Malformed => lines.extend_from_slice(b"malformed\n"),
         }
     }
+    let listed = listed.into_iter().map(|(_, name)| name).collect();
     if let Some(disk) = appliance.disk_beyond(&listed).map_err(other)? {
         let disk = quote::name(&disk);
         return Err(io::Error::other(format!(

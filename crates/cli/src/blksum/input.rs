@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
-use blkimage::{ErrorKind, Location, OpenOptions, member_name};
+use blkimage::{ErrorKind, Location, OpenOptions, is_named_appliance, member_name};
 use walkdir::WalkDir;
 
 use super::filter::Filter;
@@ -121,8 +121,7 @@ pub fn expand(
 /// archive into its raw disk.
 pub fn disks((name, found): Found, open: &OpenOptions) -> Vec<Found> {
     let path = Path::new(&name);
-    let is_named = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("ova"));
-    if found.is_err() || !is_named || is_uri(&name) || open.format.is_some() {
+    if found.is_err() || !is_named_appliance(path) || is_uri(&name) || open.format.is_some() {
         return vec![(name, found)];
     }
     let disks = open.open_appliance(path).and_then(|appliance| match appliance {

@@ -79,6 +79,7 @@ def checksum(
     force_share: bool = False,
     reader: Optional[_Reader] = None,
     vpc_size: Optional[_VpcSize] = None,
+    secret: Optional[ReadableBuffer] = None,
 ) -> Checksum: ...
 
 @final
@@ -97,6 +98,7 @@ class Image:
         force_share: bool = False,
         reader: Optional[_Reader] = None,
         vpc_size: Optional[_VpcSize] = None,
+        secret: Optional[ReadableBuffer] = None,
     ) -> Self: ...
     @property
     def name(self) -> str: ...

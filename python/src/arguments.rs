@@ -6,7 +6,7 @@ use blkhash::{Algorithm, BlockSize, Construction, Parameters, Salt};
 use blksum::Tuning;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyDict, PyString};
 
 use crate::buffer::Buffer;
 
@@ -59,6 +59,12 @@ impl Definition {
 pub fn digests(names: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     if names.is_instance_of::<PyString>() {
         return Ok(vec![names.extract()?]);
+    }
+    // Its values would be ignored.
+    if names.is_instance_of::<PyDict>() {
+        return Err(PyTypeError::new_err(
+            "digests: a name or a list of names is wanted, not a dict",
+        ));
     }
     let mut all: Vec<String> = Vec::new();
     for name in names.try_iter()? {

@@ -17,7 +17,7 @@ use crate::types;
 #[pyfunction]
 #[pyo3(
     signature = (name, digests=None, *, construction="streams:4", block_size=None, salt=None, threads=None, max_zeros=None, progress=None, cancel=None, **options),
-    text_signature = "(name, digests='sha256', *, construction='streams:4', block_size=None, salt=b'', threads=None, max_zeros=None, progress=None, cancel=None, format=None, snapshot=None, partition=None, follow=None, backing_format=None, holes=None, cache=None, force_share=False, reader=None, vpc_size=None)"
+    text_signature = "(name, digests='sha256', *, construction='streams:4', block_size=None, salt=b'', threads=None, max_zeros=None, progress=None, cancel=None, format=None, snapshot=None, partition=None, follow=None, backing_format=None, holes=None, cache=None, force_share=False, reader=None, vpc_size=None, secret=None)"
 )]
 #[expect(clippy::too_many_arguments, reason = "are those of Python")]
 pub fn checksum<'py>(

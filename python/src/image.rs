@@ -30,7 +30,7 @@ impl Image {
     #[new]
     #[pyo3(
         signature = (name, **options),
-        text_signature = "(name, *, format=None, snapshot=None, partition=None, follow=None, backing_format=None, holes=None, cache=None, force_share=False, reader=None, vpc_size=None)"
+        text_signature = "(name, *, format=None, snapshot=None, partition=None, follow=None, backing_format=None, holes=None, cache=None, force_share=False, reader=None, vpc_size=None, secret=None)"
     )]
     fn new(
         py: Python<'_>,

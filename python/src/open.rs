@@ -6,13 +6,14 @@ use std::sync::{Arc, mpsc};
 
 use blkimage::partition::{self, TableError};
 use blkimage::{
-    Cache, Follow, Holes, Location, Member, OpenOptions, Reader, Slice, Source, VpcSize,
+    Cache, Follow, Holes, Location, Member, OpenOptions, Reader, Secret, Slice, Source, VpcSize,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use crate::arguments::word;
+use crate::buffer::Buffer;
 use crate::errors::Failure;
 
 /// An image to open.
@@ -60,6 +61,7 @@ impl Request {
             "vpc_size" => {
                 options.vpc_size = word::<VpcSize>(key, &text()?, "auto, geometry or current")?;
             }
+            "secret" => options.secret = Some(Secret::new(Buffer::of(value)?.bytes())),
             "partition" => self.partition = Some(value.extract()?),
             _ => {
                 let message = format!("'{key}' is an invalid keyword argument");
@@ -147,7 +149,7 @@ fn find(image: &blkimage::Image, number: u32) -> Result<(u64, u64), Failure> {
 }
 
 /// Names of the options, `None` for each of which is the default.
-const OPTIONS: [&str; 10] = [
+const OPTIONS: [&str; 11] = [
     "format",
     "backing_format",
     "snapshot",
@@ -157,6 +159,7 @@ const OPTIONS: [&str; 10] = [
     "force_share",
     "reader",
     "vpc_size",
+    "secret",
     "partition",
 ];
 

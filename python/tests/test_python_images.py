@@ -387,10 +387,14 @@ def test_arguments(folder):
             blkhash.checksum(path, **options)
     with pytest.raises(TypeError, match="'formt' is an invalid keyword"):
         blkhash.checksum(path, formt="raw")
+    with pytest.raises(TypeError, match="not a dict"):
+        blkhash.checksum(path, {"sha256": 1})
+    with pytest.raises(TypeError):
+        blkhash.checksum(path, secret="not bytes")
     for bad in (5, None, b"bytes"):
         with pytest.raises(TypeError):
             blkhash.Image(bad)
-    names = ["format", "snapshot", "partition", "follow", "holes", "cache", "threads", "reader", "vpc_size"]
+    names = ["format", "snapshot", "partition", "follow", "holes", "cache", "threads", "reader", "vpc_size", "secret"]
     defaults = dict.fromkeys(names)
     assert blkhash.checksum(path, **defaults) == blkhash.checksum(path)
     with blkhash.Image(path) as image:
@@ -407,3 +411,18 @@ def test_names_that_are_not_utf8(folder):
     with blkhash.Image(path) as image:
         assert image.name == str(path)
         assert image.chain[0].files[0].name == str(path)
+
+
+def test_a_secret_unlocks_luks(tmp_path):
+    key, path, raw = tmp_path / "key", tmp_path / "disk.luks", tmp_path / "disk.raw"
+    key.write_bytes(b"pass\x00word")
+    raw.write_bytes(os.urandom(1 << 20))
+    secret = ["--object", f"secret,id=s,file={key}"]
+    options = ["-o", "key-secret=s,iter-time=10"]
+    qemu_img("convert", "-q", *secret, *options, "-f", "raw", "-O", "luks", raw, path)
+    assert blkhash.checksum(path, secret=b"pass\x00word") == blkhash.checksum(raw)
+    with blkhash.Image(path, secret=bytearray(b"pass\x00word")) as image:
+        assert image.read(0, 1 << 20) == raw.read_bytes()
+    for options in [{"secret": b"wrong"}, {}]:
+        with pytest.raises(blkhash.ImageError, match="disk.luks"):
+            blkhash.checksum(path, **options)

@@ -7,14 +7,14 @@ use std::thread;
 use std::time::Duration;
 
 use blkhash::Algorithm;
-use blkimage::Format;
 use clap::{ArgAction, Parser, Subcommand, ValueHint};
 
 use super::btrfs::args as btrfs;
 use super::map::args as map;
+use super::opening::Opening;
 use super::verity::args as verity;
 use crate::blksum::digest_names;
-use crate::values::{Count, Named, format_names, parse_seconds, parse_size};
+use crate::values::{Count, Named, parse_seconds, parse_size};
 
 /// Show and measure the hash implementations of blksum, verify btrfs, find where images differ, and
 /// make and verify trees of fs-verity and dm-verity.
@@ -195,16 +195,8 @@ pub struct BenchImage {
     )]
     pub time: Duration,
 
-    /// Format of the image [default: detected from the content]
-    #[arg(
-        short, long, value_name = "FORMAT",
-        value_parser = Named::<Format>::of(format_names), hide_possible_values = true
-    )]
-    pub format: Option<Format>,
-
-    /// Disable the sandbox
-    #[arg(long)]
-    pub no_sandbox: bool,
+    #[command(flatten)]
+    pub opening: Opening,
 
     /// Write one JSON object per line
     #[arg(long)]

@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use blkbench::Spread;
 use blkhash::{Algorithm, BlockSize, Construction, Parameters};
 use blkimage::{Cache, Image, OpenOptions, Source};
-use blksandbox::Sandbox;
 use blksum::{Progress, Tuning};
 
 use self::beginning::Beginning;
@@ -33,13 +32,14 @@ pub fn run(args: &BenchImage) -> Result<io::Result<bool>, Refusal> {
     for digest in args.digests() {
         parameters(digest).map_err(|error| refuse(error.to_string()))?;
     }
-    super::super::warn(args.digests());
-    if !args.no_sandbox {
-        let mut sandbox = Sandbox::for_images(&options(args, Cache::default()));
-        sandbox.allow_name(args.image.as_os_str());
-        sandbox.enforce();
+    if args.opening.cache.is_some() {
+        return Err(refuse("--cache: both the page cache and the storage are measured"));
     }
-    Ok(match measure(args) {
+    super::super::warn(args.digests());
+    let options = args.opening.confine([&args.image.clone().into_os_string()])?;
+    // Nobody keeps the checksums of a device that is mounted.
+    let force_share = options.force_share || crate::open::is_device(&args.image);
+    Ok(match measure(args, &options.force_share(force_share)) {
         Ok(report) if args.json => print(&report::json(&report)),
         Ok(report) => print(&report::text(&report, &longer(args.time))),
         Err(error) => {
@@ -51,8 +51,8 @@ pub fn run(args: &BenchImage) -> Result<io::Result<bool>, Refusal> {
     })
 }
 
-fn measure(args: &BenchImage) -> Result<Report, blksum::Error> {
-    let open = |cache| open(&args.image, &options(args, cache));
+fn measure(args: &BenchImage, options: &OpenOptions) -> Result<Report, blksum::Error> {
+    let open = |cache| open(&args.image, &options.clone().cache(cache));
     let image = open(Cache::Yes)?;
     let threads = threads(args);
     let most = threads.iter().copied().max().unwrap_or(1);
@@ -105,12 +105,6 @@ fn measure(args: &BenchImage) -> Result<Report, blksum::Error> {
         storage,
         rows: rows.collect(),
     })
-}
-
-fn options(args: &BenchImage, cache: Cache) -> OpenOptions {
-    // Nobody keeps the checksums of a device that is mounted.
-    let force_share = crate::open::is_device(&args.image);
-    OpenOptions::new().format(args.format).cache(cache).force_share(force_share)
 }
 
 /// The numbers of threads to measure, without repetition.

@@ -244,9 +244,8 @@ def raid1(workdir):
     return paths
 
 
-def test_split_brain(workdir):
-    """Both devices were written separately, with equal numbers of transactions. Each block is valid by
-    itself."""
+def split_brain(workdir):
+    """Both devices were written separately, with equal numbers of transactions."""
     paths = raid1(workdir)
     with filesystems.mounted(paths, "rw,nodiscard") as root:
         (root / "file").write_bytes(b"both" * 10_000)
@@ -256,9 +255,21 @@ def test_split_brain(workdir):
             (root / "file").write_bytes(path.name.encode() * 5_000)
     generations = [filesystems.field_of(path, "generation") for path in paths]
     assert generations[0] == generations[1], generations
-    for order in (paths, paths[::-1]):
-        status, errors, summary = verify(*order)
-        assert status == 1 and summary["errors"]["mirror"] > 0, summary
+    return paths
+
+
+def test_split_brain(workdir):
+    """Where both devices have their blocks at the same places, each block is valid by itself. The kernel
+    places them as its threads run, so sometimes headers differ instead."""
+    for _ in range(20):
+        paths = split_brain(workdir)
+        verified = [verify(*order) for order in (paths, paths[::-1])]
+        for status, _, summary in verified:
+            assert status == 1 and sum(summary["errors"].values()) > summary["errors"]["superblock"], summary
+        if all(summary["errors"]["tree_header"] == 0 for _, _, summary in verified):
+            break
+    for _, errors, summary in verified:
+        assert summary["errors"]["tree_header"] == 0 and summary["errors"]["mirror"] > 0, summary
         differing = [it for it in errors if "differs from mirror" in it["problem"]]
         assert differing and not any(it["good_mirrors"] for it in differing), errors
 

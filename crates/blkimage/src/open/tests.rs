@@ -86,7 +86,7 @@ fn other_formats_need_a_file() {
     let mut luks = vec![0; 512];
     luks[..6].copy_from_slice(b"LUKS\xba\xbe");
     let cases: [(&[u8], _, _); 4] = [
-        (&luks, None, "can only be read from a file"),
+        (&luks, None, "is not a file of its own"),
         (b"KDMV", None, "past the end of the file"),
         (b"", Some(Format::Vmdk), "is not a vmdk image"),
         (&[0; 512], Some(Format::Qed), "is not a qed image"),

@@ -274,7 +274,7 @@ impl<'a> Export<'a> {
 
     fn give_file(&mut self, file: &HostFile) -> Result<FileNode> {
         let Some(descriptor) = file.descriptor() else {
-            let reason = "is of a format that can only be read from a file";
+            let reason = "cannot be passed to qemu-nbd, because it is not a file of its own";
             return Err(file.error(ErrorKind::Format, reason));
         };
         self.give(descriptor, Some(file.name())).map_err(|error| cannot_start(file).because(error))

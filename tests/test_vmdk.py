@@ -390,6 +390,12 @@ def test_file_that_was_not_closed(blksum):
     described("esx", [(2048, "VMFSSPARSE", vmdk.cowd(vmdk.grains_of(content, 1), 2048, unclean=1))], "vmfsSparse")
     result = blksum("esx.vmdk")
     assert result.returncode == 0 and b"was not closed" in result.stderr, result
+    # A line for each of hundreds of files would hide everything else.
+    parts = [(2048, "VMFSSPARSE", vmdk.cowd(vmdk.grains_of(content, 1), 2048, unclean=1)) for _ in range(9)]
+    described("split", parts, "vmfsSparse")
+    result = blksum("split.vmdk")
+    assert result.returncode == 0 and result.stderr.count(b"was not closed") == 4, result
+    assert b"split.vmdk: warning: 6 more of its files: was not closed" in result.stderr, result
 
 
 # Errors

@@ -19,6 +19,7 @@ use crate::references::{self, Folder, Reference};
 use crate::storage::local::access::Access;
 use crate::storage::local::file::LocalFile;
 use crate::storage::{HostFile, Storage};
+use crate::warnings::Warnings;
 
 /// A chain that is being opened.
 pub(crate) struct Chain<'a> {
@@ -27,7 +28,7 @@ pub(crate) struct Chain<'a> {
     pub layers: Vec<Box<dyn Layer>>,
     /// The images of the layers, top first.
     pub members: Vec<Member>,
-    pub warnings: Vec<String>,
+    pub warnings: Warnings,
     /// Number of bytes read from all files of the chain.
     pub bytes_read: Arc<AtomicU64>,
     caches: Arc<Caches>,
@@ -99,7 +100,7 @@ impl<'a> Chain<'a> {
 
     /// Records a warning for the user about an image that can be read.
     pub fn warn(&mut self, warning: &Error) {
-        self.warnings.push(warning.to_string());
+        self.warnings.add(warning);
     }
 
     /// Wraps any storage as a file of the chain.

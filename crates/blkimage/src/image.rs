@@ -37,6 +37,8 @@ impl Image {
         let Chain { layers, members, warnings, bytes_read, .. } = chain;
         let size = layers.first().map_or(0, |layer| layer.size());
         let walks = Walks::new(layers.len());
+        let top = layers.first().and_then(|layer| layer.files().first().map(|file| file.name()));
+        let warnings = warnings.into_lines(top.unwrap_or(Path::new("")));
         Self { layers, members, format, size, walks, warnings, bytes_read }
     }
 

@@ -41,6 +41,7 @@ mod source;
 mod storage;
 mod sys;
 mod walk;
+mod warnings;
 
 pub use appliance::{Appliance, is_named_appliance, member_name, split_member};
 pub use buffer::Buffer;

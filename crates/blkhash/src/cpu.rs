@@ -5,11 +5,13 @@ use std::fmt;
 use std::sync::OnceLock;
 
 /// Defines [`Feature`] and the tokens. A row has a feature, its name, its architecture, the macro
-/// that detects instructions there, and the instructions.
+/// that detects instructions there, and the instructions. A feature that contains others names them
+/// behind `with`.
 macro_rules! features {
     ($(
         $(#[$doc:meta])*
-        $feature:ident: $name:literal, $arch:literal, $detect:ident!($($instructions:tt),+);
+        $feature:ident: $name:literal, $arch:literal, $detect:ident!($($instructions:tt),+)
+            $(, with $($part:ident),+)?;
     )*) => {
         /// A group of instructions that a kernel needs.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +28,13 @@ macro_rules! features {
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$feature => $name,)*
+                }
+            }
+
+            /// Returns the features that this one contains.
+            pub(crate) const fn parts(self) -> &'static [Self] {
+                match self {
+                    $(Self::$feature => &[$($(Self::$part),+)?],)*
                 }
             }
 
@@ -69,15 +78,21 @@ features! {
     /// AVX-512 F, BW, DQ and VL.
     Avx512: "avx512", "x86_64",
         is_x86_feature_detected!("avx512f", "avx512bw", "avx512dq", "avx512vl");
+    /// The SHA-256 instructions with the registers of AVX-512.
+    ShaAvx512: "sha-avx512", "x86_64", is_x86_feature_detected!(
+        "sha", "sse4.1", "ssse3", "avx512f", "avx512bw", "avx512dq", "avx512vl"
+    ), with Sha, Avx512;
 }
 
 impl Feature {
-    /// Returns whether the feature was disabled, as with `BLKHASH_CPU_DISABLE=sha,avx2,avx512`.
+    /// Returns whether the feature or one of its parts was disabled, as with
+    /// `BLKHASH_CPU_DISABLE=sha,avx2,avx512`.
     pub fn is_disabled(self) -> bool {
         static DISABLED: OnceLock<String> = OnceLock::new();
         let disabled =
             DISABLED.get_or_init(|| std::env::var("BLKHASH_CPU_DISABLE").unwrap_or_default());
-        disabled.split(',').any(|name| name.trim() == self.name())
+        let is_named = |feature: &Self| disabled.split(',').any(|it| it.trim() == feature.name());
+        is_named(&self) || self.parts().iter().any(is_named)
     }
 }
 

@@ -243,7 +243,7 @@ pub(super) fn fill_lanes<S: Copy, const N: usize>(
 }
 
 /// Maximum number of kernels of an algorithm. Every hash holds its choice of them.
-pub(super) const MAX_KERNELS: usize = 6;
+pub(super) const MAX_KERNELS: usize = 8;
 
 /// Maximum number of lanes of a kernel.
 pub(super) const MAX_LANES: usize = 16;

@@ -7,6 +7,7 @@ mod lanes;
 mod rustcrypto;
 mod soft;
 mod x86_sha;
+mod x86_sha_x4;
 
 use self::constants::{BLOCK, Block, SHA224, SHA256, Words};
 use super::hash::{Hash, finish_each};
@@ -140,6 +141,8 @@ kernels! {
     X86Sha(Sha): x86_sha, "x86_sha", 1, 2088;
     #[cfg(target_arch = "x86_64")]
     X86ShaX2(Sha): x86_sha, "x86_sha-x2", 2, 3190;
+    #[cfg(target_arch = "x86_64")]
+    X86ShaX4(ShaAvx512): x86_sha_x4, "x86_sha-x4", 4, 6400;
     #[cfg(target_arch = "x86_64")]
     Avx2X8(Avx2): avx2_x8, "avx2-x8", 8, 18_900;
     #[cfg(target_arch = "x86_64")]

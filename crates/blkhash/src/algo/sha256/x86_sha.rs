@@ -114,7 +114,7 @@ fn upper_half(vector: &__m128i) -> __m128i {
 
 /// Returns four vectors of the message schedule, starting with that of index `first`, modulo 4.
 #[inline(always)]
-fn four(w: &[__m128i; 4], first: usize) -> [__m128i; 4] {
+pub(super) fn four(w: &[__m128i; 4], first: usize) -> [__m128i; 4] {
     std::array::from_fn(|i| w[(first + i) % 4])
 }
 
@@ -122,25 +122,26 @@ fn four(w: &[__m128i; 4], first: usize) -> [__m128i; 4] {
 /// word down.
 #[inline]
 #[target_feature(enable = "sha,sse4.1,ssse3")]
-fn load_state(state: &Words) -> (__m128i, __m128i) {
+pub(super) fn load_state(state: &Words) -> (__m128i, __m128i) {
     let [a, b, c, d, e, f, g, h] = state.map(|word| word as i32);
     (_mm_set_epi32(a, b, e, f), _mm_set_epi32(c, d, g, h))
 }
 
+/// Stores the state in the order of the words. It shuffles, because the compiler makes slow code of
+/// the extraction of single words.
 #[inline]
 #[target_feature(enable = "sha,sse4.1,ssse3")]
-fn store_state(state: &mut Words, abef: __m128i, cdgh: __m128i) {
-    let word = |value: i32| value as u32;
-    *state = [
-        word(_mm_extract_epi32::<3>(abef)),
-        word(_mm_extract_epi32::<2>(abef)),
-        word(_mm_extract_epi32::<3>(cdgh)),
-        word(_mm_extract_epi32::<2>(cdgh)),
-        word(_mm_extract_epi32::<1>(abef)),
-        word(_mm_extract_epi32::<0>(abef)),
-        word(_mm_extract_epi32::<1>(cdgh)),
-        word(_mm_extract_epi32::<0>(cdgh)),
-    ];
+pub(super) fn store_state(state: &mut Words, abef: __m128i, cdgh: __m128i) {
+    let feba = _mm_shuffle_epi32::<0b00_01_10_11>(abef);
+    let dchg = _mm_shuffle_epi32::<0b10_11_00_01>(cdgh);
+    let dcba = _mm_blend_epi16::<0xf0>(feba, dchg);
+    let hgfe = _mm_alignr_epi8::<8>(dchg, feba);
+    let (low, high) = state.split_at_mut(4);
+    // SAFETY: both halves have four words, 16 bytes.
+    unsafe {
+        _mm_storeu_si128(low.as_mut_ptr().cast(), dcba);
+        _mm_storeu_si128(high.as_mut_ptr().cast(), hgfe);
+    }
 }
 
 #[cfg(test)]

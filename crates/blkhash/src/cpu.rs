@@ -115,3 +115,56 @@ impl Portable {
         Some(Self(()))
     }
 }
+
+/// The vendor and the family of this CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Model {
+    /// The twelve bytes of the vendor's name.
+    pub vendor: [u8; 12],
+    /// The family, with the extended one added.
+    pub family: u32,
+}
+
+/// Returns the model of this CPU, or `None` on other architectures than x86-64.
+pub(crate) fn model() -> Option<Model> {
+    static MODEL: OnceLock<Option<Model>> = OnceLock::new();
+    *MODEL.get_or_init(read_model)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+fn read_model() -> Option<Model> {
+    use std::arch::x86_64::__cpuid;
+    // SAFETY: every x86-64 has CPUID, and its leaves 0 and 1.
+    #[allow(unused_unsafe, reason = "the function is unsafe in older versions")]
+    let (name, version) = unsafe { (__cpuid(0), __cpuid(1).eax) };
+    let mut vendor = [0; 12];
+    for (bytes, word) in vendor.as_chunks_mut().0.iter_mut().zip([name.ebx, name.edx, name.ecx]) {
+        *bytes = word.to_le_bytes();
+    }
+    let (base, extended) = (version >> 8 & 0xf, version >> 20 & 0xff);
+    Some(Model { vendor, family: if base == 0xf { base + extended } else { base } })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn read_model() -> Option<Model> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn the_model_is_that_of_the_kernel() {
+        let Ok(info) = std::fs::read_to_string("/proc/cpuinfo") else { return };
+        let field = |name: &str| {
+            let mut fields = info.lines().filter_map(|line| line.split_once(':'));
+            fields.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
+        };
+        let model = model().unwrap();
+        assert_eq!(field("vendor_id").unwrap().as_bytes(), model.vendor);
+        assert_eq!(field("cpu family").unwrap(), model.family.to_string());
+    }
+}

@@ -1,10 +1,14 @@
 //! Chooses the kernels of an algorithm: all that the CPU supports and that passed their self-test,
 //! and of these the cheapest for each batch.
 
+use super::guess::guess;
 use crate::cpu::Feature;
 
 /// A way to run the compression function of an algorithm.
 pub(super) trait Kernel: Copy + 'static {
+    /// The name of the family.
+    const FAMILY: &'static str;
+
     /// All kernels for CPUs of this architecture, the portable one first.
     const ENTRIES: &'static [Entry];
 
@@ -36,7 +40,7 @@ pub(crate) struct Entry {
     /// The CPU feature that it needs.
     pub feature: Option<Feature>,
     /// Core cycles for a KiB of every lane, however many lanes are filled, measured on a Sapphire
-    /// Rapids. Only the ratios matter.
+    /// Rapids. Only the ratios matter. The module `guess` has the costs on other CPUs.
     pub cost: u32,
 }
 
@@ -45,20 +49,17 @@ impl Entry {
     pub const fn library(name: &'static str) -> Self {
         Self { name, lanes: 1, feature: None, cost: 1 }
     }
-
-    /// Returns the relative speed for `count` inputs side by side.
-    pub fn rate(&self, count: usize) -> usize {
-        (count.min(self.lanes) << 32) / self.cost as usize
-    }
 }
 
-/// Defines the enum `Kernel` of an algorithm's kernels and the method that runs them. Each row has
-/// the variant and its token, the module, the name, the lanes and the cost.
+/// Defines the enum `Kernel` of a family's kernels and the method that runs them. Each row has the
+/// variant and its token, the module, the name, the lanes and the cost.
 ///
 /// The function of every module has the name of the method. It takes the token, a state and an
 /// input for each lane, and the last argument of the method.
 macro_rules! kernels {
     (
+        family $family:literal;
+
         $(#[$doc:meta])*
         fn $run:ident($states:ident: &mut [$state:ty], $inputs:ident: &[&[u8]], $extent:ident: $type:ty);
 
@@ -77,6 +78,8 @@ macro_rules! kernels {
         }
 
         impl $crate::algo::kernels::Kernel for Kernel {
+            const FAMILY: &'static str = $family;
+
             const ENTRIES: &'static [Entry] = &[$(
                 $(#[cfg($condition)])?
                 Entry {
@@ -151,27 +154,35 @@ pub(super) use kernels;
 /// The kernels of an algorithm that may be used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice<K> {
+    /// The kernels, each at its index in [`Kernel::ENTRIES`].
     kernels: [Option<K>; MAX_KERNELS],
-    /// The best kernel for a single input, which every update of a hash needs.
-    single: Option<K>,
+    /// The index of the kernel that is assumed to be the best, for each [`class`] of batches.
+    guess: [u8; CLASSES],
 }
 
 impl<K: Kernel> Choice<K> {
     /// Chooses all kernels that this CPU can run and `accept` allows.
     pub fn detect(accept: impl Fn(&Entry) -> bool) -> Self {
         let mut kernels = [None; MAX_KERNELS];
-        let found = K::ENTRIES.iter().filter(|entry| accept(entry)).filter_map(K::detect);
-        for (slot, kernel) in kernels.iter_mut().zip(found) {
-            *slot = Some(kernel);
+        for (slot, entry) in kernels.iter_mut().zip(K::ENTRIES) {
+            *slot = accept(entry).then(|| K::detect(entry)).flatten();
         }
-        let single = best(&kernels, 1);
-        Self { kernels, single }
+        let mut costs = [0; MAX_KERNELS];
+        for (cost, entry) in costs.iter_mut().zip(K::ENTRIES) {
+            *cost = guess(K::FAMILY, entry).cost;
+        }
+        let present = || (0..MAX_KERNELS).filter(|index| kernels[*index].is_some());
+        let guess = std::array::from_fn(|class| {
+            let rate = |index: &usize| rate(K::ENTRIES[*index].lanes, costs[*index], class + 1);
+            present().max_by_key(rate).unwrap_or(0) as u8
+        });
+        Self { kernels, guess }
     }
 
     /// Returns the kernel with the least cost per input for `count` inputs of equal length.
     pub fn best_for(&self, count: usize) -> K {
-        let best = if count == 1 { self.single } else { best(&self.kernels, count) };
-        best.expect("the portable kernel is always there")
+        let index = usize::from(self.guess[class(count)]);
+        self.kernels[index].expect("the portable kernel is always there")
     }
 
     /// Cuts inputs of equal length into batches, with the `each` items that belong to every input.
@@ -194,8 +205,15 @@ impl<K: Kernel> Choice<K> {
     }
 }
 
-fn best<K: Kernel>(kernels: &[Option<K>], count: usize) -> Option<K> {
-    kernels.iter().flatten().copied().max_by_key(|kernel| kernel.entry().rate(count))
+/// Returns the relative speed of a kernel for `count` inputs side by side.
+fn rate(lanes: usize, cost: u32, count: usize) -> usize {
+    (count.min(lanes) << 32) / cost as usize
+}
+
+/// Returns the class of batches of `count` inputs, from 0. Larger batches than any kernel has lanes
+/// are all alike.
+fn class(count: usize) -> usize {
+    count.clamp(1, CLASSES) - 1
 }
 
 /// Cuts the input of a hash into blocks of `N` bytes. Whole blocks go to `compress`, bytes after
@@ -247,3 +265,6 @@ pub(super) const MAX_KERNELS: usize = 8;
 
 /// Maximum number of lanes of a kernel.
 pub(super) const MAX_LANES: usize = 16;
+
+/// Number of classes of batches.
+const CLASSES: usize = MAX_LANES;

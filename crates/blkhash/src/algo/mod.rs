@@ -4,7 +4,7 @@
 //! inputs of equal length side by side, each from the same [`State`]. The state may have taken any
 //! number of bytes before, so that blocks longer than a chunk are hashed piece by piece.
 //!
-//! Each file uses only those before it: `simd`, `kernels` and `hash`, the families, `state`,
+//! Each file uses only those before it: `simd`, `guess`, `kernels` and `hash`, the families, `state`,
 //! `self_test`, `selection`, `digester`. Only tests of kernels go the other way.
 
 mod blake2b;
@@ -12,6 +12,7 @@ mod blake2s;
 pub(crate) mod blake3;
 pub(crate) mod crc;
 mod digester;
+mod guess;
 mod hash;
 #[cfg(test)]
 mod kernel_tests;

@@ -2,9 +2,10 @@
 
 use std::sync::OnceLock;
 
+use super::guess::{Guess, guess};
 use super::kernels::Entry;
 use super::self_test;
-use super::state::{State, entries};
+use super::state::{State, entries, family};
 use crate::cpu::Feature;
 use crate::{Algorithm, Error};
 
@@ -20,9 +21,11 @@ pub struct Implementation {
     pub lanes: usize,
     /// The CPU feature that it needs.
     pub feature: Option<Feature>,
-    /// Rank among the implementations of the same algorithm: core cycles for a KiB of every lane,
-    /// however many lanes are filled, measured on one kind of CPU.
+    /// The assumed cost: core cycles for a KiB of every lane, however many lanes are filled. Only
+    /// the ratios to other implementations of the algorithm matter.
     pub cost: u32,
+    /// The CPU on which the cost was measured.
+    pub measured_on: &'static str,
     /// Whether it may be used.
     pub status: Status,
 }
@@ -90,13 +93,17 @@ fn selection(algorithm: Algorithm) -> &'static Selection {
 fn select(algorithm: Algorithm, status: impl Fn(Algorithm, &Entry) -> Status) -> Selection {
     let implementations: Vec<_> = entries(algorithm)
         .iter()
-        .map(|entry| Implementation {
-            algorithm,
-            variant: entry.name,
-            lanes: entry.lanes,
-            feature: entry.feature,
-            cost: entry.cost,
-            status: status(algorithm, entry),
+        .map(|entry| {
+            let Guess { cost, measured_on } = guess(family(algorithm), entry);
+            Implementation {
+                algorithm,
+                variant: entry.name,
+                lanes: entry.lanes,
+                feature: entry.feature,
+                cost,
+                measured_on,
+                status: status(algorithm, entry),
+            }
         })
         .collect();
     let wanted = wanted(&implementations);

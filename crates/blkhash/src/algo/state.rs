@@ -17,6 +17,16 @@ macro_rules! entries {
     };
 }
 
+/// Returns the name of a row's family of kernels. A library is none.
+macro_rules! family {
+    (library, $name:literal) => {
+        ""
+    };
+    (kernels, $kernel:path) => {
+        <$kernel as Kernel>::FAMILY
+    };
+}
+
 /// Returns the initial state of a row.
 macro_rules! start {
     (library, $start:expr, $accept:ident) => {
@@ -49,6 +59,13 @@ macro_rules! define {
         pub(super) fn entries(algorithm: Algorithm) -> &'static [Entry] {
             match algorithm {
                 $(Algorithm::$algorithm => entries!($from, $($implementations)*),)*
+            }
+        }
+
+        /// Returns the name of the family of kernels that compute an algorithm.
+        pub(super) fn family(algorithm: Algorithm) -> &'static str {
+            match algorithm {
+                $(Algorithm::$algorithm => family!($from, $($implementations)*),)*
             }
         }
 

@@ -148,6 +148,8 @@ fn write_digest(chain: &Chain, digest: &mut [u8]) {
 }
 
 kernels! {
+    family "blake2b";
+
     /// Compresses the blocks at the start of each input into the chain of the same index.
     fn compress(chains: &mut [Chain], inputs: &[&[u8]], blocks: Blocks);
 

@@ -131,6 +131,8 @@ fn update_lanes(kernel: Kernel, hashes: &mut [&mut Sha256], inputs: &[&[u8]]) {
 }
 
 kernels! {
+    family "sha256";
+
     /// Compresses `blocks` blocks at the start of each input into the state of the same index.
     fn compress(states: &mut [Words], inputs: &[&[u8]], blocks: usize);
 

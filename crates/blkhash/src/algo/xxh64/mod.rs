@@ -137,6 +137,8 @@ fn converge(accumulators: &Accumulators) -> u64 {
 }
 
 kernels! {
+    family "xxh64";
+
     /// Takes `stripes` stripes at the start of each input into the accumulators of the same index.
     fn consume(accumulators: &mut [Accumulators], inputs: &[&[u8]], stripes: usize);
 

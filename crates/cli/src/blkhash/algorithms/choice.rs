@@ -79,6 +79,17 @@ impl Choice {
     }
 }
 
+/// Returns the names of the CPUs on which the assumed cycles of `choices` were measured.
+pub fn assumed_of(choices: &[Choice]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for choice in choices {
+        if !names.contains(&choice.implementation.measured_on) {
+            names.push(choice.implementation.measured_on);
+        }
+    }
+    names.join(" and ")
+}
+
 /// Returns the batch sizes for which `variant` is the best. `best` begins with the best for a batch of
 /// 1. The range that ends with the largest batch is open, because larger batches are split.
 fn ranges(best: &[&str], variant: &str) -> Vec<(usize, Option<usize>)> {
@@ -94,9 +105,6 @@ fn ranges(best: &[&str], variant: &str) -> Vec<(usize, Option<usize>)> {
     }
     ranges
 }
-
-/// The CPU on which the assumed cycles were measured.
-pub const ASSUMED_OF: &str = "Intel Sapphire Rapids";
 
 const OTHERS_FIRST: &str = "others are preferred";
 

@@ -11,7 +11,7 @@ use blkbench::text::{self, Align};
 use blkhash::{Algorithm, Digester, Status, implementations};
 use serde::Serialize;
 
-use self::choice::{ASSUMED_OF, Choice, choices};
+use self::choice::{Choice, assumed_of, choices};
 use self::kernel::Driver;
 use self::trivia::{Linux, Trivia};
 use super::args;
@@ -152,8 +152,9 @@ fn why(algorithms: &[Algorithm]) -> String {
     let mut several = algorithms.iter().filter(|known| implementations(**known).len() > 1);
     let Some(first) = several.next() else { return String::new() };
     format!(
-        "\nPreference: by cycles for a byte on an {ASSUMED_OF}, all lanes filled.\n\
-         To measure on this CPU: blkhash bench --filter {first}\n"
+        "\nPreference: by cycles for a byte on {}, all lanes filled.\n\
+         To measure on this CPU: blkhash bench --filter {first}\n",
+        assumed_of(&choices(*first))
     )
 }
 
@@ -185,7 +186,7 @@ fn json(algorithm: Algorithm, drivers: Option<&[Driver]>) -> String {
         linux: trivia.linux != Linux::Absent,
         kernel_name: kernel_name(algorithm),
         used_by: trivia.used_by,
-        assumed_of: (choices.len() > 1).then_some(ASSUMED_OF),
+        assumed_of: (choices.len() > 1).then(|| assumed_of(&choices)),
         implementations: implementations.collect(),
         kernel: drivers.map(|drivers| of(drivers, algorithm).collect()),
     };
@@ -204,8 +205,8 @@ struct Object<'a> {
     linux: bool,
     kernel_name: Option<&'static str>,
     used_by: &'static [&'static str],
-    /// CPU on which the assumed cycles of the implementations were measured.
-    assumed_of: Option<&'static str>,
+    /// CPUs on which the assumed cycles of the implementations were measured.
+    assumed_of: Option<String>,
     implementations: Vec<ImplementationObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kernel: Option<Vec<&'a Driver>>,
@@ -300,7 +301,8 @@ mod tests {
             let text = record(algorithm, None) + &why(&[algorithm]);
             assert_fits(&text);
             assert!(!text.contains("cycles/"), "{text}");
-            assert_eq!(text.contains(ASSUMED_OF), implementations(algorithm).len() > 1);
+            let assumed_of = assumed_of(&choices(algorithm));
+            assert_eq!(text.contains(&assumed_of), implementations(algorithm).len() > 1);
         }
     }
 }

@@ -115,8 +115,8 @@ const BLKHASH_AFTER: Sections = &[
             "These variables apply to blksum(1) as well. A name without effect causes a warning.",
             "* BLKHASH_IMPLEMENTATION: Implementations to use instead of the fastest ones, separated by \
              commas. blkhash algorithms lists them.",
-            "* BLKHASH_CPU_DISABLE: CPU features not to use: sha, avx2, avx512, sha-avx512 (kernels that need both), separated by \
-             commas.",
+            "* BLKHASH_CPU_DISABLE: CPU features not to use: sha, avx2, avx512, sha-avx512 (kernels \
+             that need both), separated by commas.",
         ],
     ),
     (

@@ -28,7 +28,7 @@ mod table;
 mod tree;
 mod zero;
 
-pub use algo::{Digester, Implementation, State, Status, implementations};
+pub use algo::{Digester, Implementation, Measurement, State, Status, implementations};
 pub use algorithm::{Algorithm, BitOrder, MAX_DIGEST_SIZE, Properties, Strength};
 pub use block::{BlockDigests, BlockPieces, Comparison, Leaf, Run};
 pub use block_size::{BlockSize, InvalidBlockSize};

@@ -45,6 +45,7 @@ pub fn obstacle(implementation: &Implementation) -> Option<String> {
 /// Returns a warning for each name in `list` that has no effect.
 fn unusable(list: &str) -> Vec<String> {
     names(list)
+        .filter(|name| *name != RANDOM)
         .filter_map(|name| {
             let reason = match known(name) {
                 None => "there is none of that name (blkhash algorithms lists them)".to_owned(),
@@ -78,6 +79,8 @@ fn known(name: &str) -> Option<Implementation> {
 }
 
 const IMPLEMENTATION: &str = "BLKHASH_IMPLEMENTATION";
+/// The name that stands for a random implementation for each batch.
+const RANDOM: &str = "random";
 const DISABLE: &str = "BLKHASH_CPU_DISABLE";
 
 #[cfg(test)]
@@ -86,7 +89,7 @@ mod tests {
 
     #[test]
     fn names_without_effect() {
-        assert_eq!(unusable(" sha256-soft , blake3-blake3,"), [""; 0]);
+        assert_eq!(unusable(" sha256-soft , blake3-blake3,random,"), [""; 0]);
         let unknown = unusable("sha256-none,soft");
         assert_eq!(unknown.len(), 2);
         assert!(unknown[0].contains("sha256-none: there is none"), "{unknown:?}");

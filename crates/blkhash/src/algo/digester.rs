@@ -11,13 +11,32 @@ use crate::{Algorithm, Digest, Error};
 pub struct Digester {
     algorithm: Algorithm,
     start: Arc<State>,
+    is_random: bool,
+}
+
+/// The time that an implementation took for some batches of a large job in this process.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Measurement {
+    /// The implementation.
+    pub implementation: &'static Implementation,
+    /// Number of blocks in a batch.
+    pub blocks: usize,
+    /// Length of each block in bytes.
+    pub block_size: usize,
+    /// Time of the thread that hashed the batch. The time of a fast batch, not the mean.
+    pub nanoseconds_per_byte: f64,
+    /// Whether the implementation hashes such batches since.
+    pub is_used: bool,
 }
 
 impl Digester {
-    /// Chooses the best implementations of `algorithm` for this machine, or those that
-    /// `BLKHASH_IMPLEMENTATION` names.
+    /// Chooses the implementations of `algorithm` that are assumed to be the best on this machine,
+    /// or those that `BLKHASH_IMPLEMENTATION` names. A job of more than some 64 MiB measures the
+    /// candidates with its own batches, and goes on with the best.
     pub fn new(algorithm: Algorithm) -> Self {
-        Self { algorithm, start: Arc::new(selection::start(algorithm)) }
+        let start = Arc::new(selection::start(algorithm));
+        Self { algorithm, start, is_random: selection::is_random(algorithm) }
     }
 
     /// Chooses the implementation of `algorithm` with this name for any number of inputs.
@@ -27,7 +46,8 @@ impl Digester {
     /// Fails if no implementation has this name, it needs a feature that this CPU lacks or that was
     /// disabled, or it failed its self-test.
     pub fn with_implementation(algorithm: Algorithm, name: &str) -> Result<Self, Error> {
-        Ok(Self { algorithm, start: Arc::new(selection::forced(algorithm, name)?) })
+        let start = Arc::new(selection::forced(algorithm, name)?);
+        Ok(Self { algorithm, start, is_random: false })
     }
 
     /// Returns the algorithm.
@@ -35,12 +55,37 @@ impl Digester {
         self.algorithm
     }
 
-    /// Returns the implementation with the least cost per input for `count` inputs side by side.
+    /// Returns the implementation for `count` inputs side by side: the fastest one, if this process
+    /// has measured it, or else the one with the least assumed cost per input.
     pub fn implementation_for(&self, count: usize) -> &'static Implementation {
         let known = implementations(self.algorithm);
         let kernel = self.start.kernel_for(count);
         let chosen = known.iter().find(|known| kernel.is_none_or(|it| it.name == known.variant));
         chosen.expect("every kernel is an implementation")
+    }
+
+    /// Returns whether each batch is hashed by a random implementation, for tests, as with
+    /// `BLKHASH_IMPLEMENTATION=random`.
+    pub fn is_random(&self) -> bool {
+        self.is_random
+    }
+
+    /// Returns what this process has last measured for each number of blocks. The result is empty
+    /// before a large job, and if an implementation was demanded.
+    pub fn measurements(&self) -> Vec<Measurement> {
+        let known = implementations(self.algorithm);
+        let timings = self.start.timings().into_iter();
+        timings
+            .filter_map(|(kernel, timing)| {
+                Some(Measurement {
+                    implementation: known.iter().find(|it| it.variant == kernel.name)?,
+                    blocks: timing.shape.0,
+                    block_size: timing.shape.1,
+                    nanoseconds_per_byte: timing.nanoseconds_per_byte,
+                    is_used: timing.is_best,
+                })
+            })
+            .collect()
     }
 
     /// Returns whether an implementation works on several places of its input at once, so that it

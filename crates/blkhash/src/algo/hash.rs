@@ -1,6 +1,7 @@
 //! The interface of every implementation, with defaults for algorithms that have nothing faster.
 
 use super::kernels::Entry;
+use super::tuner::Timing;
 
 /// A hash in progress.
 pub(crate) trait Hash: Clone {
@@ -30,6 +31,11 @@ pub(crate) trait Hash: Clone {
     /// Returns the kernel that hashes `count` inputs, or `None` if the algorithm has no kernels.
     fn kernel_for(&self, _count: usize) -> Option<&'static Entry> {
         None
+    }
+
+    /// Returns what this process has measured of the kernels that it may use.
+    fn timings(&self) -> Vec<(&'static Entry, Timing)> {
+        Vec::new()
     }
 }
 

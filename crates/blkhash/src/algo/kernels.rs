@@ -1,7 +1,13 @@
 //! Chooses the kernels of an algorithm: all that the CPU supports and that passed their self-test,
-//! and of these the cheapest for each batch.
+//! and of these one for each batch. A small job uses the one with the lowest assumed cost. A large
+//! job times its own batches.
+
+use std::thread::LocalKey;
+use std::time::Instant;
 
 use super::guess::guess;
+use super::random;
+use super::tuner::{CLASSES, Pending, Timing, Tuner};
 use crate::cpu::Feature;
 
 /// A way to run the compression function of an algorithm.
@@ -28,6 +34,12 @@ pub(super) trait Kernel: Copy + 'static {
 
     /// Returns the kernel's entry.
     fn entry(self) -> &'static Entry;
+
+    /// Returns what this process has learnt about the kernels of the family.
+    fn tuner() -> &'static Tuner;
+
+    /// Returns the counters of this thread.
+    fn pending() -> &'static LocalKey<Pending>;
 }
 
 /// Properties of a kernel.
@@ -115,6 +127,19 @@ macro_rules! kernels {
                     )*
                 }
             }
+
+            fn tuner() -> &'static $crate::algo::tuner::Tuner {
+                static TUNER: $crate::algo::tuner::Tuner = $crate::algo::tuner::Tuner::new();
+                &TUNER
+            }
+
+            fn pending() -> &'static std::thread::LocalKey<$crate::algo::tuner::Pending> {
+                thread_local! {
+                    static PENDING: $crate::algo::tuner::Pending =
+                        const { $crate::algo::tuner::Pending::new() };
+                }
+                &PENDING
+            }
         }
 
         impl Kernel {
@@ -158,35 +183,55 @@ pub(super) struct Choice<K> {
     kernels: [Option<K>; MAX_KERNELS],
     /// The index of the kernel that is assumed to be the best, for each [`class`] of batches.
     guess: [u8; CLASSES],
+    policy: Policy,
+}
+
+/// How the kernel for a batch is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Policy {
+    /// By its assumed cost.
+    Guess,
+    /// By its assumed cost, and in a large job by measurement.
+    Learn,
+    /// At random, for tests.
+    Random,
 }
 
 impl<K: Kernel> Choice<K> {
     /// Chooses all kernels that this CPU can run and `accept` allows.
-    pub fn detect(accept: impl Fn(&Entry) -> bool) -> Self {
+    pub fn detect(accept: impl Fn(&Entry) -> bool, policy: Policy) -> Self {
         let mut kernels = [None; MAX_KERNELS];
         for (slot, entry) in kernels.iter_mut().zip(K::ENTRIES) {
             *slot = accept(entry).then(|| K::detect(entry)).flatten();
         }
-        let mut costs = [0; MAX_KERNELS];
-        for (cost, entry) in costs.iter_mut().zip(K::ENTRIES) {
-            *cost = guess(K::FAMILY, entry).cost;
-        }
-        let present = || (0..MAX_KERNELS).filter(|index| kernels[*index].is_some());
+        let choice = Self { kernels, guess: [0; CLASSES], policy };
+        let costs = costs::<K>();
         let guess = std::array::from_fn(|class| {
-            let rate = |index: &usize| rate(K::ENTRIES[*index].lanes, costs[*index], class + 1);
-            present().max_by_key(rate).unwrap_or(0) as u8
+            let rate = |index: &usize| rate::<K>(&costs, *index, class + 1);
+            choice.present().max_by_key(rate).unwrap_or(0) as u8
         });
-        Self { kernels, guess }
+        Self { guess, ..choice }
     }
 
     /// Returns the kernel with the least cost per input for `count` inputs of equal length.
     pub fn best_for(&self, count: usize) -> K {
-        let index = usize::from(self.guess[class(count)]);
+        let class = class(count);
+        let learnt = match self.policy {
+            Policy::Learn => K::tuner().best(class),
+            Policy::Guess | Policy::Random => None,
+        };
+        let index = learnt.unwrap_or(self.guess[class].into());
         self.kernels[index].expect("the portable kernel is always there")
     }
 
-    /// Cuts inputs of equal length into batches, with the `each` items that belong to every input.
-    /// Each batch goes to the kernel that is best for the inputs that are left.
+    /// Passes the kernel for one input of `length` bytes to `run`.
+    pub fn with_one<T>(&self, length: usize, run: impl FnOnce(K) -> T) -> T {
+        self.timed(1, length, run)
+    }
+
+    /// Cuts inputs of equal length into batches, with the `each` items that belong to every input,
+    /// and passes each batch to `run`. A kernel gets as many inputs as it has lanes. If fewer are
+    /// left, the kernel that is best for that many gets them.
     pub fn for_each_batch<T>(
         &self,
         mut inputs: &[&[u8]],
@@ -194,20 +239,90 @@ impl<K: Kernel> Choice<K> {
         each: usize,
         mut run: impl FnMut(K, &[&[u8]], &mut [T]),
     ) {
-        while !inputs.is_empty() {
-            let kernel = self.best_for(inputs.len());
-            let count = inputs.len().min(kernel.entry().lanes);
-            let (batch, more_inputs) = inputs.split_at(count);
-            let (batch_items, more_items) = items.split_at_mut(count * each);
-            run(kernel, batch, batch_items);
-            (inputs, items) = (more_inputs, more_items);
+        let Some(length) = inputs.first().map(|input| input.len()) else { return };
+        self.timed(inputs.len(), length, move |mut kernel| {
+            loop {
+                let count = inputs.len().min(kernel.entry().lanes);
+                let (batch, more_inputs) = inputs.split_at(count);
+                let (batch_items, more_items) = items.split_at_mut(count * each);
+                run(kernel, batch, batch_items);
+                (inputs, items) = (more_inputs, more_items);
+                if inputs.is_empty() {
+                    return;
+                }
+                if self.policy == Policy::Random || inputs.len() < kernel.entry().lanes {
+                    kernel = self.kernel_for(inputs.len());
+                }
+            }
+        });
+    }
+
+    /// Passes a kernel for `count` inputs of `length` bytes to `run`, and measures how long it takes
+    /// if the tuner wants to know.
+    fn timed<T>(&self, count: usize, length: usize, run: impl FnOnce(K) -> T) -> T {
+        let (tuner, class, bytes) = (K::tuner(), class(count), count * length);
+        let turn = (self.policy == Policy::Learn && bytes >= MIN_TIMED)
+            .then(|| K::pending().with(|pending| tuner.count(pending, class, bytes)))
+            .filter(|is_due| *is_due)
+            .and_then(|_| tuner.turn(class, (count, length), || self.candidates(count)));
+        let Some(turn) = turn else { return run(self.kernel_for(count)) };
+        let kernel = self.kernels[turn.kernel].expect("a candidate is there");
+        let start = Instant::now();
+        let result = run(kernel);
+        tuner.record(turn, start.elapsed().as_nanos() as f64);
+        result
+    }
+
+    fn kernel_for(&self, count: usize) -> K {
+        match self.policy {
+            Policy::Guess | Policy::Learn => self.best_for(count),
+            Policy::Random => {
+                let index = self.present().nth(random::below(self.present().count()));
+                index.and_then(|index| self.kernels[index]).unwrap_or_else(|| self.best_for(count))
+            }
         }
+    }
+
+    /// Returns the kernels that could be the best for `count` inputs: that in use first, then those
+    /// whose assumed cost is not too high.
+    fn candidates(&self, count: usize) -> Vec<usize> {
+        let costs = costs::<K>();
+        let rate = |index| rate::<K>(&costs, index, count);
+        let guess = usize::from(self.guess[class(count)]);
+        let current = K::tuner().best(class(count)).unwrap_or(guess);
+        let others = self.present().filter(|index| {
+            *index != current && (*index == guess || rate(*index) * WRONG_BY >= rate(guess))
+        });
+        std::iter::once(current).chain(others).collect()
+    }
+
+    /// Returns what this process has measured of the kernels, if it learns.
+    pub fn timings(&self) -> Vec<(&'static Entry, Timing)> {
+        if self.policy != Policy::Learn {
+            return Vec::new();
+        }
+        let timings = K::tuner().timings().into_iter();
+        timings.map(|timing| (&K::ENTRIES[timing.kernel], timing)).collect()
+    }
+
+    /// Returns the indices of the kernels.
+    fn present(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..MAX_KERNELS).filter(|index| self.kernels[*index].is_some())
     }
 }
 
-/// Returns the relative speed of a kernel for `count` inputs side by side.
-fn rate(lanes: usize, cost: u32, count: usize) -> usize {
-    (count.min(lanes) << 32) / cost as usize
+/// Returns the assumed costs of all kernels.
+fn costs<K: Kernel>() -> [u32; MAX_KERNELS] {
+    let mut costs = [0; MAX_KERNELS];
+    for (cost, entry) in costs.iter_mut().zip(K::ENTRIES) {
+        *cost = guess(K::FAMILY, entry).cost;
+    }
+    costs
+}
+
+/// Returns the relative speed of the kernel `index` for `count` inputs side by side.
+fn rate<K: Kernel>(costs: &[u32; MAX_KERNELS], index: usize, count: usize) -> usize {
+    (count.min(K::ENTRIES[index].lanes) << 32) / costs[index] as usize
 }
 
 /// Returns the class of batches of `count` inputs, from 0. Larger batches than any kernel has lanes
@@ -266,5 +381,70 @@ pub(super) const MAX_KERNELS: usize = 8;
 /// Maximum number of lanes of a kernel.
 pub(super) const MAX_LANES: usize = 16;
 
-/// Number of classes of batches.
-const CLASSES: usize = MAX_LANES;
+/// Bytes of a batch that are timed. The clock is too coarse for less.
+const MIN_TIMED: usize = 32 << 10;
+
+/// The factor by which the ratio of two assumed costs may be wrong.
+const WRONG_BY: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::super::sha256::Kernel as Sha256;
+    use super::*;
+
+    fn names(choice: &Choice<Sha256>, count: usize) -> Vec<(&'static str, usize)> {
+        let inputs = vec![&b"input"[..]; count];
+        let (mut items, mut batches) = (vec![0; count], Vec::new());
+        choice.for_each_batch(&inputs, &mut items, 1, |kernel, inputs, items| {
+            batches.push((kernel.entry().name, inputs.len()));
+            assert_eq!(inputs.len(), items.len());
+            items.iter_mut().for_each(|item| *item += 1);
+        });
+        assert!(items.iter().all(|item| *item == 1));
+        batches
+    }
+
+    #[test]
+    fn every_kernel_is_chosen_at_random() {
+        let choice = Choice::<Sha256>::detect(|_| true, Policy::Random);
+        let mut seen = HashSet::new();
+        for _ in 0..1000 {
+            seen.extend(names(&choice, 20).into_iter().map(|(name, _)| name));
+        }
+        assert_eq!(seen.len(), choice.present().count());
+    }
+
+    #[test]
+    fn the_guess_has_the_highest_rate_for_each_number_of_inputs() {
+        let choice = Choice::<Sha256>::detect(|_| true, Policy::Guess);
+        let costs = costs::<Sha256>();
+        for count in 1..100 {
+            let mut left = count;
+            for (name, taken) in names(&choice, count) {
+                let index = Sha256::ENTRIES.iter().position(|entry| entry.name == name).unwrap();
+                let rate = |index: usize| rate::<Sha256>(&costs, index, left);
+                assert!(choice.present().all(|other| rate(other) <= rate(index)), "{name}, {left}");
+                assert_eq!(taken, left.min(Sha256::ENTRIES[index].lanes));
+                left -= taken;
+            }
+            assert_eq!(left, 0);
+        }
+    }
+
+    #[test]
+    fn candidates_are_the_guess_and_those_that_could_be_as_fast() {
+        let choice = Choice::<Sha256>::detect(|_| true, Policy::Learn);
+        let costs = costs::<Sha256>();
+        for count in [1, 2, 4, 9, 16, 64] {
+            let candidates = choice.candidates(count);
+            let rate = |index: usize| rate::<Sha256>(&costs, index, count);
+            assert_eq!(Sha256::ENTRIES[candidates[0]], *choice.best_for(count).entry());
+            for index in choice.present() {
+                let could_be = 2 * rate(index) >= rate(candidates[0]);
+                assert_eq!(candidates.contains(&index), could_be, "{index} for {count}");
+            }
+        }
+    }
+}

@@ -4,7 +4,7 @@
 //! inputs of equal length side by side, each from the same [`State`]. The state may have taken any
 //! number of bytes before, so that blocks longer than a chunk are hashed piece by piece.
 //!
-//! Each file uses only those before it: `simd`, `guess`, `kernels` and `hash`, the families, `state`,
+//! Each file uses only those before it: `simd`, `random`, `guess`, `tuner`, `kernels` and `hash`, the families, `state`,
 //! `self_test`, `selection`, `digester`. Only tests of kernels go the other way.
 
 mod blake2b;
@@ -18,6 +18,7 @@ mod hash;
 mod kernel_tests;
 mod kernels;
 mod null;
+mod random;
 mod rustcrypto;
 mod selection;
 mod self_test;
@@ -25,10 +26,11 @@ mod sha256;
 mod simd;
 mod siphash;
 mod state;
+mod tuner;
 mod xxh3;
 mod xxh64;
 
-pub use self::digester::Digester;
+pub use self::digester::{Digester, Measurement};
 pub(crate) use self::hash::Hash;
 pub use self::selection::{Implementation, Status, implementations};
 pub use self::state::State;

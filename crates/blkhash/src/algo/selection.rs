@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::guess::{Guess, guess};
-use super::kernels::Entry;
+use super::kernels::{Entry, Policy};
 use super::self_test;
 use super::state::{State, entries, family};
 use crate::cpu::Feature;
@@ -50,6 +50,12 @@ impl Implementation {
     }
 }
 
+/// Returns whether `BLKHASH_IMPLEMENTATION` asks for a random implementation for each batch.
+pub(super) fn is_random(algorithm: Algorithm) -> bool {
+    let selection = selection(algorithm);
+    selection.policy == Policy::Random && selection.implementations.len() > 1
+}
+
 /// Returns all implementations of `algorithm`, the narrowest first.
 pub fn implementations(algorithm: Algorithm) -> &'static [Implementation] {
     &selection(algorithm).implementations
@@ -82,6 +88,7 @@ pub(super) fn forced(algorithm: Algorithm, name: &str) -> Result<State, Error> {
 struct Selection {
     start: State,
     implementations: Vec<Implementation>,
+    policy: Policy,
 }
 
 fn selection(algorithm: Algorithm) -> &'static Selection {
@@ -106,7 +113,13 @@ fn select(algorithm: Algorithm, status: impl Fn(Algorithm, &Entry) -> Status) ->
             }
         })
         .collect();
-    let wanted = wanted(&implementations);
+    let demanded = std::env::var("BLKHASH_IMPLEMENTATION").unwrap_or_default();
+    let wanted = wanted(&implementations, &demanded);
+    let policy = match wanted {
+        Some(_) => Policy::Guess,
+        None if names(&demanded).any(|name| name == RANDOM) => Policy::Random,
+        None => Policy::Learn,
+    };
     let accept = |entry: &Entry| {
         implementations.iter().any(|known| {
             known.variant == entry.name
@@ -114,19 +127,24 @@ fn select(algorithm: Algorithm, status: impl Fn(Algorithm, &Entry) -> Status) ->
                 && wanted.is_none_or(|wanted| wanted == entry.name)
         })
     };
-    let start = State::with_kernels(algorithm, &accept);
-    Selection { start, implementations }
+    let start = State::with_kernels(algorithm, &accept, policy);
+    Selection { start, implementations, policy }
 }
 
-/// Returns the implementation that `BLKHASH_IMPLEMENTATION`, a list of names, has for this
-/// algorithm, if it is usable.
-fn wanted(implementations: &[Implementation]) -> Option<&'static str> {
-    let names = std::env::var("BLKHASH_IMPLEMENTATION").ok()?;
+/// Returns the implementation that the list `demanded` has for this algorithm, if it is usable.
+fn wanted(implementations: &[Implementation], demanded: &str) -> Option<&'static str> {
     let known = implementations.iter().find(|known| {
-        known.status == Status::Ready && names.split(',').any(|name| name.trim() == known.name())
+        known.status == Status::Ready && names(demanded).any(|name| name == known.name())
     })?;
     Some(known.variant)
 }
+
+fn names(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim)
+}
+
+/// The name in `BLKHASH_IMPLEMENTATION` that chooses implementations at random for each batch.
+const RANDOM: &str = "random";
 
 fn status(algorithm: Algorithm, entry: &Entry) -> Status {
     match entry.feature {

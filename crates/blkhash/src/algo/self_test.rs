@@ -60,7 +60,7 @@ static PATTERN: [u8; SHIFT * INPUTS + MAX_LENGTH] = {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kernels::Choice;
+    use super::super::kernels::{Choice, Policy};
     use super::super::state::{Inner, entries};
     use super::super::{blake2b, sha256};
     use super::*;
@@ -94,12 +94,12 @@ mod tests {
 
     #[test]
     fn a_wrong_bit_of_the_start_fails() {
-        let choice = || Choice::detect(|_| true);
+        let choice = || Choice::detect(|_| true, Policy::Guess);
         let broken = [
             Inner::Sha256(sha256::Sha256::new_256(choice()).flip_bit(7, 31)),
             Inner::Sha224(sha256::Sha256::new_224(choice()).flip_bit(0, 0)),
-            Inner::Blake2b256(blake2b::Blake2b::new::<33>(Choice::detect(|_| true))),
-            Inner::Blake2b512(blake2b::Blake2b::new::<63>(Choice::detect(|_| true))),
+            Inner::Blake2b256(blake2b::Blake2b::new::<33>(Choice::detect(|_| true, Policy::Guess))),
+            Inner::Blake2b512(blake2b::Blake2b::new::<63>(Choice::detect(|_| true, Policy::Guess))),
         ];
         for broken in broken {
             let broken = State(broken);

@@ -1,8 +1,9 @@
 //! A hash of any algorithm, from the rows of the table.
 
 use super::hash::Hash;
-use super::kernels::{Choice, Entry, Kernel};
+use super::kernels::{Choice, Entry, Kernel, Policy};
 use super::rustcrypto::RustCrypto;
+use super::tuner::Timing;
 use super::{blake2b, blake2s, blake3, crc, null, sha256, siphash, xxh3, xxh64};
 use crate::table::algorithms;
 use crate::{Algorithm, Digest};
@@ -29,11 +30,11 @@ macro_rules! family {
 
 /// Returns the initial state of a row.
 macro_rules! start {
-    (library, $start:expr, $accept:ident) => {
+    (library, $start:expr, $accept:ident, $policy:ident) => {
         $start
     };
-    (kernels, $start:expr, $accept:ident) => {
-        $start(Choice::detect($accept))
+    (kernels, $start:expr, $accept:ident, $policy:ident) => {
+        $start(Choice::detect($accept, $policy))
     };
 }
 
@@ -74,10 +75,11 @@ macro_rules! define {
             pub(super) fn with_kernels(
                 algorithm: Algorithm,
                 accept: &dyn Fn(&Entry) -> bool,
+                policy: Policy,
             ) -> Self {
                 Self(match algorithm {
                     $(Algorithm::$algorithm => {
-                        Inner::$algorithm(start!($from, $start, accept))
+                        Inner::$algorithm(start!($from, $start, accept, policy))
                     })*
                 })
             }
@@ -123,6 +125,13 @@ macro_rules! define {
                 }
             }
 
+            /// Returns what this process has measured of the kernels of the algorithm.
+            pub(super) fn timings(&self) -> Vec<(&'static Entry, Timing)> {
+                match &self.0 {
+                    $(Inner::$algorithm(state) => state.timings(),)*
+                }
+            }
+
             /// Appends each input to the state of the same index. All states belong to one
             /// algorithm.
             pub(super) fn update_many(states: &mut [Self], inputs: &[&[u8]]) {
@@ -146,7 +155,7 @@ algorithms!(define);
 impl State {
     /// Returns the initial state of a hash with one implementation, whether it is usable or not.
     pub(super) fn only(algorithm: Algorithm, variant: &str) -> Self {
-        Self::with_kernels(algorithm, &|entry| entry.name == variant)
+        Self::with_kernels(algorithm, &|entry| entry.name == variant, Policy::Guess)
     }
 
     /// Returns the digest of all bytes hashed.

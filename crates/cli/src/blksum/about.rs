@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use blkhash::Parameters;
+use blkhash::{Algorithm, Measurement, Parameters};
 use blkimage::{Image, Member, MemberFile, ReadMethod};
 use blksum::Tuning;
 use serde::{Serialize, Serializer};
@@ -20,9 +20,21 @@ use crate::{messages, quote};
 pub struct About {
     chain: Vec<ChainImage>,
     implementations: Vec<String>,
+    /// Times that the run measured. They are added at its end.
+    measured: Vec<Measured>,
     threads: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     connections: Option<usize>,
+}
+
+/// The time that an implementation took for batches of the run.
+#[derive(Clone, Debug, Serialize)]
+struct Measured {
+    implementation: String,
+    blocks: usize,
+    block_size: usize,
+    nanoseconds_per_byte: f64,
+    used: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -60,6 +72,7 @@ impl About {
                 .iter()
                 .filter_map(|parameters| implementation(parameters, tuning))
                 .collect(),
+            measured: Vec::new(),
             threads: tuning.threads,
             connections: has_server.then_some(connections),
         }
@@ -83,6 +96,53 @@ impl About {
         }
         messages::remark_of(PROGRAM, name.as_bytes(), &run);
     }
+
+    /// Adds what this process has measured of the implementations, and prints a line for each
+    /// algorithm that was measured.
+    pub fn finish(&mut self, parameters: &[Parameters], tuning: &Tuning, name: &OsStr) {
+        let mut algorithms: Vec<Algorithm> = Vec::new();
+        for algorithm in parameters.iter().map(Parameters::algorithm) {
+            if !algorithms.contains(&algorithm) {
+                algorithms.push(algorithm);
+            }
+        }
+        for algorithm in algorithms {
+            let Ok(digester) = tuning.digester(algorithm) else { continue };
+            let measured: Vec<Measured> =
+                digester.measurements().iter().map(Measured::new).collect();
+            if !measured.is_empty() {
+                let texts: Vec<String> = measured.iter().map(Measured::describe).collect();
+                let text = format!("measured: {}", texts.join(", "));
+                messages::remark_of(PROGRAM, name.as_bytes(), &text);
+            }
+            self.measured.extend(measured);
+        }
+    }
+}
+
+impl Measured {
+    fn new(measurement: &Measurement) -> Self {
+        Self {
+            implementation: measurement.implementation.name(),
+            blocks: measurement.blocks,
+            block_size: measurement.block_size,
+            nanoseconds_per_byte: measurement.nanoseconds_per_byte,
+            used: measurement.is_used,
+        }
+    }
+
+    /// Describes it as in `sha256-x86_sha-x2 2400 MiB/s (16 blocks of 64.0 KiB, used)`.
+    fn describe(&self) -> String {
+        let speed = 1e9 / self.nanoseconds_per_byte / (1 << 20) as f64;
+        let used = if self.used { ", used" } else { "" };
+        let plural = if self.blocks == 1 { "" } else { "s" };
+        format!(
+            "{} {speed:.0} MiB/s ({} block{plural} of {}{used})",
+            self.implementation,
+            self.blocks,
+            Bytes(self.block_size as u64)
+        )
+    }
 }
 
 /// Returns the name of the implementation that hashes the blocks of one read, or all of the content if
@@ -93,6 +153,9 @@ fn implementation(parameters: &Parameters, tuning: &Tuning) -> Option<String> {
         true => (tuning.read_size / parameters.block_size()).max(1),
         false => 1,
     };
+    if digester.is_random() {
+        return Some(format!("{}-random", parameters.algorithm()));
+    }
     Some(digester.implementation_for(count).name())
 }
 

@@ -155,7 +155,7 @@ impl Job<'_> {
         {
             messages::message_of(PROGRAM, self.name.as_bytes(), warning);
         }
-        let about = self.settings.verbose.then(|| {
+        let mut about = self.settings.verbose.then(|| {
             let about = About::new(
                 &image,
                 &self.meaning.parameters,
@@ -184,7 +184,11 @@ impl Job<'_> {
             }
         };
         drop(watch);
-        let report = Report::new(parameters, digests?, &image);
+        let digests = digests?;
+        if let Some(about) = &mut about {
+            about.finish(parameters, tuning, self.name);
+        }
+        let report = Report::new(parameters, digests, &image);
         Ok(Report { virtual_size: size, about, ..report })
     }
 

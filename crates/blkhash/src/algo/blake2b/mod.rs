@@ -10,6 +10,7 @@ mod soft;
 use self::chain::{BLOCK, Block, Blocks, Chain, IV};
 use super::hash::{Hash, finish_each};
 use super::kernels::{Choice, Entry, Kernel as _, kernels};
+use super::tuner::Timing;
 
 /// A hash in progress, with the kernels it uses.
 #[derive(Clone)]
@@ -31,8 +32,8 @@ impl Blake2b {
     }
 
     fn compress(&mut self, input: &[u8], blocks: Blocks) {
-        let kernel = self.kernels.best_for(1);
-        kernel.compress(std::slice::from_mut(&mut self.chain), &[input], blocks);
+        let chains = std::slice::from_mut(&mut self.chain);
+        self.kernels.with_one(input.len(), |kernel| kernel.compress(chains, &[input], blocks));
     }
 
     /// Compresses the full buffer into the chain when more bytes come.
@@ -103,6 +104,10 @@ impl Hash for Blake2b {
 
     fn kernel_for(&self, count: usize) -> Option<&'static Entry> {
         Some(self.kernels.best_for(count).entry())
+    }
+
+    fn timings(&self) -> Vec<(&'static Entry, Timing)> {
+        self.kernels.timings()
     }
 }
 

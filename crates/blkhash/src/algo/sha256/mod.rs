@@ -12,6 +12,7 @@ mod x86_sha_x4;
 use self::constants::{BLOCK, Block, SHA224, SHA256, Words};
 use super::hash::{Hash, finish_each};
 use super::kernels::{Choice, Entry, Kernel as _, kernels, take_blocks};
+use super::tuner::Timing;
 
 /// A hash in progress, with the kernels it uses.
 #[derive(Clone)]
@@ -48,13 +49,16 @@ impl Sha256 {
 impl Hash for Sha256 {
     fn update(&mut self, input: &[u8]) {
         let Self { state, length, buffer, kernels } = self;
-        let kernel = kernels.best_for(1);
-        take_blocks(buffer, length, input, |blocks| kernel.compress_one(state, blocks));
+        kernels.with_one(input.len(), |kernel| {
+            take_blocks(buffer, length, input, |blocks| kernel.compress_one(state, blocks));
+        });
     }
 
     fn finalize_into(mut self, digest: &mut [u8]) {
         let (padding, blocks) = padding(&self.buffer[..self.buffered()], self.length);
-        self.kernels.best_for(1).compress_one(&mut self.state, &padding[..blocks * BLOCK]);
+        let padding = &padding[..blocks * BLOCK];
+        let state = &mut self.state;
+        self.kernels.with_one(padding.len(), |kernel| kernel.compress_one(state, padding));
         write_digest(&self.state, digest);
     }
 
@@ -106,6 +110,10 @@ impl Hash for Sha256 {
 
     fn kernel_for(&self, count: usize) -> Option<&'static Entry> {
         Some(self.kernels.best_for(count).entry())
+    }
+
+    fn timings(&self) -> Vec<(&'static Entry, Timing)> {
+        self.kernels.timings()
     }
 }
 

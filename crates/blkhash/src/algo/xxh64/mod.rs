@@ -10,6 +10,7 @@ use self::stripe::{
 };
 use super::hash::{Hash, finish_each};
 use super::kernels::{Choice, Entry, Kernel as _, kernels, take_blocks};
+use super::tuner::Timing;
 
 /// A hash in progress, with the kernels it uses.
 #[derive(Clone)]
@@ -37,9 +38,11 @@ impl Xxh64 {
 impl Hash for Xxh64 {
     fn update(&mut self, input: &[u8]) {
         let Self { accumulators, length, buffer, kernels } = self;
-        let (kernel, accumulators) = (kernels.best_for(1), std::slice::from_mut(accumulators));
-        take_blocks(buffer, length, input, |stripes| {
-            kernel.consume(accumulators, &[stripes], stripes.len() / STRIPE);
+        let accumulators = std::slice::from_mut(accumulators);
+        kernels.with_one(input.len(), |kernel| {
+            take_blocks(buffer, length, input, |stripes| {
+                kernel.consume(accumulators, &[stripes], stripes.len() / STRIPE);
+            });
         });
     }
 
@@ -76,6 +79,10 @@ impl Hash for Xxh64 {
 
     fn kernel_for(&self, count: usize) -> Option<&'static Entry> {
         Some(self.kernels.best_for(count).entry())
+    }
+
+    fn timings(&self) -> Vec<(&'static Entry, Timing)> {
+        self.kernels.timings()
     }
 }
 

@@ -33,6 +33,7 @@ complete -c blkhash -n '__blkhash_at blkhash' -s h -l help -d 'Print this help'
 complete -c blkhash -n '__blkhash_at blkhash' -s V -l version -d 'Print the version'
 complete -c blkhash -n '__blkhash_at blkhash algorithms' -f -a 'null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 siphash md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3'
 complete -c blkhash -n '__blkhash_at blkhash algorithms' -l kernel -d 'Also show the kernel\'s drivers, from /proc/crypto'
+complete -c blkhash -n '__blkhash_at blkhash algorithms' -l measure -d 'Measure the implementations on this CPU, in less than a second'
 complete -c blkhash -n '__blkhash_at blkhash algorithms' -l json -d 'Write one JSON object per line'
 complete -c blkhash -n '__blkhash_at blkhash algorithms' -s h -l help -d 'Print this help'
 complete -c blkhash -n '__blkhash_at blkhash bench' -f

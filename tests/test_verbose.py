@@ -59,7 +59,7 @@ def test_json_has_the_chain_as_qemu_img_shows_it(blksum, chain):
     assert {image["reader"] for image in report["chain"]} == {"qemu-nbd"}
     # Without -v the object has its usual fields alone.
     plain = json.loads(blksum("--json", "top.qcow2").stdout)
-    assert set(report) - set(plain) == {"chain", "threads", "implementations"}
+    assert set(report) - set(plain) == {"chain", "threads", "implementations", "measured"}
     assert plain["checksum"] == report["checksum"]
 
 
@@ -107,3 +107,38 @@ def test_names_cannot_command_a_terminal(blksum, workdir):
     result = blksum("-v", "top")
     assert result.returncode == 0 and b"\x1b" not in result.stderr
     assert len(described(result)) == 3
+
+
+def test_a_large_image_measures_the_implementations(blksum, workdir):
+    with open("large.img", "wb") as file:
+        file.write(b"A" * (96 << 20))
+    with open("small.img", "wb") as file:
+        file.write(b"A" * (32 << 20))
+
+    def measured(*arguments):
+        result = blksum("--json", "-v", "--threads", "2", "-d", "xxh64", *arguments)
+        report = json.loads(result.stdout)
+        lines = [line for line in described(result) if ": measured: " in line]
+        assert len(lines) == (1 if report["measured"] else 0)
+        return report["checksum"], report["measured"]
+
+    checksum, found = measured("large.img")
+    if found:
+        assert len(found) > 1
+        assert len({it["implementation"] for it in found}) == len(found)
+        assert [it["used"] for it in found].count(True) == 1
+        for it in found:
+            assert it["implementation"].startswith("xxh64-")
+            assert (it["blocks"], it["block_size"]) == (16, 65536)
+            assert it["nanoseconds_per_byte"] > 0
+    # A demanded implementation is not compared with others, and a small image has no time for that.
+    assert measured("--implementation=xxh64-soft", "large.img") == (checksum, [])
+    assert measured("small.img")[1] == []
+
+
+def test_random_implementations_compute_the_same(blksum, chain):
+    expected = blksum("top.qcow2").stdout
+    environment = os.environ | {"BLKHASH_IMPLEMENTATION": "random"}
+    result = blksum("-v", "--threads=1", "top.qcow2", env=environment)
+    assert result.stdout == expected
+    assert described(result)[3] == f"blksum: top.qcow2: hashing: sha256-random; 1 thread"

@@ -46,9 +46,9 @@ fn objects(args: &[&str]) -> Vec<Value> {
     ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Panics if a line is longer than a terminal is wide.
+/// Panics if a line is longer than a terminal is wide. The line of a report is not broken.
 fn assert_fits(text: &str) {
-    for line in text.lines() {
+    for line in text.lines().filter(|line| !line.starts_with("report: ")) {
         assert!(line.chars().count() <= WIDTH, "{line}");
     }
 }
@@ -230,6 +230,41 @@ fn a_line_for_each_algorithm() {
 }
 
 #[test]
+fn measured_algorithms() {
+    for object in objects(&["algorithms", "--measure", "--json", "sha256", "md5"]) {
+        let implementations = object["implementations"].as_array().unwrap();
+        assert!(!object["cpu"].as_str().unwrap().is_empty());
+        for known in implementations {
+            let is_measured = known["measured_mib_per_second"].as_f64().is_some();
+            assert_eq!(is_measured, known["selftest"] == "passed", "{known}");
+        }
+        assert_eq!(object["measured_best"].is_null(), implementations.len() == 1);
+        let best = implementations.iter().find(|known| known["name"] == object["measured_best"]);
+        assert!(best.is_none_or(|known| known["selftest"] == "passed"), "{object}");
+    }
+    let ran = blkhash(&["algorithms", "--measure"]);
+    assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""));
+    assert_fits(&ran.stdout);
+    assert!(ran.stdout.lines().next().unwrap().contains(" MiB/s "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\nMeasured: "), "{}", ran.stdout);
+}
+
+#[test]
+fn a_benchmark_recommends_an_implementation() {
+    let args = ["bench", "--iterations", "32", "--filter"];
+    let ran = blkhash(&[&args[..], &["sha256"]].concat());
+    assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""));
+    let report = ran.stdout.lines().filter(|line| line.starts_with("report: "));
+    assert_eq!(report.filter(|line| line.contains("; MiB/s: sha256-soft ")).count(), 1);
+    assert!(ran.stdout.contains(" would use:\n  sha256-"), "{}", ran.stdout);
+    // One implementation leaves no choice.
+    for name in ["md5", "sha256-soft"] {
+        let ran = blkhash(&[&args[..], &[name]].concat());
+        assert!(!ran.stdout.contains(" would use:"), "{}", ran.stdout);
+    }
+}
+
+#[test]
 fn the_record_of_an_algorithm() {
     let ran = blkhash(&["algorithms", "SHA-256", "xxhash"]);
     assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""));
@@ -245,8 +280,9 @@ fn the_record_of_an_algorithm() {
     }
     assert!(ran.stdout.contains("\npreference     : 1 of "), "{}", ran.stdout);
     assert!(ran.stdout.contains("\nstatus         : used for "), "{}", ran.stdout);
-    let last = "To measure on this CPU: blkhash bench --filter sha256\n";
+    let last = "To measure on this CPU: blkhash algorithms --measure sha256\n";
     assert!(ran.stdout.ends_with(last), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\nPreference: a guess, "), "{}", ran.stdout);
     let with_kernel = blkhash(&["algorithms", "--kernel", "sha512-256"]);
     assert!(with_kernel.stdout.contains("kernel driver  : - ("), "{}", with_kernel.stdout);
 }

@@ -84,6 +84,10 @@ pub struct Algorithms {
     #[arg(long)]
     pub kernel: bool,
 
+    /// Measure the implementations on this CPU, in less than a second
+    #[arg(long)]
+    pub measure: bool,
+
     /// Write one JSON object per line
     #[arg(long)]
     pub json: bool,

@@ -2,6 +2,7 @@
 
 mod choice;
 mod kernel;
+mod measure;
 mod trivia;
 
 use std::io;
@@ -13,6 +14,7 @@ use serde::Serialize;
 
 use self::choice::{Choice, assumed_of, choices};
 use self::kernel::Driver;
+use self::measure::Measured;
 use self::trivia::{Linux, Trivia};
 use super::args;
 use crate::quote;
@@ -27,24 +29,46 @@ pub fn run(args: &args::Algorithms) -> io::Result<bool> {
     super::warn(algorithms.iter().copied());
     let drivers = args.kernel.then(kernel::drivers);
     let drivers = drivers.as_deref();
+    let measured = args.measure.then(|| Measured::new(algorithms));
+    let measured = measured.as_ref();
     let text = match (args.json, args.names.is_empty()) {
-        (true, _) => algorithms.iter().map(|algorithm| json(*algorithm, drivers) + "\n").collect(),
-        (false, true) => summary(algorithms, drivers),
+        (true, _) => {
+            algorithms.iter().map(|algorithm| json(*algorithm, drivers, measured) + "\n").collect()
+        }
+        (false, true) => summary(algorithms, drivers, measured),
         (false, false) => {
             let records: Vec<_> =
-                algorithms.iter().map(|algorithm| record(*algorithm, drivers)).collect();
-            records.join("\n") + &why(algorithms)
+                algorithms.iter().map(|algorithm| record(*algorithm, drivers, measured)).collect();
+            records.join("\n") + &why(algorithms) + &measured.map(choices_of).unwrap_or_default()
         }
     };
     super::print(&text)
 }
 
 /// Formats a line for each algorithm, with the implementation that hashes many blocks at a time.
-fn summary(algorithms: &[Algorithm], drivers: Option<&[Driver]>) -> String {
+fn summary(
+    algorithms: &[Algorithm],
+    drivers: Option<&[Driver]>,
+    measured: Option<&Measured>,
+) -> String {
     let used = |algorithm| Digester::new(algorithm).implementation_for(MANY).variant;
-    let mut out = table(algorithms, drivers, used);
-    out += "\nImplementation: the one that hashes many blocks at a time on this CPU.\n";
+    let mut out = table(algorithms, drivers, measured, used);
+    out += "\nImplementation: assumed to be the best for many blocks at a time on this CPU.\n";
+    out += "A large job measures which one is the fastest.\n";
     out += "'blkhash algorithms NAME' shows the others, and why they are not used.\n";
+    out + &measured.map(choices_of).unwrap_or_default()
+}
+
+/// Describes the CPU, and the implementations that a large job would choose.
+fn choices_of(measured: &Measured) -> String {
+    let mut out = format!("\nMeasured: {}\n", measured.cpu());
+    for &algorithm in Algorithm::ALL {
+        if let Some(choice) = measured.choice(algorithm) {
+            let text = format!("A large job would use {}", choice.describe());
+            out += &text::wrapped(&text, 2, WIDTH);
+            out.push('\n');
+        }
+    }
     out
 }
 
@@ -52,17 +76,26 @@ fn summary(algorithms: &[Algorithm], drivers: Option<&[Driver]>) -> String {
 fn table(
     algorithms: &[Algorithm],
     drivers: Option<&[Driver]>,
+    measured: Option<&Measured>,
     used: impl Fn(Algorithm) -> &'static str,
 ) -> String {
-    let heads = [
+    let speed = |algorithm: Algorithm, variant: &str| match measured {
+        None => String::new(),
+        Some(measured) => {
+            let speed = measured.speed(&format!("{algorithm}-{variant}"));
+            speed.map_or("-".to_owned(), |speed| format!("{speed:.0}"))
+        }
+    };
+    let mut heads = vec![
         ("Algorithm", Align::Left),
         ("Bits", Align::Right),
         ("Strength", Align::Left),
         ("FIPS", Align::Left),
         ("Implementation", Align::Left),
+        ("MiB/s", Align::Right),
         (if drivers.is_some() { "Kernel driver" } else { "Used by" }, Align::Left),
     ];
-    let rows: Vec<Vec<String>> = algorithms
+    let mut rows: Vec<Vec<String>> = algorithms
         .iter()
         .map(|&algorithm| {
             let known = algorithm.properties();
@@ -73,21 +106,27 @@ fn table(
                 }
                 None => Trivia::of(algorithm).used_by.join(", "),
             };
+            let used = used(algorithm);
             vec![
                 known.name.to_owned(),
                 (8 * known.digest_size).to_string(),
                 known.strength.to_string(),
                 known.fips.map_or("-", |standard| standard.trim_start_matches("FIPS ")).to_owned(),
-                used(algorithm).to_owned(),
+                used.to_owned(),
+                speed(algorithm, used),
                 last,
             ]
         })
         .collect();
+    if measured.is_none() {
+        heads.remove(SPEED);
+        rows.iter_mut().for_each(|row| drop(row.remove(SPEED)));
+    }
     text::table_within(WIDTH, &heads, &rows)
 }
 
 /// Formats a record for an algorithm, then one for each implementation and each driver of the kernel.
-fn record(algorithm: Algorithm, drivers: Option<&[Driver]>) -> String {
+fn record(algorithm: Algorithm, drivers: Option<&[Driver]>, measured: Option<&Measured>) -> String {
     let (known, trivia) = (algorithm.properties(), Trivia::of(algorithm));
     let or_dash = |names: &[&str]| if names.is_empty() { "-".into() } else { names.join(", ") };
     let licence = trivia.licence.map_or("-".to_owned(), |licence| {
@@ -130,6 +169,9 @@ fn record(algorithm: Algorithm, drivers: Option<&[Driver]>) -> String {
             ("status", choice.describe()),
             ("selftest", self_test(implementation.status).to_owned()),
         ]);
+        if let Some(speed) = measured.and_then(|known| known.speed(&implementation.name())) {
+            out += &lines(&[("measured", format!("{speed:.0} MiB/s on this CPU"))]);
+        }
     }
     let Some(drivers) = drivers else { return out };
     for driver in of(drivers, algorithm) {
@@ -152,13 +194,19 @@ fn why(algorithms: &[Algorithm]) -> String {
     let mut several = algorithms.iter().filter(|known| implementations(**known).len() > 1);
     let Some(first) = several.next() else { return String::new() };
     format!(
-        "\nPreference: by cycles for a byte on {}, all lanes filled.\n\
-         To measure on this CPU: blkhash bench --filter {first}\n",
-        assumed_of(&choices(*first))
+        "\n{}\nTo measure on this CPU: blkhash algorithms --measure {first}\n",
+        text::wrapped(
+            &format!(
+                "Preference: a guess, by cycles for a byte on {}, all lanes filled.",
+                assumed_of(&choices(*first))
+            ),
+            0,
+            WIDTH
+        )
     )
 }
 
-fn json(algorithm: Algorithm, drivers: Option<&[Driver]>) -> String {
+fn json(algorithm: Algorithm, drivers: Option<&[Driver]>, measured: Option<&Measured>) -> String {
     let (known, trivia) = (algorithm.properties(), Trivia::of(algorithm));
     let choices = choices(algorithm);
     let implementations = choices.iter().map(|choice| {
@@ -170,6 +218,7 @@ fn json(algorithm: Algorithm, drivers: Option<&[Driver]>) -> String {
             needs: implementation.feature.map(blkhash::Feature::name),
             rank: is_ranked.then(|| choice.rank(&choices)),
             assumed_cycles_per_byte: is_ranked.then(|| choice.assumed_cycles()),
+            measured: measured.map(|known| known.speed(&implementation.name())),
             chosen: choice.batches.clone(),
             reason: choice.reason.clone(),
             selftest: self_test(implementation.status),
@@ -188,6 +237,8 @@ fn json(algorithm: Algorithm, drivers: Option<&[Driver]>) -> String {
         used_by: trivia.used_by,
         assumed_of: (choices.len() > 1).then(|| assumed_of(&choices)),
         implementations: implementations.collect(),
+        cpu: measured.map(Measured::cpu),
+        measured_best: measured.map(|known| known.choice(algorithm).map(|it| it.best.as_str())),
         kernel: drivers.map(|drivers| of(drivers, algorithm).collect()),
     };
     serde_json::to_string(&object).expect("plain data is JSON")
@@ -208,6 +259,12 @@ struct Object<'a> {
     /// CPUs on which the assumed cycles of the implementations were measured.
     assumed_of: Option<String>,
     implementations: Vec<ImplementationObject>,
+    /// Name of this CPU, if it was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu: Option<&'a str>,
+    /// Implementation that a large job would choose on this CPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured_best: Option<Option<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kernel: Option<Vec<&'a Driver>>,
 }
@@ -221,6 +278,9 @@ struct ImplementationObject {
     rank: Option<usize>,
     /// Cycles per byte on the CPU [`Object::assumed_of`], not on this one.
     assumed_cycles_per_byte: Option<f64>,
+    /// MiB per second on this CPU.
+    #[serde(rename = "measured_mib_per_second", skip_serializing_if = "Option::is_none")]
+    measured: Option<Option<f64>>,
     /// Ranges of batch sizes: the first and the last number of blocks. An open range has no last.
     chosen: Vec<(usize, Option<usize>)>,
     /// Reason why it is not chosen.
@@ -257,6 +317,9 @@ fn yes_no(value: bool) -> &'static str {
     if value { "yes" } else { "no" }
 }
 
+/// The column of speeds.
+const SPEED: usize = 5;
+
 /// A number of blocks that fills the lanes of any implementation.
 const MANY: usize = 1024;
 
@@ -286,22 +349,43 @@ mod tests {
             })
             .collect();
         for drivers in [None, Some(&drivers[..])] {
-            let text = table(Algorithm::ALL, drivers, longest);
+            let text = table(Algorithm::ALL, drivers, None, longest);
             assert_fits(&text);
             assert_eq!(text.lines().count(), Algorithm::ALL.len() + 2);
             assert!(!text.contains('\u{1b}'));
-            assert_fits(&table(Algorithm::ALL, drivers, |_| "blake2s_simd-avx512-x16"));
-            assert_fits(&summary(Algorithm::ALL, drivers));
+            assert_fits(&table(Algorithm::ALL, drivers, None, |_| "blake2s_simd-avx512-x16"));
+            assert_fits(&summary(Algorithm::ALL, drivers, None));
         }
+    }
+
+    #[test]
+    fn measured_algorithms_have_the_speed_of_each_implementation() {
+        let (sha256, md5) = (Algorithm::Sha256, Algorithm::Md5);
+        let measured = Measured::new(&[sha256, md5]);
+        for known in [sha256, md5].into_iter().flat_map(implementations) {
+            let is_ready = known.status == Status::Ready;
+            assert_eq!(measured.speed(&known.name()).is_some_and(|speed| speed > 0.0), is_ready);
+        }
+        assert!(measured.choice(sha256).is_some() && measured.choice(md5).is_none());
+        let text = table(&[sha256, md5, Algorithm::Blake3], None, Some(&measured), |_| "soft");
+        assert_eq!(text.lines().filter(|line| line.contains(" - ")).count(), 2, "{text}");
+        let text = record(sha256, None, Some(&measured)) + &choices_of(&measured);
+        assert!(text.contains(measured.cpu()) && text.contains("A large job would use sha256-"));
+        assert!(record(md5, None, Some(&measured)).contains("MiB/s on this CPU"));
+        let object: serde_json::Value =
+            serde_json::from_str(&json(sha256, None, Some(&measured))).unwrap();
+        let best = object["measured_best"].as_str().unwrap();
+        assert_eq!(best, measured.choice(sha256).unwrap().best);
     }
 
     #[test]
     fn records_fit_a_terminal_and_show_no_constant_as_measured() {
         for &algorithm in Algorithm::ALL {
-            let text = record(algorithm, None) + &why(&[algorithm]);
+            let text = record(algorithm, None, None) + &why(&[algorithm]);
             assert_fits(&text);
             assert!(!text.contains("cycles/"), "{text}");
             let assumed_of = assumed_of(&choices(algorithm));
+            let text = text.replace('\n', " ");
             assert_eq!(text.contains(&assumed_of), implementations(algorithm).len() > 1);
         }
     }

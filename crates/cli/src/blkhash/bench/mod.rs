@@ -4,6 +4,7 @@ mod contestants;
 mod filter;
 pub mod image;
 mod noise;
+pub mod recommendation;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -121,7 +122,9 @@ fn write(
     let text = match layout {
         Layout::Docs => {
             let noisy = measured.rows.iter().filter(|row| row.ticks.is_noisy()).count();
-            report::docs(measured) + &note(noisy, measured.rows.len(), longer)
+            report::docs(measured)
+                + &recommendation::describe(measured)
+                + &note(noisy, measured.rows.len(), longer)
         }
         Layout::Speedtest => report::speedtest(measured),
         Layout::Csv => report::csv(measured),

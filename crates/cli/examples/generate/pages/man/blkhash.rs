@@ -114,7 +114,8 @@ const BLKHASH_AFTER: Sections = &[
         &[
             "These variables apply to blksum(1) as well. A name without effect causes a warning.",
             "* BLKHASH_IMPLEMENTATION: Implementations to use instead of the fastest ones, separated by \
-             commas. blkhash algorithms lists them.",
+             commas. blkhash algorithms lists them. random is for tests: each batch of blocks is \
+             hashed by another one.",
             "* BLKHASH_CPU_DISABLE: CPU features not to use: sha, avx2, avx512, sha-avx512 (kernels \
              that need both), separated by commas.",
         ],
@@ -164,6 +165,10 @@ const ALGORITHMS: Sections = &[(
         "Lists the digest algorithms, each with the implementation that hashes many blocks at a \
          time. With NAMEs, shows everything that is known of these algorithms: their \
          implementations, and for how many blocks at a time each of them is used, or why it is not.",
+        "The order of the implementations is a guess, from cycles that were measured on a few CPUs. \
+         With --measure, all of them are measured on this CPU. blksum(1) measures as well: an image \
+         with more than 64M of data times the implementations with its own blocks, and goes on with \
+         the fastest. With --verbose it shows the result.",
         "Before its first use each implementation computes known digests. One that fails is not \
          used. The variables BLKHASH_IMPLEMENTATION and BLKHASH_CPU_DISABLE change the choice: see \
          blkhash(1).",
@@ -179,6 +184,8 @@ const ALGORITHMS_AFTER: Sections = &[
             "    blkhash algorithms",
             "Show the implementations of sha256 beside those of the kernel:",
             "    blkhash algorithms --kernel sha256",
+            "Measure the implementations of sha256 on this CPU:",
+            "    blkhash algorithms --measure sha256",
             "Print the names of the algorithms that are cryptographically strong:",
             "    blkhash algorithms --json | jq -r 'select(.strength == \"cryptographic\").name'",
         ],
@@ -216,6 +223,9 @@ const BENCH_AFTER: Sections = &[
              Implementations are sampled in turns, so that a change of the clock affects all of them. \
              Nothing is subtracted: NULL-NOP is the cost of an empty call, NULL-MEMCPY that of \
              copying the blocks. The ratio is relative to crc32c in the same run.",
+            "Below the table are the implementations that blksum(1) would choose for large images with \
+             such blocks, and a line with all figures for a report. If the choice is not what \
+             blkhash-algorithms(1) assumes for this CPU, please send that line to the project.",
             "With --cold the blocks come from a buffer of twice the size of the last-level cache, but \
              at most 1 GiB and a quarter of the free memory. The header says if it is smaller.",
         ],

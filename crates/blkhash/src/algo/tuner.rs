@@ -18,7 +18,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 /// What is known of the kernels of a family.
 pub(super) struct Tuner {
@@ -111,15 +111,15 @@ impl Tuner {
         true
     }
 
-    /// Returns a turn for a batch, or `None` if it has another shape than those of the look or the
-    /// look was completed. `candidates` returns the kernels to compare, that in use first.
+    /// Returns a turn for a batch, or `None` if it has another shape than those of the look, the
+    /// look was completed, or another thread has it. `candidates` returns the kernels to compare, that in use first.
     pub fn turn(
         &self,
         class: usize,
         shape: Shape,
         candidates: impl FnOnce() -> Vec<usize>,
     ) -> Option<Turn> {
-        let mut look = self.classes[class].lock();
+        let mut look = self.classes[class].try_lock()?;
         if self.due.load(Ordering::Relaxed) & (1 << class) == 0 {
             return None;
         }
@@ -139,9 +139,10 @@ impl Tuner {
         Some(Turn { class, kernel: look.next(), look: look.number })
     }
 
-    /// Records that a batch took `nanoseconds`. The last sample of a look completes it.
+    /// Records that a batch took `nanoseconds`, unless another thread has the look. The last sample
+    /// of a look completes it.
     pub fn record(&self, turn: Turn, nanoseconds: f64) {
-        let mut look = self.classes[turn.class].lock();
+        let Some(mut look) = self.classes[turn.class].try_lock() else { return };
         let Some((count, length)) = look.shape.filter(|_| look.number == turn.look) else { return };
         let sample = nanoseconds / (count * length) as f64;
         if look.record(turn.kernel, sample) {
@@ -151,7 +152,8 @@ impl Tuner {
 
     /// Returns the results of the last look of each class.
     pub fn timings(&self) -> Vec<Timing> {
-        self.classes.iter().flat_map(|class| class.lock().results.clone()).collect()
+        let looks = self.classes.iter().filter_map(Class::try_lock);
+        looks.flat_map(|look| look.results.clone()).collect()
     }
 
     /// Ends a look, and uses its best kernel until the next one.
@@ -182,8 +184,14 @@ impl Class {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Look> {
-        self.look.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the look, unless another thread has it. Then the caller continues without it. No thread waits
+    /// for another, and a forked child does not wait for a thread that it lacks.
+    fn try_lock(&self) -> Option<MutexGuard<'_, Look>> {
+        match self.look.try_lock() {
+            Ok(look) => Some(look),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 

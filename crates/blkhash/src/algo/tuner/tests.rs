@@ -198,6 +198,22 @@ fn threads_share_a_look() {
 }
 
 #[test]
+fn no_thread_waits_for_a_look() {
+    let mut cpu = Simulated::new(&[1.0, 0.5]);
+    cpu.until_due(FIRST_LOOK);
+    let turn = cpu.tuner.turn(CLASS, SHAPE, || vec![0, 1]).unwrap();
+    let class = &cpu.tuner.classes[CLASS];
+    let look = class.try_lock().unwrap();
+    assert!(cpu.tuner.turn(CLASS, SHAPE, || vec![0, 1]).is_none());
+    cpu.tuner.record(turn, 1.0);
+    assert!(cpu.tuner.timings().is_empty());
+    assert!(look.candidates.iter().all(|it| it.samples.is_empty()));
+    drop(look);
+    cpu.look();
+    assert_eq!(cpu.current(), 1);
+}
+
+#[test]
 fn a_sample_of_an_earlier_look_is_dropped() {
     let mut cpu = Simulated::new(&[1.0, 0.5]);
     cpu.until_due(FIRST_LOOK);
@@ -208,9 +224,9 @@ fn a_sample_of_an_earlier_look_is_dropped() {
     cpu.until_due(NEXT_LOOK);
     let next = cpu.tuner.turn(CLASS, SHAPE, candidates).unwrap();
     cpu.tuner.record(late, 0.0);
-    assert_eq!(cpu.tuner.classes[CLASS].lock().candidates[0].samples.len(), 0);
+    assert_eq!(cpu.tuner.classes[CLASS].try_lock().unwrap().candidates[0].samples.len(), 0);
     cpu.tuner.record(next, 1.0);
-    assert_eq!(cpu.tuner.classes[CLASS].lock().candidates[0].samples.len(), 1);
+    assert_eq!(cpu.tuner.classes[CLASS].try_lock().unwrap().candidates[0].samples.len(), 1);
 }
 
 #[test]

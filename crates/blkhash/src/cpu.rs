@@ -116,38 +116,41 @@ impl Portable {
     }
 }
 
-/// The vendor and the family of this CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Model {
-    /// The twelve bytes of the vendor's name.
-    pub vendor: [u8; 12],
-    /// The family, with the extended one added.
-    pub family: u32,
+/// Returns the twelve bytes of the vendor's name, or `None` on other architectures than x86-64.
+pub(crate) fn vendor() -> Option<[u8; 12]> {
+    static VENDOR: OnceLock<Option<[u8; 12]>> = OnceLock::new();
+    *VENDOR.get_or_init(|| {
+        let [_, ebx, ecx, edx] = cpuid(0)?;
+        let mut vendor = [0; 12];
+        for (bytes, word) in vendor.as_chunks_mut().0.iter_mut().zip([ebx, edx, ecx]) {
+            *bytes = word.to_le_bytes();
+        }
+        Some(vendor)
+    })
 }
 
-/// Returns the model of this CPU, or `None` on other architectures than x86-64.
-pub(crate) fn model() -> Option<Model> {
-    static MODEL: OnceLock<Option<Model>> = OnceLock::new();
-    *MODEL.get_or_init(read_model)
+/// Returns the family of this CPU, with the extended one added. Its meaning depends on the vendor.
+pub(crate) fn family() -> Option<u32> {
+    static FAMILY: OnceLock<Option<u32>> = OnceLock::new();
+    *FAMILY.get_or_init(|| {
+        let [version, ..] = cpuid(1)?;
+        let (base, extended) = (version >> 8 & 0xf, version >> 20 & 0xff);
+        Some(if base == 0xf { base + extended } else { base })
+    })
 }
 
+/// Returns a leaf of CPUID. In a virtual machine each takes several microseconds.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
-fn read_model() -> Option<Model> {
-    use std::arch::x86_64::__cpuid;
-    // SAFETY: every x86-64 has CPUID, and its leaves 0 and 1.
+fn cpuid(leaf: u32) -> Option<[u32; 4]> {
+    // SAFETY: every x86-64 has CPUID.
     #[allow(unused_unsafe, reason = "the function is unsafe in older versions")]
-    let (name, version) = unsafe { (__cpuid(0), __cpuid(1).eax) };
-    let mut vendor = [0; 12];
-    for (bytes, word) in vendor.as_chunks_mut().0.iter_mut().zip([name.ebx, name.edx, name.ecx]) {
-        *bytes = word.to_le_bytes();
-    }
-    let (base, extended) = (version >> 8 & 0xf, version >> 20 & 0xff);
-    Some(Model { vendor, family: if base == 0xf { base + extended } else { base } })
+    let found = unsafe { std::arch::x86_64::__cpuid(leaf) };
+    Some([found.eax, found.ebx, found.ecx, found.edx])
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn read_model() -> Option<Model> {
+fn cpuid(_leaf: u32) -> Option<[u32; 4]> {
     None
 }
 
@@ -163,8 +166,7 @@ mod tests {
             let mut fields = info.lines().filter_map(|line| line.split_once(':'));
             fields.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
         };
-        let model = model().unwrap();
-        assert_eq!(field("vendor_id").unwrap().as_bytes(), model.vendor);
-        assert_eq!(field("cpu family").unwrap(), model.family.to_string());
+        assert_eq!(field("vendor_id").unwrap().as_bytes(), vendor().unwrap());
+        assert_eq!(field("cpu family").unwrap(), family().unwrap().to_string());
     }
 }

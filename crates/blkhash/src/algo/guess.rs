@@ -6,7 +6,7 @@
 //! every lane: cycles for a block of 4 KiB, divided by 4, times the lanes.
 
 use super::kernels::Entry;
-use crate::cpu::{self, Model};
+use crate::cpu;
 
 /// An assumed cost and the CPU on which it was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,11 +19,18 @@ pub(super) struct Guess {
 
 /// Returns the assumed cost of a kernel of `family` on this CPU.
 pub(super) fn guess(family: &str, entry: &Entry) -> Guess {
-    guess_for(cpu::model(), family, entry)
+    guess_for(cpu::vendor(), cpu::family, family, entry)
 }
 
-fn guess_for(model: Option<Model>, family: &str, entry: &Entry) -> Guess {
-    let rows = CPUS.iter().filter(|cpu| model.is_some_and(|model| cpu.is(model)));
+/// Asks for the family of the CPU only if there is a row for its vendor.
+fn guess_for(
+    vendor: Option<[u8; 12]>,
+    family_of_cpu: impl Fn() -> Option<u32>,
+    family: &str,
+    entry: &Entry,
+) -> Guess {
+    let of_vendor = |cpu: &&Cpu| vendor.is_some_and(|vendor| vendor == cpu.vendor.as_bytes());
+    let rows = CPUS.iter().filter(of_vendor).filter(|cpu| family_of_cpu() == Some(cpu.family));
     let known = rows.flat_map(|cpu| cpu.costs.iter().map(move |cost| (cpu, cost)));
     let mut known = known.filter(|(_, (of, name, _))| *of == family && *name == entry.name);
     match known.next() {
@@ -40,12 +47,6 @@ struct Cpu {
     family: u32,
     /// The family of kernels, the kernel, and its cost.
     costs: &'static [(&'static str, &'static str, u32)],
-}
-
-impl Cpu {
-    fn is(&self, model: Model) -> bool {
-        model.vendor == self.vendor.as_bytes() && model.family == self.family
-    }
 }
 
 /// Families 19h and 1Ah are Zen 3 to 5. Zen 3 has no AVX-512, and nothing is known of Zen 5.
@@ -67,19 +68,18 @@ mod tests {
     use super::super::sha256::Kernel;
     use super::*;
 
-    fn sha256(model: Option<Model>, name: &str) -> Option<Guess> {
+    type Model = Option<([u8; 12], u32)>;
+
+    fn sha256(model: Model, name: &str) -> Option<Guess> {
         let entry = Kernel::ENTRIES.iter().find(|entry| entry.name == name)?;
-        Some(guess_for(model, Kernel::FAMILY, entry))
+        let (vendor, family) = model.unzip();
+        Some(guess_for(vendor, || family, Kernel::FAMILY, entry))
     }
 
     #[test]
     fn a_cpu_has_its_own_row_or_the_default() {
-        let genoa = Some(Model { vendor: *b"AuthenticAMD", family: 0x19 });
-        let others = [
-            None,
-            Some(Model { vendor: *b"GenuineIntel", family: 0x19 }),
-            Some(Model { vendor: *b"AuthenticAMD", family: 0x1a }),
-        ];
+        let genoa = Some((*b"AuthenticAMD", 0x19));
+        let others = [None, Some((*b"GenuineIntel", 0x19)), Some((*b"AuthenticAMD", 0x1a))];
         for other in others {
             let entry = &Kernel::ENTRIES[0];
             let default = Guess { cost: entry.cost, measured_on: "Intel Sapphire Rapids" };

@@ -57,6 +57,9 @@ EXAMPLES = {
     "blkhash algorithms": r"Algorithm +Bits .*\ncrc32c .*\nsha256 .*",
     "blkhash algorithms sha256": r"name +: sha256\n.*\bsoft\b.*",
     "blkhash algorithms --kernel sha256": r"name +: sha256\n.*\bsoft\b.*\nkernel .*",
+    "blkhash algorithms --measure sha256": (
+        r"name +: sha256\n.*\nmeasured +: \d+ MiB/s on this CPU\n.*\nMeasured: .*"
+    ),
     "blkhash algorithms --json | jq -r 'select(.strength == \"cryptographic\").name'": (
         r"(?!.*(crc32|xxh|md5|sha1\n))(.*\n)?sha256\n.*"
     ),

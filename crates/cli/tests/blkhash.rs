@@ -238,7 +238,8 @@ fn measured_algorithms() {
             let is_measured = known["measured_mib_per_second"].as_f64().is_some();
             assert_eq!(is_measured, known["selftest"] == "passed", "{known}");
         }
-        assert_eq!(object["measured_best"].is_null(), implementations.len() == 1);
+        let usable = implementations.iter().filter(|known| known["selftest"] == "passed");
+        assert_eq!(object["measured_best"].is_null(), usable.count() == 1);
         let best = implementations.iter().find(|known| known["name"] == object["measured_best"]);
         assert!(best.is_none_or(|known| known["selftest"] == "passed"), "{object}");
     }
@@ -254,9 +255,13 @@ fn a_benchmark_recommends_an_implementation() {
     let args = ["bench", "--iterations", "32", "--filter"];
     let ran = blkhash(&[&args[..], &["sha256"]].concat());
     assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""));
-    let report = ran.stdout.lines().filter(|line| line.starts_with("report: "));
-    assert_eq!(report.filter(|line| line.contains("; MiB/s: sha256-soft ")).count(), 1);
-    assert!(ran.stdout.contains(" would use:\n  sha256-"), "{}", ran.stdout);
+    let known = &objects(&["algorithms", "--json", "sha256"])[0]["implementations"];
+    let usable = known.as_array().unwrap().iter().filter(|it| it["selftest"] == "passed");
+    if usable.count() > 1 {
+        let report = ran.stdout.lines().filter(|line| line.starts_with("report: "));
+        assert_eq!(report.filter(|line| line.contains("; MiB/s: sha256-soft ")).count(), 1);
+        assert!(ran.stdout.contains(" would use:\n  sha256-"), "{}", ran.stdout);
+    }
     // One implementation leaves no choice.
     for name in ["md5", "sha256-soft"] {
         let ran = blkhash(&[&args[..], &[name]].concat());

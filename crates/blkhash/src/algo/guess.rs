@@ -5,7 +5,6 @@
 //! `blkhash bench --filter sha256` on it, and convert the cycles to those of the core for a KiB of
 //! every lane: cycles for a block of 4 KiB, divided by 4, times the lanes.
 
-use super::kernels::Entry;
 use crate::cpu;
 
 /// An assumed cost and the CPU on which it was measured.
@@ -17,25 +16,26 @@ pub(super) struct Guess {
     pub measured_on: &'static str,
 }
 
-/// Returns the assumed cost of a kernel of `family` on this CPU.
-pub(super) fn guess(family: &str, entry: &Entry) -> Guess {
-    guess_for(cpu::vendor(), cpu::family, family, entry)
+/// Returns the assumed cost of the kernel `name` of `family` on this CPU. `default` is its cost on a
+/// Sapphire Rapids.
+pub(super) fn guess(family: &str, name: &str, default: u32) -> Guess {
+    guess_for(cpu::vendor(), cpu::family, (family, name), default)
 }
 
 /// Asks for the family of the CPU only if there is a row for its vendor.
 fn guess_for(
     vendor: Option<[u8; 12]>,
     family_of_cpu: impl Fn() -> Option<u32>,
-    family: &str,
-    entry: &Entry,
+    kernel: (&str, &str),
+    default: u32,
 ) -> Guess {
     let of_vendor = |cpu: &&Cpu| vendor.is_some_and(|vendor| vendor == cpu.vendor.as_bytes());
     let rows = CPUS.iter().filter(of_vendor).filter(|cpu| family_of_cpu() == Some(cpu.family));
     let known = rows.flat_map(|cpu| cpu.costs.iter().map(move |cost| (cpu, cost)));
-    let mut known = known.filter(|(_, (of, name, _))| *of == family && *name == entry.name);
+    let mut known = known.filter(|(_, (family, name, _))| (*family, *name) == kernel);
     match known.next() {
         Some((cpu, (_, _, cost))) => Guess { cost: *cost, measured_on: cpu.name },
-        None => Guess { cost: entry.cost, measured_on: "Intel Sapphire Rapids" },
+        None => Guess { cost: default, measured_on: "Intel Sapphire Rapids" },
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
     fn sha256(model: Model, name: &str) -> Option<Guess> {
         let entry = Kernel::ENTRIES.iter().find(|entry| entry.name == name)?;
         let (vendor, family) = model.unzip();
-        Some(guess_for(vendor, || family, Kernel::FAMILY, entry))
+        Some(guess_for(vendor, || family, (Kernel::FAMILY, name), entry.cost))
     }
 
     #[test]

@@ -315,7 +315,7 @@ impl<K: Kernel> Choice<K> {
 fn costs<K: Kernel>() -> [u32; MAX_KERNELS] {
     let mut costs = [0; MAX_KERNELS];
     for (cost, entry) in costs.iter_mut().zip(K::ENTRIES) {
-        *cost = guess(K::FAMILY, entry).cost;
+        *cost = guess(K::FAMILY, entry.name, entry.cost).cost;
     }
     costs
 }
@@ -379,7 +379,7 @@ pub(super) fn fill_lanes<S: Copy, const N: usize>(
 pub(super) const MAX_KERNELS: usize = 8;
 
 /// Maximum number of lanes of a kernel.
-pub(super) const MAX_LANES: usize = 16;
+pub(super) const MAX_LANES: usize = CLASSES;
 
 /// Bytes of a batch that are timed. The clock is too coarse for less.
 const MIN_TIMED: usize = 32 << 10;

@@ -101,7 +101,7 @@ fn select(algorithm: Algorithm, status: impl Fn(Algorithm, &Entry) -> Status) ->
     let implementations: Vec<_> = entries(algorithm)
         .iter()
         .map(|entry| {
-            let Guess { cost, measured_on } = guess(family(algorithm), entry);
+            let Guess { cost, measured_on } = guess(family(algorithm), entry.name, entry.cost);
             Implementation {
                 algorithm,
                 variant: entry.name,

@@ -14,7 +14,7 @@
 //!   and not the mean. It is not the lowest, because some batches may be in the cache by chance.
 //! - Another kernel is used only if it is clearly faster than the current one.
 //!
-//! This module does not read the clock and runs no kernel. Its caller does, in [`super::kernels`].
+//! This module does not read the clock and runs no kernel. Its caller does.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, Ordering};
@@ -279,8 +279,8 @@ impl Candidate {
     }
 }
 
-/// Number of classes of batches.
-pub(super) const CLASSES: usize = super::kernels::MAX_LANES;
+/// Number of classes of batches, the lanes of the widest kernel.
+pub(super) const CLASSES: usize = 16;
 
 /// Bytes of a class until its first look. A look costs about as much as hashing a few MiB more.
 const FIRST_LOOK: i64 = 64 << 20;

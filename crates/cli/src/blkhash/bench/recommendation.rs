@@ -62,10 +62,11 @@ pub fn describe(report: &Report) -> String {
     }
     let _ = writeln!(
         out,
-        "\nreport: {}; {batch} x {}, {} threads; MiB/s: {}",
+        "\nreport: {}; {batch} x {}, {} thread{}; MiB/s: {}",
         report.machine.cpu,
         text::size(report.conditions.block_size as u64),
         scenario.threads,
+        if scenario.threads == 1 { "" } else { "s" },
         speeds(rows, &choices)
     );
     out

@@ -166,12 +166,15 @@ const SYSTEM: &[c_long] = &[
     libc::SYS_finit_module,
     libc::SYS_delete_module,
     libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
+    KEXEC_FILE_LOAD,
     libc::SYS_reboot,
     libc::SYS_syslog,
     libc::SYS_acct,
     libc::SYS_vhangup,
 ];
+
+/// libc has it for few targets. Machines that [`AUDIT_ARCH`] covers, except x86-64, share their numbers.
+pub(super) const KEXEC_FILE_LOAD: c_long = if cfg!(target_arch = "x86_64") { 320 } else { 294 };
 
 /// Other processes, their memory and descriptors, and namespaces.
 const PROCESSES: &[c_long] = &[

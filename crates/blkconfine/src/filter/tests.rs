@@ -183,3 +183,9 @@ fn filter_is_in_force_for_its_thread_only() {
     .join()
     .unwrap();
 }
+
+#[cfg(all(target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[test]
+fn numbers_that_libc_lacks_elsewhere() {
+    assert_eq!(super::calls::KEXEC_FILE_LOAD, libc::SYS_kexec_file_load);
+}

@@ -8,6 +8,9 @@
 //! places at once hashes blocks in a [`Batch`] and brings their digests into order with
 //! [`Ordered`], which feeds any [`Sink`]. The [`Accumulator`] is the sink that makes a checksum.
 
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("blkhash needs a 64-bit target, because sizes of images must fit into usize");
+
 mod algo;
 mod algorithm;
 mod block;

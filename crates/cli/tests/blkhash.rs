@@ -216,12 +216,13 @@ fn a_line_for_each_algorithm() {
         assert!(object["kernel"].is_array());
         let implementations = object["implementations"].as_array().unwrap();
         let is_chosen = |known: &&Value| !known["chosen"].as_array().unwrap().is_empty();
+        let is_measured = cfg!(target_arch = "x86_64") && implementations.len() > 1;
         for known in implementations {
             assert_ne!(known["selftest"], "failed", "{known}");
             assert_eq!(known["reason"].is_null(), is_chosen(&known), "{known}");
-            assert_eq!(known["assumed_cycles_per_byte"].is_null(), implementations.len() == 1);
+            assert_eq!(known["assumed_cycles_per_byte"].is_number(), is_measured);
         }
-        assert_eq!(object["assumed_of"].is_null(), implementations.len() == 1);
+        assert_eq!(object["assumed_of"].is_string(), is_measured);
         let open_ends = implementations.iter().filter(is_chosen).filter(|known| {
             known["chosen"].as_array().unwrap().iter().any(|range| range[1].is_null())
         });

@@ -79,15 +79,19 @@ impl Choice {
     }
 }
 
-/// Returns the names of the CPUs on which the assumed cycles of `choices` were measured.
-pub fn assumed_of(choices: &[Choice]) -> String {
+/// Returns the names of the CPUs on which the assumed cycles of `choices` were measured. `None` if
+/// there is only one, or if they were not measured for this architecture and only give an order.
+pub fn assumed_of(choices: &[Choice]) -> Option<String> {
+    if choices.len() < 2 || !cfg!(target_arch = "x86_64") {
+        return None;
+    }
     let mut names: Vec<&str> = Vec::new();
     for choice in choices {
         if !names.contains(&choice.implementation.measured_on) {
             names.push(choice.implementation.measured_on);
         }
     }
-    names.join(" and ")
+    Some(names.join(" and "))
 }
 
 /// Returns the batch sizes for which `variant` is the best. `best` begins with the best for a batch of

@@ -62,10 +62,15 @@ test-steps:
 	$(CARGO) test --workspace -- --show-output
 	$(CARGO) test -p blkimage -p blksum --no-default-features --lib --test pipeline
 	scripts/test-features
+	scripts/test-arm64 --short
 	$(MAKE) vectors-check
 	$(MAKE) build
 	$(MAKE) pytest
 	$(MAKE) capi-test
+
+.PHONY: test-arm64
+test-arm64: ## Tests of a build for ARM under emulation, all of them
+	scripts/test-arm64
 
 .PHONY: check
 check: ## Formatting and lints, warnings are errors

@@ -80,7 +80,9 @@ fn verity() {
 
 fn compare(name: &str) {
     let file: Constructions = read(name);
-    for vector in &file.vectors {
+    // Emulators of other CPUs need minutes for all of them.
+    let step = std::env::var("BLKHASH_TEST_EVERY").map_or(1, |step| step.parse().unwrap());
+    for vector in file.vectors.iter().step_by(step) {
         let construction: Construction = vector.construction.parse().unwrap();
         let block_size = if vector.block_size == 0 { 4096 } else { vector.block_size };
         let parameters = Parameters::new(

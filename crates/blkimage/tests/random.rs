@@ -6,8 +6,7 @@ mod common;
 
 use std::path::Path;
 
-use blkimage::OpenOptions;
-use common::{Random, assert_same_bytes, make_raw, our_view, qemu_io, qemu_view, sh};
+use common::{Random, assert_same_bytes, make_raw, options, our_view, qemu_io, qemu_view, sh};
 
 #[test]
 fn random_images() {
@@ -142,7 +141,7 @@ fn command(size: u64, cluster: u64, random: &mut Random) -> String {
 fn compare(folder: &Path, name: &str, snapshots: &[String]) {
     let views = std::iter::once(None).chain(snapshots.iter().map(Some));
     for snapshot in views {
-        let options = OpenOptions::new().snapshot(snapshot.cloned());
+        let options = options().snapshot(snapshot.cloned());
         let ours = our_view(&options.open(folder.join(name)).unwrap());
         let theirs = match snapshot {
             Some(snapshot) => format!("-l snapshot.name={snapshot}"),

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use blkimage::{ExtentKind, Image, OpenOptions, Source};
+use blkimage::{ExtentKind, Follow, Image, OpenOptions, Source};
 
 /// Runs a program in `folder` and returns its output. Panics unless it succeeds.
 pub fn run(folder: &Path, program: &str, arguments: &[&str]) -> String {
@@ -52,10 +52,16 @@ pub fn qemu_view(folder: &Path, image: &str, options: &str) -> Vec<u8> {
     bytes
 }
 
+/// Returns options that follow references to other files. Emulators of other CPUs lack openat2, without which the
+/// default follows none.
+pub fn options() -> OpenOptions {
+    let is_emulated = std::env::var_os("BLKHASH_TEST_RUNNER").is_some();
+    OpenOptions::new().follow(if is_emulated { Follow::Any } else { Follow::Beneath })
+}
+
 /// Opens `name` in `folder`.
 pub fn open(folder: &Path, name: &str) -> Image {
-    let options = OpenOptions::default();
-    options.open(folder.join(name)).unwrap_or_else(|error| panic!("{error} {error:?}"))
+    options().open(folder.join(name)).unwrap_or_else(|error| panic!("{error} {error:?}"))
 }
 
 /// Returns the guest view of a single read, checked against reads of odd lengths and against the extents.

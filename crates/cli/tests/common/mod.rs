@@ -54,7 +54,7 @@ impl Sandbox {
     /// Runs `program` with `input` piped to its standard input.
     pub fn run<S: AsRef<OsStr>>(&self, program: &str, args: &[S], input: &[u8]) -> Ran {
         let mut child = self
-            .command(program)
+            .built(program)
             .args(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -78,11 +78,21 @@ impl Sandbox {
     }
 
     pub fn blkhash_command(&self) -> Command {
-        self.command(env!("CARGO_BIN_EXE_blkhash"))
+        self.built(env!("CARGO_BIN_EXE_blkhash"))
     }
 
     pub fn blksum_command(&self) -> Command {
-        self.command(env!("CARGO_BIN_EXE_blksum"))
+        self.built(env!("CARGO_BIN_EXE_blksum"))
+    }
+
+    /// Returns a command that runs a built program, through `BLKHASH_TEST_RUNNER` if that is set: an emulator of
+    /// another CPU and its options.
+    fn built(&self, program: &str) -> Command {
+        let runner = std::env::var("BLKHASH_TEST_RUNNER").unwrap_or_default();
+        let mut words = runner.split_whitespace().chain([program]);
+        let mut command = self.command(words.next().unwrap());
+        command.args(words);
+        command
     }
 }
 

@@ -29,6 +29,7 @@ PYTEST_ARGS ?=
 PYTEST_WORKERS ?= 2
 BENCH_ARGS ?=
 PACKAGES ?= $(TARGET_DIR)/packages
+RELEASE ?= $(TARGET_DIR)/release-packages
 
 .PHONY: help
 help: ## List the targets
@@ -115,6 +116,10 @@ deb rpm container: ## Package what `make build` has built
 tarball:
 	packaging/install-deps
 	packaging/tar/build $(PACKAGES)
+
+.PHONY: release
+release: ## Make packages of every kind for x86-64 and ARM, the source, an SBOM and SHA256SUMS, in RELEASE
+	packaging/release $(RELEASE)
 
 .PHONY: deny
 deny: ## Licences, bans, sources and, where their database can be reached, advisories

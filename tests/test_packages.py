@@ -141,24 +141,13 @@ def test_debian(debs, debian, tmp_path):
     assert listing(debian) == before
 
 
-# Systems that are newer than that of the build, and their sources of packages where mmdebstrap knows none.
-SYSTEMS = {
-    "trixie": [],
-    "noble": ["deb http://archive.ubuntu.com/ubuntu noble main"],
-}
-UBUNTU_KEYS = pathlib.Path("/usr/share/keyrings/ubuntu-archive-keyring.gpg")
-
-
-@pytest.mark.parametrize("suite", SYSTEMS)
-def test_newer_system(debs, suite, tmp_path):
-    """The packages for Debian 12 install on newer systems, and run."""
-    if suite == "noble" and not UBUNTU_KEYS.exists():
-        pytest.skip("Ubuntu: its keys are missing (package ubuntu-keyring)")
+def test_newer_debian(debs, tmp_path):
+    """The packages for Debian 12 install on Debian 13, and run."""
     root = tmp_path / "root"
-    command = ["mmdebstrap", "--variant=apt", suite, root, *SYSTEMS[suite]]
+    command = ["mmdebstrap", "--variant=apt", "trixie", root]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SLOW)
     if done.returncode != 0 and b"Could not resolve" in done.stdout:
-        pytest.skip(f"{suite}: its mirror cannot be reached")
+        pytest.skip("the mirror of Debian 13 cannot be reached")
     assert done.returncode == 0, done.stdout.decode()
     (root / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")
     names = make_images(root / "images", conftest.BLKSUM)

@@ -220,8 +220,12 @@ impl<K: Kernel> Choice<K> {
             Policy::Learn => K::tuner().best(class),
             Policy::Guess | Policy::Random => None,
         };
-        let index = learnt.unwrap_or(self.guess[class].into());
-        self.kernels[index].expect("the portable kernel is always there")
+        // Algorithms of a family share what is learnt, and one of them may lack a kernel that failed its
+        // self-test.
+        let learnt = learnt.and_then(|index| self.kernels[index]);
+        learnt
+            .or(self.kernels[usize::from(self.guess[class])])
+            .expect("the portable kernel is there")
     }
 
     /// Passes the kernel for one input of `length` bytes to `run`.
@@ -265,8 +269,8 @@ impl<K: Kernel> Choice<K> {
             .then(|| K::pending().with(|pending| tuner.count(pending, class, bytes)))
             .filter(|is_due| *is_due)
             .and_then(|_| tuner.turn(class, (count, length), || self.candidates(count)));
-        let Some(turn) = turn else { return run(self.kernel_for(count)) };
-        let kernel = self.kernels[turn.kernel].expect("a candidate is there");
+        let candidate = turn.and_then(|turn| Some((turn, self.kernels[turn.kernel]?)));
+        let Some((turn, kernel)) = candidate else { return run(self.kernel_for(count)) };
         let start = Instant::now();
         let result = run(kernel);
         tuner.record(turn, start.elapsed().as_nanos() as f64);

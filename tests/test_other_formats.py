@@ -421,16 +421,22 @@ def test_vmdk_chain(blksum, tree, content):
     assert blkhash.file_checksum(theirs).hex() == value
     # A parent that was changed since is another disk.
     data = pathlib.Path("in/0.vmdk").read_bytes()
-    cid = data.index(b"CID=") + 4
-    pathlib.Path("in/0.vmdk").write_bytes(data[:cid] + b"12345678" + data[cid + 8 :])
-    assert_refused(blksum("in/2.vmdk"), "in/2.vmdk")
+    pathlib.Path("in/0.vmdk").write_bytes(with_content_id(data, b"12345678"))
+    assert_refused(blksum("in/2.vmdk"), "0.vmdk", "content")
+
+
+def with_content_id(data, digits):
+    """Replaces the CID in a sparse vmdk. QEMU writes 8 digits or fewer. The text keeps its place."""
+    start = data.index(b"\nCID=") + 5
+    end = data.index(b"\n", start)
+    padding = data.index(b"\0", end)
+    return data[:start] + digits + data[end:padding] + data[padding + len(digits) - (end - start) :]
 
 
 def test_chains_that_loop(blksum, tree):
     for name, below in (("a", "b"), ("b", "a"), ("self", "self")):
         data = pathlib.Path(name_a_file("vmdk-parent", f"{below}.vmdk")).read_bytes()
-        cid = data.index(b"\nCID=") + 5
-        pathlib.Path(f"in/{name}.vmdk").write_bytes(data[:cid] + b"ffffffff" + data[cid + 8 :])
+        pathlib.Path(f"in/{name}.vmdk").write_bytes(with_content_id(data, b"ffffffff"))
     for name in ("a", "self"):
         assert_refused(blksum(f"in/{name}.vmdk", timeout=20), "its own backing chain")
     path = descriptor(flat("disk.vmdk", 512))

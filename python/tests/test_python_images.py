@@ -415,13 +415,13 @@ def test_names_that_are_not_utf8(folder):
 
 def test_a_secret_unlocks_luks(tmp_path):
     key, path, raw = tmp_path / "key", tmp_path / "disk.luks", tmp_path / "disk.raw"
-    key.write_bytes(b"pass\x00word")
+    key.write_bytes(b"pass\nword\n")
     raw.write_bytes(os.urandom(1 << 20))
     secret = ["--object", f"secret,id=s,file={key}"]
     options = ["-o", "key-secret=s,iter-time=10"]
     qemu_img("convert", "-q", *secret, *options, "-f", "raw", "-O", "luks", raw, path)
-    assert blkhash.checksum(path, secret=b"pass\x00word") == blkhash.checksum(raw)
-    with blkhash.Image(path, secret=bytearray(b"pass\x00word")) as image:
+    assert blkhash.checksum(path, secret=b"pass\nword\n").hexdigest == blkhash.checksum(raw).hexdigest
+    with blkhash.Image(path, secret=bytearray(b"pass\nword\n")) as image:
         assert image.read(0, 1 << 20) == raw.read_bytes()
     for options in [{"secret": b"wrong"}, {}]:
         with pytest.raises(blkhash.ImageError, match="disk.luks"):

@@ -29,7 +29,6 @@ pub(super) fn compress<const N: usize>(
 
 #[target_feature(enable = "sha,sse4.1,ssse3")]
 fn compress_blocks<const N: usize>(states: &mut [Words; N], inputs: [&[u8]; N], blocks: usize) {
-    let swap = _mm_set_epi64x(0x0c0d_0e0f_0809_0a0b, 0x0405_0607_0001_0203);
     let mut abef = [_mm_setzero_si128(); N];
     let mut cdgh = abef;
     for n in 0..N {
@@ -37,16 +36,8 @@ fn compress_blocks<const N: usize>(states: &mut [Words; N], inputs: [&[u8]; N], 
     }
     for block in 0..blocks {
         let (abef_before, cdgh_before) = (abef, cdgh);
-        let mut w = [[_mm_setzero_si128(); 4]; N];
-        for n in 0..N {
-            for (i, word) in w[n].iter_mut().enumerate() {
-                // SAFETY: `compress` asserted that the input has this block.
-                let bytes = unsafe {
-                    _mm_loadu_si128(inputs[n].as_ptr().add(block * BLOCK + 16 * i).cast())
-                };
-                *word = _mm_shuffle_epi8(bytes, swap);
-            }
-        }
+        // SAFETY: `compress` asserted that each input has this block.
+        let mut w = inputs.map(|input| unsafe { load_words(input, block * BLOCK) });
         let mut sums = [_mm_setzero_si128(); N];
         macro_rules! four_rounds {
             ($i:literal) => {
@@ -63,18 +54,9 @@ fn compress_blocks<const N: usize>(states: &mut [Words; N], inputs: [&[u8]; N], 
                 }
                 std::hint::black_box(&mut sums);
                 for n in 0..N {
-                    if (3..15).contains(&$i) {
-                        let [next, _, w2, w3] = four(&w[n], $i + 1);
-                        w[n][($i + 1) % 4] = _mm_sha256msg2_epu32(
-                            _mm_add_epi32(next, _mm_alignr_epi8::<4>(w3, w2)),
-                            w3,
-                        );
-                    }
+                    finish_words::<$i>(&mut w[n]);
                     abef[n] = _mm_sha256rnds2_epu32(abef[n], cdgh[n], upper_half(&sums[n]));
-                    if (1..13).contains(&$i) {
-                        let [before, now, ..] = four(&w[n], $i + 3);
-                        w[n][($i + 3) % 4] = _mm_sha256msg1_epu32(before, now);
-                    }
+                    begin_words::<$i>(&mut w[n]);
                 }
             };
         }
@@ -112,9 +94,48 @@ fn upper_half(vector: &__m128i) -> __m128i {
     unsafe { _mm_loadl_epi64((&raw const *vector).byte_add(8)) }
 }
 
+/// Loads the sixteen words of a block.
+///
+/// # Safety
+///
+/// The input must have 64 bytes at `offset`.
+#[inline]
+#[target_feature(enable = "sha,sse4.1,ssse3")]
+pub(super) unsafe fn load_words(input: &[u8], offset: usize) -> [__m128i; 4] {
+    let swap = _mm_set_epi64x(0x0c0d_0e0f_0809_0a0b, 0x0405_0607_0001_0203);
+    let mut words = [_mm_setzero_si128(); 4];
+    for (i, word) in words.iter_mut().enumerate() {
+        // SAFETY: the caller promises it.
+        let bytes = unsafe { _mm_loadu_si128(input.as_ptr().add(offset + 16 * i).cast()) };
+        *word = _mm_shuffle_epi8(bytes, swap);
+    }
+    words
+}
+
+/// Completes the words of the message schedule that the four rounds after step `I` take.
+#[inline]
+#[target_feature(enable = "sha,sse4.1,ssse3")]
+pub(super) fn finish_words<const I: usize>(w: &mut [__m128i; 4]) {
+    if (3..15).contains(&I) {
+        let [next, _, w2, w3] = four(w, I + 1);
+        let sum = _mm_add_epi32(next, _mm_alignr_epi8::<4>(w3, w2));
+        w[(I + 1) % 4] = _mm_sha256msg2_epu32(sum, w3);
+    }
+}
+
+/// Begins the words of the message schedule that the rounds three steps after step `I` take.
+#[inline]
+#[target_feature(enable = "sha,sse4.1,ssse3")]
+pub(super) fn begin_words<const I: usize>(w: &mut [__m128i; 4]) {
+    if (1..13).contains(&I) {
+        let [before, now, ..] = four(w, I + 3);
+        w[(I + 3) % 4] = _mm_sha256msg1_epu32(before, now);
+    }
+}
+
 /// Returns four vectors of the message schedule, starting with that of index `first`, modulo 4.
 #[inline(always)]
-pub(super) fn four(w: &[__m128i; 4], first: usize) -> [__m128i; 4] {
+fn four(w: &[__m128i; 4], first: usize) -> [__m128i; 4] {
     std::array::from_fn(|i| w[(first + i) % 4])
 }
 

@@ -11,7 +11,7 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 
 use super::constants::{BLOCK, K, Words};
-use super::x86_sha::{four, load_state, store_state};
+use super::x86_sha::{begin_words, finish_words, load_state, load_words, store_state};
 use crate::cpu::ShaAvx512;
 
 /// Number of inputs side by side.
@@ -33,7 +33,6 @@ pub(super) fn compress(
 
 #[target_feature(enable = "sha,sse4.1,ssse3,avx512f,avx512bw,avx512vl")]
 fn compress_blocks(states: &mut [Words; LANES], inputs: [&[u8]; LANES], blocks: usize) {
-    let swap = _mm_set_epi64x(0x0c0d_0e0f_0809_0a0b, 0x0405_0607_0001_0203);
     let mut abef = [_mm_setzero_si128(); LANES];
     let mut cdgh = abef;
     for n in 0..LANES {
@@ -41,31 +40,14 @@ fn compress_blocks(states: &mut [Words; LANES], inputs: [&[u8]; LANES], blocks: 
     }
     for block in 0..blocks {
         let (abef_before, cdgh_before) = (abef, cdgh);
-        let mut w = [[_mm_setzero_si128(); 4]; LANES];
-        for n in 0..LANES {
-            for (i, word) in w[n].iter_mut().enumerate() {
-                // SAFETY: `compress` asserted that the input has this block.
-                let bytes = unsafe {
-                    _mm_loadu_si128(inputs[n].as_ptr().add(block * BLOCK + 16 * i).cast())
-                };
-                *word = _mm_shuffle_epi8(bytes, swap);
-            }
-        }
+        // SAFETY: `compress` asserted that each input has this block.
+        let mut w = inputs.map(|input| unsafe { load_words(input, block * BLOCK) });
         macro_rules! four_rounds {
             ($i:literal) => {
                 for n in 0..LANES {
                     rounds::<$i>(&mut abef[n], &mut cdgh[n], w[n][$i % 4]);
-                    if (3..15).contains(&$i) {
-                        let [next, _, w2, w3] = four(&w[n], $i + 1);
-                        w[n][($i + 1) % 4] = _mm_sha256msg2_epu32(
-                            _mm_add_epi32(next, _mm_alignr_epi8::<4>(w3, w2)),
-                            w3,
-                        );
-                    }
-                    if (1..13).contains(&$i) {
-                        let [before, now, ..] = four(&w[n], $i + 3);
-                        w[n][($i + 3) % 4] = _mm_sha256msg1_epu32(before, now);
-                    }
+                    finish_words::<$i>(&mut w[n]);
+                    begin_words::<$i>(&mut w[n]);
                 }
             };
         }

@@ -112,7 +112,8 @@ impl Tuner {
     }
 
     /// Returns a turn for a batch, or `None` if it has another shape than those of the look, the
-    /// look was completed, or another thread has it. `candidates` returns the kernels to compare, that in use first.
+    /// look was completed, or another thread has it. `candidates` returns the kernels to compare,
+    /// that in use first.
     pub fn turn(
         &self,
         class: usize,

@@ -192,7 +192,8 @@ install-systemd: ## Install into DESTDIR/PREFIX the units that check images ever
 	install -D -t $(BINDIR) contrib/systemd/blksum-check
 	for unit in $(UNITS); do install -D -m 644 -t $(UNITDIR) contrib/systemd/$$unit || exit; done
 	install -D -m 644 contrib/systemd/blksum-check.sysusers $(SYSUSERSDIR)/blksum-check.conf
+	install -D -m 644 -t $(MANDIR)/man8 man/blksum-check.8
 
 .PHONY: uninstall-systemd
 uninstall-systemd: ## Remove from DESTDIR/PREFIX what `make install-systemd` brought
-	rm -f $(BINDIR)/blksum-check $(UNITS:%=$(UNITDIR)/%) $(SYSUSERSDIR)/blksum-check.conf
+	rm -f $(BINDIR)/blksum-check $(UNITS:%=$(UNITDIR)/%) $(SYSUSERSDIR)/blksum-check.conf $(MANDIR)/man8/blksum-check.8

@@ -21,7 +21,7 @@ def test_layout(page):
 def test_references(page):
     text = subprocess.run(["mandoc", "-Tascii", page], capture_output=True, text=True, check=True).stdout
     text = re.sub(".\b", "", text)
-    named = re.findall(r"\b(blk[a-z-]+)\(([13])\)", re.sub(r"-\n +", "-", text))
+    named = re.findall(r"\b(blk[a-z-]+)\(([138])\)", re.sub(r"-\n +", "-", text))
     assert {f"{name}.{section}" for name, section in named} <= {page.name for page in PAGES}
 
 

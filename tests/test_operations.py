@@ -330,7 +330,7 @@ def test_exposure(root, drop_in):
 
 def test_uninstall(root, tmp_path):
     images.run("make", "-s", "-C", str(ROOT), "install-systemd", f"DESTDIR={tmp_path}", "PREFIX=/usr")
-    assert sum(path.is_file() for path in tmp_path.rglob("*")) == 4
+    assert sum(path.is_file() for path in tmp_path.rglob("*")) == 5
     images.run("make", "-s", "-C", str(ROOT), "uninstall-systemd", f"DESTDIR={tmp_path}", "PREFIX=/usr")
     assert not any(path.is_file() for path in tmp_path.rglob("*"))
 

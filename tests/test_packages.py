@@ -21,10 +21,13 @@ SLOW = 4 * conftest.HANG
 NOBODY = 65532
 
 # Of a small Debian, with what the packages are used with.
-TOOLS = ["bash-completion", "gcc", "libc6-dev", "libnbd-dev", "man-db", "pkg-config", "qemu-utils"]
+TOOLS = ["bash-completion", "gcc", "libc6-dev", "libnbd-dev", "man-db", "pkg-config", "qemu-utils", "systemd"]
 
 # Files that every installation changes.
 CHANGING = ("etc/ld.so.cache", "var/lib/dpkg", "var/cache", "var/log", "var/lib/apt", "tmp", "proc", "sys", "dev", "run")
+
+# Files with the users of a system. A package leaves the user that it made.
+USERS = ("etc/group", "etc/gshadow", "etc/passwd", "etc/shadow")
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a root file system")
 
@@ -103,13 +106,25 @@ def make_images(folder, blksum):
     return names
 
 
+def nightly_check(root, result):
+    """Runs the nightly check of the images as its user, and looks at its textfile."""
+    place = "/var/lib/blksum-check"
+    chroot(root, "sh", "-c", f"mkdir -p {place} && chown blksum-check:blksum-check {place}")
+    settings = ["CHECK_FILE=/images/SUMS", "SLICES=1", f"STATE_DIRECTORY={place}", f"RUNTIME_DIRECTORY={place}"]
+    user = ["setpriv", "--reuid=blksum-check", "--regid=blksum-check", "--clear-groups"]
+    answer = chroot(root, *user, "env", *settings, "blksum-check", "images")
+    assert answer.splitlines()[0].startswith(f"slice 1 of 1: {result} match, 0 FAILED")
+    assert f'result="ok"}} {result}\n' in (root / "var/lib/blksum-check/images.prom").read_text()
+
+
 def test_lintian_finds_nothing(debs):
-    assert [path.name.split("_")[0] for path in debs] == ["blksum", "libblkhash-dev", "libblkhash0"]
+    assert [path.name.split("_")[0] for path in debs] == ["blksum-check", "blksum", "libblkhash-dev", "libblkhash0"]
     run("lintian", "--fail-on=error,warning", "--suppress-tags=bad-distribution-in-changes-file", *debs)
 
 
 def test_debian(debs, debian, tmp_path):
     before = listing(debian)
+    users = (debian / "etc/passwd").read_text()
     names = make_images(debian / "images", conftest.BLKSUM)
     (debian / "debs").mkdir()
     for deb in debs:
@@ -121,7 +136,8 @@ def test_debian(debs, debian, tmp_path):
     answer = chroot(debian, "sh", "-c", "cd /images && blksum -c SUMS")
     assert answer == "".join(f"{name}: OK\n" for name in names)
     assert chroot(debian, "blkhash", "--version").startswith("blkhash ")
-    for page, title in [("blksum", "BLKSUM(1)"), ("blkhash-map-diff", "BLKHASH-MAP-DIFF(1)"), ("blkhash", "blkhash")]:
+    for page, title in [("blksum", "BLKSUM(1)"), ("blkhash-map-diff", "BLKHASH-MAP-DIFF(1)"), ("blkhash", "blkhash"),
+                        ("blksum-check", "BLKSUM-CHECK(8)")]:
         section = ["3"] if title == "blkhash" else []
         assert title.upper() in chroot(debian, "man", *section, page).upper()
     complete = ". /usr/share/bash-completion/bash_completion; __load_completion {0}; complete -p {0}"
@@ -135,16 +151,25 @@ def test_debian(debs, debian, tmp_path):
     checksum = chroot(debian, "/images/example", "/images/disk.raw").split()[0]
     assert checksum == (debian / "images/SUMS").read_text().split()[0]
 
+    for kind in ("service", "timer"):
+        chroot(debian, "systemd-analyze", "verify", "--man=no", f"/usr/lib/systemd/system/blksum-check@.{kind}")
+    chroot(debian, "systemctl", "enable", "blksum-check@images.timer")
+    nightly_check(debian, len(names))
+
     shutil.rmtree(debian / "images")
     shutil.rmtree(debian / "debs")
-    chroot(debian, "apt-get", "purge", "-q", "-y", "blksum", "libblkhash0", "libblkhash-dev")
-    assert listing(debian) == before
+    chroot(debian, "apt-get", "purge", "-q", "-y", "blksum", "blksum-check", "libblkhash0", "libblkhash-dev")
+    after = listing(debian)
+    changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    assert {name.removesuffix("-") for name in changed} <= set(USERS), changed
+    added = (debian / "etc/passwd").read_text().removeprefix(users)
+    assert added.startswith("blksum-check:") and added.count("\n") == 1
 
 
 def test_newer_debian(debs, tmp_path):
     """The packages for Debian 12 install on Debian 13, and run."""
     root = tmp_path / "root"
-    command = ["mmdebstrap", "--variant=apt", "trixie", root]
+    command = ["mmdebstrap", "--variant=apt", "--include=systemd", "trixie", root]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SLOW)
     if done.returncode != 0 and b"Could not resolve" in done.stdout:
         pytest.skip("the mirror of Debian 13 cannot be reached")
@@ -157,16 +182,18 @@ def test_newer_debian(debs, tmp_path):
     chroot(root, "sh", "-c", "cd /debs && exec apt-get install -q -y --no-install-recommends ./*.deb")
     answer = chroot(root, "sh", "-c", "cd /images && blksum -c SUMS")
     assert answer == "".join(f"{name}: OK\n" for name in names)
+    nightly_check(root, len(names))
 
 
 def test_rpm(tmp_path):
     rpms = build("rpm", tmp_path / "rpm")
-    assert [path.name.rsplit("-", 2)[0] for path in rpms] == ["blksum", "libblkhash", "libblkhash-devel"]
+    assert [path.name.rsplit("-", 2)[0] for path in rpms] == ["blksum", "blksum-check", "libblkhash", "libblkhash-devel"]
     root = tmp_path / "root"
     root.mkdir()
     # The libraries that the packages ask for come from this machine.
     run(ROOT / "contrib/kubernetes/root-fs", root, conftest.BLKSUM, shutil.which("sh"))
     (root / "usr/bin/blksum").unlink()
+    (root / "bin").symlink_to("usr/bin")
     before = listing(root)
     rpm = ["rpm", "--root", root, "--dbpath", "/var/lib/rpm"]
     run(*rpm, "--initdb")
@@ -174,13 +201,13 @@ def test_rpm(tmp_path):
     provided = {f"{path.name}()(64bit)" for path in root.rglob("*.so*")} | {"libblkhash.so.0()(64bit)"}
     assert {name for name in wanted if name.endswith("()(64bit)")} <= provided
     run(*rpm, "-i", "--nodeps", *rpms)
-    run(*rpm, "-V", "--nodeps", "blksum", "libblkhash", "libblkhash-devel")
+    run(*rpm, "-V", "--nodeps", "blksum", "blksum-check", "libblkhash", "libblkhash-devel")
 
     names = make_images(root / "images", conftest.BLKSUM)
     answer = chroot(root, "/usr/bin/sh", "-c", "cd /images && exec blksum -c SUMS")
     assert answer == "".join(f"{name}: OK\n" for name in names)
     shutil.rmtree(root / "images")
-    run(*rpm, "-e", "--nodeps", "blksum", "libblkhash", "libblkhash-devel")
+    run(*rpm, "-e", "--nodeps", "blksum", "blksum-check", "libblkhash", "libblkhash-devel")
     # Folders that a real root has stay, since no package of ours owns them.
     after = {name: value for name, value in listing(root).items() if not name.startswith("var/lib/rpm")}
     assert {name for name in after if after[name] != "folder"} == {name for name in before if before[name] != "folder"}

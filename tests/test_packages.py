@@ -10,6 +10,7 @@ import tarfile
 
 import pytest
 
+import booted
 import conftest
 import images
 from conftest import ROOT
@@ -164,6 +165,48 @@ def test_debian(debs, debian, tmp_path):
     assert {name.removesuffix("-") for name in changed} <= set(USERS), changed
     added = (debian / "etc/passwd").read_text().removeprefix(users)
     assert added.startswith("blksum-check:") and added.count("\n") == 1
+
+
+def test_removal_stops_the_nightly_check(debs, workdir):
+    """An upgrade leaves the timer and a running check alone. Removal stops both, and purging forgets them."""
+    booted.require()
+    files = workdir / "files"
+    (files / "debs").mkdir(parents=True)
+    for deb in debs:
+        shutil.copy(deb, files / "debs")
+    (files / "etc/blksum-check").mkdir(parents=True)
+    (files / "etc/blksum-check/vms.conf").write_text("CHECK_FILE=/etc/blksum-check/vms.sums\nFOLDER=/images\nSLICES=1\n")
+    (files / "images").mkdir()
+    with open(files / "images/long", "wb") as image:
+        image.truncate(8 << 40)
+    output = booted.output(workdir, """
+        set -e
+        rm -f /usr/sbin/policy-rc.d
+        cd /debs
+        dpkg -i --force-depends blksum_*.deb blksum-check_*.deb
+        # A check that does not end before the package is removed.
+        printf '%064d  long\n' 0 > /etc/blksum-check/vms.sums
+        mkdir -p /etc/systemd/system/blksum-check@vms.service.d
+        printf '[Service]\nCPUQuota=1%%\n' > /etc/systemd/system/blksum-check@vms.service.d/slow.conf
+        systemctl daemon-reload
+        systemctl enable --now blksum-check@vms.timer
+        systemctl start --no-block blksum-check@vms.service
+        state() { echo "$1: $(systemctl is-active blksum-check@vms.timer blksum-check@vms.service | tr '\\n' ' ')"; }
+        while [ "$(systemctl is-active blksum-check@vms.service)" != activating ]; do sleep 0.1; done
+        state installed
+        dpkg -i --force-depends blksum-check_*.deb
+        state upgraded
+        dpkg -r blksum-check
+        state removed
+        dpkg -P blksum-check
+        ls /etc/blksum-check
+        find /etc /usr /var/lib -name '*blksum-check*' | sort
+    """)
+    lines = output.splitlines()
+    assert "installed: active activating " in lines and "upgraded: active activating " in lines, output
+    assert "removed: inactive failed " in lines, output
+    left = lines[lines.index("vms.conf"):]
+    assert left == ["vms.conf", "vms.sums", "/etc/blksum-check", "/etc/systemd/system/blksum-check@vms.service.d"], output
 
 
 def test_newer_debian(debs, tmp_path):

@@ -63,15 +63,17 @@ test-steps:
 	$(CARGO) test --workspace -- --show-output
 	$(CARGO) test -p blkimage -p blksum --no-default-features --lib --test pipeline
 	scripts/test-features
-	scripts/test-arm64 --short
+	scripts/test-emulated aarch64 --short
 	$(MAKE) vectors-check
 	$(MAKE) build
 	$(MAKE) pytest
 	$(MAKE) capi-test
 
-.PHONY: test-arm64
-test-arm64: ## Tests of a build for ARM under emulation, all of them
-	scripts/test-arm64
+.PHONY: test-aarch64 test-s390x
+test-aarch64: ## Tests of a build for ARM under emulation, all of them
+test-s390x: ## The same for s390x, which is big endian
+test-aarch64 test-s390x: test-%:
+	scripts/test-emulated $*
 
 .PHONY: check
 check: ## Formatting and lints, warnings are errors

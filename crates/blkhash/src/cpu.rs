@@ -154,12 +154,11 @@ fn cpuid(_leaf: u32) -> Option<[u32; 4]> {
     None
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
 
     #[test]
-    #[cfg(target_arch = "x86_64")]
     fn the_model_is_that_of_the_kernel() {
         let Ok(info) = std::fs::read_to_string("/proc/cpuinfo") else { return };
         let field = |name: &str| {

@@ -22,7 +22,7 @@ SCRIPT = FOLDER / "blksum-check"
 CONTENT = b"content"
 
 # `systemd-analyze security` goes from 0 to 10, and its option from 0 to 100.
-MAX_EXPOSURE = 6
+MAX_EXPOSURE = 8
 
 # Names of all kinds that lines can have: escaped, not UTF-8, like a tag, like fields of JSON.
 NAMES = [
@@ -69,7 +69,7 @@ class Host:
             assert result.returncode == 0, result
             sums.write(result.stdout)
 
-    def start(self, slices=1, *options, **settings):
+    def start(self, slices=1, *options, start_new_session=False, **settings):
         environment = {
             **os.environ,
             "PATH": f"{self.folder}/bin:{os.environ['PATH']}",
@@ -82,7 +82,7 @@ class Host:
             **settings,
         }
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
-        return subprocess.Popen([SCRIPT, "vms", *options], env=environment, **pipes)
+        return subprocess.Popen([SCRIPT, "vms", *options], env=environment, start_new_session=start_new_session, **pipes)
 
     def end(self, process):
         """Returns the status, the lines for people, and the objects."""
@@ -98,7 +98,7 @@ class Host:
         """The lines that blksum was given since the last call."""
         lines = self.log.read_bytes().splitlines(keepends=True) if self.log.exists() else []
         self.log.unlink(missing_ok=True)
-        return lines
+        return [line for line in lines if line != b"# A slice of a check file\n"]
 
     def metrics(self):
         """The samples of the textfile, without their common prefix."""
@@ -275,6 +275,126 @@ def test_a_killed_run_leaves_the_textfile_whole(host):
     assert host.run(2)[2][-1]["slice"] == 2
 
 
+def put(host, program, script):
+    """Puts a program before the real one."""
+    real = shutil.which(program)
+    (host.folder / "bin" / program).write_text(f"#!/bin/sh\n{script.format(real=real)}\n")
+    (host.folder / "bin" / program).chmod(0o755)
+
+
+@pytest.mark.parametrize("program", ["cat", "awk", "sort"])
+def test_a_check_file_that_is_not_read_whole_is_trouble(host, program):
+    """The program writes the first line, and is killed, as for want of memory, or ends with an error."""
+    host.add(b"1", b"2", b"3")
+    for end in ["kill -KILL $$", "exit 1"]:
+        put(host, program, '{real} "$@" | head -n 1; ' + end)
+        status, people, objects = host.run()
+        assert status == 2 and people[0].startswith("<3>blksum-check: cannot "), people
+        assert host.metrics()["last_run_exit_status"] == 2 and objects[-1]["ok"] == 0
+    (host.folder / "bin" / program).unlink()
+    assert host.run()[0] == 0 and host.metrics()["ok"] == 3
+
+
+def test_results_that_are_lost_are_trouble(host):
+    host.add(b"1", b"2")
+    assert host.run()[0] == 0
+    put(host, "awk", 'case "$*" in *counts=*) exec cat > /dev/null;; esac; exec {real} "$@"')
+    status, people, objects = host.run()
+    assert status == 2 and people[0] == "<3>blksum-check: the results of blksum were lost"
+    assert host.metrics()["ok"] == objects[-1]["ok"] == 0
+
+
+def test_a_run_that_is_killed_before_the_textfile_is_repeated(host):
+    """Otherwise a damaged image would be in no textfile."""
+    host.add(b"1", b"2", b"3")
+    assert host.run(3)[0] == 0
+    (host.folder / "images/2").write_bytes(b"x")
+    put(host, "mv", 'case "$*" in *.prom) kill -KILL $PPID;; esac; exec {real} "$@"')
+    process = host.start(3)
+    assert host.end(process)[0] == -signal.SIGKILL
+    (host.folder / "bin/mv").unlink()
+    assert host.run(3)[0] == 1 and host.metrics()["failed"] == 1 and host.metrics()["slice"] == 2
+
+
+def test_a_signal_to_all_processes_at_any_time_ends_the_run(host):
+    """As systemd sends it. Whatever was reported is in the textfile."""
+    host.add(*[b"%02d" % number for number in range(20)])
+    (host.folder / "images/00").write_bytes(b"x")
+    for delay in range(30):
+        host.textfile.unlink(missing_ok=True)
+        (host.folder / "state/vms.state").unlink(missing_ok=True)
+        process = host.start(start_new_session=True)
+        time.sleep(delay / 500)
+        os.killpg(process.pid, signal.SIGTERM)
+        _, people, _ = host.end(process)
+        reported = people and people[-1].startswith("<3>slice 1 of 1: ")
+        assert not reported or host.metrics()["failed"] == people[-1].count(", 1 FAILED"), people
+        assert reported or not (host.folder / "state/vms.state").exists(), people
+
+
+OLD = b"%s %s\n"
+
+
+@pytest.mark.parametrize("slices", [1, 2, 7])
+def test_slices_do_not_change_how_lines_are_read(host, slices):
+    """The first line without a tag decides for those after it, wherever they are sorted to."""
+    host.add(b"1", b"2", b"3", tag=None)
+    (host.folder / "images/ 2").write_bytes((host.folder / "images/2").read_bytes())
+    good = host.sums.read_bytes()
+    with open(host.sums, "ab") as sums:
+        # Malformed after those, and sorted before 2.
+        sums.write(OLD % (b"0" * 64, b"1x") + OLD % (b"0" * 64, b""))
+    (host.folder / "images/2").write_bytes(b"x")
+    results = [host.run(slices) for _ in range(slices)]
+    objects = [it for _, _, found in results for it in found[:-1]]
+    assert [(it["name"], it["status"]) for it in objects] == [("2", "failed")] * len(objects) and objects
+    assert max(found[-1]["malformed"] for _, _, found in results) >= 1
+    # With the old form first, a second space belongs to the name.
+    host.sums.write_bytes(b"".join(OLD % tuple(line.split(b"  ")) for line in good.splitlines()) + good.splitlines()[1] + b"\r\n")
+    (host.folder / "state/vms.state").unlink()
+    counts = collections.Counter()
+    for _ in range(4 if slices > 1 else 1):
+        _, _, found = host.run(4 if slices > 1 else 1)
+        counts.update({key: found[-1][key] for key in ["ok", "failed", "unreadable", "malformed"]})
+    assert counts == {"ok": 3, "failed": 1, "unreadable": 0, "malformed": 0}, counts
+
+
+@pytest.mark.parametrize("line", [b"QFI\xfbxxxx(02", b"junk(02" + bytes(17 << 20), b"7" * 64 + b"  02" + b"x" * (17 << 20)])
+def test_a_malformed_line_hides_no_other(host, line):
+    """It is sorted to the start of the slice, and looks like an image, or is longer than a slice may be."""
+    host.add(b"01", b"03", b"04")
+    host.sums.write_bytes(line + b"\n" + host.sums.read_bytes())
+    (host.folder / "images/03").write_bytes(b"x")
+    found = [host.run(2) for _ in range(2)]
+    assert sorted(status for status, _, _ in found) == [1, 3] or [status for status, _, _ in found] == [0, 1], found
+    assert sum(objects[-1]["failed"] for _, _, objects in found) == 1
+    assert sum(objects[-1]["malformed"] for _, _, objects in found) == 1
+
+
+def test_a_damaged_state_begins_a_new_round(host):
+    host.add(b"1", b"2")
+    (host.folder / "state/vms.state").write_text("# HELP\n")
+    status, people, _ = host.run(2)
+    assert status == 0 and people[0].endswith("/vms.state is damaged: a new round begins")
+    assert host.run(2)[1][0].startswith("<6>slice 2 of 2: ")
+
+
+def test_the_textfile_is_written_through_no_link(host):
+    host.add(b"1", b"2")
+    folder = host.folder / "textfiles"
+    folder.mkdir()
+    assert host.run(2, TEXTFILE_FOLDER=str(folder))[0] == 0
+    state = (host.folder / "state/vms.state").read_bytes()
+    (folder / "vms.prom.tmp").symlink_to(host.folder / "state/vms.state")
+    put(host, "rm", 'case "$*" in *.prom.tmp) exit;; esac; exec {real} "$@"')
+    status, people, _ = host.run(2, TEXTFILE_FOLDER=str(folder))
+    assert status == 3 and people[0].startswith("<3>cannot write ")
+    (host.folder / "bin/rm").unlink()
+    assert host.run(2, TEXTFILE_FOLDER=str(folder))[0] == 0
+    assert (host.folder / "state/vms.state").read_bytes().splitlines()[1:] == state.splitlines()[1:]
+    assert (folder / "vms.prom").stat().st_mode & 0o777 == 0o644
+
+
 def test_textfile_that_cannot_be_written(host):
     host.add(b"1")
     status, people, _ = host.run(TEXTFILE_FOLDER=str(host.folder / "gone"))
@@ -320,7 +440,7 @@ def test_exposure(root, drop_in):
     if drop_in:
         folder.mkdir()
         shutil.copy(FOLDER / drop_in, folder)
-        limit = {"no-capabilities.conf": 2, "block-devices.conf": 8}[drop_in]
+        limit = {"no-capabilities.conf": 4, "block-devices.conf": 10}[drop_in]
     command = ["systemd-analyze", "security", "--offline=true", "--no-pager", f"--root={root}"]
     result = images.attempt(*command, f"--threshold={limit}", "blksum-check@vms.service")
     assert result.returncode == 0, result.stdout.decode()
@@ -366,6 +486,9 @@ def systemd(workdir):
     for name in ["a.img", "b.img"]:
         (folder / name).write_bytes(os.urandom(2 << 20))
     images.convert(folder / "a.img", folder / "c.qcow2")
+    # Images that refer to another file.
+    images.qemu_img("create", "-q", "-f", "qcow2", "-b", "a.img", "-F", "raw", folder / "d.qcow2")
+    images.qemu_img("convert", "-O", "vmdk", "-o", "subformat=monolithicFlat", folder / "a.img", folder / "e.vmdk")
     shutil.copytree(FOLDER, files / "contrib")
 
     return lambda script: booted.output(workdir, PREPARE + script)
@@ -382,7 +505,7 @@ def test_the_unit_runs_as_installed(systemd):
         systemctl start blksum-check@vms.timer && systemctl list-timers | grep -o blksum-check@vms.service
     """)
     status, failed, summary, problem, numbers, sandbox, textfile, state, timer = output.splitlines()[-9:]
-    assert status == "1" and failed.startswith("./b.img: FAILED") and summary.startswith("slice 1 of 1: 2 match, 1 FAILED")
+    assert status == "1" and failed.startswith("./b.img: FAILED") and summary.startswith("slice 1 of 1: 5 match, 1 FAILED")
     assert json.loads(problem)["name"] == "./b.img" and json.loads(numbers)["failed"] == 1
     assert ", system calls filtered, no capabilities but DAC_READ_SEARCH, " in sandbox
     assert textfile == "blksum-check 644 /var/lib/blksum-check/vms.prom"

@@ -169,8 +169,9 @@ impl<'a> Gate<'a> {
                 self.refuse("which leads through symbolic links that are not followed")
             }
             Some(Errno::NOSYS) => self.refuse(
-                "and this system lacks openat2 (Linux 5.6), which keeps references beneath their \
-                 folder; --follow=any does without",
+                "and openat2 (Linux 5.6), which keeps references beneath their folder, is not \
+                 available, or a filter of system calls (RestrictSUIDSGID= of systemd) hides it; \
+                 --follow=any does not need it",
             ),
             _ => {
                 let Reference { what, name } = self.reference;

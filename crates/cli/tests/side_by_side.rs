@@ -41,7 +41,7 @@ fn has_sha256sum() -> bool {
 }
 
 fn compare(sandbox: &Sandbox, args: &[&OsStr], input: &[u8]) {
-    let expected = sandbox.run("sha256sum", args, input);
+    let expected = sandbox.run(sandbox.command("sha256sum"), args, input);
     let with_plain: Vec<&OsStr> =
         PLAIN.iter().map(OsStr::new).chain(args.iter().copied()).collect();
     let got = sandbox.blksum_with_input(&with_plain, input);

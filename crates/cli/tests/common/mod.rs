@@ -40,21 +40,20 @@ impl Sandbox {
     }
 
     pub fn blksum<S: AsRef<OsStr>>(&self, args: &[S]) -> Ran {
-        self.run(env!("CARGO_BIN_EXE_blksum"), args, b"")
+        self.run(self.blksum_command(), args, b"")
     }
 
     pub fn blkhash<S: AsRef<OsStr>>(&self, args: &[S]) -> Ran {
-        self.run(env!("CARGO_BIN_EXE_blkhash"), args, b"")
+        self.run(self.blkhash_command(), args, b"")
     }
 
     pub fn blksum_with_input<S: AsRef<OsStr>>(&self, args: &[S], input: &[u8]) -> Ran {
-        self.run(env!("CARGO_BIN_EXE_blksum"), args, input)
+        self.run(self.blksum_command(), args, input)
     }
 
-    /// Runs `program` with `input` piped to its standard input.
-    pub fn run<S: AsRef<OsStr>>(&self, program: &str, args: &[S], input: &[u8]) -> Ran {
-        let mut child = self
-            .built(program)
+    /// Runs a command with `input` piped to its standard input.
+    pub fn run<S: AsRef<OsStr>>(&self, mut command: Command, args: &[S], input: &[u8]) -> Ran {
+        let mut child = command
             .args(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

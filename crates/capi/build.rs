@@ -4,6 +4,12 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libblkhash.so.0");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,relro,-z,now");
+    // blake3 has a function for its own C code on ARM, which Rust exports. A linker that takes the last of several
+    // version scripts, as that of zig does, can be told what to export.
+    println!("cargo::rerun-if-env-changed=BLKHASH_VERSION_SCRIPT");
+    if let Ok(path) = std::env::var("BLKHASH_VERSION_SCRIPT") {
+        println!("cargo::rustc-cdylib-link-arg=-Wl,--version-script={path}");
+    }
     if std::env::var("CARGO_CFG_PANIC").is_ok_and(|panic| panic == "abort") {
         println!("cargo::warning=a panic will end the program: build with --profile capi");
     }

@@ -144,6 +144,7 @@ def test_debian(debs, debian, tmp_path):
     complete = ". /usr/share/bash-completion/bash_completion; __load_completion {0}; complete -p {0}"
     for name in ("blksum", "blkhash"):
         assert name in chroot(debian, "bash", "-c", complete.format(name))
+        assert chroot(debian, "zsh", "-c", f"autoload -Uz compinit; compinit -u; print $_comps[{name}]") == f"_{name}\n"
 
     # The example of the documentation, on an image in it.
     example = "/usr/share/doc/libblkhash-dev/examples/image-checksum.c"
@@ -210,6 +211,16 @@ def test_removal_stops_the_nightly_check(debs, workdir):
     assert "stale: no" in lines and "removed: inactive inactive " in lines, output
     left = lines[lines.index("vms.conf"):]
     assert left == ["vms.conf", "vms.sums", "/etc/blksum-check", "/etc/systemd/system/blksum-check@vms.service.d"], output
+
+
+def test_a_release_is_of_a_commit(tmp_path):
+    """Cargo compiles a build.rs because it is there."""
+    run("git", "clone", "-q", ROOT, tmp_path / "clone")
+    (tmp_path / "clone/crates/cli/build.rs").write_text("fn main() {}\n")
+    release = [tmp_path / "clone/packaging/release", tmp_path / "release"]
+    done = subprocess.run(release, capture_output=True, text=True, timeout=conftest.HANG)
+    assert done.returncode == 1 and "files are not those of the commit " in done.stderr, done
+    assert not (tmp_path / "release").exists()
 
 
 def test_newer_debian(debs, tmp_path):

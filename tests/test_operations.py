@@ -287,7 +287,8 @@ def test_a_check_file_that_is_not_read_whole_is_trouble(host, program):
     """The program writes the first line, and is killed, as for want of memory, or ends with an error."""
     host.add(b"1", b"2", b"3")
     for end in ["kill -KILL $$", "exit 1"]:
-        put(host, program, '{real} "$@" | head -n 1; ' + end)
+        probe = 'case "$*" in *"exit length"*) exec {real} "$@";; esac; '
+        put(host, program, probe + '{real} "$@" | head -n 1; ' + end)
         status, people, objects = host.run()
         assert status == 2 and people[0].startswith("<3>blksum-check: cannot "), people
         assert host.metrics()["last_run_exit_status"] == 2 and objects[-1]["ok"] == 0
@@ -379,26 +380,49 @@ def test_a_damaged_state_begins_a_new_round(host):
     assert host.run(2)[1][0].startswith("<6>slice 2 of 2: ")
 
 
-def test_the_textfile_is_written_through_no_link(host):
+@pytest.mark.parametrize("kind", ["link", "fifo", "folder"])
+def test_the_textfile_is_written_through_nothing_that_is_there(host, kind):
+    """Its folder may be another user's."""
     host.add(b"1", b"2")
     folder = host.folder / "textfiles"
     folder.mkdir()
-    assert host.run(2, TEXTFILE_FOLDER=str(folder))[0] == 0
-    state = (host.folder / "state/vms.state").read_bytes()
-    (folder / "vms.prom.tmp").symlink_to(host.folder / "state/vms.state")
-    put(host, "rm", 'case "$*" in *.prom.tmp) exit;; esac; exec {real} "$@"')
-    status, people, _ = host.run(2, TEXTFILE_FOLDER=str(folder))
-    assert status == 3 and people[0].startswith("<3>cannot write ")
-    (host.folder / "bin/rm").unlink()
-    assert host.run(2, TEXTFILE_FOLDER=str(folder))[0] == 0
-    assert (host.folder / "state/vms.state").read_bytes().splitlines()[1:] == state.splitlines()[1:]
+    temporary = folder / "vms.prom.tmp"
+    if kind == "link":
+        temporary.symlink_to(host.folder / "images/1")
+    elif kind == "fifo":
+        os.mkfifo(temporary)
+    else:
+        (folder / "vms.prom").symlink_to(host.folder / "images", target_is_directory=True)
+    assert host.run(TEXTFILE_FOLDER=str(folder))[0] == 0
+    assert [path.name for path in folder.iterdir()] == ["vms.prom"]
+    assert (folder / "vms.prom").read_text().startswith("# HELP") and not (folder / "vms.prom").is_symlink()
     assert (folder / "vms.prom").stat().st_mode & 0o777 == 0o644
+    assert (host.folder / "images/1").read_bytes() == CONTENT + b"1"
+
+
+def test_a_state_that_is_no_file(host):
+    host.add(b"1")
+    (host.folder / "state/vms.state").mkdir()
+    status, people, _ = host.run()
+    assert status == 2 and people[0].startswith("<3>blksum-check: cannot read ")
+
+
+def test_a_second_carriage_return_belongs_to_the_name(host):
+    """Of HEX NAME, too."""
+    host.add(b"n", b"n\r", tag=None)
+    digest = host.sums.read_bytes().split()[0]
+    host.sums.write_bytes(digest + b" n\r\r\n")
+    status, people, _ = host.run()
+    assert status == 1 and people[0].startswith('<3>"n\\r": FAILED'), people
 
 
 def test_textfile_that_cannot_be_written(host):
-    host.add(b"1")
-    status, people, _ = host.run(TEXTFILE_FOLDER=str(host.folder / "gone"))
-    assert status == 3 and people[0].startswith("<3>cannot write ")
+    """The run is repeated, since its result would be in no textfile."""
+    host.add(b"1", b"2")
+    for _ in range(2):
+        status, people, _ = host.run(2, TEXTFILE_FOLDER=str(host.folder / "gone"))
+        assert status == 3 and people[0].startswith("<3>cannot write ")
+        assert people[1].startswith("<3>slice 1 of 2: ")
 
 
 def test_alerts_use_metrics_that_there_are(host):

@@ -13,8 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use blkimage::OpenOptions;
-use common::{qemu_io, sh};
+use common::{options, qemu_io, sh};
 
 /// The offset and size of a field in bytes. All fields are big endian.
 #[derive(Clone, Copy, Debug)]
@@ -224,9 +223,7 @@ const STRICTER: [(&str, &str); 8] = [
 
 fn compare(folder: &Path, image: &str, share: usize) {
     let bytes = fs::read(folder.join(image)).unwrap();
-    assert!(
-        qemu_opens(&folder.join(image)) && OpenOptions::default().open(folder.join(image)).is_ok()
-    );
+    assert!(qemu_opens(&folder.join(image)) && options().open(folder.join(image)).is_ok());
     let mut mutants = Vec::new();
     for field in fields(&bytes) {
         mutants.extend(values(&bytes, field).into_iter().map(|value| (field, value)));
@@ -244,7 +241,7 @@ fn compare(folder: &Path, image: &str, share: usize) {
             put(&mut bytes, field, value);
             let path = folder.join(format!("{index}.qcow2"));
             fs::write(&path, &bytes).unwrap();
-            let ours = OpenOptions::default().open(&path).err().map(|error| error.to_string());
+            let ours = options().open(&path).err().map(|error| error.to_string());
             let what = format!("{image}: {} {old:#x} -> {value:#x}", field.name);
             match (qemu_opens(&path), ours) {
                 (false, None) => wrong.push(format!("QEMU refuses {what}")),

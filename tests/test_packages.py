@@ -144,7 +144,7 @@ def test_debian(debs, debian, tmp_path):
     complete = ". /usr/share/bash-completion/bash_completion; __load_completion {0}; complete -p {0}"
     for name in ("blksum", "blkhash"):
         assert name in chroot(debian, "bash", "-c", complete.format(name))
-        assert chroot(debian, "zsh", "-c", f"autoload -Uz compinit; compinit -u; print $_comps[{name}]") == f"_{name}\n"
+        assert chroot(debian, "zsh", "-c", f"autoload -Uz compinit; compinit -u -D; print $_comps[{name}]") == f"_{name}\n"
 
     # The example of the documentation, on an image in it.
     example = "/usr/share/doc/libblkhash-dev/examples/image-checksum.c"

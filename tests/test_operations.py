@@ -354,8 +354,9 @@ def test_slices_do_not_change_how_lines_are_read(host, slices):
     host.sums.write_bytes(b"".join(OLD % tuple(line.split(b"  ")) for line in good.splitlines()) + good.splitlines()[1] + b"\r\n")
     (host.folder / "state/vms.state").unlink()
     counts = collections.Counter()
-    for _ in range(4 if slices > 1 else 1):
-        _, _, found = host.run(4 if slices > 1 else 1)
+    nights = 4 if slices > 1 else 1
+    for _ in range(nights):
+        _, _, found = host.run(nights)
         counts.update({key: found[-1][key] for key in ["ok", "failed", "unreadable", "malformed"]})
     assert counts == {"ok": 3, "failed": 1, "unreadable": 0, "malformed": 0}, counts
 

@@ -243,3 +243,20 @@ def test_equal_content_has_equal_checksums():
     """The pages show one checksum for the images of one content."""
     _, output = documents.commands("README.md")[0]
     assert [line.split()[0] for line in output.splitlines()] == [STREAMS] * 4
+
+
+def anchors(text):
+    """The anchors of the headings of a page, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_links_lead_to_files_and_headings():
+    for path in documents.markdown():
+        for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text()):
+            if not link.startswith("https://"):
+                name, _, anchor = link.partition("#")
+                target = path.parent / name if name else path
+                assert target.exists(), (path, link)
+                assert not anchor or anchor in anchors(target.read_text()), (path, link)

@@ -18,7 +18,7 @@ import pytest
 import blkmap as reference
 import images
 import servers
-from conftest import HANG, blksum_path
+from conftest import HANG, ROOT, blksum_path
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -620,3 +620,29 @@ def test_work_on_maps_has_progress(workdir):
         assert result.returncode == 0, result
         last = json.loads(result.stderr.splitlines()[-1])
         assert (last["done"], last["total"]) == (pages * 4096, pages * 4096), last
+
+
+def fields(value, prefix=""):
+    """Yields the names of all fields of an object, as docs/map-format.md writes them."""
+    for name, inner in value.items():
+        yield prefix + name
+        first = inner[0] if isinstance(inner, list) and inner else inner
+        if isinstance(first, dict) and name != "made":
+            yield from fields(first, f"{prefix}{name}{'[]' if isinstance(inner, list) else ''}.")
+
+
+def test_the_page_lists_the_fields_that_are_written(workdir):
+    page = (ROOT / "docs/map-format.md").read_text().split("\n## Info\n")[1]
+    written, how, reserved = re.findall(r"^\|--.*\n((?:\|.*\n)+)", page, re.MULTILINE)
+    with open("disk", "wb") as file:
+        file.truncate(8 * MIB)
+    images.run("sfdisk", "-q", "disk", stdin=None, input=b"label: gpt\nsize=2M\nsize=2M\n")
+    blkmap("create", "--shard", "1/1", "-o", "disk.blkmap", "disk")
+    blkmap("create", "--partition", 1, "-o", "part.blkmap", "disk")
+    blkmap("merge", "-o", "merged.blkmap", "disk.blkmap")
+    infos = [show(name)["info"] for name in ("disk.blkmap", "part.blkmap", "merged.blkmap")]
+    found = {field for info in infos for field in fields(info)}
+    assert found == set(re.findall(r"^\| `([^`]+)`", written, re.MULTILINE))
+    assert [info["made"] for info in infos] == ["read", "read", {"merge": 1}]
+    assert len(how.splitlines()) == 2
+    assert not found & set(re.findall(r"^\| `([^`]+)`", reserved, re.MULTILINE))

@@ -76,7 +76,7 @@ def create_map(
 
 
 def _info(image: Image) -> dict[str, Any]:
-    """Describes the image of a map, as docs/maps.md specifies it."""
+    """Describes the image of a map, as docs/map-format.md specifies it."""
     import time
 
     files = []

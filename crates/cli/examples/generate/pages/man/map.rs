@@ -191,7 +191,7 @@ const MAP_AFTER: Sections = &[
             "blkhash(1), blkhash-map-create(1), blkhash-map-show(1), blkhash-map-check(1), \
              blkhash-map-checksum(1), blkhash-map-verify(1), blkhash-map-diff(1), blkhash-map-merge(1), \
              blkhash-map-seal(1), blkhash-map-dups(1), blkhash-map-export(1), blksum(1)",
-            "docs/maps.md specifies the file format.",
+            "docs/map-format.md specifies the file format.",
         ],
     ),
 ];

@@ -19,7 +19,7 @@ JOBS = ["block", "filesystem", "merge", "verify"]
 VERSIONS = ["1.33", "1.37"]
 
 # Not among the schemas of Kubernetes, since the types are those of a controller and of kustomize.
-CUSTOM = {"VolumeSnapshot", "Kustomization"}
+CUSTOM = {"VolumeSnapshot", "Kustomization", "Component"}
 
 # The user of the pods, which `runAsUser` and the Containerfile say.
 USER = 65532
@@ -78,9 +78,16 @@ def test_a_wrong_manifest_is_found():
 def test_manifests_fit_each_other():
     for folder in {pathlib.Path(name).parent for name in all_files()}:
         [kustomization] = documents(folder / "kustomization.yaml")
-        assert kustomization["kind"] == "Kustomization"
         others = sorted(path.name for path in (FOLDER / folder).glob("*.yaml") if path.name != "kustomization.yaml")
-        assert sorted(kustomization["resources"]) == others
+        assert sorted(kustomization.get("resources", [])) == others
+        assert kustomization["kind"] == ("Kustomization" if others else "Component")
+        assert kustomization.get("components", []) == (["../image"] if str(folder) in JOBS else [])
+    # The jobs name the image as the component does, which says where it is pulled from.
+    [component] = documents("image/kustomization.yaml")
+    [image] = component["images"]
+    assert {container(name)["image"] for name in JOBS} == {image["name"]}
+    commands = (ROOT / "docs/fleet.md").read_text()
+    assert f"\nbuildah push {image['newName']}\n" in commands
     for name in ["block", "filesystem", "verify"]:
         assert f"--shard=auto/{job(name)['spec']['completions']}" in container(name)["args"]
     count = job("block")["spec"]["completions"]

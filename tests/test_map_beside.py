@@ -149,7 +149,7 @@ def test_what_cannot_have_a_map(disk):
         (["--map", "text", "disk.img"], 1, "blksum: disk.img: text: exists, and is not a block map\n"),
         (["--map", "none/x", "disk.img"], 1, "blksum: disk.img: none/x: No such file or directory\n"),
         (["--map", "/dev/null", "disk.img"], 1, "blksum: disk.img: /dev/null: is not a regular file\n"),
-        (["--map", "x", "disk.img", "text"], 2, "x is no folder, which the maps of several images need"),
+        (["--map", "x", "disk.img", "text"], 2, "x is not a folder: several images need one"),
         (["--map", "x", "-d", "null", "disk.img"], 2, "--map: there are no maps of null"),
         (["--map", "x", "--check", "disk.img"], 2, "--map option is meaningless when verifying checksums"),
         (["--map", "x", "--length", "512", "disk.img"], 2, "cannot be used"),

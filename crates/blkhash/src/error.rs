@@ -8,9 +8,7 @@ pub enum Error {
     #[error("unknown digest '{0}'")]
     UnknownAlgorithm(String),
     /// `blake2b` alone is ambiguous: 512 bits in coreutils, 256 bits in btrfs.
-    #[error(
-        "'blake2b' is ambiguous: say blake2b512 (as b2sum has it) or blake2b256 (as btrfs has it)"
-    )]
+    #[error("'blake2b' is ambiguous: use blake2b512 (that of b2sum) or blake2b256 (that of btrfs)")]
     AmbiguousAlgorithm,
     /// SipHash is keyed. Without a secret key it protects less than other hashes of the same speed.
     #[error(

@@ -3,16 +3,20 @@
 /*
  * libblkhash: checksums of disk images
  *
- *     struct blkhash *h = blkhash_new();
+ * blkhash_new() has two forms, from two generations of this interface. Their checksums differ:
+ *
+ *     blkhash_new(64 * 1024, "sha256")   construction "streams:4": that of the blksum command, and
+ *                                        of blkhash 0.3 to 0.7; also blkhash_new_streams4()
+ *     blkhash_new()                      construction "flat": that of blkhash 0.10 and later
+ *
+ * This computes what blksum prints:
+ *
+ *     struct blkhash *h = blkhash_new_streams4(64 * 1024, "sha256");
  *
  *     blkhash_update(h, data, data_len);
  *     blkhash_zero(h, hole_len);
  *     blkhash_final(h, md, &md_len);
  *     blkhash_free(h);
- *
- * This example uses the construction "flat". Its checksum differs from the one that the blksum
- * command prints by default, which is that of "streams:4". To compute the same as blksum, create
- * the hash with blkhash_new_streams4(64 * 1024, "sha256").
  *
  * The content is cut into blocks of 64 KiB by default, each block is hashed, and the construction
  * computes the checksum from the digests of the blocks. The value depends only on the content, the

@@ -335,9 +335,7 @@ impl Args {
         let is_one = self.names.len() <= 1 && !self.recursive && self.files0_from.is_empty();
         if !is_one && !path.is_dir() {
             let name = quote::name(path.as_os_str().as_bytes());
-            return Err(format!(
-                "--map: {name} is no folder, which the maps of several images need"
-            ));
+            return Err(format!("--map: {name} is not a folder: several images need one"));
         }
         Ok(Some(path.clone()))
     }

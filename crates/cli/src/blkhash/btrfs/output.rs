@@ -357,7 +357,7 @@ fn summary_text(
         "no checksums",
         match summary.used.as_ref().map(|used| &used.unprotected) {
             None => "not known".to_owned(),
-            Some(none) if none.total() == 0 => "no data is without".to_owned(),
+            Some(none) if none.total() == 0 => "all data has checksums".to_owned(),
             Some(some) => {
                 let parts = [
                     (some.nodatasum, "nodatasum"),

@@ -358,6 +358,6 @@ const EXCLUSIVE: i32 = rustix::fs::OFlags::EXCL.bits() as i32;
 
 const TMPFILE: i32 = rustix::fs::OFlags::TMPFILE.bits() as i32;
 
-const OTHER_CONTENT: &str = "has other content than hashes of dm-verity: --force overwrites it";
+const OTHER_CONTENT: &str = "is not empty and not a hash file of dm-verity: --force overwrites it";
 
 const TOO_LARGE: &str = "the hash tree would be too large";

@@ -13,6 +13,7 @@ mod devices;
 mod error;
 mod filesystem;
 mod locate;
+mod lzo;
 mod name_hash;
 mod raid6;
 mod rebuild;

@@ -6,6 +6,7 @@ use flate2::read::ZlibDecoder;
 
 use super::item::{Verdict, expect};
 use crate::bytes::u32_at;
+use crate::lzo;
 use crate::superblock::Superblock;
 
 /// Fails if `stored` does not contain `size` bytes of content.
@@ -23,7 +24,7 @@ pub(super) fn check(
             let read = ZlibDecoder::new(stored).read_exact(&mut content);
             read.map_err(|error| format!("is not compressed by zlib: {error}"))
         }
-        2 => lzo(stored, size, superblock.sector_size as usize),
+        2 => check_lzo(stored, size, superblock.sector_size as usize),
         _ => {
             let mut content = vec![0; size];
             let mut context = zstd_safe::DCtx::create();
@@ -45,19 +46,23 @@ pub(super) fn check(
     }
 }
 
-/// Checks a length, followed by one segment: a length, and at most one sector compressed by LZO.
-fn lzo(stored: &[u8], size: usize, sector_size: usize) -> Verdict {
+/// Checks two lengths, of everything and of the stream behind them, and a stream of at most one sector. As in the
+/// kernel (4.18 and later), no other bytes may follow.
+fn check_lzo(stored: &[u8], size: usize, sector_size: usize) -> Verdict {
     let length = |at| u32_at(stored, at).map(|length| length as usize);
-    let segment = length(4).and_then(|length| stored.get(8..)?.get(..length));
-    let (Some(all), Some(segment)) = (length(0), segment) else {
+    let (Some(all), Some(segment), Some(stream)) = (length(0), length(4), stored.get(8..)) else {
         return Err("is not compressed by LZO: it is cut off".into());
     };
-    if all > stored.len() || size > sector_size {
-        return Err(format!("{size} bytes in {all} are not compressed by LZO"));
+    if (all, segment) != (stored.len(), stream.len()) {
+        let stored = stored.len();
+        return Err(format!("is not compressed by LZO: {stored} bytes claim {all} and {segment}"));
     }
-    match lzokay_native::decompress_all(segment, Some(sector_size)) {
+    if size > sector_size {
+        return Err(format!("is not compressed by LZO: it has {size} bytes of content"));
+    }
+    match lzo::decompress(stream, sector_size) {
         Ok(found) if found.len() >= size => Ok(()),
         Ok(found) => Err(format!("{} bytes are compressed, not {size}", found.len())),
-        Err(error) => Err(format!("is not compressed by LZO: {error}")),
+        Err(defect) => Err(format!("is not compressed by LZO: {defect}")),
     }
 }

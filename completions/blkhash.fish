@@ -307,6 +307,7 @@ complete -c blkhash -n '__blkhash_at blkhash verity digest' -l out-descriptor -r
 complete -c blkhash -n '__blkhash_at blkhash verity digest' -l compact -d 'Print only the digest'
 complete -c blkhash -n '__blkhash_at blkhash verity digest' -l for-builtin-sig -d 'Print the digest in the form that the kernel\'s built-in signatures sign'
 complete -c blkhash -n '__blkhash_at blkhash verity digest' -l json -d 'Write one JSON object per line'
+complete -c blkhash -n '__blkhash_at blkhash verity digest' -s q -l quiet -d 'Do not print the note about images that are not raw'
 complete -c blkhash -n '__blkhash_at blkhash verity digest' -s s -l salt -r -f -d 'Salt in hexadecimal: up to 32 bytes for fs-verity, 256 for dm-verity; - is none'
 complete -c blkhash -n '__blkhash_at blkhash verity digest' -l partition -r -f -d 'Only partition N of the image'
 complete -c blkhash -n '__blkhash_at blkhash verity digest' -l threads -r -f -d 'Number of threads'

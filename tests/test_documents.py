@@ -87,7 +87,9 @@ EXAMPLES = {
         r"Checksum .*\ncrc32c [^\n]* 10\.00 GiB\n.*\nsha256 [^\n]* 80\.00 GiB\n.*10\.00 TiB of data.*"
     ),
     "blksum --construction dm-verity disk.qcow2": rf"{DM_VERITY}  disk\.qcow2\n",
-    "blkhash verity digest disk.qcow2": rf"sha256:{FS_VERITY} disk\.qcow2\n",
+    "blkhash verity digest disk.qcow2": (
+        rf"blkhash: disk\.qcow2: qcow2: digest of the content; .*\nsha256:{FS_VERITY} disk\.qcow2\n"
+    ),
     "blkhash verity digest -f raw disk.qcow2": rf"sha256:(?!{FS_VERITY})\w{{64}} disk\.qcow2\n",
     "blkhash verity digest --out-merkle-tree disk.tree disk.img": rf"sha256:{FS_VERITY} disk\.img\n",
     "blkhash verity format --root-hash-file disk.root disk.qcow2 disk.hash": (

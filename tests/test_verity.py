@@ -826,6 +826,21 @@ def test_formats(blksum, workdir, content, name):
     content.check(blksum, path)
 
 
+def test_a_note_tells_the_content_from_the_file(workdir):
+    """`fsverity digest` knows no formats, so its digest of such an image is that of the file."""
+    imagespec.write("64k:A 64k:-", "disk.img")
+    images.convert("disk.img", "disk.qcow2")
+    note = b"blkhash: disk.qcow2: qcow2: digest of the content; -f raw prints that of the file\n"
+    result = blkhash("verity", "digest", "disk.img", "disk.qcow2")
+    [raw, content] = result.stdout.split()[::2]
+    assert raw == content and result.stderr == note
+    of_file = blkhash("verity", "digest", "-f", "raw", "disk.qcow2")
+    assert of_file.stdout == fsverity("disk.qcow2") and of_file.stderr == b""
+    for options in [["-q"], ["-f", "qcow2"]]:
+        result = blkhash("verity", "digest", *options, "disk.qcow2")
+        assert result.stdout.split()[0] == content and result.stderr == b""
+
+
 def test_backing_chain(blksum, workdir, content):
     content.check(blksum, images.chain(SPEC, workdir / "disk.qcow2"))
 

@@ -76,6 +76,10 @@ pub struct DigestArgs {
     #[arg(long, conflicts_with_all = ["compact", "for_builtin_sig"])]
     pub json: bool,
 
+    /// Do not print the note about images that are not raw
+    #[arg(short, long)]
+    pub quiet: bool,
+
     #[command(flatten)]
     pub source: SourceArgs,
 

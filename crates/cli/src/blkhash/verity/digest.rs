@@ -3,11 +3,12 @@
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt;
 
 use blkhash::{
     Algorithm, BlockSize, Construction, Digest, Digester, FsVerityDescriptor, Parameters, Tree,
 };
-use blkimage::{Image, OpenOptions};
+use blkimage::{Format, Image, OpenOptions};
 use blkverity::{Layout, TreeFile};
 use serde_json::json;
 
@@ -17,9 +18,9 @@ use crate::blkhash::source::{Data, fail, shown};
 use crate::blkhash::source_args::SourceArgs;
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
-use crate::json;
 use crate::progress::Reporter;
 use crate::stdio::Stdout;
+use crate::{json, messages};
 
 /// Prints the digest of every image on the command line.
 pub fn run(args: &DigestArgs) -> Result<Outcome, Failure> {
@@ -41,7 +42,12 @@ pub fn run(args: &DigestArgs) -> Result<Outcome, Failure> {
     for name in &args.names {
         reporter.begin(name);
         match digest(name, &parameters, args, &options, &outputs, &reporter) {
-            Ok((digest, size)) => print(name, &digest, size, &parameters, args)?,
+            Ok(Found { digest, size, format }) => {
+                if !args.quiet {
+                    note(name, format, &args.source);
+                }
+                print(name, &digest, size, &parameters, args)?;
+            }
             Err(reason) => {
                 fail(name, &reason);
                 outcome = Outcome::Unknown;
@@ -80,7 +86,15 @@ fn refused(reason: &str) -> Failure {
     Failure::Refused(refuse(reason))
 }
 
-/// Returns the digest and the size of an image.
+/// The digest of an image, and what it is of.
+struct Found {
+    digest: Digest,
+    /// Size of the content in bytes.
+    size: u64,
+    format: Format,
+}
+
+/// Returns the digest of an image.
 fn digest(
     name: &OsStr,
     parameters: &Parameters,
@@ -88,11 +102,11 @@ fn digest(
     options: &OpenOptions,
     outputs: &Outputs,
     reporter: &Reporter,
-) -> Result<(Digest, u64), String> {
+) -> Result<Found, String> {
     let data = Data::open(name, options, &args.source)?;
-    let size = data.size();
+    let (size, format) = (data.size(), data.image.format());
     if outputs.tree.is_none() && outputs.descriptor.is_none() {
-        return Ok((data.checksum(parameters, reporter)?, size));
+        return Ok(Found { digest: data.checksum(parameters, reporter)?, size, format });
     }
     outputs.check_apart(&data.image)?;
     let root = match &outputs.tree {
@@ -121,7 +135,20 @@ fn digest(
     if let Some(output) = &outputs.descriptor {
         output.write(descriptor.as_bytes())?;
     }
-    Ok((Digester::new(parameters.algorithm()).digest(descriptor.as_bytes()), size))
+    let digest = Digester::new(parameters.algorithm()).digest(descriptor.as_bytes());
+    Ok(Found { digest, size, format })
+}
+
+/// Says that `fsverity digest` prints another digest for this image, unless an option shows that its content is meant.
+fn note(name: &OsStr, format: Format, source: &SourceArgs) {
+    let opening = &source.opening;
+    let is_meant =
+        opening.format.is_some() || opening.snapshot.is_some() || source.partition.is_some();
+    if is_meant || format == Format::Raw {
+        return;
+    }
+    let text = format!("{format}: digest of the content; -f raw prints that of the file");
+    messages::remark_of(PROGRAM, name.as_bytes(), &text);
 }
 
 /// Returns the descriptor of content of `size` bytes whose tree has this root.

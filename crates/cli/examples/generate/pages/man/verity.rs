@@ -84,7 +84,9 @@ const DIGEST: Sections = &[(
     &[
         "Prints the digest of fs-verity for the content of each image, in the form of fsverity digest. It is \
          the digest that fsverity measure prints for a file with this content.",
-        "With -f raw it is the digest of the bytes of the file itself.",
+        "For an image that is not raw, fsverity digest prints another digest, that of the bytes of the file. \
+         A note says so, unless an option selects the content (-f, --snapshot, --partition). With -f raw the \
+         digest is that of the bytes of the file, as in fsverity digest.",
     ],
 )];
 

@@ -31,9 +31,7 @@ pub(super) fn root(rules: &Rules<'_>, item: &Item<'_>) -> Verdict {
     if address == 0 {
         return Err("address is 0".into());
     }
-    let has_folder = object::is_file_tree(key.object) || key.object == object::DATA_RELOCATION;
-    let folder = if has_folder { object::ROOT_FOLDER } else { 0 };
-    expect("root folder", &field(u64_at(bytes, 168))?, &folder)?;
+    root_folder(key.object, field(u64_at(bytes, 168))?)?;
     at_most("level", field(u8_at(bytes, 238))?.into(), MAX_LEVEL.into())?;
     at_most("level of the removal", field(u8_at(bytes, 237))?.into(), MAX_LEVEL.into())?;
     let (progress, level) = (field(u64_at(bytes, 220))?, field(u8_at(bytes, 237))?);
@@ -52,6 +50,17 @@ pub(super) fn root(rules: &Rules<'_>, item: &Item<'_>) -> Verdict {
         rules.generation("second generation", field(u64_at(bytes, OLD_LENGTH))?)?;
     }
     Ok(())
+}
+
+/// Checks the root folder of a tree. Relocation trees have the root item of the tree that they were
+/// copied from.
+fn root_folder(tree: u64, folder: u64) -> Verdict {
+    match tree {
+        // mkfs.btrfs 4.16 to 4.19 gives it a root folder like that of a subvolume.
+        object::UUID_TREE if folder == object::ROOT_FOLDER => Ok(()),
+        _ if object::is_of_files(tree) => expect("root folder", &folder, &object::ROOT_FOLDER),
+        _ => expect("root folder", &folder, &0),
+    }
 }
 
 pub(super) fn root_ref(item: &Item<'_>) -> Verdict {

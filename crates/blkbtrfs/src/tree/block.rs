@@ -315,13 +315,14 @@ fn check(bytes: &[u8], expected: &Expected, identity: &Identity) -> Result<(), B
 
 /// Returns whether the owner of a block is valid for a reference. Snapshots share blocks, so a
 /// block of one file tree may have another as its owner. Roots are never shared, because a snapshot
-/// begins with a copy. A relocation tree is a snapshot whose blocks keep their owners.
+/// begins with a copy. A relocation tree is a snapshot whose blocks keep their owners, even its
+/// root.
 fn may_own(expected: &Expected, owner: u64) -> bool {
     let Expected { tree, parent, .. } = *expected;
     let is_root = parent.is_some_and(Parent::is_of_root);
     match tree {
         ANY_TREE => true,
-        object::TREE_RELOCATION => owner == tree || !is_root && object::is_shareable(owner),
+        object::TREE_RELOCATION => object::is_shareable(owner),
         _ if tree == owner => true,
         _ => !is_root && object::is_file_tree(tree) && object::is_file_tree(owner),
     }

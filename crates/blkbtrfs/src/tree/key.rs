@@ -51,6 +51,10 @@ pub(crate) fn may_be_in(tree: u64, key: Key) -> bool {
         }
         object::CHECKSUM_TREE => kind == kind::CHECKSUM && object == object::CHECKSUMS,
         object::QUOTA_TREE => kind::OF_QUOTA_TREE.contains(&kind),
+        // mkfs.btrfs 4.16 to 4.19 gives it a root folder, which the kernel never reads.
+        object::UUID_TREE if matches!(kind, kind::INODE | kind::INODE_REF) => {
+            object == object::ROOT_FOLDER
+        }
         object::UUID_TREE => matches!(kind, kind::UUID_SUBVOLUME | kind::UUID_RECEIVED),
         object::FREE_SPACE_TREE => matches!(
             kind,

@@ -27,6 +27,7 @@ pub(super) fn verify(job: &Job<'_>) {
                 Err(defect) => Some(defect.clone()),
             })
             .collect();
+        let defects = without_interrupted(defects);
         add(&job.counters.superblocks, defects.len() as u64);
         add(&job.counters.checksums, defects.len() as u64);
         let good = || (1..).zip(&defects).filter(|(_, it)| it.is_none()).map(|(number, _)| number);
@@ -52,6 +53,22 @@ fn report_short(job: &Job<'_>, device: u64, expected: u64, found: u64) {
         mirrors: 1,
         ..Finding::new(Subject::Device, Problem::Short { found }, expected)
     });
+}
+
+/// Drops the defects of copies that are one transaction older than a good first superblock. That is
+/// the state after a crash, or at an instant, between the writes of a commit. A mount reads the
+/// first superblock. If that is the older one, a mount loses the last transaction.
+fn without_interrupted(
+    mut defects: Vec<Option<SuperblockDefect>>,
+) -> Vec<Option<SuperblockDefect>> {
+    if defects.first().is_some_and(Option::is_none) {
+        defects.iter_mut().for_each(|it| *it = it.take().filter(|it| !is_of_previous(it)));
+    }
+    defects
+}
+
+fn is_of_previous(defect: &SuperblockDefect) -> bool {
+    matches!(defect, SuperblockDefect::Generation { expected, found } if found.checked_add(1) == Some(*expected))
 }
 
 /// Returns the defect of an intact superblock relative to the newest one, if any.

@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::hasher::Hasher;
 use super::names::{entries, entry, names};
-use super::subvolumes;
+use super::promises::{FILE, FOLDER, InodeItem, SYMLINK, promises};
+use super::{orphans, subvolumes};
 use crate::backref::file_extent::counted_bytes;
-use crate::bytes::{u32_at, u64_at};
+use crate::bytes::u32_at;
 use crate::error::Result;
 use crate::rules::kind_of_mode;
 use crate::tree::key::kind;
@@ -57,11 +58,13 @@ impl Links {
         // Unreadable blocks were already reported.
         let _ = subvolumes::compare(job);
         let leaves = self.leaves.lock().expect("no thread panicked");
-        let mut budget = Budget { trees: MAX_LOCATED, names: MAX_NAMES };
+        let mut budget = Budget { trees: MAX_LOCATED, names: MAX_NAMES, left: MAX_LEFT };
         let mut sums = Sums { job, leaves: &leaves, nodes: HashMap::new() };
         for &(tree, root) in trees {
             // Unreadable blocks were already reported.
-            if sums.of(&root_block(tree, root)).unwrap_or(0) == 0 {
+            let sum = sums.of(&root_block(tree, root)).unwrap_or(0);
+            let left = &mut budget.left;
+            if sum == 0 || orphans::sum(job, hasher, (tree, root), left).is_ok_and(|it| it == sum) {
                 continue;
             }
             let located = match budget.trees.checked_sub(1) {
@@ -83,6 +86,8 @@ impl Links {
 struct Budget {
     trees: u64,
     names: u64,
+    /// Items of inodes that are being removed.
+    left: u64,
 }
 
 /// Sums over the leaves below nodes. Nodes that several trees share are summed once.
@@ -113,77 +118,6 @@ impl Sums<'_> {
     }
 }
 
-/// Returns the contribution of an item to the sum of its tree.
-fn promises(hasher: &Hasher, key: Key, bytes: &[u8]) -> Option<u64> {
-    let inode = key.object;
-    let of = |what: u8, inode: u64| hasher.hash((what, inode));
-    let mut sum = 0u64;
-    let mut add = |value: u64, times: u64| sum = sum.wrapping_add(value.wrapping_mul(times));
-    match key.kind {
-        kind::INODE => {
-            let InodeItem { size, stored, links, format } = InodeItem::parse(bytes)?;
-            if format == FOLDER {
-                add(of(SIZE, inode), size);
-            }
-            if matches!(format, FILE | SYMLINK) {
-                add(of(STORED, inode), stored);
-            }
-            if inode != object::ROOT_FOLDER {
-                add(hasher.hash((LINKS, inode, format)), links.into());
-            }
-        }
-        kind::FILE_EXTENT => {
-            add(of(STORED, inode), counted_bytes(bytes)?.wrapping_neg());
-        }
-        kind::INODE_REF | kind::INODE_EXTREF => {
-            for (folder, index, name) in names(key, bytes) {
-                if folder != inode {
-                    add(hasher.hash((NAME, folder, index, inode, name)), 1);
-                }
-            }
-        }
-        kind::DIR_INDEX => {
-            let (location, format, name) = entry(bytes)?;
-            add(of(SIZE, inode), (name.len() as u64).wrapping_neg());
-            add(hasher.hash((ENTRY, inode, location, format, name)), u64::MAX);
-            if location.kind == kind::INODE {
-                let child = location.object;
-                add(hasher.hash((NAME, inode, key.offset, child, name)), u64::MAX);
-                add(hasher.hash((LINKS, child, format)), u64::MAX);
-            }
-        }
-        kind::DIR_ITEM => {
-            for (location, format, name) in entries(bytes) {
-                add(of(SIZE, inode), (name.len() as u64).wrapping_neg());
-                add(hasher.hash((ENTRY, inode, location, format, name)), 1);
-            }
-        }
-        _ => {}
-    }
-    Some(sum)
-}
-
-/// Fields of an inode that other items must match.
-struct InodeItem {
-    size: u64,
-    /// Bytes in its extents.
-    stored: u64,
-    links: u32,
-    /// Kind of file.
-    format: u8,
-}
-
-impl InodeItem {
-    fn parse(bytes: &[u8]) -> Option<Self> {
-        Some(Self {
-            size: u64_at(bytes, 16)?,
-            stored: u64_at(bytes, 24)?,
-            links: u32_at(bytes, 40)?,
-            format: kind_of_mode(u32_at(bytes, 52)?)?,
-        })
-    }
-}
-
 /// Reads a tree with a wrong sum again and reports the wrong inodes. Returns their number.
 fn locate(
     job: &Job<'_>,
@@ -200,7 +134,10 @@ fn locate(
             sums = Inode { number: key.object, ..Inode::default() };
         }
         sums.take(hasher, key, bytes);
-        if key.kind == kind::DIR_INDEX && *left > 0 {
+        if key.kind == kind::INODE && sums.said.as_ref().is_some_and(|said| said.links == 0) {
+            sums.is_removed = orphans::has(job, (tree, root), key.object)?;
+        }
+        if key.kind == kind::DIR_INDEX && !sums.is_removed && *left > 0 {
             count += u64::from(!leads_back(job, (tree, root), key, bytes, left)?);
         }
         cursor.advance()?;
@@ -213,6 +150,8 @@ fn locate(
 struct Inode {
     number: u64,
     said: Option<InodeItem>,
+    /// Whether its items are being removed, see [`orphans`].
+    is_removed: bool,
     stored: u64,
     names: u64,
     entries: u64,
@@ -230,7 +169,7 @@ impl Inode {
         match key.kind {
             kind::INODE => self.said = InodeItem::parse(bytes),
             kind::INODE_REF | kind::INODE_EXTREF => self.names += names(key, bytes).count() as u64,
-            kind::DIR_INDEX => {
+            kind::DIR_INDEX if !self.is_removed => {
                 if let Some((location, format, name)) = entry(bytes) {
                     add(location, format, name, u64::MAX);
                 }
@@ -256,7 +195,9 @@ impl Inode {
             Some(InodeItem { size, format: FOLDER, .. }) if *size != self.entries => {
                 format!("size of the folder is {size}, that of the names in it {}", self.entries)
             }
-            Some(InodeItem { stored, format: FILE | SYMLINK, .. }) if *stored != self.stored => {
+            Some(InodeItem { stored, format: FILE | SYMLINK, .. })
+                if *stored != self.stored && !(self.is_removed && self.stored < *stored) =>
+            {
                 format!("it has {stored} bytes, its extents have {}", self.stored)
             }
             Some(InodeItem { links, .. }) if u64::from(*links) != self.names => {
@@ -312,20 +253,11 @@ fn leads_back(
     Ok(false)
 }
 
-/// Kinds of files in folder entries.
-const FILE: u8 = 1;
-const FOLDER: u8 = 2;
-const SYMLINK: u8 = 7;
-
-/// Kinds of hashed values.
-const SIZE: u8 = 1;
-const STORED: u8 = 2;
-const LINKS: u8 = 3;
-const NAME: u8 = 4;
-const ENTRY: u8 = 5;
-
 /// Maximum number of names compared to find the wrong one, which takes a few seconds.
 const MAX_NAMES: u64 = 1 << 20;
+
+/// Maximum number of items of inodes in removal, which takes some ten seconds.
+const MAX_LEFT: u64 = 1 << 26;
 
 /// Approximate size of a name and its header in bytes.
 const NAME_SIZE: u64 = 16;

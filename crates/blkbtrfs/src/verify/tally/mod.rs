@@ -10,6 +10,8 @@ mod extents;
 mod hasher;
 mod links;
 mod names;
+mod orphans;
+mod promises;
 mod references;
 mod space;
 mod subvolumes;

@@ -1,0 +1,196 @@
+"""blkhash btrfs verify: states that healthy file systems have for a while or because of the program that made
+them, and damage that resembles them."""
+
+import contextlib
+import os
+import random
+import shutil
+import struct
+import subprocess
+
+import pytest
+
+import filesystems
+import images
+from btrfs_blocks import Image
+from conftest import HANG
+from test_btrfs import possible, verify  # noqa: F401 (a fixture)
+from test_btrfs_health import assert_healthy
+
+MIB = 1 << 20
+NODE = 16384
+
+ROOTS, FILES, CHECKSUMS, UUIDS, FREE = 1, 5, 7, 9, 10
+INODE, INODE_REF, ORPHAN, DIR_ITEM, DIR_INDEX, EXTENT_DATA = 1, 12, 48, 84, 96, 108
+ROOT, FREE_INFO, FREE_EXTENT = 132, 198, 199
+ORPHANS = 2**64 - 5
+NODATASUM = 1
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory):
+    """A few files, so that one leaf has them. A file and a folder are removed and still open."""
+    folder = tmp_path_factory.mktemp("states")
+    path, copy = folder / "fs", folder / "copy"
+    options = ["--nodesize", str(NODE), "-m", "dup", "-d", "single", "-R", "free-space-tree"]
+    filesystems.make([path], *options, size=128 * MIB)
+    with filesystems.mounted([path], "rw,nodiscard,commit=300") as root, contextlib.ExitStack() as stack:
+        for name in ("one", "two", "open"):
+            (root / name).write_bytes(name.encode() * 10_000)
+        (root / "folder").mkdir()
+        for name in ("open", "folder"):
+            stack.callback(os.close, os.open(root / name, os.O_RDONLY))
+        filesystems.sync(root)
+        (root / "open").unlink()
+        (root / "folder").rmdir()
+        images.run("fsfreeze", "--freeze", str(root))
+        try:
+            shutil.copy(path, copy)
+        finally:
+            images.run("fsfreeze", "--unfreeze", str(root))
+    return Image(copy, NODE)
+
+
+def number_of(image, kind):
+    """Returns the number of the inode that is removed and of this kind of file."""
+    leaf = image.blocks[image.leaf_of(FILES, ORPHANS, ORPHAN)]
+    orphans = [key[2] for key, _ in leaf.items() if key[:2] == (ORPHANS, ORPHAN)]
+    modes = {key[0]: struct.unpack_from("<I", content, 52)[0] for key, content in leaf.items() if key[1] == INODE}
+    return next(number for number in orphans if modes[number] >> 12 == kind)
+
+
+def content_of(items, *key):
+    return next(content for found, content in items if found[: len(key)] == key)
+
+
+def insert(items, key, content=b""):
+    items.append([key, bytearray(content)])
+    items.sort(key=lambda item: item[0])
+
+
+def assert_agreed(image):
+    """Asserts that neither `btrfs check` nor verify finds an error."""
+    checked = images.attempt("btrfs", "check", "--readonly", str(image.path), timeout=HANG)
+    assert checked.returncode == 0, checked
+    assert_healthy(image.path)
+
+
+def assert_found(image, category, reason):
+    status, errors, summary = verify(image.path)
+    assert status == 1 and summary["errors"][category] > 0, (errors, summary)
+    assert any(reason in it["problem"] for it in errors), errors
+
+
+def test_open_and_removed(image):
+    assert number_of(image, 0o10) != number_of(image, 0o4)
+    assert_agreed(image)
+
+
+def test_uuid_tree_with_a_folder(image):
+    """As mkfs.btrfs 4.16 to 4.19 made it."""
+    inode = content_of([(k, c) for b in image.blocks.values() if b.owner == FILES for k, c in b.items()], 256, INODE, 0)
+
+    def add_folder(items):
+        insert(items, (256, INODE, 0), inode)
+        insert(items, (256, INODE_REF, 256), struct.pack("<QH", 0, 2) + b"..")
+
+    def name_folder(items):
+        struct.pack_into("<Q", content_of(items, UUIDS, ROOT), 168, 256)
+
+    leaf, roots = image.leaf_of(UUIDS), image.leaf_of(ROOTS, UUIDS, ROOT)
+    with image.edited(roots, name_folder):
+        assert_agreed(image)
+        with image.edited(leaf, add_folder):
+            assert_agreed(image)
+        with image.edited(leaf, lambda items: insert(items, (257, INODE, 0), inode)):
+            assert_found(image, "tree_item", "no such item belongs into the UUID tree")
+
+
+def test_file_in_removal(image):
+    """The removal of a file that has begun took extents and left the inode as it was."""
+    number = number_of(image, 0o10)
+    leaf = image.leaf_of(FILES, number, INODE)
+
+    def count(value):
+        def edit(items):
+            inode = content_of(items, number, INODE)
+            struct.pack_into("<Q", inode, 24, struct.unpack_from("<Q", inode, 24)[0] + value)
+
+        return edit
+
+    with image.edited(leaf, count(MIB)):
+        assert_agreed(image)
+    with image.edited(leaf, count(-4096)):
+        assert_found(image, "contradiction", "its extents have")
+
+    def without_orphan(items):
+        count(MIB)(items)
+        items[:] = [item for item in items if item[0] != (ORPHANS, ORPHAN, number)]
+
+    with image.edited(leaf, without_orphan):
+        assert_found(image, "contradiction", "its extents have")
+
+
+def test_folder_in_removal(image):
+    """Names in a removed folder are removed with it, and their files may be gone before."""
+    number = number_of(image, 0o4)
+    leaf = image.leaf_of(FILES, number, INODE)
+    entry = struct.pack("<QBQQHHB", 999, INODE, 0, 7, 0, 4, 1) + b"gone"
+
+    def insert_entry(items):
+        insert(items, (number, DIR_INDEX, 2), entry)
+
+    def without_orphan(items):
+        insert_entry(items)
+        items[:] = [item for item in items if item[0] != (ORPHANS, ORPHAN, number)]
+
+    with image.edited(leaf, insert_entry):
+        assert_agreed(image)
+    with image.edited(leaf, without_orphan):
+        assert_found(image, "contradiction", "a folder names it, and it is not there")
+
+
+def test_between_superblocks(image):
+    """At the end of a commit, the first superblock is written before the copies."""
+    generation, = struct.unpack_from("<Q", image.superblock, 0x48)
+
+    def older(by):
+        return lambda data: data[:0x48] + struct.pack("<Q", generation - by) + data[0x50:]
+
+    with image.changed_superblock(1, older(1)):
+        assert_agreed(image)
+    with image.changed_superblock(1, older(2)):
+        assert_found(image, "superblock", f"has generation {generation - 2}")
+    # A mount would lose a transaction.
+    with image.changed_superblock(0, older(1)):
+        assert_found(image, "superblock", f"has generation {generation - 1}")
+
+
+def test_copied_during_balance(workdir):
+    """A balance copies trees. Each has the root item and the owners of its original."""
+    host = workdir / "host"
+    filesystems.make([host], size=3072 * MIB)
+    with filesystems.mounted([host], "rw,nodiscard") as below:
+        path, copy = below / "fs", below / "copy"
+        filesystems.make([path], "--nodesize", "4k", size=512 * MIB)
+        with filesystems.mounted([path], "rw,nodiscard,commit=1") as root:
+            source = random.Random(11)
+            for number in range(1500):
+                (root / f"file{number}").write_bytes(source.randbytes(source.choice([100, 3000, 9000])))
+            filesystems.sync(root)
+            for number in range(3):
+                images.run("btrfs", "subvolume", "snapshot", str(root), str(root / f"snapshot{number}"))
+                (root / f"file{number}").unlink()
+            relocated = 0
+            for _ in range(20):
+                command = ["btrfs", "balance", "start", "-m", str(root)]
+                balance = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                while balance.poll() is None and relocated < 4:
+                    images.run("cp", "--reflink=always", str(path), str(copy))
+                    if "TREE_RELOC ROOT_ITEM" in filesystems.dump(copy, "root"):
+                        relocated += 1
+                        assert_healthy(copy)
+                balance.wait(timeout=HANG)
+                if relocated >= 4:
+                    return
+    raise AssertionError(f"only {relocated} copies have trees in relocation")

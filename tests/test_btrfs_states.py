@@ -150,6 +150,75 @@ def test_folder_in_removal(image):
         assert_found(image, "contradiction", "a folder names it, and it is not there")
 
 
+def test_name_twice(image):
+    """A mount shows the first file under both names."""
+    leaf = image.leaf_of(FILES, 256, INODE)
+
+    def rename_two(items):
+        for key, content in items:
+            if key[1] in (INODE_REF, DIR_INDEX, DIR_ITEM) and content[-3:] == b"two":
+                content[-3:] = b"one"
+        first, second = [item for item in items if item[0][1] == DIR_ITEM and item[1][-3:] == b"one"]
+        hashed = next(item for item in (first, second) if item[1][:8] == struct.pack("<Q", 257))
+        other = second if hashed is first else first
+        hashed[1].extend(other[1])
+        items.remove(other)
+
+    with image.edited(leaf, rename_two):
+        assert_found(image, "tree_item", "has a name twice")
+
+
+def test_free_space_without_block_group(image):
+    """mkfs.btrfs up to 6.16 leaves that of its first block groups, which it removes."""
+    leaf = image.leaf_of(FREE)
+    mkfs = [key for key, _ in image.blocks[leaf].items() if key[0] == MIB]
+    start = min(chunk[0] for chunk in image.layout.chunks)
+    assert start > 12 * MIB
+
+    def as_mkfs(items):
+        for key in [(MIB, FREE_INFO, 4 * MIB), (MIB, FREE_EXTENT, 4 * MIB)]:
+            if key not in mkfs:
+                insert(items, key, struct.pack("<II", 1, 0) if key[1] == FREE_INFO else b"")
+
+    with image.edited(leaf, as_mkfs):
+        assert_agreed(image)
+
+    def nowhere(items):
+        insert(items, (1 << 40, FREE_INFO, 8 * MIB), struct.pack("<II", 1, 0))
+        insert(items, (1 << 40, FREE_EXTENT, 8 * MIB))
+
+    with image.edited(leaf, nowhere):
+        assert_found(image, "contradiction", "where there is no block group")
+    with image.edited(leaf, lambda items: insert(items, (start, FREE_INFO, 4096), struct.pack("<II", 0, 0))):
+        assert_found(image, "contradiction", "a block group of it that is not there")
+
+
+def test_compressed_without_checksums(image):
+    """`btrfs check` objects to compressed data without checksums, even if the inode has the flag for that."""
+    files = list(image.blocks[image.leaf_of(FILES, 256, INODE)].items())
+    number = next(key[0] for key, _ in files if key[1] == EXTENT_DATA)
+    address, = struct.unpack_from("<Q", content_of(files, number, EXTENT_DATA), 21)
+
+    def edit(compression):
+        def edit(items):
+            struct.pack_into("<Q", content_of(items, number, INODE), 64, NODATASUM)
+            struct.pack_into("<B", content_of(items, number, EXTENT_DATA), 16, compression)
+
+        return edit
+
+    def is_found():
+        status, errors, _ = verify(image.path)
+        assert status == 1 and {it["category"] for it in errors} == {"no_checksum"}, errors
+        return any(it["logical"] <= address < it["logical"] + it["length"] for it in errors)
+
+    # The other files still need their checksums.
+    with image.edited(image.leaf_of(CHECKSUMS), lambda items: items.clear()):
+        with image.edited(image.leaf_of(FILES, number, INODE), edit(0)):
+            assert not is_found()
+        with image.edited(image.leaf_of(FILES, number, INODE), edit(1)):
+            assert is_found()
+
+
 def test_between_superblocks(image):
     """At the end of a commit, the first superblock is written before the copies."""
     generation, = struct.unpack_from("<Q", image.superblock, 0x48)

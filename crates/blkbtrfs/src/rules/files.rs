@@ -74,6 +74,7 @@ pub(super) fn dir_item(item: &Item<'_>) -> Verdict {
         return Err("the kernel does not list it in this place".into());
     }
     let mut rest = item.bytes;
+    let mut names = Vec::new();
     while !rest.is_empty() {
         at_least(rest, DIR_HEAD)?;
         let location = field(Key::parse(rest))?;
@@ -100,6 +101,14 @@ pub(super) fn dir_item(item: &Item<'_>) -> Verdict {
         if item.key.kind == kind::DIR_INDEX && !rest.is_empty() {
             return Err("has more than one name".into());
         }
+        // Most items have one name. Those with the same hash share an item.
+        if !rest.is_empty() || !names.is_empty() {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    if names.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err("has a name twice".into());
     }
     Ok(())
 }

@@ -84,7 +84,9 @@ fn kind_of(tree: u64, extent: &FileExtent, flags: Option<u64>) -> Kind {
         _ if tree == object::ROOT_TREE => Kind::Internal,
         // Copies by relocation may lack checksums, too.
         _ if matches!(tree, object::DATA_RELOCATION | object::TREE_RELOCATION) => Kind::Either,
-        Some(flags) if flags & NODATASUM == 0 => Kind::Summed,
+        // The kernel compresses no file without checksums. Old versions did if the mount options
+        // changed, and no mirror of such an extent can be judged.
+        Some(flags) if flags & NODATASUM == 0 || extent.is_compressed => Kind::Summed,
         Some(_) => Kind::NoDataSum,
         // The inode is missing, which is a finding, or is in another leaf of a log.
         None => Kind::Either,

@@ -42,6 +42,8 @@ pub(in crate::verify) struct Space {
     free_bytes: u64,
     /// Number of free ranges of a block group in the free space tree, after its address and length.
     free_pieces: Vec<(u64, u64, u32)>,
+    /// Addresses in the free space tree that no chunk has.
+    free_nowhere: Vec<u64>,
     /// Length and chunk of device extents, by device and address.
     pub(super) dev_extents: BTreeMap<(u64, u64), (u64, u64)>,
 }
@@ -83,8 +85,11 @@ impl Space {
     pub(super) fn take_free(&mut self, filesystem: &FileSystem, leaf: &TreeBlock) {
         let sector_size = filesystem.sector_size() as u64;
         for (key, bytes) in leaf.items() {
-            // mkfs leaves entries for its initial block group.
             if filesystem.chunks().find_range(key.object, key.offset).is_none() {
+                let is_of_mkfs = key.object.saturating_add(key.offset) <= END_OF_MKFS;
+                if !is_of_mkfs && self.free_nowhere.len() < MAX_NOWHERE {
+                    self.free_nowhere.push(key.object);
+                }
                 continue;
             }
             match key.kind {
@@ -214,6 +219,8 @@ impl Space {
         let mut known = 0;
         for &(start, length, pieces) in &self.free_pieces {
             if self.groups.get(&start).is_none_or(|(of_group, _)| *of_group != length) {
+                let reason = "the free space tree has a block group of it that is not there";
+                job.report_contradiction(Subject::Chunk, Some(start), length, reason);
                 continue;
             }
             let Some(group) = range(start, length) else { continue };
@@ -233,6 +240,10 @@ impl Space {
                 continue;
             };
             job.report_contradiction(Subject::Chunk, Some(start), length, reason);
+        }
+        for &start in &self.free_nowhere {
+            let reason = format!("it has free space at {start}, where there is no block group");
+            job.report_contradiction(Subject::Tree(object::FREE_SPACE_TREE), None, 0, reason);
         }
         let all: u64 = self.free.iter().map(length).sum();
         if all != self.free_bytes || known != self.groups.len() {
@@ -260,6 +271,13 @@ fn common(one: &Range<u64>, other: &Range<u64>) -> Range<u64> {
 fn within(ranges: &Ranges, all: &Range<u64>) -> u64 {
     ranges.overlapping(all).map(|it| length(&common(it, all))).sum()
 }
+
+/// End of the block groups that mkfs.btrfs begins with and removes. Up to version 6.15, it leaves
+/// their entries in the free space tree: 1 MiB is reserved, and 4, 8 and 8 MiB follow.
+const END_OF_MKFS: u64 = 21 << 20;
+
+/// Maximum number of addresses without a block group to report.
+const MAX_NOWHERE: usize = 16;
 
 /// Maximum number of preallocated extents to check. Those with checksums are rare.
 const MAX_WRITTEN: usize = 4096;

@@ -4,7 +4,7 @@ function __blkhash_path
     set -l words (commandline -opc)
     set -l path blkhash
     for word in $words[2..]
-        contains -- "$path $word" 'blkhash' 'blkhash algorithms' 'blkhash bench' 'blkhash bench image' 'blkhash btrfs' 'blkhash btrfs verify' 'blkhash btrfs info' 'blkhash btrfs algorithms' 'blkhash btrfs obscure-name' 'blkhash btrfs help' 'blkhash btrfs help verify' 'blkhash btrfs help info' 'blkhash btrfs help algorithms' 'blkhash btrfs help obscure-name' 'blkhash btrfs help help' 'blkhash map' 'blkhash map create' 'blkhash map show' 'blkhash map check' 'blkhash map checksum' 'blkhash map verify' 'blkhash map diff' 'blkhash map merge' 'blkhash map seal' 'blkhash map dups' 'blkhash map export' 'blkhash map help' 'blkhash map help create' 'blkhash map help show' 'blkhash map help check' 'blkhash map help checksum' 'blkhash map help verify' 'blkhash map help diff' 'blkhash map help merge' 'blkhash map help seal' 'blkhash map help dups' 'blkhash map help export' 'blkhash map help help' 'blkhash verity' 'blkhash verity digest' 'blkhash verity format' 'blkhash verity verify' 'blkhash verity help' 'blkhash verity help digest' 'blkhash verity help format' 'blkhash verity help verify' 'blkhash verity help help' 'blkhash help' 'blkhash help algorithms' 'blkhash help bench' 'blkhash help bench image' 'blkhash help btrfs' 'blkhash help btrfs verify' 'blkhash help btrfs info' 'blkhash help btrfs algorithms' 'blkhash help btrfs obscure-name' 'blkhash help map' 'blkhash help map create' 'blkhash help map show' 'blkhash help map check' 'blkhash help map checksum' 'blkhash help map verify' 'blkhash help map diff' 'blkhash help map merge' 'blkhash help map seal' 'blkhash help map dups' 'blkhash help map export' 'blkhash help verity' 'blkhash help verity digest' 'blkhash help verity format' 'blkhash help verity verify' 'blkhash help help'
+        contains -- "$path $word" 'blkhash' 'blkhash algorithms' 'blkhash bench' 'blkhash bench image' 'blkhash info' 'blkhash btrfs' 'blkhash btrfs verify' 'blkhash btrfs info' 'blkhash btrfs algorithms' 'blkhash btrfs obscure-name' 'blkhash btrfs help' 'blkhash btrfs help verify' 'blkhash btrfs help info' 'blkhash btrfs help algorithms' 'blkhash btrfs help obscure-name' 'blkhash btrfs help help' 'blkhash map' 'blkhash map create' 'blkhash map show' 'blkhash map check' 'blkhash map checksum' 'blkhash map verify' 'blkhash map diff' 'blkhash map merge' 'blkhash map seal' 'blkhash map dups' 'blkhash map export' 'blkhash map help' 'blkhash map help create' 'blkhash map help show' 'blkhash map help check' 'blkhash map help checksum' 'blkhash map help verify' 'blkhash map help diff' 'blkhash map help merge' 'blkhash map help seal' 'blkhash map help dups' 'blkhash map help export' 'blkhash map help help' 'blkhash verity' 'blkhash verity digest' 'blkhash verity format' 'blkhash verity verify' 'blkhash verity help' 'blkhash verity help digest' 'blkhash verity help format' 'blkhash verity help verify' 'blkhash verity help help' 'blkhash help' 'blkhash help algorithms' 'blkhash help bench' 'blkhash help bench image' 'blkhash help info' 'blkhash help btrfs' 'blkhash help btrfs verify' 'blkhash help btrfs info' 'blkhash help btrfs algorithms' 'blkhash help btrfs obscure-name' 'blkhash help map' 'blkhash help map create' 'blkhash help map show' 'blkhash help map check' 'blkhash help map checksum' 'blkhash help map verify' 'blkhash help map diff' 'blkhash help map merge' 'blkhash help map seal' 'blkhash help map dups' 'blkhash help map export' 'blkhash help verity' 'blkhash help verity digest' 'blkhash help verity format' 'blkhash help verity verify' 'blkhash help help'
         or break
         set path "$path $word"
     end
@@ -25,6 +25,7 @@ end
 complete -c blkhash -n '__blkhash_at blkhash' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash' -a algorithms -d 'List digest algorithms, their implementations, and which of them are used'
 complete -c blkhash -n '__blkhash_ends_at blkhash' -a bench -d 'Measure all implementations, or the speed of digests on an image'
+complete -c blkhash -n '__blkhash_ends_at blkhash' -a info -d 'Show format, size, backing files, snapshots and partitions of images'
 complete -c blkhash -n '__blkhash_ends_at blkhash' -a btrfs -d 'Verify and explain the checksums of btrfs file systems'
 complete -c blkhash -n '__blkhash_ends_at blkhash' -a map -d 'Make maps of the blocks of images, and find where images differ'
 complete -c blkhash -n '__blkhash_ends_at blkhash' -a verity -d 'Make and verify trees of fs-verity and dm-verity for any image'
@@ -71,6 +72,23 @@ complete -c blkhash -n '__blkhash_at blkhash bench image' -l tls-certificates -r
 complete -c blkhash -n '__blkhash_at blkhash bench image' -l no-sandbox -d 'Disable the sandbox'
 complete -c blkhash -n '__blkhash_at blkhash bench image' -l json -d 'Write one JSON object per line'
 complete -c blkhash -n '__blkhash_at blkhash bench image' -s h -l help -d 'Print this help'
+complete -c blkhash -n '__blkhash_at blkhash info' -s f -l format -r -f -a 'raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg' -d 'Format of the images'
+complete -c blkhash -n '__blkhash_at blkhash info' -l snapshot -r -f -d 'Read the internal snapshot with this name or id'
+complete -c blkhash -n '__blkhash_at blkhash info' -l cache -f -a 'auto yes no' -d 'Read through the page cache: auto, yes or no'
+complete -c blkhash -n '__blkhash_at blkhash info' -l holes -r -f -a 'trust verify ignore' -d 'How to treat holes in raw files: trust, verify or ignore'
+complete -c blkhash -n '__blkhash_at blkhash info' -l follow -r -f -a 'beneath any none' -d 'Files that an image may refer to: beneath (its own folder), any or none'
+complete -c blkhash -n '__blkhash_at blkhash info' -l untrusted -d 'For images from unknown sources: the same as --follow=none'
+complete -c blkhash -n '__blkhash_at blkhash info' -s U -l force-share -d 'Read images that are in use'
+complete -c blkhash -n '__blkhash_at blkhash info' -l backing-format -r -f -a 'raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg' -d 'Format of backing files whose format is not recorded'
+complete -c blkhash -n '__blkhash_at blkhash info' -l vpc-size -r -f -a 'auto geometry current' -d 'Size of vpc (vhd) images: auto (as in QEMU), geometry (cylinders x heads x sectors) or current (the size that the image states)'
+complete -c blkhash -n '__blkhash_at blkhash info' -l secret-file -r -F -d 'Unlock encrypted (luks) images with the content of FILE'
+complete -c blkhash -n '__blkhash_at blkhash info' -l reader -r -f -a 'auto qemu' -d 'How formats are read: auto (by this program if it can) or qemu (by qemu-nbd, to compare the two)'
+complete -c blkhash -n '__blkhash_at blkhash info' -l nbd-server -r -f -a '(__fish_complete_command)' -d 'Program that reads formats that this one does not read'
+complete -c blkhash -n '__blkhash_at blkhash info' -l timeout -r -f -d 'Fail if a server is silent for SECONDS; 0 waits forever'
+complete -c blkhash -n '__blkhash_at blkhash info' -l tls-certificates -r -f -a '(__fish_complete_directories (commandline -ct))' -d 'Folder of the certificates for nbds:// URIs'
+complete -c blkhash -n '__blkhash_at blkhash info' -l no-sandbox -d 'Disable the sandbox'
+complete -c blkhash -n '__blkhash_at blkhash info' -l json -d 'Write one JSON object per line'
+complete -c blkhash -n '__blkhash_at blkhash info' -s h -l help -d 'Print this help'
 complete -c blkhash -n '__blkhash_at blkhash btrfs' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash btrfs' -a verify -d 'Verify every checksum of file systems on devices or in images'
 complete -c blkhash -n '__blkhash_ends_at blkhash btrfs' -a info -d 'Show the checksums of a file system, and what computes them'
@@ -408,6 +426,7 @@ complete -c blkhash -n '__blkhash_at blkhash verity help help' -f
 complete -c blkhash -n '__blkhash_at blkhash help' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash help' -a algorithms -d 'List digest algorithms, their implementations, and which of them are used'
 complete -c blkhash -n '__blkhash_ends_at blkhash help' -a bench -d 'Measure all implementations, or the speed of digests on an image'
+complete -c blkhash -n '__blkhash_ends_at blkhash help' -a info -d 'Show format, size, backing files, snapshots and partitions of images'
 complete -c blkhash -n '__blkhash_ends_at blkhash help' -a btrfs -d 'Verify and explain the checksums of btrfs file systems'
 complete -c blkhash -n '__blkhash_ends_at blkhash help' -a map -d 'Make maps of the blocks of images, and find where images differ'
 complete -c blkhash -n '__blkhash_ends_at blkhash help' -a verity -d 'Make and verify trees of fs-verity and dm-verity for any image'
@@ -416,6 +435,7 @@ complete -c blkhash -n '__blkhash_at blkhash help algorithms' -f
 complete -c blkhash -n '__blkhash_at blkhash help bench' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash help bench' -a image -d 'Measure the storage of an image and digests on it, and show which of them is the limit'
 complete -c blkhash -n '__blkhash_at blkhash help bench image' -f
+complete -c blkhash -n '__blkhash_at blkhash help info' -f
 complete -c blkhash -n '__blkhash_at blkhash help btrfs' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash help btrfs' -a verify -d 'Verify every checksum of file systems on devices or in images'
 complete -c blkhash -n '__blkhash_ends_at blkhash help btrfs' -a info -d 'Show the checksums of a file system, and what computes them'

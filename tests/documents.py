@@ -474,6 +474,8 @@ AMOUNTS = r"  (verified|checksums|time|in use|no checksums|rebuilt)  "
 def normalized_line(line):
     """Without how much a file takes, how it is read, and where a file system has what."""
     line = re.sub(r"[0-9.]+ [KMG]?i?B stored, read [^;]*", "N stored, read so", line)
+    line = re.sub(r"[0-9.]+ [KMG]?i?B stored, (?!read)", "N stored, ", line)
+    line = re.sub(r"^( +\d+  )\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", r"\1TIME", line)
     line = re.sub(r"^blksum: sandbox: .*", "blksum: sandbox: RULES", line)
     line = re.sub(r": hashing: (\w+)-[\w-]+; \d+ threads?", r": hashing: \1-IMPLEMENTATION; N threads", line)
     line = re.sub(UUID, "UUID", line)
@@ -488,6 +490,7 @@ def normalized_line(line):
 # Fields that depend on the host or the run.
 VARYING = {
     "created",
+    "stored",
     "file_id",
     "program",
     "seconds",

@@ -76,6 +76,11 @@ EXAMPLES = {
     "BLKHASH_CPU_DISABLE=avx512 blkhash bench --filter sha256": (
         r"(?!.*\nsha256 [^\n]*avx512).* sha256-soft\n.*"
     ),
+    "blkhash info snapshots.qcow2": (
+        r"snapshots\.qcow2\n  format +qcow2\n.*\n +snapshot +taken +size +name\n +1  TIME  8\.00 MiB  before-upgrade\n"
+    ),
+    "for n in $(blkhash info --json partitioned.qcow2 | jq .partitions[].number); "
+    "do blksum --partition $n partitioned.qcow2; done": r"\w{64}  partitioned\.qcow2\n",
     "blkhash btrfs verify disk.qcow2": rf"disk\.qcow2: btrfs {HEALTHY}",
     "blkhash btrfs verify --partition 3 /dev/sda /dev/sdb": rf"/dev/sda: btrfs {HEALTHY}",
     "blkhash btrfs verify --untrusted upload.qcow2": rf"upload\.qcow2: btrfs {HEALTHY}",

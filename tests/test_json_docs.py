@@ -402,6 +402,18 @@ def dups_runs():
     return lines + run("blkhash", "map", "dups", "--json", "left.blkmap", "raw.img", statuses=(2,))
 
 
+def image_info_runs():
+    image()
+    os.rename("disk.qcow2", b"caf\xe9.qcow2")
+    for name in ["plain", b"caf\xe9"]:
+        images.run("qemu-img", "snapshot", "-c", name, b"caf\xe9.qcow2")
+    with open("parts.img", "wb") as file:
+        file.truncate(8 << 20)
+    images.run("sfdisk", "-q", "parts.img", stdin=None, input=b"label: gpt\nsize=2M\nsize=2M,name=x\n")
+    lines = run("blkhash", "info", "--json", b"caf\xe9.qcow2", "parts.img", "missing.img", statuses=(2,))
+    return lines + run("blkhash", "info", "--json", "parts.img")
+
+
 RUNS = {
     "blksum --json": blksum_runs,
     "blksum --check --json": check_runs,
@@ -409,6 +421,7 @@ RUNS = {
     "blkhash bench --json": bench_runs,
     "blkhash bench --quality --json": quality_runs,
     "blkhash bench image --json": image_runs,
+    "blkhash info --json": image_info_runs,
     "blkhash btrfs verify --json": verify_runs,
     "blkhash btrfs info --json": info_runs,
     "blkhash btrfs algorithms --json": btrfs_algorithms_runs,

@@ -15,6 +15,7 @@ use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose, Stored};
 use crate::member::Member;
 use crate::origin::{self, Origin, OriginKind};
 use crate::probe::Format;
+use crate::snapshot::Snapshot;
 use crate::source::Source;
 use crate::storage::HostFile;
 use crate::storage::local::mapped::Lent;
@@ -65,6 +66,16 @@ impl Image {
     /// The images of the chain, this one first.
     pub fn chain(&self) -> &[Member] {
         &self.members
+    }
+
+    /// Returns the internal snapshots of the image itself, in the order in which the image lists them. Returns `None`
+    /// if its format has none that can be opened, or another program reads it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the list cannot be read. It has at most 65536 snapshots and 64 MiB.
+    pub fn snapshots(&self) -> Result<Option<Vec<Snapshot>>> {
+        self.layers.first().map_or(Ok(None), |layer| layer.snapshots())
     }
 
     /// Returns the names of all files of the chain, the image itself first.

@@ -5,6 +5,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::origin::Place;
+use crate::snapshot::Snapshot;
 use crate::storage::HostFile;
 
 /// An image of a chain without those beneath it.
@@ -32,6 +33,11 @@ pub(crate) trait Layer: Send + Sync {
     fn place(&self, stored: Stored, offset: u64) -> Option<Place> {
         let _ = (stored, offset);
         None
+    }
+
+    /// Returns the internal snapshots, as in [`Image::snapshots`](crate::Image::snapshots).
+    fn snapshots(&self) -> Result<Option<Vec<Snapshot>>> {
+        Ok(None)
     }
 
     /// Returns the files that hold the layer, the image itself first.

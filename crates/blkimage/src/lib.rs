@@ -37,6 +37,7 @@ mod references;
 #[cfg(feature = "qemu-nbd")]
 mod secret;
 mod slice;
+mod snapshot;
 mod source;
 mod storage;
 mod sys;
@@ -57,6 +58,7 @@ pub use probe::{Format, PROBE_SIZE, UnknownFormat, probe};
 #[cfg(feature = "qemu-nbd")]
 pub use secret::Secret;
 pub use slice::Slice;
+pub use snapshot::Snapshot;
 pub use source::Source;
 pub use storage::local::mapped::Lent;
 #[cfg(feature = "nbd")]

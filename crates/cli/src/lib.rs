@@ -19,6 +19,7 @@ mod quote;
 mod size;
 mod status_line;
 mod stdio;
+mod time;
 mod usage;
 mod values;
 

@@ -1,5 +1,9 @@
 //! The content of a partition table.
 
+use std::collections::BTreeMap;
+
+use super::kind::{Guid, Kind};
+
 /// A partition of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partition {
@@ -11,11 +15,37 @@ pub struct Partition {
     pub length: u64,
 }
 
+/// The kind of a partition table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Label {
+    /// GUID partition table.
+    Gpt,
+    /// Master boot record.
+    Mbr,
+}
+
+/// What a partition table says about a partition beside its place. All of it is the claim of the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Details {
+    /// Type.
+    pub kind: Kind,
+    /// Unique id, in a GPT.
+    pub uuid: Option<Guid>,
+    /// Name, at most 36 characters. Empty without one, and in an MBR.
+    pub name: String,
+}
+
 /// The partition table of a disk.
 #[derive(Debug, Default)]
 pub struct Table {
+    /// Kind of the table. `None` if the disk has none.
+    pub label: Option<Label>,
     /// Partitions, sorted by number.
     pub partitions: Vec<Partition>,
+    /// What the table says about each partition beside its place, by number.
+    pub details: BTreeMap<u32, Details>,
     /// Error that ended the list of logical partitions early, if any. The disk may have more partitions.
     pub lost: Option<TableError>,
 }

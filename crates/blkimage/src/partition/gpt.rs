@@ -3,16 +3,17 @@
 
 use libdeflater::crc32;
 
-use super::entries::{Partition, TableError};
+use super::entries::{Details, Label, Partition, Table, TableError};
+use super::kind::{Guid, Kind};
 use crate::Source;
 
-/// Returns the partitions of the first valid copy.
-pub(super) fn partitions(source: &dyn Source) -> Result<Vec<Partition>, TableError> {
+/// Returns the first valid copy.
+pub(super) fn table(source: &dyn Source) -> Result<Table, TableError> {
     let mut reason = None;
     for sector_size in [512, 4096] {
         let last = (source.size() / sector_size).saturating_sub(1);
         for sector in [1, last] {
-            match partitions_at(source, sector_size, sector) {
+            match table_at(source, sector_size, sector) {
                 Ok(found) => return Ok(found),
                 Err(error) => {
                     reason.get_or_insert(error);
@@ -23,19 +24,15 @@ pub(super) fn partitions(source: &dyn Source) -> Result<Vec<Partition>, TableErr
     Err(TableError::Gpt(reason.unwrap_or_default()))
 }
 
-/// Returns the partitions of the table whose header is in this sector.
-fn partitions_at(
-    source: &dyn Source,
-    sector_size: u64,
-    sector: u64,
-) -> Result<Vec<Partition>, String> {
+/// Returns the table whose header is in this sector.
+fn table_at(source: &dyn Source, sector_size: u64, sector: u64) -> Result<Table, String> {
     let header = Header::read(source, sector_size, sector)?;
-    let table = read(source, header.entries, u64::from(header.count) * u64::from(header.size))?;
-    if crc32(&table) != header.entries_crc {
+    let entries = read(source, header.entries, u64::from(header.count) * u64::from(header.size))?;
+    if crc32(&entries) != header.entries_crc {
         return Err("the checksum of its entries is wrong".to_owned());
     }
-    let mut found = Vec::new();
-    for (number, entry) in (1..).zip(table.chunks_exact(header.size as usize)) {
+    let mut table = Table { label: Some(Label::Gpt), ..Table::default() };
+    for (number, entry) in (1..).zip(entries.chunks_exact(header.size as usize)) {
         let is_used = entry[..16].iter().any(|&byte| byte != 0);
         let bytes = || {
             let (first, last) = (u64_at(entry, 32), u64_at(entry, 40));
@@ -45,10 +42,20 @@ fn partitions_at(
         if is_used {
             let (offset, length) =
                 bytes().ok_or_else(|| format!("partition {number} ends before it begins"))?;
-            found.push(Partition { number, offset, length });
+            table.partitions.push(Partition { number, offset, length });
+            table.details.insert(number, details(entry));
         }
     }
-    Ok(found)
+    Ok(table)
+}
+
+/// Returns what an entry says beside the place. It has at least 128 bytes.
+fn details(entry: &[u8]) -> Details {
+    let guid = |at: usize| entry[at..].first_chunk().map_or(Guid([0; 16]), |it| Guid(*it));
+    let units = entry[56..128].chunks_exact(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
+    let units: Vec<u16> = units.take_while(|unit| *unit != 0).collect();
+    let name = String::from_utf16_lossy(&units);
+    Details { kind: Kind::Gpt(guid(0)), uuid: Some(guid(16)), name }
 }
 
 /// The fields of a header that describe the entries.

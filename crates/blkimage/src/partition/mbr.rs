@@ -1,6 +1,7 @@
 //! Master boot records: four entries of sixteen bytes, and a list of such sectors for logical partitions.
 
-use super::entries::{Partition, Table, TableError};
+use super::entries::{Details, Label, Partition, Table, TableError};
+use super::kind::Kind;
 use crate::Source;
 
 /// Returns the boot sector of a disk, if it has a partition table.
@@ -16,14 +17,14 @@ impl BootSector {
 
     /// Returns the partitions, including logical ones.
     pub(super) fn partitions(&self, source: &dyn Source) -> Table {
-        let mut table = Table::default();
+        let mut table = Table { label: Some(Label::Mbr), ..Table::default() };
         for (number, entry) in (1..).zip(self.entries()) {
             if entry.is_extended() {
-                if let Err(error) = logical(source, entry.start, &mut table.partitions) {
+                if let Err(error) = logical(source, entry.start, &mut table) {
                     table.lost = Some(error);
                 }
             } else if entry.is_used() {
-                table.partitions.push(entry.partition(number, 0));
+                table.add(entry, number, 0);
             }
         }
         table.partitions.sort_by_key(|partition| partition.number);
@@ -63,6 +64,15 @@ impl Entry {
     }
 }
 
+impl Table {
+    /// Adds the partition of an entry in sector `base`.
+    fn add(&mut self, entry: Entry, number: u32, base: u64) {
+        self.partitions.push(entry.partition(number, base));
+        let kind = Kind::Mbr(entry.kind);
+        self.details.insert(number, Details { kind, uuid: None, name: String::new() });
+    }
+}
+
 /// A sector with four entries.
 pub(super) struct BootSector([u8; SECTOR as usize]);
 
@@ -81,7 +91,7 @@ fn boot_sector(source: &dyn Source, sector: u64) -> Result<Option<BootSector>, T
 
 /// Follows the list of logical partitions, which may only lead forward. Even an empty extended
 /// partition has a record.
-fn logical(source: &dyn Source, first: u32, found: &mut Vec<Partition>) -> Result<(), TableError> {
+fn logical(source: &dyn Source, first: u32, table: &mut Table) -> Result<(), TableError> {
     let mut next = u64::from(first);
     for number in 5..5 + MAX_LOGICAL {
         let Some(sector) = boot_sector(source, next)? else {
@@ -90,7 +100,7 @@ fn logical(source: &dyn Source, first: u32, found: &mut Vec<Partition>) -> Resul
         };
         let [partition, link, ..] = sector.entries();
         if partition.is_used() {
-            found.push(partition.partition(number, next));
+            table.add(partition, number, next);
         }
         if !link.is_used() {
             return Ok(());

@@ -2,9 +2,11 @@
 
 mod entries;
 mod gpt;
+mod kind;
 mod mbr;
 
-pub use self::entries::{Partition, Table, TableError};
+pub use self::entries::{Details, Label, Partition, Table, TableError};
+pub use self::kind::{Guid, Kind};
 use crate::Source;
 
 /// Returns the partition table of a disk, which is empty if the disk has none.
@@ -15,7 +17,7 @@ use crate::Source;
 pub fn table(source: &dyn Source) -> Result<Table, TableError> {
     let Some(sector) = mbr::read(source)? else { return Ok(Table::default()) };
     if sector.protects_gpt() {
-        return Ok(Table { partitions: gpt::partitions(source)?, lost: None });
+        return gpt::table(source);
     }
     Ok(sector.partitions(source))
 }

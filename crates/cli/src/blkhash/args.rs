@@ -1,5 +1,6 @@
 //! The command line of `blkhash`, and its help texts.
 
+use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -59,6 +60,9 @@ pub enum Command {
         args_conflicts_with_subcommands = true
     )]
     Bench(Bench),
+    /// Show format, size, backing files, snapshots and partitions of images
+    #[command(override_usage = "blkhash info [OPTION]... IMAGE...", disable_help_flag = true)]
+    Info(Box<Info>),
     /// Verify and explain the checksums of btrfs file systems
     #[command(override_usage = "blkhash btrfs COMMAND [OPTION]...", disable_help_flag = true)]
     Btrfs(btrfs::Args),
@@ -87,6 +91,25 @@ pub struct Algorithms {
     /// Measure the implementations on this CPU, in less than a second
     #[arg(long)]
     pub measure: bool,
+
+    /// Write one JSON object per line
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// `blkhash info`
+#[derive(Debug, clap::Args)]
+pub struct Info {
+    /// Images, devices or NBD URIs
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath, required = true)]
+    pub names: Vec<OsString>,
+
+    #[command(flatten)]
+    pub opening: Opening,
 
     /// Write one JSON object per line
     #[arg(long)]

@@ -1,5 +1,5 @@
-//! The command `blkhash`, which lists and measures digest algorithms, verifies btrfs checksums, makes and
-//! compares block maps, and makes and verifies trees of fs-verity and dm-verity.
+//! The command `blkhash`, which lists and measures digest algorithms, describes images, verifies btrfs checksums,
+//! makes and compares block maps, and makes and verifies trees of fs-verity and dm-verity.
 //!
 //! [`args`] is the command line, and each subcommand is a module.
 
@@ -7,6 +7,7 @@ mod algorithms;
 mod args;
 mod bench;
 mod btrfs;
+mod info;
 mod limit;
 mod map;
 mod opening;
@@ -38,6 +39,9 @@ pub fn main() -> ExitCode {
     };
     if let Command::Btrfs(args) = &command {
         return verdict::exit(btrfs::run(&args.command));
+    }
+    if let Command::Info(args) = &command {
+        return verdict::exit(info::run(args));
     }
     if let Command::Map(args) = &command {
         return verdict::exit(map::run(&args.command));
@@ -117,7 +121,7 @@ fn run(command: &Command) -> Result<io::Result<bool>, Refusal> {
         }
         Command::Bench(args) if args.quality => quality::run(args),
         Command::Bench(args) => bench::run(args),
-        Command::Btrfs(_) | Command::Map(_) | Command::Verity(_) => {
+        Command::Btrfs(_) | Command::Info(_) | Command::Map(_) | Command::Verity(_) => {
             unreachable!("they have exit statuses of their own")
         }
     }

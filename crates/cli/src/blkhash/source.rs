@@ -27,7 +27,7 @@ pub fn open(name: &OsStr, options: &OpenOptions) -> Result<Arc<Image>, String> {
 }
 
 /// Describes an error of an image for a message that begins with `name`.
-fn without_name(name: &OsStr, error: &blkimage::Error) -> String {
+pub fn without_name(name: &OsStr, error: &blkimage::Error) -> String {
     let text = explain(error);
     let own = format!("{}: ", Path::new(name).display());
     text.strip_prefix(&own).unwrap_or(&text).to_owned()

@@ -27,6 +27,11 @@ pub struct About {
     connections: Option<usize>,
 }
 
+/// Describes the images of a chain, the image itself first.
+pub fn chain(image: &Image) -> Vec<ChainImage> {
+    image.chain().iter().map(ChainImage::new).collect()
+}
+
 /// The time that an implementation took for batches of the run.
 #[derive(Clone, Debug, Serialize)]
 struct Measured {
@@ -37,8 +42,9 @@ struct Measured {
     used: bool,
 }
 
+/// An image of a chain.
 #[derive(Clone, Debug, Serialize)]
-struct ChainImage {
+pub struct ChainImage {
     format: &'static str,
     virtual_size: Option<u64>,
     reader: &'static str,
@@ -67,7 +73,7 @@ impl About {
         let methods = || image.chain().iter().flat_map(Member::files).map(MemberFile::read_method);
         let has_server = methods().any(|method| method == ReadMethod::Nbd);
         Self {
-            chain: image.chain().iter().map(ChainImage::new).collect(),
+            chain: chain(image),
             implementations: parameters
                 .iter()
                 .filter_map(|parameters| implementation(parameters, tuning))

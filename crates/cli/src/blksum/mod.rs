@@ -11,7 +11,7 @@
 //! fails. [`report`] is the result for an image, [`about`] its description, [`output`] standard output, and
 //! [`hints`] suggests what to type instead.
 
-mod about;
+pub mod about;
 mod args;
 mod beside;
 mod check;
@@ -23,7 +23,7 @@ mod groups;
 mod hash;
 mod hints;
 mod in_force;
-mod input;
+pub mod input;
 mod lines;
 mod maps;
 mod names;

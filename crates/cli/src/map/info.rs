@@ -3,10 +3,11 @@
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use blkimage::{Format, Image, Source, partition, split_member};
 use serde_json::{Map, Value, json};
+
+use crate::time;
 
 /// What a map is made of.
 pub struct Subject<'a> {
@@ -35,7 +36,7 @@ impl Subject<'_> {
 /// Describes a map that was made in this way.
 pub fn made(how: impl Into<Value>) -> Map<String, Value> {
     let mut info = Map::new();
-    info.insert("created".into(), now().into());
+    info.insert("created".into(), time::now().into());
     let program = concat!("blkhash ", env!("CARGO_PKG_VERSION"));
     info.insert("program".into(), program.into());
     info.insert("made".into(), how.into());
@@ -137,46 +138,12 @@ fn base_name(name: &OsStr) -> String {
     base.to_string_lossy().into_owned()
 }
 
-/// Returns the time in UTC, in the form of RFC 3339.
-fn now() -> String {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    format_time(since.as_secs())
-}
-
-fn format_time(seconds: u64) -> String {
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // The calendar repeats after 400 years. Years begin in March, so that a leap day is the last one.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    let year = year + era * 400 + next;
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
 /// More partitions of a map are left out.
 const MAX_PARTITIONS: usize = 256;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times() {
-        for (seconds, text) in [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_827_696, "2000-02-29T12:34:56Z"),
-            (1_763_812_800, "2025-11-22T12:00:00Z"),
-            (4_107_542_399, "2100-02-28T23:59:59Z"),
-            (4_107_542_400, "2100-03-01T00:00:00Z"),
-        ] {
-            assert_eq!(format_time(seconds), text);
-        }
-    }
 
     #[test]
     fn images_are_told_apart_by_their_files() {

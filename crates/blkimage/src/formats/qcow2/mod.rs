@@ -25,10 +25,11 @@ use crate::formats::decompress::{Cluster, Compression};
 use crate::formats::two_level::{L1Table, Rules, Tables};
 use crate::layer::{GuestRange, Layer, Mapping, Purpose, Stored};
 use crate::origin::{Encoding, Place};
+use crate::snapshot::Snapshot;
 use crate::storage::HostFile;
 
 use self::entry::Geometry;
-use self::header::Header;
+use self::header::{Header, SnapshotTable};
 
 /// One qcow2 image of a chain.
 pub(crate) struct Qcow2 {
@@ -39,6 +40,9 @@ pub(crate) struct Qcow2 {
     geometry: Geometry,
     compression: Compression,
     l1: L1Table,
+    snapshots: SnapshotTable,
+    /// Size of the active state. Old snapshots omit theirs, and have this one.
+    active_size: u64,
     caches: LayerCaches,
 }
 
@@ -103,7 +107,18 @@ impl Qcow2 {
         let needed = size.div_ceil(1 << geometry.l1_span_bits());
         let l1 = L1Table { entries: l1.entries.min(needed), ..l1 };
         let compression = header.compression;
-        Ok(Self { file, data_file, size, geometry, compression, l1, caches })
+        let (snapshots, active_size) = (header.snapshots, header.size);
+        Ok(Self {
+            file,
+            data_file,
+            size,
+            geometry,
+            compression,
+            l1,
+            snapshots,
+            active_size,
+            caches,
+        })
     }
 
     /// Returns the file that holds the guest clusters.
@@ -137,6 +152,10 @@ impl Layer for Qcow2 {
         let method = self.compression.name();
         let encoding = Encoding { offset: stored.offset, length: stored.length, method, decoded };
         Some(Place::encoded(self.file.id()?, encoding, offset & (decoded - 1)))
+    }
+
+    fn snapshots(&self) -> Result<Option<Vec<Snapshot>>> {
+        snapshot::list(&self.file, self.snapshots, self.active_size).map(Some)
     }
 
     fn files(&self) -> Vec<&HostFile> {

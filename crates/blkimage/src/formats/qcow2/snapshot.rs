@@ -1,9 +1,12 @@
-//! Internal snapshots: a table of entries of variable length, searched for one snapshot.
+//! Internal snapshots: a table of entries of variable length, searched for one snapshot or listed.
+
+use std::time::Duration;
 
 use super::header::{Header, SECTOR, SnapshotTable};
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::formats::fields::array;
 use crate::formats::two_level::{L1Table, Rules};
+use crate::snapshot::Snapshot;
 use crate::storage::HostFile;
 
 /// Fails unless the snapshot table is valid. Called even if no snapshot is requested, because QEMU
@@ -58,6 +61,18 @@ pub(super) fn find(file: &HostFile, header: &Header, wanted: &str) -> Result<(u6
     }
 }
 
+/// Returns all snapshots of an image whose active state has `size` bytes. [`check`] has limited their number and size.
+pub(super) fn list(file: &HostFile, table: SnapshotTable, size: u64) -> Result<Vec<Snapshot>> {
+    let mut offset = table.offset;
+    let mut found = Vec::new();
+    for _ in 0..table.count {
+        let entry = Entry::read(file, offset)?;
+        offset = entry.end.next_multiple_of(8);
+        found.push(entry.describe(file, size)?);
+    }
+    Ok(found)
+}
+
 /// One entry. Its end is below 2^63.
 struct Entry {
     offset: u64,
@@ -65,6 +80,9 @@ struct Entry {
     l1: L1Table,
     id_length: u16,
     name_length: u16,
+    created: Duration,
+    /// Size of the state of the virtual machine in entries without extra data.
+    vm_state_size: u32,
     extra_length: u32,
 }
 
@@ -80,6 +98,9 @@ impl Entry {
             l1: L1Table { offset: u64::from_be_bytes(array(&head, 0)), entries },
             id_length: u16::from_be_bytes(array(&head, 12)),
             name_length: u16::from_be_bytes(array(&head, 14)),
+            created: Duration::from_secs(u32::from_be_bytes(array(&head, 16)).into())
+                + Duration::from_nanos(u32::from_be_bytes(array(&head, 20)).into()),
+            vm_state_size: u32::from_be_bytes(array(&head, 32)),
             extra_length: u32::from_be_bytes(array(&head, 36)),
         };
         if entry.extra_length > MAX_EXTRA {
@@ -104,18 +125,40 @@ impl Entry {
         read_text(file, self.end - u64::from(self.name_length), self.name_length)
     }
 
-    /// Returns the virtual size and L1 table of the snapshot. The extra data holds the size of the VM
-    /// state and then the virtual size. Old images omit it. Then the size is that of the image, and any
+    /// Reads the extra data: the size of the state of the virtual machine, and the virtual size. Entries of old images
+    /// omit the second or both.
+    fn read_sizes(&self, file: &HostFile) -> Result<(u64, Option<u64>)> {
+        let word = |at: u64| {
+            if u64::from(self.extra_length) < at + 8 {
+                return Ok(None);
+            }
+            let mut bytes = [0; 8];
+            file.read_exact_at(&mut bytes, self.offset + HEAD_SIZE + at)?;
+            Ok(Some(u64::from_be_bytes(bytes)))
+        };
+        let vm_state = word(0)?.unwrap_or(self.vm_state_size.into());
+        Ok((vm_state, word(8)?.map(|size| size / SECTOR * SECTOR)))
+    }
+
+    fn describe(&self, file: &HostFile, active_size: u64) -> Result<Snapshot> {
+        let (vm_state_size, size) = self.read_sizes(file)?;
+        Ok(Snapshot {
+            id: self.read_id(file)?,
+            name: self.read_name(file)?,
+            created: self.created,
+            virtual_size: size.unwrap_or(active_size),
+            vm_state_size,
+        })
+    }
+
+    /// Returns the virtual size and L1 table of the snapshot. If the entry has no size, it is that of the image, and any
     /// part that the table does not cover is unallocated.
     fn view(&self, file: &HostFile, header: &Header) -> Result<(u64, L1Table)> {
-        if u64::from(self.extra_length) < EXTRA_WITH_SIZE {
+        let Some(size) = self.read_sizes(file)?.1 else {
             let covered = self.l1.entries.saturating_mul(1 << header.geometry().l1_span_bits());
             header.check_l1(file, self.l1, header.size.min(covered), self.offset + 8)?;
             return Ok((header.size, self.l1));
-        }
-        let mut size = [0; 8];
-        file.read_exact_at(&mut size, self.offset + HEAD_SIZE + 8)?;
-        let size = u64::from_be_bytes(size) / SECTOR * SECTOR;
+        };
         header.check_l1(file, self.l1, size, self.offset + 8)?;
         Ok((size, self.l1))
     }
@@ -148,8 +191,6 @@ fn not_found(file: &HostFile, wanted: &str, seen: &[String], count: u32) -> Erro
 }
 
 const HEAD_SIZE: u64 = 40;
-/// Size of the extra data up to the end of the virtual size.
-const EXTRA_WITH_SIZE: u64 = 16;
 /// Limits of QEMU.
 const MAX_SNAPSHOTS: u32 = 65536;
 const MAX_EXTRA: u32 = 1024;

@@ -32,6 +32,13 @@ pub const TEXTS: &[Text] = &[
         after_options: BENCH_IMAGE_AFTER,
     },
     Text {
+        command: "blkhash info",
+        what: "show format, size, backing files, snapshots and partitions of images",
+        synopsis: &["[OPTION]... IMAGE..."],
+        before_options: IMAGE_INFO,
+        after_options: IMAGE_INFO_AFTER,
+    },
+    Text {
         command: "blkhash btrfs",
         what: "verify the checksums of btrfs file systems, and explain them",
         synopsis: &["COMMAND [OPTION]...", "help [COMMAND]"],
@@ -83,6 +90,7 @@ const BLKHASH: Sections = &[
             "* blkhash-algorithms(1): List the digest algorithms and their implementations.",
             "* blkhash-bench(1): Measure every implementation of every algorithm.",
             "* blkhash-bench-image(1): Measure the storage of an image beside digest algorithms.",
+            "* blkhash-info(1): Show format, size, backing files, snapshots and partitions of images.",
             "* blkhash-btrfs(1): Overview of the commands for btrfs.",
             "* blkhash-btrfs-verify(1): Verify every checksum of btrfs file systems.",
             "* blkhash-btrfs-info(1): Show the checksum algorithm of a btrfs file system.",
@@ -106,6 +114,35 @@ const BLKHASH: Sections = &[
             "'blkhash help COMMAND' and 'blkhash COMMAND --help' print the usage of a command.",
         ],
     ),
+];
+
+const IMAGE_INFO: Sections = &[(
+    "DESCRIPTION",
+    &[
+        "Shows the format of each image, the size of its content, its files, and what --snapshot and --partition \
+         of blksum(1) and of the commands of blkhash(1) can name: the internal snapshots of a qcow2 image, and the \
+         partitions in a GPT or MBR. An .ova file is shown as the disks in it.",
+        "Numbers of partitions are those of Linux. Their types and names, and all that is said about snapshots, are \
+         claims of the image. No content is hashed, and the image is read as in blksum, with the sandbox. Tables \
+         have at most 100 rows. --json has all.",
+    ],
+)];
+
+const IMAGE_INFO_AFTER: Sections = &[
+    (
+        "EXIT STATUS",
+        &["* 0: Success.", "* 2: An image could not be read, or the command line is wrong."],
+    ),
+    (
+        "EXAMPLES",
+        &[
+            "List the snapshots and partitions of an image:",
+            "    blkhash info snapshots.qcow2",
+            "Print the checksum of every partition:",
+            "    for n in $(blkhash info --json partitioned.qcow2 | jq .partitions[].number); do blksum --partition $n partitioned.qcow2; done",
+        ],
+    ),
+    ("SEE ALSO", &["blksum(1), blkhash(1), blkhash-btrfs-info(1), qemu-img(1), sfdisk(8)"]),
 ];
 
 const BLKHASH_AFTER: Sections = &[

@@ -1,0 +1,248 @@
+//! `blkhash info`: describes images, with what `--snapshot` and `--partition` can name.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt;
+
+use blkimage::partition::{self, Details, Label, Partition, TableError};
+use blkimage::{Image, Member, MemberFile, OpenOptions, Snapshot};
+use serde::Serialize;
+
+use super::args;
+use super::source::{self, fail, shown};
+use super::verdict::{Failure, Outcome};
+use crate::blksum::about::{self, ChainImage};
+use crate::blksum::input::{self, Origin};
+use crate::json::{self, Name};
+use crate::size::Bytes;
+use crate::stdio::Stdout;
+use crate::{quote, time};
+
+/// Describes every image on the command line, and every disk of an appliance.
+pub fn run(args: &args::Info) -> Result<Outcome, Failure> {
+    let options = args.opening.confine(&args.names).map_err(Failure::Refused)?;
+    let mut outcome = Outcome::Clean;
+    let mut gap = "";
+    for name in &args.names {
+        for (disk, found) in input::disks((name.clone(), Ok(Origin::CommandLine)), &options) {
+            let described = found
+                .map_err(|failure| failure.reason)
+                .and_then(|_| describe(&disk, &options, args.json));
+            match described {
+                Ok(text) => {
+                    Stdout.write_all(format!("{gap}{text}").as_bytes())?;
+                    gap = if args.json { "" } else { "\n" };
+                }
+                Err(reason) => {
+                    fail(&disk, &reason);
+                    outcome = Outcome::Unknown;
+                }
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+/// Returns the description of an image. The error is a message without the name.
+fn describe(name: &OsStr, options: &OpenOptions, is_json: bool) -> Result<String, String> {
+    let image = source::open(name, options)?;
+    let snapshots = image.snapshots().map_err(|error| source::without_name(name, &error))?;
+    let (table, problem) = match partition::table(&*image) {
+        Ok(mut table) => {
+            let lost = table.lost.take().map(|lost| lost.to_string());
+            (table, lost)
+        }
+        Err(TableError::Image(error)) => return Err(source::without_name(name, &error)),
+        Err(error) => (partition::Table::default(), Some(error.to_string())),
+    };
+    let parts: Vec<_> = table
+        .partitions
+        .iter()
+        .filter_map(|part| Some((part, table.details.get(&part.number)?)))
+        .collect();
+    if !is_json {
+        return Ok(text(
+            name,
+            &image,
+            snapshots.as_deref(),
+            table.label,
+            &parts,
+            problem.as_deref(),
+        ));
+    }
+    let object = Object {
+        name: Name::new(name),
+        format: image.format().name(),
+        virtual_size: image.virtual_size(),
+        chain: about::chain(&image),
+        snapshots: snapshots.as_ref().map(|all| all.iter().map(SnapshotObject::new).collect()),
+        partition_table: table.label.map(label),
+        partitions: parts.iter().map(|(part, details)| PartObject::new(part, details)).collect(),
+        partition_problem: problem,
+    };
+    Ok(json::text(&object) + "\n")
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    #[serde(flatten)]
+    name: Name<'a>,
+    format: &'static str,
+    virtual_size: u64,
+    chain: Vec<ChainImage>,
+    snapshots: Option<Vec<SnapshotObject<'a>>>,
+    partition_table: Option<&'static str>,
+    partitions: Vec<PartObject<'a>>,
+    partition_problem: Option<String>,
+}
+
+#[derive(Serialize)]
+struct SnapshotObject<'a> {
+    id: String,
+    #[serde(flatten)]
+    name: Name<'a>,
+    created: String,
+    virtual_size: u64,
+    vm_state_size: u64,
+}
+
+#[derive(Serialize)]
+struct PartObject<'a> {
+    number: u32,
+    offset: u64,
+    length: u64,
+    r#type: String,
+    type_name: Option<&'static str>,
+    uuid: Option<String>,
+    label: &'a str,
+}
+
+impl<'a> SnapshotObject<'a> {
+    fn new(snapshot: &'a Snapshot) -> Self {
+        Self {
+            id: String::from_utf8_lossy(&snapshot.id).into_owned(),
+            name: Name::new(OsStr::from_bytes(&snapshot.name)),
+            created: time::utc(snapshot.created),
+            virtual_size: snapshot.virtual_size,
+            vm_state_size: snapshot.vm_state_size,
+        }
+    }
+}
+
+impl<'a> PartObject<'a> {
+    fn new(part: &Partition, details: &'a Details) -> Self {
+        Self {
+            number: part.number,
+            offset: part.offset,
+            length: part.length,
+            r#type: details.kind.to_string(),
+            type_name: details.kind.name(),
+            uuid: details.uuid.map(|uuid| uuid.to_string()),
+            label: &details.name,
+        }
+    }
+}
+
+fn text(
+    name: &OsStr,
+    image: &Image,
+    snapshots: Option<&[Snapshot]>,
+    label_of_table: Option<Label>,
+    parts: &[(&Partition, &Details)],
+    problem: Option<&str>,
+) -> String {
+    let mut out = format!("{}\n", shown(name));
+    let mut line = |label: &str, value: String| {
+        let _ = writeln!(out, "  {label:<12}{value}");
+    };
+    let size = image.virtual_size();
+    line("format", image.format().to_string());
+    line("size", format!("{} ({size} bytes)", Bytes(size)));
+    for (depth, member) in image.chain().iter().enumerate() {
+        for (number, file) in member.files().enumerate() {
+            let label = match (depth, number) {
+                (0, 0) => "file",
+                (_, 0) => "backing",
+                _ => "data",
+            };
+            line(label, file_text(file, (depth > 0).then_some(member)));
+        }
+    }
+    if let Some(snapshots) = snapshots {
+        line("snapshots", count(snapshots.len()));
+    }
+    line("partitions", label_of_table.map_or("none".to_owned(), |it| label(it).to_owned()));
+    if let Some(problem) = problem {
+        line("", quote::printable(problem));
+    }
+    if let Some(snapshots @ [_, ..]) = snapshots {
+        out += &table(["snapshot", "taken", "size", "name"], snapshots.iter().map(snapshot_row));
+    }
+    if !parts.is_empty() {
+        out += &table(["partition", "offset", "size", "type"], parts.iter().map(part_row));
+    }
+    out
+}
+
+fn file_text(file: MemberFile<'_>, member: Option<&Member>) -> String {
+    let format = member.map_or(String::new(), |member| format!("{}, ", member.format()));
+    let stored =
+        file.stored().map_or(String::new(), |stored| format!("{} stored, ", Bytes(stored)));
+    format!("{format}{stored}{}", shown(file.name().as_os_str()))
+}
+
+fn snapshot_row(snapshot: &Snapshot) -> [String; 4] {
+    let memory = match snapshot.vm_state_size {
+        0 => String::new(),
+        size => format!(", with {} of memory", Bytes(size)),
+    };
+    [
+        quote::name(&snapshot.id),
+        time::utc(snapshot.created),
+        Bytes(snapshot.virtual_size).to_string(),
+        quote::name(&snapshot.name) + &memory,
+    ]
+}
+
+fn part_row((part, details): &(&Partition, &Details)) -> [String; 4] {
+    let kind = details.kind.name().map_or_else(|| details.kind.to_string(), str::to_owned);
+    let name = match details.name.as_str() {
+        "" => String::new(),
+        name => format!(", {}", quote::name(name.as_bytes())),
+    };
+    let size = Bytes(part.length).to_string();
+    [part.number.to_string(), part.offset.to_string(), size, kind + &name]
+}
+
+/// Formats the first rows as a table. The last column has no limit, so everything before it stays in place.
+fn table(head: [&str; 4], rows: impl ExactSizeIterator<Item = [String; 4]>) -> String {
+    let more = rows.len().saturating_sub(MAX_ROWS);
+    let rows: Vec<_> =
+        std::iter::once(head.map(str::to_owned)).chain(rows.take(MAX_ROWS)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let [first, second, third] = [0, 1, 2].map(width);
+    let mut out = "\n".to_owned();
+    for [a, b, c, last] in &rows {
+        let _ = writeln!(out, "  {a:>first$}  {b:>second$}  {c:>third$}  {last}");
+    }
+    if more > 0 {
+        let _ = writeln!(out, "  ... {more} more: --json lists all");
+    }
+    out
+}
+
+fn count(number: usize) -> String {
+    if number == 0 { "none".to_owned() } else { number.to_string() }
+}
+
+fn label(label: Label) -> &'static str {
+    match label {
+        Label::Gpt => "gpt",
+        Label::Mbr => "mbr",
+        _ => "other",
+    }
+}
+
+/// Rows of a table of text. An image may have 65536 snapshots.
+const MAX_ROWS: usize = 100;

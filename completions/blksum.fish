@@ -42,7 +42,7 @@ complete -c blksum -l tls-certificates -r -f -a '(__fish_complete_directories (c
 complete -c blksum -l no-sandbox -d 'Disable the sandbox'
 complete -c blksum -l threads -r -f -d 'Number of threads'
 complete -c blksum -l cache -f -a 'auto yes no' -d 'Read through the page cache: auto, yes or no'
-complete -c blksum -l holes -r -f -a 'trust verify ignore' -d 'How to treat holes in raw files: trust, verify or ignore'
+complete -c blksum -l holes -r -f -a 'trust verify ignore' -d 'How to treat holes in files: trust, verify or ignore'
 complete -c blksum -l reader -r -f -a 'auto qemu' -d 'How formats are read: auto (by this program if it can) or qemu (by qemu-nbd, to compare the two)'
 complete -c blksum -l nbd-server -r -f -a '(__fish_complete_command)' -d 'Program that reads formats that this one does not read'
 complete -c blksum -l timeout -r -f -d 'Fail if a server is silent for SECONDS; 0 waits forever'

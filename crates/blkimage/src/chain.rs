@@ -105,7 +105,8 @@ impl<'a> Chain<'a> {
 
     /// Wraps any storage as a file of the chain.
     pub fn host_file(&self, storage: Box<dyn Storage>, name: &Path) -> Arc<HostFile> {
-        Arc::new(HostFile::new(name.into(), storage, self.bytes_read.clone()))
+        let file = HostFile::new(name.into(), storage, self.bytes_read.clone());
+        Arc::new(file.with_holes(self.options.holes))
     }
 
     /// Adds a file of this host to the chain as an image. Fails if the file is in the chain already.

@@ -25,4 +25,9 @@ impl Extent {
     pub fn end(&self) -> u64 {
         self.offset + self.length
     }
+
+    /// Returns whether the byte at `offset` lies in the extent.
+    pub(crate) fn contains(&self, offset: u64) -> bool {
+        (self.offset..self.end()).contains(&offset)
+    }
 }

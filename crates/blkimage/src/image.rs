@@ -2,12 +2,16 @@
 //!
 //! The chain is a flat list. A run of guest bytes is looked up from the top down. If a layer has no
 //! content for it, the next layer is looked up, within its own size. Bytes past the end of a layer are
-//! zeros, whatever the layers below hold.
+//! zeros, whatever the layers below hold. Bytes that a layer maps into a hole of a file are zeros, too,
+//! for extents and origins alike.
+
+mod known_extent;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use self::known_extent::KnownExtent;
 use crate::chain::Chain;
 use crate::error::{Error, ErrorKind, Result};
 use crate::extent::{Extent, ExtentKind};
@@ -88,6 +92,22 @@ impl Image {
     }
 
     /// Finds the place of the guest bytes from `offset` on, for at most `limit` bytes. The range is not
+    /// empty and `offset` lies below the size. With [`Purpose::Extent`], holes of files are zeros.
+    fn locate<'a>(
+        &'a self,
+        walk: &mut Walk,
+        known: &mut KnownExtent<'a>,
+        offset: u64,
+        limit: u64,
+    ) -> Result<Run<'a>> {
+        let run = self.resolve(walk, offset, limit, Purpose::Extent)?;
+        let Place::File { file, offset } = run.place else { return Ok(run) };
+        let (kind, length) = known.meet(file, offset, run.length, limit)?;
+        let place = if kind == ExtentKind::Zero { Place::Zero } else { run.place };
+        Ok(Run { place, length })
+    }
+
+    /// Finds the place of the guest bytes from `offset` on, for at most `limit` bytes. The range is not
     /// empty and `offset` lies below the size.
     fn resolve(
         &self,
@@ -147,7 +167,8 @@ impl Source for Image {
         self.check_range(offset, 1)?;
         let limit = limit.clamp(1, self.size - offset);
         let mut walk = self.walks.take(offset);
-        let first = self.resolve(&mut walk, offset, limit, Purpose::Extent)?;
+        let mut known = KnownExtent::default();
+        let first = self.locate(&mut walk, &mut known, offset, limit)?;
         let kind = first.place.extent_kind();
         let mut length = first.length;
         for _ in 0..MAX_JOINED {
@@ -155,7 +176,7 @@ impl Source for Image {
                 break;
             }
             // An error here belongs to the next extent and is found again there.
-            match self.resolve(&mut walk, offset + length, limit - length, Purpose::Extent) {
+            match self.locate(&mut walk, &mut known, offset + length, limit - length) {
                 Ok(next) if next.place.extent_kind() == kind => length += next.length,
                 _ => break,
             }
@@ -168,7 +189,8 @@ impl Source for Image {
         self.check_range(offset, 1)?;
         let limit = limit.clamp(1, self.size - offset);
         let mut walk = self.walks.take(offset);
-        let first = self.resolve(&mut walk, offset, limit, Purpose::Extent)?;
+        let mut known = KnownExtent::default();
+        let first = self.locate(&mut walk, &mut known, offset, limit)?;
         let kind = first.origin_kind(offset);
         let mut length = first.length;
         for _ in 0..MAX_JOINED {
@@ -177,7 +199,7 @@ impl Source for Image {
             }
             // An error here belongs to the next run and is found again there.
             let next = offset + length;
-            match self.resolve(&mut walk, next, limit - length, Purpose::Extent) {
+            match self.locate(&mut walk, &mut known, next, limit - length) {
                 Ok(run) if run.origin_kind(next) == kind.advanced(length) => length += run.length,
                 _ => break,
             }

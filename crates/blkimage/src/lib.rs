@@ -22,6 +22,7 @@ mod chain;
 mod error;
 mod extent;
 mod formats;
+mod holes;
 mod image;
 mod layer;
 // Only the code that opens URIs uses all of it.
@@ -48,11 +49,12 @@ pub use appliance::{Appliance, is_named_appliance, member_name, split_member};
 pub use buffer::Buffer;
 pub use error::{Error, ErrorKind, Result};
 pub use extent::{Extent, ExtentKind};
+pub use holes::Holes;
 pub use image::Image;
 pub use location::{Location, Transport, Uri};
 pub use member::{Member, MemberFile};
 pub use open::{detect, detect_file};
-pub use options::{Cache, Follow, Holes, OpenOptions, Reader, UnknownName, VpcSize};
+pub use options::{Cache, Follow, OpenOptions, Reader, UnknownName, VpcSize};
 pub use origin::{Origin, OriginKind, Place};
 pub use probe::{Format, PROBE_SIZE, UnknownFormat, probe};
 #[cfg(feature = "qemu-nbd")]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::error::Result;
+use crate::holes::Holes;
 use crate::probe::Format;
 #[cfg(feature = "qemu-nbd")]
 use crate::secret::Secret;
@@ -36,7 +37,7 @@ pub struct OpenOptions {
     pub backing_format: Option<Format>,
     /// Size of the content of vpc (vhd) images.
     pub vpc_size: VpcSize,
-    /// Treatment of holes in raw files.
+    /// Treatment of holes in files.
     pub holes: Holes,
     /// Use of the page cache.
     pub cache: Cache,
@@ -104,7 +105,7 @@ impl OpenOptions {
         self
     }
 
-    /// Sets the treatment of holes in raw files.
+    /// Sets the treatment of holes in files.
     #[must_use]
     pub fn holes(mut self, holes: Holes) -> Self {
         self.holes = holes;
@@ -164,19 +165,6 @@ impl OpenOptions {
         self.secret = secret.into();
         self
     }
-}
-
-/// Treatment of the holes that a file system reports in a raw image.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Holes {
-    /// Holes are zeros and are not read.
-    #[default]
-    Trust,
-    /// Holes are read like data. A hole that is not zero is an error.
-    Verify,
-    /// Holes are not queried. All content is read.
-    Ignore,
 }
 
 /// How the format of an image is read.

@@ -53,7 +53,7 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
 /// Opens a file as an image of a native format. Returns `None` if its format is not native.
 fn open_native(chain: &mut Chain<'_>, image: &Candidate) -> Option<Result<OpenedLayer>> {
     Some(match image.format {
-        Format::Raw => Ok(raw::open(chain, image)),
+        Format::Raw => Ok(raw::open(image)),
         Format::Qcow2 => qcow2::open(chain, image),
         Format::Qcow1 => qcow1::open(chain, image),
         Format::Vdi => vdi::open(chain, image),

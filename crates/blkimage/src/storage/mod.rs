@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub use self::read_method::ReadMethod;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::holes::Holes;
 use crate::sys::Stamp;
 use crate::{Extent, ExtentKind, Lent};
 
@@ -66,6 +67,8 @@ pub trait Storage: Send + Sync {
     /// Returns the extent that begins at `offset`, at most `limit` bytes long. The range lies within
     /// [`size`](Self::size). If the kind is unknown, returns [`ExtentKind::Data`]. Fails only if the
     /// bytes no longer exist.
+    ///
+    /// Offsets come in any order, because an image may store its content in any order.
     fn extent(&self, offset: u64, limit: u64) -> io::Result<Extent> {
         Ok(Extent { offset, length: limit, kind: ExtentKind::Data })
     }
@@ -128,16 +131,23 @@ impl Storage for Memory {
     }
 }
 
-/// One file of a chain: its name and its storage. Counts the bytes that are read.
+/// One file of a chain: its name and its storage. Counts the bytes that are read, and treats holes as
+/// the options say.
 pub(crate) struct HostFile {
     name: PathBuf,
     storage: Box<dyn Storage>,
+    holes: Holes,
     bytes_read: Arc<AtomicU64>,
 }
 
 impl HostFile {
     pub fn new(name: PathBuf, storage: Box<dyn Storage>, bytes_read: Arc<AtomicU64>) -> Self {
-        Self { name, storage, bytes_read }
+        Self { name, storage, holes: Holes::Trust, bytes_read }
+    }
+
+    #[must_use]
+    pub fn with_holes(self, holes: Holes) -> Self {
+        Self { holes, ..self }
     }
 
     pub fn name(&self) -> &Path {
@@ -148,9 +158,9 @@ impl HostFile {
         self.storage.size()
     }
 
-    /// Returns the identity of the file, if it has one.
+    /// Returns the identity of the file. `None` if it has none, or if all of its bytes have to be read.
     pub fn id(&self) -> Option<FileId> {
-        self.storage.file_id()
+        self.storage.file_id().filter(|_| self.holes != Holes::Verify)
     }
 
     #[cfg(feature = "qemu-nbd")]
@@ -178,10 +188,14 @@ impl HostFile {
     pub fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
         self.storage.read_exact_at(buf, offset).map_err(|error| self.read_error(error, offset))?;
         self.bytes_read.fetch_add(buf.len() as u64, Relaxed);
-        Ok(())
+        if self.holes == Holes::Verify { self.verify_holes(buf, offset) } else { Ok(()) }
     }
 
+    /// Lends bytes whose holes need not be verified.
     pub fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
+        if self.holes == Holes::Verify {
+            return None;
+        }
         let lent = self.storage.lend(offset, length)?;
         self.bytes_read.fetch_add(lent.as_ref().len() as u64, Relaxed);
         Some(lent)
@@ -195,12 +209,43 @@ impl HostFile {
         Ok(head)
     }
 
+    /// Returns the extent that begins at `offset`, at most `limit` bytes long. The range lies within the
+    /// file. Without trust in holes, everything is data.
     pub fn extent(&self, offset: u64, limit: u64) -> Result<Extent> {
+        match self.holes {
+            Holes::Trust => self.reported_extent(offset, limit),
+            Holes::Verify | Holes::Ignore => {
+                Ok(Extent { offset, length: limit, kind: ExtentKind::Data })
+            }
+        }
+    }
+
+    fn reported_extent(&self, offset: u64, limit: u64) -> Result<Extent> {
         let extent = self.storage.extent(offset, limit).map_err(|e| self.read_error(e, offset))?;
         if extent.offset != offset || extent.length == 0 || extent.length > limit {
             return Ok(Extent { offset, length: limit, kind: ExtentKind::Data });
         }
         Ok(extent)
+    }
+
+    /// Fails if `buf`, read from `offset` on, is not zero in a hole.
+    fn verify_holes(&self, buf: &[u8], offset: u64) -> Result<()> {
+        // A file that grew may have more, about which the storage is not asked.
+        let length = self.size().saturating_sub(offset).min(buf.len() as u64) as usize;
+        let mut done = 0;
+        while done < length {
+            let start = offset + done as u64;
+            let extent = self.reported_extent(start, (length - done) as u64)?;
+            let bytes = &buf[done..done + extent.length as usize];
+            if extent.kind == ExtentKind::Zero
+                && let Some(position) = bytes.iter().position(|byte| *byte != 0)
+            {
+                let reason = "the file system reports a hole and its content is not zero";
+                return Err(self.error(ErrorKind::Holes, reason).at(start + position as u64));
+            }
+            done += bytes.len();
+        }
+        Ok(())
     }
 
     pub fn check_unchanged(&self) -> Result<()> {

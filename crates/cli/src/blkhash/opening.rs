@@ -37,7 +37,7 @@ pub struct Opening {
     )]
     pub cache: Option<Cache>,
 
-    /// How to treat holes in raw files: trust, verify or ignore [default: trust]
+    /// How to treat holes in files: trust, verify or ignore [default: trust]
     #[arg(
         long, value_name = "MODE",
         value_parser = Named::<Holes>::of(holes_names), hide_possible_values = true

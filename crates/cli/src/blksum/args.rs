@@ -251,7 +251,7 @@ pub struct Args {
     )]
     pub cache: Option<Cache>,
 
-    /// How to treat holes in raw files: trust, verify or ignore [default: trust]
+    /// How to treat holes in files: trust, verify or ignore [default: trust]
     #[arg(
         help_heading = SPEED, long, value_name = "MODE",
         value_parser = Named::<Holes>::of(holes_names), hide_possible_values = true

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::*;
 use crate::storage::{Memory, Storage};
-use crate::{Cache, Error, Image, OpenOptions, Source};
+use crate::{Cache, Error, ErrorKind, Extent, ExtentKind, Holes, Image, OpenOptions, Source};
 
 /// Storage in memory with faults.
 #[derive(Default)]

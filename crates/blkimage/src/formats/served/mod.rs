@@ -29,7 +29,7 @@ use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::formats::raw::Raw;
 use crate::formats::vmdk;
 use crate::layer::{GuestRange, Layer, Mapping, Purpose};
-use crate::options::{Holes, OpenOptions, Reader};
+use crate::options::{OpenOptions, Reader};
 use crate::probe::Format;
 use crate::storage::nbd::Nbd;
 use crate::storage::{HostFile, Storage};
@@ -269,7 +269,7 @@ impl<'a> Export<'a> {
         })?;
         let storage = Box::new(Connected { nbd, server });
         let file = HostFile::new(top.name().into(), storage, bytes_read);
-        Ok(Served { raw: Raw::new(Arc::new(file), 0, Holes::Trust), files: self.files })
+        Ok(Served { raw: Raw::new(Arc::new(file), 0), files: self.files })
     }
 
     fn give_file(&mut self, file: &HostFile) -> Result<FileNode> {

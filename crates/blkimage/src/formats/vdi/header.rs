@@ -9,8 +9,6 @@ use crate::storage::HostFile;
 pub(super) struct Header {
     /// Virtual size in bytes, rounded up to sectors as in QEMU.
     pub size: u64,
-    /// Whether all blocks were allocated when the image was created.
-    pub is_static: bool,
     /// The entries of the blocks within the virtual size.
     pub table: Table,
     /// Offset of block 0 in the file.
@@ -33,15 +31,14 @@ impl Header {
             let reason = format!("vdi version {}.{} is not read", version >> 16, version & 0xffff);
             return unsupported(0x44, reason);
         }
-        let is_static = match head.le32(0x4c) {
-            DYNAMIC => false,
-            STATIC => true,
+        match head.le32(0x4c) {
+            DYNAMIC | STATIC => {}
             UNDO | DIFFERENCE => {
                 let reason = "is a difference to another disk, which is not read";
                 return unsupported(0x4c, reason.into());
             }
             other => return unsupported(0x4c, format!("image type {other} is not known")),
-        };
+        }
         let [map, data] = [0x154, 0x158].map(|at| u64::from(head.le32(at)));
         for (at, offset) in [(0x154, map), (0x158, data)] {
             if !offset.is_multiple_of(SECTOR) {
@@ -82,7 +79,7 @@ impl Header {
         }
         let table = Table { offset: map, length: needed * 4, entry: Entry::Le32 };
         check_inside(file, table.offset, table.length, "table")?;
-        Ok(Self { size, is_static, table, data })
+        Ok(Self { size, table, data })
     }
 }
 

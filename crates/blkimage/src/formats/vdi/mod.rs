@@ -14,11 +14,9 @@ use self::header::{BLOCK, Header};
 use crate::caches::LayerCaches;
 use crate::chain::{Candidate, Chain, OpenedLayer};
 use crate::error::Result;
-use crate::extent::ExtentKind;
 use crate::formats::block_table::{BlockTable, Run};
 use crate::formats::fields::check_inside;
 use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose};
-use crate::options::Holes;
 use crate::storage::HostFile;
 
 /// A vdi image.
@@ -28,18 +26,15 @@ struct Vdi {
     blocks: BlockTable,
     /// Offset of block 0 in the file.
     data: u64,
-    /// Whether holes of the file are zeros that need not be read.
-    has_holes: bool,
     caches: LayerCaches,
 }
 
 /// Opens a file as a vdi image.
 pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLayer> {
     let file = image.file.clone();
-    let Header { size, is_static, table, data } = Header::read(&file)?;
+    let Header { size, table, data } = Header::read(&file)?;
     let blocks = BlockTable { table, block: BLOCK };
-    let has_holes = is_static && chain.options.holes == Holes::Trust;
-    let layer = Vdi { file, size, blocks, data, has_holes, caches: chain.layer_caches() };
+    let layer = Vdi { file, size, blocks, data, caches: chain.layer_caches() };
     Ok(OpenedLayer { layer: Box::new(layer), backing: None })
 }
 
@@ -54,18 +49,8 @@ impl Layer for Vdi {
         let Some(offset) = host else {
             return Ok(Mapping { kind: MappingKind::Below, length });
         };
-        match purpose {
-            Purpose::Read => check_inside(&self.file, offset, length, "block")?,
-            // A static image stores all blocks, and leaves the empty ones to the file system.
-            Purpose::Extent if self.has_holes && offset + length <= self.file.size() => {
-                let extent = self.file.extent(offset, length)?;
-                let kind = match extent.kind {
-                    ExtentKind::Zero => MappingKind::Zero,
-                    ExtentKind::Data => MappingKind::Host { file: &self.file, offset },
-                };
-                return Ok(Mapping { kind, length: extent.length });
-            }
-            Purpose::Extent => {}
+        if purpose == Purpose::Read {
+            check_inside(&self.file, offset, length, "block")?;
         }
         Ok(Mapping { kind: MappingKind::Host { file: &self.file, offset }, length })
     }

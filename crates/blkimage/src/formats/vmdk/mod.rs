@@ -132,7 +132,7 @@ fn open_extents(chain: &mut Chain<'_>, image: &Candidate, descriptor: &Descripto
         if let DiskExtentKind::Flat { start } = *kind {
             let (start, length) = (start * SECTOR, sectors * SECTOR);
             check_inside(&file, start, length, "part of the disk")?;
-            let raw = Raw::new(file.clone(), start, chain.options.holes);
+            let raw = Raw::new(file.clone(), start);
             vmdk.push(&file, length, Content::Flat(raw))?;
             continue;
         }

@@ -16,7 +16,6 @@ use crate::formats::decompress::{Cluster, Compression};
 use crate::formats::fields::{Entry, Head, check_inside};
 use crate::formats::table_cache::Table;
 use crate::layer::{GuestRange, Mapping, MappingKind, Purpose, Stored};
-use crate::options::Holes;
 use crate::origin::{Encoding, Place};
 use crate::storage::HostFile;
 
@@ -33,7 +32,6 @@ pub(super) struct Sparse {
     /// Offset of the grain directory in bytes.
     directory: u64,
     redundant: Option<u64>,
-    holes: Holes,
     caches: LayerCaches,
 }
 
@@ -145,8 +143,8 @@ impl Sparse {
         };
         let (directory, redundant) = (place(directory)?, redundant.map(place).transpose()?);
         let (size, grain) = (capacity * SECTOR, grain * SECTOR);
-        let (file, holes, caches) = (file.clone(), chain.options.holes, chain.layer_caches());
-        Ok(Self { file, layout, size, grain, entries, directory, redundant, holes, caches })
+        let (file, caches) = (file.clone(), chain.layer_caches());
+        Ok(Self { file, layout, size, grain, entries, directory, redundant, caches })
     }
 
     pub fn size(&self) -> u64 {
@@ -267,9 +265,6 @@ impl Sparse {
     /// Returns the length of the run from `guest` on whose tables lie in holes of the file. Their entries
     /// are zero and are not read. Large disks have many empty tables.
     fn hole(&self, guest: u64) -> Option<u64> {
-        if self.holes != Holes::Trust {
-            return None;
-        }
         let index = guest / self.grain;
         let width = self.layout.entry().width() as u64;
         let mut grains = u64::MAX;

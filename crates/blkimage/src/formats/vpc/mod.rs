@@ -49,7 +49,7 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
                 format!("has {size} bytes of content, and stores {end}{}", footer.advice());
             return Err(file.corrupt(reason).at(end));
         }
-        let layer = Raw::beginning(file.clone(), size, chain.options.holes);
+        let layer = Raw::beginning(file.clone(), size);
         return Ok(OpenedLayer { layer: Box::new(layer), backing: None });
     }
     let header = Header::read(file, footer.next, size)?;

@@ -1,8 +1,4 @@
-//! A file or block device of this host: reads, holes, locks and change detection.
-//!
-//! Holes are looked up one at a time and the last result is kept, so that walking a file costs one
-//! system call per extent even with small steps. A file that shrinks is an error, even though its lost
-//! tail would look like a hole.
+//! A file or block device of this host: reads, locks and change detection.
 
 use std::fs::File;
 use std::io;
@@ -10,18 +6,17 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 
 use super::access::Access;
 use super::device::Device;
 use super::direct::Bounce;
+use super::holes::Holes;
 use super::page_cache_bypass::PageCacheBypass;
 use super::{in_use, stamps};
 use crate::buffer::ALIGNMENT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Cache;
 use crate::storage::local::mapped::Windows;
-use crate::storage::local::page_cache::is_resident;
 use crate::storage::{FileId, ReadMethod, Storage};
 use crate::sys::{self, NodeType, Stamp};
 use crate::{Extent, ExtentKind, Lent};
@@ -35,7 +30,7 @@ pub(crate) struct LocalFile {
     access: Access,
     is_direct: AtomicBool,
     bounce: Bounce,
-    holes: Option<Mutex<HoleCache>>,
+    holes: Option<Holes>,
     windows: Windows,
     bypass: Option<PageCacheBypass>,
 }
@@ -81,13 +76,7 @@ impl LocalFile {
         if !is_direct && bypass.is_none() && !access.shared && size >= MIN_SEQUENTIAL {
             sys::advise_sequential(&file);
         }
-        let holes = (!is_device && !access.shared).then(|| {
-            Mutex::new(HoleCache {
-                last: None,
-                is_flushed: file_system.knows_dirty_holes,
-                step: file_system.is_memory.then_some(MIN_STEP),
-            })
-        });
+        let holes = (!is_device && !access.shared).then(|| Holes::new(file_system));
         let is_direct = AtomicBool::new(is_direct);
         Ok(Self {
             file,
@@ -111,62 +100,6 @@ impl LocalFile {
     /// Returns warnings for the user about a file that can be read.
     pub fn warnings(&self) -> &[String] {
         self.device.as_ref().map_or(&[], Device::warnings)
-    }
-
-    fn find_extent(&self, cache: &mut HoleCache, offset: u64) -> io::Result<Extent> {
-        if let Some(last) = cache.last
-            && (last.offset..last.end()).contains(&offset)
-        {
-            return Ok(last);
-        }
-        if !std::mem::replace(&mut cache.is_flushed, true) {
-            let _ = self.file.sync_all();
-        }
-        let extent = self.seek(offset, cache)?;
-        cache.last = Some(extent);
-        Ok(extent)
-    }
-
-    fn seek(&self, offset: u64, cache: &mut HoleCache) -> io::Result<Extent> {
-        let to_end = Extent { offset, length: self.size - offset, kind: ExtentKind::Data };
-        let up_to = |end: u64, kind| Extent { length: end.min(self.size) - offset, kind, ..to_end };
-        let is_behind_hole =
-            cache.last.is_some_and(|it| it.kind == ExtentKind::Zero && it.end() == offset);
-        // The end of a hole is the start of data.
-        let data =
-            if is_behind_hole { Ok(Some(offset)) } else { sys::seek_data(&self.file, offset) };
-        match data {
-            Ok(Some(data)) if data > offset => Ok(up_to(data, ExtentKind::Zero)),
-            Ok(Some(_)) => Ok(up_to(self.data_end(offset, &mut cache.step), ExtentKind::Data)),
-            Ok(None) if sys::stamp(&self.file)?.size < self.size => {
-                Err(io::ErrorKind::UnexpectedEof.into())
-            }
-            Ok(None) => Ok(Extent { kind: ExtentKind::Zero, ..to_end }),
-            // The file system does not support the query, so everything has to be read.
-            Err(_) => Ok(to_end),
-        }
-    }
-
-    /// Returns the end of the data at `offset`, as far as it is known.
-    ///
-    /// On tmpfs, a search for a hole walks all pages up to it, which delays the first read. The page
-    /// cache is queried instead, in steps that grow while there is only data.
-    fn data_end(&self, offset: u64, step: &mut Option<u64>) -> u64 {
-        if let Some(step) = step.as_mut().filter(|step| **step > 0) {
-            let length = (*step).min(self.size - offset);
-            if is_resident(&self.file, offset, length as usize) {
-                *step = MAX_STEP.min(2 * *step);
-                return offset + length;
-            }
-        }
-        let end = match sys::seek_hole(&self.file, offset) {
-            Ok(Some(hole)) if hole > offset => hole,
-            _ => self.size,
-        };
-        // Where extents are short, the query of the page cache is not worth it.
-        let is_long = end - offset >= MIN_STEP;
-        *step = step.map(|_| if is_long { MIN_STEP } else { 0 });
-        end
     }
 }
 
@@ -219,9 +152,8 @@ impl Storage for LocalFile {
         let Some(holes) = &self.holes else {
             return Ok(Extent { offset, length: limit, kind: ExtentKind::Data });
         };
-        let mut cache = holes.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = self.find_extent(&mut cache, offset)?;
-        Ok(Extent { offset, length: limit.min(found.end() - offset), kind: found.kind })
+        let extent = holes.extent(&self.file, self.size, offset)?;
+        Ok(Extent { length: limit.min(extent.length), ..extent })
     }
 
     fn changed(&self) -> Option<String> {
@@ -261,14 +193,6 @@ impl Storage for LocalFile {
     }
 }
 
-/// The last extent that the file system reported.
-struct HoleCache {
-    last: Option<Extent>,
-    is_flushed: bool,
-    /// Length of the next query of the page cache, on a file system in memory. 0 disables the query.
-    step: Option<u64>,
-}
-
 /// Fails unless the file is a regular file or a block device.
 pub(crate) fn check_type(node_type: NodeType, name: &Path) -> Result<()> {
     let (kind, reason) = match node_type {
@@ -286,13 +210,6 @@ const IN_USE: &str = "is in use by a process that may write to it; \
 /// Minimum size of a file whose other uses are looked up. A smaller one holds no mounted file system,
 /// and reading it is faster than the lookup.
 const MIN_FILE_SYSTEM: u64 = 1 << 20;
-
-/// Minimum length of a query of the page cache in bytes. Shorter extents are found as
-/// fast by a search for holes.
-const MIN_STEP: u64 = 256 << 10;
-
-/// Maximum length of a query: worth a system call, but short enough that no other thread waits for it.
-const MAX_STEP: u64 = 4 << 20;
 
 /// Minimum size of a file for the advice. The default read-ahead covers smaller ones.
 const MIN_SEQUENTIAL: u64 = 1 << 20;

@@ -4,6 +4,7 @@ pub(crate) mod access;
 mod device;
 mod direct;
 pub(crate) mod file;
+mod holes;
 mod in_use;
 pub(crate) mod mapped;
 mod page_cache;

@@ -21,7 +21,7 @@ _blkhash() {
     local -A options=(
         ["blkhash"]="-h --help -V --version"
         ["blkhash algorithms"]="--kernel --measure --json -h --help"
-        ["blkhash bench"]="--filter --block-size --batch --threads --cold --time --iterations --format --json --csv --svg --quality -h --help"
+        ["blkhash bench"]="--filter --block-size --batch --threads --cold --time --iterations --format --json --csv --svg --tools --quality -h --help"
         ["blkhash bench image"]="-d --digest --threads --time -f --format --snapshot --cache --cache= --holes --follow --untrusted -U --force-share --backing-format --vpc-size --secret-file --reader --nbd-server --timeout --tls-certificates --no-sandbox --json -h --help"
         ["blkhash info"]="-f --format --snapshot --cache --cache= --holes --follow --untrusted -U --force-share --backing-format --vpc-size --secret-file --reader --nbd-server --timeout --tls-certificates --no-sandbox --json -h --help"
         ["blkhash btrfs"]="-h --help"

@@ -79,6 +79,7 @@ STAND_INS = {
 # Options for measurements that would take minutes.
 SHORTER = {
     "blkhash bench": "--time 0.001",
+    "blkhash bench --tools": "--time 0.001 --filter sha256",
     "blkhash bench --format hash-speedtest --batch 1": "--iterations 16",
     "blkhash bench --block-size 64k --threads 1,all --cold --svg bench.svg": "--time 0.001 --filter sha256",
     "blkhash bench --quality": "--filter crc32 --filter xxh64",

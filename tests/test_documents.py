@@ -68,10 +68,11 @@ EXAMPLES = {
         r"disk\.qcow2: qcow2, .*\ndigest +1 thread +2 threads +4 threads\n.*\nsha256 .*\nblake3 .*"
     ),
     "blkhash bench --filter crc32c --filter xxhash --filter sha256 --filter BLAKE2b-256": (
-        r".* crc32c-table\n.* xxh64-soft\n.* sha256-soft\n.* blake2b256-soft\n.*"
+        r"(?=.* crc32c-table\n)(?=.* xxh64-soft\n)(?=.* sha256-soft\n).* blake2b256-soft\n.*"
     ),
     "blkhash bench --format hash-speedtest --batch 1": r".*\n +NULL-NOP: .*\n +CRC32C-SW: .*",
     "blkhash bench --block-size 64k --threads 1,all --cold --svg bench.svg": r".*64 KiB.*sha256-soft.*",
+    "blkhash bench --tools": r".*\nsha256sum +\d+ +\d+ +sha256 +\d+ +\d+\n.*\nFastest on this CPU: files sha256.*\n",
     "blkhash bench --quality": r".*crc32.*xxh64.*",
     "BLKHASH_CPU_DISABLE=avx512 blkhash bench --filter sha256": (
         r"(?!.*\nsha256 [^\n]*avx512).* sha256-soft\n.*"

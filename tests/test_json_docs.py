@@ -30,7 +30,7 @@ TYPES = {
 
 # The key that an object is told apart by from others of the same command; tables are in this order.
 KINDS = {
-    "blkhash bench --json": ("kind", ["run", "row"]),
+    "blkhash bench --json": ("kind", ["run", "row", "tool", "fastest"]),
     "blkhash bench image --json": ("digest", [None, ...]),
     "blkhash btrfs verify --json": ("type", ["error", "summary"]),
     "blkhash btrfs info --json": ("fsid", [..., None]),
@@ -225,7 +225,8 @@ def measures():
 
 def bench_runs():
     common = ["bench", "--json", "--iterations", "32", "--filter", "md5", "--filter", "null-*"]
-    return run("blkhash", *common) + run("blkhash", *common, "--cold", "--threads", "1,2")
+    lines = run("blkhash", *common, "--tools") + run("blkhash", *common, "--cold", "--threads", "1,2")
+    return lines + run("blkhash", *common, "--tools", env={"PATH": ""})
 
 
 def quality_runs():

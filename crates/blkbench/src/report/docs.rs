@@ -5,7 +5,7 @@ use crate::bench::Report;
 use crate::clock::SHORT_TICKS;
 use crate::text::{self, Align, number};
 
-/// The report as one such table for each scenario. Behind the spread of noisy rows is a [`MARK`].
+/// The report as one such table for each scenario, the fastest first. Behind the spread of noisy rows is a [`MARK`].
 ///
 /// Lines fit 80 columns, unless blocks are large or threads are many.
 pub fn docs(report: &Report) -> String {
@@ -27,8 +27,10 @@ pub fn docs(report: &Report) -> String {
         let others = [("Ratio", Align::Right), ("MiB/s", Align::Right), ("± % ", Align::Right)];
         heads.extend(others);
         heads.push(("Implementation", Align::Left));
+        let mut rows: Vec<_> = rows.iter().collect();
+        rows.sort_by(|a, b| a.ticks.median.total_cmp(&b.ticks.median));
         let rows: Vec<Vec<String>> = rows
-            .iter()
+            .into_iter()
             .map(|row| {
                 let mut cells = vec![row.group.clone(), number(row.ticks.median)];
                 if has_cycles {

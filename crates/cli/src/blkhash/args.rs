@@ -146,7 +146,7 @@ pub struct Bench {
     #[arg(long)]
     pub cold: bool,
 
-    /// Seconds for each row [default: 0.4]
+    /// Seconds for each row [default: 0.08]
     #[arg(long, value_name = "SECONDS", value_parser = parse_time, conflicts_with = "iterations")]
     pub time: Option<Duration>,
 
@@ -174,11 +174,17 @@ pub struct Bench {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub svg: Option<PathBuf>,
 
+    /// Also measure sha256sum, sha1sum, md5sum, b2sum, b3sum, cksum, xxhsum and openssl, as far as
+    /// they are installed, beside blksum, and compare their values
+    #[arg(long, conflicts_with = "csv")]
+    pub tools: bool,
+
     /// Measure which errors the checksums detect, instead of their speed
     #[arg(
         long,
         conflicts_with_all = [
-            "block_size", "batch", "threads", "cold", "time", "iterations", "csv", "svg", "format"
+            "block_size", "batch", "threads", "cold", "time", "iterations", "csv", "svg", "format",
+            "tools"
         ]
     )]
     pub quality: bool,

@@ -1,7 +1,7 @@
 //! `blkhash algorithms`: a table of all algorithms, or details of some in the style of /proc/crypto.
 
 mod choice;
-mod kernel;
+pub mod kernel;
 mod measure;
 mod trivia;
 

@@ -1,10 +1,14 @@
-//! `blkhash bench`: how long every implementation takes.
+//! `blkhash bench`: how long every implementation takes, and what is the fastest for which use.
 
+mod answer;
 mod contestants;
+mod driver;
+pub mod file_system;
 mod filter;
 pub mod image;
 mod noise;
 pub mod recommendation;
+mod tools;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -13,11 +17,13 @@ use std::time::Duration;
 use blkbench::{Amount, Bench, Memory, Report, Scenario, report};
 use blkhash::Algorithm;
 
+use self::answer::Answers;
 pub use self::contestants::implementation;
 use self::contestants::{Field, field};
 pub use self::filter::Filter;
 use self::noise::longer;
 pub use self::noise::{mark, note};
+use self::tools::Tools;
 use super::args::{self, Layout, Threads};
 use super::{PROGRAM, refuse};
 use crate::messages;
@@ -28,6 +34,9 @@ use crate::usage::Refusal;
 /// Measures and prints; the outer error is what is wrong with the command line.
 pub fn run(args: &args::Bench) -> Result<io::Result<bool>, Refusal> {
     let layout = args.layout();
+    if args.tools && !matches!(layout, Layout::Docs | Layout::Json) {
+        return Err(refuse("--tools: use --format docs or json"));
+    }
     let bench = bench(args, layout)?;
     let field = chosen_field(field(), &args.filter)?;
     super::warn(Algorithm::ALL.iter().copied());
@@ -35,6 +44,16 @@ pub fn run(args: &args::Bench) -> Result<io::Result<bool>, Refusal> {
     let mut measured = bench.run(&field.contestants, |done| {
         steps.set((STEPS as f64 * done) as u64);
     });
+    let time = match bench.amount {
+        Amount::Time(time) => time.min(DEFAULT_TIME),
+        Amount::Blocks(_) => DEFAULT_TIME,
+    };
+    let algorithms = algorithms(&measured);
+    let beside = Beside {
+        answers: matches!(layout, Layout::Docs | Layout::Json)
+            .then(|| Answers::measure(&algorithms, time)),
+        tools: args.tools.then(|| Tools::measure(&algorithms)).transpose(),
+    };
     drop(steps);
     let absent = field.absent.iter();
     let notes =
@@ -46,7 +65,22 @@ pub fn run(args: &args::Bench) -> Result<io::Result<bool>, Refusal> {
             format!("measure more (--iterations {})", blocks.saturating_mul(10))
         }
     };
-    Ok(write(&measured, layout, args.svg.as_deref(), &longer))
+    Ok(write(&measured, &beside, layout, args.svg.as_deref(), &longer))
+}
+
+/// What is measured besides the implementations.
+struct Beside {
+    answers: Option<Answers>,
+    tools: io::Result<Option<Tools>>,
+}
+
+/// Returns the algorithms that have a row.
+fn algorithms(measured: &Report) -> Vec<Algorithm> {
+    let is_shown = |algorithm: &&Algorithm| {
+        let mut rows = measured.rows.iter();
+        **algorithm != Algorithm::Null && rows.any(|row| row.group == algorithm.name())
+    };
+    Algorithm::ALL.iter().filter(is_shown).copied().collect()
 }
 
 /// What the command line asks for.
@@ -107,6 +141,7 @@ fn chosen_field(field: Field, globs: &[String]) -> Result<Field, Refusal> {
 /// to do if they are rough.
 fn write(
     measured: &Report,
+    beside: &Beside,
     layout: Layout,
     chart: Option<&Path>,
     longer: &str,
@@ -119,16 +154,35 @@ fn write(
         let name = path.as_os_str().as_encoded_bytes();
         messages::message_of(PROGRAM, name, &messages::reason(&error));
     }
+    let tools = match &beside.tools {
+        Ok(tools) => tools.as_ref(),
+        Err(error) => {
+            all_well = false;
+            messages::message(PROGRAM, &format!("--tools: {}", messages::reason(error)));
+            None
+        }
+    };
+    for problem in tools.iter().flat_map(|tools| tools.problems()) {
+        all_well = false;
+        messages::message(PROGRAM, &problem);
+    }
+    let answers = beside.answers.as_ref();
     let text = match layout {
         Layout::Docs => {
             let noisy = measured.rows.iter().filter(|row| row.ticks.is_noisy()).count();
             report::docs(measured)
                 + &recommendation::describe(measured)
                 + &note(noisy, measured.rows.len(), longer)
+                + &tools.map(Tools::text).unwrap_or_default()
+                + &answers.map(Answers::text).unwrap_or_default()
         }
         Layout::Speedtest => report::speedtest(measured),
         Layout::Csv => report::csv(measured),
-        Layout::Json => report::json(measured),
+        Layout::Json => {
+            report::json(measured)
+                + &tools.map(Tools::json).unwrap_or_default()
+                + &answers.map(Answers::json).unwrap_or_default()
+        }
     };
     Stdout.write_all(text.as_bytes())?;
     Ok(all_well)
@@ -152,5 +206,5 @@ const STEPS: u64 = 1000;
 /// That of hash-speedtest.
 const DEFAULT_ITERATIONS: u64 = 100_000;
 
-/// For each row: all of them are done in a quarter of a minute.
-const DEFAULT_TIME: Duration = Duration::from_millis(400);
+/// For each row: all of them are done in five seconds.
+const DEFAULT_TIME: Duration = Duration::from_millis(80);

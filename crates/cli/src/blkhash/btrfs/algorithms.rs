@@ -1,4 +1,4 @@
-//! `blkhash btrfs algorithms`: the table of the btrfs documentation, measured on this CPU.
+//! `blkhash btrfs algorithms`: the checksums of btrfs, and how fast the kernel and this program are on this host.
 
 use std::io;
 use std::time::Duration;
@@ -7,19 +7,22 @@ use blkbench::report::WIDTH;
 use blkbench::text::{self, Align};
 use blkbench::{Amount, Bench, Memory, Row, Scenario};
 use blkbtrfs::ChecksumType;
-use blkhash::{Digester, Implementation, Strength};
+use blkhash::{Digester, Implementation};
 use serde_json::json;
 
 use super::args;
+use crate::blkhash::algorithms::kernel::{self, Driver};
+use crate::blkhash::bench::file_system::{self, InKernel, is_hard};
 use crate::blkhash::bench::{self, DEFAULT_BATCH, DEFAULT_BLOCK_SIZE};
 use crate::blkhash::verdict::Outcome;
 use crate::blkhash::{print, warn};
+use crate::quote;
 use crate::size::Bytes;
 
 /// Measures the checksums and prints the table.
 pub fn run(args: &args::Algorithms) -> io::Result<Outcome> {
     warn(ChecksumType::ALL.map(ChecksumType::algorithm));
-    let lines = measure();
+    let lines = measure(&kernel::drivers(), TIME);
     let text = if args.json {
         lines.iter().map(|line| format!("{}\n", object(line, args.data))).collect()
     } else {
@@ -29,14 +32,15 @@ pub fn run(args: &args::Algorithms) -> io::Result<Outcome> {
     Ok(Outcome::Clean)
 }
 
-/// A checksum with its implementation and speed.
+/// A checksum, and the speed of what computes it.
 struct Line {
-    kind: ChecksumType,
+    kernel: InKernel,
+    /// What this program uses, and its figures for many blocks at a time.
     implementation: &'static Implementation,
     row: Row,
 }
 
-fn measure() -> Vec<Line> {
+fn measure(drivers: &[Driver], time: Duration) -> Vec<Line> {
     let best = ChecksumType::ALL
         .map(|kind| (kind, Digester::new(kind.algorithm()).implementation_for(DEFAULT_BATCH)));
     let contestants = best.map(|(kind, implementation)| {
@@ -48,11 +52,11 @@ fn measure() -> Vec<Line> {
         block_size: DEFAULT_BLOCK_SIZE,
         batch: DEFAULT_BATCH,
         scenarios: vec![Scenario { threads: 1, memory: Memory::Hot }],
-        amount: Amount::Time(TIME),
+        amount: Amount::Time(time),
     };
-    let report = bench.run(&contestants, |_| {});
-    let lines = best.into_iter().zip(report.rows);
-    lines.map(|((kind, implementation), row)| Line { kind, implementation, row }).collect()
+    let rows = bench.run(&contestants, |_| {}).rows;
+    let lines = file_system::measure(drivers, time).into_iter().zip(best).zip(rows);
+    lines.map(|((kernel, (_, implementation)), row)| Line { kernel, implementation, row }).collect()
 }
 
 fn table(lines: &[Line], data: Option<u64>) -> String {
@@ -60,33 +64,30 @@ fn table(lines: &[Line], data: Option<u64>) -> String {
         ("Checksum", Align::Left),
         ("Bytes", Align::Right),
         ("Forgery", Align::Left),
-        ("FIPS", Align::Left),
-        ("Cycles", Align::Right),
-        ("Ratio", Align::Right),
-        ("MiB/s", Align::Right),
-        ("Computed by", Align::Left),
+        ("Kernel driver", Align::Left),
+        ("Kernel", Align::Right),
+        ("Verify", Align::Right),
         ("Space", Align::Right),
     ];
+    let speed = |row: &Row| {
+        let speed = row.speed.map_or("-".to_owned(), |speed| text::number(speed.median));
+        format!("{speed}{}", bench::mark(&row.ticks))
+    };
     let rows: Vec<Vec<String>> = lines
         .iter()
         .map(|line| {
-            let properties = line.kind.algorithm().properties();
             let space = match data {
-                Some(size) => Bytes(space(line.kind, size)).to_string(),
-                None => format!("{:.2} %", 100.0 * line.kind.size() as f64 / SECTOR as f64),
+                Some(size) => Bytes(space(line.kernel.kind, size)).to_string(),
+                None => format!("{:.2} %", 100.0 * line.kernel.kind.size() as f64 / SECTOR as f64),
             };
+            let driver = line.kernel.driver.as_deref().unwrap_or("not loaded");
             vec![
-                line.kind.name().to_owned(),
-                line.kind.size().to_string(),
-                if is_hard(line.kind) { "hard" } else { "easy" }.to_owned(),
-                properties
-                    .fips
-                    .map_or("-", |standard| standard.trim_start_matches("FIPS "))
-                    .to_owned(),
-                format!("{}{}", text::number(line.row.ticks.median), bench::mark(&line.row.ticks)),
-                text::number(line.row.ratio.unwrap_or_default()),
-                line.row.speed.map_or("-".to_owned(), |speed| text::number(speed.median)),
-                line.implementation.variant.to_owned(),
+                line.kernel.kind.name().to_owned(),
+                line.kernel.kind.size().to_string(),
+                if is_hard(line.kernel.kind) { "hard" } else { "easy" }.to_owned(),
+                quote::printable(driver),
+                line.kernel.like.as_ref().map_or("unknown ".to_owned(), speed),
+                speed(&line.row),
                 space,
             ]
         })
@@ -94,39 +95,84 @@ fn table(lines: &[Line], data: Option<u64>) -> String {
     let what = data.map_or("in proportion to the data".to_owned(), |size| {
         format!("for {} of data", Bytes(size))
     });
-    let notes = format!(
-        "\nForgery: making two blocks with the same checksum. Cycles: of the time stamp counter for a \
-         block of 4 KiB, on one thread, 16 blocks at a time. Space: {what}; metadata that is DUP or \
-         mirrored takes it as often. Which checksum to choose: blkhash btrfs algorithms --help"
-    );
-    let noisy = lines.iter().filter(|line| line.row.ticks.is_noisy()).count();
+    let like: Vec<&str> =
+        lines.iter().filter_map(|it| Some(it.kernel.like.as_ref()?.name.as_str())).collect();
+    let like = match like.as_slice() {
+        [] => String::new(),
+        names => format!(" with code of the same kind in this program ({})", names.join(", ")),
+    };
+    let notes = [
+        "Forgery: making two blocks with the same checksum.".to_owned(),
+        format!(
+            "Kernel: MiB/s of one core that computes one block of 4 KiB after the other, as the file \
+             system does for every read and write. The kernel's own code cannot be measured from \
+             here. This was measured{like}, and is about right."
+        ),
+        "Verify: MiB/s of one core for `blkhash btrfs verify`, which computes 16 blocks at a time. \
+         It says nothing about the file system."
+            .to_owned(),
+        format!("Space: {what}. Metadata that is DUP or mirrored takes it as often."),
+    ];
+    let notes: String = notes.iter().map(|note| text::wrapped(note, 2, WIDTH) + "\n").collect();
+    let figures =
+        lines.iter().flat_map(|line| [Some(&line.row), line.kernel.like.as_ref()]).flatten();
+    let all = figures.clone().count();
+    let noisy = figures.filter(|row| row.ticks.is_noisy()).count();
     format!(
-        "{}{}\n{}",
+        "{}\n{notes}{}\n{}\n",
         text::table(&heads, &rows),
-        text::wrapped(&notes, 0, WIDTH),
-        bench::note(noisy, lines.len(), "measure again")
+        bench::note(noisy, all, "measure again"),
+        text::wrapped(&advice(lines), 0, WIDTH)
+    )
+}
+
+/// Returns what the speeds of the kernel mean for mkfs.btrfs.
+fn advice(lines: &[Line]) -> String {
+    let choice = |is_hard_wanted: bool| {
+        let candidates = lines.iter().filter(|line| is_hard(line.kernel.kind) == is_hard_wanted);
+        let mut speeds = Vec::new();
+        for line in candidates {
+            speeds.push((line.kernel.kind.name(), line.kernel.speed()?));
+        }
+        // The first is the one with more users.
+        let (first, second) = (*speeds.first()?, *speeds.get(1)?);
+        let (fast, slow) =
+            if second.1 > NEARLY * first.1 { (second, first) } else { (first, second) };
+        let ratio = fast.1 / slow.1;
+        Some(match ratio > NEARLY {
+            true => format!("{} ({ratio:.1} times as fast as {})", fast.0, slow.0),
+            false => format!("{} (about as fast as {})", fast.0, slow.0),
+        })
+    };
+    let or_unknown = |choice: Option<String>, names| {
+        choice.unwrap_or_else(|| format!("{names}, whose speed in the kernel is unknown"))
+    };
+    format!(
+        "For this host: mkfs.btrfs --csum against errors: {}. Against forgery: {}. More: blkhash \
+         btrfs algorithms --help",
+        or_unknown(choice(false), "crc32c or xxhash"),
+        or_unknown(choice(true), "sha256 or blake2b"),
     )
 }
 
 fn object(line: &Line, data: Option<u64>) -> serde_json::Value {
-    let properties = line.kind.algorithm().properties();
+    let properties = line.kernel.kind.algorithm().properties();
     json!({
-        "checksum": line.kind.name(),
+        "checksum": line.kernel.kind.name(),
         "algorithm": properties.name,
-        "bytes": line.kind.size(),
-        "collisions_are_hard": is_hard(line.kind),
+        "bytes": line.kernel.kind.size(),
+        "collisions_are_hard": is_hard(line.kernel.kind),
         "standard": properties.fips,
+        "kernel_driver": line.kernel.driver,
+        "kernel_like": line.kernel.like.as_ref().map(|row| &row.name),
+        "kernel_mib_per_second": line.kernel.speed(),
         "ticks": line.row.ticks.median,
         "ratio": line.row.ratio,
         "mib_per_second": line.row.speed.map(|speed| speed.median),
         "implementation": line.implementation.name(),
         "data_bytes": data,
-        "space_bytes": data.map(|size| space(line.kind, size)),
+        "space_bytes": data.map(|size| space(line.kernel.kind, size)),
     })
-}
-
-fn is_hard(kind: ChecksumType) -> bool {
-    kind.algorithm().properties().strength == Strength::Cryptographic
 }
 
 /// Returns the size in bytes of the checksums for `data` bytes of data, in one copy and without the
@@ -138,12 +184,57 @@ pub fn space(kind: ChecksumType, data: u64) -> u64 {
 /// Bytes of data for each checksum, which is the default sector size of mkfs.btrfs.
 const SECTOR: u64 = 4096;
 
-/// Time spent on each checksum.
-const TIME: Duration = Duration::from_millis(200);
+/// Time spent on each figure.
+const TIME: Duration = Duration::from_millis(150);
+
+/// Speeds that differ by less are equal.
+const NEARLY: f64 = 1.1;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn advice_follows_from_the_kernel() {
+        let driver = |name: &str, driver: &str| Driver {
+            name: name.into(),
+            driver: driver.into(),
+            ..Driver::default()
+        };
+        let drivers = [
+            driver("crc32c", "crc32c-generic"),
+            driver("xxhash64", "xxhash64-generic"),
+            driver("blake2b-256", "blake2b-256-generic"),
+        ];
+        const SHORT: Duration = Duration::from_millis(1);
+        let mut lines = measure(&drivers, SHORT);
+        let like = |line: &Line| line.kernel.like.as_ref().map(|row| row.name.clone());
+        let names: Vec<_> = lines.iter().map(like).collect();
+        let expected = [Some("crc32c-table"), Some("xxh64-soft"), None, Some("blake2b256-soft")];
+        assert_eq!(names, expected.map(|name| name.map(str::to_owned)));
+        let mut set = |speeds: [f64; 4]| {
+            for (line, speed) in lines.iter_mut().zip(speeds) {
+                // What this program does in batches has no part in the advice.
+                line.row.speed = Some(blkbench::Spread::of([9e9 / speed]));
+                let row = line.kernel.like.get_or_insert_with(|| line.row.clone());
+                row.speed = Some(blkbench::Spread::of([speed]));
+            }
+            advice(&lines)
+        };
+        let text = set([10_000.0, 12_000.0, 1500.0, 600.0]);
+        assert!(text.contains("xxhash (1.2 times as fast as crc32c)"), "{text}");
+        assert!(text.contains("sha256 (2.5 times as fast as blake2b)"), "{text}");
+        let text = set([10_000.0, 9500.0, 300.0, 600.0]);
+        assert!(text.contains("crc32c (about as fast as xxhash)"), "{text}");
+        assert!(text.contains("blake2b (2.0 times as fast as sha256)"), "{text}");
+        let text = advice(&measure(&[], SHORT));
+        assert!(text.contains("crc32c or xxhash, whose speed in the kernel is unknown"), "{text}");
+        for data in [None, Some(10 << 40)] {
+            let text = table(&measure(&drivers, SHORT), data);
+            assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+            assert!(text.contains("not loaded") && text.contains("unknown"), "{text}");
+        }
+    }
 
     #[test]
     fn space_of_checksums() {

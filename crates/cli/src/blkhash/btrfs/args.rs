@@ -162,13 +162,18 @@ Nothing is ever written. Exit status is 0 if everything that a mount could retur
 as far as anything tells, 1 if errors were found, 2 if something could not be verified.";
 
 const ALGORITHMS_HELP: &str = "\
-Which one to choose: crc32c, the default, is the fastest and detects what hardware does to data: bits \
-that flip, blocks that get lost. xxhash is as fast and has 64 bits, so that errors on large and busy \
-file systems do not go unseen by chance. sha256 and blake2b cannot be forged, so that two blocks with \
-the same checksum are the same: for deduplication that trusts checksums, and for data that somebody \
-may change on purpose, as far as the checksums themselves are kept safe. sha256 is a standard of NIST \
-and fast where the CPU has instructions for it, blake2b is fast without. All of them show that data \
-changed, none who changed it. The choice is made by mkfs.btrfs --csum, once.";
+Which one to choose: crc32c, the default, detects what hardware does to data: bits that flip, blocks \
+that get lost. xxhash has 64 bits, so that errors on large and busy file systems do not go unseen by \
+chance. Both cost little. sha256 and blake2b cannot be forged, so that two blocks with the same checksum \
+are the same: for deduplication that trusts checksums, and for data that somebody may change on purpose, \
+as far as the checksums themselves are kept safe. sha256 is a standard of NIST (FIPS 180-4). All of them \
+show that data changed, none who changed it.
+
+The file system is as fast as the kernel, which computes one block at a time: where the CPU has \
+instructions for sha256 and the kernel a driver that uses them, sha256 is faster than blake2b, and \
+otherwise blake2b is. The column Kernel and the last line are about that. The driver is the one in \
+/proc/crypto that a mount would use. Most kernels load it at the first mount with this checksum, and \
+until then it is unknown. The choice is made by mkfs.btrfs --csum, once.";
 
 const OBSCURE_HELP: &str = "\
 Folders of btrfs find names by their CRC-32C, and dumps of file systems replace names by such ones to \

@@ -267,6 +267,19 @@ const BENCH_AFTER: Sections = &[
              at most 1 GiB and a quarter of the free memory. The header says if it is smaller.",
         ],
     ),
+    (
+        "THE ANSWER",
+        &[
+            "The last line names the fastest algorithm for three uses, and in parentheses the fastest one \
+             that withstands forgery: files in one stream and thread, images as blksum(1) hashes them \
+             on all threads, and btrfs as its kernel computes checksums, if the kernel's driver is known \
+             (see blkhash-btrfs-algorithms(1)). The table above it has their speeds.",
+            "With --tools, other programs get 32 MiB as their standard input from memory, and as a file in \
+             the page cache. Beside each is blksum --construction linear with the same digest. The best \
+             of three runs counts. A program that fails or prints another value is an error, and one that \
+             is not installed is named.",
+        ],
+    ),
     EXIT_STATUS,
     (
         "EXAMPLES",
@@ -278,6 +291,8 @@ const BENCH_AFTER: Sections = &[
             "Hash blocks of 64K on one thread and on all, from the cache and from memory, and draw \
              a chart:",
             "    blkhash bench --block-size 64k --threads 1,all --cold --svg bench.svg",
+            "Compare with sha256sum, b3sum and other programs:",
+            "    blkhash bench --tools",
             "Measure which errors checksums detect:",
             "    blkhash bench --quality",
         ],
@@ -428,19 +443,25 @@ const BTRFS_ALGORITHMS: Sections = &[
         "DESCRIPTION",
         &[
             "Compares the four checksum algorithms that btrfs offers: their size, whether collisions \
-             are hard to make, and the cycles that they take on this CPU.",
+             are hard to make, and their speed on this host.",
+            "Kernel is the speed of the file system, in MiB/s on one core. The kernel computes one block \
+             after the other, with the driver of the highest priority in /proc/crypto. Its code cannot be \
+             measured from a program, so code of the same kind is measured. Where no driver is loaded, \
+             or nothing resembles it, the speed is unknown.",
+            "Verify is the speed of blkhash btrfs verify, which computes 16 blocks at a time. It says \
+             nothing about the file system. The last line says what follows from the column Kernel.",
         ],
     ),
     (
         "CHECKSUMS OF BTRFS",
         &[
-            "* crc32c: The default: 4 bytes, and the fastest. It detects what hardware does to \
-             data: bits that flip, blocks that get lost.",
-            "* xxhash: 8 bytes, about as fast. Errors on large and busy file systems do not go \
-             unnoticed by chance.",
+            "* crc32c: The default, 4 bytes. It detects what hardware does to data: bits that flip, \
+             blocks that get lost.",
+            "* xxhash: 8 bytes. Errors on large and busy file systems do not go unnoticed by chance.",
             "* sha256, blake2b: 32 bytes that cannot be forged. Two blocks with the same checksum \
-             are the same, which deduplication can rely on. sha256 is a standard of NIST, and fast on \
-             CPUs that have instructions for it; blake2b is fast without.",
+             are the same, which deduplication can rely on. sha256 is a standard of NIST. Where the CPU \
+             has instructions for it and the kernel a driver that uses them, it is faster than blake2b, \
+             otherwise blake2b is faster.",
             "All of them detect that data changed by accident. None of them proves that it was not \
              changed on purpose: a checksum is stored beside the data and can be replaced with it. The algorithm is chosen once, by mkfs.btrfs --csum.",
         ],

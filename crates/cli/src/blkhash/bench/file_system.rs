@@ -1,0 +1,63 @@
+//! How fast btrfs is on this host: each checksum as the kernel computes it.
+
+use std::time::Duration;
+
+use blkbench::{Amount, Bench, Memory, Row, Scenario};
+use blkbtrfs::ChecksumType;
+use blkhash::Strength;
+
+use super::contestants::{implementation, table};
+use super::driver::{self, Like};
+use crate::blkhash::algorithms::kernel::Driver;
+
+/// What the kernel computes a checksum with.
+pub struct InKernel {
+    pub kind: ChecksumType,
+    /// The driver that a mount would use, if it is known.
+    pub driver: Option<String>,
+    /// The name and the figures, for one block at a time, of code that resembles the driver.
+    pub like: Option<Row>,
+}
+
+impl InKernel {
+    /// Returns the speed of the file system in MiB/s, if something tells.
+    pub fn speed(&self) -> Option<f64> {
+        Some(self.like.as_ref()?.speed?.median)
+    }
+}
+
+/// Measures all checksums, each for `time`.
+pub fn measure(drivers: &[Driver], time: Duration) -> Vec<InKernel> {
+    let used = ChecksumType::ALL.map(|kind| (kind, driver::used(drivers, kind)));
+    let like = used.map(|(kind, used)| used.and_then(|used| driver::like(used, kind)));
+    let contestants: Vec<_> = like
+        .iter()
+        .flatten()
+        .map(|like| match like {
+            Like::Implementation(known) => implementation(**known),
+            Like::Table => table(),
+        })
+        .collect();
+    let bench = Bench {
+        block_size: SECTOR,
+        batch: 1,
+        scenarios: vec![Scenario { threads: 1, memory: Memory::Hot }],
+        amount: Amount::Time(time),
+    };
+    let mut rows = bench.run(&contestants, |_| {}).rows.into_iter();
+    let all = used.into_iter().zip(like);
+    all.map(|((kind, driver), like)| InKernel {
+        kind,
+        driver: driver.map(str::to_owned),
+        like: like.and_then(|_| rows.next()),
+    })
+    .collect()
+}
+
+/// Returns whether making two blocks with the same checksum is hard.
+pub fn is_hard(kind: ChecksumType) -> bool {
+    kind.algorithm().properties().strength == Strength::Cryptographic
+}
+
+/// Bytes of data for each checksum, the default of mkfs.btrfs.
+const SECTOR: usize = 4096;

@@ -37,6 +37,7 @@ def image(tmp_path_factory):
     with filesystems.mounted([path], "rw,nodiscard,commit=300") as root, contextlib.ExitStack() as stack:
         for name in ("one", "two", "open"):
             (root / name).write_bytes(name.encode() * 10_000)
+        (root / "small").write_bytes(b"s" * 100)
         (root / "folder").mkdir()
         for name in ("open", "folder"):
             stack.callback(os.close, os.open(root / name, os.O_RDONLY))
@@ -104,6 +105,12 @@ def test_uuid_tree_with_a_folder(image):
             assert_agreed(image)
         with image.edited(leaf, lambda items: insert(items, (257, INODE, 0), inode)):
             assert_found(image, "tree_item", "no such item belongs into the UUID tree")
+
+
+def test_flag_of_relocation(image):
+    """Only blocks of trees that a balance copies may have the flag."""
+    with image.changed(image.leaf_of(CHECKSUMS), lambda data: data[:0x38] + bytes([data[0x38] | 2]) + data[0x39:]):
+        assert_found(image, "tree_header", "header has the flags")
 
 
 def test_file_in_removal(image):
@@ -217,6 +224,27 @@ def test_compressed_without_checksums(image):
             assert not is_found()
         with image.edited(image.leaf_of(FILES, number, INODE), edit(1)):
             assert is_found()
+
+
+@pytest.mark.parametrize("size, reason", [(0, "is empty"), (4096, None), (5000, "is 5000, at most 4096")])
+def test_inline_extent_of_another_size(image, size, reason):
+    """mkfs.btrfs -r before 4.16 stored files of several sectors inline. A mount has zeros after the first one."""
+    files = list(image.blocks[image.leaf_of(FILES, 256, INODE)].items())
+    number = next(key[0] for key, content in files if key[1] == EXTENT_DATA and content[20] == 0)
+
+    def edit(items):
+        struct.pack_into("<QQ", content_of(items, number, INODE), 16, size, size)
+        content = content_of(items, number, EXTENT_DATA)
+        struct.pack_into("<Q", content, 8, size)
+        content[21:] = b"s" * size
+
+    with image.edited(image.leaf_of(FILES, number, INODE), edit):
+        if reason:
+            checked = images.attempt("btrfs", "check", "--readonly", str(image.path), timeout=HANG)
+            assert checked.returncode != 0
+            assert_found(image, "tree_item", reason)
+        else:
+            assert_healthy(image.path)
 
 
 def test_between_superblocks(image):

@@ -297,7 +297,8 @@ fn check(bytes: &[u8], expected: &Expected, identity: &Identity) -> Result<(), B
     if !may_own(expected, owner) {
         return Err(BlockDefect::Owner { expected: expected.tree, found: owner });
     }
-    if flags & !RELOCATED != WRITTEN {
+    let optional = if object::is_shareable(owner) { RELOCATED } else { 0 };
+    if flags & !optional != WRITTEN {
         return Err(BlockDefect::Structure(format!("header has the flags {flags:#x}")));
     }
     if level == 0 {
@@ -393,7 +394,7 @@ const LEVEL: usize = 0x64;
 /// Flags of all blocks: written, and of revision 1, which allows references by tree.
 const WRITTEN: u64 = 1 | 1 << 56;
 
-/// Flag of blocks that relocation wrote.
+/// Flag of blocks that relocation wrote, which it does only to copies of trees with snapshots.
 const RELOCATED: u64 = 1 << 1;
 
 const HEADER: usize = 0x65;

@@ -10,7 +10,7 @@
 import os as _os
 
 from blkhash import _blkhash
-from blkhash._blkhash import Hash, Image, Map, checksum, new
+from blkhash._blkhash import Hash, Image, Map, checksum, diff, new
 from blkhash._errors import (
     CancelledError,
     ChangedError,
@@ -23,7 +23,7 @@ from blkhash._errors import (
 )
 from blkhash._file import ImageFile
 from blkhash._maps import create_map
-from blkhash._types import Block, Checksum, Difference, Extent, File, Member, Partition, Run
+from blkhash._types import Block, Checksum, Difference, Extent, File, Member, Partition, Run, Snapshot
 
 __all__ = [
     "Block",
@@ -46,9 +46,11 @@ __all__ = [
     "Partition",
     "ReferenceRefusedError",
     "Run",
+    "Snapshot",
     "algorithms_available",
     "checksum",
     "create_map",
+    "diff",
     "new",
 ]
 

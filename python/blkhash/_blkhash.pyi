@@ -7,7 +7,7 @@ from _typeshed import ReadableBuffer, WriteableBuffer
 from typing_extensions import Self
 
 from blkhash._file import ImageFile
-from blkhash._types import Block, Checksum, Difference, Extent, Member, Partition, Run
+from blkhash._types import Block, Checksum, Difference, Extent, Member, Partition, Run, Snapshot
 
 __version__: str
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "_create_map",
     "_forked",
     "checksum",
+    "diff",
     "new",
 ]
 
@@ -81,6 +82,15 @@ def checksum(
     vpc_size: Optional[_VpcSize] = None,
     secret: Optional[ReadableBuffer] = None,
 ) -> Checksum: ...
+def diff(
+    left: Union[str, PathLike[str], Image],
+    right: Union[str, PathLike[str], Image],
+    *,
+    block_size: int = 65536,
+    threads: Optional[int] = None,
+    progress: Optional[_Progress] = None,
+    cancel: Optional[Event] = None,
+) -> list[Difference]: ...
 
 @final
 class Image:
@@ -110,6 +120,8 @@ class Image:
     def snapshot(self) -> Optional[str]: ...
     @property
     def partition(self) -> Optional[int]: ...
+    @property
+    def snapshots(self) -> tuple[Snapshot, ...]: ...
     @property
     def chain(self) -> tuple[Member, ...]: ...
     @property

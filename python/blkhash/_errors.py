@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 class Error(Exception):
     """The base class of the exceptions of this package.
 
-    `filename` is the file that the error is about, and `offset` the offset in that file, if they are known.
+    `filename` is the file that the error is about, `offset` the offset in that file, and `errno` the number of the error
+    of the system, if they are known. Otherwise they are None.
     """
 
+    errno: int | None = None
     filename: str | None = None
     offset: int | None = None
 
@@ -128,6 +130,7 @@ def image(
     else:
         error = _with_errno(ImageOSError, errno, filename)
     error.kind = kind
+    error.errno = errno
     error.filename = filename
     error.offset = offset
     return error
@@ -136,6 +139,7 @@ def image(
 def map(message: str, filename: str, offset: int | None, errno: int | None) -> MapError:
     error: MapError
     error = MapError(message) if errno is None else _with_errno(MapOSError, errno, filename)
+    error.errno = errno
     error.filename = filename
     error.offset = offset
     return error

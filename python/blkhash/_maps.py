@@ -50,8 +50,28 @@ def create_map(
 ) -> Map:
     """Writes the map of an image to a new file, and returns the map.
 
-    An existing file is an error. If the work fails or is cancelled, the file is removed. `key`, of 16 to 4096 bytes,
-    seals the map.
+    If the work fails or is cancelled, the file is removed.
+
+    Args:
+        image: an `Image` or the name of one.
+        path: path of the new file.
+        digest: name of a digest, as in `algorithms_available`.
+        block_size: bytes of a block, a power of two from 512 to 64 MiB.
+        salt: bytes that are hashed before each block.
+        key: 16 to 4096 bytes that seal the map.
+        threads: number of threads, by default that of the processors.
+        progress: called a few times a second and at the end, with the bytes done and their total.
+        cancel: an object like `threading.Event`, which ends the work once it is set.
+
+    Raises:
+        FileExistsError: `path` exists. It is also a `MapError`.
+        MapError: the map cannot be written. It is also an `OSError` if the system failed.
+        ImageError: the image cannot be opened or read, or changed meanwhile (`ChangedError`).
+        CancelledError: `cancel` was set.
+        ValueError, TypeError: an argument is invalid.
+
+    >>> blkhash.create_map("disk.qcow2", "new.blkmap").block_count
+    128
     """
     import json
 

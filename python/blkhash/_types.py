@@ -14,6 +14,14 @@ Member.__doc__ = "An image of a chain. `size` is None if only the program that r
 Partition = namedtuple("Partition", "number offset length")
 Partition.__doc__ = "A partition of a disk. Numbers are those of Linux."
 
+Snapshot = namedtuple("Snapshot", "id name created size vm_state_size")
+Snapshot.__doc__ = """An internal snapshot of an image, which `Image(name, snapshot=id)` opens.
+
+`created` is in seconds since 1970 in UTC, `size` that of the content in bytes, and `vm_state_size` that of the saved state
+of the virtual machine, 0 without one. All of it is the claim of the image. Bytes of `id` and `name` that are not UTF-8 are
+U+FFFD.
+"""
+
 Difference = namedtuple("Difference", "offset length kind")
 Difference.__doc__ = """Adjacent blocks that differ in the same way.
 

@@ -19,6 +19,13 @@ class Partition(NamedTuple):
     offset: int
     length: int
 
+class Snapshot(NamedTuple):
+    id: str
+    name: str
+    created: float
+    size: int
+    vm_state_size: int
+
 class Difference(NamedTuple):
     offset: int
     length: int

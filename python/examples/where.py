@@ -6,8 +6,8 @@
 Each character is an equal part of the larger image: `#` if some of it differs, `.` if it has data, blank for zeros.
 """
 
+import argparse
 import sys
-import tempfile
 
 import blkhash
 
@@ -15,10 +15,9 @@ CELLS = 64
 
 
 def main(left, right):
-    with tempfile.TemporaryDirectory() as folder, blkhash.Image(right) as image:
-        expected = blkhash.create_map(left, f"{folder}/left.blkmap", block_size=4096)
-        differences = expected.verify(image)
-        size = max(expected.image_size, image.size)
+    with blkhash.Image(left) as expected, blkhash.Image(right) as image:
+        differences = blkhash.diff(expected, image, block_size=4096)
+        size = max(expected.size, image.size)
         extents = [extent for extent in image.extents() if extent.kind == "data"]
     if not differences:
         print("no differences")
@@ -35,4 +34,8 @@ def main(left, right):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    parser = argparse.ArgumentParser(description="Shows where two images differ.")
+    parser.add_argument("left")
+    parser.add_argument("right")
+    args = parser.parse_args()
+    sys.exit(main(args.left, args.right))

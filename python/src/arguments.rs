@@ -12,7 +12,13 @@ use crate::buffer::Buffer;
 
 /// Returns the algorithm with this name.
 pub fn algorithm(name: &str) -> PyResult<Algorithm> {
-    name.parse().map_err(value_error)
+    name.parse().map_err(|error| match error {
+        blkhash::Error::UnknownAlgorithm(_) => {
+            let known: Vec<_> = Algorithm::ALL.iter().map(|known| known.name()).collect();
+            value_error(format!("{error}: use {}", known.join(", ")))
+        }
+        error => value_error(error),
+    })
 }
 
 /// Returns a block size.

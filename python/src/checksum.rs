@@ -13,7 +13,51 @@ use crate::job::Watch;
 use crate::open::{Opened, Request};
 use crate::types;
 
-/// Returns checksums of an image.
+/// Returns the checksums of the content of an image, as `blksum` prints them, in one pass.
+///
+/// Args:
+///     name: path of an image, or as `str` also the URI of an NBD server. A `pathlib.Path` is
+///         always a path.
+///     digests: name of a digest, or several, as in `algorithms_available`.
+///     construction: how digests of blocks become one checksum: "streams:4", "flat", "concat",
+///         "linear", "dm-verity" or "fs-verity".
+///     block_size: bytes of a block, a power of two from 512 to 64 MiB, by default that of the
+///         construction (64 KiB).
+///     salt: bytes that are hashed before each block, for dm-verity and fs-verity.
+///     threads: number of threads, by default that of the processors.
+///     max_zeros: refuse images with more bytes of zeros that they do not store.
+///     progress: called a few times a second and at the end, with the bytes done and their total.
+///     cancel: an object like `threading.Event`, which ends the work once it is set.
+///     format: the format, instead of detecting it, such as "raw" or "qcow2". Use "raw" for raw
+///         disks of untrusted guests.
+///     snapshot: name or id of an internal snapshot.
+///     partition: number of a partition, which is then the content.
+///     follow: files that an image may refer to: "beneath" its own folder (the default), "any" or
+///         "none".
+///     backing_format: format of backing files whose format is not recorded.
+///     holes: holes of raw files: "trust" (the default), "verify" or "ignore".
+///     cache: whether to read through the page cache: "auto" (the default), "yes" or "no".
+///     force_share: read an image that is in use.
+///     reader: "auto" (the default), or "qemu" to read every format by qemu-nbd.
+///     vpc_size: which size a vpc (vhd) image has: "auto" (the default), "geometry" or "current".
+///     secret: bytes that unlock a luks image.
+///
+/// Returns:
+///     A `Checksum` with `hexdigests`, a dict from the names in `digests`, `hexdigest` if there is
+///     one, `size` in bytes, and
+///     `format`.
+///
+/// Raises:
+///     ImageError: the image cannot be opened or read. It is also an `OSError` if the system
+///         failed.
+///     ChangedError: the image changed while it was read.
+///     CancelledError: `cancel` was set.
+///     ValueError, TypeError: an argument is invalid.
+///
+/// >>> blkhash.checksum("disk.qcow2").hexdigest == blkhash.checksum("disk.img").hexdigest
+/// True
+/// >>> sorted(blkhash.checksum("disk.qcow2", ["sha256", "blake3"]).hexdigests)
+/// ['blake3', 'sha256']
 #[pyfunction]
 #[pyo3(
     signature = (name, digests=None, *, construction="streams:4", block_size=None, salt=None, threads=None, max_zeros=None, progress=None, cancel=None, **options),

@@ -25,12 +25,32 @@ pub struct Hash {
     threads: usize,
     /// The process that created the hash and runs its threads.
     process: Process,
-    /// The process that last took the lock. Only used by threads that are attached to the interpreter, and therefore
+    /// The process that last took the lock. Only used by threads that are attached to the
+    /// interpreter, and therefore
     /// consistent in a child.
     locked_by: Mutex<Process>,
 }
 
-/// Creates a hash.
+/// Returns a `Hash` for content that is passed to it, like `hashlib.new`.
+///
+/// Args:
+///     name: name of a digest, as in `algorithms_available`.
+///     data: the first bytes of the content.
+///     construction: how digests of blocks become one checksum: "streams:4", "flat", "concat",
+///         "linear", "dm-verity" or "fs-verity".
+///     block_size: bytes of a block, a power of two from 512 to 64 MiB, by default that of the
+///         construction (64 KiB).
+///     salt: bytes that are hashed before each block, for dm-verity and fs-verity.
+///     threads: number of threads, by default that of the processors. A hash with 1 also works
+///         after `os.fork()`.
+///
+/// Raises:
+///     ValueError, TypeError: an argument is invalid.
+///
+/// >>> h = blkhash.new("sha256", b"boot sector")
+/// >>> h.zero(10 * 2**30)
+/// >>> h.hexdigest()
+/// 'bb16f6fb950a8d2f49a073f4e6bdb914a187b7561344b5388bf42946b016e0d8'
 #[pyfunction]
 #[pyo3(
     signature = (name, data=None, *, construction="streams:4", block_size=None, salt=None, threads=None),
@@ -66,7 +86,10 @@ pub fn algorithms_available() -> Vec<&'static str> {
 
 #[pymethods]
 impl Hash {
-    /// Appends the bytes of an object to the content.
+    /// Appends the bytes of `data`, an object with a C-contiguous buffer, to the content.
+    ///
+    /// `bytes` of 64 KiB or more are lent to other threads, and the call returns before they are
+    /// hashed.
     fn update(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
         if let Ok(object) = data.cast_exact::<PyBytes>()
             && self.threads > 1
@@ -89,7 +112,7 @@ impl Hash {
         })
     }
 
-    /// Appends zero bytes to the content.
+    /// Appends `length` zero bytes to the content, without hashing them one by one.
     fn zero(&self, py: Python<'_>, length: u64) -> PyResult<()> {
         self.append(py, length, |hasher| hasher.zero(length))
     }
@@ -198,7 +221,8 @@ impl Hash {
             .ok_or_else(|| failed(py))
     }
 
-    /// Calls `work` with the hasher. For short work, which takes less time than to release the GIL, unless another
+    /// Calls `work` with the hasher. For short work, which takes less time than to release the GIL,
+    /// unless another
     /// thread uses the hasher.
     fn attached<R: Send>(
         &self,
@@ -212,7 +236,8 @@ impl Hash {
         }
     }
 
-    /// Returns the hasher if this process can lock it. In a child, threads of the hasher are missing, and so may be
+    /// Returns the hasher if this process can lock it. In a child, threads of the hasher are
+    /// missing, and so may be
     /// the thread that has the lock.
     fn usable(&self, py: Python<'_>) -> PyResult<&Mutex<Hasher>> {
         let here = Process::current();

@@ -17,10 +17,40 @@ use crate::open::{Opened, Request};
 use crate::process::Owned;
 use crate::types;
 
-/// An open image, or a partition of it.
+/// An open image as its guest sees it, read only, or a partition of it.
+///
+/// Args:
+///     name: path of an image, or as `str` also the URI of an NBD server. A `pathlib.Path` is
+///         always a path.
+///     format: the format, instead of detecting it, such as "raw" or "qcow2". Use "raw" for raw
+///         disks of untrusted guests.
+///     snapshot: name or id of an internal snapshot.
+///     partition: number of a partition, which is then the content.
+///     follow: files that an image may refer to: "beneath" its own folder (the default), "any" or
+///         "none".
+///     backing_format: format of backing files whose format is not recorded.
+///     holes: holes of raw files: "trust" (the default), "verify" or "ignore".
+///     cache: whether to read through the page cache: "auto" (the default), "yes" or "no".
+///     force_share: read an image that is in use.
+///     reader: "auto" (the default), or "qemu" to read every format by qemu-nbd.
+///     vpc_size: which size a vpc (vhd) image has: "auto" (the default), "geometry" or "current".
+///     secret: bytes that unlock a luks image.
+///
+/// Raises:
+///     ImageError: the image cannot be opened. It is also an `OSError` if the system failed.
+///     ValueError, TypeError: an argument is invalid, or the image has no such partition.
+///
+/// Offsets and lengths are in bytes of the content. Threads may share an image. Processes may not,
+/// and after `os.fork()` it
+/// raises `ForkError` in the child. It can be used in a `with` statement, which closes it.
+///
+/// >>> with blkhash.Image("overlay.qcow2") as image:
+/// ...     image.format, image.size
+/// ('qcow2', 8388608)
 #[pyclass(frozen, module = "blkhash")]
 pub struct Image {
-    /// `None` after it was closed. Locked only by threads that are attached to the interpreter, and not for longer
+    /// `None` after it was closed. Locked only by threads that are attached to the interpreter, and
+    /// not for longer
     /// than it takes to clone the pointer, so that it is not locked in a child.
     opened: Mutex<Option<Arc<Owned<Opened>>>>,
 }
@@ -93,7 +123,28 @@ impl Image {
         self.with(py, |opened| PyTuple::new(py, opened.image.warnings()))
     }
 
-    /// Returns the partitions.
+    /// The internal snapshots, as `Snapshot` tuples in the order of the image. Empty if its format
+    /// has none.
+    ///
+    /// Raises `ImageError` if the list cannot be read.
+    #[getter]
+    fn snapshots<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let opened = self.opened()?;
+        let opened = opened.get(py, "image")?;
+        let found = py.detach(|| opened.image.snapshots());
+        let found = found.map_err(|error| errors::of_image(py, &error))?.unwrap_or_default();
+        let tuples = found.iter().map(|it| {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let created = it.created.as_secs_f64();
+            let fields = (text(&it.id), text(&it.name), created, it.virtual_size, it.vm_state_size);
+            types::SNAPSHOT.make(py, fields)
+        });
+        PyTuple::new(py, tuples.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Returns the partitions in the GPT or MBR of the content, as a list of `Partition`.
+    ///
+    /// Raises `ImageError` if the table cannot be read, and `ValueError` if it is damaged.
     fn partitions<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let opened = self.opened()?;
         let opened = opened.get(py, "image")?;
@@ -106,7 +157,9 @@ impl Image {
         found.map(|it| types::PARTITION.make(py, (it.number, it.offset, it.length))).collect()
     }
 
-    /// Returns an iterator over the extents, adjacent ones of different kinds.
+    /// Returns an iterator over the extents from `offset` on, at most `length` bytes. Each is an
+    /// `Extent`, and adjacent ones have
+    /// different kinds. Raises `ImageError` if tables of the image cannot be read.
     #[pyo3(signature = (offset=0, length=None))]
     fn extents(&self, py: Python<'_>, offset: u64, length: Option<u64>) -> PyResult<Extents> {
         let opened = self.opened()?;
@@ -115,7 +168,9 @@ impl Image {
         Ok(Extents { opened, rest: Mutex::new((offset, end)) })
     }
 
-    /// Returns bytes of the content, fewer than `length` at its end.
+    /// Returns `length` bytes of the content from `offset` on, fewer at its end.
+    ///
+    /// Raises `ImageError` if they cannot be read.
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -129,7 +184,9 @@ impl Image {
         PyBytes::new_with(py, length, |bytes| read(py, opened, bytes, offset))
     }
 
-    /// Fills a buffer with bytes of the content, and returns their number, which is less at its end.
+    /// Fills a writable buffer with the content from `offset` on, without a copy. Returns the
+    /// number of bytes, which is less at
+    /// the end of the content. Raises `ImageError` if they cannot be read.
     #[pyo3(signature = (buffer, offset=0))]
     fn readinto(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>, offset: u64) -> PyResult<usize> {
         let opened = self.opened()?;
@@ -142,14 +199,16 @@ impl Image {
         Ok(length)
     }
 
-    /// Fails if the files of the image changed since it was opened, as far as that can be detected.
+    /// Raises `ChangedError` if the files of the image changed since it was opened, as far as that
+    /// can be detected.
     fn check_unchanged(&self, py: Python<'_>) -> PyResult<()> {
         let opened = self.opened()?;
         let opened = opened.get(py, "image")?;
         py.detach(|| opened.image.check_unchanged()).map_err(|error| errors::of_image(py, &error))
     }
 
-    /// Returns checksums of the content, in one pass.
+    /// Returns checksums of the content, in one pass, as `blkhash.checksum()` does, with the same
+    /// arguments, result and errors.
     #[pyo3(
         signature = (digests=None, *, construction="streams:4", block_size=None, salt=None, threads=None, max_zeros=None, progress=None, cancel=None),
         text_signature = "($self, digests='sha256', *, construction='streams:4', block_size=None, salt=b'', threads=None, max_zeros=None, progress=None, cancel=None)"
@@ -176,12 +235,12 @@ impl Image {
         passed.into_result(py, &names)
     }
 
-    /// Returns a file object with the content.
+    /// Returns an `ImageFile` with the content, an `io.RawIOBase`.
     fn open<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         types::IMAGE_FILE.make(slf.py(), (slf,))
     }
 
-    /// Closes the image.
+    /// Closes the image. Its iterators keep their files open until they end.
     fn close(&self) {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
@@ -243,7 +302,8 @@ fn read(py: Python<'_>, opened: &Opened, bytes: &mut [u8], offset: u64) -> PyRes
 #[pyclass(frozen, module = "blkhash._blkhash", name = "_Extents")]
 pub struct Extents {
     opened: Arc<Owned<Opened>>,
-    /// Offsets of the next extent and of the end. Locked only by threads that are attached to the interpreter.
+    /// Offsets of the next extent and of the end. Locked only by threads that are attached to the
+    /// interpreter.
     rest: Mutex<(u64, u64)>,
 }
 

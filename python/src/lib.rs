@@ -3,9 +3,15 @@
 //! It converts arguments, results and errors, and releases the GIL. Everything else is done by the crates of this
 //! workspace. Classes and functions that need no Rust are in `python/blkhash/*.py`.
 
+#![allow(
+    clippy::doc_lazy_continuation,
+    reason = "comments of exported items are docstrings of Python"
+)]
+
 mod arguments;
 mod buffer;
 mod checksum;
+mod diff;
 mod differences;
 mod errors;
 mod hasher;
@@ -28,6 +34,8 @@ mod module {
 
     #[pymodule_export]
     use super::checksum::checksum;
+    #[pymodule_export]
+    use super::diff::diff;
     #[pymodule_export]
     use super::hasher::{Hash, algorithms_available, new};
     #[pymodule_export]

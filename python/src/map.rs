@@ -25,7 +25,22 @@ use crate::open_map::OpenMap;
 use crate::process::Owned;
 use crate::types;
 
-/// A block map.
+/// An open block map: the digest of every block of an image.
+///
+/// Args:
+///     path: path of the map.
+///     commit: number of an earlier commit in the file, instead of the last one.
+///
+/// Raises:
+///     MapError: the map cannot be read, is damaged or not finished. It is also an `OSError` if the
+///         system failed.
+///
+/// Offsets and lengths are in bytes of the content. The map is checked as it is read, so that any
+/// method may raise `MapError`.
+///
+/// >>> monday = blkhash.create_map("disk.qcow2", "monday.blkmap")
+/// >>> monday.verify("damaged.img")
+/// [Difference(offset=1966080, length=65536, kind='changed')]
 #[pyclass(frozen, module = "blkhash")]
 pub struct Map(Arc<Owned<OpenMap>>);
 
@@ -120,13 +135,13 @@ impl Map {
         PyModule::import(py, "json")?.call_method1("loads", (text,))
     }
 
-    /// Fails unless the map is sealed with this key.
+    /// Raises `MapError` unless the map is sealed with this key, of 16 to 4096 bytes.
     fn check_seal(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let OpenMap { map, name } = self.opened(py)?;
         map.check_seal(&self::key(key)?).map_err(|error| errors::of_map(py, &error, name))
     }
 
-    /// Reads every byte of the map, and fails if one is wrong.
+    /// Reads every byte of the map. Raises `MapError` if one is wrong.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         let shared = self.shared(py)?;
         Watch::NONE.run(py, move |progress| {
@@ -139,17 +154,20 @@ impl Map {
         })
     }
 
-    /// Returns an iterator over runs of blocks.
+    /// Returns an iterator over the runs of blocks, which are `Run` tuples.
     fn runs(&self, py: Python<'_>) -> PyResult<Runs> {
         Ok(Runs::new(self.shared(py)?))
     }
 
-    /// Returns an iterator over the blocks.
+    /// Returns an iterator over the blocks, which are `Block` tuples.
     fn blocks<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         types::BLOCKS.make(slf.py(), (slf,))
     }
 
-    /// Returns where another map differs, without the images.
+    /// Returns where another map differs from this one, without the images, as a list of
+    /// `Difference`.
+    ///
+    /// Raises `MapError` if the maps have other digests, block sizes or salts, or cannot be read.
     fn diff<'py>(
         &self,
         py: Python<'py>,
@@ -166,7 +184,20 @@ impl Map {
         differences.into_list(py)
     }
 
-    /// Returns where an image differs from the map.
+    /// Returns where an image differs from the map, as a list of `Difference`, empty if it does
+    /// not.
+    ///
+    /// Args:
+    ///     image: an `Image` or the name of one.
+    ///     threads: number of threads, by default that of the processors.
+    ///     progress: called a few times a second and at the end, with the bytes done and their
+    ///         total.
+    ///     cancel: an object like `threading.Event`, which ends the work once it is set.
+    ///
+    /// Raises:
+    ///     ImageError: the image cannot be opened or read, or changed meanwhile (`ChangedError`).
+    ///     MapError: the map cannot be read.
+    ///     CancelledError: `cancel` was set.
     #[pyo3(signature = (image, *, threads=None, progress=None, cancel=None))]
     fn verify<'py>(
         &self,
@@ -188,7 +219,16 @@ impl Map {
         differences.into_list(py)
     }
 
-    /// Returns the checksum of the image in hexadecimal digits.
+    /// Returns the checksum of the image with the digest and block size of the map, in hexadecimal
+    /// digits.
+    ///
+    /// Args:
+    ///     construction: "streams:4", "flat", "concat", "dm-verity" or "fs-verity"; "linear" for
+    ///         CRCs.
+    ///     threads: number of threads, by default that of the processors.
+    ///
+    /// Raises `MapError` if the map is not complete, and `ValueError` if it cannot give this
+    /// checksum.
     #[pyo3(signature = (construction="streams:4", *, threads=None))]
     fn checksum(
         &self,

@@ -39,6 +39,7 @@ pub static EXTENT: Class = Class::new(TYPES, "Extent");
 pub static FILE: Class = Class::new(TYPES, "File");
 pub static MEMBER: Class = Class::new(TYPES, "Member");
 pub static PARTITION: Class = Class::new(TYPES, "Partition");
+pub static SNAPSHOT: Class = Class::new(TYPES, "Snapshot");
 pub static RUN: Class = Class::new(TYPES, "Run");
 pub static DIFFERENCE: Class = Class::new(TYPES, "Difference");
 pub static IMAGE_FILE: Class = Class::new("blkhash._file", "ImageFile");

@@ -1,6 +1,7 @@
 """The examples in the documentation, and the programs in examples/."""
 
 import doctest
+import inspect
 import io
 import os
 import random
@@ -42,7 +43,7 @@ def test_readme(files):
 
 
 def test_docstrings(files):
-    failed, attempted = doctest.testmod(blkhash)
+    failed, attempted = doctest.testmod(blkhash, extraglobs={"blkhash": blkhash})
     assert failed == 0 and attempted > 3
 
 
@@ -72,6 +73,12 @@ def test_where(files):
     assert f"offset {2_000_000 // 512 * 512}!" in output
 
 
+def test_where_prints_its_usage(files):
+    assert "where.py [-h] left right" in example("where.py", "--help")
+    for arguments in ([], ["disk.img"]):
+        assert example("where.py", *arguments, status=2) == ""
+
+
 def test_readme_of_the_project(files):
     os.rename("disk.img", "copy.img")
     blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
@@ -79,3 +86,38 @@ def test_readme_of_the_project(files):
     found = {}
     exec(blocks[0], found)
     assert [(extent.offset, extent.length) for extent in found["data"]] == [(0, 8 << 20)]
+
+
+def public():
+    """The functions and classes of the package, and the methods that Rust defines, by name."""
+    for name in blkhash.__all__:
+        member = getattr(blkhash, name)
+        if callable(member):
+            yield name, member
+    for cls in (blkhash.Hash, blkhash.Image, blkhash.Map):
+        for name, member in vars(cls).items():
+            if not name.startswith("_"):
+                yield f"{cls.__name__}.{name}", member
+
+
+def test_docstrings_describe_every_parameter():
+    described = 0
+    for name, member in public():
+        text = inspect.getdoc(member)
+        assert text and text.strip().endswith((".", "'", "True", "]", ")", "128")), name
+        if "\nArgs:\n" in text:
+            listed = re.findall(r"^ {4}(\w+): ", text.split("\nArgs:\n")[1].split("\n\n")[0], re.MULTILINE)
+            assert listed == [it for it in inspect.signature(member).parameters if it != "self"], name
+            assert "\nRaises" in text, name
+            described += 1
+    assert described >= 6
+
+
+def test_examples_in_docstrings(files):
+    attempted = 0
+    for name, member in public():
+        test = doctest.DocTestParser().get_doctest(inspect.getdoc(member), {"blkhash": blkhash}, name, None, 0)
+        result = doctest.DocTestRunner().run(test)
+        assert result.failed == 0, name
+        attempted += result.attempted
+    assert attempted >= 8

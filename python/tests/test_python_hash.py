@@ -188,6 +188,8 @@ def test_invalid_arguments():
     ]:
         with pytest.raises(ValueError):
             blkhash.new(*args, **kwargs)
+    with pytest.raises(ValueError, match="unknown digest 'sha257': use null, .*, sha256, .*blake3"):
+        blkhash.new("sha257")
     for args, kwargs in [
         ([], {}),
         ([1], {}),

@@ -1,6 +1,7 @@
 """Images, compared with qemu-img and blksum."""
 
 import concurrent.futures
+import errno
 import hashlib
 import io
 import json
@@ -173,6 +174,18 @@ def test_snapshots(tmp_path):
     qemu_io(path, "write -P 0x55 0 1M")
     assert blkhash.checksum(path, snapshot="before").hexdigest == before == blksum("--snapshot", "before", path)
     assert blkhash.checksum(path).hexdigest == blksum(path) != before
+    qemu_img("snapshot", "-c", "zwei \u00fc", path)
+    described = json.loads(qemu_img("info", "--output=json", path))["snapshots"]
+    with blkhash.Image(path) as image:
+        for ours, theirs in zip(image.snapshots, described):
+            assert (ours.id, ours.name, int(ours.created)) == (theirs["id"], theirs["name"], theirs["date-sec"])
+            assert (ours.size, ours.vm_state_size) == (2 << 20, theirs["vm-state-size"])
+        assert len(image.snapshots) == len(described) == 2
+        for snapshot in image.snapshots:
+            assert blkhash.checksum(path, snapshot=snapshot.id).size == snapshot.size
+    (tmp_path / "disk.img").write_bytes(bytes(1 << 20))
+    with blkhash.Image(tmp_path / "disk.img") as image:
+        assert image.snapshots == ()
     with pytest.raises(blkhash.ImageError) as caught:
         blkhash.checksum(path, snapshot="after")
     assert caught.value.kind == "snapshot"
@@ -283,7 +296,8 @@ def test_errors_of_the_system(tmp_path):
     error = errors_of(lambda: blkhash.checksum(missing), FileNotFoundError, blkhash.ImageError)
     assert (error.errno, error.filename, error.kind) == (2, str(missing), "open")
     assert str(error) == f"[Errno 2] No such file or directory: '{missing}'"
-    errors_of(lambda: blkhash.Image(tmp_path), IsADirectoryError, blkhash.ImageError)
+    error = errors_of(lambda: blkhash.Image(tmp_path), IsADirectoryError, blkhash.ImageError)
+    assert error.errno == errno.EISDIR
     error = errors_of(lambda: blkhash.Map(missing), FileNotFoundError, blkhash.MapError)
     assert (error.errno, error.filename) == (2, str(missing))
 
@@ -295,6 +309,7 @@ def test_corrupt_images(tmp_path):
     path.write_bytes(damaged)
     error = errors_of(lambda: blkhash.checksum(path), blkhash.ImageError)
     assert error.filename == str(path) and not isinstance(error, OSError)
+    assert error.errno is None and error.kind != "other"
     assert error.kind in ("corrupt", "unsupported")
 
 

@@ -8,6 +8,7 @@ import os
 import pickle
 import random
 import re
+import threading
 
 import images
 import numpy
@@ -174,6 +175,44 @@ def test_differences_are_those_of_the_command(tmp_path, seed):
         ended = min(len(left), len(right))
         if start + BLOCK <= ended:
             assert differs == any(a <= start < b for a, b in found)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_differences_of_images_are_those_of_the_command(tmp_path, seed):
+    rng = random.Random(100 + seed)
+    left = content(rng, rng.choice([1, 5, 300]), rng.choice([0, 1, 1000]))
+    right = changed(rng, left)
+    paths = [sparse(tmp_path / "left.img", left), sparse(tmp_path / "right.img", right)]
+    status = 0 if left == right else 1
+    expected = ranges(blkmap("diff", "--json", *map(str, paths), status=status))
+    assert blkhash.diff(*paths) == expected
+    assert blkhash.diff(*map(str, paths), threads=1) == expected
+    with blkhash.Image(paths[0]) as image:
+        assert blkhash.diff(image, paths[1]) == expected
+        assert blkhash.diff(image, image) == []
+    for block_size in (512, 4096):
+        found = blkhash.diff(*paths, block_size=block_size)
+        blocks = {at for it in found for at in range(it.offset, it.offset + it.length, block_size)}
+        for start in range(0, min(len(left), len(right)), block_size):
+            end = start + block_size
+            is_short = end > min(len(left), len(right))
+            assert (start in blocks) == (left[start:end] != right[start:end]) or is_short
+
+
+def test_differences_of_images_have_options(tmp_path):
+    path = sparse(tmp_path / "disk.img", content(random.Random(5), 300))
+    seen = []
+    assert blkhash.diff(path, path, progress=lambda *counts: seen.append(counts)) == []
+    assert seen[-1] == (path.stat().st_size,) * 2
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(blkhash.CancelledError):
+        blkhash.diff(path, path, cancel=stop)
+    with pytest.raises(FileNotFoundError):
+        blkhash.diff(path, tmp_path / "missing")
+    for bad in ({"block_size": 1000}, {"threads": 0}):
+        with pytest.raises(ValueError):
+            blkhash.diff(path, path, **bad)
 
 
 def test_maps_of_parts(tmp_path):

@@ -20,6 +20,8 @@ values: dict[str, str] = result.hexdigests
 with blkhash.Image("disk", format="raw") as image:
     offsets: list[int] = [offset for offset, _, kind in image.extents() if kind == "data"]
     file: blkhash.ImageFile = image.open()
+    names: list[str] = [snapshot.name for snapshot in image.snapshots]
+    offsets = [it.offset for it in blkhash.diff(image, "other", block_size=4096)]
     data: bytes = file.read(5)
 map = blkhash.create_map("disk", "map", key=b"0" * 16)
 for run in map.runs():

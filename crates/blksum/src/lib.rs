@@ -19,7 +19,7 @@ mod tag;
 mod tuning;
 
 pub use checksum::{block_digests, checksum, checksums, checksums_and_blocks};
-pub use compare::{ComparedRun, compare, first_nonzero};
+pub use compare::{ComparedRun, ShortEnd, compare, first_nonzero};
 pub use error::Error;
 pub use in_order::in_order;
 pub use progress::Progress;

@@ -7,6 +7,7 @@
 mod blocks;
 mod pair;
 mod plan;
+mod short_end;
 
 use std::ops::Range;
 
@@ -16,6 +17,7 @@ use blkimage::{Buffer, ExtentKind, Source};
 use self::blocks::{Blocks, Runs};
 use self::pair::Pair;
 use self::plan::{Chunk, Plan, SegmentKind};
+pub use self::short_end::ShortEnd;
 use crate::crew::{self, Stop, Work};
 use crate::look_ahead::Planned;
 use crate::semaphore::Semaphore;

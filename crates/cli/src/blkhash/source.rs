@@ -86,11 +86,6 @@ impl Data {
         Ok(())
     }
 
-    /// Reads bytes of the data.
-    pub fn read(&self, buf: &mut [u8], offset: u64) -> Result<(), Failed> {
-        self.source.read_exact_at(buf, offset).map_err(|error| self.failed(error.into()))
-    }
-
     /// Returns the digest of the last block padded with zeros to a whole one, if it is short.
     pub fn padded_last(&self, leaf: &Leaf, size: BlockSize) -> Result<Option<Digest>, Failed> {
         padded_last(&self.source, leaf, size).map_err(|error| self.failed(error.into()))

@@ -2,11 +2,11 @@
 
 use std::ffi::{OsStr, OsString};
 
-use blkhash::{BlockSize, Comparison, Sink, SinkError};
+use blkhash::{BlockSize, Sink, SinkError};
 use blkimage::OpenOptions;
 use blkimage::partition::{self, Partition};
 use blkmap::{Map, Report, Side};
-use blksum::ComparedRun;
+use blksum::{ComparedRun, ShortEnd};
 
 use super::args::{self, Diff, Verify};
 use super::kind::Labels;
@@ -167,7 +167,9 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
             reporter.begin(names[0]);
             let block_size = args.block_size.unwrap_or_default();
             let outcome = job.run(sizes, partitions, |mut report| {
-                let end = ShortEnd::of(left, right, block_size)?;
+                let longer = if left.size() > right.size() { left } else { right };
+                let end = ShortEnd::of(left.source(), right.source(), block_size)
+                    .map_err(|error| (longer.name.clone(), longer.failed(error.into())))?;
                 let mut sink = Runs { report: &mut report, end };
                 left.compare(right, block_size, &mut sink, &reporter)
                     .map_err(|failed| (names[0].clone(), failed))?;
@@ -301,45 +303,10 @@ struct Runs<'a, 'r> {
     end: Option<ShortEnd>,
 }
 
-/// The block in which the smaller image ends. The comparison covers only the bytes that both have.
-#[derive(Clone, Copy)]
-struct ShortEnd {
-    block: u64,
-    left_is_longer: bool,
-}
-
-impl ShortEnd {
-    /// Returns the block if the larger image has more than zeros behind the end of the smaller one.
-    fn of(left: &Data, right: &Data, block_size: BlockSize) -> Result<Option<Self>, Stopped> {
-        let block_size = u64::from(block_size);
-        let (left_is_longer, size) = (left.size() > right.size(), left.size().min(right.size()));
-        let longer = if left_is_longer { left } else { right };
-        let end = size.next_multiple_of(block_size).min(longer.size());
-        let mut rest = vec![0; (end - size) as usize];
-        longer.read(&mut rest, size).map_err(|failed| (longer.name.clone(), failed))?;
-        let differs = rest.iter().any(|byte| *byte != 0);
-        Ok(differs.then_some(Self { block: size / block_size, left_is_longer }))
-    }
-
-    /// Returns how the blocks compare, from how their common bytes do.
-    fn compare(self, kind: Comparison) -> Comparison {
-        match (kind, self.left_is_longer) {
-            (Comparison::Zeros | Comparison::Zeroed, true) => Comparison::Zeroed,
-            (Comparison::Zeros | Comparison::Written, false) => Comparison::Written,
-            _ => Comparison::Changed,
-        }
-    }
-}
-
 impl Sink<ComparedRun> for Runs<'_, '_> {
     fn take(&mut self, run: &ComparedRun) -> Result<(), SinkError> {
-        let ComparedRun { first_block, count, comparison } = *run;
-        match self.end.filter(|end| end.block == first_block + count - 1) {
-            None => self.report.push(first_block, count, comparison),
-            Some(end) => {
-                self.report.push(first_block, count - 1, comparison);
-                self.report.push(end.block, 1, end.compare(comparison));
-            }
+        for run in ShortEnd::whole(self.end, *run) {
+            self.report.push(run.first_block, run.count, run.comparison);
         }
         Ok(())
     }

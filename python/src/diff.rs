@@ -1,0 +1,94 @@
+//! `blkhash.diff()`: where two images differ, without maps.
+
+use std::ffi::OsString;
+
+use blkhash::{Sink, SinkError};
+use blkimage::Source;
+use blkmap::Report;
+use blksum::{ComparedRun, Progress, ShortEnd, Tuning};
+use pyo3::prelude::*;
+
+use crate::arguments;
+use crate::differences::Differences;
+use crate::errors::Failure;
+use crate::input::Input;
+use crate::job::Watch;
+use crate::open::Opened;
+
+/// Compares the content of two images, and returns where it differs.
+///
+/// Args:
+///     left: what the image should be, an `Image` or the name of one.
+///     right: the image, likewise.
+///     block_size: bytes that are compared at a time, a power of two from 512 to 64 MiB.
+///     threads: number of threads, by default that of the processors.
+///     progress: called a few times a second with the bytes compared and their total.
+///     cancel: an object like `threading.Event`, which ends the work once it is set.
+///
+/// Returns:
+///     A list of `Difference`, in order, empty if the images are equal.
+///
+/// Both are read at most once. What both have from one place in a file, such as a common backing
+/// file, and zeros that
+/// nothing stores are not read.
+///
+/// Raises:
+///     ImageError: an image cannot be opened or read, or changed meanwhile (`ChangedError`).
+///     CancelledError: `cancel` was set.
+///     ValueError: an argument is invalid.
+///
+/// >>> blkhash.diff("disk.qcow2", "damaged.img")
+/// [Difference(offset=1966080, length=65536, kind='changed')]
+#[pyfunction]
+#[pyo3(signature = (left, right, *, block_size=65536, threads=None, progress=None, cancel=None))]
+pub fn diff<'py>(
+    py: Python<'py>,
+    left: &Bound<'py, PyAny>,
+    right: &Bound<'py, PyAny>,
+    block_size: u64,
+    threads: Option<usize>,
+    progress: Option<&Bound<'py, PyAny>>,
+    cancel: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let block_size = arguments::block_size(block_size)?;
+    let tuning = arguments::tuning(threads, None)?;
+    let (left, right) = (Input::new(left)?, Input::new(right)?);
+    let watch = Watch { progress, cancel };
+    let differences = watch.run(py, move |progress| {
+        left.with(|left| right.with(|right| compare(left, right, block_size, &tuning, progress)))
+    })?;
+    differences.into_list(py)
+}
+
+fn compare(
+    left: &Opened,
+    right: &Opened,
+    block_size: blkhash::BlockSize,
+    tuning: &Tuning,
+    progress: &Progress,
+) -> Result<Differences, Failure> {
+    let (left, right) = (&left.content, &right.content);
+    let end = ShortEnd::of(left, right, block_size)?;
+    Differences::new(block_size, left.size(), right.size()).collect(|mut report| {
+        let mut sink = Runs { report: &mut report, end };
+        blksum::compare(left, right, block_size, &mut sink, tuning, progress)
+            .map_err(|error| Failure::Pass(error, OsString::new()))?;
+        report.end();
+        Ok(())
+    })
+}
+
+/// Passes the runs of a comparison on.
+struct Runs<'a, 'r> {
+    report: &'a mut Report<'r>,
+    end: Option<ShortEnd>,
+}
+
+impl Sink<ComparedRun> for Runs<'_, '_> {
+    fn take(&mut self, run: &ComparedRun) -> Result<(), SinkError> {
+        for run in ShortEnd::whole(self.end, *run) {
+            self.report.push(run.first_block, run.count, run.comparison);
+        }
+        Ok(())
+    }
+}

@@ -10,6 +10,7 @@ import pytest
 import foreign_images
 import images
 import imagespec
+from conftest import HANG, blksum_path
 
 
 @pytest.fixture
@@ -267,3 +268,20 @@ def test_no_hint_names_the_digest_that_is_in_use(blksum, files):
     assert result.returncode == 1 and b"try -d" not in result.stderr
     result = blksum("-c", "-", input=b"7 file\n")
     assert result.returncode == 1 and b"digits" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "command, missing",
+    [
+        ("info", "IMAGE..."),
+        ("map verify", "MAP and IMAGE"),
+        ("verity format disk.img", "HASH"),
+        ("map export disk.blkmap", "--to FORMAT"),
+    ],
+)
+def test_missing_operands_are_named_in_one_line(workdir, command, missing):
+    program = str(blksum_path().with_name("blkhash"))
+    result = images.attempt(program, *command.split(), timeout=HANG)
+    assert result.returncode == 2
+    [line, advice] = result.stderr.decode().splitlines()
+    assert line == f"blkhash: missing {missing}" and advice.startswith("Try ")

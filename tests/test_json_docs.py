@@ -235,7 +235,8 @@ def quality_runs():
 
 def image_runs():
     image()
-    return run("blkhash", *"bench image --json --time 0.01 -d md5 --threads 1,2 raw.img".split())
+    command = "bench image --json --time 0.01 -d md5 --threads 1,2".split()
+    return run("blkhash", *command, "raw.img") + run("blkhash", *command, b"caf\xe9.img")
 
 
 def file_system():
@@ -253,6 +254,9 @@ def file_system():
 def verify_runs():
     layout = file_system()
     lines = run("blkhash", "btrfs", "verify", "--json", "fs")
+    shutil.copy("fs", b"caf\xe9.fs")
+    with filesystems.changed(b"caf\xe9.fs", layout.places(layout.data[0][0])[0]):
+        lines += run("blkhash", "btrfs", "verify", "--json", b"caf\xe9.fs", statuses=(1,))
     for logical, _ in layout.data:
         with filesystems.changed("fs", layout.places(logical)[0]):
             lines += run("blkhash", "btrfs", "verify", "--json", "fs", statuses=(1,))
@@ -306,6 +310,11 @@ def verify_verity_runs():
     run("blkhash", "verity", "format", "--salt", "-", "--root-hash-file", "root.hash", "raw.img", "tree")
     verify = ["verity", "verify", "--json", "raw.img", "tree"]
     lines = run("blkhash", *verify, "--root-hash-file", "root.hash")
+    for name, other in [("raw.img", b"caf\xe9.img"), ("tree", b"caf\xe9.tree")]:
+        shutil.copy(name, other)
+    with filesystems.changed(b"caf\xe9.img", 5):
+        names = [b"caf\xe9.img", b"caf\xe9.tree", "--root-hash-file", "root.hash"]
+        lines += run("blkhash", "verity", "verify", "--json", *names, statuses=(1,))
     places = [("raw.img", 5)], [("tree", 4096)], [("tree", 8192)], [("tree", 8192), ("raw.img", 5)]
     for damaged in places:
         with contextlib.ExitStack() as stack:

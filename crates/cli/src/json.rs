@@ -3,12 +3,13 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
-use serde_json::Serializer;
 use serde_json::ser::Formatter;
+use serde_json::{Serializer, Value};
 
 use crate::quote;
 
@@ -23,6 +24,33 @@ pub fn to_vec(value: &impl Serialize) -> io::Result<Vec<u8>> {
 pub fn text(value: &impl Serialize) -> String {
     let line = to_vec(value).expect("plain data is JSON");
     String::from_utf8(line).expect("JSON is text")
+}
+
+/// Escapes in a JSON text without line breaks what a terminal would interpret. All of it is in strings.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    if text.chars().all(quote::is_printable) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if quote::is_printable(c) {
+            out.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        }
+    }
+    out.into()
+}
+
+/// Adds a name to an object, with its bytes in `FIELD_bytes` where the text is not exact.
+pub fn insert_name(object: &mut Value, field: &str, name: &OsStr) {
+    let Name { name, name_bytes } = Name::new(name);
+    object[field] = name.into();
+    if let Some(bytes) = name_bytes {
+        object[format!("{field}_bytes")] = bytes.into();
+    }
 }
 
 /// A name as JSON can hold it, and its bytes in hexadecimal where that is not exact.
@@ -51,21 +79,13 @@ impl Formatter for Escapes {
         out: &mut W,
         fragment: &str,
     ) -> io::Result<()> {
-        let mut rest = fragment;
-        while let Some((at, c)) = rest.char_indices().find(|(_, c)| !quote::is_printable(*c)) {
-            out.write_all(&rest.as_bytes()[..at])?;
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                write!(out, "\\u{unit:04x}")?;
-            }
-            rest = &rest[at + c.len_utf8()..];
-        }
-        out.write_all(rest.as_bytes())
+        out.write_all(escaped(fragment).as_bytes())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -81,6 +101,12 @@ mod tests {
             assert_eq!(text(&json!(value)), written);
             assert_eq!(serde_json::from_str::<Value>(written).unwrap(), value);
         }
+        let mut object = json!({});
+        insert_name(&mut object, "hash_file", OsStr::from_bytes(b"caf\xe9"));
+        insert_name(&mut object, "name", OsStr::new("a"));
+        let bytes = "636166e9";
+        let expected = json!({"hash_file": "caf\u{fffd}", "hash_file_bytes": bytes, "name": "a"});
+        assert_eq!(object, expected);
         assert_eq!(text(&json!({ "a\u{9b}": [1, null, true] })), r#"{"a\u009b":[1,null,true]}"#);
     }
 }

@@ -68,6 +68,11 @@ pub fn reasons(error: &clap::Error, text: &str) -> Vec<String> {
     if error.kind() == ErrorKind::UnknownArgument {
         return lines;
     }
+    if error.kind() == ErrorKind::MissingRequiredArgument
+        && let Some(missing) = error.get(ContextKind::InvalidArg)
+    {
+        return vec![format!("missing {}", arguments(&options(missing)))];
+    }
     let given = [ContextKind::InvalidArg, ContextKind::PriorArg].map(|kind| error.get(kind));
     for option in given.into_iter().flatten().flat_map(options) {
         for line in &mut lines {
@@ -83,6 +88,12 @@ fn options(value: &ContextValue) -> Vec<&str> {
         ContextValue::Strings(options) => options.iter().map(String::as_str).collect(),
         _ => Vec::new(),
     }
+}
+
+/// Lists arguments as a manual page shows them: `MAP and IMAGE...`.
+fn arguments(names: &[&str]) -> String {
+    let plain = names.iter().map(|name| name.replace(['<', '>'], ""));
+    plain.collect::<Vec<_>>().join(" and ")
 }
 
 /// The option without the placeholder of its value.

@@ -17,7 +17,7 @@ use self::kernel::Driver;
 use self::measure::Measured;
 use self::trivia::{Linux, Trivia};
 use super::args;
-use crate::quote;
+use crate::{json, quote};
 
 /// Prints the table or the details.
 ///
@@ -239,7 +239,7 @@ fn json(algorithm: Algorithm, drivers: Option<&[Driver]>, measured: Option<&Meas
         measured_best: measured.map(|known| known.choice(algorithm).map(|it| it.best.as_str())),
         kernel: drivers.map(|drivers| of(drivers, algorithm).collect()),
     };
-    serde_json::to_string(&object).expect("plain data is JSON")
+    json::text(&object)
 }
 
 #[derive(Serialize)]

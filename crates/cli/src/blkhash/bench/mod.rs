@@ -26,10 +26,10 @@ pub use self::noise::{mark, note};
 use self::tools::Tools;
 use super::args::{self, Layout, Threads};
 use super::{PROGRAM, refuse};
-use crate::messages;
 use crate::progress::Steps;
 use crate::stdio::Stdout;
 use crate::usage::Refusal;
+use crate::{json, messages};
 
 /// Measures and prints; the outer error is what is wrong with the command line.
 pub fn run(args: &args::Bench) -> Result<io::Result<bool>, Refusal> {
@@ -178,10 +178,12 @@ fn write(
         }
         Layout::Speedtest => report::speedtest(measured),
         Layout::Csv => report::csv(measured),
+        // Names of this CPU, its kernel and the tools.
         Layout::Json => {
-            report::json(measured)
+            let lines = report::json(measured)
                 + &tools.map(Tools::json).unwrap_or_default()
-                + &answers.map(Answers::json).unwrap_or_default()
+                + &answers.map(Answers::json).unwrap_or_default();
+            lines.lines().map(|line| json::escaped(line).into_owned() + "\n").collect()
         }
     };
     Stdout.write_all(text.as_bytes())?;

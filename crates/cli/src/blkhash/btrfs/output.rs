@@ -75,8 +75,8 @@ impl Output {
     fn object(&self, kind: &str, mut fields: Value) -> String {
         if let Some(fields) = fields.as_object_mut() {
             fields.insert("type".into(), kind.into());
-            fields.insert("name".into(), self.name.to_string_lossy().into());
         }
+        json::insert_name(&mut fields, "name", &self.name);
         json::text(&fields) + "\n"
     }
 }

@@ -5,11 +5,11 @@ use blkbench::text::{self, Align, number};
 
 use super::Quality;
 use super::hash::BLOCK;
+use crate::json;
 
 /// Formats JSON, one object per line.
 pub fn json(found: &[Quality]) -> String {
-    let line = |quality| serde_json::to_string(quality).expect("plain data is JSON") + "\n";
-    found.iter().map(line).collect()
+    found.iter().map(|quality| json::text(quality) + "\n").collect()
 }
 
 /// Formats a table for each property.

@@ -175,14 +175,17 @@ fn print(
     let algorithm = parameters.algorithm();
     let hex = if args.for_builtin_sig { signed(digest, algorithm) } else { digest.to_string() };
     let line = match () {
-        () if args.json => json::text(&json!({
-            "name": name.to_string_lossy(),
-            "digest": digest.to_string(),
-            "hash": algorithm.name(),
-            "block_size": parameters.block_size(),
-            "salt": parameters.salt().to_string(),
-            "virtual_size": size,
-        })),
+        () if args.json => {
+            let mut object = json!({
+                "digest": digest.to_string(),
+                "hash": algorithm.name(),
+                "block_size": parameters.block_size(),
+                "salt": parameters.salt().to_string(),
+                "virtual_size": size,
+            });
+            json::insert_name(&mut object, "name", name);
+            json::text(&object)
+        }
         () if args.compact => hex,
         () if args.for_builtin_sig => format!("{hex} {}", shown(name)),
         () => format!("{algorithm}:{hex} {}", shown(name)),

@@ -304,9 +304,7 @@ fn print(made: &Made, args: &Format) -> io::Result<()> {
     };
     let salt = superblock.salt.to_string();
     let text = if args.json {
-        json::text(&json!({
-            "name": args.data.to_string_lossy(),
-            "hash_file": args.hash_file.to_string_lossy(),
+        let mut object = json!({
             "root_hash": root.to_string(),
             "uuid": (!args.tree.no_superblock).then_some(uuid),
             "hash": superblock.algorithm.name(),
@@ -317,7 +315,10 @@ fn print(made: &Made, args: &Format) -> io::Result<()> {
             "hash_offset": args.tree.hash_offset.unwrap_or(0),
             "hash_end": end,
             "salt": salt,
-        })) + "\n"
+        });
+        json::insert_name(&mut object, "name", &args.data);
+        json::insert_name(&mut object, "hash_file", args.hash_file.as_os_str());
+        json::text(&object) + "\n"
     } else {
         let rows = [
             ("UUID:", uuid),

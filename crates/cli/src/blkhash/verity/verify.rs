@@ -273,10 +273,8 @@ impl<'a> Output<'a> {
             _ => ("data", None),
         };
         let place = self.place(finding);
-        let object = json!({
+        let mut object = json!({
             "type": "error",
-            "name": self.args.data.to_string_lossy(),
-            "hash_file": self.args.hash_file.to_string_lossy(),
             "problem": problem,
             "level": level,
             "block": finding.first,
@@ -288,7 +286,14 @@ impl<'a> Output<'a> {
             "files": place.names(),
             "files_complete": !place.is_partial,
         });
+        self.name(&mut object);
         json::text(&object) + "\n"
+    }
+
+    /// Adds the names of both files to an object.
+    fn name(&self, object: &mut Value) {
+        json::insert_name(object, "name", &self.args.data);
+        json::insert_name(object, "hash_file", self.args.hash_file.as_os_str());
     }
 
     /// Returns the length of the blocks, of which the last one of the data may be short.
@@ -312,10 +317,8 @@ impl<'a> Output<'a> {
     fn summary(self, summary: &Summary, seconds: f64) -> io::Result<()> {
         let Summary { data_blocks, bad_data, unverified, bad_tree, unnamed, .. } = *summary;
         let text = if self.args.json {
-            let object: Value = json!({
+            let mut object: Value = json!({
                 "type": "summary",
-                "name": self.args.data.to_string_lossy(),
-                "hash_file": self.args.hash_file.to_string_lossy(),
                 "data_blocks": data_blocks,
                 "bad_data_blocks": bad_data,
                 "unverified_blocks": unverified,
@@ -323,6 +326,7 @@ impl<'a> Output<'a> {
                 "errors_not_printed": self.not_printed + unnamed,
                 "seconds": seconds,
             });
+            self.name(&mut object);
             json::text(&object) + "\n"
         } else {
             let counts = [

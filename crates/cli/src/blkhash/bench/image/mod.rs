@@ -97,7 +97,7 @@ fn measure(args: &BenchImage, options: &OpenOptions) -> Result<Report, blksum::E
         bound: Bound::of(rate.median, reading(threads), storage.map(|storage| storage.median)),
     });
     Ok(Report {
-        name: args.image.to_string_lossy().into_owned(),
+        name: args.image.clone().into_os_string(),
         format: image.format(),
         virtual_size: image.virtual_size(),
         beginning: beginning.source.size(),

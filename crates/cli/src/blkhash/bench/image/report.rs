@@ -1,17 +1,21 @@
 //! What was measured of an image, for people and for machines.
 
+use std::ffi::{OsStr, OsString};
+
 use blkbench::Spread;
 use blkbench::text::{Align, number, size, table};
 use blkimage::Format;
 use serde::Serialize;
 
 use super::super::noise::{mark, note};
+use crate::json::Name;
 
 /// An image, and what its digests cost.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// Its name.
-    pub name: String,
+    #[serde(flatten, serialize_with = "as_name")]
+    pub name: OsString,
     #[serde(serialize_with = "as_text")]
     pub format: Format,
     /// Size of the guest's content in bytes.
@@ -83,7 +87,7 @@ const KEEPS_UP: f64 = 0.95;
 pub fn text(report: &Report, longer: &str) -> String {
     let mut text = format!(
         "{}: {}, {}",
-        crate::quote::name(report.name.as_bytes()),
+        crate::quote::name(report.name.as_encoded_bytes()),
         report.format,
         size(report.virtual_size)
     );
@@ -157,6 +161,10 @@ fn binary(bytes: u64) -> String {
         _ if bytes >= GIB => format!("{} GiB", number(bytes / GIB)),
         _ => format!("{} MiB", number(bytes / MIB)),
     }
+}
+
+fn as_name<S: serde::Serializer>(name: &OsStr, serializer: S) -> Result<S::Ok, S::Error> {
+    Name::new(name).serialize(serializer)
 }
 
 fn as_text<S: serde::Serializer>(format: &Format, serializer: S) -> Result<S::Ok, S::Error> {

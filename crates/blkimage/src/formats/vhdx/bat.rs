@@ -22,7 +22,7 @@ impl Geometry {
         let blocks = size.div_ceil(block_size);
         let entries = match metadata.locator {
             Some(_) => blocks.div_ceil(ratio) * (ratio + 1),
-            None => blocks + (blocks - 1) / ratio,
+            None => blocks + blocks.saturating_sub(1) / ratio,
         };
         Self { size, block_size, sector_size, ratio, entries }
     }

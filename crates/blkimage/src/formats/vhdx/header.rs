@@ -1,4 +1,10 @@
 //! The file identifier and the two headers, of which the newer valid one counts.
+//!
+//! The fields of a header lie in one sector of 512 bytes, so that a write that is interrupted leaves the
+//! old header or the new one. A header that is not valid was damaged. If it names another log than the
+//! other header, the log that has to be replayed is not known, which is an error.
+
+use std::ops::Range;
 
 use super::checksum;
 use super::guid::Guid;
@@ -28,6 +34,12 @@ impl Header {
         let (one, two) = (one?, two?);
         let is_valid =
             |head: &Head<'_>| head.starts_with(b"head") && checksum::matches(head.bytes());
+        if is_valid(&one) != is_valid(&two) && one.bytes()[LOG] != two.bytes()[LOG] {
+            let offset = OFFSETS[usize::from(is_valid(&one))];
+            let reason = "header is damaged, and the other one names another log: which of them counts is \
+                          not known";
+            return Err(file.corrupt(reason).at(offset));
+        }
         let (offset, head) = match (is_valid(&one), is_valid(&two)) {
             (false, false) => {
                 let reason =
@@ -80,3 +92,6 @@ pub(super) const OFFSETS: [u64; 2] = [64 * KIB, 128 * KIB];
 const SIZE: usize = 4096;
 
 const SEQUENCE: usize = 8;
+
+/// The fields that describe the log, with the versions.
+const LOG: Range<usize> = 48..80;

@@ -4,11 +4,22 @@
 //! that the descriptors refer to. It is valid if its signatures, sequence numbers and checksum match. The
 //! active sequence ends with the entry that has the largest sequence number, and begins where the tail of
 //! that entry points to. A log without an active sequence is an error, because its entries are lost.
+//!
+//! A write that was interrupted leaves the newest entry torn: the sequence ends before it. Everything else
+//! that ends a sequence is damage ([`damage`]), and an error, because replaying less than the log held
+//! would give the content that the disk had before.
+
+mod damage;
+
+use std::cell::Cell;
 
 use super::checksum::Checksum;
+use super::entry::{
+    DATA_DESCRIPTOR, DESCRIPTOR, HEADER, IN_FIRST, LogEntry, Parts, SECTOR, Sector,
+};
 use super::guid::Guid;
 use super::header::Header;
-use super::units::{KIB, MIB};
+use super::units::MIB;
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::fields::{array, check_inside};
 use crate::storage::HostFile;
@@ -20,23 +31,8 @@ pub(super) struct Log<'a> {
     offset: u64,
     /// Number of sectors in the ring.
     sectors: u64,
-}
-
-/// A valid entry.
-#[derive(Clone, Copy)]
-pub(super) struct LogEntry {
-    /// Index of the first sector.
-    start: u64,
-    /// Length in sectors.
-    length: u64,
-    sequence: u64,
-    /// Index of the first sector of the first entry that is not yet in place.
-    tail: u64,
-    descriptors: u64,
-    /// Size of the file, of which everything had reached the disk.
-    pub flushed_size: u64,
-    /// Size that the file has at least.
-    pub last_size: u64,
+    /// Number of sectors that the search for entries may still read.
+    left: Cell<u64>,
 }
 
 /// A change of the file.
@@ -65,7 +61,8 @@ pub(super) struct LoggedSector {
 impl<'a> Log<'a> {
     pub fn new(file: &'a HostFile, header: &Header) -> Result<Self> {
         let Header { log: guid, log_offset: offset, log_length: length, .. } = *header;
-        let log = Self { file, guid, offset, sectors: length / SECTOR };
+        let sectors = length / SECTOR;
+        let log = Self { file, guid, offset, sectors, left: Cell::new(sectors * MAX_READS) };
         if length == 0 || !length.is_multiple_of(MIB) {
             return Err(log.corrupt("log was not replayed, and its length is not possible"));
         }
@@ -82,6 +79,7 @@ impl<'a> Log<'a> {
     /// Returns the entries to be replayed, in order.
     pub fn active_sequence(&self) -> Result<Vec<LogEntry>> {
         let mut active: Vec<LogEntry> = Vec::new();
+        let mut newest = 0;
         let mut start = 0;
         while start < self.sectors {
             let sequence = self.sequence_at(start)?;
@@ -90,18 +88,20 @@ impl<'a> Log<'a> {
                 continue;
             };
             start += sequence.iter().map(|entry| entry.length).sum::<u64>();
+            newest = newest.max(last.sequence);
             let is_newer = active.last().is_none_or(|active| active.sequence < last.sequence);
-            let tail = sequence.iter().position(|entry| entry.start == last.tail);
+            let tail = sequence.iter().position(|entry| entry.start * SECTOR == last.tail);
             if let Some(tail) = tail
                 && is_newer
             {
                 active = sequence[tail..].to_vec();
             }
         }
-        if active.is_empty() {
+        let Some(last) = active.last() else {
             let reason = "log was not replayed and has no valid sequence of entries";
             return Err(self.corrupt(reason));
-        }
+        };
+        self.check_end(*last, newest)?;
         Ok(active)
     }
 
@@ -123,63 +123,52 @@ impl<'a> Log<'a> {
         Ok(sequence)
     }
 
-    /// Returns the entry that begins at a sector, or `None` if it is not valid. Stops at the first sector
-    /// that begins another entry, so that a sector is read at most twice as part of an entry.
+    /// Returns the entry that begins at a sector, or `None` if none does or its checksum does not match.
+    /// Fails if the checksum matches and the entry is not possible.
     fn entry_at(&self, start: u64) -> Result<Option<LogEntry>> {
         let mut first = [0; SECTOR as usize];
         self.read_sector(start, &mut first)?;
         let Some(entry) = self.parse(start, &first) else { return Ok(None) };
-        let mut checksum = Checksum::default();
-        checksum.start(&first);
-        let Some(mut data_left) = data_descriptors(&first[HEADER..], entry, entry.descriptors)
-        else {
+        let Some((parts, checksum)) = self.read_parts(entry, &first)? else { return Ok(None) };
+        if !checksum.matches(&first) {
             return Ok(None);
-        };
-        let mut left = entry.descriptors.saturating_sub(IN_FIRST);
-        let mut sector = [0; SECTOR as usize];
-        for index in 1..entry.length {
-            self.read_sector(start + index, &mut sector)?;
-            if sector.starts_with(ENTRY_SIGNATURE) {
-                return Ok(None);
-            }
-            if left > 0 {
-                let Some(data) = data_descriptors(&sector, entry, left) else { return Ok(None) };
-                data_left += data;
-                left = left.saturating_sub(PER_SECTOR);
-            } else if data_left > 0 {
-                if !is_data(&sector, entry.sequence) {
-                    return Ok(None);
-                }
-                data_left -= 1;
-            }
-            checksum.update(&sector);
         }
-        let is_valid = left == 0 && data_left == 0 && checksum.matches(&first);
-        Ok(is_valid.then_some(entry))
+        let is_tail = entry.tail.is_multiple_of(SECTOR) && entry.tail / SECTOR < self.sectors;
+        if !is_tail || !parts.are_valid() {
+            let reason = format!(
+                "log was not replayed, and its entry {} is not valid although its checksum matches",
+                entry.sequence
+            );
+            return Err(self.file.corrupt(reason).at(self.sector_offset(start)));
+        }
+        Ok(Some(entry))
     }
 
-    /// Parses the header of an entry. `None` if it is not one of this log.
-    fn parse(&self, start: u64, first: &[u8]) -> Option<LogEntry> {
-        let number = |at| u64::from_le_bytes(array(first, at));
-        let [length, tail, descriptors] =
-            [8, 12, 24].map(|at| u64::from(u32::from_le_bytes(array(first, at))));
-        let entry = LogEntry {
-            start,
-            length: length / SECTOR,
-            sequence: number(16),
-            tail: tail / SECTOR,
-            descriptors,
-            flushed_size: number(48),
-            last_size: number(56),
-        };
-        let is_valid = first.starts_with(ENTRY_SIGNATURE)
-            && Guid(array(first, 32)) == self.guid
-            && length.is_multiple_of(SECTOR)
-            && (1..=self.sectors).contains(&entry.length)
-            && tail.is_multiple_of(SECTOR)
-            && entry.sequence > 0
-            && descriptors.saturating_sub(IN_FIRST).div_ceil(PER_SECTOR) < entry.length;
-        is_valid.then_some(entry)
+    /// Reads the sectors of an entry. `None` if a newer one was written over them.
+    fn read_parts(&self, entry: LogEntry, first: &Sector) -> Result<Option<(Parts, Checksum)>> {
+        let mut checksum = Checksum::default();
+        checksum.start(first);
+        let mut parts = Parts::new(entry, first);
+        let mut sector = [0; SECTOR as usize];
+        for index in 1..entry.length {
+            let Some(left) = self.left.get().checked_sub(1) else {
+                return Err(self.corrupt("log was not replayed, and its entries overlap"));
+            };
+            self.left.set(left);
+            self.read_sector(entry.start + index, &mut sector)?;
+            let begins = self.parse(entry.start + index, &sector);
+            if begins.is_some_and(|other| other.sequence > entry.sequence) {
+                return Ok(None);
+            }
+            parts.add(&sector);
+            checksum.update(&sector);
+        }
+        Ok(Some((parts, checksum)))
+    }
+
+    /// Parses the header of an entry of this log, which begins at a sector.
+    fn parse(&self, start: u64, first: &Sector) -> Option<LogEntry> {
+        LogEntry::parse(start, first, self.guid, self.sectors)
     }
 
     /// Calls `visit` with each change of an entry, in order.
@@ -223,47 +212,16 @@ impl<'a> Log<'a> {
         self.offset + sector % self.sectors * SECTOR
     }
 
-    fn read_sector(&self, sector: u64, buf: &mut [u8]) -> Result<()> {
+    fn read_sector(&self, sector: u64, buf: &mut Sector) -> Result<()> {
         self.file.read_exact_at(buf, self.sector_offset(sector))
     }
 }
 
-/// Returns how many of the first `count` descriptors in `bytes` have a data sector. `None` if one is not
-/// valid.
-fn data_descriptors(bytes: &[u8], entry: LogEntry, count: u64) -> Option<u64> {
-    let mut data = 0;
-    for bytes in bytes.chunks_exact(DESCRIPTOR).take(count.min(PER_SECTOR) as usize) {
-        let [length, offset, sequence] = [8, 16, 24].map(|at| u64::from_le_bytes(array(bytes, at)));
-        let is_data = bytes.starts_with(DATA_DESCRIPTOR);
-        let is_zero = bytes.starts_with(ZERO_DESCRIPTOR) && length.is_multiple_of(SECTOR);
-        if !is_data && !is_zero || !offset.is_multiple_of(SECTOR) || sequence != entry.sequence {
-            return None;
-        }
-        data += u64::from(is_data);
-    }
-    Some(data)
-}
-
-/// Returns whether a sector is a data sector of the entry with this sequence number.
-fn is_data(sector: &[u8], sequence: u64) -> bool {
-    let [high, low] = [4, 4092].map(|at| u64::from(u32::from_le_bytes(array(sector, at))));
-    sector.starts_with(DATA_SIGNATURE) && high << 32 | low == sequence
-}
-
-/// Size of a sector of the log.
-pub(super) const SECTOR: u64 = 4 * KIB;
-
 /// Maximum length in bytes of a log that is replayed. Hyper-V and QEMU create logs of 1 MiB.
 pub(super) const MAX_LOG: u64 = 64 * MIB;
 
-const ENTRY_SIGNATURE: &[u8] = b"loge";
-const DATA_DESCRIPTOR: &[u8] = b"desc";
-const ZERO_DESCRIPTOR: &[u8] = b"zero";
-const DATA_SIGNATURE: &[u8] = b"data";
+/// How often the search for entries may read each sector of the log. Entries that a program wrote need two.
+const MAX_READS: u64 = 4;
 
-const HEADER: usize = 64;
-const DESCRIPTOR: usize = 32;
-
-/// Number of descriptors in the first sector of an entry, and in the others.
-const IN_FIRST: u64 = (SECTOR - HEADER as u64) / DESCRIPTOR as u64;
+/// Number of descriptors in a sector of an entry that is not the first.
 const PER_SECTOR: u64 = SECTOR / DESCRIPTOR as u64;

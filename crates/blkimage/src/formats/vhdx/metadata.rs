@@ -57,7 +57,7 @@ impl Metadata {
         if !matches!(sector_size, 512 | 4096) {
             return corrupt(logical, format!("logical sector size {sector_size} is not possible"));
         }
-        if !(1..=MAX_SIZE).contains(&bytes) || !bytes.is_multiple_of(sector_size) {
+        if bytes > MAX_SIZE || !bytes.is_multiple_of(sector_size) {
             return corrupt(size, format!("virtual size {bytes} is not possible"));
         }
         if (flags & HAS_PARENT != 0) != locator.is_some() {

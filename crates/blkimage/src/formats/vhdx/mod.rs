@@ -8,6 +8,7 @@
 mod bat;
 mod bitmap;
 mod checksum;
+mod entry;
 mod guid;
 mod header;
 mod log;

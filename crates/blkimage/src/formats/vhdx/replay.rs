@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
+use super::entry::SECTOR;
 use super::header::Header;
-use super::log::{Content, Descriptor, Log, LoggedSector, SECTOR};
+use super::log::{Content, Descriptor, Log, LoggedSector};
 use super::region;
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::fields::check_inside;

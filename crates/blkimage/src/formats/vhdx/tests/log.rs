@@ -86,63 +86,139 @@ fn sequence_whose_tail_is_lost() {
     let (mut builder, change) = dirty();
     builder.log(10, &LogEntry::new(9, 5, std::slice::from_ref(&change)));
     corrupt(&builder, "no valid sequence");
-    // An older sequence that is whole counts.
+    // An older sequence that is whole is not what the newest one continues.
     builder.log(100, &LogEntry::new(2, 100, &[change]));
-    assert_eq!(byte(&builder, 0), 1);
+    corrupt(&builder, "its entry 3 is damaged or lost, and entry 9 is valid");
 }
 
-/// Fails unless an image is refused if its only entry is changed, and reads the entry before it
-/// if there is one.
-#[track_caller]
-fn invalid_entry(spoil: impl Fn(&mut Vec<u8>)) {
+/// An image with two entries in its log, and the bytes and the first sector of the newest.
+fn two_entries() -> (Builder, Vec<u8>, u64) {
     let (mut builder, change) = dirty();
     let next = builder.log(0, &LogEntry::new(1, 0, &[change]));
     let last = LogEntry::new(2, 0, &[Change::Data(METADATA, vec![0xff; 4096])]);
     builder.log(next, &last);
     corrupt(&builder, "metadata");
-    let mut bytes = last.encode();
+    (builder, last.encode(), next)
+}
+
+/// Changes the newest of two entries.
+fn spoilt(spoil: impl Fn(&mut Vec<u8>)) -> Builder {
+    let (mut builder, mut bytes, at) = two_entries();
     spoil(&mut bytes);
-    builder.put(LOG + next * 4096, &bytes);
-    assert_eq!(byte(&builder, 0), 1);
-    builder.put(LOG, &[0; 4096]);
-    corrupt(&builder, "no valid sequence");
+    builder.put(LOG + at * 4096, &bytes);
+    builder
 }
 
 #[test]
 fn entry_that_is_torn() {
-    for at in [0, 4, 5, 63, 70, 4095, 4096, 4097, 5000, 8191] {
-        invalid_entry(|bytes| bytes[at] ^= 1);
+    for (from, to) in [(0, 512), (0, 4096), (0, 8192), (512, 8192), (4096, 8192), (7680, 8192)] {
+        for byte in [0, 0x55] {
+            let mut builder = spoilt(|bytes| bytes[from..to].fill(byte));
+            assert_eq!(super::byte(&builder, 0), 1, "{from} to {to}");
+            builder.put(LOG, &[0; 4096]);
+            corrupt(&builder, "no valid sequence");
+        }
     }
-    invalid_entry(|bytes| bytes[4096..].fill(0));
     // An older entry in place of the last sector.
-    invalid_entry(|bytes| bytes[4096..4100].copy_from_slice(b"loge"));
+    let older = LogEntry::new(1, 0, &[]).encode();
+    assert_eq!(byte(&spoilt(|bytes| bytes[4096..].copy_from_slice(&older)), 0), 1);
+    // An entry of another log.
+    assert_eq!(byte(&spoilt(|bytes| bytes[32..48].fill(1)), 0), 1);
+}
+
+#[test]
+fn newest_entry_that_is_damaged() {
+    for at in (0..66).chain((66..8192).step_by(97)).chain([4096, 8191]) {
+        let builder = spoilt(|bytes| bytes[at] ^= 1 << (at % 8));
+        corrupt(&builder, "its entry 2, the newest, is damaged");
+    }
+    // More than one bit, in sectors that were all written.
+    for range in [4..8, 4096 + 8..4096 + 16, 5000..6000] {
+        let builder = spoilt(|bytes| bytes[range.clone()].fill(7));
+        corrupt(&builder, "its entry 2, the newest, is damaged");
+    }
+    // A length that is not possible.
+    for length in [0, 1, 4096 + 1, u32::MAX] {
+        let builder = spoilt(|bytes| bytes[8..12].copy_from_slice(&length.to_le_bytes()));
+        corrupt(&builder, "its entry 2, the newest, is damaged");
+    }
+}
+
+#[test]
+fn damage_is_named_with_its_place() {
+    let (_, _, next) = two_entries();
+    for at in [0, 8, 40, 70, 4095, 4096, 8191] {
+        let error = spoilt(|bytes| bytes[at] ^= 0x10).open().err().unwrap();
+        assert_eq!(error.offset(), Some(LOG + next * 4096 + at as u64), "{error}");
+    }
+}
+
+#[test]
+fn entry_before_the_newest_that_is_damaged() {
+    for damaged in 1..=4 {
+        let (mut builder, change) = dirty();
+        let mut at = 7;
+        for sequence in 1..=5 {
+            let entry = LogEntry::new(sequence, 7, std::slice::from_ref(&change));
+            let next = builder.log(at, &entry);
+            if sequence == damaged {
+                builder.bytes[(LOG + at * 4096 + 5000) as usize] ^= 1;
+            }
+            at = next;
+        }
+        let says = format!("its entry {damaged} is damaged or lost, and entry 5 is valid");
+        corrupt(&builder, if damaged == 1 { "no valid sequence" } else { &says });
+        // Entries before the tail are in place, whatever became of them.
+        let end = builder.log(at, &LogEntry::new(6, at as u32, &[change]));
+        assert_eq!((end, byte(&builder, 0)), (at + 2, 1));
+    }
 }
 
 #[test]
 fn entry_with_a_valid_checksum_that_is_not_valid() {
-    let set = |at: usize, value: &'static [u8]| {
-        invalid_entry(move |bytes| {
+    for (at, value) in [
+        (8, &[0, 0x30][..]),
+        (12, &[1]),
+        (14, &[0x10]),
+        (16, &[0; 8]),
+        (16, &[3]),
+        (24, &[2]),
+        (24, &[0xff; 4]),
+        (64, b"dust"),
+        (64 + 16, &[1]),
+        (64 + 24, &[1]),
+        (4096, b"dust"),
+        (4096, b"loge"),
+        (4096 + 4, &[1]),
+        (8191, &[1]),
+    ] {
+        let mut builder = spoilt(|bytes| {
             bytes[at..at + value.len()].copy_from_slice(value);
             seal(bytes);
         });
-    };
-    set(0, b"logf");
-    set(8, &[0, 0, 0, 0]);
-    set(8, &[1]);
-    set(8, &[0, 0x10]);
-    set(8, &[0xff; 4]);
-    set(12, &[1]);
-    set(16, &[0; 8]);
-    set(16, &[3]);
-    set(24, &[2]);
-    set(24, &[0xff; 4]);
-    set(32, b"x");
-    set(64, b"dust");
-    set(64 + 16, &[1]);
-    set(64 + 24, &[1]);
-    set(4096, b"dust");
-    set(4096 + 4, &[1]);
-    set(8191, &[1]);
+        if at == 8 {
+            // It has a sector more, and neither checksum nor sectors say that this was torn.
+            corrupt(&builder, "its entry 2, the newest, is damaged");
+            continue;
+        }
+        corrupt(&builder, "is not valid although its checksum matches");
+        // Nor is it skipped if it is the only one, or lies elsewhere.
+        builder.put(LOG, &[0; 4096]);
+        corrupt(&builder, "is not valid although its checksum matches");
+    }
+}
+
+#[test]
+fn entries_that_overlap() {
+    // Each of them claims the rest of the log.
+    let (mut builder, change) = dirty();
+    builder.log(0, &LogEntry::new(9, 0, &[change]));
+    for sector in 2..200 {
+        let mut bytes = LogEntry::new(8, 0, &[]).encode();
+        bytes[8..12].copy_from_slice(&(50 * 4096_u32).to_le_bytes());
+        builder.put(LOG + sector * 4096, &bytes);
+    }
+    corrupt(&builder, "its entries overlap");
 }
 
 #[test]

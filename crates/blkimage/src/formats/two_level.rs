@@ -155,6 +155,9 @@ impl<'a, R: Rules> Tables<'a, R> {
         };
         let (kind, mut length) = run;
         let limit = if kind == MapKind::Unallocated { far } else { limit.min(far) };
+        if guest.is_multiple_of(rules.cluster_size()) && length == rules.cluster_size() {
+            length += entries.skip_like(kind, &window[first..], limit - length.min(limit));
+        }
         while length < limit {
             // An invalid entry ends the run. Looking up its own offset returns the error.
             match entries.next_piece() {
@@ -195,6 +198,41 @@ impl<R: Rules> Entries<'_, R> {
             self.words = &self.words[words..];
         }
         Some(Ok((kind, length)))
+    }
+
+    /// Skips clusters that continue the run of the whole cluster of `entry`, the one before. Returns
+    /// their length, at most `limit`. There may be more that continue it.
+    ///
+    /// A preallocated image has millions of entries that only count up. All of them are valid if the first
+    /// and the last are and name places in a row: their flags are the same, because no sum has a carry
+    /// into them.
+    fn skip_like(&mut self, kind: MapKind, entry: &[u64], limit: u64) -> u64 {
+        let size = self.rules.cluster_size();
+        let step = match kind {
+            MapKind::Data(_) => size,
+            MapKind::Unallocated | MapKind::Zero => 0,
+            MapKind::Compressed(_) => return 0,
+        };
+        let words = self.rules.entry_words() as usize;
+        let [place, flags @ ..] = &entry[..words] else { return 0 };
+        let mut expected = *place;
+        let wanted = usize::try_from(limit / size).unwrap_or(usize::MAX);
+        let alike = self.words.chunks_exact(words).take(wanted).take_while(|next| {
+            expected = expected.wrapping_add(step);
+            next[0] == expected && next[1..] == *flags
+        });
+        let Some(more) = alike.count().checked_sub(1) else { return 0 };
+        let start = (self.words, self.guest);
+        self.words = &self.words[more * words..];
+        self.guest += more as u64 * size;
+        let length = (more as u64 + 1) * size;
+        match self.next_piece() {
+            Some(Ok((last, whole))) if whole == size && continues(kind, length, last) => length,
+            _ => {
+                (self.words, self.guest) = start;
+                0
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::builder::Builder;
 use crate::formats::builder::{byte, corrupt, refused, unreadable};
-use crate::{ErrorKind, ExtentKind, Format, OpenOptions, Source};
+use crate::{ErrorKind, ExtentKind, Format, Image, OpenOptions, Source};
 
 const K: u64 = 1024;
 const COPIED: u64 = 1 << 63;
@@ -278,6 +278,49 @@ fn neighbours_are_joined_only_if_contiguous() {
     let expected: Vec<u8> = [1, 2, 1, 1].iter().flat_map(|byte| [*byte; 64 << 10]).collect();
     assert!(content == expected);
     assert_eq!(image.extent(0, u64::MAX).unwrap().length, 256 * K);
+}
+
+/// Entries that count up are not looked at one by one.
+#[test]
+fn runs_end_where_the_entries_do_not_count_up() {
+    let cluster = 64 * K;
+    let clusters = 64;
+    let data = |image: &Image| {
+        let extent = image.extent(0, u64::MAX).unwrap();
+        assert_eq!(extent.kind, ExtentKind::Data);
+        extent.length / cluster
+    };
+    for (changed, entry, expected) in [
+        // Of the same kind, with other flags or at another place.
+        (40, Some(40 * cluster), clusters),
+        (40, Some((7 * cluster) | COPIED), clusters),
+        // Of another kind.
+        (1, Some(0), 1),
+        (40, Some(0), 40),
+        (40, Some((40 * cluster) | COPIED | 1), 40),
+        (63, Some(0), 63),
+        // Invalid.
+        (40, Some((40 * cluster + 512) | COPIED), 40),
+        (0, None, clusters),
+    ] {
+        let mut builder = Builder::new(16, clusters * cluster);
+        for number in 0..clusters {
+            builder.map(number * cluster, (cluster * number.max(1)) | COPIED);
+        }
+        if let Some(entry) = entry {
+            builder.map(changed * cluster, entry);
+        }
+        builder.bytes.resize((clusters * cluster) as usize, 0);
+        assert_eq!(data(&builder.open().unwrap()), expected, "{changed} {entry:?}");
+    }
+    // The third entry has a carry into the flags, and no place.
+    let mut builder = Builder::new(16, clusters * cluster);
+    for number in 0..clusters {
+        builder.map(number * cluster, (0x00ff_ffff_fffe_0000 + number * cluster) | COPIED);
+    }
+    let image = builder.open().unwrap();
+    assert_eq!(data(&image), 2);
+    assert_eq!(image.extent(2 * cluster, u64::MAX).unwrap().kind, ExtentKind::Zero);
 }
 
 #[test]

@@ -24,7 +24,8 @@ pub(super) fn has(job: &Job<'_>, (tree, root): (u64, TreeRoot), inode: u64) -> R
     Ok(cursor.item().is_some_and(|(found, _)| found == key))
 }
 
-/// Returns the part of a tree's sum that is due to inodes in removal. Reads at most `left` items.
+/// Returns the part of a tree's sum that is due to inodes in removal, and stops when nothing is
+/// `left`. An item takes one from it, an inode [`SEEK`].
 ///
 /// # Errors
 ///
@@ -51,7 +52,7 @@ pub(super) fn sum(
 
 /// Returns the part of the sum that is due to an inode. `cursor` is at its first item.
 fn of_inode(hasher: &Hasher, mut cursor: Cursor<'_>, inode: u64, left: &mut u64) -> Result<u64> {
-    *left = left.saturating_sub(1);
+    *left = left.saturating_sub(SEEK);
     let first = cursor.item().filter(|(key, _)| *key == Key::new(inode, kind::INODE, 0));
     let Some(said) = first.and_then(|(_, bytes)| InodeItem::parse(bytes)) else { return Ok(0) };
     if said.links != 0 || !matches!(said.format, FILE | FOLDER | SYMLINK) {
@@ -80,3 +81,6 @@ fn of_inode(hasher: &Hasher, mut cursor: Cursor<'_>, inode: u64, left: &mut u64)
         _ => places,
     })
 }
+
+/// Number of items that take about as long to read as one inode takes to find.
+const SEEK: u64 = 64;

@@ -1,4 +1,4 @@
-"""Every test that docs/security.md names for a promise exists."""
+"""Every test that docs/security.md names for a promise exists, and every fuzz target is named there."""
 
 import re
 
@@ -8,6 +8,7 @@ from conftest import ROOT
 
 PAGE = (ROOT / "docs" / "security.md").read_text()
 ROWS = [row for row in PAGE.partition("## Promises and their tests")[2].splitlines() if row.startswith("| ")][1:]
+CODE = PAGE.partition("## Code that sees hostile bytes")[2].partition("\n## ")[0]
 NAMED = [name for row in ROWS for name in re.findall(r"`(\S+::\S+)`", row)]
 
 
@@ -22,3 +23,10 @@ def test_it_is_there(named):
     text = (ROOT / path).read_text()
     keyword = "def" if path.endswith(".py") else "fn"
     assert re.search(rf"^ *{keyword} {name}\(", text, re.MULTILINE)
+
+
+def test_every_fuzz_target_is_listed():
+    targets = {path.stem for path in (ROOT / "fuzz" / "fuzz_targets").glob("*.rs")}
+    fuzzed = re.findall(r"^\|.*\| (`.*)\|$", CODE, re.MULTILINE)
+    assert targets == {name for row in fuzzed for name in re.findall(r"`(\w+)`", row.partition(":")[0])}
+    assert targets == set(re.findall(r'name = "(\w+)"', (ROOT / "fuzz" / "Cargo.toml").read_text()))

@@ -34,11 +34,20 @@ pub type Verdict = Result<(Summary, Vec<Finding>), String>;
 impl Disk {
     /// Creates a small file system with files, using mkfs.btrfs.
     pub fn real(options: &[&str]) -> Self {
+        let files: Vec<_> =
+            (0..150u8).map(|number| (format!("folder/file {number}"), [number; 5000])).collect();
+        let files: Vec<_> =
+            files.iter().map(|(name, content)| (name.as_str(), &content[..])).collect();
+        Self::of_files(&files, options)
+    }
+
+    /// Creates a file system with these names and contents. Names may have a folder `folder`.
+    pub fn of_files(content: &[(&str, &[u8])], options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let files = folder.path().join("files");
         fs::create_dir_all(files.join("folder")).unwrap();
-        for number in 0..150u8 {
-            fs::write(files.join(format!("folder/file {number}")), [number; 5000]).unwrap();
+        for (name, bytes) in content {
+            fs::write(files.join(name), bytes).unwrap();
         }
         let image = folder.path().join("image");
         let output = Command::new("mkfs.btrfs")

@@ -165,7 +165,7 @@ const ALGORITHMS_HELP: &str = "\
 Which one to choose: crc32c, the default, detects what hardware does to data: bits that flip, blocks \
 that get lost. xxhash has 64 bits, so that errors on large and busy file systems do not go unseen by \
 chance. Both cost little. sha256 and blake2b cannot be forged, so that two blocks with the same checksum \
-are the same: for deduplication that trusts checksums, and for data that somebody may change on purpose, \
+are the same: for deduplication that trusts checksums, and for data that may be changed on purpose, \
 as far as the checksums themselves are kept safe. sha256 is a standard of NIST (FIPS 180-4). All of them \
 show that data changed, none who changed it.
 

@@ -463,7 +463,7 @@ finished, 2 on an error, 3 if the image changed, or is not the one of the map to
 
 const CHECK_HELP: &str = "\
 Exit status is 0 if everything is as it was written, 1 if a map is damaged or has another seal, 2 if a file could \
-not be read or is no map.";
+not be read or is not a map.";
 
 const COMPARE_HELP: &str = "\
 Exit status is 0 if nothing differs, 1 if something does, 2 if something could not be compared, 3 if an image \

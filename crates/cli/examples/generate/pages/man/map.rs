@@ -315,7 +315,7 @@ const CHECK_AFTER: Sections = &[
         &[
             "* 0: All maps are as they were written.",
             "* 1: A map is damaged or not finished, or is not sealed with the key.",
-            "* 2: A file could not be read or is no map, or the command line is wrong.",
+            "* 2: A file could not be read or is not a map, or the command line is wrong.",
         ],
     ),
     (

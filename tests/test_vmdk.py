@@ -362,6 +362,26 @@ def test_extents_of_every_kind(blksum):
     check(blksum, path, parts[0] + zeros, qemu=False, libvmdk=False)
 
 
+def test_sparse_file_that_is_listed_twice(blksum):
+    """512 extents of one file cost what 512 files would. A flat file may have several parts of a disk."""
+    content = random_content(random.Random(13), 4 * GRAIN)
+    sectors = len(content) // SECTOR
+    for kind, data in (("SPARSE", vmdk.sparse(vmdk.grains_of(content), sectors)),
+                       ("VMFSSPARSE", vmdk.cowd(vmdk.grains_of(content, 1), sectors)),
+                       ("SESPARSE", vmdk.se_sparse(vmdk.grains_of(content, 8), sectors))):
+        put("part.vmdk", data)
+        os.link("part.vmdk", "link.vmdk")
+        for other, says in (("part.vmdk", "lists more than once"), ("link.vmdk", "of its own backing chain")):
+            lines = [line(sectors, kind, "part.vmdk"), line(sectors, kind, other)]
+            put("disk.vmdk", vmdk.descriptor(lines, "custom"))
+            assert_refused(blksum, "disk.vmdk", other, says)
+        os.unlink("link.vmdk")
+    put("part.vmdk", content)
+    lines = [line(sectors, "FLAT", "part.vmdk") + " 0"] * 2
+    put("disk.vmdk", vmdk.descriptor(lines, "monolithicFlat"))
+    check(blksum, "disk.vmdk", content * 2, libvmdk=False)
+
+
 @pytest.mark.parametrize("kind", ["vmfsThin", "vmfsPreallocated", "vmfsEagerZeroedThick", "custom"])
 def test_types_that_qemu_does_not_know(blksum, kind):
     content = random_content(random.Random(12), MIB)

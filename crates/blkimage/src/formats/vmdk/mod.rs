@@ -114,6 +114,7 @@ fn open_monolithic(
 fn open_extents(chain: &mut Chain<'_>, image: &Candidate, descriptor: &Descriptor) -> Result<Vmdk> {
     let mut vmdk = Vmdk { files: vec![image.file.clone()], extents: Vec::new(), size: 0 };
     let mut known: Vec<(&[u8], Arc<HostFile>)> = Vec::new();
+    let mut sparse_files: Vec<Arc<HostFile>> = Vec::new();
     for (index, extent) in descriptor.extents.iter().enumerate() {
         let DiskExtent { sectors, kind, name } = extent;
         if *kind == DiskExtentKind::Zero {
@@ -141,6 +142,12 @@ fn open_extents(chain: &mut Chain<'_>, image: &Candidate, descriptor: &Descripto
             _ => Sparse::open(chain, &file)?,
         };
         check_capacity(chain, &file, *sectors, &sparse)?;
+        // The time to look at all tables is that for files that are stored.
+        if sparse_files.iter().any(|other| Arc::ptr_eq(other, &file)) {
+            let reason = "is a sparse file that its disk lists more than once, which is not read";
+            return Err(file.error(ErrorKind::Unsupported, reason));
+        }
+        sparse_files.push(file.clone());
         if sparse.is_compressed() && descriptor.extents.len() > 1 {
             let reason = "is a compressed part of a disk of several files, which is not read";
             return Err(file.error(ErrorKind::Unsupported, reason));

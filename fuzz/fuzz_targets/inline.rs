@@ -96,7 +96,8 @@ fn miniz(stored: &[u8]) -> Option<bool> {
     use miniz_oxide::inflate::core::{DecompressorOxide, decompress, inflate_flags};
     let mut content = vec![0; SIZE];
     let flags = inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF
-        | inflate_flags::TINFL_FLAG_PARSE_ZLIB_HEADER;
+        | inflate_flags::TINFL_FLAG_PARSE_ZLIB_HEADER
+        | inflate_flags::TINFL_FLAG_COMPUTE_ADLER32;
     let (status, _, written) =
         decompress(&mut DecompressorOxide::new(), stored, &mut content, 0, flags);
     match (written == SIZE, status) {

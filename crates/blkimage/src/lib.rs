@@ -45,7 +45,7 @@ mod sys;
 mod walk;
 mod warnings;
 
-pub use appliance::{Appliance, is_named_appliance, member_name, split_member};
+pub use appliance::{Appliance, is_named_appliance, is_tar, member_name, split_member};
 pub use buffer::Buffer;
 pub use error::{Error, ErrorKind, Result};
 pub use extent::{Extent, ExtentKind};

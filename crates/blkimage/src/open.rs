@@ -28,14 +28,18 @@ impl OpenOptions {
     /// in procfs, even if a file is replaced during the call.
     ///
     /// `path` may be that of an [`Appliance`], a colon and the name of a member. Unless the name of the
-    /// appliance ends in `.ova`, a file that has the whole name is opened instead.
+    /// appliance ends in `.ova`, a file that has the whole name is opened instead. The name of an appliance
+    /// that ends in `.ova` stands for its disk if it has a single one, unless a format was given.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Image> {
         let path = path.as_ref();
         if let Some(image) = self.open_member(path)? {
             return Ok(image);
         }
-        if self.format.is_none() && appliance::is_named_appliance(path) {
-            self.refuse_appliance(path)?;
+        if self.format.is_none()
+            && appliance::is_named_appliance(path)
+            && let Some(appliance) = self.open_appliance(path)?
+        {
+            return appliance.open_only_disk(self);
         }
         let mut chain = Chain::new(self);
         let found = find(path)?;
@@ -52,7 +56,8 @@ impl OpenOptions {
         path: &Path,
         accepts: impl FnOnce((u64, u64), u64) -> bool,
     ) -> Result<Option<Image>> {
-        if split_member(path).is_some() {
+        let is_appliance = self.format.is_none() && appliance::is_named_appliance(path);
+        if is_appliance || split_member(path).is_some() {
             return Ok(None);
         }
         let mut chain = Chain::new(self);
@@ -71,11 +76,16 @@ impl OpenOptions {
     }
 
     /// Opens the file at `path` as an appliance. Returns `None` if it is none, or is not a regular file.
+    ///
+    /// A tar archive without a descriptor is an error if its name ends in `.ova`.
     pub fn open_appliance(&self, path: &Path) -> Result<Option<Appliance>> {
-        match self.open_archive(path)? {
-            Some(file) => Appliance::new(Arc::new(file), path),
-            None => Ok(None),
+        let Some(file) = self.open_archive(path)? else { return Ok(None) };
+        let appliance = Appliance::new(Arc::new(file), path)?;
+        if appliance.is_none() && appliance::is_named_appliance(path) {
+            let reason = "is a tar archive without a descriptor (.ovf): -f raw reads its bytes";
+            return Err(Error::new(ErrorKind::Format, path, reason));
         }
+        Ok(appliance)
     }
 
     /// Opens the file at `path` if it is a tar archive.
@@ -87,21 +97,11 @@ impl OpenOptions {
         let error = |e| Error::new(ErrorKind::Open, path, "cannot open").because(e);
         let file = found.open().map_err(error)?;
         let mut head = [0; PROBE_SIZE];
-        if file.read_exact_at(&mut head, 0).is_err() || !appliance::is_archive(&head) {
+        if file.read_exact_at(&mut head, 0).is_err() || !appliance::is_tar(&head) {
             return Ok(None);
         }
         let Self { cache, force_share, .. } = *self;
         LocalFile::new(file, path, Access { cache, force_share, shared: false }).map(Some)
-    }
-
-    /// Fails if the file is an archive. It has images, and is none.
-    fn refuse_appliance(&self, path: &Path) -> Result<()> {
-        let Some(file) = self.open_archive(path)? else { return Ok(()) };
-        let reason = "is a tar archive whose first member is not a descriptor (.ovf): -f raw reads its bytes";
-        Err(match Appliance::new(Arc::new(file), path)? {
-            Some(appliance) => appliance.is_no_image(),
-            None => Error::new(ErrorKind::Format, path, reason),
-        })
     }
 
     /// Opens a member of an appliance. Returns `None` if `name` names none.

@@ -16,9 +16,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(crate) use self::tar::is_archive;
+pub use self::tar::is_tar;
 use self::tar::{Entries, Entry};
-use crate::error::{Error, ErrorKind, Result, excerpt};
+use crate::error::{ErrorKind, Result, excerpt};
 use crate::image::Image;
 use crate::options::OpenOptions;
 use crate::probe::{PROBE_SIZE, probe};
@@ -30,35 +30,38 @@ pub struct Appliance {
     /// The bytes of the archive.
     file: HostFile,
     storage: Arc<dyn Storage>,
-    /// The members that are regular files. The first is the descriptor.
-    entries: Vec<Entry>,
+    entries: Entries,
+    descriptor: Entry,
 }
 
 impl Appliance {
-    /// Opens the appliance in a storage. Returns `None` if it is none: no archive, or one whose first
-    /// member is no descriptor.
+    /// Opens the appliance in a storage. Returns `None` if it is no archive, or one without a descriptor.
     pub(crate) fn new(storage: Arc<dyn Storage>, name: &Path) -> Result<Option<Self>> {
         let size = storage.size();
         let whole = Part { storage: storage.clone(), offset: 0, size };
         let file = HostFile::new(name.into(), Box::new(whole), Arc::default());
-        let Some(name) = tar::first_name(&file.read_head(PROBE_SIZE)?) else { return Ok(None) };
-        let mut entries = Entries::new(&file);
-        let first = match entries.next() {
-            Some(Ok(first)) if has_extension(&first.name, DESCRIPTOR) => first,
-            Some(Err(error)) if has_extension(&name, DESCRIPTOR) => return Err(error),
-            _ => return Ok(None),
-        };
-        let entries = std::iter::once(Ok(first)).chain(entries).collect::<Result<_>>()?;
-        Ok(Some(Self { file, storage, entries }))
+        if !is_tar(&file.read_head(PROBE_SIZE)?) {
+            return Ok(None);
+        }
+        let entries = Entries::new(&file)?;
+        let is_descriptor = |entry: &&Entry| has_extension(&entry.name, DESCRIPTOR);
+        let mut found = entries.files().filter(is_descriptor);
+        let (descriptor, second) = (found.next().cloned(), found.next().map(|entry| entry.offset));
+        drop(found);
+        if let Some(offset) = second {
+            return Err(file.corrupt("has more than one descriptor (.ovf)").at(offset));
+        }
+        let Some(descriptor) = descriptor else { return Ok(None) };
+        Ok(Some(Self { file, storage, entries, descriptor }))
     }
 
     /// Returns the names of the members that are disks, in the order of the descriptor.
     ///
     /// If the descriptor names none, these are the members with a known image format.
     pub fn disks(&self) -> Result<Vec<Vec<u8>>> {
-        let descriptor = self.text(&self.entries[0])?;
+        let descriptor = self.text(&self.descriptor)?;
         let named = ovf::disks(&descriptor).map_err(|reason| {
-            let name = excerpt(&self.entries[0].name);
+            let name = excerpt(&self.descriptor.name);
             self.file.corrupt(format!("its descriptor \"{name}\" {reason}"))
         })?;
         for ovf::Disk { name, refusal, .. } in &named {
@@ -76,19 +79,24 @@ impl Appliance {
             return named.iter().map(member).collect();
         }
         let mut found = Vec::new();
-        for entry in &self.entries {
+        for entry in self.entries.files() {
             let mut head = vec![0; entry.size.min(PROBE_SIZE as u64) as usize];
             self.file.read_exact_at(&mut head, entry.offset)?;
-            if probe(&head).is_some() {
-                found.push(entry.name.clone());
+            if probe(&head).is_none() {
+                continue;
             }
+            if found.len() == ovf::MAX_DISKS {
+                let reason = format!("has more than {} disks", ovf::MAX_DISKS);
+                return Err(self.file.error(ErrorKind::Unsupported, reason));
+            }
+            found.push(self.entry(&entry.name)?.name.clone());
         }
         Ok(found)
     }
 
     /// Returns the name and the content of the manifest, if there is one.
     pub fn manifest(&self) -> Result<Option<(&[u8], Vec<u8>)>> {
-        let mut found = self.entries.iter().filter(|entry| has_extension(&entry.name, MANIFEST));
+        let mut found = self.entries.files().filter(|entry| has_extension(&entry.name, MANIFEST));
         let Some(entry) = found.next() else { return Ok(None) };
         if let Some(second) = found.next() {
             return Err(self.file.corrupt("has more than one manifest (.mf)").at(second.offset));
@@ -100,7 +108,7 @@ impl Appliance {
     pub fn disk_beyond(&self, listed: &HashSet<Vec<u8>>) -> Result<Option<Vec<u8>>> {
         let entry = |name: &Vec<u8>| self.entry(name).ok().map(|entry| &entry.name);
         let listed: HashSet<_> = listed.iter().filter_map(entry).collect();
-        for ovf::Disk { name, .. } in ovf::disks(&self.text(&self.entries[0])?).unwrap_or_default()
+        for ovf::Disk { name, .. } in ovf::disks(&self.text(&self.descriptor)?).unwrap_or_default()
         {
             let member = &self.referenced(&name)?.name;
             if !listed.contains(member) {
@@ -110,23 +118,25 @@ impl Appliance {
         Ok(None)
     }
 
-    /// Returns the error for a place where one image is wanted.
-    pub(crate) fn is_no_image(&self) -> Error {
-        let disks = match self.disks() {
-            Ok(disks) => disks,
-            Err(error) => return error,
+    /// Opens the disk, where one image is wanted. Fails if there are several.
+    pub(crate) fn open_only_disk(&self, options: &OpenOptions) -> Result<Image> {
+        let disks = self.disks()?;
+        let [disk] = &*disks else {
+            let shown = |disk: &Vec<u8>| {
+                excerpt(member_name(self.file.name(), disk).as_os_str().as_bytes())
+            };
+            let names: Vec<_> = disks.iter().take(MAX_NAMES).map(shown).collect();
+            let more = if disks.len() > MAX_NAMES { ", ..." } else { "" };
+            let reason = match disks.len() {
+                0 => "is an appliance without a disk: -f raw reads its bytes".into(),
+                count => format!(
+                    "is an appliance with {count} disks: name one, as in {}{more}",
+                    names.join(", ")
+                ),
+            };
+            return Err(self.file.error(ErrorKind::Format, reason));
         };
-        let names: Vec<_> = disks.iter().take(MAX_NAMES).map(|disk| excerpt(disk)).collect();
-        let more = if disks.len() > MAX_NAMES { ", ..." } else { "" };
-        let reason = match names.first() {
-            None => "is an appliance without a disk: -f raw reads its bytes".into(),
-            Some(first) => format!(
-                "is an appliance ({}{more}): name a disk in it, as in {}:{first}",
-                names.join(", "),
-                excerpt(self.file.name().as_os_str().as_bytes())
-            ),
-        };
-        self.file.error(ErrorKind::Format, reason)
+        self.open(options, disk)
     }
 
     /// Fails if the descriptor states another size for a member.
@@ -171,13 +181,13 @@ impl Appliance {
 
     /// Returns the member with this name, or else the one with this name in the folder of the descriptor.
     fn entry(&self, name: &[u8]) -> Result<&Entry> {
-        if let Some(entry) = tar::find(&self.file, &self.entries, name)? {
+        if let Some(entry) = self.entries.find(&self.file, name)? {
             return Ok(entry);
         }
-        let descriptor = &self.entries[0].name;
+        let descriptor = &self.descriptor.name;
         let folder = descriptor.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
         let beside = [&descriptor[..folder], name].concat();
-        tar::find(&self.file, &self.entries, &beside)?.ok_or_else(|| {
+        self.entries.find(&self.file, &beside)?.ok_or_else(|| {
             let reason = format!("has no member with the name \"{}\"", excerpt(name));
             self.file.error(ErrorKind::Format, reason)
         })
@@ -253,9 +263,9 @@ pub fn is_named_appliance(path: &Path) -> bool {
 }
 
 fn has_extension(name: &[u8], extension: &[u8]) -> bool {
-    name.len()
-        .checked_sub(extension.len())
-        .is_some_and(|at| at > 0 && name[at..].eq_ignore_ascii_case(extension))
+    name.len().checked_sub(extension.len()).is_some_and(|at| {
+        at > 0 && name[at - 1] != b'/' && name[at..].eq_ignore_ascii_case(extension)
+    })
 }
 
 /// A part of a storage as a storage of its own.

@@ -5,6 +5,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::error::excerpt;
+
 /// A disk image in the appliance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Disk {
@@ -22,22 +24,29 @@ pub(super) fn disks(text: &[u8]) -> Result<Vec<Disk>, String> {
     let text = std::str::from_utf8(text).map_err(|_| "is not UTF-8")?;
     let (mut files, mut disks) = (HashMap::new(), Vec::new());
     for tag in (Scanner { text }) {
-        let tag = tag?;
-        match tag.name {
-            "File" => {
-                let id = tag.get("id").unwrap_or_default().to_owned();
-                // `None` marks an ID that is not unique.
-                files.entry(id).and_modify(|file| *file = None).or_insert(Some(tag));
+        let Tag { name, mut attributes } = tag?;
+        match name {
+            "File" if files.len() == MAX_FILES => {
+                return Err(format!("names more than {MAX_FILES} files"));
             }
-            "Disk" if tag.get("fileRef").is_some() => disks.push(tag),
+            "File" => {
+                let id = attributes.remove("id").unwrap_or_default();
+                // `None` marks an ID that is not unique.
+                files.entry(id).and_modify(|file| *file = None).or_insert(Some(attributes));
+            }
+            "Disk" if attributes.contains_key("fileRef") => {
+                if disks.len() == MAX_DISKS {
+                    return Err(format!("names more than {MAX_DISKS} disks"));
+                }
+                disks.push(attributes);
+            }
             _ => {}
         }
     }
     let mut seen = HashSet::new();
     let mut found = Vec::new();
     for disk in &disks {
-        let id = disk.get("fileRef").unwrap_or_default();
-        let Some(Some(file)) = files.get(id) else {
+        let Some(Some(file)) = files.get(&disk["fileRef"]) else {
             return Err("names a disk whose file is not among its references, or twice".into());
         };
         let Some(name) = file.get("href") else {
@@ -47,36 +56,40 @@ pub(super) fn disks(text: &[u8]) -> Result<Vec<Disk>, String> {
         if !seen.insert(name) {
             continue;
         }
-        if found.len() == MAX_DISKS {
-            return Err(format!("names more than {MAX_DISKS} disks"));
-        }
-        let compression = file.get("compression").filter(|it| !matches!(*it, "" | "identity"));
+        let compression = file.get("compression").filter(|it| !matches!(&***it, "" | "identity"));
         let refusal = match (compression, file.get("chunkSize"), disk.get("parentRef")) {
-            (Some(method), ..) => Some(format!("is compressed ({method}) in the appliance")),
+            (Some(method), ..) => {
+                let method = excerpt(method.as_bytes());
+                Some(format!("is compressed ({method}) in the appliance"))
+            }
             (_, Some(_), _) => Some("is in several pieces in the appliance".into()),
             (_, _, Some(_)) => Some("is a difference to another disk".into()),
             (None, None, None) => None,
         };
-        let size = file.get("size").map(str::to_owned);
+        let size = file.get("size").cloned();
         found.push(Disk { name: name.as_bytes().to_vec(), size, refusal });
     }
     Ok(found)
 }
 
 /// Each disk is found in the archive anew.
-const MAX_DISKS: usize = 256;
+pub(super) const MAX_DISKS: usize = 256;
+
+/// As many files as an archive may have members.
+const MAX_FILES: usize = 1000;
+
+/// Maximum length in bytes of an attribute that is kept: a path of Linux, with every byte as an entity.
+const MAX_VALUE: usize = 16 << 10;
+
+/// The attributes that say where the disks are. Others are not kept.
+const KEPT: [&str; 7] = ["id", "href", "size", "compression", "chunkSize", "fileRef", "parentRef"];
 
 /// An element, by its start tag.
 struct Tag<'a> {
     /// Name without a prefix.
     name: &'a str,
-    attributes: Vec<(&'a str, String)>,
-}
-
-impl Tag<'_> {
-    fn get(&self, name: &str) -> Option<&str> {
-        self.attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
-    }
+    /// Values by name without a prefix, of those in [`KEPT`].
+    attributes: HashMap<&'a str, String>,
 }
 
 /// Iterator over the start tags of a text.
@@ -94,20 +107,31 @@ impl<'a> Scanner<'a> {
 
     fn tag(&mut self) -> Result<Tag<'a>, String> {
         let name = self.word()?;
-        let mut attributes = Vec::new();
+        let mut attributes = HashMap::new();
+        let has_files = matches!(name, "File" | "Disk");
         loop {
             self.text = self.text.trim_start();
             if let Some(rest) = self.text.strip_prefix('>').or(self.text.strip_prefix("/>")) {
                 self.text = rest;
                 return Ok(Tag { name, attributes });
             }
-            let name = self.word()?;
+            let attribute = self.word()?;
             let value = self.text.trim_start().strip_prefix('=').ok_or(INVALID)?.trim_start();
             let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\''));
             let quote = quote.ok_or(INVALID)?;
             let (value, rest) = value[1..].split_once(quote).ok_or(CUT_OFF)?;
             self.text = rest;
-            attributes.push((name, unescape(value)?));
+            let value = unescape(value)?;
+            if !has_files || !KEPT.contains(&attribute) {
+                continue;
+            }
+            if value.len() > MAX_VALUE {
+                return Err(format!("has an attribute of more than {MAX_VALUE} bytes"));
+            }
+            // Two prefixes may be two names or one. A program that knows them takes one of the values.
+            if attributes.insert(attribute, value).is_some() {
+                return Err(format!("states {attribute} of a file or disk twice"));
+            }
         }
     }
 
@@ -172,7 +196,8 @@ fn unescape(value: &str) -> Result<String, String> {
                     Some(hex) => u32::from_str_radix(hex, 16),
                     None => number.parse(),
                 };
-                code.ok().and_then(char::from_u32).ok_or(INVALID)?
+                let code = code.ok().filter(|code| *code > 0 && !number.contains('+'));
+                code.and_then(char::from_u32).ok_or(INVALID)?
             }
         });
         rest = after;

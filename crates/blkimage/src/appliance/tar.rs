@@ -1,54 +1,105 @@
-//! The members of a tar archive (ustar, GNU and PAX), found by their headers alone.
+//! The members of a tar archive (V7, ustar, GNU and PAX), found by their headers alone.
+//!
+//! A member has the content that both GNU tar and Python's tarfile extract. Where these differ, or where
+//! one of them guesses, the archive is refused: a manifest, a checksum and an import must not be of
+//! different bytes.
+
+use std::collections::HashMap;
 
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::storage::HostFile;
 
-/// A regular file in an archive.
+/// A member of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub name: Vec<u8>,
     /// Offset of its content in the archive.
     pub offset: u64,
     pub size: u64,
+    /// Whether it is a regular file. Links, folders and devices only occupy their names.
+    pub is_file: bool,
 }
 
-/// Returns whether a file may be an archive, by its first block.
-pub(crate) fn is_archive(block: &[u8]) -> bool {
-    first_name(block).is_some()
+/// Returns whether `block`, the first of a file, is the header of a tar archive.
+///
+/// A guest can write such a header into its raw disk, so the content alone does not make an archive.
+pub fn is_tar(block: &[u8]) -> bool {
+    block.first_chunk().is_some_and(|block| Header(block).is_valid())
 }
 
-/// Returns the name in the first block of an archive, without extended headers.
-pub(super) fn first_name(block: &[u8]) -> Option<Vec<u8>> {
-    let header = Header(block.try_into().ok()?);
-    header.is_valid().then(|| header.name())
+/// The members of an archive, and where to find each.
+pub(super) struct Entries {
+    all: Vec<Entry>,
+    /// Indices by name without `.` and empty components. `None` marks a name that is not unique.
+    by_name: HashMap<Vec<u8>, Option<usize>>,
 }
 
-/// Iterates over the regular files of an archive.
-pub(super) struct Entries<'a> {
+impl Entries {
+    /// Reads the headers of an archive.
+    pub fn new(file: &HostFile) -> Result<Self> {
+        let mut reader = Reader { file, at: 0, headers: 0 };
+        let (mut all, mut by_name) = (Vec::new(), HashMap::new());
+        while let Some(entry) = reader.entry()? {
+            let index = Some(all.len());
+            by_name.entry(plain(&entry.name)).and_modify(|known| *known = None).or_insert(index);
+            all.push(entry);
+        }
+        Ok(Self { all, by_name })
+    }
+
+    /// Returns the regular files.
+    pub fn files(&self) -> impl Iterator<Item = &Entry> {
+        self.all.iter().filter(|entry| entry.is_file)
+    }
+
+    /// Returns the regular file with this name. Fails if several members have it, of which one program
+    /// extracts the first, another the last, and a third all.
+    pub fn find(&self, file: &HostFile, name: &[u8]) -> Result<Option<&Entry>> {
+        match self.by_name.get(&plain(name)) {
+            None => Ok(None),
+            Some(Some(index)) => Ok(Some(&self.all[*index]).filter(|entry| entry.is_file)),
+            Some(None) => {
+                let reason = format!("has two members with the name \"{}\"", excerpt(name));
+                Err(file.corrupt(reason))
+            }
+        }
+    }
+}
+
+/// Returns a name without components that lead nowhere.
+fn plain(name: &[u8]) -> Vec<u8> {
+    let components = name.split(|byte| *byte == b'/');
+    let components = components.filter(|component| !matches!(*component, b"" | b"."));
+    components.collect::<Vec<_>>().join(&b'/')
+}
+
+struct Reader<'a> {
     file: &'a HostFile,
     at: u64,
     headers: u32,
 }
 
-impl<'a> Entries<'a> {
-    pub fn new(file: &'a HostFile) -> Self {
-        Self { file, at: 0, headers: 0 }
-    }
-
-    /// Returns the next regular file, or `None` at the end.
-    fn find(&mut self) -> Result<Option<Entry>> {
+impl Reader<'_> {
+    /// Returns the next member, or `None` at the end.
+    fn entry(&mut self) -> Result<Option<Entry>> {
         let mut extended = Extended::default();
         loop {
             let start = self.at;
-            let Some(block) = self.block()? else { return Ok(None) };
+            let Some(block) = self.block()? else {
+                return match extended.is_empty() {
+                    true => Ok(None),
+                    false => {
+                        Err(self.file.corrupt("lacks the member of its last header").at(start))
+                    }
+                };
+            };
             let header = Header(&block);
             if !header.is_valid() {
                 return Err(self.file.corrupt("is not a header of a tar archive").at(start));
             }
             let kind = header.kind();
             let size = match (kind, extended.size) {
-                (Kind::Special, _) => Some(0),
-                (Kind::File | Kind::Other, Some(size)) => Some(size),
+                (Kind::File | Kind::Special, Some(size)) => header.size().and(Some(size)),
                 _ => header.size(),
             };
             let content = self.at;
@@ -58,34 +109,38 @@ impl<'a> Entries<'a> {
             let (Some(size), Some(next)) = (size, next) else {
                 return Err(self.file.corrupt("has no valid size in a tar header").at(start));
             };
-            // The padding of the last member may be missing.
-            if size > self.file.size().saturating_sub(content) {
+            if next > self.file.size() {
                 let reason = "member lies past the end of the file, which was probably cut off";
                 return Err(self.file.corrupt(reason).at(start));
             }
             self.at = next;
             match kind {
-                Kind::File => {
-                    let name = extended.name.take().unwrap_or_else(|| header.name());
-                    return Ok(Some(Entry { name, offset: content, size }));
+                Kind::File | Kind::Special => {
+                    return self.member(&header, extended, content, size).map(Some);
                 }
                 Kind::LongName => {
-                    let name = self.text(content, size)?;
-                    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-                    extended.name = Some(name[..end].to_vec());
+                    let text = self.text(content, size)?;
+                    let reason = extended.set_long_name(&text).err();
+                    if let Some(reason) = reason {
+                        return Err(self.unsupported(reason, start));
+                    }
                 }
+                Kind::LongLink => extended.is_linked = true,
                 Kind::Pax => {
-                    let records = self.text(content, size)?;
-                    let reason = extended.add(&records).err();
+                    let text = self.text(content, size)?;
+                    let reason = match std::mem::replace(&mut extended.has_records, true) {
+                        true => Some("several PAX headers of one member"),
+                        false => extended.add(&text, size as usize).err(),
+                    };
                     if let Some(reason) = reason {
                         return Err(self.unsupported(reason, start));
                     }
                 }
                 Kind::Global => {
-                    let records = self.text(content, size)?;
+                    let text = self.text(content, size)?;
                     let mut global = Extended::default();
-                    let reason = global.add(&records).err();
-                    let names_members = global.name.is_some() || global.size.is_some();
+                    let reason = global.add(&text, size as usize).err();
+                    let names_members = global.path.is_some() || global.size.is_some();
                     let reason =
                         reason.or(names_members.then_some("names or sizes for all members"));
                     if let Some(reason) = reason {
@@ -93,35 +148,80 @@ impl<'a> Entries<'a> {
                     }
                 }
                 Kind::Sparse => return Err(self.unsupported("sparse members", start)),
-                Kind::LongLink => {}
-                Kind::Special | Kind::Other => extended = Extended::default(),
+                Kind::Other => {
+                    let kind = excerpt(&block[TYPE..=TYPE]);
+                    let what = format!("members of the type '{kind}'");
+                    return Err(self.unsupported(&what, start));
+                }
             }
         }
     }
 
+    /// Returns the member of a header, of which the headers before it say `extended`.
+    fn member(
+        &self,
+        header: &Header<'_>,
+        extended: Extended,
+        offset: u64,
+        size: u64,
+    ) -> Result<Entry> {
+        let start = offset - BLOCK;
+        let name = match (extended.path, extended.long_name) {
+            (Some(_), Some(_)) => return Err(self.unsupported("members with two names", start)),
+            (Some(name), None) | (None, Some(name)) => name,
+            (None, None) => match header.name() {
+                Some(name) => name,
+                // GNU tar takes these bytes for something else, Python's tarfile for a part of the name.
+                None => return Err(self.unsupported("names with a prefix that is none", start)),
+            },
+        };
+        if name.len() > MAX_NAME || name.contains(&0) {
+            let reason =
+                format!("has a member whose name is longer than {MAX_NAME} bytes or holds a NUL");
+            return Err(self.file.error(ErrorKind::Unsupported, reason).at(start));
+        }
+        // As in archives of V7, where folders have no type.
+        let is_folder = name.ends_with(b"/") || header.is_folder_of_v7();
+        let is_file = header.kind() == Kind::File && !is_folder;
+        // GNU tar skips the content of a folder, device or link, and other programs do not.
+        if !is_file && (size > 0 || header.size() != Some(0)) {
+            let reason =
+                format!("has the member \"{}\", which is no file and has a size", excerpt(&name));
+            return Err(self.file.corrupt(reason).at(start));
+        }
+        Ok(Entry { name, offset, size, is_file })
+    }
+
     /// Reads the next block. Returns `None` at the end of the archive.
     fn block(&mut self) -> Result<Option<[u8; BLOCK as usize]>> {
-        self.headers += 1;
-        if self.headers > MAX_HEADERS {
-            let reason = format!("has more than {MAX_HEADERS} headers of members");
-            return Err(self.file.error(ErrorKind::Unsupported, reason));
-        }
-        if self.file.size().saturating_sub(self.at) < BLOCK {
+        let left = self.file.size().saturating_sub(self.at);
+        if left == 0 {
             return Ok(None);
+        }
+        if left < BLOCK {
+            return Err(self.file.corrupt("is cut off in a tar header").at(self.at));
         }
         let mut block = [0; BLOCK as usize];
         self.file.read_exact_at(&mut block, self.at)?;
+        if block.iter().all(|byte| *byte == 0) {
+            return Ok(None);
+        }
+        self.headers += 1;
+        if self.headers > MAX_HEADERS {
+            let reason = format!("has more than {MAX_HEADERS} headers of members");
+            return Err(self.file.error(ErrorKind::Unsupported, reason).at(self.at));
+        }
         self.at += BLOCK;
-        Ok(Some(block).filter(|block| block.iter().any(|byte| *byte != 0)))
+        Ok(Some(block))
     }
 
-    /// Reads the content of an extended header.
+    /// Reads the content of an extended header, with its padding.
     fn text(&self, offset: u64, size: u64) -> Result<Vec<u8>> {
         if size > MAX_TEXT {
             let reason = format!("has an extended tar header of more than {MAX_TEXT} bytes");
             return Err(self.file.error(ErrorKind::Unsupported, reason).at(offset));
         }
-        let mut text = vec![0; size as usize];
+        let mut text = vec![0; size.next_multiple_of(BLOCK) as usize];
         self.file.read_exact_at(&mut text, offset)?;
         Ok(text)
     }
@@ -132,47 +232,41 @@ impl<'a> Entries<'a> {
     }
 }
 
-impl Iterator for Entries<'_> {
-    type Item = Result<Entry>;
-
-    fn next(&mut self) -> Option<Result<Entry>> {
-        let found = self.find().transpose();
-        if !matches!(found, Some(Ok(_))) {
-            // Nothing follows the end or an error.
-            self.at = u64::MAX;
-        }
-        found
-    }
-}
-
-/// Returns the entry with this name. Fails if there are several.
-pub(super) fn find<'e>(
-    file: &HostFile,
-    entries: &'e [Entry],
-    name: &[u8],
-) -> Result<Option<&'e Entry>> {
-    let mut found = entries.iter().filter(|entry| entry.name == name);
-    let first = found.next();
-    match found.next() {
-        None => Ok(first),
-        Some(second) => {
-            let reason = format!("has two members with the name \"{}\"", excerpt(name));
-            Err(file.corrupt(reason).at(second.offset))
-        }
-    }
-}
-
 /// What the headers before a member say about it.
 #[derive(Default)]
 struct Extended {
-    name: Option<Vec<u8>>,
+    /// From a header of GNU tar.
+    long_name: Option<Vec<u8>>,
+    /// From PAX records.
+    path: Option<Vec<u8>>,
     size: Option<u64>,
+    has_records: bool,
+    is_linked: bool,
 }
 
 impl Extended {
-    /// Takes over PAX records, each of which is `LENGTH KEY=VALUE\n`.
-    fn add(&mut self, mut records: &[u8]) -> Result<(), &'static str> {
+    fn is_empty(&self) -> bool {
+        self.long_name.is_none() && !self.has_records && !self.is_linked
+    }
+
+    /// Takes over a name, which ends at the first NUL of whole blocks, whatever its size says.
+    fn set_long_name(&mut self, blocks: &[u8]) -> Result<(), &'static str> {
+        if self.long_name.is_some() {
+            return Err("several long names of one member");
+        }
+        let end = blocks.iter().position(|byte| *byte == 0).ok_or("long names without an end")?;
+        self.long_name = Some(blocks[..end].to_vec());
+        Ok(())
+    }
+
+    /// Takes over PAX records, each of which is `LENGTH KEY=VALUE\n`. Only zeros follow `size` bytes of
+    /// them: Python's tarfile reads records beyond, too.
+    fn add(&mut self, blocks: &[u8], size: usize) -> Result<(), &'static str> {
         const INVALID: &str = "invalid PAX records";
+        let (mut records, padding) = blocks.split_at(size);
+        if padding.iter().any(|byte| *byte != 0) {
+            return Err(INVALID);
+        }
         while !records.is_empty() {
             let blank = records.iter().position(|byte| *byte == b' ').ok_or(INVALID)?;
             let length = decimal(&records[..blank]).and_then(|length| usize::try_from(length).ok());
@@ -182,9 +276,14 @@ impl Extended {
             let equals = record.iter().position(|byte| *byte == b'=').ok_or(INVALID)?;
             let (key, value) = (&record[..equals], &record[equals + 1..]);
             match key {
-                b"path" => self.name = Some(value.to_vec()),
+                b"path" if value.is_empty() => return Err(INVALID),
+                b"path" => self.path = Some(value.to_vec()),
                 b"size" => self.size = Some(decimal(value).ok_or(INVALID)?),
                 _ if key.starts_with(b"GNU.sparse") => return Err("sparse members"),
+                // Parts of archives of several volumes, and folders of incremental ones.
+                _ if key.starts_with(b"GNU.") => return Err("members with PAX records of GNU tar"),
+                // A blank at either end is a part of the key in one program and not in another.
+                [] | [b' ' | b'\t', ..] | [.., b' ' | b'\t'] => return Err(INVALID),
                 _ => {}
             }
             records = rest;
@@ -194,7 +293,8 @@ impl Extended {
 }
 
 fn decimal(digits: &[u8]) -> Option<u64> {
-    std::str::from_utf8(digits).ok().filter(|text| !text.starts_with('+'))?.parse().ok()
+    let is_plain = digits.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(digits).ok().filter(|_| is_plain)?.parse().ok()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,16 +317,18 @@ enum Kind {
 struct Header<'a>(&'a [u8; BLOCK as usize]);
 
 impl Header<'_> {
-    /// Returns whether the magic and the checksum are those of a header.
+    /// Returns whether the checksum is that of a header. Some old programs added up signed bytes.
     fn is_valid(&self) -> bool {
-        let sum = |range: &[u8]| range.iter().map(|byte| u64::from(*byte)).sum::<u64>();
-        let blanks = 8 * u64::from(b' ');
-        self.0[257..262] == *b"ustar"
-            && octal(&self.0[148..156]) == Some(sum(&self.0[..148]) + blanks + sum(&self.0[156..]))
+        let rest = || self.0[..148].iter().chain(&self.0[156..]);
+        let blanks = 8 * i64::from(b' ');
+        let unsigned = blanks + rest().map(|byte| i64::from(*byte)).sum::<i64>();
+        let signed = blanks + rest().map(|byte| i64::from(byte.cast_signed())).sum::<i64>();
+        let stated = octal(&self.0[148..156]).and_then(|sum| i64::try_from(sum).ok());
+        stated.is_some_and(|stated| stated == unsigned || stated == signed)
     }
 
     fn kind(&self) -> Kind {
-        match self.0[156] {
+        match self.0[TYPE] {
             0 | b'0' | b'7' => Kind::File,
             b'1'..=b'6' => Kind::Special,
             b'L' => Kind::LongName,
@@ -236,6 +338,13 @@ impl Header<'_> {
             b'S' => Kind::Sparse,
             _ => Kind::Other,
         }
+    }
+
+    /// Returns whether this is a folder without a type. Python's tarfile asks the name in the header, whatever
+    /// name follows.
+    fn is_folder_of_v7(&self) -> bool {
+        let end = self.0[..100].iter().position(|byte| *byte == 0).unwrap_or(100);
+        self.0[TYPE] == 0 && self.0[..end].ends_with(b"/")
     }
 
     /// Returns the size, in octal digits or, from 8 GiB on, in binary.
@@ -250,25 +359,41 @@ impl Header<'_> {
         }
     }
 
-    fn name(&self) -> Vec<u8> {
+    /// Returns the name. `None` if there is a prefix in a format that has none: V7, or that of GNU tar,
+    /// which has times there.
+    fn name(&self) -> Option<Vec<u8>> {
         let text = |range: &[u8]| range.split(|byte| *byte == 0).next().unwrap_or(&[]).to_vec();
         let (name, prefix) = (text(&self.0[..100]), text(&self.0[345..500]));
-        // In the format of GNU tar, there is no prefix.
-        if prefix.is_empty() || self.0[262] != 0 { name } else { [prefix, name].join(&b'/') }
+        match prefix.is_empty() {
+            true => Some(name),
+            false => (self.0[257..263] == *b"ustar\0").then(|| [prefix, name].join(&b'/')),
+        }
     }
 }
 
+/// Returns the number in a field: octal digits between blanks, or nothing at all.
 fn octal(field: &[u8]) -> Option<u64> {
-    let field = field.trim_ascii_start();
-    let end = field.iter().position(|byte| matches!(byte, 0 | b' ')).unwrap_or(field.len());
-    let digits = std::str::from_utf8(&field[..end]).ok().filter(|text| !text.starts_with('+'))?;
-    u64::from_str_radix(digits, 8).ok()
+    if field.iter().all(|byte| *byte == 0) {
+        return Some(0);
+    }
+    let start = field.iter().position(|byte| *byte != b' ')?;
+    let digits = field[start..].iter().take_while(|byte| matches!(byte, b'0'..=b'7')).count();
+    let (digits, rest) = field[start..].split_at(digits);
+    let is_end = rest.iter().all(|byte| matches!(byte, 0 | b' '));
+    let value = digits.iter().fold(0, |value, digit| value << 3 | u64::from(digit - b'0'));
+    (is_end && !digits.is_empty()).then_some(value)
 }
 
 const BLOCK: u64 = 512;
 
-/// Appliances have tens of members. All are looked at for each disk, and for each line of a manifest.
+/// Offset of the type of a member in its header.
+const TYPE: usize = 156;
+
+/// Appliances have tens of members. All headers are read for each disk, and for each line of a manifest.
 const MAX_HEADERS: u32 = 1000;
 
 /// Maximum size of an extended header in bytes.
 const MAX_TEXT: u64 = 64 << 10;
+
+/// Maximum length of a name in bytes: that of a path in Linux.
+const MAX_NAME: usize = 4096;

@@ -117,8 +117,8 @@ fn not_an_appliance() {
         Appliance::new(Arc::new(Memory(bytes)), Path::new("a.ova")).unwrap().is_none()
     };
     assert!(none(vec![]) && none(vec![0; 511]) && none(vec![0; 512]) && none(b"ustar".repeat(200)));
-    assert!(none(Builder::default().file("x.txt", b"").file("x.ovf", b"").0));
-    assert!(none(Builder::default().file(".ovf", b"").0));
+    assert!(none(Builder::default().file("x.txt", b"").file("x.ovf/", b"").0));
+    assert!(none(Builder::default().file(".ovf", b"").file("a/.ovf", b"").0));
     let mut wrong_sum = appliance(&[], &[]).0;
     wrong_sum[0] ^= 1;
     assert!(none(wrong_sum));
@@ -130,6 +130,155 @@ fn descriptor_cut_off() {
     archive.truncate(600);
     let result = Appliance::new(Arc::new(Memory(archive)), Path::new("a.ova"));
     assert_eq!(result.err().unwrap().kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn the_descriptor_may_be_any_member() {
+    let folder = Builder::default().add(b'5', "./", b"").add(b'0', "old/", b"");
+    let text = descriptor(&[("f", "d", "")], &["f"]);
+    let archive = folder.file("./d", b"QED\0").file("./x.mf", b"").file("./x.OVF", text.as_bytes());
+    assert_eq!(archive.clone().disks(), ["./d"]);
+    let appliance = archive.clone().open().unwrap().unwrap();
+    assert!(appliance.open(&OpenOptions::new().format(Format::Raw), b"d").is_ok());
+    archive.file("y.ovf", b"").refused("more than one descriptor");
+}
+
+#[test]
+fn a_single_disk_is_the_image() {
+    let open = |archive: Builder| {
+        let appliance = archive.open().unwrap().unwrap();
+        appliance.open_only_disk(&OpenOptions::default()).map(|image| image.virtual_size())
+    };
+    let files = [("f", "d", ""), ("g", "e", "")];
+    let archive = |disks| appliance(&files, disks).file("d", &[1; 600]).file("e", &[2; 700]);
+    assert_eq!(open(archive(&["g"])).unwrap(), 700);
+    let says = "a.ova: is an appliance with 2 disks: name one, as in a.ova:d, a.ova:e";
+    assert_eq!(open(archive(&["f", "g"])).unwrap_err().to_string(), says);
+    assert!(open(archive(&[])).unwrap_err().reason().contains("without a disk"));
+}
+
+/// Members that different programs take for different bytes.
+#[test]
+fn ambiguous_members() {
+    let archive = || appliance(&[("f", "d", "")], &["f"]);
+    let sized = |header: &mut [u8; 512]| header[124..136].copy_from_slice(b"00000001000\0");
+    let content = |archive: Builder| archive.0.clone();
+    for kind in b'1'..=b'6' {
+        let mut hidden = archive().add(kind, "link", b"").change(sized);
+        hidden.0.extend(content(Builder::default().file("d", b"QED\0")));
+        hidden.refused("\"link\", which is no file and has a size");
+        let linked = archive().add(b'x', "p", b"12 size=512\n").add(kind, "link", b"");
+        linked.file("d", b"QED\0").refused("no file and has a size");
+    }
+    archive().file("d/", &[0; 512]).refused("no file and has a size");
+    let long = archive().add(b'L', "l", b"d\0").add(0, "d/", b"QED\0");
+    long.refused("no file and has a size");
+    for kind in [b'A', b'D', b'M', b'N', b'V', b'X', 1, 0xff] {
+        archive().add(kind, "a", b"").file("d", b"QED\0").refused("members of the type");
+    }
+    // Two names or sizes, of which programs take the first, the last, or all.
+    let file = |archive: Builder| archive.file("d", b"QED\0");
+    file(archive().add(b'2', "d", b"")).refused("two members with the name \"d\"");
+    file(file(archive())).refused("two members");
+    file(archive()).file("./d", b"QED\0").refused("two members");
+    let record = b"9 path=e\n";
+    file(archive().add(b'x', "p", record).add(b'x', "p", record)).refused("several PAX headers");
+    file(archive().add(b'L', "l", b"e\0").add(b'L', "l", b"e\0")).refused("several long names");
+    file(archive().add(b'L', "l", b"e\0").add(b'x', "p", record)).refused("two names");
+    file(archive().add(b'L', "l", &[b'e'; 512])).refused("long names without an end");
+    file(archive().add(b'L', "l", &[b'e'; 5000])).refused("longer than 4096 bytes");
+    file(archive().add(b'x', "p", b"11 path=e\0\n")).refused("holds a NUL");
+    let padded = |mut archive: Builder| {
+        let at = archive.0.len() - 512 + record.len();
+        archive.0[at..at + record.len()].copy_from_slice(record);
+        archive
+    };
+    file(padded(archive().add(b'x', "p", record))).refused("invalid PAX records");
+    // The padding of a long name belongs to it.
+    let at = archive().0.len();
+    let mut long = archive().add(b'L', "l", b"x");
+    long.0[at + 512..at + 514].copy_from_slice(b"d\0");
+    assert_eq!(long.file("short", b"QED\0").disks(), ["d"]);
+    for kind in [b'L', b'K', b'x'] {
+        let content: &[u8] = if kind == b'x' { record } else { b"d\0" };
+        file(archive()).add(kind, "n", content).refused("lacks the member of its last header");
+    }
+}
+
+#[test]
+fn old_archives() {
+    let archive = appliance(&[("f", "d", "")], &["f"]).file("d", b"QED\0");
+    let mut bytes = archive.0;
+    for at in (0..bytes.len()).step_by(512) {
+        let header: [u8; 512] = bytes[at..at + 512].try_into().unwrap();
+        if header[257..262] == *b"ustar" {
+            let mut header = header;
+            header[156] = 0;
+            header[257..265].fill(0);
+            bytes[at..at + 512].copy_from_slice(&sealed(header));
+        }
+    }
+    assert_eq!(Builder(bytes).disks(), ["d"]);
+    // A sum of signed bytes.
+    let mut signed = appliance(&[("f", "d\u{e9}", "")], &["f"]).file("d\u{e9}", b"");
+    let at = signed.0.len() - 512;
+    let header = &mut signed.0[at..];
+    header[148..156].fill(b' ');
+    let sum: i32 = header.iter().map(|byte| i32::from(byte.cast_signed())).sum();
+    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    assert_eq!(signed.disks(), ["d\u{e9}"]);
+}
+
+#[test]
+fn cut_off_in_padding_or_a_header() {
+    let whole = appliance(&[("f", "d", "")], &["f"]).file("d", b"QED\0").0;
+    for (length, says) in
+        [(whole.len() - 1, "past the end"), (whole.len() + 511, "cut off in a tar header")]
+    {
+        let mut bytes = whole.clone();
+        bytes.resize(length, 0);
+        let result = Appliance::new(Arc::new(Memory(bytes)), Path::new("a.ova"));
+        assert!(result.err().unwrap().to_string().contains(says));
+    }
+    assert!(Appliance::new(Arc::new(Memory(whole)), Path::new("a.ova")).unwrap().is_some());
+}
+
+#[test]
+fn descriptors_of_many_elements() {
+    let files: Vec<_> = (0..1001).map(|number| format!("f{number}")).collect();
+    let text = |count: usize, disks: usize| {
+        let files: Vec<_> = files[..count].iter().map(|id| (&**id, "d", "")).collect();
+        descriptor(&files, &vec!["f0"; disks])
+    };
+    let archive =
+        |text: String| Builder::default().file("x.ovf", text.as_bytes()).file("d", b"QED\0");
+    assert_eq!(archive(text(1000, 256)).disks(), ["d"]);
+    archive(text(1001, 1)).refused("more than 1000 files");
+    archive(text(1, 257)).refused("more than 256 disks");
+    let long = format!("<File id='f' href='{}'/>", "x".repeat((16 << 10) + 1));
+    archive(long).refused("attribute of more than 16384 bytes");
+    archive("<File ovf:href='a' x:href='b'/>".into())
+        .refused("states href of a file or disk twice");
+    archive("<File a:y='1' b:y='2'/><Item x:id='' y:id=''/>".into())
+        .open()
+        .unwrap()
+        .unwrap()
+        .disks()
+        .unwrap();
+    let mut many = appliance(&[], &[]);
+    for number in 0..257 {
+        many = many.file(&number.to_string(), b"QED\0");
+    }
+    many.refused("more than 256 disks");
+}
+
+#[test]
+fn text_of_a_descriptor_in_messages() {
+    let method = format!("ovf:compression='&#x1b;[31m{}'", "x".repeat(10_000));
+    let archive = appliance(&[("f", "d", &method)], &["f"]).file("d", b"");
+    let error = archive.open().unwrap().unwrap().disks().unwrap_err();
+    let reason = error.reason();
+    assert!(reason.contains(r"\u{1b}[31mxxx") && reason.len() < 2000, "{reason}");
 }
 
 #[test]
@@ -185,7 +334,8 @@ fn long_names() {
     let archive = appliance(&[("f", "folder/d", "")], &["f"]).file("d", b"");
     let prefixed = |header: &mut [u8; 512]| header[345..351].copy_from_slice(b"folder");
     assert_eq!(archive.clone().change(prefixed).disks(), ["folder/d"]);
-    archive.change(|header| header[257..265].copy_from_slice(b"ustar  \0")).refused("folder/d");
+    let gnu = archive.change(|header| header[257..265].copy_from_slice(b"ustar  \0"));
+    gnu.change(prefixed).refused("a prefix that is none");
 }
 
 #[test]
@@ -232,10 +382,6 @@ fn other_members_are_skipped() {
     let archive = appliance(&[], &[]).add(b'5', "folder", b"").add(b'2', "link", b"");
     let archive =
         archive.add(b'g', "global", b"15 comment=now\n").add(b'K', "k", b"x").file("d", b"QED\0");
-    assert_eq!(archive.disks(), ["d"]);
-    // A link may state the size of its target.
-    let link = |header: &mut [u8; 512]| header[124..136].copy_from_slice(b"7777777777\0\0");
-    let archive = appliance(&[], &[]).add(b'1', "link", b"").change(link).file("d", b"QED\0");
     assert_eq!(archive.disks(), ["d"]);
 }
 

@@ -10,7 +10,7 @@ complete -c blksum -l map -r -F -d 'Also write the block map of each image, in t
 complete -c blksum -s z -l zero -d 'End lines with NUL instead of newline, and do not escape names'
 complete -c blksum -s b -l binary -d 'Mark names with an asterisk, like sha256sum --binary'
 complete -c blksum -s t -l text -d 'Do not mark names (default)'
-complete -c blksum -s c -l check -d 'Read checksums from the files and check them'
+complete -c blksum -s c -l check -d 'Read checksums from the files, or from the manifest of an appliance (.ova), and check them'
 complete -c blksum -l ignore-missing -d 'Do not fail or report status for missing images'
 complete -c blksum -l status -d 'Print nothing; the exit status shows success'
 complete -c blksum -l strict -d 'Fail on improperly formatted lines'

@@ -14,6 +14,7 @@ import pytest
 
 import blkhash
 import images
+import tar_mutants
 
 MIB = 1 << 20
 
@@ -212,7 +213,7 @@ def test_a_manifest_is_checked_by_the_names_of_members_alone(blksum, disks):
     archive("a.tar", [*members[:1], ("x.mf", text), *members[1:]])
     result = blksum("-c", "a.tar")
     assert (result.returncode, result.stdout) == (1, b"")
-    assert b"a.tar: is an appliance, and the manifest in it is checked if its name ends in .ova" in result.stderr
+    assert b"a.tar: is a tar archive: the manifest of an appliance is checked if its name ends in .ova" in result.stderr
     archive("b.ova", [*members[:1], ("x.mf", text + text), *members[1:]])
     result = blksum("-c", "b.ova")
     assert (result.returncode, result.stdout) == (1, b"")
@@ -232,33 +233,151 @@ def test_references_are_resolved(blksum, workdir, folder, reference):
     assert (result.returncode, result.stdout) == (0, b"a.ova:x.ovf: OK\na.ova:my disk.img: OK\n"), result
 
 
-def test_an_appliance_is_no_image(blksum, disks):
+def run_blkhash(blksum, *args):
+    program = str(pathlib.Path(blksum.path).with_name("blkhash"))
+    return subprocess.run([program, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+
+
+def test_an_appliance_of_several_disks_is_no_image(blksum, disks):
     """Where one image is wanted, a disk has to be named."""
     members, values = disks
     archive("a.ova", members)
-    blkhash_program = str(pathlib.Path(blksum.path).with_name("blkhash"))
-    run = functools.partial(subprocess.run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
-    for command in (["map", "create", "-o", "m"], ["verity", "digest"], ["bench", "image"]):
-        result = run([blkhash_program, *command, "a.ova"])
-        word = b"is an appliance (disk1.qcow2, disk 2.img): name a disk in it, as in a.ova:disk1.qcow2"
+    word = b"is an appliance with 2 disks: name one, as in a.ova:disk1.qcow2, a.ova:disk 2.img"
+    for command in (["map", "create", "-o", "m"], ["verity", "digest"], ["bench", "image"], ["btrfs", "verify"]):
+        result = run_blkhash(blksum, *command, "a.ova")
         assert result.returncode != 0 and word in result.stderr, result
-    os.remove("m")
-    assert run([blkhash_program, "map", "create", "-o", "m", "a.ova:disk1.qcow2"]).returncode == 0
-    assert run([blkhash_program, "map", "verify", "m", "a.ova:disk1.qcow2"]).returncode == 0
+    pathlib.Path("m").unlink(missing_ok=True)
+    assert run_blkhash(blksum, "map", "create", "-o", "m", "a.ova:disk1.qcow2").returncode == 0
+    assert run_blkhash(blksum, "map", "verify", "m", "a.ova:disk1.qcow2").returncode == 0
     os.mkdir("maps")
-    assert blksum("--map", "maps", "a.ova").stdout == lines_of(values)
-    assert sorted(os.listdir("maps")) == ["a.ova:disk 2.img.blkmap", "a.ova:disk1.qcow2.blkmap"]
-    # An archive with another order, which is not taken for a disk.
-    archive("b.ova", [*members[1:], members[0]])
-    result = blksum("b.ova")
-    assert result.returncode == 1 and b"is a tar archive whose first member is not a descriptor (.ovf)" in result.stderr
-    pathlib.Path("b.img").write_bytes(pathlib.Path("b.ova").read_bytes())
-    assert blksum.hex("-f", "raw", "b.ova") == blksum.hex("b.img")
+    result = blksum("--map", "maps", "a.ova")
+    assert (result.returncode, result.stdout) == (1, b"") and word in result.stderr, result
+    assert blksum("--map", "maps", "a.ova:disk1.qcow2", "a.ova:disk 2.img").stdout == lines_of(values)
+    assert {"a.ova:disk 2.img.blkmap", "a.ova:disk1.qcow2.blkmap"} <= set(os.listdir("maps"))
+
+
+def test_an_appliance_of_one_disk_is_an_image(blksum, workdir):
+    content = b"content!" * 100_000
+    archive("a.ova", [("x.ovf", descriptor([("f", "d", "")], ["f"])), ("d", content)])
+    value = blkhash.checksum(content).hex()
+    assert blksum("a.ova").stdout == f"{value}  a.ova:d\n".encode()
+    check = blksum("-c", "-", input=f"{value}  a.ova\n".encode())
+    assert (check.returncode, check.stdout) == (0, b"a.ova: OK\n"), check
+    assert run_blkhash(blksum, "map", "create", "a.ova").returncode == 0
+    assert run_blkhash(blksum, "map", "verify", "a.ova.blkmap", "a.ova").returncode == 0
+    assert run_blkhash(blksum, "map", "verify", "a.ova.blkmap", "a.ova:d").returncode == 0
+    os.mkdir("maps")
+    result = blksum("--map", "maps", "a.ova")
+    assert (result.returncode, result.stdout) == (0, f"{value}  a.ova\n".encode()), result
+    assert os.listdir("maps") == ["a.ova.blkmap"]
+    result = run_blkhash(blksum, "verity", "digest", "a.ova:d")
+    assert result.returncode == 0
+    assert run_blkhash(blksum, "verity", "digest", "a.ova").stdout.split()[0] == result.stdout.split()[0]
+
+
+def test_a_small_appliance_in_a_check_file_is_not_raw(blksum, workdir):
+    """Small raw files take another way."""
+    archive("a.ova", [("x.ovf", descriptor([("f", "d", ""), ("g", "e", "")], ["f", "g"])), ("d", b"x"), ("e", b"y")])
+    own = blkhash.file_checksum("a.ova").hex()
+    result = blksum("-c", "-", input=f"{own}  a.ova\n".encode())
+    assert (result.returncode, result.stdout) == (1, b"a.ova: FAILED open or read\n"), result
+    result = blksum("-f", "raw", "-c", "-", input=f"{own}  a.ova\n".encode())
+    assert (result.returncode, result.stdout) == (0, b"a.ova: OK\n"), result
+
+
+@pytest.mark.parametrize("form", ["v7", "gnu", "ustar", "posix"])
+@pytest.mark.parametrize("order", [["."], ["x.mf", "x.ovf", "cd.iso", "disk1.qcow2", "disk 2.img"],
+                                   ["disk1.qcow2", "disk 2.img", "cd.iso", "x.ovf", "x.mf"]])
+def test_any_order_and_form(blksum, disks, form, order):
+    """The manifest is never taken for a check file of the files here, which are good."""
+    members, values = disks
+    os.mkdir("dir")
+    for name, content in [*members, ("x.mf", manifest(members, "sha256"))]:
+        pathlib.Path("dir", name).write_bytes(content)
+        pathlib.Path(name).write_bytes(content)
+    pack = ["tar", "-C", "dir", f"--format={form}", "-c", "-f", "a.ova", *order]
+    subprocess.run(pack, check=True)
+    prefix = "./" if order == ["."] else ""
+    result = blksum("a.ova")
+    expected = f"{values[0]}  a.ova:{prefix}disk1.qcow2\n{values[1]}  a.ova:{prefix}disk 2.img\n".encode()
+    assert (result.returncode, result.stdout, result.stderr) == (0, expected, b"")
+    result = blksum("-c", "a.ova")
+    assert (result.returncode, result.stdout.count(b": OK\n"), result.stderr) == (0, len(members), b""), result
+    content = pathlib.Path("dir/cd.iso")
+    content.write_bytes(b"NO DISK")
+    subprocess.run(pack, check=True)
+    result = blksum("-c", "a.ova")
+    assert result.returncode == 1 and b"a.ova:cd.iso: FAILED\n" in result.stdout, result
+    # Not named as an appliance.
+    os.rename("a.ova", "a.tar")
+    result = blksum("-c", "a.tar")
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert b"a.tar: is a tar archive: the manifest of an appliance is checked if its name ends in .ova" in result.stderr
+
+
+def test_what_is_no_check_file(blksum, disks):
+    members, _ = disks
+    archive("a.ova", members[1:])
+    for args in ((), ("-c",)):
+        result = blksum(*args, "a.ova")
+        assert (result.returncode, result.stdout) == (1, b""), result
+        assert b"a.ova: is a tar archive without a descriptor (.ovf)" in result.stderr
+    pathlib.Path("a.img").write_bytes(pathlib.Path("a.ova").read_bytes())
+    assert blksum.hex("-f", "raw", "a.ova") == blksum.hex("a.img")
+    pathlib.Path("d").write_bytes(b"")
+    line = manifest([("d", b"")], "sha256")
+    pathlib.Path("b.ova").write_bytes(line)
+    result = blksum("-c", "b.ova")
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert b"b.ova: is named as an appliance (.ova), and is not a tar archive" in result.stderr
+    result = blksum("-c", "-", input=b"\0\n" + line)
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert b"is not a check file: it has NUL bytes" in result.stderr
+
+
+def test_a_member_names_no_map(blksum, workdir):
+    os.makedirs("maps")
+    content = b"evil" * 1000
+    files = [("f", "sub/victim.qcow2", ""), ("g", "../up", "")]
+    members = [("x.ovf", descriptor(files, ["f", "g"])), ("sub/victim.qcow2", content), ("../up", content)]
+    archive("evil.ova", members)
+    names = ["evil.ova:sub/victim.qcow2", "evil.ova:../up"]
+    assert blksum("--map", "maps", *names).returncode == 0
+    written = ["evil.ova:..%2Fup.blkmap", "evil.ova:sub%2Fvictim.qcow2.blkmap"]
+    assert sorted(os.listdir("maps")) == written
+    for name in names:
+        assert run_blkhash(blksum, "map", "create", name).returncode == 0
+    assert sorted(name for name in os.listdir() if name.endswith(".blkmap")) == written
+    info = json.loads(run_blkhash(blksum, "map", "show", "--json", written[1]).stdout)
+    assert "evil.ova:sub/victim.qcow2" in json.dumps(info)
+
+
+def test_more_maps_than_open_files(blksum, workdir):
+    os.mkdir("images")
+    os.mkdir("maps")
+    for number in range(60):
+        pathlib.Path(f"images/{number}.img").write_bytes(b"x" * 512)
+    limited = ["prlimit", "--nofile=64:64", blksum.path, "-r", "--map", "maps", "images"]
+    result = subprocess.run(limited, capture_output=True)
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert b"60 maps are too many to be open at once" in result.stderr and result.stderr.count(b"\n") == 1
+    assert os.listdir("maps") == []
+    assert subprocess.run([limited[0], "--nofile=128:128", *limited[2:]], capture_output=True).returncode == 0
+    assert len(os.listdir("maps")) == 60
+
+
+def test_manifest_of_many_lines(blksum, disks):
+    members, _ = disks
+    text = manifest(members, "sha256") + b"\n" * 2000
+    archive("a.ova", [*members, ("x.mf", text)])
+    result = blksum("-c", "a.ova")
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert b"a.ova: has a manifest of more than 2000 lines" in result.stderr
 
 
 def test_many_disks_of_one_file(blksum, workdir):
-    files = [(f"f{index}", "d.img", "") for index in range(20000)]
-    archive("a.ova", [("x.ovf", descriptor(files, [name for name, _, _ in files])), ("d.img", bytes(65536))])
+    files = [(f"f{index}", "d.img", "") for index in range(1000)]
+    archive("a.ova", [("x.ovf", descriptor(files, [name for name, _, _ in files[:256]])), ("d.img", bytes(65536))])
     assert blksum("a.ova").stdout == f"{blkhash.checksum(bytes(65536)).hex()}  a.ova:d.img\n".encode()
     files = [(f"f{index}", f"{index}", "") for index in range(300)]
     members = [(name, b"") for _, name, _ in files]
@@ -281,3 +400,33 @@ def test_manifest_names_only_members(blksum, disks):
     archive("a.ova", members)
     result = blksum("-c", "a.ova")
     assert result.returncode == 1 and b"without a manifest" in result.stderr
+
+
+def check_mutants(blksum, seeds):
+    """Compares what is read with what others extract. Returns how many disks were read, refused, and read here but
+    not by both others."""
+    read = refused = alone = 0
+    for seed in seeds:
+        content = tar_mutants.mutant(random.Random(seed))
+        pathlib.Path("m.ova").write_bytes(content)
+        disks = [f"m.ova:{name}" for name in tar_mutants.NAMES]
+        result = blksum("-f", "raw", "--construction", "linear", *disks)
+        assert result.returncode in (0, 1) and b"panicked" not in result.stderr, (seed, result)
+        values = {line.split(b"  ")[1].decode(): line.split()[0].decode() for line in result.stdout.splitlines()}
+        for disk in disks:
+            if disk not in values:
+                refused += 1
+                continue
+            read += 1
+            name = disk.split(":")[1]
+            others = [tar_mutants.by_tar("m.ova", name), tar_mutants.by_tarfile("m.ova", name)]
+            alone += None in others
+            for other in others:
+                assert other is None or hashlib.sha256(other).hexdigest() == values[disk], (seed, name, others)
+    return read, refused, alone
+
+
+def test_archives_have_one_content(blksum, workdir):
+    """That which GNU tar and Python's tarfile extract, or none."""
+    read, refused, _ = check_mutants(blksum, [*range(150), 4664])
+    assert read > 60 and refused > 60

@@ -89,7 +89,7 @@ CHECK_FILES = {
     "garbage": "garbage\n" + gnu("b") + "more garbage here\n" + WRONG + "\n",
     "only-garbage": "garbage\nfoo bar\n",
     "one-garbage": "garbage\n",
-    "binary-garbage": "\x00\x01\udcff\udcfe\n" + gnu("b"),
+    "binary-garbage": "\x01\x02\udcff\udcfe\n" + gnu("b"),
     "wrong": gnu("b", digest=WRONG) + gnu("c.img"),
     "all-wrong": gnu("b", digest=WRONG) + gnu("c.img", digest=WRONG),
     "wrong-bsd": bsd("b", digest=WRONG) + bsd("c.img"),
@@ -415,10 +415,14 @@ def test_impossible_tags_are_improper_lines(blksum, files, tag):
 
 def test_nul_in_a_name_is_an_improper_line(blksum, files):
     """sha256sum ends the name at the NUL."""
-    lines = f"{sha256('b')}  b\0c\n{gnu('c.img')}".encode()
+    lines = b"#" * 511 + f"\n{sha256('b')}  b\0c\n{gnu('c.img')}".encode()
     result = blksum(*LINEAR, "--strict", "-c", "-", input=lines)
     assert (result.returncode, result.stdout) == (1, b"c.img: OK\n")
     assert b"improperly formatted" in result.stderr
+    # In the first block, it is no text.
+    result = blksum(*LINEAR, "-c", "-", input=lines[512:])
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert b"'standard input': is not a check file: it has NUL bytes" in result.stderr
 
 
 @pytest.mark.parametrize("options", [[], ["--construction", "flat"], ["-d", "blake2b512"]])

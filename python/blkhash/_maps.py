@@ -105,7 +105,7 @@ def _info(image: Image) -> dict[str, Any]:
             role = "data" if number else "backing" if index else "image"
             files.append(_file(file, role))
     source: dict[str, Any] = {
-        "name": os.path.basename(image.name),
+        "name": _split(image.name)[1],
         "format": image.format,
         "snapshot": image.snapshot,
         "files": files,
@@ -123,9 +123,10 @@ def _info(image: Image) -> dict[str, Any]:
 
 
 def _file(file: File, role: str) -> dict[str, Any]:
-    described: dict[str, Any] = {"name": os.path.basename(file.name), "role": role, "size": file.size}
+    path, name = _split(file.name)
+    described: dict[str, Any] = {"name": name, "role": role, "size": file.size}
     try:
-        status = os.stat(file.name)
+        status = os.stat(path)
     except OSError:
         # A URI is no file.
         return described
@@ -133,3 +134,17 @@ def _file(file: File, role: str) -> dict[str, Any]:
     if stat.S_ISREG(status.st_mode):
         described.update(mtime_ns=status.st_mtime_ns, ino=status.st_ino, dev=status.st_dev)
     return described
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Returns the path of the file that holds an image, and the name of the image without its folder.
+
+    A disk in an appliance is in the file before a colon, as `split_member` of blkimage splits it.
+    """
+    ends = [index for index, letter in enumerate(name) if letter == ":" and index + 1 < len(name)]
+    ends = [end for end in ends if os.path.isfile(name[:end])]
+    of_appliances = [end for end in ends if name[:end].lower().endswith(".ova")]
+    if ends and (of_appliances or not os.path.lexists(name)):
+        end = (of_appliances or ends)[0]
+        return name[:end], os.path.basename(name[:end]) + name[end:]
+    return name, os.path.basename(name)

@@ -8,6 +8,7 @@ import os
 import pickle
 import random
 import re
+import tarfile
 import threading
 
 import images
@@ -372,3 +373,24 @@ def test_a_failure_leaves_no_map(tmp_path):
         with pytest.raises(blkhash.ChangedError):
             blkhash.create_map(image, tmp_path / "map")
     assert sorted(os.listdir(tmp_path)) == ["disk.img"]
+
+
+@pytest.mark.parametrize("member", ["d.img", "sub/d.img"])
+def test_the_map_of_a_disk_in_an_appliance(tmp_path, member):
+    text = f'<E><File id="f" href="{member}"/><Disk fileRef="f"/></E>'.encode()
+    with tarfile.open(tmp_path / "a.ova", "w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, data in (("x.ovf", text), (member, b"disk" * 50_000)):
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    for name in (f"{tmp_path}/a.ova:{member}", f"{tmp_path}/a.ova"):
+        for path in ("command", "ours"):
+            (tmp_path / path).unlink(missing_ok=True)
+        blkmap("create", "-o", tmp_path / "command", name)
+        ours = blkhash.create_map(name, tmp_path / "ours")
+        theirs = blkhash.Map(tmp_path / "command")
+        assert {**ours.info, "created": None} == {**theirs.info, "created": None}
+        assert "mtime_ns" in ours.info["source"]["files"][0]
+        # The map is of the image as it is, so it is not made again.
+        blkmap("create", "--if-changed", "-o", tmp_path / "ours", name)
+        assert blkhash.Map(tmp_path / "ours").info == ours.info

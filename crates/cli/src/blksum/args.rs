@@ -81,7 +81,7 @@ pub struct Args {
     #[arg(help_heading = OUTPUT, short, long)]
     pub text: bool,
 
-    /// Read checksums from the files and check them
+    /// Read checksums from the files, or from the manifest of an appliance (.ova), and check them
     #[arg(help_heading = CHECK, short, long)]
     pub check: bool,
 
@@ -338,6 +338,7 @@ Examples:
   blksum --tag *.qcow2 > SUMS    write checksums
   blksum -c SUMS                 check them, in any format
   blksum -B -c SHA256SUMS        check files that a distribution publishes
+  blksum -c vm.ova               check the manifest in an appliance
 
 Sizes are in bytes and may end in K, M or G, where images are meant also in T.
 

@@ -17,14 +17,16 @@ use super::input;
 use super::part::Part;
 use super::settings::{Meaning, Settings};
 use crate::map::compare::{Stopped, compare};
-use crate::map::open;
+use crate::map::{self, open};
 use crate::progress::{Amount, Reporter};
 use crate::quote;
 
 /// Returns the name of the map beside an image.
 pub fn map_of(name: &OsStr) -> Option<OsString> {
     let is_file = name != "-" && !input::is_uri(name);
-    is_file.then(|| [name, OsStr::new(".blkmap")].into_iter().collect())
+    is_file.then(|| {
+        [&*map::path_of(name).into_os_string(), OsStr::new(".blkmap")].into_iter().collect()
+    })
 }
 
 /// Returns whether there is a map. A link is none: the folder may be another user's.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::slice;
 
 use blkhash::{Construction, Digest, Parameters};
-use blkimage::{Format, OpenOptions};
+use blkimage::{Format, OpenOptions, split_member};
 use blksandbox::Sandbox;
 use blksum::Tag;
 use blksum::check_file::{Entry, Parser};
@@ -43,8 +43,10 @@ pub fn run(settings: &Settings, check: Check, output: &mut Output) -> io::Result
     let files = CheckFiles::hold(&settings.names);
     confine::checking(settings, |sandbox| {
         allow_listed(files.contents(), parser.clone(), check.allow_uri, sandbox);
+        files.appliances().for_each(|path| sandbox.allow_alone(path));
         files.is_all
     });
+    let files = files.with_manifests();
     let small = Small::new(settings);
     // No look-ahead in a file that may still be written, because it would wait for the next line.
     let threads = if files.may_wait(&settings.names) { 1 } else { small.threads() };
@@ -264,6 +266,10 @@ impl Checker<'_> {
                 }
                 return false;
             }
+            End::Binary { is_tar } => {
+                self.say(if *is_tar { TAR } else { BINARY });
+                return false;
+            }
             End::OpenError(error) => {
                 let is_missing = error.kind() == io::ErrorKind::NotFound;
                 let hint = || hints::detached_value(self.name(), self.images.settings);
@@ -329,6 +335,12 @@ impl Checker<'_> {
     /// Says where an image that does not match differs from the map beside it.
     fn say_where(&self, entry: &Entry, parameters: &Parameters) {
         let Images { settings, reporter, .. } = self.images;
+        // A map is of the content of a disk. The line of a manifest is of its bytes.
+        if matches!(entry.tag, Some(Tag::File(_)))
+            && split_member(Path::new(OsStr::from_bytes(&entry.name))).is_some()
+        {
+            return;
+        }
         let failed = beside::Failed {
             name: OsStr::from_bytes(&entry.name),
             settings,
@@ -425,6 +437,11 @@ impl Checker<'_> {
         messages::message_of(PROGRAM, shown.as_bytes(), text);
     }
 }
+
+const BINARY: &str = "is not a check file: it has NUL bytes";
+
+const TAR: &str =
+    "is a tar archive: the manifest of an appliance is checked if its name ends in .ova";
 
 const WHOLE_FILE: &str = "its checksum is of the bytes of the whole file: leave out --partition, --offset, \
                           --length and --snapshot";

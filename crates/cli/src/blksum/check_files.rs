@@ -1,14 +1,15 @@
 //! Reads check files before the first image, because the sandbox must know the names in them.
 //!
 //! A terminal is not waited for, a pipe only briefly, and of a very long file only the beginning is
-//! held. This does not change the output, only how narrow the sandbox can be.
+//! held. This does not change the output, only how narrow the sandbox can be. Appliances are only read
+//! behind it: their manifests name nothing but members.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use blkhash::Algorithm;
@@ -17,7 +18,6 @@ use blksum::Tag;
 use blksum::check_file::{Entry, Form, Line, Parser, Style};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::input::is_of_appliance;
 use crate::{quote, stdio};
 
 /// Check files: those held in memory, then those that are opened in their turn.
@@ -37,6 +37,8 @@ pub struct CheckFile {
 enum Rest {
     None,
     Unread(File),
+    /// The file is an appliance, as its name says.
+    Appliance(PathBuf),
     /// Reading failed.
     Error,
 }
@@ -70,6 +72,22 @@ impl CheckFiles {
         self.held.iter().flatten().map(|file| &file.held[..])
     }
 
+    /// Returns the appliances that are read later.
+    pub fn appliances(&self) -> impl Iterator<Item = &Path> {
+        self.held.iter().flatten().filter_map(|file| match &file.rest {
+            Rest::Appliance(path) => Some(path.as_path()),
+            _ => None,
+        })
+    }
+
+    /// Reads the manifests of appliances. The process is restricted before.
+    #[must_use]
+    pub fn with_manifests(mut self) -> Self {
+        let held = self.held.into_iter().map(|file| file.and_then(CheckFile::with_manifest));
+        self.held = held.collect();
+        self
+    }
+
     /// Returns whether reading the rest may block.
     pub fn may_wait(&self, names: &[OsString]) -> bool {
         !self.is_all && names.iter().any(|name| is_stream(name))
@@ -77,7 +95,8 @@ impl CheckFiles {
 
     /// Returns the files, in the order of `names`.
     pub fn open(self, names: &[OsString]) -> impl Iterator<Item = io::Result<CheckFile>> {
-        let others = names.iter().skip(self.held.len()).map(|name| open(name));
+        let others = names.iter().skip(self.held.len());
+        let others = others.map(|name| open(name).and_then(CheckFile::with_manifest));
         self.held.into_iter().chain(others)
     }
 }
@@ -85,7 +104,10 @@ impl CheckFiles {
 impl CheckFile {
     /// Reads at most `room` bytes, and for no longer than [`PATIENCE`] unless this is a regular file.
     fn hold(self, room: usize) -> Self {
-        let Rest::Unread(mut file) = self.rest else { return self };
+        let mut file = match self.rest {
+            Rest::Unread(file) => file,
+            rest => return Self { rest, ..self },
+        };
         let may_wait = file.metadata().is_ok_and(|metadata| metadata.is_file());
         let is_terminal = file.is_terminal();
         let deadline = Instant::now() + PATIENCE;
@@ -113,6 +135,16 @@ impl CheckFile {
         };
         Self { held, position: 0, rest }
     }
+
+    /// Reads the manifest if this is an appliance.
+    fn with_manifest(self) -> io::Result<Self> {
+        match self.rest {
+            Rest::Appliance(path) => {
+                Ok(Self { held: manifest(&path)?, position: 0, rest: Rest::None })
+            }
+            rest => Ok(Self { rest, ..self }),
+        }
+    }
 }
 
 impl Read for CheckFile {
@@ -127,7 +159,7 @@ impl Read for CheckFile {
         match &mut self.rest {
             Rest::None => Ok(0),
             Rest::Unread(file) => file.read(buf),
-            Rest::Error => Err(io::ErrorKind::Other.into()),
+            Rest::Error | Rest::Appliance(_) => Err(io::ErrorKind::Other.into()),
         }
     }
 }
@@ -137,39 +169,36 @@ fn open(name: &OsStr) -> io::Result<CheckFile> {
         // As in other programs, a closed standard input fails on reading, not on opening.
         stdio::stdin().map_or(Rest::Error, Rest::Unread)
     } else {
-        if let Some(lines) = manifest(Path::new(name))? {
-            return Ok(CheckFile { held: lines, position: 0, rest: Rest::None });
+        match Path::new(name) {
+            path if is_named_appliance(path) => Rest::Appliance(path.to_owned()),
+            path => Rest::Unread(File::open(path)?),
         }
-        Rest::Unread(File::open(name)?)
     };
     Ok(CheckFile { held: Vec::new(), position: 0, rest })
 }
 
 /// Returns the manifest of an appliance as a check file, in which every line names a member of the
-/// appliance. `None` if `path` is no appliance.
-fn manifest(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let other = |error: blkimage::Error| io::Error::other(error.reason().to_owned());
+/// appliance.
+fn manifest(path: &Path) -> io::Result<Vec<u8>> {
+    let other = |error: blkimage::Error| match error.io_error().map(io::Error::raw_os_error) {
+        Some(Some(code)) => io::Error::from_raw_os_error(code),
+        _ => io::Error::other(error.reason().to_owned()),
+    };
     let options = OpenOptions::new().force_share(true);
-    let appliance = match options.open_appliance(path) {
-        Ok(Some(appliance)) if is_named_appliance(path) => appliance,
-        // A file beside it could have the name of a member.
-        Ok(Some(_)) => {
-            let reason =
-                "is an appliance, and the manifest in it is checked if its name ends in .ova";
-            return Err(io::Error::other(reason));
-        }
-        Err(error) if is_of_appliance(&error) => {
-            return Err(other(error));
-        }
-        // Opening the file as a check file reports any other error.
-        Ok(None) | Err(_) => return Ok(None),
+    // Lines in a file of this name would be of files beside it, not of members.
+    let Some(appliance) = options.open_appliance(path).map_err(other)? else {
+        return Err(io::Error::other("is named as an appliance (.ova), and is not a tar archive"));
     };
     let Some((_, text)) = appliance.manifest().map_err(other)? else {
         return Err(io::Error::other("is an appliance without a manifest (.mf)"));
     };
     let mut parser = Parser::new(UNUSED);
     let (mut lines, mut listed) = (Vec::new(), HashSet::new());
-    for line in text.split_inclusive(|byte| *byte == b'\n') {
+    for (number, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        if number == MAX_LINES {
+            let reason = format!("has a manifest of more than {MAX_LINES} lines");
+            return Err(io::Error::other(reason));
+        }
         match parser.parse(line) {
             Line::Ignored => {}
             Line::Entry(Entry { name, digest, tag: Some(Tag::File(algorithm)) }) => {
@@ -193,7 +222,7 @@ fn manifest(path: &Path) -> io::Result<Option<Vec<u8>>> {
             "has the disk {disk}, which its manifest does not list"
         )));
     }
-    Ok(Some(lines))
+    Ok(lines)
 }
 
 /// Returns whether reading `name` may block on another process. A missing file never does.
@@ -230,6 +259,10 @@ fn read(file: &mut File, buf: &mut [u8]) -> io::Result<usize> {
 
 /// Maximum size in bytes of all held check files, which is more than a hundred thousand lines.
 const MAX_HELD: usize = 16 << 20;
+
+/// Maximum number of lines in a manifest, which is twice that of members. The headers of the archive are
+/// read for each.
+const MAX_LINES: usize = 2000;
 
 /// The digest of lines without a tag, of which a manifest has none.
 const UNUSED: Algorithm = Algorithm::Sha256;

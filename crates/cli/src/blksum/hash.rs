@@ -41,7 +41,11 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
         hash.recursive.is_none() || found.is_err() || maps.is_none_or(|maps| maps.has(name))
     };
     let images = settings.names.iter().flat_map(|name| expand(name)).filter(is_image);
-    let images = images.flat_map(|found| input::disks(found, &settings.open));
+    let images = images.flat_map(|found| match maps {
+        None => input::disks(found, &settings.open),
+        // The archive is unread when its map is named, so it has one map and must have one disk.
+        Some(_) => vec![found],
+    });
     // A note on one file stands for all.
     let notes_format = hash.notes == Notes::Printed && settings.open.format.is_none();
     let mut notes_size = notes_format;

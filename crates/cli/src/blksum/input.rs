@@ -129,13 +129,7 @@ pub fn disks((name, found): Found, open: &OpenOptions) -> Vec<Found> {
         None => Ok(None),
     });
     match disks {
-        Ok(Some(disks)) if disks.is_empty() => {
-            vec![(
-                name,
-                Err(Failure::new("is an appliance without a disk: -f raw reads its bytes")),
-            )]
-        }
-        Ok(Some(disks)) => {
+        Ok(Some(disks)) if !disks.is_empty() => {
             let name = |disk: Vec<u8>| member_name(path, &disk).into_os_string();
             disks.into_iter().map(|disk| (name(disk), found.clone())).collect()
         }
@@ -144,12 +138,12 @@ pub fn disks((name, found): Found, open: &OpenOptions) -> Vec<Found> {
             vec![(name, Err(failure))]
         }
         // Opening the file as an image reports any other error.
-        Ok(None) | Err(_) => vec![(name, found)],
+        Ok(_) | Err(_) => vec![(name, found)],
     }
 }
 
 /// Returns whether an error is about the content of an appliance.
-pub fn is_of_appliance(error: &blkimage::Error) -> bool {
+fn is_of_appliance(error: &blkimage::Error) -> bool {
     matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Unsupported | ErrorKind::Format)
 }
 

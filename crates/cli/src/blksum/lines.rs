@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
 
-use blkimage::{Format, probe};
+use blkimage::{Format, is_tar, probe};
 use blksum::check_file::{Entry, Line, MAX_LINE, Parser, untagged_digits};
 
 use super::check_files::CheckFile;
@@ -29,6 +29,11 @@ pub enum End {
     Reached,
     /// The file is an image.
     Image(Format),
+    /// The file holds a NUL byte in its first block, so it is no text.
+    Binary {
+        /// Whether it begins like a tar archive.
+        is_tar: bool,
+    },
     /// The file could not be opened.
     OpenError(io::Error),
     /// The file could not be read.
@@ -91,10 +96,15 @@ impl FileLines {
 
     /// Returns the next line that is not ignored. `line` is a reused buffer.
     fn next(&mut self, parser: &mut Parser, line: &mut Vec<u8>) -> Result<Item, End> {
-        if self.number == 0
-            && let Some(format) = probe(self.reader.fill_buf()?)
-        {
-            return Err(End::Image(format));
+        if self.number == 0 {
+            let head = self.reader.fill_buf()?;
+            if let Some(format) = probe(head) {
+                return Err(End::Image(format));
+            }
+            // An archive may hold a check file, whose lines are of its members.
+            if head[..head.len().min(BLOCK)].contains(&0) {
+                return Err(End::Binary { is_tar: is_tar(head) });
+            }
         }
         while !self.is_over {
             match read_line(&mut self.reader, line)? {
@@ -159,6 +169,9 @@ pub fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u6
     }
     Ok(length + reader.by_ref().take(MAX_NONSENSE).skip_until(b'\n')? as u64)
 }
+
+/// Size in bytes of what decides whether a file is text, which is that of a header of tar.
+const BLOCK: usize = 512;
 
 const BUFFER_SIZE: usize = 32 << 10;
 

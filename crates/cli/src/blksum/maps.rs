@@ -32,24 +32,31 @@ struct MapFile {
 }
 
 impl Maps {
-    /// Opens the maps of the images on the command line, or none without `--map`.
-    pub fn open(settings: &Settings, hash: &Hash) -> Self {
+    /// Opens the maps of the images on the command line, or none without `--map`. Fails before it creates a file if
+    /// they are too many to be open at once.
+    pub fn open(settings: &Settings, hash: &Hash) -> Result<Self, String> {
         let mut of_images = HashMap::new();
-        let Some(target) = &hash.map else { return Self { of_images } };
-        map::raise_limit_on_files();
+        let Some(target) = &hash.map else { return Ok(Self { of_images }) };
         let is_folder = target.is_dir();
         let mut paths = HashSet::new();
         let expand =
             |name| input::expand(name, settings.origin, hash.recursive.as_ref(), Notes::Silent);
         // The maps may be in a folder of images.
-        let images = settings.names.iter().flat_map(|name| expand(name));
-        let images: Vec<_> = images.flat_map(|found| input::disks(found, &settings.open)).collect();
-        for (name, _) in images {
-            // No empty map is left behind for an image that does not exist.
-            let is_map = hash.recursive.is_some() && name.as_bytes().ends_with(b".blkmap");
-            if of_images.contains_key(&name) || is_missing(&name) || is_map {
-                continue;
-            }
+        let images = settings.names.iter().flat_map(|name| expand(name)).map(|(name, _)| name);
+        // No empty map is left behind for an image that does not exist.
+        let is_map =
+            |name: &OsStr| hash.recursive.is_some() && name.as_bytes().ends_with(b".blkmap");
+        let mut names: Vec<_> = images.filter(|name| !is_missing(name) && !is_map(name)).collect();
+        let mut known = HashSet::new();
+        names.retain(|name| known.insert(name.clone()));
+        let (count, limit) = (names.len() as u64, map::raise_limit_on_files());
+        if let Some(limit) = limit.filter(|limit| count.saturating_add(SPARE_FILES) > *limit) {
+            return Err(format!(
+                "--map: {count} maps are too many to be open at once, as this process may have {limit} open files \
+                 (ulimit -n): hash fewer images in one run"
+            ));
+        }
+        for name in names {
             let path = match is_folder {
                 true => path_in(target, &name),
                 false => Ok(target.clone()),
@@ -63,7 +70,7 @@ impl Maps {
             };
             of_images.insert(name, map);
         }
-        Self { of_images }
+        Ok(Self { of_images })
     }
 
     /// Returns whether an image was there when the maps were opened.
@@ -150,8 +157,12 @@ fn is_missing(name: &OsStr) -> bool {
 
 /// Returns the path of the map of an image in a folder.
 fn path_in(folder: &Path, name: &OsStr) -> Result<PathBuf, String> {
-    let base = Path::new(name).file_name().filter(|_| name != "-" && !input::is_uri(name));
+    let path = map::path_of(name);
+    let base = path.file_name().filter(|_| name != "-" && !input::is_uri(name));
     let mut file = base.ok_or("give the name of the map: the image has no file name")?.to_owned();
     file.push(".blkmap");
     Ok(folder.join(file))
 }
+
+/// Open files that are left for images and libraries.
+const SPARE_FILES: u64 = 32;

@@ -85,7 +85,13 @@ fn run(settings: &Settings) -> io::Result<bool> {
             output.write(names.as_bytes()).map(|()| true)
         }
         Action::Hash(hash) => {
-            let maps = Maps::open(settings, hash);
+            let maps = match Maps::open(settings, hash) {
+                Ok(maps) => maps,
+                Err(reason) => {
+                    messages::message(PROGRAM, &reason);
+                    return Ok(false);
+                }
+            };
             confine::hashing(settings, hash.recursive.is_some());
             hash::run(settings, hash, &maps, &mut output)
         }

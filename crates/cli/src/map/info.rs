@@ -7,6 +7,8 @@ use std::path::Path;
 use blkimage::{Format, Image, Source, partition, split_member};
 use serde_json::{Map, Value, json};
 
+use super::base_name;
+
 use crate::time;
 
 /// What a map is made of.
@@ -107,7 +109,7 @@ fn describe(subject: &Subject<'_>) -> Value {
         }
     }
     let mut source = json!({
-        "name": base_name(name),
+        "name": base_name(name).to_string_lossy(),
         "format": Format::name(image.format()),
         "snapshot": snapshot,
         "files": files,
@@ -119,7 +121,8 @@ fn describe(subject: &Subject<'_>) -> Value {
 }
 
 fn describe_file(name: &Path, size: u64, role: &str) -> Value {
-    let mut file = json!({"name": base_name(name.as_os_str()), "role": role, "size": size});
+    let mut file =
+        json!({"name": base_name(name.as_os_str()).to_string_lossy(), "role": role, "size": size});
     let name = split_member(name).map_or(name, |(appliance, _)| appliance);
     // A file of the host. A URI is none, and the node of a device is another one on each host.
     if let Some(metadata) = std::fs::metadata(name).ok().filter(std::fs::Metadata::is_file) {
@@ -131,11 +134,6 @@ fn describe_file(name: &Path, size: u64, role: &str) -> Value {
         file["dev"] = json!(metadata.dev());
     }
     file
-}
-
-fn base_name(name: &OsStr) -> String {
-    let base = Path::new(name).file_name().unwrap_or(name);
-    base.to_string_lossy().into_owned()
 }
 
 /// More partitions of a map are left out.

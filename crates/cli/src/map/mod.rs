@@ -8,16 +8,43 @@ pub mod info;
 pub mod open;
 pub mod output;
 
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use blkhash::{BlockSize, Digest, Leaf};
-use blkimage::Source;
+use blkimage::{Source, member_name, split_member};
 
-/// Allows this process as many open files as possible.
-pub fn raise_limit_on_files() {
+/// Allows this process as many open files as possible. Returns their number, or `None` if there is no limit.
+pub fn raise_limit_on_files() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    getrlimit(Resource::Nofile).current
+}
+
+/// Returns the name of an image as a path, of which maps have their names. In the name of a disk in an appliance, a
+/// slash is `%2F` and a percent sign `%25`: an archive must not choose the folder or the name of a file.
+pub fn path_of(image: &OsStr) -> PathBuf {
+    let Some((archive, member)) = split_member(Path::new(image)) else { return image.into() };
+    let mut escaped = Vec::with_capacity(member.len());
+    for byte in member {
+        match byte {
+            b'/' => escaped.extend(b"%2F"),
+            b'%' => escaped.extend(b"%25"),
+            _ => escaped.push(*byte),
+        }
+    }
+    member_name(archive, &escaped)
+}
+
+/// Returns the name of an image without its folder. A disk in an appliance has the name of the archive before its own.
+pub fn base_name(image: &OsStr) -> OsString {
+    let base = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_owned();
+    match split_member(Path::new(image)) {
+        Some((archive, member)) => member_name(Path::new(&base(archive)), member).into(),
+        None => base(Path::new(image)),
+    }
 }
 
 /// Returns the digest of the last block padded with zeros to a whole one, if it is short.
@@ -38,3 +65,26 @@ pub fn padded_last(
 
 /// Time between checkpoints.
 pub const CHECKPOINT: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_name_no_other_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name).into_os_string();
+        std::fs::write(file("a.ova"), b"").unwrap();
+        for (image, path, base) in [
+            ("a.ova", "a.ova", "a.ova"),
+            ("a.ova:d.vmdk", "a.ova:d.vmdk", "a.ova:d.vmdk"),
+            ("a.ova:sub/victim", "a.ova:sub%2Fvictim", "a.ova:sub/victim"),
+            ("a.ova:sub%2Fvictim", "a.ova:sub%252Fvictim", "a.ova:sub%2Fvictim"),
+            ("a.ova:/../../x", "a.ova:%2F..%2F..%2Fx", "a.ova:/../../x"),
+            ("sub/b:c/d", "sub/b:c/d", "d"),
+        ] {
+            assert_eq!(path_of(&file(image)), PathBuf::from(file(path)));
+            assert_eq!(base_name(&file(image)), OsStr::new(base));
+        }
+    }
+}

@@ -309,7 +309,7 @@ fn output_name(args: &Create) -> Result<OsString, String> {
         if Location::new(&args.image).is_uri() {
             return Err("-o FILE says where the map of a URI goes".to_owned());
         }
-        let mut name = args.image.clone();
+        let mut name = map::path_of(&args.image).into_os_string();
         if let Some(shard) = args.shard {
             name.push(".");
             name.push(shard.file_name());

@@ -66,7 +66,8 @@ const SECTIONS: Sections = &[
              raw. The format is detected from the content.",
             "If IMAGE is an appliance (.ova), each of its disks gets a line, as in \
              appliance.ova:disk1.vmdk. Such a name is also that of an image. -c appliance.ova checks \
-             the manifest in the appliance.",
+             the manifest in the appliance. With --map, and in check files, appliance.ova stands for \
+             its disk if it has only one.",
             "Files that an image names are opened by blksum as --follow allows, never by QEMU.",
         ],
     ),

@@ -224,12 +224,11 @@ def test_a_torn_beginning_is_continued(disk, length, kept):
     whole = pathlib.Path("disk.img.blkmap").read_bytes()
     torn = whole[: min(kept, length)].ljust(length, b"\0")
     make = ["create", "--block-size", 512, "disk.img"]
-    pathlib.Path("disk.img.blkmap").write_bytes(torn)
-    result = attempt(*make)
-    assert (result.returncode, b"is not finished: --resume" in result.stderr) == (2, True), result
-    assert pathlib.Path("disk.img.blkmap").read_bytes() == torn
-    blkmap(*make, "--resume")
-    assert status("verify", "-q", "disk.img.blkmap", "disk.img") == 0
+    # There is nothing to go on with, and nothing to lose.
+    for options in ([], ["--resume"]):
+        pathlib.Path("disk.img.blkmap").write_bytes(torn)
+        blkmap(*make, *options)
+        assert status("verify", "-q", "disk.img.blkmap", "disk.img") == 0
 
 
 def test_files_that_are_no_maps_are_kept(disk):
@@ -393,9 +392,10 @@ def test_a_map_of_a_partition_says_so(workdir):
     images.run("sfdisk", "-q", "disk.img", stdin=None, input=b"label: dos\n start=2048, size=2048\n")
     blkmap("create", "--partition", 1, "-o", "p1.blkmap", "disk.img")
     assert "disk.img (raw), partition 1\n" in blkmap("show", "p1.blkmap")
-    result = attempt("verify", "p1.blkmap", "disk.img")
-    assert result.returncode == 1
-    assert result.stderr == b"blkhash: p1.blkmap: note: is the map of partition 1, and compared with the whole image\n"
+    for command in [["verify", "p1.blkmap", "disk.img"], ["diff", "disk.img", "p1.blkmap"]]:
+        result = attempt(*command)
+        assert (result.returncode, result.stdout) == (2, b"")
+        assert result.stderr == b"blkhash: p1.blkmap: is the map of partition 1: add --partition 1\n"
     assert attempt("verify", "--partition", 1, "p1.blkmap", "disk.img").stderr == b""
 
 
@@ -404,3 +404,69 @@ def test_equal_maps_show_their_zeros(workdir):
     blkmap("create", "raw")
     summary = json.loads(blkmap("diff", "--json", "raw.blkmap", "raw.blkmap").splitlines()[-1])
     assert summary["zeros"] >= 12 * 128 and summary["same_content"] is True
+
+
+@pytest.fixture
+def partitioned(workdir):
+    """disk.img with partitions of 2 MiB at 1 MiB and of 1000 sectors at 4 MiB, and its map."""
+    write_sparse("disk.img", random.Random(6).randbytes(6 * MIB))
+    table = b"label: dos\nstart=2048, size=4096\nstart=8192, size=1000\nstart=9217, size=1024\n"
+    images.run("sfdisk", "-q", "disk.img", stdin=None, input=table)
+    blkmap("create", "disk.img")
+
+
+def write_byte(path, offset):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)[0]
+        file.seek(offset)
+        file.write(bytes([byte ^ 1]))
+
+
+def test_a_partition_and_the_map_of_the_whole(partitioned):
+    verify = ["verify", "--partition", 1, "disk.img.blkmap", "disk.img"]
+    assert blkmap(*verify) == "no differences in 32 blocks\n"
+    assert blkmap("diff", "--partition", 1, "disk.img", "disk.img.blkmap") == "no differences in 32 blocks\n"
+    # What differs outside of it is not looked at, and offsets are those in the partition.
+    for offset in (0, MIB - 1, 3 * MIB, 5 * MIB):
+        write_byte("disk.img", offset)
+    blkmap(*verify)
+    write_byte("disk.img", MIB + BLOCK)
+    write_byte("disk.img", 3 * MIB - 1)
+    result = attempt("verify", "--extents", "--partition", 1, "disk.img.blkmap", "disk.img")
+    assert (result.returncode, result.stdout.decode()) == (1, f"{BLOCK} {BLOCK}\n{2 * MIB - BLOCK} {BLOCK}\n")
+    blkmap("create", "--partition", 1, "-o", "p1.blkmap", "disk.img")
+    result = attempt("diff", "p1.blkmap", "disk.img.blkmap")
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert b"is the map of partition 1, and disk.img.blkmap of the whole image" in result.stderr
+
+
+def test_a_partition_that_ends_within_a_block(partitioned):
+    verify = ["verify", "--partition", 2, "disk.img.blkmap", "disk.img"]
+    assert blkmap(*verify) == "no differences in 8 blocks\n"
+    # Nothing says whether the last block differs in the partition or behind it.
+    write_byte("disk.img", 4 * MIB + 1000 * 512)
+    result = attempt(*verify)
+    assert result.returncode == 2 and b"no differences in 7 blocks, 1 not known" in result.stdout, result
+    write_byte("disk.img", 4 * MIB)
+    assert status(*verify) == 1
+
+
+def test_parts_that_cannot_be_compared(partitioned):
+    blkmap("create", "--no-source", "-o", "anonymous.blkmap", "disk.img")
+    images.run("sfdisk", "-q", "--delete", "disk.img", "1", stdin=None)
+    images.run("sfdisk", "-q", "-a", "disk.img", stdin=None, input=b"start=3072, size=2048\n")
+    for args, reason in [
+        (["--partition", 1, "disk.img.blkmap"], "and the image has it at 1572864 with 1048576 bytes: compare without"),
+        (["--partition", 3, "disk.img.blkmap"], "begins at 4719104, within a block of 65536 bytes: compare without"),
+        (["--partition", 2, "anonymous.blkmap"], "has the size of the whole image, not of partition 2: compare without"),
+        (["--partition", 2, "--shard", "1/2", "disk.img.blkmap"], "--shard and --range: the map is that of the whole"),
+    ]:
+        result = attempt("verify", *args, "disk.img")
+        assert (result.returncode, result.stdout) == (2, b"") and reason in result.stderr.decode(), (args, result)
+
+
+def test_a_shard_without_blocks_has_no_verdict(disk):
+    assert blkmap("verify", "--shard", "1/9", "disk.img.blkmap", "disk.img") == (
+        "nothing to compare: this part has no blocks\n"
+    )

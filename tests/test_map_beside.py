@@ -289,6 +289,24 @@ def test_shards_and_hostile_maps(listed):
     assert f"in its size, {len(listed)} instead of {size}: " in failure_of_check()
 
 
+def test_a_map_that_others_may_write_is_not_used(listed):
+    """Its author would learn how many blocks match a guess."""
+    assert "differs from disk.qcow2.blkmap in 2 blocks" in failure_of_check()
+    for bits in (0o666, 0o602, 0o620):
+        os.chmod("disk.qcow2.blkmap", bits)
+        assert failure_of_check() == (
+            "blksum: disk.qcow2: disk.qcow2.blkmap: is not used: users who may not write the image may write it, "
+            "or it is another user's\n"
+        )
+    # The group may write both.
+    os.chmod("disk.qcow2", 0o660)
+    assert "differs from disk.qcow2.blkmap in 2 blocks" in failure_of_check()
+    # A link beside a map of one's own leads to the image of another.
+    os.rename("disk.qcow2", "private.qcow2")
+    os.symlink("private.qcow2", "disk.qcow2")
+    assert failure_of_check() == ""
+
+
 def test_json_goes_on(listed):
     result = blksum("--json", "-c", "SUMS")
     assert json.loads(result.stdout)["status"] == "failed"

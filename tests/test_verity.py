@@ -339,7 +339,7 @@ def read(path):
 
 def run_format(tree, data="data", hash_file="hash"):
     """Returns the root hash."""
-    output = verity("format", *tree.options(), "--json", data, hash_file)
+    output = verity("format", "--force", *tree.options(), "--json", data, hash_file)
     return json.loads(output)["root_hash"]
 
 
@@ -794,7 +794,7 @@ class Content:
         whole.remove(self.tree.blocks)
         with contextlib.suppress(FileNotFoundError):
             os.unlink("hash")
-        result = json.loads(verity("format", *whole, "--json", *options, name, "hash"))
+        result = json.loads(verity("format", "--force", *whole, "--json", *options, name, "hash"))
         assert result["root_hash"] == self.dm and result["data_blocks"] == self.tree.blocks
         for file, bytes_ in self.files.items():
             assert read(file) == bytes_, file
@@ -964,7 +964,7 @@ def test_zeros(blksum, huge_files, length, block_size, root, digest):
     options = [*common, "--compact"]
     assert verity("digest", *options, path, timeout=60).decode() == digest + "\n"
     if length <= 1 << 30:
-        output = verity("format", "--salt=-", "--json", path, "hash")
+        output = verity("format", "--force", "--salt=-", "--json", path, "hash")
         assert json.loads(output)["root_hash"] == root
 
 
@@ -1039,7 +1039,7 @@ def test_sizes_that_dm_verity_would_cut(blksum, workdir, size):
     whole = size - size % 4096
     result = blkhash("verity", "format", "data", "hash")
     line = one_line_error(result, "data")
-    assert not read("hash")
+    assert not os.path.exists("hash")
     if whole:
         assert f"--length {whole}" in message and f"--data-blocks {whole // 4096}" in line
         root = blksum.hex("--construction", "dm-verity", "--length", str(whole), "data")
@@ -1069,13 +1069,16 @@ def refused(paths, *args, status=2):
 
 def test_other_content_is_kept(workdir):
     write_data(random.Random(9), "data", 8192)
-    for other in (b"text", b"QFI\xfb" + bytes(4096), bytes(511) + b"x", b"verity\0"):
+    for other in (b"text", b"QFI\xfb" + bytes(4096), bytes(511) + b"x", b"verity\0", b"verity\0\0" + b"x" * 5000):
         (workdir / "other").write_bytes(other)
         message = refused(["data", "other"], "data", "other")
-        assert "--force" in message
+        assert "is not empty and not a hash file of dm-verity: --force overwrites it" in message
     verity("format", "--force", "data", "other")
-    # A file of hashes may be replaced, and a file of zeros.
-    verity("format", "data", "other")
+    # Another salt makes another root hash, and the one that was published would be of no use.
+    for options in ([], ["--salt", "5e"], ["--no-superblock"]):
+        message = refused(["data", "other"], *options, "data", "other")
+        assert "other: exists, and new hashes have another root hash: --force overwrites it" in message
+    verity("format", "--force", "data", "other")
     (workdir / "zeros").write_bytes(bytes(4096))
     verity("format", "data", "zeros")
     (workdir / "offset").write_bytes(b"x" * 4096)

@@ -30,11 +30,11 @@ __all__ = ["ShardError", "create_map"]
 #: Seconds between two attempts to lock the file of a shard.
 _PAUSE = 0.5
 
-#: What the command says about a file that another process writes.
-_LOCKED = "is being written by another process"
-
 #: The exit status of the command where trying again cannot help.
 _USELESS = 3
+
+#: The exit status of the command where another process writes to the file.
+_BUSY = 4
 
 #: A shard of more bytes is not sent to the client.
 MAX_BYTES = 16 << 20
@@ -178,7 +178,7 @@ class _Job(NamedTuple):
         command += [f"--shard={number}", f"--output={name}", "--", self.image]
         while True:
             status, text = _run(command)
-            if _LOCKED not in text or time.monotonic() > until:
+            if status != _BUSY or time.monotonic() > until:
                 break
             time.sleep(_PAUSE)
         if status == 0:

@@ -219,7 +219,12 @@ def test_two_tasks_for_one_shard(client, disk):
     job = job._replace(blkhash=script("lock", lock), lock_timeout=1.0)
     with pytest.raises(ShardError, match="is being written by another process") as caught:
         client.submit(job.make, 2, pure=False).result(timeout=LIMIT)
-    assert (caught.value.shard, caught.value.status) == (2, 2)
+    assert (caught.value.shard, caught.value.status) == (2, 4)
+    # What the command says does not decide.
+    text = "echo 'is being written by another process' >&2; exit 2\n"
+    job = job._replace(blkhash=script("text", text), lock_timeout=3600.0)
+    with pytest.raises(ShardError):
+        client.submit(job.make, 3, pure=False).result(timeout=LIMIT)
 
 
 def test_a_change_is_not_tried_again(client, disk):

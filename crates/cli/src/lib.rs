@@ -14,12 +14,14 @@ mod json;
 mod map;
 mod messages;
 mod open;
+mod outputs;
 mod progress;
 mod quote;
 mod size;
 mod status_line;
 mod stdio;
 mod time;
+mod trust;
 mod usage;
 mod values;
 

@@ -28,10 +28,16 @@ use clap::{CommandFactory, Parser};
 use self::args::{Args, BenchWhat, Command};
 use crate::stdio::Stdout;
 use crate::usage::{self, Refusal};
-use crate::{messages, progress};
+use crate::{messages, outputs, progress};
 
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
+    let status = parse_and_run();
+    outputs::settle();
+    status
+}
+
+fn parse_and_run() -> ExitCode {
     progress::hold_signals();
     let command = match parse() {
         Ok(args) => args.command,
@@ -141,6 +147,7 @@ fn warn(algorithms: impl IntoIterator<Item = blkhash::Algorithm>) {
 
 /// Restricts the process to the files that it has open.
 fn confine_to_open_files() {
+    outputs::guard();
     blksandbox::Sandbox::for_images(&blkimage::OpenOptions::new()).enforce();
 }
 

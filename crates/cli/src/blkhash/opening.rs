@@ -8,12 +8,12 @@ use blkimage::{Cache, Follow, Format, Holes, NbdOptions, OpenOptions, Reader, Vp
 use blksandbox::Sandbox;
 use clap::ValueHint;
 
-use crate::messages;
 use crate::usage::Refusal;
 use crate::values::{
     Named, cache_names, follow_names, format_names, holes_names, parse_seconds, read_secret,
     reader_names, timeout, vpc_size_names,
 };
+use crate::{messages, outputs};
 
 /// Options for opening images.
 #[derive(Debug, clap::Args)]
@@ -111,6 +111,7 @@ impl Opening {
         names: impl IntoIterator<Item = &'a OsString>,
     ) -> Result<OpenOptions, Refusal> {
         let options = self.options().map_err(|reason| Refusal::Usage(vec![reason]))?;
+        outputs::guard();
         if !self.no_sandbox {
             let mut sandbox = Sandbox::for_images(&options);
             for name in names {

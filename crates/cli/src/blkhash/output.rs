@@ -9,32 +9,36 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use blkimage::Image;
+use rustix::fs::OFlags;
 
 use super::source::shown;
 use crate::identity::Identity;
 use crate::messages;
+use crate::outputs::{self, Leftover, Named, Opened};
 
 /// A file to write.
 pub struct Output {
     pub file: File,
     option: &'static str,
-    /// Whether the file keeps what is written. `None` for pipes and terminals.
+    /// `None` for what does not keep what is written, such as pipes and terminals.
     identity: Option<Identity>,
+    leftover: Leftover,
 }
 
 impl Output {
-    /// Opens or creates the file that an option names. Leaves its content alone.
-    pub fn open(option: &'static str, name: Option<&Path>) -> Result<Option<Self>, String> {
+    /// Opens the file that an option names, or creates it with this mode. Leaves its content alone.
+    pub fn open(
+        option: &'static str,
+        name: Option<&Path>,
+        mode: u32,
+    ) -> Result<Option<Self>, String> {
         let Some(name) = name else { return Ok(None) };
-        let reason = |error: io::Error| {
-            format!("{option}: {}: {}", shown(name.as_os_str()), messages::reason(&error))
-        };
-        let file = File::options().write(true).create(true).truncate(false).open(name);
-        let file = file.map_err(reason)?;
-        let metadata = file.metadata().map_err(reason)?;
+        let opened = outputs::open(name, Named::ByUser, mode, OFlags::WRONLY);
+        let Opened { file, metadata, leftover } =
+            opened.map_err(|reason| format!("{option}: {}: {reason}", shown(name.as_os_str())))?;
         let is_kept = metadata.is_file() || metadata.file_type().is_block_device();
         let identity = is_kept.then(|| Identity::new(&metadata));
-        Ok(Some(Self { file, option, identity }))
+        Ok(Some(Self { file, option, identity, leftover }))
     }
 
     /// Refuses the file if it is a file of the image, or the file with the identity `other`.
@@ -62,10 +66,17 @@ impl Output {
         self.identity
     }
 
-    /// Writes all of the content.
+    /// Writes all of the content, and keeps the file.
     pub fn write(&self, bytes: &[u8]) -> Result<(), String> {
         self.empty()?;
-        (&self.file).write_all(bytes).map_err(|error| self.reason(&error))
+        (&self.file).write_all(bytes).map_err(|error| self.reason(&error))?;
+        self.keep();
+        Ok(())
+    }
+
+    /// Keeps the file if it is new. It is removed at the end otherwise.
+    pub fn keep(&self) {
+        self.leftover.keep();
     }
 
     /// Describes a failure.

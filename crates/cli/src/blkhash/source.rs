@@ -11,7 +11,9 @@ use blksum::{Progress, Tuning};
 use super::PROGRAM;
 use super::opening::explain;
 use super::source_args::SourceArgs;
+use super::verdict::Outcome;
 use crate::blksum::part::Part;
+use crate::map::output::Refused;
 use crate::map::padded_last;
 use crate::progress::{Amount, Counts, Reporter};
 use crate::{messages, quote};
@@ -38,6 +40,8 @@ pub struct Data {
     pub image: Arc<Image>,
     pub name: OsString,
     source: Slice<Arc<dyn Source>>,
+    /// Offset of the data in the image.
+    start: u64,
     is_part: bool,
     tuning: Tuning,
 }
@@ -57,12 +61,17 @@ impl Data {
         let threads = args.threads.map_or(defaults.threads, usize::from);
         let tuning = Tuning { threads, max_zeros: args.max_zeros, ..defaults };
         let is_part = args.partition.is_some();
-        Ok(Self { image, name: name.to_owned(), source, is_part, tuning })
+        Ok(Self { image, name: name.to_owned(), source, start: offset, is_part, tuning })
     }
 
     /// Returns the content.
     pub fn source(&self) -> &Slice<Arc<dyn Source>> {
         &self.source
+    }
+
+    /// Returns the offset of the data in the image.
+    pub fn start(&self) -> u64 {
+        self.start
     }
 
     /// Returns whether the data is a part of the image.
@@ -226,6 +235,12 @@ fn reason_of_sink(error: &SinkError) -> String {
 /// Reports a failure of `name` on standard error.
 pub fn fail(name: &OsStr, reason: &str) {
     messages::message_of(PROGRAM, name.as_encoded_bytes(), reason);
+}
+
+/// Reports that a map cannot be written.
+pub fn fail_output(name: &OsStr, refused: &Refused) -> Outcome {
+    fail(name, &refused.reason);
+    if refused.is_busy { Outcome::Busy } else { Outcome::Unknown }
 }
 
 /// Returns a name as it is printed in text.

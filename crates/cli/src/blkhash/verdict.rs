@@ -19,6 +19,8 @@ pub enum Outcome {
     Unknown = 2,
     /// Trying again cannot help: an image changed, or things do not belong together.
     Useless = 3,
+    /// Another process writes to the file.
+    Busy = 4,
 }
 
 impl Outcome {
@@ -28,6 +30,7 @@ impl Outcome {
             (Self::Useless, _) | (_, Self::Useless) => Self::Useless,
             (Self::Errors, _) | (_, Self::Errors) => Self::Errors,
             (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
+            (Self::Busy, _) | (_, Self::Busy) => Self::Busy,
             (Self::Clean, Self::Clean) => Self::Clean,
         }
     }

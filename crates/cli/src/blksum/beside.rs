@@ -16,8 +16,9 @@ use super::hash::counts;
 use super::input;
 use super::part::Part;
 use super::settings::{Meaning, Settings};
+use crate::map;
 use crate::map::compare::{Stopped, compare};
-use crate::map::{self, open};
+use crate::map::open::{self, Beside};
 use crate::progress::{Amount, Reporter};
 use crate::quote;
 
@@ -53,9 +54,13 @@ impl Failed<'_> {
         if !is_there(&map_name) {
             return None;
         }
-        let map = match open::open(&map_name) {
-            Ok(map) => map,
-            Err(error) => return Some(of_map(&map_name, &open::reason(&error))),
+        let map = match open::beside(Path::new(self.name), Path::new(&map_name)) {
+            Beside::None => return None,
+            Beside::Untrusted => return Some(of_map(&map_name, UNTRUSTED)),
+            Beside::Map(map) => match *map {
+                Ok(map) => map,
+                Err(error) => return Some(of_map(&map_name, &open::reason(&error))),
+            },
         };
         if !self.is_of_content(&map) {
             return None;
@@ -203,6 +208,9 @@ fn argument(name: &OsStr) -> Vec<u8> {
     let prefix: &[u8] = if name.as_bytes().starts_with(b"-") { b"./" } else { b"" };
     [prefix, name.as_bytes()].concat()
 }
+
+const UNTRUSTED: &str =
+    "is not used: users who may not write the image may write it, or it is another user's";
 
 /// A map may claim more zero blocks, for which its checksum would take long.
 const MAX_ZERO_BLOCKS: u64 = 1 << 26;

@@ -18,6 +18,7 @@ use super::settings::{Hash, Settings};
 use crate::map::info::{self, Subject};
 use crate::map::output::{Content, Output, file_id};
 use crate::map::{self, open, padded_last};
+use crate::outputs::{Named, mode_of};
 use crate::quote;
 
 /// The maps of a run. They are opened before the process is restricted.
@@ -66,7 +67,12 @@ impl Maps {
                 Ok(path) if !paths.insert(path.clone()) => {
                     MapFile { path, output: Err("is the map of another image".into()) }
                 }
-                Ok(path) => MapFile { output: Output::open(path.as_os_str()), path },
+                Ok(path) => {
+                    let named =
+                        if is_folder { Named::AfterImage(Path::new(&name)) } else { Named::ByUser };
+                    let output = Output::open(path.as_os_str(), named, mode_of([&*name]));
+                    MapFile { output: output.map_err(|refused| refused.reason), path }
+                }
             };
             of_images.insert(name, map);
         }

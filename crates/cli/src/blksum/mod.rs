@@ -51,10 +51,16 @@ use self::output::Output;
 use self::program::PROGRAM;
 use self::settings::{Action, Settings};
 use crate::usage::{self, Refusal};
-use crate::{implementation, messages, progress};
+use crate::{implementation, messages, outputs, progress};
 
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
+    let status = parse_and_run();
+    outputs::settle();
+    status
+}
+
+fn parse_and_run() -> ExitCode {
     progress::hold_signals();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let result = match parse(&arguments) {
@@ -92,6 +98,7 @@ fn run(settings: &Settings) -> io::Result<bool> {
                     return Ok(false);
                 }
             };
+            outputs::guard();
             confine::hashing(settings, hash.recursive.is_some());
             hash::run(settings, hash, &maps, &mut output)
         }

@@ -7,9 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use blkimage::split_member;
 use blkmap::{Error, Key, Map};
 
-use crate::{messages, quote};
+use crate::{messages, quote, trust};
 
 /// Opens `MAP`, or the state `MAP@N`. The error is a message without the name.
 pub fn open(name: &OsStr) -> Result<Map, Error> {
@@ -65,6 +66,33 @@ pub fn key(name: Option<&Path>) -> Result<Option<Key>, String> {
     Key::new(bytes).map(Some).ok_or_else(|| fail("a key has 16 to 4096 bytes"))
 }
 
+/// A map beside an image, whose folder may be another user's.
+pub enum Beside {
+    None,
+    /// Users who may not write the image may write the map. A comparison with digests of their choice would tell them
+    /// about the content.
+    Untrusted,
+    Map(Box<Result<Map, Error>>),
+}
+
+/// Opens a map beside an image. Neither may be a link, with which a map that can be trusted gets to an image of another
+/// user. The file that is checked is the one that is read.
+pub fn beside(image: &Path, map: &Path) -> Beside {
+    let flags = NONBLOCK | NO_LINK;
+    let Ok(file) = File::options().read(true).custom_flags(flags).open(map) else {
+        return Beside::None;
+    };
+    let image = split_member(image).map_or(image, |(appliance, _)| appliance);
+    let (Ok(metadata), Ok(image)) = (file.metadata(), fs::symlink_metadata(image)) else {
+        return Beside::None;
+    };
+    match () {
+        () if !metadata.is_file() || image.is_symlink() => Beside::None,
+        () if !trust::only_writers_of(&image, &metadata) => Beside::Untrusted,
+        () => Beside::Map(Box::new(Map::open(file))),
+    }
+}
+
 /// Opens a regular file. Others are not opened: pipes could block, and devices act.
 fn file(name: &Path) -> Result<File, Error> {
     let check = |metadata: Metadata| match metadata.file_type() {
@@ -95,6 +123,8 @@ fn state(name: &OsStr) -> Option<(OsString, u64)> {
 }
 
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+
+const NO_LINK: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 const AMBIGUOUS: &str = "begins like a block map, which the guest of an image may write: give a map a name that ends in \
                          .blkmap, and the format of an image with -f";

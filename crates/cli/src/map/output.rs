@@ -4,21 +4,37 @@
 //! finished.
 
 use std::ffi::OsStr;
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use blkimage::Image;
 use blkmap::{Error, Header, Pipe, Recovered, Writer};
+use rustix::fs::OFlags;
 
 use super::open::{base_of_state, reason};
 use crate::identity::Identity;
 use crate::messages;
+use crate::outputs::{self, Leftover, Named, Opened};
 use crate::stdio::Stdout;
 
 /// A file to write a map to, or standard output.
 pub enum Output {
     Stdout,
-    File { file: File, identity: Identity },
+    File { file: File, identity: Identity, leftover: Leftover },
+}
+
+/// The reason why a file cannot be written, without its name.
+pub struct Refused {
+    pub reason: String,
+    /// Whether another process writes to the file.
+    pub is_busy: bool,
+}
+
+impl From<String> for Refused {
+    fn from(reason: String) -> Self {
+        Self { reason, is_busy: false }
+    }
 }
 
 /// What a file holds.
@@ -32,19 +48,30 @@ pub enum Content {
 }
 
 impl Output {
-    /// Opens or creates a file, and locks it. The error is a message without the name.
-    pub fn open(name: &OsStr) -> Result<Self, String> {
+    /// Opens a file or creates it with this mode, and locks it.
+    pub fn open(name: &OsStr, named: Named<'_>, mode: u32) -> Result<Self, Refused> {
         if name == "-" {
             return Ok(Self::Stdout);
         }
-        let file = open_locked(name, true)?;
-        let metadata = file.metadata().map_err(|error| messages::reason(&error))?;
-        Ok(Self::File { identity: Identity::new(&metadata), file })
+        let name = Path::new(name);
+        loop {
+            let flags = OFlags::RDWR | OFlags::NONBLOCK;
+            let Opened { file, metadata, leftover } = outputs::open(name, named, mode, flags)?;
+            lock(&file)?;
+            let identity = Identity::new(&metadata);
+            // A process that failed removes its file, and may have done so before it was locked here.
+            if fs::metadata(name).is_ok_and(|it| Identity::new(&it) == identity) {
+                return Ok(Self::File { file, identity, leftover });
+            }
+        }
     }
 
-    /// Opens a map to append to, and locks it. The error is a message without the name.
-    pub fn open_map(name: &OsStr) -> Result<File, String> {
-        open_locked(name, false)
+    /// Opens a map to append to, and locks it.
+    pub fn open_map(name: &OsStr) -> Result<File, Refused> {
+        let file = File::options().read(true).write(true).custom_flags(NONBLOCK).open(name);
+        let file = file.map_err(|error| messages::reason(&error))?;
+        lock(&file)?;
+        Ok(file)
     }
 
     /// Refuses a file of the image.
@@ -101,62 +128,70 @@ impl Output {
     fn target(&self) -> Result<Target, Error> {
         match self {
             Self::Stdout => Ok(Target::Stdout(Pipe(Stdout))),
-            Self::File { file, .. } => {
+            Self::File { file, leftover, .. } => {
                 use std::io::Seek;
                 file.set_len(0)?;
                 let mut file = file.try_clone()?;
                 file.rewind()?;
-                Ok(Target::File(file))
+                Ok(Target::File { file, leftover: *leftover, syncs: 0 })
             }
         }
     }
 }
 
-fn open_locked(name: &OsStr, create: bool) -> Result<File, String> {
+fn lock(file: &File) -> Result<(), Refused> {
     let reason = |error| messages::reason(&error);
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .create(create)
-        .truncate(false)
-        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
-        .open(name)
-        .map_err(reason)?;
     if !file.metadata().map_err(reason)?.is_file() {
-        return Err("is not a regular file".into());
+        return Err("is not a regular file".to_owned().into());
     }
     match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err("is being written by another process".into()),
-        Err(TryLockError::Error(error)) => Err(reason(error)),
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            let reason = "is being written by another process".to_owned();
+            Err(Refused { reason, is_busy: true })
+        }
+        Err(TryLockError::Error(error)) => Err(reason(error).into()),
     }
 }
 
 /// What a writer writes to.
 pub enum Target {
     Stdout(Pipe<Stdout>),
-    File(File),
+    File {
+        file: File,
+        leftover: Leftover,
+        /// Number of times that the file was brought to the disk.
+        syncs: u32,
+    },
 }
 
 impl blkmap::Output for Target {
     fn append(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         match self {
             Self::Stdout(pipe) => pipe.append(bytes),
-            Self::File(file) => file.append(bytes),
+            Self::File { file, .. } => file.append(bytes),
         }
     }
 
     fn sync(&mut self) -> std::io::Result<()> {
         match self {
             Self::Stdout(pipe) => pipe.sync(),
-            Self::File(file) => file.sync(),
+            Self::File { file, leftover, syncs } => {
+                file.sync()?;
+                *syncs += 1;
+                // The first commit is between the first two. A map with a commit can be continued.
+                if *syncs == 2 {
+                    leftover.keep();
+                }
+                Ok(())
+            }
         }
     }
 
     fn written(&self) -> Option<&dyn blkmap::ReadAt> {
         match self {
             Self::Stdout(pipe) => pipe.written(),
-            Self::File(file) => file.written(),
+            Self::File { file, .. } => file.written(),
         }
     }
 }
@@ -172,6 +207,8 @@ pub fn file_id() -> Result<[u8; 16], String> {
     }
     Ok(bytes)
 }
+
+const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
 
 /// More zeros may be something else than the beginning of a map.
 const MAX_TORN: u64 = 1 << 20;

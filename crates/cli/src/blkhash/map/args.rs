@@ -459,7 +459,8 @@ const MAX_ZEROS_HELP: &str =
 
 const CREATE_HELP: &str = "\
 A map that was interrupted is continued with --resume from its last checkpoint. Exit status is 0 if the map is \
-finished, 2 on an error, 3 if the image changed, or is not the one of the map to continue.";
+finished, 2 on an error, 3 if the image changed, or is not the one of the map to continue, 4 if another process writes \
+the map.";
 
 const CHECK_HELP: &str = "\
 Exit status is 0 if everything is as it was written, 1 if a map is damaged or has another seal, 2 if a file could \
@@ -471,4 +472,4 @@ changed meanwhile.";
 
 const MERGE_HELP: &str = "\
 Exit status is 0 if the map is complete, 1 if parts are missing, 2 on an error, 3 if the parts do not belong \
-together.";
+together, 4 if another process writes the map.";

@@ -3,12 +3,13 @@
 use std::ffi::{OsStr, OsString};
 
 use blkhash::{BlockSize, Sink, SinkError};
-use blkimage::OpenOptions;
 use blkimage::partition::{self, Partition};
+use blkimage::{OpenOptions, Source};
 use blkmap::{Map, Report, Side};
 use blksum::{ComparedRun, ShortEnd};
 
 use super::args::{self, Diff, Verify};
+use super::counterpart::Counterpart;
 use super::kind::Labels;
 use super::picture_file::PictureFile;
 use super::report::{Differences, Sizes};
@@ -59,7 +60,16 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
     };
     let job =
         Job { print: &args.output, names: [args.map.as_os_str(), args.image.as_os_str()], picture };
-    note_other_part(&args.map, &map, args.source.partition);
+    let counterpart = match Counterpart::find(&map, &data, args.source.partition) {
+        Ok(Counterpart::Partition(_)) if args.shard.is_some() || args.range.is_some() => {
+            return Err(refused(SHARD_OF_PARTITION.into()));
+        }
+        Ok(found) => found,
+        Err(reason) => return Ok(failed(&args.map, &Failed { reason, is_changed: false })),
+    };
+    if counterpart == Counterpart::All {
+        note_other_part(&args.map, &map, args.source.partition);
+    }
     let mut sizes = Sizes {
         block_size: map.header().block_size.into(),
         left: map.commit().image_size,
@@ -73,14 +83,17 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
         let to = if pages.1 == map.pages() { u64::MAX } else { at(pages.1) };
         sizes.part = Some((at(pages.0), to));
     }
-    if args.ignore_zero_tail && pages.1 == map.pages() {
+    if let Counterpart::Partition(partition) = counterpart {
+        sizes = partition.sizes(sizes);
+    } else if args.ignore_zero_tail && pages.1 == map.pages() {
         match tail::is_zero([End::Map(&map, &args.map), End::Image(&data)], &reporter) {
             Ok(is_zero) => sizes.ignores_tail = is_zero,
             Err((name, failure)) => return Ok(failed(&name, &failure)),
         }
     }
     let outcome = job.run(sizes, partitions(&data), |report| {
-        let compared = Compared { map: &map, map_name: &args.map, side: Side::Left, data: &data };
+        let compared =
+            Compared { map: &map, map_name: &args.map, side: Side::Left, data: &data, counterpart };
         compared.run(pages, report, &reporter)
     });
     reporter.end(&args.image, None);
@@ -125,6 +138,10 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
     }
     let job = Job { print: &args.output, names: names.map(OsString::as_os_str), picture };
     let (Some(right), Some(left)) = (sides.pop(), sides.pop()) else { unreachable!("two sides") };
+    let counterpart = match counterpart(&left, &right, names, args.source.partition) {
+        Ok(found) => found,
+        Err((name, failure)) => return Ok(failed(&name, &failure)),
+    };
     let ends = [left.end(names[0]), right.end(names[1])];
     let mut sizes = Sizes {
         block_size: left
@@ -138,7 +155,9 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
         part: None,
         ignores_tail: false,
     };
-    if args.ignore_zero_tail {
+    if let Counterpart::Partition(partition) = counterpart {
+        sizes = partition.sizes(sizes);
+    } else if args.ignore_zero_tail {
         match tail::is_zero(ends, &reporter) {
             Ok(is_zero) => sizes.ignores_tail = is_zero,
             Err((name, failure)) => return Ok(failed(&name, &failure)),
@@ -157,7 +176,7 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
             let side = if is_left { Side::Left } else { Side::Right };
             reporter.begin(image);
             let outcome = job.run(sizes, partitions, |report| {
-                let compared = Compared { map, map_name, side, data };
+                let compared = Compared { map, map_name, side, data, counterpart };
                 compared.run((0, map.pages()), report, &reporter)
             });
             reporter.end(image, None);
@@ -229,29 +248,77 @@ impl Input {
     }
 }
 
+/// Finds the blocks of a map that are compared with an image. Two maps must be of the same part of an image.
+fn counterpart(
+    left: &Input,
+    right: &Input,
+    names: [&OsString; 2],
+    partition: Option<u32>,
+) -> Result<Counterpart, Stopped> {
+    let stopped = |side: usize, reason| (names[side].clone(), Failed { reason, is_changed: false });
+    match (left, right) {
+        (Input::Map(map), Input::Image(data)) => {
+            Counterpart::find(map, data, partition).map_err(|reason| stopped(0, reason))
+        }
+        (Input::Image(data), Input::Map(map)) => {
+            Counterpart::find(map, data, partition).map_err(|reason| stopped(1, reason))
+        }
+        (Input::Map(left), Input::Map(right))
+            if left.commit().image_size != right.commit().image_size =>
+        {
+            match [left, right].map(|map| info::partition_of(map)) {
+                [Some(one), Some(other)] if one.is_some() != other.is_some() => {
+                    let (one, other) = (part_name(one), part_name(other));
+                    let reason = format!("is the map of {one}, and {} of {other}", shown(names[1]));
+                    Err(stopped(0, reason))
+                }
+                _ => Ok(Counterpart::All),
+            }
+        }
+        _ => Ok(Counterpart::All),
+    }
+}
+
 /// An image and the map that it is compared with.
 struct Compared<'a> {
     map: &'a Map,
     map_name: &'a OsStr,
     side: Side,
     data: &'a Data,
+    counterpart: Counterpart,
 }
 
 impl Compared<'_> {
-    /// Compares the pages from the first one to the one behind the last.
+    /// Compares the pages from the first one to the one behind the last, or those of a partition.
     fn run(
         &self,
+        pages: (u64, u64),
+        mut report: Report<'_>,
+        reporter: &Reporter,
+    ) -> Result<(), Stopped> {
+        let Counterpart::Partition(partition) = self.counterpart else {
+            return self.compare(self.data.source(), pages, report, reporter);
+        };
+        let mut clip = |first, count, kind| partition.clip(first, count, kind, &mut report);
+        let pages = partition.pages(self.map);
+        self.compare(&*self.data.image, pages, Report::new(&mut clip), reporter)?;
+        report.end();
+        Ok(())
+    }
+
+    fn compare(
+        &self,
+        image: &dyn Source,
         (first, end): (u64, u64),
         report: Report<'_>,
         reporter: &Reporter,
     ) -> Result<(), Stopped> {
-        let Self { map, map_name, side, data } = *self;
+        let Self { map, map_name, side, data, .. } = *self;
         let target = shown(map_name);
         // Zeros that the image does not store cost nothing.
-        let compared =
-            compare(map, side, data.source(), first..end, report, |part, leaf, against| {
-                data.block_digests(part, leaf, u64::MAX, against, &target, reporter)
-            });
+        let compared = compare(map, side, image, first..end, report, |part, leaf, against| {
+            data.block_digests(part, leaf, u64::MAX, against, &target, reporter)
+        });
         compared.map_err(|stopped| match stopped {
             compare::Stopped::Image(error) => (data.name.clone(), data.failed(error.into())),
             compare::Stopped::Pass(failed) => (data.name.clone(), failed),
@@ -337,12 +404,16 @@ fn note_other_part(name: &OsStr, map: &Map, given: Option<u32>) {
     if partition == given {
         return;
     }
-    let of = |partition: Option<u64>| match partition {
+    let (of, with) = (part_name(partition), part_name(given));
+    let note = format!("note: is the map of {of}, and compared with {with}");
+    messages::remark_of(PROGRAM, name.as_encoded_bytes(), &note);
+}
+
+fn part_name(partition: Option<u64>) -> String {
+    match partition {
         Some(number) => format!("partition {number}"),
         None => "the whole image".to_owned(),
-    };
-    let note = format!("note: is the map of {}, and compared with {}", of(partition), of(given));
-    messages::remark_of(PROGRAM, name.as_encoded_bytes(), &note);
+    }
 }
 
 /// The salt is that of the map, and images need none.
@@ -356,3 +427,6 @@ fn refuse_salt(source: &SourceArgs) -> Result<(), Failure> {
 fn partitions(data: &Data) -> Vec<Partition> {
     partition::table(data.source()).unwrap_or_default().partitions
 }
+
+const SHARD_OF_PARTITION: &str = "--shard and --range: the map is that of the whole image: leave out --partition, or \
+                                  use the map of the partition";

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
 
 use blkhash::{Algorithm, Construction, Digest, Leaf};
 use blkimage::{Location, Slice, split_member};
@@ -13,12 +14,13 @@ use serde_json::{Value, json};
 use super::args::Create;
 use super::checksum;
 use super::part::{self, Shard};
-use crate::blkhash::source::{Data, Failed, fail};
+use crate::blkhash::source::{Data, Failed, fail, fail_output};
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
 use crate::map::output::{Content, Output, file_id};
 use crate::map::{self, info, open};
 use crate::messages;
+use crate::outputs::{Named, mode_of};
 use crate::progress::Reporter;
 
 /// Makes the map of the image on the command line.
@@ -52,11 +54,15 @@ pub fn run(args: &Create) -> Result<Outcome, Failure> {
             Ok(_) => {}
         }
     }
-    let output = Output::open(&name);
+    let named = match args.output {
+        Some(_) => Named::ByUser,
+        None => Named::AfterImage(Path::new(&args.image)),
+    };
+    let output = Output::open(&name, named, mode_of([&*args.image]));
     let options = args.source.confine([&args.image]).map_err(Failure::Refused)?;
     let output = match output {
         Ok(output) => output,
-        Err(reason) => return Ok(failed(&name, &reason)),
+        Err(refused) => return Ok(fail_output(&name, &refused)),
     };
     let reporter = Reporter::new(PROGRAM, args.source.progress.when(), Some(1));
     reporter.begin(&args.image);
@@ -134,9 +140,7 @@ fn make(
     };
     let info = info_of(args, data);
     let continued = match output.content().map_err(Stopped::of_map)? {
-        Content::Empty => None,
-        Content::Torn if args.resume || args.if_changed || args.force => None,
-        Content::Torn => return Err(Stopped::of_map(UNFINISHED)),
+        Content::Empty | Content::Torn => None,
         Content::Map(map) => match decide(args, &map, &header, data, &info, key.as_ref())? {
             Next::Nothing => return Ok(map.cut().map(drop)?),
             Next::Over => None,
@@ -233,6 +237,10 @@ fn decide(
     info: &Value,
     key: Option<&Key>,
 ) -> Result<Next, Stopped> {
+    // Without a checkpoint there is nothing to go on with.
+    if map.commit().is_none() {
+        return Ok(Next::Over);
+    }
     // A seal over pages that anybody made would make them genuine.
     let is_sealed = key.is_none_or(|key| map.check_seals(key).is_ok());
     let is_finished = map.commit().is_some_and(|commit| commit.is_final);

@@ -12,6 +12,7 @@ use crate::blkhash::{PROGRAM, confine_to_open_files, refuse};
 use crate::identity::Identity;
 use crate::map::open;
 use crate::messages;
+use crate::outputs::mode_of;
 use crate::stdio::Stdout;
 
 /// Exports the map on the command line.
@@ -23,7 +24,8 @@ pub fn run(args: &Export) -> Result<Outcome, Failure> {
             return Ok(Outcome::Unknown);
         }
     };
-    let output = Output::open("--output", args.output.as_deref());
+    let mode = mode_of([&*args.map]);
+    let output = Output::open("--output", args.output.as_deref(), mode);
     let output = output.map_err(|reason| Failure::Refused(refuse(reason)))?;
     // It may be the map itself, under any name.
     if let Some(name) = args.output.as_deref().filter(|name| open::has_magic(name.as_os_str())) {
@@ -39,7 +41,10 @@ pub fn run(args: &Export) -> Result<Outcome, Failure> {
     };
     let mut target = Target { output: output.as_ref(), is_begun: false, is_failed: false };
     let result = blkmap::export(&map, format, &mut target).and_then(|()| Ok(target.begin()?));
-    let Err(error) = result else { return Ok(Outcome::Clean) };
+    let Err(error) = result else {
+        output.iter().for_each(Output::keep);
+        return Ok(Outcome::Clean);
+    };
     match (error, &output) {
         (Error::Io(error), None) if target.is_failed => return Err(Failure::Output(error)),
         (Error::Io(error), Some(output)) if target.is_failed => {

@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 use super::args::Merge;
 use super::part::{self, Shard};
 use super::watched::watched;
-use crate::blkhash::source::fail;
+use crate::blkhash::source::{fail, fail_output};
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, confine_to_open_files, refuse};
 use crate::map::output::{Content, Output, file_id};
 use crate::map::{self, info, open};
 use crate::messages;
+use crate::outputs::{Named, mode_of};
 use crate::progress::Reporter;
 
 /// Merges the maps on the command line.
@@ -35,8 +36,10 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
         parts.filter(|(_, part)| args.shards.is_none() || !is_missing(part)).collect();
     let names: Vec<&OsString> = parts.iter().map(|(name, _)| *name).collect();
     let mut replaces = false;
-    let output = Output::open(&args.output).and_then(|output| match output.content()? {
-        Content::Map(_) if !args.force => Err("exists: --force overwrites it".to_owned()),
+    let mode = mode_of(names.iter().map(|name| name.as_os_str()));
+    let output = Output::open(&args.output, Named::ByUser, mode);
+    let output = output.and_then(|output| match output.content()? {
+        Content::Map(_) if !args.force => Err("exists: --force overwrites it".to_owned().into()),
         content => {
             replaces = matches!(content, Content::Map(_));
             Ok(output)
@@ -50,7 +53,7 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
     };
     let output = match output {
         Ok(output) => output,
-        Err(reason) => return unknown(&args.output, &reason),
+        Err(refused) => return Ok(fail_output(&args.output, &refused)),
     };
     if is_part {
         return unknown(&args.output, "is one of the parts");

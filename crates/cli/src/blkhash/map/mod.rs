@@ -6,6 +6,7 @@ pub mod args;
 mod check;
 mod checksum;
 mod compare;
+mod counterpart;
 mod create;
 mod dups;
 mod export;

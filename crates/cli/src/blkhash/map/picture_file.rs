@@ -10,6 +10,7 @@ use crate::blkhash::output::Output;
 use crate::blkhash::source::shown;
 use crate::identity::Identity;
 use crate::map::open;
+use crate::outputs::mode_of;
 
 /// A file that is emptied only when the picture is written.
 pub struct PictureFile(Option<Output>);
@@ -18,7 +19,8 @@ impl PictureFile {
     /// Opens the file, which is none of the sides of the comparison.
     pub fn open(print: &Report, sides: &[&OsString]) -> Result<Self, String> {
         let name = print.picture.as_ref().filter(|name| !name.is_empty());
-        let Some(output) = Output::open("--picture", name.map(Path::new))? else {
+        let mode = mode_of(sides.iter().map(|side| side.as_os_str()));
+        let Some(output) = Output::open("--picture", name.map(Path::new), mode)? else {
             return Ok(Self(None));
         };
         for side in sides {

@@ -427,6 +427,8 @@ impl Differences {
                 Bytes(self.bytes),
                 plural(ranges, "range", "ranges"),
             )
+        } else if counts.total() == 0 && self.sizes.part.is_some() {
+            "nothing to compare: this part has no blocks".to_owned()
         } else if known == 0 && unknown > 0 {
             format!(
                 "nothing to compare: {unknown} {} not known",

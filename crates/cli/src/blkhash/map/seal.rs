@@ -22,7 +22,7 @@ pub fn run(args: &Seal) -> Result<Outcome, Failure> {
     confine_to_open_files();
     let mut outcome = Outcome::Clean;
     for (name, map) in maps {
-        if let Err(reason) = map.and_then(|file| seal(file, &key)) {
+        if let Err(reason) = map.map_err(|it| it.reason).and_then(|file| seal(file, &key)) {
             fail(name, &reason);
             outcome = Outcome::Unknown;
         }

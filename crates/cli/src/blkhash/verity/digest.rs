@@ -1,9 +1,10 @@
 //! `blkhash verity digest`: the fs-verity digest of images, their Merkle tree and descriptor.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use blkhash::{
     Algorithm, BlockSize, Construction, Digest, Digester, FsVerityDescriptor, Parameters, Tree,
@@ -18,6 +19,7 @@ use crate::blkhash::source::{Data, fail, shown};
 use crate::blkhash::source_args::SourceArgs;
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
+use crate::outputs::mode_of;
 use crate::progress::Reporter;
 use crate::stdio::Stdout;
 use crate::{json, messages};
@@ -29,11 +31,13 @@ pub fn run(args: &DigestArgs) -> Result<Outcome, Failure> {
     if has_output && args.names.len() > 1 {
         return Err(refused("--out-merkle-tree and --out-descriptor are for one image"));
     }
+    let mode = mode_of(args.names.iter().map(OsString::as_os_str));
+    let open = |option, name: &Option<PathBuf>| {
+        Output::open(option, name.as_deref(), mode).map_err(|reason| refused(&reason))
+    };
     let outputs = Outputs {
-        tree: Output::open("--out-merkle-tree", args.out_merkle_tree.as_deref())
-            .map_err(|reason| refused(&reason))?,
-        descriptor: Output::open("--out-descriptor", args.out_descriptor.as_deref())
-            .map_err(|reason| refused(&reason))?,
+        tree: open("--out-merkle-tree", &args.out_merkle_tree)?,
+        descriptor: open("--out-descriptor", &args.out_descriptor)?,
     };
     let options = args.source.confine(&args.names).map_err(Failure::Refused)?;
     let when = args.source.progress.when();
@@ -128,7 +132,9 @@ fn digest(
                 blocks.flush()?;
                 Ok(root)
             });
-            finished.map_err(|error| output.reason(&error))?
+            let root = finished.map_err(|error| output.reason(&error))?;
+            output.keep();
+            root
         }
     };
     let descriptor = describe(parameters, &root, size).ok_or("fs-verity has no such digest")?;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use blkhash::{Algorithm, BlockSize, Construction, Digest, Digester, Parameters, Salt, Tree};
 use blkimage::Format as ImageFormat;
 use blkverity::{Layout, Superblock, TreeFile};
+use rustix::fs::OFlags;
 use serde_json::json;
 
 use super::args::{DmTree, Format};
@@ -16,6 +17,7 @@ use crate::blkhash::source::{Data, fail, shown};
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
 use crate::identity::Identity;
+use crate::outputs::{self, Leftover, Named, Opened, mode_of};
 use crate::progress::Reporter;
 use crate::stdio::Stdout;
 use crate::{json, messages};
@@ -29,10 +31,11 @@ pub fn run(args: &Format) -> Result<Outcome, Failure> {
     };
     let uuid = args.uuid.map_or_else(random_uuid, Ok).map_err(refused)?;
     let parameters = parameters(&args.tree, salt).map_err(refused)?;
-    let hash_file = HashFile::open(args)
+    let mode = mode_of([&*args.data]);
+    let hash_file = HashFile::open(args, mode)
         .map_err(|reason| refused(format!("{}: {reason}", shown(args.hash_file.as_os_str()))))?;
-    let root_file =
-        Output::open("--root-hash-file", args.root_hash_file.as_deref()).map_err(refused)?;
+    let root_file = Output::open("--root-hash-file", args.root_hash_file.as_deref(), mode);
+    let root_file = root_file.map_err(refused)?;
     let options = args.source.confine([&args.data]).map_err(Failure::Refused)?;
     let when = args.source.progress.when();
     let reporter = Reporter::new(PROGRAM, when, Some(1));
@@ -45,6 +48,7 @@ pub fn run(args: &Format) -> Result<Outcome, Failure> {
         if let Some(output) = &root_file {
             output.write(made.root.to_string().as_bytes())?;
         }
+        hash_file.leftover.keep();
         Ok(made)
     });
     reporter.end(&args.data, None);
@@ -160,22 +164,21 @@ struct HashFile {
     spare: Option<File>,
     is_regular: bool,
     identity: Identity,
-    /// Whether it has hashes, or any content may be overwritten.
+    /// Whether any content may be overwritten.
     is_free: bool,
+    leftover: Leftover,
 }
 
 impl HashFile {
-    /// Opens or creates the file. Refuses to overwrite anything but hashes.
-    fn open(args: &Format) -> Result<Self, String> {
+    /// Opens the file, or creates it with this mode. Refuses to overwrite anything but zeros.
+    fn open(args: &Format, mode: u32) -> Result<Self, String> {
         let reason = |error: io::Error| messages::reason(&error);
-        let mut options = File::options();
-        options.read(true).write(true);
-        let is_device = crate::open::is_device(&args.hash_file);
-        options.create(!is_device).truncate(false);
         // Waits for no reader of a pipe. The kernel refuses a device that is mounted or held.
-        let flags = if is_device { NONBLOCK | EXCLUSIVE } else { NONBLOCK };
-        let file = options.custom_flags(flags).open(&args.hash_file).map_err(reason)?;
-        let metadata = file.metadata().map_err(reason)?;
+        let is_device = crate::open::is_device(&args.hash_file);
+        let held = if is_device { OFlags::EXCL } else { OFlags::empty() };
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | held;
+        let Opened { file, metadata, leftover } =
+            outputs::open(&args.hash_file, Named::ByUser, mode, flags)?;
         let (is_regular, kind) = (metadata.is_file(), metadata.file_type());
         if !is_regular && !kind.is_block_device() {
             return Err("is neither a regular file nor a block device".into());
@@ -183,9 +186,10 @@ impl HashFile {
         let mut head = [0; Superblock::SIZE];
         let length = read_up_to(&file, &mut head, args.tree.hash_offset.unwrap_or(0));
         let head = &head[..length.map_err(reason)?];
-        let is_free = args.force || Superblock::has_magic(head);
+        let is_free = args.force;
         if !is_free && !is_zero(head) {
-            return Err(OTHER_CONTENT.into());
+            let has_hashes = head.first_chunk().is_some_and(|it| Superblock::parse(it).is_ok());
+            return Err(if has_hashes { HASHES } else { OTHER_CONTENT }.into());
         }
         let folder = match args.hash_file.parent() {
             // The folder of a device is in memory.
@@ -195,10 +199,10 @@ impl HashFile {
         };
         // Not every file system can do it, and it is rarely needed.
         let spare = File::options().read(true).write(true).custom_flags(TMPFILE).open(folder).ok();
-        Ok(Self { file, spare, is_regular, identity: Identity::new(&metadata), is_free })
+        Ok(Self { file, spare, is_regular, identity: Identity::new(&metadata), is_free, leftover })
     }
 
-    /// Refuses to overwrite anything but hashes and zeros. File systems begin with zeros, too.
+    /// Refuses to overwrite anything but zeros. File systems begin with zeros, too.
     fn check_free(&self, start: u64, end: u64) -> io::Result<()> {
         if self.is_free {
             return Ok(());
@@ -353,11 +357,9 @@ fn uuid_text(uuid: &[u8; 16]) -> String {
 /// Length of a random salt in bytes, as in veritysetup.
 const SALT: usize = 32;
 
-const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+const TMPFILE: i32 = OFlags::TMPFILE.bits() as i32;
 
-const EXCLUSIVE: i32 = rustix::fs::OFlags::EXCL.bits() as i32;
-
-const TMPFILE: i32 = rustix::fs::OFlags::TMPFILE.bits() as i32;
+const HASHES: &str = "exists, and new hashes have another root hash: --force overwrites it";
 
 const OTHER_CONTENT: &str = "is not empty and not a hash file of dm-verity: --force overwrites it";
 

@@ -169,6 +169,7 @@ const MAP_AFTER: Sections = &[
             "* 2: Something could not be read, written or compared, or the command line is wrong.",
             "* 3: Running the command again cannot help: an image changed while it was read or since it was \
              mapped, or parts do not belong together. A job should not be retried.",
+            "* 4: Another process writes the map of create or merge. Trying again later helps.",
         ],
     ),
     FILES,
@@ -243,6 +244,7 @@ const CREATE_AFTER: Sections = &[
             "* 2: The image could not be read, the map could not be written or exists already, or the command \
              line is wrong.",
             "* 3: The image changed while it was read, or is not the one of the map to continue.",
+            "* 4: Another process writes the map.",
         ],
     ),
     (
@@ -459,6 +461,7 @@ const MERGE_AFTER: Sections = &[
             "* 2: A part could not be read, the map could not be written or exists already, or the command \
              line is wrong.",
             "* 3: The parts do not belong together.",
+            "* 4: Another process writes the map.",
         ],
     ),
     (

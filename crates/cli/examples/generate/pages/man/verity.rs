@@ -115,8 +115,8 @@ const FORMAT: Sections = &[(
         "Makes the hash file of dm-verity for the content of DATA, and prints what veritysetup format prints. \
          With the same salt and UUID, the file is the same for all formats of an image, and the one that \
          veritysetup makes of its raw content.",
-        "HASH is created if it is missing. A file that is neither empty nor a hash file of dm-verity is not \
-         overwritten without --force. DATA and HASH may be one raw file, with --hash-offset behind the data.",
+        "HASH is created if it is missing, with the mode of DATA. A file or device with other content than zeros is not \
+         overwritten without --force, nor is one with hashes, whose root hash would change. DATA and HASH may be one raw file, with --hash-offset behind the data.",
         "A size that is no multiple of the data block size is an error. --data-blocks leaves out the rest.",
     ],
 )];

@@ -87,6 +87,7 @@ def diff(
     right: Union[str, PathLike[str], Image],
     *,
     block_size: int = 65536,
+    limit: int = 262144,
     threads: Optional[int] = None,
     progress: Optional[_Progress] = None,
     cancel: Optional[Event] = None,
@@ -189,11 +190,12 @@ class Map:
     def check(self) -> None: ...
     def runs(self) -> Iterator[Run]: ...
     def blocks(self) -> Iterator[Block]: ...
-    def diff(self, other: Map) -> list[Difference]: ...
+    def diff(self, other: Map, *, limit: int = 262144) -> list[Difference]: ...
     def verify(
         self,
         image: Union[str, PathLike[str], Image],
         *,
+        limit: int = 262144,
         threads: Optional[int] = None,
         progress: Optional[_Progress] = None,
         cancel: Optional[Event] = None,

@@ -21,6 +21,7 @@ use crate::open::Opened;
 ///     left: what the image should be, an `Image` or the name of one.
 ///     right: the image, likewise.
 ///     block_size: bytes that are compared at a time, a power of two from 512 to 64 MiB.
+///     limit: largest number of differences, so that an image cannot use all memory.
 ///     threads: number of threads, by default that of the processors.
 ///     progress: called a few times a second with the bytes compared and their total.
 ///     cancel: an object like `threading.Event`, which ends the work once it is set.
@@ -35,17 +36,19 @@ use crate::open::Opened;
 /// Raises:
 ///     ImageError: an image cannot be opened or read, or changed meanwhile (`ChangedError`).
 ///     CancelledError: `cancel` was set.
-///     ValueError: an argument is invalid.
+///     ValueError: an argument is invalid, or there are more than `limit` differences.
 ///
 /// >>> blkhash.diff("disk.qcow2", "damaged.img")
 /// [Difference(offset=1966080, length=65536, kind='changed')]
 #[pyfunction]
-#[pyo3(signature = (left, right, *, block_size=65536, threads=None, progress=None, cancel=None))]
+#[pyo3(signature = (left, right, *, block_size=65536, limit=262144, threads=None, progress=None, cancel=None))]
+#[expect(clippy::too_many_arguments, reason = "are those of Python")]
 pub fn diff<'py>(
     py: Python<'py>,
     left: &Bound<'py, PyAny>,
     right: &Bound<'py, PyAny>,
     block_size: u64,
+    limit: usize,
     threads: Option<usize>,
     progress: Option<&Bound<'py, PyAny>>,
     cancel: Option<&Bound<'py, PyAny>>,
@@ -55,7 +58,9 @@ pub fn diff<'py>(
     let (left, right) = (Input::new(left)?, Input::new(right)?);
     let watch = Watch { progress, cancel };
     let differences = watch.run(py, move |progress| {
-        left.with(|left| right.with(|right| compare(left, right, block_size, &tuning, progress)))
+        left.with(|left| {
+            right.with(|right| compare(left, right, (block_size, limit), &tuning, progress))
+        })
     })?;
     differences.into_list(py)
 }
@@ -63,13 +68,13 @@ pub fn diff<'py>(
 fn compare(
     left: &Opened,
     right: &Opened,
-    block_size: blkhash::BlockSize,
+    (block_size, limit): (blkhash::BlockSize, usize),
     tuning: &Tuning,
     progress: &Progress,
 ) -> Result<Differences, Failure> {
     let (left, right) = (&left.content, &right.content);
     let end = ShortEnd::of(left, right, block_size)?;
-    Differences::new(block_size, left.size(), right.size()).collect(|mut report| {
+    Differences::new(block_size, left.size(), right.size(), limit).collect(|mut report| {
         let mut sink = Runs { report: &mut report, end };
         blksum::compare(left, right, block_size, &mut sink, tuning, progress)
             .map_err(|error| Failure::Pass(error, OsString::new()))?;

@@ -2,6 +2,7 @@
 
 use blkhash::{BlockSize, Comparison};
 use blkmap::Report;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::types;
@@ -12,12 +13,17 @@ pub struct Differences {
     left: u64,
     right: u64,
     extents: Vec<(u64, u64, &'static str)>,
+    limit: usize,
+    is_beyond_limit: bool,
 }
 
 impl Differences {
-    /// Begins a comparison of sides of these sizes in bytes.
-    pub fn new(block_size: BlockSize, left: u64, right: u64) -> Self {
-        Self { block_size: block_size.into(), left, right, extents: Vec::new() }
+    /// Begins a comparison of sides of these sizes in bytes. At most `limit` extents are kept: a small map can claim very
+    /// many. The default of 262144 is 64 MiB of objects of Python. Each signature states it as a literal, which
+    /// alone is shown by `help`.
+    pub fn new(block_size: BlockSize, left: u64, right: u64, limit: usize) -> Self {
+        let block_size = block_size.into();
+        Self { block_size, left, right, extents: Vec::new(), limit, is_beyond_limit: false }
     }
 
     /// Lets `compare` report the blocks that both sides have.
@@ -47,13 +53,22 @@ impl Differences {
         let size = self.left.max(self.right);
         let at = |block: u64| block.saturating_mul(self.block_size).min(size);
         let (offset, end) = (at(first), at(end));
-        if offset < end {
-            self.extents.push((offset, end - offset, kind));
+        if offset >= end {
+            return;
+        }
+        match self.extents.len() < self.limit {
+            true => self.extents.push((offset, end - offset, kind)),
+            false => self.is_beyond_limit = true,
         }
     }
 
-    /// Returns the list for Python.
+    /// Returns the list for Python. More extents than the limit are an error, because a part of them looks like all.
     pub fn into_list(self, py: Python<'_>) -> PyResult<Vec<Bound<'_, PyAny>>> {
+        if self.is_beyond_limit {
+            let limit = self.limit;
+            let reason = format!("more than {limit} extents differ: limit=N returns up to N");
+            return Err(PyValueError::new_err(reason));
+        }
         self.extents.into_iter().map(|extent| types::DIFFERENCE.make(py, extent)).collect()
     }
 }

@@ -167,17 +167,20 @@ impl Map {
     /// Returns where another map differs from this one, without the images, as a list of
     /// `Difference`.
     ///
-    /// Raises `MapError` if the maps have other digests, block sizes or salts, or cannot be read.
+    /// Raises `MapError` if the maps have other digests, block sizes or salts, or cannot be read, and
+    /// `ValueError` if more than `limit` extents differ.
+    #[pyo3(signature = (other, *, limit=262144))]
     fn diff<'py>(
         &self,
         py: Python<'py>,
         other: &Bound<'py, Self>,
+        limit: usize,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let (left, right) = (self.shared(py)?, other.get().shared(py)?);
         let differences = Watch::NONE.run(py, move |_| {
             let (left, right) = (left.here()?, right.here()?);
             let size = |side: &OpenMap| side.map.commit().image_size;
-            Differences::new(left.map.header().block_size, size(left), size(right))
+            Differences::new(left.map.header().block_size, size(left), size(right), limit)
                 .collect(|report| blkmap::diff(&left.map, &right.map, report))
                 .map_err(|error| Failure::Maps(error, left.name.clone(), right.name.clone()))
         })?;
@@ -189,6 +192,7 @@ impl Map {
     ///
     /// Args:
     ///     image: an `Image` or the name of one.
+    ///     limit: largest number of extents, so that a map cannot use all memory.
     ///     threads: number of threads, by default that of the processors.
     ///     progress: called a few times a second and at the end, with the bytes done and their
     ///         total.
@@ -198,11 +202,13 @@ impl Map {
     ///     ImageError: the image cannot be opened or read, or changed meanwhile (`ChangedError`).
     ///     MapError: the map cannot be read.
     ///     CancelledError: `cancel` was set.
-    #[pyo3(signature = (image, *, threads=None, progress=None, cancel=None))]
+    ///     ValueError: more than `limit` extents differ.
+    #[pyo3(signature = (image, *, limit=262144, threads=None, progress=None, cancel=None))]
     fn verify<'py>(
         &self,
         py: Python<'py>,
         image: &Bound<'py, PyAny>,
+        limit: usize,
         threads: Option<usize>,
         progress: Option<&Bound<'py, PyAny>>,
         cancel: Option<&Bound<'py, PyAny>>,
@@ -214,7 +220,7 @@ impl Map {
         let watch = Watch { progress, cancel };
         let differences = watch.run(py, move |progress| {
             let map = shared.here()?;
-            input.with(|image| verify(map, image, &tuning, progress))
+            input.with(|image| verify(map, image, limit, &tuning, progress))
         })?;
         differences.into_list(py)
     }
@@ -274,6 +280,7 @@ impl Map {
 fn verify(
     OpenMap { map, name }: &OpenMap,
     image: &Opened,
+    limit: usize,
     tuning: &Tuning,
     progress: &Progress,
 ) -> Result<Differences, Failure> {
@@ -287,7 +294,8 @@ fn verify(
     let common = end.size.min(map.commit().blocks.saturating_mul(block_size));
     let part = Slice::new(content, 0, common).expect("begins with the image");
     let blocks = map.blocks().map_err(of_map)?;
-    Differences::new(header.block_size, map.commit().image_size, end.size).collect(|report| {
+    let differences = Differences::new(header.block_size, map.commit().image_size, end.size, limit);
+    differences.collect(|report| {
         let mut against = Against::new(map, Side::Left, blocks, end, report);
         blksum::block_digests(&part, &leaf, &mut against, tuning, progress)
             .map_err(|error| Failure::Pass(error, name.clone()))?;

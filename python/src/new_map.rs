@@ -1,10 +1,12 @@
 //! Makes a map for `blkhash.create_map()`.
 
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 
 use blkhash::Leaf;
-use blkimage::Source;
+use blkimage::{Location, Source, split_member};
 use blkmap::{Header, Key, Writer};
 use blksum::{Progress, Tuning};
 use pyo3::prelude::*;
@@ -68,7 +70,9 @@ impl Job {
     ) -> Result<(), Failure> {
         let name = output.as_os_str().to_owned();
         let of_map = |error| Failure::Map(error, name.clone());
-        let file = File::options().read(true).write(true).create_new(true).open(output);
+        let mut options = File::options();
+        options.read(true).write(true).create_new(true).mode(mode_of(&image.name));
+        let file = options.open(output);
         let file = file.map_err(|error| of_map(error.into()))?;
         let content = &image.content;
         let written = || -> Result<(), Failure> {
@@ -86,3 +90,17 @@ impl Job {
         })
     }
 }
+
+/// Returns the mode of the map: readable for the users that may read the file of the image. Devices and exports do not say
+/// who that is.
+fn mode_of(image: &OsStr) -> u32 {
+    let file = match Location::new(image) {
+        Location::Path(path) => split_member(path).map_or(path, |(appliance, _)| appliance),
+        _ => return PRIVATE,
+    };
+    let metadata = fs::metadata(file).ok().filter(Metadata::is_file);
+    metadata.map_or(PRIVATE, |it| it.mode() & 0o666 | PRIVATE)
+}
+
+/// Readable and writable for the owner.
+const PRIVATE: u32 = 0o600;

@@ -1,6 +1,7 @@
 //! Opens images, with the options that `checksum()`, `Image` and others share.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 
@@ -8,7 +9,7 @@ use blkimage::partition::{self, TableError};
 use blkimage::{
     Cache, Follow, Holes, Location, Member, OpenOptions, Reader, Secret, Slice, Source, VpcSize,
 };
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
@@ -30,6 +31,15 @@ enum Name {
     Location(OsString),
 }
 
+impl Name {
+    fn as_os_str(&self) -> &OsStr {
+        match self {
+            Self::Path(path) => path.as_os_str(),
+            Self::Location(text) => text,
+        }
+    }
+}
+
 impl Request {
     /// Reads the name of an image, and the keyword arguments about it.
     pub fn new(name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -37,6 +47,9 @@ impl Request {
             true => Name::Location(name.extract()?),
             false => Name::Path(name.extract()?),
         };
+        if name.as_os_str().as_bytes().contains(&0) {
+            return Err(PyValueError::new_err("embedded null byte"));
+        }
         let mut request = Self { name, options: OpenOptions::new(), partition: None };
         for (key, value) in options.into_iter().flatten() {
             let key: String = key.extract()?;
@@ -73,10 +86,11 @@ impl Request {
 
     /// Opens the image. An image that a child process serves lives no longer than this thread.
     pub fn open(&self) -> Result<Opened, Failure> {
-        let (name, location) = match &self.name {
-            Name::Path(path) => (path.as_os_str(), Location::Path(path)),
-            Name::Location(text) => (text.as_os_str(), Location::new(text)),
+        let location = match &self.name {
+            Name::Path(path) => Location::Path(path),
+            Name::Location(text) => Location::new(text),
         };
+        let name = self.name.as_os_str();
         let image = Arc::new(self.options.open_location(location)?);
         let (offset, length) = match self.partition {
             None => (0, image.size()),

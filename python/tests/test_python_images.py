@@ -441,3 +441,12 @@ def test_a_secret_unlocks_luks(tmp_path):
     for options in [{"secret": b"wrong"}, {}]:
         with pytest.raises(blkhash.ImageError, match="disk.luks"):
             blkhash.checksum(path, **options)
+
+
+def test_names_with_a_null_byte(tmp_path):
+    for name in ("a\0b", b"a\0b", pathlib.Path("a\0b")):
+        for use in (blkhash.Image, blkhash.checksum):
+            with pytest.raises((ValueError, TypeError)):
+                use(name)
+    with pytest.raises(ValueError, match="embedded null byte"):
+        blkhash.Image("a\0b")

@@ -225,7 +225,13 @@ def test_maps_of_parts(tmp_path):
     assert sum(run.length for run in part.runs()) == 700 * BLOCK
     kinds = {it.kind for it in part.verify(path)}
     assert kinds == {"unknown"}
-    assert part.verify(path) == ranges(blkmap("verify", "--json", part.name, path, status=2))
+    expected = ranges(blkmap("verify", "--json", part.name, path, status=2))
+    assert part.verify(path) == part.verify(path, limit=len(expected)) == expected
+    # A part of the list would look like all of it.
+    with pytest.raises(ValueError, match="more than 1 extents differ: limit=N"):
+        part.verify(path, limit=1)
+    with pytest.raises(ValueError, match="more than 0 extents differ"):
+        part.diff(blkhash.create_map(path, tmp_path / "whole"), limit=0)
     with pytest.raises(blkhash.MapError, match="knows only"):
         part.checksum()
 

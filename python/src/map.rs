@@ -202,7 +202,8 @@ impl Map {
     ///     ImageError: the image cannot be opened or read, or changed meanwhile (`ChangedError`).
     ///     MapError: the map cannot be read.
     ///     CancelledError: `cancel` was set.
-    ///     ValueError: more than `limit` extents differ.
+    ///     ValueError: more than `limit` extents differ, or `image` is a partition and the map is of the
+    ///         whole image.
     #[pyo3(signature = (image, *, limit=262144, threads=None, progress=None, cancel=None))]
     fn verify<'py>(
         &self,
@@ -288,6 +289,15 @@ fn verify(
     let leaf = header.leaf();
     let content = &image.content;
     let of_map = |error| Failure::Map(error, name.clone());
+    // The beginning of a disk compared with a partition differs everywhere, which looks like a verdict.
+    let (whole, mapped) = (image.image.size(), map.commit().image_size);
+    if let Some(number) = image.partition
+        && mapped == whole
+        && mapped != content.size()
+    {
+        let reason = format!("the map is of the whole image, not of partition {number}");
+        return Err(Failure::Value(image.name.to_string_lossy().into_owned(), reason));
+    }
     let end = ImageEnd { size: content.size(), padded_last: padded_last(content, &leaf)? };
     // Blocks behind the end of the map are not compared.
     let block_size = u64::from(header.block_size);

@@ -236,6 +236,18 @@ def test_maps_of_parts(tmp_path):
         part.checksum()
 
 
+def test_a_partition_and_the_map_of_the_whole(tmp_path):
+    path = tmp_path / "disk.img"
+    path.write_bytes(random.Random(5).randbytes(8 << 20))
+    run("sfdisk", "-q", path, input="label: gpt\nsize=2MiB\nsize=3MiB\n", stdin=None)
+    whole = blkhash.create_map(path, tmp_path / "whole")
+    with blkhash.Image(path, partition=1) as part:
+        with pytest.raises(ValueError, match="the map is of the whole image, not of partition 1"):
+            whole.verify(part)
+        assert blkhash.create_map(part, tmp_path / "part").verify(part) == []
+    assert whole.verify(path) == []
+
+
 @pytest.mark.parametrize("construction", ["streams:4", "streams:7", "flat", "concat", "fs-verity"])
 def test_checksums(tmp_path, construction):
     path = sparse(tmp_path / "disk.img", content(random.Random(4), 500, 123))

@@ -76,7 +76,7 @@ impl LocalFile {
         if !is_direct && bypass.is_none() && !access.shared && size >= MIN_SEQUENTIAL {
             sys::advise_sequential(&file);
         }
-        let holes = (!is_device && !access.shared).then(|| Holes::new(file_system));
+        let holes = (!is_device && !access.shared).then(|| Holes::new(&file, size, file_system));
         let is_direct = AtomicBool::new(is_direct);
         Ok(Self {
             file,

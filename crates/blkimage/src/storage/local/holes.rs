@@ -25,15 +25,19 @@ struct Known {
     /// Length of the next query of the page cache, a power of two, on a file system in memory. 0 disables
     /// the query.
     step: Option<u64>,
+    /// Whether the file has a page for each of its bytes, on a file system in memory.
+    is_full: bool,
 }
 
 impl Holes {
-    pub fn new(file_system: FileSystem) -> Self {
+    /// `size` is the size of `file` when it was opened.
+    pub fn new(file: &File, size: u64, file_system: FileSystem) -> Self {
         Self(Mutex::new(Known {
             last: Extent { offset: 0, length: 0, kind: ExtentKind::Data },
             others: BTreeMap::new(),
             is_flushed: file_system.knows_dirty_holes,
             step: file_system.is_memory.then_some(MIN_STEP),
+            is_full: file_system.is_memory && is_full(file, size),
         }))
     }
 
@@ -101,6 +105,10 @@ impl Known {
     /// On tmpfs, a search for a hole walks all pages up to it, which delays the first read. The page
     /// cache is queried instead, in steps that grow while there is only data. After a jump, the query
     /// begins at a multiple of the step, so that a file in disorder takes no more queries than another.
+    ///
+    /// The query walks the pages as well, so a full file omits it. Its steps remain, because pages that
+    /// fallocate reserved are holes, and the search for data at the next step finds them. Zeros within
+    /// a step are read.
     fn data(&mut self, file: &File, size: u64, offset: u64) -> Extent {
         let data = |start: u64, end: u64| Extent {
             offset: start,
@@ -111,7 +119,7 @@ impl Known {
             let is_jump = offset != self.last.end();
             let start = if is_jump { offset - offset % *step } else { offset };
             let length = (*step).min(size - start);
-            if is_resident(file, start, length as usize) {
+            if self.is_full || is_resident(file, start, length as usize) {
                 *step = MAX_STEP.min(2 * *step);
                 return data(start, start + length);
             }
@@ -125,6 +133,13 @@ impl Known {
         self.step = self.step.map(|_| if is_long { MIN_STEP } else { 0 });
         data(offset, end)
     }
+}
+
+/// Returns whether a file on a file system in memory has as many pages as its size takes. They include
+/// reserved pages, also past its end, so some bytes may still be holes.
+fn is_full(file: &File, size: u64) -> bool {
+    let page = rustix::param::page_size() as u64;
+    sys::stored(file).is_some_and(|stored| stored >= size.next_multiple_of(page))
 }
 
 /// Returns both extents as one if the second continues the first.
@@ -147,6 +162,8 @@ const MAX_KNOWN: usize = 4096;
 mod tests {
     use std::os::unix::fs::FileExt;
 
+    use rustix::fs::FallocateFlags;
+
     use super::*;
 
     fn page_size() -> u64 {
@@ -166,11 +183,12 @@ mod tests {
     /// Asks for all pages in the order of `order`. Fails if data is called zero. Returns the number of
     /// pages that are called data.
     fn data(file: &File, pages: u64, order: impl Fn(u64) -> u64) -> usize {
-        let holes = Holes::new(sys::file_system(file));
+        let size = pages * page_size();
+        let holes = Holes::new(file, size, sys::file_system(file));
         let mut byte = [0];
         let mut is_data = |index| {
             let offset = order(index) * page_size();
-            let extent = holes.extent(file, pages * page_size(), offset).unwrap();
+            let extent = holes.extent(file, size, offset).unwrap();
             assert!(extent.offset == offset && extent.length > 0);
             let end = offset + extent.length.min(8 * page_size());
             for at in (offset..end).step_by(page_size() as usize) {
@@ -204,7 +222,7 @@ mod tests {
     fn memory_is_limited() {
         let pages = 3 * MAX_KNOWN as u64;
         let file = file("/dev/shm", pages, |page| page % 2 == 1);
-        let holes = Holes::new(sys::file_system(&file));
+        let holes = Holes::new(&file, pages * page_size(), sys::file_system(&file));
         for index in 0..pages {
             let page = index * 1009 % pages;
             let extent = holes.extent(&file, pages * page_size(), page * page_size()).unwrap();
@@ -219,10 +237,48 @@ mod tests {
     #[test]
     fn a_walk_keeps_nothing() {
         let file = file("/dev/shm", 1000, |page| page % 2 == 1);
-        let holes = Holes::new(sys::file_system(&file));
+        let holes = Holes::new(&file, 1000 * page_size(), sys::file_system(&file));
         for page in 0..1000 {
             holes.extent(&file, 1000 * page_size(), page * page_size()).unwrap();
         }
         assert!(holes.0.lock().unwrap().others.is_empty());
+    }
+
+    #[test]
+    fn a_full_file_in_memory_has_all_pages() {
+        let full = file("/dev/shm", 9, |_| true);
+        let size = 9 * page_size();
+        assert!(is_full(&full, size));
+        full.set_len(size - 1).unwrap();
+        assert!(is_full(&full, size - 1));
+        // The last page is a hole.
+        full.set_len(size + 1).unwrap();
+        assert!(!is_full(&full, size + 1));
+        assert!(!is_full(&file("/dev/shm", 9, |page| page != 4), size));
+        // On other file systems, blocks are not pages.
+        let on_disk = file(env!("CARGO_MANIFEST_DIR"), 9, |_| true);
+        let file_system = sys::file_system(&on_disk);
+        let holes = Holes::new(&on_disk, size, file_system);
+        assert_eq!(holes.0.lock().unwrap().is_full, file_system.is_memory);
+    }
+
+    #[test]
+    fn reserved_pages_are_holes() {
+        let pages = 8 * MAX_STEP / page_size();
+        let size = pages * page_size();
+        // Reserved are all pages, or as many past the end as there are holes.
+        for (offset, length) in [(0, size), (size, size)] {
+            let file = file("/dev/shm", pages, |page| page % 300 < 3 && page < pages / 2);
+            let flags = FallocateFlags::KEEP_SIZE;
+            rustix::fs::fallocate(&file, flags, offset, length).unwrap();
+            let holes = Holes::new(&file, size, sys::file_system(&file));
+            assert!(holes.0.lock().unwrap().is_full);
+            let middle = holes.extent(&file, size, size / 2 + 2 * MAX_STEP).unwrap();
+            assert_eq!((middle.end(), middle.kind), (size, ExtentKind::Zero));
+            for order in [|i, _| i, |i, pages| pages - 1 - i] as [fn(u64, u64) -> u64; 2] {
+                let found = data(&file, pages, |index| order(index, pages)) as u64;
+                assert!((1..=pages / 2 + MAX_STEP / page_size()).contains(&found), "{found}");
+            }
+        }
     }
 }

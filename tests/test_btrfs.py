@@ -445,3 +445,15 @@ def test_truncated(workdir):
         assert any(error["category"] == "read" for error in errors), errors[:3]
     else:
         assert "ends before" in summary, summary
+
+
+def test_quiet_prints_only_what_is_wrong(workdir):
+    path = filesystems.filled(workdir / "fs")
+    good = blkhash("btrfs", "verify", "-q", path)
+    assert (good.returncode, good.stdout, good.stderr) == (0, b"", b"")
+    with open(path, "r+b") as file:
+        file.seek(filesystems.SUPERBLOCKS[1] + 100)
+        file.write(b"\xa5" * 8)
+    bad = blkhash("btrfs", "verify", "-q", path)
+    assert bad.returncode == 1 and b"superblock 1" in bad.stdout
+    assert blkhash("btrfs", "verify", "-q", "--json", path).returncode == 2

@@ -13,7 +13,7 @@ import blkhash
 import imagespec
 import images
 import terminal
-from conftest import ROOT
+from conftest import HANG, ROOT, blksum_path
 
 SPEC = "100k:A 200k:- 64k:0 148k:#"
 
@@ -610,3 +610,48 @@ def test_help_and_version(blksum, workdir):
         assert re.search(rf"{option}\b", text), option
     result = blksum("--version")
     assert result.returncode == 0 and re.match(rb"blksum \d+\.\d+\.\d+", result.stdout)
+
+
+def page(words, columns=80):
+    """The lines of a page of help."""
+    program = blksum_path().with_name(words[0])
+    environment = os.environ | {"COLUMNS": str(columns)}
+    run = subprocess.run([program, *words[1:]], capture_output=True, text=True, env=environment, timeout=HANG)
+    assert (run.returncode, run.stderr) == (0, "")
+    return run.stdout.splitlines()
+
+
+def options(lines):
+    """The long options that lines of help describe."""
+    return {name for line in lines for name in re.findall(r"^ {2,6}(?:-\w, )?(--[\w-]+)", line)}
+
+
+def test_short_help_has_the_common_options():
+    lines = page(["blksum", "-h"])
+    assert 24 <= len(lines) <= 40 and max(map(len, lines)) <= 80, lines
+    assert lines[-1] == MORE
+    common = "digest tag check recursive bytes format progress quiet json map snapshot partition untrusted threads"
+    assert {f"--{name}" for name in f"{common} verbose help version".split()} <= options(lines)
+    assert len(options(lines)) < 20 and options(lines) < options(page(["blksum", "--help"]))
+
+
+PAGES = ["blksum", *sorted(path.stem for path in (ROOT / "man").glob("blkhash*.1"))]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_long_help_has_the_options_of_the_manual_page(name):
+    text = (ROOT / "man" / f"{name}.1").read_text().replace("\\-", "-").replace("\\fB", "").replace("\\fR", "")
+    documented = set(re.findall(r"^\.TP\n(?:-\w, )?(--[a-z0-9-]+).*\n\w", text, re.MULTILINE))
+    words = [word.replace("_", "-") for word in name.replace("obscure-", "obscure_").split("-")]
+    lines = page([*words, "--help"], 100)
+    assert documented and documented == options(lines)
+    assert MORE not in lines
+    short = page([*words, "-h"], 100)
+    # Commands with few options have one page.
+    assert short == lines or (options(short) < options(lines) and short[-1] == MORE)
+    if words[0] == "blkhash":
+        assert page(["blkhash", "help", *words[1:]], 100) == lines
+
+
+# The last line of a short page.
+MORE = "--help lists all options."

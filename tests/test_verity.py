@@ -1229,3 +1229,15 @@ def test_output_that_cannot_be_written(workdir):
         )
         name = "--out-merkle-tree" if args[0] == "digest" else "limited"
         assert one_line_error(result, name) == f"blkhash: data: {name}: File too large\n"
+
+
+def test_quiet_prints_only_what_is_wrong(workdir):
+    write_data(random.Random(13), "data", 16384)
+    root = json.loads(verity("format", "--json", "data", "hash"))["root_hash"]
+    good = blkhash("verity", "verify", "-q", "data", "hash", root)
+    assert (good.returncode, good.stdout, good.stderr) == (0, b"", b"")
+    flip("data", 5000)
+    bad = blkhash("verity", "verify", "-q", "data", "hash", root)
+    assert bad.stdout == blkhash("verity", "verify", "data", "hash", root).stdout
+    assert bad.returncode == 1 and b"block 1 " in bad.stdout
+    assert blkhash("verity", "verify", "-q", "--json", "data", "hash", root).returncode == 2

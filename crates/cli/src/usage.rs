@@ -1,9 +1,12 @@
 //! Exit statuses, and messages about wrong command lines.
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command};
 
 use crate::stdio::Stderr;
 use crate::{messages, values};
@@ -14,6 +17,43 @@ pub enum Refusal {
     Text(String),
     /// The command line is wrong. Each line of the reason is a message.
     Usage(Vec<String>),
+}
+
+/// Returns the parser with the page of help that `arguments` ask for: `--help` and `help` list all options, `-h` the
+/// common ones. Both pages have the compact layout, one line for an option where it fits.
+pub fn with_help(parser: Command, arguments: &[OsString]) -> Command {
+    let asks_for_all = |argument: &OsString| {
+        let text = argument.as_encoded_bytes();
+        text == b"help" || (text.len() > "--".len() && b"--help".starts_with(text))
+    };
+    if arguments.iter().skip(1).any(asks_for_all) {
+        with_all_options(parser)
+    } else {
+        with_common_options(parser)
+    }
+}
+
+fn with_all_options(command: Command) -> Command {
+    command.mut_args(|option| option.hide_short_help(false)).mut_subcommands(with_all_options)
+}
+
+/// Makes the page short where options are hidden: one list, a sentence for each option, and one paragraph behind.
+fn with_common_options(command: Command) -> Command {
+    let command = command.mut_subcommands(with_common_options);
+    if !command.get_arguments().any(Arg::is_hide_short_help_set) {
+        return command;
+    }
+    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let first = after.split("\n\n").next().unwrap_or_default();
+    let after = format!("{first}\n\n--help lists all options.");
+    command.mut_args(short).after_help(after.trim_start().to_owned())
+}
+
+/// Cuts the help of an option to its first sentence.
+fn short(option: Arg) -> Arg {
+    let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+    let sentence = help.split(". ").next().unwrap_or_default().to_owned();
+    option.help_heading(Resettable::Reset).help(sentence)
 }
 
 /// Prints what is wrong with the command line, and which command has the help. Returns the exit status for that.

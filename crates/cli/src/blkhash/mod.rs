@@ -19,11 +19,12 @@ mod suggest;
 mod verdict;
 mod verity;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 
 use self::args::{Args, BenchWhat, Command};
 use crate::stdio::Stdout;
@@ -70,7 +71,9 @@ pub fn command() -> clap::Command {
 /// Parses the command line. Otherwise prints the requested help or what is wrong, and returns the exit
 /// status.
 fn parse() -> Result<Args, ExitCode> {
-    Args::try_parse().map_err(|error| {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let matches = usage::with_help(command(), &arguments).try_get_matches_from(&arguments);
+    matches.and_then(|mut matches| Args::from_arg_matches_mut(&mut matches)).map_err(|error| {
         let text = error.render().to_string();
         match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {

@@ -33,25 +33,25 @@ pub struct Opening {
     #[arg(
         long, value_name = "WHEN",
         num_args = 0..=1, require_equals = true, default_missing_value = "yes",
-        value_parser = Named::<Cache>::of(cache_names), hide_possible_values = true
+        value_parser = Named::<Cache>::of(cache_names), hide_possible_values = true, hide_short_help = true
     )]
     pub cache: Option<Cache>,
 
     /// How to treat holes in files: trust, verify or ignore [default: trust]
     #[arg(
         long, value_name = "MODE",
-        value_parser = Named::<Holes>::of(holes_names), hide_possible_values = true
+        value_parser = Named::<Holes>::of(holes_names), hide_possible_values = true, hide_short_help = true
     )]
     pub holes: Option<Holes>,
 
     /// Files that an image may refer to: beneath (its own folder), any or none [default: beneath]
     #[arg(
         long, value_name = "WHICH",
-        value_parser = Named::<Follow>::of(follow_names), hide_possible_values = true
+        value_parser = Named::<Follow>::of(follow_names), hide_possible_values = true, hide_short_help = true
     )]
     pub follow: Option<Follow>,
 
-    /// For images from unknown sources: the same as --follow=none
+    /// For images from unknown sources: --follow=none
     #[arg(long, conflicts_with = "follow")]
     pub untrusted: bool,
 
@@ -62,7 +62,7 @@ pub struct Opening {
     /// Format of backing files whose format is not recorded
     #[arg(
         long, value_name = "FORMAT",
-        value_parser = Named::<Format>::of(format_names), hide_possible_values = true
+        value_parser = Named::<Format>::of(format_names), hide_possible_values = true, hide_short_help = true
     )]
     pub backing_format: Option<Format>,
 
@@ -70,36 +70,36 @@ pub struct Opening {
     /// (the size that the image states) [default: auto]
     #[arg(
         long, value_name = "WHICH",
-        value_parser = Named::<VpcSize>::of(vpc_size_names), hide_possible_values = true
+        value_parser = Named::<VpcSize>::of(vpc_size_names), hide_possible_values = true, hide_short_help = true
     )]
     pub vpc_size: Option<VpcSize>,
 
     /// Unlock encrypted (luks) images with the content of FILE
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
     pub secret_file: Option<PathBuf>,
 
     /// How formats are read: auto (by this program if it can) or qemu (by qemu-nbd, to compare the two)
     /// [default: auto]
     #[arg(
         long, value_name = "HOW",
-        value_parser = Named::<Reader>::of(reader_names), hide_possible_values = true
+        value_parser = Named::<Reader>::of(reader_names), hide_possible_values = true, hide_short_help = true
     )]
     pub reader: Option<Reader>,
 
     /// Program that reads formats that this one does not read [default: qemu-nbd]
-    #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::CommandName)]
+    #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::CommandName, hide_short_help = true)]
     pub nbd_server: Option<PathBuf>,
 
     /// Fail if a server is silent for SECONDS; 0 waits forever [default: 60]
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, hide_short_help = true)]
     pub timeout: Option<Duration>,
 
     /// Folder of the certificates for nbds:// URIs [default: that of libnbd]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, hide_short_help = true)]
     pub tls_certificates: Option<PathBuf>,
 
     /// Disable the sandbox
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub no_sandbox: bool,
 }
 

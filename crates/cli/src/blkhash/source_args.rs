@@ -27,7 +27,7 @@ pub struct SourceArgs {
 
     /// Refuse images with more zeros than SIZE that they do not store [default: 2^28 blocks if the tree is
     /// written or compared, otherwise no limit]
-    #[arg(long, value_name = "SIZE", value_parser = parse_large_size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_large_size, hide_short_help = true)]
     pub max_zeros: Option<u64>,
 
     #[command(flatten)]

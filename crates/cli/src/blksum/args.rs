@@ -44,7 +44,7 @@ pub struct Args {
     #[arg(help_heading = OUTPUT, long)]
     pub json: bool,
 
-    /// Print no notes; with --check, no OK for images that match
+    /// Print no notes; with --check, no OK for matches
     #[arg(help_heading = OUTPUT, short, long, overrides_with_all = ["status", "warn"])]
     pub quiet: bool,
 
@@ -52,8 +52,8 @@ pub struct Args {
     #[arg(help_heading = OUTPUT, short, long)]
     pub verbose: bool,
 
-    /// Show progress on the terminal: auto, always or never; json writes an object a second
-    /// [default: auto, where it takes longer than a second; without a value: always]
+    /// Show progress on the terminal: auto, always or never; json writes an object a second.
+    /// The default is auto, where it takes longer than a second, and without a value always
     #[arg(
         help_heading = OUTPUT, short, long, value_name = "WHEN",
         num_args = 0..=1, require_equals = true, default_missing_value = "always",
@@ -61,8 +61,8 @@ pub struct Args {
     )]
     pub progress: Option<When>,
 
-    /// Also write the block map of each image, in the same pass: to the file FILE, or for several images to
-    /// DIR/IMAGE.blkmap. blkhash map compares maps
+    /// Also write the block map of each image: to FILE, or for several images to DIR/IMAGE.blkmap. This is
+    /// the same pass. blkhash map compares maps
     #[arg(
         help_heading = OUTPUT, long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath,
         conflicts_with_all = ["offset", "length"]
@@ -70,39 +70,39 @@ pub struct Args {
     pub map: Option<PathBuf>,
 
     /// End lines with NUL instead of newline, and do not escape names
-    #[arg(help_heading = OUTPUT, short, long)]
+    #[arg(help_heading = OUTPUT, short, long, hide_short_help = true)]
     pub zero: bool,
 
     /// Mark names with an asterisk, like sha256sum --binary
-    #[arg(help_heading = OUTPUT, short, long, overrides_with = "text")]
+    #[arg(help_heading = OUTPUT, short, long, overrides_with = "text", hide_short_help = true)]
     pub binary: bool,
 
     /// Do not mark names (default)
-    #[arg(help_heading = OUTPUT, short, long)]
+    #[arg(help_heading = OUTPUT, short, long, hide_short_help = true)]
     pub text: bool,
 
-    /// Read checksums from the files, or from the manifest of an appliance (.ova), and check them
+    /// Read checksums from the files and check them. An appliance (.ova) has them in its manifest
     #[arg(help_heading = CHECK, short, long)]
     pub check: bool,
 
     /// Do not fail or report status for missing images
-    #[arg(help_heading = CHECK, long)]
+    #[arg(help_heading = CHECK, long, hide_short_help = true)]
     pub ignore_missing: bool,
 
     /// Print nothing; the exit status shows success
-    #[arg(help_heading = CHECK, long, overrides_with_all = ["quiet", "warn"])]
+    #[arg(help_heading = CHECK, long, overrides_with_all = ["quiet", "warn"], hide_short_help = true)]
     pub status: bool,
 
     /// Fail on improperly formatted lines
-    #[arg(help_heading = CHECK, long)]
+    #[arg(help_heading = CHECK, long, hide_short_help = true)]
     pub strict: bool,
 
     /// Warn about each improperly formatted line
-    #[arg(help_heading = CHECK, short, long, overrides_with_all = ["quiet", "status"])]
+    #[arg(help_heading = CHECK, short, long, overrides_with_all = ["quiet", "status"], hide_short_help = true)]
     pub warn: bool,
 
     /// Allow URIs as names in check files
-    #[arg(help_heading = CHECK, long)]
+    #[arg(help_heading = CHECK, long, hide_short_help = true)]
     pub allow_uri: bool,
 
     /// Digest algorithm [default: sha256]. If repeated, each image is read once for all of them.
@@ -118,17 +118,17 @@ pub struct Args {
     /// [default: streams:4]
     #[arg(
         help_heading = CHECKSUM, long, value_name = "HOW",
-        value_parser = Named::<Construction>::of(construction_names), hide_possible_values = true
+        value_parser = Named::<Construction>::of(construction_names), hide_possible_values = true, hide_short_help = true
     )]
     pub construction: Option<Construction>,
 
     /// Size of the blocks, a power of two from 512 to 64M [default: 64K, with fs-verity and dm-verity
     /// 4K]
-    #[arg(help_heading = CHECKSUM, long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(help_heading = CHECKSUM, long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     pub block_size: Option<u64>,
 
     /// Salt of fs-verity (up to 32 bytes) and dm-verity (up to 256 bytes), in hexadecimal
-    #[arg(help_heading = CHECKSUM, long, value_name = "HEX")]
+    #[arg(help_heading = CHECKSUM, long, value_name = "HEX", hide_short_help = true)]
     pub salt: Option<Salt>,
 
     /// Hash the bytes of the file itself, as sha256sum does: the same as --format raw
@@ -145,7 +145,7 @@ pub struct Args {
     #[arg(help_heading = CHECKSUM, short, long)]
     pub list_digests: bool,
 
-    /// Format of the images, as QEMU names it [default: detected from the content]
+    /// Format, as QEMU names it [default: as detected]
     #[arg(
         help_heading = IMAGES, short, long, value_name = "FORMAT",
         value_parser = Named::<Format>::of(format_names), hide_possible_values = true
@@ -164,76 +164,76 @@ pub struct Args {
     pub partition: Option<u32>,
 
     /// Hash the content from this byte on
-    #[arg(help_heading = IMAGES, long, value_name = "BYTES", value_parser = parse_large_size)]
+    #[arg(help_heading = IMAGES, long, value_name = "BYTES", value_parser = parse_large_size, hide_short_help = true)]
     pub offset: Option<u64>,
 
     /// Hash this many bytes [default: up to the end]
-    #[arg(help_heading = IMAGES, long, value_name = "BYTES", value_parser = parse_large_size)]
+    #[arg(help_heading = IMAGES, long, value_name = "BYTES", value_parser = parse_large_size, hide_short_help = true)]
     pub length: Option<u64>,
 
-    /// Hash the regular files in folders, in the order of their names
+    /// Hash regular files in folders, ordered by name
     #[arg(help_heading = IMAGES, short, long)]
     pub recursive: bool,
 
     /// With --recursive, hash only files that match GLOB: by name, or by path beneath the
     /// folder if GLOB has a slash.
     /// Repeatable
-    #[arg(help_heading = IMAGES, long, value_name = "GLOB", value_parser = parse_glob)]
+    #[arg(help_heading = IMAGES, long, value_name = "GLOB", value_parser = parse_glob, hide_short_help = true)]
     pub include: Vec<Glob>,
 
     /// With --recursive, leave out files and folders that match GLOB. Repeatable
-    #[arg(help_heading = IMAGES, long, value_name = "GLOB", value_parser = parse_glob)]
+    #[arg(help_heading = IMAGES, long, value_name = "GLOB", value_parser = parse_glob, hide_short_help = true)]
     pub exclude: Vec<Glob>,
 
     /// Read the names of images from FILE, each terminated by NUL; - is standard input
-    #[arg(help_heading = IMAGES, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = IMAGES, long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
     pub files0_from: Vec<PathBuf>,
 
     /// Size of vpc (vhd) images: auto (as in QEMU), geometry (cylinders x heads x sectors) or current
     /// (the size that the image states) [default: auto]
     #[arg(
         help_heading = IMAGES, long, value_name = "WHICH",
-        value_parser = Named::<VpcSize>::of(vpc_size_names), hide_possible_values = true
+        value_parser = Named::<VpcSize>::of(vpc_size_names), hide_possible_values = true, hide_short_help = true
     )]
     pub vpc_size: Option<VpcSize>,
 
     /// Unlock encrypted (luks) images with the content of FILE
-    #[arg(help_heading = IMAGES, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = IMAGES, long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
     pub secret_file: Option<PathBuf>,
 
-    /// For images from unknown sources: the same as --follow=none
+    /// For images from unknown sources: --follow=none
     #[arg(help_heading = SAFETY, long, conflicts_with = "follow")]
     pub untrusted: bool,
 
     /// Files that an image may refer to: beneath (its own folder), any or none [default: beneath]
     #[arg(
         help_heading = SAFETY, long, value_name = "WHICH",
-        value_parser = Named::<Follow>::of(follow_names), hide_possible_values = true
+        value_parser = Named::<Follow>::of(follow_names), hide_possible_values = true, hide_short_help = true
     )]
     pub follow: Option<Follow>,
 
     /// Format of backing files whose format is not recorded
     #[arg(
         help_heading = SAFETY, long, value_name = "FORMAT",
-        value_parser = Named::<Format>::of(format_names), hide_possible_values = true
+        value_parser = Named::<Format>::of(format_names), hide_possible_values = true, hide_short_help = true
     )]
     pub backing_format: Option<Format>,
 
     /// Read images that are in use
-    #[arg(help_heading = SAFETY, short = 'U', long)]
+    #[arg(help_heading = SAFETY, short = 'U', long, hide_short_help = true)]
     pub force_share: bool,
 
     /// Refuse images with more than SIZE of zeros that are not stored [default: 2^32 blocks, 256T with
     /// the default block size; 4T with linear; 1T for formats that hide what is stored]
-    #[arg(help_heading = SAFETY, long, value_name = "SIZE", value_parser = parse_large_size)]
+    #[arg(help_heading = SAFETY, long, value_name = "SIZE", value_parser = parse_large_size, hide_short_help = true)]
     pub max_zeros: Option<u64>,
 
     /// Folder of the certificates for nbds:// URIs [default: that of libnbd]
-    #[arg(help_heading = SAFETY, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(help_heading = SAFETY, long, value_name = "DIR", value_hint = ValueHint::DirPath, hide_short_help = true)]
     pub tls_certificates: Option<PathBuf>,
 
     /// Disable the sandbox
-    #[arg(help_heading = SAFETY, long)]
+    #[arg(help_heading = SAFETY, long, hide_short_help = true)]
     pub no_sandbox: bool,
 
     /// Number of threads [default: one for each processor]
@@ -247,14 +247,14 @@ pub struct Args {
     #[arg(
         help_heading = SPEED, long, value_name = "WHEN",
         num_args = 0..=1, require_equals = true, default_missing_value = "yes",
-        value_parser = Named::<Cache>::of(cache_names), hide_possible_values = true
+        value_parser = Named::<Cache>::of(cache_names), hide_possible_values = true, hide_short_help = true
     )]
     pub cache: Option<Cache>,
 
     /// How to treat holes in files: trust, verify or ignore [default: trust]
     #[arg(
         help_heading = SPEED, long, value_name = "MODE",
-        value_parser = Named::<Holes>::of(holes_names), hide_possible_values = true
+        value_parser = Named::<Holes>::of(holes_names), hide_possible_values = true, hide_short_help = true
     )]
     pub holes: Option<Holes>,
 
@@ -262,33 +262,33 @@ pub struct Args {
     /// [default: auto]
     #[arg(
         help_heading = SPEED, long, value_name = "HOW",
-        value_parser = Named::<Reader>::of(reader_names), hide_possible_values = true
+        value_parser = Named::<Reader>::of(reader_names), hide_possible_values = true, hide_short_help = true
     )]
     pub reader: Option<Reader>,
 
     /// Program that reads formats that this one does not read [default: qemu-nbd]
     #[arg(
-        help_heading = SPEED, long, value_name = "PROGRAM", value_hint = ValueHint::CommandName
+        help_heading = SPEED, long, value_name = "PROGRAM", value_hint = ValueHint::CommandName, hide_short_help = true
     )]
     pub nbd_server: Option<PathBuf>,
 
     /// Fail if a server is silent for SECONDS; 0 waits forever [default: 60]
-    #[arg(help_heading = SPEED, long, value_name = "SECONDS", value_parser = parse_seconds)]
+    #[arg(help_heading = SPEED, long, value_name = "SECONDS", value_parser = parse_seconds, hide_short_help = true)]
     pub timeout: Option<Duration>,
 
     /// Number of reads that may be ahead of the first unfinished one
     #[arg(
         help_heading = SPEED, long, value_name = "N",
-        value_parser = Count::of(1..=u16::MAX)
+        value_parser = Count::of(1..=u16::MAX), hide_short_help = true
     )]
     pub queue_depth: Option<u16>,
 
     /// Size of one read
-    #[arg(help_heading = SPEED, long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(help_heading = SPEED, long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     pub read_size: Option<u64>,
 
     /// Hash with this implementation only; blkhash algorithms lists them
-    #[arg(help_heading = SPEED, long, value_name = "NAME")]
+    #[arg(help_heading = SPEED, long, value_name = "NAME", hide_short_help = true)]
     pub implementation: Option<String>,
 
     /// Print this help

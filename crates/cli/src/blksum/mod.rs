@@ -108,7 +108,8 @@ fn run(settings: &Settings) -> io::Result<bool> {
 
 fn parse(arguments: &[OsString]) -> Result<Settings, Refusal> {
     let refuse = |error: clap::Error| refusal(&error, arguments);
-    let mut matches = Args::command().try_get_matches_from(arguments).map_err(refuse)?;
+    let parser = usage::with_help(command(), arguments);
+    let mut matches = parser.try_get_matches_from(arguments).map_err(refuse)?;
     let text_after_tag = index(&matches, "text") > index(&matches, "tag");
     let args = Args::from_arg_matches_mut(&mut matches).map_err(refuse)?;
     let threads = args.names.iter().find(|name| args.text && hints::is_number(name)).cloned();

@@ -6,8 +6,8 @@ use crate::values::Named;
 /// When progress is shown.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ProgressArgs {
-    /// Show progress on the terminal: auto, always or never; json writes an object a second
-    /// [default: auto, where it takes longer than a second; without a value: always]
+    /// Show progress on the terminal: auto, always or never; json writes an object a second.
+    /// The default is auto, where it takes longer than a second, and without a value always
     #[arg(
         short, long, value_name = "WHEN",
         num_args = 0..=1, require_equals = true, default_missing_value = "always",

@@ -78,6 +78,10 @@ pub struct Verify {
     #[arg(long, value_name = "N", value_parser = Count::of(0..=MAX_ERRORS))]
     pub max_errors: Option<u64>,
 
+    /// Print only what is wrong
+    #[arg(short, long, conflicts_with = "json")]
+    pub quiet: bool,
+
     /// Write one JSON object per line
     #[arg(long)]
     pub json: bool,

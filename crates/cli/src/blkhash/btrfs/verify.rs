@@ -102,7 +102,10 @@ fn verify(
     };
     let output = output.into_inner().expect("no thread panicked");
     *limit = output.limit();
-    output.summary(&filesystem, &summary, started.elapsed())?;
+    let is_fine = summary.is_clean() && summary.is_complete();
+    if !(args.quiet && is_fine) {
+        output.summary(&filesystem, &summary, started.elapsed())?;
+    }
     Ok(match () {
         () if !summary.is_clean() => Outcome::Errors,
         () if !summary.is_complete() => Outcome::Unknown,

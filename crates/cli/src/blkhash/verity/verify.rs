@@ -313,8 +313,11 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Prints the summary.
+    /// Prints the summary. With --quiet only of something that is wrong.
     fn summary(self, summary: &Summary, seconds: f64) -> io::Result<()> {
+        if self.args.quiet && summary.is_clean() {
+            return self.result;
+        }
         let Summary { data_blocks, bad_data, unverified, bad_tree, unnamed, .. } = *summary;
         let text = if self.args.json {
             let mut object: Value = json!({

@@ -43,8 +43,9 @@ fn page(program: &mut Command, text: &Text) -> io::Result<Page> {
     for word in text.command.split(' ').skip(1) {
         command = command.find_subcommand_mut(word).expect("the parser knows the command");
     }
-    // The text after the options in --help is part of other sections here.
-    let options = Man::new(command.clone().after_help(None));
+    // The text after the options in --help is part of other sections here, and all options are described.
+    let described = command.clone().mut_args(|option| option.hide_short_help(false));
+    let options = Man::new(described.after_help(None));
     let name = text.command.replace(' ', "-");
     let mut page = Vec::new();
     write_head(&mut page, &name, text)?;

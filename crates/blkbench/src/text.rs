@@ -12,11 +12,7 @@ pub enum Align {
 /// Formats rows under the heads of columns. Each column is as wide as its widest cell, and lines
 /// have no trailing spaces.
 pub fn table(heads: &[(&str, Align)], rows: &[Vec<String>]) -> String {
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([heads[column].0.chars().count()]).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+    let widths = widths(heads, rows);
     let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
     let head: Vec<String> = heads.iter().map(|(head, _)| (*head).to_owned()).collect();
     let mut text = String::new();
@@ -33,21 +29,47 @@ pub fn table(heads: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// [`table`], with the cells of the last column cut where a line would be longer than `width`.
-pub fn table_within(width: usize, heads: &[(&str, Align)], rows: &[Vec<String>]) -> String {
-    let last = heads.len() - 1;
-    let others = 0..last;
-    let taken: usize = others
-        .map(|column| {
-            let cells = rows.iter().map(|row| row[column].chars().count());
-            cells.chain([heads[column].0.chars().count()]).max().unwrap_or(0) + GAP
-        })
-        .sum();
-    let mut rows = rows.to_vec();
-    for row in &mut rows {
-        row[last] = cut(&row[last], width.saturating_sub(taken));
+/// [`table`] with lines of at most `width` characters. Leaves out the columns in `spare`, in this order, until the others
+/// fit, and then cuts the cells of the last column. A last column of words that is spare is cut first, as long as its
+/// head fits.
+pub fn table_within(
+    width: usize,
+    spare: &[&str],
+    heads: &[(&str, Align)],
+    rows: &[Vec<String>],
+) -> String {
+    let (mut heads, mut rows) = (heads.to_vec(), rows.to_vec());
+    let mut next = spare.iter();
+    let left = loop {
+        let widths = widths(&heads, &rows);
+        let (last, others) = widths.split_last().expect("a table has columns");
+        let left = width.saturating_sub(others.iter().map(|width| width + GAP).sum());
+        let needed = match heads[others.len()] {
+            (head, Align::Left) if spare.contains(&head) => head.chars().count(),
+            _ => *last,
+        };
+        if needed <= left {
+            break left;
+        }
+        let Some(name) = next.next() else { break left };
+        if let Some(column) = heads.iter().position(|(head, _)| head == name) {
+            heads.remove(column);
+            rows.iter_mut().for_each(|row| drop(row.remove(column)));
+        }
+    };
+    for cell in rows.iter_mut().filter_map(|row| row.last_mut()) {
+        *cell = cut(cell, left);
     }
-    table(heads, &rows)
+    table(&heads, &rows)
+}
+
+/// Returns the width of each column, which is that of its widest cell.
+fn widths(heads: &[(&str, Align)], rows: &[Vec<String>]) -> Vec<usize> {
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([heads[column].0.chars().count()]).max().unwrap_or(0)
+    };
+    (0..heads.len()).map(width).collect()
 }
 
 /// Cuts `text` to `width` characters, behind a comma if it has one, and shows that something is
@@ -142,9 +164,13 @@ sha256  btrfs, ...
 sha1    a-name-wit...
 md5     größer
 ";
-        assert_eq!(table_within(21, &heads, &rows), expected);
-        assert_eq!(table_within(29, &heads, &rows), table(&heads, &rows));
-        assert!(table_within(3, &heads, &rows).contains("\nsha1    ...\n"));
+        assert_eq!(table_within(21, &[], &heads, &rows), expected);
+        assert_eq!(table_within(21, &["Used by", "Name"], &heads, &rows), expected);
+        assert_eq!(table_within(29, &[], &heads, &rows), table(&heads, &rows));
+        assert!(table_within(3, &[], &heads, &rows).contains("\nsha1    ...\n"));
+        let names = "Name\n------\nsha256\nsha1\nmd5\n";
+        assert_eq!(table_within(14, &["None", "Used by", "Name"], &heads, &rows), names);
+        assert!(table_within(14, &["Name"], &heads, &rows).ends_with("\na-name-with...\ngrößer\n"));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use rustix::event::EventfdFlags;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::stdio;
+use rustix::termios::tcgetwinsize;
 
 use crate::status_line;
 
@@ -28,6 +29,12 @@ use crate::status_line;
 pub fn stdin() -> io::Result<File> {
     Stream::Input.check()?;
     Ok(stdio::stdin().try_clone_to_owned()?.into())
+}
+
+/// Returns the width of the terminal that standard output is. What goes elsewhere does not depend on a terminal.
+pub fn columns() -> Option<usize> {
+    let columns = tcgetwinsize(stdio::stdout()).map_or(0, |size| usize::from(size.ws_col));
+    (columns > 0).then_some(columns)
 }
 
 /// Unbuffered standard output. Writes fail if it was closed at the start of the process.

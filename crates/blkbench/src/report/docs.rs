@@ -7,8 +7,9 @@ use crate::text::{self, Align, number};
 
 /// The report as one such table for each scenario, the fastest first. Behind the spread of noisy rows is a [`MARK`].
 ///
-/// Lines fit 80 columns, unless blocks are large or threads are many.
-pub fn docs(report: &Report) -> String {
+/// Lines fit 80 columns, unless blocks are large or threads are many. Rows fit `width`, without some of the columns if
+/// it is small.
+pub fn docs(report: &Report, width: usize) -> String {
     let conditions = &report.conditions;
     let mut out = header(report, 10);
     let size = text::size(conditions.block_size as u64).replace(' ', "");
@@ -24,7 +25,7 @@ pub fn docs(report: &Report) -> String {
         if has_cycles {
             heads.push((CORE_CYCLES, Align::Right));
         }
-        let others = [("Ratio", Align::Right), ("MiB/s", Align::Right), ("± % ", Align::Right)];
+        let others = [("Ratio", Align::Right), ("MiB/s", Align::Right), (SPREAD, Align::Right)];
         heads.extend(others);
         heads.push(("Implementation", Align::Left));
         let mut rows: Vec<_> = rows.iter().collect();
@@ -49,10 +50,16 @@ pub fn docs(report: &Report) -> String {
                 cells
             })
             .collect();
-        out += &text::table(&heads, &rows);
+        out += &text::table_within(width, &SPARE, &heads, &rows);
     }
     out
 }
+
+/// The head of the column of spreads, with a place for [`MARK`].
+const SPREAD: &str = "± % ";
+
+/// Columns that narrow tables leave out. The implementation has the name of its digest.
+const SPARE: [&str; 5] = [SPREAD, "Ratio", "Digest", CORE_CYCLES, "MiB/s"];
 
 /// The head of the column of core cycles.
 const CORE_CYCLES: &str = "Core";

@@ -59,7 +59,7 @@ fn report() -> Report {
 
 #[test]
 fn the_table_of_the_documentation() {
-    let text = docs(&report());
+    let text = docs(&report(), usize::MAX);
     assert!(
         text.starts_with("CPU:       A & <B>, 2 processors, last-level cache 1 MiB\n"),
         "{text}"
@@ -91,13 +91,17 @@ fn tables_fit_a_terminal_and_mark_what_is_noisy() {
     longest.speed = Some(Spread { median: 99_999.0, ..noisy });
     longest.ratio = Some(99.99);
     report.rows = vec![row("NULL-NOP", Memory::Hot, 2.0), longest];
-    let text = docs(&report);
+    let text = docs(&report, WIDTH);
     for line in text.lines() {
         assert!(line.chars().count() <= WIDTH, "{line}");
     }
     let marked: Vec<_> = text.lines().filter(|line| line.contains(MARK)).collect();
     assert_eq!(marked.len(), 1, "{text}");
     assert!(marked[0].contains("49.5*  blake2s256-blake2s_simd"), "{text}");
+    let narrow = docs(&report, 40);
+    let (_, table) = narrow.split_once("perf events\n\n").unwrap();
+    assert!(table.lines().all(|line| line.chars().count() <= 40), "{table}");
+    assert!(table.contains("blake2s256-blake2s_simd"), "{table}");
 }
 
 #[test]

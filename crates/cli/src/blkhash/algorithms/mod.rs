@@ -17,7 +17,7 @@ use self::kernel::Driver;
 use self::measure::Measured;
 use self::trivia::{Linux, Trivia};
 use super::args;
-use crate::{json, quote};
+use crate::{json, quote, stdio};
 
 /// Prints the table or the details.
 ///
@@ -52,10 +52,11 @@ fn summary(
     measured: Option<&Measured>,
 ) -> String {
     let used = |algorithm| Digester::new(algorithm).implementation_for(MANY).variant;
-    let mut out = table(algorithms, drivers, measured, used);
-    out += "\nImplementation: assumed to be the best for many blocks at a time on this CPU.\n";
-    out += "A large job measures which one is the fastest.\n";
-    out += "'blkhash algorithms NAME' shows the others, and why they are not used.\n";
+    let width = stdio::columns().map_or(WIDTH, |columns| columns.min(WIDTH));
+    let mut out = table(width, algorithms, drivers, measured, used) + "\n";
+    for note in NOTES {
+        out += &(text::wrapped(note, 0, width) + "\n");
+    }
     out + &measured.map(choices_of).unwrap_or_default()
 }
 
@@ -72,8 +73,9 @@ fn choices_of(measured: &Measured) -> String {
     out
 }
 
-/// Formats the table. Its lines fit a terminal for any names of implementations and drivers.
+/// Formats the table. Its lines fit `width` for any names of implementations and drivers.
 fn table(
+    width: usize,
     algorithms: &[Algorithm],
     drivers: Option<&[Driver]>,
     measured: Option<&Measured>,
@@ -122,7 +124,7 @@ fn table(
         heads.remove(SPEED);
         rows.iter_mut().for_each(|row| drop(row.remove(SPEED)));
     }
-    text::table_within(WIDTH, &heads, &rows)
+    text::table_within(width, &SPARE, &heads, &rows)
 }
 
 /// Formats a record for an algorithm, then one for each implementation and each driver of the kernel.
@@ -315,6 +317,16 @@ fn yes_no(value: bool) -> &'static str {
     if value { "yes" } else { "no" }
 }
 
+/// What the column of implementations means.
+const NOTES: [&str; 3] = [
+    "Implementation: assumed to be the best for many blocks at a time on this CPU.",
+    "A large job measures which one is the fastest.",
+    "'blkhash algorithms NAME' shows the others, and why they are not used.",
+];
+
+/// Columns that narrow tables leave out.
+const SPARE: [&str; 5] = ["FIPS", "Strength", "Used by", "Kernel driver", "Bits"];
+
 /// The column of speeds.
 const SPEED: usize = 5;
 
@@ -347,11 +359,14 @@ mod tests {
             })
             .collect();
         for drivers in [None, Some(&drivers[..])] {
-            let text = table(Algorithm::ALL, drivers, None, longest);
+            let text = table(WIDTH, Algorithm::ALL, drivers, None, longest);
             assert_fits(&text);
             assert_eq!(text.lines().count(), Algorithm::ALL.len() + 2);
             assert!(!text.contains('\u{1b}'));
-            assert_fits(&table(Algorithm::ALL, drivers, None, |_| "blake2s_simd-avx512-x16"));
+            let name = "blake2s_simd-avx512-x16";
+            assert_fits(&table(WIDTH, Algorithm::ALL, drivers, None, |_| name));
+            let narrow = table(40, Algorithm::ALL, drivers, None, |_| name);
+            assert!(narrow.contains(name) && narrow.lines().all(|line| line.chars().count() <= 40));
             assert_fits(&summary(Algorithm::ALL, drivers, None));
         }
     }
@@ -368,7 +383,8 @@ mod tests {
         let has_choice = ready.count() > 1;
         assert_eq!(measured.choice(sha256).is_some(), has_choice);
         assert!(measured.choice(md5).is_none());
-        let text = table(&[sha256, md5, Algorithm::Blake3], None, Some(&measured), |_| "soft");
+        let text =
+            table(WIDTH, &[sha256, md5, Algorithm::Blake3], None, Some(&measured), |_| "soft");
         assert_eq!(text.lines().filter(|line| line.contains(" - ")).count(), 2, "{text}");
         let text = record(sha256, None, Some(&measured)) + &choices_of(&measured);
         assert!(text.contains(measured.cpu()), "{text}");

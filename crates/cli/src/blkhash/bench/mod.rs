@@ -27,7 +27,7 @@ use self::tools::Tools;
 use super::args::{self, Layout, Threads};
 use super::{PROGRAM, refuse};
 use crate::progress::Steps;
-use crate::stdio::Stdout;
+use crate::stdio::{self, Stdout};
 use crate::usage::Refusal;
 use crate::{json, messages};
 
@@ -170,7 +170,7 @@ fn write(
     let text = match layout {
         Layout::Docs => {
             let noisy = measured.rows.iter().filter(|row| row.ticks.is_noisy()).count();
-            report::docs(measured)
+            report::docs(measured, stdio::columns().unwrap_or(usize::MAX))
                 + &recommendation::describe(measured)
                 + &note(noisy, measured.rows.len(), longer)
                 + &tools.map(Tools::text).unwrap_or_default()

@@ -16,8 +16,8 @@ use crate::blkhash::bench::file_system::{self, InKernel, is_hard};
 use crate::blkhash::bench::{self, DEFAULT_BATCH, DEFAULT_BLOCK_SIZE};
 use crate::blkhash::verdict::Outcome;
 use crate::blkhash::{print, warn};
-use crate::quote;
 use crate::size::Bytes;
+use crate::{quote, stdio};
 
 /// Measures the checksums and prints the table.
 pub fn run(args: &args::Algorithms) -> io::Result<Outcome> {
@@ -26,7 +26,7 @@ pub fn run(args: &args::Algorithms) -> io::Result<Outcome> {
     let text = if args.json {
         lines.iter().map(|line| format!("{}\n", object(line, args.data))).collect()
     } else {
-        table(&lines, args.data)
+        table(&lines, args.data, stdio::columns())
     };
     print(&text)?;
     Ok(Outcome::Clean)
@@ -59,7 +59,9 @@ fn measure(drivers: &[Driver], time: Duration) -> Vec<Line> {
     lines.map(|((kernel, (_, implementation)), row)| Line { kernel, implementation, row }).collect()
 }
 
-fn table(lines: &[Line], data: Option<u64>) -> String {
+/// Formats the table and what it means, for a terminal with this number of columns if there is one.
+fn table(lines: &[Line], data: Option<u64>, columns: Option<usize>) -> String {
+    let width = columns.map_or(WIDTH, |columns| columns.min(WIDTH));
     let heads = [
         ("Checksum", Align::Left),
         ("Bytes", Align::Right),
@@ -113,16 +115,16 @@ fn table(lines: &[Line], data: Option<u64>) -> String {
             .to_owned(),
         format!("Space: {what}. Metadata that is DUP or mirrored takes it as often."),
     ];
-    let notes: String = notes.iter().map(|note| text::wrapped(note, 2, WIDTH) + "\n").collect();
+    let notes: String = notes.iter().map(|note| text::wrapped(note, 2, width) + "\n").collect();
     let figures =
         lines.iter().flat_map(|line| [Some(&line.row), line.kernel.like.as_ref()]).flatten();
     let all = figures.clone().count();
     let noisy = figures.filter(|row| row.ticks.is_noisy()).count();
     format!(
         "{}\n{notes}{}\n{}\n",
-        text::table(&heads, &rows),
+        text::table_within(columns.unwrap_or(usize::MAX), &SPARE, &heads, &rows),
         bench::note(noisy, all, "measure again"),
-        text::wrapped(&advice(lines), 0, WIDTH)
+        text::wrapped(&advice(lines), 0, width)
     )
 }
 
@@ -184,6 +186,9 @@ pub fn space(kind: ChecksumType, data: u64) -> u64 {
 /// Bytes of data for each checksum, which is the default sector size of mkfs.btrfs.
 const SECTOR: u64 = 4096;
 
+/// Columns that narrow tables leave out.
+const SPARE: [&str; 3] = ["Bytes", "Kernel driver", "Space"];
+
 /// Time spent on each figure.
 const TIME: Duration = Duration::from_millis(150);
 
@@ -230,7 +235,12 @@ mod tests {
         let text = advice(&measure(&[], SHORT));
         assert!(text.contains("crc32c or xxhash, whose speed in the kernel is unknown"), "{text}");
         for data in [None, Some(10 << 40)] {
-            let text = table(&measure(&drivers, SHORT), data);
+            let measured = measure(&drivers, SHORT);
+            let narrow = table(&measured, data, Some(40));
+            let (rows, _) = narrow.split_once("\n\n").unwrap();
+            assert!(rows.lines().all(|line| line.chars().count() <= 40), "{rows}");
+            assert!(rows.contains("Kernel") && rows.contains("Verify"), "{rows}");
+            let text = table(&measured, data, None);
             assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
             assert!(text.contains("not loaded") && text.contains("unknown"), "{text}");
         }

@@ -6,10 +6,10 @@ use std::env;
 use std::io::IsTerminal;
 
 use rustix::stdio::stdout;
-use rustix::termios::tcgetwinsize;
 
 use super::kind::{Counts, Kind, Run};
 use crate::size::Bytes;
+use crate::stdio;
 
 /// The properties of a terminal that affect the picture.
 #[derive(Clone, Copy, Debug)]
@@ -23,14 +23,13 @@ pub struct Screen {
 impl Screen {
     /// Describes standard output.
     pub fn of_stdout() -> Self {
-        let columns = tcgetwinsize(stdout()).map_or(0, |size| usize::from(size.ws_col));
         let variable = |name: &str| {
             env::var_os(name).map(|value| value.to_string_lossy().into_owned()).unwrap_or_default()
         };
         let has_color =
             stdout().is_terminal() && variable("NO_COLOR").is_empty() && variable("TERM") != "dumb";
         Self {
-            columns: if columns == 0 { USUAL_COLUMNS } else { columns },
+            columns: stdio::columns().unwrap_or(USUAL_COLUMNS),
             has_color,
             is_utf8: is_utf8(variable),
         }

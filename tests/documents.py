@@ -11,6 +11,8 @@ the commands: `documents.py target/release docs/cookbook.md`.
 """
 
 import contextlib
+import hashlib
+import io
 import json
 import mmap
 import os
@@ -19,6 +21,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -359,6 +362,23 @@ def make_for_blksum():
         file.write("0" * 64 + "  missing.img\n")
 
 
+def make_appliance():
+    """An appliance with one disk, and a manifest of its members."""
+    disk = pathlib.Path("disk.qcow2").read_bytes()
+    descriptor = (
+        b'<Envelope xmlns="http://schemas.dmtf.org/ovf/envelope/1" xmlns:ovf="o">'
+        b'<References><File ovf:href="disk1.qcow2" ovf:id="f"/></References>'
+        b'<DiskSection><Disk ovf:diskId="d" ovf:fileRef="f" ovf:capacity="1"/></DiskSection></Envelope>'
+    )
+    members = {"vm.ovf": descriptor, "disk1.qcow2": disk}
+    lines = [f"SHA256({name})= {hashlib.sha256(content).hexdigest()}\n" for name, content in members.items()]
+    with tarfile.open("vm.ova", "w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, content in {**members, "vm.mf": "".join(lines).encode()}.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+
+
 def make_for_maps():
     """Maps of two days, and of an image that changed on the second one, and copies of it."""
     tuesday = CONTENT.replace("64k:0", "64k:C")
@@ -389,6 +409,7 @@ MORE = {
     "crates/cli/README.md": make_btrfs_disks,
     "docs/alternatives.md": make_for_alternatives,
     "docs/btrfs.md": make_for_btrfs,
+    "docs/check-file.md": make_appliance,
     "docs/json.md": make_for_json,
     "docs/maps.md": make_two_days,
     "docs/verity.md": make_for_verity,

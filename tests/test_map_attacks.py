@@ -435,6 +435,10 @@ def test_a_partition_and_the_map_of_the_whole(partitioned):
     write_byte("disk.img", 3 * MIB - 1)
     result = attempt("verify", "--extents", "--partition", 1, "disk.img.blkmap", "disk.img")
     assert (result.returncode, result.stdout.decode()) == (1, f"{BLOCK} {BLOCK}\n{2 * MIB - BLOCK} {BLOCK}\n")
+    # The table of the disk says nothing about offsets in the partition.
+    for command in (["verify", "disk.img.blkmap", "disk.img"], ["diff", "disk.img.blkmap", "disk.img"]):
+        lines = attempt(*command, "--json", "--partition", 1).stdout.decode().splitlines()
+        assert [json.loads(line)["partition"] for line in lines if '"range"' in line] == [None, None]
     blkmap("create", "--partition", 1, "-o", "p1.blkmap", "disk.img")
     result = attempt("diff", "p1.blkmap", "disk.img.blkmap")
     assert (result.returncode, result.stdout) == (2, b"")
@@ -464,6 +468,16 @@ def test_parts_that_cannot_be_compared(partitioned):
     ]:
         result = attempt("verify", *args, "disk.img")
         assert (result.returncode, result.stdout) == (2, b"") and reason in result.stderr.decode(), (args, result)
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--partition=1", "--snapshot=s", "--format=raw", "--backing-format=raw", "--vpc-size=auto", "--secret-file=key"],
+)
+def test_options_of_images_are_refused_for_two_maps(disk, option):
+    result = attempt("diff", option, "disk.img.blkmap", "disk.img.blkmap")
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert f"{option.split('=')[0]} says what of an image is read, and both are maps".encode() in result.stderr
 
 
 def test_a_shard_without_blocks_has_no_verdict(disk):

@@ -119,6 +119,13 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
     if args.block_size.is_some() && are_maps != [false; 2] {
         return Err(refused("--block-size is for two images: a map has its own".into()));
     }
+    if are_maps == [true; 2]
+        && let Some(option) = image_option(&args.source)
+    {
+        return Err(refused(format!(
+            "{option} says what of an image is read, and both are maps: make maps with {option}, or leave it out"
+        )));
+    }
     let maps = [0, 1].map(|side| are_maps[side].then(|| open::open(names[side])));
     let images = [0, 1].into_iter().filter(|side| !are_maps[*side]).map(|side| names[side]);
     let options = args.source.confine(images).map_err(Failure::Refused)?;
@@ -163,7 +170,12 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
             Err((name, failure)) => return Ok(failed(&name, &failure)),
         }
     }
-    let partitions = right.partitions().or_else(|| left.partitions()).unwrap_or_default();
+    let partitions_of = |side: &Input| match (side, counterpart) {
+        // The table is that of the disk, and offsets are those in the partition.
+        (Input::Map(_), Counterpart::Partition(_)) => None,
+        _ => side.partitions(),
+    };
+    let partitions = partitions_of(&right).or_else(|| partitions_of(&left)).unwrap_or_default();
     match (&left, &right) {
         (Input::Map(left), Input::Map(right)) => job.run(sizes, partitions, |report| {
             blkmap::diff(left, right, report)
@@ -422,6 +434,20 @@ fn refuse_salt(source: &SourceArgs) -> Result<(), Failure> {
         Some(_) => Err(Failure::Refused(refuse("--salt: a map has its own salt"))),
         None => Ok(()),
     }
+}
+
+/// Returns the first option that says what of an image is read.
+fn image_option(source: &SourceArgs) -> Option<&'static str> {
+    let SourceArgs { partition, opening, .. } = source;
+    let options = [
+        ("--partition", partition.is_some()),
+        ("--snapshot", opening.snapshot.is_some()),
+        ("--format", opening.format.is_some()),
+        ("--backing-format", opening.backing_format.is_some()),
+        ("--vpc-size", opening.vpc_size.is_some()),
+        ("--secret-file", opening.secret_file.is_some()),
+    ];
+    options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
 }
 
 fn partitions(data: &Data) -> Vec<Partition> {

@@ -358,7 +358,7 @@ complete -c blkhash -n '__blkhash_at blkhash verity format' -l hash-offset -r -f
 complete -c blkhash -n '__blkhash_at blkhash verity format' -l no-superblock -d 'HASH has no superblock, only the tree'
 complete -c blkhash -n '__blkhash_at blkhash verity format' -l uuid -r -f -d 'UUID of the hash file'
 complete -c blkhash -n '__blkhash_at blkhash verity format' -l root-hash-file -r -F -d 'Write the root hash to FILE'
-complete -c blkhash -n '__blkhash_at blkhash verity format' -l force -d 'Overwrite HASH although it has hashes or other content'
+complete -c blkhash -n '__blkhash_at blkhash verity format' -l force -d 'Overwrite HASH and the file with the root hash although they have content'
 complete -c blkhash -n '__blkhash_at blkhash verity format' -l json -d 'Write a JSON object'
 complete -c blkhash -n '__blkhash_at blkhash verity format' -s s -l salt -r -f -d 'Salt in hexadecimal: up to 32 bytes for fs-verity, 256 for dm-verity; - is none'
 complete -c blkhash -n '__blkhash_at blkhash verity format' -l partition -r -f -d 'Only partition N of the image'

@@ -302,6 +302,7 @@ def test_dm_verity(blksum, workdir, digests, group):
             part = ["--length", str(tree.data_length)]
             assert blksum.hex(*options, *part, "data") == root, context
         for folder in ("theirs", "ours"):
+            os.unlink(f"{folder}/root")
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{folder}/hash")
 
@@ -1087,6 +1088,27 @@ def test_other_content_is_kept(workdir):
     assert read("offset")[:4096] == b"x" * 4096
 
 
+def test_the_root_hash_of_others_is_kept(workdir):
+    """Another hash file is useless without it."""
+    write_data(random.Random(14), "data", 8192)
+    verity("format", "--root-hash-file", "root", "data", "first")
+    message = refused(["data", "root", "first"], "--root-hash-file", "root", "data", "second")
+    assert "--root-hash-file: root: exists and is not empty: --force overwrites it\n" in message
+    assert not os.path.exists("second")
+    before = read("root")
+    output = verity("format", "--force", "--root-hash-file", "root", "data", "second")
+    assert read("root") != before and b"\t" + read("root") + b"\n" in output
+    open("empty", "w").close()
+    verity("format", "--root-hash-file", "empty", "data", "third")
+    assert len(read("empty")) == 64
+    # What keeps nothing is written.
+    with open("appended", "wb") as file:
+        file.write(b"kept\n")
+    command = f"{blksum_path().parent / 'blkhash'} verity format --root-hash-file /dev/stdout data fourth | cat >> appended"
+    images.run("sh", "-c", command)
+    assert re.match(rb"kept\n[0-9a-f]{64}VERITY ", read("appended"))
+
+
 @pytest.mark.parametrize("tool", ["mke2fs", "mkfs.btrfs"])
 def test_file_systems_are_kept(workdir, tool):
     """Their first bytes are zeros, and so are those of many partitions and disks."""
@@ -1112,14 +1134,14 @@ def test_outputs_do_not_overwrite_the_image(workdir):
         for option in ("--out-merkle-tree", "--out-descriptor"):
             result = blkhash("verity", "digest", option, output, image)
             assert f"{option}: is a file of the image" in one_line_error(result, image)
-        result = blkhash("verity", "format", "--root-hash-file", output, image, "hash")
+        result = blkhash("verity", "format", "--force", "--root-hash-file", output, image, "hash")
         assert "--root-hash-file: is a file of the image" in one_line_error(result, image)
     # Nothing is emptied before an error.
     for option in ("--out-merkle-tree", "--out-descriptor"):
         one_line_error(blkhash("verity", "digest", option, "kept", "missing"), "missing")
         one_line_error(blkhash("verity", "digest", option, "kept", "-f", "qcow2", "disk"), "disk")
-    one_line_error(blkhash("verity", "format", "--root-hash-file", "kept", "missing", "hash"), "missing")
-    args = ["--root-hash-file", "kept", "--data-blocks", "99", "disk", "hash"]
+    one_line_error(blkhash("verity", "format", "--force", "--root-hash-file", "kept", "missing", "hash"), "missing")
+    args = ["--force", "--root-hash-file", "kept", "--data-blocks", "99", "disk", "hash"]
     one_line_error(blkhash("verity", "format", *args), "disk")
     assert state(*files) == before
     outputs = ["--out-merkle-tree", "same", "--out-descriptor", "same"]
@@ -1130,7 +1152,7 @@ def test_outputs_do_not_overwrite_the_image(workdir):
     verity("digest", "--out-merkle-tree", "long", "disk")
     assert os.path.getsize("long") == 4096
     (workdir / "long").write_bytes(b"x" * 100000)
-    verity("format", "--root-hash-file", "long", "disk", "hash")
+    verity("format", "--force", "--root-hash-file", "long", "disk", "hash")
     assert os.path.getsize("long") == 64
     output = verity("digest", "--out-descriptor=/dev/stdout", "disk")
     assert len(output) > 256 and output.endswith(b" disk\n")

@@ -22,6 +22,8 @@ pub struct Output {
     option: &'static str,
     /// `None` for what does not keep what is written, such as pipes and terminals.
     identity: Option<Identity>,
+    /// Whether it is a regular file that was not empty.
+    has_content: bool,
     leftover: Leftover,
 }
 
@@ -38,7 +40,8 @@ impl Output {
             opened.map_err(|reason| format!("{option}: {}: {reason}", shown(name.as_os_str())))?;
         let is_kept = metadata.is_file() || metadata.file_type().is_block_device();
         let identity = is_kept.then(|| Identity::new(&metadata));
-        Ok(Some(Self { file, option, identity, leftover }))
+        let has_content = metadata.is_file() && metadata.len() > 0;
+        Ok(Some(Self { file, option, identity, has_content, leftover }))
     }
 
     /// Refuses the file if it is a file of the image, or the file with the identity `other`.
@@ -51,6 +54,11 @@ impl Output {
             return Err(format!("{}: is written by another option, too", self.option));
         }
         Ok(())
+    }
+
+    /// Returns whether it is a regular file that was not empty when it was opened.
+    pub fn has_content(&self) -> bool {
+        self.has_content
     }
 
     /// Removes the old content.

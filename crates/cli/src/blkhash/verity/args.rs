@@ -125,7 +125,7 @@ pub struct Format {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub root_hash_file: Option<PathBuf>,
 
-    /// Overwrite HASH although it has hashes or other content
+    /// Overwrite HASH and the file with the root hash although they have content
     #[arg(long)]
     pub force: bool,
 

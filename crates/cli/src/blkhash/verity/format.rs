@@ -34,8 +34,7 @@ pub fn run(args: &Format) -> Result<Outcome, Failure> {
     let mode = mode_of([&*args.data]);
     let hash_file = HashFile::open(args, mode)
         .map_err(|reason| refused(format!("{}: {reason}", shown(args.hash_file.as_os_str()))))?;
-    let root_file = Output::open("--root-hash-file", args.root_hash_file.as_deref(), mode);
-    let root_file = root_file.map_err(refused)?;
+    let root_file = root_file(args, mode).map_err(refused)?;
     let options = args.source.confine([&args.data]).map_err(Failure::Refused)?;
     let when = args.source.progress.when();
     let reporter = Reporter::new(PROGRAM, when, Some(1));
@@ -63,6 +62,16 @@ pub fn run(args: &Format) -> Result<Outcome, Failure> {
             Ok(Outcome::Unknown)
         }
     }
+}
+
+/// Opens the file for the root hash. Refuses to overwrite another one.
+fn root_file(args: &Format, mode: u32) -> Result<Option<Output>, String> {
+    let Some(name) = args.root_hash_file.as_deref() else { return Ok(None) };
+    let output = Output::open(ROOT_FILE, Some(name), mode)?;
+    if !args.force && output.as_ref().is_some_and(Output::has_content) {
+        return Err(format!("{ROOT_FILE}: {}: {ROOT_HASH}", shown(name.as_os_str())));
+    }
+    Ok(output)
 }
 
 /// Returns the parameters of the data blocks.
@@ -358,6 +367,10 @@ fn uuid_text(uuid: &[u8; 16]) -> String {
 const SALT: usize = 32;
 
 const TMPFILE: i32 = OFlags::TMPFILE.bits() as i32;
+
+const ROOT_FILE: &str = "--root-hash-file";
+
+const ROOT_HASH: &str = "exists and is not empty: --force overwrites it";
 
 const HASHES: &str = "exists, and new hashes have another root hash: --force overwrites it";
 

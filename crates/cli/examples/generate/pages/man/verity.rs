@@ -116,7 +116,8 @@ const FORMAT: Sections = &[(
          With the same salt and UUID, the file is the same for all formats of an image, and the one that \
          veritysetup makes of its raw content.",
         "HASH is created if it is missing, with the mode of DATA. A file or device with other content than zeros is not \
-         overwritten without --force, nor is one with hashes, whose root hash would change. DATA and HASH may be one raw file, with --hash-offset behind the data.",
+         overwritten without --force, nor is one with hashes, whose root hash would change, nor \
+         the file of --root-hash-file, if it is a regular file that is not empty. DATA and HASH may be one raw file, with --hash-offset behind the data.",
         "A size that is no multiple of the data block size is an error. --data-blocks leaves out the rest.",
     ],
 )];

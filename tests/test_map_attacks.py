@@ -480,6 +480,55 @@ def test_options_of_images_are_refused_for_two_maps(disk, option):
     assert f"{option.split('=')[0]} says what of an image is read, and both are maps".encode() in result.stderr
 
 
+@pytest.fixture
+def snapshots(workdir):
+    """disk.qcow2 with snapshots first and second, each of other content than the disk."""
+    images.qemu_img("create", "-q", "-f", "qcow2", "disk.qcow2", MIB)
+    for name in ("first", "second"):
+        images.qemu_img("snapshot", "-c", name, "disk.qcow2")
+        images.run("qemu-io", "-c", f"write -P {len(name)} 0 {BLOCK}", "disk.qcow2", stdin=None)
+
+
+def test_a_snapshot_of_both_sides_is_no_comparison(snapshots):
+    os.link("disk.qcow2", "link.qcow2")
+    for other in ("disk.qcow2", "link.qcow2"):
+        result = attempt("diff", "--snapshot", "first", "disk.qcow2", other)
+        assert (result.returncode, result.stdout) == (2, b"")
+        assert b"both are the same image with --snapshot first: make a map of the snapshot" in result.stderr
+    # The advice.
+    blkmap("create", "--snapshot", "first", "-o", "snapshot.blkmap", "disk.qcow2")
+    assert attempt("diff", "snapshot.blkmap", "disk.qcow2").returncode == 1
+    images.run("cp", "disk.qcow2", "copy.qcow2")
+    assert blkmap("diff", "--snapshot", "first", "disk.qcow2", "copy.qcow2") == "no differences in 16 blocks\n"
+
+
+def test_the_map_of_a_snapshot_and_another_state(snapshots):
+    blkmap("create", "--snapshot", "first", "-o", "m.blkmap", "disk.qcow2")
+    note = "blkhash: m.blkmap: note: is the map of snapshot 'first', and disk.qcow2 is read in {}\n"
+    for command in (["verify", "m.blkmap", "disk.qcow2"], ["diff", "m.blkmap", "disk.qcow2"]):
+        for options, state in [([], "its current state"), (["--snapshot", "second"], "snapshot 'second'")]:
+            result = attempt(*command, *options)
+            assert (result.returncode, result.stderr.decode()) == (1, note.format(state))
+            assert attempt(*command, *options, "-q").stderr == b""
+        # Snapshots have ids as well.
+        for name in ("first", "1"):
+            result = attempt(*command, "--snapshot", name)
+            assert (result.returncode, result.stderr) == (0, b"")
+    images.qemu_img("convert", "-l", "first", "-O", "raw", "disk.qcow2", "copy.img")
+    result = attempt("verify", "m.blkmap", "copy.img")
+    assert (result.returncode, result.stderr) == (0, b"")
+
+
+def test_snapshots_and_partitions_share_a_default_name(snapshots, partitioned):
+    blkmap("create", "disk.qcow2")
+    for options, image in [(["--snapshot", "first"], "disk.qcow2"), (["--partition", 1], "disk.img")]:
+        result = attempt("create", *options, image)
+        reason = f"blkhash: {image}.blkmap: exists: -o FILE names another, --force overwrites it\n"
+        assert (result.returncode, result.stderr.decode()) == (2, reason)
+    blkmap("create", "--force", "--snapshot", "first", "disk.qcow2")
+    assert b"exists: -o FILE names another" in attempt("create", "disk.qcow2").stderr
+
+
 def test_a_shard_without_blocks_has_no_verdict(disk):
     assert blkmap("verify", "--shard", "1/9", "disk.img.blkmap", "disk.img") == (
         "nothing to compare: this part has no blocks\n"

@@ -67,6 +67,12 @@ pub fn partition_of(map: &blkmap::Map) -> Option<Option<u64>> {
     Some(source.get("partition").and_then(Value::as_u64))
 }
 
+/// Returns the snapshot that a map is of.
+pub fn snapshot_of(map: &blkmap::Map) -> Option<String> {
+    let info: Value = serde_json::from_str(&map.info().ok()?).ok()?;
+    info["source"]["snapshot"].as_str().map(str::to_owned)
+}
+
 /// Returns the partitions that the info of a map names.
 pub fn partitions(map: &blkmap::Map) -> Vec<partition::Partition> {
     let info: Value = match map.info().map(|text| serde_json::from_str(&text)) {

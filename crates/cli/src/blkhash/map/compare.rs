@@ -1,6 +1,7 @@
 //! `blkhash map verify` and `blkhash map diff`: compare maps and images.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::MetadataExt;
 
 use blkhash::{BlockSize, Sink, SinkError};
 use blkimage::partition::{self, Partition};
@@ -70,6 +71,9 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
     if counterpart == Counterpart::All {
         note_other_part(&args.map, &map, args.source.partition);
     }
+    if !args.output.quiet {
+        note_other_state(&args.map, &map, &data, &args.source);
+    }
     let mut sizes = Sizes {
         block_size: map.header().block_size.into(),
         left: map.commit().image_size,
@@ -124,6 +128,16 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
     {
         return Err(refused(format!(
             "{option} says what of an image is read, and both are maps: make maps with {option}, or leave it out"
+        )));
+    }
+    if let Some(snapshot) = &args.source.opening.snapshot
+        && are_maps == [false; 2]
+        && is_same_file(names)
+    {
+        let (snapshot, name) = (shown(snapshot.as_ref()), shown(names[0]));
+        return Err(refused(format!(
+            "both are the same image with --snapshot {snapshot}: make a map of the snapshot with 'blkhash map create \
+             --snapshot {snapshot} -o snapshot.blkmap {name}', then 'blkhash map diff snapshot.blkmap {name}'"
         )));
     }
     let maps = [0, 1].map(|side| are_maps[side].then(|| open::open(names[side])));
@@ -186,6 +200,9 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
             let (map_name, image) =
                 if is_left { (names[0], names[1]) } else { (names[1], names[0]) };
             let side = if is_left { Side::Left } else { Side::Right };
+            if !args.output.quiet {
+                note_other_state(map_name, map, data, &args.source);
+            }
             reporter.begin(image);
             let outcome = job.run(sizes, partitions, |report| {
                 let compared = Compared { map, map_name, side, data, counterpart };
@@ -421,6 +438,29 @@ fn note_other_part(name: &OsStr, map: &Map, given: Option<u32>) {
     messages::remark_of(PROGRAM, name.as_encoded_bytes(), &note);
 }
 
+/// Says that a map is of a snapshot of the image, which is read in another state.
+fn note_other_state(name: &OsStr, map: &Map, data: &Data, source: &SourceArgs) {
+    let Some(of) = info::snapshot_of(map) else { return };
+    let snapshots = data.image.snapshots().ok().flatten().unwrap_or_default();
+    // A copy of the snapshot has none of this name, and is meant to be compared. An id takes precedence over a name.
+    let find = |name: &str| {
+        let by_id = snapshots.iter().position(|it| it.id == name.as_bytes());
+        by_id.or_else(|| snapshots.iter().position(|it| it.name == name.as_bytes()))
+    };
+    let given = source.opening.snapshot.as_deref();
+    let mapped = find(&of);
+    if mapped.is_none() || given.and_then(find) == mapped {
+        return;
+    }
+    let state = match given {
+        Some(other) => format!("snapshot '{other}'"),
+        None => "its current state".to_owned(),
+    };
+    let image = shown(&data.name);
+    let note = format!("note: is the map of snapshot '{of}', and {image} is read in {state}");
+    messages::remark_of(PROGRAM, name.as_encoded_bytes(), &note);
+}
+
 fn part_name(partition: Option<u64>) -> String {
     match partition {
         Some(number) => format!("partition {number}"),
@@ -448,6 +488,15 @@ fn image_option(source: &SourceArgs) -> Option<&'static str> {
         ("--secret-file", opening.secret_file.is_some()),
     ];
     options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
+}
+
+/// Returns whether two names are those of one file, which then has the same content with the same options.
+fn is_same_file(names: [&OsString; 2]) -> bool {
+    let id = |name: &OsString| {
+        let metadata = std::fs::metadata(name).ok()?;
+        Some((metadata.dev(), metadata.ino()))
+    };
+    names[0] == names[1] || id(names[0]).is_some_and(|it| Some(it) == id(names[1]))
 }
 
 fn partitions(data: &Data) -> Vec<Partition> {

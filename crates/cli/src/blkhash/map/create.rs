@@ -275,19 +275,23 @@ fn decide(
     } else {
         None
     };
+    // The image, its snapshots and its partitions share one default name.
+    let is_part = args.source.partition.is_some() || args.source.opening.snapshot.is_some();
+    let is_other = is_part || matches!(differs, Some(Differs::Made(_)));
+    let another = if args.output.is_none() && is_other { "-o FILE names another, " } else { "" };
     match (is_finished, differs) {
         (true, None) if args.resume => Ok(Next::Nothing),
         (true, None) if args.if_changed && info::shows_changes(info) => Ok(Next::Nothing),
         (true, Some(Differs::Made(reason))) if args.if_changed && !args.force => {
-            Err(Stopped::of_map(format!("{reason}: --force makes it anew")))
+            Err(Stopped::of_map(format!("{reason}: {another}--force makes it anew")))
         }
         (true, _) if args.if_changed => Ok(Next::Over),
         (false, None) if args.resume => Ok(Next::Continue),
         _ if args.force => Ok(Next::Over),
         (_, Some(Differs::Made(reason) | Differs::Content(reason))) if args.resume => {
-            Err(Stopped::useless(format!("{reason}: --force makes it anew")))
+            Err(Stopped::useless(format!("{reason}: {another}--force makes it anew")))
         }
-        (true, _) => Err(Stopped::of_map("exists: --force overwrites it")),
+        (true, _) => Err(Stopped::of_map(format!("exists: {another}--force overwrites it"))),
         (false, _) => Err(Stopped::of_map(UNFINISHED)),
     }
 }

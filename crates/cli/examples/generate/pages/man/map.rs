@@ -416,6 +416,9 @@ const DIFF: Sections = &[(
         "Two maps are compared without reading an image, and where their pages are equal, without reading the \
          digests. Of a map and an image, the image is read. Two images are compared byte by byte, whatever \
          their formats.",
+        "--partition, --snapshot and --format apply to both sides if both are images, and are refused for two \
+         maps. To compare a snapshot with the current state of its image, make a map of the snapshot with \
+         blkhash-map-create(1), and compare the image with it.",
         "--extents prints what a copy of LEFT needs from RIGHT, as offset and length in bytes. Where RIGHT is \
          smaller, the copy must be cut as well.",
     ],

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use blkhash::{Construction, Leaf};
-use blkimage::{Slice, Source};
+use blkimage::{Slice, Source, partition};
 use blkmap::{Against, ImageEnd, Key, Side};
 use blksum::{Progress, Tuning};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyModule};
+use pyo3::types::{PyBytes, PyDict, PyModule};
 
 use crate::arguments::{self, cannot_pickle, value_error};
 use crate::buffer::Buffer;
@@ -168,7 +168,8 @@ impl Map {
     /// `Difference`.
     ///
     /// Raises `MapError` if the maps have other digests, block sizes or salts, or cannot be read, and
-    /// `ValueError` if more than `limit` extents differ.
+    /// `ValueError` if more than `limit` extents differ, or one map is of a partition and the other of a
+    /// whole image.
     #[pyo3(signature = (other, *, limit=262144))]
     fn diff<'py>(
         &self,
@@ -177,9 +178,18 @@ impl Map {
         limit: usize,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let (left, right) = (self.shared(py)?, other.get().shared(py)?);
+        let parts = [self.partition(py)?, other.get().partition(py)?];
         let differences = Watch::NONE.run(py, move |_| {
             let (left, right) = (left.here()?, right.here()?);
             let size = |side: &OpenMap| side.map.commit().image_size;
+            if let [Some(one), Some(two)] = parts
+                && one.is_some() != two.is_some()
+                && size(left) != size(right)
+            {
+                let (one, two) = (part_name(one), part_name(two));
+                let reason = format!("is the map of {one}, and {} of {two}", right.name.display());
+                return Err(Failure::Value(left.name.to_string_lossy().into_owned(), reason));
+            }
             Differences::new(left.map.header().block_size, size(left), size(right), limit)
                 .collect(|report| blkmap::diff(&left.map, &right.map, report))
                 .map_err(|error| Failure::Maps(error, left.name.clone(), right.name.clone()))
@@ -202,7 +212,7 @@ impl Map {
     ///     ImageError: the image cannot be opened or read, or changed meanwhile (`ChangedError`).
     ///     MapError: the map cannot be read.
     ///     CancelledError: `cancel` was set.
-    ///     ValueError: more than `limit` extents differ, or `image` is a partition and the map is of the
+    ///     ValueError: more than `limit` extents differ, or one of the two is a partition and the other a
     ///         whole image.
     #[pyo3(signature = (image, *, limit=262144, threads=None, progress=None, cancel=None))]
     fn verify<'py>(
@@ -215,13 +225,17 @@ impl Map {
         cancel: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let shared = self.shared(py)?;
+        let mapped = self.partition(py)?.flatten();
         let input = Input::new(image)?;
         // Zeros that the image does not store cost nothing.
         let tuning = arguments::tuning(threads, Some(u64::MAX))?;
         let watch = Watch { progress, cancel };
         let differences = watch.run(py, move |progress| {
             let map = shared.here()?;
-            input.with(|image| verify(map, image, limit, &tuning, progress))
+            input.with(|image| {
+                check_part(map, mapped, image)?;
+                verify(map, image, limit, &tuning, progress)
+            })
         })?;
         differences.into_list(py)
     }
@@ -270,10 +284,55 @@ impl Map {
         self.0.get(py, "map")
     }
 
+    /// Returns the number of the partition that the map is of, or `None` in `Some` for a whole image. Returns `None` if the
+    /// map does not say.
+    fn partition(&self, py: Python<'_>) -> PyResult<Option<Option<u64>>> {
+        let OpenMap { map, name } = self.opened(py)?;
+        let text = map.info().map_err(|error| errors::of_map(py, &error, name))?;
+        let info = PyModule::import(py, "json")?.call_method1("loads", (text,));
+        let source = info.and_then(|info| info.get_item("source")).ok();
+        let Some(source) = source.as_ref().and_then(|it| it.cast::<PyDict>().ok()) else {
+            return Ok(None);
+        };
+        let number = source.get_item("partition")?;
+        Ok(Some(number.and_then(|it| it.extract().ok())))
+    }
+
     /// Returns the map for another thread.
     fn shared(&self, py: Python<'_>) -> PyResult<Arc<Owned<OpenMap>>> {
         self.opened(py)?;
         Ok(Arc::clone(&self.0))
+    }
+}
+
+/// Refuses a partition and the map of the whole image, and the reverse. The beginning of a disk compared with a partition
+/// differs everywhere, which looks like a verdict.
+fn check_part(map: &OpenMap, mapped: Option<u64>, image: &Opened) -> Result<(), Failure> {
+    let size = map.map.commit().image_size;
+    if size == image.content.size() {
+        return Ok(());
+    }
+    let reason = match (mapped, image.partition) {
+        (None, Some(number)) if size == image.image.size() => {
+            format!("the map is of the whole image, not of partition {number}")
+        }
+        (Some(number), None) if has_partition(image, number) => {
+            format!("the map is of partition {number}, not of the whole image")
+        }
+        _ => return Ok(()),
+    };
+    Err(Failure::Value(image.name.to_string_lossy().into_owned(), reason))
+}
+
+fn has_partition(image: &Opened, number: u64) -> bool {
+    let table = partition::table(&image.content).unwrap_or_default();
+    table.partitions.iter().any(|it| u64::from(it.number) == number)
+}
+
+fn part_name(partition: Option<u64>) -> String {
+    match partition {
+        Some(number) => format!("partition {number}"),
+        None => "the whole image".to_owned(),
     }
 }
 
@@ -289,15 +348,6 @@ fn verify(
     let leaf = header.leaf();
     let content = &image.content;
     let of_map = |error| Failure::Map(error, name.clone());
-    // The beginning of a disk compared with a partition differs everywhere, which looks like a verdict.
-    let (whole, mapped) = (image.image.size(), map.commit().image_size);
-    if let Some(number) = image.partition
-        && mapped == whole
-        && mapped != content.size()
-    {
-        let reason = format!("the map is of the whole image, not of partition {number}");
-        return Err(Failure::Value(image.name.to_string_lossy().into_owned(), reason));
-    }
     let end = ImageEnd { size: content.size(), padded_last: padded_last(content, &leaf)? };
     // Blocks behind the end of the map are not compared.
     let block_size = u64::from(header.block_size);

@@ -244,8 +244,21 @@ def test_a_partition_and_the_map_of_the_whole(tmp_path):
     with blkhash.Image(path, partition=1) as part:
         with pytest.raises(ValueError, match="the map is of the whole image, not of partition 1"):
             whole.verify(part)
-        assert blkhash.create_map(part, tmp_path / "part").verify(part) == []
+        mapped = blkhash.create_map(part, tmp_path / "part")
+        assert mapped.verify(part) == []
     assert whole.verify(path) == []
+    with pytest.raises(ValueError, match="the map is of partition 1, not of the whole image"):
+        mapped.verify(path)
+    with pytest.raises(ValueError, match="whole: is the map of the whole image, and .*part of partition 1"):
+        whole.diff(mapped)
+    with pytest.raises(ValueError, match="part: is the map of partition 1, and .*whole of the whole image"):
+        mapped.diff(whole)
+    # A file with the content of the partition.
+    (tmp_path / "copy.img").write_bytes(path.read_bytes()[1 << 20 : 3 << 20])
+    assert mapped.verify(tmp_path / "copy.img") == []
+    assert mapped.diff(blkhash.create_map(tmp_path / "copy.img", tmp_path / "copy")) == []
+    (tmp_path / "longer.img").write_bytes((tmp_path / "copy.img").read_bytes() + b"x")
+    assert [it.kind for it in mapped.verify(tmp_path / "longer.img")] == ["right-only"]
 
 
 @pytest.mark.parametrize("construction", ["streams:4", "streams:7", "flat", "concat", "fs-verity"])

@@ -158,6 +158,15 @@ def test_damaged_tables_and_missing_images(workdir):
     [found] = info("disk.raw")
     assert found["partitions"] == [] and "checksum of its header" in found["partition_problem"]
     assert b"checksum of its header" in attempt("disk.raw").stdout
+    disk("backup.raw", GPT)
+    [whole] = info("backup.raw")
+    with open("backup.raw", "r+b") as file:
+        file.seek(512)
+        file.write(bytes(512))
+    [found] = info("backup.raw")
+    problem = "the primary partition table is damaged, and the backup is used: it has no GPT header"
+    assert found["partition_problem"] == problem and found["partitions"] == whole["partitions"]
+    assert problem.encode() in attempt("backup.raw").stdout
     result = attempt("missing.img", "disk.raw")
     assert result.returncode == 2 and b"missing.img" in result.stderr and b"disk.raw" in result.stdout
 

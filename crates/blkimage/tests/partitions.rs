@@ -98,7 +98,17 @@ fn the_copy_at_the_end_of_the_disk() {
     let sum = crc32(&header);
     header[16..20].copy_from_slice(&sum);
     bytes[last..][..92].copy_from_slice(&header);
-    assert_eq!(table(&disk(bytes.clone())).unwrap().partitions.len(), 1);
+    let backup = table(&disk(bytes.clone())).unwrap();
+    assert_eq!(backup.partitions.len(), 1);
+    let problem = backup.primary.unwrap().to_string();
+    assert_eq!(
+        problem,
+        "the primary partition table is damaged, and the backup is used: it has no GPT header"
+    );
+    let mut both = bytes.clone();
+    both[512..1024].copy_from_slice(&good[512..1024]);
+    both[1024..][..128 * 128].copy_from_slice(&good[1024..][..128 * 128]);
+    assert!(table(&disk(both)).unwrap().primary.is_none());
     // On a disk that has grown, the copy is not in the last sector.
     bytes.resize(bytes.len() + 4096, 0);
     assert!(table(&disk(bytes)).is_err());

@@ -48,6 +48,8 @@ pub struct Table {
     pub details: BTreeMap<u32, Details>,
     /// Error that ended the list of logical partitions early, if any. The disk may have more partitions.
     pub lost: Option<TableError>,
+    /// Damage of the first copy of a GPT, if this is its backup. No partition is lost.
+    pub primary: Option<TableError>,
 }
 
 impl Table {
@@ -73,6 +75,9 @@ pub enum TableError {
     /// Both copies of a GPT are damaged.
     #[error("the partition table is damaged: {0}")]
     Gpt(String),
+    /// The first copy of a GPT is damaged.
+    #[error("the primary partition table is damaged, and the backup is used: {0}")]
+    Primary(String),
     /// A record of a logical partition is invalid.
     #[error("the partition table is damaged: {reason} at sector {sector}")]
     Mbr {

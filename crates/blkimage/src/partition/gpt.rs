@@ -12,14 +12,14 @@ pub(super) fn table(source: &dyn Source) -> Result<Table, TableError> {
     let mut reason = None;
     for sector_size in [512, 4096] {
         let last = (source.size() / sector_size).saturating_sub(1);
-        for sector in [1, last] {
-            match table_at(source, sector_size, sector) {
-                Ok(found) => return Ok(found),
-                Err(error) => {
-                    reason.get_or_insert(error);
-                }
-            }
+        let primary = match table_at(source, sector_size, 1) {
+            Ok(found) => return Ok(found),
+            Err(error) => error,
+        };
+        if let Ok(backup) = table_at(source, sector_size, last) {
+            return Ok(Table { primary: Some(TableError::Primary(primary)), ..backup });
         }
+        reason.get_or_insert(primary);
     }
     Err(TableError::Gpt(reason.unwrap_or_default()))
 }

@@ -50,8 +50,8 @@ fn describe(name: &OsStr, options: &OpenOptions, is_json: bool) -> Result<String
     let snapshots = image.snapshots().map_err(|error| source::without_name(name, &error))?;
     let (table, problem) = match partition::table(&*image) {
         Ok(mut table) => {
-            let lost = table.lost.take().map(|lost| lost.to_string());
-            (table, lost)
+            let problem = table.lost.take().or_else(|| table.primary.take());
+            (table, problem.map(|problem| problem.to_string()))
         }
         Err(TableError::Image(error)) => return Err(source::without_name(name, &error)),
         Err(error) => (partition::Table::default(), Some(error.to_string())),

@@ -587,7 +587,15 @@ def test_wrong_root(workdir):
     findings, summary = verify_json("data", "hash", wrong)
     unverified = {("unverified", None, block) for block in range(130)}
     assert named(tree, findings, tree.data_length) == unverified | {("tree", 1, 0)}
-    assert summary["unverified_blocks"] == 130
+    assert summary["unverified_blocks"] == 130 and summary["other_root"]
+    last = blkhash("verity", "verify", "data", "hash", wrong).stdout.splitlines()[-1]
+    why = b"as the root hash is not that of hash, which matches the data"
+    assert last == b"data: 130 blocks: 130 cannot be verified, " + why
+    # The tree itself may be damaged as well, or the data.
+    for path, offset in [("hash", tree.offset_of(1, 0)), ("hash", tree.offset_of(0, 1)), ("data", 4096)]:
+        flip(path, offset)
+        assert not verify_json("data", "hash", wrong)[1]["other_root"], (path, offset)
+        flip(path, offset)
     assert verify_json("data", "hash", root.upper(), status=0)[1]["bad_hash_blocks"] == 0
     for bad in (root[:-2], root + "00", root + root):
         one_line_error(blkhash("verity", "verify", "data", "hash", bad), "hash")
@@ -887,6 +895,15 @@ def test_partition(blksum, workdir, content, form):
     flip("disk.raw", 2 * MIB + 4097)
     findings, _ = verify_json("disk.raw", "whole", root)
     assert [(it["block"], it["partition"]) for it in findings] == [(513, 2)]
+    # A tree that is that of the partition does not match the whole image.
+    root = run_format(Tree(size // 4096), content.raw, "part")
+    result = blkhash("verity", "verify", "-f", form, path, "part", root)
+    *_, note, last = result.stdout.decode().splitlines()
+    whole = size + 4 * MIB
+    assert note == f"{path}: the tree is of {size} bytes, the image has {whole}: is it of a partition?"
+    assert result.returncode == 1 and " do not match" in last
+    result = blkhash("verity", "verify", "-f", form, "--partition", "2", path, "part", root)
+    assert b"is it of" not in result.stdout and (form == "qcow2") == (result.returncode == 0)
 
 
 def test_vectors(blksum, workdir):

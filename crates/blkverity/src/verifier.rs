@@ -22,6 +22,8 @@ pub struct Summary {
     /// Blocks of the tree that are damaged and were not reported, because there are very many below one
     /// damaged block.
     pub unnamed: u64,
+    /// Whether all of the tree is that of the data, and only the root is another one.
+    pub is_other_root: bool,
 }
 
 impl Summary {
@@ -198,6 +200,10 @@ impl<'a> Verifier<'a> {
             self.summary.unnamed += compare.unnamed();
         } else {
             let (start, end) = rebuilt.data;
+            let is_same_below = compare.different().next().is_none();
+            self.summary.is_other_root = rebuilt.expected.is_none()
+                && is_same_below
+                && self.leaf.hash(&self.levels[rebuilt.level].block) == digest;
             self.summary.unverified += end - start;
             self.data_finding(Problem::Unverified, start, end - start);
         }

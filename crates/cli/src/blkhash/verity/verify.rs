@@ -99,6 +99,7 @@ fn verify<'a>(
         let size = 2 * algorithm.digest_size();
         return Err(of_hash(format!("a root hash of {algorithm} has {size} digits")));
     }
+    let image_size = data.size();
     data.cut(stored.data_length).map_err(of_data)?;
     // One block of data has no tree, and the file may end before the place of one.
     if stored.layout.blocks() > 0 && stored.layout.end() > hashes.size() {
@@ -108,6 +109,10 @@ fn verify<'a>(
         )));
     }
     output.contents = Contents::of(&data);
+    // The file of the data is longer if it has the tree as well, and options say what else is covered.
+    let is_whole = !args.tree.no_superblock && !data.is_part() && data_name != hash_name;
+    output.longer =
+        (is_whole && image_size > stored.data_length).then_some((stored.data_length, image_size));
     output.size = data.size();
     output.levels = stored.layout.levels().len();
     let digester = Digester::new(algorithm);
@@ -196,6 +201,8 @@ fn fs_tree(args: &Verify, data: &Data) -> Result<Stored, String> {
 struct Output<'a> {
     args: &'a Verify,
     contents: Contents,
+    /// Bytes that the tree covers and bytes of the image, if it has more.
+    longer: Option<(u64, u64)>,
     size: u64,
     /// Number of levels of the tree.
     levels: usize,
@@ -210,6 +217,7 @@ impl<'a> Output<'a> {
         Self {
             args,
             contents: Contents::default(),
+            longer: None,
             size: 0,
             levels: 0,
             limit,
@@ -318,7 +326,8 @@ impl<'a> Output<'a> {
         if self.args.quiet && summary.is_clean() {
             return self.result;
         }
-        let Summary { data_blocks, bad_data, unverified, bad_tree, unnamed, .. } = *summary;
+        let Summary { data_blocks, bad_data, unverified, bad_tree, unnamed, is_other_root, .. } =
+            *summary;
         let text = if self.args.json {
             let mut object: Value = json!({
                 "type": "summary",
@@ -326,6 +335,7 @@ impl<'a> Output<'a> {
                 "bad_data_blocks": bad_data,
                 "unverified_blocks": unverified,
                 "bad_hash_blocks": bad_tree,
+                "other_root": is_other_root,
                 "errors_not_printed": self.not_printed + unnamed,
                 "seconds": seconds,
             });
@@ -335,10 +345,16 @@ impl<'a> Output<'a> {
             let counts = [
                 (bad_data, "do not match"),
                 (unverified, "cannot be verified"),
-                (bad_tree, "of the hash tree are damaged"),
+                // A tree that matches the data is not damaged.
+                (if is_other_root { 0 } else { bad_tree }, "of the hash tree are damaged"),
             ];
             let counts = counts.iter().filter(|(count, _)| *count > 0);
             let mut parts: Vec<_> = counts.map(|(count, what)| format!("{count} {what}")).collect();
+            if is_other_root {
+                let what = if self.args.fs_verity { "digest" } else { "root hash" };
+                let hash = shown(&self.args.hash_file);
+                parts.push(format!("as the {what} is not that of {hash}, which matches the data"));
+            }
             if self.not_printed > 0 {
                 parts.push(format!("{} errors are not printed (--max-errors)", self.not_printed));
             }
@@ -346,7 +362,13 @@ impl<'a> Output<'a> {
                 parts.push(format!("{unnamed} of these are not named"));
             }
             let result = if parts.is_empty() { "all match".to_owned() } else { parts.join(", ") };
-            format!("{}: {data_blocks} blocks: {result}\n", shown(&self.args.data))
+            let data = shown(&self.args.data);
+            let note = self.longer.filter(|_| !summary.is_clean()).map(|(covered, size)| {
+                format!(
+                    "{data}: the tree is of {covered} bytes, the image has {size}: is it of a partition?\n"
+                )
+            });
+            note.unwrap_or_default() + &format!("{data}: {data_blocks} blocks: {result}\n")
         };
         self.result.and_then(|()| Stdout.write_all(text.as_bytes()))
     }

@@ -447,6 +447,22 @@ def test_truncated(workdir):
         assert "ends before" in summary, summary
 
 
+def test_what_cannot_be_read_is_not_called_verified(workdir):
+    """The trees tell what is in use, also where the image ends before it."""
+    path = filesystems.filled(workdir / "fs", "-d", "single", "-m", "dup")
+    whole = blkhash("btrfs", "verify", path).stdout.decode()
+    assert re.search(r"^  in use +[0-9.]+ MiB: verified ", whole, re.MULTILINE)
+    for size in range(240 * MIB, 16 * MIB, -8 * MIB):
+        os.truncate(path, size)
+        _, errors, summary = verify(path)
+        if any(error["category"] == "read" and error["subject"] == "data" for error in errors):
+            break
+    text = blkhash("btrfs", "verify", path).stdout.decode()
+    assert "blocks that cannot be read" in text
+    assert re.search(r"^  in use +[0-9.]+ MiB: with checksums ", text, re.MULTILINE), text
+    assert summary["data_bytes"] < summary["used"]["data"]
+
+
 def test_quiet_prints_only_what_is_wrong(workdir):
     path = filesystems.filled(workdir / "fs")
     good = blkhash("btrfs", "verify", "-q", path)

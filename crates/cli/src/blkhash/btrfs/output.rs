@@ -341,9 +341,17 @@ fn summary_text(
             None => "not known: the trees that tell are damaged".to_owned(),
             Some(used) => {
                 let without = &used.unprotected;
+                // What is in use is known from the trees, also where it cannot be read.
+                let is_read = summary.count(Category::Read) == 0
+                    && summary.missing_bytes == 0
+                    && summary.lost_blocks == 0;
+                let (with, read) = match is_read {
+                    true => ("verified", "read without checksums"),
+                    false => ("with checksums", "without checksums"),
+                };
                 let parts = [
-                    (used.total() - without.total(), "verified"),
-                    (without.read(), "read without checksums"),
+                    (used.total() - without.total(), with),
+                    (without.read(), read),
                     (without.not_read(), "not read"),
                 ];
                 let parts = parts.iter().filter(|(count, _)| *count > 0);

@@ -149,3 +149,38 @@ def test_signals_leave_nothing_before_a_checkpoint(workdir, number):
     while os.path.exists("new.blkmap"):
         assert time.monotonic() < until
         time.sleep(0.01)
+
+
+def test_a_map_that_another_process_goes_on_with_is_not_removed(disk):
+    """The child of a process that was killed holds its lock until the file is gone."""
+    create = ["map", "create", "-o", "new.blkmap"]
+    program = str(blksum_path().with_name("blkhash"))
+    for resume in [[], ["--resume"]] * 10:
+        with contextlib.closing(socket.socket(socket.AF_UNIX)) as server:
+            server.bind("socket")
+            server.listen()
+            with subprocess.Popen([program, *create, f"nbd+unix:///?socket={os.path.abspath('socket')}"]) as process:
+                connection, _ = server.accept()
+                children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+                process.kill()
+                result = blkhash(*create, *resume, "disk.img")
+            connection.close()
+        assert result.returncode == 0, result
+        [child] = children
+        until = time.monotonic() + 20
+        while os.path.exists(f"/proc/{child}"):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        assert blkhash("map", "verify", "new.blkmap", "disk.img").returncode == 0
+        for name in ["socket", "new.blkmap"]:
+            os.unlink(name)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to other groups")
+def test_another_group_may_not_read_what_is_made_of_an_image(disk):
+    os.chmod("disk.qcow2", 0o640)
+    os.chown("maps", -1, 12345)
+    os.chmod("maps", 0o2775)
+    for name, group, expected in [("maps/disk.blkmap", 12345, 0o600), ("disk.blkmap", os.getegid(), 0o640)]:
+        assert blkhash("map", "create", "-o", name, "disk.qcow2").returncode == 0
+        assert (os.stat(name).st_gid, mode(name)) == (group, expected)

@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 use super::source::shown;
 use crate::identity::Identity;
 use crate::messages;
-use crate::outputs::{self, Leftover, Named, Opened};
+use crate::outputs::{self, FileMode, Leftover, Named, Opened};
 
 /// A file to write.
 pub struct Output {
@@ -32,7 +32,7 @@ impl Output {
     pub fn open(
         option: &'static str,
         name: Option<&Path>,
-        mode: u32,
+        mode: FileMode,
     ) -> Result<Option<Self>, String> {
         let Some(name) = name else { return Ok(None) };
         let opened = outputs::open(name, Named::ByUser, mode, OFlags::WRONLY);

@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use blkimage::Image;
 use blkmap::{Error, Header, Pipe, Recovered, Writer};
@@ -15,7 +16,7 @@ use rustix::fs::OFlags;
 use super::open::{base_of_state, reason};
 use crate::identity::Identity;
 use crate::messages;
-use crate::outputs::{self, Leftover, Named, Opened};
+use crate::outputs::{self, FileMode, Leftover, Named, Opened};
 use crate::stdio::Stdout;
 
 /// A file to write a map to, or standard output.
@@ -49,7 +50,7 @@ pub enum Content {
 
 impl Output {
     /// Opens a file or creates it with this mode, and locks it.
-    pub fn open(name: &OsStr, named: Named<'_>, mode: u32) -> Result<Self, Refused> {
+    pub fn open(name: &OsStr, named: Named<'_>, mode: FileMode) -> Result<Self, Refused> {
         if name == "-" {
             return Ok(Self::Stdout);
         }
@@ -144,14 +145,15 @@ fn lock(file: &File) -> Result<(), Refused> {
     if !file.metadata().map_err(reason)?.is_file() {
         return Err("is not a regular file".to_owned().into());
     }
-    match file.try_lock() {
-        Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => {
-            let reason = "is being written by another process".to_owned();
-            Err(Refused { reason, is_busy: true })
+    // A process that was killed holds its lock until its child has removed the file or left it.
+    for _ in 0..MAX_TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            Err(TryLockError::Error(error)) => return Err(reason(error).into()),
         }
-        Err(TryLockError::Error(error)) => Err(reason(error).into()),
     }
+    Err(Refused { reason: "is being written by another process".to_owned(), is_busy: true })
 }
 
 /// What a writer writes to.
@@ -209,6 +211,11 @@ pub fn file_id() -> Result<[u8; 16], String> {
 }
 
 const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
+
+/// A lock is tried this often, for half a second in all.
+const MAX_TRIES: u32 = 50;
+
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// More zeros may be something else than the beginning of a map.
 const MAX_TORN: u64 = 1 << 20;

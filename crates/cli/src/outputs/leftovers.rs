@@ -4,22 +4,24 @@
 //! process is restricted. It waits until its parent ends, however that happens, and then removes what the parent did
 //! not say to keep. It reads nothing but the numbers of files to keep.
 //!
-//! The child removes a file only if it can lock it: another process may have begun to write to it.
+//! The child shares the open files of its parent, and so the locks on them. A process that goes on with a map waits for
+//! the lock, and finds that the name is gone. If another process locked a file first, it is left alone.
 
 #![allow(unsafe_code, reason = "there is no safe fork")]
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use nix::libc;
 use nix::sys::signal::{SigSet, SigmaskHow};
-use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, openat, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, FlockOperation, Mode, OFlags, Stat, flock, fstat, openat, statat, unlinkat,
+};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitOptions, waitpid};
@@ -33,11 +35,17 @@ impl Leftover {
     pub const NONE: Self = Self(None);
 
     /// Removes this new file at the end.
-    pub fn new(folder: Arc<OwnedFd>, name: &OsStr, metadata: &Metadata) -> Self {
+    pub fn new(folder: Arc<OwnedFd>, name: &OsStr, file: &File, metadata: &Metadata) -> Self {
         let mut state = state();
         let number = u32::try_from(state.files.len()).ok();
-        let (device, inode) = (metadata.dev(), metadata.ino());
-        state.files.push(NewFile { folder, name: name.to_owned(), device, inode, is_kept: false });
+        state.files.push(NewFile {
+            folder,
+            name: name.to_owned(),
+            fd: file.as_raw_fd(),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            is_kept: false,
+        });
         Self(number)
     }
 
@@ -107,23 +115,25 @@ pub fn settle() {
             drop(pipe);
             let _ = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty()));
         }
-        None => state.files.iter().filter(|file| !file.is_kept).for_each(|file| file.remove(1)),
+        None => state.files.iter().filter(|file| !file.is_kept).for_each(NewFile::remove),
     }
     state.files.clear();
 }
 
 /// The child. Reads which files are kept until the parent ends, and removes the others.
 fn wait_and_remove(mut pipe: File, files: &mut [NewFile]) {
-    let folders = files.iter().map(|file| file.folder.as_raw_fd());
-    close_all_except(&folders.chain([pipe.as_raw_fd()]).collect::<Vec<_>>());
+    let fds = files.iter().flat_map(|file| [file.folder.as_raw_fd(), file.fd]);
+    close_all_except(&fds.chain([pipe.as_raw_fd()]).collect::<Vec<_>>());
     let mut number = [0; 4];
     while pipe.read_exact(&mut number).is_ok() {
-        if let Some(file) = files.get_mut(u32::from_ne_bytes(number) as usize) {
-            file.is_kept = true;
+        let Some(file) = files.get_mut(u32::from_ne_bytes(number) as usize) else { continue };
+        // The lock of a file that is kept ends with the parent.
+        if !std::mem::replace(&mut file.is_kept, true) && file.is_open() {
+            // SAFETY: the child uses the descriptor no more, and ends without dropping its owner.
+            unsafe { libc::close(file.fd) };
         }
     }
-    // The locks of a process that was killed end a moment after its end of the pipe.
-    files.iter().filter(|file| !file.is_kept).for_each(|file| file.remove(MAX_TRIES));
+    files.iter().filter(|file| !file.is_kept).for_each(NewFile::remove);
 }
 
 /// Closes descriptors, so that readers of pipes see the end of the parent, and its locks end with it.
@@ -144,34 +154,50 @@ fn close_all_except(kept: &[RawFd]) {
 struct NewFile {
     folder: Arc<OwnedFd>,
     name: OsString,
+    /// The descriptor with which it was created. It may be another file's by now.
+    fd: RawFd,
     device: u64,
     inode: u64,
     is_kept: bool,
 }
 
 impl NewFile {
-    /// Removes the file, if it is still the one with its name, and no other process has locked it. Tries to lock it this
-    /// many times.
-    fn remove(&self, tries: u32) {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let Ok(file) = openat(self.folder.as_fd(), &self.name, flags, Mode::empty()) else {
+    /// Removes the file, if it is still the one with its name, and no other process has locked it.
+    fn remove(&self) {
+        if !self.has_name() {
             return;
+        }
+        let is_locked = if self.is_open() {
+            // SAFETY: `is_open` found the descriptor open, and nothing closes it meanwhile: this process ends, or is
+            // the child, which has one thread.
+            let file = unsafe { BorrowedFd::borrow_raw(self.fd) };
+            flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+        } else {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            openat(self.folder.as_fd(), &self.name, flags, Mode::empty())
+                .and_then(|file| flock(&file, FlockOperation::NonBlockingLockExclusive))
+                .is_ok()
         };
-        let file = File::from(file);
-        let is_same = |it: Metadata| (it.dev(), it.ino()) == (self.device, self.inode);
-        if !file.metadata().is_ok_and(is_same) {
-            return;
+        // The name may have been given to another file meanwhile.
+        if is_locked && self.has_name() {
+            let _ = unlinkat(self.folder.as_fd(), &self.name, AtFlags::empty());
         }
-        for left in (0..tries).rev() {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => {
-                    let _ = unlinkat(self.folder.as_fd(), &self.name, AtFlags::empty());
-                    return;
-                }
-                Err(_) if left > 0 => std::thread::sleep(PAUSE),
-                Err(_) => {}
-            }
-        }
+    }
+
+    /// Returns whether the file still has its name.
+    fn has_name(&self) -> bool {
+        statat(self.folder.as_fd(), &self.name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|it| self.is_this(&it))
+    }
+
+    /// Returns whether the descriptor is open, and that of the file.
+    fn is_open(&self) -> bool {
+        // SAFETY: fails without an effect if the descriptor is closed.
+        fstat(unsafe { BorrowedFd::borrow_raw(self.fd) }).is_ok_and(|it| self.is_this(&it))
+    }
+
+    fn is_this(&self, stat: &Stat) -> bool {
+        (stat.st_dev, stat.st_ino) == (self.device, self.inode)
     }
 }
 
@@ -193,11 +219,6 @@ fn state() -> MutexGuard<'static, State> {
 }
 
 static STATE: Mutex<State> = Mutex::new(State { files: Vec::new(), folder: None, remover: None });
-
-/// More attempts are not made to lock a file, which another process may keep.
-const MAX_TRIES: u32 = 300;
-
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// Descriptors that are closed where procfs does not list those that are open.
 const MAX_GUESSED: RawFd = 1024;

@@ -10,18 +10,19 @@ mod mode;
 use std::fs::{self, File, Metadata};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blkimage::split_member;
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, Mode, OFlags, fchmod, openat};
 use rustix::io::Errno;
 
 use crate::messages;
 use crate::trust;
 
 pub use self::leftovers::{Leftover, guard, settle};
-pub use self::mode::mode_of;
+pub use self::mode::{FileMode, mode_of};
 
 /// Where the name of a file comes from.
 #[derive(Clone, Copy)]
@@ -43,7 +44,12 @@ pub struct Opened {
 
 /// Opens a file, or creates it with this mode, less the umask. Its content is left alone. `flags` are those in
 /// addition to the ones for creating it. The error is a message without the name.
-pub fn open(name: &Path, named: Named<'_>, mode: u32, flags: OFlags) -> Result<Opened, String> {
+pub fn open(
+    name: &Path,
+    named: Named<'_>,
+    mode: FileMode,
+    flags: OFlags,
+) -> Result<Opened, String> {
     let reason = |error: Errno| messages::reason(&error.into());
     let flags = flags | OFlags::CLOEXEC;
     // A file that comes or goes meanwhile is looked for again.
@@ -85,7 +91,7 @@ fn existing(file: File, named: Named<'_>) -> Result<Opened, String> {
 }
 
 /// Creates a file that does not exist. A link in its place counts as a file.
-fn create(name: &Path, flags: OFlags, mode: u32) -> Result<Opened, Errno> {
+fn create(name: &Path, flags: OFlags, mode: FileMode) -> Result<Opened, Errno> {
     let base = name.file_name().filter(|_| !name.as_os_str().as_bytes().ends_with(b"/"));
     let base = base.ok_or(Errno::ISDIR)?;
     let folder = match name.parent() {
@@ -95,10 +101,17 @@ fn create(name: &Path, flags: OFlags, mode: u32) -> Result<Opened, Errno> {
     // The file is removed by way of this descriptor, so a folder that is swapped meanwhile does not matter.
     let folder: Arc<OwnedFd> = leftovers::folder(folder)?;
     let flags = flags | OFlags::CREATE | OFlags::EXCL;
-    let file = File::from(openat(&*folder, base, flags, Mode::from_raw_mode(mode))?);
-    let metadata =
-        file.metadata().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    let leftover = Leftover::new(folder, base, &metadata);
+    // Nothing is in the file before its group is known.
+    let file = File::from(openat(&*folder, base, flags, Mode::from_raw_mode(mode.bits))?);
+    let stat =
+        || file.metadata().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
+    let mut metadata = stat()?;
+    let bits = mode.for_group(&metadata);
+    if metadata.mode() & GROUP & !bits != 0 {
+        fchmod(&file, Mode::from_raw_mode(metadata.mode() & 0o7777 & !GROUP))?;
+        metadata = stat()?;
+    }
+    let leftover = Leftover::new(folder, base, &file, &metadata);
     Ok(Opened { file, metadata, leftover })
 }
 
@@ -116,6 +129,9 @@ const LINK: &str = "is a symbolic link, which is followed only for -o FILE and -
 
 const OTHERS: &str =
     "may be written by users who may not write the image: -o FILE or --map FILE uses it";
+
+/// The permissions of the group.
+const GROUP: u32 = 0o070;
 
 /// More tries are not made to open a file that comes and goes.
 const MAX_TRIES: usize = 64;

@@ -8,24 +8,50 @@ use blkimage::{Location, split_member};
 
 use crate::stdio;
 
-/// Returns the mode of a new file that is made of images or maps: readable and writable for the users that may read and
-/// write all of them, and for the owner. It tells which blocks of an image are equal, and confirms guesses about them.
-pub fn mode_of<'a>(names: impl IntoIterator<Item = &'a OsStr>) -> u32 {
-    let modes = names.into_iter().map(mode);
-    modes.fold(0o666, |all, mode| all & mode) | PRIVATE
+/// The mode of a new file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileMode {
+    /// Permissions, less the umask.
+    pub bits: u32,
+    /// The group that the permissions of the group are for. `None` if there are several.
+    group: Option<u32>,
 }
 
-fn mode(name: &OsStr) -> u32 {
+impl FileMode {
+    /// Readable and writable for the owner.
+    pub const PRIVATE: Self = Self { bits: PRIVATE, group: None };
+
+    /// Returns the permissions of a file with these metadata. A folder or a process may give new files another group,
+    /// which may not read the image.
+    pub fn for_group(self, metadata: &Metadata) -> u32 {
+        if self.group == Some(metadata.gid()) { self.bits } else { self.bits & !0o070 }
+    }
+}
+
+/// Returns the mode of a new file that is made of images or maps: readable and writable for the users that may read and
+/// write all of them, and for the owner. It tells which blocks of an image are equal, and confirms guesses about them.
+pub fn mode_of<'a>(names: impl IntoIterator<Item = &'a OsStr>) -> FileMode {
+    let modes = names.into_iter().map(mode);
+    let all = |one: FileMode, other: FileMode| FileMode {
+        bits: one.bits & other.bits,
+        group: one.group.filter(|_| one.group == other.group),
+    };
+    let mode = modes.reduce(all).unwrap_or(FileMode::PRIVATE);
+    FileMode { bits: mode.bits & 0o666 | PRIVATE, ..mode }
+}
+
+fn mode(name: &OsStr) -> FileMode {
     let metadata = match Location::new(name) {
         _ if name == "-" => stdio::stdin().and_then(|file: File| file.metadata()),
         Location::Path(path) => {
             let path = split_member(path).map_or(path, |(appliance, _)| appliance);
             fs::metadata(path)
         }
-        _ => return PRIVATE,
+        _ => return FileMode::PRIVATE,
     };
     // The mode of a device is that of its node, and who may read an export is not known.
-    metadata.ok().filter(Metadata::is_file).map_or(PRIVATE, |it| it.mode())
+    let file = metadata.ok().filter(Metadata::is_file);
+    file.map_or(FileMode::PRIVATE, |it| FileMode { bits: it.mode(), group: Some(it.gid()) })
 }
 
 /// Readable and writable for the owner.
@@ -46,10 +72,14 @@ mod tests {
             file
         };
         let (open, group, private) = (file(0o755), file(0o640), file(0o400));
-        let of = |names: &[&OsStr]| mode_of(names.iter().copied());
+        let of = |names: &[&OsStr]| mode_of(names.iter().copied()).bits;
         assert_eq!(of(&[open.path().as_os_str()]), 0o644);
         assert_eq!(of(&[open.path().as_os_str(), group.path().as_os_str()]), 0o640);
         assert_eq!(of(&[private.path().as_os_str()]), 0o600);
+        let mode = mode_of([group.path().as_os_str()]);
+        let other = FileMode { group: mode.group.map(|group| group + 1), ..mode };
+        let metadata = group.as_file().metadata().unwrap();
+        assert_eq!((mode.for_group(&metadata), other.for_group(&metadata)), (0o640, 0o600));
         for name in ["/dev/null", "nbd://localhost/x", "/nonexistent"] {
             assert_eq!(of(&[OsStr::new(name)]), 0o600);
         }

@@ -8,7 +8,7 @@ use super::*;
 const FLAGS: OFlags = OFlags::RDWR;
 
 fn refused(name: &Path, named: Named<'_>) -> String {
-    match open(name, named, 0o600, FLAGS) {
+    match open(name, named, FileMode::PRIVATE, FLAGS) {
         Ok(_) => panic!("{} is opened", name.display()),
         Err(reason) => reason,
     }
@@ -29,7 +29,8 @@ fn links_are_followed_for_names_of_the_user_alone() {
         assert_eq!(refused(&path(name), after), LINK);
     }
     assert!(!path("new").exists());
-    let metadata = |name: &str| open(&path(name), Named::ByUser, 0o600, FLAGS).unwrap().metadata;
+    let metadata =
+        |name: &str| open(&path(name), Named::ByUser, FileMode::PRIVATE, FLAGS).unwrap().metadata;
     assert_eq!(metadata("link").ino(), fs::metadata(path("there")).unwrap().ino());
     assert_eq!(fs::read(path("there")).unwrap(), b"kept");
     refused(&path("loop"), Named::ByUser);
@@ -46,10 +47,10 @@ fn files_that_others_may_write_are_refused_beside_images() {
         fs::set_permissions(path(name), Permissions::from_mode(0o600)).unwrap();
     }
     let image = path("image");
-    assert!(open(&path("map"), Named::AfterImage(&image), 0o600, FLAGS).is_ok());
+    assert!(open(&path("map"), Named::AfterImage(&image), FileMode::PRIVATE, FLAGS).is_ok());
     fs::set_permissions(path("map"), Permissions::from_mode(0o666)).unwrap();
     assert_eq!(refused(&path("map"), Named::AfterImage(&image)), OTHERS);
-    assert!(open(&path("map"), Named::ByUser, 0o600, FLAGS).is_ok());
+    assert!(open(&path("map"), Named::ByUser, FileMode::PRIVATE, FLAGS).is_ok());
 }
 
 #[test]
@@ -57,20 +58,28 @@ fn new_files_have_the_mode_and_go_unless_they_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     for name in ["kept", "gone"] {
-        let opened = open(&path(name), Named::ByUser, 0o600, FLAGS).unwrap();
+        let opened = open(&path(name), Named::ByUser, FileMode::PRIVATE, FLAGS).unwrap();
         assert_eq!(opened.metadata.mode() & 0o7777, 0o600);
         if name == "kept" {
             opened.leftover.keep();
         }
     }
     // Another process writes to this one.
-    let locked = open(&path("locked"), Named::ByUser, 0o600, FLAGS).unwrap();
-    locked.file.try_lock().unwrap();
+    let locked = open(&path("locked"), Named::ByUser, FileMode::PRIVATE, FLAGS).unwrap();
+    let other = File::open(path("locked")).unwrap();
+    other.try_lock().unwrap();
+    // This one has another name by now, and its name another file.
+    let moved = open(&path("moved"), Named::ByUser, FileMode::PRIVATE, FLAGS).unwrap();
+    fs::rename(path("moved"), path("elsewhere")).unwrap();
+    fs::write(path("moved"), "another file").unwrap();
     // A link of the user leads to a new file.
     symlink("new", path("dangling")).unwrap();
-    let new = open(&path("dangling"), Named::ByUser, 0o600, FLAGS).unwrap();
+    let new = open(&path("dangling"), Named::ByUser, FileMode::PRIVATE, FLAGS).unwrap();
     assert_eq!(new.metadata.ino(), fs::metadata(path("new")).unwrap().ino());
     settle();
     assert!(!path("new").exists());
     assert!(path("kept").exists() && path("locked").exists() && !path("gone").exists());
+    assert_eq!(fs::read(path("moved")).unwrap(), b"another file");
+    assert!(path("elsewhere").exists());
+    drop((locked, moved));
 }

@@ -17,7 +17,7 @@ use crate::blkhash::source::{Data, fail, shown};
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
 use crate::identity::Identity;
-use crate::outputs::{self, Leftover, Named, Opened, mode_of};
+use crate::outputs::{self, FileMode, Leftover, Named, Opened, mode_of};
 use crate::progress::Reporter;
 use crate::stdio::Stdout;
 use crate::{json, messages};
@@ -65,7 +65,7 @@ pub fn run(args: &Format) -> Result<Outcome, Failure> {
 }
 
 /// Opens the file for the root hash. Refuses to overwrite another one.
-fn root_file(args: &Format, mode: u32) -> Result<Option<Output>, String> {
+fn root_file(args: &Format, mode: FileMode) -> Result<Option<Output>, String> {
     let Some(name) = args.root_hash_file.as_deref() else { return Ok(None) };
     let output = Output::open(ROOT_FILE, Some(name), mode)?;
     if !args.force && output.as_ref().is_some_and(Output::has_content) {
@@ -180,7 +180,7 @@ struct HashFile {
 
 impl HashFile {
     /// Opens the file, or creates it with this mode. Refuses to overwrite anything but zeros.
-    fn open(args: &Format, mode: u32) -> Result<Self, String> {
+    fn open(args: &Format, mode: FileMode) -> Result<Self, String> {
         let reason = |error: io::Error| messages::reason(&error);
         // Waits for no reader of a pipe. The kernel refuses a device that is mounted or held.
         let is_device = crate::open::is_device(&args.hash_file);

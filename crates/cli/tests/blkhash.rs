@@ -53,10 +53,15 @@ fn assert_fits(text: &str) {
     }
 }
 
+/// Returns the objects of one kind.
+fn of_kind(objects: &[Value], kind: &str) -> Vec<Value> {
+    objects.iter().filter(|object| object["kind"] == kind).cloned().collect()
+}
+
 /// Returns the names of the rows of a short benchmark.
 fn rows(args: &[&str]) -> Vec<String> {
     let args = [&["bench", "--json", "--iterations", "32"], args].concat();
-    let rows = objects(&args).into_iter().filter(|object| object["kind"] == "row");
+    let rows = of_kind(&objects(&args), "row").into_iter();
     rows.map(|row| row["name"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -136,7 +141,7 @@ fn a_refused_name_gets_a_suggestion() {
         (&["algorithm"], "unrecognized command 'algorithm': did you mean algorithms?"),
         (
             &["measure"],
-            "unrecognized command 'measure': use algorithms, bench, btrfs, map or verity",
+            "unrecognized command 'measure': use algorithms, bench, info, btrfs, map or verity",
         ),
         (&["bench", "disk.img"], "unrecognized command 'disk.img': use image"),
         (&["btrfs", "vrify"], "unrecognized command 'vrify': did you mean verify?"),
@@ -373,11 +378,13 @@ fn every_implementation_that_runs_has_a_row() {
 fn objects_record_how_they_were_measured() {
     let common = ["bench", "--json", "--filter", "xxh3", "--iterations", "100"];
     let objects = objects(&[&common[..], &["--threads", "1,2", "--batch", "4"]].concat());
-    assert_eq!(objects.len(), 3);
     assert_eq!(objects[0]["kind"], "run");
     assert_eq!(objects[0]["block_size"], 4096);
     assert!(objects[0]["machine"]["cpu"].is_string());
-    for (row, threads) in objects[1..].iter().zip([1, 2]) {
+    let rows = of_kind(&objects, "row");
+    assert_eq!(rows.len(), 2);
+    assert_eq!(objects.len(), 1 + rows.len() + of_kind(&objects, "fastest").len());
+    for (row, threads) in rows.iter().zip([1, 2]) {
         assert_eq!(row["threads"], threads);
         assert_eq!(row["memory"], "hot");
         // Ten samples of three batches.
@@ -430,7 +437,8 @@ fn blocks_from_memory() {
     let args = ["--cold", "--filter", "crc32", "--block-size", "64k"];
     let args = [&["bench", "--json", "--iterations", "32"], &args[..]].concat();
     let objects = objects(&args);
-    let memory: Vec<&Value> = objects[1..].iter().map(|row| &row["memory"]).collect();
+    let rows = of_kind(&objects, "row");
+    let memory: Vec<&Value> = rows.iter().map(|row| &row["memory"]).collect();
     assert_eq!(memory, ["hot", "cold"]);
     assert!(objects[0]["cold_buffer"].as_u64().unwrap() >= 1 << 20);
 }
@@ -444,9 +452,11 @@ fn charts_are_xml_with_a_bar_for_each_row() {
     let chart = fs::read_to_string(sandbox.path().join("chart.svg")).unwrap();
     let names = well_formed(&chart);
     let bars = names.iter().filter(|name| *name == "rect").count();
-    assert_eq!(bars, ran.stdout.lines().count() - 1);
-    for object in ran.stdout.lines().skip(1) {
-        let row: Value = serde_json::from_str(object).unwrap();
+    let objects: Vec<Value> =
+        ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let rows = of_kind(&objects, "row");
+    assert_eq!(bars, rows.len());
+    for row in rows {
         assert!(chart.contains(&format!(">{}<", row["name"].as_str().unwrap())));
     }
     let ran = sandbox.blkhash(&["bench", "--iterations", "1", "--filter", "md5", "--svg", "no/x"]);

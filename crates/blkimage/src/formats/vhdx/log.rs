@@ -3,11 +3,13 @@
 //! The log is a ring of 4 KiB sectors. An entry is a header with descriptors, followed by the data sectors
 //! that the descriptors refer to. It is valid if its signatures, sequence numbers and checksum match. The
 //! active sequence ends with the entry that has the largest sequence number, and begins where the tail of
-//! that entry points to. A log without an active sequence is an error, because its entries are lost.
+//! that entry points to.
 //!
-//! A write that was interrupted leaves the newest entry torn: the sequence ends before it. Everything else
-//! that ends a sequence is damage ([`damage`]), and an error, because replaying less than the log held
-//! would give the content that the disk had before.
+//! A write that was interrupted leaves the newest entry torn: the sequence ends before it. If it is the
+//! first entry, or was not begun after a header announced the log, nothing has to be replayed. QEMU leaves
+//! and reads such logs, although MS-VHDX calls them corrupt. Everything else that ends a sequence is damage
+//! ([`damage`]), and an error, because replaying less than the log held would give the content that the
+//! disk had before.
 
 mod damage;
 
@@ -31,7 +33,7 @@ pub(super) struct Log<'a> {
     offset: u64,
     /// Number of sectors in the ring.
     sectors: u64,
-    /// Number of sectors that the search for entries may still read.
+    /// Number of sectors that the search for entries, or for damage, may still read.
     left: Cell<u64>,
 }
 
@@ -76,7 +78,7 @@ impl<'a> Log<'a> {
         Ok(log)
     }
 
-    /// Returns the entries to be replayed, in order.
+    /// Returns the entries to be replayed, in order. Empty if no entry is complete.
     pub fn active_sequence(&self) -> Result<Vec<LogEntry>> {
         let mut active: Vec<LogEntry> = Vec::new();
         let mut newest = 0;
@@ -97,11 +99,11 @@ impl<'a> Log<'a> {
                 active = sequence[tail..].to_vec();
             }
         }
-        let Some(last) = active.last() else {
-            let reason = "log was not replayed and has no valid sequence of entries";
-            return Err(self.corrupt(reason));
-        };
-        self.check_end(*last, newest)?;
+        match active.last() {
+            Some(last) => self.check_end(*last, newest)?,
+            None if newest == 0 => self.check_empty()?,
+            None => return Err(self.no_sequence()),
+        }
         Ok(active)
     }
 
@@ -151,10 +153,7 @@ impl<'a> Log<'a> {
         let mut parts = Parts::new(entry, first);
         let mut sector = [0; SECTOR as usize];
         for index in 1..entry.length {
-            let Some(left) = self.left.get().checked_sub(1) else {
-                return Err(self.corrupt("log was not replayed, and its entries overlap"));
-            };
-            self.left.set(left);
+            self.spend(1)?;
             self.read_sector(entry.start + index, &mut sector)?;
             let begins = self.parse(entry.start + index, &sector);
             if begins.is_some_and(|other| other.sequence > entry.sequence) {
@@ -164,6 +163,15 @@ impl<'a> Log<'a> {
             checksum.update(&sector);
         }
         Ok(Some((parts, checksum)))
+    }
+
+    /// Counts sectors that are read. Fails if too many were.
+    fn spend(&self, sectors: u64) -> Result<()> {
+        let Some(left) = self.left.get().checked_sub(sectors) else {
+            return Err(self.corrupt("log was not replayed, and its entries overlap"));
+        };
+        self.left.set(left);
+        Ok(())
     }
 
     /// Parses the header of an entry of this log, which begins at a sector.
@@ -201,6 +209,10 @@ impl<'a> Log<'a> {
             at += DESCRIPTOR;
         }
         Ok(())
+    }
+
+    fn no_sequence(&self) -> Error {
+        self.corrupt("log was not replayed and has no valid sequence of entries")
     }
 
     pub fn corrupt(&self, reason: &str) -> Error {

@@ -56,7 +56,10 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
         Guid::ZERO => None,
         _ => {
             let changes = Changes::read(&file, &header)?;
-            let reason = "was not closed: it is read as if its log were replayed";
+            let reason = match changes.is_empty() {
+                true => "was not closed, and its log holds no change: it is read as it is",
+                false => "was not closed: it is read as if its log were replayed",
+            };
             chain.warn(&file.error(ErrorKind::Corrupt, reason));
             Some(Arc::new(changes))
         }

@@ -75,6 +75,10 @@ impl Changes {
         Ok(changes)
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
     /// Adds a change over those before it.
     fn insert(&mut self, start: u64, change: Change) {
         // Only zeros are longer than a sector, and leave parts on both sides.

@@ -55,20 +55,20 @@ fn wrong_identifier_with_an_explicit_format() {
     assert_eq!(error.kind(), ErrorKind::Format);
 }
 
-/// Returns an image whose older header names a log that does not exist.
+/// Returns an image whose older header names a log, which would damage the metadata.
 fn two_headers() -> Builder {
     let mut builder = image();
     builder.put(HEADERS[0] + 48, &LOG_GUID);
+    builder.log(0, &LogEntry::new(1, 0, &[Change::Data(METADATA, vec![0xff; 4096])]));
     builder
 }
 
 #[test]
 fn header_with_the_larger_sequence_number() {
-    // The log that the first header names does not exist.
     assert!(two_headers().open().is_ok());
     let mut builder = two_headers();
     builder.put64(HEADERS[0] + 8, u64::MAX);
-    corrupt(&builder, "no valid sequence");
+    corrupt(&builder, "metadata");
 }
 
 #[test]

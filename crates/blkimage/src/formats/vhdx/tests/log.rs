@@ -115,8 +115,11 @@ fn entry_that_is_torn() {
         for byte in [0, 0x55] {
             let mut builder = spoilt(|bytes| bytes[from..to].fill(byte));
             assert_eq!(super::byte(&builder, 0), 1, "{from} to {to}");
+            // The first entry, at which the torn one says that the log begins, is lost.
             builder.put(LOG, &[0; 4096]);
-            corrupt(&builder, "no valid sequence");
+            if from > 0 {
+                corrupt(&builder, "no valid sequence");
+            }
         }
     }
     // An older entry in place of the last sector.
@@ -124,6 +127,67 @@ fn entry_that_is_torn() {
     assert_eq!(byte(&spoilt(|bytes| bytes[4096..].copy_from_slice(&older)), 0), 1);
     // An entry of another log.
     assert_eq!(byte(&spoilt(|bytes| bytes[32..48].fill(1)), 0), 1);
+}
+
+#[test]
+fn log_without_entries() {
+    // A header announces a log before its first entry is written. Entries of an earlier log remain.
+    for earlier in [&[][..], &[0], &[0, 2, 254]] {
+        let (mut builder, change) = dirty();
+        for &at in earlier {
+            builder.log(at, &LogEntry::new(1, at as u32, std::slice::from_ref(&change)));
+        }
+        builder.bytes[HEADERS[0] as usize + 50] ^= 0x42;
+        builder.bytes[HEADERS[1] as usize + 50] ^= 0x42;
+        assert_eq!(byte(&builder, 0), 0);
+    }
+}
+
+#[test]
+fn only_entry_that_is_torn() {
+    for start in [0, 3, 255] {
+        for (from, to) in [(0, 8192), (0, 512), (0, 4096), (512, 8192), (4096, 8192), (7680, 8192)]
+        {
+            let (mut builder, change) = dirty();
+            // One bit of a number would look like damage.
+            let whole = LogEntry::new(3, start as u32, &[change]);
+            // An earlier log has an entry with the same sequence number in the same place.
+            let mut earlier =
+                LogEntry::new(3, start as u32, &[Change::Data(BAT, vec![0x33; 4096])]);
+            for fill in 0..3 {
+                builder.log(start, &whole);
+                assert_eq!(byte(&builder, 0), 1);
+                let mut old = earlier.encode();
+                old[32..48].fill(7);
+                let mut bytes = whole.encode();
+                match fill {
+                    0 | 1 => bytes[from..to].fill(fill * 0x55),
+                    _ => bytes[from..to].copy_from_slice(&old[from..to]),
+                }
+                for (index, sector) in bytes.chunks(4096).enumerate() {
+                    builder.put(LOG + (start + index as u64) % 256 * 4096, sector);
+                }
+                assert_eq!(byte(&builder, 0), 0, "{start}, {from} to {to}");
+            }
+            // It is not the only one that was written.
+            earlier.tail = (start as u32 + 4) % 256;
+            builder.log(start, &earlier);
+            builder.bytes[(LOG + start * 4096 + 600) as usize] ^= 3;
+            corrupt(&builder, "no valid sequence");
+        }
+    }
+}
+
+#[test]
+fn many_entries_that_are_torn() {
+    // Each of them might be the rest of the log, with one bit flipped.
+    let (mut builder, _) = dirty();
+    for sector in 0..256 {
+        let mut bytes = LogEntry::new(256 - sector, sector as u32, &[]).encode();
+        bytes[8..12].copy_from_slice(&(200 * 4096_u32).to_le_bytes());
+        builder.put(LOG + sector * 4096, &bytes);
+    }
+    corrupt(&builder, "its entries overlap");
 }
 
 #[test]

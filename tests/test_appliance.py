@@ -9,6 +9,7 @@ import pathlib
 import random
 import subprocess
 import tarfile
+import tempfile
 
 import pytest
 
@@ -111,17 +112,16 @@ def test_a_file_beside_an_appliance_is_not_its_disk(blksum, disks):
     archive("a.ova", members)
     pathlib.Path("a.ova:disk1.qcow2").write_bytes(b"x" * 1000)
     assert blksum("a.ova").stdout == lines_of(values)
-    os.mkdir("b.ova:")
+    os.makedirs("b.ova:/sub")
     pathlib.Path("neighbour").write_bytes(b"good" * 128)
-    name = "/../neighbour"
-    text = f'<E><File id="a" href="{name}"/><Disk fileRef="a"/></E>'.encode()
     good = hashlib.sha256(b"good" * 128).hexdigest()
-    manifest = f"SHA256({name})= {good}\n".encode()
-    archive("b.ova", [("b.ovf", text), ("b.mf", manifest), (name, b"evil" * 128)])
-    for args in ((), ("--untrusted",), ("--no-sandbox",)):
-        assert blksum.hex(*args, "b.ova") == blkhash.checksum(b"evil" * 128).hex(), args
-        result = blksum(*args, "-c", "b.ova")
-        assert (result.returncode, result.stdout) == (1, b"b.ova:/../neighbour: FAILED\n"), result
+    for name in ("/../neighbour", "sub/../../neighbour"):
+        text = f'<E><File id="a" href="{name}"/><Disk fileRef="a"/></E>'.encode()
+        manifest = f"SHA256({name})= {good}\n".encode()
+        archive("b.ova", [("b.ovf", text), ("b.mf", manifest), (name, b"evil" * 128)])
+        for args in ((), ("--untrusted",), ("--no-sandbox",), ("-c",), ("-c", "--no-sandbox")):
+            result = blksum(*args, "b.ova")
+            assert (result.returncode, result.stdout) == (1, b"") and name.encode() in result.stderr, result
 
 
 def test_names_of_nothing(blksum, disks):
@@ -338,12 +338,14 @@ def test_what_is_no_check_file(blksum, disks):
 def test_a_member_names_no_map(blksum, workdir):
     os.makedirs("maps")
     content = b"evil" * 1000
-    files = [("f", "sub/victim.qcow2", ""), ("g", "../up", "")]
-    members = [("x.ovf", descriptor(files, ["f", "g"])), ("sub/victim.qcow2", content), ("../up", content)]
+    names = ["sub/victim.qcow2", "sub/..%2Fup"]
+    files = [(f"f{number}", name.replace("%", "%25"), "") for number, name in enumerate(names)]
+    members = [("x.ovf", descriptor(files, ["f0", "f1"])), *((name, content) for name in names)]
     archive("evil.ova", members)
-    names = ["evil.ova:sub/victim.qcow2", "evil.ova:../up"]
+    names = [f"evil.ova:{name}" for name in names]
+    assert [line.split("  ")[1] for line in blksum("evil.ova").stdout.decode().splitlines()] == names
     assert blksum("--map", "maps", *names).returncode == 0
-    written = ["evil.ova:..%2Fup.blkmap", "evil.ova:sub%2Fvictim.qcow2.blkmap"]
+    written = ["evil.ova:sub%2F..%252Fup.blkmap", "evil.ova:sub%2Fvictim.qcow2.blkmap"]
     assert sorted(os.listdir("maps")) == written
     for name in names:
         assert run_blkhash(blksum, "map", "create", name).returncode == 0
@@ -430,3 +432,134 @@ def test_archives_have_one_content(blksum, workdir):
     """That which GNU tar and Python's tarfile extract, or none."""
     read, refused, _ = check_mutants(blksum, [*range(150), 4664])
     assert read > 60 and refused > 60
+
+
+def by_extraction(path, name, how):
+    """Returns what is in the file `name` after the archive was extracted into a folder, and whether that failed."""
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        failed = False
+        if how == "tar":
+            failed = subprocess.run(["tar", "-xf", path, "-C", folder], capture_output=True).returncode != 0
+        else:
+            options = {"filter": how} if hasattr(tarfile, "data_filter") else {}
+            try:
+                with tarfile.open(path, "r:") as opened:
+                    opened.extractall(folder, **options)
+            except (tarfile.TarError, OSError):
+                failed = True
+        file = pathlib.Path(folder, name)
+        return file.read_bytes() if file.is_file() else None, failed
+
+
+EXTRACTORS = ["tar", "fully_trusted", "data"]
+GOOD, EVIL = b"good" * 128, b"evil" * 128
+
+
+def parts_of_a_disk(name="d"):
+    """Returns the members of an appliance with one disk, beginning with the descriptor and the manifest."""
+    text = f'<E><File id="a" href="{name}"/><Disk fileRef="a"/></E>'.encode()
+    listed = [("x.ovf", text), (name, GOOD)]
+    members = [listed[0], ("x.mf", manifest(listed, "sha256")), listed[1]]
+    return [tar_mutants.member(member.encode(), content) for member, content in members]
+
+
+def link(name, target, kind):
+    header = bytearray(tar_mutants.header(name, 0, kind))
+    header[157 : 157 + len(target)] = target
+    return tar_mutants.seal(header)
+
+
+FOLDER = tar_mutants.header(b"sub/", 0, b"5")
+EVIL_X = tar_mutants.member(b"x", EVIL)
+
+# Members after the disk `d`, which is then not what an extractor leaves behind, or extraction fails. With the number
+# of the member that is refused, and words of the message.
+ASTRAY = {
+    "symbolic link": ([link(b"x", b"d", b"2"), EVIL_X], 0, 'has the symbolic link "x"'),
+    "hard link": ([link(b"x", b"d", b"1"), EVIL_X], 0, 'has the hard link "x"'),
+    "hard links": ([link(b"x", b"d", b"1"), link(b"y", b"x", b"1"), EVIL_X], 0, 'has the hard link "x"'),
+    "link to a folder": ([link(b"sub", b".", b"2"), tar_mutants.member(b"sub/d", EVIL)], 0, 'has the symbolic link "sub"'),
+    "hard link over the disk": ([EVIL_X, link(b"d", b"x", b"1")], 1, 'has the hard link "d"'),
+    "symbolic link over the disk": ([EVIL_X, link(b"d", b"x", b"2")], 1, 'has the symbolic link "d"'),
+    "FIFO over the disk": ([tar_mutants.header(b"d", 0, b"6")], 0, 'has the FIFO "d"'),
+    "..": ([FOLDER, tar_mutants.member(b"sub/../d", EVIL)], 1, '"sub/../d", whose name has the component ".."'),
+    "absolute": ([tar_mutants.member(b"/d", EVIL)], 0, '"/d", whose name is absolute'),
+    "the same name": ([tar_mutants.member(b"d", EVIL)], 0, 'has two members with the name "d"'),
+    "an equal name": ([FOLDER, tar_mutants.member(b".//./d", EVIL)], 1, 'has two members with the name ".//./d"'),
+    "a folder": ([tar_mutants.header(b"d/", 0, b"5")], 0, 'has two members with the name "d/"'),
+    "in the disk": ([tar_mutants.member(b"d/x", EVIL)], 0, 'has the file "d", and "d/x" in a folder of this name'),
+    "name of a folder": ([FOLDER, tar_mutants.member(b"sub/.", EVIL)], 1, '"sub/.", a file with the name of a folder'),
+}
+
+
+@pytest.mark.parametrize("shape", ASTRAY)
+def test_members_that_are_extracted_astray(blksum, workdir, shape):
+    more, refused, words = ASTRAY[shape]
+    parts = [*parts_of_a_disk(), *more]
+    pathlib.Path("a.ova").write_bytes(b"".join(parts) + bytes(1024))
+    assert any(by_extraction("a.ova", "d", how) != (GOOD, False) for how in EXTRACTORS)
+    offset = len(b"".join(parts[: 3 + refused]))
+    for args in (["a.ova"], ["a.ova:d"], ["-c", "a.ova"], ["--map", "maps", "a.ova"]):
+        os.makedirs("maps", exist_ok=True)
+        result = blksum(*args)
+        assert (result.returncode, result.stdout) == (1, b""), (args, result)
+        message = result.stderr.decode()
+        assert "a.ova" in message and words in message and message.endswith(f"(offset {offset})\n"), (args, message)
+        assert message.count("\n") == 1, (args, message)
+
+
+LONG = "folder/" * 30 + "disk"
+PAX = tar_mutants.record(b"path", LONG.encode())
+# A disk, and members after the descriptor and the manifest.
+ORDINARY = {
+    "alone": ("d", []),
+    "in a folder": ("sub/d", [FOLDER]),
+    "in a folder that comes later": ("sub/d", [tar_mutants.member(b"sub/x", b""), FOLDER]),
+    "folders": ("d", [tar_mutants.header(name, 0, b"5") for name in (b"./", b".", b"sub/", b"./sub", b"sub//")]),
+    "folders of V7": ("d", [tar_mutants.header(b"sub/", 0, b"\0", magic=bytes(8)), tar_mutants.member(b"sub/x", b"")]),
+    "names alike": ("d", [tar_mutants.member(name, EVIL) for name in (b"D", b"d.x", b"d-x/y", b"..d", b"sub/...")]),
+    "empty components": ("d", [tar_mutants.member(name, EVIL) for name in (b"./x", b".//y", b"sub//z")]),
+    "a long name of GNU tar": (LONG, [tar_mutants.member(b"././@LongLink", LONG.encode() + b"\0", kind=b"L")]),
+    "a long name of PAX": (LONG, [tar_mutants.member(b"././@PaxHeader", PAX, kind=b"x")]),
+}
+
+
+@pytest.mark.parametrize("shape", ORDINARY)
+def test_members_that_are_extracted_as_they_are_read(blksum, workdir, shape):
+    name, more = ORDINARY[shape]
+    parts = parts_of_a_disk(name)
+    parts[2:2] = more
+    pathlib.Path("a.ova").write_bytes(b"".join(parts) + bytes(1024))
+    for how in EXTRACTORS:
+        assert by_extraction("a.ova", name, how) == (GOOD, False), how
+    assert blksum("a.ova").stdout == f"{blkhash.checksum(GOOD).hex()}  a.ova:{name}\n".encode()
+    result = blksum("-c", "a.ova")
+    assert (result.returncode, result.stdout.count(b": OK\n"), result.stderr) == (0, 2, b""), result
+
+
+@pytest.mark.parametrize("form", ["ovftool", "VirtualBox", "oVirt", "gnu", "oldgnu", "posix", "ustar", "v7"])
+def test_archives_of_exporters(blksum, disks, form):
+    """The forms of headers, the owners and the order that exporters write, and `tar` with folders."""
+    members, values = disks
+    names = [name for name, _ in members]
+    mf = ("x.mf", manifest(members, "sha256"))
+    owner = {"ovftool": "someone", "VirtualBox": "vboxovf20"}.get(form, "")
+    if form in ("ovftool", "VirtualBox", "oVirt"):
+        kind = {"ovftool": tarfile.USTAR_FORMAT, "oVirt": tarfile.PAX_FORMAT}.get(form, tarfile.GNU_FORMAT)
+        with tarfile.open("a.ova", "w", format=kind) as tar:
+            for name, content in [members[0], mf, *members[1:], ("x.cert", b"certificate"), ("x.nvram", b"")]:
+                info = tarfile.TarInfo(name)
+                info.size, info.uname, info.gname = len(content), owner, owner
+                info.mtime = 1.5 if kind == tarfile.PAX_FORMAT else 1
+                tar.addfile(info, io.BytesIO(content))
+    else:
+        os.makedirs("dir/empty")
+        for name, content in [*members, mf]:
+            pathlib.Path("dir", name).write_bytes(content)
+        command = ["tar", "-C", "dir", f"--format={form}", "-cf", "a.ova", "x.ovf", "x.mf", *names[1:], "empty"]
+        subprocess.run(command, check=True)
+    assert blksum("a.ova").stdout == lines_of(values)
+    result = blksum("-c", "a.ova")
+    assert (result.returncode, result.stdout.count(b": OK\n"), result.stderr) == (0, len(members), b""), result
+    for name, content in members:
+        assert by_extraction("a.ova", name, "tar") == (content, False)

@@ -3,6 +3,7 @@
 //! A disk is an image in a part of the file, and refers to no other file. Its name is that of the
 //! archive, a colon and the name of its member. Nothing is unpacked.
 
+mod entries;
 mod ovf;
 mod tar;
 
@@ -16,8 +17,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use self::entries::Entries;
+use self::tar::Entry;
 pub use self::tar::is_tar;
-use self::tar::{Entries, Entry};
 use crate::error::{ErrorKind, Result, excerpt};
 use crate::image::Image;
 use crate::options::OpenOptions;
@@ -181,13 +183,13 @@ impl Appliance {
 
     /// Returns the member with this name, or else the one with this name in the folder of the descriptor.
     fn entry(&self, name: &[u8]) -> Result<&Entry> {
-        if let Some(entry) = self.entries.find(&self.file, name)? {
+        if let Some(entry) = self.entries.find(name) {
             return Ok(entry);
         }
         let descriptor = &self.descriptor.name;
         let folder = descriptor.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
         let beside = [&descriptor[..folder], name].concat();
-        self.entries.find(&self.file, &beside)?.ok_or_else(|| {
+        self.entries.find(&beside).ok_or_else(|| {
             let reason = format!("has no member with the name \"{}\"", excerpt(name));
             self.file.error(ErrorKind::Format, reason)
         })

@@ -4,7 +4,7 @@
 //! one of them guesses, the archive is refused: a manifest, a checksum and an import must not be of
 //! different bytes.
 
-use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::storage::HostFile;
@@ -16,8 +16,15 @@ pub(super) struct Entry {
     /// Offset of its content in the archive.
     pub offset: u64,
     pub size: u64,
-    /// Whether it is a regular file. Links, folders and devices only occupy their names.
+    /// Whether it is a regular file, and not a folder.
     pub is_file: bool,
+}
+
+impl Entry {
+    /// Returns the offset of its header, the last one if there are several.
+    pub fn header(&self) -> u64 {
+        self.offset - BLOCK
+    }
 }
 
 /// Returns whether `block`, the first of a file, is the header of a tar archive.
@@ -27,61 +34,20 @@ pub fn is_tar(block: &[u8]) -> bool {
     block.first_chunk().is_some_and(|block| Header(block).is_valid())
 }
 
-/// The members of an archive, and where to find each.
-pub(super) struct Entries {
-    all: Vec<Entry>,
-    /// Indices by name without `.` and empty components. `None` marks a name that is not unique.
-    by_name: HashMap<Vec<u8>, Option<usize>>,
-}
-
-impl Entries {
-    /// Reads the headers of an archive.
-    pub fn new(file: &HostFile) -> Result<Self> {
-        let mut reader = Reader { file, at: 0, headers: 0 };
-        let (mut all, mut by_name) = (Vec::new(), HashMap::new());
-        while let Some(entry) = reader.entry()? {
-            let index = Some(all.len());
-            by_name.entry(plain(&entry.name)).and_modify(|known| *known = None).or_insert(index);
-            all.push(entry);
-        }
-        Ok(Self { all, by_name })
-    }
-
-    /// Returns the regular files.
-    pub fn files(&self) -> impl Iterator<Item = &Entry> {
-        self.all.iter().filter(|entry| entry.is_file)
-    }
-
-    /// Returns the regular file with this name. Fails if several members have it, of which one program
-    /// extracts the first, another the last, and a third all.
-    pub fn find(&self, file: &HostFile, name: &[u8]) -> Result<Option<&Entry>> {
-        match self.by_name.get(&plain(name)) {
-            None => Ok(None),
-            Some(Some(index)) => Ok(Some(&self.all[*index]).filter(|entry| entry.is_file)),
-            Some(None) => {
-                let reason = format!("has two members with the name \"{}\"", excerpt(name));
-                Err(file.corrupt(reason))
-            }
-        }
-    }
-}
-
-/// Returns a name without components that lead nowhere.
-fn plain(name: &[u8]) -> Vec<u8> {
-    let components = name.split(|byte| *byte == b'/');
-    let components = components.filter(|component| !matches!(*component, b"" | b"."));
-    components.collect::<Vec<_>>().join(&b'/')
-}
-
-struct Reader<'a> {
+/// Reads the headers of an archive one after another.
+pub(super) struct Reader<'a> {
     file: &'a HostFile,
     at: u64,
     headers: u32,
 }
 
-impl Reader<'_> {
-    /// Returns the next member, or `None` at the end.
-    fn entry(&mut self) -> Result<Option<Entry>> {
+impl<'a> Reader<'a> {
+    pub fn new(file: &'a HostFile) -> Self {
+        Self { file, at: 0, headers: 0 }
+    }
+
+    /// Returns the next member, or `None` at the end. Fails if it is neither a regular file nor a folder.
+    pub fn entry(&mut self) -> Result<Option<Entry>> {
         let mut extended = Extended::default();
         loop {
             let start = self.at;
@@ -99,7 +65,8 @@ impl Reader<'_> {
             }
             let kind = header.kind();
             let size = match (kind, extended.size) {
-                (Kind::File | Kind::Special, Some(size)) => header.size().and(Some(size)),
+                (Kind::File | Kind::Folder, Some(size)) => header.size().and(Some(size)),
+                (Kind::Other, _) => Some(0),
                 _ => header.size(),
             };
             let content = self.at;
@@ -115,7 +82,7 @@ impl Reader<'_> {
             }
             self.at = next;
             match kind {
-                Kind::File | Kind::Special => {
+                Kind::File | Kind::Folder => {
                     return self.member(&header, extended, content, size).map(Some);
                 }
                 Kind::LongName => {
@@ -148,11 +115,7 @@ impl Reader<'_> {
                     }
                 }
                 Kind::Sparse => return Err(self.unsupported("sparse members", start)),
-                Kind::Other => {
-                    let kind = excerpt(&block[TYPE..=TYPE]);
-                    let what = format!("members of the type '{kind}'");
-                    return Err(self.unsupported(&what, start));
-                }
+                Kind::Other => return Err(self.neither_file_nor_folder(&header, extended, start)),
             }
         }
     }
@@ -166,30 +129,64 @@ impl Reader<'_> {
         size: u64,
     ) -> Result<Entry> {
         let start = offset - BLOCK;
-        let name = match (extended.path, extended.long_name) {
-            (Some(_), Some(_)) => return Err(self.unsupported("members with two names", start)),
-            (Some(name), None) | (None, Some(name)) => name,
-            (None, None) => match header.name() {
-                Some(name) => name,
-                // GNU tar takes these bytes for something else, Python's tarfile for a part of the name.
-                None => return Err(self.unsupported("names with a prefix that is none", start)),
-            },
-        };
-        if name.len() > MAX_NAME || name.contains(&0) {
-            let reason =
-                format!("has a member whose name is longer than {MAX_NAME} bytes or holds a NUL");
-            return Err(self.file.error(ErrorKind::Unsupported, reason).at(start));
-        }
+        let name = self.name(header, extended, start)?;
         // As in archives of V7, where folders have no type.
         let is_folder = name.ends_with(b"/") || header.is_folder_of_v7();
         let is_file = header.kind() == Kind::File && !is_folder;
-        // GNU tar skips the content of a folder, device or link, and other programs do not.
+        // GNU tar skips the content of a folder, and other programs do not.
         if !is_file && (size > 0 || header.size() != Some(0)) {
             let reason =
                 format!("has the member \"{}\", which is no file and has a size", excerpt(&name));
             return Err(self.file.corrupt(reason).at(start));
         }
         Ok(Entry { name, offset, size, is_file })
+    }
+
+    /// Returns the name of a member, whose header is at `start`.
+    fn name(&self, header: &Header<'_>, extended: Extended, start: u64) -> Result<Vec<u8>> {
+        let name = match (extended.path, extended.long_name) {
+            (Some(_), Some(_)) => return Err(self.unsupported("members with two names", start)),
+            (Some(name), None) | (None, Some(name)) => name,
+            // GNU tar takes the bytes of such a prefix for something else, Python's tarfile for a part of
+            // the name.
+            (None, None) => header.name().ok_or_else(|| {
+                let name = excerpt(header.text(NAME));
+                let reason = format!(
+                    "has a prefix of the name \"{name}\" in a tar header that is not ustar, which programs read \
+                     differently"
+                );
+                self.file.error(ErrorKind::Unsupported, reason).at(start)
+            })?,
+        };
+        if name.len() > MAX_NAME || name.contains(&0) {
+            let reason =
+                format!("has a member whose name is longer than {MAX_NAME} bytes or holds a NUL");
+            return Err(self.file.error(ErrorKind::Unsupported, reason).at(start));
+        }
+        Ok(name)
+    }
+
+    /// Returns the error about a member of another type. What is extracted after a link may go where it leads.
+    fn neither_file_nor_folder(
+        &self,
+        header: &Header<'_>,
+        extended: Extended,
+        start: u64,
+    ) -> Error {
+        let name = match self.name(header, extended, start) {
+            Ok(name) => excerpt(&name),
+            Err(error) => return error,
+        };
+        let what = match header.0[TYPE] {
+            b'1' => format!("hard link \"{name}\""),
+            b'2' => format!("symbolic link \"{name}\""),
+            b'3' | b'4' => format!("device \"{name}\""),
+            b'6' => format!("FIFO \"{name}\""),
+            kind => format!("member \"{name}\" of the type '{}'", excerpt(&[kind])),
+        };
+        let reason =
+            format!("has the {what} in a tar archive, of which only files and folders are read");
+        self.file.error(ErrorKind::Unsupported, reason).at(start)
     }
 
     /// Reads the next block. Returns `None` at the end of the archive.
@@ -309,8 +306,8 @@ enum Kind {
     Global,
     /// Sparse in the format of GNU tar.
     Sparse,
-    /// A link, a folder or a device, which has no content.
-    Special,
+    Folder,
+    /// A link, a device or a FIFO, or a type of its own.
     Other,
 }
 
@@ -330,7 +327,7 @@ impl Header<'_> {
     fn kind(&self) -> Kind {
         match self.0[TYPE] {
             0 | b'0' | b'7' => Kind::File,
-            b'1'..=b'6' => Kind::Special,
+            b'5' => Kind::Folder,
             b'L' => Kind::LongName,
             b'K' => Kind::LongLink,
             b'x' => Kind::Pax,
@@ -343,8 +340,7 @@ impl Header<'_> {
     /// Returns whether this is a folder without a type. Python's tarfile asks the name in the header, whatever
     /// name follows.
     fn is_folder_of_v7(&self) -> bool {
-        let end = self.0[..100].iter().position(|byte| *byte == 0).unwrap_or(100);
-        self.0[TYPE] == 0 && self.0[..end].ends_with(b"/")
+        self.0[TYPE] == 0 && self.text(NAME).ends_with(b"/")
     }
 
     /// Returns the size, in octal digits or, from 8 GiB on, in binary.
@@ -362,12 +358,16 @@ impl Header<'_> {
     /// Returns the name. `None` if there is a prefix in a format that has none: V7, or that of GNU tar,
     /// which has times there.
     fn name(&self) -> Option<Vec<u8>> {
-        let text = |range: &[u8]| range.split(|byte| *byte == 0).next().unwrap_or(&[]).to_vec();
-        let (name, prefix) = (text(&self.0[..100]), text(&self.0[345..500]));
+        let (name, prefix) = (self.text(NAME), self.text(PREFIX));
         match prefix.is_empty() {
-            true => Some(name),
+            true => Some(name.to_vec()),
             false => (self.0[257..263] == *b"ustar\0").then(|| [prefix, name].join(&b'/')),
         }
+    }
+
+    /// Returns the bytes of a field up to a NUL.
+    fn text(&self, field: Range<usize>) -> &[u8] {
+        self.0[field].split(|byte| *byte == 0).next().unwrap_or(&[])
     }
 }
 
@@ -385,6 +385,10 @@ fn octal(field: &[u8]) -> Option<u64> {
 }
 
 const BLOCK: u64 = 512;
+
+/// Fields of the name of a member in its header, and of the part before it.
+const NAME: Range<usize> = 0..100;
+const PREFIX: Range<usize> = 345..500;
 
 /// Offset of the type of a member in its header.
 const TYPE: usize = 156;

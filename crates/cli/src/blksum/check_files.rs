@@ -18,6 +18,7 @@ use blksum::Tag;
 use blksum::check_file::{Entry, Form, Line, Parser, Style};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::report;
 use crate::{quote, stdio};
 
 /// Check files: those held in memory, then those that are opened in their turn.
@@ -182,7 +183,7 @@ fn open(name: &OsStr) -> io::Result<CheckFile> {
 fn manifest(path: &Path) -> io::Result<Vec<u8>> {
     let other = |error: blkimage::Error| match error.io_error().map(io::Error::raw_os_error) {
         Some(Some(code)) => io::Error::from_raw_os_error(code),
-        _ => io::Error::other(error.reason().to_owned()),
+        _ => io::Error::other(report::reason(&error, true)),
     };
     let options = OpenOptions::new().force_share(true);
     // Lines in a file of this name would be of files beside it, not of members.

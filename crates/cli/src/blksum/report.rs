@@ -145,7 +145,9 @@ impl From<&io::Error> for Failure {
     }
 }
 
-fn reason(error: &blkimage::Error, is_own: bool) -> String {
+/// Returns the message of an error. The name of the file is left out if it is the own one of the caller's
+/// message.
+pub fn reason(error: &blkimage::Error, is_own: bool) -> String {
     let mut reason = error.to_string();
     if is_own {
         reason = error.reason().to_owned();

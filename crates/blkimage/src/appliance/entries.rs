@@ -1,0 +1,102 @@
+//! The members of an archive by name.
+//!
+//! A program that extracts an archive writes one member after another, each to where the earlier ones lead.
+//! If a member is written over another, through it or beside the folder, the result depends on the program.
+//! Such an archive is refused, so each member is the file or folder of its name, in any order.
+
+use std::collections::BTreeMap;
+
+use super::tar::{Entry, Reader};
+use crate::error::{ErrorKind, Result, excerpt};
+use crate::storage::HostFile;
+
+/// The members of an archive, and where to find each.
+pub(super) struct Entries {
+    all: Vec<Entry>,
+    /// Indices by [`key`]. Of a folder that has several members, that of the first.
+    by_key: BTreeMap<Vec<u8>, usize>,
+}
+
+impl Entries {
+    /// Reads the headers of an archive.
+    pub fn new(file: &HostFile) -> Result<Self> {
+        let mut reader = Reader::new(file);
+        let mut entries = Self { all: Vec::new(), by_key: BTreeMap::new() };
+        while let Some(entry) = reader.entry()? {
+            entries.add(file, entry)?;
+        }
+        entries.check_folders(file)?;
+        Ok(entries)
+    }
+
+    /// Returns the regular files.
+    pub fn files(&self) -> impl Iterator<Item = &Entry> {
+        self.all.iter().filter(|entry| entry.is_file)
+    }
+
+    /// Returns the regular file with this name.
+    pub fn find(&self, name: &[u8]) -> Option<&Entry> {
+        let index = self.by_key.get(&key(name)).filter(|_| !name.contains(&0))?;
+        Some(&self.all[*index]).filter(|entry| entry.is_file)
+    }
+
+    /// Adds a member. Fails if it is not a file or folder of its own beneath the folder of the archive.
+    fn add(&mut self, file: &HostFile, entry: Entry) -> Result<()> {
+        if let Some(reason) = refusal(&entry) {
+            let reason = format!("has the member \"{}\", {reason}", excerpt(&entry.name));
+            return Err(file.error(ErrorKind::Unsupported, reason).at(entry.header()));
+        }
+        let index = *self.by_key.entry(key(&entry.name)).or_insert(self.all.len());
+        // A folder may be there more than once, which changes no file.
+        if let Some(first) = self.all.get(index)
+            && (first.is_file || entry.is_file)
+        {
+            let reason = format!("has two members with the name \"{}\"", excerpt(&entry.name));
+            return Err(file.corrupt(reason).at(entry.header()));
+        }
+        self.all.push(entry);
+        Ok(())
+    }
+
+    /// Fails if another member is in a folder that is a file. What lies in a folder follows it in the order of keys.
+    fn check_folders(&self, file: &HostFile) -> Result<()> {
+        let following = self.by_key.iter().skip(1);
+        for ((outer_key, outer), (inner_key, inner)) in self.by_key.iter().zip(following) {
+            let (outer, inner) = (&self.all[*outer], &self.all[*inner]);
+            let rest = inner_key.strip_prefix(&**outer_key);
+            if outer.is_file && rest.is_some_and(|rest| rest.starts_with(SEPARATOR)) {
+                let (name, inner_name) = (excerpt(&outer.name), excerpt(&inner.name));
+                let reason = format!(
+                    "has the file \"{name}\", and \"{inner_name}\" in a folder of this name"
+                );
+                return Err(file.corrupt(reason).at(outer.header().max(inner.header())));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns why programs extract a member to different places, if they do.
+fn refusal(entry: &Entry) -> Option<&'static str> {
+    let mut components = entry.name.split(|byte| *byte == b'/');
+    let last = components.clone().next_back();
+    if entry.name.starts_with(b"/") {
+        Some("whose name is absolute")
+    } else if components.any(|component| component == b"..") {
+        Some("whose name has the component \"..\"")
+    } else if entry.is_file && matches!(last, Some(b"" | b".")) {
+        Some("a file with the name of a folder")
+    } else {
+        None
+    }
+}
+
+/// Returns a name without components that lead nowhere. Joined by [`SEPARATOR`], names are in the order of folders.
+fn key(name: &[u8]) -> Vec<u8> {
+    let components = name.split(|byte| *byte == b'/');
+    let components = components.filter(|component| !matches!(*component, b"" | b"."));
+    components.collect::<Vec<_>>().join(SEPARATOR)
+}
+
+/// Sorts before every other byte, and is in no name of a member.
+const SEPARATOR: &[u8] = b"\0";

@@ -127,6 +127,27 @@ def test_check_file_is_not_told_what_files_hold(blksum, host):
     assert letter_value(b"s").encode() not in result.stdout + result.stderr
 
 
+def test_a_check_file_guesses_no_single_bytes(blksum, host):
+    """Ranges are of whole sectors. Shorter ones would tell a file byte by byte to whoever sees the result."""
+    guess = blksum("--offset", "512", "--length", "1", "secret").stdout.split()[0].decode()
+    for part in ("OFFSET=512/LENGTH=1", "OFFSET=511", "LENGTH=513", "LENGTH=0", "OFFSET=512/LENGTH=01"):
+        pathlib.Path("SUMS").write_text(f"BLKSUM-SHA256-STREAMS4-64K/{part} (secret) = {guess}\n")
+        result = blksum("-c", "SUMS")
+        assert (result.returncode, result.stdout) == (1, b""), part
+        assert b"no properly formatted checksum lines found" in result.stderr
+    # Nor are they the last bytes of a file.
+    pathlib.Path("odd").write_bytes(bytes(1024) + b"tail")
+    for offset, is_known in [(512, True), (1024, False)]:
+        guess = blksum("--offset", str(offset), "odd").stdout.split()[0].decode()
+        pathlib.Path("SUMS").write_text(f"BLKSUM-SHA256-STREAMS4-64K/OFFSET={offset} (odd) = {guess}\n")
+        result = blksum("-c", "SUMS")
+        content = f" (offset {offset} to the end)\n"
+        assert result.stdout.decode() == f"odd: {'OK' if is_known else 'FAILED open or read'}{content}"
+        assert (b"the part has 4 bytes" in result.stderr) != is_known
+        result = blksum("--tag", "--offset", str(offset), "odd")
+        assert (result.returncode, b"/OFFSET=" in result.stdout) == (0 if is_known else 1, is_known)
+
+
 # Images that are swapped
 
 

@@ -19,6 +19,9 @@ import zlib
 import blake3
 import pytest
 
+import images
+import imagespec
+
 LINEAR = ["-f", "raw", "--construction", "linear"]
 
 FILES = {
@@ -624,3 +627,128 @@ def test_lost_output_of_blkhash(blksum, workdir, command, output):
     reason = "No space left on device" if "full" in output else "Bad file descriptor"
     assert result.returncode in (1, 2)
     assert f"blkhash: write error: {reason}\n" in result.stderr.decode()
+
+
+SNAPSHOTS = ["before", "be fore (x) = /?%\\n", "größe"]
+
+
+@pytest.fixture
+def disk(workdir):
+    """A qcow2 with two partitions and snapshots, all of which have other content."""
+    imagespec.write("8192k:-", "disk.img")
+    subprocess.run(["sfdisk", "-q", "disk.img"], input=b"label: gpt\n,2M\n,1M\n", check=True)
+    images.qemu_img("convert", "-O", "qcow2", "disk.img", "disk.qcow2")
+    for number, name in enumerate(SNAPSHOTS):
+        images.qemu_img("snapshot", "-c", name, "disk.qcow2")
+        for offset in (1, 3):
+            write = f"write -P {number + offset} {offset}M 1M"
+            subprocess.run(["qemu-io", "-f", "qcow2", "-c", write, "disk.qcow2"], check=True, capture_output=True)
+    return workdir
+
+
+PARTS = [
+    *([["--snapshot", name] for name in [*SNAPSHOTS, "1"]]),
+    *([["--partition", number] for number in "12"]),
+    ["--snapshot", "before", "--partition", "2"],
+    ["--offset", "1M", "--length", "64K"],
+    ["--snapshot", "2", "--offset", "2M"],
+    ["--length", "1M"],
+    ["-f", "raw"],
+    ["-f", "raw", "--offset", "512"],
+    ["-f", "raw", "--construction", "linear", "--length", "512"],
+    ["--construction", "linear", "--partition", "1"],
+    ["-d", "md5", "-d", "sha1", "--partition", "1"],
+]
+
+
+def test_every_line_with_a_tag_is_checked(blksum, disk):
+    """A disk, its partitions, its snapshots and the bytes of its file are in one list, and differ."""
+    written = [blksum("--tag", *args, "disk.qcow2") for args in [[], ["-B"], *PARTS]]
+    assert all(result.returncode == 0 and result.stderr == b"" for result in written)
+    lines = b"".join(result.stdout for result in written)
+    assert len({line.rsplit(b"= ")[-1] for line in lines.splitlines()}) > 12
+    result = blksum("-c", "--strict", "-", input=lines)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert all(line.startswith(b"disk.qcow2: OK") for line in result.stdout.splitlines())
+    assert len(result.stdout.splitlines()) == len(lines.splitlines())
+    assert b"disk.qcow2: OK (snapshot 'be fore (x) = /?%\\n')\n" in result.stdout
+    assert b"disk.qcow2: OK (snapshot before, partition 2)\n" in result.stdout
+    # Another content does not match.
+    change = ["qemu-io", "-f", "qcow2", "-c", "write -P 9 1M 1M", "disk.qcow2"]
+    subprocess.run(change, check=True, capture_output=True)
+    result = blksum("-c", "-", input=lines)
+    assert result.returncode == 1 and b"disk.qcow2: FAILED (partition 1)\n" in result.stdout
+    assert b"disk.qcow2: OK (snapshot before)\n" in result.stdout
+
+
+def test_lines_of_whole_images_are_as_before(blksum, disk):
+    for args in ([], ["-f", "qcow2"], ["--offset", "0"], ["--vpc-size", "current"], ["--holes=ignore"]):
+        line = blksum("--tag", *args, "disk.qcow2").stdout
+        assert line.startswith(b"BLKSUM-SHA256-STREAMS4-64K (disk.qcow2) = "), args
+    assert blksum("--tag", "-f", "raw", "disk.img").stdout.startswith(b"BLKSUM-SHA256-STREAMS4-64K (disk.img) = ")
+    with open("disk.qcow2", "rb") as file:
+        line = blksum("--tag", "-f", "qcow2", stdin=file).stdout
+    assert line.startswith(b"BLKSUM-SHA256-STREAMS4-64K (-) = ")
+
+
+def test_a_name_that_looks_like_a_part(blksum, disk):
+    os.symlink("disk.img", "disk.qcow2?snapshot=before")
+    line = blksum("--tag", "--length", "512", "disk.qcow2?snapshot=before").stdout
+    result = blksum("-c", "-", input=line)
+    assert result.stdout == b"disk.qcow2?snapshot=before: OK (512 bytes at 0)\n"
+
+
+def test_options_that_ask_for_another_part_than_the_line(blksum, disk):
+    partition = blksum("--tag", "--partition", "2", "disk.qcow2").stdout
+    for args, option in [
+        (["--partition", "1"], "--partition"),
+        (["--snapshot", "before"], "--snapshot"),
+        (["--length", "512"], "--offset and --length"),
+    ]:
+        result = blksum("-c", *args, "-", input=partition)
+        assert (result.returncode, result.stdout) == (1, b"disk.qcow2: FAILED open or read (partition 2)\n")
+        assert f"its checksum is of partition 2: leave out {option}\n".encode() in result.stderr
+    assert blksum("-c", "--partition", "2", "-", input=partition).returncode == 0
+    raw = blksum("--tag", "-f", "raw", "disk.qcow2").stdout
+    assert b"leave out --format" in blksum("-c", "-f", "qcow2", "-", input=raw).stderr
+    # The options are for lines that do not say it.
+    for args in (["--partition", "2"], ["--snapshot", "before"]):
+        for lines in (blksum(*args, "disk.qcow2").stdout, blksum("--tag", "disk.qcow2").stdout):
+            result = blksum("-c", *args, "-", input=lines)
+            assert result.returncode == (0 if b"BLKSUM" not in lines else 1)
+
+
+def test_the_size_of_a_vpc_image_is_in_its_tag(blksum, workdir):
+    images.qemu_img("create", "-q", "-f", "vpc", "disk.vhd", "10000000")
+    for size in ("geometry", "current"):
+        line = blksum("--tag", "--vpc-size", size, "disk.vhd").stdout
+        assert line.startswith(f"BLKSUM-SHA256-STREAMS4-64K/VPCSIZE={size} (disk.vhd)".encode())
+        assert blksum("-c", "-", input=line).returncode == 0
+    assert b"leave out --vpc-size" in blksum("-c", "--vpc-size", "geometry", "-", input=line).stderr
+    assert blksum("--tag", "disk.vhd").stdout.startswith(b"BLKSUM-SHA256-STREAMS4-64K (disk.vhd)")
+
+
+def test_the_part_is_in_json(blksum, disk):
+    args = ("--snapshot", "before", "--offset", "512", "--length", "1024")
+    whole = json.loads(blksum("--json", "disk.qcow2").stdout)
+    assert not {"snapshot", "partition", "offset", "length"} & whole.keys()
+    found = json.loads(blksum("--json", *args, "disk.qcow2").stdout)
+    checked = json.loads(blksum("-c", "--json", "-", input=blksum("--tag", *args, "disk.qcow2").stdout).stdout)
+    for entry in (found, checked):
+        assert (entry["snapshot"], entry["offset"], entry["length"]) == ("before", 512, 1024)
+    missing = json.loads(blksum("--json", "--partition", "9", "disk.qcow2").stdout)
+    assert missing["partition"] == 9 and "error" in missing
+
+
+@pytest.mark.parametrize("args", [["--offset", "1"], ["--length", "1000"], ["--length", "0"], ["--snapshot", "x" * 1025]])
+def test_a_part_that_no_line_records_has_no_tag(blksum, disk, args):
+    result = blksum("--tag", *args, "disk.qcow2")
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert b"a tag holds " in result.stderr and b"use --json" in result.stderr
+
+
+def test_parts_are_read_once_for_all_of_their_lines(blksum, disk):
+    lines = blksum("-d", "md5", "-d", "sha1", "--partition", "1", "disk.qcow2").stdout
+    once = json.loads(blksum("--json", "--partition", "1", "disk.qcow2").stdout)["bytes_read"]
+    for line in blksum("-c", "--json", "-", input=lines).stdout.splitlines():
+        assert json.loads(line)["bytes_read"] == once

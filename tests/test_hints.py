@@ -1,5 +1,6 @@
 """Messages that say what to do: rejected values, names and lists that were meant otherwise."""
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -11,6 +12,7 @@ import foreign_images
 import images
 import imagespec
 from conftest import HANG, blksum_path
+import servers
 
 
 @pytest.fixture
@@ -89,11 +91,14 @@ NAMES = [
     (".", "Is a directory: use -r to hash the files in it"),
     ("http://host/x", "URIs that are read are those of NBD servers, such as nbd://"),
     ("nbd:host:10809", "as a URI it is nbd://host:10809"),
+    ("nbd:unix:/p/n.sock:exportname=vm1", "as a URI it is 'nbd+unix:///vm1?socket=/p/n.sock'"),
+    ("nbd:unix:/a b.sock", "as a URI it is 'nbd+unix:///?socket=/a%20b.sock'"),
+    ("nbd:host:10809:exportname=a b", "as a URI it is nbd://host:10809/a%20b"),
     ("nbd:\x1b[2J", "as a URI it is nbd://"),
 ]
 
 
-@pytest.mark.parametrize("name, words", NAMES, ids=["folder", "http", "nbd", "control"])
+@pytest.mark.parametrize("name, words", NAMES, ids=["folder", "http", "nbd", "unix", "blank", "export", "control"])
 def test_names_that_were_meant_otherwise(blksum, files, name, words):
     result = blksum(name)
     assert (result.returncode, result.stdout) == (1, b"")
@@ -259,7 +264,7 @@ def test_a_part_of_a_whole_file_is_an_error(blksum, files, part):
 def test_a_part_has_no_plain_tag(blksum, files):
     args = ("-f", "raw", "--construction", "linear", "--tag", "disk.img")
     assert blksum(*args).stdout.startswith(b"SHA256 (")
-    assert blksum("--length", "512", *args).stdout.startswith(b"BLKSUM-SHA256-LINEAR (")
+    assert blksum("--length", "512", *args).stdout.startswith(b"BLKSUM-SHA256-LINEAR/LENGTH=512 (")
 
 
 def test_no_hint_names_the_digest_that_is_in_use(blksum, files):
@@ -285,3 +290,102 @@ def test_missing_operands_are_named_in_one_line(workdir, command, missing):
     assert result.returncode == 2
     [line, advice] = result.stderr.decode().splitlines()
     assert line == f"blkhash: missing {missing}" and advice.startswith("Try ")
+
+
+HEX = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
+
+LISTS = [
+    (b"", "it has no lines"),
+    (HEX.encode(), "line 1 has a checksum and no name: a line is CHECKSUM  IMAGE"),
+    (b"# " + HEX.encode() + b"\n" + HEX.encode() + b"\r\n", "line 2 has a checksum and no name"),
+    (f"sha256:{HEX}  disk.img\n".encode(), "line 1 begins with the name of a digest: write CHECKSUM  IMAGE, and -d sha"),
+    (b"garbage\n", "a line is CHECKSUM  IMAGE, or TAG (IMAGE) = CHECKSUM"),
+]
+
+
+@pytest.mark.parametrize("content, words", LISTS, ids=["empty", "bare", "second", "prefix", "garbage"])
+def test_a_list_without_lines_says_what_a_line_needs(blksum, files, content, words):
+    (files / "SUMS").write_bytes(content)
+    result = blksum("-c", "SUMS")
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert b"SUMS: no properly formatted checksum lines found\n" in result.stderr
+    assert words in result.stderr.decode()
+    # The hint for users of the C program is for files that may be images.
+    assert b"--cache" not in result.stderr
+    beside = blksum("-c", "-", input=blksum("file").stdout + content)
+    assert beside.stdout == b"file: OK\n"
+    if b"name" in words.encode() and HEX.encode() in content:
+        assert words.split(" ", 2)[2] in beside.stderr.decode()
+
+
+def test_the_sha256_of_the_content_is_offered(blksum, files):
+    content = hashlib.sha256((files / "disk.img").read_bytes()).hexdigest()
+    result = blksum("-c", "-", input=f"{content}  disk.qcow2\n".encode())
+    assert result.returncode == 1
+    hint = result.stderr.decode()
+    assert "--construction linear for lines of sha256sum of the content as raw" in hint and "-B for lines" in hint
+    args = ("--construction", "linear", "-c", "-")
+    assert blksum(*args, input=f"{content}  disk.qcow2\n".encode()).stdout == b"disk.qcow2: OK\n"
+    assert b"linear for" not in blksum(*args, input=f"{'0' * 64}  disk.qcow2\n".encode()).stderr
+
+
+@pytest.mark.parametrize("tool", ["gzip", "xz", "zstd", "bzip2", "lz4"])
+def test_a_compressed_file_is_noted(blksum, files, tool):
+    heads = {"gzip": "1f8b0800", "xz": "fd377a585a00", "zstd": "28b52ffd", "bzip2": "425a6839314159265359"}
+    content = bytes.fromhex(heads.get(tool, "04224d18")).ljust(1024, b"x")
+    (files / "disk.raw.packed").write_bytes(content)
+    note = f"note: looks like {tool}: the checksum is of the compressed bytes".encode()
+    for result in (blksum("disk.raw.packed"), blksum(input=content)):
+        assert result.returncode == 0 and result.stderr.count(note) == 1, result.stderr
+    for args in (["-q"], ["-B"], ["-f", "raw"]):
+        assert blksum(*args, "disk.raw.packed").stderr == b"", args
+    tagged = blksum("--tag", "disk.raw.packed").stdout
+    assert blksum("-c", "-", input=tagged).stderr == b""
+
+
+def test_a_line_that_loses_its_part_is_noted(blksum, files):
+    note = b"blksum: note: the lines do not say that they are of 512 bytes at 0: --tag records it\n"
+    for args, expected in [([], note), (["-q"], b""), (["--tag"], b""), (["--json"], b"")]:
+        with open("SUMS", "wb") as kept:
+            command = [blksum.path, *args, "--length", "512", "disk.img"]
+            result = subprocess.run(command, stdout=kept, stderr=subprocess.PIPE, check=True)
+        assert result.stderr == expected, args
+    assert blksum("--length", "512", "disk.img").stderr == b""
+
+
+OTHER_COMMANDS = [
+    (["map", "verify", "m", "a", "b"], "'b' is one name too many: usage: blkhash map verify [OPTION]... MAP IMAGE"),
+    (["map", "diff", "a", "b", "c"], "'c' is one name too many: usage: blkhash map diff "),
+    (["bench", "sha256"], "unrecognized command 'sha256': use blkhash bench -d sha256"),
+    (["diff", "a", "b"], "unrecognized command 'diff': use blkhash map diff"),
+    (["compare", "a", "b"], "unrecognized command 'compare': use blkhash map diff"),
+    (["verify"], "use blkhash btrfs verify, blkhash map verify or blkhash verity verify"),
+]
+
+
+@pytest.mark.parametrize("args, words", OTHER_COMMANDS, ids=[" ".join(args) for args, _ in OTHER_COMMANDS])
+def test_commands_that_were_meant_otherwise(blksum, files, args, words):
+    result = subprocess.run([blksum.path.replace("blksum", "blkhash"), *args], capture_output=True)
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert words in result.stderr.decode(), result.stderr
+
+
+def test_the_size_of_a_larger_target_is_said(blksum, files):
+    """A checksum does not tell the length of its content."""
+    tagged = blksum("--tag", "disk.img").stdout
+    (files / "volume").write_bytes((files / "disk.img").read_bytes() + bytes(65536))
+    with contextlib.closing(servers.Servers()) as started:
+        uri = started.nbdkit("file", "volume").uri()
+        lines = tagged.replace(b"disk.img", uri.encode())
+        result = blksum("-c", "--allow-uri", "-", input=lines)
+        assert result.returncode == 1
+        assert b"note: 262144 bytes were read: if the image that was copied here is smaller, --length" in result.stderr
+        for quiet in ("--quiet", "--status"):
+            assert b"note:" not in blksum("-c", quiet, "--allow-uri", "-", input=lines).stderr
+        result = blksum("-c", "--allow-uri", "--length", "196608", "-", input=lines)
+        assert (result.returncode, result.stderr) == (0, b"")
+        # A line with its length needs no option.
+        lines = blksum("--tag", "--length", "196608", "disk.img").stdout.replace(b"disk.img", uri.encode())
+        assert blksum("-c", "--allow-uri", "-", input=lines).returncode == 0
+    result = blksum("-c", "-", input=tagged.replace(b"disk.img", b"file"))
+    assert result.returncode == 1 and b"were read" not in result.stderr

@@ -42,6 +42,13 @@ KINDS = {
 
 CATEGORIES = "Categories"
 
+# A snapshot, a partition and a range of the images that image() makes.
+PARTS = [
+    ("--snapshot", "before", "disk.qcow2"),
+    ("--partition", "1", "parts.img"),
+    ("--offset", "1M", "--length", "64K", "parts.img"),
+]
+
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 
 
@@ -172,6 +179,8 @@ def blksum_runs():
     lines += run("blksum", "--json", "--construction", "fs-verity", "--salt", "5e", "raw.img")
     lines += run("blksum", "--json", "--verbose", "disk.qcow2", b"caf\xe9.img")
     lines += run("blksum", "--json", "--verbose", "-d", "sha256", "-d", "xxh64", "large.img")
+    for part in PARTS:
+        lines += run("blksum", "--json", *part)
     lines += run("blksum", "--json", "missing.img", statuses=(1,))
     return lines + run("blksum", "--json", stdin=b"x")
 
@@ -182,6 +191,8 @@ def check_runs():
     sums = run_bytes("blksum", "--tag", *names)
     sums += run_bytes("blksum", "--tag", "-d", "sha256:linear", "raw.img")
     sums += run_bytes("blksum", "--tag", "--construction", "fs-verity", "--salt", "5e", "raw.img")
+    for part in PARTS:
+        sums += run_bytes("blksum", "--tag", *part)
     wrong = re.sub(rb"= .*", b"= " + b"0" * 64, sums)
     missing = b"BLKSUM-SHA256-STREAMS4-64K (missing.img) = " + b"0" * 64 + b"\n"
     large = run_bytes("blksum", "--tag", "-d", "sha256", "-d", "xxh64", "large.img")
@@ -201,6 +212,10 @@ def image():
     with open(b"caf\xe9.img", "wb") as file:
         file.write(b"B" * 4096)
     images.qemu_img("convert", "-O", "qcow2", "raw.img", "disk.qcow2")
+    images.qemu_img("snapshot", "-c", "before", "disk.qcow2")
+    with open("parts.img", "wb") as file:
+        file.truncate(8 << 20)
+    images.run("sfdisk", "-q", "parts.img", stdin=None, input=b"label: gpt\nsize=2M\nsize=2M,name=x\n")
     # Large enough to measure which implementation is the fastest.
     with open("large.img", "wb") as file:
         file.write(b"C" * (96 << 20))
@@ -417,9 +432,6 @@ def image_info_runs():
     os.rename("disk.qcow2", b"caf\xe9.qcow2")
     for name in ["plain", b"caf\xe9"]:
         images.run("qemu-img", "snapshot", "-c", name, b"caf\xe9.qcow2")
-    with open("parts.img", "wb") as file:
-        file.truncate(8 << 20)
-    images.run("sfdisk", "-q", "parts.img", stdin=None, input=b"label: gpt\nsize=2M\nsize=2M,name=x\n")
     lines = run("blkhash", "info", "--json", b"caf\xe9.qcow2", "parts.img", "missing.img", statuses=(2,))
     return lines + run("blkhash", "info", "--json", "parts.img")
 

@@ -221,7 +221,7 @@ def test_check_file_that_grows(blksum, mixed):
 
 
 def test_output_among_the_images(blksum, mixed):
-    """The output file is hashed with the content that it has when its turn comes."""
+    """No check could match the output file, so it is left out."""
     os.mkdir("tree")
     for index in range(200):
         os.link("small", f"tree/{index:03}")
@@ -234,7 +234,7 @@ def test_output_among_the_images(blksum, mixed):
             return file.read()
 
     expected = sums("1")
-    assert expected.count(b"\n") == 201
+    assert expected.count(b"\n") == 200
     for threads in THREADS[1:]:
         assert sums(threads) == expected
 

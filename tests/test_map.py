@@ -174,6 +174,37 @@ def test_checksum_lines_are_checked_by_blksum(workdir):
     assert images.run(str(blksum_path()), "-c", "SUMS") == b"raw: OK\nraw: OK\n"
 
 
+def test_checksum_lines_of_a_part_are_checked_by_blksum(workdir):
+    """The tag says the snapshot and the partition that the map is of. Another part does not match."""
+    write_sparse(workdir / "raw", random_content(random.Random(2), 200))
+    images.run("sfdisk", "-q", "raw", stdin=None, input=b"label: gpt\nstart=2048,size=4096\nsize=2M\n")
+    images.qemu_img("convert", "-O", "qcow2", "raw", "disk.qcow2")
+    images.qemu_img("snapshot", "-c", "be fore", "disk.qcow2")
+    images.run("qemu-io", "-f", "qcow2", "-c", "write -P 7 1M 64k", "disk.qcow2")
+    lines = ""
+    for parts, tag, content in [
+        (("--partition", "1"), "/PARTITION=1", "partition 1"),
+        (("--snapshot", "be fore"), "/SNAPSHOT=be%20fore", "snapshot 'be fore'"),
+        (
+            ("--snapshot", "be fore", "--partition", "1"),
+            "/SNAPSHOT=be%20fore/PARTITION=1",
+            "snapshot 'be fore', partition 1",
+        ),
+    ]:
+        blkmap("create", "--force", *parts, "-o", "part.blkmap", "disk.qcow2")
+        line = blkmap("checksum", "--tag", "part.blkmap")
+        assert line.startswith(f"BLKSUM-SHA256-STREAMS4-64K{tag} (disk.qcow2) = ")
+        assert images.run(str(blksum_path()), "--tag", *parts, "disk.qcow2").decode() == line
+        (workdir / "SUMS").write_text(line)
+        assert images.run(str(blksum_path()), "-c", "SUMS").decode() == f"disk.qcow2: OK ({content})\n"
+        lines += line
+    assert len({line.split()[-1] for line in lines.splitlines()}) == 3
+    for other in ("", "/PARTITION=2", "/SNAPSHOT=be%20fore", "/SNAPSHOT=be%20fore/PARTITION=2"):
+        wrong = lines.splitlines(keepends=True)[0].replace("/PARTITION=1", other)
+        check = subprocess.run([str(blksum_path()), "-c"], input=wrong.encode(), capture_output=True)
+        assert check.returncode == 1 and check.stdout.startswith(b"disk.qcow2: FAILED"), other
+
+
 def test_checksum_beside_a_map(workdir):
     write_sparse(workdir / "raw", random_content(random.Random(3), 20))
     assert blkmap("create", "--checksum", "raw").split()[0] == blksum("raw")

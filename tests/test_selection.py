@@ -1,6 +1,7 @@
 """Which files are hashed: folders, patterns, lists of names."""
 
 import os
+import subprocess
 
 import pytest
 
@@ -150,3 +151,28 @@ def test_lists_open_no_pipe(blksum, tree):
     result = blksum("--files0-from", "list", timeout=60)
     assert result.returncode == 1 and names(result) == ["tree/a.img"]
     assert b"fifo" in result.stderr
+
+
+def test_a_list_of_too_many_names(blksum, tree):
+    """Each name takes more memory than its bytes."""
+    (tree / "list").write_bytes(b"a\0" * 4_000_001)
+    result = blksum("--files0-from", "list")
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert b"list: has more than 4000000 names: split it" in result.stderr
+
+
+def test_what_is_no_image_in_a_folder_is_left_out(blksum, tree):
+    """Block maps, and the list that is being written, which no check could match."""
+    program = blksum.path.replace("blksum", "blkhash")
+    subprocess.run([program, "map", "create", "tree/a.img"], check=True, capture_output=True)
+    (tree / "tree/x/image.blkmap").write_bytes(b"has the name of a map" * 100)
+    with open("tree/SUMS", "wb") as kept:
+        command = [blksum.path, "-r", "--tag", "tree"]
+        result = subprocess.run(command, stdout=kept, stderr=subprocess.PIPE, check=True)
+    listed = (tree / "tree/SUMS").read_bytes()
+    assert b"(tree/SUMS)" not in listed and b"(tree/a.img.blkmap)" not in listed
+    assert b"(tree/a.img)" in listed and b"(tree/x/image.blkmap)" in listed
+    assert b"tree/SUMS: note: is where the checksums are written, and is left out" in result.stderr
+    assert b"tree: note: a block map was left out" in result.stderr
+    assert blksum("-c", "tree/SUMS").returncode == 0
+    assert b"blkmap" in blksum("tree/a.img.blkmap").stdout

@@ -39,8 +39,21 @@ pub struct Entry {
     pub name: Vec<u8>,
     /// Checksum, as long as the digest of the tag or of untagged lines.
     pub digest: Vec<u8>,
-    /// Algorithm and parameters named by the line, or `None` for an untagged line.
+    /// Algorithm, parameters and content named by the line, or `None` for an untagged line.
     pub tag: Option<Tag>,
+}
+
+/// What a malformed line looks like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mistake {
+    /// A value in hexadecimal without a name.
+    Bare,
+    /// A value behind the name of its digest and a colon, as registries of containers write it. Holds the
+    /// digest.
+    Prefixed(Algorithm),
+    /// A line with NUL, or one that is too long. The file is no list.
+    Binary,
 }
 
 /// Output format of a line.
@@ -175,6 +188,23 @@ pub fn untagged_digits(line: &[u8]) -> Option<usize> {
     (digits > 0 && is_blank(line[digits]) && line.len() > digits + 1).then_some(digits)
 }
 
+/// Returns what `line` looks like, if it is malformed in a known way.
+pub fn mistake(line: &[u8]) -> Option<Mistake> {
+    if line.contains(&0) || line.len() > MAX_LINE {
+        return Some(Mistake::Binary);
+    }
+    let line = line.trim_ascii();
+    let is_value = |text: &[u8]| text.len() >= MIN_DIGITS && decode_hex(text).is_some();
+    if is_value(line) {
+        return Some(Mistake::Bare);
+    }
+    let colon = line.iter().position(|byte| *byte == b':')?;
+    let algorithm = std::str::from_utf8(&line[..colon]).ok()?.parse().ok()?;
+    let rest = &line[colon + 1..];
+    let end = rest.iter().position(|byte| is_blank(*byte)).unwrap_or(rest.len());
+    is_value(&rest[..end]).then_some(Mistake::Prefixed(algorithm))
+}
+
 /// Escapes backslashes, newlines and carriage returns in `name`, or returns `None` if it has none.
 /// A line with an escaped name starts with a backslash.
 pub fn escape(name: &[u8]) -> Option<Vec<u8>> {
@@ -253,6 +283,9 @@ enum Separator {
     Blank,
     BlankAndMode,
 }
+
+/// Minimum number of digits of a value, as many as CRC-32 has.
+const MIN_DIGITS: usize = 8;
 
 /// Maximum length of a line in bytes, including its line ending. Leaves room for the longest path
 /// (PATH_MAX with every byte escaped), tag and digest. A caller that reads a file line by line

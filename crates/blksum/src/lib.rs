@@ -4,12 +4,14 @@
 pub mod check_file;
 mod checksum;
 mod compare;
+mod content;
 mod crew;
 mod error;
 mod in_order;
 mod lane;
 mod look_ahead;
 mod memory;
+mod part;
 mod pipeline;
 mod plan;
 mod progress;
@@ -20,11 +22,13 @@ mod tuning;
 
 pub use checksum::{block_digests, checksum, checksums, checksums_and_blocks};
 pub use compare::{ComparedRun, ShortEnd, compare, first_nonzero};
+pub use content::{Content, UnknownContent, Unrecordable};
 pub use error::Error;
 pub use in_order::in_order;
+pub use part::Part;
 pub use progress::Progress;
 pub use stream::stream_checksums;
-pub use tag::{Tag, UnknownTag};
+pub use tag::{ImageTag, Tag, UnknownTag};
 pub use tuning::{MAX_BUFFER, Tuning};
 
 /// Runs the README's examples as tests.

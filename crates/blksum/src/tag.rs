@@ -1,13 +1,16 @@
 //! Tags, which name the algorithm and parameters of a checksum in a line of a check file.
 //!
 //! There are two kinds. `BLKSUM-SHA256-STREAMS4-64K` names every parameter and stands for the
-//! guest's content of an image. A plain tag such as `SHA256`, as published by distributions, stands
-//! for the file's own bytes, even if the file is an image. docs/check-file.md specifies both.
+//! guest's content of an image, or for the [`Content`] that it records. A plain tag such as `SHA256`, as
+//! published by distributions, stands for the file's own bytes, even if the file is an image.
+//! docs/check-file.md specifies both.
 
 use std::fmt;
 use std::str::FromStr;
 
 use blkhash::{Algorithm, BlockSize, Construction, Parameters, Salt};
+
+use crate::Content;
 
 /// Content and parameters of a checksum with a tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +18,16 @@ pub enum Tag {
     /// Digest of the file's own bytes (format raw, construction linear).
     File(Algorithm),
     /// Checksum of the guest's content. The salt makes parameters long, and a check file has many tags.
-    Image(Box<Parameters>),
+    Image(Box<ImageTag>),
+}
+
+/// Content of an image and parameters of its checksum.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImageTag {
+    /// Parameters of the checksum.
+    pub parameters: Parameters,
+    /// Content that is hashed.
+    pub content: Content,
 }
 
 /// Error for a text that is not a [`Tag`].
@@ -37,22 +49,35 @@ impl Tag {
     pub fn digest_size(&self) -> usize {
         match self {
             Self::File(algorithm) => algorithm.digest_size(),
-            Self::Image(parameters) => parameters.algorithm().digest_size(),
+            Self::Image(tag) => tag.parameters.algorithm().digest_size(),
         }
+    }
+}
+
+impl From<Parameters> for Tag {
+    /// Returns the tag of the whole content of an image.
+    fn from(parameters: Parameters) -> Self {
+        Self::Image(Box::new(ImageTag { parameters, content: Content::default() }))
     }
 }
 
 impl fmt::Display for Tag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parameters = match self {
-            Self::File(algorithm) => return f.write_str(&plain_name(*algorithm)),
-            Self::Image(parameters) => parameters,
-        };
+        match self {
+            Self::File(algorithm) => f.write_str(&plain_name(*algorithm)),
+            Self::Image(tag) => tag.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for ImageTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { parameters, content } = self;
         write!(f, "{PREFIX}{}-", image_name(parameters.algorithm()))?;
         let construction = parameters.construction();
         f.write_str(&construction_name(construction))?;
         if !construction.has_blocks() {
-            return Ok(());
+            return write!(f, "{content}");
         }
         let size = parameters.block_size();
         match SUFFIXES.iter().find(|(_, unit)| size.is_multiple_of(*unit)) {
@@ -60,9 +85,10 @@ impl fmt::Display for Tag {
             None => write!(f, "-{size}")?,
         }
         match parameters.salt() {
-            salt if salt.is_empty() => Ok(()),
-            salt => write!(f, "-{SALT}{salt}"),
+            salt if salt.is_empty() => {}
+            salt => write!(f, "-{SALT}{salt}")?,
         }
+        write!(f, "{content}")
     }
 }
 
@@ -71,7 +97,12 @@ impl FromStr for Tag {
 
     fn from_str(text: &str) -> Result<Self, UnknownTag> {
         let tag = match text.strip_prefix(PREFIX) {
-            Some(rest) => Self::Image(Box::new(parse_image(rest).ok_or(UnknownTag)?)),
+            Some(rest) => {
+                let (rest, content) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+                let parameters = parse_image(rest).ok_or(UnknownTag)?;
+                let content = content.parse().map_err(|_| UnknownTag)?;
+                Self::Image(Box::new(ImageTag { parameters, content }))
+            }
             None => Self::File(parse_plain(text).ok_or(UnknownTag)?),
         };
         // An empty digest proves nothing.
@@ -194,14 +225,12 @@ mod tests {
     fn image(algorithm: Algorithm, construction: &str, block_size: u64) -> Tag {
         let (construction, block_size) = (construction.parse(), block_size.try_into());
         let parameters = Parameters::new(algorithm, construction.unwrap(), block_size.unwrap());
-        Tag::Image(Box::new(parameters.unwrap()))
+        parameters.unwrap().into()
     }
 
     fn salted(construction: &str, salt: &str) -> Tag {
-        let Tag::Image(parameters) = image(Algorithm::Sha512, construction, 65536) else {
-            panic!()
-        };
-        Tag::Image(Box::new(parameters.with_salt(salt.parse().unwrap()).unwrap()))
+        let Tag::Image(tag) = image(Algorithm::Sha512, construction, 65536) else { panic!() };
+        tag.parameters.with_salt(salt.parse().unwrap()).unwrap().into()
     }
 
     #[test]
@@ -228,6 +257,12 @@ mod tests {
             assert_eq!(text.parse().as_ref(), Ok(&tag), "{text}");
             assert_eq!(tag.to_string(), text);
         }
+        let Tag::Image(mut tag) = salted("dm-verity", "5a") else { panic!() };
+        tag.content = "/SNAPSHOT=a-b/PARTITION=2".parse().unwrap();
+        let text = "BLKSUM-SHA512-DMVERITY-64K-SALT5a/SNAPSHOT=a-b/PARTITION=2";
+        assert_eq!(text.parse(), Ok(Tag::Image(tag.clone())));
+        assert_eq!(tag.to_string(), text);
+        assert!("BLKSUM-SHA256-LINEAR/LENGTH=512".parse::<Tag>().is_ok());
         assert_eq!("SHA2-512/256".parse(), Ok(Tag::File(Algorithm::Sha512_256)));
         assert_eq!("BLKSUM-SHA256-FLAT-65536".parse(), Ok(image(Algorithm::Sha256, "flat", 65536)));
     }
@@ -243,7 +278,7 @@ mod tests {
                 else {
                     continue;
                 };
-                for tag in [Tag::File(algorithm), Tag::Image(Box::new(parameters))] {
+                for tag in [Tag::File(algorithm), parameters.into()] {
                     let text = tag.to_string();
                     let expected = if tag.digest_size() == 0 { Err(UnknownTag) } else { Ok(tag) };
                     assert_eq!(text.parse(), expected);
@@ -289,6 +324,11 @@ mod tests {
             "BLKSUM-NULL-FLAT-64K",
             "BLKSUM-SIPHASH-FLAT-64K",
             "blksum-SHA256-LINEAR",
+            "BLKSUM-SHA256-LINEAR/",
+            "BLKSUM-SHA256/PARTITION=1",
+            "BLKSUM-SHA256-STREAMS4-64K/OFFSET=1",
+            "BLKSUM-SHA256-STREAMS4-64K/PARTITION=1-SALT00",
+            "SHA256/PARTITION=1",
         ];
         for text in unknown {
             assert_eq!(text.parse::<Tag>(), Err(UnknownTag), "{text}");

@@ -90,7 +90,8 @@ pub fn exit(program: &str, result: io::Result<bool>) -> ExitCode {
 /// Returns what is wrong with the command line, worded as in other commands where possible. Omits
 /// the lines that clap adds about usage and help.
 pub fn reasons(error: &clap::Error, text: &str) -> Vec<String> {
-    let text = text.strip_prefix("error: ").unwrap_or(text).split("\n\nUsage:").next();
+    let mut parts = text.strip_prefix("error: ").unwrap_or(text).split("\n\nUsage: ");
+    let (text, usage) = (parts.next(), parts.next().and_then(|text| text.lines().next()));
     let is_ours = |line: &&str| {
         !line.is_empty() && !NOISE.iter().any(|beginning| line.starts_with(beginning))
     };
@@ -101,6 +102,10 @@ pub fn reasons(error: &clap::Error, text: &str) -> Vec<String> {
         && let Some(first) = lines.first_mut()
     {
         *first = match option.strip_prefix('-') {
+            None => {
+                let usage = usage.map_or(String::new(), |usage| format!(": usage: {usage}"));
+                format!("'{option}' is one name too many{usage}")
+            }
             Some(short) if !short.starts_with('-') => format!("invalid option -- '{short}'"),
             _ => format!("unrecognized option '{option}'{}", similar_option(error, option)),
         };

@@ -2,6 +2,8 @@ use blkhash::{Construction, Parameters};
 use proptest::prelude::*;
 
 use super::*;
+use crate::ImageTag;
+use crate::content::tests::contents;
 
 const HEX: &str = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
 
@@ -79,9 +81,7 @@ fn plain_tags() {
 fn image_tags() {
     let tag = |construction: Construction, block_size: u64| {
         let block_size = block_size.try_into().unwrap();
-        Some(Tag::Image(Box::new(
-            Parameters::new(Algorithm::Sha256, construction, block_size).unwrap(),
-        )))
+        Some(Parameters::new(Algorithm::Sha256, construction, block_size).unwrap().into())
     };
     let lines = [
         ("BLKSUM-SHA256-STREAMS4-64K (a) = {}", tag(Construction::default(), 65536)),
@@ -142,6 +142,23 @@ fn malformed() {
 }
 
 #[test]
+fn mistakes_are_recognised() {
+    let kind = |line: &str| mistake(line.replace("{}", HEX).as_bytes());
+    for line in ["{}", " {} \r\n", "deadbeef"] {
+        assert_eq!(kind(line), Some(Mistake::Bare), "{line:?}");
+    }
+    let prefixed = Some(Mistake::Prefixed(Algorithm::Sha256));
+    for line in ["sha256:{}", "sha256:{}  name\n", "  SHA256:{} name"] {
+        assert_eq!(kind(line), prefixed, "{line:?}");
+    }
+    assert_eq!(kind("{}\0"), Some(Mistake::Binary));
+    assert_eq!(mistake(&[b'a'; MAX_LINE + 1]), Some(Mistake::Binary));
+    for line in ["", "garbage", "dead", "x{}", "sha256:", "md6:{}", "name: {}", "sha256:x{}"] {
+        assert_eq!(kind(line), None, "{line:?}");
+    }
+}
+
+#[test]
 fn separators_are_not_mixed() {
     let line = |text: &str| text.replace("{}", HEX).into_bytes();
     let mut parser = Parser::new(Algorithm::Sha256);
@@ -180,6 +197,10 @@ fn forms() -> impl Strategy<Value = Form> {
         Just(Form::Tagged(Tag::File(Algorithm::Blake2b256))),
         Just(Form::Tagged(Tag::Image(Box::default()))),
         Just(Form::Tagged("BLKSUM-SHA3-256-LINEAR".parse().unwrap())),
+        contents().prop_map(|content| {
+            let parameters = Parameters::default();
+            Form::Tagged(Tag::Image(Box::new(ImageTag { parameters, content })))
+        }),
     ]
 }
 
@@ -194,8 +215,16 @@ fn near_lines() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         Just(HEX.as_bytes().to_vec()),
         Just(HEX.to_uppercase().into_bytes()),
-        prop::sample::select(vec!["SHA256", "BLKSUM-SHA256-STREAMS4-64K", "BLKSUM-", "-LINEAR"])
-            .prop_map(|text| text.as_bytes().to_vec()),
+        prop::sample::select(vec![
+            "SHA256",
+            "BLKSUM-SHA256-STREAMS4-64K",
+            "BLKSUM-",
+            "-LINEAR",
+            "/SNAPSHOT=",
+            "/LENGTH=512",
+            "%"
+        ])
+        .prop_map(|text| text.as_bytes().to_vec()),
         prop::sample::select(&b" \t*\\\n\r()=#-0"[..]).prop_map(|byte| vec![byte]),
         prop::collection::vec(any::<u8>(), 0..4),
     ];

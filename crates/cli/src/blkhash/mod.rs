@@ -29,7 +29,7 @@ use clap::{CommandFactory, FromArgMatches};
 use self::args::{Args, BenchWhat, Command};
 use crate::stdio::Stdout;
 use crate::usage::{self, Refusal};
-use crate::{messages, outputs, progress};
+use crate::{messages, outputs, progress, values};
 
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
@@ -91,11 +91,25 @@ fn reasons(error: &clap::Error, text: &str) -> Vec<String> {
         Some(ContextValue::String(name)) if error.kind() == ErrorKind::InvalidSubcommand => {
             vec![format!(
                 "unrecognized command '{name}': {}",
-                suggest::instead_of(name, &commands())
+                meant(name).unwrap_or_else(|| suggest::instead_of(name, &commands()))
             )]
         }
         _ => usage::reasons(error, text),
     }
+}
+
+/// Suggests a whole command for a name: a command of a group that was left out, or the digest to measure.
+fn meant(name: &str) -> Option<String> {
+    let called = called();
+    if called == format!("{PROGRAM} bench") && name.parse::<blkhash::Algorithm>().is_ok() {
+        return Some(format!("use {called} -d {name}"));
+    }
+    let name = if name == "compare" { "diff" } else { name };
+    let groups = command();
+    let is_in = |group: &&clap::Command| group.find_subcommand(name).is_some();
+    let groups = groups.get_subcommands().filter(is_in).map(clap::Command::get_name);
+    let found: Vec<String> = groups.map(|group| format!("{PROGRAM} {group} {name}")).collect();
+    (called == PROGRAM && !found.is_empty()).then(|| format!("use {}", values::one_of(&found)))
 }
 
 /// Returns the names of the subcommands that may follow the commands on the command line.

@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use blkhash::{BlockDigests, BlockSize, Digest, Digester, Leaf, Parameters, Sink, SinkError};
 use blkimage::{ErrorKind, Image, OpenOptions, Slice, Source};
-use blksum::{Progress, Tuning};
+use blksum::{Part, Progress, Tuning};
 
 use super::PROGRAM;
 use super::opening::explain;
 use super::source_args::SourceArgs;
 use super::verdict::Outcome;
-use crate::blksum::part::Part;
 use crate::map::output::Refused;
 use crate::map::padded_last;
 use crate::progress::{Amount, Counts, Reporter};

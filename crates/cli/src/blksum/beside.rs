@@ -8,13 +8,12 @@ use std::sync::Arc;
 use blkhash::{Comparison, Parameters};
 use blkimage::{Format, Source};
 use blkmap::{Map, Report, Side};
-use blksum::{Progress, Tuning};
+use blksum::{Part, Progress, Tuning};
 use serde_json::Value;
 
 use super::digest;
 use super::hash::counts;
 use super::input;
-use super::part::Part;
 use super::settings::{Meaning, Settings};
 use crate::map;
 use crate::map::compare::{Stopped, compare};
@@ -109,7 +108,7 @@ impl Failed<'_> {
         let format = self.meaning.open.format.map(Format::name);
         !is_range
             && source["partition"].as_u64() == partition.map(u64::from)
-            && source["snapshot"].as_str() == self.settings.snapshot.as_deref()
+            && source["snapshot"].as_str() == self.meaning.open.snapshot.as_deref()
             && (format.is_none() || source["format"].as_str() == format)
     }
 
@@ -117,7 +116,7 @@ impl Failed<'_> {
     fn options(&self) -> String {
         let partition = self.meaning.part.and_then(Part::partition);
         let partition = partition.map(|number| format!(" --partition {number}"));
-        let snapshot = self.settings.snapshot.as_ref();
+        let snapshot = self.meaning.open.snapshot.as_ref();
         let snapshot = snapshot.map(|it| format!(" --snapshot {}", quote::name(it.as_bytes())));
         let format = self.meaning.open.format.map(|format| format!(" -f {format}"));
         [format, partition, snapshot].into_iter().flatten().collect()

@@ -1,5 +1,6 @@
 //! Check mode, with the lines, messages and exit status of `sha256sum --check`.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -10,8 +11,8 @@ use std::slice;
 use blkhash::{Construction, Digest, Parameters};
 use blkimage::{Format, OpenOptions, split_member};
 use blksandbox::Sandbox;
-use blksum::Tag;
-use blksum::check_file::{Entry, Parser};
+use blksum::check_file::{Entry, Mistake, Parser};
+use blksum::{Content, Tag};
 
 use super::check_files::CheckFiles;
 use super::groups::{self, Groups, Subject, Wanted};
@@ -24,7 +25,7 @@ use super::program::PROGRAM;
 use super::report::{Cause, Failure, Report};
 use super::settings::{Check, Meaning, Settings, Verbosity};
 use super::small::Small;
-use super::{beside, confine, hints};
+use super::{beside, confine, hints, recorded};
 use crate::messages;
 use crate::progress::Reporter;
 
@@ -66,6 +67,7 @@ pub fn run(settings: &Settings, check: Check, output: &mut Output) -> io::Result
         counts: Counts::default(),
         known: HashMap::new(),
         has_noted_size: settings.open.format.is_some(),
+        has_noted_target: false,
         all_well: true,
     };
     let names = settings.names.iter().map(OsString::as_os_str);
@@ -126,6 +128,8 @@ struct Checker<'a> {
     known: HashMap<Subject, Report>,
     /// Whether notes on odd sizes are done: one was printed, or a format was given.
     has_noted_size: bool,
+    /// Whether the note on the size of a device was printed.
+    has_noted_target: bool,
     all_well: bool,
 }
 
@@ -133,6 +137,8 @@ struct Checker<'a> {
 #[derive(Default)]
 struct Counts {
     malformed: u64,
+    /// The first malformed line of a known kind, with its number.
+    mistake: Option<(u64, Mistake)>,
     entries: u64,
     matched: u64,
     mismatched: u64,
@@ -155,7 +161,7 @@ impl Images<'_> {
         if self.excludes_part(entry) {
             return None;
         }
-        self.small.checksums(name, &self.meaning(entry, wanted))
+        self.small.checksums(name, &self.meaning(entry, wanted).ok()?)
     }
 
     fn checksums(&self, entry: &Entry, wanted: &Wanted) -> Result<Report, Failure> {
@@ -168,24 +174,47 @@ impl Images<'_> {
         if self.excludes_part(entry) {
             return Err(Failure::new(WHOLE_FILE));
         }
-        let meaning = self.meaning(entry, wanted);
+        let meaning = self.meaning(entry, wanted)?;
         let (settings, notes, reporter) = (self.settings, self.notes(), &self.reporter);
         Job { name, settings, meaning: &meaning, notes, reporter, maps: None }
             .checksums(Origin::Listed)
     }
 
-    /// Returns the content and the parameters of the checksums that are wanted for an entry.
-    fn meaning(&self, entry: &Entry, wanted: &Wanted) -> Meaning<'_> {
+    /// Returns the content and the parameters of the checksums that are wanted for an entry. Fails if the
+    /// options ask for another content than the line.
+    fn meaning(&self, entry: &Entry, wanted: &Wanted) -> Result<Meaning<'_>, Failure> {
         let tags = match wanted {
             Wanted::All(tags) => tags.as_slice(),
             Wanted::Own | Wanted::Nothing => slice::from_ref(&entry.tag),
         };
         let parameters =
             tags.iter().map(|tag| groups::parameters(tag.as_ref(), &self.given)).collect();
-        match entry.tag {
+        match &entry.tag {
             // The tag refers to the file's own bytes.
-            Some(Tag::File(_)) => Meaning { parameters, open: &self.raw, part: None },
-            Some(Tag::Image(_)) | None => Meaning { parameters, ..self.settings.meaning() },
+            Some(Tag::File(_)) => {
+                let open = Cow::Borrowed(&self.raw);
+                Ok(Meaning { parameters, open, part: None, is_recorded: false })
+            }
+            Some(Tag::Image(tag)) if !tag.content.is_default() => {
+                let open = tag.content.open_options(&self.settings.open, self.settings.part);
+                let open = open.map_err(|option| {
+                    let content = recorded::describe(&tag.content);
+                    Failure::new(format!("its checksum is of {content}: leave out {option}"))
+                })?;
+                let is_recorded = tag.content.is_part();
+                let part = if is_recorded { tag.content.part } else { self.settings.part };
+                Ok(Meaning { parameters, open: Cow::Owned(open), part, is_recorded })
+            }
+            Some(Tag::Image(_)) | None => Ok(Meaning { parameters, ..self.settings.meaning() }),
+        }
+    }
+
+    /// Returns the content that is hashed for a line: that of the line, or of the options.
+    fn content(&self, entry: &Entry) -> Content {
+        match &entry.tag {
+            Some(Tag::File(_)) => Content::default(),
+            Some(Tag::Image(tag)) if tag.content.is_part() => tag.content.clone(),
+            Some(Tag::Image(_)) | None => self.settings.content(),
         }
     }
 
@@ -237,8 +266,11 @@ impl Checker<'_> {
                 }
                 self.check_entry(&entry, result)
             }
-            Item::Malformed { number, digits } => {
+            Item::Malformed { number, digits, mistake } => {
                 self.counts.malformed += 1;
+                if self.counts.mistake.is_none() {
+                    self.counts.mistake = mistake.map(|mistake| (number, mistake));
+                }
                 self.counts.untagged.digits = self.counts.untagged.digits.or(digits);
                 if self.images.check.warn {
                     let line_type = &self.line_type;
@@ -315,9 +347,10 @@ impl Checker<'_> {
                     }
                     Status::Failed
                 };
-                self.report(name, status, Ok((&report, checksum)))?;
+                self.report(entry, status, Ok((&report, checksum)))?;
                 if status == Status::Failed && self.images.check.verbosity != Verbosity::Nothing {
                     self.say_where(entry, &parameters);
+                    self.note_size(entry, &report);
                 }
                 Ok(())
             }
@@ -327,7 +360,7 @@ impl Checker<'_> {
             Err(failure) => {
                 self.counts.unreadable += 1;
                 messages::message_of(PROGRAM, name.as_bytes(), &failure.reason);
-                self.report(name, Status::Error, Err(&failure))
+                self.report(entry, Status::Error, Err(&failure))
             }
         }
     }
@@ -341,10 +374,11 @@ impl Checker<'_> {
         {
             return;
         }
+        let Ok(meaning) = self.images.meaning(entry, &Wanted::Own) else { return };
         let failed = beside::Failed {
             name: OsStr::from_bytes(&entry.name),
             settings,
-            meaning: &self.images.meaning(entry, &Wanted::Own),
+            meaning: &meaning,
             parameters,
             expected: &entry.digest,
         };
@@ -353,12 +387,36 @@ impl Checker<'_> {
         }
     }
 
+    /// Says how large a target is whose size may not be that of the image that was written to it. A
+    /// checksum does not tell the length of its content.
+    fn note_size(&mut self, entry: &Entry, report: &Report) {
+        let name = OsStr::from_bytes(&entry.name);
+        let is_whole = !matches!(entry.tag, Some(Tag::File(_)))
+            && self.images.content(entry).part.is_none()
+            && !self.images.check.bytes;
+        if self.has_noted_target
+            || !is_whole
+            || self.images.notes() != Notes::Printed
+            || !input::is_target(name)
+        {
+            return;
+        }
+        self.has_noted_target = true;
+        let size = report.virtual_size;
+        let note = format!(
+            "note: {size} bytes were read: if the image that was copied here is smaller, --length=SIZE \
+             compares only its bytes"
+        );
+        messages::remark_of(PROGRAM, &entry.name, &note);
+    }
+
     fn report(
         &mut self,
-        name: &OsStr,
+        entry: &Entry,
         status: Status,
         result: Result<(&Report, &(Parameters, Digest)), &Failure>,
     ) -> io::Result<()> {
+        let name = OsStr::from_bytes(&entry.name);
         let is_wanted = match self.images.check.verbosity {
             Verbosity::All => true,
             Verbosity::Failures => status != Status::Ok,
@@ -366,11 +424,21 @@ impl Checker<'_> {
         };
         match result {
             _ if !is_wanted => Ok(()),
-            _ if !self.images.settings.json => self.output.status(name, status),
-            Ok((report, checksum)) => {
-                self.output.object(name, report, checksum, Some(status), b'\n')
+            _ if !self.images.settings.json => {
+                let content = match &entry.tag {
+                    Some(Tag::Image(tag)) => &tag.content,
+                    Some(Tag::File(_)) | None => &Content::default(),
+                };
+                self.output.status(name, status, content)
             }
-            Err(failure) => self.output.error_object(name, failure, Some(status), b'\n'),
+            Ok((report, checksum)) => {
+                let content = self.images.content(entry);
+                self.output.object(name, report, checksum, &content, Some(status), b'\n')
+            }
+            Err(failure) => {
+                let content = self.images.content(entry);
+                self.output.error_object(name, failure, &content, Some(status), b'\n')
+            }
         }
     }
 
@@ -381,10 +449,12 @@ impl Checker<'_> {
         let digits = counts.untagged.digits.and_then(|digits| hints::digits(digits, algorithm));
         if counts.entries == 0 {
             self.say("no properly formatted checksum lines found");
-            match digits {
-                Some(hint) => messages::message(PROGRAM, &hint),
-                None if self.is_stdin() => {}
-                None => messages::message(PROGRAM, hints::CACHE),
+            let no_entries = || hints::no_entries(counts.mistake.as_ref(), counts.malformed);
+            if let Some(hint) = digits.or_else(no_entries) {
+                messages::message(PROGRAM, &hint);
+            }
+            if matches!(counts.mistake, Some((_, Mistake::Binary))) && !self.is_stdin() {
+                messages::message(PROGRAM, hints::CACHE);
             }
             return;
         }
@@ -407,7 +477,8 @@ impl Checker<'_> {
         if check.ignore_missing && counts.matched == 0 {
             self.say("no file was verified");
         }
-        if let Some(hint) = digits {
+        let mistake = || hints::mistake(counts.mistake.as_ref()?);
+        if let Some(hint) = digits.or_else(mistake) {
             messages::message(PROGRAM, &hint);
         }
         let is_bytes = check.bytes || settings.open.format == Some(Format::Raw) && self.is_linear();

@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use blkhash::Parameters;
-use blksum::Tag;
 use blksum::check_file::{Entry, Parser};
+use blksum::{Content, Tag};
 
 use super::lines::{self, Item};
 
-/// The subject of a checksum: the name of an image, and whether it refers to the file's own bytes.
-pub type Subject = (Vec<u8>, bool);
+/// The subject of a checksum: the name of an image, and the content. `None` is the file's own bytes.
+pub type Subject = (Vec<u8>, Option<Content>);
 
 /// The tags of each image that has several.
 pub struct Groups {
@@ -83,14 +83,19 @@ impl Groups {
 
 /// Returns the subject of an entry's checksum.
 pub fn subject(entry: &Entry) -> Subject {
-    (entry.name.clone(), matches!(entry.tag, Some(Tag::File(_))))
+    let content = match &entry.tag {
+        Some(Tag::File(_)) => None,
+        Some(Tag::Image(tag)) => Some(tag.content.clone()),
+        None => Some(Content::default()),
+    };
+    (entry.name.clone(), content)
 }
 
 /// Returns the parameters for a tag. `given` is for lines without a tag.
 pub fn parameters(tag: Option<&Tag>, given: &Parameters) -> Parameters {
     match tag {
         None => *given,
-        Some(Tag::Image(parameters)) => **parameters,
+        Some(Tag::Image(tag)) => tag.parameters,
         Some(Tag::File(algorithm)) => Tag::linear(*algorithm),
     }
 }
@@ -110,7 +115,10 @@ mod tests {
         let (long, short) = ("0".repeat(64), "0".repeat(32));
         let content = format!(
             "SHA256 (a) = {long}\nMD5 (a) = {short}\n{long}  a\nSHA256 (b) = {long}\n\
-             MD5 (a) = {short}\nBLKSUM-MD5-FLAT-64K (a) = {short}\n"
+             MD5 (a) = {short}\nBLKSUM-MD5-FLAT-64K (a) = {short}\n\
+             BLKSUM-MD5-FLAT-64K/PARTITION=1 (a) = {short}\n\
+             BLKSUM-MD5-CONCAT-64K/PARTITION=1 (a) = {short}\n\
+             BLKSUM-MD5-FLAT-64K/PARTITION=2 (a) = {short}\n"
         );
         let mut parser = Parser::new(Algorithm::Sha256);
         let groups = Groups::new([content.as_bytes()].into_iter(), parser.clone());
@@ -129,6 +137,12 @@ mod tests {
             Wanted::Own,
             Wanted::Nothing,
             Wanted::Nothing,
+            Wanted::All(vec![
+                "BLKSUM-MD5-FLAT-64K/PARTITION=1".parse().ok(),
+                "BLKSUM-MD5-CONCAT-64K/PARTITION=1".parse().ok(),
+            ]),
+            Wanted::Nothing,
+            Wanted::Own,
         ];
         assert_eq!(wanted, expected);
     }

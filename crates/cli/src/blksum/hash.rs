@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use blkimage::{ErrorKind, Format, Image, Member, OpenOptions, Source, probe};
-use blksum::Progress;
+use blksum::check_file::Form;
+use blksum::{Content, Part, Progress};
 
 use super::about::About;
 use super::hints;
@@ -17,11 +18,11 @@ use super::input::{self, Found, Input, Origin};
 use super::maps::Maps;
 use super::notes::Notes;
 use super::output::Output;
-use super::part::Part;
 use super::program::PROGRAM;
 use super::report::{Cause, Failure, Report};
 use super::settings::{Hash, Meaning, Settings};
 use super::small::Small;
+use super::{compressed, recorded};
 use crate::map::info::Subject;
 use crate::messages;
 use crate::progress::{Amount, Counts, Reporter};
@@ -33,7 +34,9 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
     let small = Small::new(settings);
     let count = hash.recursive.is_none().then_some(settings.names.len() as u64);
     let reporter = Reporter::new(PROGRAM, settings.progress, count);
-    let meaning = settings.meaning();
+    let is_recorded =
+        !settings.json && hash.styles.iter().any(|style| matches!(style.form, Form::Tagged(_)));
+    let meaning = Meaning { is_recorded, ..settings.meaning() };
     let expand = |name| input::expand(name, settings.origin, hash.recursive.as_ref(), hash.notes);
     let maps = hash.map.is_some().then_some(maps);
     // The maps themselves may be in a folder of images.
@@ -49,6 +52,7 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
     // A note on one file stands for all.
     let notes_format = hash.notes == Notes::Printed && settings.open.format.is_none();
     let mut notes_size = notes_format;
+    let content = settings.content();
     // A map is written in the turn of its image.
     let ahead = |(name, found): &Found| {
         let found = found.as_ref().ok().filter(|_| maps.is_none());
@@ -67,13 +71,15 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
                 Ok(report) => {
                     if notes_format {
                         report.note_other_format(&name);
+                        compressed::note(&name, &report);
                     }
                     notes_size = notes_size && !report.note_odd_size(&name);
                     for (checksum, style) in report.checksums.iter().zip(&hash.styles) {
                         if settings.json {
-                            output.object(&name, &report, checksum, None, end)?;
+                            output.object(&name, &report, checksum, &content, None, end)?;
                         } else {
-                            output.checksum(&name, &checksum.1, style)?;
+                            let style = recorded::style(style, &name, &report, &settings.open);
+                            output.checksum(&name, &checksum.1, &style)?;
                         }
                     }
                     Ok(())
@@ -90,13 +96,16 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
                         messages::message(PROGRAM, &hints::threads(&name));
                     }
                     if settings.json {
-                        output.error_object(&name, &failure, None, end)?;
+                        output.error_object(&name, &failure, &content, None, end)?;
                     }
                     Ok(())
                 }
             }
         };
     blksum::in_order(small.threads(), images, ahead, in_turn)?;
+    if hash.notes == Notes::Printed && !settings.json {
+        recorded::note_lost(&hash.styles, &content);
+    }
     Ok(all_well)
 }
 
@@ -115,7 +124,7 @@ impl Job<'_> {
     /// Computes the checksums.
     pub fn checksums(&self, origin: Origin) -> Result<Report, Failure> {
         let started = Instant::now();
-        let (name, open) = (self.name, self.meaning.open);
+        let (name, open) = (self.name, &*self.meaning.open);
         self.reporter.begin(name);
         if name == "-" && self.settings.is_stdin_taken {
             return Err(Failure::new("standard input is the list of names"));
@@ -154,7 +163,7 @@ impl Job<'_> {
                 messages::message_of(PROGRAM, self.name.as_bytes(), &text);
             }
         }
-        if let Some(warning) = unused_secret(self.meaning.open, &image)
+        if let Some(warning) = unused_secret(&self.meaning.open, &image)
             && self.notes != Notes::Silent
         {
             messages::message_of(PROGRAM, self.name.as_bytes(), warning);
@@ -173,6 +182,12 @@ impl Job<'_> {
             self.meaning.part.map(|part| part.of(&image)).transpose().map_err(Failure::new)?;
         let source = part.as_ref().map_or(&*image as &dyn Source, |part| part);
         let size = source.size();
+        if self.meaning.is_recorded && part.is_some() && size < Content::SECTOR {
+            return Err(Failure::new(format!(
+                "the part has {size} bytes, and a tag holds ranges of whole sectors of {} bytes",
+                Content::SECTOR
+            )));
+        }
         let progress = Arc::new(Progress::new());
         let amount = Amount { total: size, stored: stored(&image) };
         let watch = self.reporter.watch(Some(amount), {
@@ -202,7 +217,7 @@ impl Job<'_> {
             name: self.name,
             image,
             source,
-            snapshot: self.settings.snapshot.as_deref(),
+            snapshot: self.meaning.open.snapshot.as_deref(),
             partition: self.meaning.part.and_then(Part::partition),
         }
     }
@@ -240,6 +255,7 @@ impl Job<'_> {
             let progress = progress.clone();
             move || counts(&progress)
         });
+        let looks = (probe(&head).unwrap_or(Format::Raw), compressed::method(&head));
         let (content, tuning) = (head.chain(file), &self.settings.tuning);
         let parameters = &*self.meaning.parameters;
         let digests = blksum::stream_checksums(content, parameters, tuning, &progress);
@@ -248,6 +264,8 @@ impl Job<'_> {
         Ok(Report {
             checksums: parameters.iter().copied().zip(digests).collect(),
             format: Format::Raw,
+            has_vpc: false,
+            stream: Some(looks),
             virtual_size: length,
             bytes_read: length,
             elapsed: Duration::ZERO,

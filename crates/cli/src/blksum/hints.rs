@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use blkhash::{Algorithm, Construction, Parameters};
 use blkimage::{Cache, Format};
+use blksum::check_file::Mistake;
 
 use super::digest::describe;
 use super::report::Cause;
@@ -54,7 +55,7 @@ pub fn of_failure(name: &OsStr, cause: Cause) -> String {
     match cause {
         Cause::Directory => ": use -r to hash the files in it".into(),
         Cause::Missing => match text.split_once(':') {
-            Some(("nbd", rest)) => format!(": as a URI it is nbd://{}", quote::printable(rest)),
+            Some(("nbd", rest)) => format!(": as a URI it is {}", nbd_uri(rest)),
             Some((scheme, rest)) if rest.starts_with("//") && is_scheme(scheme) => {
                 format!(": URIs that are read are those of NBD servers, such as {URI}")
             }
@@ -62,6 +63,32 @@ pub fn of_failure(name: &OsStr, cause: Cause) -> String {
         },
         Cause::Other => String::new(),
     }
+}
+
+/// Returns the URI for what follows `nbd:` in QEMU's old syntax, `HOST:PORT` or `unix:SOCKET`, each
+/// with an optional `:exportname=NAME`.
+fn nbd_uri(rest: &str) -> String {
+    let (server, export) = rest.split_once(":exportname=").unwrap_or((rest, ""));
+    let export = encode(export, "/");
+    match server.strip_prefix("unix:") {
+        Some(socket) => format!("'nbd+unix:///{export}?socket={}'", encode(socket, "/")),
+        None if export.is_empty() => format!("nbd://{}", encode(server, ":[]")),
+        None => format!("nbd://{}/{export}", encode(server, ":[]")),
+    }
+}
+
+/// Encodes text for a URI. The characters in `literal` stand for themselves.
+fn encode(text: &str, literal: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        let char = char::from(byte);
+        if char.is_ascii_alphanumeric() || "-._~".contains(char) || literal.contains(char) {
+            out.push(char);
+        } else {
+            out += &format!("%{byte:02X}");
+        }
+    }
+    out
 }
 
 fn is_scheme(text: &str) -> bool {
@@ -84,6 +111,10 @@ pub fn none_matched(parameters: &Parameters, is_bytes: bool) -> Option<String> {
     if !digests.is_empty() {
         others.push(format!("-d {}", values::one_of(&digests)));
     }
+    if construction != Construction::Linear {
+        let tool = tool(algorithm);
+        others.push(format!("--construction linear for lines of {tool} of the content as raw"));
+    }
     if construction != Construction::Flat {
         others.push("--construction flat for lines of the C blksum 0.10 and later".to_owned());
     }
@@ -105,6 +136,35 @@ pub fn digits(digits: usize, algorithm: Algorithm) -> Option<String> {
             "lines without a tag have {digits} digits, and {algorithm} has {has}: try -d {digests}"
         )
     })
+}
+
+/// Returns how a malformed line of this kind is written instead.
+pub fn mistake((number, mistake): &(u64, Mistake)) -> Option<String> {
+    match mistake {
+        Mistake::Bare => {
+            Some(format!("line {number} has a checksum and no name: a line is CHECKSUM  IMAGE"))
+        }
+        Mistake::Prefixed(algorithm) => Some(format!(
+            "line {number} begins with the name of a digest: write CHECKSUM  IMAGE, and -d {algorithm} \
+             on the command line"
+        )),
+        _ => None,
+    }
+}
+
+/// Returns the hint for a check file without a well-formed line. `malformed` is the number of the others.
+pub fn no_entries(found: Option<&(u64, Mistake)>, malformed: u64) -> Option<String> {
+    match found {
+        Some((_, Mistake::Binary)) => Some(
+            "it is no text: an image is hashed without -c, and lines are written without --zero"
+                .into(),
+        ),
+        Some(found) => mistake(found),
+        None if malformed == 0 => Some("it has no lines: blksum IMAGE > FILE writes some".into()),
+        None => {
+            Some("a line is CHECKSUM  IMAGE, or TAG (IMAGE) = CHECKSUM as --tag writes it".into())
+        }
+    }
 }
 
 /// Returns the hint for an image that was given as a check file.
@@ -173,8 +233,9 @@ mod tests {
         assert_eq!(
             none_matched(&parameters("streams:4"), false).unwrap(),
             "lines without a tag were taken for sha256, streams:4 and blocks of 64 KiB: try -B for \
-             lines of sha256sum, -d blake3, blake2b256, sha512-256, sha3-256 or blake2s256 or \
-             --construction flat for lines of the C blksum 0.10 and later"
+             lines of sha256sum, -d blake3, blake2b256, sha512-256, sha3-256 or blake2s256, \
+             --construction linear for lines of sha256sum of the content as raw or --construction \
+             flat for lines of the C blksum 0.10 and later"
         );
         assert!(!none_matched(&parameters("flat"), false).unwrap().contains("flat for"));
         assert!(none_matched(&parameters("linear"), false).is_some());
@@ -196,6 +257,20 @@ mod tests {
         let hint = |name: &str, cause| of_failure(OsStr::new(name), cause);
         assert_eq!(hint(".", Cause::Directory), ": use -r to hash the files in it");
         assert_eq!(hint("nbd:h:1", Cause::Missing), ": as a URI it is nbd://h:1");
+        let uris = [
+            ("unix:/p/n.sock:exportname=vm1", "'nbd+unix:///vm1?socket=/p/n.sock'"),
+            ("unix:/p/n.sock", "'nbd+unix:///?socket=/p/n.sock'"),
+            (
+                "unix:/p/a b&c.sock:exportname=a/b?c",
+                "'nbd+unix:///a/b%3Fc?socket=/p/a%20b%26c.sock'",
+            ),
+            ("h:10809:exportname=x", "nbd://h:10809/x"),
+            ("[::1]:10809:exportname=é'", "nbd://[::1]:10809/%C3%A9%27"),
+        ];
+        for (name, uri) in uris {
+            let hint = hint(&format!("nbd:{name}"), Cause::Missing);
+            assert_eq!(hint, format!(": as a URI it is {uri}"));
+        }
         assert!(hint("http://x", Cause::Missing).contains(URI));
         for name in ["x", "a:b", "://x", "a b://x", "\x1b://x"] {
             assert_eq!(hint(name, Cause::Missing), "", "{name}");

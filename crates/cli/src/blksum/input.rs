@@ -3,12 +3,14 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use blkimage::{ErrorKind, Location, OpenOptions, is_named_appliance, member_name};
-use walkdir::WalkDir;
+use blkimage::{ErrorKind, Format, Location, OpenOptions, is_named_appliance, member_name};
+use rustix::fs::{Mode, OFlags};
+use walkdir::{DirEntry, WalkDir};
 
 use super::filter::Filter;
 use super::notes::Notes;
@@ -95,6 +97,46 @@ pub fn is_uri(name: &OsStr) -> bool {
     Location::new(name).is_uri()
 }
 
+/// Returns whether `name` is that of a block device or an export: something that an image is copied to, and
+/// that may be larger.
+pub fn is_target(name: &OsStr) -> bool {
+    is_uri(name) || std::fs::metadata(name).is_ok_and(|it| it.file_type().is_block_device())
+}
+
+/// Returns whether standard output is a file.
+pub fn is_output_kept() -> bool {
+    output().is_some()
+}
+
+/// Returns the device and inode of the file that standard output is written to. `None` if it is no file.
+fn output() -> Option<(u64, u64)> {
+    let output = io::stdout().as_fd().try_clone_to_owned().ok()?;
+    let metadata = File::from(output).metadata().ok()?;
+    metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
+}
+
+/// Returns whether the file at `path` is a block map: by its name and by its first bytes.
+fn is_map(path: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let open = || rustix::fs::open(path, flags, Mode::empty()).ok().map(File::from);
+    let mut magic = [0; blkmap::MAGIC.len()];
+    path.extension().is_some_and(|it| it == "blkmap")
+        && open().is_some_and(|file| file.read_exact_at(&mut magic, 0).is_ok())
+        && magic == blkmap::MAGIC
+}
+
+/// Returns the format that is detected for `name` if none is given. `None` if that is unknown.
+pub fn detected(name: &OsStr) -> Option<Format> {
+    if is_uri(name) {
+        return Some(Format::Raw);
+    }
+    match Input::new(name).ok()? {
+        Input::Path(path) if !is_named_appliance(path) => blkimage::detect(path).ok(),
+        Input::Descriptor { file, start: 0 } => blkimage::detect_file(&file, Path::new(name)).ok(),
+        _ => None,
+    }
+}
+
 /// The name of an image to hash and its origin, or the error of listing it.
 pub type Found = (OsString, Result<Origin, Failure>);
 
@@ -155,17 +197,44 @@ struct Walk {
     notes: Notes,
     files: u64,
     links: u64,
+    /// Device and inode of the file that the checksums are written to.
+    output: Option<(u64, u64)>,
+    /// Number of block maps that were left out.
+    maps: u64,
 }
 
 impl Walk {
     fn new(root: &Path, filter: Filter, notes: Notes) -> Self {
         let entries = WalkDir::new(root).sort_by_file_name().into_iter();
-        Self { root: root.to_owned(), entries, filter, notes, files: 0, links: 0 }
+        let root = root.to_owned();
+        Self { root, entries, filter, notes, files: 0, links: 0, output: output(), maps: 0 }
     }
 
-    /// Prints a note if no files were found or symbolic links were skipped.
+    /// Returns whether a file is left out because it is no image: a block map, or the list that is being
+    /// written, which no check could match.
+    fn leaves_out(&mut self, entry: &DirEntry) -> bool {
+        let is_output = self.output.is_some_and(|output| {
+            entry.metadata().is_ok_and(|found| (found.dev(), found.ino()) == output)
+        });
+        let is_map = is_map(entry.path());
+        self.maps += u64::from(is_map);
+        let note = "note: is where the checksums are written, and is left out";
+        if is_output && self.notes == Notes::Printed {
+            messages::remark_of(PROGRAM, entry.path().as_os_str().as_bytes(), note);
+        }
+        is_output || is_map
+    }
+
+    /// Prints a note if no files were found, or block maps or symbolic links were skipped.
     fn note_end(&self) {
-        let Self { files, links, .. } = *self;
+        let Self { files, links, maps, .. } = *self;
+        if maps > 0 && self.notes == Notes::Printed {
+            let what = if maps == 1 { "a block map was" } else { "block maps were" };
+            let count = if maps == 1 { String::new() } else { format!("{maps} ") };
+            let note =
+                format!("note: {count}{what} left out: named on the command line it is hashed");
+            messages::remark_of(PROGRAM, self.root.as_os_str().as_bytes(), &note);
+        }
         let note = match (files, links) {
             (0, 0) => "note: no file to hash here".into(),
             (_, 0) => return,
@@ -208,7 +277,7 @@ impl Iterator for Walk {
                 }
             } else if self.filter.includes(&paths) {
                 self.links += u64::from(file_type.is_symlink());
-                if file_type.is_file() {
+                if file_type.is_file() && !self.leaves_out(&entry) {
                     self.files += 1;
                     return Some((entry.into_path().into(), Ok(Origin::Listed)));
                 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
 
 use blkimage::{Format, is_tar, probe};
-use blksum::check_file::{Entry, Line, MAX_LINE, Parser, untagged_digits};
+use blksum::check_file::{Entry, Line, MAX_LINE, Mistake, Parser, mistake, untagged_digits};
 
 use super::check_files::CheckFile;
 
@@ -18,6 +18,8 @@ pub enum Item {
         number: u64,
         /// Number of hexadecimal digits, if it looks like an untagged line.
         digits: Option<usize>,
+        /// What it looks like.
+        mistake: Option<Mistake>,
     },
     /// The end of the file.
     End(End),
@@ -124,7 +126,11 @@ impl FileLines {
                 Line::Entry(_) | Line::Malformed => {
                     self.is_over = !self.has_entries && self.bytes > MAX_NONSENSE;
                     let digits = untagged_digits(line);
-                    return Ok(Item::Malformed { number: self.number, digits });
+                    return Ok(Item::Malformed {
+                        number: self.number,
+                        digits,
+                        mistake: mistake(line),
+                    });
                 }
             }
         }

@@ -7,6 +7,9 @@
 //! files in a folder. [`check_files`] reads check files, [`lines`] parses them, and [`groups`] finds
 //! lines about the same image. [`confine`] sets up the sandbox, and [`in_force`] describes it.
 //!
+//! [`recorded`] is what a tag records about how an image was read, and [`compressed`] recognises files that
+//! are compressed.
+//!
 //! [`maps`] writes maps beside checksums, and [`beside`] compares with them where a check
 //! fails. [`report`] is the result for an image, [`about`] its description, [`output`] standard output, and
 //! [`hints`] suggests what to type instead.
@@ -16,6 +19,7 @@ mod args;
 mod beside;
 mod check;
 mod check_files;
+mod compressed;
 mod confine;
 mod digest;
 mod filter;
@@ -29,8 +33,8 @@ mod maps;
 mod names;
 mod notes;
 mod output;
-pub mod part;
 mod program;
+mod recorded;
 mod report;
 mod settings;
 mod small;

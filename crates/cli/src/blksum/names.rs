@@ -12,12 +12,13 @@ use crate::{messages, quote, stdio};
 pub fn read(lists: &[PathBuf]) -> Result<Vec<OsString>, String> {
     let mut names = Vec::new();
     for list in lists {
-        names.append(&mut read_list(list)?);
+        let room = MAX_NAMES - names.len();
+        names.append(&mut read_list(list, room)?);
     }
     Ok(names)
 }
 
-fn read_list(path: &Path) -> Result<Vec<OsString>, String> {
+fn read_list(path: &Path, room: usize) -> Result<Vec<OsString>, String> {
     let is_stdin = path == Path::new("-");
     let shown = match is_stdin {
         true => "standard input".to_owned(),
@@ -35,6 +36,10 @@ fn read_list(path: &Path) -> Result<Vec<OsString>, String> {
         return Ok(Vec::new());
     }
     let list = list.strip_suffix(b"\0").unwrap_or(&list);
+    // Each name takes more memory than its bytes.
+    if list.iter().filter(|byte| **byte == 0).count() >= room {
+        return Err(format!("--files0-from: {shown}: has more than {MAX_NAMES} names: split it"));
+    }
     let names = list.split(|byte| *byte == 0).enumerate();
     let check = |(index, name): (usize, &[u8])| match name {
         [] => Err(format!("--files0-from: {shown}: name {} is empty", index + 1)),
@@ -49,3 +54,6 @@ fn read_list(path: &Path) -> Result<Vec<OsString>, String> {
 
 /// Maximum size of a list in bytes, which is a million names of 64 bytes.
 const MAX_LIST: u64 = 64 << 20;
+
+/// Maximum number of names in all lists, which take up to 100 bytes of memory each beside their own.
+const MAX_NAMES: usize = 4_000_000;

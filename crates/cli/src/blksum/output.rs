@@ -9,9 +9,11 @@ use std::os::unix::ffi::OsStrExt;
 
 use blkhash::{Digest, Parameters, Salt};
 use blksum::check_file::{Style, escape};
+use blksum::{Content, Part};
 use serde::Serialize;
 
 use super::about::About;
+use super::recorded;
 use super::report::{Failure, Report};
 use crate::json::{self, Name};
 use crate::quote;
@@ -60,14 +62,20 @@ impl Output {
         self.write(&line)
     }
 
-    /// Writes the line of an image in check mode.
-    pub fn status(&mut self, name: &OsStr, status: Status) -> io::Result<()> {
+    /// Writes the line of an image in check mode. Behind the status is what the line of the check file
+    /// records about its content.
+    pub fn status(&mut self, name: &OsStr, status: Status, content: &Content) -> io::Result<()> {
         let text = match status {
-            Status::Ok => ": OK\n",
-            Status::Failed => ": FAILED\n",
-            Status::Error => ": FAILED open or read\n",
+            Status::Ok => ": OK",
+            Status::Failed => ": FAILED",
+            Status::Error => ": FAILED open or read",
         };
-        self.write(&[&self.shown(name.as_bytes()), text.as_bytes()].concat())
+        let content = match content.is_default() {
+            true => String::new(),
+            false => format!(" ({})", recorded::describe(content)),
+        };
+        let name = self.shown(name.as_bytes());
+        self.write(&[&name, text.as_bytes(), content.as_bytes(), b"\n"].concat())
     }
 
     /// Writes the object of one checksum of an image.
@@ -76,12 +84,14 @@ impl Output {
         name: &OsStr,
         report: &Report,
         (parameters, digest): &(Parameters, Digest),
+        content: &Content,
         status: Option<Status>,
         end: u8,
     ) -> io::Result<()> {
         let has_blocks = parameters.construction().has_blocks();
         let object = Object {
             name: Name::new(name),
+            part: PartObject::new(content),
             status,
             checksum: digest.to_string(),
             digest: parameters.algorithm().name(),
@@ -102,10 +112,12 @@ impl Output {
         &mut self,
         name: &OsStr,
         failure: &Failure,
+        content: &Content,
         status: Option<Status>,
         end: u8,
     ) -> io::Result<()> {
-        self.json(&ErrorObject { name: Name::new(name), status, error: &failure.reason }, end)
+        let (name, part) = (Name::new(name), PartObject::new(content));
+        self.json(&ErrorObject { name, part, status, error: &failure.reason }, end)
     }
 
     fn json(&mut self, object: &impl Serialize, end: u8) -> io::Result<()> {
@@ -128,10 +140,36 @@ impl Output {
     }
 }
 
+/// The part of an image that was asked for. A whole image has no fields.
+#[derive(Default, Serialize)]
+struct PartObject<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partition: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offset: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    length: Option<u64>,
+}
+
+impl<'a> PartObject<'a> {
+    fn new(content: &'a Content) -> Self {
+        let whole = Self { snapshot: content.snapshot.as_deref(), ..Self::default() };
+        match content.part {
+            None => whole,
+            Some(Part::Partition(number)) => Self { partition: Some(number), ..whole },
+            Some(Part::Range { offset, length }) => Self { offset: Some(offset), length, ..whole },
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct Object<'a> {
     #[serde(flatten)]
     name: Name<'a>,
+    #[serde(flatten)]
+    part: PartObject<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<Status>,
     checksum: String,
@@ -152,6 +190,8 @@ struct Object<'a> {
 struct ErrorObject<'a> {
     #[serde(flatten)]
     name: Name<'a>,
+    #[serde(flatten)]
+    part: PartObject<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<Status>,
     error: &'a str,

@@ -21,6 +21,10 @@ pub struct Report {
     pub checksums: Vec<(Parameters, Digest)>,
     /// Format of the image.
     pub format: Format,
+    /// Whether a vpc image is in the chain.
+    pub has_vpc: bool,
+    /// Format and compression that the bytes of a stream look like. `None` for everything else.
+    pub stream: Option<(Format, Option<&'static str>)>,
     /// Size of the guest's content in bytes.
     pub virtual_size: u64,
     /// Number of bytes that were read.
@@ -57,6 +61,8 @@ impl Report {
         Self {
             checksums: parameters.iter().copied().zip(digests).collect(),
             format: image.format(),
+            has_vpc: image.chain().iter().any(|member| member.format() == Format::Vpc),
+            stream: None,
             virtual_size: image.virtual_size(),
             bytes_read: image.bytes_read(),
             elapsed: Duration::ZERO,

@@ -10,7 +10,7 @@ use blkhash::{Algorithm, BlockSize, Construction, Parameters};
 use blkimage::{Follow, Format, NbdOptions, OpenOptions};
 use blkmap::Header;
 use blksum::check_file::{Form, Style};
-use blksum::{Tag, Tuning};
+use blksum::{Content, ImageTag, Part, Tag, Tuning};
 
 use super::args::Args;
 use super::digest::DigestName;
@@ -18,7 +18,6 @@ use super::filter::Filter;
 use super::input::Origin;
 use super::names;
 use super::notes::Notes;
-use super::part::Part;
 use crate::progress::When;
 use crate::values::{read_secret, timeout};
 use crate::{implementation, quote};
@@ -38,8 +37,6 @@ pub struct Settings {
     pub parameters: Vec<Parameters>,
     /// Options for opening images.
     pub open: OpenOptions,
-    /// Name or id of the internal snapshot that is hashed.
-    pub snapshot: Option<String>,
     /// Part of each image that is hashed. `None` is all of it.
     pub part: Option<Part>,
     /// Settings that only affect the speed.
@@ -62,9 +59,11 @@ pub struct Meaning<'a> {
     /// Parameters of each checksum.
     pub parameters: Cow<'a, [Parameters]>,
     /// Options for opening the image.
-    pub open: &'a OpenOptions,
+    pub open: Cow<'a, OpenOptions>,
     /// Part of the image that is hashed. `None` is all of it.
     pub part: Option<Part>,
+    /// Whether a line records the part, which must have a whole sector then.
+    pub is_recorded: bool,
 }
 
 /// The mode of the command.
@@ -141,6 +140,11 @@ impl Settings {
         } else {
             // Only a tag shows which of several checksums a line holds.
             let tag = args.tag || parameters.len() > 1;
+            if tag && !args.json {
+                args.content().check_recordable().map_err(|error| {
+                    format!("{error}: use --json, or one --digest without --tag")
+                })?;
+            }
             let styles = parameters.iter().map(|parameters| args.style(parameters, tag)).collect();
             let notes = if args.quiet { Notes::WarningsOnly } else { Notes::Printed };
             let map = args.map_path(&parameters[0])?;
@@ -189,7 +193,6 @@ impl Settings {
             is_stdin_taken,
             parameters,
             open,
-            snapshot: args.snapshot,
             part,
             tuning,
             progress,
@@ -204,7 +207,13 @@ impl Settings {
 impl Settings {
     /// Returns the content and the parameters for images without a tag.
     pub fn meaning(&self) -> Meaning<'_> {
-        Meaning { parameters: (&*self.parameters).into(), open: &self.open, part: self.part }
+        let (parameters, open) = ((&*self.parameters).into(), Cow::Borrowed(&self.open));
+        Meaning { parameters, open, part: self.part, is_recorded: false }
+    }
+
+    /// Returns the content that the options ask for, as a tag records it before an image is known.
+    pub fn content(&self) -> Content {
+        Content { snapshot: self.open.snapshot.clone(), part: self.part, ..Content::default() }
     }
 }
 
@@ -344,8 +353,13 @@ impl Args {
         if let Some(number) = self.partition {
             return Some(Part::Partition(number));
         }
-        (self.offset.is_some() || self.length.is_some())
-            .then(|| Part::Range { offset: self.offset.unwrap_or(0), length: self.length })
+        let offset = self.offset.unwrap_or(0);
+        let is_whole = offset == 0 && self.length.is_none();
+        (!is_whole).then_some(Part::Range { offset, length: self.length })
+    }
+
+    fn content(&self) -> Content {
+        Content { snapshot: self.snapshot.clone(), part: self.part(), ..Content::default() }
     }
 
     fn check_settings(&self, parameters: &Parameters) -> Result<Check, String> {
@@ -375,7 +389,10 @@ impl Args {
             && parameters.construction() == Construction::Linear;
         let form = match (tag, self.binary) {
             (true, _) if is_plain => Form::Tagged(Tag::File(parameters.algorithm())),
-            (true, _) => Form::Tagged(Tag::Image(Box::new(*parameters))),
+            (true, _) => {
+                let tag = ImageTag { parameters: *parameters, content: self.content() };
+                Form::Tagged(Tag::Image(Box::new(tag)))
+            }
             (false, true) => Form::Binary,
             (false, false) => Form::Text,
         };

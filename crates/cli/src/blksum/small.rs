@@ -54,7 +54,7 @@ impl Small {
         meaning: &Meaning<'_>,
     ) -> Option<Result<Report, Failure>> {
         let started = Instant::now();
-        let Meaning { parameters, open, part } = meaning;
+        let Meaning { parameters, open, part, .. } = meaning;
         let is_raw = open.format.is_none_or(|format| format == Format::Raw);
         if name == "-" || input::is_uri(name) || !is_raw || part.is_some() {
             return None;

@@ -8,8 +8,8 @@ use std::thread;
 
 use blkhash::Construction;
 use blkmap::{Error, Map};
-use blksum::Tag;
 use blksum::check_file::{Form, Style};
+use blksum::{Content, ImageTag, Part, Tag};
 use serde_json::Value;
 
 use super::args::Checksum;
@@ -69,7 +69,10 @@ pub fn line(
     let parameters = blkmap::parameters(map, construction)?;
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let digest = blkmap::checksum(map, construction, threads)?;
-    let form = if tag { Form::Tagged(Tag::Image(Box::new(parameters))) } else { Form::Text };
+    let form = match tag {
+        true => Form::Tagged(Tag::Image(Box::new(ImageTag { parameters, content: content(map)? }))),
+        false => Form::Text,
+    };
     let image = image.as_bytes();
     if !io::stdout().is_terminal() || !quote::has_controls(image) {
         return Ok(Style { form, zero: false }.line(image, digest.as_bytes()));
@@ -86,10 +89,37 @@ pub fn print(line: &[u8]) -> io::Result<()> {
     Stdout.write_all(line)
 }
 
+/// Returns the content that a map is of: the snapshot and the partition that it records.
+fn content(map: &Map) -> Result<Content, Error> {
+    let source = source(map);
+    let snapshot = source["snapshot"].as_str().map(str::to_owned);
+    let part = match &source["partition"] {
+        Value::Null => None,
+        number => {
+            let number = number.as_u64().and_then(|it| u32::try_from(it).ok()).filter(|it| *it > 0);
+            let number = number.ok_or_else(|| {
+                Error::Unsupported(
+                    "records a partition that is no number from 1 to 4294967295".into(),
+                )
+            })?;
+            Some(Part::Partition(number))
+        }
+    };
+    let content = Content { snapshot, part, ..Content::default() };
+    content.check_recordable().map_err(|error| Error::Unsupported(error.to_string()))?;
+    Ok(content)
+}
+
+/// Returns what a map says about its image. `Null` if it says nothing.
+fn source(map: &Map) -> Value {
+    let info = map.info().ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    info.and_then(|mut info| info.get_mut("source").map(Value::take)).unwrap_or_default()
+}
+
 /// Returns the name of the image of a map, in the folder of the map.
 fn image_name(name: &OsStr, map: &Map) -> OsString {
-    let info = map.info().ok().and_then(|text| serde_json::from_str(&text).ok());
-    let recorded = info.as_ref().and_then(|info: &Value| info["source"]["name"].as_str());
+    let source = source(map);
+    let recorded = source["name"].as_str();
     let is_name = |name: &&str| {
         !name.contains(['/', '\0', '\u{fffd}']) && !["", ".", "..", "-"].contains(name)
     };

@@ -50,6 +50,9 @@ const SECTIONS: Sections = &[
              file itself, as sha256sum, b2sum, b3sum or md5sum write it.",
             "* BLKSUM-SHA256-STREAMS4-64K (NAME) = CHECKSUM: The tag holds all parameters, and \
              overrides the command line.",
+            "* BLKSUM-SHA256-STREAMS4-64K/SNAPSHOT=before/PARTITION=2 (NAME) = CHECKSUM: Fields \
+             behind the parameters record what --format, --vpc-size, --snapshot, --partition, \
+             --offset and --length asked for. They are not given again.",
             "* SHA256 (NAME) = CHECKSUM: A plain tag always means the bytes of the file itself \
              (as with --bytes), as distributions publish them.",
             "Lines that start with # and empty lines are ignored. In a line that starts with a \

@@ -4,7 +4,7 @@ use blkimage::partition::{self, Partition};
 use blkimage::{Image, Slice, Source};
 
 /// A part of an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
     /// A partition, by its number.
     Partition(u32),

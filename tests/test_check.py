@@ -752,3 +752,37 @@ def test_parts_are_read_once_for_all_of_their_lines(blksum, disk):
     once = json.loads(blksum("--json", "--partition", "1", "disk.qcow2").stdout)["bytes_read"]
     for line in blksum("-c", "--json", "-", input=lines).stdout.splitlines():
         assert json.loads(line)["bytes_read"] == once
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "BLKSUM-SHA256-STREAMS4-64K/LATER=1 (disk.qcow2) = {}",
+        "BLKSUM-SHA256-STREAMS4-64K/PARTITION=1/LATER=1 (disk.qcow2) = {}",
+        "BLKSUM-SHA256-LATER-64K (disk.qcow2) = {}",
+        "\\BLKSUM-SHA256-STREAMS4-64K/LATER=1 (disk.qcow2\\n) = {}",
+        " BLKSUM-SHA256-STREAMS4-64K (disk.qcow2) = abcd",
+        "BLKSUM-SHA256-STREAMS4-64K (disk.qcow2",
+    ],
+)
+def test_a_tag_that_is_not_known_fails_the_check(blksum, disk, line):
+    """It may be of a later version. Its checksum was not checked, also without --strict."""
+    known = blksum("--tag", "disk.qcow2").stdout
+    unknown = line.format("0" * 64).encode() + b"\n"
+    warning = b"1 line with a tag of blksum was not checked: it may be damaged or of a later version\n"
+    for lines in (known + unknown, b"garbage\n" + unknown + known):
+        result = blksum("-c", "-", input=lines)
+        assert (result.returncode, result.stdout) == (1, b"disk.qcow2: OK\n")
+        assert warning in result.stderr
+        for option, output in (("--ignore-missing", b"disk.qcow2: OK\n"), ("--quiet", b""), ("--status", b"")):
+            result = blksum("-c", option, "-", input=lines)
+            assert (result.returncode, result.stdout) == (1, output)
+            assert (warning in result.stderr) == (option != "--status")
+        [found] = blksum("-c", "--json", "-", input=lines).stdout.splitlines()
+        assert json.loads(found)["status"] == "ok"
+    result = blksum("-c", "-", input=unknown)
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert b"line 1 has a tag of blksum, and may be damaged or of a later version\n" in result.stderr
+    # Other malformed lines fail only with --strict, as in sha256sum.
+    assert blksum("-c", "-", input=known + b"SHA256/LATER=1 (disk.qcow2) = 00\n").returncode == 0
+    assert blksum("-c", "-", input=known + b"# " + unknown).returncode == 0

@@ -7,6 +7,7 @@
 use blkhash::Algorithm;
 
 use crate::Tag;
+use crate::tag::PREFIX;
 
 /// Parses the lines of check files.
 ///
@@ -52,6 +53,9 @@ pub enum Mistake {
     /// A value behind the name of its digest and a colon, as registries of containers write it. Holds the
     /// digest.
     Prefixed(Algorithm),
+    /// A line that begins with the tag of an image, and is damaged or of a later version. It has a checksum
+    /// that cannot be checked.
+    ImageTag,
     /// A line with NUL, or one that is too long. The file is no list.
     Binary,
 }
@@ -190,6 +194,10 @@ pub fn untagged_digits(line: &[u8]) -> Option<usize> {
 
 /// Returns what `line` looks like, if it is malformed in a known way.
 pub fn mistake(line: &[u8]) -> Option<Mistake> {
+    let text = line.trim_ascii_start();
+    if text.strip_prefix(b"\\").unwrap_or(text).starts_with(PREFIX.as_bytes()) {
+        return Some(Mistake::ImageTag);
+    }
     if line.contains(&0) || line.len() > MAX_LINE {
         return Some(Mistake::Binary);
     }

@@ -197,7 +197,8 @@ fn image_name(algorithm: Algorithm) -> String {
     algorithm.name().to_ascii_uppercase()
 }
 
-const PREFIX: &str = "BLKSUM-";
+/// Begins the tag of an image.
+pub(crate) const PREFIX: &str = "BLKSUM-";
 
 /// Precedes the digits of a salt.
 const SALT: &str = "SALT";

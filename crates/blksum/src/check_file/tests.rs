@@ -151,6 +151,14 @@ fn mistakes_are_recognised() {
     for line in ["sha256:{}", "sha256:{}  name\n", "  SHA256:{} name"] {
         assert_eq!(kind(line), prefixed, "{line:?}");
     }
+    for line in [
+        "BLKSUM-SHA256-STREAMS4-64K/PARTITION=1/LATER=2 (a) = {}",
+        "BLKSUM-SHA256-STREAMS4-64K (a) = 2d71",
+        " \\BLKSUM-",
+        "BLKSUM-SHA256-LINEAR (a\0) = {}",
+    ] {
+        assert_eq!(kind(line), Some(Mistake::ImageTag), "{line:?}");
+    }
     assert_eq!(kind("{}\0"), Some(Mistake::Binary));
     assert_eq!(mistake(&[b'a'; MAX_LINE + 1]), Some(Mistake::Binary));
     for line in ["", "garbage", "dead", "x{}", "sha256:", "md6:{}", "name: {}", "sha256:x{}"] {

@@ -139,6 +139,8 @@ struct Counts {
     malformed: u64,
     /// The first malformed line of a known kind, with its number.
     mistake: Option<(u64, Mistake)>,
+    /// Number of malformed lines that have the tag of an image.
+    unknown: u64,
     entries: u64,
     matched: u64,
     mismatched: u64,
@@ -268,6 +270,7 @@ impl Checker<'_> {
             }
             Item::Malformed { number, digits, mistake } => {
                 self.counts.malformed += 1;
+                self.counts.unknown += u64::from(mistake == Some(Mistake::ImageTag));
                 if self.counts.mistake.is_none() {
                     self.counts.mistake = mistake.map(|mistake| (number, mistake));
                 }
@@ -319,11 +322,14 @@ impl Checker<'_> {
             }
         }
         self.summarise();
-        let Counts { entries, matched, mismatched, unreadable, malformed, .. } = self.counts;
+        let Counts { entries, matched, mismatched, unreadable, malformed, unknown, .. } =
+            self.counts;
         entries > 0
             && matched > 0
             && mismatched == 0
             && unreadable == 0
+            // A line that a later version wrote has a checksum, and nothing was compared with it.
+            && unknown == 0
             && (!self.images.check.strict || malformed == 0)
     }
 
@@ -468,6 +474,11 @@ impl Checker<'_> {
             }
         };
         warn(counts.malformed, "line is improperly formatted", "lines are improperly formatted");
+        warn(
+            counts.unknown,
+            "line with a tag of blksum was not checked: it may be damaged or of a later version",
+            "lines with tags of blksum were not checked: they may be damaged or of a later version",
+        );
         warn(counts.unreadable, "listed file could not be read", "listed files could not be read");
         warn(
             counts.mismatched,
@@ -477,7 +488,11 @@ impl Checker<'_> {
         if check.ignore_missing && counts.matched == 0 {
             self.say("no file was verified");
         }
-        let mistake = || hints::mistake(counts.mistake.as_ref()?);
+        let mistake = || match counts.mistake.as_ref()? {
+            // It is counted above.
+            (_, Mistake::ImageTag) => None,
+            found => hints::mistake(found),
+        };
         if let Some(hint) = digits.or_else(mistake) {
             messages::message(PROGRAM, &hint);
         }

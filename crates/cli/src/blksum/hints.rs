@@ -148,6 +148,9 @@ pub fn mistake((number, mistake): &(u64, Mistake)) -> Option<String> {
             "line {number} begins with the name of a digest: write CHECKSUM  IMAGE, and -d {algorithm} \
              on the command line"
         )),
+        Mistake::ImageTag => Some(format!(
+            "line {number} has a tag of blksum, and may be damaged or of a later version"
+        )),
         _ => None,
     }
 }

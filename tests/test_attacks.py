@@ -61,6 +61,18 @@ def test_guest_writes_a_qcow2_header_into_its_raw_disk(blksum, host, name):
     assert blksum.hex("-f", "raw", "--follow=any", "in/disk.img") == expected
 
 
+@pytest.mark.parametrize("options", [[], ["-d", "md5", "-d", "blake3"], ["--construction", "linear"]])
+def test_guest_makes_its_raw_disk_a_qcow2_of_the_same_content(blksum, host, options):
+    """A line of the raw disk must not match then, because the hypervisor sees another content."""
+    write_raw("disk.img", b"g")
+    lines = blksum("-f", "raw", "--tag", *options, "disk.img").stdout
+    images.qemu_img("convert", "-f", "raw", "-O", "qcow2", "disk.img", "disk.qcow2")
+    assert blksum("-c", "-", input=lines).returncode == 0
+    os.rename("disk.qcow2", "disk.img")
+    result = blksum("-c", "-", input=lines)
+    assert result.returncode == 1 and b"OK" not in result.stdout and b"disk.img: FAILED" in result.stdout
+
+
 @pytest.mark.parametrize("name", ["absolute", "dots", "link"])
 def test_data_file_is_a_file_of_the_host(blksum, host, name):
     reference = names_of_the_secret(host)[name]

@@ -685,7 +685,7 @@ def test_lines_of_whole_images_are_as_before(blksum, disk):
     for args in ([], ["-f", "qcow2"], ["--offset", "0"], ["--vpc-size", "current"], ["--holes=ignore"]):
         line = blksum("--tag", *args, "disk.qcow2").stdout
         assert line.startswith(b"BLKSUM-SHA256-STREAMS4-64K (disk.qcow2) = "), args
-    assert blksum("--tag", "-f", "raw", "disk.img").stdout.startswith(b"BLKSUM-SHA256-STREAMS4-64K (disk.img) = ")
+    assert blksum("--tag", "disk.img").stdout.startswith(b"BLKSUM-SHA256-STREAMS4-64K (disk.img) = ")
     with open("disk.qcow2", "rb") as file:
         line = blksum("--tag", "-f", "qcow2", stdin=file).stdout
     assert line.startswith(b"BLKSUM-SHA256-STREAMS4-64K (-) = ")
@@ -740,7 +740,9 @@ def test_the_part_is_in_json(blksum, disk):
     assert missing["partition"] == 9 and "error" in missing
 
 
-@pytest.mark.parametrize("args", [["--offset", "1"], ["--length", "1000"], ["--length", "0"], ["--snapshot", "x" * 1025]])
+@pytest.mark.parametrize(
+    "args", [["--offset", "1"], ["--length", "1000"], ["--length", "0"], ["--snapshot", "x" * 1025]]
+)
 def test_a_part_that_no_line_records_has_no_tag(blksum, disk, args):
     result = blksum("--tag", *args, "disk.qcow2")
     assert (result.returncode, result.stdout) == (2, b"")

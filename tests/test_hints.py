@@ -264,7 +264,7 @@ def test_a_part_of_a_whole_file_is_an_error(blksum, files, part):
 def test_a_part_has_no_plain_tag(blksum, files):
     args = ("-f", "raw", "--construction", "linear", "--tag", "disk.img")
     assert blksum(*args).stdout.startswith(b"SHA256 (")
-    assert blksum("--length", "512", *args).stdout.startswith(b"BLKSUM-SHA256-LINEAR/LENGTH=512 (")
+    assert blksum("--length", "512", *args).stdout.startswith(b"BLKSUM-SHA256-LINEAR/FORMAT=raw/LENGTH=512 (")
 
 
 def test_no_hint_names_the_digest_that_is_in_use(blksum, files):

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 
-use blkimage::{OpenOptions, VpcSize};
+use blkimage::{Format, OpenOptions, VpcSize};
 use blksum::check_file::{Form, Style};
 use blksum::{Content, Part, Tag};
 
@@ -12,8 +12,9 @@ use super::program::PROGRAM;
 use super::report::Report;
 use crate::{messages, quote};
 
-/// Returns the style of the line of an image. The tag records a format that was given where another one is
-/// detected, and the size of vpc images that was asked for.
+/// Returns the style of the line of an image. The tag records the format raw if that was given, because a
+/// guest may write the header of another one later. It records another format that was given if it would not
+/// be detected, and the size of vpc images that was asked for.
 pub fn style<'a>(
     style: &'a Style,
     name: &OsStr,
@@ -22,7 +23,8 @@ pub fn style<'a>(
 ) -> Cow<'a, Style> {
     let Form::Tagged(Tag::Image(tag)) = &style.form else { return Cow::Borrowed(style) };
     let detected = || report.stream.map(|(format, _)| format).or_else(|| input::detected(name));
-    let format = open.format.filter(|format| detected() != Some(*format));
+    let is_recorded = |format: &Format| *format == Format::Raw || detected() != Some(*format);
+    let format = open.format.filter(is_recorded);
     let vpc_size = Some(open.vpc_size).filter(|size| report.has_vpc && *size != VpcSize::Auto);
     if format.is_none() && vpc_size.is_none() {
         return Cow::Borrowed(style);

@@ -262,6 +262,70 @@ def test_between_superblocks(image):
     with image.changed_superblock(0, older(1)):
         assert_found(image, "superblock", f"has generation {generation - 1}")
 
+    # No transaction changes these: sizes of blocks, number and UUID of the device.
+    for at, form, value in ((0x94, "<II", (32768, 32768)), (0xC9, "<Q", (7,)), (0x10B, "<Q", (7,))):
+        field = struct.pack(form, *value)
+
+        def of_another(data):
+            return data[:at] + field + data[at + len(field) :]
+
+        with image.changed_superblock(1, of_another):
+            assert_found(image, "superblock", "differs from the newest one")
+        with image.changed_superblock(1, lambda data: of_another(older(1)(data))):
+            assert_found(image, "superblock", "differs from the newest one")
+    # These may change: label, size and number of devices, and the device 0 after it replaced another one.
+    for at, form, value in ((0x12B, "<Q", 7), (0x70, "<Q", 1 << 40), (0x88, "<Q", 7), (0xC9, "<Q", 0)):
+        field = struct.pack(form, value)
+        with image.changed_superblock(1, lambda data: older(1)(data[:at] + field + data[at + len(field) :])):
+            assert_agreed(image)
+
+
+def test_between_superblocks_of_devices(workdir):
+    """A mount uses the newest of the first superblocks of all devices."""
+    devices, copies = [workdir / "one", workdir / "two"], [workdir / "copy1", workdir / "copy2"]
+    filesystems.make(devices, "-d", "raid1", "-m", "raid1")
+
+    def superblocks(path):
+        with open(path, "rb") as file:
+            return [file.seek(offset) and file.read(4096) for offset in filesystems.SUPERBLOCKS[:2]]
+
+    def put(path, superblocks):
+        with open(path, "r+b") as file:
+            for offset, superblock in zip(filesystems.SUPERBLOCKS, superblocks):
+                file.seek(offset)
+                file.write(superblock)
+
+    with filesystems.mounted(devices, "rw,noatime,nodiscard,commit=300") as root:
+        for last in range(20):
+            before = [superblocks(path) for path in devices]
+            (root / f"file{last}").write_bytes(bytes([last]) * 5000)
+            filesystems.sync(root)
+            after = [superblocks(path) for path in devices]
+            generations = [struct.unpack_from("<Q", it[0][0], 0x48)[0] for it in (before, after)]
+            if generations[0] + 1 == generations[1]:
+                break
+        for path, copy in zip(devices, copies):
+            images.run("cp", "--sparse=always", str(path), str(copy))
+    assert generations[0] + 1 == generations[1]
+    for number in (0, 1):
+        put(copies[number], before[number])
+        assert_healthy(*copies)
+        with filesystems.mounted(copies, "ro") as root:
+            assert (root / f"file{last}").read_bytes() == bytes([last]) * 5000
+        put(copies[number], after[number])
+    # A mount would lose a transaction.
+    for number in (0, 1):
+        put(copies[number], [before[number][0], after[number][1]])
+    status, errors, _ = verify(*copies)
+    assert status == 1 and {it["category"] for it in errors} == {"superblock"}, errors
+    assert [it["copy"] for it in errors] == [0, 0], errors
+    # The copy of another device.
+    for number in (0, 1):
+        put(copies[number], after[number])
+    put(copies[1], [after[1][0], after[0][1]])
+    status, errors, _ = verify(*copies)
+    assert status == 1 and [it["copy"] for it in errors] == [1], errors
+    assert "differs from the newest one, from byte 201 of it on" in errors[0]["problem"], errors
 
 def test_copied_during_balance(workdir):
     """A balance copies trees. Each has the root item and the owners of its original."""

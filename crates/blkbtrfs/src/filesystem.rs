@@ -270,6 +270,11 @@ impl FileSystem {
         Some(if own.fsid == self.superblock.fsid { &self.superblock } else { own })
     }
 
+    /// Returns the newest intact superblock on a device.
+    pub(crate) fn own_superblock(&self, device: u64) -> Option<&Superblock> {
+        self.superblocks.get(&device)
+    }
+
     /// Returns a device's description of itself in its superblock.
     pub(crate) fn own_item(&self, device: u64) -> Option<&DeviceItem> {
         self.superblocks.get(&device).map(|it| &it.device)

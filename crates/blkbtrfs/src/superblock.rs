@@ -106,7 +106,8 @@ pub enum SuperblockDefect {
         /// Generation found.
         found: u64,
     },
-    /// Differs from the newest one of the same transaction in a field that all copies share.
+    /// Differs from the newest one: of the same transaction in a field that all copies share, or of
+    /// any transaction in one that identifies the device or the format.
     Differs {
         /// Offset of the first different byte.
         offset: usize,
@@ -291,6 +292,18 @@ impl Superblock {
         let mut common =
             pairs.filter(|(offset, _)| !own.iter().chain(logs).any(|own| own.contains(offset)));
         common.find(|(_, (one, other))| one != other).map(|(offset, _)| offset)
+    }
+
+    /// Returns the offset of the first byte that differs from another copy on the same device, of the
+    /// fields that no transaction changes: the sizes of blocks, the type of checksums, and the number
+    /// and UUIDs of the device. A device has the number 0 until it has replaced another one, and then
+    /// gets the number and the UUID of that.
+    pub(crate) fn difference_of_identity(&self, other: &Self) -> Option<usize> {
+        let device = [0xc9..0xd1, 0x10b..0x11b];
+        let fixed = [0x90..0xa0, 0xc4..0xc6, 0x11b..0x12b];
+        let device = if self.device.id == 0 { &[][..] } else { &device[..] };
+        let mut offsets = fixed.into_iter().chain(device.iter().cloned()).flatten();
+        offsets.find(|&offset| self.content[offset] != other.content[offset])
     }
 
     /// Returns whether the device may be the seed of another file system.

@@ -174,25 +174,36 @@ impl Appliance {
 
     /// Returns the member that a reference of the descriptor names: a name, or one with `%` escapes as in a URI.
     fn referenced(&self, reference: &[u8]) -> Result<&Entry> {
-        let found = self.entry(reference);
-        match percent_decoded(reference) {
-            Some(name) if found.is_err() && name != reference => self.entry(&name).or(found),
-            _ => found,
-        }
+        let decoded = percent_decoded(reference).filter(|name| name != reference);
+        self.only([Some(reference.to_vec()), decoded].into_iter().flatten())
     }
 
-    /// Returns the member with this name, or else the one with this name in the folder of the descriptor.
+    /// Returns the member with this name, here or in the folder of the descriptor.
     fn entry(&self, name: &[u8]) -> Result<&Entry> {
-        if let Some(entry) = self.entries.find(name) {
-            return Ok(entry);
-        }
+        self.only(std::iter::once(name.to_vec()))
+    }
+
+    /// Returns the only member that has one of the names, here or in the folder of the descriptor. Fails if there
+    /// are several, between which programs choose differently.
+    fn only(&self, names: impl Iterator<Item = Vec<u8>>) -> Result<&Entry> {
         let descriptor = &self.descriptor.name;
         let folder = descriptor.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
-        let beside = [&descriptor[..folder], name].concat();
-        self.entries.find(&beside).ok_or_else(|| {
-            let reason = format!("has no member with the name \"{}\"", excerpt(name));
+        let mut names = names.peekable();
+        let given = names.peek().map(|name| excerpt(name)).unwrap_or_default();
+        let in_both = names.flat_map(|name| [[&descriptor[..folder], &name].concat(), name]);
+        let mut found = in_both.filter_map(|name| self.entries.find(&name));
+        let first = found.next().ok_or_else(|| {
+            let reason = format!("has no member with the name \"{given}\"");
             self.file.error(ErrorKind::Format, reason)
-        })
+        })?;
+        let Some(second) = found.find(|other| other.header() != first.header()) else {
+            return Ok(first);
+        };
+        let (first_name, second_name) = (excerpt(&first.name), excerpt(&second.name));
+        let reason = format!(
+            "has the members \"{first_name}\" and \"{second_name}\", and \"{given}\" may name either"
+        );
+        Err(self.file.corrupt(reason).at(second.header()))
     }
 
     /// Returns whether a member is compressed without a word in the descriptor.

@@ -305,6 +305,45 @@ fn files_in_a_file() {
     );
 }
 
+/// A reference is resolved in the folder of the descriptor or in that of the archive, with escapes or without.
+#[test]
+fn references_of_one_member() {
+    let archive = |href| {
+        let text = descriptor(&[("f", href, "")], &["f"]);
+        Builder::default().file("sub/x.ovf", text.as_bytes())
+    };
+    for (href, member) in
+        [("d", "sub/d"), ("d", "d"), ("sub/d", "sub/d"), ("a%20b", "sub/a b"), ("a%20b", "a%20b")]
+    {
+        assert_eq!(archive(href).file(member, b"QED\0").disks(), [member], "{href}");
+    }
+    for (href, members) in [
+        ("d", ["sub/d", "d"]),
+        ("a%20b", ["sub/a%20b", "sub/a b"]),
+        ("a%20b", ["sub/a%20b", "a b"]),
+        ("a%20b", ["a%20b", "sub/a b"]),
+        ("a%20b", ["a%20b", "a b"]),
+    ] {
+        let first = archive(href).file(members[0], b"QED\0");
+        let says = format!(
+            "a.ova: has the members \"{}\" and \"{}\", and \"{href}\" may name either (offset {})",
+            members[0],
+            members[1],
+            first.0.len()
+        );
+        first.clone().file(members[1], b"QED\0").refused(&says);
+        let [one, other] = members;
+        archive(href).file(other, b"").file(one, b"").refused("may name either");
+    }
+    let both = archive("sub/d").file("sub/d", b"QED\0").file("d", b"other");
+    assert_eq!(both.clone().disks(), ["sub/d"]);
+    let appliance = both.open().unwrap().unwrap();
+    let raw = OpenOptions::new().format(Format::Raw);
+    assert!(appliance.open(&raw, b"sub/d").is_ok());
+    let error = appliance.open(&raw, b"d").err().unwrap();
+    assert!(error.to_string().contains("may name either"), "{error}");
+}
+
 /// Looking up every folder of every name would hash gigabytes.
 #[test]
 fn long_names_of_many_folders() {

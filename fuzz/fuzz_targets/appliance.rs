@@ -1,22 +1,25 @@
 //! Lists and reads the disks of any appliance, an archive with changed headers and any descriptor. The names must be
-//! those that a parser of XML finds, and the content that of the one member with this name which the tar crate reads.
+//! those that a parser of XML finds, and the content that of the one member with this name which the tar crate reads,
+//! and of the file that it leaves where it extracts all members.
 
 #![no_main]
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
 
 use blkimage::{Format, OpenOptions, Source};
 use libfuzzer_sys::fuzz_target;
 use roxmltree::{Document, Node};
+use tempfile::TempDir;
 
 type Member = (u8, u8, u8, Vec<u8>, Vec<(u8, u8)>);
 type Input = (Vec<(u8, u8, u8)>, Vec<(u16, Vec<u8>)>, Vec<Member>, Vec<(u16, u8)>);
 
-static FOLDER: LazyLock<tempfile::TempDir> =
-    LazyLock::new(|| tempfile::tempdir_in("/dev/shm").unwrap());
+static FOLDER: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir_in("/dev/shm").unwrap());
 static PATH: LazyLock<PathBuf> = LazyLock::new(|| FOLDER.path().join("fuzz.ova"));
 
 fuzz_target!(|input: Input| {
@@ -71,10 +74,14 @@ fn check(archive: &[u8], text: &[u8]) {
     {
         let expected = names(&document);
         if !expected.is_empty() {
-            let expected: Vec<&[u8]> = expected.iter().map(|name| name.as_bytes()).collect();
-            assert_eq!(disks, expected, "{text}");
+            assert_eq!(disks.len(), expected.len(), "{text}");
+            for (disk, name) in disks.iter().zip(&expected) {
+                let is_it = [name, &name.replace("%2e", ".")].map(|name| is_named(disk, name));
+                assert!(is_it.contains(&true), "{}: {name}: {text}", disk.escape_ascii());
+            }
         }
     }
+    let extracted = extract(archive);
     for disk in disks {
         match appliance.open(&options, &disk) {
             Err(error) => assert_one_line(&error),
@@ -83,6 +90,10 @@ fn check(archive: &[u8], text: &[u8]) {
                 image.read_exact_at(&mut content, 0).unwrap();
                 if let Some(expected) = member(archive, &disk) {
                     assert!(content == expected, "another content");
+                }
+                if let Some(folder) = &extracted {
+                    let file = fs::read(folder.path().join(OsStr::from_bytes(&disk))).ok();
+                    assert!(file == Some(content), "another content after extraction");
                 }
             }
         }
@@ -110,6 +121,33 @@ fn names(document: &Document<'_>) -> Vec<String> {
         }
     }
     names
+}
+
+/// Returns whether a member has this name, without components that lead nowhere.
+fn is_named(member: &[u8], name: &str) -> bool {
+    let plain = |path: &Path| -> PathBuf {
+        path.components()
+            .filter(|it| !matches!(it, Component::RootDir | Component::CurDir))
+            .collect()
+    };
+    plain(Path::new(OsStr::from_bytes(member))) == plain(Path::new(name))
+}
+
+/// Extracts all members into a folder. `None` if the tar crate does not read the archive or cannot write a file.
+fn extract(archive: &[u8]) -> Option<TempDir> {
+    let folder = tempfile::tempdir_in(FOLDER.path()).unwrap();
+    let mut archive = tar::Archive::new(archive);
+    archive.set_preserve_permissions(false);
+    archive.set_preserve_mtime(false);
+    for entry in archive.entries().ok()? {
+        let mut entry = entry.ok()?;
+        // Records about all members are no member, whatever their name is.
+        let is_member = !entry.header().entry_type().is_pax_global_extensions();
+        // False if the name leads out of the folder.
+        let is_inside = entry.unpack_in(folder.path()).ok()?;
+        assert!(is_inside || !is_member, "a member beside the folder");
+    }
+    Some(folder)
 }
 
 /// Returns the content of the only regular file with this name. `None` if the tar crate does not read the archive.
@@ -160,5 +198,8 @@ fn assert_one_line(error: &blkimage::Error) {
     assert!(!message.chars().any(char::is_control), "{message}");
 }
 
-const NAMES: [&str; 6] = ["a.raw", "b.vmdk", "c", "x/a.raw", "a%2eraw", "d.ovf"];
+const NAMES: [&str; 12] = [
+    "a.raw", "b.vmdk", "c", "x/a.raw", "a%2eraw", "d.ovf", "./c", "c/a.raw", "x/../c", "/c", "x/",
+    "x",
+];
 const KINDS: [u8; 12] = [b'0', b'0', b'0', 0, b'7', b'1', b'2', b'5', b'L', b'x', b'g', b'K'];

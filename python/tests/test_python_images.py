@@ -153,6 +153,40 @@ def test_checksums_are_those_of_blksum(folder, name, digest, construction, block
     assert result.size >= (folder / "disk.raw").stat().st_size
 
 
+def write_appliance(path, disks, *more):
+    """Writes an appliance of the files `disks`, and other members as pairs of name and content."""
+    elements = "".join(f'<File id="{disk.name}" href="{disk.name}"/><Disk fileRef="{disk.name}"/>' for disk in disks)
+    members = [("x.ovf", f"<E>{elements}</E>".encode()), *((disk.name, disk.read_bytes()) for disk in disks), *more]
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+
+
+@pytest.mark.parametrize("name", ["raw", "qcow2", "vmdk"])
+@pytest.mark.parametrize("kind", [str, pathlib.Path])
+def test_an_appliance_of_one_disk_has_the_checksum_of_the_disk(folder, tmp_path, name, kind):
+    disk, path = folder / f"disk.{name}", tmp_path / "vm.ova"
+    write_appliance(path, [disk])
+    expected = blkhash.checksum(disk)
+    assert blkhash.checksum(kind(path)) == blkhash.checksum(f"{path}:{disk.name}") == expected
+    with blkhash.Image(kind(path)) as image:
+        assert (image.checksum(), image.read(0, image.size)) == (expected, blkhash.Image(disk).read(0, image.size))
+    own = blkhash.checksum(kind(path), format="raw")
+    assert own.hexdigest == blkhash.checksum(shutil.copy(path, tmp_path / "copy.img")).hexdigest != expected.hexdigest
+
+
+def test_an_appliance_that_is_no_image(folder, tmp_path):
+    path = tmp_path / "vm.ova"
+    write_appliance(path, [folder / "disk.raw", folder / "disk.qcow2"])
+    with pytest.raises(blkhash.Error, match="2 disks: name one, as in .*vm.ova:disk.raw, .*vm.ova:disk.qcow2"):
+        blkhash.checksum(path)
+    write_appliance(path, [folder / "disk.qcow2"], ("./disk.qcow2", b"other"))
+    with pytest.raises(blkhash.Error, match="two members with the name"):
+        blkhash.checksum(path)
+
+
 def test_several_digests(folder):
     path = folder / "disk.qcow2"
     names = ["sha256", "blake3", "SHA512"]

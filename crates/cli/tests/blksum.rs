@@ -206,8 +206,9 @@ fn untagged_lines_use_the_options() {
     let other = sandbox.blksum_with_input(&["-c", "-d", "sha512"], line.as_bytes());
     assert_eq!(other.status, Some(1));
     let hint = "blksum: lines without a tag were taken for sha512, streams:4 and blocks of 64 KiB: \
-                try -B for lines of sha512sum, -d blake2b512 or sha3-512 or --construction flat for \
-                lines of the C blksum 0.10 and later\n";
+                try -B for lines of sha512sum, -d blake2b512 or sha3-512, --construction linear for lines \
+                of sha512sum of the content as raw or --construction flat for lines of the C blksum \
+                0.10 and later\n";
     assert!(other.stderr.ends_with(hint), "{}", other.stderr);
     let none = sandbox.blksum_with_input(&["-c"], line.as_bytes());
     assert!(none.stderr.contains("no properly formatted"), "{}", none.stderr);
@@ -301,15 +302,19 @@ fn options_of_the_released_blksum_are_suggested() {
     assert!(ran.stderr.contains("use --threads 4"), "{}", ran.stderr);
     sandbox.write("empty.qcow2", empty_qcow2());
     let reasons = [
-        ("disk.img", "no properly formatted checksum lines found"),
-        ("empty.qcow2", "is a qcow2 image, not a list of checksums: leave out -c to hash it"),
+        ("disk.img", "no properly formatted checksum lines found", "a line is CHECKSUM  IMAGE"),
+        (
+            "empty.qcow2",
+            "is a qcow2 image, not a list of checksums: leave out -c to hash it",
+            "use --cache",
+        ),
     ];
-    for (image, reason) in reasons {
+    for (image, reason, hint) in reasons {
         let ran = sandbox.blksum(&["-c", image]);
         assert_eq!(ran.status, Some(1));
         let lines: Vec<&str> = ran.stderr.lines().collect();
         assert_eq!(lines[0], format!("blksum: {image}: {reason}"));
-        assert!(lines[1].contains("use --cache"), "{}", ran.stderr);
+        assert!(lines[1].contains(hint), "{}", ran.stderr);
     }
 }
 

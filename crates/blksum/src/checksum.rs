@@ -2,7 +2,7 @@
 
 use blkhash::{
     Accumulator, BlockDigests, Digest, Digester, Join, Leaf, Ordered, Parameters, SegmentHasher,
-    Sink,
+    Sink, SinkError,
 };
 use blkimage::Source;
 
@@ -34,7 +34,8 @@ pub fn checksum(
     Ok(digests[0])
 }
 
-/// Returns several checksums, in the order of their `parameters`. Reads the source once.
+/// Returns several checksums, in the order of their `parameters`. Reads the source once. Blocks that several
+/// checksums are made of are hashed once.
 ///
 /// # Errors
 ///
@@ -71,7 +72,7 @@ type Blocks<'a> = (&'a Leaf, &'a mut (dyn Sink<BlockDigests> + Send));
 fn run(
     source: &dyn Source,
     parameters: &[Parameters],
-    mut blocks: Option<Blocks<'_>>,
+    blocks: Option<Blocks<'_>>,
     tuning: &Tuning,
     progress: &Progress,
 ) -> Result<Vec<Digest>, Error> {
@@ -86,23 +87,16 @@ fn run(
     let window = window(source, tuning);
     let leaf = blocks.as_ref().map(|(leaf, _)| leaf.digester());
     let lends = digesters.iter().chain(leaf).all(Digester::hides_latency);
-    let mut lanes = Vec::with_capacity(makers.len() + 1);
-    for maker in &mut makers {
-        let shared = blocks.take_if(|(leaf, _)| maker.leaf() == Some(*leaf));
-        lanes.push(maker.lane(shared.map(|(_, sink)| Box::new(sink) as DynSink<'_>), window));
+    let mut planned = Planned::default();
+    makers.iter_mut().for_each(|maker| planned.add(maker, window));
+    if let Some((leaf, sink)) = blocks {
+        planned.add_blocks(leaf, ZeroRuns::Unknown, Box::new(sink));
     }
-    lanes.extend(blocks.map(|(leaf, sink)| block_lane(leaf, Box::new(sink), window)));
-    pipeline::run(source, lanes, lends, tuning, progress)?;
+    pipeline::run(source, planned.into_lanes(window), lends, tuning, progress)?;
     if makers.iter().any(|maker| maker.length() != source.size()) {
         return Err(Error::Incomplete);
     }
     Ok(makers.into_iter().map(Maker::finalize).collect())
-}
-
-/// Returns the lane of a sink that is no checksum.
-fn block_lane<'s>(leaf: &'s Leaf, sink: DynSink<'s>, window: usize) -> Lane<'s> {
-    let blocks = BlockLane { leaf, zero_runs: ZeroRuns::Unknown };
-    Lane::Blocks(blocks, Ordered::new(sink, window))
 }
 
 /// Passes the digests of all blocks of `source` to `sink`, in order. `leaf` defines them. A pair with an
@@ -119,8 +113,63 @@ pub fn block_digests(
     tuning: &Tuning,
     progress: &Progress,
 ) -> Result<(), Error> {
-    let lane = block_lane(leaf, Box::new(sink), window(source, tuning));
-    pipeline::run(source, vec![lane], leaf.digester().hides_latency(), tuning, progress)
+    let mut planned = Planned::default();
+    planned.add_blocks(leaf, ZeroRuns::Unknown, Box::new(sink));
+    let lanes = planned.into_lanes(window(source, tuning));
+    pipeline::run(source, lanes, leaf.digester().hides_latency(), tuning, progress)
+}
+
+/// The lanes of a pass, before it begins. Sinks of the same blocks share a lane.
+#[derive(Default)]
+struct Planned<'s> {
+    blocks: Vec<(BlockLane<'s>, Vec<DynSink<'s>>)>,
+    others: Vec<Lane<'s>>,
+}
+
+impl<'s> Planned<'s> {
+    fn add(&mut self, maker: &'s mut Maker, window: usize) {
+        match maker {
+            Maker::Blocks { leaf, zero_runs, accumulator } => {
+                self.add_blocks(leaf, *zero_runs, Box::new(accumulator));
+            }
+            Maker::Segments(hasher, join) => {
+                self.others.push(Lane::Segments(hasher, Ordered::new(join, window)));
+            }
+            Maker::InTurn(accumulator) => {
+                self.others.push(Lane::InTurn(Ordered::new(accumulator, window)));
+            }
+        }
+    }
+
+    fn add_blocks(&mut self, leaf: &'s Leaf, zero_runs: ZeroRuns, sink: DynSink<'s>) {
+        match self.blocks.iter_mut().find(|(lane, _)| lane.leaf == leaf) {
+            Some((lane, sinks)) => {
+                lane.zero_runs = lane.zero_runs.beside(zero_runs);
+                sinks.push(sink);
+            }
+            None => self.blocks.push((BlockLane { leaf, zero_runs }, vec![sink])),
+        }
+    }
+
+    fn into_lanes(self, window: usize) -> Vec<Lane<'s>> {
+        let blocks = self.blocks.into_iter().map(|(lane, mut sinks)| {
+            let sink = match sinks.len() {
+                1 => sinks.remove(0),
+                _ => Box::new(Sinks(sinks)),
+            };
+            Lane::Blocks(lane, Ordered::new(sink, window))
+        });
+        blocks.chain(self.others).collect()
+    }
+}
+
+/// Sinks that all receive everything, in this order.
+struct Sinks<'s>(Vec<DynSink<'s>>);
+
+impl Sink<BlockDigests> for Sinks<'_> {
+    fn take(&mut self, part: &BlockDigests) -> Result<(), SinkError> {
+        self.0.iter_mut().try_for_each(|sink| sink.take(part))
+    }
 }
 
 /// Computes one of the checksums of a pass.
@@ -155,30 +204,6 @@ impl Maker {
                 Self::Segments(hasher, join)
             }
             _ => Self::InTurn(accumulator),
-        }
-    }
-
-    /// Returns the leaf of a checksum of blocks.
-    fn leaf(&self) -> Option<&Leaf> {
-        match self {
-            Self::Blocks { leaf, .. } => Some(leaf),
-            Self::Segments(..) | Self::InTurn(_) => None,
-        }
-    }
-
-    /// Returns the lane. That of a checksum of blocks also feeds `sink`.
-    fn lane<'s>(&'s mut self, sink: Option<DynSink<'s>>, window: usize) -> Lane<'s> {
-        match self {
-            Self::Blocks { leaf, zero_runs, accumulator } => {
-                let (zero_runs, sink): (_, DynSink<'s>) = match sink {
-                    // What the sink does with zeros is not known.
-                    Some(sink) => (zero_runs.beside_another(), Box::new((accumulator, sink))),
-                    None => (*zero_runs, Box::new(accumulator)),
-                };
-                Lane::Blocks(BlockLane { leaf, zero_runs }, Ordered::new(sink, window))
-            }
-            Self::Segments(hasher, join) => Lane::Segments(hasher, Ordered::new(join, window)),
-            Self::InTurn(accumulator) => Lane::InTurn(Ordered::new(accumulator, window)),
         }
     }
 

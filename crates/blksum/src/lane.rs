@@ -39,11 +39,12 @@ pub(crate) enum ZeroRuns {
 }
 
 impl ZeroRuns {
-    /// Returns what this sink and one about which nothing is known do together.
-    pub(crate) fn beside_another(self) -> Self {
-        match self {
-            Self::Skips | Self::Unknown => Self::Unknown,
-            Self::Hashes => Self::Hashes,
+    /// Returns what two sinks do together.
+    pub(crate) fn beside(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Hashes, _) | (_, Self::Hashes) => Self::Hashes,
+            (Self::Skips, Self::Skips) => Self::Skips,
+            _ => Self::Unknown,
         }
     }
 }

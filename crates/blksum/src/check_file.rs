@@ -6,8 +6,8 @@
 
 use blkhash::Algorithm;
 
-use crate::Tag;
 use crate::tag::PREFIX;
+use crate::{Encoding, Tag, decode_hex};
 
 /// Parses the lines of check files.
 ///
@@ -159,7 +159,8 @@ impl Style {
     /// Returns the line for `name` with the checksum `digest`, including its line ending.
     pub fn line(&self, name: &[u8], digest: &[u8]) -> Vec<u8> {
         let escaped = if self.zero { None } else { escape(name) };
-        let mut line = Vec::with_capacity(name.len() + 2 * digest.len() + 48);
+        let digits = Encoding::Hex.encode(digest);
+        let mut line = Vec::with_capacity(name.len() + digits.len() + 48);
         if escaped.is_some() {
             line.push(b'\\');
         }
@@ -170,10 +171,10 @@ impl Style {
                 line.extend_from_slice(b" (");
                 line.extend_from_slice(name);
                 line.extend_from_slice(b") = ");
-                encode_hex(digest, &mut line);
+                line.extend_from_slice(digits.as_bytes());
             }
             Form::Text | Form::Binary => {
-                encode_hex(digest, &mut line);
+                line.extend_from_slice(digits.as_bytes());
                 line.extend_from_slice(if self.form == Form::Text { b"  " } else { b" *" });
                 line.extend_from_slice(name);
             }
@@ -272,18 +273,6 @@ fn trim_blanks(text: &[u8]) -> &[u8] {
 
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
-}
-
-fn decode_hex(text: &[u8]) -> Option<Vec<u8>> {
-    let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
-    let (pairs, []) = text.as_chunks::<2>() else { return None };
-    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
-}
-
-fn encode_hex(bytes: &[u8], text: &mut Vec<u8>) {
-    for byte in bytes {
-        text.extend([byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]));
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,13 +6,16 @@ _blksum() {
     local -A subcommands=(
     )
     local -A options=(
-        ["blksum"]="--tag --json -q --quiet -v --verbose -p --progress --progress= --map -z --zero -b --binary -t --text -c --check --ignore-missing --status --strict -w --warn --allow-uri -d -a --digest --algorithm --construction --block-size --salt -B --bytes -l --list-digests -f --format --snapshot --partition --offset --length -r --recursive --include --exclude --files0-from --vpc-size --secret-file --untrusted --follow --backing-format -U --force-share --max-zeros --tls-certificates --no-sandbox --threads --cache --cache= --holes --reader --nbd-server --timeout --queue-depth --read-size --implementation -h --help -V --version"
+        ["blksum"]="--tag --style --base64 --json -q --quiet -v --verbose -p --progress --progress= --map -z --zero -b --binary -t --text -c --check --expect --expect-log --strict-construction --ignore-missing --status --strict -w --warn --allow-uri -d -a --digest --algorithm --construction --block-size --salt -B --bytes -l --list-digests -f --format --snapshot --partition --offset --length -r --recursive --include --exclude --files0-from --vpc-size --secret-file --untrusted --follow --backing-format -U --force-share --max-zeros --tls-certificates --no-sandbox --threads --cache --cache= --holes --reader --nbd-server --timeout --queue-depth --read-size --implementation -h --help -V --version"
     )
     local -A values=(
         ["blksum"]="<files>"
+        ["blksum --style"]="plain tag oci"
         ["blksum -p="]="auto always never json"
         ["blksum --progress="]="auto always never json"
         ["blksum --map"]="<files>"
+        ["blksum --expect"]="<other>"
+        ["blksum --expect-log"]="<files>"
         ["blksum -d"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"
         ["blksum -a"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"
         ["blksum --digest"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"

@@ -1,6 +1,8 @@
 # Fish completion for blksum(1), generated from its argument parser.
 
 complete -c blksum -l tag -d 'Write lines that state how the checksum was made: TAG (IMAGE) = CHECKSUM'
+complete -c blksum -l style -r -f -a 'plain tag oci' -d 'Write lines in this form: plain, tag (the same as --tag) or oci (ALGORITHM:HEX IMAGE)'
+complete -c blksum -l base64 -d 'Write checksums in base64, as clouds do'
 complete -c blksum -l json -d 'Write one JSON object per line (docs/json.md)'
 complete -c blksum -s q -l quiet -d 'Print no notes; with --check, no OK for matches'
 complete -c blksum -s v -l verbose -d 'Describe each image (format, backing chain, sizes), how it is read and hashed, and the sandbox'
@@ -11,6 +13,9 @@ complete -c blksum -s z -l zero -d 'End lines with NUL instead of newline, and d
 complete -c blksum -s b -l binary -d 'Mark names with an asterisk, like sha256sum --binary'
 complete -c blksum -s t -l text -d 'Do not mark names (default)'
 complete -c blksum -s c -l check -d 'Read checksums from the files and check them'
+complete -c blksum -l expect -r -f -d 'Check a checksum from elsewhere, however it was made'
+complete -c blksum -l expect-log -r -F -d 'Check that each image has a checksum that stands in FILE, a log of virt-v2v or nbdcopy; - is standard input'
+complete -c blksum -l strict-construction -d 'Take lines without a tag only as the options say; otherwise other constructions and digests are tried'
 complete -c blksum -l ignore-missing -d 'Do not fail or report status for missing images'
 complete -c blksum -l status -d 'Print nothing; the exit status shows success'
 complete -c blksum -l strict -d 'Fail on improperly formatted lines'

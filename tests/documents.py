@@ -45,6 +45,7 @@ NOT_RUN = {
     "kubectl": "needs a cluster; tests/test_kubernetes.py runs the jobs",
     "sbatch": "needs a cluster",
     "virsh": "needs a virtual machine",
+    "virt-v2v": "converts a virtual machine; the log is made from the values of its disks",
     "sudo": "changes the host; tests/test_operations.py installs the units and runs them",
     "journalctl": "needs a host with systemd",
     "nbdcopy --blkhash": "needs a newer libnbd than that of Debian 12",
@@ -310,6 +311,23 @@ def make_for_json():
         file.write(b"x")
 
 
+def make_migration():
+    """Two disks, a damaged one, and a log with their values as virt-v2v prints them, in another order."""
+    for number, fill in [(1, "A"), (2, "D")]:
+        imagespec.write(CONTENT.replace("64k:A", f"64k:{fill}"), "migrated.img")
+        images.convert("migrated.img", f"disk{number}.qcow2")
+    damaged = CONTENT.replace("192k:B", "128k:B 64k:-")
+    imagespec.write(damaged, "migrated.img")
+    images.convert("migrated.img", "damaged.qcow2")
+    values = [
+        blkhash.checksum(imagespec.chunks(CONTENT.replace("64k:A", f"64k:{fill}")), construction="flat").hex()
+        for fill in ("D", "A")
+    ]
+    lines = ["[   0.0] Setting up the source", "[  41.2] Copying disks", *values, "[  58.7] Finishing off"]
+    pathlib.Path("v2v.log").write_text("".join(f"{line}\n" for line in lines))
+    pathlib.Path("disk.blkhash").write_text(f"{values[1]}\n")
+
+
 def make_btrfs_disks():
     """Images of virtual machines with btrfs, one of them damaged, and two disks with one file system."""
     for name in ("disk.qcow2", "upload.qcow2", "images/disk.qcow2"):
@@ -412,6 +430,7 @@ MORE = {
     "docs/check-file.md": make_appliance,
     "docs/json.md": make_for_json,
     "docs/maps.md": make_two_days,
+    "docs/migrations.md": make_migration,
     "docs/verity.md": make_for_verity,
     "man/blkhash-bench-image.1": make_btrfs_disks,
     "man/blkhash-btrfs-info.1": make_btrfs_disks,

@@ -156,10 +156,11 @@ def test_a_program_that_the_sandbox_stops_is_said(blksum, files, tmp_path_factor
 
 @pytest.mark.parametrize("tool, name", [("sha256sum", "sha256"), ("md5sum", "md5"), ("b2sum", "blake2b512")])
 def test_lists_of_other_programs(blksum, files, tool, name):
-    """A list without tags fails, the summary says what to type, and that passes."""
+    """A list without tags passes. Taken as the options say it fails, the summary says what to type, and that passes."""
     lines = subprocess.run([tool, "file", "disk.qcow2"], check=True, capture_output=True).stdout
     (files / "SUMS").write_bytes(lines)
-    result = blksum("-d", name, "-c", "SUMS")
+    assert blksum("-c", "SUMS").stdout == b"file: OK\ndisk.qcow2: OK\n"
+    result = blksum("-d", name, "--strict-construction", "-c", "SUMS")
     assert (result.returncode, result.stdout) == (1, b"file: FAILED\ndisk.qcow2: FAILED\n")
     hint = [line for line in result.stderr.decode().splitlines() if "without a tag" in line]
     assert len(hint) == 1 and " -B for lines of " in hint[0], result.stderr
@@ -193,16 +194,17 @@ def test_bytes_beside_tags(blksum, files):
 
 
 def test_the_likeliest_digest_is_named(blksum, files):
+    strict = ["--strict-construction", "-c", "-"]
     written = blksum("-d", "blake3", "file").stdout
-    result = blksum("-c", "-", input=written)
+    result = blksum(*strict, input=written)
     assert result.returncode == 1 and b"-d blake3, blake2b256," in result.stderr
     written = blksum("-d", "sha512", "file").stdout
-    result = blksum("-c", "-", input=written)
+    result = blksum(*strict, input=written)
     assert result.returncode == 1
     assert b"have 128 digits, and sha256 has 64: try -d sha512, blake2b512 or sha3-512" in result.stderr
     assert b"--cache" not in result.stderr
     # Beside good lines they are said as well.
-    result = blksum("-c", "-", input=blksum("file").stdout + written)
+    result = blksum(*strict, input=blksum("file").stdout + written)
     assert result.stdout == b"file: OK\n" and b"try -d sha512" in result.stderr
 
 
@@ -298,7 +300,7 @@ LISTS = [
     (b"", "it has no lines"),
     (HEX.encode(), "line 1 has a checksum and no name: a line is CHECKSUM  IMAGE"),
     (b"# " + HEX.encode() + b"\n" + HEX.encode() + b"\r\n", "line 2 has a checksum and no name"),
-    (f"sha256:{HEX}  disk.img\n".encode(), "line 1 begins with the name of a digest: write CHECKSUM  IMAGE, and -d sha"),
+    (f"sha512:{HEX}  disk.img\n".encode(), "line 1 begins with the name of a digest: write CHECKSUM  IMAGE, and -d sha"),
     (b"garbage\n", "a line is CHECKSUM  IMAGE, or TAG (IMAGE) = CHECKSUM"),
 ]
 
@@ -320,7 +322,8 @@ def test_a_list_without_lines_says_what_a_line_needs(blksum, files, content, wor
 
 def test_the_sha256_of_the_content_is_offered(blksum, files):
     content = hashlib.sha256((files / "disk.img").read_bytes()).hexdigest()
-    result = blksum("-c", "-", input=f"{content}  disk.qcow2\n".encode())
+    assert blksum("-c", "-", input=f"{content}  disk.qcow2\n".encode()).stdout == b"disk.qcow2: OK\n"
+    result = blksum("--strict-construction", "-c", "-", input=f"{content}  disk.qcow2\n".encode())
     assert result.returncode == 1
     hint = result.stderr.decode()
     assert "--construction linear for lines of sha256sum of the content as raw" in hint and "-B for lines" in hint

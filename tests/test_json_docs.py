@@ -200,6 +200,28 @@ def check_runs():
     return lines + run("blksum", "--check", "--json", stdin=wrong + missing, statuses=(1,))
 
 
+def expect_runs():
+    """Values that match in several ways and not at all, of parts, and of a log."""
+    image()
+    command = ["blksum", "--json", "--expect"]
+    lines = run(*command, value("raw.img"), "disk.qcow2")
+    lines += run(*command, value("-d", "md5", "-B", "disk.qcow2"), "disk.qcow2")
+    lines += run(*command, value(b"caf\xe9.img"), b"caf\xe9.img")
+    for part in PARTS:
+        lines += run(*command, value(*part), *part)
+    lines += run(*command, "0" * 64, "raw.img", statuses=(1,))
+    lines += run(*command, "0" * 64, "missing.img", statuses=(1,))
+    log = f"virt-v2v: copying\n{value('raw.img')}\n".encode()
+    names = ["disk.qcow2", "parts.img", "missing.img"]
+    return lines + run("blksum", "--json", "--expect-log", "-", *names, stdin=log, statuses=(1,))
+
+
+def value(*arguments):
+    """The checksum alone."""
+    [line] = run("blksum", "--json", *arguments)
+    return json.loads(line)["checksum"]
+
+
 def run_bytes(program, *arguments):
     return images.run(str(blksum_path().with_name(program)), *arguments)
 
@@ -439,6 +461,7 @@ def image_info_runs():
 RUNS = {
     "blksum --json": blksum_runs,
     "blksum --check --json": check_runs,
+    "blksum --expect --json": expect_runs,
     "blkhash algorithms --json": algorithms_runs,
     "blkhash bench --json": bench_runs,
     "blkhash bench --quality --json": quality_runs,

@@ -4,8 +4,8 @@
 #![no_main]
 
 use blkhash::Algorithm;
-use blksum::Tag;
 use blksum::check_file::{Form, Line, Mistake, Parser, Style, mistake};
+use blksum::{Encoding, Tag};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -13,11 +13,13 @@ fuzz_target!(|data: &[u8]| {
     for line in data.split_inclusive(|byte| *byte == b'\n') {
         let Line::Entry(entry) = parser.parse(line) else { continue };
         assert!(!entry.name.contains(&0));
-        let form = match entry.tag.clone() {
-            Some(tag) => Form::Tagged(tag),
-            None => Form::Text,
+        let form = match (entry.tag.clone(), entry.algorithm) {
+            (Some(tag), _) => Form::Tagged(tag),
+            (None, Some(algorithm)) => Form::Named(algorithm),
+            (None, None) => Form::Text,
         };
-        let written = Style { form, zero: false }.line(&entry.name, &entry.digest);
+        let style = Style { form, encoding: Encoding::Hex, zero: false };
+        let written = style.line(&entry.name, &entry.digest);
         if let Some(Tag::Image(tag)) = &entry.tag {
             let text = tag.to_string();
             let start = written.iter().position(|byte| *byte == b'B').unwrap();

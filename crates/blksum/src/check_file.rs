@@ -6,8 +6,9 @@
 
 use blkhash::Algorithm;
 
+use crate::expect::Value;
 use crate::tag::PREFIX;
-use crate::{Encoding, Tag, decode_hex};
+use crate::{Encoding, Tag};
 
 /// Parses the lines of check files.
 ///
@@ -17,6 +18,8 @@ use crate::{Encoding, Tag, decode_hex};
 #[derive(Clone, Debug)]
 pub struct Parser {
     untagged: Algorithm,
+    /// Whether untagged lines may have other digests, of at least [`MIN_ANY`] bytes.
+    is_any: bool,
     /// The tag that untagged lines get.
     tag: Option<Tag>,
     separator: Option<Separator>,
@@ -40,6 +43,8 @@ pub struct Entry {
     pub name: Vec<u8>,
     /// Checksum, as long as the digest of the tag or of untagged lines.
     pub digest: Vec<u8>,
+    /// Algorithm that an untagged line names.
+    pub algorithm: Option<Algorithm>,
     /// Algorithm, parameters and content named by the line, or `None` for an untagged line.
     pub tag: Option<Tag>,
 }
@@ -50,8 +55,8 @@ pub struct Entry {
 pub enum Mistake {
     /// A value in hexadecimal without a name.
     Bare,
-    /// A value behind the name of its digest and a colon, as registries of containers write it. Holds the
-    /// digest.
+    /// A value behind the name of another digest and a colon, as registries of containers write it, or without a
+    /// name. Holds the digest.
     Prefixed(Algorithm),
     /// A line that begins with the tag of an image, and is damaged or of a later version. It has a checksum
     /// that cannot be checked.
@@ -65,6 +70,8 @@ pub enum Mistake {
 pub struct Style {
     /// Form of the line.
     pub form: Form,
+    /// How the checksum is written.
+    pub encoding: Encoding,
     /// Ends the line with NUL and escapes nothing. Such lines do not belong in check files.
     pub zero: bool,
 }
@@ -76,6 +83,8 @@ pub enum Form {
     Text,
     /// `HEX *NAME`
     Binary,
+    /// `ALGORITHM:HEX  NAME`, as in descriptors of OCI.
+    Named(Algorithm),
     /// `TAG (NAME) = HEX`
     Tagged(Tag),
 }
@@ -83,7 +92,12 @@ pub enum Form {
 impl Parser {
     /// Creates a parser that expects digests of `untagged` on untagged lines.
     pub fn new(untagged: Algorithm) -> Self {
-        Self { untagged, tag: None, separator: None }
+        Self { untagged, is_any: false, tag: None, separator: None }
+    }
+
+    /// Creates a parser that takes any digest of at least 16 bytes on untagged lines, and shorter ones of `untagged`.
+    pub fn of_any(untagged: Algorithm) -> Self {
+        Self { is_any: true, ..Self::new(untagged) }
     }
 
     /// A parser for which untagged lines have digests of the files' own bytes, as sha256sum and its
@@ -118,30 +132,27 @@ impl Parser {
             Some(rest) => (rest, true),
             None => (line, false),
         };
-        let (tag, digest, name) = match split_tag(line) {
+        let (tag, digest, algorithm, name) = match split_tag(line) {
             Some((tag, rest)) => {
-                let (name, digest) = split_tagged(rest)?;
-                (Some(tag), digest, name)
+                let (name, digits) = split_tagged(rest)?;
+                let digest = decode(digits).filter(|digest| digest.len() == tag.digest_size())?;
+                (Some(tag), digest, None, name)
             }
             None => {
-                let (digest, name) = self.split_untagged(line)?;
-                (None, digest, name)
+                let (Value { digest, algorithm, .. }, name) = self.split_untagged(line)?;
+                (self.tag.clone(), digest, algorithm, name)
             }
         };
-        let size = tag.as_ref().map_or(self.untagged.digest_size(), Tag::digest_size);
-        let digest = decode_hex(digest).filter(|digest| digest.len() == size)?;
         let name = if escaped { unescape(name)? } else { name.to_vec() };
-        Some(Entry { name, digest, tag: tag.or_else(|| self.tag.clone()) })
+        Some(Entry { name, digest, algorithm, tag })
     }
 
-    /// Splits `HEX  NAME`, `HEX *NAME` or `HEX NAME` into digest and name.
-    fn split_untagged<'a>(&mut self, line: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+    /// Splits `VALUE  NAME`, `VALUE *NAME` or `VALUE NAME` into checksum and name.
+    fn split_untagged<'a>(&mut self, line: &'a [u8]) -> Option<(Value, &'a [u8])> {
         let end = line.iter().position(|byte| is_blank(*byte))?;
-        let (digest, name) = (&line[..end], &line[end + 1..]);
+        let name = &line[end + 1..];
         // Only a line that starts with a digest may decide how later lines are read.
-        if end == 0 || end != 2 * self.untagged.digest_size() || decode_hex(digest).is_none() {
-            return None;
-        }
+        let value = self.value(&line[..end])?;
         let separator = match name {
             [] => return None,
             [b' ' | b'*', _, ..] => *self.separator.get_or_insert(Separator::BlankAndMode),
@@ -149,9 +160,22 @@ impl Parser {
             _ => *self.separator.insert(Separator::Blank),
         };
         match separator {
-            Separator::BlankAndMode => Some((digest, &name[1..])),
-            Separator::Blank => Some((digest, name)),
+            Separator::BlankAndMode => Some((value, &name[1..])),
+            Separator::Blank => Some((value, name)),
         }
+    }
+
+    /// Reads `HEX`, `BASE64` or `ALGORITHM:HEX`, if untagged lines may have such a digest.
+    fn value(&self, text: &[u8]) -> Option<Value> {
+        let value = match text.iter().position(|byte| *byte == b':') {
+            Some(_) => std::str::from_utf8(text).ok()?.parse().ok()?,
+            None => Value::new(decode(text)?).ok()?,
+        };
+        let size = value.digest.len();
+        let is_expected = size == self.untagged.digest_size()
+            && value.algorithm.is_none_or(|algorithm| algorithm == self.untagged);
+        let is_other = self.is_any && (value.algorithm.is_some() || size >= MIN_ANY);
+        (is_expected || is_other).then_some(value)
     }
 }
 
@@ -159,7 +183,7 @@ impl Style {
     /// Returns the line for `name` with the checksum `digest`, including its line ending.
     pub fn line(&self, name: &[u8], digest: &[u8]) -> Vec<u8> {
         let escaped = if self.zero { None } else { escape(name) };
-        let digits = Encoding::Hex.encode(digest);
+        let digits = self.encoding.encode(digest);
         let mut line = Vec::with_capacity(name.len() + digits.len() + 48);
         if escaped.is_some() {
             line.push(b'\\');
@@ -173,9 +197,13 @@ impl Style {
                 line.extend_from_slice(b") = ");
                 line.extend_from_slice(digits.as_bytes());
             }
-            Form::Text | Form::Binary => {
+            Form::Text | Form::Binary | Form::Named(_) => {
+                if let Form::Named(algorithm) = &self.form {
+                    line.extend_from_slice(algorithm.name().as_bytes());
+                    line.push(b':');
+                }
                 line.extend_from_slice(digits.as_bytes());
-                line.extend_from_slice(if self.form == Form::Text { b"  " } else { b" *" });
+                line.extend_from_slice(if self.form == Form::Binary { b" *" } else { b"  " });
                 line.extend_from_slice(name);
             }
         }
@@ -203,7 +231,7 @@ pub fn mistake(line: &[u8]) -> Option<Mistake> {
         return Some(Mistake::Binary);
     }
     let line = line.trim_ascii();
-    let is_value = |text: &[u8]| text.len() >= MIN_DIGITS && decode_hex(text).is_some();
+    let is_value = |text: &[u8]| text.len() >= MIN_DIGITS && Encoding::Hex.decode(text).is_some();
     if is_value(line) {
         return Some(Mistake::Bare);
     }
@@ -266,6 +294,11 @@ fn split_tagged(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&rest[..close], trim_blanks(digest)))
 }
 
+/// Reads a checksum in hexadecimal, or in base64 as `cksum --base64` writes it.
+fn decode(text: &[u8]) -> Option<Vec<u8>> {
+    [Encoding::Hex, Encoding::Base64].into_iter().find_map(|encoding| encoding.decode(text))
+}
+
 fn trim_blanks(text: &[u8]) -> &[u8] {
     let blanks = text.iter().take_while(|byte| is_blank(**byte)).count();
     &text[blanks..]
@@ -280,6 +313,10 @@ enum Separator {
     Blank,
     BlankAndMode,
 }
+
+/// Minimum length in bytes of a checksum that an untagged line may have without being named: a text may begin with a
+/// word that looks like a shorter one.
+const MIN_ANY: usize = 16;
 
 /// Minimum number of digits of a value, as many as CRC-32 has.
 const MIN_DIGITS: usize = 8;

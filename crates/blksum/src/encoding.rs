@@ -22,11 +22,14 @@ impl Encoding {
             Self::Base64 => BASE64.encode(digest),
         }
     }
-}
 
-/// Reads hexadecimal digits in upper or lower case.
-pub fn decode_hex(text: &[u8]) -> Option<Vec<u8>> {
-    HEXLOWER_PERMISSIVE.decode(text).ok()
+    /// Reads the text of a digest. Hexadecimal digits may be in upper case.
+    pub fn decode(self, text: &[u8]) -> Option<Vec<u8>> {
+        match self {
+            Self::Hex => HEXLOWER_PERMISSIVE.decode(text).ok(),
+            Self::Base64 => BASE64.decode(text).ok(),
+        }
+    }
 }
 
 /// Reads base64 in either of its alphabets (RFC 4648, sections 4 and 5), with all of its padding or none. Unused
@@ -51,9 +54,12 @@ mod tests {
         for text in ["+_8AEA==", "+/8AEA=", "+/8AEB==", "+/8AE", "+/8AEA==\n", "+/8A EA=="] {
             assert_eq!(decode_base64(text.as_bytes()), None, "{text}");
         }
-        assert_eq!(decode_hex(b"FBff0010").as_deref(), Some(&digest[..]));
+        assert_eq!(Encoding::Base64.decode(b"+/8AEA==").as_deref(), Some(&digest[..]));
+        assert_eq!(Encoding::Base64.decode(b"-_8AEA=="), None);
+        assert_eq!(Encoding::Base64.decode(b"+/8AEA"), None);
+        assert_eq!(Encoding::Hex.decode(b"FBff0010").as_deref(), Some(&digest[..]));
         for text in ["fbff001", "fbff001g", " fbff0010"] {
-            assert_eq!(decode_hex(text.as_bytes()), None, "{text}");
+            assert_eq!(Encoding::Hex.decode(text.as_bytes()), None, "{text}");
         }
     }
 }

@@ -185,6 +185,15 @@ pub fn one_of(names: &[impl AsRef<str>]) -> String {
     }
 }
 
+/// Formats a list as `a, b and c`.
+pub fn and(names: &[impl AsRef<str>]) -> String {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => names.concat(),
+    }
+}
+
 /// Returns the values of `--format`, for completions.
 pub fn format_names() -> Vec<&'static str> {
     Format::all().map(Format::name).collect()

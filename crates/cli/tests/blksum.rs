@@ -203,14 +203,17 @@ fn untagged_lines_use_the_options() {
     let line = sandbox.blksum(&[&options[..], &["disk.img"]].concat()).stdout;
     let checked = sandbox.blksum_with_input(&[&options[..], &["-c"]].concat(), line.as_bytes());
     assert_eq!(checked, printed("disk.img: OK\n"));
-    let other = sandbox.blksum_with_input(&["-c", "-d", "sha512"], line.as_bytes());
+    let found = sandbox.blksum_with_input(&["-c", "-d", "sha512"], line.as_bytes());
+    assert_eq!((found.status, found.stdout.as_str()), (Some(0), "disk.img: OK\n"));
+    let strict = ["-c", "-d", "sha512", "--strict-construction"];
+    let other = sandbox.blksum_with_input(&strict, line.as_bytes());
     assert_eq!(other.status, Some(1));
     let hint = "blksum: lines without a tag were taken for sha512, streams:4 and blocks of 64 KiB: \
                 try -B for lines of sha512sum, -d blake2b512 or sha3-512, --construction linear for lines \
                 of sha512sum of the content as raw or --construction flat for lines of the C blksum \
                 0.10 and later\n";
     assert!(other.stderr.ends_with(hint), "{}", other.stderr);
-    let none = sandbox.blksum_with_input(&["-c"], line.as_bytes());
+    let none = sandbox.blksum_with_input(&["-c", "--strict-construction"], line.as_bytes());
     assert!(none.stderr.contains("no properly formatted"), "{}", none.stderr);
 }
 

@@ -12,7 +12,11 @@ fn parse(line: &[u8]) -> Line {
 }
 
 fn entry(name: &[u8], tag: Option<Tag>) -> Line {
-    Line::Entry(Entry { name: name.to_vec(), digest: decode_hex(HEX.as_bytes()).unwrap(), tag })
+    Line::Entry(Entry { name: name.to_vec(), digest: digest(), algorithm: None, tag })
+}
+
+fn digest() -> Vec<u8> {
+    Encoding::Hex.decode(HEX.as_bytes()).unwrap()
 }
 
 /// Parses `line` with each `{}` replaced by the digest.
@@ -50,6 +54,47 @@ fn untagged() {
         if !name.contains("SHA256") {
             assert_eq!(parse(upper.as_bytes()), entry(name.as_bytes(), None), "{upper:?}");
         }
+    }
+}
+
+#[test]
+fn other_values() {
+    let base64 = Encoding::Base64.encode(&digest());
+    for line in [format!("{base64}  a"), format!("{base64} *a")] {
+        assert_eq!(parse(line.as_bytes()), entry(b"a", None), "{line}");
+    }
+    let tag = Some(Tag::File(Algorithm::Sha256));
+    assert_eq!(parse(format!("SHA256 (a) = {base64}").as_bytes()), entry(b"a", tag));
+    let named = |algorithm| {
+        let (name, digest) = (b"a".to_vec(), digest());
+        Line::Entry(Entry { name, digest, algorithm: Some(algorithm), tag: None })
+    };
+    assert_eq!(parse_hex("sha256:{}  a"), named(Algorithm::Sha256));
+    let mut any = Parser::of_any(Algorithm::Sha256);
+    let mut parse_any = |line: &str| any.parse(line.replace("{}", HEX).as_bytes());
+    assert_eq!(parse_any("blake3:{}  a"), named(Algorithm::Blake3));
+    assert_eq!(parse_any("{}  a"), entry(b"a", None));
+    assert!(
+        matches!(parse_any(&format!("{}  a", &HEX[..32])), Line::Entry(it) if it.digest.len() == 16)
+    );
+    assert!(matches!(parse_any("crc32c:00112233  a"), Line::Entry(_)));
+    let crc = Parser::of_any(Algorithm::Crc32c).parse(b"00112233  a");
+    assert!(matches!(crc, Line::Entry(_)));
+    for line in [
+        &format!("{}  a", base64.trim_end_matches('=')),
+        &format!("{}  a", &HEX[..16]),
+        "deadbeef  a",
+        "sha256:{}-2  a",
+        "{}-2  a",
+        "sha512:{}  a",
+        "sha256-{}  a",
+        ":{}  a",
+        "SHA256 (a) = sha256:{}",
+    ] {
+        assert_eq!(parse_any(line), Line::Malformed, "{line}");
+    }
+    for line in ["blake3:{}  a", &format!("{}  a", &HEX[..32])] {
+        assert_eq!(parse_hex(line), Line::Malformed, "{line}");
     }
 }
 
@@ -193,7 +238,7 @@ fn over_long_lines_are_malformed() {
 
 #[test]
 fn zero_style_does_not_escape() {
-    let style = Style { form: Form::Text, zero: true };
+    let style = Style { form: Form::Text, encoding: Encoding::Hex, zero: true };
     assert_eq!(style.line(b"a\n\\", &[0x1f, 0xa0]), b"1fa0  a\n\\\0");
 }
 
@@ -201,6 +246,7 @@ fn forms() -> impl Strategy<Value = Form> {
     prop_oneof![
         Just(Form::Text),
         Just(Form::Binary),
+        Just(Form::Named(Algorithm::Sha256)),
         Just(Form::Tagged(Tag::File(Algorithm::Sha256))),
         Just(Form::Tagged(Tag::File(Algorithm::Blake2b256))),
         Just(Form::Tagged(Tag::Image(Box::default()))),
@@ -227,6 +273,7 @@ fn near_lines() -> impl Strategy<Value = Vec<u8>> {
             "SHA256",
             "BLKSUM-SHA256-STREAMS4-64K",
             "BLKSUM-",
+            "sha256:",
             "-LINEAR",
             "/SNAPSHOT=",
             "/LENGTH=512",
@@ -243,18 +290,23 @@ proptest! {
     #[test]
     fn written_lines_round_trip(
         form in forms(),
+        encoding in prop::sample::select(vec![Encoding::Hex, Encoding::Base64]),
         names in prop::collection::vec(names(), 1..4),
         digest in prop::collection::vec(any::<u8>(), 32),
     ) {
         let mut parser = Parser::new(Algorithm::Sha256);
         for name in names {
-            let line = Style { form: form.clone(), zero: false }.line(&name, &digest);
+            let line = Style { form: form.clone(), encoding, zero: false }.line(&name, &digest);
             prop_assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
             let tag = match &form {
                 Form::Tagged(tag) => Some(tag.clone()),
-                Form::Text | Form::Binary => None,
+                Form::Text | Form::Binary | Form::Named(_) => None,
             };
-            let expected = Line::Entry(Entry { name, digest: digest.clone(), tag });
+            let algorithm = match form {
+                Form::Named(algorithm) => Some(algorithm),
+                _ => None,
+            };
+            let expected = Line::Entry(Entry { name, digest: digest.clone(), algorithm, tag });
             prop_assert_eq!(parser.parse(&line), expected);
         }
     }
@@ -267,8 +319,10 @@ proptest! {
             let Line::Entry(entry) = parser.parse(&line) else { continue };
             prop_assert_eq!(entry.digest.len(), 32);
             prop_assert!(!entry.name.contains(&0));
-            let form = entry.tag.clone().map_or(Form::Binary, Form::Tagged);
-            let written = Style { form, zero: false }.line(&entry.name, &entry.digest);
+            let untagged = entry.algorithm.map_or(Form::Binary, Form::Named);
+            let form = entry.tag.clone().map_or(untagged, Form::Tagged);
+            let style = Style { form, encoding: Encoding::Hex, zero: false };
+            let written = style.line(&entry.name, &entry.digest);
             prop_assert_eq!(parse(&written), Line::Entry(entry));
         }
     }

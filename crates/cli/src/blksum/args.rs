@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use blkhash::{Algorithm, Construction, Salt};
@@ -39,6 +40,17 @@ pub struct Args {
     /// Write lines that state how the checksum was made: TAG (IMAGE) = CHECKSUM
     #[arg(help_heading = OUTPUT, long)]
     pub tag: bool,
+
+    /// Write lines in this form: plain, tag (the same as --tag) or oci (ALGORITHM:HEX  IMAGE)
+    #[arg(
+        help_heading = OUTPUT, long, value_name = "FORM", conflicts_with_all = ["tag", "json", "check"],
+        value_parser = Named::<LineForm>::of(line_form_names), hide_possible_values = true, hide_short_help = true
+    )]
+    pub style: Option<LineForm>,
+
+    /// Write checksums in base64, as clouds do
+    #[arg(help_heading = OUTPUT, long, conflicts_with_all = ["json", "check"], hide_short_help = true)]
+    pub base64: bool,
 
     /// Write one JSON object per line (docs/json.md)
     #[arg(help_heading = OUTPUT, long)]
@@ -84,6 +96,34 @@ pub struct Args {
     /// Read checksums from the files and check them. An appliance (.ova) has them in its manifest
     #[arg(help_heading = CHECK, short, long)]
     pub check: bool,
+
+    /// Check a checksum from elsewhere, however it was made
+    ///
+    /// VALUE is hexadecimal, base64, ALGORITHM:HEX or a line of a check file. Repeatable; for one of several images
+    /// IMAGE=VALUE.
+    #[arg(
+        help_heading = CHECK, long, value_name = "VALUE", allow_hyphen_values = true,
+        conflicts_with_all = [
+            "check", "tag", "style", "base64", "map", "zero", "binary", "text", "recursive", "files0_from",
+        ]
+    )]
+    pub expect: Vec<OsString>,
+
+    /// Check that each image has a checksum that stands in FILE, a log of virt-v2v or nbdcopy; - is
+    /// standard input
+    #[arg(
+        help_heading = CHECK, long, value_name = "FILE", value_hint = ValueHint::FilePath,
+        conflicts_with_all = [
+            "expect", "check", "tag", "style", "base64", "map", "zero", "binary", "text", "recursive",
+        ],
+        hide_short_help = true
+    )]
+    pub expect_log: Option<PathBuf>,
+
+    /// Take lines without a tag only as the options say; otherwise other constructions and digests are
+    /// tried
+    #[arg(help_heading = CHECK, long, hide_short_help = true)]
+    pub strict_construction: bool,
 
     /// Do not fail or report status for missing images
     #[arg(help_heading = CHECK, long, hide_short_help = true)]
@@ -298,6 +338,31 @@ pub struct Args {
     /// Print the version
     #[arg(help_heading = OTHER, short = 'V', long, action = ArgAction::Version)]
     version: (),
+}
+
+/// The form of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineForm {
+    Plain,
+    Tag,
+    Oci,
+}
+
+impl FromStr for LineForm {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "plain" => Ok(Self::Plain),
+            "tag" => Ok(Self::Tag),
+            "oci" => Ok(Self::Oci),
+            _ => Err("unknown form".into()),
+        }
+    }
+}
+
+fn line_form_names() -> Vec<&'static str> {
+    vec!["plain", "tag", "oci"]
 }
 
 /// The digests that checksums can be made of.

@@ -1,20 +1,22 @@
 //! Check mode, with the lines, messages and exit status of `sha256sum --check`.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::slice;
+use std::sync::OnceLock;
 
 use blkhash::{Construction, Digest, Parameters};
-use blkimage::{Format, OpenOptions, split_member};
+use blkimage::{Format, split_member};
 use blksandbox::Sandbox;
 use blksum::check_file::{Entry, Mistake, Parser};
+use blksum::expect::Value;
 use blksum::{Content, Tag};
 
 use super::check_files::CheckFiles;
+use super::found::{self, Found, Reading};
 use super::groups::{self, Groups, Subject, Wanted};
 use super::hash::{self, Job};
 use super::input::{self, Origin};
@@ -23,6 +25,7 @@ use super::notes::Notes;
 use super::output::{Output, Status};
 use super::program::PROGRAM;
 use super::report::{Cause, Failure, Report};
+use super::search::Searcher;
 use super::settings::{Check, Meaning, Settings, Verbosity};
 use super::small::Small;
 use super::{beside, confine, hints, recorded};
@@ -34,12 +37,13 @@ use crate::progress::Reporter;
 /// # Errors
 ///
 /// Fails if standard output cannot be written.
-pub fn run(settings: &Settings, check: Check, output: &mut Output) -> io::Result<bool> {
+pub fn run(settings: &Settings, check: &Check, output: &mut Output) -> io::Result<bool> {
     let given = settings.parameters[0];
     let algorithm = given.algorithm();
-    let parser = match check.bytes {
-        true => Parser::of_files(algorithm),
-        false => Parser::new(algorithm),
+    let parser = match &check.search {
+        _ if check.bytes => Parser::of_files(algorithm),
+        Some(search) if search.algorithms.is_empty() => Parser::of_any(algorithm),
+        _ => Parser::new(algorithm),
     };
     let files = CheckFiles::hold(&settings.names);
     confine::checking(settings, |sandbox| {
@@ -56,9 +60,8 @@ pub fn run(settings: &Settings, check: Check, output: &mut Output) -> io::Result
         true => Groups::new(files.contents(), parser.clone()),
         false => Groups::none(),
     };
-    let raw = settings.open.clone().format(Format::Raw).snapshot(None);
     let reporter = Reporter::new(PROGRAM, settings.progress, groups.lines());
-    let images = Images { settings, check, given, raw, small, reporter };
+    let images = Images { settings, check, given, likely: OnceLock::new(), small, reporter };
     let mut checker = Checker {
         images: &images,
         output,
@@ -106,11 +109,11 @@ fn allow_listed<'a>(
 /// Computes the checksums of listed images.
 struct Images<'a> {
     settings: &'a Settings,
-    check: Check,
+    check: &'a Check,
     /// Parameters for lines without a tag.
     given: Parameters,
-    /// Options for opening files whose own bytes are hashed.
-    raw: OpenOptions,
+    /// Parameters that an earlier line without a tag turned out to have. They are computed in the same pass.
+    likely: OnceLock<Parameters>,
     small: Small,
     reporter: Reporter,
 }
@@ -155,12 +158,16 @@ struct Untagged {
     mismatched: u64,
     /// Number of digits of the first line with too many or too few.
     digits: Option<usize>,
+    /// What was tried for the first line that did not match.
+    tried: Option<String>,
+    /// Whether the note about what lines were found to be was printed.
+    is_noted: bool,
 }
 
 impl Images<'_> {
     fn checksums_ahead(&self, entry: &Entry, wanted: &Wanted) -> Option<Result<Report, Failure>> {
         let name = OsStr::from_bytes(&entry.name);
-        if self.excludes_part(entry) {
+        if self.excludes_part(entry) || self.is_of_another_digest(entry) {
             return None;
         }
         self.small.checksums(name, &self.meaning(entry, wanted).ok()?)
@@ -168,7 +175,16 @@ impl Images<'_> {
 
     fn checksums(&self, entry: &Entry, wanted: &Wanted) -> Result<Report, Failure> {
         let name = OsStr::from_bytes(&entry.name);
-        if input::is_uri(name) && !self.check.allow_uri {
+        self.check_allowed(entry)?;
+        let meaning = self.meaning(entry, wanted)?;
+        let (settings, notes, reporter) = (self.settings, self.notes(), &self.reporter);
+        Job { name, settings, meaning: &meaning, notes, reporter, maps: None }
+            .checksums(Origin::Listed)
+    }
+
+    /// Refuses names that a check file may not have.
+    fn check_allowed(&self, entry: &Entry) -> Result<(), Failure> {
+        if input::is_uri(OsStr::from_bytes(&entry.name)) && !self.check.allow_uri {
             return Err(Failure::new(
                 "is a URI, which a check file may name only with --allow-uri",
             ));
@@ -176,10 +192,7 @@ impl Images<'_> {
         if self.excludes_part(entry) {
             return Err(Failure::new(WHOLE_FILE));
         }
-        let meaning = self.meaning(entry, wanted)?;
-        let (settings, notes, reporter) = (self.settings, self.notes(), &self.reporter);
-        Job { name, settings, meaning: &meaning, notes, reporter, maps: None }
-            .checksums(Origin::Listed)
+        Ok(())
     }
 
     /// Returns the content and the parameters of the checksums that are wanted for an entry. Fails if the
@@ -189,26 +202,55 @@ impl Images<'_> {
             Wanted::All(tags) => tags.as_slice(),
             Wanted::Own | Wanted::Nothing => slice::from_ref(&entry.tag),
         };
-        let parameters =
-            tags.iter().map(|tag| groups::parameters(tag.as_ref(), &self.given)).collect();
-        match &entry.tag {
-            // The tag refers to the file's own bytes.
-            Some(Tag::File(_)) => {
-                let open = Cow::Borrowed(&self.raw);
-                Ok(Meaning { parameters, open, part: None, is_recorded: false })
-            }
-            Some(Tag::Image(tag)) if !tag.content.is_default() => {
-                let open = tag.content.open_options(&self.settings.open, self.settings.part);
-                let open = open.map_err(|option| {
-                    let content = recorded::describe(&tag.content);
-                    Failure::new(format!("its checksum is of {content}: leave out {option}"))
-                })?;
-                let is_recorded = tag.content.is_part();
-                let part = if is_recorded { tag.content.part } else { self.settings.part };
-                Ok(Meaning { parameters, open: Cow::Owned(open), part, is_recorded })
-            }
-            Some(Tag::Image(_)) | None => Ok(Meaning { parameters, ..self.settings.meaning() }),
+        let parameters = tags.iter().map(|tag| groups::parameters(tag.as_ref(), &self.given));
+        let mut parameters: Vec<_> = parameters.collect();
+        if tags.contains(&None) {
+            parameters.extend(self.likely.get());
         }
+        match &entry.tag {
+            Some(tag) => recorded::meaning(self.settings, tag, parameters),
+            None => Ok(Meaning { parameters: parameters.into(), ..self.settings.meaning() }),
+        }
+    }
+
+    /// Finds out what the checksum of a line without a tag is of, if it is not what the options say. `None` if that is
+    /// not wanted.
+    fn search(&self, entry: &Entry, notes: Notes) -> Option<Result<Found, Failure>> {
+        let search = self.check.search.as_ref().filter(|_| entry.tag.is_none())?;
+        if let Err(failure) = self.check_allowed(entry) {
+            return Some(Err(failure));
+        }
+        let name = OsStr::from_bytes(&entry.name);
+        let value = Value { digest: entry.digest.clone(), algorithm: entry.algorithm, parts: None };
+        let (settings, reporter) = (self.settings, &self.reporter);
+        let (origin, is_patient) = (Origin::Listed, false);
+        let searcher = Searcher { name, origin, settings, search, notes, reporter, is_patient };
+        let found = searcher.find(slice::from_ref(&value));
+        if let Ok(Found { matched: Some(matched), .. }) = &found
+            && matched.reading.is_over_blocks_of_content()
+        {
+            let _ = self.likely.set(matched.reading.parameters);
+        }
+        Some(found)
+    }
+
+    /// Whether a line without a tag is of something that can be read only once, and so is searched for in one pass.
+    fn is_searched_stream(&self, entry: &Entry) -> bool {
+        let name = OsStr::from_bytes(&entry.name);
+        entry.tag.is_none() && self.check.search.is_some() && input::is_read_once(name)
+    }
+
+    /// Whether a report has the checksum for a tag.
+    fn has(&self, report: &Report, tag: Option<&Tag>) -> bool {
+        let parameters = groups::parameters(tag, &self.given);
+        report.checksums.iter().any(|(known, _)| *known == parameters)
+    }
+
+    /// Whether a line without a tag has another digest than the options say.
+    fn is_of_another_digest(&self, entry: &Entry) -> bool {
+        let given = self.given.algorithm();
+        let is_named = entry.algorithm.is_some_and(|algorithm| algorithm != given);
+        entry.tag.is_none() && (is_named || entry.digest.len() != given.digest_size())
     }
 
     /// Returns the content that is hashed for a line: that of the line, or of the options.
@@ -246,6 +288,14 @@ impl Checker<'_> {
         match item {
             Item::Entry(entry) => {
                 self.counts.entries += 1;
+                if self.images.is_of_another_digest(&entry)
+                    || *wanted == Wanted::Own && self.images.is_searched_stream(&entry)
+                {
+                    let found = self.images.search(&entry, self.images.notes());
+                    let found = found.expect("the parser allowed it");
+                    self.images.reporter.end(OsStr::from_bytes(&entry.name), None);
+                    return self.check_found(&entry, found);
+                }
                 let own = || self.images.checksums(&entry, &Wanted::Own);
                 let beside = early.as_ref().map(hash::size);
                 let result = match wanted {
@@ -262,7 +312,8 @@ impl Checker<'_> {
                 };
                 self.images.reporter.end(OsStr::from_bytes(&entry.name), beside);
                 if let Ok(report) = &result
-                    && matches!(wanted, Wanted::All(tags) if tags.len() == report.checksums.len())
+                    && let Wanted::All(tags) = wanted
+                    && tags.iter().all(|tag| self.images.has(report, tag.as_ref()))
                 {
                     self.known.insert(groups::subject(&entry), report.clone());
                 }
@@ -338,10 +389,22 @@ impl Checker<'_> {
         match result {
             Ok(report) => {
                 let parameters = groups::parameters(entry.tag.as_ref(), &self.images.given);
-                let checksum = report.checksums.iter().find(|(known, _)| *known == parameters);
-                let checksum = checksum.expect("it was wanted");
+                let find = |wanted| report.checksums.iter().find(|(known, _)| known == wanted);
+                let own = find(&parameters).expect("it was wanted");
+                let is_equal = |checksum: &(_, Digest)| checksum.1.as_bytes() == entry.digest;
+                let is_other = entry.tag.is_none() && !is_equal(own);
+                let likely = self.images.likely.get().and_then(find);
+                let likely = likely.filter(|it| is_other && is_equal(it));
+                let checksum = likely.unwrap_or(own);
+                // What could be read only once is gone.
+                if !is_equal(checksum)
+                    && !input::is_read_once(name)
+                    && let Some(found) = self.images.search(entry, Notes::Silent)
+                {
+                    return self.check_found(entry, found);
+                }
                 let is_untagged = u64::from(entry.tag.is_none());
-                let status = if checksum.1.as_bytes() == entry.digest {
+                let status = if is_equal(checksum) {
                     self.counts.matched += 1;
                     self.counts.untagged.matched += is_untagged;
                     Status::Ok
@@ -354,6 +417,9 @@ impl Checker<'_> {
                     Status::Failed
                 };
                 self.report(entry, status, Ok((&report, checksum)))?;
+                if let Some((parameters, _)) = likely {
+                    self.note_reading(&Reading::of_content(*parameters));
+                }
                 if status == Status::Failed && self.images.check.verbosity != Verbosity::Nothing {
                     self.say_where(entry, &parameters);
                     self.note_size(entry, &report);
@@ -369,6 +435,62 @@ impl Checker<'_> {
                 self.report(entry, Status::Error, Err(&failure))
             }
         }
+    }
+
+    /// Reports a line without a tag, after everything was tried that it can be.
+    fn check_found(&mut self, entry: &Entry, found: Result<Found, Failure>) -> io::Result<()> {
+        let name = OsStr::from_bytes(&entry.name);
+        let found = match found {
+            Ok(found) => found,
+            Err(failure) => return self.check_entry(entry, Err(failure)),
+        };
+        let is_printed = self.images.notes() == Notes::Printed;
+        let report = &found.report;
+        let Some(matched) = &found.matched else {
+            self.counts.mismatched += 1;
+            self.counts.untagged.mismatched += 1;
+            self.report(entry, Status::Failed, Ok((report, &report.checksums[0])))?;
+            if self.images.check.verbosity == Verbosity::Nothing {
+                return Ok(());
+            }
+            let say = |text: &str| messages::message_of(PROGRAM, &entry.name, text);
+            if let Some((reading, doubt)) = &found.doubted {
+                say(&found::describe_doubt(reading, *doubt));
+            }
+            if let Some(reason) = &found.untried {
+                say(&format!("not everything was tried: {reason}"));
+            }
+            if self.counts.untagged.tried.is_none() {
+                self.counts.untagged.tried = Some(found::describe(&found.tried));
+            }
+            if is_printed && !self.has_noted_size {
+                self.has_noted_size = report.note_odd_size(name);
+            }
+            self.say_where(entry, &self.images.given);
+            self.note_size(entry, report);
+            return Ok(());
+        };
+        self.counts.matched += 1;
+        self.counts.untagged.matched += 1;
+        let parameters = matched.reading.parameters;
+        let checksum = report.checksums.iter().find(|(known, _)| *known == parameters);
+        self.report(entry, Status::Ok, Ok((report, checksum.expect("it matched"))))?;
+        self.note_reading(&matched.reading);
+        Ok(())
+    }
+
+    /// Says once for each check file how the checksums of its lines without a tag were found to be computed.
+    fn note_reading(&mut self, reading: &Reading) {
+        let is_printed = self.images.notes() == Notes::Printed;
+        if !is_printed || std::mem::replace(&mut self.counts.untagged.is_noted, true) {
+            return;
+        }
+        let note = format!(
+            "note: lines without a tag were found to be of {}: --strict-construction tries nothing but what \
+             the options say",
+            reading.describe()
+        );
+        messages::remark_of(PROGRAM, self.name().as_bytes(), &note);
     }
 
     /// Says where an image that does not match differs from the map beside it.
@@ -431,11 +553,11 @@ impl Checker<'_> {
         match result {
             _ if !is_wanted => Ok(()),
             _ if !self.images.settings.json => {
-                let content = match &entry.tag {
-                    Some(Tag::Image(tag)) => &tag.content,
-                    Some(Tag::File(_)) | None => &Content::default(),
+                let note = match &entry.tag {
+                    Some(Tag::Image(tag)) => recorded::describe(&tag.content),
+                    Some(Tag::File(_)) | None => String::new(),
                 };
-                self.output.status(name, status, content)
+                self.output.status(name, status, &note)
             }
             Ok((report, checksum)) => {
                 let content = self.images.content(entry);
@@ -497,7 +619,10 @@ impl Checker<'_> {
             messages::message(PROGRAM, &hint);
         }
         let is_bytes = check.bytes || settings.open.format == Some(Format::Raw) && self.is_linear();
-        if counts.untagged.mismatched > 0
+        if let Some(tried) = counts.untagged.tried.as_ref().filter(|_| counts.untagged.matched == 0)
+        {
+            messages::message(PROGRAM, &format!("lines without a tag were tried as {tried}"));
+        } else if counts.untagged.mismatched > 0
             && counts.untagged.matched == 0
             && let Some(hint) = hints::none_matched(&self.images.given, is_bytes)
         {

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use blkhash::Algorithm;
 use blkimage::{OpenOptions, is_named_appliance, member_name};
-use blksum::Tag;
 use blksum::check_file::{Entry, Form, Line, Parser, Style};
+use blksum::{Encoding, Tag};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::report;
@@ -202,8 +202,12 @@ fn manifest(path: &Path) -> io::Result<Vec<u8>> {
         }
         match parser.parse(line) {
             Line::Ignored => {}
-            Line::Entry(Entry { name, digest, tag: Some(Tag::File(algorithm)) }) => {
-                let style = Style { form: Form::Tagged(Tag::File(algorithm)), zero: false };
+            Line::Entry(Entry { name, digest, tag: Some(Tag::File(algorithm)), .. }) => {
+                let style = Style {
+                    form: Form::Tagged(Tag::File(algorithm)),
+                    encoding: Encoding::Hex,
+                    zero: false,
+                };
                 if !listed.insert((algorithm, name.to_vec())) {
                     let name = quote::name(&name);
                     let reason = format!("has a manifest that lists {name} twice");

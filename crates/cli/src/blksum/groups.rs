@@ -7,6 +7,7 @@ use blksum::check_file::{Entry, Parser};
 use blksum::{Content, Tag};
 
 use super::lines::{self, Item};
+use super::recorded;
 
 /// The subject of a checksum: the name of an image, and the content. `None` is the file's own bytes.
 pub type Subject = (Vec<u8>, Option<Content>);
@@ -95,8 +96,7 @@ pub fn subject(entry: &Entry) -> Subject {
 pub fn parameters(tag: Option<&Tag>, given: &Parameters) -> Parameters {
     match tag {
         None => *given,
-        Some(Tag::Image(tag)) => tag.parameters,
-        Some(Tag::File(algorithm)) => Tag::linear(*algorithm),
+        Some(tag) => recorded::parameters(tag),
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use blkimage::{ErrorKind, Format, Image, Member, OpenOptions, Source, probe};
 use blksum::check_file::Form;
+use blksum::expect::{HEAD, Shape};
 use blksum::{Content, Part, Progress};
 
 use super::about::About;
@@ -207,8 +208,10 @@ impl Job<'_> {
         if let Some(about) = &mut about {
             about.finish(parameters, tuning, self.name);
         }
+        let shape = self.meaning.is_search.then(|| Shape::of(source)).transpose();
+        let shape = shape.map_err(|error| Failure::of_checksum(error, self.name))?;
         let report = Report::new(parameters, digests, &image);
-        Ok(Report { virtual_size: size, about, ..report })
+        Ok(Report { virtual_size: size, shape, about, ..report })
     }
 
     /// Describes the image for its map.
@@ -241,8 +244,9 @@ impl Job<'_> {
         if self.maps.is_some() {
             return Err(Failure::new(format!("{what}, and a map needs its size first")));
         }
-        let mut head = Vec::with_capacity(HEAD_SIZE);
-        (&mut file).take(HEAD_SIZE as u64).read_to_end(&mut head).map_err(io_failure)?;
+        let size = if self.meaning.is_search { HEAD } else { HEAD_SIZE };
+        let mut head = Vec::new();
+        (&mut file).take(size).read_to_end(&mut head).map_err(io_failure)?;
         if self.meaning.open.format.is_none()
             && let Some(format) = probe(&head)
         {
@@ -256,7 +260,8 @@ impl Job<'_> {
             move || counts(&progress)
         });
         let looks = (probe(&head).unwrap_or(Format::Raw), compressed::method(&head));
-        let (content, tuning) = (head.chain(file), &self.settings.tuning);
+        let shape = |length| self.meaning.is_search.then(|| Shape::of_head(&head, length));
+        let (content, tuning) = ((&head[..]).chain(file), &self.settings.tuning);
         let parameters = &*self.meaning.parameters;
         let digests = blksum::stream_checksums(content, parameters, tuning, &progress);
         drop(watch);
@@ -266,6 +271,7 @@ impl Job<'_> {
             format: Format::Raw,
             has_vpc: false,
             stream: Some(looks),
+            shape: shape(length),
             virtual_size: length,
             bytes_read: length,
             elapsed: Duration::ZERO,
@@ -305,4 +311,4 @@ pub fn size(early: &Result<Report, Failure>) -> u64 {
 const ONLY_NAMED: &str = "which is read only where the command line names it";
 
 /// How much of a stream is looked at to tell its format.
-const HEAD_SIZE: usize = 4096;
+const HEAD_SIZE: u64 = 4096;

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use blkhash::{Algorithm, Construction, Parameters};
 use blkimage::{Cache, Format};
 use blksum::check_file::Mistake;
+use blksum::expect::digests_of_size;
 
 use super::digest::describe;
 use super::report::Cause;
@@ -177,27 +178,10 @@ pub fn image(format: Format) -> String {
 
 /// Returns the digests whose checksums have this number of digits, the most common ones first.
 fn digests_of(digits: usize, except: Option<Algorithm>) -> Vec<&'static str> {
-    let mut found: Vec<Algorithm> = Algorithm::ALL
-        .iter()
-        .copied()
-        .filter(|it| *it != Algorithm::SipHash && Some(*it) != except)
-        .filter(|it| 2 * it.digest_size() == digits && digits > 0)
-        .collect();
-    found.sort_by_key(|it| COMMON.iter().position(|common| common == it).unwrap_or(COMMON.len()));
-    found.iter().map(|it| it.name()).collect()
+    let found = digests_of_size(digits / 2).into_iter();
+    let found = found.filter(|it| digits.is_multiple_of(2) && Some(*it) != except);
+    found.map(Algorithm::name).collect()
 }
-
-/// The most common digests in check files.
-const COMMON: [Algorithm; 8] = [
-    Algorithm::Md5,
-    Algorithm::Sha1,
-    Algorithm::Crc32,
-    Algorithm::Sha256,
-    Algorithm::Sha512,
-    Algorithm::Blake2b512,
-    Algorithm::Blake3,
-    Algorithm::Blake2b256,
-];
 
 /// Returns the name of the program that prints this digest of a file's own bytes.
 fn tool(algorithm: Algorithm) -> String {

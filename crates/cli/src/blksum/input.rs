@@ -97,6 +97,18 @@ pub fn is_uri(name: &OsStr) -> bool {
     Location::new(name).is_uri()
 }
 
+/// Returns whether what `name` stands for can only be read once and in order.
+pub fn is_read_once(name: &OsStr) -> bool {
+    match Input::new(name) {
+        Ok(Input::Stream(_)) => true,
+        Ok(Input::Path(path)) => std::fs::metadata(path).is_ok_and(|it| {
+            let kind = it.file_type();
+            !kind.is_file() && !kind.is_block_device()
+        }),
+        _ => false,
+    }
+}
+
 /// Returns whether `name` is that of a block device or an export: something that an image is copied to, and
 /// that may be larger.
 pub fn is_target(name: &OsStr) -> bool {

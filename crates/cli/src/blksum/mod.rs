@@ -1,7 +1,8 @@
 //! The command `blksum`.
 //!
-//! [`args`] parses the command line and [`settings`] resolves it. [`hash`] and [`check`] are the two
-//! modes. Both process the images through [`blksum::in_order`], side by side if [`small`] can hash them.
+//! [`args`] parses the command line and [`settings`] resolves it. [`hash`], [`check`] and [`expect`] are the
+//! modes. The first two process the images through [`blksum::in_order`], side by side if [`small`] can hash them.
+//! [`search`] finds out how a value without a tag was computed, and [`log`] finds values in a log.
 //!
 //! [`input`] finds out what a name refers to, [`names`] reads lists of names, and [`filter`] selects
 //! files in a folder. [`check_files`] reads check files, [`lines`] parses them, and [`groups`] finds
@@ -22,13 +23,17 @@ mod check_files;
 mod compressed;
 mod confine;
 mod digest;
+mod expect;
+mod expected;
 mod filter;
+mod found;
 mod groups;
 mod hash;
 mod hints;
 mod in_force;
 pub mod input;
 mod lines;
+mod log;
 mod maps;
 mod names;
 mod notes;
@@ -36,6 +41,7 @@ mod output;
 mod program;
 mod recorded;
 mod report;
+mod search;
 mod settings;
 mod small;
 
@@ -106,7 +112,8 @@ fn run(settings: &Settings) -> io::Result<bool> {
             confine::hashing(settings, hash.recursive.is_some());
             hash::run(settings, hash, &maps, &mut output)
         }
-        Action::Check(check) => check::run(settings, *check, &mut output),
+        Action::Check(check) => check::run(settings, check, &mut output),
+        Action::Expect(expect) => expect::run(settings, expect, &mut output),
     }
 }
 

@@ -9,12 +9,15 @@ use std::os::unix::ffi::OsStrExt;
 
 use blkhash::{Digest, Parameters, Salt};
 use blksum::check_file::{Style, escape};
+use blksum::expect::Subject;
 use blksum::{Content, Part};
 use serde::Serialize;
 
 use super::about::About;
+use super::found::{Found, Reading};
 use super::recorded;
 use super::report::{Failure, Report};
+use super::settings::Settings;
 use crate::json::{self, Name};
 use crate::quote;
 use crate::stdio::Stdout;
@@ -62,20 +65,49 @@ impl Output {
         self.write(&line)
     }
 
-    /// Writes the line of an image in check mode. Behind the status is what the line of the check file
-    /// records about its content.
-    pub fn status(&mut self, name: &OsStr, status: Status, content: &Content) -> io::Result<()> {
+    /// Writes the line of an image in check mode. Behind the status is a note, if it is not empty.
+    pub fn status(&mut self, name: &OsStr, status: Status, note: &str) -> io::Result<()> {
         let text = match status {
             Status::Ok => ": OK",
             Status::Failed => ": FAILED",
             Status::Error => ": FAILED open or read",
         };
-        let content = match content.is_default() {
-            true => String::new(),
-            false => format!(" ({})", recorded::describe(content)),
-        };
+        let note = if note.is_empty() { String::new() } else { format!(" ({note})") };
         let name = self.shown(name.as_bytes());
-        self.write(&[&name, text.as_bytes(), content.as_bytes(), b"\n"].concat())
+        self.write(&[&name, text.as_bytes(), note.as_bytes(), b"\n"].concat())
+    }
+
+    /// Writes the object of an image whose value was searched for.
+    pub fn verdict_object(
+        &mut self,
+        name: &OsStr,
+        status: Status,
+        verdict: &Verdict<'_>,
+    ) -> io::Result<()> {
+        let Verdict { found, settings, expected, line } = *verdict;
+        let reading = found.matched.as_ref().map(|matched| &matched.reading);
+        let parameters = reading.map(|reading| &reading.parameters);
+        let has_blocks = parameters.filter(|it| it.construction().has_blocks());
+        let (report, content) = (&found.report, settings.content());
+        let object = VerdictObject {
+            name: Name::new(name),
+            part: PartObject::new(&content),
+            status,
+            expected,
+            line,
+            digest: parameters.map(|it| it.algorithm().name()),
+            construction: parameters.map(|it| it.construction().to_string()),
+            block_size: has_blocks.map(Parameters::block_size),
+            bytes: reading.map(|reading| reading.subject == Subject::Bytes),
+            tag_line: reading.and_then(|it| recorded::line(name, settings, report, it)),
+            tried: found.tried.iter().map(Tried::new).collect(),
+            untried: found.untried.as_deref(),
+            virtual_size: report.virtual_size,
+            format: report.format.name(),
+            bytes_read: report.bytes_read,
+            seconds: report.elapsed.as_secs_f64(),
+        };
+        self.json(&object, b'\n')
     }
 
     /// Writes the object of one checksum of an image.
@@ -140,6 +172,25 @@ impl Output {
     }
 }
 
+/// The result of a search for a value.
+pub struct Verdict<'a> {
+    pub found: &'a Found,
+    pub settings: &'a Settings,
+    /// The value as it was typed.
+    pub expected: Option<&'a str>,
+    /// Number of the line in the log.
+    pub line: Option<u64>,
+}
+
+impl Verdict<'_> {
+    /// Describes how the value was computed, and where it stands.
+    pub fn note(&self) -> String {
+        let reading = self.found.matched.as_ref().map(|matched| matched.reading.describe());
+        let line = self.line.map(|line| format!("line {line}"));
+        reading.into_iter().chain(line).collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// The part of an image that was asked for. A whole image has no fields.
 #[derive(Default, Serialize)]
 struct PartObject<'a> {
@@ -184,6 +235,52 @@ struct Object<'a> {
     seconds: f64,
     #[serde(flatten)]
     about: Option<&'a About>,
+}
+
+#[derive(Serialize)]
+struct VerdictObject<'a> {
+    #[serde(flatten)]
+    name: Name<'a>,
+    #[serde(flatten)]
+    part: PartObject<'a>,
+    status: Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
+    digest: Option<&'static str>,
+    construction: Option<String>,
+    block_size: Option<usize>,
+    bytes: Option<bool>,
+    tag_line: Option<String>,
+    tried: Vec<Tried>,
+    untried: Option<&'a str>,
+    virtual_size: u64,
+    format: &'static str,
+    bytes_read: u64,
+    seconds: f64,
+}
+
+/// A checksum that was compared.
+#[derive(Serialize)]
+struct Tried {
+    digest: &'static str,
+    construction: String,
+    block_size: Option<usize>,
+    bytes: bool,
+}
+
+impl Tried {
+    fn new(reading: &Reading) -> Self {
+        let Reading { subject, parameters } = reading;
+        let construction = parameters.construction();
+        Self {
+            digest: parameters.algorithm().name(),
+            construction: construction.to_string(),
+            block_size: construction.has_blocks().then(|| parameters.block_size()),
+            bytes: *subject == Subject::Bytes,
+        }
+    }
 }
 
 #[derive(Serialize)]

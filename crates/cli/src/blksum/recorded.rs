@@ -2,14 +2,19 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
+use blkhash::Parameters;
 use blkimage::{Format, OpenOptions, VpcSize};
 use blksum::check_file::{Form, Style};
-use blksum::{Content, Part, Tag};
+use blksum::expect::Subject;
+use blksum::{Content, Encoding, ImageTag, Part, Tag};
 
+use super::found::Reading;
 use super::input;
 use super::program::PROGRAM;
-use super::report::Report;
+use super::report::{Failure, Report};
+use super::settings::{Meaning, Settings};
 use crate::{messages, quote};
 
 /// Returns the style of the line of an image. The tag records the format raw if that was given, because a
@@ -34,9 +39,74 @@ pub fn style<'a>(
     Cow::Owned(Style { form: Form::Tagged(Tag::Image(tag)), ..style.clone() })
 }
 
+/// Returns the parameters that a tag records.
+pub fn parameters(tag: &Tag) -> Parameters {
+    match tag {
+        Tag::Image(tag) => tag.parameters,
+        Tag::File(algorithm) => Tag::linear(*algorithm),
+    }
+}
+
+/// Returns what is hashed for a line with this tag. Fails if the options ask for another content.
+pub fn meaning<'a>(
+    settings: &'a Settings,
+    tag: &Tag,
+    parameters: Vec<Parameters>,
+) -> Result<Meaning<'a>, Failure> {
+    let (parameters, all) = (Cow::Owned(parameters), settings.meaning());
+    match tag {
+        Tag::File(_) => Ok(Meaning { parameters, ..of_bytes(settings) }),
+        Tag::Image(tag) if !tag.content.is_default() => {
+            let open = tag.content.open_options(&settings.open, settings.part);
+            let open = open.map_err(|option| {
+                let content = describe(&tag.content);
+                Failure::new(format!("its checksum is of {content}: leave out {option}"))
+            })?;
+            let is_recorded = tag.content.is_part();
+            let part = if is_recorded { tag.content.part } else { settings.part };
+            Ok(Meaning { parameters, open: Cow::Owned(open), part, is_recorded, ..all })
+        }
+        Tag::Image(_) => Ok(Meaning { parameters, ..all }),
+    }
+}
+
+/// Returns that the bytes of the file itself are hashed.
+pub fn of_bytes(settings: &Settings) -> Meaning<'_> {
+    let open = settings.open.clone().format(Format::Raw).snapshot(None);
+    Meaning { open: Cow::Owned(open), part: None, ..settings.meaning() }
+}
+
+/// Returns the line with a tag for a checksum that was found, without its end. `None` if a tag cannot hold its
+/// content.
+pub fn line(
+    name: &OsStr,
+    settings: &Settings,
+    report: &Report,
+    reading: &Reading,
+) -> Option<String> {
+    let Reading { subject, parameters } = *reading;
+    let (_, digest) = report.checksums.iter().find(|(known, _)| *known == parameters)?;
+    let form = match subject {
+        Subject::Bytes if !parameters.construction().has_blocks() => {
+            Form::Tagged(Tag::File(parameters.algorithm()))
+        }
+        _ => {
+            let content = settings.content();
+            content.check_recordable().ok()?;
+            let format = Some(Format::Raw).filter(|_| subject == Subject::Bytes);
+            let content = Content { format, ..content };
+            Form::Tagged(Tag::Image(Box::new(ImageTag { parameters, content })))
+        }
+    };
+    let plain = Style { form, encoding: Encoding::Hex, zero: false };
+    let style = style(&plain, name, report, &settings.open);
+    let line = style.line(name.as_bytes(), digest.as_bytes());
+    String::from_utf8(line).ok().map(|line| line.trim_end_matches('\n').to_owned())
+}
+
 /// Prints a note if lines without a tag lose the part that they are of, and are kept in a file.
 pub fn note_lost(styles: &[Style], content: &Content) {
-    let is_lost = styles.iter().any(|style| matches!(style.form, Form::Text | Form::Binary));
+    let is_lost = styles.iter().any(|style| !matches!(style.form, Form::Tagged(_)));
     if is_lost && content.is_part() && input::is_output_kept() {
         let what = describe(content);
         let note = format!("note: the lines do not say that they are of {what}: --tag records it");

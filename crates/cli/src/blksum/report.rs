@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use blkhash::{Digest, Parameters};
 use blkimage::{ErrorKind, Format, Image};
+use blksum::expect::Shape;
 use rustix::io::Errno;
 
 use super::about::About;
@@ -25,6 +26,8 @@ pub struct Report {
     pub has_vpc: bool,
     /// Format and compression that the bytes of a stream look like. `None` for everything else.
     pub stream: Option<(Format, Option<&'static str>)>,
+    /// What the ends of the content tell, in a search.
+    pub shape: Option<Shape>,
     /// Size of the guest's content in bytes.
     pub virtual_size: u64,
     /// Number of bytes that were read.
@@ -63,6 +66,7 @@ impl Report {
             format: image.format(),
             has_vpc: image.chain().iter().any(|member| member.format() == Format::Vpc),
             stream: None,
+            shape: None,
             virtual_size: image.virtual_size(),
             bytes_read: image.bytes_read(),
             elapsed: Duration::ZERO,

@@ -10,10 +10,12 @@ use blkhash::{Algorithm, BlockSize, Construction, Parameters};
 use blkimage::{Follow, Format, NbdOptions, OpenOptions};
 use blkmap::Header;
 use blksum::check_file::{Form, Style};
-use blksum::{Content, ImageTag, Part, Tag, Tuning};
+use blksum::expect::Search;
+use blksum::{Content, Encoding, ImageTag, Part, Tag, Tuning};
 
-use super::args::Args;
+use super::args::{Args, LineForm};
 use super::digest::DigestName;
+use super::expected::{self, Expected};
 use super::filter::Filter;
 use super::input::Origin;
 use super::names;
@@ -64,6 +66,8 @@ pub struct Meaning<'a> {
     pub part: Option<Part>,
     /// Whether a line records the part, which must have a whole sector then.
     pub is_recorded: bool,
+    /// Whether the checksums are some of those that a value can be.
+    pub is_search: bool,
 }
 
 /// The mode of the command.
@@ -75,6 +79,8 @@ pub enum Action {
     Hash(Hash),
     /// Check checksums.
     Check(Check),
+    /// Check values from elsewhere.
+    Expect(Expect),
 }
 
 /// Options for printing checksums.
@@ -90,8 +96,21 @@ pub struct Hash {
     pub notes: Notes,
 }
 
+/// Options for checking values from elsewhere.
+#[derive(Clone, Debug)]
+pub struct Expect {
+    /// The values of each image, in the order of the images. Empty if they stand in a log.
+    pub values: Vec<Vec<Expected>>,
+    /// The log with the values.
+    pub log: Option<PathBuf>,
+    /// What is tried.
+    pub search: Search,
+    /// Results that are reported.
+    pub verbosity: Verbosity,
+}
+
 /// Options for checking checksums.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Check {
     /// Results that are reported.
     pub verbosity: Verbosity,
@@ -105,6 +124,8 @@ pub struct Check {
     pub allow_uri: bool,
     /// Whether lines without a tag are digests of the files' own bytes.
     pub bytes: bool,
+    /// What is tried for lines without a tag that do not match. `None` is nothing.
+    pub search: Option<Search>,
 }
 
 /// The results that check mode reports.
@@ -121,6 +142,7 @@ pub enum Verbosity {
 impl Settings {
     /// Resolves `args`. The error is a message about wrong options.
     pub fn new(mut args: Args, text_after_tag: bool) -> Result<Self, String> {
+        args.tag |= args.style.take_if(|style| *style == LineForm::Tag).is_some();
         args.check_combination(text_after_tag)?;
         if args.bytes {
             args.construction = Some(Construction::Linear);
@@ -132,6 +154,15 @@ impl Settings {
         let parameters = args.parameters()?;
         let action = if args.list_digests {
             Action::List
+        } else if args.expects() {
+            let values = match args.expect_log {
+                None => expected::bind(&args.names, &args.expect)?,
+                Some(_) => Vec::new(),
+            };
+            let (log, search) = (args.expect_log.clone(), args.search(true)?);
+            expected::check_digests(&values, &search)?;
+            expected::check_streams(&args.names, &values, log.as_deref())?;
+            Action::Expect(Expect { values, log, search, verbosity: args.verbosity() })
         } else if args.check {
             let [parameters] = parameters.as_slice() else {
                 return Err("untagged lines of a check file have one digest".into());
@@ -139,7 +170,7 @@ impl Settings {
             Action::Check(args.check_settings(parameters)?)
         } else {
             // Only a tag shows which of several checksums a line holds.
-            let tag = args.tag || parameters.len() > 1;
+            let tag = args.tag || args.style.is_none() && parameters.len() > 1;
             if tag && !args.json {
                 args.content().check_recordable().map_err(|error| {
                     format!("{error}: use --json, or one --digest without --tag")
@@ -208,7 +239,7 @@ impl Settings {
     /// Returns the content and the parameters for images without a tag.
     pub fn meaning(&self) -> Meaning<'_> {
         let (parameters, open) = ((&*self.parameters).into(), Cow::Borrowed(&self.open));
-        Meaning { parameters, open, part: self.part, is_recorded: false }
+        Meaning { parameters, open, part: self.part, is_recorded: false, is_search: false }
     }
 
     /// Returns the content that the options ask for, as a tag records it before an image is known.
@@ -269,7 +300,8 @@ impl Args {
         } else {
             let only_for_check = [
                 (self.ignore_missing, "--ignore-missing"),
-                (self.status, "--status"),
+                (self.status && !self.expects(), "--status"),
+                (self.strict_construction, "--strict-construction"),
                 (self.warn, "--warn"),
                 (self.strict, "--strict"),
                 (self.allow_uri, "--allow-uri"),
@@ -367,13 +399,14 @@ impl Args {
         if algorithm.digest_size() == 0 {
             return Err(format!("the digest {algorithm} is empty: there is nothing to check"));
         }
-        let verbosity = match (self.status, self.quiet) {
-            (true, _) => Verbosity::Nothing,
-            (false, true) => Verbosity::Failures,
-            (false, false) => Verbosity::All,
-        };
+        let is_strict = self.strict_construction
+            || self.bytes
+            || self.construction.is_some()
+            || self.digest.iter().any(|name| name.construction.is_some())
+            || parameters.construction().max_salt() > 0;
         Ok(Check {
-            verbosity,
+            verbosity: self.verbosity(),
+            search: if is_strict { None } else { Some(self.search(false)?) },
             warn: self.warn,
             strict: self.strict,
             ignore_missing: self.ignore_missing,
@@ -382,12 +415,41 @@ impl Args {
         })
     }
 
+    fn verbosity(&self) -> Verbosity {
+        match (self.status, self.quiet) {
+            (true, _) => Verbosity::Nothing,
+            (false, true) => Verbosity::Failures,
+            (false, false) => Verbosity::All,
+        }
+    }
+
+    /// Returns whether values from elsewhere are checked.
+    fn expects(&self) -> bool {
+        !self.expect.is_empty() || self.expect_log.is_some()
+    }
+
+    /// Returns what is tried for values without a tag.
+    fn search(&self, is_expect: bool) -> Result<Search, String> {
+        let construction = self.construction;
+        if is_expect && self.digest.iter().any(|name| name.construction.is_some()) {
+            return Err("with --expect, use --construction, which is for all digests".into());
+        }
+        if construction.is_some_and(|construction| construction.max_salt() > 0) {
+            return Err("blkhash verity checks values of fs-verity and dm-verity".into());
+        }
+        let block_size = self.block_size.map(BlockSize::try_from).transpose();
+        let block_size = block_size.map_err(|error| error.to_string())?;
+        let algorithms = self.digest.iter().map(|name| name.algorithm).collect();
+        Ok(Search { algorithms, construction, block_size })
+    }
+
     fn style(&self, parameters: &Parameters, tag: bool) -> Style {
         // A plain tag means the whole file.
         let is_plain = self.format == Some(Format::Raw)
             && self.part().is_none()
             && parameters.construction() == Construction::Linear;
         let form = match (tag, self.binary) {
+            _ if self.style == Some(LineForm::Oci) => Form::Named(parameters.algorithm()),
             (true, _) if is_plain => Form::Tagged(Tag::File(parameters.algorithm())),
             (true, _) => {
                 let tag = ImageTag { parameters: *parameters, content: self.content() };
@@ -396,7 +458,8 @@ impl Args {
             (false, true) => Form::Binary,
             (false, false) => Form::Text,
         };
-        Style { form, zero: self.zero }
+        let encoding = if self.base64 { Encoding::Base64 } else { Encoding::Hex };
+        Style { form, encoding, zero: self.zero }
     }
 
     fn tuning(&self, parameters: &[Parameters]) -> Result<Tuning, String> {

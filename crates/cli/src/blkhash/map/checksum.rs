@@ -9,7 +9,7 @@ use std::thread;
 use blkhash::Construction;
 use blkmap::{Error, Map};
 use blksum::check_file::{Form, Style};
-use blksum::{Content, ImageTag, Part, Tag};
+use blksum::{Content, Encoding, ImageTag, Part, Tag};
 use serde_json::Value;
 
 use super::args::Checksum;
@@ -75,9 +75,11 @@ pub fn line(
     };
     let image = image.as_bytes();
     if !io::stdout().is_terminal() || !quote::has_controls(image) {
-        return Ok(Style { form, zero: false }.line(image, digest.as_bytes()));
+        return Ok(
+            Style { form, encoding: Encoding::Hex, zero: false }.line(image, digest.as_bytes())
+        );
     }
-    let style = Style { form, zero: true };
+    let style = Style { form, encoding: Encoding::Hex, zero: true };
     let mut line = style.line(quote::name(image).as_bytes(), digest.as_bytes());
     line.pop();
     line.push(b'\n');

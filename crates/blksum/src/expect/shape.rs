@@ -1,0 +1,257 @@
+//! Whether content may be made of digests, so that its checksum is also one of other content.
+//!
+//! The last step of `streams`, `flat` and `concat` hashes a list of digests. A file that holds that list has the
+//! checksum of the image as its `linear` value, and one whose blocks are such lists can have it as its `concat` value.
+//! Anyone who can read the image can make such a file. It has no run of zeros: a digest that is all zeros cannot be
+//! found. Only the last blocks of the trees of verity end with zeros, and the descriptor of fs-verity holds some.
+
+use blkhash::{Construction, Parameters, Strength};
+use blkimage::{Format, Source, probe};
+
+use crate::Error;
+
+/// The length of content and what its ends hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    length: u64,
+    has_zeros: bool,
+    /// Whether this may be the descriptor of fs-verity, or the topmost block of a tree of verity.
+    is_of_verity: bool,
+    /// The last eight bytes, in little endian. `None` if they are not known.
+    last: Option<u64>,
+    format: Option<Format>,
+}
+
+/// Why a match of a value that does not record its parameters proves nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Doubt {
+    /// The content may be a list of the digests of another image.
+    Digests,
+    /// The content is itself an image, and the value may be that of the file, with another content.
+    Image(Format),
+}
+
+impl Shape {
+    /// Reads the ends of the content.
+    ///
+    /// # Errors
+    ///
+    /// Fails if they cannot be read.
+    pub fn of(source: &dyn Source) -> Result<Self, Error> {
+        let length = source.size();
+        let mut head = vec![0; length.min(HEAD) as usize];
+        source.read_exact_at(&mut head, 0)?;
+        let mut last = [0; LAST as usize];
+        let has_last = length >= LAST;
+        if has_last {
+            source.read_exact_at(&mut last, length - LAST)?;
+        }
+        let last = has_last.then(|| u64::from_le_bytes(last));
+        Ok(Self { last, ..Self::of_head(&head, length) })
+    }
+
+    /// Returns the shape of content of which the first bytes and the length are known.
+    pub fn of_head(head: &[u8], length: u64) -> Self {
+        let has_zeros = after_zeros(head, ZEROS).is_some();
+        let is_descriptor = length == DESCRIPTOR && matches!(head, [1, 1 | 2, ..]);
+        let is_of_verity = is_descriptor || is_topmost_block(head, length);
+        Self { length, has_zeros, is_of_verity, last: None, format: probe(head) }
+    }
+
+    /// Returns why a checksum with these parameters that equals a value may not be that of the content that the value
+    /// was computed of. `None` if it is as good as any. `is_raw` is whether the content is that of the file itself.
+    pub fn doubt(&self, parameters: &Parameters, is_raw: bool) -> Option<Doubt> {
+        let algorithm = parameters.algorithm();
+        let strength = algorithm.properties().strength;
+        if matches!(strength, Strength::None | Strength::ErrorDetection) {
+            return None;
+        }
+        let is_linear = parameters.construction() == Construction::Linear;
+        if let Some(format) = self.format.filter(|_| is_linear && !is_raw) {
+            return Some(Doubt::Image(format));
+        }
+        if is_linear && self.is_of_verity {
+            return Some(Doubt::Digests);
+        }
+        if self.has_zeros {
+            return None;
+        }
+        let size = algorithm.digest_size() as u64;
+        let is_list = match parameters.construction() {
+            Construction::Linear => self.is_list_of(size),
+            Construction::Concat => self.length > 0,
+            _ => false,
+        };
+        is_list.then_some(Doubt::Digests)
+    }
+
+    /// Returns whether the length is that of digests of this many bytes, alone or with the length of an image behind
+    /// them, as `flat` hashes it.
+    fn is_list_of(&self, size: u64) -> bool {
+        let is_list = self.length > 0 && self.length.is_multiple_of(size);
+        let is_flat = self.length.checked_sub(LAST).is_some_and(|digests| {
+            let count = digests / size;
+            let has_count = |length: u64| {
+                BLOCK_SIZE_BITS.into_iter().any(|bits| length.div_ceil(1 << bits) == count)
+            };
+            digests.is_multiple_of(size) && self.last.is_none_or(has_count)
+        });
+        is_list || is_flat
+    }
+}
+
+/// Returns whether content may be the topmost block of a tree, which begins with digests and ends with zeros, with the
+/// salt in front of it or behind it.
+fn is_topmost_block(head: &[u8], length: u64) -> bool {
+    TREE_BLOCK_BITS.into_iter().any(|bits| {
+        let block = 1 << bits;
+        let Some(salt) = length.checked_sub(block).filter(|salt| *salt <= MAX_SALT) else {
+            return false;
+        };
+        let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+        let is_topmost = |bytes: &[u8]| {
+            let begins = bytes.get(..PADDING / 2).is_some_and(|first| !is_zero(first));
+            begins && after_zeros(bytes, PADDING).is_some_and(is_zero)
+        };
+        let in_front = &head[..head.len().min(block as usize)];
+        is_topmost(in_front) || head.get(salt as usize..).is_some_and(is_topmost)
+    })
+}
+
+/// Returns what follows this many zeros, the first ones.
+fn after_zeros(head: &[u8], count: usize) -> Option<&[u8]> {
+    let mut zeros = 0;
+    let last = head.iter().position(|byte| {
+        zeros = if *byte == 0 { zeros + 1 } else { 0 };
+        zeros == count
+    });
+    last.map(|last| &head[last + 1..])
+}
+
+/// Number of bytes in which a run of zeros is looked for.
+pub const HEAD: u64 = 1 << 20;
+
+/// Number of bytes at the end, where a list of `flat` has the length.
+const LAST: u64 = 8;
+
+/// Number of zeros of which one whole digest would consist, wherever the run begins: twice the longest digest.
+const ZEROS: usize = 2 * blkhash::MAX_DIGEST_SIZE;
+
+/// Number of zeros that no digest in a tree of verity and its own padding hold, which is 16 bytes at most.
+const PADDING: usize = 32;
+
+/// Length of the descriptor of fs-verity in bytes.
+const DESCRIPTOR: u64 = 256;
+
+/// Maximum length of a salt of dm-verity in bytes.
+const MAX_SALT: u64 = 256;
+
+/// Logarithms of the sizes of blocks of trees that veritysetup and kernels take.
+const TREE_BLOCK_BITS: std::ops::RangeInclusive<u32> = 9..=19;
+
+/// Logarithms of the sizes of blocks.
+const BLOCK_SIZE_BITS: std::ops::RangeInclusive<u32> = 9..=26;
+
+#[cfg(test)]
+mod tests {
+    use blkhash::{Algorithm, BlockSize, Hasher};
+    use blkimage::{Memory, OpenOptions};
+
+    use super::*;
+
+    fn parameters(algorithm: Algorithm, construction: &str, block_size: u64) -> Parameters {
+        let block_size = BlockSize::try_from(block_size).unwrap();
+        Parameters::new(algorithm, construction.parse().unwrap(), block_size).unwrap()
+    }
+
+    fn checksum(parameters: Parameters, content: &[u8]) -> Vec<u8> {
+        let mut hasher = Hasher::new(parameters, 1);
+        hasher.update(content);
+        hasher.finalize().as_bytes().to_vec()
+    }
+
+    fn shape(content: &[u8]) -> Shape {
+        let memory = Box::new(Memory(content.to_vec()));
+        let image = OpenOptions::new().format(Format::Raw).open_storage(memory, "x").unwrap();
+        Shape::of(&image).unwrap()
+    }
+
+    /// The files that somebody can make of an image, so that they have its checksum.
+    #[test]
+    fn lists_of_digests_are_found() {
+        let digest = Algorithm::Sha256;
+        let linear = parameters(digest, "linear", 512);
+        let content: Vec<u8> =
+            (0..16 * 4 * 512_u32).map(|byte| ((byte * byte) >> 7) as u8).collect();
+        let digests: Vec<Vec<u8>> = content.chunks(512).map(|it| checksum(linear, it)).collect();
+        let streams: Vec<Vec<u8>> = (0..4)
+            .map(|first| digests.iter().skip(first).step_by(4).flatten().copied().collect())
+            .collect();
+        let length = (content.len() as u64).to_le_bytes();
+        let forged = [
+            ("concat", digests.concat(), linear),
+            ("flat", [digests.concat(), length.to_vec()].concat(), linear),
+            ("streams:4", streams.iter().flat_map(|it| checksum(linear, it)).collect(), linear),
+            ("streams:4", streams.concat(), parameters(digest, "concat", 512)),
+        ];
+        for (construction, file, reading) in forged {
+            let value = checksum(parameters(digest, construction, 512), &content);
+            assert_eq!(checksum(reading, &file), value, "{construction}");
+            assert_eq!(shape(&file).doubt(&reading, true), Some(Doubt::Digests), "{construction}");
+            assert!(shape(&file).doubt(&parameters(digest, "flat", 512), true).is_none());
+            assert_eq!(
+                Shape::of_head(&file, file.len() as u64).doubt(&reading, true),
+                Some(Doubt::Digests)
+            );
+        }
+    }
+
+    /// The last inputs of the hash function of verity, with the padding in them.
+    #[test]
+    fn blocks_of_trees_are_found() {
+        let linear = parameters(Algorithm::Sha256, "linear", 512);
+        let is_doubted = |content: &[u8]| shape(content).doubt(&linear, true).is_some();
+        for size in [512, 4096, 65536] {
+            let block = [vec![0x5a; 96], vec![0; size - 96]].concat();
+            assert!(is_doubted(&block));
+            for salt in [vec![7; 4], vec![0; 32], vec![7; 256]] {
+                assert!(is_doubted(&[&salt[..], &block].concat()));
+                assert!(is_doubted(&[&block[..], &salt].concat()));
+            }
+            assert!(!is_doubted(&vec![0; size]), "a digest is not zeros");
+            let disk = [&block[..size - 1], &[1]].concat();
+            assert!(!is_doubted(&disk), "{size}");
+            assert!(!is_doubted(&[block, vec![0; 1000]].concat()));
+        }
+        let disk = [vec![0x5a; 96], vec![0; (1 << 20) - 96]].concat();
+        assert!(!is_doubted(&disk), "no tree has such blocks");
+        let descriptor = [vec![1, 1, 12, 0], vec![0; 252]].concat();
+        assert!(is_doubted(&descriptor));
+        assert!(!is_doubted(&[&descriptor[..], &[0; 700], b"x"].concat()));
+    }
+
+    #[test]
+    fn other_content_is_not_doubted() {
+        let linear = parameters(Algorithm::Sha256, "linear", 512);
+        let text = b"a text file of some length\n".repeat(40);
+        let doubted =
+            (0..text.len()).filter(|length| shape(&text[..*length]).doubt(&linear, true).is_some());
+        assert_eq!(doubted.collect::<Vec<_>>(), (32..text.len()).step_by(32).collect::<Vec<_>>());
+        let mut disk = vec![0x5a; 4096];
+        assert!(shape(&disk).doubt(&linear, true).is_some());
+        disk[1000..1000 + ZEROS].fill(0);
+        assert_eq!(shape(&disk).doubt(&linear, true), None);
+        assert_eq!(shape(&disk).doubt(&parameters(Algorithm::Sha256, "concat", 512), true), None);
+        assert_eq!(
+            shape(&text[..32]).doubt(&parameters(Algorithm::Crc32c, "linear", 512), true),
+            None
+        );
+
+        let mut image = vec![0; 1024];
+        image[1000] = 1;
+        image[..8].copy_from_slice(b"QFI\xfb\0\0\0\x03");
+        assert_eq!(shape(&image).doubt(&linear, false), Some(Doubt::Image(Format::Qcow2)));
+        assert_eq!(shape(&image).doubt(&linear, true), None);
+    }
+}

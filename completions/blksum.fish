@@ -5,7 +5,7 @@ complete -c blksum -l style -r -f -a 'plain tag oci' -d 'Write lines in this for
 complete -c blksum -l base64 -d 'Write checksums in base64, as clouds do'
 complete -c blksum -l json -d 'Write one JSON object per line (docs/json.md)'
 complete -c blksum -s q -l quiet -d 'Print no notes; with --check, no OK for matches'
-complete -c blksum -s v -l verbose -d 'Describe each image (format, backing chain, sizes), how it is read and hashed, and the sandbox'
+complete -c blksum -s v -l verbose -d 'Describe each image and how it is read and hashed'
 complete -c blksum -s p -d 'Show progress on the terminal: auto, always or never; json writes an object a second'
 complete -c blksum -l progress -f -a 'auto always never json' -d 'Show progress on the terminal: auto, always or never; json writes an object a second'
 complete -c blksum -l map -r -F -d 'Also write the block map of each image: to FILE, or for several images to DIR/IMAGE.blkmap'

@@ -60,7 +60,8 @@ pub struct Args {
     #[arg(help_heading = OUTPUT, short, long, overrides_with_all = ["status", "warn"])]
     pub quiet: bool,
 
-    /// Describe each image (format, backing chain, sizes), how it is read and hashed, and the sandbox
+    /// Describe each image and how it is read and hashed. This states the format, backing chain, sizes and
+    /// sandbox
     #[arg(help_heading = OUTPUT, short, long)]
     pub verbose: bool,
 

@@ -254,6 +254,13 @@ def test_equal_content_has_equal_checksums():
     assert [line.split()[0] for line in output.splitlines()] == [STREAMS] * 4
 
 
+def test_every_file_of_the_tests_is_listed():
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "tests/README.md").read_text(), re.MULTILINE)
+    listed = [name for row in rows for name in re.findall(r"`(\w+\.(?:py|sh))`", row)]
+    files = [path.name for path in (ROOT / "tests").iterdir() if path.suffix in (".py", ".sh")]
+    assert sorted(listed) == sorted(files)
+
+
 def anchors(text):
     """The anchors of the headings of a page, as GitHub makes them."""
     text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)

@@ -16,7 +16,7 @@ SYSUSERSDIR = $(DESTDIR)$(PREFIX)/lib/sysusers.d
 # Files to install beside the C library.
 PROGRAMS = blksum blkhash
 PAGES = $(wildcard man/*.1 man/*.3)
-DOCS = README.md SECURITY.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE $(wildcard docs/*)
+DOCS = README.md SECURITY.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE $(wildcard docs/*.md)
 
 CARGO ?= cargo
 PYTHON = .venv/bin/python

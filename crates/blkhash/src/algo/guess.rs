@@ -1,4 +1,5 @@
 //! The assumed costs of kernels: a first guess, before anything was measured on this CPU.
+//! docs/decisions/kernels.md says why a guess is enough.
 //!
 //! A kernel's row in `kernels!` has its cost on an Intel Sapphire Rapids. Where the order of kernels
 //! is different on other CPUs, they have a row here. To add a CPU, run

@@ -193,7 +193,7 @@ const NAMES: [(&str, Construction); 5] = [
 /// The name of [`Construction::Streams`], without the number of streams.
 const STREAMS: &str = "streams";
 
-/// The number of streams in blkhash 0.3 to 0.7.
+/// The number of streams in blkhash 0.3 to 0.7. docs/decisions/default-construction.md says why it stays.
 const DEFAULT_STREAMS: u8 = 4;
 
 /// More streams would only cost memory.

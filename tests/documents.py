@@ -38,7 +38,13 @@ import servers as nbd  # noqa: E402
 NOT_RUN = {
     "cargo run --release": "builds the project",
     "cargo build": "builds the project",
+    "git clone": "copies the project",
+    "cd blkhash": "enters the copy",
+    "make quick": "runs tests",
     "make test": "runs the tests themselves",
+    "cargo test": "runs tests",
+    "export BLKSUM": "chooses the program for tests",
+    ".venv/bin/python -m pytest": "runs tests",
     "make build deb": "tests/test_packages.py makes the packages and installs them",
     "podman": "needs an engine for containers; tests/test_packages.py runs the root that the image has",
     "buildah": "pulls images of others; tests/test_kubernetes.py runs the root that the image has",

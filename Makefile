@@ -131,6 +131,10 @@ deny: ## Licences, bans, sources and, where their database can be reached, advis
 public-api: ## List the public items of the libraries in public-api/
 	scripts/public-api
 
+.PHONY: site
+site: ## Build the docs as a site in target/site/html, and check its links
+	scripts/site
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZ_SECONDS
 	scripts/fuzz $(FUZZ_SECONDS)

@@ -261,6 +261,12 @@ def test_every_file_of_the_tests_is_listed():
     assert sorted(listed) == sorted(files)
 
 
+def test_every_page_is_in_the_site():
+    summary = ROOT / "site/SUMMARY.md"
+    linked = {(summary.parent / name).resolve() for name in re.findall(r"\]\(([^)]+)\)", summary.read_text())}
+    assert set((ROOT / "docs").rglob("*.md")) <= linked
+
+
 def anchors(text):
     """The anchors of the headings of a page, as GitHub makes them."""
     text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)

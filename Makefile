@@ -131,6 +131,14 @@ deny: ## Licences, bans, sources and, where their database can be reached, advis
 public-api: ## List the public items of the libraries in public-api/
 	scripts/public-api
 
+.PHONY: public-api-check
+public-api-check: ## Fail if the public items differ from those in public-api/
+	scripts/public-api --check
+
+.PHONY: msrv
+msrv: ## Check that the oldest supported Rust builds everything
+	scripts/msrv
+
 .PHONY: site
 site: ## Build the docs as a site in target/site/html, and check its links
 	scripts/site

@@ -147,6 +147,10 @@ site: ## Build the docs as a site in target/site/html, and check its links
 fuzz: ## Run every fuzz target for FUZZ_SECONDS
 	scripts/fuzz $(FUZZ_SECONDS)
 
+.PHONY: models
+models: ## Run models of the concurrent code under many schedules
+	scripts/models
+
 .PHONY: bench
 bench: ## Measure every hash beside those of other libraries
 	scripts/install-bench-deps

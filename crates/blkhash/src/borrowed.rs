@@ -6,7 +6,9 @@
 #![allow(unsafe_code)]
 
 use std::slice;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
+
+use crate::sync::{Condvar, Mutex};
 
 /// Borrowed bytes, as a buffer without a lifetime.
 pub(crate) struct Borrowed {
@@ -96,5 +98,51 @@ mod tests {
         assert!(result.is_err());
         bytes.fill(0);
         assert_eq!(user.unwrap().join().unwrap(), 700);
+    }
+}
+
+#[cfg(all(test, shuttle))]
+mod models {
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering::SeqCst;
+
+    use shuttle::thread;
+
+    use super::*;
+    use crate::check;
+
+    /// Lends bytes that several threads use, and checks that all have ended when `lend` returns.
+    fn check_users(ends: impl Fn() + Clone + Send + Sync + 'static) {
+        check(20_000, move || {
+            let ended = Arc::new(AtomicUsize::new(0));
+            let mut users = Vec::new();
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                lend(&[7; 4], |lent| {
+                    let lent = Arc::new(lent);
+                    for _ in 0..2 {
+                        let (lent, ended) = (Arc::clone(&lent), Arc::clone(&ended));
+                        users.push(thread::spawn(move || {
+                            thread::yield_now();
+                            assert_eq!((*lent).as_ref(), [7; 4]);
+                            ended.fetch_add(1, SeqCst);
+                        }));
+                    }
+                    ends();
+                });
+            }));
+            assert_eq!(ended.load(SeqCst), 2);
+            users.into_iter().for_each(|user| user.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn returns_after_the_last_use() {
+        check_users(|| {});
+    }
+
+    #[test]
+    fn a_panic_waits_as_well() {
+        check_users(|| resume_unwind(Box::new("expected")));
     }
 }

@@ -27,6 +27,7 @@ mod parameters;
 mod salt;
 mod segments;
 mod sink;
+mod sync;
 mod table;
 mod tree;
 mod zero;
@@ -45,6 +46,8 @@ pub use parameters::Parameters;
 pub use salt::{InvalidSalt, Salt};
 pub use segments::{Join, SegmentHasher, Segments};
 pub use sink::{Sink, SinkError};
+#[cfg(shuttle)]
+pub use sync::check;
 pub use tree::{Tree, TreeBlocks, TreeShape};
 pub use zero::is_zero;
 

@@ -1,13 +1,13 @@
 //! The threads of a pass, each of which takes the next chunk of a plan and works on it.
 //! docs/decisions/threads.md says why reads block.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{self, Scope};
+use std::sync::atomic::Ordering;
 
 use blkhash::Stopped;
 
 use crate::look_ahead::{LookAhead, Planned, Planner};
+use crate::sync::thread::{self, Scope};
+use crate::sync::{AtomicUsize, Mutex};
 use crate::{Error, Progress, Tuning};
 
 /// The work on chunks, shared by the threads.
@@ -158,3 +158,6 @@ impl<W: Work> Drop for AbandonOnPanic<'_, W> {
 
 /// More threads would only cost memory.
 const MAX_THREADS: usize = 1024;
+
+#[cfg(all(test, shuttle))]
+mod models;

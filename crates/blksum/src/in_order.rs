@@ -9,8 +9,10 @@
 //! next item passes it on, with the finished items behind it.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, Scope};
+use std::sync::PoisonError;
+
+use crate::sync::thread::{self, Scope};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Processes `items`, such as the names of many images, on at most `threads` threads including the
 /// caller's. Small items are best done by one thread each, side by side. Large ones are best done
@@ -278,8 +280,8 @@ impl<F: Fn()> Drop for OnPanic<F> {
     }
 }
 
-/// Enough that no thread waits for an item that takes several times longer than others.
-const WINDOW_PER_THREAD: usize = 16;
+/// Enough that no thread waits for an item that takes several times longer than others. Models have few items.
+const WINDOW_PER_THREAD: usize = if cfg!(shuttle) { 1 } else { 16 };
 
 /// Items are small, except for names of 16 KiB in hostile check files.
 const MAX_WINDOW: usize = 1024;
@@ -288,3 +290,6 @@ const NO_PANIC: &str = "no thread panicked";
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(all(test, shuttle))]
+mod models;

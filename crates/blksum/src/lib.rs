@@ -19,6 +19,7 @@ mod plan;
 mod progress;
 mod semaphore;
 mod stream;
+mod sync;
 mod tag;
 mod tuning;
 

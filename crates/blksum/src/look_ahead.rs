@@ -1,9 +1,10 @@
 //! Chunks that are planned before a thread asks for them.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use crate::Error;
+use crate::sync::{Condvar, Mutex, MutexGuard, thread};
 
 /// Cuts content into chunks, from start to end.
 pub(crate) trait Planner: Send {
@@ -131,7 +132,10 @@ impl<P: Planner> Drop for EndOfPlanning<'_, P> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.is_planning = false;
-        state.is_over |= std::thread::panicking();
+        state.is_over |= thread::panicking();
         self.0.changed.notify_all();
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod models;

@@ -1,6 +1,8 @@
 //! Limits the number of hashing threads if more threads read.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Admits a limited number of threads at once.
 pub(crate) struct Semaphore {
@@ -35,3 +37,6 @@ impl Drop for Permit<'_> {
         self.0.freed.notify_one();
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod models;

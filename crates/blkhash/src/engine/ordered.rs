@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use crate::block::BlockDigests;
 use crate::segments::Segments;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::{Sink, SinkError};
 
 /// A [`Sink`] `S` that several threads feed with parts of the type `T`.
@@ -233,3 +234,6 @@ impl<T: Reuse, S: Sink<T>> Drop for Turn<'_, T, S> {
         }
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod models;

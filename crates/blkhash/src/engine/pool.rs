@@ -4,12 +4,13 @@ use std::mem;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::Ordering;
+use std::thread;
 
 use super::queue::{Batch, Buffer, Chunk, Part, Piece, Queue};
 use super::{Accumulator, Ordered, Stopped, threads};
 use crate::block::{BlockDigests, Leaf};
+use crate::sync::{AtomicBool, JoinHandle};
 use crate::{Digest, Digester, Parameters};
 
 /// Hashes the parts of a content on several threads, including the caller's. The threads start when
@@ -280,3 +281,6 @@ const BATCH_SIZE: usize = 1 << 20;
 /// Larger blocks are hashed as they come. Collecting them for several threads would cost too much
 /// memory.
 const MAX_COLLECTED: usize = 4 << 20;
+
+#[cfg(all(test, shuttle))]
+mod models;

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use crate::sync::{Condvar, Instant, Mutex, MutexGuard, yield_now};
 
 /// A buffer that is hashed in place and then dropped.
 pub(crate) type Buffer = Arc<dyn AsRef<[u8]> + Send + Sync>;
@@ -209,7 +210,7 @@ impl Queue {
                 // Yields first, because more may be pushed before a sleeping thread wakes up.
                 None if seen.2.elapsed() < LINGER => {
                     drop(state);
-                    thread::yield_now();
+                    yield_now();
                     state = self.lock();
                 }
                 None => {
@@ -228,7 +229,7 @@ impl Queue {
                         seen = (front.number, front.length, Instant::now());
                     }
                     drop(state);
-                    thread::yield_now();
+                    yield_now();
                     state = self.lock();
                 }
             }
@@ -275,3 +276,6 @@ impl std::fmt::Debug for Queue {
 
 /// Time that a batch waits for its next part, a tenth of the time for hashing a full one.
 const LINGER: Duration = Duration::from_micros(20);
+
+#[cfg(all(test, shuttle))]
+mod models;

@@ -1,9 +1,10 @@
 //! Threads that do not disturb the program they run in.
 
 use std::io;
-use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 use crate::construction::Crew;
+use crate::sync::{Builder, JoinHandle};
 
 /// Up to N threads, started anew for each piece of work.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +33,7 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    without_signals(|| builder().spawn(work))
+    without_signals(|| Builder::new().name(name()).spawn(work))
 }
 
 /// Like [`spawn`], in a scope.
@@ -44,11 +45,11 @@ where
     F: FnOnce() -> T + Send + 'scope,
     T: Send + 'scope,
 {
-    without_signals(|| builder().spawn_scoped(scope, work))
+    without_signals(|| thread::Builder::new().name(name()).spawn_scoped(scope, work))
 }
 
-fn builder() -> Builder {
-    Builder::new().name("blkhash".to_owned())
+fn name() -> String {
+    "blkhash".to_owned()
 }
 
 /// Calls `start` with signals blocked, because a thread inherits the signal mask of the thread that

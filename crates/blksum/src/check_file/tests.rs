@@ -206,8 +206,36 @@ fn mistakes_are_recognised() {
     }
     assert_eq!(kind("{}\0"), Some(Mistake::Binary));
     assert_eq!(mistake(&[b'a'; MAX_LINE + 1]), Some(Mistake::Binary));
+    assert_eq!(mistake(&[b'x'; MAX_LINE]), None);
     for line in ["", "garbage", "dead", "x{}", "sha256:", "md6:{}", "name: {}", "sha256:x{}"] {
         assert_eq!(kind(line), None, "{line:?}");
+    }
+}
+
+#[test]
+fn files_have_tags() {
+    let mut parser = Parser::of_files(Algorithm::Sha256);
+    let line = format!("{HEX}  a");
+    assert_eq!(parser.parse(line.as_bytes()), entry(b"a", "SHA256".parse().ok()));
+}
+
+#[test]
+fn digits_of_untagged_lines() {
+    let lines = [
+        ("12ab  a", Some(4)),
+        (" \t\\12ab *a", Some(4)),
+        ("a\tb", Some(1)),
+        ("a  ", Some(1)),
+        ("a ", None),
+        ("12ab", None),
+        ("12ab.  a", None),
+        (".  a", None),
+        ("  a", None),
+        ("\\ a", None),
+        ("", None),
+    ];
+    for (line, digits) in lines {
+        assert_eq!(untagged_digits(line.as_bytes()), digits, "{line:?}");
     }
 }
 

@@ -151,6 +151,14 @@ fuzz: ## Run every fuzz target for FUZZ_SECONDS
 models: ## Run models of the concurrent code under many schedules
 	scripts/models
 
+.PHONY: miri
+miri: ## Run tests of unsafe code under Miri
+	scripts/miri
+
+.PHONY: mutants
+mutants: ## List changes of FILE that no test notices
+	scripts/mutants $(FILE) $(TEST_ARGS)
+
 .PHONY: bench
 bench: ## Measure every hash beside those of other libraries
 	scripts/install-bench-deps

@@ -19,6 +19,7 @@ import blkhash
 import digests
 import images
 import imagespec
+import roots
 import servers as nbd
 
 KIB = 1 << 10
@@ -224,6 +225,37 @@ def test_values_that_programs_print(blksum, here, content):
         "sha512, bytes of the file",
         "bytes of the file",
         "md5, bytes of the file",
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a root file system")
+def test_values_of_nbdcopy(blksum, here, tmp_path):
+    """The program of the next Debian: that of Debian 12 has no --blkhash."""
+    root = tmp_path / "root"
+    roots.make("testing", root, "libnbd-bin", variant="extract")
+    nbdcopy = roots.program(root, "nbdcopy")
+
+    def value(kind, source="disk.raw"):
+        copy = tmp_path / "copy.raw"
+        copy.unlink(missing_ok=True)
+        done = subprocess.run([*nbdcopy, f"--blkhash={kind}", source, copy], capture_output=True, text=True)
+        assert done.returncode == 0 and copy.read_bytes() == (here / source).read_bytes(), done
+        return done.stdout
+
+    for digest in ["md5", "sha1", "sha256", "sha512"]:
+        text = value(digest).strip()
+        assert found(blksum, "compressed.qcow2", text) == ["flat" if digest == "sha256" else f"{digest}, flat"]
+        assert not is_found(blksum, "other.raw", text)
+    for size, words in [("4k", "4 KiB"), ("1M", "1 MiB")]:
+        text = value(f"sha256/{size}").strip()
+        assert found(blksum, "disk.qcow2", text, options=[f"--block-size={size.upper()}"]) == [f"flat, blocks of {words}"]
+    log = value("sha256", "small.raw") + value("sha256")
+    done = blksum("--expect-log", "-", "disk.qcow2", "other.raw", "small.raw", input=log.encode())
+    assert done.returncode == FAILED
+    assert done.stdout.decode().splitlines() == [
+        "disk.qcow2: OK (flat, line 2)",
+        "other.raw: FAILED",
+        "small.raw: OK (flat, line 1)",
     ]
 
 

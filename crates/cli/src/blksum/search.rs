@@ -75,7 +75,9 @@ impl Searcher<'_> {
                 untried: None,
             });
             self.compare(subject, values, report, found);
-            if found.matched.is_some() {
+            // A value has no second meaning.
+            let is_over = found.doubted.is_some() && values.len() == 1;
+            if found.matched.is_some() || is_over {
                 break;
             }
         }

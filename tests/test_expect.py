@@ -332,10 +332,10 @@ def test_several_values_of_a_stream(blksum, content):
 
 def test_a_log_and_an_image_cannot_both_be_standard_input(blksum):
     nothing = hashlib.sha256(b"").hexdigest() + "\n"
-    for names in [[], ["-"]]:
+    for names, reason in [([], b"name the images"), (["-"], b"standard input is the log, and cannot be an image")]:
         result = blksum("--expect-log=-", *names, input=nothing.encode())
         assert result.returncode != OK and result.stdout == b"", result
-        assert b"standard input is the log, and cannot be an image" in result.stderr
+        assert reason in result.stderr
 
 
 def test_a_file_on_standard_input(blksum, here, content):
@@ -359,7 +359,7 @@ def test_snapshots(blksum, workdir, content):
     assert found(blksum, "x.qcow2", nbdcopy_value(now).hex()) == ["flat"]
     assert not is_found(blksum, "x.qcow2", old[1])
     line = f"BLKSUM-SHA256-FLAT-64K/SNAPSHOT=before (y) = {old[1]}"
-    assert found(blksum, "x.qcow2", line) == ["flat"]
+    assert found(blksum, "x.qcow2", line) == ["flat, snapshot before"]
     # The file is not the snapshot.
     whole = hashlib.sha256((workdir / "x.qcow2").read_bytes()).hexdigest()
     assert not is_found(blksum, "x.qcow2", whole, options=["--snapshot", "before"])
@@ -378,7 +378,14 @@ def test_partitions(blksum, workdir):
         for value in values:
             assert not is_found(blksum, image, value)
             line = f"BLKSUM-SHA256-FLAT-64K/PARTITION=1 (x) = {value}"
-            assert is_found(blksum, image, line) == (value == values[1])
+            expected = (OK, f"{image}: OK (flat, partition 1)\n")
+            if value != values[1]:
+                expected = (FAILED, f"{image}: FAILED (partition 1)\n")
+            result = blksum("--expect", line, image)
+            assert (result.returncode, result.stdout.decode()) == expected
+            answer = json.loads(blksum("--json", "--expect", line, image).stdout)
+            assert answer["partition"] == 1
+            assert answer["tag_line"] == (line.replace("(x)", f"({image})") if value == values[1] else None)
         options = ["--offset", str(MIB), "--length", str(MIB)]
         assert found(blksum, image, *values, options=options) == ["linear", "flat"]
 
@@ -478,9 +485,11 @@ def test_texts_that_are_no_values(blksum, here, content):
         text + "=",
         "=" + text,
         text[:-3] + chr(ord(text[-3]) + 1) + "==",
-        " " + text,
-        hexadecimal + " ",
-        " " + hexadecimal,
+        '"' + text,
+        '""' + text + '""',
+        f"{hexadecimal} {hexadecimal}",
+        f"{hexadecimal},{hexadecimal}",
+        f"other.raw={hexadecimal}",
         "0x" + hexadecimal,
         hexadecimal[:-1],
         hexadecimal[:-1] + "g",
@@ -694,13 +703,13 @@ def test_images_in_images_are_not_the_file(blksum, here, tmp_path):
 
 
 def test_files_of_text_in_lists(blksum, workdir):
-    """Files without a run of zeros match, except those whose length is a multiple of the digest's."""
+    """Only what is too short to be told from digests does not match."""
     text = b"a text file of some length\n" * 40
-    lengths = [*range(0, 400), 1000, 1023, 1024, 1025]
+    lengths = [*range(0, 400), 512, 1000, 1023, 1024, 1025]
     for length in lengths:
         with open(f"{length}.txt", "wb") as file:
             file.write(text[:length])
-    doubted = [length for length in lengths if length % 32 == 0 and length > 0]
+    doubted = [32, 64, 96]
     names = [f"{length}.txt" for length in lengths]
     listed = images.run("sha256sum", *names)
     result = blksum("-c", "-q", input=listed)
@@ -721,11 +730,185 @@ def test_files_of_text_in_lists(blksum, workdir):
         assert is_found(blksum, "disk.raw", images.run("sha256sum", "disk.raw").decode().rstrip("\n"))
 
 
+# What else has a value.
+
+
+def verity_block(workdir, digest, salt):
+    """Returns the root hash of an image whose topmost block is full, and the input of the last hash."""
+    with open("image", "wb") as file:
+        file.write(random.Random(7).randbytes(4096 * 4096 // hashlib.new(digest).digest_size))
+    options = ["--hash", digest, "--salt", salt.hex() or "-"]
+    answer = images.run("veritysetup", "format", *options, "image", "tree").decode()
+    root = next(line.split()[-1] for line in answer.splitlines() if line.startswith("Root hash"))
+    return root, salt + (workdir / "tree").read_bytes()[4096:8192]
+
+
+@pytest.mark.parametrize("salt", [b"", bytes(range(16)), bytes(range(20)), b"s" * 256])
+@pytest.mark.parametrize("digest", ["sha256", "sha1", "sha512"])
+def test_full_blocks_of_verity_are_no_content(blksum, workdir, digest, salt):
+    root, block = verity_block(workdir, digest, salt)
+    assert hashlib.new(digest, block).hexdigest() == root
+    with open("forged.raw", "wb") as file:
+        file.write(block)
+    assert not is_found(blksum, "forged.raw", root)
+    assert blksum("-c", input=f"{root}  forged.raw\n".encode()).returncode == FAILED
+    how = f"--digest={digest}"
+    assert is_found(blksum, "forged.raw", root, options=[how, "--construction=linear"])
+
+
+@pytest.mark.parametrize("kind", ["vpc", "dmg", "tar"])
+def test_images_in_images_are_no_content(blksum, workdir, kind):
+    """Their magic is in the last sector, or they are archives."""
+    with open("disk", "wb") as file:
+        file.write(bytes(MIB) + random.Random(3).randbytes(MIB))
+    if kind == "vpc":
+        images.qemu_img("convert", "-f", "raw", "-O", "vpc", "-o", "subformat=fixed,force_size=on", "disk", "inner")
+    elif kind == "tar":
+        images.run("tar", "cf", "inner", "disk")
+    else:
+        with open("inner", "wb") as file:
+            file.write((workdir / "disk").read_bytes() + b"koly".ljust(512, b"\0"))
+    images.qemu_img("convert", "-f", "raw", "-O", "qcow2", "inner", "outer.qcow2")
+    value = images.run("sha256sum", "inner").split()[0].decode()
+    assert not is_found(blksum, "outer.qcow2", value)
+    assert blksum("-c", input=f"{value}  outer.qcow2\n".encode()).returncode == FAILED
+    assert is_found(blksum, "outer.qcow2", value, options=["--construction=linear"])
+
+
+def test_images_behind_a_server_are_no_content(blksum, here, server):
+    value = images.run("sha256sum", "disk.qcow2").split()[0].decode()
+    uri = server.qemu_nbd(here / "disk.qcow2", fmt="raw").uri()
+    assert not is_found(blksum, uri, value)
+    assert is_found(blksum, uri, value, options=["--construction=linear"])
+
+
+UNCOVERED = "warning: the value is of the bytes of this file, and not of its content: it "
+
+
+def test_bytes_of_a_file_whose_content_is_elsewhere(blksum, workdir):
+    with open("disk.raw", "wb") as file:
+        file.write(bytes(MIB))
+    images.qemu_img("create", "-f", "qcow2", "-b", "disk.raw", "-F", "raw", "over.qcow2")
+    images.qemu_img("create", "-f", "vmdk", "-o", "subformat=monolithicFlat", "flat.vmdk", "1M")
+    for image in ["over.qcow2", "flat.vmdk"]:
+        listed = images.run("sha256sum", image)
+        for options, why in [([], "is in other files too"), (["--untrusted"], "cannot be read: ")]:
+            for args, text in [(["--expect", listed.split()[0].decode(), image], b""), (["-q", "-c"], listed)]:
+                result = blksum(*options, *args, input=text)
+                assert result.returncode == OK, result
+                assert result.stderr.decode().startswith(f"blksum: {image}: {UNCOVERED}{why}"), result
+    answer = json.loads(blksum("--json", "--expect", listed.split()[0].decode(), image).stdout)
+    assert answer["uncovered"] == "it is in other files too"
+
+
+def test_bytes_of_files_whose_content_cannot_be_read(blksum, workdir):
+    with open("gone.raw", "wb") as file:
+        file.write(bytes(MIB))
+    images.qemu_img("create", "-f", "qcow2", "-b", "gone.raw", "-F", "raw", "over.qcow2")
+    os.unlink("gone.raw")
+    listed = images.run("sha256sum", "over.qcow2")
+    result = blksum("-c", input=listed)
+    assert (result.returncode, result.stdout) == (OK, b"over.qcow2: OK\n")
+    result = blksum("-c", input=listed.replace(listed[:1], b"g" if listed[:1] == b"f" else b"f"))
+    assert result.returncode == FAILED
+
+
+def test_bytes_of_large_thin_images(blksum, workdir):
+    """The zeros of the content are not those of the file."""
+    images.qemu_img("create", "-f", "qcow2", "thin.qcow2", "100G")
+    listed = images.run("sha256sum", "thin.qcow2")
+    assert found(blksum, "thin.qcow2", listed.split()[0].decode()) == ["bytes of the file"]
+    assert blksum("-c", input=listed).returncode == OK
+    # A file can be larger than its content, too.
+    images.qemu_img("create", "-f", "qcow2", "sparse.qcow2", "1M")
+    os.truncate("sparse.qcow2", 100 << 30)
+    result = blksum("--expect", "0" * 64, "sparse.qcow2")
+    assert result.returncode == FAILED
+    assert b"the bytes of so large a file take long: -B tries them" in result.stderr
+
+
+def test_appliances(blksum, workdir):
+    with open("disk", "wb") as file:
+        file.write(bytes(MIB) + random.Random(3).randbytes(MIB))
+    names = ["a.ovf"]
+    for count, disk in enumerate(["one.vmdk", "two.vmdk"], 1):
+        images.qemu_img("convert", "-f", "raw", "-O", "vmdk", "-o", "subformat=streamOptimized", "disk", disk)
+        names.append(disk)
+        files = "".join(f'<File ovf:href="{name}" ovf:id="{name}"/>' for name in names[1:])
+        disks = "".join(f'<Disk ovf:fileRef="{name}" ovf:diskId="{name}"/>' for name in names[1:])
+        with open("a.ovf", "w", encoding="utf-8") as file:
+            file.write(
+                '<Envelope xmlns="http://schemas.dmtf.org/ovf/envelope/1" '
+                'xmlns:ovf="http://schemas.dmtf.org/ovf/envelope/1">'
+                f"<References>{files}</References><DiskSection>{disks}</DiskSection></Envelope>"
+            )
+        archive = f"{count}.ova"
+        images.run("tar", "cf", archive, "--format=ustar", *names)
+        value = images.run("sha256sum", archive).split()[0].decode()
+        assert found(blksum, archive, value, f"SHA256 ({archive}) = {value}") == ["bytes of the file"] * 2
+        result = blksum("--expect", nbdcopy_value((workdir / "disk").read_bytes()).hex(), archive)
+        assert result.returncode == (OK if count == 1 else FAILED), result
+
+
+def test_parts_are_of_whole_files(blksum, here, content):
+    value, count = parts_value(content, MIB, "sha256")
+    text = f"{value.hex()}-{count}"
+    assert found(blksum, "disk.raw", text) == ["concat, blocks of 1 MiB"]
+    with open("disk.raw", "rb") as file:
+        assert found(blksum, "-", text, stdin=file) == ["concat, blocks of 1 MiB"]
+    for options in [["--partition=1"], ["--partition=77"], ["--offset=512"], ["--length=1M"], ["--snapshot=x"]]:
+        assert blksum(*options, "--expect", text, "disk.raw").returncode == FAILED, options
+        line = f"SHA256 (x) = {hashlib.sha256(content).hexdigest()}"
+        assert b"leave out --partition" in blksum(*options, "--expect", line, "disk.raw").stderr, options
+    result = blksum("--expect", text, input=content)
+    assert (result.returncode, result.stdout) == (FAILED, b"-: FAILED open or read\n")
+    assert b"needs the size of a file" in result.stderr
+    assert blksum("--block-size=4M", "--expect", text, "disk.raw").returncode == FAILED
+    assert found(blksum, "disk.raw", text, options=["--block-size=1M"]) == ["concat, blocks of 1 MiB"]
+
+
+def test_names_in_lists_of_images_are_not_trusted(blksum, workdir):
+    os.mkfifo("fifo")
+    with open("names", "wb") as file:
+        file.write(b"fifo\0")
+    with open("log", "w", encoding="utf-8") as file:
+        file.write("0" * 64 + "\n")
+    result = blksum("--expect-log=log", "--files0-from=names", timeout=20)
+    assert (result.returncode, result.stdout) == (FAILED, b"fifo: FAILED open or read\n")
+
+
+def test_lines_name_their_images(blksum, three):
+    a, b, c = three
+    lines = [f"{nbdcopy_value(three[name]).hex()}  {name}" for name in (c, a, b)]
+    flags = [f"--expect={line}" for line in lines]
+    result = blksum(*flags, a, b, c)
+    assert (result.returncode, result.stdout.count(b"OK (flat)")) == (OK, 3), result
+
+
+def test_a_pipe_in_two_lines(blksum, content):
+    lines = "".join(f"{model(SPEC, 'sha256', *KINDS[kind]).hex()}  -\n" for kind in ["streams:4", "flat"])
+    with open("SUMS", "w", encoding="utf-8") as file:
+        file.write(lines)
+    result = blksum("-c", "SUMS", input=content)
+    assert (result.returncode, result.stdout) == (FAILED, b"-: OK\n-: FAILED open or read\n")
+    assert b"was read for an earlier line" in result.stderr
+
+
+def test_logs_with_prefixes(blksum, three):
+    """As journals, containers and colours have them."""
+    values = {name: nbdcopy_value(data).hex() for name, data in three.items()}
+    prefixes = ["2026-11-25T10:00:01.123456789Z stdout F {}", "Nov 25 10:00:01 host virt-v2v[77]: {}", "\x1b[32m{}\x1b[0m"]
+    log = "".join(prefix.format(value) + "\n" for prefix, value in zip(prefixes, values.values()))
+    result = blksum("--expect-log=-", *values, input=log.encode())
+    lines = [f"{name}: OK (flat, line {line})" for line, name in enumerate(values, 1)]
+    assert (result.returncode, result.stdout.decode().splitlines(), result.stderr) == (OK, lines, b"")
+
+
 # Check files.
 
 NOTE = (
-    "blksum: SUMS: note: lines without a tag were found to be of {}: --strict-construction tries nothing but "
-    "what the options say\n"
+    "blksum: SUMS: note: has lines without a tag that are {}: --strict-construction takes them only as the "
+    "options say\n"
 )
 
 
@@ -982,7 +1165,12 @@ def test_equal_disks_in_logs(blksum, three):
     # One disk twice in the log, one image.
     result = blksum("--expect-log=-", a, b, input=log)
     assert result.returncode == OK
-    assert result.stderr.decode() == f"blksum: standard input: line {second}: no image that was named has {value}\n"
+    assert result.stderr == b""
+    # Three images, and two lines.
+    result = blksum("--expect-log=-", "-q", a, "same.qcow2", "again.qcow2", input=log)
+    warning = f"warning: line {first} is of {a}, same.qcow2 and again.qcow2"
+    assert (result.returncode, result.stdout) == (OK, b"")
+    assert result.stderr.decode() == f"blksum: standard input: {warning}\n"
 
 
 def test_logs_without_values(blksum, three):
@@ -995,12 +1183,13 @@ def test_logs_without_values(blksum, three):
         value[:16].encode() + b"\n",
         f"{value}  {a}\n".encode(),
         f"sha256:{value}\n".encode(),
-        f"nbdcopy: {value}\n".encode(),
+        f"nbdcopy: {value}.\n".encode(),
         os.urandom(1000),
     ]:
         result = blksum("--expect-log=-", a, input=log)
-        assert (result.returncode, result.stdout.decode()) == (FAILED, f"{a}: FAILED open or read\n"), log
-        assert result.stderr.decode() == f"blksum: {a}: the log has no line that is a checksum\n"
+        assert (result.returncode, result.stdout) == (FAILED, b""), log
+        reason = "no line ends with a checksum of 32 to 128 hexadecimal digits"
+        assert result.stderr.decode() == f"blksum: standard input: {reason}\n"
     for log, reason in [("missing", "No such file or directory"), (".", "Is a directory")]:
         result = blksum("--expect-log", log, a)
         assert (result.returncode, result.stdout) == (FAILED, b""), log

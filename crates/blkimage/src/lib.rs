@@ -56,7 +56,7 @@ pub use member::{Member, MemberFile};
 pub use open::{detect, detect_file};
 pub use options::{Cache, Follow, OpenOptions, Reader, UnknownName, VpcSize};
 pub use origin::{Origin, OriginKind, Place};
-pub use probe::{Format, PROBE_SIZE, UnknownFormat, probe};
+pub use probe::{Format, PROBE_SIZE, UnknownFormat, detect_within, probe};
 #[cfg(feature = "qemu-nbd")]
 pub use secret::Secret;
 pub use slice::Slice;

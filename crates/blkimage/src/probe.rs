@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::str::FromStr;
 
 use crate::error::{ErrorKind, Result};
+use crate::source::Source;
 use crate::storage::HostFile;
 
 /// An image format, with the name that QEMU uses.
@@ -122,6 +123,17 @@ pub const PROBE_SIZE: usize = 512;
 pub(crate) fn probe_file(file: &HostFile) -> Result<Format> {
     let found = probe_with(file.size(), |buf, offset| file.read_exact_at(buf, offset))?;
     found.map_err(|reason| file.error(ErrorKind::Format, reason))
+}
+
+/// Detects the format of the content of an image as that of a file. The content of a disk is raw; other content is an
+/// image in an image. An ambiguous one is vpc.
+///
+/// # Errors
+///
+/// Fails if the content cannot be read.
+pub fn detect_within(source: &dyn Source) -> Result<Format> {
+    let found = probe_with(source.size(), |buf, offset| source.read_exact_at(buf, offset))?;
+    Ok(found.unwrap_or(Format::Vpc))
 }
 
 /// Detects the format of the `size` bytes of an open file in the same way.

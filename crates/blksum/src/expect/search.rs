@@ -97,7 +97,10 @@ impl Search {
     /// Returns what a value of parts can be of a file with this many bytes. `None` if no size of a part gives
     /// that number.
     pub fn parts(&self, value: &Value, length: u64) -> Option<Pass> {
-        let size = part_size(length, value.parts?)?;
+        let size = match self.block_size {
+            None => part_size(length, value.parts?)?,
+            Some(size) => Some(size).filter(|it| Some(parts_of(length, *it)) == value.parts)?,
+        };
         let digests = self.digests(value).into_iter();
         let parameters =
             digests.filter_map(|it| Parameters::new(it, Construction::Concat, size).ok());
@@ -135,7 +138,11 @@ impl Search {
 pub fn part_size(length: u64, parts: u64) -> Option<BlockSize> {
     let sizes = (0..=BlockSize::MAX.get().ilog2()).map(|bits| 1_u64 << bits);
     let mut sizes = sizes.filter_map(|size| BlockSize::try_from(size).ok());
-    sizes.find(|size| length.div_ceil(size.get() as u64).max(1) == parts)
+    sizes.find(|size| parts_of(length, *size) == parts)
+}
+
+fn parts_of(length: u64, size: BlockSize) -> u64 {
+    length.div_ceil(size.get() as u64).max(1)
 }
 
 /// Numbers of streams of released versions of the C blksum.

@@ -3,11 +3,12 @@
 //!
 //! The last step of `streams`, `flat` and `concat` hashes a list of digests. A file that holds that list has the
 //! checksum of the image as its `linear` value, and one whose blocks are such lists can have it as its `concat` value.
-//! Anyone who can read the image can make such a file. It has no run of zeros: a digest that is all zeros cannot be
-//! found. Only the last blocks of the trees of verity end with zeros, and the descriptor of fs-verity holds some.
+//! Anyone who can read the image can make such a file. It is noise: half of its bytes are 128 or more, where zeros and
+//! text have long runs of lower ones. Only the last blocks of the trees of verity end with zeros, and the descriptor of
+//! fs-verity holds some.
 
 use blkhash::{Construction, Parameters, Strength};
-use blkimage::{Format, Source, probe};
+use blkimage::{Format, Source, detect_within, is_tar, probe};
 
 use crate::Error;
 
@@ -15,12 +16,14 @@ use crate::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     length: u64,
-    has_zeros: bool,
+    /// Whether no digests have such a run of low bytes.
+    has_run: bool,
     /// Whether this may be the descriptor of fs-verity, or the topmost block of a tree of verity.
     is_of_verity: bool,
     /// The last eight bytes, in little endian. `None` if they are not known.
     last: Option<u64>,
-    format: Option<Format>,
+    is_archive: bool,
+    format: Format,
 }
 
 /// Why a match of a value that does not record its parameters proves nothing.
@@ -31,6 +34,8 @@ pub enum Doubt {
     Digests,
     /// The content is itself an image, and the value may be that of the file, with another content.
     Image(Format),
+    /// The content is itself an archive, and the value may be that of an appliance.
+    Archive,
 }
 
 impl Shape {
@@ -49,33 +54,38 @@ impl Shape {
             source.read_exact_at(&mut last, length - LAST)?;
         }
         let last = has_last.then(|| u64::from_le_bytes(last));
-        Ok(Self { last, ..Self::of_head(&head, length) })
+        let format = detect_within(source)?;
+        Ok(Self { last, format, ..Self::of_head(&head, length) })
     }
 
     /// Returns the shape of content of which the first bytes and the length are known.
     pub fn of_head(head: &[u8], length: u64) -> Self {
-        let has_zeros = after_zeros(head, ZEROS).is_some();
+        let has_run = has_run(head);
         let is_descriptor = length == DESCRIPTOR && matches!(head, [1, 1 | 2, ..]);
         let is_of_verity = is_descriptor || is_topmost_block(head, length);
-        Self { length, has_zeros, is_of_verity, last: None, format: probe(head) }
+        let (is_archive, format) = (is_tar(head), probe(head).unwrap_or(Format::Raw));
+        Self { length, has_run, is_of_verity, last: None, is_archive, format }
     }
 
     /// Returns why a checksum with these parameters that equals a value may not be that of the content that the value
-    /// was computed of. `None` if it is as good as any. `is_raw` is whether the content is that of the file itself.
-    pub fn doubt(&self, parameters: &Parameters, is_raw: bool) -> Option<Doubt> {
+    /// was computed of. `None` if it is as good as any. `is_file` is whether the content is the bytes of a file.
+    pub fn doubt(&self, parameters: &Parameters, is_file: bool) -> Option<Doubt> {
         let algorithm = parameters.algorithm();
         let strength = algorithm.properties().strength;
         if matches!(strength, Strength::None | Strength::ErrorDetection) {
             return None;
         }
         let is_linear = parameters.construction() == Construction::Linear;
-        if let Some(format) = self.format.filter(|_| is_linear && !is_raw) {
-            return Some(Doubt::Image(format));
+        if is_linear && !is_file && self.format != Format::Raw {
+            return Some(Doubt::Image(self.format));
+        }
+        if is_linear && !is_file && self.is_archive {
+            return Some(Doubt::Archive);
         }
         if is_linear && self.is_of_verity {
             return Some(Doubt::Digests);
         }
-        if self.has_zeros {
+        if self.has_run {
             return None;
         }
         let size = algorithm.digest_size() as u64;
@@ -102,42 +112,46 @@ impl Shape {
     }
 }
 
-/// Returns whether content may be the topmost block of a tree, which begins with digests and ends with zeros, with the
-/// salt in front of it or behind it.
+/// Returns whether content may be the topmost block of a tree, with the salt in front of it or behind it. The block
+/// begins with digests, and ends with zeros unless it is full.
 fn is_topmost_block(head: &[u8], length: u64) -> bool {
     TREE_BLOCK_BITS.into_iter().any(|bits| {
         let block = 1 << bits;
         let Some(salt) = length.checked_sub(block).filter(|salt| *salt <= MAX_SALT) else {
             return false;
         };
-        let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
         let is_topmost = |bytes: &[u8]| {
-            let begins = bytes.get(..PADDING / 2).is_some_and(|first| !is_zero(first));
-            begins && after_zeros(bytes, PADDING).is_some_and(is_zero)
+            let end = bytes.windows(PADDING).position(is_zero).unwrap_or(bytes.len());
+            let (digests, padding) = bytes.split_at(end);
+            !digests.is_empty() && !has_run(digests) && is_zero(padding)
         };
         let in_front = &head[..head.len().min(block as usize)];
         is_topmost(in_front) || head.get(salt as usize..).is_some_and(is_topmost)
     })
 }
 
-/// Returns what follows this many zeros, the first ones.
-fn after_zeros(head: &[u8], count: usize) -> Option<&[u8]> {
-    let mut zeros = 0;
-    let last = head.iter().position(|byte| {
-        zeros = if *byte == 0 { zeros + 1 } else { 0 };
-        zeros == count
-    });
-    last.map(|last| &head[last + 1..])
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
 }
 
-/// Number of bytes in which a run of zeros is looked for.
+/// Returns whether there is a run of low bytes that digests do not have. At each place they have one with the
+/// probability of 2^-128.
+fn has_run(bytes: &[u8]) -> bool {
+    let mut length = 0;
+    bytes.iter().any(|byte| {
+        length = if *byte < 128 { length + 1 } else { 0 };
+        length == RUN
+    })
+}
+
+/// Number of bytes in which a run of low bytes is looked for.
 pub const HEAD: u64 = 1 << 20;
 
 /// Number of bytes at the end, where a list of `flat` has the length.
 const LAST: u64 = 8;
 
-/// Number of zeros of which one whole digest would consist, wherever the run begins: twice the longest digest.
-const ZEROS: usize = 2 * blkhash::MAX_DIGEST_SIZE;
+/// Length of a run of low bytes that no digests have.
+const RUN: usize = 128;
 
 /// Number of zeros that no digest in a tree of verity and its own padding hold, which is 16 bytes at most.
 const PADDING: usize = 32;
@@ -214,18 +228,20 @@ mod tests {
         let linear = parameters(Algorithm::Sha256, "linear", 512);
         let is_doubted = |content: &[u8]| shape(content).doubt(&linear, true).is_some();
         for size in [512, 4096, 65536] {
-            let block = [vec![0x5a; 96], vec![0; size - 96]].concat();
+            let block = [vec![0xa5; 96], vec![0; size - 96]].concat();
             assert!(is_doubted(&block));
             for salt in [vec![7; 4], vec![0; 32], vec![7; 256]] {
                 assert!(is_doubted(&[&salt[..], &block].concat()));
                 assert!(is_doubted(&[&block[..], &salt].concat()));
+                // A full block ends with a digest.
+                assert!(is_doubted(&[&salt[..], &vec![0xa5; size]].concat()));
             }
             assert!(!is_doubted(&vec![0; size]), "a digest is not zeros");
             let disk = [&block[..size - 1], &[1]].concat();
             assert!(!is_doubted(&disk), "{size}");
             assert!(!is_doubted(&[block, vec![0; 1000]].concat()));
         }
-        let disk = [vec![0x5a; 96], vec![0; (1 << 20) - 96]].concat();
+        let disk = [vec![0xa5; 96], vec![0; (1 << 20) - 96]].concat();
         assert!(!is_doubted(&disk), "no tree has such blocks");
         let descriptor = [vec![1, 1, 12, 0], vec![0; 252]].concat();
         assert!(is_doubted(&descriptor));
@@ -235,13 +251,13 @@ mod tests {
     #[test]
     fn other_content_is_not_doubted() {
         let linear = parameters(Algorithm::Sha256, "linear", 512);
-        let text = b"a text file of some length\n".repeat(40);
+        let text = b"a text file of some length\n".repeat(400);
         let doubted =
             (0..text.len()).filter(|length| shape(&text[..*length]).doubt(&linear, true).is_some());
-        assert_eq!(doubted.collect::<Vec<_>>(), (32..text.len()).step_by(32).collect::<Vec<_>>());
-        let mut disk = vec![0x5a; 4096];
+        assert_eq!(doubted.collect::<Vec<_>>(), [32, 64, 96], "too short to tell");
+        let mut disk = vec![0xa5; 4096];
         assert!(shape(&disk).doubt(&linear, true).is_some());
-        disk[1000..1000 + ZEROS].fill(0);
+        disk[1000..1000 + RUN].fill(0);
         assert_eq!(shape(&disk).doubt(&linear, true), None);
         assert_eq!(shape(&disk).doubt(&parameters(Algorithm::Sha256, "concat", 512), true), None);
         assert_eq!(
@@ -253,6 +269,11 @@ mod tests {
         image[1000] = 1;
         image[..8].copy_from_slice(b"QFI\xfb\0\0\0\x03");
         assert_eq!(shape(&image).doubt(&linear, false), Some(Doubt::Image(Format::Qcow2)));
+        assert_eq!(shape(&image).doubt(&linear, true), None);
+        // Some formats have their magic in the last sector.
+        let mut image = vec![0; 2048];
+        image[1536..1540].copy_from_slice(b"koly");
+        assert_eq!(shape(&image).doubt(&linear, false), Some(Doubt::Image(Format::Dmg)));
         assert_eq!(shape(&image).doubt(&linear, true), None);
     }
 }

@@ -22,8 +22,14 @@ pub struct Value {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnknownValue {
-    /// Neither hexadecimal nor base64.
-    #[error("is neither hexadecimal nor base64")]
+    /// Nothing.
+    #[error("is empty")]
+    Empty,
+    /// An odd number of hexadecimal digits.
+    #[error("has {0} hexadecimal digits, and every byte has two")]
+    OddDigits(usize),
+    /// Anything else.
+    #[error("is no checksum, which is HEX, BASE64, ALGORITHM:HEX or a line of a check file")]
     Text,
     /// No digest has this many bytes.
     #[error("has {0} bytes, and no digest is that long")]
@@ -68,10 +74,17 @@ impl Value {
 impl FromStr for Value {
     type Err = UnknownValue;
 
-    /// Reads `HEX`, `BASE64`, `ALGORITHM:HEX`, `ALGORITHM:BASE64`, `sha256-BASE64` as in Subresource Integrity, and
-    /// `HEX-N` or `BASE64-N` as S3 writes it for objects of N parts.
+    /// Reads `HEX`, `BASE64`, `ALGORITHM:HEX`, `ALGORITHM:BASE64`, the same with `=`, `sha256-BASE64` as in
+    /// Subresource Integrity, and `HEX-N` or `BASE64-N` as S3 writes it for objects of N parts. Blanks around it and
+    /// double quotes, as in JSON, do not count.
     fn from_str(text: &str) -> Result<Self, UnknownValue> {
-        if let Some((name, rest)) = text.split_once(':')
+        let text = text.trim_ascii();
+        let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+        let text = quoted.unwrap_or(text);
+        if text.is_empty() {
+            return Err(UnknownValue::Empty);
+        }
+        if let Some((name, rest)) = text.split_once([':', '='])
             && let Ok(algorithm) = name.parse()
         {
             return Self::of(algorithm, decode(rest).ok_or(UnknownValue::Text)?);
@@ -84,6 +97,7 @@ impl FromStr for Value {
         }
         let error = match decode(text).map(Self::new) {
             Some(Ok(value)) => return Ok(value),
+            _ if is_hex(text) && text.len() % 2 == 1 => UnknownValue::OddDigits(text.len()),
             Some(Err(error)) => error,
             None => UnknownValue::Text,
         };
@@ -98,6 +112,10 @@ impl FromStr for Value {
 /// like that does not occur.
 fn decode(text: &str) -> Option<Vec<u8>> {
     Encoding::Hex.decode(text.as_bytes()).or_else(|| decode_base64(text.as_bytes()))
+}
+
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn parse_parts(text: &str) -> Option<u64> {
@@ -132,6 +150,8 @@ mod tests {
             (base64.replace('+', "-").replace('/', "_"), &plain),
             (format!("sha256:{hex}"), &named),
             (format!("sha256:{base64}"), &named),
+            (format!("SHA256={hex}"), &named),
+            (format!(" \"{base64}\"\r\n"), &plain),
             (format!("sha256-{base64}"), &named),
             (format!("{base64}-38"), &in_parts),
             (format!("{hex}-38"), &in_parts),
@@ -139,7 +159,7 @@ mod tests {
             assert_eq!(text.parse().as_ref(), Ok(value), "{text}");
         }
         // 48 bytes of base64 are not taken for 32 of hexadecimal digits, and the reverse.
-        assert_eq!("A".repeat(63).parse::<Value>(), Err(UnknownValue::Length(47)));
+        assert_eq!("A".repeat(63).parse::<Value>(), Err(UnknownValue::OddDigits(63)));
         assert_eq!("A".repeat(64).parse::<Value>().unwrap().digest.len(), 32);
         assert_eq!(format!("{}z", "A".repeat(63)).parse::<Value>().unwrap().digest.len(), 48);
     }
@@ -153,7 +173,9 @@ mod tests {
             "disk.img",
             &hex[1..],
             &format!("{hex}0"),
-            &format!(" {hex}"),
+            "\"\"",
+            &format!("\"{hex}"),
+            &format!("{hex} {hex}"),
             &format!("sha512:{hex}"),
             &format!("sha256:{}", &hex[2..]),
             &format!("null:{hex}"),

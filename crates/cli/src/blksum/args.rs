@@ -100,8 +100,8 @@ pub struct Args {
 
     /// Check a checksum from elsewhere, however it was made
     ///
-    /// VALUE is hexadecimal, base64, ALGORITHM:HEX or a line of a check file. Repeatable; for one of several images
-    /// IMAGE=VALUE.
+    /// VALUE is hexadecimal, base64, ALGORITHM:HEX, a line of a check file, or BASE64-N of an object in S3 with N parts.
+    /// Repeatable; for one of several images IMAGE=VALUE.
     #[arg(
         help_heading = CHECK, long, value_name = "VALUE", allow_hyphen_values = true,
         conflicts_with_all = [

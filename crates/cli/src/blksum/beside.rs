@@ -39,8 +39,8 @@ pub struct Failed<'a> {
     pub name: &'a OsStr,
     pub settings: &'a Settings,
     pub meaning: &'a Meaning<'a>,
-    /// Parameters of the checksum that it should have.
-    pub parameters: &'a Parameters,
+    /// Parameters of the checksum that it should have, if they are known.
+    pub parameters: Option<&'a Parameters>,
     /// The checksum that it should have.
     pub expected: &'a [u8],
 }
@@ -65,11 +65,12 @@ impl Failed<'_> {
             return None;
         }
         let has_checksum = || {
-            let construction = self.parameters.construction();
+            let parameters = self.parameters?;
+            let construction = parameters.construction();
             let known = blkmap::parameters(&map, construction).ok()?;
             let checksum = || blkmap::checksum(&map, construction, self.settings.tuning.threads);
             let is_cheap = map.commit().zero_blocks <= MAX_ZERO_BLOCKS;
-            (known == *self.parameters && is_cheap)
+            (known == *parameters && is_cheap)
                 .then(|| checksum().map(|it| it.as_bytes() == self.expected))
         };
         match has_checksum() {

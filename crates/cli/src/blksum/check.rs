@@ -1,6 +1,6 @@
 //! Check mode, with the lines, messages and exit status of `sha256sum --check`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -69,6 +69,7 @@ pub fn run(settings: &Settings, check: &Check, output: &mut Output) -> io::Resul
         names: settings.names.iter(),
         counts: Counts::default(),
         known: HashMap::new(),
+        pipes: HashSet::new(),
         has_noted_size: settings.open.format.is_some(),
         has_noted_target: false,
         all_well: true,
@@ -129,6 +130,8 @@ struct Checker<'a> {
     counts: Counts,
     /// Reports of images that several lines name.
     known: HashMap<Subject, Report>,
+    /// Names of pipes that were read.
+    pipes: HashSet<Vec<u8>>,
     /// Whether notes on odd sizes are done: one was printed, or a format was given.
     has_noted_size: bool,
     /// Whether the note on the size of a device was printed.
@@ -160,6 +163,8 @@ struct Untagged {
     digits: Option<usize>,
     /// What was tried for the first line that did not match.
     tried: Option<String>,
+    /// Whether it was said for a line why its match does not count.
+    is_doubted: bool,
     /// Whether the note about what lines were found to be was printed.
     is_noted: bool,
 }
@@ -190,7 +195,7 @@ impl Images<'_> {
             ));
         }
         if self.excludes_part(entry) {
-            return Err(Failure::new(WHOLE_FILE));
+            return Err(Failure::new(recorded::WHOLE_FILE));
         }
         Ok(())
     }
@@ -255,17 +260,12 @@ impl Images<'_> {
 
     /// Returns the content that is hashed for a line: that of the line, or of the options.
     fn content(&self, entry: &Entry) -> Content {
-        match &entry.tag {
-            Some(Tag::File(_)) => Content::default(),
-            Some(Tag::Image(tag)) if tag.content.is_part() => tag.content.clone(),
-            Some(Tag::Image(_)) | None => self.settings.content(),
-        }
+        recorded::content(self.settings, entry.tag.as_ref())
     }
 
     /// Whether the line is of a whole file, and the options ask for a part of each image.
     fn excludes_part(&self, entry: &Entry) -> bool {
-        let has_part = self.settings.part.is_some() || self.settings.open.snapshot.is_some();
-        has_part && matches!(entry.tag, Some(Tag::File(_)))
+        recorded::excludes_part(self.settings, entry.tag.as_ref())
     }
 
     fn notes(&self) -> Notes {
@@ -288,6 +288,11 @@ impl Checker<'_> {
         match item {
             Item::Entry(entry) => {
                 self.counts.entries += 1;
+                let is_new = *wanted != Wanted::Nothing
+                    && input::is_read_once(OsStr::from_bytes(&entry.name));
+                if is_new && !self.pipes.insert(entry.name.clone()) {
+                    return self.fail(&entry, &Failure::new(IS_READ));
+                }
                 if self.images.is_of_another_digest(&entry)
                     || *wanted == Wanted::Own && self.images.is_searched_stream(&entry)
                 {
@@ -420,21 +425,31 @@ impl Checker<'_> {
                 if let Some((parameters, _)) = likely {
                     self.note_reading(&Reading::of_content(*parameters));
                 }
-                if status == Status::Failed && self.images.check.verbosity != Verbosity::Nothing {
-                    self.say_where(entry, &parameters);
+                if status == Status::Failed && self.warns() {
+                    self.say_where(entry, Some(&parameters));
                     self.note_size(entry, &report);
                 }
                 Ok(())
             }
-            Err(failure) if failure.cause == Cause::Missing && self.images.check.ignore_missing => {
-                Ok(())
+            // The bytes of a file may be readable where its content is not.
+            Err(failure) if failure.cause == Cause::Other && !input::is_read_once(name) => {
+                match self.images.search(entry, Notes::Silent) {
+                    Some(found @ Ok(_)) => self.check_found(entry, found),
+                    _ => self.fail(entry, &failure),
+                }
             }
-            Err(failure) => {
-                self.counts.unreadable += 1;
-                messages::message_of(PROGRAM, name.as_bytes(), &failure.reason);
-                self.report(entry, Status::Error, Err(&failure))
-            }
+            Err(failure) => self.fail(entry, &failure),
         }
+    }
+
+    /// Reports an image that cannot be read.
+    fn fail(&mut self, entry: &Entry, failure: &Failure) -> io::Result<()> {
+        if failure.cause == Cause::Missing && self.images.check.ignore_missing {
+            return Ok(());
+        }
+        self.counts.unreadable += 1;
+        messages::message_of(PROGRAM, &entry.name, &failure.reason);
+        self.report(entry, Status::Error, Err(failure))
     }
 
     /// Reports a line without a tag, after everything was tried that it can be.
@@ -442,7 +457,7 @@ impl Checker<'_> {
         let name = OsStr::from_bytes(&entry.name);
         let found = match found {
             Ok(found) => found,
-            Err(failure) => return self.check_entry(entry, Err(failure)),
+            Err(failure) => return self.fail(entry, &failure),
         };
         let is_printed = self.images.notes() == Notes::Printed;
         let report = &found.report;
@@ -450,23 +465,19 @@ impl Checker<'_> {
             self.counts.mismatched += 1;
             self.counts.untagged.mismatched += 1;
             self.report(entry, Status::Failed, Ok((report, &report.checksums[0])))?;
-            if self.images.check.verbosity == Verbosity::Nothing {
+            if !self.warns() {
                 return Ok(());
             }
             let say = |text: &str| messages::message_of(PROGRAM, &entry.name, text);
-            if let Some((reading, doubt)) = &found.doubted {
-                say(&found::describe_doubt(reading, *doubt));
-            }
-            if let Some(reason) = &found.untried {
-                say(&format!("not everything was tried: {reason}"));
-            }
-            if self.counts.untagged.tried.is_none() {
+            found.reasons().iter().for_each(|reason| say(reason));
+            self.counts.untagged.is_doubted |= found.doubted.is_some();
+            if self.counts.untagged.tried.is_none() && found.doubted.is_none() {
                 self.counts.untagged.tried = Some(found::describe(&found.tried));
             }
             if is_printed && !self.has_noted_size {
                 self.has_noted_size = report.note_odd_size(name);
             }
-            self.say_where(entry, &self.images.given);
+            self.say_where(entry, None);
             self.note_size(entry, report);
             return Ok(());
         };
@@ -475,8 +486,15 @@ impl Checker<'_> {
         let parameters = matched.reading.parameters;
         let checksum = report.checksums.iter().find(|(known, _)| *known == parameters);
         self.report(entry, Status::Ok, Ok((report, checksum.expect("it matched"))))?;
+        if let Some(why) = found.uncovered.as_ref().filter(|_| self.warns()) {
+            messages::message_of(PROGRAM, &entry.name, &found::describe_uncovered(why));
+        }
         self.note_reading(&matched.reading);
         Ok(())
+    }
+
+    fn warns(&self) -> bool {
+        self.images.check.verbosity != Verbosity::Nothing
     }
 
     /// Says once for each check file how the checksums of its lines without a tag were found to be computed.
@@ -486,15 +504,17 @@ impl Checker<'_> {
             return;
         }
         let note = format!(
-            "note: lines without a tag were found to be of {}: --strict-construction tries nothing but what \
-             the options say",
+            "note: has lines without a tag that are {}: --strict-construction takes them only as the \
+             options say",
             reading.describe()
         );
-        messages::remark_of(PROGRAM, self.name().as_bytes(), &note);
+        let shown = if self.is_stdin() { OsStr::new("standard input") } else { self.name() };
+        messages::remark_of(PROGRAM, shown.as_bytes(), &note);
     }
 
-    /// Says where an image that does not match differs from the map beside it.
-    fn say_where(&self, entry: &Entry, parameters: &Parameters) {
+    /// Says where an image that does not match differs from the map beside it. `parameters` are those of the
+    /// checksum, if they are known.
+    fn say_where(&self, entry: &Entry, parameters: Option<&Parameters>) {
         let Images { settings, reporter, .. } = self.images;
         // A map is of the content of a disk. The line of a manifest is of its bytes.
         if matches!(entry.tag, Some(Tag::File(_)))
@@ -623,6 +643,7 @@ impl Checker<'_> {
         {
             messages::message(PROGRAM, &format!("lines without a tag were tried as {tried}"));
         } else if counts.untagged.mismatched > 0
+            && !counts.untagged.is_doubted
             && counts.untagged.matched == 0
             && let Some(hint) = hints::none_matched(&self.images.given, is_bytes)
         {
@@ -649,10 +670,9 @@ impl Checker<'_> {
     }
 }
 
+const IS_READ: &str = "was read for an earlier line, and can be read only once";
+
 const BINARY: &str = "is not a check file: it has NUL bytes";
 
 const TAR: &str =
     "is a tar archive: the manifest of an appliance is checked if its name ends in .ova";
-
-const WHOLE_FILE: &str = "its checksum is of the bytes of the whole file: leave out --partition, --offset, \
-                          --length and --snapshot";

@@ -1,6 +1,6 @@
 //! The mode that checks values from elsewhere, which do not record how they were computed.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
@@ -10,7 +10,7 @@ use blksum::expect::{Subject, Value};
 use super::expected::Expected;
 use super::found::{self, Found, Match, Reading};
 use super::hash::Job;
-use super::input::{self, Origin};
+use super::input;
 use super::log::Log;
 use super::notes::Notes;
 use super::output::{Output, Status, Verdict};
@@ -19,8 +19,8 @@ use super::report::Failure;
 use super::search::Searcher;
 use super::settings::{self, Settings, Verbosity};
 use super::{confine, recorded};
+use crate::messages;
 use crate::progress::Reporter;
-use crate::{messages, quote};
 
 /// Checks the values. Returns whether all images have theirs.
 ///
@@ -64,20 +64,13 @@ struct Run<'a> {
 impl Run<'_> {
     /// Checks the values of an image, all of which it must have.
     fn image(&mut self, name: &OsStr, expected: &[Expected]) -> io::Result<()> {
-        let name = match self.only_disk(name) {
-            Ok(name) => name,
-            Err(failure) => return self.fail(name, &failure),
-        };
-        for expected in expected {
-            let found = match &expected.tag {
-                Some(tag) => self.tagged(&name, tag, &expected.value),
-                None => self.find(&name, std::slice::from_ref(&expected.value)),
+        for Expected { text, value, tag, .. } in expected {
+            let found = match tag {
+                Some(tag) => self.tagged(name, tag, value),
+                None => self.find(name, std::slice::from_ref(value)),
             };
-            self.reporter.end(&name, None);
-            match found {
-                Ok(found) => self.verdict(&name, &found, Some(&expected.text), None)?,
-                Err(failure) => self.fail(&name, &failure)?,
-            }
+            self.reporter.end(name, None);
+            self.verdict(name, found, Some(text), tag.as_ref(), None)?;
         }
         Ok(())
     }
@@ -85,35 +78,26 @@ impl Run<'_> {
     /// Checks that each image has a value of the log.
     fn log(&mut self, mut log: Log) -> io::Result<()> {
         for name in &self.settings.names {
-            let name = match self.only_disk(name) {
-                Ok(name) => name,
-                Err(failure) => {
-                    self.fail(name, &failure)?;
-                    continue;
-                }
-            };
-            let found = match log.values() {
-                [] => Err(Failure::new("the log has no line that is a checksum")),
-                values => self.find(&name, values),
-            };
-            self.reporter.end(&name, None);
-            match found {
-                Ok(found) => {
-                    let line = found.matched.as_ref().map(|it| log.take(it.value));
-                    self.verdict(&name, &found, None, line)?;
-                }
-                Err(failure) => self.fail(&name, &failure)?,
-            }
+            let found = self.find(name, log.values());
+            self.reporter.end(name, None);
+            let matched = found.as_ref().ok().and_then(|found| found.matched.as_ref());
+            let taken = matched.map(|it| log.take(it.value, name));
+            let (line, text) = taken.unzip();
+            self.verdict(name, found, text.as_deref(), None, line)?;
         }
+        let say = |text: &str| messages::message(PROGRAM, &format!("{}: {text}", log.name()));
         if self.expect.verbosity != Verbosity::Nothing {
-            log.unused(|text| messages::message(PROGRAM, &format!("{}: {text}", log.name())));
+            log.shared().iter().for_each(|text| say(text));
+        }
+        if self.expect.verbosity == Verbosity::All {
+            log.unused().iter().for_each(|text| say(text));
         }
         Ok(())
     }
 
     fn find(&self, name: &OsStr, values: &[Value]) -> Result<Found, Failure> {
         let Self { settings, expect, reporter, .. } = self;
-        let (search, notes, origin) = (&expect.search, self.notes(), Origin::CommandLine);
+        let (search, notes, origin) = (&expect.search, self.notes(), settings.origin);
         let is_patient = true;
         Searcher { name, origin, settings, search, notes, reporter, is_patient }.find(values)
     }
@@ -121,62 +105,58 @@ impl Run<'_> {
     /// Computes the checksum of a line with a tag.
     fn tagged(&self, name: &OsStr, tag: &Tag, value: &Value) -> Result<Found, Failure> {
         let (settings, notes, reporter) = (self.settings, self.notes(), &self.reporter);
+        if recorded::excludes_part(settings, Some(tag)) {
+            return Err(Failure::new(recorded::WHOLE_FILE));
+        }
         let parameters = recorded::parameters(tag);
         let meaning = recorded::meaning(settings, tag, vec![parameters])?;
         let report = Job { name, settings, meaning: &meaning, notes, reporter, maps: None }
-            .checksums(Origin::CommandLine)?;
+            .checksums(settings.origin)?;
         let subject = if matches!(tag, Tag::File(_)) { Subject::Bytes } else { Subject::Content };
         let reading = Reading { subject, parameters };
         let is_equal = report.checksums[0].1.as_bytes() == value.digest;
         let matched = is_equal.then_some(Match { value: 0, reading });
-        Ok(Found { report, matched, doubted: None, tried: vec![reading], untried: None })
-    }
-
-    /// Returns the name of the only disk of an appliance, and every other name as it is.
-    fn only_disk(&self, name: &OsStr) -> Result<OsString, Failure> {
-        let disks = input::disks((name.to_owned(), Ok(Origin::CommandLine)), &self.settings.open);
-        match <[_; 1]>::try_from(disks) {
-            Ok([(name, origin)]) => origin.map(|_| name),
-            Err(disks) => Err(Failure::new(format!(
-                "has {} disks: name one, such as {}",
-                disks.len(),
-                quote::name(disks[0].0.as_bytes())
-            ))),
-        }
+        Ok(Found { matched, tried: vec![reading], ..Found::new(report) })
     }
 
     fn verdict(
         &mut self,
         name: &OsStr,
-        found: &Found,
+        found: Result<Found, Failure>,
         expected: Option<&str>,
+        tag: Option<&Tag>,
         line: Option<u64>,
     ) -> io::Result<()> {
+        let found = &match found {
+            Ok(found) => found,
+            Err(failure) => return self.fail(name, &failure),
+        };
         let status = if found.matched.is_some() { Status::Ok } else { Status::Failed };
         self.all_well &= status == Status::Ok;
         if self.is_wanted(status) {
-            let verdict = Verdict { found, settings: self.settings, expected, line };
+            let verdict = Verdict { found, settings: self.settings, expected, tag, line };
             match self.settings.json {
                 true => self.output.verdict_object(name, status, &verdict)?,
                 false => self.output.status(name, status, &verdict.note())?,
             }
         }
-        if status == Status::Failed && self.expect.verbosity != Verbosity::Nothing {
+        if self.expect.verbosity != Verbosity::Nothing {
             self.explain(name, found);
         }
         Ok(())
     }
 
-    /// Says what was tried in vain.
+    /// Says what was tried in vain, or what a value does not cover.
     fn explain(&self, name: &OsStr, found: &Found) {
         let say = |text: &str| messages::message_of(PROGRAM, name.as_bytes(), text);
-        match found.doubted {
-            Some((reading, doubt)) => say(&found::describe_doubt(&reading, doubt)),
-            None => say(&format!("is not {}", found::describe(&found.tried))),
+        if found.matched.is_some() {
+            found.uncovered.iter().for_each(|why| say(&found::describe_uncovered(why)));
+            return;
         }
-        if let Some(reason) = &found.untried {
-            say(&format!("not everything was tried: {reason}"));
+        if found.doubted.is_none() {
+            say(&format!("is not {}", found::describe(&found.tried)));
         }
+        found.reasons().iter().for_each(|reason| say(reason));
         if input::is_target(name) && self.settings.part.is_none() {
             let size = found.report.virtual_size;
             say(&format!(

@@ -22,6 +22,8 @@ pub struct Expected {
     pub value: Value,
     /// The tag of a line, which says all.
     pub tag: Option<Tag>,
+    /// The name in a line.
+    pub name: Option<Vec<u8>>,
 }
 
 /// Assigns the values of the command line to the images.
@@ -37,12 +39,20 @@ pub fn bind(names: &[OsString], texts: &[OsString]) -> Result<Vec<Vec<Expected>>
     for text in texts {
         let named = names.iter().enumerate().filter_map(|(index, name)| {
             let rest = text.as_bytes().strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
-            Some((index, OsStr::from_bytes(rest)))
+            // Base64 ends with equals signs, and an image may have such a name.
+            let is_value = rest.iter().any(|byte| *byte != b'=');
+            is_value.then(|| (index, OsStr::from_bytes(rest)))
         });
         // A name may hold an equals sign.
-        match named.min_by_key(|(_, rest)| rest.len()) {
-            Some((index, rest)) => values[index].push(parse(rest)?),
-            None => unbound.push(parse(text)?),
+        if let Some((index, rest)) = named.min_by_key(|(_, rest)| rest.len()) {
+            values[index].push(parse(rest)?);
+            continue;
+        }
+        let value = parse(text)?;
+        let is_named = |name: &&OsString| Some(name.as_bytes()) == value.name.as_deref();
+        match names.iter().position(|name| is_named(&name)) {
+            Some(index) => values[index].push(value),
+            None => unbound.push(value),
         }
     }
     if let [only] = &mut *values {
@@ -50,8 +60,9 @@ pub fn bind(names: &[OsString], texts: &[OsString]) -> Result<Vec<Vec<Expected>>
     } else if !unbound.is_empty() {
         let mut free = values.iter_mut().filter(|values| values.is_empty()).collect::<Vec<_>>();
         if free.len() != unbound.len() {
+            let what = if unbound.len() == 1 { "value" } else { "values" };
             return Err(format!(
-                "--expect: {} values for {} images: give one for each, or IMAGE=VALUE",
+                "--expect: {} {what} for {} images: give one for each, or IMAGE=VALUE",
                 unbound.len(),
                 free.len()
             ));
@@ -67,21 +78,35 @@ pub fn bind(names: &[OsString], texts: &[OsString]) -> Result<Vec<Vec<Expected>>
 fn parse(text: &OsStr) -> Result<Expected, String> {
     let shown = quote::name(text.as_bytes());
     let utf8 = text.to_str().ok_or_else(|| format!("--expect: {shown} is no checksum"))?;
+    let utf8 = utf8.trim_ascii_end();
     if utf8.contains('\n') {
         return Err(format!("--expect: {shown} is more than one line"));
     }
-    let plain = |value| Expected { text: utf8.to_owned(), value, tag: None };
+    let plain = |value| Expected { text: utf8.to_owned(), value, tag: None, name: None };
     let error = match utf8.parse::<Value>() {
         Ok(value) => return Ok(plain(value)),
         Err(error) => error,
     };
     match Parser::of_any(Algorithm::Sha256).parse(utf8.as_bytes()) {
+        Line::Entry(entry) if str::from_utf8(&entry.name).is_ok_and(is_value) => {
+            Err(format!("--expect: {shown} is two values: give the option twice"))
+        }
         Line::Entry(entry) => {
             let value = Value { digest: entry.digest, algorithm: entry.algorithm, parts: None };
-            Ok(Expected { tag: entry.tag, ..plain(value) })
+            Ok(Expected { tag: entry.tag, name: Some(entry.name), ..plain(value) })
         }
-        _ => Err(format!("--expect: {shown} {error}")),
+        _ => {
+            let (name, value) = utf8.rsplit_once('=').unwrap_or_default();
+            Err(match is_value(value) {
+                true => format!("--expect: no image is named {}", quote::name(name.as_bytes())),
+                false => format!("--expect: {shown} {error}"),
+            })
+        }
     }
+}
+
+fn is_value(text: &str) -> bool {
+    text.parse::<Value>().is_ok()
 }
 
 /// Refuses values of which nothing can be tried.
@@ -89,8 +114,9 @@ pub fn check_digests(values: &[Vec<Expected>], search: &Search) -> Result<(), St
     let is_hopeless = |it: &&Expected| it.tag.is_none() && search.digests(&it.value).is_empty();
     match values.iter().flatten().find(is_hopeless) {
         Some(found) => Err(format!(
-            "--expect: {} is no value of a digest that --digest names",
-            quote::name(found.text.as_bytes())
+            "--expect: {} has {} bytes, and no digest that --digest names is that long",
+            quote::name(found.text.as_bytes()),
+            found.value.digest.len()
         )),
         None => Ok(()),
     }

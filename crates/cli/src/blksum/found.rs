@@ -17,8 +17,31 @@ pub struct Found {
     pub doubted: Option<(Reading, Doubt)>,
     /// Everything that was computed.
     pub tried: Vec<Reading>,
-    /// Why something was not tried.
-    pub untried: Option<String>,
+    /// Why something was not tried, in words.
+    pub untried: Vec<String>,
+    /// Why the value that matched says nothing about the content.
+    pub uncovered: Option<String>,
+}
+
+impl Found {
+    /// Creates what is known after a first pass.
+    pub fn new(report: Report) -> Self {
+        Self {
+            report,
+            matched: None,
+            doubted: None,
+            tried: Vec::new(),
+            untried: Vec::new(),
+            uncovered: None,
+        }
+    }
+
+    /// Explains in words why nothing matched, besides what was tried.
+    pub fn reasons(&self) -> Vec<String> {
+        let doubt = self.doubted.iter().map(|(reading, doubt)| describe_doubt(reading, *doubt));
+        let untried = self.untried.iter();
+        doubt.chain(untried.map(|why| format!("not everything was tried: {why}"))).collect()
+    }
 }
 
 /// The value that matched, and how.
@@ -93,8 +116,13 @@ pub fn describe(tried: &[Reading]) -> String {
     format!("{} of {}", and(&ways), and(&digests))
 }
 
+/// Says that a value covers nothing but a file.
+pub fn describe_uncovered(why: &str) -> String {
+    format!("warning: the value is of the bytes of this file, and not of its content: {why}")
+}
+
 /// Says why a match proves nothing, and what takes it.
-pub fn describe_doubt(reading: &Reading, doubt: Doubt) -> String {
+fn describe_doubt(reading: &Reading, doubt: Doubt) -> String {
     let what = reading.describe();
     let option = match reading.subject {
         Subject::Bytes => "-B".to_owned(),
@@ -102,6 +130,7 @@ pub fn describe_doubt(reading: &Reading, doubt: Doubt) -> String {
     };
     let why = match doubt {
         Doubt::Image(format) => format!("its content is a {format} image itself"),
+        Doubt::Archive => "its content is an archive".to_owned(),
         _ => "it could be a list of the digests of another image".to_owned(),
     };
     format!("has this value as {what}, but {why}: {option} takes it")

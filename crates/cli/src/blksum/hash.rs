@@ -269,6 +269,7 @@ impl Job<'_> {
         Ok(Report {
             checksums: parameters.iter().copied().zip(digests).collect(),
             format: Format::Raw,
+            has_other_files: false,
             has_vpc: false,
             stream: Some(looks),
             shape: shape(length),

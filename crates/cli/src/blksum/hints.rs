@@ -119,6 +119,9 @@ pub fn none_matched(parameters: &Parameters, is_bytes: bool) -> Option<String> {
     if construction != Construction::Flat {
         others.push("--construction flat for lines of the C blksum 0.10 and later".to_owned());
     }
+    if construction == Construction::default() {
+        others.push("--construction streams:32 or streams:64 for those of 0.8 and 0.9".to_owned());
+    }
     if construction != Construction::default() {
         others.push("--construction streams:4 for lines of the C blksum 0.3 to 0.7".to_owned());
     }
@@ -221,8 +224,9 @@ mod tests {
             none_matched(&parameters("streams:4"), false).unwrap(),
             "lines without a tag were taken for sha256, streams:4 and blocks of 64 KiB: try -B for \
              lines of sha256sum, -d blake3, blake2b256, sha512-256, sha3-256 or blake2s256, \
-             --construction linear for lines of sha256sum of the content as raw or --construction \
-             flat for lines of the C blksum 0.10 and later"
+             --construction linear for lines of sha256sum of the content as raw, --construction flat \
+             for lines of the C blksum 0.10 and later or --construction streams:32 or streams:64 for \
+             those of 0.8 and 0.9"
         );
         assert!(!none_matched(&parameters("flat"), false).unwrap().contains("flat for"));
         assert!(none_matched(&parameters("linear"), false).is_some());

@@ -109,6 +109,32 @@ pub fn is_read_once(name: &OsStr) -> bool {
     }
 }
 
+/// Returns the number of bytes of a file or an export as they are, without a format.
+///
+/// # Errors
+///
+/// Fails if it cannot be opened, or has no size.
+pub fn length(name: &OsStr, open: &OpenOptions) -> Result<u64, Failure> {
+    let open = open.clone().format(Format::Raw).snapshot(None);
+    let image = match Input::new(name).map_err(|error| Failure::from(&error))? {
+        Input::Uri(uri) => open.open_uri(uri),
+        Input::Path(path) => open.open(path),
+        Input::Descriptor { file, start } => open.open_file(file, Path::new(name), start),
+        Input::Stream(_) => return Err(Failure::new("is a pipe, and has no size yet")),
+    };
+    image.map(|image| image.virtual_size()).map_err(|error| Failure::of_image(&error, name))
+}
+
+/// Returns the bytes of a regular file and how many of them are stored. `None` if `name` is none.
+pub fn file_size(name: &OsStr) -> Option<(u64, u64)> {
+    let metadata = match name == "-" {
+        true => stdio::stdin().and_then(|file| file.metadata()),
+        false => std::fs::metadata(name),
+    };
+    let metadata = metadata.ok().filter(std::fs::Metadata::is_file)?;
+    Some((metadata.len(), metadata.blocks().saturating_mul(SECTOR)))
+}
+
 /// Returns whether `name` is that of a block device or an export: something that an image is copied to, and
 /// that may be larger.
 pub fn is_target(name: &OsStr) -> bool {
@@ -297,6 +323,9 @@ impl Iterator for Walk {
         }
     }
 }
+
+/// Unit of the stored blocks of a file in bytes (stat(2)).
+const SECTOR: u64 = 512;
 
 /// Size in bytes of the largest pipe buffer that an unprivileged process may ask for by default.
 const PIPE_SIZE: usize = 1 << 20;

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use blkhash::{Digest, Parameters, Salt};
 use blksum::check_file::{Style, escape};
 use blksum::expect::Subject;
-use blksum::{Content, Part};
+use blksum::{Content, Part, Tag};
 use serde::Serialize;
 
 use super::about::About;
@@ -84,11 +84,11 @@ impl Output {
         status: Status,
         verdict: &Verdict<'_>,
     ) -> io::Result<()> {
-        let Verdict { found, settings, expected, line } = *verdict;
+        let Verdict { found, settings, expected, tag, line } = *verdict;
         let reading = found.matched.as_ref().map(|matched| &matched.reading);
         let parameters = reading.map(|reading| &reading.parameters);
         let has_blocks = parameters.filter(|it| it.construction().has_blocks());
-        let (report, content) = (&found.report, settings.content());
+        let (report, content) = (&found.report, recorded::content(settings, tag));
         let object = VerdictObject {
             name: Name::new(name),
             part: PartObject::new(&content),
@@ -99,9 +99,10 @@ impl Output {
             construction: parameters.map(|it| it.construction().to_string()),
             block_size: has_blocks.map(Parameters::block_size),
             bytes: reading.map(|reading| reading.subject == Subject::Bytes),
-            tag_line: reading.and_then(|it| recorded::line(name, settings, report, it)),
+            tag_line: reading.and_then(|it| recorded::line(name, settings, report, it, tag)),
             tried: found.tried.iter().map(Tried::new).collect(),
-            untried: found.untried.as_deref(),
+            reasons: if found.matched.is_some() { Vec::new() } else { found.reasons() },
+            uncovered: found.uncovered.as_deref().filter(|_| found.matched.is_some()),
             virtual_size: report.virtual_size,
             format: report.format.name(),
             bytes_read: report.bytes_read,
@@ -178,6 +179,8 @@ pub struct Verdict<'a> {
     pub settings: &'a Settings,
     /// The value as it was typed.
     pub expected: Option<&'a str>,
+    /// The tag of the value, if it has one.
+    pub tag: Option<&'a Tag>,
     /// Number of the line in the log.
     pub line: Option<u64>,
 }
@@ -186,8 +189,13 @@ impl Verdict<'_> {
     /// Describes how the value was computed, and where it stands.
     pub fn note(&self) -> String {
         let reading = self.found.matched.as_ref().map(|matched| matched.reading.describe());
+        let content = match self.tag {
+            Some(Tag::Image(tag)) => Some(recorded::describe(&tag.content)),
+            _ => None,
+        };
+        let content = content.filter(|text| !text.is_empty());
         let line = self.line.map(|line| format!("line {line}"));
-        reading.into_iter().chain(line).collect::<Vec<_>>().join(", ")
+        reading.into_iter().chain(content).chain(line).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -254,7 +262,8 @@ struct VerdictObject<'a> {
     bytes: Option<bool>,
     tag_line: Option<String>,
     tried: Vec<Tried>,
-    untried: Option<&'a str>,
+    reasons: Vec<String>,
+    uncovered: Option<&'a str>,
     virtual_size: u64,
     format: &'static str,
     bytes_read: u64,

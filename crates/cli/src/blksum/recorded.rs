@@ -76,13 +76,33 @@ pub fn of_bytes(settings: &Settings) -> Meaning<'_> {
     Meaning { open: Cow::Owned(open), part: None, ..settings.meaning() }
 }
 
+/// Returns the content that is hashed for a line: that of its tag, or of the options.
+pub fn content(settings: &Settings, tag: Option<&Tag>) -> Content {
+    match tag {
+        Some(Tag::File(_)) => Content::default(),
+        Some(Tag::Image(tag)) if tag.content.is_part() => tag.content.clone(),
+        Some(Tag::Image(tag)) => {
+            let Content { snapshot, part, .. } = settings.content();
+            Content { snapshot, part, ..tag.content.clone() }
+        }
+        None => settings.content(),
+    }
+}
+
+/// Whether a line is of a whole file, and the options ask for a part of each image.
+pub fn excludes_part(settings: &Settings, tag: Option<&Tag>) -> bool {
+    let has_part = settings.part.is_some() || settings.open.snapshot.is_some();
+    has_part && matches!(tag, Some(Tag::File(_)))
+}
+
 /// Returns the line with a tag for a checksum that was found, without its end. `None` if a tag cannot hold its
-/// content.
+/// content. `tag` is that of the line which was checked.
 pub fn line(
     name: &OsStr,
     settings: &Settings,
     report: &Report,
     reading: &Reading,
+    tag: Option<&Tag>,
 ) -> Option<String> {
     let Reading { subject, parameters } = *reading;
     let (_, digest) = report.checksums.iter().find(|(known, _)| *known == parameters)?;
@@ -91,18 +111,25 @@ pub fn line(
             Form::Tagged(Tag::File(parameters.algorithm()))
         }
         _ => {
-            let content = settings.content();
+            let content = content(settings, tag);
             content.check_recordable().ok()?;
-            let format = Some(Format::Raw).filter(|_| subject == Subject::Bytes);
-            let content = Content { format, ..content };
+            let raw = Some(Format::Raw).filter(|_| subject == Subject::Bytes);
+            let content = Content { format: raw.or(content.format), ..content };
             Form::Tagged(Tag::Image(Box::new(ImageTag { parameters, content })))
         }
     };
     let plain = Style { form, encoding: Encoding::Hex, zero: false };
-    let style = style(&plain, name, report, &settings.open);
+    let style = match tag {
+        None => style(&plain, name, report, &settings.open),
+        Some(_) => Cow::Borrowed(&plain),
+    };
     let line = style.line(name.as_bytes(), digest.as_bytes());
     String::from_utf8(line).ok().map(|line| line.trim_end_matches('\n').to_owned())
 }
+
+/// The reason why the checksum of a whole file is not compared with that of a part.
+pub const WHOLE_FILE: &str = "its checksum is of the bytes of the whole file: leave out --partition, --offset, \
+                              --length and --snapshot";
 
 /// Prints a note if lines without a tag lose the part that they are of, and are kept in a file.
 pub fn note_lost(styles: &[Style], content: &Content) {

@@ -22,6 +22,8 @@ pub struct Report {
     pub checksums: Vec<(Parameters, Digest)>,
     /// Format of the image.
     pub format: Format,
+    /// Whether the content is in several files.
+    pub has_other_files: bool,
     /// Whether a vpc image is in the chain.
     pub has_vpc: bool,
     /// Format and compression that the bytes of a stream look like. `None` for everything else.
@@ -64,6 +66,7 @@ impl Report {
         Self {
             checksums: parameters.iter().copied().zip(digests).collect(),
             format: image.format(),
+            has_other_files: image.files().nth(1).is_some(),
             has_vpc: image.chain().iter().any(|member| member.format() == Format::Vpc),
             stream: None,
             shape: None,

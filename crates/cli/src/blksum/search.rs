@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
+use std::path::Path;
 
 use blkhash::Parameters;
-use blkimage::Format;
+use blkimage::{Format, is_named_appliance};
 use blksum::expect::{Search, Subject, Value};
 
+use super::digest;
 use super::found::{Found, Match, Reading};
 use super::hash::Job;
 use super::input::{self, Origin};
@@ -36,8 +38,8 @@ impl Searcher<'_> {
     /// Fails if the image cannot be read. What fails after the first pass is not tried.
     pub fn find(&self, values: &[Value]) -> Result<Found, Failure> {
         let mut found: Option<Found> = None;
-        let (mut untried, mut unreadable) = (None, None);
-        for (subject, parameters) in self.passes(values) {
+        let (mut untried, mut unreadable) = (Vec::new(), None);
+        for (subject, parameters) in self.passes(values, &mut untried)? {
             // The bytes of a file may be readable where its content is not.
             if unreadable.is_some() && (subject == Subject::Content || !self.is_file()) {
                 continue;
@@ -47,8 +49,9 @@ impl Searcher<'_> {
                     continue;
                 }
                 Some(found) => {
-                    let usual = self.usual(values, parameters, &found.report, &mut untried);
-                    self.affordable(usual, &found.report, &mut untried)
+                    let amount = self.amount(subject, &found.report);
+                    let usual = self.usual(values, parameters, &amount, &mut untried);
+                    self.affordable(usual, &amount, &mut untried)
                 }
                 None => parameters,
             };
@@ -63,17 +66,22 @@ impl Searcher<'_> {
                     continue;
                 }
                 Err(failure) => {
-                    untried = Some(failure.reason);
+                    add(&mut untried, &failure.reason);
                     continue;
                 }
             };
-            let found = found.get_or_insert_with(|| Found {
-                report: report.clone(),
-                matched: None,
-                doubted: None,
-                tried: Vec::new(),
-                untried: None,
-            });
+            let found = found.get_or_insert_with(|| Found::new(report.clone()));
+            if subject == Subject::Bytes {
+                // An appliance holds all of its disks.
+                let is_appliance = is_named_appliance(Path::new(self.name));
+                found.uncovered = match &unreadable {
+                    Some(failure) if !is_appliance => {
+                        Some(format!("it cannot be read: {}", failure.reason))
+                    }
+                    Some(_) => None,
+                    None => found.report.has_other_files.then(|| "it is in other files too".into()),
+                };
+            }
             self.compare(subject, values, report, found);
             // A value has no second meaning.
             let is_over = found.doubted.is_some() && values.len() == 1;
@@ -86,25 +94,53 @@ impl Searcher<'_> {
                 Ok(Found { untried, ..found })
             }
             (_, Some(failure)) => Err(failure),
-            (_, None) => Err(Failure::new(NOTHING_TO_TRY)),
+            (_, None) => {
+                let reason = untried.into_iter().next();
+                Err(Failure::new(reason.unwrap_or_else(|| NOTHING_TO_TRY.into())))
+            }
         }
     }
 
     /// Returns what is tried, one pass after the other.
-    fn passes(&self, values: &[Value]) -> Vec<(Subject, Vec<Parameters>)> {
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is a value of parts, and the image cannot be opened.
+    fn passes(
+        &self,
+        values: &[Value],
+        untried: &mut Vec<String>,
+    ) -> Result<Vec<(Subject, Vec<Parameters>)>, Failure> {
         let passes = self.search.passes(values).into_iter();
         let mut passes: Vec<_> = passes.map(|pass| (pass.subject, pass.parameters)).collect();
+        let has_parts = values.iter().any(|value| value.parts.is_some());
         if input::is_read_once(self.name) {
             // All that can be tried of a stream is tried in one pass: what is likely.
             passes.retain(|(subject, _)| *subject == Subject::Content);
-            let likely =
-                passes.into_iter().take(2).flat_map(|(_, parameters)| parameters).collect();
-            return vec![(Subject::Content, likely)];
+            let likely = passes.into_iter().take(2).flat_map(|(_, parameters)| parameters);
+            let likely: Vec<_> = likely.collect();
+            if has_parts {
+                untried
+                    .push("a value of parts needs the size of a file, and this is a pipe".into());
+            }
+            let pass = (!likely.is_empty()).then_some((Subject::Content, likely));
+            return Ok(pass.into_iter().collect());
         }
-        let length = std::fs::metadata(self.name).map_or(0, |metadata| metadata.len());
-        let parts = values.iter().filter_map(|value| self.search.parts(value, length));
-        passes.extend(parts.map(|pass| (pass.subject, pass.parameters)));
-        passes
+        if has_parts && !self.is_whole() {
+            untried.push("a value of parts is of the whole file".into());
+        } else if has_parts {
+            let length = input::length(self.name, &self.settings.open)?;
+            for pass in values.iter().filter_map(|value| self.search.parts(value, length)) {
+                if self.search.block_size.is_none()
+                    && length > pass.parameters[0].block_size() as u64
+                {
+                    let size = digest::size(pass.parameters[0].block_size());
+                    untried.push(format!("parts may have another size than {size}"));
+                }
+                passes.push((pass.subject, pass.parameters));
+            }
+        }
+        Ok(passes)
     }
 
     /// Computes checksums.
@@ -131,9 +167,11 @@ impl Searcher<'_> {
             found.tried.push(reading);
             let is_equal = |value: &Value| value.digest == digest.as_bytes();
             let Some(value) = values.iter().position(is_equal) else { continue };
-            let is_raw = report.format == Format::Raw || subject == Subject::Bytes;
+            // An export is what a server makes of a file, like the content of an image.
+            let is_raw = report.format == Format::Raw && !input::is_uri(self.name);
+            let is_file = is_raw || subject == Subject::Bytes;
             let is_sure = self.search.construction.is_some() || values[value].parts.is_some();
-            let doubt = report.shape.and_then(|shape| shape.doubt(parameters, is_raw));
+            let doubt = report.shape.and_then(|shape| shape.doubt(parameters, is_file));
             match doubt.filter(|_| !is_sure) {
                 None if found.matched.is_none() => found.matched = Some(Match { value, reading }),
                 None => {}
@@ -152,8 +190,22 @@ impl Searcher<'_> {
 
     /// Whether all of a file is hashed.
     fn is_file(&self) -> bool {
-        let is_part = self.settings.part.is_some() || self.settings.open.snapshot.is_some();
-        !is_part && !input::is_uri(self.name) && !input::is_read_once(self.name)
+        self.is_whole() && !input::is_uri(self.name) && !input::is_read_once(self.name)
+    }
+
+    /// Whether no part of the image was asked for.
+    fn is_whole(&self) -> bool {
+        self.settings.part.is_none() && self.settings.open.snapshot.is_none()
+    }
+
+    /// Returns how much a pass hashes.
+    fn amount(&self, subject: Subject, report: &Report) -> Amount {
+        let (size, stored) = match input::file_size(self.name).filter(|_| subject == Subject::Bytes)
+        {
+            Some(file) => file,
+            None => (report.virtual_size, report.bytes_read),
+        };
+        Amount { subject, size, zeros: size.saturating_sub(stored) }
     }
 
     /// Leaves out all but the most common digest of a length for large images, unless there is time.
@@ -161,10 +213,10 @@ impl Searcher<'_> {
         &self,
         values: &[Value],
         parameters: Vec<Parameters>,
-        report: &Report,
-        untried: &mut Option<String>,
+        amount: &Amount,
+        untried: &mut Vec<String>,
     ) -> Vec<Parameters> {
-        if self.is_patient || report.virtual_size <= MAX_SIZE {
+        if self.is_patient || amount.size <= MAX_SIZE {
             return parameters;
         }
         let first = |value: &Value| self.search.digests(value).first().copied();
@@ -173,34 +225,58 @@ impl Searcher<'_> {
         let usual = parameters.into_iter().filter(|it| first.contains(&it.algorithm()));
         let usual: Vec<_> = usual.collect();
         if usual.len() < count {
-            let reason = "other digests of this length take long for an image of more than 1 GiB: \
-                          --digest names one, and --expect tries all";
-            *untried = Some(reason.into());
+            let why = "other digests of this length take long for an image of more than 1 GiB: \
+                       --digest names one, and --expect tries all";
+            add(untried, why);
         }
         usual
     }
 
-    /// Leaves out what hashes too many zeros that the image does not store.
+    /// Leaves out what hashes too many zeros that are not stored.
     fn affordable(
         &self,
         parameters: Vec<Parameters>,
-        report: &Report,
-        untried: &mut Option<String>,
+        amount: &Amount,
+        untried: &mut Vec<String>,
     ) -> Vec<Parameters> {
-        let linear = parameters.iter().filter(|it| !it.construction().has_blocks()).count() as u64;
-        let zeros = report.virtual_size.saturating_sub(report.bytes_read);
-        let zeros = zeros.saturating_mul(linear);
-        let (is_given, is_few) = (self.settings.tuning.max_zeros.is_some(), zeros <= MAX_ZEROS);
-        let is_cheap = |it: &Parameters| is_given || is_few || it.construction().has_blocks();
-        let count = parameters.len();
-        let cheap: Vec<_> = parameters.into_iter().filter(is_cheap).collect();
-        if cheap.len() < count {
-            let zeros = zeros >> 30;
-            *untried = Some(format!(
-                "linear would hash {zeros} GiB of zeros that are not stored: --construction linear tries it"
-            ));
+        if self.settings.tuning.max_zeros.is_some() {
+            return parameters;
         }
-        cheap
+        let has_blocks = |it: &Parameters| it.construction().has_blocks();
+        let blocks = |it: &Parameters| amount.zeros / it.block_size() as u64;
+        let folds: u64 = parameters.iter().filter(|it| has_blocks(it)).map(blocks).sum();
+        let linear = parameters.iter().filter(|it| !has_blocks(it)).count() as u64;
+        let is_few_folds = folds <= MAX_FOLDS;
+        let is_few_zeros = amount.zeros.saturating_mul(linear) <= MAX_ZEROS;
+        if !is_few_folds {
+            add(untried, "other digests take long for so many zeros: --digest names one");
+        }
+        if !is_few_zeros {
+            let why = match amount.subject {
+                Subject::Content => {
+                    "linear of so many zeros takes long: --construction linear tries it"
+                }
+                Subject::Bytes => "the bytes of so large a file take long: -B tries them",
+            };
+            add(untried, why);
+        }
+        let is_cheap = |it: &Parameters| if has_blocks(it) { is_few_folds } else { is_few_zeros };
+        parameters.into_iter().filter(is_cheap).collect()
+    }
+}
+
+/// What a pass hashes, in bytes.
+struct Amount {
+    subject: Subject,
+    size: u64,
+    /// What is not stored.
+    zeros: u64,
+}
+
+/// Adds a reason, unless it is known.
+fn add(reasons: &mut Vec<String>, reason: &str) {
+    if !reasons.iter().any(|known| known == reason) {
+        reasons.push(reason.to_owned());
     }
 }
 
@@ -209,11 +285,14 @@ fn is_of_bytes(subject: Subject, parameters: &[Parameters]) -> bool {
     subject == Subject::Bytes && parameters.iter().all(|it| !it.construction().has_blocks())
 }
 
-const NOTHING_TO_TRY: &str = "cannot have this value: no size of a part up to 64 MiB, a power of two, gives this \
-                              number of parts";
+const NOTHING_TO_TRY: &str = "has not this number of parts, if their size is a power of two up to 64 MiB, or that of \
+                              --block-size: other parts cannot be checked";
 
 /// Size in bytes of an image for which a check file has all digests tried: about half a minute.
 const MAX_SIZE: u64 = 1 << 30;
 
 /// Zeros that are not stored and hashed all the same, in bytes, for all digests of a pass together: about half a minute.
 const MAX_ZEROS: u64 = 64 << 30;
+
+/// Blocks of zeros whose digests are folded for all checksums of a pass together: about half a minute.
+const MAX_FOLDS: u64 = 1 << 29;

@@ -155,6 +155,9 @@ impl Settings {
         let action = if args.list_digests {
             Action::List
         } else if args.expects() {
+            if args.expect_log.is_some() && args.names.is_empty() && args.files0_from.is_empty() {
+                return Err("--expect-log: name the images that were copied".into());
+            }
             let values = match args.expect_log {
                 None => expected::bind(&args.names, &args.expect)?,
                 Some(_) => Vec::new(),
@@ -307,7 +310,10 @@ impl Args {
                 (self.allow_uri, "--allow-uri"),
             ];
             if let Some((_, option)) = only_for_check.iter().find(|(is_given, _)| *is_given) {
-                let meaningful = "option is meaningful only when verifying checksums";
+                let meaningful = match self.expects() {
+                    true => "option is meaningful only with --check",
+                    false => "option is meaningful only when verifying checksums",
+                };
                 return Err(format!("the {option} {meaningful}"));
             }
         }

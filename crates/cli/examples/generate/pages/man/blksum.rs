@@ -46,8 +46,10 @@ const SECTIONS: Sections = &[
             "With --check the files contain lines as blksum, sha256sum, openssl dgst or the BSDs \
              write them:",
             "* CHECKSUM  NAME: The checksum has the parameters on the command line or their \
-             defaults. Its length must be that of the digest. With --bytes it is the digest of the \
-             file itself, as sha256sum, b2sum, b3sum or md5sum write it.",
+             defaults. If it is none with the defaults, other constructions and digests of its \
+             length are tried, and the bytes of the file. --strict-construction, --construction and \
+             --bytes end this search. With --bytes it is the digest of the file itself, as \
+             sha256sum, b2sum, b3sum or md5sum write it.",
             "* BLKSUM-SHA256-STREAMS4-64K (NAME) = CHECKSUM: The tag holds all parameters, and \
              overrides the command line.",
             "* BLKSUM-SHA256-STREAMS4-64K/SNAPSHOT=before/PARTITION=2 (NAME) = CHECKSUM: Fields \

@@ -885,7 +885,7 @@ def test_lines_name_their_images(blksum, three):
     assert (result.returncode, result.stdout.count(b"OK (flat)")) == (OK, 3), result
 
 
-def test_a_pipe_in_two_lines(blksum, content):
+def test_a_pipe_in_two_lines(blksum, workdir, content):
     lines = "".join(f"{model(SPEC, 'sha256', *KINDS[kind]).hex()}  -\n" for kind in ["streams:4", "flat"])
     with open("SUMS", "w", encoding="utf-8") as file:
         file.write(lines)

@@ -50,24 +50,53 @@ wheel: ## Build the Python package
 	rm -rf $(WHEELS)
 	$(PYTHON) -m maturin build -q -m python/Cargo.toml --out $(WHEELS)
 
-# The steps run one after another even with -j, because they share cargo's lock and the memory.
+# The steps of a tier run one after another even with -j, because they share cargo's lock and the memory.
+.PHONY: quick
+quick: ## Formatting, lints and quick tests of Rust: needs no root, and installs nothing
+	scripts/list-skipped $(MAKE) quick-steps
+
 .PHONY: test
-test: ## Install what the tests need, run everything, and list what was skipped
+test: ## Install what the tests need, and run quick tests of every part, on a debug build
 	scripts/list-skipped $(MAKE) test-steps
 
-.PHONY: test-steps
+.PHONY: test-rest
+test-rest: ## Run what `make test` leaves out, on the release build
+	scripts/list-skipped $(MAKE) rest-steps
+
+.PHONY: test-all
+test-all: ## Run all tests
+	scripts/list-skipped $(MAKE) all-steps
+
+.PHONY: quick-steps test-steps rest-steps all-steps
+quick-steps:
+	scripts/check-circles
+	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path bench/Cargo.toml --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) test --workspace -- --show-output
+
 test-steps:
 	scripts/install-test-deps
+	$(MAKE) quick-steps
+	$(MAKE) pytest-quick
+	$(MAKE) capi-test-quick
+
+rest-steps:
+	scripts/install-test-deps
 	packaging/install-deps lintian:lintian
-	$(MAKE) check
-	$(CARGO) test --workspace -- --show-output
+	$(MAKE) check-rest
+	$(CARGO) test --workspace --tests -- --show-output --ignored
 	$(CARGO) test -p blkimage -p blksum --no-default-features --lib --test pipeline
 	scripts/test-features
 	scripts/test-emulated aarch64 --short
-	$(MAKE) vectors-check
 	$(MAKE) build
-	$(MAKE) pytest
+	$(MAKE) pytest-rest
 	$(MAKE) capi-test
+
+all-steps:
+	$(MAKE) test-steps
+	$(MAKE) rest-steps
 
 .PHONY: test-aarch64 test-s390x
 test-aarch64: ## Tests of a build for ARM under emulation, all of them
@@ -75,13 +104,9 @@ test-s390x: ## The same for s390x, which is big endian
 test-aarch64 test-s390x: test-%:
 	scripts/test-emulated $*
 
-.PHONY: check
-check: ## Formatting and lints, warnings are errors
-	scripts/check-circles
-	$(CARGO) fmt --all --check
-	$(CARGO) fmt --manifest-path bench/Cargo.toml --check
-	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
+# `make quick` has the lints of the features that are on by default.
+.PHONY: check-rest
+check-rest: ## Lints of other features, and of the documentation
 	$(CARGO) clippy -p blkimage --no-default-features --all-targets -- -D warnings
 	$(CARGO) clippy -p blkimage --no-default-features --features nbd --all-targets -- -D warnings
 	$(CARGO) clippy -p blksum --no-default-features --all-targets -- -D warnings
@@ -95,18 +120,49 @@ vectors: ## Generate test-vectors/*.json from the reference
 vectors-check: ## Fail if test-vectors/*.json differ from the reference
 	$(PYTHON) test-vectors/generate.py --check
 
+# With tests, as `cargo test` has built most of it: without them, dependencies have other features.
+.PHONY: debug
+debug: ## Build what the quick tests test
+	$(CARGO) build --workspace --lib --bins --tests
+
+# $(call whole_programs,PROFILE,ARGUMENTS): runs the tests of the programs, and of the Python package in .venv
+define whole_programs
+	BLKSUM=$(TARGET_DIR)/$(1)/blksum $(PYTHON) -m pytest tests -n $(PYTEST_WORKERS) --dist loadfile $(2) $(PYTEST_ARGS)
+	$(PYTHON) -m pip install -q --force-reinstall --no-deps --no-index $(WHEELS)/*.whl
+	BLKSUM=$(TARGET_DIR)/$(1)/blksum $(PYTHON) -m pytest python/tests -n $(PYTEST_WORKERS) $(2) $(PYTEST_ARGS)
+endef
+
 .PHONY: pytest
 pytest: wheel ## Whole-program tests of the built release binary, and of the Python package
-	BLKSUM=$(TARGET_DIR)/release/blksum $(PYTHON) -m pytest tests -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
-	$(PYTHON) -m pip install -q --force-reinstall --no-deps --no-index $(WHEELS)/*.whl
-	BLKSUM=$(TARGET_DIR)/release/blksum $(PYTHON) -m pytest python/tests -n $(PYTEST_WORKERS) $(PYTEST_ARGS)
+	$(call whole_programs,release)
+
+# The markers are in tests/pytest.ini.
+.PHONY: pytest-quick
+pytest-quick: debug ## Quick whole-program tests of the debug build, and of the Python package
+	rm -rf $(WHEELS)
+	$(PYTHON) -m maturin build -q --profile dev -m python/Cargo.toml --out $(WHEELS)
+	$(call whole_programs,debug,-m "not slow and not release")
+
+.PHONY: pytest-rest
+pytest-rest: wheel ## The other tests of `make pytest`
+	$(call whole_programs,release,-m "slow or release")
+
+# $(call install_capi,PROFILE): installs libblkhash into CAPI_ROOT
+define install_capi
+	rm -rf $(CAPI_ROOT)
+	scripts/install-capi $(TARGET_DIR)/$(1) "" $(CAPI_ROOT) $(CAPI_ROOT)/lib
+endef
 
 .PHONY: capi-test
 capi-test: capi ## Tests of libblkhash in C, against what is installed
-	rm -rf $(CAPI_ROOT)
-	scripts/install-capi $(TARGET_DIR) "" $(CAPI_ROOT) $(CAPI_ROOT)/lib
+	$(call install_capi,capi)
 	scripts/test-capi $(CAPI_ROOT)
 	scripts/test-capi-tsan $(TARGET_DIR)
+
+.PHONY: capi-test-quick
+capi-test-quick: debug ## The same with one compiler, of the debug build
+	$(call install_capi,debug)
+	scripts/test-capi $(CAPI_ROOT) --short
 
 .PHONY: packages
 packages: build deb rpm tarball container ## Build packages of every kind for this machine, in PACKAGES
@@ -176,8 +232,7 @@ bench-scaling: build ## Measure how blksum scales, and what that means for more 
 
 .PHONY: bench-capi
 bench-capi: capi ## Measure libblkhash against its kernels
-	rm -rf $(CAPI_ROOT)
-	scripts/install-capi $(TARGET_DIR) "" $(CAPI_ROOT) $(CAPI_ROOT)/lib
+	$(call install_capi,capi)
 	$(CC) -O3 -march=native -o $(CAPI_ROOT)/blkhash-c-bench crates/capi/bench/bench.c -I$(CAPI_ROOT)/include \
 		-L$(CAPI_ROOT)/lib -lblkhash -Wl,-rpath,$(CAPI_ROOT)/lib
 	$(CAPI_ROOT)/blkhash-c-bench $(DIGESTS)
@@ -199,7 +254,7 @@ install: ## Install into DESTDIR/PREFIX what `make build` has built
 		install -D -m 644 completions/_$$name -t $(ZSHDIR) && \
 		install -D -m 644 completions/$$name.fish -t $(FISHDIR) || exit; \
 	done
-	scripts/install-capi $(TARGET_DIR) "$(DESTDIR)" $(PREFIX) $(LIBDIR) $(GNU)
+	scripts/install-capi $(TARGET_DIR)/capi "$(DESTDIR)" $(PREFIX) $(LIBDIR) $(GNU)
 
 .PHONY: uninstall
 uninstall: ## Remove from DESTDIR/PREFIX what `make install` brought

@@ -11,9 +11,9 @@ from conftest import HANG
 
 def require():
     """Skips a test where no systemd can be booted. CI must be able to."""
-    if os.geteuid() != 0 or not os.access("/lib/systemd/systemd", os.X_OK):
+    if not os.access("/lib/systemd/systemd", os.X_OK):
         assert "CI" not in os.environ
-        pytest.skip("needs root and systemd")
+        pytest.skip("needs systemd")
 
 
 def output(folder, script):

@@ -45,6 +45,12 @@ def pytest_configure(config):
         config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
 
 
+def pytest_runtest_setup(item):
+    if os.geteuid() != 0 and item.get_closest_marker("root"):
+        assert "CI" not in os.environ, "CI runs the tests as root"
+        pytest.skip("needs root")
+
+
 def pytest_report_header(config):
     return f"blksum: {blksum_path()}, images in {config.option.basetemp}"
 
@@ -62,6 +68,11 @@ def temp_folder():
                 if line.startswith("MemAvailable:") and int(line.split()[1]) * 1024 >= SHM_NEEDED:
                     return shm
     return os.environ.get("TMPDIR", "/var/tmp")
+
+
+def mostly_slow(values, quick):
+    """Returns parameters of a test, of which only those in `quick` are quick."""
+    return [value if value in quick else pytest.param(value, marks=pytest.mark.slow) for value in values]
 
 
 class Blksum:

@@ -179,6 +179,7 @@ def test_image_is_replaced_while_read(blksum, workdir):
         assert_refused(result, "disk")
 
 
+@pytest.mark.slow
 def test_image_is_rewritten_and_its_time_put_back(blksum, workdir):
     write_raw("disk", b"A")
     os.truncate("disk", LONG)
@@ -206,6 +207,7 @@ def test_backing_file_is_replaced_while_read(blksum, workdir):
         assert_refused(result, "base")
 
 
+@pytest.mark.slow
 def test_backing_file_turns_into_a_link_to_the_host(blksum, host):
     """The file is swapped as fast as possible, between any two steps of blksum."""
     write_raw("in/base", b"b")
@@ -532,7 +534,7 @@ def test_escape_sequences_in_names_that_are_hashed(blksum, workdir, options):
         assert blksum(*options, "in/odd").stdout in shown.replace(b"\r\n", b"\n")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may hide /proc")
+@pytest.mark.root
 def test_without_procfs(blksum, workdir):
     """Without /proc, an examined file has no name there, and is looked up again."""
     write_raw("base", b"x")

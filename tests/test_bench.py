@@ -4,6 +4,8 @@ import json
 import os
 import re
 
+import pytest
+
 import images
 from conftest import HANG, blksum_path
 
@@ -45,6 +47,7 @@ def tools(*args, path=None):
     return result, {it["tool"]: it for it in found if it["kind"] == "tool"}
 
 
+@pytest.mark.slow
 def test_values_of_installed_programs():
     result, found = tools()
     assert result.returncode == 0, result

@@ -14,7 +14,9 @@ import pytest
 
 import filesystems
 import images
-from conftest import HANG, blksum_path
+from conftest import HANG, blksum_path, mostly_slow
+
+pytestmark = pytest.mark.root
 
 CHECKSUMS = ["crc32c", "xxhash", "sha256", "blake2"]
 
@@ -123,6 +125,7 @@ def test_profiles(workdir, data, metadata, devices):
     assert (summary["parity_bytes"] > 0) == (data in ["raid5", "raid6"])
 
 
+@pytest.mark.slow
 def test_unclean(workdir):
     """The image is copied while it is mounted and has a log tree, like after a crash."""
     path = workdir / "fs"
@@ -147,6 +150,7 @@ def test_unclean(workdir):
     assert errors[0]["physical"] == position and errors[0]["owners"] == []
 
 
+@pytest.mark.slow
 def test_removal_in_progress(workdir):
     """A subvolume is partially removed. The removed part is not verified."""
     path = filesystems.filled(workdir / "fs", "--nodesize", "4k")
@@ -195,7 +199,7 @@ def test_missing_device(workdir, profile, devices):
     assert status == 2 and "is device 1, and so is" in message, message
 
 
-@pytest.mark.parametrize("checksum", CHECKSUMS)
+@pytest.mark.parametrize("checksum", mostly_slow(CHECKSUMS, ["xxhash"]))
 @pytest.mark.parametrize("profile, devices", [("raid5", 3), ("raid6", 5)])
 def test_rebuilt(workdir, profile, devices, checksum):
     """As many devices are missing as there are parities. Everything that the kernel can read is verified,

@@ -15,6 +15,8 @@ from filesystems import SUPERBLOCKS
 from servers import Servers
 from test_btrfs import possible, verify  # noqa: F401 (a fixture)
 
+pytestmark = [pytest.mark.root, pytest.mark.slow]
+
 # Number of changes for each file system. Set more and another seed for a long run.
 CHANGES = int(os.environ.get("BTRFS_CHANGES", "40"))
 SEED = int(os.environ.get("BTRFS_SEED", "20260101"))

@@ -20,6 +20,8 @@ from conftest import HANG
 from servers import Servers
 from test_btrfs import blkhash, possible, verify  # noqa: F401 (a fixture)
 
+pytestmark = pytest.mark.root
+
 MIB = 1 << 20
 ROUNDS = int(os.environ.get("BTRFS_ROUNDS", "2"))
 COPIES = int(os.environ.get("BTRFS_COPIES", "6"))
@@ -190,6 +192,7 @@ def test_interrupted(workdir, data, metadata, count):
         assert_healthy(*(path for path in paths if not gone or path != paths[1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("-R", "^free-space-tree"), ("--csum", "sha256", "-R", "quota")], ids=" ".join)
 def test_copied_while_mounted(workdir, options):
     """Reflinks of the underlying file. Each is the file system at one instant, as after a crash."""

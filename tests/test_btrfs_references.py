@@ -19,6 +19,8 @@ from btrfs_blocks import HEADER, ITEM, LOG_TREE, POINTER, Image, summed
 from conftest import HANG, blksum_path
 from test_btrfs import possible, verify  # noqa: F401 (a fixture)
 
+pytestmark = pytest.mark.root
+
 NODE = 4096
 # Minimum number of file systems to verify.
 CHANGES = 1000
@@ -121,6 +123,7 @@ def astray(image, reference, source, stale):
         yield "older", source.choice(older).logical
 
 
+@pytest.mark.slow
 def test_led_astray(image):
     assert verify(image.path)[:2] == (0, [])
     source = random.Random(2)

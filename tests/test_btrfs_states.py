@@ -17,6 +17,8 @@ from conftest import HANG
 from test_btrfs import possible, verify  # noqa: F401 (a fixture)
 from test_btrfs_health import assert_healthy
 
+pytestmark = [pytest.mark.root, pytest.mark.slow]
+
 MIB = 1 << 20
 NODE = 16384
 

@@ -13,6 +13,8 @@ from btrfs_blocks import HEADER, ITEM, POINTER, Image
 from conftest import HANG
 from test_btrfs import possible, verify  # noqa: F401 (a fixture)
 
+pytestmark = pytest.mark.root
+
 # Number of bits to change. Set more and another seed for a long run.
 BITS = int(os.environ.get("BTRFS_BITS", "150"))
 SEED = int(os.environ.get("BTRFS_SEED", "20260101"))
@@ -89,6 +91,7 @@ def spot(block, source):
     return name, source.randrange(first, end)
 
 
+@pytest.mark.slow
 def test_one_bit(image):
     """Nearly every error of `btrfs check` is also an error here."""
     source = random.Random(SEED)

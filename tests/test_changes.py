@@ -184,6 +184,7 @@ def test_truncated_while_mapped(blksum, workdir, fmt, digest):
     assert_refused(finish(process), "disk")
 
 
+@pytest.mark.slow
 def test_raw_grown_while_read(blksum, workdir):
     imagespec.write(f"1m:A {LONG}:- 1m:B", "disk")
     process = start_reading(blksum, "--holes=ignore", "disk")
@@ -192,6 +193,7 @@ def test_raw_grown_while_read(blksum, workdir):
     assert_refused(finish(process), "disk")
 
 
+@pytest.mark.slow
 def test_raw_written_while_read(blksum, workdir):
     imagespec.write(f"1m:A {LONG}:- 1m:B", "disk")
     process = start_reading(blksum, "--holes=ignore", "disk")
@@ -212,6 +214,7 @@ def test_written_while_read_with_force_share_is_told_by_nothing(blksum, workdir)
     assert result.stdout.decode() == f"{value}  disk\n"
 
 
+@pytest.mark.slow
 def test_backing_file_written_while_read(blksum, workdir):
     imagespec.write(f"1m:A {LONG}:- 1m:B", "base.img")
     images.create("top.qcow2", str(LONG), "-b", "base.img", "-F", "raw")
@@ -246,8 +249,6 @@ STEP = 64 << 10
 @contextlib.contextmanager
 def mounted(path, kind, *make):
     """Mounts a new file system in the file `path`."""
-    if os.getuid() != 0:
-        pytest.skip("only root may mount")
     with open(path, "wb") as file:
         file.truncate(64 << 20)
     images.run(*make, str(path))
@@ -263,6 +264,8 @@ def mounted(path, kind, *make):
         images.run("umount", str(folder))
 
 
+@pytest.mark.slow
+@pytest.mark.root
 @pytest.mark.parametrize("inode_size, kind", [(128, "ext4"), (256, "ext2")])
 def test_no_torn_content_within_a_tick(blksum, workdir, inode_size, kind):
     """Time stamps with a resolution of a second, and of a tick of the kernel's clock. The result is the
@@ -352,6 +355,7 @@ def loop_device(path, *options):
         images.run("losetup", "--detach", device)
 
 
+@pytest.mark.root
 @pytest.mark.parametrize("cache", ["auto", "yes", "no"])
 def test_block_device(blksum, workdir, cache):
     spec = "1m:A 3m:- 1m:0 2m:# 5m:- 512:B"
@@ -364,6 +368,7 @@ def test_block_device(blksum, workdir, cache):
             assert blksum.hex(f"--cache={cache}", stdin=file) == value
 
 
+@pytest.mark.root
 def test_block_device_written_by_another_is_read_fresh(blksum, workdir):
     """Block devices are read directly, so stale pages of the page cache are not used."""
     imagespec.write("2m:A", "disk")
@@ -377,6 +382,8 @@ def test_block_device_written_by_another_is_read_fresh(blksum, workdir):
             assert blksum.hex(device) == blkhash.checksum(b"B" * (2 << 20)).hex()
 
 
+@pytest.mark.slow
+@pytest.mark.root
 @pytest.mark.parametrize("cache", ["auto", "yes"])
 @pytest.mark.parametrize("flags", [os.O_DIRECT, 0], ids=["direct", "cached"])
 def test_block_device_written_while_read(blksum, workdir, flags, cache):
@@ -398,6 +405,7 @@ def write_device(device, flags=os.O_DIRECT):
             os.close(descriptor)
 
 
+@pytest.mark.root
 def test_block_device_whose_file_is_written_while_read(blksum, workdir):
     imagespec.write(f"4m:A {GIB}:- 4m:B", "disk")
     with loop_device("disk") as device:
@@ -422,6 +430,7 @@ with mmap.mmap(file, 0) as memory:
 """
 
 
+@pytest.mark.root
 def test_mapped_writes_through_an_overlay(blksum, workdir):
     """The root of a container. Its pages are those of another file."""
     with open("disk", "wb") as file:
@@ -468,6 +477,7 @@ def test_change_behind_an_attribute_cache(blksum, workdir):
         images.run("fusermount", "-u", "mounted")
 
 
+@pytest.mark.root
 @pytest.mark.parametrize("where", ["disk", "neighbour"])
 def test_disk_written_beside_its_partition_while_it_is_read(blksum, workdir, where):
     """Writing to the neighbour also changes the time of the loop device's file. On a disk, this is not a
@@ -485,6 +495,7 @@ def test_disk_written_beside_its_partition_while_it_is_read(blksum, workdir, whe
         assert_refused(finish(process), second, "written to while it was read")
 
 
+@pytest.mark.root
 def test_block_device_with_dirty_pages(blksum, workdir):
     """Data written before the run is not a change."""
     imagespec.write("4m:A", "disk")
@@ -506,6 +517,7 @@ def mount(device, *options):
         folder.rmdir()
 
 
+@pytest.mark.root
 def test_mounted_block_device(blksum, workdir):
     with open("disk", "wb") as file:
         file.truncate(64 << 20)
@@ -531,6 +543,7 @@ def test_mounted_block_device(blksum, workdir):
     assert len(value) == 64
 
 
+@pytest.mark.root
 def test_devices_of_a_mounted_btrfs(blksum, workdir):
     """A mount names only one of several devices."""
     filesystems.require()
@@ -561,6 +574,7 @@ def test_devices_of_a_mounted_btrfs(blksum, workdir):
         assert b"mounted read-only" in result.stderr and b"for writing" not in result.stderr
 
 
+@pytest.mark.root
 def test_qcow2_on_a_block_device(blksum, workdir):
     imagespec.write("1m:A 3m:- 1m:0 2m:#", "raw")
     value = blkhash.file_checksum("raw").hex()
@@ -570,6 +584,7 @@ def test_qcow2_on_a_block_device(blksum, workdir):
         assert blksum.hex(device) == value
 
 
+@pytest.mark.root
 def test_block_device_as_backing_file(blksum, workdir):
     imagespec.write("1m:A", "disk")
     with loop_device("disk") as device:

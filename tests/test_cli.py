@@ -358,6 +358,7 @@ def test_qcow2_in_the_place_of_a_vmdk(blksum, img):
     expect(blksum("top.vmdk"), 1, b"", "blksum: top.vmdk: base.vmdk: is not a vmdk image\n")
 
 
+@pytest.mark.slow
 def test_luks_in_qcow2(blksum, img):
     """Encryption by the format, with the key and without. A guest's own encryption is content."""
     (img / "key").write_bytes(b"password")
@@ -432,6 +433,7 @@ def test_snapshot_of_a_raw_image_is_an_error(blksum, img):
 # Parts
 
 
+@pytest.mark.slow
 def test_partitions(blksum, workdir):
     """The checksum of a partition is that of a file with its bytes, for any format of the image."""
     content = bytearray(os.urandom(24 << 20))
@@ -579,6 +581,7 @@ def test_full_standard_output_is_an_error(blksum, img):
     assert b"No space left" in stderr
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal(blksum, img):
     imagespec.write("16g:-", "disk")
     value = blkhash.checksum([16 << 30]).hex()
@@ -588,6 +591,7 @@ def test_progress_on_a_terminal(blksum, img):
         assert (b"%" in shown) == is_shown, option
 
 
+@pytest.mark.slow
 def test_progress_appears_by_itself_when_the_work_is_long(blksum, workdir):
     imagespec.write("64g:-", "disk")
     value = blkhash.checksum([64 << 30]).hex()

@@ -11,6 +11,8 @@ import documents
 import imagespec
 from conftest import ROOT, blksum_path
 
+pytestmark = pytest.mark.slow
+
 MANUALS = [page for page in documents.pages() if page.startswith("man/")]
 MARKDOWN = [page for page in documents.pages() if page not in MANUALS]
 

@@ -279,6 +279,7 @@ def test_parts_of_s3(blksum, here, image, size):
         assert not is_found(blksum, image, f"{parts_value(data[:-1], size, digest)[0].hex()}-{count}")
 
 
+@pytest.mark.slow
 def test_sources(blksum, here, content, server):
     """A pipe, an NBD server and a snapshot."""
     values = [model(SPEC, "sha256", *kind).hex() for kind in KINDS.values()]
@@ -688,6 +689,7 @@ def test_blocks_of_digests_are_not_the_image(blksum, workdir):
         assert found(blksum, "image", value) == ["streams:4"]
 
 
+@pytest.mark.slow
 def test_images_in_images_are_not_the_file(blksum, here, tmp_path):
     """A value of a file (Glance) is not that of an image whose guest sees the file instead of its content."""
     for fmt in ["qcow2", "vmdk", "vdi", "vhdx", "vpc", "qed", "parallels"]:

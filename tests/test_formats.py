@@ -18,6 +18,8 @@ import blkhash
 import images
 from conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 IMAGE_SIZE = 6 << 30
 PARAMETERS = [

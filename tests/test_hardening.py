@@ -13,6 +13,8 @@ import pytest
 
 import conftest
 
+pytestmark = pytest.mark.release
+
 SUMS = [f"panic_const_{operation}_overflow" for operation in ("add", "sub", "mul")]
 C_FUNCTIONS = ("ZSTD_decompressStream", "ZSTD_decompressDCtx", "libdeflate_deflate_decompress_ex")
 

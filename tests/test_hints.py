@@ -124,6 +124,7 @@ def test_an_unused_secret_is_said(blksum, files):
     assert b"disk.qcow2: warning: is not encrypted" in result.stderr
 
 
+@pytest.mark.slow
 def test_encrypted_qcow2_says_what_reads_it(blksum, files):
     (files / "key").write_bytes(b"password")
     options = "encrypt.format=luks,encrypt.key-secret=s,encrypt.iter-time=10"

@@ -9,6 +9,8 @@ import pytest
 import conftest
 from shells import START, Shell
 
+pytestmark = pytest.mark.release
+
 # Not ours: other packages have files there, too.
 SHARED = {
     "bin",

@@ -100,6 +100,7 @@ def one_by_one(blksum, names, *args):
     return *outputs, max(result[3] for result in results)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [(), ("--tag", "-d", "blake3"), ("-z", "--holes", "ignore")])
 def test_mixed(blksum, names, args):
     expected = one_by_one(blksum, names, *args)
@@ -131,6 +132,7 @@ def test_json(blksum, names):
         assert objects(threads) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [(), ("-d", "xxh3")])
 def test_folder(blksum, mixed, args):
     """In the order of names in folders, like the output of `find` sorted by path components."""
@@ -186,6 +188,7 @@ CHECK_OPTIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", CHECK_OPTIONS)
 def test_check(blksum, listed, options):
     files, said = listed
@@ -197,6 +200,7 @@ def test_check(blksum, listed, options):
         assert run(blksum, "--check", "--threads", threads, *options, *files) == expected
 
 
+@pytest.mark.slow
 def test_check_json(blksum, listed):
     def objects(threads):
         output = run(blksum, "--check", "--json", "--threads", threads, *listed[0])[1]

@@ -18,7 +18,7 @@ import pytest
 import blkmap as reference
 import images
 import servers
-from conftest import HANG, ROOT, blksum_path
+from conftest import HANG, ROOT, blksum_path, mostly_slow
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -476,7 +476,7 @@ def wait_for_pages(path, process, seconds):
         time.sleep(0.005)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", mostly_slow(range(20), range(3)))
 def test_killed_and_resumed(workdir, seed):
     rng = random.Random(seed)
     content = random_content(rng, 40_000, 512) + b"odd"

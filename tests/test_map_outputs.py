@@ -151,6 +151,7 @@ def test_signals_leave_nothing_before_a_checkpoint(workdir, number):
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_a_map_that_another_process_goes_on_with_is_not_removed(disk):
     """The child of a process that was killed holds its lock until the file is gone."""
     create = ["map", "create", "-o", "new.blkmap"]
@@ -176,7 +177,7 @@ def test_a_map_that_another_process_goes_on_with_is_not_removed(disk):
             os.unlink(name)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to other groups")
+@pytest.mark.root
 def test_another_group_may_not_read_what_is_made_of_an_image(disk):
     os.chmod("disk.qcow2", 0o640)
     os.chown("maps", -1, 12345)

@@ -240,6 +240,7 @@ def test_every_other_sector(blksum, servers, tmp_path):
     assert time.monotonic() - started < BOUND
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["qemu-nbd", "memory", "null"])
 def test_eight_tebibytes_of_nothing(blksum, servers, tmp_path, kind):
     if kind == "qemu-nbd":
@@ -299,6 +300,7 @@ def tls_server(servers, path, kind, certificates, demands_client=False):
 TLS_SERVERS = pytest.mark.parametrize("kind", ["nbdkit", "qemu-nbd"])
 
 
+@pytest.mark.slow
 @TLS_SERVERS
 @pytest.mark.parametrize("demands_client", [False, True])
 def test_tls_certificates(blksum, servers, disk, certificates, tmp_path, kind, demands_client):
@@ -321,6 +323,7 @@ def test_tls_certificates(blksum, servers, disk, certificates, tmp_path, kind, d
         assert_refused(blksum(f"--tls-certificates={only_ca}", server.uri(tls=True)), "TLS")
 
 
+@pytest.mark.slow
 @TLS_SERVERS
 @pytest.mark.parametrize(
     "name", ["wrong-name", "wrong-address", "expired", "not-yet", "self-signed", "wrong-ca"]
@@ -335,6 +338,7 @@ def test_tls_server_that_is_another(blksum, servers, disk, certificates, folders
     assert_refused(blksum(off), "tls-verify-peer", "checked in any case")
 
 
+@pytest.mark.slow
 @TLS_SERVERS
 def test_tls_folders_without_a_ca(blksum, servers, disk, certificates, folders, kind):
     """None of them may lead to an unauthenticated connection."""
@@ -596,6 +600,7 @@ def test_rare_read_errors(blksum, servers, disk):
             assert result.stdout.decode().startswith(expected)
 
 
+@pytest.mark.slow
 def test_delay_beyond_the_timeout(blksum, servers, disk):
     path, expected = disk
     for slow in ("delay-read=5", "delay-extents=5", "delay-open=5"):
@@ -633,6 +638,7 @@ def test_killed_while_it_serves(blksum, servers, tmp_path, kind, how):
     assert time.monotonic() - started < BOUND
 
 
+@pytest.mark.slow
 def test_file_that_shrinks_under_the_server(blksum, servers, tmp_path):
     path = tmp_path / "disk.img"
     path.write_bytes(os.urandom(20 * MIB))
@@ -672,6 +678,7 @@ HONEST += ["good-status-error", "good-status-late-error", "good-status-short"]
 HONEST += ["good-status-in-bytes", "good-status-hole-data"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", HONEST)
 @pytest.mark.parametrize("cut", [0, 1, 511])
 def test_odd_but_honest(blksum, way, cut):
@@ -709,6 +716,7 @@ def test_connections_and_requests(blksum, way, threads, expected):
     assert max(reads) == 256 * KIB
 
 
+@pytest.mark.slow
 def test_connection_that_never_comes_about(blksum):
     """The wait for it is shorter than the default --timeout of a minute."""
     with rogue("good-second-stalls", CONTENT) as (server, _):
@@ -783,6 +791,7 @@ def test_lies(blksum, way):
     assert time.monotonic() - started < BOUND
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [*(f"stall-at-{s}" for s in STAGES), "read-half-then-stall"])
 def test_stalls(blksum, way):
     started = time.monotonic()
@@ -796,6 +805,7 @@ DRIPS = ["read", "read-pieces", "read-holes", "read-errors", "read-message", "re
 DRIPS += ["read-blocks", "status", "statuses"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", DRIPS)
 def test_drips(blksum, way):
     started = time.monotonic()

@@ -117,6 +117,7 @@ def host(workdir, blksum):
     return Host(workdir, blksum)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slices", [1, 3, 7, 13, 100])
 @pytest.mark.parametrize("tag", ["--tag", None])
 def test_all_slices_together_have_every_entry_once(host, slices, tag):
@@ -144,6 +145,7 @@ def test_lines_of_one_image_are_in_one_slice(host):
         assert len(host.checked()) == 3 and host.metrics()["ok"] == 3
 
 
+@pytest.mark.slow
 def test_no_image_waits_longer_when_lines_come_and_go(host):
     nights = 5
     host.add(*[b"%02d" % number for number in range(20)])
@@ -361,6 +363,7 @@ def test_slices_do_not_change_how_lines_are_read(host, slices):
     assert counts == {"ok": 3, "failed": 1, "unreadable": 0, "malformed": 0}, counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [b"QFI\xfbxxxx(02", b"junk(02" + bytes(17 << 20), b"7" * 64 + b"  02" + b"x" * (17 << 20)])
 def test_a_malformed_line_hides_no_other(host, line):
     """It is sorted to the start of the slice, and looks like an image, or is longer than a slice may be."""
@@ -519,6 +522,7 @@ def systemd(workdir):
     return lambda script: booted.output(workdir, PREPARE + script)
 
 
+@pytest.mark.root
 def test_the_unit_runs_as_installed(systemd):
     """It reads images of other users, within its sandbox and that of blksum, and the journal has the results."""
     output = systemd("""
@@ -538,6 +542,7 @@ def test_the_unit_runs_as_installed(systemd):
     assert timer == "blksum-check@vms.service"
 
 
+@pytest.mark.root
 def test_drop_ins(systemd):
     output = systemd("""
         sed -i '/b.img/d' /etc/blksum-check/vms.sums
@@ -552,6 +557,7 @@ def test_drop_ins(systemd):
     assert output.splitlines()[-5:] == ["0", "3", "0", "3", "0"]
 
 
+@pytest.mark.root
 def test_a_unit_that_is_stopped(systemd):
     output = systemd("""
         printf '#!/bin/sh\\ntouch $RUNTIME_DIRECTORY/mark\\nexec sleep 100\\n' > /usr/bin/blksum

@@ -16,6 +16,7 @@ import blkhash
 import foreign_images
 import images
 import imagespec
+from conftest import mostly_slow
 
 MIB = 1 << 20
 SPEC = "192k:A 3m:- 1m:# 2m:0 832k:# 1m:-"
@@ -104,7 +105,8 @@ def options_for(name):
     return ["--secret-file", "secret"] if name == "luks" else []
 
 
-@pytest.mark.parametrize("name", [*FORMATS, *FOREIGN])
+# QEMU derives the key of an encrypted image from its password for seconds.
+@pytest.mark.parametrize("name", mostly_slow([*FORMATS, *FOREIGN], {*FORMATS, *FOREIGN} - {"luks"}))
 def test_one_content_one_checksum(blksum, raw, content, value, name):
     path = make(name, raw, "disk.img")
     fmt = FORMATS[name][0] if name in FORMATS else name
@@ -787,6 +789,7 @@ def wait_until_open(process, name):
                 pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ["SIGKILL", "SIGSTOP"])
 def test_server_that_dies_or_stalls_while_it_is_read(blksum, workdir, own_server, number):
     """The result is an error with the reason, never zeros."""

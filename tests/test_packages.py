@@ -29,7 +29,7 @@ CHANGING = ("etc/ld.so.cache", "var/lib/dpkg", "var/cache", "var/log", "var/lib/
 # Files with the users of a system. A package leaves the user that it made.
 USERS = ("etc/group", "etc/gshadow", "etc/passwd", "etc/shadow")
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a root file system")
+pytestmark = [pytest.mark.slow, pytest.mark.release, pytest.mark.network, pytest.mark.root]
 
 
 def run(*command, **options):

@@ -195,6 +195,7 @@ def test_line_of_many_images(blksum, workdir):
                 assert output.read() == expected
 
 
+@pytest.mark.slow
 def test_left_is_about_data(blksum, servers, workdir):
     """A disk of 8 TiB that stores little is done soon, and is never said to take long."""
     with open("disk", "wb") as file:

@@ -35,6 +35,7 @@ def test_in_a_list_the_other_images_go_on(blksum, workdir):
     assert result.stdout.decode() == f"{value}  a.img\n{value}  c.img\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["luks", "aes"])
 def test_encrypted_qcow2(blksum, workdir, kind):
     extra = ",encrypt.iter-time=10" if kind == "luks" else ""

@@ -257,12 +257,10 @@ def tries(blksum, *options, **kwargs):
     return result.stderr.decode()
 
 
-@pytest.mark.parametrize("as_user", ["root", "nobody"])
+@pytest.mark.parametrize("as_user", [pytest.param("root", marks=pytest.mark.root), "nobody"])
 @pytest.mark.parametrize("options", [[], ["--no-sandbox"]], ids=["sandbox", "no-sandbox"])
 def test_server_changes_nothing_and_connects_nowhere(blksum, workdir, as_user, options):
     """Also with --no-sandbox, because the server has its own restrictions."""
-    if as_user == "root" and os.getuid() != 0:
-        pytest.skip("needs root")
     os.chmod(".", 0o755)
     write_bochs("disk.bochs", bytes(4 << 20))
     os.chmod("disk.bochs", 0o644)
@@ -295,10 +293,7 @@ def test_calls_of_32_bits_are_the_end_of_the_server(blksum, workdir):
     assert result.returncode == 1 and b"signal: 31 (SIGSYS)" in result.stderr, result
 
 
-needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
-
-
-@needs_root
+@pytest.mark.root
 def test_root_reads_images_of_others(blksum, workdir):
     """Root can read them without the capability to write them."""
     os.mkdir("in")
@@ -317,7 +312,7 @@ def test_root_reads_images_of_others(blksum, workdir):
     assert ", no capabilities but DAC_READ_SEARCH and FOWNER, " in in_force(result)
 
 
-@needs_root
+@pytest.mark.root
 def test_root_connects_to_sockets_of_others(blksum, workdir):
     write_raw("disk", b"x")
     servers = Servers()
@@ -331,7 +326,7 @@ def test_root_connects_to_sockets_of_others(blksum, workdir):
         servers.close()
 
 
-@needs_root
+@pytest.mark.root
 def test_root_reads_a_block_device(blksum, workdir):
     write_raw("disk", b"x")
     with loop_device("disk") as device:

@@ -22,7 +22,7 @@ import pytest
 import imagespec
 import images
 import servers
-from conftest import HANG, ROOT, blksum_path
+from conftest import HANG, ROOT, blksum_path, mostly_slow
 
 MIB = 1 << 20
 UUID = "01234567-89ab-cdef-0123-456789abcdef"
@@ -199,7 +199,7 @@ def test_number_of_cases():
     assert sum(FS_CASES) + sum(DM_CASES) >= 500
 
 
-@pytest.mark.parametrize("group", range(len(FS_CASES)))
+@pytest.mark.parametrize("group", mostly_slow(range(len(FS_CASES)), [0]))
 def test_fs_verity(blksum, workdir, group):
     seed = 1000 + group
     rng = random.Random(seed)
@@ -256,7 +256,7 @@ def random_tree(rng, digests, *, most=3 * MIB, plain=False):
     return tree
 
 
-@pytest.mark.parametrize("group", range(len(DM_CASES)))
+@pytest.mark.parametrize("group", mostly_slow(range(len(DM_CASES)), [0]))
 def test_dm_verity(blksum, workdir, digests, group):
     seed = 2000 + group
     rng = random.Random(seed)
@@ -551,6 +551,7 @@ def test_zeros_do_not_fill_the_disk(workdir):
     assert blkhash("verity", "digest", "huge.qcow2").returncode == 0
 
 
+@pytest.mark.slow
 def test_very_many_damaged_blocks(workdir):
     """They are all counted. Memory limits how many are named below one damaged block."""
     tree = Tree(16 * (2 * 65536 + 40), 512, 512)
@@ -735,6 +736,7 @@ def test_changed_superblocks(workdir):
             assert veritysetup("verify", "data", "changed", root).returncode != 0, (name, field)
 
 
+@pytest.mark.slow
 def test_random_superblocks(workdir):
     seed = 6000
     rng = random.Random(seed)

@@ -406,6 +406,7 @@ def test_no_other_program_is_needed(blksum, workdir):
     assert blksum.hex("disk.vhd", env={"PATH": "/nowhere"}) == value
 
 
+@pytest.mark.slow
 def test_a_large_empty_image_takes_no_time(blksum, workdir):
     images.qemu_img("create", "-q", "-f", "vpc", "-o", "force_size=on", "disk.vhd", "2040G")
     with open("zero.img", "wb") as file:

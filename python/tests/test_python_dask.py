@@ -22,7 +22,7 @@ PAGE = 128 * (64 << 10)
 # Seconds for one call. A call takes less than a tenth of that here.
 LIMIT = 300
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
 
 
 def program():

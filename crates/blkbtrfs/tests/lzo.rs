@@ -74,6 +74,7 @@ proptest! {
 
 /// Every instruction at the beginning, after literals and after a repetition, and every distance and length in it.
 #[test]
+#[ignore = "slow"]
 fn every_instruction() {
     // 3063 literals, for the distances that other heads do not have.
     let long = [&[0; 12][..], b"\xf0", &[b'x'; 3063]].concat();

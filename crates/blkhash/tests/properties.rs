@@ -157,6 +157,7 @@ proptest! {
     }
 
     #[test]
+    #[ignore = "slow"]
     fn zero_runs_fold_like_their_blocks(
         construction in
             prop::sample::select(vec!["streams:2", "streams:5", "flat", "fs-verity", "dm-verity"]),

@@ -75,6 +75,7 @@ fn read_all(image: &Image) -> bool {
 }
 
 #[test]
+#[ignore = "slow"]
 fn flipped_bits() {
     let folder = tempfile::tempdir().unwrap();
     let mut random = Random(1);
@@ -116,6 +117,7 @@ fn truncated() {
 
 /// Random tables with a valid header.
 #[test]
+#[ignore = "slow"]
 fn random_tables() {
     let folder = tempfile::tempdir().unwrap();
     let mut random = Random(3);

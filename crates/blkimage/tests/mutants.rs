@@ -263,6 +263,7 @@ fn compare(folder: &Path, image: &str, share: usize) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn snapshots() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -284,6 +285,7 @@ fn version_2_with_a_backing_file() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn small_clusters() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -305,6 +307,7 @@ fn bitmaps() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn data_file() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -317,6 +320,7 @@ fn data_file() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn extended_entries_and_zstd() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

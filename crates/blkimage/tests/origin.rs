@@ -139,6 +139,7 @@ fn bytes_past_the_end_of_the_file_have_no_place() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn equal_places_of_random_chains_have_equal_bytes() {
     let number = |name, default| std::env::var(name).map_or(default, |n| n.parse().unwrap());
     let first = number("BLKIMAGE_SEED", 0);

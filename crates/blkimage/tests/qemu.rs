@@ -119,6 +119,7 @@ fn external_data_file() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn chains_of_three() {
     let folder = folder();
     make_raw(folder.path(), "base.raw", CONTENT);

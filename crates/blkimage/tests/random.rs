@@ -9,6 +9,7 @@ use std::path::Path;
 use common::{Random, assert_same_bytes, make_raw, options, our_view, qemu_io, qemu_view, sh};
 
 #[test]
+#[ignore = "slow"]
 fn random_images() {
     let cases = std::env::var("BLKIMAGE_CASES").map_or(CASES, |n| n.parse().unwrap());
     let seeds: Vec<u64> = match std::env::var("BLKIMAGE_SEED") {

@@ -338,6 +338,7 @@ fn small() -> Vec<u8> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_changed_byte_is_found() {
     let bytes = small();
     check_all(&Map::open(bytes.clone()).unwrap()).unwrap();

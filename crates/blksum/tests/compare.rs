@@ -251,6 +251,7 @@ fn base(folder: &Path) -> Arc<Image> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn origins_threads_and_sizes_do_not_matter() {
     let folder = tempfile::tempdir().unwrap();
     let base = base(folder.path());
@@ -509,6 +510,7 @@ impl Source for Lending {
 }
 
 #[test]
+#[ignore = "slow"]
 fn lent_content_compares_in_the_same_way() {
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = |name| folder.path().join(name);

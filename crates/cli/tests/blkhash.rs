@@ -350,6 +350,7 @@ fn disabled_implementations_are_reported() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn filters_match_globs_and_names_of_other_programs() {
     assert_eq!(rows(&["--filter", "MD5"]), ["md5-md5"]);
     assert_eq!(rows(&["--filter", "null-*"]), ["NULL-NOP", "NULL-MEMCPY"]);
@@ -362,6 +363,7 @@ fn filters_match_globs_and_names_of_other_programs() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_implementation_that_runs_has_a_row() {
     let measured: HashSet<String> = rows(&["--block-size", "512"]).into_iter().collect();
     for object in objects(&["algorithms", "--json"]) {
@@ -421,6 +423,7 @@ fn layouts() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_whole_table_fits_a_terminal() {
     let ran = blkhash(&["bench", "--iterations", "32"]);
     assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""));
@@ -444,6 +447,7 @@ fn blocks_from_memory() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn charts_are_xml_with_a_bar_for_each_row() {
     let sandbox = Sandbox::new();
     let args = ["bench", "--iterations", "32", "--json", "--svg", "chart.svg", "--filter", "*sha*"];
@@ -489,6 +493,7 @@ fn well_formed(text: &str) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn quality_of_checksums() {
     let objects =
         objects(&["bench", "--quality", "--json", "--filter", "crc32c", "--filter", "xxh3"]);

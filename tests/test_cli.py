@@ -173,18 +173,6 @@ def test_cache_on_a_disk(blksum, workdir, cache):
         path.unlink()
 
 
-def test_hints_for_options_of_the_released_blksum(blksum, img):
-    """-t N was --threads N, and -c was --cache."""
-    result = blksum("-t", "4", "img")
-    assert result.returncode == 1
-    assert result.stdout == line("img")
-    assert b"--threads" in result.stderr
-    for name in ("img", "img.qcow2"):
-        result = blksum("-c", name)
-        assert (result.returncode, result.stdout) == (1, b"")
-        assert b"--cache" in result.stderr
-
-
 def test_text_and_binary_marks(blksum, img):
     expect(blksum("-t", "img"), 0, line("img"))
     expect(blksum("-b", "img"), 0, line("img").replace(b"  ", b" *"))
@@ -219,27 +207,6 @@ def test_json(blksum, img):
         assert "error" not in o and "name_bytes" not in o
 
 
-def test_json_errors_and_names(blksum, img):
-    odd_name = os.fsdecode(b"latin-\xe9")
-    os.rename("img", odd_name)
-    result = blksum("--json", odd_name, "missing")
-    assert result.returncode == 1
-    first, second = (json.loads(text) for text in result.stdout.splitlines())
-    assert bytes.fromhex(first["name_bytes"]) == b"latin-\xe9"
-    assert first["checksum"] == value()
-    assert second["name"] == "missing" and "No such file" in second["error"]
-    assert "checksum" not in second
-
-
-def test_several_images_one_missing(blksum, img):
-    imagespec.write("1m:B", "other")
-    result = blksum("img", "missing", "img.qcow2", "other")
-    other = f"{value(spec='1m:B')}  other\n".encode()
-    expected = line("img") + line("img.qcow2") + other
-    expect(result, 1, expected, "blksum: missing: No such file or directory")
-    assert result.stderr.count(b"\n") == 1
-
-
 def test_order_is_as_asked_whatever_the_sizes(blksum, workdir):
     names = []
     for i in range(40):
@@ -266,17 +233,6 @@ def test_recursive(blksum, img, option):
     expect(blksum("tree"), 1, b"", "tree", "directory")
     # A plain file among the folders is hashed as without -r.
     assert blksum(option, "img", "tree").stdout.startswith(line("img"))
-
-
-def test_odd_raw_size_is_noted(blksum, workdir):
-    imagespec.write("64k:A 1:B", "odd")
-    result = blksum("odd")
-    assert result.stdout == f"{value(spec='64k:A 1:B')}  odd\n".encode()
-    assert result.returncode == 0
-    assert b"odd" in result.stderr and b"512" in result.stderr
-    # If the bytes of the file are requested, there is no note.
-    linear = f"{value('sha256', 'linear', spec='64k:A 1:B')}  odd\n".encode()
-    expect(blksum("-f", "raw", "--construction", "linear", "odd"), 0, linear)
 
 
 def test_empty_image(blksum, workdir):
@@ -319,21 +275,6 @@ def test_pipe_that_trickles(blksum, img):
         time.sleep(0.02)
     stdout, stderr = process.communicate(data, timeout=60)
     assert (process.returncode, stdout, stderr) == (0, line("-"), b"")
-
-
-def test_pipe_of_qcow2_is_refused_unless_raw(blksum, img):
-    data = (img / "img.qcow2").read_bytes()
-    expect(blksum(input=data), 1, b"", "qcow2", "-f raw")
-    expected = f"{blkhash.checksum(data).hex()}  -\n".encode()
-    expect(blksum("-f", "raw", input=data), 0, expected)
-
-
-def test_fifo_by_name_is_a_pipe(blksum, img):
-    os.mkfifo("fifo")
-    process = blksum.start("fifo")
-    (img / "fifo").write_bytes((img / "img").read_bytes())
-    stdout, stderr = process.communicate(timeout=60)
-    assert (process.returncode, stdout, stderr) == (0, line("fifo"), b"")
 
 
 # Formats
@@ -571,14 +512,6 @@ def test_closed_standard_output_ends_it_quietly(blksum, img):
         # A crash has another status, and unchecked lines must not count as good.
         quiet = {1, -signal.SIGPIPE} | ({0} if args[0] in ("-l", "--help") else set())
         assert process.returncode in quiet, args
-
-
-def test_full_standard_output_is_an_error(blksum, img):
-    with open("/dev/full", "wb") as full:
-        process = blksum.start("img", stdout=full)
-        _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert b"No space left" in stderr
 
 
 @pytest.mark.slow

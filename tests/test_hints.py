@@ -218,12 +218,6 @@ def test_no_hint_where_some_untagged_line_matches(blksum, files):
     assert result.returncode == 1 and b"without a tag" not in result.stderr
 
 
-def test_an_image_in_place_of_a_list(blksum, files):
-    result = blksum("-c", "disk.qcow2")
-    assert (result.returncode, result.stdout) == (1, b"")
-    assert b"disk.qcow2: is a qcow2 image, not a list of checksums: leave out -c" in result.stderr
-
-
 def test_odd_sizes_are_noted_once_and_can_be_silenced(blksum, files):
     for name in ("odd1", "odd2"):
         (files / name).write_bytes(b"x" * 700)

@@ -6,9 +6,7 @@ mod common;
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::symlink;
 use std::process::Stdio;
-use std::thread;
 
 use common::{Ran, Sandbox, failed, printed};
 
@@ -42,16 +40,6 @@ fn empty_qcow2() -> Vec<u8> {
 }
 
 #[test]
-fn images_are_printed_in_the_order_of_the_command_line() {
-    let sandbox = sandbox();
-    sandbox.write("zeros", [0; 512]);
-    let both = sandbox.blksum(&["zeros", "disk.img", "-"]);
-    assert_eq!(both.status, Some(0));
-    let names: Vec<&str> = both.stdout.lines().map(|line| &line[66..]).collect();
-    assert_eq!(names, ["zeros", "disk.img", "-"]);
-}
-
-#[test]
 fn one_failure_does_not_stop_the_others() {
     let ran = sandbox().blksum(&["gone", ".", "disk.img"]);
     assert_eq!(ran.status, Some(1));
@@ -59,17 +47,6 @@ fn one_failure_does_not_stop_the_others() {
     let expected = "blksum: gone: No such file or directory\n\
                     blksum: .: Is a directory: use -r to hash the files in it\n";
     assert_eq!(ran.stderr, expected);
-}
-
-#[test]
-fn an_unallocated_qcow2_cluster_equals_zeros() {
-    let sandbox = sandbox();
-    sandbox.write("zeros", [0; 65536]);
-    sandbox.write("empty.qcow2", empty_qcow2());
-    let zeros = sandbox.blksum(&["zeros"]).stdout;
-    let qcow2 = sandbox.blksum(&["empty.qcow2"]);
-    assert_eq!(qcow2, printed(zeros.replace("zeros", "empty.qcow2")));
-    assert_ne!(sandbox.blksum(&["-f", "raw", "empty.qcow2"]).stdout, qcow2.stdout);
 }
 
 #[test]
@@ -137,84 +114,6 @@ fn files_of_size_zero_with_content_are_read() {
     assert_eq!(sum("/dev/null"), sum("empty").replace("empty", "/dev/null"));
     let unreadable = sandbox.blksum(&["-f", "raw", "/proc/self/mem"]);
     assert_eq!(unreadable, failed(1, "blksum: /proc/self/mem: Input/output error\n"));
-}
-
-#[test]
-fn folders_are_read_only_with_recursive_in_order_and_without_links() {
-    let sandbox = Sandbox::new();
-    fs::create_dir_all(sandbox.path().join("d/b")).unwrap();
-    for name in ["d/z", "d/a", "d/b/y", "d/b/x"] {
-        sandbox.write(name, [0; 512]);
-    }
-    symlink("a", sandbox.path().join("d/link")).unwrap();
-    symlink(".", sandbox.path().join("d/loop")).unwrap();
-    assert!(sandbox.command("mkfifo").arg("d/fifo").status().unwrap().success());
-    assert_eq!(
-        sandbox.blksum(&["d"]),
-        failed(1, "blksum: d: Is a directory: use -r to hash the files in it\n")
-    );
-    let ran = sandbox.blksum(&["-r", "d/z", "d"]);
-    let names: Vec<&str> = ran.stdout.lines().map(|line| &line[66..]).collect();
-    assert_eq!(names, ["d/z", "d/a", "d/b/x", "d/b/y", "d/z"]);
-    let note = "blksum: d: note: 2 symbolic links were not followed\n";
-    assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), note));
-}
-
-#[test]
-fn tags_name_the_parameters_and_override_the_options() {
-    let sandbox = sandbox();
-    let tags: [(&[&str], &str); 5] = [
-        (&[], "BLKSUM-SHA256-STREAMS4-64K"),
-        (
-            &["-d", "blake2b256", "--construction=concat", "--block-size=4M"],
-            "BLKSUM-BLAKE2B256-CONCAT-4M",
-        ),
-        (&["--construction=linear"], "BLKSUM-SHA256-LINEAR"),
-        (&["--construction=linear", "-f", "raw"], "SHA256"),
-        (&["--construction=linear", "-f", "raw", "-a", "blake2b512"], "BLAKE2b"),
-    ];
-    for (options, tag) in tags {
-        let written = sandbox.blksum(&[options, &["--tag", "disk.img"]].concat());
-        assert!(written.stdout.starts_with(&format!("{tag} (disk.img) = ")), "{written:?}");
-        // The tag takes precedence over the options.
-        let checked =
-            sandbox.blksum_with_input(&["-c", "--construction", "flat"], written.stdout.as_bytes());
-        assert_eq!(checked, printed("disk.img: OK\n"));
-    }
-}
-
-#[test]
-fn plain_tags_refer_to_the_bytes_of_the_file() {
-    let sandbox = sandbox();
-    sandbox.write("empty.qcow2", empty_qcow2());
-    let plain = ["--tag", "--construction=linear", "-f", "raw", "empty.qcow2"];
-    let line = sandbox.blksum(&plain).stdout;
-    let checked = sandbox.blksum_with_input(&["-c", "-f", "qcow2"], line.as_bytes());
-    assert_eq!(checked, printed("empty.qcow2: OK\n"));
-    let guest = sandbox.blksum(&["--tag", "--construction=linear", "empty.qcow2"]).stdout;
-    let lie = guest.replace("BLKSUM-SHA256-LINEAR", "SHA256");
-    assert_eq!(sandbox.blksum_with_input(&["-c"], lie.as_bytes()).status, Some(1));
-}
-
-#[test]
-fn untagged_lines_use_the_options() {
-    let sandbox = sandbox();
-    let options = ["--construction", "flat", "-d", "sha512"];
-    let line = sandbox.blksum(&[&options[..], &["disk.img"]].concat()).stdout;
-    let checked = sandbox.blksum_with_input(&[&options[..], &["-c"]].concat(), line.as_bytes());
-    assert_eq!(checked, printed("disk.img: OK\n"));
-    let found = sandbox.blksum_with_input(&["-c", "-d", "sha512"], line.as_bytes());
-    assert_eq!((found.status, found.stdout.as_str()), (Some(0), "disk.img: OK\n"));
-    let strict = ["-c", "-d", "sha512", "--strict-construction"];
-    let other = sandbox.blksum_with_input(&strict, line.as_bytes());
-    assert_eq!(other.status, Some(1));
-    let hint = "blksum: lines without a tag were taken for sha512, streams:4 and blocks of 64 KiB: \
-                try -B for lines of sha512sum, -d blake2b512 or sha3-512, --construction linear for lines \
-                of sha512sum of the content as raw or --construction flat for lines of the C blksum \
-                0.10 and later\n";
-    assert!(other.stderr.ends_with(hint), "{}", other.stderr);
-    let none = sandbox.blksum_with_input(&["-c", "--strict-construction"], line.as_bytes());
-    assert!(none.stderr.contains("no properly formatted"), "{}", none.stderr);
 }
 
 #[test]
@@ -389,22 +288,6 @@ fn control_characters_do_not_reach_the_terminal_in_messages() {
 }
 
 #[test]
-fn help_version_and_digests_go_to_standard_output() {
-    let sandbox = sandbox();
-    for option in ["-h", "--help", "-V", "--version", "-l", "--list-digests"] {
-        let ran = sandbox.blksum(&[option]);
-        assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""));
-        assert!(!ran.stdout.is_empty());
-    }
-    let digests = sandbox.blksum(&["-l"]).stdout;
-    assert!(digests.lines().any(|name| name == "blake3"));
-    for name in digests.lines() {
-        assert_eq!(sandbox.blksum(&["-d", name, "disk.img"]).status, Some(0), "{name}");
-    }
-    assert!(!digests.contains("siphash"));
-}
-
-#[test]
 fn a_full_disk_is_an_error_and_a_closed_pipe_is_quiet() {
     let sandbox = sandbox();
     for args in [&["disk.img"][..], &["--help"], &["-l"]] {
@@ -418,28 +301,6 @@ fn a_full_disk_is_an_error_and_a_closed_pipe_is_quiet() {
         drop(reader);
         let output = sandbox.blksum_command().args(args).stdout(writer).output().unwrap();
         assert_eq!((output.status.code(), output.stderr), (Some(1), vec![]));
-    }
-}
-
-#[test]
-fn signals_end_the_process_at_once() {
-    use std::os::unix::process::ExitStatusExt;
-    let sandbox = sandbox();
-    for (name, number) in [("INT", 2), ("TERM", 15)] {
-        // A background process of a script ignores SIGINT, and its children inherit that.
-        let mut child = sandbox
-            .command("env")
-            .args(["--default-signal=INT,TERM", env!("CARGO_BIN_EXE_blksum")])
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let id = child.id().to_string();
-        while fs::read_to_string(format!("/proc/{id}/comm")).unwrap() != "blksum\n" {
-            assert!(child.try_wait().unwrap().is_none(), "env failed");
-            thread::yield_now();
-        }
-        assert!(sandbox.command("kill").args(["-s", name, &id]).status().unwrap().success());
-        assert_eq!(child.wait().unwrap().signal(), Some(number));
     }
 }
 

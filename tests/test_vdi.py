@@ -4,7 +4,6 @@ import pathlib
 import random
 import struct
 
-import blkhash
 import guest_view
 import images
 from test_refused import assert_refused
@@ -15,15 +14,14 @@ SECTOR = 512
 REGIONS = [(0x40, 0x14), (0x154, 0x34), (0x1A8, 0x20), (512, 64)]
 
 
-def make(path, rng, static=False, blocks=6):
-    """Makes a random image, and returns its path."""
-    size = rng.randrange(1, blocks * 2048) * SECTOR
-    options = ("-o", "static=on") if static else ()
+def create(rng, path):
+    """Makes a random image."""
+    size = rng.randrange(1, 6 * 2048) * SECTOR
+    options = ("-o", "static=on") if rng.randrange(3) == 0 else ()
     images.qemu_img("create", "-q", "-f", "vdi", *options, path, size)
     images.qemu_io(path, *guest_view.random_writes(rng, size, MIB), fmt="vdi")
     if rng.random() < 0.5:
         shuffle(path, rng)
-    return path
 
 
 def shuffle(path, rng):
@@ -50,19 +48,6 @@ def shuffle(path, rng):
         # VirtualBox makes such images. QEMU rounds the size up.
         struct.pack_into("<Q", data, 0x170, size - rng.randrange(1, SECTOR))
     path.write_bytes(data)
-
-
-def test_random_images(blksum, workdir):
-    rng = random.Random(1)
-    paths = [
-        make(pathlib.Path(f"{index}.vdi"), rng, static=index % 3 == 2)
-        for index in range(guest_view.count(12))
-    ]
-    for start in range(0, len(paths), 20):
-        batch = paths[start : start + 20]
-        guest_view.assert_same(blksum, batch, "vdi")
-        for path in batch:
-            path.unlink()
 
 
 def test_mutants(blksum, workdir):
@@ -92,23 +77,6 @@ def test_truncation(blksum, workdir):
     for cut in (end, len(data) - 1):
         pathlib.Path("cut.vdi").write_bytes(data[:cut])
         assert guest_view.ours(blksum, ["cut.vdi"], "-f", "vdi") == [(value, None)], cut
-
-
-def test_no_other_program_is_needed(blksum, workdir):
-    images.qemu_img("create", "-q", "-f", "vdi", "disk.vdi", "64M")
-    value = blkhash.checksum([64 * MIB]).hex()
-    assert blksum.hex("disk.vdi", env={"PATH": "/nowhere"}) == value
-    images.qemu_img("create", "-q", "-f", "vdi", "-o", "static=on", "static.vdi", "64M")
-    result = blksum("-v", "static.vdi")
-    assert result.stdout.startswith(value.encode()), result
-
-
-def test_a_large_empty_image_takes_no_time(blksum, workdir):
-    images.qemu_img("create", "-q", "-f", "vdi", "disk.vdi", "1T")
-    value = blksum.hex("disk.vdi", timeout=30)
-    with open("zero.img", "wb") as file:
-        file.truncate(1 << 40)
-    assert blksum.hex("zero.img") == value
 
 
 def test_differences_are_refused(blksum, workdir):

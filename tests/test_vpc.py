@@ -20,26 +20,15 @@ SECTOR = 512
 SIZES = {"auto": None, "geometry": "chs", "current": "current_size"}
 
 
-def make(path, rng, index):
-    """Makes a random image with QEMU, and returns its path."""
+def create(rng, path):
+    """Makes a random image with QEMU."""
     size = rng.randrange(1, 12 * 2048) * SECTOR
-    subformat = "fixed" if index % 4 == 3 else "dynamic"
+    subformat = "fixed" if rng.randrange(4) == 0 else "dynamic"
     options = f"subformat={subformat},force_size={rng.choice(('on', 'off'))}"
     images.qemu_img("create", "-q", "-f", "vpc", "-o", options, path, size)
     # The image can be larger, but this is what lies in every one.
     writes = guest_view.random_writes(rng, size, 2 * MIB, zeroes=False, discards=False)
     images.qemu_io(path, *writes, fmt="vpc")
-    return path
-
-
-def test_random_images(blksum, workdir):
-    rng = random.Random(1)
-    paths = [make(pathlib.Path(f"{i}.vhd"), rng, i) for i in range(guest_view.count(12))]
-    for start in range(0, len(paths), 20):
-        batch = paths[start : start + 20]
-        guest_view.assert_same(blksum, batch, "vpc")
-        for path in batch:
-            path.unlink()
 
 
 def random_blocks(rng, size, block_size, keep=0.7, bitmap_of=None):
@@ -398,17 +387,3 @@ def test_a_guest_cannot_choose_another_table(blksum, workdir):
     pathlib.Path("disk.vhd").write_bytes(vpc_images.fixed(evil.ljust(16 * KIB, b"\0")))
     for args in ((), ("-f", "vpc")):
         assert_refused(blksum(*args, "disk.vhd"), "disk.vhd", "ends like a fixed one")
-
-
-def test_no_other_program_is_needed(blksum, workdir):
-    dynamic()
-    value = blksum.hex("disk.vhd")
-    assert blksum.hex("disk.vhd", env={"PATH": "/nowhere"}) == value
-
-
-@pytest.mark.slow
-def test_a_large_empty_image_takes_no_time(blksum, workdir):
-    images.qemu_img("create", "-q", "-f", "vpc", "-o", "force_size=on", "disk.vhd", "2040G")
-    with open("zero.img", "wb") as file:
-        file.truncate(2040 << 30)
-    assert blksum.hex("disk.vhd", timeout=30) == blksum.hex("zero.img")

@@ -45,6 +45,9 @@ fn defect(verdict: Verdict) -> BlockDefect {
 
 #[test]
 fn real_file_system_is_clean() {
+    if common::lacks_mkfs() {
+        return;
+    }
     for options in [&["--mixed", "-b", "16M"][..], &["-m", "dup", "-b", "45M"]] {
         let (summary, findings) = Disk::real(options).verify().unwrap();
         assert!(summary.is_clean() && summary.is_complete(), "{findings:?}");
@@ -55,6 +58,9 @@ fn real_file_system_is_clean() {
 
 #[test]
 fn more_items_than_fit() {
+    if common::lacks_mkfs() {
+        return;
+    }
     let mut disk = Disk::mixed();
     let leaf = disk.block(FS_TREE, 0);
     disk.change_block(leaf, |bytes| bytes[0x60..0x64].fill(0xff));
@@ -63,6 +69,9 @@ fn more_items_than_fit() {
 
 #[test]
 fn items_past_the_leaf() {
+    if common::lacks_mkfs() {
+        return;
+    }
     for value in [u32::MAX, BLOCK as u32, 5000] {
         for field in [Key::OFFSET, Key::LENGTH] {
             let mut disk = Disk::mixed();
@@ -84,6 +93,9 @@ impl Key {
 
 #[test]
 fn a_node_that_leads_to_itself() {
+    if common::lacks_mkfs() {
+        return;
+    }
     let mut disk = Disk::mixed();
     let node = disk.block(FS_TREE, 1);
     let (logical, second) = (node.logical, HEADER + POINTER + 17);
@@ -102,6 +114,9 @@ fn assert_wrong_reference(disk: &Disk, logical: u64, parent: u64, slot: u32) {
 
 #[test]
 fn node_with_all_pointers_to_one_leaf() {
+    if common::lacks_mkfs() {
+        return;
+    }
     let mut disk = Disk::mixed();
     let node = disk.block(FS_TREE, 1);
     let first = u64_at(&disk.bytes[node.physical..], HEADER + 17);
@@ -118,6 +133,9 @@ fn node_with_all_pointers_to_one_leaf() {
 /// A wrong reference that comes first hides nothing from the correct one.
 #[test]
 fn a_wrong_reference_before_the_right_one() {
+    if common::lacks_mkfs() {
+        return;
+    }
     let mut disk = Disk::mixed();
     let node = disk.block(FS_TREE, 1);
     let clean = disk.verify().unwrap().0;
@@ -133,6 +151,9 @@ fn a_wrong_reference_before_the_right_one() {
 
 #[test]
 fn a_leaf_of_another_tree() {
+    if common::lacks_mkfs() {
+        return;
+    }
     let mut disk = Disk::mixed();
     let leaf = disk.block(CHECKSUM_TREE, 0);
     disk.change_block(leaf, |bytes| put(bytes, 0x58, 2));
@@ -141,6 +162,9 @@ fn a_leaf_of_another_tree() {
 
 #[test]
 fn an_older_block() {
+    if common::lacks_mkfs() {
+        return;
+    }
     let mut disk = Disk::mixed();
     let leaf = disk.block(FS_TREE, 0);
     disk.change_block(leaf, |bytes| put(bytes, 0x50, 1));
@@ -149,6 +173,9 @@ fn an_older_block() {
 
 #[test]
 fn first_key_differs_from_the_parent() {
+    if common::lacks_mkfs() {
+        return;
+    }
     let mut disk = Disk::mixed();
     let leaf = disk.block(FS_TREE, 0);
     disk.change_block(leaf, |bytes| bytes[HEADER] ^= 1);
@@ -171,6 +198,9 @@ fn chunk_items(disk: &Disk) -> (common::Block, Vec<(usize, usize)>) {
 
 #[test]
 fn chunks_that_overlap() {
+    if common::lacks_mkfs() {
+        return;
+    }
     let mut disk = Disk::mixed();
     let (leaf, items) = chunk_items(&disk);
     disk.change_block(leaf, |bytes| {
@@ -184,6 +214,9 @@ fn chunks_that_overlap() {
 
 #[test]
 fn chunks_that_overflow() {
+    if common::lacks_mkfs() {
+        return;
+    }
     let cases: [(usize, u64, &str); 7] = [
         (0, u64::MAX - 4095, "length"),
         (0, 0, "length"),
@@ -205,6 +238,9 @@ fn chunks_that_overflow() {
 
 #[test]
 fn too_many_stripes() {
+    if common::lacks_mkfs() {
+        return;
+    }
     for count in [0u16, 2, u16::MAX] {
         let mut disk = Disk::mixed();
         let (leaf, items) = chunk_items(&disk);
@@ -218,6 +254,9 @@ fn too_many_stripes() {
 
 #[test]
 fn chunks_past_the_end_of_the_device() {
+    if common::lacks_mkfs() {
+        return;
+    }
     let mut disk = Disk::mixed();
     let (leaf, items) = chunk_items(&disk);
     disk.change_block(leaf, |bytes| {
@@ -233,6 +272,9 @@ fn chunks_past_the_end_of_the_device() {
 
 #[test]
 fn invalid_superblocks() {
+    if common::lacks_mkfs() {
+        return;
+    }
     let cases: [(usize, u64, usize, &str); 8] = [
         (0x90, 100, 4, "sectors of 100 bytes"),
         (0x90, 1 << 31, 4, "sectors of 2147483648 bytes"),
@@ -255,6 +297,9 @@ fn invalid_superblocks() {
 
 #[test]
 fn unknown_features_are_refused_by_name() {
+    if common::lacks_mkfs() {
+        return;
+    }
     let cases = [
         (12, "zoned"),
         (13, "extent_tree_v2"),
@@ -277,6 +322,9 @@ fn unknown_features_are_refused_by_name() {
 
 #[test]
 fn blocks_below_a_lost_one_are_found() {
+    if common::lacks_mkfs() {
+        return;
+    }
     let mut disk = Disk::mixed();
     let (node, leaf) = (disk.block(FS_TREE, 1), disk.block(FS_TREE, 0));
     let clean = disk.verify().unwrap().0;
@@ -292,6 +340,9 @@ fn blocks_below_a_lost_one_are_found() {
 
 #[test]
 fn data_of_a_lost_checksum_tree() {
+    if common::lacks_mkfs() {
+        return;
+    }
     let mut disk = Disk::mixed();
     let root = disk.block(CHECKSUM_TREE, 0);
     Arc::make_mut(&mut disk.bytes)[root.physical + 2000] ^= 1;
@@ -303,6 +354,9 @@ fn data_of_a_lost_checksum_tree() {
 
 #[test]
 fn extents_longer_than_their_chunk() {
+    if common::lacks_mkfs() {
+        return;
+    }
     const EXTENT: u8 = 168;
     let mut disk = Disk::mixed();
     for leaf in disk.blocks().into_iter().filter(|it| (it.owner, it.level) == (EXTENT_TREE, 0)) {
@@ -322,6 +376,9 @@ fn extents_longer_than_their_chunk() {
 
 #[test]
 fn truncated() {
+    if common::lacks_mkfs() {
+        return;
+    }
     for size in [0, 100, 64 << 10, 68 << 10, 1 << 20, 5 << 20, 15 << 20] {
         let mut disk = Disk::mixed();
         Arc::make_mut(&mut disk.bytes).truncate(size);
@@ -335,6 +392,9 @@ fn truncated() {
 /// Changes a few random bytes of random blocks, and updates their checksums.
 #[test]
 fn random_changes() {
+    if common::lacks_mkfs() {
+        return;
+    }
     let original = Disk::mixed();
     let blocks = original.blocks();
     let mut state = 0x9e37_79b9_7f4a_7c15u64;

@@ -111,6 +111,9 @@ fn sets(stripes: usize, most: usize) -> Vec<Vec<usize>> {
 #[test]
 #[ignore = "slow"]
 fn as_many_missing_stripes_as_parities() {
+    if common::lacks_mkfs() {
+        return;
+    }
     let plain = PLAIN.verify().unwrap().0;
     for (stripes, parities) in [(2, 1), (3, 1), (5, 1), (3, 2), (4, 2), (6, 2)] {
         for lost in sets(stripes, parities) {
@@ -129,6 +132,9 @@ fn as_many_missing_stripes_as_parities() {
 
 #[test]
 fn one_more_missing_stripe_than_parities() {
+    if common::lacks_mkfs() {
+        return;
+    }
     for (stripes, parities, lost) in [(3, 1, vec![0, 2]), (4, 2, vec![0, 1, 3])] {
         let (summary, _) = Array::new(stripes, parities, &lost).verify();
         assert!(summary.missing_bytes > 0 && !summary.is_complete(), "{summary:?}");
@@ -138,6 +144,9 @@ fn one_more_missing_stripe_than_parities() {
 /// Wrong stripes are rebuilt from the rest of their row, even if other stripes are missing.
 #[test]
 fn wrong_stripes() {
+    if common::lacks_mkfs() {
+        return;
+    }
     let plain = PLAIN.verify().unwrap().0;
     let cases: [(usize, usize, &[usize], Option<bool>); 6] = [
         (3, 1, &[], Some(true)),
@@ -174,6 +183,9 @@ fn wrong_stripes() {
 /// as long as another parity is left.
 #[test]
 fn wrong_parities() {
+    if common::lacks_mkfs() {
+        return;
+    }
     for (lost, is_seen) in [(vec![], true), (vec![2], true), (vec![3], false)] {
         let mut array = Array::new(4, 2, &lost);
         array.damage(1, true);

@@ -18,6 +18,9 @@ const K: u64 = 1 << 10;
 
 #[test]
 fn random_images() {
+    if common::lacks_qemu() {
+        return;
+    }
     let number = |name, default| std::env::var(name).map_or(default, |n| n.parse().unwrap());
     let first = number("BLKIMAGE_SEED", 0);
     for seed in first..first + number("BLKIMAGE_CASES", CASES) {
@@ -183,6 +186,9 @@ fn data_length(image: &Image) -> u64 {
 
 #[test]
 fn preallocated_images_of_any_size_are_not_read() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let prefix = "qemu-img create -q -f qcow2 -o";
@@ -201,6 +207,9 @@ fn preallocated_images_of_any_size_are_not_read() {
 
 #[test]
 fn data_behind_zeros_and_zeros_behind_data() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let options = "data_file=data,data_file_raw=on,cluster_size=64k";

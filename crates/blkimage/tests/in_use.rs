@@ -53,6 +53,9 @@ fn kind(path: &Path) -> Option<ErrorKind> {
 
 #[test]
 fn an_image_with_a_writer_is_refused() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     sh(path, "qemu-img create -q -f qcow2 a.qcow2 1m");
@@ -69,6 +72,9 @@ fn an_image_with_a_writer_is_refused() {
 
 #[test]
 fn an_image_with_a_reader_is_accepted() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     sh(path, "qemu-img create -q -f qcow2 a.qcow2 1m");
@@ -81,6 +87,9 @@ fn an_image_with_a_reader_is_accepted() {
 
 #[test]
 fn a_writer_of_the_overlay_is_not_a_writer_of_the_backing_file() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     make_raw(path, "base.raw", "1m:A");
@@ -92,6 +101,9 @@ fn a_writer_of_the_overlay_is_not_a_writer_of_the_backing_file() {
 
 #[test]
 fn every_file_of_the_chain_is_checked() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     make_raw(path, "base.raw", "1m:A");
@@ -105,6 +117,9 @@ fn every_file_of_the_chain_is_checked() {
 
 #[test]
 fn a_later_writer_is_detected_at_the_end() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     make_raw(path, "a.raw", "1m:A");
@@ -115,6 +130,9 @@ fn a_later_writer_is_detected_at_the_end() {
 
 #[test]
 fn only_a_writable_export_is_a_writer() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     sh(path, "qemu-img create -q -f qcow2 a.qcow2 1m");

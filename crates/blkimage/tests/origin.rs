@@ -65,6 +65,9 @@ fn shared(left: &Image, right: &Image, limits: [u64; 2]) -> u64 {
 
 #[test]
 fn overlays_share_what_neither_holds() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     make_raw(folder, "disk.raw", "1m:R 1m:- 1m:R");
@@ -92,6 +95,9 @@ fn overlays_share_what_neither_holds() {
 
 #[test]
 fn snapshots_share_with_their_image() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     sh(folder, "qemu-img create -q -f qcow2 disk 1m");
@@ -127,6 +133,9 @@ fn other_files_and_bytes_to_verify_are_not_shared() {
 /// Reading these bytes fails, so they must not count as equal without being read.
 #[test]
 fn bytes_past_the_end_of_the_file_have_no_place() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     sh(folder, "qemu-img create -q -f qcow2 disk 1m");

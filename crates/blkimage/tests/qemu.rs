@@ -31,6 +31,9 @@ fn raw() {
 
 #[test]
 fn cluster_sizes_and_versions() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = folder();
     make_raw(folder.path(), "disk.raw", CONTENT);
     for compat in ["0.10", "1.1"] {
@@ -44,6 +47,9 @@ fn cluster_sizes_and_versions() {
 
 #[test]
 fn preallocation() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = folder();
     for mode in ["off", "metadata", "falloc", "full"] {
         for extra in ["", ",cluster_size=512", ",cluster_size=2M", ",extended_l2=on"] {
@@ -58,6 +64,9 @@ fn preallocation() {
 
 #[test]
 fn compression() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = folder();
     make_raw(folder.path(), "disk.raw", CONTENT);
     for method in ["zlib", "zstd"] {
@@ -76,6 +85,9 @@ fn compression() {
 
 #[test]
 fn extended_l2() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = folder();
     make_raw(folder.path(), "disk.raw", CONTENT);
     for cluster in ["16k", "64k", "128k", "2M"] {
@@ -93,6 +105,9 @@ fn extended_l2() {
 
 #[test]
 fn external_data_file() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = folder();
     make_raw(folder.path(), "disk.raw", CONTENT);
     for raw in ["on", "off"] {
@@ -145,6 +160,9 @@ fn chains_of_three() {
 
 #[test]
 fn backing_shorter_and_longer() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = folder();
     for spec in ["100k:R", "3m:R", "70000:R", "1:A", "0:-", "65537:R"] {
         make_raw(folder.path(), "base.raw", spec);
@@ -160,6 +178,9 @@ fn backing_shorter_and_longer() {
 
 #[test]
 fn snapshots() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = folder();
     let path = folder.path();
     for options in ["compat=0.10", "compat=1.1", "extended_l2=on", "cluster_size=512"] {
@@ -195,6 +216,9 @@ fn snapshots() {
 
 #[test]
 fn a_snapshot_has_its_own_size() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = folder();
     let path = folder.path();
     sh(path, "qemu-img create -q -f qcow2 a.qcow2 1m");
@@ -210,6 +234,9 @@ fn a_snapshot_has_its_own_size() {
 
 #[test]
 fn a_snapshot_in_a_chain_keeps_the_backing_file() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = folder();
     let path = folder.path();
     make_raw(path, "base.raw", CONTENT);
@@ -225,6 +252,9 @@ fn a_snapshot_in_a_chain_keeps_the_backing_file() {
 
 #[test]
 fn odd_sizes() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = folder();
     let path = folder.path();
     for size in ["0", "512", "1024", "65024", "66048", "1049088"] {
@@ -240,6 +270,9 @@ fn odd_sizes() {
 
 #[test]
 fn a_huge_empty_chain_is_a_single_extent() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = folder();
     let path = folder.path();
     sh(path, "qemu-img create -q -f qcow2 base.qcow2 8T");
@@ -258,6 +291,9 @@ fn a_huge_empty_chain_is_a_single_extent() {
 
 #[test]
 fn tables_are_read_once() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = folder();
     let path = folder.path();
     let options = "preallocation=metadata,cluster_size=4k";
@@ -275,6 +311,9 @@ fn tables_are_read_once() {
 #[cfg(feature = "qemu-nbd")]
 #[test]
 fn both_readers_see_the_same() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = folder();
     let path = folder.path();
     make_raw(path, "base.raw", CONTENT);
@@ -308,6 +347,9 @@ fn both_readers_see_the_same() {
 
 #[test]
 fn qed_and_qcow_of_version_1() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = folder();
     let path = folder.path();
     make_raw(path, "base.raw", CONTENT);
@@ -322,6 +364,9 @@ fn qed_and_qcow_of_version_1() {
 
 #[test]
 fn encrypted_images_are_refused() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = folder();
     let path = folder.path();
     // LUKS would benchmark a key derivation, which fails on a busy machine.
@@ -334,6 +379,9 @@ fn encrypted_images_are_refused() {
 
 #[test]
 fn unrecorded_backing_format_must_be_given() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = folder();
     let path = folder.path();
     make_raw(path, "base.raw", CONTENT);
@@ -367,6 +415,9 @@ fn holes_can_be_verified_or_ignored() {
 
 #[test]
 fn threads_read_the_same_bytes() {
+    if common::lacks_qemu() {
+        return;
+    }
     let folder = folder();
     let path = folder.path();
     make_raw(path, "base.raw", CONTENT);

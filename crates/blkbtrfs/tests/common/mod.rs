@@ -31,6 +31,21 @@ pub struct Block {
 /// Result of a verification.
 pub type Verdict = Result<(Summary, Vec<Finding>), String>;
 
+/// Returns whether mkfs.btrfs is missing here, and reports that. `make test` installs it.
+pub fn lacks_mkfs() -> bool {
+    let is_missing = mkfs().arg("--version").output().is_err();
+    if is_missing {
+        println!("skipped: mkfs.btrfs is missing (Debian: btrfs-progs)");
+    }
+    is_missing
+}
+
+fn mkfs() -> Command {
+    let mut command = Command::new("mkfs.btrfs");
+    command.env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin");
+    command
+}
+
 impl Disk {
     /// Creates a small file system with files, using mkfs.btrfs.
     pub fn real(options: &[&str]) -> Self {
@@ -50,8 +65,7 @@ impl Disk {
             fs::write(files.join(name), bytes).unwrap();
         }
         let image = folder.path().join("image");
-        let output = Command::new("mkfs.btrfs")
-            .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+        let output = mkfs()
             .args(["-q", "--nodesize", "4k", "-r"])
             .args([&files])
             .args(options)

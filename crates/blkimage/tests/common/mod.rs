@@ -7,6 +7,15 @@ use std::process::Command;
 
 use blkimage::{ExtentKind, Follow, Image, OpenOptions, Source};
 
+/// Returns whether QEMU's tools are missing here, and reports that. `make test` installs them.
+pub fn lacks_qemu() -> bool {
+    let is_missing = Command::new("qemu-img").arg("--version").output().is_err();
+    if is_missing {
+        println!("skipped: qemu-img is missing (Debian: qemu-utils)");
+    }
+    is_missing
+}
+
 /// Runs a program in `folder` and returns its output. Panics unless it succeeds.
 pub fn run(folder: &Path, program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).current_dir(folder).args(arguments).output();

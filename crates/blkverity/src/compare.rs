@@ -88,3 +88,32 @@ impl TreeBlocks for Compare<'_> {
 
 /// Maximum number of runs on each level, which limits the memory to 1 MiB for each.
 const MAX_RUNS: usize = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use blkhash::{Algorithm, BlockSize};
+    use blkimage::{Format, Memory, OpenOptions};
+
+    use super::*;
+
+    #[test]
+    fn runs_are_joined_and_limited() {
+        let stored = OpenOptions::new().format(Format::Raw);
+        let stored = stored.open_storage(Box::new(Memory(Vec::new())), "stored").unwrap();
+        let layout = Layout::new(Algorithm::Sha256, BlockSize::PAGE, 0, 1 << 30).unwrap();
+        let mut compare = Compare::new(&stored, &layout, 1, 0);
+        [0, 3, 4, 5, 7, 9, 10].into_iter().for_each(|index| compare.differs(0, index));
+        let found: Vec<_> = compare.different().collect();
+        assert_eq!(found, [(0, 0, 1), (0, 3, 3), (0, 7, 1), (0, 9, 2)]);
+        assert_eq!(compare.unnamed(), 0);
+
+        let last = 100 + 2 * MAX_RUNS as u64;
+        (100..last).step_by(2).for_each(|index| compare.differs(0, index));
+        assert_eq!((compare.different().count(), compare.unnamed()), (MAX_RUNS, 4));
+        // A block behind the last run belongs to it.
+        let (_, first, count) = compare.different().last().unwrap();
+        compare.differs(0, first + count);
+        assert_eq!(compare.different().last(), Some((0, first, 2)));
+        assert_eq!((compare.different().count(), compare.unnamed()), (MAX_RUNS, 4));
+    }
+}

@@ -1,6 +1,6 @@
 //! Check mode, with the lines, messages and exit status of `sha256sum --check`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -69,7 +69,7 @@ pub fn run(settings: &Settings, check: &Check, output: &mut Output) -> io::Resul
         names: settings.names.iter(),
         counts: Counts::default(),
         known: HashMap::new(),
-        pipes: HashSet::new(),
+        has_read_pipe: false,
         has_noted_size: settings.open.format.is_some(),
         has_noted_target: false,
         all_well: true,
@@ -130,8 +130,8 @@ struct Checker<'a> {
     counts: Counts,
     /// Reports of images that several lines name.
     known: HashMap<Subject, Report>,
-    /// Names of pipes that were read.
-    pipes: HashSet<Vec<u8>>,
+    /// Whether the pipe on standard input was read.
+    has_read_pipe: bool,
     /// Whether notes on odd sizes are done: one was printed, or a format was given.
     has_noted_size: bool,
     /// Whether the note on the size of a device was printed.
@@ -288,9 +288,10 @@ impl Checker<'_> {
         match item {
             Item::Entry(entry) => {
                 self.counts.entries += 1;
-                let is_new = *wanted != Wanted::Nothing
-                    && input::is_read_once(OsStr::from_bytes(&entry.name));
-                if is_new && !self.pipes.insert(entry.name.clone()) {
+                // No other pipe is opened.
+                let is_pipe = entry.name == b"-" && input::is_read_once(OsStr::new("-"));
+                let is_read = is_pipe && *wanted != Wanted::Nothing;
+                if is_read && std::mem::replace(&mut self.has_read_pipe, true) {
                     return self.fail(&entry, &Failure::new(IS_READ));
                 }
                 if self.images.is_of_another_digest(&entry)

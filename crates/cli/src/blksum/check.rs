@@ -218,9 +218,14 @@ impl Images<'_> {
         }
     }
 
-    /// Finds out what the checksum of a line without a tag is of, if it is not what the options say. `None` if that is
-    /// not wanted.
-    fn search(&self, entry: &Entry, notes: Notes) -> Option<Result<Found, Failure>> {
+    /// Finds out what the checksum of a line without a tag is of, if it is not what the options say. The content is not
+    /// read if it is known to be `unreadable`. `None` if a search is not wanted.
+    fn search(
+        &self,
+        entry: &Entry,
+        notes: Notes,
+        unreadable: Option<Failure>,
+    ) -> Option<Result<Found, Failure>> {
         let search = self.check.search.as_ref().filter(|_| entry.tag.is_none())?;
         if let Err(failure) = self.check_allowed(entry) {
             return Some(Err(failure));
@@ -230,7 +235,7 @@ impl Images<'_> {
         let (settings, reporter) = (self.settings, &self.reporter);
         let (origin, is_patient) = (Origin::Listed, false);
         let searcher = Searcher { name, origin, settings, search, notes, reporter, is_patient };
-        let found = searcher.find(slice::from_ref(&value));
+        let found = searcher.find(slice::from_ref(&value), unreadable);
         if let Ok(Found { matched: Some(matched), .. }) = &found
             && matched.reading.is_over_blocks_of_content()
         {
@@ -297,7 +302,7 @@ impl Checker<'_> {
                 if self.images.is_of_another_digest(&entry)
                     || *wanted == Wanted::Own && self.images.is_searched_stream(&entry)
                 {
-                    let found = self.images.search(&entry, self.images.notes());
+                    let found = self.images.search(&entry, self.images.notes(), None);
                     let found = found.expect("the parser allowed it");
                     self.images.reporter.end(OsStr::from_bytes(&entry.name), None);
                     return self.check_found(&entry, found);
@@ -405,7 +410,7 @@ impl Checker<'_> {
                 // What could be read only once is gone.
                 if !is_equal(checksum)
                     && !input::is_read_once(name)
-                    && let Some(found) = self.images.search(entry, Notes::Silent)
+                    && let Some(found) = self.images.search(entry, Notes::Silent, None)
                 {
                     return self.check_found(entry, found);
                 }
@@ -434,9 +439,9 @@ impl Checker<'_> {
             }
             // The bytes of a file may be readable where its content is not.
             Err(failure) if failure.cause == Cause::Other && !input::is_read_once(name) => {
-                match self.images.search(entry, Notes::Silent) {
-                    Some(found @ Ok(_)) => self.check_found(entry, found),
-                    _ => self.fail(entry, &failure),
+                match self.images.search(entry, Notes::Silent, Some(failure.clone())) {
+                    Some(found) => self.check_found(entry, found),
+                    None => self.fail(entry, &failure),
                 }
             }
             Err(failure) => self.fail(entry, &failure),

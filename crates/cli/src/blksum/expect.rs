@@ -99,7 +99,7 @@ impl Run<'_> {
         let Self { settings, expect, reporter, .. } = self;
         let (search, notes, origin) = (&expect.search, self.notes(), settings.origin);
         let is_patient = true;
-        Searcher { name, origin, settings, search, notes, reporter, is_patient }.find(values)
+        Searcher { name, origin, settings, search, notes, reporter, is_patient }.find(values, None)
     }
 
     /// Computes the checksum of a line with a tag.

@@ -121,8 +121,7 @@ pub fn none_matched(parameters: &Parameters, is_bytes: bool) -> Option<String> {
     }
     if construction == Construction::default() {
         others.push("--construction streams:32 or streams:64 for those of 0.8 and 0.9".to_owned());
-    }
-    if construction != Construction::default() {
+    } else {
         others.push("--construction streams:4 for lines of the C blksum 0.3 to 0.7".to_owned());
     }
     let taken_for = describe(parameters);

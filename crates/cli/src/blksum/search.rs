@@ -35,10 +35,14 @@ impl Searcher<'_> {
     ///
     /// # Errors
     ///
-    /// Fails if the image cannot be read. What fails after the first pass is not tried.
-    pub fn find(&self, values: &[Value]) -> Result<Found, Failure> {
-        let mut found: Option<Found> = None;
-        let (mut untried, mut unreadable) = (Vec::new(), None);
+    /// Fails if the image cannot be read. What fails after the first pass is not tried. Neither is the content if it is
+    /// known to be `unreadable`.
+    pub fn find(
+        &self,
+        values: &[Value],
+        mut unreadable: Option<Failure>,
+    ) -> Result<Found, Failure> {
+        let (mut found, mut untried) = (None::<Found>, Vec::new());
         for (subject, parameters) in self.passes(values, &mut untried)? {
             // The bytes of a file may be readable where its content is not.
             if unreadable.is_some() && (subject == Subject::Content || !self.is_file()) {
@@ -72,15 +76,7 @@ impl Searcher<'_> {
             };
             let found = found.get_or_insert_with(|| Found::new(report.clone()));
             if subject == Subject::Bytes {
-                // An appliance holds all of its disks.
-                let is_appliance = is_named_appliance(Path::new(self.name));
-                found.uncovered = match &unreadable {
-                    Some(failure) if !is_appliance => {
-                        Some(format!("it cannot be read: {}", failure.reason))
-                    }
-                    Some(_) => None,
-                    None => found.report.has_other_files.then(|| "it is in other files too".into()),
-                };
+                found.uncovered = self.uncovered(&found.report, unreadable.as_ref());
             }
             self.compare(subject, values, report, found);
             // A value has no second meaning.
@@ -180,6 +176,16 @@ impl Searcher<'_> {
         }
         if found.matched.is_some() {
             found.report = report;
+        }
+    }
+
+    /// Returns why a value of the bytes of the file says nothing about its content, of which `report` is.
+    fn uncovered(&self, report: &Report, unreadable: Option<&Failure>) -> Option<String> {
+        match unreadable {
+            // An appliance holds all of its disks.
+            Some(_) if is_named_appliance(Path::new(self.name)) => None,
+            Some(failure) => Some(format!("it cannot be read: {}", failure.reason)),
+            None => report.has_other_files.then(|| "it is in other files too".into()),
         }
     }
 

@@ -9,9 +9,11 @@ import guest_view
 import images
 import test_parallels
 import test_qcow1
+import test_qcow2
 import test_qed
 import test_vdi
 import test_vhdx
+import test_vmdk
 import test_vpc
 
 KIB = 1 << 10
@@ -21,13 +23,15 @@ MIB = 1 << 20
 GENERATORS = {
     "parallels": test_parallels.create,
     "qcow": test_qcow1.create,
+    "qcow2": test_qcow2.create,
     "qed": test_qed.create,
     "vdi": test_vdi.create,
     "vhdx": test_vhdx.create_written,
+    "vmdk": test_vmdk.random_disk,
     "vpc": test_vpc.create,
 }
 # The format, and those that it records.
-OVERLAYS = [("qcow", []), ("qed", ["raw"])]
+OVERLAYS = [("qcow", []), ("qcow2", ["raw", "qcow2", "vdi"]), ("qed", ["raw"])]
 # Options of qemu-img for a disk of 1 TiB, and the most that may be read if 512 bytes are stored: the tables.
 LARGE = {
     "qcow": ("", 5 * MIB),

@@ -90,14 +90,6 @@ def random_disk(rng, path):
     return size
 
 
-def test_random_disks(blksum):
-    rng = random.Random(1)
-    paths = [f"disk{index}.vmdk" for index in range(guest_view.count(12))]
-    for path in paths:
-        random_disk(rng, path)
-    guest_view.assert_same(blksum, paths, "vmdk")
-
-
 def test_random_chains(blksum):
     """Overlays of every kind that can have a parent, over disks of every kind."""
     rng = random.Random(2)

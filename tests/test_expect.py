@@ -228,6 +228,8 @@ def test_values_that_programs_print(blksum, here, content):
     ]
 
 
+@pytest.mark.slow
+@pytest.mark.network
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a root file system")
 def test_values_of_nbdcopy(blksum, here, tmp_path):
     """The program of the next Debian: that of Debian 12 has no --blkhash."""

@@ -16,7 +16,7 @@ SYSUSERSDIR = $(DESTDIR)$(PREFIX)/lib/sysusers.d
 # Files to install beside the C library.
 PROGRAMS = blksum blkhash
 PAGES = $(wildcard man/*.1 man/*.3)
-DOCS = README.md SECURITY.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE $(wildcard docs/*.md)
+DOCS = README.md SECURITY.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE $(wildcard docs/*.md docs/decisions/*.md)
 
 CARGO ?= cargo
 PYTHON = .venv/bin/python
@@ -50,6 +50,10 @@ wheel: ## Build the Python package
 	rm -rf $(WHEELS)
 	$(PYTHON) -m maturin build -q -m python/Cargo.toml --out $(WHEELS)
 
+.PHONY: setup
+setup: ## Install what the tests need
+	scripts/install-test-deps
+
 # The steps of a tier run one after another even with -j, because they share cargo's lock and the memory.
 .PHONY: quick
 quick: ## Formatting, lints and quick tests of Rust: needs no root, and installs nothing
@@ -77,13 +81,13 @@ quick-steps:
 	$(CARGO) test --workspace -- --show-output
 
 test-steps:
-	scripts/install-test-deps
+	$(MAKE) setup
 	$(MAKE) quick-steps
 	$(MAKE) pytest-quick
 	$(MAKE) capi-test-quick
 
 rest-steps:
-	scripts/install-test-deps
+	$(MAKE) setup
 	packaging/install-deps lintian:lintian
 	$(MAKE) check-rest
 	$(CARGO) test --workspace --tests -- --show-output --ignored
@@ -128,23 +132,25 @@ debug: ## Build what the quick tests test
 # $(call whole_programs,PROFILE,ARGUMENTS): runs the tests of the programs, and of the Python package in .venv
 define whole_programs
 	BLKSUM=$(TARGET_DIR)/$(1)/blksum $(PYTHON) -m pytest tests -n $(PYTEST_WORKERS) --dist loadfile $(2) $(PYTEST_ARGS)
-	$(PYTHON) -m pip install -q --force-reinstall --no-deps --no-index $(WHEELS)/*.whl
 	BLKSUM=$(TARGET_DIR)/$(1)/blksum $(PYTHON) -m pytest python/tests -n $(PYTEST_WORKERS) $(2) $(PYTEST_ARGS)
 endef
 
+.PHONY: install-wheel
+install-wheel: wheel
+	$(PYTHON) -m pip install -q --force-reinstall --no-deps --no-index $(WHEELS)/*.whl
+
 .PHONY: pytest
-pytest: wheel ## Whole-program tests of the built release binary, and of the Python package
+pytest: install-wheel ## Whole-program tests of the built release binary, and of the Python package
 	$(call whole_programs,release)
 
 # The markers are in tests/pytest.ini.
 .PHONY: pytest-quick
 pytest-quick: debug ## Quick whole-program tests of the debug build, and of the Python package
-	rm -rf $(WHEELS)
-	$(PYTHON) -m maturin build -q --profile dev -m python/Cargo.toml --out $(WHEELS)
+	scripts/install-python $(TARGET_DIR)/debug
 	$(call whole_programs,debug,-m "not slow and not release")
 
 .PHONY: pytest-rest
-pytest-rest: wheel ## The other tests of `make pytest`
+pytest-rest: install-wheel ## The other tests of `make pytest`
 	$(call whole_programs,release,-m "slow or release")
 
 # $(call install_capi,PROFILE): installs libblkhash into CAPI_ROOT
@@ -263,7 +269,7 @@ uninstall: ## Remove from DESTDIR/PREFIX what `make install` brought
 	rm -f $(DOCS:%=$(DOCDIR)/%)
 	rm -f $(PROGRAMS:%=$(BASHDIR)/%) $(PROGRAMS:%=$(ZSHDIR)/_%) $(PROGRAMS:%=$(FISHDIR)/%.fish)
 	scripts/uninstall-capi "$(DESTDIR)" $(PREFIX) $(LIBDIR)
-	for folder in $(DOCDIR)/docs $(DOCDIR); do [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done
+	for folder in $(DOCDIR)/docs/decisions $(DOCDIR)/docs $(DOCDIR); do [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done
 
 # Not a part of `install`, because not every host has systemd.
 UNITS = blksum-check@.service blksum-check@.timer

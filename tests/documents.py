@@ -1,6 +1,6 @@
 """Commands in the documentation, and the folder in which they run.
 
-Pages are all files in Markdown, and the sections EXAMPLES of the manual pages of commands. In Markdown:
+Pages are all files in Markdown, those of which the manual pages of commands are made among them. In a page:
 
 - A block that begins with ```console has commands behind `$ `, or `# ` for those of root, each followed by
   its output. A block of ```json directly below it has the lines of this output that are JSON.
@@ -180,15 +180,13 @@ def markdown():
 
 def pages():
     """The paths of all pages that have commands, relative to the root folder."""
-    paths = [*markdown(), *(ROOT / "man").glob("*.1")]
-    names = sorted(str(path.relative_to(ROOT)) for path in paths)
+    names = sorted(str(path.relative_to(ROOT)) for path in markdown())
     return [name for name in names if commands(name)]
 
 
 def commands(page):
     """The commands of a page, in order."""
-    text = (ROOT / page).read_text()
-    return examples(text) if page.endswith(".1") else [it for block in blocks(text) for it in block]
+    return [command for block in blocks((ROOT / page).read_text()) for command in block]
 
 
 BLOCK = re.compile(r"^```(console|sh)\n(.*?)^```$(?:\n```json\n(.*?)^```$)?", re.M | re.S)
@@ -203,15 +201,6 @@ def blocks(text):
         found = re.findall(r"^[$#] (.*)\n((?:(?![$#] ).*\n)*)", block, re.M)
         *before, (last, output) = found
         yield [*(Command(*pair) for pair in before), Command(last, output + objects)]
-
-
-def examples(text):
-    """The commands in the section EXAMPLES of a manual page."""
-    section = re.search(r"^\.SH EXAMPLES\n(.*?)^\.SH ", text, re.M | re.S)
-    found = re.findall(r"^\.nf\n(.*?)^\.fi$", section[1] if section else "", re.M | re.S)
-    lines = "".join(found).replace("\\*(Aq", "'").replace("\\-", "-").splitlines()
-    assert not any("\\" in line for line in lines), lines
-    return [Command(line, None) for line in lines]
 
 
 def reason_not_run(command):
@@ -431,6 +420,16 @@ MAP_COMMANDS = ["check", "checksum", "create", "diff", "dups", "export", "seal",
 # What pages need beside the common images.
 MORE = {
     "crates/cli/README.md": make_btrfs_disks,
+    "crates/cli/man/blkhash-bench-image.md": make_btrfs_disks,
+    "crates/cli/man/blkhash-btrfs-info.md": make_btrfs_disks,
+    "crates/cli/man/blkhash-btrfs-verify.md": make_btrfs_disks,
+    "crates/cli/man/blkhash-btrfs.md": make_btrfs_disks,
+    **{
+        f"crates/cli/man/blkhash-map{name}.md": make_for_maps
+        for name in ["", *(f"-{command}" for command in MAP_COMMANDS)]
+    },
+    "crates/cli/man/blkhash.md": make_btrfs_disks,
+    "crates/cli/man/blksum.md": make_for_blksum,
     "docs/alternatives.md": make_for_alternatives,
     "docs/btrfs.md": make_for_btrfs,
     "docs/check-file.md": make_appliance,
@@ -438,16 +437,6 @@ MORE = {
     "docs/maps.md": make_two_days,
     "docs/migrations.md": make_migration,
     "docs/verity.md": make_for_verity,
-    "man/blkhash-bench-image.1": make_btrfs_disks,
-    "man/blkhash-btrfs-info.1": make_btrfs_disks,
-    "man/blkhash-btrfs-verify.1": make_btrfs_disks,
-    "man/blkhash-btrfs.1": make_btrfs_disks,
-    **{
-        f"man/blkhash-map{name}.1": make_for_maps
-        for name in ["", *(f"-{command}" for command in MAP_COMMANDS)]
-    },
-    "man/blkhash.1": make_btrfs_disks,
-    "man/blksum.1": make_for_blksum,
 }
 
 

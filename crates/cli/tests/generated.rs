@@ -1,4 +1,5 @@
-//! Checks that the manual pages and completions in the repository match the argument parsers.
+//! Checks that the manual pages and completions in the repository match their sources, which are the argument parsers
+//! and `crates/cli/man`.
 
 #![allow(missing_docs, reason = "a test program")]
 
@@ -10,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use blkhash_cli::{blkhash, blksum};
-use pages::{Kind, Page};
+use pages::{Kind, Page, man};
 
 #[test]
 fn committed_pages_are_up_to_date() {
@@ -61,6 +62,56 @@ fn every_page_has_examples_that_the_parsers_accept() {
         }
     }
 }
+
+#[test]
+fn markdown_becomes_roff() {
+    let text = "## A\n\na \\*, *b*, **c\nd** and\n`e*`\n- `f g`: h\n  i\n- **j**: k\n\nl\n\n```sh\nm\n\n.n\n```\n";
+    let page =
+        man::page(Path::new("blkhash-info.md"), &format!("{HEAD}## OPTIONS\n{text}")).unwrap();
+    let content = String::from_utf8(page.content).unwrap();
+    let section = content.split_once(".SH A\n").unwrap().1;
+    let paragraph = "a *, \\fIb\\fR, \\fBc d\\fR and \\fBe*\\fR\n";
+    let items = ".TP\n\\fBf g\\fR\nh i\n.TP\n\\fBj\\fR\nk\n";
+    let commands = ".PP\n.RS 4\n.nf\nm\n\n\\&.n\n.fi\n.RE\n";
+    assert_eq!(section, format!("{paragraph}{items}.PP\nl\n{commands}"));
+}
+
+#[test]
+fn errors_in_a_page_name_the_file_and_the_line() {
+    let page = |text: &str| man::page(Path::new("blkhash-info.md"), text);
+    for (text, line, reason) in [
+        ("", 1, "a page begins with ---"),
+        (
+            "---\ncommand: blkhash info\n---\n",
+            1,
+            "command, description, synopsis or date is missing",
+        ),
+        (
+            "---\ndate: 2026-11-23\nauthor: a\n---\n",
+            3,
+            "not command, description, synopsis or date",
+        ),
+        (&HEAD.replace("info", "map"), 1, "blkhash-info.md is not the page of blkhash map"),
+        (HEAD, 1, "there is no empty section OPTIONS"),
+        (&format!("{HEAD}text\n"), 7, "text before the first section"),
+        (&format!("{HEAD}## OPTIONS\n## FILES\n"), 8, "the section is empty"),
+        (&format!("{HEAD}## A\n\n```sh\nblkhash\n"), 9, "no ``` ends the commands"),
+        (&format!("{HEAD}## A\n- a: b\n"), 8, "an item is `term`: text or **term**: text"),
+        (&format!("{HEAD}## A\n- `a`: b\nc\n"), 9, "the line is not indented"),
+        (&format!("{HEAD}## A\n### B\n"), 8, "not an element of a manual page"),
+        (&format!("{HEAD}## A\na\n1. b\n"), 9, "not an element of a manual page"),
+        (&format!("{HEAD}## A\na\n[b](c)\n"), 9, "not an element of a manual page"),
+        (&format!("{HEAD}## A\na  \nb\n"), 8, "not an element of a manual page"),
+        (&format!("{HEAD}## A\na\nb **c\n"), 9, "** begins no plain text that ends with **"),
+        (&format!("{HEAD}## A\na\nb *c `d` e*\n"), 9, "* begins no plain text that ends with *"),
+    ] {
+        let error = page(text).err().unwrap().to_string();
+        assert_eq!(error, format!("blkhash-info.md:{line}: {reason}"), "{text}");
+    }
+}
+
+const HEAD: &str =
+    "---\ncommand: blkhash info\ndescription: d\nsynopsis: IMAGE\ndate: 2026-11-23\n---\n";
 
 /// Returns the commands in the section EXAMPLES, those of a pipeline one by one and without redirections.
 fn examples(page: &str) -> Vec<String> {

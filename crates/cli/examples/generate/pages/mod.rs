@@ -1,7 +1,7 @@
-//! Generates manual pages and completions from the argument parsers.
+//! Generates completions from the argument parsers, and manual pages from these and their text.
 
 mod completions;
-mod man;
+pub mod man;
 
 use std::io;
 

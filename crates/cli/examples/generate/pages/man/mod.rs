@@ -1,115 +1,146 @@
-//! Manual pages, each with a head, the options of the parser, and sections of text.
+//! Renders the manual pages of the commands from `crates/cli/man/*.md`.
+//!
+//! A page begins with lines `key: value` between two lines `---`:
+//!
+//! - `command`: the command, such as `blkhash bench image` in `blkhash-bench-image.md`
+//! - `description`: the text of the section NAME
+//! - `synopsis`: the arguments. Repeated for each further way to call the command
+//! - `date`: the day of the last change to the page
+//!
+//! The rest is Markdown with these elements:
+//!
+//! - `## TITLE` begins a section. The section OPTIONS is empty, and is filled in from the argument parser. So is
+//!   DESCRIPTION if it is empty.
+//! - Lines of text are a paragraph. Empty lines separate paragraphs.
+//! - `` - `term`: text `` or `- **term**: text` is an item. Its further lines are indented by two spaces.
+//! - Lines from ```` ```sh ```` to ```` ``` ```` are commands.
+//! - In text: `**bold**`, `*italic*`, and `` `code` ``, which is bold. `\*` is a star.
+//!
+//! Other elements are errors. Errors name the file and the line.
 
-mod blkhash;
-mod blksum;
-mod map;
-mod verity;
+mod markdown;
 
+use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 
+use blkhash_cli::{blkhash, blksum};
 use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
+use markdown::{Lines, malformed, sections};
 
 use super::{Kind, Page};
 
-/// The text of a page, except its options.
-struct Text {
-    /// The command, such as `blkhash bench image`.
-    command: &'static str,
-    /// Description in the section NAME.
-    what: &'static str,
-    /// Arguments, one line for each way to call the command.
-    synopsis: &'static [&'static str],
-    before_options: Sections,
-    after_options: Sections,
-}
-
-/// Titles of sections, each with its paragraphs.
-type Sections = &'static [(&'static str, &'static [&'static str])];
-
 pub fn pages() -> io::Result<Vec<Page>> {
-    let mut blksum = blksum::command();
-    let mut blkhash = blkhash_cli::blkhash::command();
-    let mut pages = vec![page(&mut blksum, &blksum::TEXT)?];
-    for text in blkhash::TEXTS.iter().chain(map::TEXTS).chain(verity::TEXTS) {
-        pages.push(page(&mut blkhash, text)?);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("man");
+    let mut pages = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        // An editor may leave other files.
+        if path.extension().is_some_and(|extension| extension == "md") {
+            pages.push(page(&path, &fs::read_to_string(&path)?)?);
+        }
     }
     Ok(pages)
 }
 
-fn page(program: &mut Command, text: &Text) -> io::Result<Page> {
-    let mut command = program;
-    for word in text.command.split(' ').skip(1) {
-        command = command.find_subcommand_mut(word).expect("the parser knows the command");
+/// Renders the text of a file.
+pub fn page(path: &Path, text: &str) -> io::Result<Page> {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let content = render(&name, text)
+        .map_err(|error| io::Error::other(format!("{}:{error}", path.display())))?;
+    Ok(Page { kind: Kind::Man, file_name: format!("{name}.1"), content })
+}
+
+fn render(name: &str, text: &str) -> io::Result<Vec<u8>> {
+    let mut lines = (1..).zip(text.lines()).peekable();
+    let head = Head::read(&mut lines)?;
+    if head.command.replace(' ', "-") != name {
+        return Err(malformed(1, format!("{name}.md is not the page of {}", head.command)));
     }
-    // The text after the options in --help is part of other sections here, and all options are described.
-    let described = command.clone().mut_args(|option| option.hide_short_help(false));
-    let options = Man::new(described.after_help(None));
-    let name = text.command.replace(' ', "-");
+    let Some(parser) = parser(head.command) else {
+        return Err(malformed(1, format!("there is no command {}", head.command)));
+    };
     let mut page = Vec::new();
-    write_head(&mut page, &name, text)?;
-    if text.before_options.is_empty() {
-        options.render_description_section(&mut page)?;
-    }
-    write_sections(&mut page, text.before_options)?;
-    options.render_options_section(&mut page)?;
-    write_sections(&mut page, text.after_options)?;
-    Ok(Page { kind: Kind::Man, file_name: format!("{name}.1"), content: page })
-}
-
-/// Writes everything before the description.
-fn write_head(page: &mut Vec<u8>, name: &str, text: &Text) -> io::Result<()> {
-    let version = env!("CARGO_PKG_VERSION");
-    let title = name.to_uppercase();
-    writeln!(page, r#".TH {title} 1 "{DATE}" "blkhash {version}" "User Commands""#)?;
-    let mut section = Roff::new();
-    section.control("SH", ["NAME"]);
-    section.text([roman(format!("{name} - {}", text.what))]);
-    section.control("SH", ["SYNOPSIS"]);
-    for (index, arguments) in text.synopsis.iter().enumerate() {
-        if index > 0 {
-            section.control("br", []);
+    head.write(name, &mut page)?;
+    let mut has_options = false;
+    for section in sections(&mut lines)? {
+        match section.title {
+            _ if !section.is_empty => section.roff.to_writer(&mut page)?,
+            "DESCRIPTION" => parser.render_description_section(&mut page)?,
+            "OPTIONS" => {
+                parser.render_options_section(&mut page)?;
+                has_options = true;
+            }
+            _ => return Err(malformed(section.line, "the section is empty")),
         }
-        section.text([bold(text.command), roman(format!(" {arguments}"))]);
     }
-    section.to_writer(page)
+    if !has_options {
+        return Err(malformed(1, "there is no empty section OPTIONS"));
+    }
+    Ok(page)
 }
 
-fn write_sections(page: &mut Vec<u8>, sections: Sections) -> io::Result<()> {
-    for (title, paragraphs) in sections {
-        let mut section = Roff::new();
-        section.control("SH", [*title]);
-        for (index, paragraph) in paragraphs.iter().enumerate() {
-            write_paragraph(&mut section, paragraph, index == 0);
+/// Returns the options of a command. The text after them in --help is part of other sections here.
+fn parser(command: &str) -> Option<Man> {
+    let mut words = command.split(' ');
+    let program = match words.next()? {
+        "blksum" => blksum::command().mut_arg("digest", |digest| {
+            let help = digest.get_help().map(ToString::to_string).unwrap_or_default();
+            digest.help(help + ". -a and --algorithm are the same.")
+        }),
+        "blkhash" => blkhash::command(),
+        _ => return None,
+    };
+    let find = |parser: Command, word| parser.find_subcommand(word).cloned();
+    let parser = words.try_fold(program, find)?;
+    Some(Man::new(parser.mut_args(|option| option.hide_short_help(false)).after_help(None)))
+}
+
+/// The lines before the Markdown.
+#[derive(Default)]
+struct Head<'a> {
+    command: &'a str,
+    description: &'a str,
+    synopsis: Vec<&'a str>,
+    date: &'a str,
+}
+
+impl<'a> Head<'a> {
+    fn read(lines: &mut Lines<'a>) -> io::Result<Self> {
+        let mut head = Self::default();
+        let is_line = |(_, line): &(usize, &str)| *line == "---";
+        lines.next_if(is_line).ok_or_else(|| malformed(1, "a page begins with ---"))?;
+        for (number, line) in lines.take_while(|line| !is_line(line)) {
+            match line.split_once(": ") {
+                Some(("command", value)) => head.command = value,
+                Some(("description", value)) => head.description = value,
+                Some(("synopsis", value)) => head.synopsis.push(value),
+                Some(("date", value)) => head.date = value,
+                _ => return Err(malformed(number, "not command, description, synopsis or date")),
+            }
         }
-        section.to_writer(page)?;
-    }
-    Ok(())
-}
-
-/// Writes a paragraph. An indented paragraph is written literally, and `* TERM: TEXT` becomes an item.
-fn write_paragraph(section: &mut Roff, paragraph: &str, is_first: bool) {
-    if let Some(code) = paragraph.strip_prefix("    ") {
-        section.control("PP", []);
-        section.control("RS", ["4"]);
-        section.control("nf", []);
-        section.text([roman(code)]);
-        section.control("fi", []);
-        section.control("RE", []);
-    } else if let Some((term, text)) =
-        paragraph.strip_prefix("* ").and_then(|item| item.split_once(": "))
-    {
-        section.control("TP", []);
-        section.text([bold(term)]);
-        section.text([roman(text)]);
-    } else {
-        if !is_first {
-            section.control("PP", []);
+        if [head.command, head.description, head.date].contains(&"") || head.synopsis.is_empty() {
+            return Err(malformed(1, "command, description, synopsis or date is missing"));
         }
-        section.text([roman(paragraph)]);
+        Ok(head)
+    }
+
+    fn write(&self, name: &str, page: &mut Vec<u8>) -> io::Result<()> {
+        let version = env!("CARGO_PKG_VERSION");
+        let (title, date) = (name.to_uppercase(), self.date);
+        writeln!(page, r#".TH {title} 1 "{date}" "blkhash {version}" "User Commands""#)?;
+        let mut roff = Roff::new();
+        roff.control("SH", ["NAME"]);
+        roff.text([roman(format!("{name} - {}", self.description))]);
+        roff.control("SH", ["SYNOPSIS"]);
+        for (index, arguments) in self.synopsis.iter().enumerate() {
+            if index > 0 {
+                roff.control("br", []);
+            }
+            roff.text([bold(self.command), roman(format!(" {arguments}"))]);
+        }
+        roff.to_writer(page)
     }
 }
-
-/// The date of the last change to the text.
-const DATE: &str = "2026-11-23";

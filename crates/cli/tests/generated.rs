@@ -86,32 +86,28 @@ fn errors_in_a_page_name_the_file_and_the_line() {
             1,
             "command, description, synopsis or date is missing",
         ),
-        (
-            "---\ndate: 2026-11-23\nauthor: a\n---\n",
-            3,
-            "not command, description, synopsis or date",
-        ),
+        ("---\ndate: 2026-11-23\nauthor: a\n---\n", 3, "not a line of the front matter"),
+        (&HEAD.replace("- blkhash", "-"), 5, "not a line of the front matter"),
         (&HEAD.replace("info", "map"), 1, "blkhash-info.md is not the page of blkhash map"),
         (HEAD, 1, "there is no empty section OPTIONS"),
-        (&format!("{HEAD}text\n"), 7, "text before the first section"),
-        (&format!("{HEAD}## OPTIONS\n## FILES\n"), 8, "the section is empty"),
-        (&format!("{HEAD}## A\n\n```sh\nblkhash\n"), 9, "no ``` ends the commands"),
-        (&format!("{HEAD}## A\n- a: b\n"), 8, "an item is `term`: text or **term**: text"),
-        (&format!("{HEAD}## A\n- `a`: b\nc\n"), 9, "the line is not indented"),
-        (&format!("{HEAD}## A\n### B\n"), 8, "not an element of a manual page"),
-        (&format!("{HEAD}## A\na\n1. b\n"), 9, "not an element of a manual page"),
-        (&format!("{HEAD}## A\na\n[b](c)\n"), 9, "not an element of a manual page"),
-        (&format!("{HEAD}## A\na  \nb\n"), 8, "not an element of a manual page"),
-        (&format!("{HEAD}## A\na\nb **c\n"), 9, "** begins no plain text that ends with **"),
-        (&format!("{HEAD}## A\na\nb *c `d` e*\n"), 9, "* begins no plain text that ends with *"),
+        (&format!("{HEAD}text\n"), 8, "text before the first section"),
+        (&format!("{HEAD}## OPTIONS\n## FILES\n"), 9, "the section is empty"),
+        (&format!("{HEAD}## A\n\n```sh\nblkhash\n"), 10, "no ``` ends the commands"),
+        (&format!("{HEAD}## A\n- a: b\n"), 9, "an item is `term`: text or **term**: text"),
+        (&format!("{HEAD}## A\n- `a`: b\nc\n"), 10, "the line is not indented"),
+        (&format!("{HEAD}## A\n### B\n"), 9, "not an element of a manual page"),
+        (&format!("{HEAD}## A\na\n1. b\n"), 10, "not an element of a manual page"),
+        (&format!("{HEAD}## A\na\n[b](c)\n"), 10, "not an element of a manual page"),
+        (&format!("{HEAD}## A\na  \nb\n"), 9, "not an element of a manual page"),
+        (&format!("{HEAD}## A\na\nb **c\n"), 10, "** begins no plain text that ends with **"),
+        (&format!("{HEAD}## A\na\nb *c `d` e*\n"), 10, "* begins no plain text that ends with *"),
     ] {
         let error = page(text).err().unwrap().to_string();
         assert_eq!(error, format!("blkhash-info.md:{line}: {reason}"), "{text}");
     }
 }
 
-const HEAD: &str =
-    "---\ncommand: blkhash info\ndescription: d\nsynopsis: IMAGE\ndate: 2026-11-23\n---\n";
+const HEAD: &str = "---\ncommand: blkhash info\ndescription: d\nsynopsis:\n  - blkhash info IMAGE\ndate: 2026-11-23\n---\n";
 
 /// Returns the commands in the section EXAMPLES, those of a pipeline one by one and without redirections.
 fn examples(page: &str) -> Vec<String> {

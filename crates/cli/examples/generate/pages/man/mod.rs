@@ -1,10 +1,10 @@
 //! Renders the manual pages of the commands from `crates/cli/man/*.md`.
 //!
-//! A page begins with lines `key: value` between two lines `---`:
+//! A page begins with its front matter, lines of YAML between two lines `---`, in this order:
 //!
 //! - `command`: the command, such as `blkhash bench image` in `blkhash-bench-image.md`
 //! - `description`: the text of the section NAME
-//! - `synopsis`: the arguments. Repeated for each further way to call the command
+//! - `synopsis`: the ways to call the command, each in a line that begins with `  - ` and the command
 //! - `date`: the day of the last change to the page
 //!
 //! The rest is Markdown with these elements:
@@ -98,11 +98,12 @@ fn parser(command: &str) -> Option<Man> {
     Some(Man::new(parser.mut_args(|option| option.hide_short_help(false)).after_help(None)))
 }
 
-/// The lines before the Markdown.
+/// The front matter.
 #[derive(Default)]
 struct Head<'a> {
     command: &'a str,
     description: &'a str,
+    /// The arguments after the command.
     synopsis: Vec<&'a str>,
     date: &'a str,
 }
@@ -110,15 +111,20 @@ struct Head<'a> {
 impl<'a> Head<'a> {
     fn read(lines: &mut Lines<'a>) -> io::Result<Self> {
         let mut head = Self::default();
-        let is_line = |(_, line): &(usize, &str)| *line == "---";
-        lines.next_if(is_line).ok_or_else(|| malformed(1, "a page begins with ---"))?;
-        for (number, line) in lines.take_while(|line| !is_line(line)) {
+        let is_border = |(_, line): &(usize, &str)| *line == "---";
+        lines.next_if(is_border).ok_or_else(|| malformed(1, "a page begins with ---"))?;
+        for (number, line) in lines.take_while(|line| !is_border(line)) {
             match line.split_once(": ") {
                 Some(("command", value)) => head.command = value,
                 Some(("description", value)) => head.description = value,
-                Some(("synopsis", value)) => head.synopsis.push(value),
                 Some(("date", value)) => head.date = value,
-                _ => return Err(malformed(number, "not command, description, synopsis or date")),
+                None if line == "synopsis:" => {}
+                _ => {
+                    let usage = line.strip_prefix("  - ");
+                    let arguments = usage.and_then(|usage| usage.strip_prefix(head.command));
+                    let unknown = || malformed(number, "not a line of the front matter");
+                    head.synopsis.push(arguments.ok_or_else(unknown)?);
+                }
             }
         }
         if [head.command, head.description, head.date].contains(&"") || head.synopsis.is_empty() {
@@ -139,7 +145,7 @@ impl<'a> Head<'a> {
             if index > 0 {
                 roff.control("br", []);
             }
-            roff.text([bold(self.command), roman(format!(" {arguments}"))]);
+            roff.text([bold(self.command), roman(*arguments)]);
         }
         roff.to_writer(page)
     }

@@ -205,10 +205,8 @@ class Map:
 def _algorithms_available() -> list[str]: ...
 def _forked() -> None: ...
 def _create_map(
-    image: Image,
+    image: Union[str, PathLike[str], Image],
     output: Union[str, PathLike[str]],
-    info: str,
-    file_id: bytes,
     digest: str,
     block_size: int,
     salt: ReadableBuffer,

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import stat
-
 from blkhash import _blkhash
 from blkhash._types import Block
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator
-    from typing import Any
 
     from _typeshed import ReadableBuffer
 
     from blkhash._blkhash import Event, Image, Map
-    from blkhash._types import File
 
 
 def blocks(map: Map) -> Iterator[Block]:
@@ -73,78 +69,7 @@ def create_map(
     >>> blkhash.create_map("disk.qcow2", "new.blkmap").block_count
     128
     """
-    import json
-
-    if not isinstance(image, _blkhash.Image):
-        with _blkhash.Image(image) as opened:
-            return create_map(
-                opened,
-                path,
-                digest,
-                block_size=block_size,
-                salt=salt,
-                key=key,
-                threads=threads,
-                progress=progress,
-                cancel=cancel,
-            )
-    info = json.dumps(_info(image))
     _blkhash._create_map(
-        image, path, info, os.urandom(16), digest, block_size, salt, key, threads, progress, cancel
+        image, path, digest, block_size, salt, key, threads, progress, cancel
     )
     return _blkhash.Map(path)
-
-
-def _info(image: Image) -> dict[str, Any]:
-    """Describes the image of a map, as docs/map-format.md specifies it."""
-    import time
-
-    files = []
-    for index, member in enumerate(image.chain):
-        for number, file in enumerate(member.files):
-            role = "data" if number else "backing" if index else "image"
-            files.append(_file(file, role))
-    source: dict[str, Any] = {
-        "name": _split(image.name)[1],
-        "format": image.format,
-        "snapshot": image.snapshot,
-        "files": files,
-    }
-    if image.partition is not None:
-        source["partition"] = image.partition
-    partitions = [partition._asdict() for partition in image.partitions()]
-    return {
-        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "program": f"blkhash {_blkhash.__version__}",
-        "made": "read",
-        "source": source,
-        **({"partitions": partitions} if partitions else {}),
-    }
-
-
-def _file(file: File, role: str) -> dict[str, Any]:
-    path, name = _split(file.name)
-    described: dict[str, Any] = {"name": name, "role": role, "size": file.size}
-    try:
-        status = os.stat(path)
-    except OSError:
-        # A URI is no file.
-        return described
-    # The node of a device is another one on each host.
-    if stat.S_ISREG(status.st_mode):
-        described.update(mtime_ns=status.st_mtime_ns, ino=status.st_ino, dev=status.st_dev)
-    return described
-
-
-def _split(name: str) -> tuple[str, str]:
-    """Returns the path of the file that holds an image, and the name of the image without its folder.
-
-    A disk in an appliance is in the file before a colon, as `split_member` of blkimage splits it.
-    """
-    ends = [index for index, letter in enumerate(name) if letter == ":" and index + 1 < len(name)]
-    ends = [end for end in ends if os.path.isfile(name[:end])]
-    of_appliances = [end for end in ends if name[:end].lower().endswith(".ova")]
-    if ends and (of_appliances or not os.path.lexists(name)):
-        end = (of_appliances or ends)[0]
-        return name[:end], os.path.basename(name[:end]) + name[end:]
-    return name, os.path.basename(name)

@@ -118,11 +118,11 @@ impl Job {
 
     /// Computes the checksums.
     pub fn run(&self, opened: &Opened, progress: &Progress) -> Result<Passed, Failure> {
-        let content = &opened.content;
+        let content = opened.content();
         let digests = blksum::checksums(content, &self.parameters, &self.tuning, progress)
             .map_err(|error| Failure::Pass(error, OsString::new()))?;
         let size = blkimage::Source::size(content);
-        Ok(Passed { digests, size, format: opened.image.format().name() })
+        Ok(Passed { digests, size, format: opened.image().format().name() })
     }
 }
 

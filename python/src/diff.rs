@@ -2,10 +2,7 @@
 
 use std::ffi::OsString;
 
-use blkhash::{Sink, SinkError};
-use blkimage::Source;
-use blkmap::Report;
-use blksum::{ComparedRun, Progress, ShortEnd, Tuning};
+use blksum::{Progress, Tuning};
 use pyo3::prelude::*;
 
 use crate::arguments;
@@ -72,28 +69,10 @@ fn compare(
     tuning: &Tuning,
     progress: &Progress,
 ) -> Result<Differences, Failure> {
-    let (left, right) = (&left.content, &right.content);
-    let end = ShortEnd::of(left, right, block_size)?;
-    Differences::new(block_size, left.size(), right.size(), limit).collect(|mut report| {
-        let mut sink = Runs { report: &mut report, end };
-        blksum::compare(left, right, block_size, &mut sink, tuning, progress)
-            .map_err(|error| Failure::Pass(error, OsString::new()))?;
-        report.end();
-        Ok(())
-    })
-}
-
-/// Passes the runs of a comparison on.
-struct Runs<'a, 'r> {
-    report: &'a mut Report<'r>,
-    end: Option<ShortEnd>,
-}
-
-impl Sink<ComparedRun> for Runs<'_, '_> {
-    fn take(&mut self, run: &ComparedRun) -> Result<(), SinkError> {
-        for run in ShortEnd::whole(self.end, *run) {
-            self.report.push(run.first_block, run.count, run.comparison);
-        }
-        Ok(())
-    }
+    let mut found = Differences::new(limit);
+    let mut push = |difference| found.push(difference);
+    let (left, right) = (left.content(), right.content());
+    blksum::differences(left, right, block_size, &mut push, tuning, progress)
+        .map_err(|error| Failure::Pass(error, OsString::new()))?;
+    Ok(found)
 }

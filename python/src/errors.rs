@@ -13,7 +13,7 @@ use crate::types;
 pub enum Failure {
     /// An image cannot be opened or read.
     Image(blkimage::Error),
-    /// A pass over an image failed. A sink that fails is the map with this name.
+    /// A pass over an image failed. The map has this name.
     Pass(blksum::Error, OsString),
     /// The map with this name cannot be read or written.
     Map(blkmap::Error, OsString),
@@ -72,10 +72,10 @@ fn of_pass(py: Python<'_>, error: &blksum::Error, map: &OsStr) -> PyErr {
             let message = format!("{error}: max_zeros moves the limit");
             new(py, "image", ("size", message, None::<&str>, None::<u64>, None::<i32>))
         }
-        blksum::Error::Sink(error) => match error.downcast_ref::<blkmap::Error>() {
-            Some(error) => of_map(py, error, map),
-            None => other(py, &error.to_string()),
-        },
+        blksum::Error::Map(error) => of_map(py, error, map),
+        blksum::Error::OtherPart(other) => {
+            PyValueError::new_err(format!("{}: {other}", map.display()))
+        }
         blksum::Error::Cancelled => cancelled(py),
         error => other(py, &error.to_string()),
     }

@@ -75,13 +75,13 @@ impl Image {
     /// Size of the content in bytes.
     #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, |opened| Ok(opened.content.size()))
+        self.with(py, |opened| Ok(opened.content().size()))
     }
 
     /// Format of the image itself, as in qemu-img.
     #[getter]
     fn format(&self, py: Python<'_>) -> PyResult<&'static str> {
-        self.with(py, |opened| Ok(opened.image.format().name()))
+        self.with(py, |opened| Ok(opened.image().format().name()))
     }
 
     /// Name of the image, as it was opened.
@@ -99,14 +99,14 @@ impl Image {
     /// The number of the partition that was asked for.
     #[getter]
     fn partition(&self, py: Python<'_>) -> PyResult<Option<u32>> {
-        self.with(py, |opened| Ok(opened.partition))
+        self.with(py, |opened| Ok(opened.selected.partition()))
     }
 
     /// The image and its backing files, from the top.
     #[getter]
     fn chain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         self.with(py, |opened| {
-            let members = opened.image.chain().iter().map(|member| {
+            let members = opened.image().chain().iter().map(|member| {
                 let files = member
                     .files()
                     .map(|file| types::FILE.make(py, (file.name().as_os_str(), file.size())));
@@ -120,7 +120,7 @@ impl Image {
     /// Messages about an image that can be read, but may not be what it seems.
     #[getter]
     fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.with(py, |opened| PyTuple::new(py, opened.image.warnings()))
+        self.with(py, |opened| PyTuple::new(py, opened.image().warnings()))
     }
 
     /// The internal snapshots, as `Snapshot` tuples in the order of the image. Empty if its format
@@ -131,7 +131,7 @@ impl Image {
     fn snapshots<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let opened = self.opened()?;
         let opened = opened.get(py, "image")?;
-        let found = py.detach(|| opened.image.snapshots());
+        let found = py.detach(|| opened.image().snapshots());
         let found = found.map_err(|error| errors::of_image(py, &error))?.unwrap_or_default();
         let tuples = found.iter().map(|it| {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -149,7 +149,7 @@ impl Image {
         let opened = self.opened()?;
         let opened = opened.get(py, "image")?;
         let table =
-            py.detach(|| partition::table(&opened.content)).map_err(|error| match error {
+            py.detach(|| partition::table(opened.content())).map_err(|error| match error {
                 partition::TableError::Image(error) => errors::of_image(py, &error),
                 error => PyValueError::new_err(error.to_string()),
             })?;
@@ -163,7 +163,7 @@ impl Image {
     #[pyo3(signature = (offset=0, length=None))]
     fn extents(&self, py: Python<'_>, offset: u64, length: Option<u64>) -> PyResult<Extents> {
         let opened = self.opened()?;
-        let size = opened.get(py, "image")?.content.size();
+        let size = opened.get(py, "image")?.content().size();
         let end = length.map_or(size, |length| offset.saturating_add(length).min(size));
         Ok(Extents { opened, rest: Mutex::new((offset, end)) })
     }
@@ -179,7 +179,7 @@ impl Image {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let opened = self.opened()?;
         let opened = opened.get(py, "image")?;
-        let length = length.min(opened.content.size().saturating_sub(offset));
+        let length = length.min(opened.content().size().saturating_sub(offset));
         let length = usize::try_from(length).map_err(|_| PyValueError::new_err("is too long"))?;
         PyBytes::new_with(py, length, |bytes| read(py, opened, bytes, offset))
     }
@@ -193,7 +193,7 @@ impl Image {
         let opened = opened.get(py, "image")?;
         let mut buffer = Buffer::writable(buffer)?;
         let bytes = buffer.bytes_mut();
-        let left = opened.content.size().saturating_sub(offset);
+        let left = opened.content().size().saturating_sub(offset);
         let length = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         read(py, opened, &mut bytes[..length], offset)?;
         Ok(length)
@@ -204,7 +204,7 @@ impl Image {
     fn check_unchanged(&self, py: Python<'_>) -> PyResult<()> {
         let opened = self.opened()?;
         let opened = opened.get(py, "image")?;
-        py.detach(|| opened.image.check_unchanged()).map_err(|error| errors::of_image(py, &error))
+        py.detach(|| opened.image().check_unchanged()).map_err(|error| errors::of_image(py, &error))
     }
 
     /// Returns checksums of the content, in one pass, as `blkhash.checksum()` does, with the same
@@ -262,8 +262,8 @@ impl Image {
 
     fn __repr__(&self, py: Python<'_>) -> String {
         let described = self.with(py, |opened| {
-            let (name, format) = (&opened.name, opened.image.format());
-            Ok(format!("<blkhash.Image {name:?} {format} {} bytes>", opened.content.size()))
+            let (name, format) = (&opened.name, opened.image().format());
+            Ok(format!("<blkhash.Image {name:?} {format} {} bytes>", opened.content().size()))
         });
         described.unwrap_or_else(|_| "<blkhash.Image closed>".to_owned())
     }
@@ -289,7 +289,7 @@ impl Image {
 fn read(py: Python<'_>, opened: &Opened, bytes: &mut [u8], offset: u64) -> PyResult<()> {
     let mut offset = offset;
     for part in bytes.chunks_mut(PART) {
-        py.detach(|| opened.content.read_exact_at(part, offset))
+        py.detach(|| opened.content().read_exact_at(part, offset))
             .map_err(|error| errors::of_image(py, &error))?;
         offset += part.len() as u64;
         // Ctrl-C ends a long read.
@@ -316,7 +316,7 @@ impl Extents {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let opened = self.opened.get(py, "image")?;
         let (start, end) = *self.rest.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = py.detach(|| longest(&opened.content, start, end));
+        let found = py.detach(|| longest(opened.content(), start, end));
         let Some((next, kind)) = found.map_err(|error| errors::of_image(py, &error))? else {
             return Ok(None);
         };

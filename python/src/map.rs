@@ -5,13 +5,11 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use blkhash::{Construction, Leaf};
-use blkimage::{Slice, Source, partition};
-use blkmap::{Against, ImageEnd, Key, Side};
-use blksum::{Progress, Tuning};
+use blkhash::Construction;
+use blkmap::Key;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyModule};
+use pyo3::types::{PyBytes, PyModule};
 
 use crate::arguments::{self, cannot_pickle, value_error};
 use crate::buffer::Buffer;
@@ -20,7 +18,6 @@ use crate::errors::{self, Failure};
 use crate::input::Input;
 use crate::job::Watch;
 use crate::map_runs::Runs;
-use crate::open::Opened;
 use crate::open_map::OpenMap;
 use crate::process::Owned;
 use crate::types;
@@ -178,21 +175,21 @@ impl Map {
         limit: usize,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let (left, right) = (self.shared(py)?, other.get().shared(py)?);
-        let parts = [self.partition(py)?, other.get().partition(py)?];
         let differences = Watch::NONE.run(py, move |_| {
             let (left, right) = (left.here()?, right.here()?);
-            let size = |side: &OpenMap| side.map.commit().image_size;
-            if let [Some(one), Some(two)] = parts
-                && one.is_some() != two.is_some()
-                && size(left) != size(right)
-            {
-                let (one, two) = (part_name(one), part_name(two));
-                let reason = format!("is the map of {one}, and {} of {two}", right.name.display());
-                return Err(Failure::Value(left.name.to_string_lossy().into_owned(), reason));
-            }
-            Differences::new(left.map.header().block_size, size(left), size(right), limit)
-                .collect(|report| blkmap::diff(&left.map, &right.map, report))
-                .map_err(|error| Failure::Maps(error, left.name.clone(), right.name.clone()))
+            let mut found = Differences::new(limit);
+            let mut push = |difference| found.push(difference);
+            let compared = blksum::map::diff(&left.map, &right.map, &mut push);
+            compared.map_err(|error| match error {
+                blksum::Error::Map(error) => {
+                    Failure::Maps(error, left.name.clone(), right.name.clone())
+                }
+                error => {
+                    let reason = format!("compared with {}: {error}", right.name.display());
+                    Failure::Value(left.name.to_string_lossy().into_owned(), reason)
+                }
+            })?;
+            Ok(found)
         })?;
         differences.into_list(py)
     }
@@ -212,8 +209,8 @@ impl Map {
     ///     ImageError: the image cannot be opened or read, or changed meanwhile (`ChangedError`).
     ///     MapError: the map cannot be read.
     ///     CancelledError: `cancel` was set.
-    ///     ValueError: more than `limit` extents differ, or one of the two is a partition and the other a
-    ///         whole image.
+    ///     ValueError: more than `limit` extents differ, or the map is of another part of the image. The
+    ///         map of a whole image is one of its partitions, too.
     #[pyo3(signature = (image, *, limit=262144, threads=None, progress=None, cancel=None))]
     fn verify<'py>(
         &self,
@@ -225,16 +222,17 @@ impl Map {
         cancel: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let shared = self.shared(py)?;
-        let mapped = self.partition(py)?.flatten();
         let input = Input::new(image)?;
-        // Zeros that the image does not store cost nothing.
-        let tuning = arguments::tuning(threads, Some(u64::MAX))?;
+        let tuning = arguments::tuning(threads, None)?;
         let watch = Watch { progress, cancel };
         let differences = watch.run(py, move |progress| {
             let map = shared.here()?;
             input.with(|image| {
-                check_part(map, mapped, image)?;
-                verify(map, image, limit, &tuning, progress)
+                let mut found = Differences::new(limit);
+                let mut push = |difference| found.push(difference);
+                blksum::map::verify(&map.map, &image.selected, &mut push, &tuning, progress)
+                    .map_err(|error| Failure::Pass(error, map.name.clone()))?;
+                Ok(found)
             })
         })?;
         differences.into_list(py)
@@ -284,95 +282,11 @@ impl Map {
         self.0.get(py, "map")
     }
 
-    /// Returns the number of the partition that the map is of, or `None` in `Some` for a whole image. Returns `None` if the
-    /// map does not say.
-    fn partition(&self, py: Python<'_>) -> PyResult<Option<Option<u64>>> {
-        let OpenMap { map, name } = self.opened(py)?;
-        let text = map.info().map_err(|error| errors::of_map(py, &error, name))?;
-        let info = PyModule::import(py, "json")?.call_method1("loads", (text,));
-        let source = info.and_then(|info| info.get_item("source")).ok();
-        let Some(source) = source.as_ref().and_then(|it| it.cast::<PyDict>().ok()) else {
-            return Ok(None);
-        };
-        let number = source.get_item("partition")?;
-        Ok(Some(number.and_then(|it| it.extract().ok())))
-    }
-
     /// Returns the map for another thread.
     fn shared(&self, py: Python<'_>) -> PyResult<Arc<Owned<OpenMap>>> {
         self.opened(py)?;
         Ok(Arc::clone(&self.0))
     }
-}
-
-/// Refuses a partition and the map of the whole image, and the reverse. The beginning of a disk compared with a partition
-/// differs everywhere, which looks like a verdict.
-fn check_part(map: &OpenMap, mapped: Option<u64>, image: &Opened) -> Result<(), Failure> {
-    let size = map.map.commit().image_size;
-    if size == image.content.size() {
-        return Ok(());
-    }
-    let reason = match (mapped, image.partition) {
-        (None, Some(number)) if size == image.image.size() => {
-            format!("the map is of the whole image, not of partition {number}")
-        }
-        (Some(number), None) if has_partition(image, number) => {
-            format!("the map is of partition {number}, not of the whole image")
-        }
-        _ => return Ok(()),
-    };
-    Err(Failure::Value(image.name.to_string_lossy().into_owned(), reason))
-}
-
-fn has_partition(image: &Opened, number: u64) -> bool {
-    let table = partition::table(&image.content).unwrap_or_default();
-    table.partitions.iter().any(|it| u64::from(it.number) == number)
-}
-
-fn part_name(partition: Option<u64>) -> String {
-    match partition {
-        Some(number) => format!("partition {number}"),
-        None => "the whole image".to_owned(),
-    }
-}
-
-/// Compares an image with a map.
-fn verify(
-    OpenMap { map, name }: &OpenMap,
-    image: &Opened,
-    limit: usize,
-    tuning: &Tuning,
-    progress: &Progress,
-) -> Result<Differences, Failure> {
-    let header = map.header();
-    let leaf = header.leaf();
-    let content = &image.content;
-    let of_map = |error| Failure::Map(error, name.clone());
-    let end = ImageEnd { size: content.size(), padded_last: padded_last(content, &leaf)? };
-    // Blocks behind the end of the map are not compared.
-    let block_size = u64::from(header.block_size);
-    let common = end.size.min(map.commit().blocks.saturating_mul(block_size));
-    let part = Slice::new(content, 0, common).expect("begins with the image");
-    let blocks = map.blocks().map_err(of_map)?;
-    let differences = Differences::new(header.block_size, map.commit().image_size, end.size, limit);
-    differences.collect(|report| {
-        let mut against = Against::new(map, Side::Left, blocks, end, report);
-        blksum::block_digests(&part, &leaf, &mut against, tuning, progress)
-            .map_err(|error| Failure::Pass(error, name.clone()))?;
-        against.end();
-        Ok(())
-    })
-}
-
-/// Returns the digest of the last block padded with zeros to a whole one, if it is short.
-pub fn padded_last(content: &dyn Source, leaf: &Leaf) -> Result<Option<blkhash::Digest>, Failure> {
-    let length = (content.size() % leaf.block_size() as u64) as usize;
-    if length == 0 {
-        return Ok(None);
-    }
-    let mut block = vec![0; leaf.block_size()];
-    content.read_exact_at(&mut block[..length], content.size() - length as u64)?;
-    Ok(Some(leaf.hash(&block)))
 }
 
 /// Returns the key in a buffer.

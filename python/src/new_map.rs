@@ -5,9 +5,9 @@ use std::fs::{self, File, Metadata};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 
-use blkhash::Leaf;
-use blkimage::{Location, Source, split_member};
+use blkimage::{Location, split_member};
 use blkmap::{Header, Key, Writer};
+use blksum::map::{ALL, Info, Made};
 use blksum::{Progress, Tuning};
 use pyo3::prelude::*;
 
@@ -25,8 +25,6 @@ pub fn create_map(
     py: Python<'_>,
     image: &Bound<'_, PyAny>,
     output: PathBuf,
-    info: String,
-    file_id: [u8; 16],
     digest: &str,
     block_size: u64,
     salt: &Bound<'_, PyAny>,
@@ -40,55 +38,43 @@ pub fn create_map(
         return Err(value_error(format!("there are no maps with digest '{digest}'")));
     }
     let block_size = arguments::block_size(block_size)?;
-    let header = Header { file_id, algorithm, block_size, salt: arguments::salt(Some(salt))? };
+    let salt = arguments::salt(Some(salt))?;
     let key = key.map(map::key).transpose()?;
     let input = Input::new(image)?;
-    // A run of zeros costs nothing.
-    let tuning = arguments::tuning(threads, Some(u64::MAX))?;
+    let tuning = arguments::tuning(threads, None)?;
     let watch = Watch { progress, cancel };
     watch.run(py, move |progress| {
-        let job = Job { header, leaf: header.leaf(), info, tuning };
-        input.with(|image| job.write(image, &output, key, progress))
+        let header = Header::new(algorithm, block_size, salt)
+            .map_err(|error| Failure::Other(error.to_string()))?;
+        input.with(|image| write(image, &output, header, key, &tuning, progress))
     })
 }
 
-struct Job {
+/// Writes the file, or removes it.
+fn write(
+    image: &Opened,
+    output: &PathBuf,
     header: Header,
-    leaf: Leaf,
-    info: String,
-    tuning: Tuning,
-}
-
-impl Job {
-    /// Writes the file, or removes it.
-    fn write(
-        &self,
-        image: &Opened,
-        output: &PathBuf,
-        key: Option<Key>,
-        progress: &Progress,
-    ) -> Result<(), Failure> {
-        let name = output.as_os_str().to_owned();
-        let of_map = |error| Failure::Map(error, name.clone());
-        let mut options = File::options();
-        options.read(true).write(true).create_new(true).mode(mode_of(&image.name));
-        let file = options.open(output);
-        let file = file.map_err(|error| of_map(error.into()))?;
-        let content = &image.content;
-        let written = || -> Result<(), Failure> {
-            let writer = Writer::new(file, self.header, content.size()).map_err(of_map)?;
-            let mut writer = writer.sealed_with(key);
-            writer.set_padded_last(map::padded_last(content, &self.leaf)?);
-            blksum::block_digests(content, &self.leaf, &mut writer, &self.tuning, progress)
-                .map_err(|error| Failure::Pass(error, name.clone()))?;
-            writer.finish(&self.info).map_err(of_map)?;
-            Ok(())
-        };
-        written().inspect_err(|_| {
-            // It is not finished, and no command takes it for a map.
-            let _ = fs::remove_file(output);
-        })
-    }
+    key: Option<Key>,
+    tuning: &Tuning,
+    progress: &Progress,
+) -> Result<(), Failure> {
+    let name = || output.as_os_str().to_owned();
+    let mut options = File::options();
+    options.read(true).write(true).create_new(true).mode(mode_of(&image.name));
+    let file = options.open(output).map_err(|error| Failure::Map(error.into(), name()))?;
+    let info = Info::new(Made::Read).describe(&image.subject());
+    let content = image.content();
+    let written =
+        Writer::new(file, header, content.size()).map_err(Into::into).and_then(|writer| {
+            let writer = writer.sealed_with(key);
+            blksum::map::write(writer, content, ALL, &info, tuning, progress)
+        });
+    written.map(drop).map_err(|error| {
+        // It is not finished, and no command takes it for a map.
+        let _ = fs::remove_file(output);
+        Failure::Pass(error, name())
+    })
 }
 
 /// Returns the mode of the map: readable for the users that may read the file of the image. Devices and exports do not say

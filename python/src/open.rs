@@ -5,10 +5,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 
-use blkimage::partition::{self, TableError};
+use blkimage::partition::{NoPartition, TableError};
 use blkimage::{
-    Cache, Follow, Holes, Location, Member, OpenOptions, Reader, Secret, Slice, Source, VpcSize,
+    Cache, Follow, Holes, Image, Location, Member, OpenOptions, Reader, Secret, Source, VpcSize,
 };
+use blksum::map::Subject;
+use blksum::{Part, PartError, Selected};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -92,17 +94,15 @@ impl Request {
         };
         let name = self.name.as_os_str();
         let image = Arc::new(self.options.open_location(location)?);
-        let (offset, length) = match self.partition {
-            None => (0, image.size()),
-            Some(number) => find(&image, number)?,
-        };
-        let shown = name.to_string_lossy().into_owned();
-        let content = Slice::new(Arc::clone(&image), offset, length)
-            .filter(|content| content.size() == length)
-            .ok_or_else(|| Failure::Value(shown, "the partition reaches past its end".into()))?;
-        let Self { options, partition, .. } = self;
-        let (snapshot, name) = (options.snapshot.clone(), name.to_owned());
-        Ok(Opened { image, content, name, snapshot, partition: *partition, keeper: None })
+        let selected = Selected::new(image, self.partition.map(Part::Partition));
+        let selected = selected.map_err(|error| match error {
+            PartError::Partition(NoPartition::Table(TableError::Image(error))) => {
+                Failure::Image(error)
+            }
+            error => Failure::Value(name.to_string_lossy().into_owned(), error.to_string()),
+        })?;
+        let (snapshot, name) = (self.options.snapshot.clone(), name.to_owned());
+        Ok(Opened { selected, name, snapshot, keeper: None })
     }
 
     /// Opens the image on a thread of its own, which lives as long as the image if that needs it.
@@ -126,40 +126,41 @@ impl Request {
 
 /// An open image, or a partition of it.
 pub struct Opened {
-    pub image: Arc<blkimage::Image>,
-    pub content: Slice<Arc<blkimage::Image>>,
+    pub selected: Selected,
     /// The name as the caller gave it.
     pub name: OsString,
     pub snapshot: Option<String>,
-    pub partition: Option<u32>,
     /// Ends the thread that opened the image when it is dropped.
     #[expect(dead_code, reason = "is only dropped")]
     keeper: Option<mpsc::Sender<()>>,
 }
 
 impl Opened {
+    /// Returns the image.
+    pub fn image(&self) -> &Image {
+        self.selected.image()
+    }
+
+    /// Returns the content.
+    pub fn content(&self) -> &dyn Source {
+        self.selected.source()
+    }
+
+    /// Describes the content for its map.
+    pub fn subject(&self) -> Subject<'_> {
+        Subject {
+            name: &self.name,
+            image: self.image(),
+            source: self.content(),
+            snapshot: self.snapshot.as_deref(),
+            partition: self.selected.partition(),
+        }
+    }
+
     /// Returns whether a child process serves the image, which the kernel ends with the thread that started it.
     fn is_served(&self) -> bool {
-        self.image.chain().iter().any(Member::is_served)
+        self.image().chain().iter().any(Member::is_served)
     }
-}
-
-/// Returns the offset and the length of a partition.
-fn find(image: &blkimage::Image, number: u32) -> Result<(u64, u64), Failure> {
-    let name = image.files().next().map(|name| name.display().to_string()).unwrap_or_default();
-    let table = partition::table(image).map_err(|error| match error {
-        TableError::Image(error) => Failure::Image(error),
-        error => Failure::Value(name.clone(), error.to_string()),
-    })?;
-    if let Some(found) = table.find(number) {
-        return Ok((found.offset, found.length));
-    }
-    let reason = match (table.lost.as_ref(), table.numbers()) {
-        (Some(lost), _) => format!("no partition {number}: {lost}"),
-        (None, numbers) if numbers.is_empty() => "it has no partition table".to_owned(),
-        (None, numbers) => format!("no partition {number}: it has {numbers}"),
-    };
-    Err(Failure::Value(name, reason))
 }
 
 /// Names of the options, `None` for each of which is the default.

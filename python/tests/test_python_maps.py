@@ -242,17 +242,25 @@ def test_a_partition_and_the_map_of_the_whole(tmp_path):
     run("sfdisk", "-q", path, input="label: gpt\nsize=2MiB\nsize=3MiB\n", stdin=None)
     whole = blkhash.create_map(path, tmp_path / "whole")
     with blkhash.Image(path, partition=1) as part:
-        with pytest.raises(ValueError, match="the map is of the whole image, not of partition 1"):
-            whole.verify(part)
+        assert whole.verify(part) == []
         mapped = blkhash.create_map(part, tmp_path / "part")
         assert mapped.verify(part) == []
     assert whole.verify(path) == []
-    with pytest.raises(ValueError, match="the map is of partition 1, not of the whole image"):
+    with pytest.raises(ValueError, match="part: is the map of partition 1"):
         mapped.verify(path)
-    with pytest.raises(ValueError, match="whole: is the map of the whole image, and .*part of partition 1"):
+    with pytest.raises(ValueError, match="whole: compared with .*part: is the map of the whole image, and the other one of partition 1"):
         whole.diff(mapped)
-    with pytest.raises(ValueError, match="part: is the map of partition 1, and .*whole of the whole image"):
+    with pytest.raises(ValueError, match="part: compared with .*whole: is the map of partition 1, and the other one of the whole image"):
         mapped.diff(whole)
+    # Offsets are those in the partition.
+    damaged = bytearray(path.read_bytes())
+    damaged[(1 << 20) + 5 * BLOCK + 1] ^= 1
+    damaged[(4 << 20) + 1] ^= 1
+    (tmp_path / "damaged.img").write_bytes(damaged)
+    with blkhash.Image(tmp_path / "damaged.img", partition=1) as part:
+        assert whole.verify(part) == [(5 * BLOCK, BLOCK, "changed")] == ranges(
+            blkmap("verify", "--json", "--partition", "1", whole.name, tmp_path / "damaged.img", status=1)
+        )
     # A file with the content of the partition.
     (tmp_path / "copy.img").write_bytes(path.read_bytes()[1 << 20 : 3 << 20])
     assert mapped.verify(tmp_path / "copy.img") == []

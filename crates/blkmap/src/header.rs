@@ -2,6 +2,8 @@
 
 use blkhash::{Algorithm, BlockSize, Digester, Leaf, Salt, Strength};
 
+use rustix::rand::{GetRandomFlags, getrandom};
+
 use crate::bytes::{array, put, u16_at, u32_at};
 use crate::{Error, PAGE, Result};
 
@@ -19,6 +21,20 @@ pub struct Header {
 }
 
 impl Header {
+    /// Returns the header of a new map, with random bytes for its file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system has no random bytes.
+    pub fn new(algorithm: Algorithm, block_size: BlockSize, salt: Salt) -> std::io::Result<Self> {
+        let mut file_id = [0; 16];
+        let mut filled = 0;
+        while filled < file_id.len() {
+            filled += getrandom(&mut file_id[filled..], GetRandomFlags::empty())?;
+        }
+        Ok(Self { file_id, algorithm, block_size, salt })
+    }
+
     /// Returns whether there are maps with digests of `algorithm`: it needs no key, and has digests.
     pub fn accepts(algorithm: Algorithm) -> bool {
         algorithm.digest_size() > 0 && algorithm.properties().strength != Strength::Keyed

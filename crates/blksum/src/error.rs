@@ -25,6 +25,15 @@ pub enum Error {
     /// of the content.
     #[error(transparent)]
     Hash(#[from] blkhash::Error),
+    /// The image does not have the part that is read.
+    #[error(transparent)]
+    Part(#[from] crate::PartError),
+    /// A map could not be read or written.
+    #[error(transparent)]
+    Map(#[from] blkmap::Error),
+    /// A map is of another part of the image.
+    #[error(transparent)]
+    OtherPart(#[from] crate::map::OtherPart),
     /// A stream could not be read.
     #[error(transparent)]
     Stream(std::io::Error),

@@ -1,6 +1,6 @@
 //! The part of an image that is hashed.
 
-use blkimage::partition::{self, Partition};
+use blkimage::partition::{self, NoPartition};
 use blkimage::{Image, Slice, Source};
 
 /// A part of an image.
@@ -18,19 +18,27 @@ pub enum Part {
 }
 
 impl Part {
-    /// Returns the part of an image. The error is the reason why the image does not have all of it.
-    pub fn of(self, image: &Image) -> Result<Slice<&Image>, String> {
+    /// Returns the content of the part.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the image does not have all of it.
+    pub fn of(self, image: &Image) -> Result<Slice<&Image>, PartError> {
         let (offset, length) = self.range(image)?;
-        Slice::new(image, offset, length).ok_or_else(|| format!("has nothing at {offset}"))
+        Ok(Slice::new(image, offset, length).expect("the image has the part"))
     }
 
-    /// Returns the offset and the length of the part, all of which the image has.
-    pub fn range(self, image: &Image) -> Result<(u64, u64), String> {
+    /// Returns the offset and the length of the part.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the image does not have all of it.
+    pub fn range(self, image: &Image) -> Result<(u64, u64), PartError> {
         let size = image.size();
         let (what, offset, length) = match self {
             Self::Partition(number) => {
-                let Partition { offset, length, .. } = find(image, number)?;
-                (format!("partition {number}"), offset, length)
+                let partition = partition::find(image, number)?;
+                (format!("partition {number}"), partition.offset, partition.length)
             }
             Self::Range { offset, length } => {
                 let length = length.unwrap_or(size.saturating_sub(offset));
@@ -38,7 +46,7 @@ impl Part {
             }
         };
         if offset.checked_add(length).is_none_or(|end| end > size) {
-            return Err(format!("{what} at {offset} reaches past the end of the image at {size}"));
+            return Err(PartError::Beyond { what, offset, size });
         }
         Ok((offset, length))
     }
@@ -60,17 +68,21 @@ impl Part {
     }
 }
 
-fn find(image: &Image, number: u32) -> Result<Partition, String> {
-    let table = partition::table(image).map_err(|error| error.to_string())?;
-    if let Some(found) = table.find(number) {
-        return Ok(*found);
-    }
-    let numbers = table.numbers();
-    if let Some(lost) = table.lost {
-        return Err(format!("no partition {number}: {lost}"));
-    }
-    if numbers.is_empty() {
-        return Err("it has no partition table".to_owned());
-    }
-    Err(format!("no partition {number}: it has {numbers}"))
+/// The reason why an image does not have all of a part.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PartError {
+    /// It has no such partition.
+    #[error(transparent)]
+    Partition(#[from] NoPartition),
+    /// It ends before the end of the part.
+    #[error("{what} at {offset} reaches past the end of the image at {size}")]
+    Beyond {
+        /// Names the part.
+        what: String,
+        /// Offset of the part in bytes.
+        offset: u64,
+        /// Size of the image in bytes.
+        size: u64,
+    },
 }

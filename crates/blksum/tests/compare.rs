@@ -194,16 +194,22 @@ fn joined(blocks: impl Iterator<Item = Comparison>) -> Vec<ComparedRun> {
 
 /// Compares the bytes, block by block.
 fn expected(left: &[u8], right: &[u8], block_size: u64) -> Vec<ComparedRun> {
-    let blocks = |content: &[u8]| {
-        let size = left.len().min(right.len());
-        content[..size].chunks(block_size as usize).map(<[u8]>::to_vec).collect::<Vec<_>>()
-    };
+    let size = left.len().min(right.len());
+    let blocks = |content: &[u8]| blocks(content, size, block_size);
     joined(
         blocks(left)
             .iter()
             .zip(&blocks(right))
             .map(|(one, other)| Comparison::new(is_zero(one), is_zero(other), one == other)),
     )
+}
+
+/// Returns the blocks of which the first `size` bytes are a part. The last one is padded with zeros.
+fn blocks(content: &[u8], size: usize, block_size: u64) -> Vec<Vec<u8>> {
+    let end = size.next_multiple_of(block_size as usize);
+    let mut content = content[..content.len().min(end)].to_vec();
+    content.resize(end, 0);
+    content.chunks(block_size as usize).map(<[u8]>::to_vec).collect()
 }
 
 /// Compares the bytes and the origins. Returns the runs, and for each byte whether it may be read.
@@ -213,9 +219,10 @@ fn expected_with_origins(
     block_size: u64,
 ) -> (Vec<ComparedRun>, Vec<bool>) {
     let size = left.content.len().min(right.content.len());
+    let whole = [left, right].map(|side| blocks(&side.content, size, block_size));
     let (one, other) = (left.origins(size), right.origins(size));
     let is_shared = |at: usize| matches!(one[at], OriginKind::Stored(_)) && one[at] == other[at];
-    let mut blocks = Vec::new();
+    let mut results = Vec::new();
     let mut may_read = Vec::with_capacity(size);
     for start in (0..size).step_by(block_size as usize) {
         let range = start..size.min(start + block_size as usize);
@@ -223,14 +230,17 @@ fn expected_with_origins(
         let zero = |content: &[u8]| own.iter().all(|at| content[*at] == 0);
         let (a, b) = (&left.content[range.clone()], &right.content[range.clone()]);
         let has_shared = own.len() < range.len();
-        blocks.push(match Comparison::new(is_zero(a), is_zero(b), a == b) {
+        let [c, d] = [0, 1].map(|side| &whole[side][start / block_size as usize]);
+        results.push(match Comparison::new(is_zero(c), is_zero(d), c == d) {
             Comparison::Zeros if has_shared => Comparison::Equal,
             comparison => comparison,
         });
         let is_looked_at = a != b && (zero(&left.content) || zero(&right.content));
         may_read.extend(range.map(|at| is_looked_at || !is_shared(at)));
     }
-    (joined(blocks.into_iter()), may_read)
+    // The rest of the block in which the shorter one ends.
+    may_read.resize(size.next_multiple_of(block_size as usize), true);
+    (joined(results.into_iter()), may_read)
 }
 
 fn runs(fills: Vec<Fill>) -> impl Strategy<Value = Vec<(usize, Fill)>> {

@@ -20,7 +20,6 @@ mod quote;
 mod size;
 mod status_line;
 mod stdio;
-mod time;
 mod trust;
 mod usage;
 mod values;

@@ -54,15 +54,54 @@ pub struct Table {
 
 impl Table {
     /// Returns the partition with this number.
-    pub fn find(&self, number: u32) -> Option<&Partition> {
-        self.partitions.iter().find(|partition| partition.number == number)
+    ///
+    /// # Errors
+    ///
+    /// Fails if the table has none. The reason names those that it has, or the error that ended the table early.
+    pub fn get(mut self, number: u32) -> Result<Partition, NoPartition> {
+        let found = self.partitions.iter().find(|partition| partition.number == number);
+        match (found, self.lost.take()) {
+            (Some(found), _) => Ok(*found),
+            (None, Some(lost)) => Err(NoPartition::Lost { number, lost }),
+            (None, None) if self.partitions.is_empty() => Err(NoPartition::NoTable),
+            (None, None) => {
+                let numbers = self.partitions.iter().map(|partition| partition.number).collect();
+                Err(NoPartition::Number { number, numbers })
+            }
+        }
     }
+}
 
-    /// Returns the numbers of all partitions for a message, as in `1, 2`.
-    pub fn numbers(&self) -> String {
-        let numbers = self.partitions.iter().map(|partition| partition.number.to_string());
-        numbers.collect::<Vec<_>>().join(", ")
-    }
+/// The reason why a disk has no partition with a number.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoPartition {
+    /// The partition table cannot be read.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// There is no partition table, or it is empty.
+    #[error("it has no partition table")]
+    NoTable,
+    /// The table has other partitions.
+    #[error("no partition {number}: it has {}", list(numbers))]
+    Number {
+        /// Number of the partition.
+        number: u32,
+        /// Numbers of the partitions in the table.
+        numbers: Vec<u32>,
+    },
+    /// The partition is not among those before an error in the table.
+    #[error("no partition {number}: {lost}")]
+    Lost {
+        /// Number of the partition.
+        number: u32,
+        /// The error.
+        lost: TableError,
+    },
+}
+
+fn list(numbers: &[u32]) -> String {
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// The reason why a partition table cannot be read, or only in part.

@@ -5,7 +5,7 @@ mod gpt;
 mod kind;
 mod mbr;
 
-pub use self::entries::{Details, Label, Partition, Table, TableError};
+pub use self::entries::{Details, Label, NoPartition, Partition, Table, TableError};
 pub use self::kind::{Guid, Kind};
 use crate::Source;
 
@@ -20,4 +20,13 @@ pub fn table(source: &dyn Source) -> Result<Table, TableError> {
         return gpt::table(source);
     }
     Ok(sector.partitions(source))
+}
+
+/// Returns the partition of a disk with this number.
+///
+/// # Errors
+///
+/// Fails if the table cannot be read, or does not have the partition.
+pub fn find(source: &dyn Source, number: u32) -> Result<Partition, NoPartition> {
+    table(source)?.get(number)
 }

@@ -5,6 +5,7 @@
 //! other is zero, and compare it block by block ([`blocks`]). The results are handed over in order.
 
 mod blocks;
+mod nonzero;
 mod pair;
 mod plan;
 mod short_end;
@@ -12,12 +13,13 @@ mod short_end;
 use std::ops::Range;
 
 use blkhash::{BlockSize, Comparison, Ordered, Sink, SinkError, is_zero};
-use blkimage::{Buffer, ExtentKind, Source};
+use blkimage::{Buffer, Source};
 
 use self::blocks::{Blocks, Runs};
+pub use self::nonzero::first_nonzero;
 use self::pair::Pair;
 use self::plan::{Chunk, Plan, SegmentKind};
-pub use self::short_end::ShortEnd;
+use self::short_end::ShortEnd;
 use crate::crew::{self, Stop, Work};
 use crate::look_ahead::Planned;
 use crate::semaphore::Semaphore;
@@ -38,9 +40,8 @@ pub struct ComparedRun {
 /// Compares the blocks of two sources as far as both reach, and passes all of them to `sink` in order, as
 /// runs of maximal length.
 ///
-/// The content compared is that before the end of the shorter source. If this is not a multiple of
-/// `block_size`, the last block is compared up to there. For the rest of the longer source, see
-/// [`first_nonzero`].
+/// The block in which the shorter source ends is compared as if zeros followed it. For the blocks behind it, which only
+/// the longer source has, see [`first_nonzero`].
 ///
 /// Reads only what has to be read. Ranges that are zero on both sides according to
 /// [`Source::origin`], or come from the same place, are not read, and neither is a side that is zero. A
@@ -67,6 +68,7 @@ pub fn compare(
     tuning: &Tuning,
     progress: &Progress,
 ) -> Result<(), Error> {
+    let short_end = ShortEnd::find(left, right, block_size, tuning)?;
     let queue_depth = left.queue_depth().max(right.queue_depth());
     let (threads, comparing_threads) = crew::threads(queue_depth, tuning);
     let block_size = block_size.get() as u64;
@@ -78,7 +80,7 @@ pub fn compare(
         block_size,
         size,
         part_size: plan.chunk_size().min(MAX_BUFFER as u64),
-        ordered: Ordered::new(Joiner::new(sink), tuning.queue_depth.max(2 * threads)),
+        ordered: Ordered::new(Joiner::new(sink, short_end), tuning.queue_depth.max(2 * threads)),
         comparing: (threads > comparing_threads).then(|| Semaphore::new(comparing_threads)),
         progress,
     };
@@ -93,58 +95,11 @@ pub fn compare(
     joiner.finish().map_err(Error::Sink)
 }
 
-/// Returns the offset of the first byte of `source` at or after `from` that is not zero, or `None` if
-/// there is none. For example, `from` is the size of a shorter image that was compared with this one.
-///
-/// Reads only extents of data, up to the first byte that is not zero, on the caller's thread. Adds the
-/// bytes after `from` to the total of `progress`.
-///
-/// # Errors
-///
-/// Fails if the image cannot be read, if it changed while it was read, or if [`Progress::cancel`] was
-/// called.
-pub fn first_nonzero(
-    source: &dyn Source,
-    from: u64,
-    tuning: &Tuning,
-    progress: &Progress,
-) -> Result<Option<u64>, Error> {
-    let size = source.size();
-    progress.set_total(progress.done() + size.saturating_sub(from));
-    let granularity = source.granularity().clamp(1, MAX_BUFFER as u64);
-    let step = (tuning.clamped_read_size() as u64).max(granularity);
-    let mut buffer = Buffer::default();
-    let mut position = from;
-    let mut found = None;
-    while position < size && found.is_none() {
-        if progress.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
-        let limit = size - position;
-        let extent = source.extent(position, limit)?;
-        if extent.offset != position || extent.length == 0 || extent.length > limit {
-            return Err(Error::Extent { offset: extent.offset, length: extent.length, limit });
-        }
-        if extent.kind == ExtentKind::Zero {
-            position += extent.length;
-            progress.advance(extent.length, 0);
-            continue;
-        }
-        let length = extent.length.min(step - position % step);
-        buffer.grow(step as usize);
-        let bytes = &mut buffer.as_mut()[..length as usize];
-        source.read_exact_at(bytes, position)?;
-        if !is_zero(bytes) {
-            let index = bytes.iter().position(|byte| *byte != 0);
-            found = index.map(|index| position + index as u64);
-        }
-        position += length;
-        progress.advance(length, length);
+impl Sink<ComparedRun> for blkmap::Report<'_> {
+    fn take(&mut self, run: &ComparedRun) -> Result<(), SinkError> {
+        self.push(run.first_block, run.count, run.comparison);
+        Ok(())
     }
-    // The rest need not be read.
-    progress.advance(size.saturating_sub(position), 0);
-    source.check_unchanged()?;
-    Ok(found)
 }
 
 /// State of a pass, shared by its threads.
@@ -254,19 +209,33 @@ impl Pass<'_, '_> {
 /// Joins the runs of consecutive chunks.
 struct Joiner<'s> {
     sink: &'s mut (dyn Sink<ComparedRun> + Send),
+    short_end: Option<ShortEnd>,
     /// The run to which the next blocks may belong.
     last: ComparedRun,
 }
 
 impl<'s> Joiner<'s> {
-    fn new(sink: &'s mut (dyn Sink<ComparedRun> + Send)) -> Self {
+    fn new(sink: &'s mut (dyn Sink<ComparedRun> + Send), short_end: Option<ShortEnd>) -> Self {
         let last = ComparedRun { first_block: 0, count: 0, comparison: Comparison::Zeros };
-        Self { sink, last }
+        Self { sink, short_end, last }
     }
 
     /// Returns the index of the next block.
     fn end(&self) -> u64 {
         self.last.first_block + self.last.count
+    }
+
+    fn push(&mut self, count: u64, comparison: Comparison) -> Result<(), SinkError> {
+        if comparison == self.last.comparison {
+            self.last.count += count;
+            return Ok(());
+        }
+        if count == 0 {
+            return Ok(());
+        }
+        let next = ComparedRun { first_block: self.end(), count, comparison };
+        let last = std::mem::replace(&mut self.last, next);
+        if last.count > 0 { self.sink.take(&last) } else { Ok(()) }
     }
 
     fn finish(self) -> Result<(), SinkError> {
@@ -277,14 +246,12 @@ impl<'s> Joiner<'s> {
 impl Sink<Runs> for Joiner<'_> {
     fn take(&mut self, runs: &Runs) -> Result<(), SinkError> {
         for (count, comparison) in runs.iter() {
-            if comparison == self.last.comparison {
-                self.last.count += count;
-                continue;
-            }
-            let next = ComparedRun { first_block: self.end(), count, comparison };
-            let last = std::mem::replace(&mut self.last, next);
-            if last.count > 0 {
-                self.sink.take(&last)?;
+            match self.short_end {
+                Some(end) if end.block() == self.end() + count - 1 => {
+                    self.push(count - 1, comparison)?;
+                    self.push(1, end.compare(comparison))?;
+                }
+                _ => self.push(count, comparison)?,
             }
         }
         Ok(())

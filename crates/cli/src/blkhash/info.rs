@@ -15,9 +15,9 @@ use super::verdict::{Failure, Outcome};
 use crate::blksum::about::{self, ChainImage};
 use crate::blksum::input::{self, Origin};
 use crate::json::{self, Name};
+use crate::quote;
 use crate::size::Bytes;
 use crate::stdio::Stdout;
-use crate::{quote, time};
 
 /// Describes every image on the command line, and every disk of an appliance.
 pub fn run(args: &args::Info) -> Result<Outcome, Failure> {
@@ -123,7 +123,7 @@ impl<'a> SnapshotObject<'a> {
         Self {
             id: String::from_utf8_lossy(&snapshot.id).into_owned(),
             name: Name::new(OsStr::from_bytes(&snapshot.name)),
-            created: time::utc(snapshot.created),
+            created: blksum::utc(snapshot.created),
             virtual_size: snapshot.virtual_size,
             vm_state_size: snapshot.vm_state_size,
         }
@@ -199,7 +199,7 @@ fn snapshot_row(snapshot: &Snapshot) -> [String; 4] {
     };
     [
         quote::name(&snapshot.id),
-        time::utc(snapshot.created),
+        blksum::utc(snapshot.created),
         Bytes(snapshot.virtual_size).to_string(),
         quote::name(&snapshot.name) + &memory,
     ]

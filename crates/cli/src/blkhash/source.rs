@@ -4,16 +4,15 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
 
-use blkhash::{BlockDigests, BlockSize, Digest, Digester, Leaf, Parameters, Sink, SinkError};
-use blkimage::{ErrorKind, Image, OpenOptions, Slice, Source};
-use blksum::{Part, Progress, Tuning};
+use blkhash::{BlockDigests, BlockSize, Digest, Digester, Parameters, Sink, SinkError};
+use blkimage::{ErrorKind, Image, OpenOptions, Source};
+use blksum::{Part, Progress, Selected, Tuning};
 
 use super::PROGRAM;
 use super::opening::explain;
 use super::source_args::SourceArgs;
 use super::verdict::Outcome;
 use crate::map::output::Refused;
-use crate::map::padded_last;
 use crate::progress::{Amount, Counts, Reporter};
 use crate::{messages, quote};
 
@@ -36,51 +35,40 @@ pub fn without_name(name: &OsStr, error: &blkimage::Error) -> String {
 
 /// The data of an image.
 pub struct Data {
-    pub image: Arc<Image>,
+    pub selected: Selected,
     pub name: OsString,
-    source: Slice<Arc<dyn Source>>,
-    /// Offset of the data in the image.
-    start: u64,
-    is_part: bool,
     tuning: Tuning,
 }
 
 impl Data {
     /// Opens the data on the command line. The error is a message without the name.
     pub fn open(name: &OsStr, options: &OpenOptions, args: &SourceArgs) -> Result<Self, String> {
-        let image = open(name, options)?;
-        let (offset, length) = match args.partition {
-            None => (0, image.size()),
-            Some(number) => Part::Partition(number).range(&image)?,
-        };
-        let source: Arc<dyn Source> = image.clone();
-        let source =
-            Slice::new(source, offset, length).ok_or("reaches past the end of the image")?;
+        let selected = Selected::new(open(name, options)?, args.partition.map(Part::Partition));
+        let selected = selected.map_err(|error| error.to_string())?;
         let defaults = Tuning::default();
         let threads = args.threads.map_or(defaults.threads, usize::from);
         let tuning = Tuning { threads, max_zeros: args.max_zeros, ..defaults };
-        let is_part = args.partition.is_some();
-        Ok(Self { image, name: name.to_owned(), source, start: offset, is_part, tuning })
+        Ok(Self { selected, name: name.to_owned(), tuning })
+    }
+
+    /// Returns the image.
+    pub fn image(&self) -> &Arc<Image> {
+        self.selected.image()
     }
 
     /// Returns the content.
-    pub fn source(&self) -> &Slice<Arc<dyn Source>> {
-        &self.source
-    }
-
-    /// Returns the offset of the data in the image.
-    pub fn start(&self) -> u64 {
-        self.start
+    pub fn source(&self) -> &dyn Source {
+        self.selected.source()
     }
 
     /// Returns whether the data is a part of the image.
     pub fn is_part(&self) -> bool {
-        self.is_part
+        self.selected.part().is_some()
     }
 
     /// Returns the size in bytes.
     pub fn size(&self) -> u64 {
-        self.source.size()
+        self.selected.size()
     }
 
     /// Cuts the data to `length` bytes. The error is a message without the name.
@@ -89,22 +77,16 @@ impl Data {
         if length > size {
             return Err(format!("has {size} bytes, and the tree is for {length}"));
         }
-        let whole: Arc<dyn Source> = Arc::new(self.source.clone());
-        self.source = Slice::new(whole, 0, length).ok_or("is too short")?;
+        self.selected.truncate(length);
         Ok(())
-    }
-
-    /// Returns the digest of the last block padded with zeros to a whole one, if it is short.
-    pub fn padded_last(&self, leaf: &Leaf, size: BlockSize) -> Result<Option<Digest>, Failed> {
-        padded_last(&self.source, leaf, size).map_err(|error| self.failed(error.into()))
     }
 
     /// Returns the checksum of the data.
     pub fn checksum(&self, parameters: &Parameters, reporter: &Reporter) -> Result<Digest, String> {
-        let checksum = self.watched(self.size(), reporter, |progress| {
-            blksum::checksum(&self.source, parameters, &self.tuning, progress)
+        let checksum = self.watched(self.size(), reporter, |tuning, progress| {
+            blksum::checksum(self.source(), parameters, tuning, progress)
         });
-        checksum.map_err(String::from)
+        checksum.map_err(|error| self.failed(error).reason)
     }
 
     /// Passes the digests of all blocks to `sink`, which writes or reads a tree with these parameters in the
@@ -120,36 +102,14 @@ impl Data {
         // The tree of zeros takes space, or has to be read, although the zeros cost nothing.
         let limit = MAX_ZERO_BLOCKS.saturating_mul(parameters.block_size() as u64);
         let leaf = parameters.leaf(&Digester::new(parameters.algorithm()));
-        Ok(self.block_digests(&self.source, &leaf, limit, sink, target, reporter)?)
-    }
-
-    /// Passes the digests of all blocks of a part of the data to `sink`. Its errors are those of the file
-    /// `target`. More zeros than `max_zeros` that the image does not store are an error, unless the command
-    /// line sets the limit.
-    pub fn block_digests(
-        &self,
-        source: &dyn Source,
-        leaf: &Leaf,
-        max_zeros: u64,
-        sink: &mut (dyn Sink<BlockDigests> + Send),
-        target: &str,
-        reporter: &Reporter,
-    ) -> Result<(), Failed> {
-        let tuning = Tuning { max_zeros: self.tuning.max_zeros.or(Some(max_zeros)), ..self.tuning };
-        let mut failed = None;
-        let result = self.watched(source.size(), reporter, |progress| {
-            let result = blksum::block_digests(source, leaf, sink, &tuning, progress);
-            if let Err(blksum::Error::Sink(error)) = &result {
-                failed = Some(reason_of_sink(error));
-            }
-            result
+        let hashed = self.watched(self.size(), reporter, |tuning, progress| {
+            let tuning = Tuning { max_zeros: tuning.max_zeros.or(Some(limit)), ..*tuning };
+            blksum::block_digests(self.source(), &leaf, sink, &tuning, progress)
         });
-        match failed {
-            Some(reason) => {
-                Err(Failed { reason: format!("{target}: {reason}"), ..Failed::default() })
-            }
-            None => result,
-        }
+        hashed.map_err(|error| match error {
+            blksum::Error::Sink(error) => format!("{target}: {}", reason_of_sink(&error)),
+            error => self.failed(error).reason,
+        })
     }
 
     /// Compares the data with that of another image, as far as both reach.
@@ -161,37 +121,40 @@ impl Data {
         reporter: &Reporter,
     ) -> Result<(), Failed> {
         let common = self.size().min(other.size());
-        self.watched(common, reporter, |progress| {
-            blksum::compare(&self.source, &other.source, block_size, sink, &self.tuning, progress)
-        })
+        let compared = self.watched(common, reporter, |tuning, progress| {
+            blksum::compare(self.source(), other.source(), block_size, sink, tuning, progress)
+        });
+        compared.map_err(|error| self.failed(error))
     }
 
     /// Returns whether there are only zeros from `offset` on.
     pub fn has_zeros_from(&self, offset: u64, reporter: &Reporter) -> Result<bool, Failed> {
-        let found = self.watched(self.size().saturating_sub(offset), reporter, |progress| {
-            blksum::first_nonzero(&self.source, offset, &self.tuning, progress)
+        let length = self.size().saturating_sub(offset);
+        let found = self.watched(length, reporter, |tuning, progress| {
+            blksum::first_nonzero(self.source(), offset, tuning, progress)
         });
-        found.map(|found| found.is_none())
+        found.map(|found| found.is_none()).map_err(|error| self.failed(error))
     }
 
-    fn watched<T>(
+    /// Does work over `total` bytes, and shows its progress.
+    pub fn watched<T>(
         &self,
         total: u64,
         reporter: &Reporter,
-        work: impl FnOnce(&Progress) -> Result<T, blksum::Error>,
-    ) -> Result<T, Failed> {
+        work: impl FnOnce(&Tuning, &Progress) -> Result<T, blksum::Error>,
+    ) -> Result<T, blksum::Error> {
         let progress = Arc::new(Progress::new());
         let amount = Amount { total, stored: None };
         let watch = reporter.watch(Some(amount), {
-            let (progress, image) = (progress.clone(), self.image.clone());
+            let (progress, image) = (progress.clone(), self.image().clone());
             move || {
                 let (done, data) = (progress.done(), progress.data());
                 Counts { done, data, read: image.bytes_read() }
             }
         });
-        let result = work(&progress);
+        let result = work(&self.tuning, &progress);
         drop(watch);
-        result.map_err(|error| self.failed(error))
+        result
     }
 
     /// Describes an error of the image.
@@ -216,6 +179,12 @@ pub struct Failed {
     pub reason: String,
     /// Whether the image changed meanwhile.
     pub is_changed: bool,
+}
+
+impl Failed {
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), is_changed: false }
+    }
 }
 
 impl From<Failed> for String {

@@ -6,17 +6,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blkhash::{Comparison, Parameters};
-use blkimage::{Format, Source};
-use blkmap::{Map, Report, Side};
-use blksum::{Part, Progress, Tuning};
-use serde_json::Value;
+use blkimage::Format;
+use blkmap::{Map, Report};
+use blksum::map::{Info, Pairing};
+use blksum::{Part, Progress, Selected};
 
 use super::digest;
 use super::hash::counts;
 use super::input;
 use super::settings::{Meaning, Settings};
 use crate::map;
-use crate::map::compare::{Stopped, compare};
 use crate::map::open::{self, Beside};
 use crate::progress::{Amount, Reporter};
 use crate::quote;
@@ -98,19 +97,14 @@ impl Failed<'_> {
 
     /// Returns whether the map is of the content that is checked, as far as it says.
     fn is_of_content(&self, map: &Map) -> bool {
-        let info = map.info().ok().and_then(|text| serde_json::from_str(&text).ok());
-        let Some(info): Option<Value> = info else { return true };
-        let source = &info["source"];
-        if source.is_null() {
-            return true;
-        }
+        let Some(source) = Info::of(map).and_then(|info| info.source) else { return true };
         let partition = self.meaning.part.and_then(Part::partition);
         let is_range = self.meaning.part.is_some() && partition.is_none();
         let format = self.meaning.open.format.map(Format::name);
         !is_range
-            && source["partition"].as_u64() == partition.map(u64::from)
-            && source["snapshot"].as_str() == self.meaning.open.snapshot.as_deref()
-            && (format.is_none() || source["format"].as_str() == format)
+            && source.partition == partition
+            && source.snapshot.as_deref() == self.meaning.open.snapshot.as_deref()
+            && format.is_none_or(|format| source.format == format)
     }
 
     /// Returns the options that say what of the image is read.
@@ -126,28 +120,19 @@ impl Failed<'_> {
     fn compare(&self, map: &Map, reporter: &Reporter) -> Result<Found, String> {
         let image = self.meaning.open.open(Path::new(self.name));
         let image = Arc::new(image.map_err(|error| error.to_string())?);
-        let part = self.meaning.part.map(|part| part.of(&image)).transpose()?;
-        let source = part.as_ref().map_or(&*image as &dyn Source, |part| part);
-        let mut found = Found { size: source.size(), ..Found::default() };
+        let image = Selected::new(image, self.meaning.part).map_err(|error| error.to_string())?;
+        let mut found = Found { size: image.size(), ..Found::default() };
+        let pairing = Pairing::new(map, &image).map_err(|other| other.to_string())?;
         let mut take = |first, count, kind| found.add(first, count, kind);
         let progress = Arc::new(Progress::new());
-        let common = source.size().min(map.commit().image_size);
-        let watch = reporter.watch(Some(Amount { total: common, stored: None }), {
+        let amount = Amount { total: pairing.length(), stored: None };
+        let watch = reporter.watch(Some(amount), {
             let progress = progress.clone();
             move || counts(&progress)
         });
-        // Zeros that the image does not store cost nothing.
-        let tuning = Tuning { max_zeros: Some(u64::MAX), ..self.settings.tuning };
-        let (pages, report) = (0..map.pages(), Report::new(&mut take));
-        let compared = compare(map, Side::Left, source, pages, report, |part, leaf, against| {
-            blksum::block_digests(part, leaf, against, &tuning, &progress)
-        });
+        let compared = pairing.compare(Report::new(&mut take), &self.settings.tuning, &progress);
         drop(watch);
-        compared.map_err(|stopped| match stopped {
-            Stopped::Image(error) => error.to_string(),
-            Stopped::Map(error) => error.to_string(),
-            Stopped::Pass(error) => error.to_string(),
-        })?;
+        compared.map_err(|error| error.to_string())?;
         Ok(found)
     }
 }

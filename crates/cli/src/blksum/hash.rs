@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use blkimage::{ErrorKind, Format, Image, Member, OpenOptions, Source, probe};
 use blksum::check_file::Form;
 use blksum::expect::{HEAD, Shape};
+use blksum::map::Subject;
 use blksum::{Content, Part, Progress};
 
 use super::about::About;
@@ -24,7 +25,6 @@ use super::report::{Cause, Failure, Report};
 use super::settings::{Hash, Meaning, Settings};
 use super::small::Small;
 use super::{compressed, recorded};
-use crate::map::info::Subject;
 use crate::messages;
 use crate::progress::{Amount, Counts, Reporter};
 
@@ -179,8 +179,12 @@ impl Job<'_> {
             about.print(self.name);
             about
         });
-        let part =
-            self.meaning.part.map(|part| part.of(&image)).transpose().map_err(Failure::new)?;
+        let part = self
+            .meaning
+            .part
+            .map(|part| part.of(&image))
+            .transpose()
+            .map_err(|error| Failure::new(error.to_string()))?;
         let source = part.as_ref().map_or(&*image as &dyn Source, |part| part);
         let size = source.size();
         if self.meaning.is_recorded && part.is_some() && size < Content::SECTOR {

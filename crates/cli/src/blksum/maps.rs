@@ -8,18 +8,17 @@ use std::path::{Path, PathBuf};
 use blkhash::{BlockSize, Construction, Digest, Parameters, Salt};
 use blkimage::split_member;
 use blkmap::Header;
-use blksum::{Progress, Tuning};
-use serde_json::Value;
+use blksum::map::{Info, Made, Subject};
+use blksum::{Error, Progress, Tuning};
 
 use super::input;
 use super::notes::Notes;
 use super::report::Failure;
 use super::settings::{Hash, Settings};
-use crate::map::info::{self, Subject};
-use crate::map::output::{Content, Output, file_id};
-use crate::map::{self, open, padded_last};
+use crate::map::output::{Content, Output};
+use crate::map::{self, open};
 use crate::outputs::{Named, mode_of};
-use crate::quote;
+use crate::{messages, quote};
 
 /// The maps of a run. They are opened before the process is restricted.
 pub struct Maps {
@@ -108,34 +107,23 @@ impl Maps {
         let of_blkmap = |error: &blkmap::Error| of_map(&open::reason(error));
         let of_image = |error| Failure::of_checksum(error, subject.name);
         let header = header(&parameters[0]).map_err(|reason| of_map(&reason))?;
-        let leaf = header.leaf();
-        let mut info = info::made("read");
-        subject.describe(&mut info);
-        let info = Value::Object(info).to_string();
-        let last = padded_last(subject.source, &leaf, header.block_size)
-            .map_err(|error| of_image(error.into()))?;
+        let info = Info::new(Made::Read).describe(subject);
         let writer = output.begin(header, subject.source.size());
-        let mut writer = writer
+        let writer = writer
             .map_err(|error| of_blkmap(&error))?
-            .checkpoint_every(map::CHECKPOINT, info.clone());
-        writer.set_padded_last(last);
-        let digests = blksum::checksums_and_blocks(
+            .checkpoint_every(map::CHECKPOINT, info.to_string());
+        let written = blksum::map::write_with_checksums(
+            writer,
             subject.source,
             parameters,
-            &leaf,
-            &mut writer,
+            &info,
             tuning,
             progress,
         );
-        let digests = digests.map_err(|error| match &error {
-            blksum::Error::Sink(sink) => match sink.downcast_ref() {
-                Some(error) => of_blkmap(error),
-                None => of_map(&sink.to_string()),
-            },
-            _ => of_image(error),
-        })?;
-        writer.finish(&info).map_err(|error| of_blkmap(&error))?;
-        Ok(digests)
+        written.map_err(|error| match error {
+            Error::Map(error) => of_blkmap(&error),
+            error => of_image(error),
+        })
     }
 }
 
@@ -145,13 +133,11 @@ fn header(parameters: &Parameters) -> Result<Header, String> {
     let construction = parameters.construction();
     let size = construction.has_blocks().then(|| parameters.block_size());
     let block_size = size.map(|size| BlockSize::try_from(size as u64)).transpose();
+    let block_size = block_size.map_err(|error| error.to_string())?.unwrap_or_default();
     let has_plain_salt = construction == Construction::DmVerity;
-    Ok(Header {
-        file_id: file_id()?,
-        algorithm: parameters.algorithm(),
-        block_size: block_size.map_err(|error| error.to_string())?.unwrap_or_default(),
-        salt: if has_plain_salt { *parameters.salt() } else { Salt::EMPTY },
-    })
+    let salt = if has_plain_salt { *parameters.salt() } else { Salt::EMPTY };
+    let header = Header::new(parameters.algorithm(), block_size, salt);
+    header.map_err(|error| messages::reason(&error))
 }
 
 fn is_missing(name: &OsStr) -> bool {

@@ -1,19 +1,15 @@
 //! Block maps, for the commands that write or read them.
 //!
-//! [`output`] is the map to write, [`info`] describes an image in its map, [`open`] opens maps, and [`compare`] compares
-//! an image with one.
+//! [`output`] is the map to write, and [`open`] opens maps.
 
-pub mod compare;
-pub mod info;
 pub mod open;
 pub mod output;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use blkhash::{BlockSize, Digest, Leaf};
-use blkimage::{Source, member_name, split_member};
+use blkimage::{member_name, split_member};
 
 /// Allows this process as many open files as possible. Returns their number, or `None` if there is no limit.
 pub fn raise_limit_on_files() -> Option<u64> {
@@ -38,31 +34,6 @@ pub fn path_of(image: &OsStr) -> PathBuf {
     member_name(archive, &escaped)
 }
 
-/// Returns the name of an image without its folder. A disk in an appliance has the name of the archive before its own.
-pub fn base_name(image: &OsStr) -> OsString {
-    let base = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_owned();
-    match split_member(Path::new(image)) {
-        Some((archive, member)) => member_name(Path::new(&base(archive)), member).into(),
-        None => base(Path::new(image)),
-    }
-}
-
-/// Returns the digest of the last block padded with zeros to a whole one, if it is short.
-pub fn padded_last(
-    source: &dyn Source,
-    leaf: &Leaf,
-    block_size: BlockSize,
-) -> Result<Option<Digest>, blkimage::Error> {
-    let size = source.size();
-    let length = (size % u64::from(block_size)) as usize;
-    if length == 0 {
-        return Ok(None);
-    }
-    let mut block = vec![0; block_size.get()];
-    source.read_exact_at(&mut block[..length], size - length as u64)?;
-    Ok(Some(leaf.hash(&block)))
-}
-
 /// Time between checkpoints.
 pub const CHECKPOINT: Duration = Duration::from_secs(30);
 
@@ -75,16 +46,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| folder.path().join(name).into_os_string();
         std::fs::write(file("a.ova"), b"").unwrap();
-        for (image, path, base) in [
-            ("a.ova", "a.ova", "a.ova"),
-            ("a.ova:d.vmdk", "a.ova:d.vmdk", "a.ova:d.vmdk"),
-            ("a.ova:sub/victim", "a.ova:sub%2Fvictim", "a.ova:sub/victim"),
-            ("a.ova:sub%2Fvictim", "a.ova:sub%252Fvictim", "a.ova:sub%2Fvictim"),
-            ("a.ova:/../../x", "a.ova:%2F..%2F..%2Fx", "a.ova:/../../x"),
-            ("sub/b:c/d", "sub/b:c/d", "d"),
+        for (image, path) in [
+            ("a.ova", "a.ova"),
+            ("a.ova:d.vmdk", "a.ova:d.vmdk"),
+            ("a.ova:sub/victim", "a.ova:sub%2Fvictim"),
+            ("a.ova:sub%2Fvictim", "a.ova:sub%252Fvictim"),
+            ("a.ova:/../../x", "a.ova:%2F..%2F..%2Fx"),
+            ("sub/b:c/d", "sub/b:c/d"),
         ] {
             assert_eq!(path_of(&file(image)), PathBuf::from(file(path)));
-            assert_eq!(base_name(&file(image)), OsStr::new(base));
         }
     }
 }

@@ -198,18 +198,6 @@ impl blkmap::Output for Target {
     }
 }
 
-/// Returns 16 random bytes.
-pub fn file_id() -> Result<[u8; 16], String> {
-    let mut bytes = [0; 16];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        let flags = rustix::rand::GetRandomFlags::empty();
-        filled += rustix::rand::getrandom(&mut bytes[filled..], flags)
-            .map_err(|error| messages::reason(&error.into()))?;
-    }
-    Ok(bytes)
-}
-
 const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
 
 /// A lock is tried this often, for half a second in all.

@@ -83,14 +83,9 @@ fn devices(name: &OsStr, image: &Arc<Image>, args: &args::Images) -> Result<Foun
     }
     let table = partition::table(&*whole).map_err(|error| format!("{shown}: {error}"));
     if let Some(wanted) = args.partition {
-        let table = table?;
-        let Some(found) = table.find(wanted) else {
-            let numbers = table.numbers();
-            let there_are = if numbers.is_empty() { "no partitions" } else { &numbers };
-            return Err(format!("{shown}: no partition {wanted}: it has {there_are}"));
-        };
+        let found = table?.get(wanted).map_err(|error| format!("{shown}: {error}"))?;
         let mut alone = Found::default();
-        alone.add_partition(&shown, &whole, found);
+        alone.add_partition(&shown, &whole, &found);
         alone.problems.append(&mut alone.notes);
         return Ok(alone);
     }

@@ -3,24 +3,23 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
 
-use blkhash::{BlockSize, Sink, SinkError};
+use blkhash::BlockSize;
+use blkimage::OpenOptions;
 use blkimage::partition::{self, Partition};
-use blkimage::{OpenOptions, Source};
 use blkmap::{Map, Report, Side};
-use blksum::{ComparedRun, ShortEnd};
+use blksum::Sides;
+use blksum::map::{Info, OtherPart, Pairing, check_parts};
 
 use super::args::{self, Diff, Verify};
-use super::counterpart::Counterpart;
-use super::kind::Labels;
 use super::picture_file::PictureFile;
-use super::report::{Differences, Sizes};
+use super::relations::Labels;
+use super::report::Differences;
 use super::tail::{self, End};
 use crate::blkhash::source::{Data, Failed, fail, shown};
 use crate::blkhash::source_args::SourceArgs;
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
-use crate::map::compare::{self, compare};
-use crate::map::{info, open};
+use crate::map::open;
 use crate::messages;
 use crate::progress::Reporter;
 
@@ -43,62 +42,48 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
     reporter.begin(&args.image);
     let data = match Data::open(&args.image, &options, &args.source) {
         Ok(data) => data,
-        Err(reason) => return Ok(failed(&args.image, &Failed { reason, is_changed: false })),
+        Err(reason) => return Ok(failed(&args.image, &Failed::new(reason))),
     };
-    picture.check_apart(&data.image).map_err(refused)?;
+    picture.check_apart(data.image()).map_err(refused)?;
     let pages = map.pages();
     let page = map.header().blocks_per_page().saturating_mul(map.header().block_size.into());
-    let pages = match (args.shard, args.range) {
-        (Some(shard), _) => shard.pages(pages),
+    let chosen = match (args.shard, args.range) {
+        (Some(shard), _) => Some(shard.pages(pages)),
         (_, Some(range)) => {
             let size = map.commit().image_size;
             if range.from >= size {
                 return Err(refused(format!("--range: the image of the map ends at {size}")));
             }
-            range.pages(page, pages)
+            Some(range.pages(page, pages))
         }
-        _ => (0, pages),
+        _ => None,
     };
-    let job =
-        Job { print: &args.output, names: [args.map.as_os_str(), args.image.as_os_str()], picture };
-    let counterpart = match Counterpart::find(&map, &data, args.source.partition) {
-        Ok(Counterpart::Partition(_)) if args.shard.is_some() || args.range.is_some() => {
-            return Err(refused(SHARD_OF_PARTITION.into()));
-        }
-        Ok(found) => found,
-        Err(reason) => return Ok(failed(&args.map, &Failed { reason, is_changed: false })),
+    let mut pairing = match Pairing::new(&map, &data.selected) {
+        Ok(pairing) => pairing,
+        Err(other) => return Ok(failed(&args.map, &of_other_part(&other))),
     };
-    if counterpart == Counterpart::All {
+    if let Some((first, end)) = chosen {
+        let part = pairing.with_pages(first..end);
+        pairing = part.ok_or_else(|| refused(SHARD_OF_PARTITION.into()))?;
+    }
+    if !pairing.is_in_map() {
         note_other_part(&args.map, &map, args.source.partition);
     }
     if !args.output.quiet {
         note_other_state(&args.map, &map, &data, &args.source);
     }
-    let mut sizes = Sizes {
-        block_size: map.header().block_size.into(),
-        left: map.commit().image_size,
-        right: data.size(),
-        part: None,
-        ignores_tail: false,
-    };
-    if pages != (0, map.pages()) {
-        // The last part includes what the image has behind the end of the map.
-        let at = |number: u64| number.saturating_mul(page);
-        let to = if pages.1 == map.pages() { u64::MAX } else { at(pages.1) };
-        sizes.part = Some((at(pages.0), to));
-    }
-    if let Counterpart::Partition(partition) = counterpart {
-        sizes = partition.sizes(sizes);
-    } else if args.ignore_zero_tail && pages.1 == map.pages() {
+    let mut sides = pairing.sides();
+    let reaches_end = chosen.is_none_or(|(_, end)| end == pages);
+    if args.ignore_zero_tail && !pairing.is_in_map() && reaches_end {
         match tail::is_zero([End::Map(&map, &args.map), End::Image(&data)], &reporter) {
-            Ok(is_zero) => sizes.ignores_tail = is_zero,
+            Ok(is_zero) => sides.ignores_tail = is_zero,
             Err((name, failure)) => return Ok(failed(&name, &failure)),
         }
     }
-    let outcome = job.run(sizes, partitions(&data), |report| {
-        let compared =
-            Compared { map: &map, map_name: &args.map, side: Side::Left, data: &data, counterpart };
-        compared.run(pages, report, &reporter)
+    let job =
+        Job { print: &args.output, names: [args.map.as_os_str(), args.image.as_os_str()], picture };
+    let outcome = job.run(sides, partitions(&data), |report| {
+        compare(&pairing, [&args.map, &args.image], &data, report, &reporter)
     });
     reporter.end(&args.image, None);
     outcome
@@ -116,7 +101,7 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
         match open::is_map(name, has_format) {
             Ok(found) => *is_map = found,
             Err(reason) => {
-                return Ok(failed(name, &Failed { reason: reason.into(), is_changed: false }));
+                return Ok(failed(name, &Failed::new(reason)));
             }
         }
     }
@@ -154,72 +139,60 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
     }
     for side in &sides {
         if let Input::Image(data) = side {
-            picture.check_apart(&data.image).map_err(refused)?;
+            picture.check_apart(data.image()).map_err(refused)?;
         }
     }
     let job = Job { print: &args.output, names: names.map(OsString::as_os_str), picture };
     let (Some(right), Some(left)) = (sides.pop(), sides.pop()) else { unreachable!("two sides") };
-    let counterpart = match counterpart(&left, &right, names, args.source.partition) {
+    let ends = [left.end(names[0]), right.end(names[1])];
+    let pairing = match pairing(&left, &right, names) {
         Ok(found) => found,
         Err((name, failure)) => return Ok(failed(&name, &failure)),
     };
-    let ends = [left.end(names[0]), right.end(names[1])];
-    let mut sizes = Sizes {
-        block_size: left
-            .block_size()
-            .or(right.block_size())
-            .or(args.block_size)
-            .unwrap_or_default()
-            .into(),
-        left: ends[0].size(),
-        right: ends[1].size(),
-        part: None,
-        ignores_tail: false,
+    let mut sides = match &pairing {
+        Some(pairing) => pairing.sides(),
+        None => {
+            let block_size = left.block_size().or(args.block_size).unwrap_or_default();
+            Sides::new(block_size, ends[0].size(), ends[1].size())
+        }
     };
-    if let Counterpart::Partition(partition) = counterpart {
-        sizes = partition.sizes(sizes);
-    } else if args.ignore_zero_tail {
+    let is_in_map = pairing.as_ref().is_some_and(Pairing::is_in_map);
+    if args.ignore_zero_tail && !is_in_map {
         match tail::is_zero(ends, &reporter) {
-            Ok(is_zero) => sizes.ignores_tail = is_zero,
+            Ok(is_zero) => sides.ignores_tail = is_zero,
             Err((name, failure)) => return Ok(failed(&name, &failure)),
         }
     }
-    let partitions_of = |side: &Input| match (side, counterpart) {
+    let partitions_of = |side: &Input| match side {
         // The table is that of the disk, and offsets are those in the partition.
-        (Input::Map(_), Counterpart::Partition(_)) => None,
+        Input::Map(_) if is_in_map => None,
         _ => side.partitions(),
     };
     let partitions = partitions_of(&right).or_else(|| partitions_of(&left)).unwrap_or_default();
-    match (&left, &right) {
-        (Input::Map(left), Input::Map(right)) => job.run(sizes, partitions, |report| {
-            blkmap::diff(left, right, report)
-                .map_err(|error| (names[0].clone(), of_maps(&error, names[1])))
-        }),
-        (Input::Map(map), Input::Image(data)) | (Input::Image(data), Input::Map(map)) => {
-            let is_left = are_maps[0];
+    match (&left, &right, pairing) {
+        (Input::Map(map), Input::Image(data), Some(pairing))
+        | (Input::Image(data), Input::Map(map), Some(pairing)) => {
             let (map_name, image) =
-                if is_left { (names[0], names[1]) } else { (names[1], names[0]) };
-            let side = if is_left { Side::Left } else { Side::Right };
+                if are_maps[0] { (names[0], names[1]) } else { (names[1], names[0]) };
             if !args.output.quiet {
                 note_other_state(map_name, map, data, &args.source);
             }
             reporter.begin(image);
-            let outcome = job.run(sizes, partitions, |report| {
-                let compared = Compared { map, map_name, side, data, counterpart };
-                compared.run((0, map.pages()), report, &reporter)
+            let outcome = job.run(sides, partitions, |report| {
+                compare(&pairing, [map_name, image], data, report, &reporter)
             });
             reporter.end(image, None);
             outcome
         }
-        (Input::Image(left), Input::Image(right)) => {
+        (Input::Map(left), Input::Map(right), _) => job.run(sides, partitions, |report| {
+            blkmap::diff(left, right, report)
+                .map_err(|error| (names[0].clone(), of_maps(&error, names[1])))
+        }),
+        (Input::Image(left), Input::Image(right), _) => {
             reporter.begin(names[0]);
             let block_size = args.block_size.unwrap_or_default();
-            let outcome = job.run(sizes, partitions, |mut report| {
-                let longer = if left.size() > right.size() { left } else { right };
-                let end = ShortEnd::of(left.source(), right.source(), block_size)
-                    .map_err(|error| (longer.name.clone(), longer.failed(error.into())))?;
-                let mut sink = Runs { report: &mut report, end };
-                left.compare(right, block_size, &mut sink, &reporter)
+            let outcome = job.run(sides, partitions, |mut report| {
+                left.compare(right, block_size, &mut report, &reporter)
                     .map_err(|failed| (names[0].clone(), failed))?;
                 report.end();
                 Ok(())
@@ -227,6 +200,7 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
             reporter.end(names[0], None);
             outcome
         }
+        _ => unreachable!("a map and an image are a pair"),
     }
 }
 
@@ -247,7 +221,7 @@ impl Input {
             Some(map) => Ok(Self::Map(Box::new(map.map_err(|error| of_map(&error))?))),
             None => {
                 let data = Data::open(name, options, &args.source);
-                let data = data.map_err(|reason| Failed { reason, is_changed: false })?;
+                let data = data.map_err(Failed::new)?;
                 Ok(Self::Image(Box::new(data)))
             }
         }
@@ -271,89 +245,54 @@ impl Input {
     fn partitions(&self) -> Option<Vec<Partition>> {
         let found = match self {
             Self::Image(data) => partitions(data),
-            Self::Map(map) => info::partitions(map),
+            Self::Map(map) => Info::of(map).map(|info| info.partitions()).unwrap_or_default(),
         };
         (!found.is_empty()).then_some(found)
     }
 }
 
-/// Finds the blocks of a map that are compared with an image. Two maps must be of the same part of an image.
-fn counterpart(
-    left: &Input,
-    right: &Input,
+/// Pairs a map and an image. Two maps must be of the same part of an image.
+fn pairing<'a>(
+    left: &'a Input,
+    right: &'a Input,
     names: [&OsString; 2],
-    partition: Option<u32>,
-) -> Result<Counterpart, Stopped> {
-    let stopped = |side: usize, reason| (names[side].clone(), Failed { reason, is_changed: false });
+) -> Result<Option<Pairing<'a>>, Stopped> {
+    let paired = |map, data: &'a Data, side, name: &OsString| {
+        let pairing = Pairing::new(map, &data.selected);
+        let pairing = pairing.map_err(|other| (name.clone(), of_other_part(&other)))?;
+        Ok(Some(pairing.with_side(side)))
+    };
     match (left, right) {
-        (Input::Map(map), Input::Image(data)) => {
-            Counterpart::find(map, data, partition).map_err(|reason| stopped(0, reason))
-        }
-        (Input::Image(data), Input::Map(map)) => {
-            Counterpart::find(map, data, partition).map_err(|reason| stopped(1, reason))
-        }
-        (Input::Map(left), Input::Map(right))
-            if left.commit().image_size != right.commit().image_size =>
-        {
-            match [left, right].map(|map| info::partition_of(map)) {
-                [Some(one), Some(other)] if one.is_some() != other.is_some() => {
-                    let (one, other) = (part_name(one), part_name(other));
-                    let reason = format!("is the map of {one}, and {} of {other}", shown(names[1]));
-                    Err(stopped(0, reason))
-                }
-                _ => Ok(Counterpart::All),
+        (Input::Map(map), Input::Image(data)) => paired(map, data, Side::Left, names[0]),
+        (Input::Image(data), Input::Map(map)) => paired(map, data, Side::Right, names[1]),
+        (Input::Map(left), Input::Map(right)) => match check_parts(left, right) {
+            Ok(()) => Ok(None),
+            Err(OtherPart::Maps(one, other)) => {
+                let (one, other) = (part_name(one), part_name(other));
+                let reason = format!("is the map of {one}, and {} of {other}", shown(names[1]));
+                Err((names[0].clone(), Failed::new(reason)))
             }
-        }
-        _ => Ok(Counterpart::All),
+            Err(other) => Err((names[0].clone(), Failed::new(other.to_string()))),
+        },
+        _ => Ok(None),
     }
 }
 
-/// An image and the map that it is compared with.
-struct Compared<'a> {
-    map: &'a Map,
-    map_name: &'a OsStr,
-    side: Side,
-    data: &'a Data,
-    counterpart: Counterpart,
-}
-
-impl Compared<'_> {
-    /// Compares the pages from the first one to the one behind the last, or those of a partition.
-    fn run(
-        &self,
-        pages: (u64, u64),
-        mut report: Report<'_>,
-        reporter: &Reporter,
-    ) -> Result<(), Stopped> {
-        let Counterpart::Partition(partition) = self.counterpart else {
-            return self.compare(self.data.source(), pages, report, reporter);
-        };
-        let mut clip = |first, count, kind| partition.clip(first, count, kind, &mut report);
-        let pages = partition.pages(self.map);
-        self.compare(&*self.data.image, pages, Report::new(&mut clip), reporter)?;
-        report.end();
-        Ok(())
-    }
-
-    fn compare(
-        &self,
-        image: &dyn Source,
-        (first, end): (u64, u64),
-        report: Report<'_>,
-        reporter: &Reporter,
-    ) -> Result<(), Stopped> {
-        let Self { map, map_name, side, data, .. } = *self;
-        let target = shown(map_name);
-        // Zeros that the image does not store cost nothing.
-        let compared = compare(map, side, image, first..end, report, |part, leaf, against| {
-            data.block_digests(part, leaf, u64::MAX, against, &target, reporter)
-        });
-        compared.map_err(|stopped| match stopped {
-            compare::Stopped::Image(error) => (data.name.clone(), data.failed(error.into())),
-            compare::Stopped::Pass(failed) => (data.name.clone(), failed),
-            compare::Stopped::Map(error) => (map_name.to_owned(), of_map(&error)),
-        })
-    }
+/// Compares an image with a map. The names are those of the map and the image.
+fn compare(
+    pairing: &Pairing<'_>,
+    [map_name, image_name]: [&OsString; 2],
+    data: &Data,
+    report: Report<'_>,
+    reporter: &Reporter,
+) -> Result<(), Stopped> {
+    let compared = data.watched(pairing.length(), reporter, |tuning, progress| {
+        pairing.compare(report, tuning, progress)
+    });
+    compared.map_err(|error| match error {
+        blksum::Error::Map(error) => (map_name.clone(), of_map(&error)),
+        error => (image_name.clone(), data.failed(error)),
+    })
 }
 
 /// A name, and the reason why it cannot be compared.
@@ -370,13 +309,13 @@ impl Job<'_> {
     /// Prints what `compare` finds.
     fn run(
         self,
-        sizes: Sizes,
+        sides: Sides,
         partitions: Vec<Partition>,
         compare: impl FnOnce(Report<'_>) -> Result<(), Stopped>,
     ) -> Result<Outcome, Failure> {
         let [left_name, right_name] = self.names.map(ToOwned::to_owned);
         let labels = Labels { left: left_name, right: right_name, partitions };
-        let mut differences = Differences::new(self.print, sizes, labels);
+        let mut differences = Differences::new(self.print, sides, labels);
         let mut take = |first, count, kind| differences.push(first, count, kind);
         let compared = compare(Report::new(&mut take));
         let ended = differences.end(compared.is_ok())?;
@@ -393,23 +332,17 @@ impl Job<'_> {
     }
 }
 
-/// Passes the runs of a comparison of images on.
-struct Runs<'a, 'r> {
-    report: &'a mut Report<'r>,
-    end: Option<ShortEnd>,
-}
-
-impl Sink<ComparedRun> for Runs<'_, '_> {
-    fn take(&mut self, run: &ComparedRun) -> Result<(), SinkError> {
-        for run in ShortEnd::whole(self.end, *run) {
-            self.report.push(run.first_block, run.count, run.comparison);
-        }
-        Ok(())
-    }
-}
-
 fn of_map(error: &blkmap::Error) -> Failed {
-    Failed { reason: open::reason(error), is_changed: false }
+    Failed::new(open::reason(error))
+}
+
+/// Describes why a map is of another part than the image, and what to do.
+fn of_other_part(other: &OtherPart) -> Failed {
+    let advice = match other {
+        OtherPart::Partition(number) => format!("add --partition {number}"),
+        _ => "compare without --partition, or with the map of the partition".to_owned(),
+    };
+    Failed::new(format!("{other}: {advice}"))
 }
 
 /// Describes an error of a comparison of two maps, the second of which is `other`.
@@ -418,7 +351,7 @@ fn of_maps(error: &blkmap::Error, other: &OsStr) -> Failed {
         blkmap::Error::Mismatch(reason) => format!("compared with {}: {reason}", shown(other)),
         error => open::reason(error),
     };
-    Failed { reason, is_changed: false }
+    Failed::new(reason)
 }
 
 fn failed(name: &OsStr, failure: &Failed) -> Outcome {
@@ -428,8 +361,7 @@ fn failed(name: &OsStr, failure: &Failed) -> Outcome {
 
 /// Says that a map is of a partition, and is compared with something else, or the reverse.
 fn note_other_part(name: &OsStr, map: &Map, given: Option<u32>) {
-    let Some(partition) = info::partition_of(map) else { return };
-    let given = given.map(u64::from);
+    let Some(partition) = Info::of(map).and_then(|info| info.partition()) else { return };
     if partition == given {
         return;
     }
@@ -440,8 +372,9 @@ fn note_other_part(name: &OsStr, map: &Map, given: Option<u32>) {
 
 /// Says that a map is of a snapshot of the image, which is read in another state.
 fn note_other_state(name: &OsStr, map: &Map, data: &Data, source: &SourceArgs) {
-    let Some(of) = info::snapshot_of(map) else { return };
-    let snapshots = data.image.snapshots().ok().flatten().unwrap_or_default();
+    let mapped = Info::of(map).and_then(|info| info.source);
+    let Some(of) = mapped.and_then(|source| source.snapshot) else { return };
+    let snapshots = data.image().snapshots().ok().flatten().unwrap_or_default();
     // A copy of the snapshot has none of this name, and is meant to be compared. An id takes precedence over a name.
     let find = |name: &str| {
         let by_id = snapshots.iter().position(|it| it.id == name.as_bytes());
@@ -461,7 +394,7 @@ fn note_other_state(name: &OsStr, map: &Map, data: &Data, source: &SourceArgs) {
     messages::remark_of(PROGRAM, name.as_encoded_bytes(), &note);
 }
 
-fn part_name(partition: Option<u64>) -> String {
+fn part_name(partition: Option<u32>) -> String {
     match partition {
         Some(number) => format!("partition {number}"),
         None => "the whole image".to_owned(),

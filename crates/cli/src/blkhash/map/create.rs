@@ -2,14 +2,15 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use blkhash::{Algorithm, Construction, Digest, Leaf};
-use blkimage::{Location, Slice, split_member};
+use blkhash::{Algorithm, Construction};
+use blkimage::{Location, split_member};
 use blkmap::{Error, Header, Key, Recovered, Writer};
-use serde_json::{Value, json};
+use blksum::map::{Info, Made, Subject};
 
 use super::args::Create;
 use super::checksum;
@@ -17,8 +18,8 @@ use super::part::{self, Shard};
 use crate::blkhash::source::{Data, Failed, fail, fail_output};
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, refuse};
-use crate::map::output::{Content, Output, file_id};
-use crate::map::{self, info, open};
+use crate::map::output::{Content, Output};
+use crate::map::{self, open};
 use crate::messages;
 use crate::outputs::{Named, mode_of};
 use crate::progress::Reporter;
@@ -67,8 +68,8 @@ pub fn run(args: &Create) -> Result<Outcome, Failure> {
     let reporter = Reporter::new(PROGRAM, args.source.progress.when(), Some(1));
     reporter.begin(&args.image);
     let made = Data::open(&args.image, &options, &args.source)
-        .map_err(|reason| Stopped::of_image(Failed { reason, is_changed: false }))
-        .and_then(|data| make(args, &data, &output, &name, key, &reporter));
+        .map_err(|reason| Stopped::of_image(Failed::new(reason)))
+        .and_then(|data| make(args, &data, &output, key, &reporter));
     reporter.end(&args.image, None);
     drop(reporter);
     match made {
@@ -114,30 +115,25 @@ impl From<Error> for Stopped {
 struct Job<'a> {
     args: &'a Create,
     data: &'a Data,
-    leaf: Leaf,
-    /// First page of the map, and the page behind its last.
-    pages: (u64, u64),
-    padded_last: Option<Digest>,
+    pages: Range<u64>,
     key: Option<Key>,
-    info: Value,
-    map_name: &'a OsStr,
+    info: Info,
 }
 
 fn make(
     args: &Create,
     data: &Data,
     output: &Output,
-    map_name: &OsStr,
     key: Option<Key>,
     reporter: &Reporter,
 ) -> Result<(), Stopped> {
-    output.check_apart(&data.image).map_err(Stopped::of_map)?;
-    let mut header = Header {
-        file_id: file_id().map_err(Stopped::of_map)?,
-        algorithm: args.digest.unwrap_or(Algorithm::Sha256),
-        block_size: args.block_size.unwrap_or_default(),
-        salt: args.source.salt.unwrap_or_default(),
-    };
+    output.check_apart(data.image()).map_err(Stopped::of_map)?;
+    let mut header = Header::new(
+        args.digest.unwrap_or(Algorithm::Sha256),
+        args.block_size.unwrap_or_default(),
+        args.source.salt.unwrap_or_default(),
+    )
+    .map_err(|error| Stopped::of_map(messages::reason(&error)))?;
     let info = info_of(args, data);
     let continued = match output.content().map_err(Stopped::of_map)? {
         Content::Empty | Content::Torn => None,
@@ -151,21 +147,12 @@ fn make(
         header = *map.header();
     }
     let pages = data.size().div_ceil(header.block_size.into()).div_ceil(header.blocks_per_page());
-    let leaf = header.leaf();
-    let job = Job {
-        args,
-        data,
-        pages: args.shard.map_or((0, pages), |shard| shard.pages(pages)),
-        padded_last: data.padded_last(&leaf, header.block_size).map_err(Stopped::of_image)?,
-        leaf,
-        key,
-        info,
-        map_name,
-    };
+    let (first, end) = args.shard.map_or((0, pages), |shard| shard.pages(pages));
+    let job = Job { args, data, pages: first..end, key, info };
     match continued {
         None => job.write(output.begin(header, data.size())?, reporter),
         Some(map) => {
-            if map.commit().is_some() && !info::shows_changes(&job.info) {
+            if map.commit().is_some() && !job.info.shows_changes() {
                 let note = "note: goes on, although nothing shows that this is the same image: devices and servers \
                             do not say when they change";
                 messages::remark_of(PROGRAM, args.image.as_bytes(), note);
@@ -187,27 +174,16 @@ impl Job<'_> {
     where
         Writer<O>: Send,
     {
-        let info = self.info.to_string();
         let time = self.args.checkpoint.unwrap_or(map::CHECKPOINT);
-        let mut writer = writer.sealed_with(self.key).checkpoint_every(time, info.clone());
-        writer.set_padded_last(self.padded_last);
-        let (first, end) = self.pages;
-        let from = writer.page().max(first);
-        writer.skip_to(from)?;
-        let header = *writer.header();
-        let page = u128::from(header.blocks_per_page()) * u128::from(u64::from(header.block_size));
-        let size = self.data.size();
-        let at = |number: u64| (page * u128::from(number)).min(u128::from(size)) as u64;
-        let (offset, length) = (at(from), at(end).saturating_sub(at(from)));
-        let part = Slice::new(self.data.source(), offset, length).expect("a part of the image");
-        let target = crate::blkhash::source::shown(self.map_name);
-        // A run of zeros costs nothing.
-        let max_zeros = u64::MAX;
-        self.data
-            .block_digests(&part, &self.leaf, max_zeros, &mut writer, &target, reporter)
-            .map_err(Stopped::of_image)?;
-        writer.finish(&info)?;
-        Ok(())
+        let writer = writer.sealed_with(self.key).checkpoint_every(time, self.info.to_string());
+        let (source, total) = (self.data.source(), self.data.size());
+        let written = self.data.watched(total, reporter, |tuning, progress| {
+            blksum::map::write(writer, source, self.pages, &self.info, tuning, progress)
+        });
+        written.map(drop).map_err(|error| match error {
+            blksum::Error::Map(error) => error.into(),
+            error => Stopped::of_image(self.data.failed(error)),
+        })
     }
 }
 
@@ -234,7 +210,7 @@ fn decide(
     map: &Recovered,
     header: &Header,
     data: &Data,
-    info: &Value,
+    info: &Info,
     key: Option<&Key>,
 ) -> Result<Next, Stopped> {
     // Without a checkpoint there is nothing to go on with.
@@ -244,32 +220,28 @@ fn decide(
     // A seal over pages that anybody made would make them genuine.
     let is_sealed = key.is_none_or(|key| map.check_seals(key).is_ok());
     let is_finished = map.commit().is_some_and(|commit| commit.is_final);
-    let old: Value = match map.info()? {
-        None => Value::Null,
-        Some(text) => serde_json::from_str(&text).unwrap_or_default(),
-    };
+    let old = map.info()?.and_then(|text| Info::parse(&text)).unwrap_or_default();
     let other = |map: &Header| {
         map.algorithm != header.algorithm
             || map.block_size != header.block_size
             || map.salt != header.salt
     };
-    let place = |info: &Value| {
-        let source = &info["source"];
+    let place = |info: &Info| {
+        let source = info.source.clone().unwrap_or_default();
         // A file may have another name, but it is known by its inode.
-        let name =
-            if args.resume && info::shows_changes(info) { &Value::Null } else { &source["name"] };
-        json!([name, source["snapshot"], source["partition"]])
+        let has_name = !(args.resume && info.shows_changes());
+        (has_name.then_some(source.name), source.snapshot, source.partition)
     };
     let differs = if other(map.header()) {
         Some(Differs::Made("has another digest, block size or salt"))
     } else if !is_sealed {
         Some(Differs::Made("is not sealed with this key"))
-    } else if map.commit().is_some() && old["shard"] != info["shard"] {
+    } else if map.commit().is_some() && old.shard != info.shard {
         Some(Differs::Made("is the map of another part of the image"))
     } else if map.commit().is_some() && !args.no_source && place(&old) != place(info) {
         Some(Differs::Made("is the map of another image, snapshot or partition"))
     } else if map.commit().is_some_and(|commit| commit.image_size != data.size())
-        || (map.commit().is_some() && !info::is_same(&old, info))
+        || (map.commit().is_some() && !old.is_same_image(info))
     {
         Some(Differs::Content("is not the map of the image as it is now"))
     } else {
@@ -281,7 +253,7 @@ fn decide(
     let another = if args.output.is_none() && is_other { "-o FILE names another, " } else { "" };
     match (is_finished, differs) {
         (true, None) if args.resume => Ok(Next::Nothing),
-        (true, None) if args.if_changed && info::shows_changes(info) => Ok(Next::Nothing),
+        (true, None) if args.if_changed && info.shows_changes() => Ok(Next::Nothing),
         (true, Some(Differs::Made(reason))) if args.if_changed && !args.force => {
             Err(Stopped::of_map(format!("{reason}: {another}--force makes it anew")))
         }
@@ -297,22 +269,19 @@ fn decide(
 }
 
 /// Describes the image and what is made of it.
-fn info_of(args: &Create, data: &Data) -> Value {
-    let mut info = info::made("read");
-    if let Some(Shard { number, count }) = args.shard {
-        info.insert("shard".into(), json!([number, count]));
+fn info_of(args: &Create, data: &Data) -> Info {
+    let mut info = Info::new(Made::Read);
+    info.shard = args.shard.map(|Shard { number, count }| [number, count]);
+    if args.no_source {
+        return info;
     }
-    if !args.no_source {
-        let subject = info::Subject {
-            name: &data.name,
-            image: &data.image,
-            source: data.source(),
-            snapshot: args.source.opening.snapshot.as_deref(),
-            partition: args.source.partition,
-        };
-        subject.describe(&mut info);
-    }
-    Value::Object(info)
+    info.describe(&Subject {
+        name: &data.name,
+        image: data.image(),
+        source: data.source(),
+        snapshot: args.source.opening.snapshot.as_deref(),
+        partition: args.source.partition,
+    })
 }
 
 /// Returns the name of the map.

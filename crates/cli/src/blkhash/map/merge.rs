@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 
 use blkhash::Digest;
 use blkmap::{Error, Header, Map, PAGE, Pipe, Writer};
-use serde_json::{Value, json};
+use blksum::map::{Info, Made};
 
 use super::args::Merge;
 use super::part::{self, Shard};
@@ -13,8 +13,8 @@ use super::watched::watched;
 use crate::blkhash::source::{fail, fail_output};
 use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{PROGRAM, confine_to_open_files, refuse};
-use crate::map::output::{Content, Output, file_id};
-use crate::map::{self, info, open};
+use crate::map::output::{Content, Output};
+use crate::map::{self, open};
 use crate::messages;
 use crate::outputs::{Named, mode_of};
 use crate::progress::Reporter;
@@ -74,20 +74,22 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
     if maps.is_empty() {
         return unknown(&args.parts[0], "none of the shards is there");
     }
-    let infos: Vec<Value> = maps.iter().map(info_of).collect();
+    let info_of = |map| Info::of(map).unwrap_or_default();
+    let infos: Vec<Info> = maps.iter().map(info_of).collect();
     if let Some(name) = other_source(&names, &infos) {
         fail(name, "is of another state of the image than the first part");
         return Ok(Outcome::Useless);
     }
-    if maps.len() > 1 && infos.iter().any(|info| !info::shows_changes(info)) {
+    if maps.len() > 1 && infos.iter().any(|info| !info.shows_changes()) {
         let note = "note: the parts do not show that they are of the same image: those of devices and servers, and \
                     those made with --no-source, do not say which";
         messages::remark(PROGRAM, note);
     }
     let first = &maps[0];
-    let header = match file_id() {
-        Ok(file_id) => Header { file_id, ..*first.header() },
-        Err(reason) => return unknown(&args.output, &reason),
+    let Header { algorithm, block_size, salt, .. } = *first.header();
+    let header = match Header::new(algorithm, block_size, salt) {
+        Ok(header) => header,
+        Err(error) => return unknown(&args.output, &messages::reason(&error)),
     };
     let reporter = Reporter::new(PROGRAM, args.progress.when(), Some(1));
     reporter.begin(&args.output);
@@ -103,12 +105,9 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
             return Ok(failed(index.map_or(&args.output, |index| names[index]), &error));
         }
     }
-    let mut info = info::made(json!({"merge": maps.len()}));
-    for field in ["source", "partitions"] {
-        if !infos[0][field].is_null() {
-            info.insert(field.into(), infos[0][field].clone());
-        }
-    }
+    let mut info = Info::new(Made::Merge(maps.len() as u64));
+    info.source = infos[0].source.clone();
+    info.partitions = infos[0].partitions.clone();
     let result = output
         .begin(header, first.commit().image_size)
         .map_err(|error| (None, error))
@@ -116,7 +115,7 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
             let mut writer = writer.sealed_with(key);
             let padded = merge(&maps, &mut writer, total, &reporter)?;
             writer.set_padded_last(padded);
-            let finished = writer.finish(&Value::Object(info).to_string());
+            let finished = writer.finish(&info.to_string());
             finished.map_err(|error| (None, error))
         });
     reporter.end(&args.output, None);
@@ -164,28 +163,21 @@ fn part_names(args: &Merge) -> Result<Vec<OsString>, String> {
 }
 
 /// Returns the name of a part of another state of the image.
-fn other_source<'a>(names: &[&'a OsString], infos: &[Value]) -> Option<&'a OsString> {
-    let known = |info: &Value| !info["source"].is_null();
-    let first = infos.iter().find(|info| known(info))?;
-    let differs = |info: &Value| known(info) && !info::is_same(info, first);
+fn other_source<'a>(names: &[&'a OsString], infos: &[Info]) -> Option<&'a OsString> {
+    let first = infos.iter().find(|info| info.source.is_some())?;
+    let differs = |info: &Info| info.source.is_some() && !info.is_same_image(first);
     infos.iter().position(differs).map(|index| names[index])
 }
 
-fn info_of(map: &Map) -> Value {
-    let info = map.info().ok();
-    info.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
-}
-
 /// Says which parts are missing, as the arguments that make them if all parts are shards of the same number.
-fn report_missing(maps: &[Map], infos: &[Value]) {
-    let shard = |info: &Value| Some((info["shard"][0].as_u64()?, info["shard"][1].as_u64()?));
-    let shards: Option<Vec<_>> = infos.iter().map(shard).collect();
+fn report_missing(maps: &[Map], infos: &[Info]) {
+    let shards: Option<Vec<_>> = infos.iter().map(|info| info.shard).collect();
     if let Some(shards) = shards
-        && let Some((_, count)) = shards.first().copied()
-        && shards.iter().all(|(_, other)| *other == count)
+        && let Some([_, count]) = shards.first().copied()
+        && shards.iter().all(|[_, other]| *other == count)
     {
         let missing: Vec<String> = (1..=count.min(MAX_SHARDS))
-            .filter(|number| !shards.iter().any(|(shard, _)| shard == number))
+            .filter(|number| !shards.iter().any(|[shard, _]| shard == number))
             .take(MAX_LISTED + 1)
             .map(|number| format!("{number}/{count}"))
             .collect();

@@ -7,7 +7,9 @@ use std::io::IsTerminal;
 
 use rustix::stdio::stdout;
 
-use super::kind::{Counts, Kind, Run};
+use blksum::{RelatedRun, Relation};
+
+use super::relations::Counts;
 use crate::size::Bytes;
 use crate::stdio;
 
@@ -92,13 +94,13 @@ impl Cells {
     }
 
     /// Adds the blocks of a run.
-    pub fn add(&mut self, run: Run) {
+    pub fn add(&mut self, run: RelatedRun) {
         let end = run.first.saturating_add(run.count).min(self.blocks);
         let mut first = run.first;
         while first < end {
             let index = first / self.cell;
             let next = ((index + 1) * self.cell).min(end);
-            self.counts[index as usize].add(run.kind, next - first);
+            self.counts[index as usize].add(run.relation, next - first);
             first = next;
         }
     }
@@ -132,9 +134,9 @@ impl Cells {
             let quarters = (u128::from(different) * 4).div_ceil(u128::from(all));
             return if different == all { Look::Whole } else { Look::Part(quarters.min(3) as u8) };
         }
-        if counts.of(Kind::Unknown) > 0 || counts.total() == 0 {
+        if counts.of(Relation::Unknown) > 0 || counts.total() == 0 {
             Look::Unknown
-        } else if counts.of(Kind::Equal) > 0 {
+        } else if counts.of(Relation::Equal) > 0 {
             Look::Equal
         } else {
             Look::Zeros

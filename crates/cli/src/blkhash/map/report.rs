@@ -8,11 +8,12 @@ use std::io::{self, IsTerminal, Write};
 
 use blkhash::Comparison;
 use blkimage::partition::Partition;
+use blksum::{RelatedRun, Relation, Sides};
 use serde_json::json;
 
 use super::args::Report;
-use super::kind::{Counts, Joined, Kind, Labels, Run};
 use super::picture::{self, Cells, Screen};
+use super::relations::{self, Counts, Labels};
 use super::svg;
 use crate::blkhash::PROGRAM;
 use crate::blkhash::limit::Limit;
@@ -22,83 +23,16 @@ use crate::messages;
 use crate::size::Bytes;
 use crate::stdio::Stdout;
 
-/// Sizes in bytes, and what of the images is compared.
-#[derive(Clone, Copy, Debug)]
-pub struct Sizes {
-    pub block_size: u64,
-    /// Size of the left image.
-    pub left: u64,
-    /// Size of the right image.
-    pub right: u64,
-    /// Offset of the first byte that is compared, and of the one behind the last, unless everything is.
-    pub part: Option<(u64, u64)>,
-    /// Whether what only the larger image has is zeros, and no difference.
-    pub ignores_tail: bool,
-}
-
-impl Sizes {
-    /// Returns where the part of each image ends.
-    fn ends(self) -> (u64, u64) {
-        let (from, to) = self.part.unwrap_or((0, u64::MAX));
-        (self.left.clamp(from, to), self.right.clamp(from, to))
-    }
-
-    /// Returns where the part of the larger image ends.
-    fn larger(self) -> u64 {
-        let (left, right) = self.ends();
-        left.max(right)
-    }
-
-    /// Returns the number behind the last block that both images have. It may be short on one side.
-    fn common(self) -> u64 {
-        let (left, right) = self.ends();
-        left.min(right).div_ceil(self.block_size)
-    }
-
-    /// Returns the number behind the last block that is compared.
-    fn blocks(self) -> u64 {
-        if self.ignores_tail { self.common() } else { self.larger().div_ceil(self.block_size) }
-    }
-
-    /// Returns the last block of the left image, if it is short and the right image is longer.
-    fn short_end(self) -> Option<u64> {
-        let (left, right) = self.ends();
-        let is_short = !left.is_multiple_of(self.block_size);
-        (is_short && left < right && !self.ignores_tail).then(|| left / self.block_size)
-    }
-
-    /// Returns whether a difference of the sizes is one of the images.
-    fn differ(self) -> bool {
-        let (left, right) = self.ends();
-        left != right && !self.ignores_tail
-    }
-
-    /// Returns the blocks that only one image has.
-    fn tail(self) -> Option<Run> {
-        let (left, right) = self.ends();
-        let kind = if left > right { Kind::LeftOnly } else { Kind::RightOnly };
-        let (first, end) = (self.common(), self.blocks());
-        (first < end).then_some(Run { first, count: end - first, kind })
-    }
-
-    /// Says which side is larger.
-    fn note(self) -> Option<String> {
-        let (left, right) = self.ends();
-        let (side, more) = match left.cmp(&right) {
-            std::cmp::Ordering::Equal => return None,
-            std::cmp::Ordering::Greater => ("left", left - right),
-            std::cmp::Ordering::Less => ("right", right - left),
-        };
-        let zeros = if self.ignores_tail { ", all zeros" } else { "" };
-        Some(format!("{side} has {more} {} more{zeros}", plural(more, "byte", "bytes")))
-    }
-
-    /// Returns offset and length in bytes of the blocks, in an image of `size` bytes.
-    fn extent(self, run: Run, size: u64) -> (u64, u64) {
-        let offset = run.first.saturating_mul(self.block_size).min(size);
-        let end = run.first.saturating_add(run.count).saturating_mul(self.block_size).min(size);
-        (offset, end - offset)
-    }
+/// Says which side is larger.
+fn larger_side(sides: Sides) -> Option<String> {
+    let (left, right) = sides.ends();
+    let (side, more) = match left.cmp(&right) {
+        std::cmp::Ordering::Equal => return None,
+        std::cmp::Ordering::Greater => ("left", left - right),
+        std::cmp::Ordering::Less => ("right", right - left),
+    };
+    let zeros = if sides.ignores_tail { ", all zeros" } else { "" };
+    Some(format!("{side} has {more} {} more{zeros}", plural(more, "byte", "bytes")))
 }
 
 impl Labels {
@@ -126,7 +60,7 @@ impl Labels {
 /// The output about one comparison. A write error is kept until the end.
 pub struct Differences {
     mode: Mode,
-    sizes: Sizes,
+    sides: Sides,
     labels: Labels,
     screen: Screen,
     counts: Counts,
@@ -134,7 +68,8 @@ pub struct Differences {
     bytes: u64,
     /// Number of ranges that differ.
     ranges: u64,
-    run: Joined,
+    /// The last run, which may go on.
+    run: Option<RelatedRun>,
     limit: Limit,
     /// Number of ranges beyond the limit.
     not_printed: u64,
@@ -170,11 +105,11 @@ enum Picture {
 
 impl Differences {
     /// Begins the output. With `--json`, the picture on the terminal is left out, because it is no JSON.
-    pub fn new(args: &Report, sizes: Sizes, labels: Labels) -> Self {
-        Self::with(args, sizes, labels, Screen::of_stdout(), Out::stdout())
+    pub fn new(args: &Report, sides: Sides, labels: Labels) -> Self {
+        Self::with(args, sides, labels, Screen::of_stdout(), Out::stdout())
     }
 
-    fn with(args: &Report, sizes: Sizes, labels: Labels, screen: Screen, out: Out) -> Self {
+    fn with(args: &Report, sides: Sides, labels: Labels, screen: Screen, out: Out) -> Self {
         let mode = match args {
             Report { quiet: true, .. } => Mode::Quiet,
             Report { extents: true, .. } => Mode::Extents,
@@ -188,7 +123,8 @@ impl Differences {
         };
         let is_short = limit.findings().is_some_and(|findings| findings <= MAX_TABLE);
         let table = (mode == Mode::Text && is_short).then(String::new);
-        let cells = |columns, rows| Cells::new(sizes.blocks(), sizes.block_size, columns, rows);
+        let cells =
+            |columns, rows| Cells::new(sides.blocks(), sides.block_size.into(), columns, rows);
         let picture = match &args.picture {
             Some(name) if !name.is_empty() => {
                 Some((Picture::Svg, cells(svg::COLUMNS, svg::MAX_ROWS)))
@@ -200,13 +136,13 @@ impl Differences {
         };
         Self {
             mode,
-            sizes,
+            sides,
             labels,
             screen,
             counts: Counts::default(),
             bytes: 0,
             ranges: 0,
-            run: Joined::default(),
+            run: None,
             limit,
             not_printed: 0,
             table,
@@ -220,13 +156,13 @@ impl Differences {
     /// the comparison.
     pub fn push(&mut self, first: u64, count: u64, kind: Comparison) {
         if count > 0 {
-            self.add(Run { first, count, kind: kind.into() });
+            self.add(RelatedRun { first, count, relation: kind.into() });
         }
     }
 
     /// Returns whether a difference was found.
     pub fn differs(&self) -> bool {
-        self.counts.different() > 0 || self.sizes.differ()
+        self.counts.different() > 0 || self.sides.differ()
     }
 
     /// Ends the output: if the comparison is complete, with the blocks that only one side has, the summary and
@@ -239,16 +175,16 @@ impl Differences {
     ///
     /// Fails if this or any earlier output could not be written.
     pub fn end(mut self, is_complete: bool) -> io::Result<Ended> {
-        let tail = self.sizes.tail().filter(|_| is_complete);
+        let tail = self.sides.tail().filter(|_| is_complete);
         tail.into_iter().for_each(|tail| self.add(tail));
-        if let Some(run) = self.run.end() {
+        if let Some(run) = self.run.take() {
             self.range(run);
         }
         let mut svg = None;
         match self.mode {
             Mode::Quiet => {}
             Mode::Extents => {
-                let unknown = self.counts.of(Kind::Unknown);
+                let unknown = self.counts.of(Relation::Unknown);
                 if unknown > 0 {
                     let blocks = plural(unknown, "block is", "blocks are");
                     messages::message(
@@ -273,48 +209,52 @@ impl Differences {
         let outcome = match () {
             () if !is_complete => Outcome::Unknown,
             () if self.differs() => Outcome::Errors,
-            () if self.counts.of(Kind::Unknown) > 0 => Outcome::Unknown,
+            () if self.counts.of(Relation::Unknown) > 0 => Outcome::Unknown,
             () => Outcome::Clean,
         };
         self.out.end()?;
         Ok(Ended { outcome, svg })
     }
 
-    fn add(&mut self, mut run: Run) {
-        self.counts.add(run.kind, run.count);
+    fn add(&mut self, mut run: RelatedRun) {
+        self.counts.add(run.relation, run.count);
         if let Some((_, cells)) = &mut self.picture {
             cells.add(run);
         }
         if self.mode == Mode::Extents
-            && self.sizes.short_end() == Some(run.first + run.count - 1)
-            && !run.kind.is_different()
+            && self.sides.short_end() == Some(run.first + run.count - 1)
+            && !run.relation.is_different()
         {
             // A copy of this block makes the left side longer.
-            run = Run { first: run.first + run.count - 1, count: 1, kind: Kind::Changed };
+            run = RelatedRun {
+                first: run.first + run.count - 1,
+                count: 1,
+                relation: Relation::Changed,
+            };
         }
         let is_listed = match self.mode {
             Mode::Extents => {
-                let is_left = run.kind == Kind::LeftOnly;
-                let is_different = run.kind.is_different();
+                let is_left = run.relation == Relation::LeftOnly;
+                let is_different = run.relation.is_different();
                 // What to copy does not depend on the kind.
-                run.kind = Kind::Changed;
+                run.relation = Relation::Changed;
                 is_different && !is_left
             }
-            _ => run.kind.is_listed(),
+            _ => run.relation.is_different() || run.relation == Relation::Unknown,
         };
-        if is_listed && let Some(last) = self.run.push(run) {
+        if is_listed && let Some(last) = run.join(&mut self.run) {
             self.range(last);
         }
     }
 
     /// Counts a range, and prints it within the limit.
-    fn range(&mut self, run: Run) {
+    fn range(&mut self, run: RelatedRun) {
         let size = match self.mode {
-            Mode::Extents => self.sizes.right,
-            _ => self.sizes.larger(),
+            Mode::Extents => self.sides.right,
+            _ => self.sides.larger(),
         };
-        let (offset, length) = self.sizes.extent(run, size);
-        if run.kind.is_different() {
+        let (offset, length) = self.sides.extent(run, size);
+        if run.relation.is_different() {
             self.bytes += length;
             self.ranges += 1;
         }
@@ -323,14 +263,14 @@ impl Differences {
             // The last block of the left side may begin behind the end of the right one.
             Mode::Extents if length == 0 => return,
             Mode::Extents => return self.out.write(&format!("{offset} {length}\n")),
-            Mode::Text => self.row(offset, length, run.kind),
+            Mode::Text => self.row(offset, length, run.relation),
             Mode::Json => {
                 let object = json!({
                     "type": "range",
                     "offset": offset,
                     "length": length,
                     "blocks": run.count,
-                    "kind": run.kind.name(),
+                    "kind": run.relation.name(),
                     "partition": self.labels.partitions(offset, length).next(),
                 });
                 json::text(&object) + "\n"
@@ -353,10 +293,13 @@ impl Differences {
     }
 
     /// Returns a row of the table.
-    fn row(&self, offset: u64, length: u64, kind: Kind) -> String {
+    fn row(&self, offset: u64, length: u64, relation: Relation) -> String {
         let width = self.width();
         let partitions = self.labels.partitions_text(offset, length);
-        let row = format!("{offset:>width$} {length:>width$}  {:<13}  {partitions}", kind.text());
+        let row = format!(
+            "{offset:>width$} {length:>width$}  {:<13}  {partitions}",
+            relations::text(relation)
+        );
         row.trim_end().to_owned() + "\n"
     }
 
@@ -368,7 +311,7 @@ impl Differences {
 
     /// Returns the width of numbers in the table.
     fn width(&self) -> usize {
-        self.sizes.larger().to_string().len().max("offset".len())
+        self.sides.larger().to_string().len().max("offset".len())
     }
 
     /// Prints the rest of the text.
@@ -408,15 +351,15 @@ impl Differences {
     /// Returns the summary as a line without its end.
     fn summary_text(&self) -> String {
         let counts = &self.counts;
-        let (different, unknown) = (counts.different(), counts.of(Kind::Unknown));
+        let (different, unknown) = (counts.different(), counts.of(Relation::Unknown));
         let known = counts.total() - unknown;
         let mut text = if different > 0 {
             let (blocks, ranges) = (counts.total(), self.ranges);
             let differ = plural(different, "differs", "differ");
             let mut parts = Vec::new();
-            for kind in [Kind::Equal, Kind::Zeros, Kind::Unknown] {
+            for kind in [Relation::Equal, Relation::Zeros, Relation::Unknown] {
                 if counts.of(kind) > 0 {
-                    parts.push(format!("{} {}", counts.of(kind), kind.text()));
+                    parts.push(format!("{} {}", counts.of(kind), relations::text(kind)));
                 }
             }
             let others =
@@ -427,7 +370,7 @@ impl Differences {
                 Bytes(self.bytes),
                 plural(ranges, "range", "ranges"),
             )
-        } else if counts.total() == 0 && self.sizes.part.is_some() {
+        } else if counts.total() == 0 && self.sides.part.is_some() {
             "nothing to compare: this part has no blocks".to_owned()
         } else if known == 0 && unknown > 0 {
             format!(
@@ -439,7 +382,7 @@ impl Differences {
                 if unknown > 0 { format!(", {unknown} not known") } else { String::new() };
             format!("no differences in {known} {}{unknown}", plural(known, "block", "blocks"))
         };
-        if let Some(note) = self.sizes.note() {
+        if let Some(note) = larger_side(self.sides) {
             text += &format!("; {note}");
         }
         text
@@ -447,9 +390,9 @@ impl Differences {
 
     fn summary_object(&self) -> serde_json::Value {
         let counts = &self.counts;
-        let is_all = counts.of(Kind::Unknown) == 0
-            && self.sizes.part.is_none()
-            && counts.total() == self.sizes.blocks();
+        let is_all = counts.of(Relation::Unknown) == 0
+            && self.sides.part.is_none()
+            && counts.total() == self.sides.blocks();
         let same = match self.differs() {
             true => Some(false),
             false if is_all => Some(true),
@@ -462,18 +405,18 @@ impl Differences {
         };
         json!({
             "type": "summary",
-            "block_size": self.sizes.block_size,
+            "block_size": self.sides.block_size.get(),
             "blocks": counts.total(),
             "different": counts.different(),
             "bytes": self.bytes,
             "ranges": self.ranges,
-            "equal": counts.of(Kind::Equal),
-            "zeros": counts.of(Kind::Zeros),
-            "unknown": counts.of(Kind::Unknown),
+            "equal": counts.of(Relation::Equal),
+            "zeros": counts.of(Relation::Zeros),
+            "unknown": counts.of(Relation::Unknown),
             "not_printed": self.not_printed,
             "same_content": same,
-            "left": side(&self.labels.left, self.sizes.left),
-            "right": side(&self.labels.right, self.sizes.right),
+            "left": side(&self.labels.left, self.sides.left),
+            "right": side(&self.labels.right, self.sides.right),
         })
     }
 }

@@ -2,8 +2,10 @@
 
 use blkimage::partition::Partition;
 
-use super::kind::{Counts, Kind, Labels};
+use blksum::Relation;
+
 use super::picture::{Cells, Look, round};
+use super::relations::{self, Counts, Labels};
 use crate::blkhash::source::shown;
 
 /// Draws the picture under the names of both sides and the line `summary`.
@@ -66,8 +68,8 @@ fn class(look: Look, counts: &Counts) -> String {
         Look::Part(quarters) => quarters,
         Look::Whole => 4,
     };
-    let kinds = Kind::ALL.into_iter().filter(|kind| kind.is_different());
-    let kind = kinds.max_by_key(|kind| counts.of(*kind)).unwrap_or(Kind::Changed);
+    let kinds = Relation::ALL.into_iter().filter(|kind| kind.is_different());
+    let kind = kinds.max_by_key(|kind| counts.of(*kind)).unwrap_or(Relation::Changed);
     format!("{} s{share}", kind.name())
 }
 
@@ -156,12 +158,13 @@ fn brackets(drawn: &[(u32, (usize, usize))], columns: usize, x: f64) -> String {
 fn legend(cells: &Cells, y: f64) -> (String, f64) {
     let mut total = Counts::default();
     for counts in cells.counts() {
-        Kind::ALL.into_iter().for_each(|kind| total.add(kind, counts.of(kind)));
+        Relation::ALL.into_iter().for_each(|kind| total.add(kind, counts.of(kind)));
     }
     let looks: Vec<_> = (0..cells.counts().len()).map(|index| cells.look(index)).collect();
     let mut entries: Vec<(String, &str)> = Vec::new();
-    for kind in Kind::ALL.into_iter().filter(|kind| kind.is_different() && total.of(*kind) > 0) {
-        entries.push((format!("{} s4", kind.name()), kind.text()));
+    for kind in Relation::ALL.into_iter().filter(|kind| kind.is_different() && total.of(*kind) > 0)
+    {
+        entries.push((format!("{} s4", kind.name()), relations::text(kind)));
     }
     for (look, class, meaning) in [
         (Look::Equal, "equal", "equal"),

@@ -26,9 +26,8 @@ impl End<'_> {
 
     fn has_zeros_from(self, offset: u64, reporter: &Reporter) -> Result<bool, (OsString, Failed)> {
         match self {
-            Self::Map(map, name) => blkmap::has_zero_tail(map, offset).map_err(|error| {
-                (name.to_owned(), Failed { reason: open::reason(&error), is_changed: false })
-            }),
+            Self::Map(map, name) => blkmap::has_zero_tail(map, offset)
+                .map_err(|error| (name.to_owned(), Failed::new(open::reason(&error)))),
             Self::Image(data) => {
                 data.has_zeros_from(offset, reporter).map_err(|failed| (data.name.clone(), failed))
             }

@@ -43,7 +43,7 @@ pub struct Place {
 impl Contents {
     /// Looks for partitions and file systems. What is damaged or of another kind is left out.
     pub fn of(data: &Data) -> Self {
-        let whole: Arc<dyn Source> = Arc::new(data.source().clone());
+        let whole: Arc<dyn Source> = Arc::new(data.selected.source().clone());
         let partitions = partition::table(&*whole).unwrap_or_default().partitions;
         let places = match partitions.as_slice() {
             [] => vec![(0, whole.size())],

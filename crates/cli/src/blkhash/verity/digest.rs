@@ -108,11 +108,11 @@ fn digest(
     reporter: &Reporter,
 ) -> Result<Found, String> {
     let data = Data::open(name, options, &args.source)?;
-    let (size, format) = (data.size(), data.image.format());
+    let (size, format) = (data.size(), data.image().format());
     if outputs.tree.is_none() && outputs.descriptor.is_none() {
         return Ok(Found { digest: data.checksum(parameters, reporter)?, size, format });
     }
-    outputs.check_apart(&data.image)?;
+    outputs.check_apart(data.image())?;
     let root = match &outputs.tree {
         None => {
             let mut tree = Tree::new(&leaf(parameters), block_size(parameters));

@@ -41,7 +41,7 @@ pub fn run(args: &Format) -> Result<Outcome, Failure> {
     reporter.begin(&args.data);
     let made = Data::open(&args.data, &options, &args.source).and_then(|data| {
         if let Some(output) = &root_file {
-            output.check_apart(&data.image, Some(hash_file.identity))?;
+            output.check_apart(data.image(), Some(hash_file.identity))?;
         }
         let made = make(data, &parameters, uuid, args, &hash_file, &reporter)?;
         if let Some(output) = &root_file {
@@ -235,11 +235,11 @@ impl HashFile {
     /// Returns whether the file is that of the data, which is then raw and ends before the hashes. Refuses
     /// to write to any other file of the image.
     fn check_apart(&self, data: &Data, offset: u64, data_length: u64) -> Result<bool, String> {
-        if !self.identity.is_in(&data.image) {
+        if !self.identity.is_in(data.image()) {
             return Ok(false);
         }
-        let is_alone = data.image.chain().len() == 1;
-        if !is_alone || data.image.format() != ImageFormat::Raw || data.is_part() {
+        let is_alone = data.image().chain().len() == 1;
+        if !is_alone || data.image().format() != ImageFormat::Raw || data.is_part() {
             return Err("the hash file is a file of the image".into());
         }
         if offset < data_length {

@@ -1,0 +1,323 @@
+//! The info of a map, which describes its image. docs/map-format.md specifies the fields.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use blkimage::partition::{self, Partition};
+use blkimage::{Format, Image, Source, member_name, split_member};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map as Object, Value};
+
+use crate::time;
+
+/// The info of a map. Fields of other programs are kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Info {
+    /// Time of the commit in UTC, in the form of RFC 3339.
+    pub created: String,
+    /// Name and version of the program.
+    pub program: String,
+    /// How the digests were made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub made: Option<Made>,
+    /// `[K, N]` for the `K`th of `N` shards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shard: Option<[u64; 2]>,
+    /// The image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourceInfo>,
+    /// The partitions in the image.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub partitions: Vec<PartitionInfo>,
+    /// Other fields.
+    #[serde(flatten)]
+    pub other: Object<String, Value>,
+}
+
+/// How the digests of a map were made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Made {
+    /// Every block was read.
+    Read,
+    /// This number of maps was merged.
+    Merge(u64),
+    /// In a way that this version does not know.
+    #[serde(untagged)]
+    Other(Value),
+}
+
+/// The image of a map.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct SourceInfo {
+    /// Name of the image, without its folder.
+    pub name: String,
+    /// Name of the format.
+    pub format: String,
+    /// Name of the snapshot.
+    pub snapshot: Option<String>,
+    /// Number of the partition, `None` for a whole image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partition: Option<u32>,
+    /// The files that the image consists of, first the image.
+    pub files: Vec<FileInfo>,
+    /// Other fields.
+    #[serde(flatten)]
+    pub other: Object<String, Value>,
+}
+
+/// A file of an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct FileInfo {
+    /// Name, without its folder.
+    pub name: String,
+    /// `image`, `backing` or `data`.
+    pub role: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// Time of the last change, in nanoseconds since 1970. Devices and servers have none, and no inode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mtime_ns: Option<i64>,
+    /// Inode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ino: Option<u64>,
+    /// Device of the file system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dev: Option<u64>,
+    /// Other fields.
+    #[serde(flatten)]
+    pub other: Object<String, Value>,
+}
+
+/// A partition in an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct PartitionInfo {
+    /// Number, from 1.
+    pub number: u32,
+    /// Offset of the first byte.
+    pub offset: u64,
+    /// Length in bytes.
+    pub length: u64,
+    /// Other fields.
+    #[serde(flatten)]
+    pub other: Object<String, Value>,
+}
+
+/// The content that a map is made of.
+#[derive(Clone, Copy)]
+pub struct Subject<'a> {
+    /// Name of the image, as the user gave it.
+    pub name: &'a OsStr,
+    /// The image.
+    pub image: &'a Image,
+    /// The content, which is the image or a part of it.
+    pub source: &'a dyn Source,
+    /// Name or id of the snapshot that the image was opened at.
+    pub snapshot: Option<&'a str>,
+    /// Number of the partition that the content is.
+    pub partition: Option<u32>,
+}
+
+impl Info {
+    /// Describes a map that is made now.
+    pub fn new(made: Made) -> Self {
+        Self {
+            created: time::now(),
+            program: concat!("blkhash ", env!("CARGO_PKG_VERSION")).to_owned(),
+            made: Some(made),
+            ..Self::default()
+        }
+    }
+
+    /// Adds the description of the image.
+    #[must_use]
+    pub fn describe(mut self, subject: &Subject<'_>) -> Self {
+        self.source = Some(SourceInfo::new(subject));
+        let table = partition::table(subject.source).unwrap_or_default();
+        self.partitions = table.partitions.iter().map(PartitionInfo::from).collect();
+        self
+    }
+
+    /// Reads the info of a map. Returns `None` if it does not have the fields that the specification names, because
+    /// another program wrote it.
+    pub fn of(map: &blkmap::Map) -> Option<Self> {
+        Self::parse(&map.info().ok()?)
+    }
+
+    /// Reads an info, like [`of`](Self::of).
+    pub fn parse(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// Returns the partition that the map is of, or `None` in `Some` for a whole image. Returns `None` if the info
+    /// does not say.
+    pub fn partition(&self) -> Option<Option<u32>> {
+        self.source.as_ref().map(|source| source.partition)
+    }
+
+    /// Returns the partitions in the image, at most 256.
+    pub fn partitions(&self) -> Vec<Partition> {
+        let partitions = self.partitions.iter().take(MAX_PARTITIONS);
+        partitions.map(PartitionInfo::to_partition).collect()
+    }
+
+    /// Returns whether the infos describe one image in one state. Names of files do not count. Times and inodes of
+    /// devices and of servers are unknown, so that only their sizes are compared.
+    pub fn is_same_image(&self, other: &Self) -> bool {
+        let (Some(one), Some(other)) = (&self.source, &other.source) else { return false };
+        let state = |file: &FileInfo| (file.size, file.mtime_ns, file.ino);
+        !one.files.is_empty()
+            && (&one.format, &one.snapshot, one.partition)
+                == (&other.format, &other.snapshot, other.partition)
+            && one.files.iter().map(state).eq(other.files.iter().map(state))
+    }
+
+    /// Returns whether times and inodes of all files are known, so that a change of the image shows.
+    pub fn shows_changes(&self) -> bool {
+        let files = self.source.as_ref().map(|source| &source.files);
+        files.is_some_and(|files| {
+            !files.is_empty() && files.iter().all(|file| file.mtime_ns.is_some())
+        })
+    }
+}
+
+impl std::fmt::Display for Info {
+    /// Writes the object of JSON that the map holds.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| std::fmt::Error)?)
+    }
+}
+
+impl SourceInfo {
+    fn new(subject: &Subject<'_>) -> Self {
+        let files = subject.image.chain().iter().enumerate().flat_map(|(index, member)| {
+            member.files().enumerate().map(move |(number, file)| {
+                let role = match (index, number) {
+                    (0, 0) => "image",
+                    (_, 0) => "backing",
+                    _ => "data",
+                };
+                FileInfo::new(file.name(), file.size(), role)
+            })
+        });
+        Self {
+            name: base_name(subject.name),
+            format: Format::name(subject.image.format()).to_owned(),
+            snapshot: subject.snapshot.map(str::to_owned),
+            partition: subject.partition,
+            files: files.collect(),
+            other: Object::new(),
+        }
+    }
+}
+
+impl FileInfo {
+    fn new(name: &Path, size: u64, role: &str) -> Self {
+        let mut info = Self {
+            name: base_name(name.as_os_str()),
+            role: role.to_owned(),
+            size,
+            ..Self::default()
+        };
+        let file = split_member(name).map_or(name, |(appliance, _)| appliance);
+        // A URI is no file of this host, and the node of a device is another one on each host.
+        if let Some(metadata) = std::fs::metadata(file).ok().filter(Metadata::is_file) {
+            let time =
+                i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
+            info.mtime_ns = i64::try_from(time).ok();
+            info.ino = Some(metadata.ino());
+            info.dev = Some(metadata.dev());
+        }
+        info
+    }
+}
+
+impl PartitionInfo {
+    fn to_partition(&self) -> Partition {
+        Partition { number: self.number, offset: self.offset, length: self.length }
+    }
+}
+
+impl From<&Partition> for PartitionInfo {
+    fn from(partition: &Partition) -> Self {
+        let Partition { number, offset, length } = *partition;
+        Self { number, offset, length, other: Object::new() }
+    }
+}
+
+/// Returns the name of an image without its folder. A disk in an appliance has the name of the archive before its own.
+fn base_name(image: &OsStr) -> String {
+    let base = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_owned();
+    let name: OsString = match split_member(Path::new(image)) {
+        Some((archive, member)) => member_name(Path::new(&base(archive)), member).into(),
+        None => base(Path::new(image)),
+    };
+    name.to_string_lossy().into_owned()
+}
+
+/// More partitions of a map are left out.
+const MAX_PARTITIONS: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(text: &str) -> Info {
+        Info::parse(text).unwrap()
+    }
+
+    #[test]
+    fn images_are_told_apart_by_their_files() {
+        let of = |time: u64, name: &str| {
+            info(&format!(
+                r#"{{"source": {{"format": "raw", "files": [
+                    {{"name": "{name}", "size": 5, "mtime_ns": {time}, "ino": 1, "dev": {time}}}]}}}}"#
+            ))
+        };
+        assert!(of(1, "a").is_same_image(&of(1, "b")));
+        assert!(!of(1, "a").is_same_image(&of(2, "a")));
+        assert!(!info("{}").is_same_image(&info("{}")));
+    }
+
+    #[test]
+    fn fields_of_other_programs_are_kept() {
+        for text in [
+            r#"{"created":"","program":"","made":"read"}"#,
+            r#"{"created":"a","program":"b","made":{"merge":3},"shard":[1,2],"x":[{}]}"#,
+            r#"{"created":"a","program":"b","made":{"update":{"base":"01"}}}"#,
+            r#"{"created":"a","program":"b","source":{"name":"n","format":"raw","snapshot":null,"files":[{"name":"n","role":"image","size":1,"y":2}],"bitmaps":[]},"partitions":[{"number":1,"offset":2,"length":3,"name":"root"}]}"#,
+        ] {
+            assert_eq!(info(text).to_string(), text);
+        }
+        assert_eq!(info(r#"{"made":{"merge":3}}"#).made, Some(Made::Merge(3)));
+        assert_eq!(Info::parse(r#"{"source":{"partition":"1"}}"#), None);
+        assert_eq!(Info::parse("[]"), None);
+    }
+
+    #[test]
+    fn names_have_no_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name).into_os_string();
+        std::fs::write(file("a.ova"), b"").unwrap();
+        for (image, base) in [
+            ("a.ova", "a.ova"),
+            ("a.ova:d.vmdk", "a.ova:d.vmdk"),
+            ("a.ova:sub/victim", "a.ova:sub/victim"),
+            ("a.ova:/../../x", "a.ova:/../../x"),
+            ("sub/b:c/d", "d"),
+        ] {
+            assert_eq!(base_name(&file(image)), base);
+        }
+    }
+}

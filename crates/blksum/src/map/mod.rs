@@ -1,0 +1,52 @@
+//! Maps of images: writes the map of an image, and compares an image with a map.
+//!
+//! [`write`] writes a map, [`verify`] returns where an image differs from it, and [`diff`] where two maps differ. The
+//! format of a map, and all that can be done without its image, is in [`blkmap`].
+
+mod info;
+mod other_part;
+mod pairing;
+mod write;
+
+pub use self::info::{FileInfo, Info, Made, PartitionInfo, SourceInfo, Subject};
+pub use self::other_part::OtherPart;
+pub use self::pairing::{Pairing, check_parts, diff, verify};
+pub use self::write::{ALL, write, write_with_checksums};
+
+use blkhash::{BlockSize, Digest, Leaf};
+use blkimage::Source;
+
+use crate::Error;
+
+/// Returns the digest of the last block padded with zeros to a whole one, if it is short.
+fn padded_last(
+    source: &dyn Source,
+    leaf: &Leaf,
+    block_size: BlockSize,
+) -> blkimage::Result<Option<Digest>> {
+    let size = source.size();
+    let length = (size % u64::from(block_size)) as usize;
+    if length == 0 {
+        return Ok(None);
+    }
+    let mut block = vec![0; block_size.get()];
+    source.read_exact_at(&mut block[..length], size - length as u64)?;
+    Ok(Some(leaf.hash(&block)))
+}
+
+/// Returns the offset of a page of blocks in an image of `size` bytes, or `size` if that is smaller.
+fn offset_of_page(header: &blkmap::Header, page: u64, size: u64) -> u64 {
+    let bytes = header.blocks_per_page().saturating_mul(header.block_size.into());
+    page.saturating_mul(bytes).min(size)
+}
+
+/// Tells errors of maps from those of other sinks.
+fn of_map(error: Error) -> Error {
+    match error {
+        Error::Sink(error) => match error.downcast::<blkmap::Error>() {
+            Ok(error) => Error::Map(*error),
+            Err(error) => Error::Sink(error),
+        },
+        error => error,
+    }
+}

@@ -1,0 +1,71 @@
+//! An image of which a part is read.
+
+use std::sync::Arc;
+
+use blkimage::{Image, Slice, Source};
+
+use crate::part::{Part, PartError};
+
+/// An image, and the part of it that is read.
+#[derive(Clone)]
+pub struct Selected {
+    image: Arc<Image>,
+    part: Option<Part>,
+    offset: u64,
+    source: Slice<Arc<Image>>,
+}
+
+impl Selected {
+    /// Selects a part of an image, or all of it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the image does not have all of the part.
+    pub fn new(image: Arc<Image>, part: Option<Part>) -> Result<Self, PartError> {
+        let (offset, length) = match part {
+            None => (0, image.size()),
+            Some(part) => part.range(&image)?,
+        };
+        let source = slice(&image, offset, length);
+        Ok(Self { image, part, offset, source })
+    }
+
+    /// Returns the image.
+    pub fn image(&self) -> &Arc<Image> {
+        &self.image
+    }
+
+    /// Returns the content of the part.
+    pub fn source(&self) -> &Slice<Arc<Image>> {
+        &self.source
+    }
+
+    /// Returns the part, or `None` for the whole image.
+    pub fn part(&self) -> Option<Part> {
+        self.part
+    }
+
+    /// Returns the number of the partition that the part is.
+    pub fn partition(&self) -> Option<u32> {
+        self.part.and_then(Part::partition)
+    }
+
+    /// Returns the offset of the part in the image, in bytes.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns the length of the part in bytes.
+    pub fn size(&self) -> u64 {
+        self.source.size()
+    }
+
+    /// Leaves out what is behind the first `length` bytes of the part.
+    pub fn truncate(&mut self, length: u64) {
+        self.source = slice(&self.image, self.offset, length.min(self.size()));
+    }
+}
+
+fn slice(image: &Arc<Image>, offset: u64, length: u64) -> Slice<Arc<Image>> {
+    Slice::new(Arc::clone(image), offset, length).expect("a part of the image")
+}

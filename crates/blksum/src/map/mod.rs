@@ -1,6 +1,6 @@
 //! Maps of images: writes the map of an image, and compares an image with a map.
 //!
-//! [`write`] writes a map, [`verify`] returns where an image differs from it, and [`diff`] where two maps differ. The
+//! [`write()`] writes a map, [`verify`] returns where an image differs from it, and [`diff`] where two maps differ. The
 //! format of a map, and all that can be done without its image, is in [`blkmap`].
 
 mod info;

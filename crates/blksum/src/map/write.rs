@@ -43,12 +43,12 @@ pub fn write<O: Output + Send>(
     Ok(writer.finish(&info.to_string())?.1)
 }
 
-/// Writes a map like [`write`], and returns checksums of the image, for which it is read once. Blocks that the map and a
+/// Writes a map like [`write()`], and returns checksums of the image, for which it is read once. Blocks that the map and a
 /// checksum have in common are hashed once.
 ///
 /// # Errors
 ///
-/// Fails like [`write`] and [`checksums`](crate::checksums).
+/// Fails like [`write()`] and [`checksums`](crate::checksums).
 pub fn write_with_checksums<O: Output + Send>(
     writer: Writer<O>,
     source: &dyn Source,

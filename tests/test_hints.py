@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import pathlib
 import shutil
 import subprocess
 
@@ -387,3 +388,11 @@ def test_the_size_of_a_larger_target_is_said(blksum, files):
         assert blksum("-c", "--allow-uri", "-", input=lines).returncode == 0
     result = blksum("-c", "-", input=tagged.replace(b"disk.img", b"file"))
     assert result.returncode == 1 and b"were read" not in result.stderr
+
+
+def test_a_raw_image_in_place_of_a_list(blksum, workdir):
+    """-c was --cache in the released blksum."""
+    pathlib.Path("disk.img").write_bytes(b"A" * 65536 + bytes(65536))
+    result = blksum("-c", "disk.img")
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert b"it is no text" in result.stderr and b"--cache" in result.stderr, result

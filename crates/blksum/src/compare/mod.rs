@@ -47,7 +47,8 @@ pub struct ComparedRun {
 /// [`Source::origin`], or come from the same place, are not read, and neither is a side that is zero. A
 /// block is zero if all of its bytes are, whether stored or not. There is one exception: equal blocks
 /// are [`Comparison::Equal`] if a part of them comes from the same place, even if it contains zeros,
-/// because it was not read. [`Comparison::Unknown`] is never passed on.
+/// because it was not read. For the same reason, the block in which the shorter source ends can be
+/// [`Comparison::Changed`] where one side is zeros. [`Comparison::Unknown`] is never passed on.
 ///
 /// Runs on the caller's thread and others, like [`checksum`](crate::checksum()). Each thread has two
 /// buffers of [`Tuning::read_size`] bytes, or of the block size or the sources' granularity if larger,

@@ -1,8 +1,8 @@
 //! The table of digest algorithms.
 //!
 //! A row defines all of an algorithm. `algorithm.rs` makes the variant, the names and the
-//! properties from it, and `algo/state.rs` the hash and its implementations. The only other list of
-//! all algorithms is that of their known answers (`algo/known_answers.txt`).
+//! properties from it, and `algo/state.rs` the hash and its implementations. CONTRIBUTING.md ("Add a
+//! digest") names the other lists of all algorithms.
 
 /// Passes the rows to the macro `define`, from no hash to the strongest.
 ///

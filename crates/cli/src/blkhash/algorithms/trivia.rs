@@ -1,4 +1,5 @@
-//! Facts about algorithms that do not affect any checksum. An algorithm without a row shows dashes.
+//! Facts about algorithms that do not affect any checksum. An algorithm without a row shows dashes,
+//! and no support in Linux.
 
 use std::fmt;
 

@@ -227,11 +227,8 @@ impl<'s> Joiner<'s> {
     }
 
     fn push(&mut self, count: u64, comparison: Comparison) -> Result<(), SinkError> {
-        if comparison == self.last.comparison {
+        if comparison == self.last.comparison || count == 0 {
             self.last.count += count;
-            return Ok(());
-        }
-        if count == 0 {
             return Ok(());
         }
         let next = ComparedRun { first_block: self.end(), count, comparison };

@@ -22,6 +22,9 @@ impl ShortEnd {
         block_size: BlockSize,
         tuning: &Tuning,
     ) -> Result<Option<Self>, Error> {
+        if left.size() == right.size() {
+            return Ok(None);
+        }
         let block_size = u64::from(block_size);
         let (left_is_longer, size) = (left.size() > right.size(), left.size().min(right.size()));
         let longer = if left_is_longer { left } else { right };

@@ -9,7 +9,7 @@ use blkhash::{Comparison, Parameters};
 use blkimage::Format;
 use blkmap::{Map, Report};
 use blksum::map::{Info, Pairing};
-use blksum::{Part, Progress, Selected};
+use blksum::{Part, Progress, Selected, Tuning};
 
 use super::digest;
 use super::hash::counts;
@@ -130,7 +130,9 @@ impl Failed<'_> {
             let progress = progress.clone();
             move || counts(&progress)
         });
-        let compared = pairing.compare(Report::new(&mut take), &self.settings.tuning, &progress);
+        // Zeros that the image does not store cost nothing.
+        let tuning = Tuning { max_zeros: Some(u64::MAX), ..self.settings.tuning };
+        let compared = pairing.compare(Report::new(&mut take), &tuning, &progress);
         drop(watch);
         compared.map_err(|error| error.to_string())?;
         Ok(found)

@@ -1,21 +1,32 @@
 //! Messages on standard error.
 
 use std::io::{self, Write};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::quote;
 use crate::stdio::Stderr;
 
+/// Sets the name of the command, which begins each message. The first call counts.
+pub fn name_program(name: &'static str) {
+    let _ = PROGRAM.set(name);
+}
+
+/// Returns the name of the command.
+pub fn program() -> &'static str {
+    PROGRAM.get().copied().unwrap_or("blkhash")
+}
+
 /// Writes `PROGRAM: TEXT`. Remembers a failure for [`is_lost`].
-pub fn message(program: &str, text: &str) {
-    if write(program, text).is_err() {
+pub fn message(text: &str) {
+    if write(text).is_err() {
         IS_LOST.store(true, Relaxed);
     }
 }
 
 /// Writes `PROGRAM: TEXT`. A failure to write it does not affect the exit status.
-pub fn remark(program: &str, text: &str) {
-    let _ = write(program, text);
+pub fn remark(text: &str) {
+    let _ = write(text);
 }
 
 /// Returns whether a message could not be written. The run then fails, as in other commands, because
@@ -25,18 +36,18 @@ pub fn is_lost() -> bool {
 }
 
 /// Makes a single write, so that the lines of several processes do not mix.
-fn write(program: &str, text: &str) -> io::Result<()> {
-    Stderr.write_all(format!("{program}: {}\n", quote::printable(text)).as_bytes())
+fn write(text: &str) -> io::Result<()> {
+    Stderr.write_all(format!("{}: {}\n", program(), quote::printable(text)).as_bytes())
 }
 
 /// Writes `PROGRAM: NAME: TEXT`, like [`message`].
-pub fn message_of(program: &str, name: &[u8], text: &str) {
-    message(program, &format!("{}: {text}", quote::name(name)));
+pub fn message_of(name: &[u8], text: &str) {
+    message(&format!("{}: {text}", quote::name(name)));
 }
 
 /// Writes `PROGRAM: NAME: TEXT`, like [`remark`].
-pub fn remark_of(program: &str, name: &[u8], text: &str) {
-    remark(program, &format!("{}: {text}", quote::name(name)));
+pub fn remark_of(name: &[u8], text: &str) {
+    remark(&format!("{}: {text}", quote::name(name)));
 }
 
 /// Returns the system's description of an error, as C programs print it.
@@ -48,4 +59,5 @@ pub fn reason(error: &io::Error) -> String {
     }
 }
 
+static PROGRAM: OnceLock<&str> = OnceLock::new();
 static IS_LOST: AtomicBool = AtomicBool::new(false);

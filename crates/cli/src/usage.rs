@@ -57,9 +57,9 @@ fn short(option: Arg) -> Arg {
 }
 
 /// Prints what is wrong with the command line, and which command has the help. Returns the exit status for that.
-pub fn refuse(program: &str, command: &str, lines: &[String]) -> ExitCode {
+pub fn refuse(command: &str, lines: &[String]) -> ExitCode {
     for line in lines {
-        messages::message(program, line);
+        messages::message(line);
     }
     // The exit status reports the problem even if this is lost.
     let _ = writeln!(Stderr, "Try '{command} --help' for more information.");
@@ -74,14 +74,14 @@ pub fn explain(usage: &str) -> ExitCode {
 }
 
 /// Returns the exit status of a run. `result` is whether all went well, or an error of writing.
-pub fn exit(program: &str, result: io::Result<bool>) -> ExitCode {
+pub fn exit(result: io::Result<bool>) -> ExitCode {
     match result {
         Ok(true) if !messages::is_lost() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         // The reader closed the pipe on purpose, as head(1) does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
         Err(error) => {
-            messages::message(program, &format!("write error: {}", messages::reason(&error)));
+            messages::message(&format!("write error: {}", messages::reason(&error)));
             ExitCode::FAILURE
         }
     }

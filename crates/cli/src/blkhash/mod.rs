@@ -39,6 +39,7 @@ pub fn main() -> ExitCode {
 }
 
 fn parse_and_run() -> ExitCode {
+    messages::name_program("blkhash");
     progress::hold_signals();
     let command = match parse() {
         Ok(args) => args.command,
@@ -57,9 +58,9 @@ fn parse_and_run() -> ExitCode {
         return verdict::exit(verity::run(&args.command));
     }
     match run(&command) {
-        Ok(result) => usage::exit(PROGRAM, result),
-        Err(Refusal::Text(text)) => usage::exit(PROGRAM, print(&text)),
-        Err(Refusal::Usage(lines)) => usage::refuse(PROGRAM, &called(), &lines),
+        Ok(result) => usage::exit(result),
+        Err(Refusal::Text(text)) => usage::exit(print(&text)),
+        Err(Refusal::Usage(lines)) => usage::refuse(&called(), &lines),
     }
 }
 
@@ -76,11 +77,9 @@ fn parse() -> Result<Args, ExitCode> {
     matches.and_then(|mut matches| Args::from_arg_matches_mut(&mut matches)).map_err(|error| {
         let text = error.render().to_string();
         match error.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-                usage::exit(PROGRAM, print(&text))
-            }
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => usage::exit(print(&text)),
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => usage::explain(&text),
-            _ => usage::refuse(PROGRAM, &called(), &reasons(&error, &text)),
+            _ => usage::refuse(&called(), &reasons(&error, &text)),
         }
     })
 }
@@ -101,15 +100,18 @@ fn reasons(error: &clap::Error, text: &str) -> Vec<String> {
 /// Suggests a whole command for a name: a command of a group that was left out, or the digest to measure.
 fn meant(name: &str) -> Option<String> {
     let called = called();
-    if called == format!("{PROGRAM} bench") && name.parse::<blkhash::Algorithm>().is_ok() {
+    if called == format!("{} bench", messages::program())
+        && name.parse::<blkhash::Algorithm>().is_ok()
+    {
         return Some(format!("use {called} -d {name}"));
     }
     let name = if name == "compare" { "diff" } else { name };
     let groups = command();
     let is_in = |group: &&clap::Command| group.find_subcommand(name).is_some();
     let groups = groups.get_subcommands().filter(is_in).map(clap::Command::get_name);
-    let found: Vec<String> = groups.map(|group| format!("{PROGRAM} {group} {name}")).collect();
-    (called == PROGRAM && !found.is_empty()).then(|| format!("use {}", values::one_of(&found)))
+    let program = messages::program();
+    let found: Vec<String> = groups.map(|group| format!("{program} {group} {name}")).collect();
+    (called == program && !found.is_empty()).then(|| format!("use {}", values::one_of(&found)))
 }
 
 /// Returns the names of the subcommands that may follow the commands on the command line.
@@ -125,7 +127,7 @@ fn commands() -> Vec<String> {
 
 /// Returns the program with the subcommands on the command line, such as `blkhash map create`.
 fn called() -> String {
-    let mut name = PROGRAM.to_owned();
+    let mut name = messages::program().to_owned();
     let mut command = Args::command();
     for argument in std::env::args_os().skip(1) {
         let Some(inner) = command.find_subcommand(&argument) else { break };
@@ -158,7 +160,7 @@ fn print(text: &str) -> io::Result<bool> {
 
 fn warn(algorithms: impl IntoIterator<Item = blkhash::Algorithm>) {
     for warning in crate::implementation::warnings(algorithms) {
-        messages::message(PROGRAM, &warning);
+        messages::message(&warning);
     }
 }
 
@@ -171,5 +173,3 @@ fn confine_to_open_files() {
 fn refuse(reason: impl Into<String>) -> Refusal {
     Refusal::Usage(vec![reason.into()])
 }
-
-const PROGRAM: &str = "blkhash";

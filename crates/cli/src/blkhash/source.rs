@@ -8,7 +8,6 @@ use blkhash::{BlockDigests, BlockSize, Digest, Digester, Parameters, Sink, SinkE
 use blkimage::{ErrorKind, Image, OpenOptions, Source};
 use blksum::{Part, Progress, Selected, Tuning};
 
-use super::PROGRAM;
 use super::opening::explain;
 use super::source_args::SourceArgs;
 use super::verdict::Outcome;
@@ -21,7 +20,7 @@ pub fn open(name: &OsStr, options: &OpenOptions) -> Result<Arc<Image>, String> {
     let image =
         crate::open::open(Path::new(name), options).map_err(|error| without_name(name, &error))?;
     for warning in image.warnings() {
-        messages::message(PROGRAM, &format!("warning: {warning}"));
+        messages::message(&format!("warning: {warning}"));
     }
     Ok(Arc::new(image))
 }
@@ -202,7 +201,7 @@ fn reason_of_sink(error: &SinkError) -> String {
 
 /// Reports a failure of `name` on standard error.
 pub fn fail(name: &OsStr, reason: &str) {
-    messages::message_of(PROGRAM, name.as_encoded_bytes(), reason);
+    messages::message_of(name.as_encoded_bytes(), reason);
 }
 
 /// Reports that a map cannot be written.

@@ -4,7 +4,6 @@
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
-use super::PROGRAM;
 use crate::messages;
 use crate::usage::{self, Refusal};
 
@@ -55,15 +54,13 @@ pub fn exit(result: Result<Outcome, Failure>) -> ExitCode {
     match result {
         Ok(Outcome::Clean) if messages::is_lost() => ExitCode::from(Outcome::Unknown as u8),
         Ok(outcome) => ExitCode::from(outcome as u8),
-        Err(Failure::Refused(Refusal::Usage(lines))) => {
-            usage::refuse(PROGRAM, &super::called(), &lines)
-        }
-        Err(Failure::Refused(Refusal::Text(text))) => usage::exit(PROGRAM, super::print(&text)),
+        Err(Failure::Refused(Refusal::Usage(lines))) => usage::refuse(&super::called(), &lines),
+        Err(Failure::Refused(Refusal::Text(text))) => usage::exit(super::print(&text)),
         Err(Failure::Output(error)) => {
             // The reader closed the pipe on purpose, as head(1) does.
             if error.kind() != ErrorKind::BrokenPipe {
                 let reason = messages::reason(&error);
-                messages::message(PROGRAM, &format!("write error: {reason}"));
+                messages::message(&format!("write error: {reason}"));
             }
             ExitCode::from(Outcome::Unknown as u8)
         }

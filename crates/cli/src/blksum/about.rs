@@ -10,7 +10,6 @@ use blkimage::{Image, Member, MemberFile, ReadMethod};
 use blksum::Tuning;
 use serde::{Serialize, Serializer};
 
-use super::program::PROGRAM;
 use crate::json::Name;
 use crate::size::Bytes;
 use crate::{messages, quote};
@@ -88,11 +87,7 @@ impl About {
     pub fn print(&self, name: &OsStr) {
         for (depth, image) in self.chain.iter().enumerate() {
             let role = if depth == 0 { "" } else { "backing file: " };
-            messages::remark_of(
-                PROGRAM,
-                name.as_bytes(),
-                &format!("{role}{}", image.describe(name)),
-            );
+            messages::remark_of(name.as_bytes(), &format!("{role}{}", image.describe(name)));
         }
         let mut run = format!("hashing: {}", self.implementations.join(", "));
         let plural = if self.threads == 1 { "" } else { "s" };
@@ -100,7 +95,7 @@ impl About {
         if let Some(connections) = self.connections {
             let _ = write!(run, "; {connections} connections");
         }
-        messages::remark_of(PROGRAM, name.as_bytes(), &run);
+        messages::remark_of(name.as_bytes(), &run);
     }
 
     /// Adds what this process has measured of the implementations, and prints a line for each
@@ -119,7 +114,7 @@ impl About {
             if !measured.is_empty() {
                 let texts: Vec<String> = measured.iter().map(Measured::describe).collect();
                 let text = format!("measured: {}", texts.join(", "));
-                messages::remark_of(PROGRAM, name.as_bytes(), &text);
+                messages::remark_of(name.as_bytes(), &text);
             }
             self.measured.extend(measured);
         }

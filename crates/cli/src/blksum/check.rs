@@ -23,7 +23,6 @@ use super::input::{self, Origin};
 use super::lines::{self, End, Item, Lines};
 use super::notes::Notes;
 use super::output::{Output, Status};
-use super::program::PROGRAM;
 use super::report::{Cause, Failure, Report};
 use super::search::Searcher;
 use super::settings::{Check, Meaning, Settings, Verbosity};
@@ -60,7 +59,7 @@ pub fn run(settings: &Settings, check: &Check, output: &mut Output) -> io::Resul
         true => Groups::new(files.contents(), parser.clone()),
         false => Groups::none(),
     };
-    let reporter = Reporter::new(PROGRAM, settings.progress, groups.lines());
+    let reporter = Reporter::new(settings.progress, groups.lines());
     let images = Images { settings, check, given, likely: OnceLock::new(), small, reporter };
     let mut checker = Checker {
         images: &images,
@@ -359,7 +358,7 @@ impl Checker<'_> {
             End::Image(format) => {
                 self.say(&hints::image(*format));
                 if !self.is_stdin() {
-                    messages::message(PROGRAM, hints::CACHE);
+                    messages::message(hints::CACHE);
                 }
                 return false;
             }
@@ -454,7 +453,7 @@ impl Checker<'_> {
             return Ok(());
         }
         self.counts.unreadable += 1;
-        messages::message_of(PROGRAM, &entry.name, &failure.reason);
+        messages::message_of(&entry.name, &failure.reason);
         self.report(entry, Status::Error, Err(failure))
     }
 
@@ -474,7 +473,7 @@ impl Checker<'_> {
             if !self.warns() {
                 return Ok(());
             }
-            let say = |text: &str| messages::message_of(PROGRAM, &entry.name, text);
+            let say = |text: &str| messages::message_of(&entry.name, text);
             found.reasons().iter().for_each(|reason| say(reason));
             self.counts.untagged.is_doubted |= found.doubted.is_some();
             if self.counts.untagged.tried.is_none() && found.doubted.is_none() {
@@ -493,7 +492,7 @@ impl Checker<'_> {
         let checksum = report.checksums.iter().find(|(known, _)| *known == parameters);
         self.report(entry, Status::Ok, Ok((report, checksum.expect("it matched"))))?;
         if let Some(why) = found.uncovered.as_ref().filter(|_| self.warns()) {
-            messages::message_of(PROGRAM, &entry.name, &found::describe_uncovered(why));
+            messages::message_of(&entry.name, &found::describe_uncovered(why));
         }
         self.note_reading(&matched.reading);
         Ok(())
@@ -515,7 +514,7 @@ impl Checker<'_> {
             reading.describe()
         );
         let shown = if self.is_stdin() { OsStr::new("standard input") } else { self.name() };
-        messages::remark_of(PROGRAM, shown.as_bytes(), &note);
+        messages::remark_of(shown.as_bytes(), &note);
     }
 
     /// Says where an image that does not match differs from the map beside it. `parameters` are those of the
@@ -537,7 +536,7 @@ impl Checker<'_> {
             expected: &entry.digest,
         };
         if let Some(text) = failed.differences(reporter) {
-            messages::message_of(PROGRAM, &entry.name, &text);
+            messages::message_of(&entry.name, &text);
         }
     }
 
@@ -561,7 +560,7 @@ impl Checker<'_> {
             "note: {size} bytes were read: if the image that was copied here is smaller, --length=SIZE \
              compares only its bytes"
         );
-        messages::remark_of(PROGRAM, &entry.name, &note);
+        messages::remark_of(&entry.name, &note);
     }
 
     fn report(
@@ -605,10 +604,10 @@ impl Checker<'_> {
             self.say("no properly formatted checksum lines found");
             let no_entries = || hints::no_entries(counts.mistake.as_ref(), counts.malformed);
             if let Some(hint) = digits.or_else(no_entries) {
-                messages::message(PROGRAM, &hint);
+                messages::message(&hint);
             }
             if matches!(counts.mistake, Some((_, Mistake::Binary))) && !self.is_stdin() {
-                messages::message(PROGRAM, hints::CACHE);
+                messages::message(hints::CACHE);
             }
             return;
         }
@@ -618,7 +617,7 @@ impl Checker<'_> {
         let warn = |count: u64, one: &str, many: &str| {
             if count > 0 {
                 let what = if count == 1 { one } else { many };
-                messages::message(PROGRAM, &format!("WARNING: {count} {what}"));
+                messages::message(&format!("WARNING: {count} {what}"));
             }
         };
         warn(counts.malformed, "line is improperly formatted", "lines are improperly formatted");
@@ -642,18 +641,18 @@ impl Checker<'_> {
             found => hints::mistake(found),
         };
         if let Some(hint) = digits.or_else(mistake) {
-            messages::message(PROGRAM, &hint);
+            messages::message(&hint);
         }
         let is_bytes = check.bytes || settings.open.format == Some(Format::Raw) && self.is_linear();
         if let Some(tried) = counts.untagged.tried.as_ref().filter(|_| counts.untagged.matched == 0)
         {
-            messages::message(PROGRAM, &format!("lines without a tag were tried as {tried}"));
+            messages::message(&format!("lines without a tag were tried as {tried}"));
         } else if counts.untagged.mismatched > 0
             && !counts.untagged.is_doubted
             && counts.untagged.matched == 0
             && let Some(hint) = hints::none_matched(&self.images.given, is_bytes)
         {
-            messages::message(PROGRAM, &hint);
+            messages::message(&hint);
         }
     }
 
@@ -672,7 +671,7 @@ impl Checker<'_> {
     /// Prints a message about the current check file.
     fn say(&self, text: &str) {
         let shown = if self.is_stdin() { OsStr::new("standard input") } else { self.name() };
-        messages::message_of(PROGRAM, shown.as_bytes(), text);
+        messages::message_of(shown.as_bytes(), text);
     }
 }
 

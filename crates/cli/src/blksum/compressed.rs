@@ -9,7 +9,6 @@ use blkimage::Format;
 use rustix::fs::{Mode, OFlags};
 
 use super::input;
-use super::program::PROGRAM;
 use super::report::Report;
 use crate::messages;
 
@@ -27,7 +26,7 @@ pub fn note(name: &OsStr, report: &Report) {
             "note: looks like {method}: the checksum is of the compressed bytes: {method} -dc FILE | \
              blksum hashes the content"
         );
-        messages::remark_of(PROGRAM, name.as_bytes(), &note);
+        messages::remark_of(name.as_bytes(), &note);
     }
 }
 

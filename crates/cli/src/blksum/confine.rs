@@ -4,7 +4,6 @@ use std::path::Path;
 
 use blksandbox::Sandbox;
 
-use super::program::PROGRAM;
 use super::settings::Settings;
 use super::{in_force, input};
 use crate::messages;
@@ -50,6 +49,6 @@ fn enforce(settings: &Settings, sandbox: Sandbox) {
 
 fn say(settings: &Settings, text: &str) {
     if settings.verbose {
-        messages::remark(PROGRAM, text);
+        messages::remark(text);
     }
 }

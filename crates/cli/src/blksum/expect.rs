@@ -14,7 +14,6 @@ use super::input;
 use super::log::Log;
 use super::notes::Notes;
 use super::output::{Output, Status, Verdict};
-use super::program::PROGRAM;
 use super::report::Failure;
 use super::search::Searcher;
 use super::settings::{self, Settings, Verbosity};
@@ -35,12 +34,12 @@ pub fn run(
     let log = match expect.log.as_deref().map(Log::read).transpose() {
         Ok(log) => log,
         Err(reason) => {
-            messages::message(PROGRAM, &reason);
+            messages::message(&reason);
             return Ok(false);
         }
     };
     confine::hashing(settings, false);
-    let reporter = Reporter::new(PROGRAM, settings.progress, Some(settings.names.len() as u64));
+    let reporter = Reporter::new(settings.progress, Some(settings.names.len() as u64));
     let mut run = Run { settings, expect, reporter, output, all_well: true };
     match log {
         None => {
@@ -85,7 +84,7 @@ impl Run<'_> {
             let (line, text) = taken.unzip();
             self.verdict(name, found, text.as_deref(), None, line)?;
         }
-        let say = |text: &str| messages::message(PROGRAM, &format!("{}: {text}", log.name()));
+        let say = |text: &str| messages::message(&format!("{}: {text}", log.name()));
         if self.expect.verbosity != Verbosity::Nothing {
             log.shared().iter().for_each(|text| say(text));
         }
@@ -148,7 +147,7 @@ impl Run<'_> {
 
     /// Says what was tried in vain, or what a value does not cover.
     fn explain(&self, name: &OsStr, found: &Found) {
-        let say = |text: &str| messages::message_of(PROGRAM, name.as_bytes(), text);
+        let say = |text: &str| messages::message_of(name.as_bytes(), text);
         if found.matched.is_some() {
             found.uncovered.iter().for_each(|why| say(&found::describe_uncovered(why)));
             return;
@@ -168,7 +167,7 @@ impl Run<'_> {
 
     fn fail(&mut self, name: &OsStr, failure: &Failure) -> io::Result<()> {
         self.all_well = false;
-        messages::message_of(PROGRAM, name.as_bytes(), &failure.reason);
+        messages::message_of(name.as_bytes(), &failure.reason);
         if !self.is_wanted(Status::Error) {
             return Ok(());
         }

@@ -20,7 +20,6 @@ use super::input::{self, Found, Input, Origin};
 use super::maps::Maps;
 use super::notes::Notes;
 use super::output::Output;
-use super::program::PROGRAM;
 use super::report::{Cause, Failure, Report};
 use super::settings::{Hash, Meaning, Settings};
 use super::small::Small;
@@ -34,7 +33,7 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
     let end = if hash.styles.iter().any(|style| style.zero) { 0 } else { b'\n' };
     let small = Small::new(settings);
     let count = hash.recursive.is_none().then_some(settings.names.len() as u64);
-    let reporter = Reporter::new(PROGRAM, settings.progress, count);
+    let reporter = Reporter::new(settings.progress, count);
     let is_recorded =
         !settings.json && hash.styles.iter().any(|style| matches!(style.form, Form::Tagged(_)));
     let meaning = Meaning { is_recorded, ..settings.meaning() };
@@ -92,9 +91,9 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
                     let other = || hints::of_failure(&name, failure.cause);
                     let hint = value.flatten().unwrap_or_else(other);
                     let reason = format!("{}{hint}", failure.reason);
-                    messages::message_of(PROGRAM, name.as_bytes(), &reason);
+                    messages::message_of(name.as_bytes(), &reason);
                     if settings.text && is_missing && hints::is_number(&name) {
-                        messages::message(PROGRAM, &hints::threads(&name));
+                        messages::message(&hints::threads(&name));
                     }
                     if settings.json {
                         output.error_object(&name, &failure, &content, None, end)?;
@@ -161,13 +160,13 @@ impl Job<'_> {
                 let own_name = format!("{}: ", Path::new(self.name).display());
                 let text = warning.strip_prefix(&own_name).unwrap_or(warning);
                 let text = format!("warning: {text}");
-                messages::message_of(PROGRAM, self.name.as_bytes(), &text);
+                messages::message_of(self.name.as_bytes(), &text);
             }
         }
         if let Some(warning) = unused_secret(&self.meaning.open, &image)
             && self.notes != Notes::Silent
         {
-            messages::message_of(PROGRAM, self.name.as_bytes(), warning);
+            messages::message_of(self.name.as_bytes(), warning);
         }
         let mut about = self.settings.verbose.then(|| {
             let about = About::new(

@@ -14,7 +14,6 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::filter::Filter;
 use super::notes::Notes;
-use super::program::PROGRAM;
 use super::report::Failure;
 use crate::{messages, stdio};
 
@@ -258,7 +257,7 @@ impl Walk {
         self.maps += u64::from(is_map);
         let note = "note: is where the checksums are written, and is left out";
         if is_output && self.notes == Notes::Printed {
-            messages::remark_of(PROGRAM, entry.path().as_os_str().as_bytes(), note);
+            messages::remark_of(entry.path().as_os_str().as_bytes(), note);
         }
         is_output || is_map
     }
@@ -271,7 +270,7 @@ impl Walk {
             let count = if maps == 1 { String::new() } else { format!("{maps} ") };
             let note =
                 format!("note: {count}{what} left out: named on the command line it is hashed");
-            messages::remark_of(PROGRAM, self.root.as_os_str().as_bytes(), &note);
+            messages::remark_of(self.root.as_os_str().as_bytes(), &note);
         }
         let note = match (files, links) {
             (0, 0) => "note: no file to hash here".into(),
@@ -280,7 +279,7 @@ impl Walk {
             (_, links) => format!("note: {links} symbolic links were not followed"),
         };
         if self.notes == Notes::Printed {
-            messages::remark_of(PROGRAM, self.root.as_os_str().as_bytes(), &note);
+            messages::remark_of(self.root.as_os_str().as_bytes(), &note);
         }
     }
 }

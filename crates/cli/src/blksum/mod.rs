@@ -38,7 +38,6 @@ mod maps;
 mod names;
 mod notes;
 mod output;
-mod program;
 mod recorded;
 mod report;
 mod search;
@@ -58,7 +57,6 @@ use self::args::Args;
 pub use self::args::digest_names;
 use self::maps::Maps;
 use self::output::Output;
-use self::program::PROGRAM;
 use self::settings::{Action, Settings};
 use crate::usage::{self, Refusal};
 use crate::{implementation, messages, outputs, progress};
@@ -71,14 +69,15 @@ pub fn main() -> ExitCode {
 }
 
 fn parse_and_run() -> ExitCode {
+    messages::name_program("blksum");
     progress::hold_signals();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let result = match parse(&arguments) {
         Ok(settings) => run(&settings),
         Err(Refusal::Text(text)) => Output::new().write(text.as_bytes()).map(|()| true),
-        Err(Refusal::Usage(lines)) => return usage::refuse(PROGRAM, PROGRAM, &lines),
+        Err(Refusal::Usage(lines)) => return usage::refuse(messages::program(), &lines),
     };
-    usage::exit(PROGRAM, result)
+    usage::exit(result)
 }
 
 /// Returns the argument parser, for manual pages and completions.
@@ -91,7 +90,7 @@ fn run(settings: &Settings) -> io::Result<bool> {
         for warning in
             implementation::warnings(settings.parameters.iter().map(Parameters::algorithm))
         {
-            messages::message(PROGRAM, &warning);
+            messages::message(&warning);
         }
     }
     let mut output = Output::new();
@@ -104,7 +103,7 @@ fn run(settings: &Settings) -> io::Result<bool> {
             let maps = match Maps::open(settings, hash) {
                 Ok(maps) => maps,
                 Err(reason) => {
-                    messages::message(PROGRAM, &reason);
+                    messages::message(&reason);
                     return Ok(false);
                 }
             };

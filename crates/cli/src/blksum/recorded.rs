@@ -12,7 +12,6 @@ use blksum::{Content, Encoding, ImageTag, Part, Tag};
 
 use super::found::Reading;
 use super::input;
-use super::program::PROGRAM;
 use super::report::{Failure, Report};
 use super::settings::{Meaning, Settings};
 use crate::{messages, quote};
@@ -137,7 +136,7 @@ pub fn note_lost(styles: &[Style], content: &Content) {
     if is_lost && content.is_part() && input::is_output_kept() {
         let what = describe(content);
         let note = format!("note: the lines do not say that they are of {what}: --tag records it");
-        messages::remark(PROGRAM, &note);
+        messages::remark(&note);
     }
 }
 

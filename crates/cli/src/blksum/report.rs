@@ -12,7 +12,6 @@ use blksum::expect::Shape;
 use rustix::io::Errno;
 
 use super::about::About;
-use super::program::PROGRAM;
 use crate::messages;
 
 /// The checksums of an image, with its properties.
@@ -86,7 +85,7 @@ impl Report {
         if is_odd {
             let note = "note: size is not a multiple of 512 bytes: its qcow2 conversion has another \
                         checksum";
-            messages::remark_of(PROGRAM, name.as_bytes(), note);
+            messages::remark_of(name.as_bytes(), note);
         }
         is_odd
     }
@@ -99,7 +98,7 @@ impl Report {
         if let Some(format) = format_of_name(name) {
             let note =
                 format!("note: is read as raw: nothing in it says that it is a {format} image");
-            messages::remark_of(PROGRAM, name.as_bytes(), &note);
+            messages::remark_of(name.as_bytes(), &note);
         }
     }
 }

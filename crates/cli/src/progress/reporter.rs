@@ -58,7 +58,6 @@ pub struct Reporter(Arc<Shared>);
 pub struct Watch<'a>(&'a Reporter);
 
 struct Shared {
-    program: &'static str,
     unit: Unit,
     shown: Shown,
     started: Instant,
@@ -102,16 +101,11 @@ struct Image {
 impl Reporter {
     /// Starts the progress of a run over `images` images, if the number is known. Call it after the
     /// sandbox is in force, because it starts a thread.
-    pub fn new(program: &'static str, when: When, images: Option<u64>) -> Self {
-        Self::start(program, when, images, Unit::Bytes)
+    pub fn new(when: When, images: Option<u64>) -> Self {
+        Self::start(when, images, Unit::Bytes)
     }
 
-    pub(super) fn start(
-        program: &'static str,
-        when: When,
-        images: Option<u64>,
-        unit: Unit,
-    ) -> Self {
+    pub(super) fn start(when: When, images: Option<u64>, unit: Unit) -> Self {
         let shown = match when {
             When::Json => Shown::Objects,
             When::Always if is_terminal() => Shown::Line(Duration::ZERO),
@@ -127,7 +121,7 @@ impl Reporter {
             pace: Pace::default(),
         };
         let (started, run, is_over) = (Instant::now(), Mutex::new(run), Mutex::new(false));
-        let shared = Arc::new(Shared { program, unit, shown, started, run, is_over });
+        let shared = Arc::new(Shared { unit, shown, started, run, is_over });
         let signals = Signals::new().ok();
         if signals.is_some() || !matches!(shown, Shown::Nothing) {
             let shared = shared.clone();
@@ -276,9 +270,9 @@ impl Shared {
     fn answer(&self) {
         match self.with_snapshot(|snapshot| (snapshot.name.to_owned(), snapshot.sentence())) {
             Some((name, text)) => {
-                messages::remark_of(self.program, name.as_encoded_bytes(), &text);
+                messages::remark_of(name.as_encoded_bytes(), &text);
             }
-            None => messages::remark(self.program, "no image has begun"),
+            None => messages::remark("no image has begun"),
         }
     }
 

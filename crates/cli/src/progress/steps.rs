@@ -16,9 +16,9 @@ pub struct Steps {
 
 impl Steps {
     /// `total` steps of what `name` says.
-    pub fn new(program: &'static str, name: &str, total: u64) -> Self {
+    pub fn new(name: &str, total: u64) -> Self {
         let done = Arc::new(AtomicU64::new(0));
-        let reporter = Reporter::start(program, When::Always, Some(1), Unit::Steps);
+        let reporter = Reporter::start(When::Always, Some(1), Unit::Steps);
         reporter.begin(OsStr::new(name));
         let counted = done.clone();
         reporter.look_at(Some(Amount { total, stored: Some(total) }), move || {

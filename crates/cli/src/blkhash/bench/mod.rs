@@ -25,7 +25,7 @@ use self::noise::longer;
 pub use self::noise::{mark, note};
 use self::tools::Tools;
 use super::args::{self, Layout, Threads};
-use super::{PROGRAM, refuse};
+use super::refuse;
 use crate::progress::Steps;
 use crate::stdio::{self, Stdout};
 use crate::usage::Refusal;
@@ -40,7 +40,7 @@ pub fn run(args: &args::Bench) -> Result<io::Result<bool>, Refusal> {
     let bench = bench(args, layout)?;
     let field = chosen_field(field(), &args.filter)?;
     super::warn(Algorithm::ALL.iter().copied());
-    let steps = Steps::new(PROGRAM, "measuring", STEPS);
+    let steps = Steps::new("measuring", STEPS);
     let mut measured = bench.run(&field.contestants, |done| {
         steps.set((STEPS as f64 * done) as u64);
     });
@@ -152,19 +152,19 @@ fn write(
     {
         all_well = false;
         let name = path.as_os_str().as_encoded_bytes();
-        messages::message_of(PROGRAM, name, &messages::reason(&error));
+        messages::message_of(name, &messages::reason(&error));
     }
     let tools = match &beside.tools {
         Ok(tools) => tools.as_ref(),
         Err(error) => {
             all_well = false;
-            messages::message(PROGRAM, &format!("--tools: {}", messages::reason(error)));
+            messages::message(&format!("--tools: {}", messages::reason(error)));
             None
         }
     };
     for problem in tools.iter().flat_map(|tools| tools.problems()) {
         all_well = false;
-        messages::message(PROGRAM, &problem);
+        messages::message(&problem);
     }
     let answers = beside.answers.as_ref();
     let text = match layout {

@@ -14,7 +14,7 @@ use super::args;
 use super::mounted::{self, Mounted};
 use super::open::{self, Group};
 use crate::blkhash::verdict::{Failure, Outcome};
-use crate::blkhash::{PROGRAM, print, warn};
+use crate::blkhash::{print, warn};
 use crate::size::Bytes;
 use crate::{json, messages, quote};
 
@@ -31,7 +31,7 @@ pub fn run(args: &args::Info) -> Result<Outcome, Failure> {
                 asked.push((devices.collect(), Some(mounted)));
             }
             Some(Err(reason)) => {
-                messages::message_of(PROGRAM, name.as_encoded_bytes(), &reason);
+                messages::message_of(name.as_encoded_bytes(), &reason);
                 outcome = Outcome::Unknown;
             }
         }
@@ -73,7 +73,7 @@ fn show_all(
         let filesystem = match FileSystem::open(devices) {
             Ok(filesystem) => filesystem,
             Err(error) => {
-                messages::message_of(PROGRAM, name.as_encoded_bytes(), &error.to_string());
+                messages::message_of(name.as_encoded_bytes(), &error.to_string());
                 outcome = Outcome::Unknown;
                 continue;
             }

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use super::args;
-use crate::blkhash::PROGRAM;
 use crate::blkhash::verdict::Outcome;
 use crate::messages;
 use crate::stdio::Stdout;
@@ -19,7 +18,7 @@ pub fn run(args: &args::ObscureName) -> io::Result<Outcome> {
                 text.push(b'\n');
             }
             Err(error) => {
-                messages::message_of(PROGRAM, name.as_encoded_bytes(), &error.to_string());
+                messages::message_of(name.as_encoded_bytes(), &error.to_string());
                 outcome = Outcome::Errors;
             }
         }

@@ -9,7 +9,6 @@ use blkbtrfs::{Device, Superblock, Uuid};
 use blkimage::partition::{self, Partition};
 use blkimage::{Image, OpenOptions, Slice, Source};
 
-use super::super::PROGRAM;
 use super::super::opening::explain;
 use super::args;
 use crate::{messages, quote};
@@ -36,7 +35,7 @@ pub fn open(names: &[OsString], options: &OpenOptions, args: &args::Images) -> (
         let found = open_image(name, options).and_then(|image| devices(name, &image, args));
         let found = found.unwrap_or_else(Found::failed);
         for problem in &found.problems {
-            messages::message(PROGRAM, problem);
+            messages::message(problem);
             has_failed = true;
         }
         for (superblock, device) in found.devices {
@@ -65,7 +64,7 @@ pub fn open(names: &[OsString], options: &OpenOptions, args: &args::Images) -> (
 fn open_image(name: &OsStr, options: &OpenOptions) -> Result<Arc<Image>, String> {
     let image = crate::open::open(Path::new(name), options).map_err(|error| explain(&error))?;
     for warning in image.warnings() {
-        messages::message(PROGRAM, &format!("warning: {warning}"));
+        messages::message(&format!("warning: {warning}"));
     }
     Ok(Arc::new(image))
 }
@@ -106,7 +105,7 @@ fn devices(name: &OsStr, image: &Arc<Image>, args: &args::Images) -> Result<Foun
         found.devices.push(device(shown, whole)?);
     } else {
         for note in &found.notes {
-            messages::message(PROGRAM, note);
+            messages::message(note);
         }
     }
     Ok(found)

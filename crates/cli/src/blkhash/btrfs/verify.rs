@@ -11,9 +11,9 @@ use super::open::{self, Group};
 use super::output::Output;
 use crate::blkhash::limit::Limit;
 use crate::blkhash::opening::explain;
+use crate::blkhash::refuse;
 use crate::blkhash::suggest::instead_of;
 use crate::blkhash::verdict::{Failure, Outcome};
-use crate::blkhash::{PROGRAM, refuse};
 use crate::progress::{Amount, Counts, Reporter};
 use crate::{implementation, messages};
 
@@ -25,7 +25,7 @@ pub fn run(args: &args::Verify) -> Result<Outcome, Failure> {
     let mut outcome = if has_failed { Outcome::Unknown } else { Outcome::Clean };
     let mut limit = Limit::new(args.max_errors);
     let when = args.progress.when();
-    let reporter = Reporter::new(PROGRAM, when, Some(groups.len() as u64));
+    let reporter = Reporter::new(when, Some(groups.len() as u64));
     for group in groups {
         let name = group.name.clone();
         reporter.begin(&name);
@@ -67,7 +67,7 @@ fn verify(
             error => error.to_string(),
         };
         let name = group.name.as_encoded_bytes();
-        messages::message_of(PROGRAM, name, &reason);
+        messages::message_of(name, &reason);
         Ok(Outcome::Unknown)
     };
     let filesystem = match FileSystem::open_with(group.devices, group.seeds, implementation) {

@@ -9,7 +9,7 @@ use super::args::Check;
 use super::watched::watched;
 use crate::blkhash::source::{fail, shown};
 use crate::blkhash::verdict::{Failure, Outcome};
-use crate::blkhash::{PROGRAM, confine_to_open_files, refuse};
+use crate::blkhash::{confine_to_open_files, refuse};
 use crate::map::open;
 use crate::progress::Reporter;
 use crate::stdio::Stdout;
@@ -22,7 +22,7 @@ pub fn run(args: &Check) -> Result<Outcome, Failure> {
     confine_to_open_files();
     let mut outcome = Outcome::Clean;
     let count = Some(maps.len() as u64);
-    let reporter = Reporter::new(PROGRAM, args.progress.when(), count);
+    let reporter = Reporter::new(args.progress.when(), count);
     for (name, map) in maps {
         reporter.begin(name);
         let checked = map.and_then(|map| {

@@ -15,10 +15,10 @@ use super::picture_file::PictureFile;
 use super::relations::Labels;
 use super::report::Differences;
 use super::tail::{self, End};
+use crate::blkhash::refuse;
 use crate::blkhash::source::{Data, Failed, fail, shown};
 use crate::blkhash::source_args::SourceArgs;
 use crate::blkhash::verdict::{Failure, Outcome};
-use crate::blkhash::{PROGRAM, refuse};
 use crate::map::open;
 use crate::messages;
 use crate::progress::Reporter;
@@ -38,7 +38,7 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
         Ok(map) => map,
         Err(error) => return Ok(failed(&args.map, &of_map(&error))),
     };
-    let reporter = Reporter::new(PROGRAM, args.source.progress.when(), Some(1));
+    let reporter = Reporter::new(args.source.progress.when(), Some(1));
     reporter.begin(&args.image);
     let data = match Data::open(&args.image, &options, &args.source) {
         Ok(data) => data,
@@ -129,7 +129,7 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
     let images = [0, 1].into_iter().filter(|side| !are_maps[*side]).map(|side| names[side]);
     let options = args.source.confine(images).map_err(Failure::Refused)?;
     let count = are_maps.iter().filter(|is_map| !**is_map).count() as u64;
-    let reporter = Reporter::new(PROGRAM, args.source.progress.when(), Some(count));
+    let reporter = Reporter::new(args.source.progress.when(), Some(count));
     let mut sides = Vec::new();
     for (name, map) in names.into_iter().zip(maps) {
         match Input::open(name, map, &options, args) {
@@ -322,7 +322,7 @@ impl Job<'_> {
         if let Some(svg) = ended.svg
             && let Err(reason) = self.picture.write(&svg)
         {
-            messages::message(PROGRAM, &reason);
+            messages::message(&reason);
             return Ok(Outcome::Unknown);
         }
         Ok(match compared {
@@ -367,7 +367,7 @@ fn note_other_part(name: &OsStr, map: &Map, given: Option<u32>) {
     }
     let (of, with) = (part_name(partition), part_name(given));
     let note = format!("note: is the map of {of}, and compared with {with}");
-    messages::remark_of(PROGRAM, name.as_encoded_bytes(), &note);
+    messages::remark_of(name.as_encoded_bytes(), &note);
 }
 
 /// Says that a map is of a snapshot of the image, which is read in another state.
@@ -391,7 +391,7 @@ fn note_other_state(name: &OsStr, map: &Map, data: &Data, source: &SourceArgs) {
     };
     let image = shown(&data.name);
     let note = format!("note: is the map of snapshot '{of}', and {image} is read in {state}");
-    messages::remark_of(PROGRAM, name.as_encoded_bytes(), &note);
+    messages::remark_of(name.as_encoded_bytes(), &note);
 }
 
 fn part_name(partition: Option<u32>) -> String {

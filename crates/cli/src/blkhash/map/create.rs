@@ -15,9 +15,9 @@ use blksum::map::{Info, Made, Subject};
 use super::args::Create;
 use super::checksum;
 use super::part::{self, Shard};
+use crate::blkhash::refuse;
 use crate::blkhash::source::{Data, Failed, fail, fail_output};
 use crate::blkhash::verdict::{Failure, Outcome};
-use crate::blkhash::{PROGRAM, refuse};
 use crate::map::output::{Content, Output};
 use crate::map::{self, open};
 use crate::messages;
@@ -65,7 +65,7 @@ pub fn run(args: &Create) -> Result<Outcome, Failure> {
         Ok(output) => output,
         Err(refused) => return Ok(fail_output(&name, &refused)),
     };
-    let reporter = Reporter::new(PROGRAM, args.source.progress.when(), Some(1));
+    let reporter = Reporter::new(args.source.progress.when(), Some(1));
     reporter.begin(&args.image);
     let made = Data::open(&args.image, &options, &args.source)
         .map_err(|reason| Stopped::of_image(Failed::new(reason)))
@@ -155,7 +155,7 @@ fn make(
             if map.commit().is_some() && !job.info.shows_changes() {
                 let note = "note: goes on, although nothing shows that this is the same image: devices and servers \
                             do not say when they change";
-                messages::remark_of(PROGRAM, args.image.as_bytes(), note);
+                messages::remark_of(args.image.as_bytes(), note);
             }
             let writer = map.continued(data.size()).map_err(|error| {
                 Stopped::of_map(format!("{}: --force makes it anew", open::reason(&error)))
@@ -327,6 +327,6 @@ fn print_checksums(args: &Create, name: &OsStr, output: Output) -> Result<Outcom
 const UNFINISHED: &str = "is not finished: --resume goes on with it, --force overwrites it";
 
 fn failed(name: &OsStr, reason: &str) -> Outcome {
-    messages::message_of(PROGRAM, name.as_bytes(), reason);
+    messages::message_of(name.as_bytes(), reason);
     Outcome::Unknown
 }

@@ -8,7 +8,7 @@ use super::args::{Export, Foreign};
 use crate::blkhash::output::Output;
 use crate::blkhash::source::{fail, shown};
 use crate::blkhash::verdict::{Failure, Outcome};
-use crate::blkhash::{PROGRAM, confine_to_open_files, refuse};
+use crate::blkhash::{confine_to_open_files, refuse};
 use crate::identity::Identity;
 use crate::map::open;
 use crate::messages;
@@ -48,7 +48,7 @@ pub fn run(args: &Export) -> Result<Outcome, Failure> {
     match (error, &output) {
         (Error::Io(error), None) if target.is_failed => return Err(Failure::Output(error)),
         (Error::Io(error), Some(output)) if target.is_failed => {
-            messages::message(PROGRAM, &output.reason(&error));
+            messages::message(&output.reason(&error));
         }
         (error, _) => fail(&args.map, &open::reason(&error)),
     }
@@ -57,7 +57,7 @@ pub fn run(args: &Export) -> Result<Outcome, Failure> {
         && let Some(output) = &output
         && let Err(reason) = output.empty()
     {
-        messages::message(PROGRAM, &reason);
+        messages::message(&reason);
     }
     Ok(Outcome::Unknown)
 }

@@ -12,7 +12,7 @@ use super::part::{self, Shard};
 use super::watched::watched;
 use crate::blkhash::source::{fail, fail_output};
 use crate::blkhash::verdict::{Failure, Outcome};
-use crate::blkhash::{PROGRAM, confine_to_open_files, refuse};
+use crate::blkhash::{confine_to_open_files, refuse};
 use crate::map::output::{Content, Output};
 use crate::map::{self, open};
 use crate::messages;
@@ -83,7 +83,7 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
     if maps.len() > 1 && infos.iter().any(|info| !info.shows_changes()) {
         let note = "note: the parts do not show that they are of the same image: those of devices and servers, and \
                     those made with --no-source, do not say which";
-        messages::remark(PROGRAM, note);
+        messages::remark(note);
     }
     let first = &maps[0];
     let Header { algorithm, block_size, salt, .. } = *first.header();
@@ -91,7 +91,7 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
         Ok(header) => header,
         Err(error) => return unknown(&args.output, &messages::reason(&error)),
     };
-    let reporter = Reporter::new(PROGRAM, args.progress.when(), Some(1));
+    let reporter = Reporter::new(args.progress.when(), Some(1));
     reporter.begin(&args.output);
     let total = first.pages().saturating_mul(PAGE as u64);
     if replaces {
@@ -183,13 +183,13 @@ fn report_missing(maps: &[Map], infos: &[Info]) {
             .collect();
         let more = if missing.len() > MAX_LISTED { ", and more" } else { "" };
         let listed = missing[..missing.len().min(MAX_LISTED)].join(", ");
-        return messages::message(PROGRAM, &format!("missing shards: {listed}{more}"));
+        return messages::message(&format!("missing shards: {listed}{more}"));
     }
     let commit = maps[0].commit();
-    messages::message(
-        PROGRAM,
-        &format!("the parts do not make the whole: an image of {} blocks", commit.blocks),
-    );
+    messages::message(&format!(
+        "the parts do not make the whole: an image of {} blocks",
+        commit.blocks
+    ));
 }
 
 /// Maximum number of missing shards that are listed.

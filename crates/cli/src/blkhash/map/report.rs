@@ -15,7 +15,6 @@ use super::args::Report;
 use super::picture::{self, Cells, Screen};
 use super::relations::{self, Counts, Labels};
 use super::svg;
-use crate::blkhash::PROGRAM;
 use crate::blkhash::limit::Limit;
 use crate::blkhash::verdict::Outcome;
 use crate::json::{self, Name};
@@ -187,10 +186,7 @@ impl Differences {
                 let unknown = self.counts.of(Relation::Unknown);
                 if unknown > 0 {
                     let blocks = plural(unknown, "block is", "blocks are");
-                    messages::message(
-                        PROGRAM,
-                        &format!("{unknown} {blocks} not known, and not listed"),
-                    );
+                    messages::message(&format!("{unknown} {blocks} not known, and not listed"));
                 }
             }
             Mode::Json => {

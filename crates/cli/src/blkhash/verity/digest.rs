@@ -15,10 +15,10 @@ use serde_json::json;
 
 use super::args::{DigestArgs, FsTree};
 use crate::blkhash::output::Output;
+use crate::blkhash::refuse;
 use crate::blkhash::source::{Data, fail, shown};
 use crate::blkhash::source_args::SourceArgs;
 use crate::blkhash::verdict::{Failure, Outcome};
-use crate::blkhash::{PROGRAM, refuse};
 use crate::outputs::mode_of;
 use crate::progress::Reporter;
 use crate::stdio::Stdout;
@@ -41,7 +41,7 @@ pub fn run(args: &DigestArgs) -> Result<Outcome, Failure> {
     };
     let options = args.source.confine(&args.names).map_err(Failure::Refused)?;
     let when = args.source.progress.when();
-    let reporter = Reporter::new(PROGRAM, when, Some(args.names.len() as u64));
+    let reporter = Reporter::new(when, Some(args.names.len() as u64));
     let mut outcome = Outcome::Clean;
     for name in &args.names {
         reporter.begin(name);
@@ -154,7 +154,7 @@ fn note(name: &OsStr, format: Format, source: &SourceArgs) {
         return;
     }
     let text = format!("{format}: digest of the content; -f raw prints that of the file");
-    messages::remark_of(PROGRAM, name.as_bytes(), &text);
+    messages::remark_of(name.as_bytes(), &text);
 }
 
 /// Returns the descriptor of content of `size` bytes whose tree has this root.

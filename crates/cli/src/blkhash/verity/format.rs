@@ -13,9 +13,9 @@ use serde_json::json;
 
 use super::args::{DmTree, Format};
 use crate::blkhash::output::Output;
+use crate::blkhash::refuse;
 use crate::blkhash::source::{Data, fail, shown};
 use crate::blkhash::verdict::{Failure, Outcome};
-use crate::blkhash::{PROGRAM, refuse};
 use crate::identity::Identity;
 use crate::outputs::{self, FileMode, Leftover, Named, Opened, mode_of};
 use crate::progress::Reporter;
@@ -37,7 +37,7 @@ pub fn run(args: &Format) -> Result<Outcome, Failure> {
     let root_file = root_file(args, mode).map_err(refused)?;
     let options = args.source.confine([&args.data]).map_err(Failure::Refused)?;
     let when = args.source.progress.when();
-    let reporter = Reporter::new(PROGRAM, when, Some(1));
+    let reporter = Reporter::new(when, Some(1));
     reporter.begin(&args.data);
     let made = Data::open(&args.data, &options, &args.source).and_then(|data| {
         if let Some(output) = &root_file {

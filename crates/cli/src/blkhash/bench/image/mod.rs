@@ -19,7 +19,7 @@ use blksum::{Progress, Tuning};
 use self::beginning::Beginning;
 use self::report::{Bound, Report, Row};
 use super::super::args::{BenchImage, Threads};
-use super::super::{PROGRAM, print, refuse};
+use super::super::{print, refuse};
 use super::noise::longer;
 use crate::messages;
 use crate::open::open;
@@ -45,7 +45,7 @@ pub fn run(args: &BenchImage) -> Result<io::Result<bool>, Refusal> {
         Err(error) => {
             let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref());
             let reason = source.map(|source| format!(": {}", messages::reason(source)));
-            messages::message(PROGRAM, &format!("{error}{}", reason.unwrap_or_default()));
+            messages::message(&format!("{error}{}", reason.unwrap_or_default()));
             Ok(false)
         }
     })
@@ -63,7 +63,7 @@ fn measure(args: &BenchImage, options: &OpenOptions) -> Result<Report, blksum::E
         .flat_map(|digest| threads.iter().map(move |count| (digest, *count)))
         .collect();
 
-    let steps = Steps::new(PROGRAM, "measuring", (cases.len() * ROUNDS) as u64);
+    let steps = Steps::new("measuring", (cases.len() * ROUNDS) as u64);
     let mut rates = vec![Vec::new(); cases.len()];
     for _ in 0..ROUNDS {
         for (&(digest, threads), rates) in cases.iter().zip(&mut rates) {

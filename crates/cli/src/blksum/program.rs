@@ -1,3 +1,0 @@
-//! The name of the command in messages.
-
-pub const PROGRAM: &str = "blksum";

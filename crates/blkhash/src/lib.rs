@@ -4,9 +4,8 @@
 //! one checksum from the digests. Blocks are independent, so many of them are hashed at a time, on
 //! many threads. Zero blocks are not hashed at all. None of this changes the value.
 //!
-//! [`Hasher`] takes content that is pushed into it. A program that pulls its content from several
-//! places at once hashes blocks in a [`Batch`] and brings their digests into order with
-//! [`Ordered`], which feeds any [`Sink`]. The [`Accumulator`] is the sink that makes a checksum.
+//! [`Hasher`] takes content that is pushed into it. The parts in [`engine`] are for a program that
+//! pulls its content from several places at once.
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("blkhash needs a 64-bit target, because sizes of images must fit into usize");
@@ -19,7 +18,7 @@ mod borrowed;
 mod construction;
 mod cpu;
 mod digest;
-mod engine;
+pub mod engine;
 mod error;
 mod hasher;
 mod hex;
@@ -32,19 +31,17 @@ mod table;
 mod tree;
 mod zero;
 
-pub use algo::{Digester, Implementation, Measurement, State, Status, implementations};
+pub use algo::{Digester, Implementation, State, Status, implementations};
 pub use algorithm::{Algorithm, BitOrder, MAX_DIGEST_SIZE, Properties, Strength};
-pub use block::{BlockDigests, BlockPieces, Comparison, Leaf, Run};
+pub use block::{BlockDigests, Comparison, Leaf, Run};
 pub use block_size::{BlockSize, InvalidBlockSize};
 pub use construction::{Construction, FsVerityDescriptor, Streams};
 pub use cpu::Feature;
 pub use digest::{Digest, ParseDigestError};
-pub use engine::{Accumulator, Batch, Ordered, Reuse, Stopped, Turn};
 pub use error::Error;
 pub use hasher::Hasher;
 pub use parameters::Parameters;
 pub use salt::{InvalidSalt, Salt};
-pub use segments::{Join, SegmentHasher, Segments};
 pub use sink::{Sink, SinkError};
 #[cfg(shuttle)]
 pub use sync::check;

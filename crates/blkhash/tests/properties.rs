@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use blkhash::engine::{Accumulator, Batch, Ordered, Stopped};
 use blkhash::{
-    Accumulator, Algorithm, Batch, BlockDigests, BlockSize, Construction, Digester, Hasher, Leaf,
-    Ordered, Parameters, Run, Salt, Sink, SinkError, Stopped,
+    Algorithm, BlockDigests, BlockSize, Construction, Digester, Hasher, Leaf, Parameters, Run,
+    Salt, Sink, SinkError,
 };
 use proptest::prelude::*;
 

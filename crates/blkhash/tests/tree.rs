@@ -2,9 +2,10 @@
 
 use std::convert::Infallible;
 
+use blkhash::engine::Accumulator;
 use blkhash::{
-    Accumulator, Algorithm, BlockSize, Construction, Digest, Digester, Error, Parameters, Salt,
-    Tree, TreeBlocks, TreeShape,
+    Algorithm, BlockSize, Construction, Digest, Digester, Error, Parameters, Salt, Tree,
+    TreeBlocks, TreeShape,
 };
 use proptest::prelude::*;
 

@@ -1,6 +1,7 @@
 //! The golden vectors of `test-vectors/`, which `reference/blkhash.py` computes.
 
-use blkhash::{Accumulator, Algorithm, Construction, Digester, Hasher, Parameters};
+use blkhash::engine::Accumulator;
+use blkhash::{Algorithm, Construction, Digester, Hasher, Parameters};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

@@ -1,6 +1,7 @@
 //! Derives the checksum of an image from its map.
 
-use blkhash::{Accumulator, BlockDigests, BlockSize, Construction, Digest, Parameters, Salt};
+use blkhash::engine::Accumulator;
+use blkhash::{BlockDigests, BlockSize, Construction, Digest, Parameters, Salt};
 
 use crate::{BlockRun, Error, Map, Result};
 

@@ -1,6 +1,7 @@
 //! Pages: the entries of consecutive blocks.
 
-use blkhash::{Algorithm, Batch, BlockDigests, BlockSize, Digest, Digester, Leaf, Run};
+use blkhash::engine::Batch;
+use blkhash::{Algorithm, BlockDigests, BlockSize, Digest, Digester, Leaf, Run};
 
 use crate::bytes::put;
 use crate::{Header, PAGE};

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+use blkhash::engine::Accumulator;
 use blkhash::{
-    Accumulator, Algorithm, BlockDigests, BlockSize, Comparison, Construction, Digester,
-    Parameters, Salt, Sink, Tree,
+    Algorithm, BlockDigests, BlockSize, Comparison, Construction, Digester, Parameters, Salt, Sink,
+    Tree,
 };
 use blkmap::{
     Against, BlockRun, Error, Header, ImageEnd, Key, Map, Output, Recovered, Report, Side, Writer,

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use blkhash::{Batch, BlockDigests, BlockSize, Comparison, Sink};
+use blkhash::engine::Batch;
+use blkhash::{BlockDigests, BlockSize, Comparison, Sink};
 use blkmap::{Header, Key, Map, Report, Writer, check, checksum, diff, seal};
 use serde_json::Value;
 

@@ -1,9 +1,7 @@
 //! Checksums and block digests of sources.
 
-use blkhash::{
-    Accumulator, BlockDigests, Digest, Digester, Join, Leaf, Ordered, Parameters, SegmentHasher,
-    Sink, SinkError,
-};
+use blkhash::engine::{Accumulator, Join, Ordered, SegmentHasher};
+use blkhash::{BlockDigests, Digest, Digester, Leaf, Parameters, Sink, SinkError};
 use blkimage::Source;
 
 use crate::lane::{BlockLane, DynSink, Lane, ZeroRuns};

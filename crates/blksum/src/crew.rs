@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use blkhash::Stopped;
+use blkhash::engine::Stopped;
 
 use crate::look_ahead::{LookAhead, Planned, Planner};
 use crate::sync::thread::{self, Scope};

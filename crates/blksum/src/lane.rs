@@ -1,9 +1,9 @@
 //! Lanes of a pass, each of which computes one checksum of the content.
 
-use blkhash::{
-    Accumulator, Batch, BlockDigests, BlockPieces, Join, Leaf, Ordered, SegmentHasher, Segments,
-    Sink, Stopped, Turn,
+use blkhash::engine::{
+    Accumulator, Batch, BlockPieces, Join, Ordered, SegmentHasher, Segments, Stopped, Turn,
 };
+use blkhash::{BlockDigests, Leaf, Sink};
 
 use crate::memory::Data;
 use crate::plan::{Chunk, Piece, ZeroLimits};

@@ -13,7 +13,8 @@ use std::sync::{Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use blkhash::{Accumulator, Algorithm, BlockDigests, BlockSize, Parameters, Run, Sink, SinkError};
+use blkhash::engine::Accumulator;
+use blkhash::{Algorithm, BlockDigests, BlockSize, Parameters, Run, Sink, SinkError};
 use blkimage::{
     Error as ImageError, ErrorKind, Extent, ExtentKind, Image, Lent, OpenOptions, Result, Source,
 };

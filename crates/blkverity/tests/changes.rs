@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use blkhash::engine::Batch;
 use blkhash::{
-    Algorithm, Batch, BlockDigests, BlockSize, Construction, Digest, Digester, Leaf, Parameters,
-    Salt, Sink, Tree,
+    Algorithm, BlockDigests, BlockSize, Construction, Digest, Digester, Leaf, Parameters, Salt,
+    Sink, Tree,
 };
 use blkimage::{Extent, ExtentKind, Source};
 use blkverity::{Finding, Layout, Problem, Summary, TreeFile, Verifier};

@@ -1,5 +1,10 @@
-//! Makes a checksum fast and never changes its value. Blocks are hashed side by side by several
-//! threads, and their digests are brought back into order.
+//! Parts of a program that hashes on its own threads. They make a checksum fast and never change its
+//! value.
+//!
+//! Threads hash blocks in a [`Batch`] and bring the digests into order with [`Ordered`], which feeds
+//! any [`Sink`](crate::Sink). The [`Accumulator`] is the sink that makes a checksum. For
+//! [`Construction::Linear`](crate::Construction::Linear), a [`SegmentHasher`] and a [`Join`] take
+//! their places if the algorithm allows it.
 
 mod accumulator;
 mod batch;
@@ -13,3 +18,6 @@ pub use self::batch::Batch;
 pub use self::ordered::{Ordered, Reuse, Stopped, Turn};
 pub(crate) use self::pool::Pool;
 pub(crate) use self::queue::{Buffer, Chunk};
+pub use crate::algo::Measurement;
+pub use crate::block::BlockPieces;
+pub use crate::segments::{Join, SegmentHasher, Segments};

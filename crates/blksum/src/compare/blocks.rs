@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use blkhash::{Comparison, Reuse, is_zero};
+use blkhash::engine::Reuse;
+use blkhash::{Comparison, is_zero};
 
 use crate::Error;
 

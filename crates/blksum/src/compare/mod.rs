@@ -12,7 +12,8 @@ mod short_end;
 
 use std::ops::Range;
 
-use blkhash::{BlockSize, Comparison, Ordered, Sink, SinkError, is_zero};
+use blkhash::engine::Ordered;
+use blkhash::{BlockSize, Comparison, Sink, SinkError, is_zero};
 use blkimage::{Buffer, Source};
 
 use self::blocks::{Blocks, Runs};

@@ -1,6 +1,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use blkhash::{Ordered, Reuse, Sink, SinkError, check};
+use blkhash::engine::{Ordered, Reuse};
+use blkhash::{Sink, SinkError, check};
 
 use super::*;
 

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use blkhash::{Algorithm, Measurement, Parameters};
+use blkhash::engine::Measurement;
+use blkhash::{Algorithm, Parameters};
 use blkimage::{Image, Member, MemberFile, ReadMethod};
 use blksum::Tuning;
 use serde::{Serialize, Serializer};

@@ -57,7 +57,7 @@ fuzz_target!(|data: &[u8]| {
     let is_changed = changed.iter().any(|(place, old)| disk.bytes[*place..][..BLOCK] != old[..]);
     match disk.verify() {
         Ok((summary, findings)) => {
-            let counted: u64 = summary.findings.iter().sum();
+            let counted: u64 = Category::ALL.iter().map(|it| summary.count(*it)).sum();
             let blocks: u64 = findings.iter().map(|finding| finding.blocks).sum();
             assert_eq!(counted, blocks);
             // The block groups of the disks with parities still claim a profile without them.

@@ -16,12 +16,7 @@ type Input = (Vec<(u8, u8)>, Vec<Change>, bool, Vec<u8>);
 fuzz_target!(|input: Input| {
     let (runs, changes, are_repaired, bytes) = input;
     check_map(&bytes);
-    let header = Header {
-        file_id: [7; 16],
-        algorithm: Algorithm::Sha256,
-        block_size: BlockSize::MIN,
-        salt: Salt::EMPTY,
-    };
+    let header = Header::with_id([7; 16], Algorithm::Sha256, BlockSize::MIN, Salt::EMPTY);
     let mut digests = BlockDigests::default();
     for (byte, count) in runs {
         match byte {

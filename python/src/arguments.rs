@@ -89,7 +89,7 @@ pub fn digests(names: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
 /// Returns the settings for a pass over an image.
 pub fn tuning(threads: Option<usize>, max_zeros: Option<u64>) -> PyResult<Tuning> {
     let threads = self::threads(threads)?;
-    Ok(Tuning { threads, max_zeros, ..Tuning::default() })
+    Ok(Tuning::default().with_threads(threads).with_max_zeros(max_zeros))
 }
 
 /// Returns the number of threads, by default that of the processors.

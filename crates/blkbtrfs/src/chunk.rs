@@ -12,6 +12,7 @@ use crate::uuid::Uuid;
 
 /// Distribution of a chunk over devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Profile {
     /// One copy.
     Single,

@@ -40,6 +40,7 @@ pub struct FileSystem {
 
 /// Chunks of one kind and profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Allocation {
     /// `data`, `metadata`, `system`, or a list of these.
     pub kind: String,

@@ -13,6 +13,7 @@ use crate::uuid::Uuid;
 
 /// Content of a superblock.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Superblock {
     /// UUID of the file system.
     pub fsid: Uuid,
@@ -54,6 +55,7 @@ pub struct Superblock {
 
 /// A file system's description of one of its devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DeviceItem {
     /// Number of the device.
     pub id: u64,

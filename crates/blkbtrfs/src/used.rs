@@ -2,6 +2,7 @@
 
 /// Bytes in use, each counted once regardless of mirrors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Used {
     /// Bytes of tree blocks, each of which has a checksum.
     pub metadata: u64,
@@ -21,6 +22,7 @@ impl Used {
 
 /// Bytes of data without checksums, each counted once regardless of mirrors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Unprotected {
     /// Bytes in files without checksums (`nodatasum`, or `nodatacow`, which implies it). They were
     /// read, and their mirrors are equal unless there is a finding.

@@ -54,6 +54,7 @@ pub struct Commit {
 
 /// A seal, which only the owner of a key can make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Seal {
     /// Id of the key.
     pub key_id: [u8; 8],

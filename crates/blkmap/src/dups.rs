@@ -31,6 +31,7 @@ pub struct Dups {
 
 /// How many blocks are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DupsSummary {
     /// Number of known blocks.
     pub blocks: u64,

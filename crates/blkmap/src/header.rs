@@ -9,6 +9,7 @@ use crate::{Error, PAGE, Result};
 
 /// The parameters of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Header {
     /// Random bytes that tie pages and commits to this file.
     pub file_id: [u8; 16],
@@ -32,7 +33,17 @@ impl Header {
         while filled < file_id.len() {
             filled += getrandom(&mut file_id[filled..], GetRandomFlags::empty())?;
         }
-        Ok(Self { file_id, algorithm, block_size, salt })
+        Ok(Self::with_id(file_id, algorithm, block_size, salt))
+    }
+
+    /// Returns the header of a map with known bytes for its file, which no other file may have.
+    pub const fn with_id(
+        file_id: [u8; 16],
+        algorithm: Algorithm,
+        block_size: BlockSize,
+        salt: Salt,
+    ) -> Self {
+        Self { file_id, algorithm, block_size, salt }
     }
 
     /// Returns whether there are maps with digests of `algorithm`: it needs no key, and has digests.

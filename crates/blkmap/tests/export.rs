@@ -7,7 +7,7 @@ const BLOCK: usize = 512;
 
 fn header(algorithm: Algorithm, salt: Salt) -> Header {
     let block_size = BlockSize::try_from(BLOCK as u64).unwrap();
-    Header { file_id: [7; 16], algorithm, block_size, salt }
+    Header::with_id([7; 16], algorithm, block_size, salt)
 }
 
 /// Returns a map of these blocks, which knows the pages from `page` on. The last block has 100 bytes.

@@ -9,12 +9,7 @@ use proptest::prelude::*;
 
 /// Returns a small map with zeros in its middle, and a checkpoint.
 fn small() -> Vec<u8> {
-    let header = Header {
-        file_id: [7; 16],
-        algorithm: Algorithm::Sha256,
-        block_size: BlockSize::MIN,
-        salt: Salt::EMPTY,
-    };
+    let header = Header::with_id([7; 16], Algorithm::Sha256, BlockSize::MIN, Salt::EMPTY);
     let mut writer = Writer::new(Vec::new(), header, 1000 * 512).unwrap();
     for (first, data, zeros) in [(0_u64, 200, 300), (500, 250, 250)] {
         let mut digests = BlockDigests::default();

@@ -147,12 +147,12 @@ fn write(vector: &Value, header: Header, image: &Image) -> Vec<u8> {
 }
 
 fn header(vector: &Value) -> Header {
-    Header {
-        file_id: bytes(text(vector, "file_id")).try_into().unwrap(),
-        algorithm: text(vector, "digest").parse().unwrap(),
-        block_size: BlockSize::try_from(number(vector, "block_size")).unwrap(),
-        salt: text(vector, "salt").parse().unwrap(),
-    }
+    Header::with_id(
+        bytes(text(vector, "file_id")).try_into().unwrap(),
+        text(vector, "digest").parse().unwrap(),
+        BlockSize::try_from(number(vector, "block_size")).unwrap(),
+        text(vector, "salt").parse().unwrap(),
+    )
 }
 
 fn check_all(map: &Map) -> blkmap::Result<()> {

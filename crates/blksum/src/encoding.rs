@@ -6,6 +6,7 @@ use data_encoding::{
 
 /// How a digest is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Encoding {
     /// Two lower-case digits for each byte, as in sha256sum.
     #[default]

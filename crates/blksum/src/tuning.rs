@@ -8,6 +8,7 @@ use blkhash::{Algorithm, Digester, Implementation};
 
 /// Settings that affect the speed of a checksum, and limits on its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Tuning {
     /// Number of threads that hash at once, including the caller's. They also read. If the source
     /// wants more reads in flight ([`blkimage::Source::queue_depth`]), there are more threads, but
@@ -29,6 +30,36 @@ pub struct Tuning {
 }
 
 impl Tuning {
+    /// Returns these settings with another number of threads.
+    #[must_use]
+    pub const fn with_threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
+    }
+
+    /// Returns these settings with another number of bytes that one thread reads at a time.
+    #[must_use]
+    pub const fn with_read_size(self, read_size: usize) -> Self {
+        Self { read_size, ..self }
+    }
+
+    /// Returns these settings with another number of chunks that may be finished ahead.
+    #[must_use]
+    pub const fn with_queue_depth(self, queue_depth: usize) -> Self {
+        Self { queue_depth, ..self }
+    }
+
+    /// Returns these settings with another limit on zeros that are not stored.
+    #[must_use]
+    pub const fn with_max_zeros(self, max_zeros: Option<u64>) -> Self {
+        Self { max_zeros, ..self }
+    }
+
+    /// Returns these settings with another choice of the implementation.
+    #[must_use]
+    pub const fn with_implementation(self, implementation: Option<Implementation>) -> Self {
+        Self { implementation, ..self }
+    }
+
     /// Bytes that a thread reads at a time, before the block size and the granularity are
     /// considered.
     pub(crate) fn clamped_read_size(&self) -> usize {

@@ -161,7 +161,7 @@ impl Sink<ComparedRun> for Collect {
 }
 
 fn tuning(threads: usize, read_size: usize, queue_depth: usize) -> Tuning {
-    Tuning { threads, read_size, queue_depth, ..Tuning::default() }
+    Tuning::default().with_threads(threads).with_read_size(read_size).with_queue_depth(queue_depth)
 }
 
 fn compared(
@@ -186,7 +186,7 @@ fn joined(blocks: impl Iterator<Item = Comparison>) -> Vec<ComparedRun> {
     for (first_block, comparison) in (0..).zip(blocks) {
         match runs.last_mut() {
             Some(last) if last.comparison == comparison => last.count += 1,
-            _ => runs.push(ComparedRun { first_block, count: 1, comparison }),
+            _ => runs.push(ComparedRun::new(first_block, 1, comparison)),
         }
     }
     runs
@@ -321,7 +321,7 @@ fn origins_threads_and_sizes_do_not_matter() {
         };
         let turned: Vec<_> = turned
             .into_iter()
-            .map(|run| ComparedRun { comparison: turn(run.comparison), ..run })
+            .map(|run| ComparedRun::new(run.first_block, run.count, turn(run.comparison)))
             .collect();
         prop_assert_eq!(turned, expected_with_origins(&left, &right, block_size).0);
         // The rest of the longer one.
@@ -440,7 +440,7 @@ fn huge_zeros_and_empty_images_cost_nothing() {
     let hole = |size| Hole(size, AtomicUsize::new(0));
     let (left, right) = (hole(u64::MAX), hole(u64::MAX - 5));
     let runs = compared(&left, &right, 512, &Tuning::default()).unwrap();
-    let run = ComparedRun { first_block: 0, count: 1 << 55, comparison: Comparison::Zeros };
+    let run = ComparedRun::new(0, 1 << 55, Comparison::Zeros);
     assert_eq!(runs, [run]);
     assert!(left.1.into_inner() + right.1.into_inner() < 6);
     assert_eq!(compared(&hole(0), &hole(9), 512, &Tuning::default()).unwrap(), []);

@@ -94,7 +94,7 @@ impl Source for Memory {
 }
 
 fn tuning(threads: usize, read_size: usize, queue_depth: usize) -> Tuning {
-    Tuning { threads, read_size, queue_depth, ..Tuning::default() }
+    Tuning::default().with_threads(threads).with_read_size(read_size).with_queue_depth(queue_depth)
 }
 
 fn parameters(algorithm: Algorithm, construction: &str, block_size: u64) -> Parameters {
@@ -338,7 +338,7 @@ fn a_pass_is_cancelled_in_a_long_run_of_zeros() {
             unreachable!("there are only zeros")
         }
     }
-    let tuning = Tuning { max_zeros: Some(u64::MAX), ..tuning(2, 1 << 20, 4) };
+    let tuning = tuning(2, 1 << 20, 4).with_max_zeros(Some(u64::MAX));
     for construction in ["streams:4", "linear"] {
         let construction = construction.parse().unwrap();
         let parameters = Parameters::new(Algorithm::Sha256, construction, BlockSize::PAGE).unwrap();
@@ -469,7 +469,7 @@ fn zeros_of_a_large_disk_are_hashed() {
 fn the_limit_of_zeros_is_in_bytes() {
     let parameters = Parameters::default();
     let run = |max_zeros| {
-        let tuning = Tuning { max_zeros: Some(max_zeros), ..Tuning::default() };
+        let tuning = Tuning::default().with_max_zeros(Some(max_zeros));
         checksum(&Hole(1 << 30), &parameters, &tuning, &Progress::new())
     };
     assert!(matches!(run((1 << 30) - 1), Err(Error::Zeros { .. })));
@@ -747,7 +747,7 @@ fn lent_content_has_the_same_checksum() {
     {
         for threads in [1, 3] {
             let source = Lending::new(&path, refused);
-            let tuning = Tuning { threads, ..Tuning::default() };
+            let tuning = Tuning::default().with_threads(threads);
             let result = checksum(&source, &parameters, &tuning, &Progress::default()).unwrap();
             assert_eq!(result, definition(&parameters, &content), "{parameters:?}");
             lent += source.lent.into_inner();
@@ -767,7 +767,7 @@ fn content_lent_in_parts_has_the_same_checksum() {
         let parameters = self::parameters(parameters.algorithm(), &name, block_size);
         for most in [1000, 4096, 64 << 10, 100_000, 700_001] {
             let source = Lending { most, ..Lending::new(&path, u64::MAX) };
-            let tuning = Tuning { threads: 2, ..Tuning::default() };
+            let tuning = Tuning::default().with_threads(2);
             let result = checksum(&source, &parameters, &tuning, &Progress::default()).unwrap();
             assert_eq!(result, definition(&parameters, &content), "{parameters:?} {most}");
         }
@@ -793,7 +793,7 @@ fn content_lost_while_lent_is_read_again() {
         std::fs::write(&path, &content).unwrap();
         source = Lending { cut: true, ..Lending::new(&path, u64::MAX) };
         source.restored = Some(content.clone());
-        let tuning = Tuning { threads: 1, ..Tuning::default() };
+        let tuning = Tuning::default().with_threads(1);
         let result = checksum(&source, &parameters, &tuning, &Progress::default()).unwrap();
         assert_eq!(result, definition(&parameters, &content), "{parameters:?}");
     }

@@ -2,6 +2,7 @@
 
 /// Blocks that do not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finding {
     /// What is wrong with them.
     pub problem: Problem,

@@ -101,6 +101,7 @@ pub enum Subject {
 
 /// Location on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Place {
     /// Number of the mirror, from 1.
     pub mirror: u32,
@@ -149,6 +150,7 @@ pub enum Problem {
 
 /// Category for counting findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Category {
     /// Superblocks.
     Superblock,
@@ -174,7 +176,7 @@ pub enum Category {
 
 impl Category {
     /// All categories.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: &'static [Self] = &[
         Self::Superblock,
         Self::TreeChecksum,
         Self::TreeHeader,

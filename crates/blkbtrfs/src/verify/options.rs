@@ -5,6 +5,7 @@ use std::thread;
 
 /// Options of a verification.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// Number of threads that read and hash.
     pub threads: usize,
@@ -12,6 +13,26 @@ pub struct Options {
     pub max_owners: usize,
     /// Maximum number of findings passed to the observer. All are counted.
     pub max_findings: Option<u64>,
+}
+
+impl Options {
+    /// Returns these options with another number of threads.
+    #[must_use]
+    pub const fn with_threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
+    }
+
+    /// Returns these options with another maximum number of files or trees named for one block.
+    #[must_use]
+    pub const fn with_max_owners(self, max_owners: usize) -> Self {
+        Self { max_owners, ..self }
+    }
+
+    /// Returns these options with another maximum number of findings passed to the observer.
+    #[must_use]
+    pub const fn with_max_findings(self, max_findings: Option<u64>) -> Self {
+        Self { max_findings, ..self }
+    }
 }
 
 impl Default for Options {

@@ -8,11 +8,12 @@ use crate::used::Used;
 
 /// Summary of what was verified and what was wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Summary {
     /// Amounts that were read and compared.
     pub verified: Verified,
     /// Number of wrong blocks in each category, in the order of [`Category::ALL`].
-    pub findings: [u64; Category::ALL.len()],
+    findings: [u64; Category::ALL.len()],
     /// Number of missing devices.
     pub missing_devices: usize,
     /// Bytes on missing devices that could not be verified, because parity cannot rebuild these
@@ -30,6 +31,7 @@ pub struct Summary {
 
 /// Amounts that were read and compared, counting every mirror.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Verified {
     /// Number of superblocks.
     pub superblocks: u64,

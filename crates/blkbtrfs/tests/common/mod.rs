@@ -87,7 +87,7 @@ impl Disk {
         let device = Device { name: "disk".into(), source };
         let filesystem = FileSystem::open(vec![device]).map_err(|error| error.to_string())?;
         let findings = Mutex::new(Vec::new());
-        let options = Options { threads: 1, ..Options::default() };
+        let options = Options::default().with_threads(1);
         let summary = verify(&filesystem, &options, &Progress::new(), &|finding: &Finding| {
             findings.lock().unwrap().push(finding.clone());
         });

@@ -15,6 +15,7 @@ use crate::{BlockRun, Map, Result};
 
 /// A format that a map is written in. All of them are text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Format {
     /// `OFFSET LENGTH DIGEST`, one line for each block with data. A run of zeros has `zero` instead of a digest,
     /// a run of unknown blocks `unknown`.

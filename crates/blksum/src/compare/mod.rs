@@ -29,6 +29,7 @@ use crate::{Error, Progress, Tuning};
 
 /// Consecutive blocks that compare in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ComparedRun {
     /// Index of the first block, counted from 0.
     pub first_block: u64,
@@ -36,6 +37,13 @@ pub struct ComparedRun {
     pub count: u64,
     /// How all of them compare.
     pub comparison: Comparison,
+}
+
+impl ComparedRun {
+    /// Creates a run of `count` blocks from `first_block` on.
+    pub const fn new(first_block: u64, count: u64, comparison: Comparison) -> Self {
+        Self { first_block, count, comparison }
+    }
 }
 
 /// Compares the blocks of two sources as far as both reach, and passes all of them to `sink` in order, as

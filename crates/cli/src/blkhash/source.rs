@@ -46,7 +46,7 @@ impl Data {
         let selected = selected.map_err(|error| error.to_string())?;
         let defaults = Tuning::default();
         let threads = args.threads.map_or(defaults.threads, usize::from);
-        let tuning = Tuning { threads, max_zeros: args.max_zeros, ..defaults };
+        let tuning = defaults.with_threads(threads).with_max_zeros(args.max_zeros);
         Ok(Self { selected, name: name.to_owned(), tuning })
     }
 
@@ -102,7 +102,7 @@ impl Data {
         let limit = MAX_ZERO_BLOCKS.saturating_mul(parameters.block_size() as u64);
         let leaf = parameters.leaf(&Digester::new(parameters.algorithm()));
         let hashed = self.watched(self.size(), reporter, |tuning, progress| {
-            let tuning = Tuning { max_zeros: tuning.max_zeros.or(Some(limit)), ..*tuning };
+            let tuning = tuning.with_max_zeros(tuning.max_zeros.or(Some(limit)));
             blksum::block_digests(self.source(), &leaf, sink, &tuning, progress)
         });
         hashed.map_err(|error| match error {

@@ -9,7 +9,7 @@ use blkhash::{Comparison, Parameters};
 use blkimage::Format;
 use blkmap::{Map, Report};
 use blksum::map::{Info, Pairing};
-use blksum::{Part, Progress, Selected, Tuning};
+use blksum::{Part, Progress, Selected};
 
 use super::digest;
 use super::hash::counts;
@@ -131,7 +131,7 @@ impl Failed<'_> {
             move || counts(&progress)
         });
         // Zeros that the image does not store cost nothing.
-        let tuning = Tuning { max_zeros: Some(u64::MAX), ..self.settings.tuning };
+        let tuning = self.settings.tuning.with_max_zeros(Some(u64::MAX));
         let compared = pairing.compare(Report::new(&mut take), &tuning, &progress);
         drop(watch);
         compared.map_err(|error| error.to_string())?;

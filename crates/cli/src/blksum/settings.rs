@@ -479,13 +479,12 @@ impl Args {
         let implementation = implementation.map_err(|error| error.to_string())?;
         let defaults = Tuning::default();
         let size = |size| usize::try_from(size).unwrap_or(usize::MAX);
-        Ok(Tuning {
-            threads: self.threads.map_or(defaults.threads, usize::from),
-            read_size: self.read_size.map_or(defaults.read_size, size),
-            queue_depth: self.queue_depth.map_or(defaults.queue_depth, usize::from),
-            max_zeros: self.max_zeros,
-            implementation,
-        })
+        Ok(defaults
+            .with_threads(self.threads.map_or(defaults.threads, usize::from))
+            .with_read_size(self.read_size.map_or(defaults.read_size, size))
+            .with_queue_depth(self.queue_depth.map_or(defaults.queue_depth, usize::from))
+            .with_max_zeros(self.max_zeros)
+            .with_implementation(implementation))
     }
 }
 

@@ -36,7 +36,7 @@ impl Small {
         let outputs = [metadata(io::stdout()), metadata(io::stderr())];
         Self {
             threads: if settings.verbose { 1 } else { settings.tuning.threads },
-            tuning: Tuning { threads: 1, ..settings.tuning },
+            tuning: settings.tuning.with_threads(1),
             written: outputs.iter().flatten().map(identity).collect(),
         }
     }

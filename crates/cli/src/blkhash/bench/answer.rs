@@ -144,7 +144,7 @@ fn images(algorithms: &[Algorithm], threads: usize) -> Vec<Candidate> {
     let Ok(image) = OpenOptions::new().format(Format::Raw).open_storage(memory, "memory") else {
         return Vec::new();
     };
-    let tuning = Tuning { threads, ..Tuning::default() };
+    let tuning = Tuning::default().with_threads(threads);
     let speed = |algorithm: &Algorithm| {
         let parameters =
             Parameters::new(*algorithm, Construction::default(), BlockSize::DEFAULT).ok()?;

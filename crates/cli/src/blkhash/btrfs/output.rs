@@ -1,5 +1,6 @@
 //! Output of findings and summaries as text and as JSON.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -440,6 +441,7 @@ fn describe(category: Category) -> &'static str {
         Category::DataChecksum => "data sectors with another checksum",
         Category::Read => "blocks that cannot be read",
         Category::Parity => "parities",
+        other => other.name(),
     }
 }
 
@@ -450,8 +452,9 @@ fn summary_object(
     elapsed: Duration,
 ) -> Value {
     let (superblock, verified) = (filesystem.superblock(), &summary.verified);
-    let errors = Category::ALL.map(|category| (category.name(), summary.count(category)));
-    let rest = Category::ALL.map(|category| (category.name(), hidden(summary, shown, category)));
+    let counts = |count: &dyn Fn(Category) -> u64| -> BTreeMap<_, _> {
+        Category::ALL.iter().map(|category| (category.name(), count(*category))).collect()
+    };
     let missing = filesystem.missing_devices().iter().take(MAX_MISSING_IDS);
     let missing: Vec<_> = missing.map(|device| device.id).collect();
     json!({
@@ -466,8 +469,8 @@ fn summary_object(
         "checksums": verified.checksums,
         "rebuilt_bytes": verified.rebuilt_bytes,
         "parity_bytes": verified.parity_bytes,
-        "errors": errors.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
-        "errors_not_printed": rest.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+        "errors": counts(&|category| summary.count(category)),
+        "errors_not_printed": counts(&|category| hidden(summary, shown, category)),
         "lost_blocks": summary.lost_blocks,
         "missing_devices": missing,
         "missing_device_count": summary.missing_devices,

@@ -76,11 +76,10 @@ fn verify(
     };
     crate::blkhash::warn([filesystem.superblock().checksum_type.algorithm()]);
     let defaults = Options::default();
-    let options = Options {
-        threads: args.threads.map_or(defaults.threads, usize::from),
-        max_owners: args.max_files.map_or(defaults.max_owners, usize::from),
-        max_findings: limit.findings(),
-    };
+    let options = defaults
+        .with_threads(args.threads.map_or(defaults.threads, usize::from))
+        .with_max_owners(args.max_files.map_or(defaults.max_owners, usize::from))
+        .with_max_findings(limit.findings());
     let output = Mutex::new(Output::new(args.json, &group.name, *limit));
     let progress = Arc::new(Progress::new());
     let total = filesystem.verified_bytes();

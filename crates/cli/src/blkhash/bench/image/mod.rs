@@ -140,7 +140,7 @@ fn rate(
     threads: usize,
 ) -> Result<f64, blksum::Error> {
     let parameters = parameters(digest)?;
-    let tuning = Tuning { threads, ..Tuning::default() };
+    let tuning = Tuning::default().with_threads(threads);
     let started = Instant::now();
     blksum::checksum(&beginning.source, &parameters, &tuning, &Progress::new())?;
     Ok(beginning.data as f64 / started.elapsed().as_secs_f64())

@@ -83,19 +83,19 @@ impl Map {
     /// Size of the image in bytes.
     #[getter]
     fn image_size(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.opened(py)?.map.commit().image_size)
+        Ok(self.opened(py)?.map.commit().image_size())
     }
 
     /// Number of blocks of the image.
     #[getter]
     fn block_count(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.opened(py)?.map.commit().blocks)
+        Ok(self.opened(py)?.map.commit().blocks())
     }
 
     /// Number of the commit that the map was opened at.
     #[getter]
     fn commit(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.opened(py)?.map.commit().sequence)
+        Ok(self.opened(py)?.map.commit().sequence())
     }
 
     /// Whether the map has every block.
@@ -107,13 +107,13 @@ impl Map {
     /// Whether the map has a seal. `check_seal` checks it.
     #[getter]
     fn is_sealed(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.opened(py)?.map.commit().seal.is_some())
+        Ok(self.opened(py)?.map.commit().seal().is_some())
     }
 
     /// Root of the tree over the pages, if the map is complete.
     #[getter]
     fn root<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let root = self.opened(py)?.map.commit().root;
+        let root = self.opened(py)?.map.commit().root();
         Ok(root.map(|root| PyBytes::new(py, &root)))
     }
 
@@ -267,7 +267,7 @@ impl Map {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let OpenMap { map, name } = self.opened(py)?;
-        let (header, size) = (map.header(), map.commit().image_size);
+        let (header, size) = (map.header(), map.commit().image_size());
         let (algorithm, block_size) = (header.algorithm, header.block_size);
         Ok(format!("<blkhash.Map {name:?} {algorithm} block_size={block_size} {size} bytes>"))
     }

@@ -77,7 +77,7 @@ impl Runs {
 impl Run {
     /// Returns the object for Python.
     fn into_object<'py>(self, py: Python<'py>, map: &blkmap::Map) -> PyResult<Bound<'py, PyAny>> {
-        let (block_size, size) = (u64::from(map.header().block_size), map.commit().image_size);
+        let (block_size, size) = (u64::from(map.header().block_size), map.commit().image_size());
         let at = |block: u64| block.saturating_mul(block_size).min(size);
         let offset = at(self.first);
         let length = at(self.first.saturating_add(self.count)) - offset;

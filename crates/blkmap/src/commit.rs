@@ -6,50 +6,50 @@ use crate::{Error, Header, Key, MAX_INFO, PAGE, PageRun, Result};
 
 /// An area of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Area {
+pub(crate) struct Area {
     /// Offset in the file, a multiple of the page size.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// Number of entries, or of bytes.
-    pub count: u64,
+    pub(crate) count: u64,
 }
 
 /// What a map holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
     /// Whether the tables hold everything. Those of a checkpoint hold what came since the commit before.
-    pub is_final: bool,
+    pub(crate) is_final: bool,
     /// The id of the file, as in the header.
-    pub file_id: [u8; 16],
+    pub(crate) file_id: [u8; 16],
     /// Number of the commit, from 1.
-    pub sequence: u64,
+    pub(crate) sequence: u64,
     /// Offset of the commit before, 0 if there is none.
-    pub previous: u64,
+    pub(crate) previous: u64,
     /// Size of the image in bytes.
-    pub image_size: u64,
+    pub(crate) image_size: u64,
     /// Number of blocks of the image.
-    pub blocks: u64,
+    pub(crate) blocks: u64,
     /// Number of blocks that the directory of this commit has.
-    pub known: u64,
+    pub(crate) known: u64,
     /// Number of blocks in its zero pages.
-    pub zero_blocks: u64,
+    pub(crate) zero_blocks: u64,
     /// Number of its stored pages.
-    pub stored_pages: u64,
+    pub(crate) stored_pages: u64,
     /// The directory, in entries.
-    pub directory: Area,
+    pub(crate) directory: Area,
     /// The page hashes.
-    pub page_hashes: Area,
+    pub(crate) page_hashes: Area,
     /// The info, in bytes.
-    pub info: Area,
+    pub(crate) info: Area,
     /// Hashes of the header, the directory, the page hashes and the info.
-    pub hashes: [Hash; 4],
+    pub(crate) hashes: [Hash; 4],
     /// Root of the tree over the pages, `None` in a checkpoint and unless every block is known.
-    pub root: Option<Hash>,
+    pub(crate) root: Option<Hash>,
     /// Digest of a whole zero block, padded with zeros.
-    pub zero_block: [u8; 64],
+    pub(crate) zero_block: [u8; 64],
     /// Digest of the last block padded with zeros to a whole one, if it is short and known, otherwise zeros.
-    pub padded_last: [u8; 64],
+    pub(crate) padded_last: [u8; 64],
     /// The seal, if there is one.
-    pub seal: Option<Seal>,
+    pub(crate) seal: Option<Seal>,
 }
 
 /// A seal, which only the owner of a key can make.
@@ -63,6 +63,51 @@ pub struct Seal {
 }
 
 impl Commit {
+    /// Returns whether the tables hold everything. Those of a checkpoint hold what came since the commit before.
+    pub fn is_final(&self) -> bool {
+        self.is_final
+    }
+
+    /// Returns the number of the commit, from 1.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Returns the size of the image in bytes.
+    pub fn image_size(&self) -> u64 {
+        self.image_size
+    }
+
+    /// Returns the number of blocks of the image.
+    pub fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// Returns the number of blocks that the directory of this commit has.
+    pub fn known(&self) -> u64 {
+        self.known
+    }
+
+    /// Returns the number of blocks in its zero pages.
+    pub fn zero_blocks(&self) -> u64 {
+        self.zero_blocks
+    }
+
+    /// Returns the number of its stored pages.
+    pub fn stored_pages(&self) -> u64 {
+        self.stored_pages
+    }
+
+    /// Returns the root of the tree over the pages, `None` in a checkpoint and unless every block is known.
+    pub fn root(&self) -> Option<Hash> {
+        self.root
+    }
+
+    /// Returns the seal, if there is one.
+    pub fn seal(&self) -> Option<Seal> {
+        self.seal
+    }
+
     /// Returns the identity of the content and its parameters, `None` unless every block is known.
     pub fn content_id(&self, header: &Header) -> Option<Hash> {
         let root = self.root?;

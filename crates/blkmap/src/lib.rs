@@ -38,7 +38,7 @@ pub use against::{Against, ImageEnd, Side};
 pub use blocks::{BlockRun, Blocks};
 pub use check::check;
 pub use checksum::{checksum, parameters};
-pub use commit::{Area, Commit, Seal};
+pub use commit::{Commit, Seal};
 pub use diff::diff;
 pub use dups::{Dups, DupsSummary};
 pub use error::{Error, Result};

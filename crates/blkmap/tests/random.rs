@@ -190,7 +190,7 @@ proptest! {
         }
         // The layout depends on checkpoints, the content does not.
         let plain = Map::open(whole(&content, header)).unwrap();
-        prop_assert_eq!(map.commit().root, plain.commit().root);
+        prop_assert_eq!(map.commit().root(), plain.commit().root());
         prop_assert_eq!(map.commit().content_id(&header), plain.commit().content_id(&header));
         prop_assert!(map.is_complete());
     }
@@ -206,7 +206,7 @@ proptest! {
             let Ok(()) = tree.push(header.leaf().hash(&content.block(index)).as_bytes());
         }
         let Ok((root, ())) = tree.finish();
-        prop_assert_eq!(&map.commit().root.unwrap()[..], root.as_bytes());
+        prop_assert_eq!(&map.commit().root().unwrap()[..], root.as_bytes());
     }
 
     #[test]
@@ -290,7 +290,7 @@ proptest! {
         };
         let map = merged(&parts);
         check_all(&map).unwrap();
-        prop_assert_eq!(map.commit().root, expected.commit().root);
+        prop_assert_eq!(map.commit().root(), expected.commit().root());
         prop_assert_eq!(map.padded_last(), expected.padded_last());
         prop_assert_eq!(blocks_of(&map, 1000), blocks_of(&expected, 1000));
         let hole = parts.remove(without.index(parts.len()));
@@ -301,7 +301,7 @@ proptest! {
             let is_in_hole = blocks_of(&hole, 1000)[index].is_some();
             prop_assert_eq!(entry.is_none(), is_in_hole);
         }
-        prop_assert_eq!(map.is_complete(), hole.commit().known == 0);
+        prop_assert_eq!(map.is_complete(), hole.commit().known() == 0);
     }
 
     #[test]
@@ -317,7 +317,7 @@ proptest! {
         Output::append(&mut file, &bytes).unwrap();
         let recovered = Recovered::find(file).unwrap();
         prop_assert_eq!(recovered.header(), &header);
-        prop_assert!(recovered.commit().is_none_or(|commit| !commit.is_final));
+        prop_assert!(recovered.commit().is_none_or(|commit| !commit.is_final()));
         let mut writer = recovered.continued(content.size()).unwrap();
         let from = (writer.page() * header.blocks_per_page()) as usize;
         let count = content.blocks.len();
@@ -327,7 +327,7 @@ proptest! {
         let map = Map::open(file).unwrap();
         check_all(&map).unwrap();
         let expected = Map::open(whole(&content, header)).unwrap();
-        prop_assert_eq!(map.commit().root, expected.commit().root);
+        prop_assert_eq!(map.commit().root(), expected.commit().root());
         prop_assert_eq!(blocks_of(&map, 1000), blocks_of(&expected, 1000));
     }
 }

@@ -69,18 +69,18 @@ pub fn check_map(bytes: &[u8]) {
     let entry_size = map.header().entry_size();
     let per_page = map.header().blocks_per_page();
     let commit = map.commit();
-    if commit.blocks > MAX_BLOCKS {
+    if commit.blocks() > MAX_BLOCKS {
         return;
     }
     let Ok(found) = entries(&map) else {
         assert!(checked.is_err(), "a check that found nothing");
         return;
     };
-    let mut expected = vec![None; commit.blocks as usize];
+    let mut expected = vec![None; commit.blocks() as usize];
     for run in map.page_runs() {
         let run = run.expect("the directory was checked");
         for page in run.first..run.end() {
-            for block in page * per_page..((page + 1) * per_page).min(commit.blocks) {
+            for block in page * per_page..((page + 1) * per_page).min(commit.blocks()) {
                 let entry = if run.is_zero() {
                     let mut zero = map.zero_block().as_bytes().to_vec();
                     zero.resize(entry_size, 0);
@@ -95,7 +95,7 @@ pub fn check_map(bytes: &[u8]) {
         }
     }
     assert_eq!(found, expected);
-    if let Some(root) = &commit.root {
+    if let Some(root) = &commit.root() {
         assert_eq!(root[..], root_of(&expected, per_page as usize)[..], "the root was checked");
         let _ = checksum(&map, blkhash::Construction::Flat, 1);
     }
@@ -105,7 +105,7 @@ pub fn check_map(bytes: &[u8]) {
         compared += count;
     };
     diff(&map, &map, Report::new(&mut take)).expect("the same parameters");
-    assert_eq!(compared, commit.blocks);
+    assert_eq!(compared, commit.blocks());
 }
 
 /// Returns the entries of all blocks, `None` for those that are not known.

@@ -45,7 +45,7 @@ pub fn diff(
     found: &mut (dyn FnMut(Difference) + Send),
 ) -> Result<(), Error> {
     check_parts(left, right)?;
-    let size = |map: &Map| map.commit().image_size;
+    let size = |map: &Map| map.commit().image_size();
     let sides = Sides::new(left.header().block_size, size(left), size(right));
     collect(sides, found, |report| Ok(blkmap::diff(left, right, report)?))
 }
@@ -60,7 +60,7 @@ pub fn check_parts(left: &Map, right: &Map) -> Result<(), OtherPart> {
     match (part(left), part(right)) {
         (Some(one), Some(other))
             if one.is_some() != other.is_some()
-                && left.commit().image_size != right.commit().image_size =>
+                && left.commit().image_size() != right.commit().image_size() =>
         {
             Err(OtherPart::Maps(one, other))
         }
@@ -113,7 +113,7 @@ impl<'a> Pairing<'a> {
         if let Some(PartitionBlocks { length, .. }) = self.partition {
             return Sides::new(header.block_size, length, length);
         }
-        let (map, image) = (self.map.commit().image_size, self.image.size());
+        let (map, image) = (self.map.commit().image_size(), self.image.size());
         let (left, right) = if self.side == Side::Left { (map, image) } else { (image, map) };
         let mut sides = Sides::new(header.block_size, left, right);
         let all = self.map.pages();
@@ -139,7 +139,7 @@ impl<'a> Pairing<'a> {
     /// Returns the bytes of a source of this size that are compared. Blocks behind the end of the map are not.
     fn range(&self, size: u64) -> (u64, u64) {
         let header = self.map.header();
-        let end = self.map.commit().blocks.saturating_mul(header.block_size.into()).min(size);
+        let end = self.map.commit().blocks().saturating_mul(header.block_size.into()).min(size);
         let at = |page| offset_of_page(header, page, end);
         (at(self.pages.start), at(self.pages.end))
     }
@@ -202,7 +202,7 @@ impl PartitionBlocks {
     /// Finds the blocks of a partition. Returns `None` if the map and the image are compared from the first block on.
     fn find(map: &Map, image: &Selected) -> Result<Option<Self>, OtherPart> {
         // The map of a partition can be that of a device or a file with its content.
-        if map.commit().image_size == image.size() {
+        if map.commit().image_size() == image.size() {
             return Ok(None);
         }
         let info = Info::of(map);
@@ -211,7 +211,7 @@ impl PartitionBlocks {
                 let partitions = info.map(|info| info.partitions()).unwrap_or_default();
                 Self::of_partition(map, &partitions, image, number).map(Some)
             }
-            (None, Some(number)) if map.commit().image_size == image.image().size() => {
+            (None, Some(number)) if map.commit().image_size() == image.image().size() => {
                 Err(OtherPart::WholeImage(number))
             }
             (Some(Some(number)), None) if partition::find(image.source(), number).is_ok() => {
@@ -240,7 +240,7 @@ impl PartitionBlocks {
             return Err(OtherPart::Unaligned { number, offset, block_size });
         }
         let blocks = Self { first: offset / block_size, length, block_size };
-        if blocks.end() > map.commit().blocks {
+        if blocks.end() > map.commit().blocks() {
             return Err(OtherPart::Ends(number));
         }
         Ok(blocks)

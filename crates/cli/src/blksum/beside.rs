@@ -68,7 +68,7 @@ impl Failed<'_> {
             let construction = parameters.construction();
             let known = blkmap::parameters(&map, construction).ok()?;
             let checksum = || blkmap::checksum(&map, construction, self.settings.tuning.threads);
-            let is_cheap = map.commit().zero_blocks <= MAX_ZERO_BLOCKS;
+            let is_cheap = map.commit().zero_blocks() <= MAX_ZERO_BLOCKS;
             (known == *parameters && is_cheap)
                 .then(|| checksum().map(|it| it.as_bytes() == self.expected))
         };
@@ -175,7 +175,7 @@ impl Found {
             let count = self.different;
             parts.push(format!("{count} {blocks} of {size} between {first} and {end}"));
         }
-        let map_size = map.commit().image_size;
+        let map_size = map.commit().image_size();
         if self.size != map_size {
             parts.push(format!("its size, {} instead of {map_size}", self.size));
         }

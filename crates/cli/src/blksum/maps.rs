@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use blkhash::{BlockSize, Construction, Digest, Parameters, Salt};
 use blkimage::split_member;
-use blkmap::Header;
+use blkmap::{Commit, Header};
 use blksum::map::{Info, Made, Subject};
 use blksum::{Error, Progress, Tuning};
 
@@ -100,7 +100,7 @@ impl Maps {
         let output = output.as_ref().map_err(|reason| of_map(reason))?;
         output.check_apart(subject.image).map_err(|reason| of_map(&reason))?;
         if let Content::Map(old) = output.content().map_err(|reason| of_map(&reason))?
-            && old.commit().is_some_and(|commit| commit.is_final)
+            && old.commit().is_some_and(Commit::is_final)
         {
             return Err(of_map("exists: remove it, or write the map elsewhere"));
         }

@@ -30,7 +30,8 @@ pub fn run(args: &Check) -> Result<Outcome, Failure> {
                 map.check_seals(key)?;
             }
             // Every commit is checked with all of its pages.
-            let pages = map.log().map(|commit| commit.map_or(0, |(_, commit)| commit.stored_pages));
+            let pages =
+                map.log().map(|commit| commit.map_or(0, |(_, commit)| commit.stored_pages()));
             let total = pages.fold(0, u64::saturating_add).saturating_mul(PAGE as u64);
             let checked = watched(&reporter, total, |watch| {
                 blkmap::check(&map, &mut |bytes| {
@@ -43,7 +44,7 @@ pub fn run(args: &Check) -> Result<Outcome, Failure> {
         reporter.end(name, None);
         let found = match checked {
             Ok(map) => {
-                let is_sealed = map.commit().seal.is_some();
+                let is_sealed = map.commit().seal().is_some();
                 let seal = match (is_sealed, &key) {
                     (false, _) => "",
                     (true, None) => " (sealed, not checked)",

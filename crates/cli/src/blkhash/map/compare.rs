@@ -50,7 +50,7 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
     let chosen = match (args.shard, args.range) {
         (Some(shard), _) => Some(shard.pages(pages)),
         (_, Some(range)) => {
-            let size = map.commit().image_size;
+            let size = map.commit().image_size();
             if range.from >= size {
                 return Err(refused(format!("--range: the image of the map ends at {size}")));
             }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use blkhash::{Algorithm, Construction};
 use blkimage::{Location, split_member};
-use blkmap::{Error, Header, Key, Recovered, Writer};
+use blkmap::{Commit, Error, Header, Key, Recovered, Writer};
 use blksum::map::{Info, Made, Subject};
 
 use super::args::Create;
@@ -219,7 +219,7 @@ fn decide(
     }
     // A seal over pages that anybody made would make them genuine.
     let is_sealed = key.is_none_or(|key| map.check_seals(key).is_ok());
-    let is_finished = map.commit().is_some_and(|commit| commit.is_final);
+    let is_finished = map.commit().is_some_and(Commit::is_final);
     let old = map.info()?.and_then(|text| Info::parse(&text)).unwrap_or_default();
     let other = |map: &Header| {
         map.algorithm != header.algorithm
@@ -240,7 +240,7 @@ fn decide(
         Some(Differs::Made("is the map of another part of the image"))
     } else if map.commit().is_some() && !args.no_source && place(&old) != place(info) {
         Some(Differs::Made("is the map of another image, snapshot or partition"))
-    } else if map.commit().is_some_and(|commit| commit.image_size != data.size())
+    } else if map.commit().is_some_and(|commit| commit.image_size() != data.size())
         || (map.commit().is_some() && !old.is_same_image(info))
     {
         Some(Differs::Content("is not the map of the image as it is now"))

@@ -96,7 +96,7 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
     let total = first.pages().saturating_mul(PAGE as u64);
     if replaces {
         // Parts that are damaged or do not belong together must not cost the map that is there.
-        let size = first.commit().image_size;
+        let size = first.commit().image_size();
         let tried = Writer::new(Pipe(std::io::sink()), header, size)
             .map_err(|error| (None, error))
             .and_then(|mut writer| merge(&maps, &mut writer, total, &reporter));
@@ -109,7 +109,7 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
     info.source = infos[0].source.clone();
     info.partitions = infos[0].partitions.clone();
     let result = output
-        .begin(header, first.commit().image_size)
+        .begin(header, first.commit().image_size())
         .map_err(|error| (None, error))
         .and_then(|writer| {
             let mut writer = writer.sealed_with(key);
@@ -121,7 +121,7 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
     reporter.end(&args.output, None);
     drop(reporter);
     match result {
-        Ok((_, commit)) if commit.known == commit.blocks => Ok(Outcome::Clean),
+        Ok((_, commit)) if commit.known() == commit.blocks() => Ok(Outcome::Clean),
         Ok(_) => {
             report_missing(&maps, &infos);
             Ok(Outcome::Errors)
@@ -188,7 +188,7 @@ fn report_missing(maps: &[Map], infos: &[Info]) {
     let commit = maps[0].commit();
     messages::message(&format!(
         "the parts do not make the whole: an image of {} blocks",
-        commit.blocks
+        commit.blocks()
     ));
 }
 

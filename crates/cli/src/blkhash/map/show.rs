@@ -93,7 +93,7 @@ fn id(map: &Map) -> Result<String, Error> {
     map.check_hashes()?;
     let commit = map.commit();
     let id = commit.content_id(map.header());
-    let id = id.ok_or(Error::Incomplete { known: commit.known, blocks: commit.blocks })?;
+    let id = id.ok_or(Error::Incomplete { known: commit.known(), blocks: commit.blocks() })?;
     Ok(hex(&id) + "\n")
 }
 
@@ -119,21 +119,21 @@ fn describe(name: &OsStr, map: &Map) -> Result<String, Error> {
             ),
         ));
     }
-    rows.push(("size", format!("{} ({} bytes)", Bytes(commit.image_size), commit.image_size)));
+    rows.push(("size", format!("{} ({} bytes)", Bytes(commit.image_size()), commit.image_size())));
     let salt = if header.salt.is_empty() { "" } else { ", salted" };
     rows.push(("digest", format!("{}{salt}", header.algorithm)));
     rows.push(("block size", header.block_size.to_string()));
-    let unknown = match commit.blocks - commit.known {
+    let unknown = match commit.blocks() - commit.known() {
         0 => String::new(),
         count => format!(", {count} not known"),
     };
-    let blocks = format!("{}: {} in runs of zeros{unknown}", commit.blocks, commit.zero_blocks);
+    let blocks = format!("{}: {} in runs of zeros{unknown}", commit.blocks(), commit.zero_blocks());
     rows.push(("blocks", blocks));
-    rows.push(("pages", format!("{} of {} stored", commit.stored_pages, map.pages())));
+    rows.push(("pages", format!("{} of {} stored", commit.stored_pages(), map.pages())));
     if let [Some(number), Some(count)] = [info["shard"][0].as_u64(), info["shard"][1].as_u64()] {
         rows.push(("shard", format!("{number}/{count}")));
     }
-    if let Some(root) = &commit.root {
+    if let Some(root) = &commit.root() {
         rows.push(("root", hex(root)));
     }
     if let Some(id) = commit.content_id(header) {
@@ -148,12 +148,12 @@ fn describe(name: &OsStr, map: &Map) -> Result<String, Error> {
         |field: &str| info[field].as_str().map(|text| format!(", {}", quote::printable(text)));
     let created = text("created").unwrap_or_default();
     rows.push(("made", format!("{made}{created}{}", text("program").unwrap_or_default())));
-    let seal = match &commit.seal {
+    let seal = match &commit.seal() {
         Some(seal) => format!("with the key {}, not checked", hex(&seal.key_id)),
         None => "none".to_owned(),
     };
     rows.push(("seal", seal));
-    rows.push(("commit", commit.sequence.to_string()));
+    rows.push(("commit", commit.sequence().to_string()));
     let mut out = format!("{}\n", shown(name));
     for (label, value) in rows {
         let _ = writeln!(out, "  {label:<12}{value}");
@@ -189,10 +189,10 @@ fn log(name: &OsStr, map: &Map, is_json: bool, out: &mut Text) -> Result<(), Sto
             out.push(&json::text(&object))?;
             continue;
         }
-        let kind = if commit.is_final { "final" } else { "checkpoint" };
-        let seal = if commit.seal.is_some() { ", sealed" } else { "" };
-        let Commit { sequence, known, blocks, .. } = commit;
-        let amount = match commit.is_final {
+        let kind = if commit.is_final() { "final" } else { "checkpoint" };
+        let seal = if commit.seal().is_some() { ", sealed" } else { "" };
+        let (sequence, known, blocks) = (commit.sequence(), commit.known(), commit.blocks());
+        let amount = match commit.is_final() {
             true => format!("{known} of {blocks} blocks"),
             false => format!("{known} more of {blocks} blocks"),
         };
@@ -210,9 +210,9 @@ fn list(name: &OsStr, map: &Map, is_json: bool, out: &mut Text) -> Result<(), St
     for run in map.page_runs() {
         let run = run?;
         let first = run.first * per_page;
-        let end = (run.end() * per_page).min(map.commit().blocks);
+        let end = (run.end() * per_page).min(map.commit().blocks());
         let offset = first * block_size;
-        let length = (end.saturating_mul(block_size)).min(map.commit().image_size) - offset;
+        let length = (end.saturating_mul(block_size)).min(map.commit().image_size()) - offset;
         let kind = if run.is_zero() { "zeros" } else { "digests" };
         if !is_json {
             out.push(&format!("  {offset:>16} {length:>16}  {kind}"))?;
@@ -231,16 +231,16 @@ fn list(name: &OsStr, map: &Map, is_json: bool, out: &mut Text) -> Result<(), St
 
 fn commit_object(map: &Map, commit: &Commit) -> Value {
     json!({
-        "sequence": commit.sequence,
-        "final": commit.is_final,
-        "virtual_size": commit.image_size,
-        "blocks": commit.blocks,
-        "known_blocks": commit.known,
-        "zero_blocks": commit.zero_blocks,
-        "stored_pages": commit.stored_pages,
-        "root": commit.root.as_ref().map(|root| hex(root)),
+        "sequence": commit.sequence(),
+        "final": commit.is_final(),
+        "virtual_size": commit.image_size(),
+        "blocks": commit.blocks(),
+        "known_blocks": commit.known(),
+        "zero_blocks": commit.zero_blocks(),
+        "stored_pages": commit.stored_pages(),
+        "root": commit.root().as_ref().map(|root| hex(root)),
         "content_id": commit.content_id(map.header()).map(|id| hex(&id)),
-        "sealed_with": commit.seal.map(|seal| hex(&seal.key_id)),
+        "sealed_with": commit.seal().map(|seal| hex(&seal.key_id)),
     })
 }
 

@@ -19,7 +19,7 @@ impl End<'_> {
     /// Returns the size of the image in bytes.
     pub fn size(self) -> u64 {
         match self {
-            Self::Map(map, _) => map.commit().image_size,
+            Self::Map(map, _) => map.commit().image_size(),
             Self::Image(data) => data.size(),
         }
     }

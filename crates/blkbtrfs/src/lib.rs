@@ -5,6 +5,8 @@
 //! mirrors. Nothing is ever written, and no field on the devices is trusted. Each problem is a
 //! [`Finding`] or an [`Error`], and memory and time are bounded.
 
+#![deny(clippy::missing_errors_doc)]
+
 mod backref;
 mod bytes;
 mod checksum;

@@ -187,6 +187,10 @@ pub(crate) fn newest(copies: &Copies, name: &str) -> Result<Superblock> {
 }
 
 /// Returns whether any copy of a superblock has its magic number, intact or not.
+///
+/// # Errors
+///
+/// Fails if the source cannot be read where a superblock may be.
 pub fn has_magic(source: &dyn Source) -> blkimage::Result<bool> {
     for offset in OFFSETS {
         if offset + SIZE as u64 > source.size() {

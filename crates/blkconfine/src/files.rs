@@ -18,6 +18,10 @@ use rustix::io::retry_on_intr;
 pub type Place = (&'static str, BitFlags<AccessFs>);
 
 /// Creates rules that refuse everything that Landlock can restrict.
+///
+/// # Errors
+///
+/// Fails if the kernel has Landlock and refuses the rules, for example because no descriptor is free.
 pub fn ruleset() -> Result<RulesetCreated, RulesetError> {
     Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -29,6 +33,10 @@ pub fn ruleset() -> Result<RulesetCreated, RulesetError> {
 
 /// Allows `access` to the file at `path`, or beneath it if it is a folder. Ignores a path that
 /// cannot be opened, because each system has only some of the places.
+///
+/// # Errors
+///
+/// Fails if the kernel refuses the rule.
 pub fn allow(
     rules: &mut RulesetCreated,
     path: &Path,
@@ -39,6 +47,10 @@ pub fn allow(
 }
 
 /// Opens a descriptor that can be used in rules but not for reading.
+///
+/// # Errors
+///
+/// Fails if there is no file at `path`, or a folder on the way to it may not be searched.
 pub fn open(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
     retry_on_intr(|| rustix::fs::openat(CWD, path, flags, Mode::empty()))

@@ -5,6 +5,13 @@
 //! Each restriction works without the others, needs no privilege except `no_new_privs`, and cannot
 //! be undone. Dropping capabilities and entering a prepared [`Filter`] do not allocate, so both are
 //! safe between `fork` and `exec`.
+//!
+//! # Stability
+//!
+//! The interface is not stable, not even after 1.0: it serves blkimage and blksandbox, and has types of
+//! landlock and rustix. A program that reads images uses blksandbox.
+
+#![deny(clippy::missing_errors_doc)]
 
 pub mod capabilities;
 pub mod files;

@@ -7,6 +7,8 @@
 //! [`Hasher`] takes content that is pushed into it. The parts in [`engine`] are for a program that
 //! pulls its content from several places at once.
 
+#![deny(clippy::missing_errors_doc)]
+
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("blkhash needs a 64-bit target, because sizes of images must fit into usize");
 

@@ -15,6 +15,8 @@
 //! - `nbd`: exports of NBD servers. libnbd is loaded when the first URI is opened.
 //! - `qemu-nbd`: other formats, through `qemu-nbd`.
 
+#![deny(clippy::missing_errors_doc)]
+
 mod appliance;
 mod buffer;
 mod caches;

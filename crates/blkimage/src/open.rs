@@ -30,6 +30,11 @@ impl OpenOptions {
     /// `path` may be that of an [`Appliance`], a colon and the name of a member. Unless the name of the
     /// appliance ends in `.ova`, a file that has the whole name is opened instead. The name of an appliance
     /// that ends in `.ova` stands for its disk if it has a single one, unless a format was given.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file cannot be opened, is neither a regular file nor a block device, or is in use for writing, if the
+    /// image is damaged or of a format that is not supported, or if it refers to a file that [`Follow`] does not allow.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Image> {
         let path = path.as_ref();
         if let Some(image) = self.open_member(path)? {
@@ -51,6 +56,10 @@ impl OpenOptions {
     ///
     /// Returns `None` if the image has another format, or if `accepts` rejects it. `accepts` is called
     /// with the device and inode of the file, and its size in bytes, before the file is opened.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`open`](Self::open) does.
     pub fn open_if_raw(
         &self,
         path: &Path,
@@ -78,6 +87,11 @@ impl OpenOptions {
     /// Opens the file at `path` as an appliance. Returns `None` if it is none, or is not a regular file.
     ///
     /// A tar archive without a descriptor is an error if its name ends in `.ova`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be opened or read, or if the archive is damaged or ambiguous, has several descriptors, or
+    /// more members than the limit.
     pub fn open_appliance(&self, path: &Path) -> Result<Option<Appliance>> {
         let Some(file) = self.open_archive(path)? else { return Ok(None) };
         let appliance = Appliance::new(Arc::new(file), path)?;
@@ -116,6 +130,10 @@ impl OpenOptions {
     /// `name` is the name used in errors. The content begins at byte `start`. If `start` is not 0, the
     /// image must be raw. References are resolved in the folder of the descriptor's path, if the system
     /// knows a path that still leads to the same file. Does not move the offset of the descriptor.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`open`](Self::open) does, and if `start` is not 0 and the image is not raw.
     pub fn open_file(&self, file: File, name: &Path, start: u64) -> Result<Image> {
         let error = |e| Error::new(ErrorKind::Open, name, "cannot open").because(e);
         let stamp = sys::stamp(&file).map_err(error)?;
@@ -138,6 +156,10 @@ impl OpenOptions {
     }
 
     /// Opens the image at a path or a URI.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`open`](Self::open) or [`open_uri`](Self::open_uri) does, or if a URI is not UTF-8.
     pub fn open_location(&self, location: Location<'_>) -> Result<Image> {
         match location {
             Location::Path(path) => self.open(path),
@@ -150,6 +172,11 @@ impl OpenOptions {
 
     /// Opens the export of an NBD server. The image is raw unless [`OpenOptions::format`] is set,
     /// because a guest can write any header into it. It cannot refer to other files.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the URI is invalid or of a transport that is not supported, if libnbd is missing, if the server cannot be
+    /// reached or authenticated, is too slow or lacks the export, or as [`open_storage`](Self::open_storage) does.
     pub fn open_uri(&self, uri: &str) -> Result<Image> {
         let export = remote::open(uri, self)?;
         let format = Some(self.format.unwrap_or(Format::Raw));
@@ -157,6 +184,10 @@ impl OpenOptions {
     }
 
     /// Opens an image in any storage. The image cannot refer to other files.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read, if the image is damaged or not supported, or if it needs another file.
     pub fn open_storage(&self, storage: Box<dyn Storage>, name: &str) -> Result<Image> {
         let options = Self { follow: Follow::None, ..self.clone() };
         let chain = Chain::new(&options);
@@ -166,6 +197,10 @@ impl OpenOptions {
 }
 
 /// Detects the format of the image at `path`, as [`OpenOptions::open`] does, and reads nothing else of it.
+///
+/// # Errors
+///
+/// Fails if the file cannot be opened or read, or is neither a regular file nor a block device.
 pub fn detect(path: impl AsRef<Path>) -> Result<Format> {
     let path = path.as_ref();
     let error = |e| Error::new(ErrorKind::Open, path, "cannot open").because(e);
@@ -174,6 +209,10 @@ pub fn detect(path: impl AsRef<Path>) -> Result<Format> {
 }
 
 /// Detects the format of the image in an open descriptor. `name` is the name used in errors.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read, or is neither a regular file nor a block device.
 pub fn detect_file(file: &File, name: &Path) -> Result<Format> {
     let error = |e| Error::new(ErrorKind::Io, name, "cannot be read").because(e);
     let stamp = sys::stamp(file).map_err(error)?;

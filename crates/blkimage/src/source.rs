@@ -17,6 +17,10 @@ pub trait Source: Send + Sync {
     /// `offset` lies below [`size`](Self::size) and `limit` is not 0. The extent starts at `offset`, is
     /// at least one byte long and ends at or before the end of the source. It need not be maximal. The
     /// next one may be of the same kind.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the place of the bytes cannot be read or is damaged, or if `offset` is not in the source.
     fn extent(&self, offset: u64, limit: u64) -> Result<Extent>;
 
     /// Returns where the guest bytes from `offset` on come from, for at most `limit` bytes.
@@ -24,11 +28,19 @@ pub trait Source: Send + Sync {
     /// The arguments and the result are subject to the same rules as those of [`extent`](Self::extent).
     /// Equal places in two sources mean equal bytes, so that neither has to be read to compare them. By
     /// default, only zeros are known.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`extent`](Self::extent) does.
     fn origin(&self, offset: u64, limit: u64) -> Result<Origin> {
         self.extent(offset, limit).map(Origin::from)
     }
 
-    /// Fills all of `buf` with the guest bytes from `offset` on, or fails.
+    /// Fills all of `buf` with the guest bytes from `offset` on.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the bytes cannot be read or decompressed, or do not all lie in the source. Then `buf` may have any content.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()>;
 
     /// Lends guest bytes from `offset` on that lie in memory, without a copy, if the source supports
@@ -56,8 +68,12 @@ pub trait Source: Send + Sync {
         1
     }
 
-    /// Fails if the files under the source changed since it was opened, as far as this can be detected.
-    /// Called after the last read. If it fails, all bytes read before are invalid.
+    /// Checks that the files under the source did not change since it was opened, as far as this can be
+    /// detected. Called after the last read. If it fails, all bytes read before are invalid.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`ErrorKind::Changed`](crate::ErrorKind::Changed) if a file changed, or cannot be examined.
     fn check_unchanged(&self) -> Result<()> {
         Ok(())
     }

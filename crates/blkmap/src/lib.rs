@@ -4,6 +4,8 @@
 //! out its blocks as runs of digests and of zeros. Maps are compared with each other by [`diff`], and with
 //! the digests of an image by [`Against`]. A map knows no images: the digests may come from anywhere.
 
+#![deny(clippy::missing_errors_doc)]
+
 mod against;
 mod areas;
 mod blocks;

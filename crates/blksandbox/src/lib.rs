@@ -12,6 +12,8 @@
 //! The restrictions hold for the calling thread and the threads that it starts later. The process
 //! must have no other threads.
 
+#![deny(clippy::missing_errors_doc)]
+
 mod in_force;
 mod layers;
 mod sandbox;

@@ -1,6 +1,8 @@
 //! Computes checksums of disk images of any format, from a [`blkimage::Source`] to a checksum,
 //! compares two images, writes and verifies [maps](map) of images, and reads and writes check files.
 
+#![deny(clippy::missing_errors_doc)]
+
 pub mod check_file;
 mod checksum;
 mod compare;

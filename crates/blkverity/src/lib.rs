@@ -4,6 +4,8 @@
 //! its tree. [`TreeFile`] writes the blocks of a [`blkhash::Tree`]. [`Verifier`] is a sink for the digests
 //! of blocks that compares them with a stored tree.
 
+#![deny(clippy::missing_errors_doc)]
+
 mod compare;
 mod finding;
 mod layout;

@@ -60,6 +60,11 @@ impl Appliance {
     /// Returns the names of the members that are disks, in the order of the descriptor.
     ///
     /// If the descriptor names none, these are the members with a known image format.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the descriptor cannot be read, is invalid or too long, names a disk that is missing, is stored in a way
+    /// that is not read or has another size than stated, or if there are too many disks.
     pub fn disks(&self) -> Result<Vec<Vec<u8>>> {
         let descriptor = self.text(&self.descriptor)?;
         let named = ovf::disks(&descriptor).map_err(|reason| {
@@ -97,6 +102,10 @@ impl Appliance {
     }
 
     /// Returns the name and the content of the manifest, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there are several, or if it cannot be read or is too long.
     pub fn manifest(&self) -> Result<Option<(&[u8], Vec<u8>)>> {
         let mut found = self.entries.files().filter(|entry| has_extension(&entry.name, MANIFEST));
         let Some(entry) = found.next() else { return Ok(None) };
@@ -107,6 +116,10 @@ impl Appliance {
     }
 
     /// Returns a disk that the descriptor names and `listed` lacks.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the descriptor cannot be read, or names a disk that is missing or may be one of several members.
     pub fn disk_beyond(&self, listed: &HashSet<Vec<u8>>) -> Result<Option<Vec<u8>>> {
         let entry = |name: &Vec<u8>| self.entry(name).ok().map(|entry| &entry.name);
         let listed: HashSet<_> = listed.iter().filter_map(entry).collect();
@@ -157,6 +170,11 @@ impl Appliance {
     }
 
     /// Opens a member as an image.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the appliance has no such member or several, if the member is compressed and no format was given, or as
+    /// [`OpenOptions::open_storage`] does.
     pub fn open(&self, options: &OpenOptions, member: &[u8]) -> Result<Image> {
         let entry = self.entry(member)?;
         if options.format.is_none() && self.is_gzip(entry)? {

@@ -40,9 +40,17 @@ pub trait Storage: Send + Sync {
     fn size(&self) -> u64;
 
     /// Reads at most `buf.len()` bytes from `offset` on. Returns 0 at the end of the file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the bytes cannot be read. After [`io::ErrorKind::Interrupted`], the caller tries again.
     fn read_at_most(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Fills `buf` from `offset` on. Fails with [`io::ErrorKind::UnexpectedEof`] if the file ends early.
+    /// Fills `buf` from `offset` on.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`io::ErrorKind::UnexpectedEof`] if the file ends early, and if the bytes cannot be read.
     fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> io::Result<()> {
         while !buf.is_empty() {
             match self.read_at_most(buf, offset) {
@@ -65,10 +73,13 @@ pub trait Storage: Send + Sync {
     }
 
     /// Returns the extent that begins at `offset`, at most `limit` bytes long. The range lies within
-    /// [`size`](Self::size). If the kind is unknown, returns [`ExtentKind::Data`]. Fails only if the
-    /// bytes no longer exist.
+    /// [`size`](Self::size). If the kind is unknown, returns [`ExtentKind::Data`].
     ///
     /// Offsets come in any order, because an image may store its content in any order.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the bytes no longer exist.
     fn extent(&self, offset: u64, limit: u64) -> io::Result<Extent> {
         Ok(Extent { offset, length: limit, kind: ExtentKind::Data })
     }

@@ -1,10 +1,13 @@
 //! Checksums and block digests of sources.
 
-use blkhash::engine::{Accumulator, Join, Ordered, SegmentHasher};
+use blkhash::engine::{Accumulator, SegmentHasher};
 use blkhash::{BlockDigests, Digest, Digester, Leaf, Parameters, Sink, SinkError};
 use blkimage::Source;
 
-use crate::lane::{BlockLane, DynSink, Lane, ZeroRuns};
+use crate::lane::blocks::{BlockLane, Folded};
+use crate::lane::in_turn::Whole;
+use crate::lane::segments::Joined;
+use crate::lane::{BlockHasher, Checksum, DynSink, Lane, Needed, ZeroRuns};
 use crate::{Error, Progress, Tuning, pipeline};
 
 /// Returns the checksum of the content of `source`.
@@ -77,24 +80,24 @@ fn run(
     parameters.iter().try_for_each(|parameters| parameters.check_length(source.size()))?;
     let digester = |parameters: &Parameters| tuning.digester(parameters.algorithm());
     let digesters = parameters.iter().map(digester).collect::<Result<Vec<_>, _>>()?;
-    let mut makers: Vec<Maker> = parameters
-        .iter()
-        .zip(&digesters)
-        .map(|(parameters, digester)| Maker::new(source, parameters, digester, tuning))
-        .collect();
+    let (_, threads) = pipeline::threads(source, tuning);
+    let segment_size = tuning.clamped_read_size();
+    let chosen =
+        |(parameters, digester)| choose(parameters, digester, source.size(), segment_size, threads);
+    let mut checksums: Vec<_> = parameters.iter().zip(&digesters).map(chosen).collect();
     let window = window(source, tuning);
     let leaf = blocks.as_ref().map(|(leaf, _)| leaf.digester());
     let lends = digesters.iter().chain(leaf).all(Digester::hides_latency);
     let mut planned = Planned::default();
-    makers.iter_mut().for_each(|maker| planned.add(maker, window));
+    checksums.iter_mut().for_each(|checksum| planned.add(checksum.lane(window)));
     if let Some((leaf, sink)) = blocks {
-        planned.add_blocks(leaf, ZeroRuns::Unknown, Box::new(sink));
+        planned.add_blocks(BlockHasher { leaf, zero_runs: ZeroRuns::Unknown }, Box::new(sink));
     }
     pipeline::run(source, planned.into_lanes(window), lends, tuning, progress)?;
-    if makers.iter().any(|maker| maker.length() != source.size()) {
+    if checksums.iter().any(|checksum| checksum.length() != source.size()) {
         return Err(Error::Incomplete);
     }
-    Ok(makers.into_iter().map(Maker::finalize).collect())
+    Ok(checksums.into_iter().map(Checksum::finalize).collect())
 }
 
 /// Passes the digests of all blocks of `source` to `sink`, in order. `leaf` defines them. A pair with an
@@ -112,50 +115,62 @@ pub fn block_digests(
     progress: &Progress,
 ) -> Result<(), Error> {
     let mut planned = Planned::default();
-    planned.add_blocks(leaf, ZeroRuns::Unknown, Box::new(sink));
+    planned.add_blocks(BlockHasher { leaf, zero_runs: ZeroRuns::Unknown }, Box::new(sink));
     let lanes = planned.into_lanes(window(source, tuning));
     pipeline::run(source, lanes, leaf.digester().hides_latency(), tuning, progress)
+}
+
+/// Chooses the fastest way to compute a checksum of `size` bytes. `digester` computes its algorithm.
+fn choose(
+    parameters: &Parameters,
+    digester: &Digester,
+    size: u64,
+    segment_size: usize,
+    threads: usize,
+) -> Box<dyn Checksum> {
+    let accumulator = Accumulator::with_digester(parameters, digester, threads);
+    if parameters.construction().has_blocks() {
+        return Box::new(Folded::new(parameters, digester, accumulator));
+    }
+    match SegmentHasher::new(parameters, segment_size) {
+        Some(hasher) if size > segment_size as u64 => Box::new(Joined::new(hasher)),
+        _ => Box::new(Whole::new(accumulator)),
+    }
 }
 
 /// The lanes of a pass, before it begins. Sinks of the same blocks share a lane.
 #[derive(Default)]
 struct Planned<'s> {
-    blocks: Vec<(BlockLane<'s>, Vec<DynSink<'s>>)>,
-    others: Vec<Lane<'s>>,
+    blocks: Vec<(BlockHasher<'s>, Vec<DynSink<'s>>)>,
+    others: Vec<Box<dyn Lane + 's>>,
 }
 
 impl<'s> Planned<'s> {
-    fn add(&mut self, maker: &'s mut Maker, window: usize) {
-        match maker {
-            Maker::Blocks { leaf, zero_runs, accumulator } => {
-                self.add_blocks(leaf, *zero_runs, Box::new(accumulator));
-            }
-            Maker::Segments(hasher, join) => {
-                self.others.push(Lane::Segments(hasher, Ordered::new(join, window)));
-            }
-            Maker::InTurn(accumulator) => {
-                self.others.push(Lane::InTurn(Ordered::new(accumulator, window)));
-            }
+    fn add(&mut self, needed: Needed<'s>) {
+        match needed {
+            Needed::Blocks(hasher, sink) => self.add_blocks(hasher, sink),
+            Needed::Own(lane) => self.others.push(lane),
         }
     }
 
-    fn add_blocks(&mut self, leaf: &'s Leaf, zero_runs: ZeroRuns, sink: DynSink<'s>) {
-        match self.blocks.iter_mut().find(|(lane, _)| lane.leaf == leaf) {
-            Some((lane, sinks)) => {
-                lane.zero_runs = lane.zero_runs.beside(zero_runs);
+    /// Adds a receiver of the digests of blocks.
+    fn add_blocks(&mut self, hasher: BlockHasher<'s>, sink: DynSink<'s>) {
+        match self.blocks.iter_mut().find(|(same, _)| same.leaf == hasher.leaf) {
+            Some((same, sinks)) => {
+                same.zero_runs = same.zero_runs.beside(hasher.zero_runs);
                 sinks.push(sink);
             }
-            None => self.blocks.push((BlockLane { leaf, zero_runs }, vec![sink])),
+            None => self.blocks.push((hasher, vec![sink])),
         }
     }
 
-    fn into_lanes(self, window: usize) -> Vec<Lane<'s>> {
-        let blocks = self.blocks.into_iter().map(|(lane, mut sinks)| {
+    fn into_lanes(self, window: usize) -> Vec<Box<dyn Lane + 's>> {
+        let blocks = self.blocks.into_iter().map(|(hasher, mut sinks)| {
             let sink = match sinks.len() {
                 1 => sinks.remove(0),
                 _ => Box::new(Sinks(sinks)),
             };
-            Lane::Blocks(lane, Ordered::new(sink, window))
+            Box::new(BlockLane::new(hasher, sink, window)) as Box<dyn Lane + 's>
         });
         blocks.chain(self.others).collect()
     }
@@ -167,56 +182,6 @@ struct Sinks<'s>(Vec<DynSink<'s>>);
 impl Sink<BlockDigests> for Sinks<'_> {
     fn take(&mut self, part: &BlockDigests) -> Result<(), SinkError> {
         self.0.iter_mut().try_for_each(|sink| sink.take(part))
-    }
-}
-
-/// Computes one of the checksums of a pass.
-enum Maker {
-    Blocks { leaf: Box<Leaf>, zero_runs: ZeroRuns, accumulator: Accumulator },
-    Segments(SegmentHasher, Join),
-    InTurn(Accumulator),
-}
-
-impl Maker {
-    /// Chooses the fastest way to compute this checksum.
-    fn new(
-        source: &dyn Source,
-        parameters: &Parameters,
-        digester: &Digester,
-        tuning: &Tuning,
-    ) -> Self {
-        let segment_size = tuning.clamped_read_size();
-        let (_, threads) = pipeline::threads(source, tuning);
-        let accumulator = Accumulator::with_digester(parameters, digester, threads);
-        if parameters.construction().has_blocks() {
-            let leaf = Box::new(parameters.leaf(digester));
-            let zero_runs = match parameters.construction().skips_zero_runs() {
-                true => ZeroRuns::Skips,
-                false => ZeroRuns::Hashes,
-            };
-            return Self::Blocks { leaf, zero_runs, accumulator };
-        }
-        match SegmentHasher::new(parameters, segment_size) {
-            Some(hasher) if source.size() > segment_size as u64 => {
-                let join = hasher.join();
-                Self::Segments(hasher, join)
-            }
-            _ => Self::InTurn(accumulator),
-        }
-    }
-
-    fn length(&self) -> u64 {
-        match self {
-            Self::Blocks { accumulator, .. } | Self::InTurn(accumulator) => accumulator.length(),
-            Self::Segments(_, join) => join.length(),
-        }
-    }
-
-    fn finalize(self) -> Digest {
-        match self {
-            Self::Blocks { accumulator, .. } | Self::InTurn(accumulator) => accumulator.finalize(),
-            Self::Segments(_, join) => join.finalize(),
-        }
     }
 }
 

@@ -4,7 +4,7 @@
 use blkimage::Source;
 
 use crate::crew::{self, Stop, Work};
-use crate::lane::{Hashed, Lane};
+use crate::lane::{HandIn, Lane};
 use crate::memory::{Memory, fill};
 use crate::plan::{Chunk, Piece, Plan, ZeroLimits};
 use crate::semaphore::Semaphore;
@@ -15,19 +15,19 @@ use crate::{Error, Progress, Tuning};
 /// lends it.
 pub(crate) fn run(
     source: &dyn Source,
-    lanes: Vec<Lane<'_>>,
+    lanes: Vec<Box<dyn Lane + '_>>,
     lends: bool,
     tuning: &Tuning,
     progress: &Progress,
 ) -> Result<(), Error> {
     let (threads, hashing_threads) = threads(source, tuning);
-    let unit = lanes.iter().map(Lane::unit).max().unwrap_or(1);
+    let unit = lanes.iter().map(|lane| lane.unit()).max().unwrap_or(1);
     let plan = Plan::new(source, unit, tuning.clamped_read_size() as u64, limits(&lanes, tuning));
     let pass = Pass {
         source,
         progress,
         // An in-turn lane hashes after the check that lent data is intact, so it needs its own copy.
-        lends: lends && !lanes.iter().any(Lane::is_in_turn),
+        lends: lends && !lanes.iter().any(|lane| lane.is_in_turn()),
         lanes,
         unit,
         buffer_size: plan.chunk_size().min(MAX_BUFFER as u64) as usize,
@@ -45,8 +45,8 @@ pub(crate) fn threads(source: &dyn Source, tuning: &Tuning) -> (usize, usize) {
 }
 
 /// Returns the limits that suit all lanes.
-fn limits(lanes: &[Lane<'_>], tuning: &Tuning) -> ZeroLimits {
-    let limits = lanes.iter().map(Lane::zero_limits).reduce(|one, other| ZeroLimits {
+fn limits(lanes: &[Box<dyn Lane + '_>], tuning: &Tuning) -> ZeroLimits {
+    let limits = lanes.iter().map(|lane| lane.zero_limits()).reduce(|one, other| ZeroLimits {
         piece: one.piece.min(other.piece),
         alone: one.alone.min(other.alone),
         total: one.total.min(other.total),
@@ -60,7 +60,7 @@ fn limits(lanes: &[Lane<'_>], tuning: &Tuning) -> ZeroLimits {
 struct Pass<'a, 's> {
     source: &'a dyn Source,
     progress: &'a Progress,
-    lanes: Vec<Lane<'s>>,
+    lanes: Vec<Box<dyn Lane + 's>>,
     lends: bool,
     unit: u64,
     buffer_size: usize,
@@ -68,26 +68,16 @@ struct Pass<'a, 's> {
     hashing: Option<Semaphore>,
 }
 
-/// Memory of one thread.
-#[derive(Default)]
-struct Space {
-    memory: Memory,
-    /// Results of the lanes for one chunk.
-    hashed: Vec<Hashed>,
-}
-
 impl<'a> Work for Pass<'a, '_> {
     type Planner = Plan<'a>;
-    type Space = Space;
+    type Space = Memory;
 
-    fn take(&self, chunk: &Chunk, space: &mut Space) -> Result<(), Stop> {
-        let Space { memory, hashed } = space;
+    fn take(&self, chunk: &Chunk, memory: &mut Memory) -> Result<(), Stop> {
         if chunk.data_length > self.buffer_size as u64 {
             self.take_in_parts(chunk, memory.buffer(self.buffer_size))?;
         } else {
-            self.hash(chunk, memory, hashed)?;
-            for (lane, hashed) in self.lanes.iter().zip(hashed.drain(..)) {
-                lane.hand_in(chunk, hashed, memory.data())?;
+            for hand_in in self.hash(chunk, memory)? {
+                hand_in(memory.data())?;
             }
         }
         self.progress.advance(chunk.length, chunk.data_length);
@@ -95,34 +85,24 @@ impl<'a> Work for Pass<'a, '_> {
     }
 
     fn abandon(&self) {
-        self.lanes.iter().for_each(Lane::abandon);
+        self.lanes.iter().for_each(|lane| lane.abandon());
     }
 }
 
 impl Pass<'_, '_> {
     /// Gets the data of a chunk and hashes its pieces for each lane.
-    fn hash(
-        &self,
-        chunk: &Chunk,
-        memory: &mut Memory,
-        hashed: &mut Vec<Hashed>,
-    ) -> Result<(), Error> {
+    fn hash<'c>(&'c self, chunk: &'c Chunk, memory: &mut Memory) -> Result<Vec<HandIn<'c>>, Error> {
         let mut lend = self.lends.then_some(self.unit);
         loop {
             memory.fetch(self.source, chunk, lend)?;
             let permit =
                 (chunk.data_length > 0).then(|| self.hashing.as_ref().map(Semaphore::acquire));
-            for lane in &self.lanes {
-                let mut made = lane.empty();
-                lane.hash(chunk, memory.data(), &mut made);
-                hashed.push(made);
-            }
+            let hashed = self.lanes.iter().map(|lane| lane.hash(chunk, memory.data())).collect();
             drop(permit);
             if memory.is_intact() {
-                return Ok(());
+                return Ok(hashed);
             }
             // Reading the data again gives either the error or the current content.
-            hashed.clear();
             lend = None;
         }
     }
@@ -150,9 +130,6 @@ impl Pass<'_, '_> {
                 }
             }
         }
-        for (lane, parts) in self.lanes.iter().zip(lanes) {
-            lane.hand_in_parts(chunk, parts)?;
-        }
-        Ok(())
+        lanes.into_iter().try_for_each(|parts| Ok(parts.hand_in()?))
     }
 }

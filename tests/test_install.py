@@ -59,7 +59,7 @@ def installed(tmp_path_factory):
 
 def test_what_is_installed(installed):
     _, files = content(installed)
-    docs = [f"docs/{path.name}" for path in (conftest.ROOT / "docs").glob("*.md")]
+    docs = [str(path.relative_to(conftest.ROOT)) for path in (conftest.ROOT / "docs").rglob("*.md")]
     docs += ["README.md", "SECURITY.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"]
     # That of the nightly check comes with `make install-systemd`.
     pages = [path.name for path in (conftest.ROOT / "man").iterdir() if path.suffix != ".8"]

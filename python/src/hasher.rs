@@ -148,7 +148,7 @@ impl Hash {
     /// Length of a block of the content in bytes.
     #[getter]
     fn block_size(&self) -> usize {
-        self.parameters.block_size()
+        self.parameters.block_size().get()
     }
 
     /// Name of the construction.

@@ -44,7 +44,7 @@ impl Hasher {
     pub fn with_digester(parameters: Parameters, digester: &Digester, threads: usize) -> Self {
         let pool = Pool::new(&parameters, digester, threads);
         let chunk = pool.empty_chunk();
-        Self { pool, chunk, block_size: parameters.block_size(), length: 0 }
+        Self { pool, chunk, block_size: parameters.block_size().get(), length: 0 }
     }
 
     /// Appends `data` to the content. Bytes that cannot be hashed at once are copied, unless they

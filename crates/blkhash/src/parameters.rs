@@ -93,9 +93,9 @@ impl Parameters {
         self.construction.leaf(digester, self.block_size, &self.salt)
     }
 
-    /// Returns the length of a block in bytes.
-    pub fn block_size(&self) -> usize {
-        self.block_size.get()
+    /// Returns the length of a block.
+    pub fn block_size(&self) -> BlockSize {
+        self.block_size
     }
 }
 

@@ -44,6 +44,7 @@ mod snapshot;
 mod source;
 mod storage;
 mod sys;
+mod unknown_name;
 mod walk;
 mod warnings;
 
@@ -56,9 +57,9 @@ pub use image::Image;
 pub use location::{Location, Transport, Uri};
 pub use member::{Member, MemberFile};
 pub use open::{detect, detect_file};
-pub use options::{Cache, Follow, OpenOptions, Reader, UnknownName, VpcSize};
+pub use options::{Cache, Follow, OpenOptions, Reader, VpcSize};
 pub use origin::{Origin, OriginKind, Place};
-pub use probe::{Format, PROBE_SIZE, UnknownFormat, detect_within, probe};
+pub use probe::{Format, PROBE_SIZE, detect_within, probe};
 #[cfg(feature = "qemu-nbd")]
 pub use secret::Secret;
 pub use slice::Slice;
@@ -68,6 +69,7 @@ pub use storage::local::mapped::Lent;
 #[cfg(feature = "nbd")]
 pub use storage::nbd::options::NbdOptions;
 pub use storage::{FileId, Memory, ReadMethod, Storage};
+pub use unknown_name::UnknownName;
 
 /// Runs the example of README.md as a test.
 #[cfg(doctest)]

@@ -1,6 +1,5 @@
 //! Options for opening images.
 
-use std::fmt;
 #[cfg(feature = "qemu-nbd")]
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -12,6 +11,7 @@ use crate::probe::Format;
 use crate::secret::Secret;
 #[cfg(feature = "nbd")]
 use crate::storage::nbd::options::NbdOptions;
+use crate::unknown_name::UnknownName;
 
 /// Options for opening an image.
 ///
@@ -224,19 +224,6 @@ pub enum VpcSize {
     Current,
 }
 
-/// The error for a string that is not the name of a [`Holes`], [`Cache`], [`Follow`], [`VpcSize`] or
-/// [`Reader`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownName;
-
-impl fmt::Display for UnknownName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown name")
-    }
-}
-
-impl std::error::Error for UnknownName {}
-
 impl FromStr for Holes {
     type Err = UnknownName;
 
@@ -245,7 +232,7 @@ impl FromStr for Holes {
             "trust" => Ok(Self::Trust),
             "verify" => Ok(Self::Verify),
             "ignore" => Ok(Self::Ignore),
-            _ => Err(UnknownName),
+            _ => Err(UnknownName::OPTION),
         }
     }
 }
@@ -258,7 +245,7 @@ impl FromStr for Cache {
             "auto" => Ok(Self::Auto),
             "yes" => Ok(Self::Yes),
             "no" => Ok(Self::No),
-            _ => Err(UnknownName),
+            _ => Err(UnknownName::OPTION),
         }
     }
 }
@@ -271,7 +258,7 @@ impl FromStr for VpcSize {
             "auto" => Ok(Self::Auto),
             "geometry" => Ok(Self::Geometry),
             "current" => Ok(Self::Current),
-            _ => Err(UnknownName),
+            _ => Err(UnknownName::OPTION),
         }
     }
 }
@@ -283,7 +270,7 @@ impl FromStr for Reader {
         match name {
             "auto" => Ok(Self::Auto),
             "qemu" => Ok(Self::Qemu),
-            _ => Err(UnknownName),
+            _ => Err(UnknownName::OPTION),
         }
     }
 }
@@ -296,7 +283,7 @@ impl FromStr for Follow {
             "beneath" => Ok(Self::Beneath),
             "any" => Ok(Self::Any),
             "none" => Ok(Self::None),
-            _ => Err(UnknownName),
+            _ => Err(UnknownName::OPTION),
         }
     }
 }

@@ -11,6 +11,7 @@ use std::str::FromStr;
 use crate::error::{ErrorKind, Result};
 use crate::source::Source;
 use crate::storage::HostFile;
+use crate::unknown_name::UnknownName;
 
 /// An image format, with the name that QEMU uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,26 +68,14 @@ impl fmt::Display for Format {
     }
 }
 
-/// The error for a string that is not the name of a [`Format`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownFormat;
-
-impl fmt::Display for UnknownFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown image format")
-    }
-}
-
-impl std::error::Error for UnknownFormat {}
-
 impl FromStr for Format {
-    type Err = UnknownFormat;
+    type Err = UnknownName;
 
-    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
         match name {
             "vhd" => Ok(Self::Vpc),
             "qcow1" => Ok(Self::Qcow1),
-            _ => NAMES.iter().find(|(_, n)| *n == name).map(|(f, _)| *f).ok_or(UnknownFormat),
+            _ => NAMES.iter().find(|(_, n)| *n == name).map(|(f, _)| *f).ok_or(UnknownName::FORMAT),
         }
     }
 }
@@ -248,7 +237,7 @@ mod tests {
             assert_eq!((format.name(), name.parse()), (name, Ok(format)));
         }
         assert_eq!("vhd".parse(), Ok(Format::Vpc));
-        assert_eq!("QCOW2".parse::<Format>(), Err(UnknownFormat));
+        assert_eq!("QCOW2".parse::<Format>(), Err(UnknownName::FORMAT));
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl fmt::Display for ImageTag {
         if !construction.has_blocks() {
             return write!(f, "{content}");
         }
-        let size = parameters.block_size();
+        let size = parameters.block_size().get();
         match SUFFIXES.iter().find(|(_, unit)| size.is_multiple_of(*unit)) {
             Some((suffix, unit)) => write!(f, "-{}{suffix}", size / unit)?,
             None => write!(f, "-{size}")?,

@@ -35,7 +35,7 @@ impl Hash {
         let digester = options.digester();
         let blocks = match parameters.construction() {
             Construction::Linear => 1,
-            _ => (FULL_BATCH / parameters.block_size()).max(1),
+            _ => (FULL_BATCH / parameters.block_size().get()).max(1),
         };
         let completions = match options.queue_depth {
             0 => None,

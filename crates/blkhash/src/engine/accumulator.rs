@@ -55,7 +55,7 @@ impl Accumulator {
         let kind = match parameters.fold(&leaf) {
             Some(fold) => Kind::Blocks(Box::new(Blocks {
                 fold,
-                block_size: parameters.block_size() as u64,
+                block_size: u64::from(parameters.block_size()),
                 current: BlockPieces::new(leaf),
                 threads: Threads(threads),
             })),

@@ -37,7 +37,7 @@ struct Shared {
 impl Pool {
     /// Creates a pool of up to `threads` threads.
     pub(crate) fn new(parameters: &Parameters, digester: &Digester, threads: usize) -> Self {
-        let block_size = parameters.block_size();
+        let block_size = parameters.block_size().get();
         let in_turn = !parameters.construction().has_blocks() || block_size > MAX_COLLECTED;
         let batch_size = if in_turn { BATCH_SIZE } else { BATCH_SIZE.max(block_size) };
         let threads = threads.max(1);

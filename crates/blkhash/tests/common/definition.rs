@@ -10,7 +10,7 @@ pub fn definition(parameters: &Parameters, content: &[u8]) -> Digest {
         return verity(parameters, &digester, content);
     }
     let digests: Vec<_> = content
-        .chunks(parameters.block_size())
+        .chunks(parameters.block_size().get())
         .map(|block| digester.digest(block).as_bytes().to_vec())
         .collect();
     match parameters.construction() {
@@ -34,7 +34,7 @@ pub fn definition(parameters: &Parameters, content: &[u8]) -> Digest {
 
 /// Builds the tree level by level.
 fn verity(parameters: &Parameters, digester: &Digester, content: &[u8]) -> Digest {
-    let (block_size, salt) = (parameters.block_size(), parameters.salt().as_bytes());
+    let (block_size, salt) = (parameters.block_size().get(), parameters.salt().as_bytes());
     let is_fs = parameters.construction() == Construction::FsVerity;
     let unit = match parameters.algorithm() {
         _ if !is_fs => 1,

@@ -173,7 +173,7 @@ mod tests {
         let text = |pass: &Pass| {
             let parameters = pass.parameters.iter();
             let parameters = parameters.map(|it| {
-                format!("{}:{}:{}", it.algorithm(), it.construction(), it.block_size() >> 10)
+                format!("{}:{}:{}", it.algorithm(), it.construction(), it.block_size().get() >> 10)
             });
             parameters.collect::<Vec<_>>()
         };
@@ -203,7 +203,7 @@ mod tests {
         let search = Search { algorithms, block_size: Some(size), ..Search::default() };
         let passes = search.passes(&[value(32)]);
         assert_eq!(passes.len(), 3);
-        assert!(passes[0].parameters.iter().all(|it| it.block_size() == 4096));
+        assert!(passes[0].parameters.iter().all(|it| it.block_size() == BlockSize::PAGE));
         assert_eq!(text(&passes[1]).len(), 1);
         assert!(search.passes(&[value(16)]).is_empty());
         let search = Search { construction: Some(Construction::Linear), ..search };

@@ -99,7 +99,7 @@ impl Data {
     ) -> Result<(), String> {
         parameters.check_length(self.size()).map_err(|error| error.to_string())?;
         // The tree of zeros takes space, or has to be read, although the zeros cost nothing.
-        let limit = MAX_ZERO_BLOCKS.saturating_mul(parameters.block_size() as u64);
+        let limit = MAX_ZERO_BLOCKS.saturating_mul(parameters.block_size().into());
         let leaf = parameters.leaf(&Digester::new(parameters.algorithm()));
         let hashed = self.watched(self.size(), reporter, |tuning, progress| {
             let tuning = tuning.with_max_zeros(tuning.max_zeros.or(Some(limit)));

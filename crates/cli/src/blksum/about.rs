@@ -152,7 +152,7 @@ impl Measured {
 fn implementation(parameters: &Parameters, tuning: &Tuning) -> Option<String> {
     let digester = tuning.digester(parameters.algorithm()).ok()?;
     let count = match parameters.construction().has_blocks() {
-        true => (tuning.read_size / parameters.block_size()).max(1),
+        true => (tuning.read_size / parameters.block_size().get()).max(1),
         false => 1,
     };
     if digester.is_random() {

@@ -57,7 +57,7 @@ pub fn describe(parameters: &Parameters) -> String {
     if !construction.has_blocks() {
         return format!("{algorithm} and {construction}");
     }
-    let size = size(parameters.block_size());
+    let size = size(parameters.block_size().get());
     match parameters.salt() {
         salt if salt.is_empty() => {
             format!("{algorithm}, {construction} and blocks of {size}")

@@ -83,10 +83,9 @@ impl Reading {
             Subject::Bytes if !construction.has_blocks() => words.push("bytes of the file".into()),
             _ => words.push(construction.to_string()),
         }
-        if construction.has_blocks()
-            && parameters.block_size() != construction.default_block_size().get()
+        if construction.has_blocks() && parameters.block_size() != construction.default_block_size()
         {
-            words.push(format!("blocks of {}", size(parameters.block_size())));
+            words.push(format!("blocks of {}", size(parameters.block_size().get())));
         }
         words.join(", ")
     }
@@ -101,10 +100,9 @@ pub fn describe(tried: &[Reading]) -> String {
             Subject::Bytes if !construction.has_blocks() => "bytes of the file".to_owned(),
             _ => construction.to_string(),
         };
-        if construction.has_blocks()
-            && parameters.block_size() != construction.default_block_size().get()
+        if construction.has_blocks() && parameters.block_size() != construction.default_block_size()
         {
-            way += &format!(" with blocks of {}", size(parameters.block_size()));
+            way += &format!(" with blocks of {}", size(parameters.block_size().get()));
         }
         let digest = parameters.algorithm().to_string();
         for (list, word) in [(&mut ways, way), (&mut digests, digest)] {

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use blkhash::{BlockSize, Construction, Digest, Parameters, Salt};
+use blkhash::{Construction, Digest, Parameters, Salt};
 use blkimage::split_member;
 use blkmap::{Commit, Header};
 use blksum::map::{Info, Made, Subject};
@@ -132,8 +132,7 @@ impl Maps {
 fn header(parameters: &Parameters) -> Result<Header, String> {
     let construction = parameters.construction();
     let size = construction.has_blocks().then(|| parameters.block_size());
-    let block_size = size.map(|size| BlockSize::try_from(size as u64)).transpose();
-    let block_size = block_size.map_err(|error| error.to_string())?.unwrap_or_default();
+    let block_size = size.unwrap_or_default();
     let has_plain_salt = construction == Construction::DmVerity;
     let salt = if has_plain_salt { *parameters.salt() } else { Salt::EMPTY };
     let header = Header::new(parameters.algorithm(), block_size, salt);

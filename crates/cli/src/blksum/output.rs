@@ -97,7 +97,7 @@ impl Output {
             line,
             digest: parameters.map(|it| it.algorithm().name()),
             construction: parameters.map(|it| it.construction().to_string()),
-            block_size: has_blocks.map(Parameters::block_size),
+            block_size: has_blocks.map(|it| it.block_size().get()),
             bytes: reading.map(|reading| reading.subject == Subject::Bytes),
             tag_line: reading.and_then(|it| recorded::line(name, settings, report, it, tag)),
             tried: found.tried.iter().map(Tried::new).collect(),
@@ -129,7 +129,7 @@ impl Output {
             checksum: digest.to_string(),
             digest: parameters.algorithm().name(),
             construction: parameters.construction().to_string(),
-            block_size: has_blocks.then(|| parameters.block_size()),
+            block_size: has_blocks.then(|| parameters.block_size().get()),
             salt: Some(parameters.salt()).filter(|salt| !salt.is_empty()).map(Salt::to_string),
             virtual_size: report.virtual_size,
             format: report.format.name(),
@@ -286,7 +286,7 @@ impl Tried {
         Self {
             digest: parameters.algorithm().name(),
             construction: construction.to_string(),
-            block_size: construction.has_blocks().then(|| parameters.block_size()),
+            block_size: construction.has_blocks().then(|| parameters.block_size().get()),
             bytes: *subject == Subject::Bytes,
         }
     }

@@ -128,9 +128,9 @@ impl Searcher<'_> {
             let length = input::length(self.name, &self.settings.open)?;
             for pass in values.iter().filter_map(|value| self.search.parts(value, length)) {
                 if self.search.block_size.is_none()
-                    && length > pass.parameters[0].block_size() as u64
+                    && length > u64::from(pass.parameters[0].block_size())
                 {
-                    let size = digest::size(pass.parameters[0].block_size());
+                    let size = digest::size(pass.parameters[0].block_size().get());
                     untried.push(format!("parts may have another size than {size}"));
                 }
                 passes.push((pass.subject, pass.parameters));
@@ -249,7 +249,7 @@ impl Searcher<'_> {
             return parameters;
         }
         let has_blocks = |it: &Parameters| it.construction().has_blocks();
-        let blocks = |it: &Parameters| amount.zeros / it.block_size() as u64;
+        let blocks = |it: &Parameters| amount.zeros / u64::from(it.block_size());
         let folds: u64 = parameters.iter().filter(|it| has_blocks(it)).map(blocks).sum();
         let linear = parameters.iter().filter(|it| !has_blocks(it)).count() as u64;
         let is_few_folds = folds <= MAX_FOLDS;

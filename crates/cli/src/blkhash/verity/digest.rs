@@ -115,18 +115,18 @@ fn digest(
     outputs.check_apart(data.image())?;
     let root = match &outputs.tree {
         None => {
-            let mut tree = Tree::new(&leaf(parameters), block_size(parameters));
+            let mut tree = Tree::new(&leaf(parameters), parameters.block_size());
             data.tree_digests(parameters, &mut tree, "--out-merkle-tree", reporter)?;
             let Ok((root, ())) = tree.finish();
             root
         }
         Some(output) => {
-            let leaves = size.div_ceil(parameters.block_size() as u64);
-            let layout = Layout::new(parameters.algorithm(), block_size(parameters), 0, leaves);
+            let leaves = size.div_ceil(parameters.block_size().into());
+            let layout = Layout::new(parameters.algorithm(), parameters.block_size(), 0, leaves);
             let layout = layout.ok_or("its tree would be too large")?;
             output.empty()?;
             let blocks = TreeFile::new(&output.file, layout);
-            let mut tree = Tree::with_blocks(&leaf(parameters), block_size(parameters), blocks);
+            let mut tree = Tree::with_blocks(&leaf(parameters), parameters.block_size(), blocks);
             data.tree_digests(parameters, &mut tree, "--out-merkle-tree", reporter)?;
             let finished = tree.finish().and_then(|(root, mut blocks)| {
                 blocks.flush()?;
@@ -160,15 +160,11 @@ fn note(name: &OsStr, format: Format, source: &SourceArgs) {
 /// Returns the descriptor of content of `size` bytes whose tree has this root.
 pub fn describe(parameters: &Parameters, root: &Digest, size: u64) -> Option<FsVerityDescriptor> {
     let (algorithm, salt) = (parameters.algorithm(), parameters.salt());
-    FsVerityDescriptor::new(algorithm, block_size(parameters), salt, root, size)
+    FsVerityDescriptor::new(algorithm, parameters.block_size(), salt, root, size)
 }
 
 fn leaf(parameters: &Parameters) -> blkhash::Leaf {
     parameters.leaf(&Digester::new(parameters.algorithm()))
-}
-
-fn block_size(parameters: &Parameters) -> BlockSize {
-    BlockSize::try_from(parameters.block_size() as u64).expect("the size of a block")
 }
 
 fn print(
@@ -185,7 +181,7 @@ fn print(
             let mut object = json!({
                 "digest": digest.to_string(),
                 "hash": algorithm.name(),
-                "block_size": parameters.block_size(),
+                "block_size": parameters.block_size().get(),
                 "salt": parameters.salt().to_string(),
                 "virtual_size": size,
             });

@@ -110,7 +110,7 @@ fn make(
     reporter: &Reporter,
 ) -> Result<Made, String> {
     let size = data.size();
-    let data_block = parameters.block_size() as u64;
+    let data_block = u64::from(parameters.block_size());
     let data_blocks = match args.tree.data_blocks {
         Some(blocks) => blocks,
         None => {

@@ -174,7 +174,7 @@ fn dm_tree(args: &Verify, hashes: &dyn Source) -> Result<Stored, String> {
 /// Returns the tree that the options describe.
 fn bare_tree(args: &Verify, data: &Data) -> Result<Stored, String> {
     let parameters = format::parameters(&args.tree, args.source.salt.unwrap_or_default())?;
-    let data_block = parameters.block_size() as u64;
+    let data_block = u64::from(parameters.block_size());
     let blocks = match args.tree.data_blocks {
         Some(blocks) => blocks,
         None => {

@@ -6,6 +6,14 @@
 //!
 //! [`Hasher`] takes content that is pushed into it. The parts in [`engine`] are for a program that
 //! pulls its content from several places at once.
+//!
+//! ```
+//! use blkhash::{Hasher, Parameters};
+//!
+//! let mut hasher = Hasher::new(Parameters::default(), 1);
+//! hasher.update(&[7; 100_000]);
+//! println!("{}", hasher.finalize());
+//! ```
 
 #![deny(clippy::missing_errors_doc)]
 

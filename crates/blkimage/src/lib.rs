@@ -8,6 +8,30 @@
 //! [`Error`], in bounded memory and time. Only files that [`Follow`] allows are opened. An error
 //! is never turned into zeros.
 //!
+//! The data of an image, without reading its zeros:
+//!
+//! ```
+//! use blkimage::{ExtentKind, OpenOptions, Source};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("disk.raw");
+//! # std::fs::write(&path, [7; 100_000])?;
+//! let image = OpenOptions::new().open(&path)?;
+//! let mut offset = 0;
+//! while offset < image.size() {
+//!     let extent = image.extent(offset, 1 << 20)?;
+//!     if extent.kind == ExtentKind::Data {
+//!         let mut data = vec![0; extent.length as usize];
+//!         image.read_exact_at(&mut data, offset)?;
+//!     }
+//!     offset += extent.length;
+//! }
+//! image.check_unchanged()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Features
 //!
 //! Both are on by default. Without them the crate reads the native formats, and never forks or connects.

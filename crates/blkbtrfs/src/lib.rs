@@ -4,6 +4,25 @@
 //! checks that every block of it holds what was written: superblocks, tree blocks and data, on all
 //! mirrors. Nothing is ever written, and no field on the devices is trusted. Each problem is a
 //! [`Finding`] or an [`Error`], and memory and time are bounded.
+//!
+//! The damaged blocks of a file system in an image, and the files that they belong to:
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use blkbtrfs::{Device, FileSystem, Options, Progress, verify};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let image = blkimage::OpenOptions::new().open("disk.qcow2")?;
+//! let device = Device { name: "disk.qcow2".to_owned(), source: Arc::new(image) };
+//! let filesystem = FileSystem::open(vec![device])?;
+//! let summary = verify(&filesystem, &Options::default(), &Progress::new(), &|finding| {
+//!     println!("{:?}: {:?}", finding.category(), finding.owners);
+//! })?;
+//! println!("damaged: {}, all was read: {}", !summary.is_clean(), summary.is_complete());
+//! # Ok(())
+//! # }
+//! ```
 
 #![deny(clippy::missing_errors_doc)]
 

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 
+use blkimage::Hint;
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -55,13 +56,37 @@ pub fn of_image(py: Python<'_>, error: &blkimage::Error) -> PyErr {
         blkimage::ErrorKind::Directory => Some(EISDIR),
         _ => source.and_then(io::Error::raw_os_error),
     };
-    let message = match source {
+    let mut message = match source {
         Some(source) if errno.is_none() => format!("{error}: {source}"),
         _ => error.to_string(),
     };
+    message += &advice(error.hint());
     let name: &OsStr = error.name().as_os_str();
     let kind = kind(error.kind());
     new(py, "image", (kind, message, name, error.offset(), errno))
+}
+
+/// Returns which argument helps, behind a colon.
+pub fn advice(hint: Option<Hint>) -> String {
+    let advice = match hint {
+        Some(Hint::Follow) => {
+            "follow=\"beneath\" allows files beneath its folder, follow=\"any\" all"
+        }
+        Some(Hint::FollowAny) => "follow=\"any\" allows it",
+        Some(Hint::BackingFormat) => "give backing_format",
+        Some(Hint::RecordFormat) => "record it with qemu-img rebase -u -F, or give backing_format",
+        Some(Hint::VpcSize) => "vpc_size gives it another size",
+        Some(Hint::CurrentSize) => "vpc_size=\"current\" reads the size that its header states",
+        Some(Hint::ForceShare) => "force_share=True reads it anyway",
+        Some(Hint::Format) => "say with format what it is",
+        Some(Hint::Raw) => "format=\"raw\" reads the bytes of the file itself",
+        Some(Hint::Secret) => "give secret, or use format=\"raw\" for the bytes of the file itself",
+        Some(Hint::Reader) => {
+            "leave out reader, or use format=\"raw\" for the bytes of the file itself"
+        }
+        _ => return String::new(),
+    };
+    format!(": {advice}")
 }
 
 fn of_pass(py: Python<'_>, error: &blksum::Error, map: &OsStr) -> PyErr {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use blkimage::partition;
-use blkimage::{ExtentKind, Source};
+use blkimage::{ExtentKind, Source, Warning};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -120,7 +120,11 @@ impl Image {
     /// Messages about an image that can be read, but may not be what it seems.
     #[getter]
     fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.with(py, |opened| PyTuple::new(py, opened.image().warnings()))
+        self.with(py, |opened| {
+            let warnings = opened.image().warnings().iter();
+            let text = |warning: &Warning| format!("{warning}{}", errors::advice(warning.hint));
+            PyTuple::new(py, warnings.map(text).collect::<Vec<_>>())
+        })
     }
 
     /// The internal snapshots, as `Snapshot` tuples in the order of the image. Empty if its format

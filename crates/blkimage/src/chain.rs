@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicU64;
 
 use crate::caches::{Caches, LayerCaches};
 use crate::error::{Error, ErrorKind, Result, excerpt};
+use crate::hint::Hint;
 use crate::layer::Layer;
 use crate::member::Member;
 use crate::options::OpenOptions;
@@ -19,7 +20,7 @@ use crate::references::{self, Folder, Reference};
 use crate::storage::local::access::Access;
 use crate::storage::local::file::LocalFile;
 use crate::storage::{HostFile, Storage};
-use crate::warnings::Warnings;
+use crate::warnings::{Warning, Warnings};
 
 /// A chain that is being opened.
 pub(crate) struct Chain<'a> {
@@ -60,8 +61,6 @@ pub(crate) struct BackingFile {
     pub name: Vec<u8>,
     /// Format that the image records.
     pub format: Option<Vec<u8>>,
-    /// Advice to the user if the image does not record a format.
-    pub advice: &'static str,
     /// Check of the file, if the format records what its parent is.
     pub check: Option<ParentCheck>,
 }
@@ -74,11 +73,8 @@ impl BackingFile {
         check: impl FnOnce(&HostFile) -> Result<()> + 'static,
     ) -> Self {
         let format = Some(format.name().into());
-        Self { name, format, advice: "", check: Some(Box::new(check)) }
+        Self { name, format, check: Some(Box::new(check)) }
     }
-
-    /// Advice for formats that have no field for the format.
-    pub const GIVE_FORMAT: &'static str = "give --backing-format";
 }
 
 impl<'a> Chain<'a> {
@@ -99,7 +95,7 @@ impl<'a> Chain<'a> {
     }
 
     /// Records a warning for the user about an image that can be read.
-    pub fn warn(&mut self, warning: &Error) {
+    pub fn warn(&mut self, warning: Warning) {
         self.warnings.add(warning);
     }
 
@@ -119,7 +115,7 @@ impl<'a> Chain<'a> {
             return Err(Error::new(ErrorKind::Reference, name, reason));
         }
         for warning in file.warnings() {
-            self.warn(&Error::new(ErrorKind::InUse, name, warning));
+            self.warn(Warning::new(name, warning));
         }
         self.identities.push(file.identity());
         Ok(self.host_file(Box::new(file), name))
@@ -157,7 +153,7 @@ impl<'a> Chain<'a> {
 
     /// Opens the backing file of `image`, through the gate.
     pub fn follow_backing(&mut self, image: &Candidate, backing: BackingFile) -> Result<Candidate> {
-        let format = self.backing_format(&image.file, &backing)?;
+        let format = self.backing_format(image, &backing)?;
         let (file, folder) = self.follow(image, "backing file", &backing.name)?;
         if let Some(check) = backing.check {
             check(&file)?;
@@ -176,23 +172,29 @@ impl<'a> Chain<'a> {
 
     /// Returns the format of a backing file. It is never detected, because a guest can write
     /// any header into a raw file.
-    fn backing_format(&self, image: &HostFile, backing: &BackingFile) -> Result<Format> {
+    fn backing_format(&self, image: &Candidate, backing: &BackingFile) -> Result<Format> {
         let refuse = |reason: String| {
             let name = excerpt(&backing.name);
             let reason = format!("names the backing file \"{name}\", {reason}");
-            Err(image.error(ErrorKind::Reference, reason))
+            image.file.error(ErrorKind::Reference, reason)
         };
         let recorded = backing.format.as_deref().filter(|recorded| !recorded.is_empty());
         let Some(recorded) = recorded else {
             return match self.options.backing_format {
                 Some(format) => Ok(format),
-                None => refuse(format!("whose format is not recorded: {}", backing.advice)),
+                None => Err(refuse("whose format is not recorded".into()).with_hint(
+                    // The others have no field for it.
+                    match image.format {
+                        Format::Qcow2 => Hint::RecordFormat,
+                        _ => Hint::BackingFormat,
+                    },
+                )),
             };
         };
         let format = std::str::from_utf8(recorded).ok().and_then(|name| name.parse().ok());
         match format {
             Some(format) => Ok(format),
-            None => refuse(format!("whose format \"{}\" is not known", excerpt(recorded))),
+            None => Err(refuse(format!("whose format \"{}\" is not known", excerpt(recorded)))),
         }
     }
 }

@@ -7,6 +7,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::hint::Hint;
+
 /// A result whose error is [`Error`] by default.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -83,16 +85,28 @@ impl Error {
         self.0.source.as_ref()
     }
 
+    /// Returns the option for opening the image that may help, if any.
+    pub fn hint(&self) -> Option<Hint> {
+        self.0.hint
+    }
+
     /// Creates an error about the file `name`. Other crates that implement sources use it too.
     pub fn new(kind: ErrorKind, name: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
         let (name, reason) = (name.into(), reason.into());
-        Self(Box::new(Inner { kind, name, reason, offset: None, source: None }))
+        Self(Box::new(Inner { kind, name, reason, offset: None, source: None, hint: None }))
     }
 
     /// Adds the offset in the file.
     #[must_use]
     pub fn at(mut self, offset: u64) -> Self {
         self.0.offset = Some(offset);
+        self
+    }
+
+    /// Adds the option that may help.
+    #[must_use]
+    pub fn with_hint(mut self, hint: Hint) -> Self {
+        self.0.hint = Some(hint);
         self
     }
 
@@ -159,6 +173,7 @@ struct Inner {
     reason: String,
     offset: Option<u64>,
     source: Option<io::Error>,
+    hint: Option<Hint>,
 }
 
 /// Maximum number of bytes of an image that a message repeats. A backing file name fits.

@@ -24,6 +24,7 @@ use crate::source::Source;
 use crate::storage::HostFile;
 use crate::storage::local::mapped::Lent;
 use crate::walk::{Walk, Walks};
+use crate::warnings::Warning;
 
 /// An open image with every file it refers to.
 pub struct Image {
@@ -32,7 +33,7 @@ pub struct Image {
     format: Format,
     size: u64,
     walks: Walks,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
     bytes_read: Arc<AtomicU64>,
 }
 
@@ -43,7 +44,7 @@ impl Image {
         let size = layers.first().map_or(0, |layer| layer.size());
         let walks = Walks::new(layers.len());
         let top = layers.first().and_then(|layer| layer.files().first().map(|file| file.name()));
-        let warnings = warnings.into_lines(top.unwrap_or(Path::new("")));
+        let warnings = warnings.into_list(top.unwrap_or(Path::new("")));
         Self { layers, members, format, size, walks, warnings, bytes_read }
     }
 
@@ -57,8 +58,8 @@ impl Image {
         self.size
     }
 
-    /// Returns warnings for the user about an image that can be read, one line each.
-    pub fn warnings(&self) -> &[String] {
+    /// Returns warnings about an image that can be read.
+    pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 

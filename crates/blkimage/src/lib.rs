@@ -48,6 +48,7 @@ mod chain;
 mod error;
 mod extent;
 mod formats;
+mod hint;
 mod holes;
 mod image;
 mod layer;
@@ -76,6 +77,7 @@ pub use appliance::{Appliance, is_named_appliance, is_tar, member_name, split_me
 pub use buffer::Buffer;
 pub use error::{Error, ErrorKind, Result};
 pub use extent::{Extent, ExtentKind};
+pub use hint::Hint;
 pub use holes::Holes;
 pub use image::Image;
 pub use location::{Location, Transport, Uri};
@@ -94,6 +96,7 @@ pub use storage::local::mapped::Lent;
 pub use storage::nbd::options::NbdOptions;
 pub use storage::{FileId, Memory, ReadMethod, Storage};
 pub use unknown_name::UnknownName;
+pub use warnings::Warning;
 
 /// Runs the example of README.md as a test.
 #[cfg(doctest)]

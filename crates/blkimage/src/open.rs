@@ -11,6 +11,7 @@ use crate::appliance::{self, Appliance, split_member};
 use crate::chain::{Candidate, Chain, OpenedLayer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats;
+use crate::hint::Hint;
 use crate::image::Image;
 use crate::location::Location;
 use crate::options::{Follow, OpenOptions};
@@ -96,8 +97,8 @@ impl OpenOptions {
         let Some(file) = self.open_archive(path)? else { return Ok(None) };
         let appliance = Appliance::new(Arc::new(file), path)?;
         if appliance.is_none() && appliance::is_named_appliance(path) {
-            let reason = "is a tar archive without a descriptor (.ovf): -f raw reads its bytes";
-            return Err(Error::new(ErrorKind::Format, path, reason));
+            let reason = "is a tar archive without a descriptor (.ovf)";
+            return Err(Error::new(ErrorKind::Format, path, reason).with_hint(Hint::Raw));
         }
         Ok(appliance)
     }

@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::str::FromStr;
 
 use crate::error::{ErrorKind, Result};
+use crate::hint::Hint;
 use crate::source::Source;
 use crate::storage::HostFile;
 use crate::unknown_name::UnknownName;
@@ -111,7 +112,7 @@ pub const PROBE_SIZE: usize = 512;
 /// cannot reach the end. If both are present, the format is ambiguous and this fails.
 pub(crate) fn probe_file(file: &HostFile) -> Result<Format> {
     let found = probe_with(file.size(), |buf, offset| file.read_exact_at(buf, offset))?;
-    found.map_err(|reason| file.error(ErrorKind::Format, reason))
+    found.map_err(|reason| file.error(ErrorKind::Format, reason).with_hint(Hint::Format))
 }
 
 /// Detects the format of the content of an image as that of a file. The content of a disk is raw; other content is an
@@ -155,9 +156,7 @@ fn probe_ends(
     match first {
         None | Some(Format::Vpc) => {}
         Some(first) if is_fixed_vpc(footer) => {
-            return Err(format!(
-                "begins like a {first} image and ends like a vpc image: say with --format what it is"
-            ));
+            return Err(format!("begins like a {first} image and ends like a vpc image"));
         }
         Some(first) => return Ok(first),
     }
@@ -280,7 +279,7 @@ mod tests {
         let sum: u32 = bytes[3584..].iter().map(|byte| u32::from(*byte)).sum();
         bytes[3584 + 64..3584 + 68].copy_from_slice(&(!sum).to_be_bytes());
         let error = probe(&bytes).unwrap_err();
-        assert!(error.reason().contains("--format"), "{error}");
+        assert_eq!(error.hint(), Some(Hint::Format));
         bytes[..4].fill(0);
         assert_eq!(probe(&bytes).unwrap(), Format::Vpc);
     }

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use crate::error::{Error, ErrorKind, Result, excerpt};
+use crate::hint::Hint;
 use crate::options::Follow;
 use crate::storage::HostFile;
 use crate::sys::{self, Found, NodeType};
@@ -60,9 +61,7 @@ pub(crate) fn open(
     match follow {
         Follow::Beneath => gate.open_beneath(folder, name),
         Follow::Any => gate.open_any(folder, name),
-        Follow::None => Err(gate.refuse(
-            "and no reference is followed; --follow=beneath allows files beneath its folder, --follow=any all",
-        )),
+        Follow::None => Err(gate.refuse("and no reference is followed").with_hint(Hint::Follow)),
     }
 }
 
@@ -150,7 +149,7 @@ impl<'a> Gate<'a> {
             }
             found.open().map_err(|e| self.open_error(e))
         } else if node_type == NodeType::BlockDevice {
-            Err(self.refuse("which is a block device; --follow=any allows it"))
+            Err(self.refuse("which is a block device").with_hint(Hint::FollowAny))
         } else {
             Err(self.refuse("which is not a regular file"))
         }
@@ -169,11 +168,12 @@ impl<'a> Gate<'a> {
             Some(Errno::LOOP) => {
                 self.refuse("which leads through symbolic links that are not followed")
             }
-            Some(Errno::NOSYS) => self.refuse(
-                "and openat2 (Linux 5.6), which keeps references beneath their folder, is not \
-                 available, or a filter of system calls (RestrictSUIDSGID= of systemd) hides it; \
-                 --follow=any does not need it",
-            ),
+            Some(Errno::NOSYS) => self
+                .refuse(
+                    "and openat2 (Linux 5.6), which keeps references beneath their folder, is not \
+                     available, or a filter of system calls (RestrictSUIDSGID= of systemd) hides it",
+                )
+                .with_hint(Hint::FollowAny),
             _ => {
                 let Reference { what, name } = self.reference;
                 let reason = format!("cannot open its {what} \"{}\"", excerpt(name));
@@ -183,7 +183,7 @@ impl<'a> Gate<'a> {
     }
 
     fn refuse_outside(&self) -> Error {
-        self.refuse("which leads out of the image's own folder; --follow=any allows it")
+        self.refuse("which leads out of the image's own folder").with_hint(Hint::FollowAny)
     }
 
     fn refuse_without_folder(&self) -> Error {

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use blkimage::{ErrorKind, OpenOptions, Source};
+use blkimage::{ErrorKind, Hint, OpenOptions, Source};
 use common::{make_raw, open, sh};
 
 /// A process that is killed at the end of the test.
@@ -63,7 +63,7 @@ fn an_image_with_a_writer_is_refused() {
     let holder = hold(path, &["a.qcow2"]);
     let error = OpenOptions::default().open(path.join("a.qcow2")).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::InUse);
-    assert!(error.to_string().ends_with("-U (--force-share) reads it anyway"));
+    assert_eq!(error.hint(), Some(Hint::ForceShare));
     let options = OpenOptions::new().force_share(true);
     assert!(options.open(path.join("a.qcow2")).is_ok());
     drop(holder);

@@ -35,6 +35,22 @@ pub enum Unrecordable {
     Range,
 }
 
+/// The property in which options ask for another content than a line records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Conflict {
+    /// [`OpenOptions::format`].
+    Format,
+    /// [`OpenOptions::vpc_size`].
+    VpcSize,
+    /// [`OpenOptions::snapshot`].
+    Snapshot,
+    /// [`Part::Partition`].
+    Partition,
+    /// [`Part::Range`].
+    Range,
+}
+
 /// Error for a text that is not a [`Content`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownContent;
@@ -83,34 +99,33 @@ impl Content {
     ///
     /// # Errors
     ///
-    /// Returns the name of an option that asks for another content. `part` is the part that the options
-    /// ask for.
+    /// Fails if the options ask for another content. `part` is the part that they ask for.
     pub fn open_options(
         &self,
         options: &OpenOptions,
         part: Option<Part>,
-    ) -> Result<OpenOptions, &'static str> {
+    ) -> Result<OpenOptions, Conflict> {
         let mut open = options.clone();
         if let Some(format) = self.format {
             if options.format.is_some_and(|other| other != format) {
-                return Err("--format");
+                return Err(Conflict::Format);
             }
             open = open.format(format);
         }
         if let Some(size) = self.vpc_size {
             if ![VpcSize::Auto, size].contains(&options.vpc_size) {
-                return Err("--vpc-size");
+                return Err(Conflict::VpcSize);
             }
             open = open.vpc_size(size);
         }
         if self.is_part() {
             if options.snapshot.is_some() && options.snapshot != self.snapshot {
-                return Err("--snapshot");
+                return Err(Conflict::Snapshot);
             }
             if part.is_some() && part != self.part {
                 return Err(match part {
-                    Some(Part::Partition(_)) => "--partition",
-                    _ => "--offset and --length",
+                    Some(Part::Partition(_)) => Conflict::Partition,
+                    _ => Conflict::Range,
                 });
             }
             open = open.snapshot(self.snapshot.clone());
@@ -349,20 +364,23 @@ pub(crate) mod tests {
         let same = options().snapshot("a".to_owned());
         assert!(partition.open_options(&same, Some(Part::Partition(2))).is_ok());
         let other = options().snapshot("b".to_owned());
-        assert_eq!(partition.open_options(&other, None).err(), Some("--snapshot"));
+        assert_eq!(partition.open_options(&other, None).err(), Some(Conflict::Snapshot));
         let part = Some(Part::Partition(1));
-        assert_eq!(partition.open_options(&options(), part).err(), Some("--partition"));
-        assert_eq!(content("/PARTITION=2").open_options(&same, None).err(), Some("--snapshot"));
+        assert_eq!(partition.open_options(&options(), part).err(), Some(Conflict::Partition));
+        assert_eq!(
+            content("/PARTITION=2").open_options(&same, None).err(),
+            Some(Conflict::Snapshot)
+        );
         let range = Some(Part::Range { offset: 0, length: Some(512) });
-        assert_eq!(partition.open_options(&options(), range).err(), Some("--offset and --length"));
+        assert_eq!(partition.open_options(&options(), range).err(), Some(Conflict::Range));
         let raw = content("/FORMAT=raw");
         assert_eq!(raw.open_options(&other, part).unwrap().snapshot.as_deref(), Some("b"));
         assert_eq!(raw.open_options(&options(), None).unwrap().format, Some(Format::Raw));
         let qcow2 = options().format(Format::Qcow2);
-        assert_eq!(raw.open_options(&qcow2, None).err(), Some("--format"));
+        assert_eq!(raw.open_options(&qcow2, None).err(), Some(Conflict::Format));
         let current = content("/VPCSIZE=current");
         let geometry = options().vpc_size(VpcSize::Geometry);
-        assert_eq!(current.open_options(&geometry, None).err(), Some("--vpc-size"));
+        assert_eq!(current.open_options(&geometry, None).err(), Some(Conflict::VpcSize));
         assert_eq!(current.open_options(&options(), None).unwrap().vpc_size, VpcSize::Current);
     }
 

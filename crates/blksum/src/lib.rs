@@ -88,7 +88,7 @@ mod tuning;
 
 pub use checksum::{block_digests, checksum, checksums, checksums_and_blocks};
 pub use compare::{ComparedRun, compare, first_nonzero};
-pub use content::{Content, UnknownContent, Unrecordable};
+pub use content::{Conflict, Content, UnknownContent, Unrecordable};
 pub use differences::{Difference, differences};
 pub use encoding::{Encoding, decode_base64};
 pub use error::Error;

@@ -9,6 +9,7 @@
 pub mod blkhash;
 pub mod blksum;
 mod identity;
+mod image;
 mod implementation;
 mod json;
 mod map;

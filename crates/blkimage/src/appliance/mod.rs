@@ -21,6 +21,7 @@ use self::entries::Entries;
 use self::tar::Entry;
 pub use self::tar::is_tar;
 use crate::error::{ErrorKind, Result, excerpt};
+use crate::hint::Hint;
 use crate::image::Image;
 use crate::options::OpenOptions;
 use crate::probe::{PROBE_SIZE, probe};
@@ -142,14 +143,14 @@ impl Appliance {
             };
             let names: Vec<_> = disks.iter().take(MAX_NAMES).map(shown).collect();
             let more = if disks.len() > MAX_NAMES { ", ..." } else { "" };
-            let reason = match disks.len() {
-                0 => "is an appliance without a disk: -f raw reads its bytes".into(),
-                count => format!(
+            let error = |reason: String| self.file.error(ErrorKind::Format, reason);
+            return Err(match disks.len() {
+                0 => error("is an appliance without a disk".into()).with_hint(Hint::Raw),
+                count => error(format!(
                     "is an appliance with {count} disks: name one, as in {}{more}",
                     names.join(", ")
-                ),
-            };
-            return Err(self.file.error(ErrorKind::Format, reason));
+                )),
+            });
         };
         self.open(options, disk)
     }
@@ -179,10 +180,9 @@ impl Appliance {
         let entry = self.entry(member)?;
         if options.format.is_none() && self.is_gzip(entry)? {
             let name = excerpt(&entry.name);
-            let reason = format!(
-                "its member \"{name}\" is compressed (gzip), which is not read: -f raw reads its bytes"
-            );
-            return Err(self.file.error(ErrorKind::Unsupported, reason).at(entry.offset));
+            let reason = format!("its member \"{name}\" is compressed (gzip), which is not read");
+            let error = self.file.error(ErrorKind::Unsupported, reason).at(entry.offset);
+            return Err(error.with_hint(Hint::Raw));
         }
         let storage = self.storage.clone();
         let part = Part { storage, offset: entry.offset, size: entry.size };

@@ -81,7 +81,7 @@ fn beneath_allows_files_beneath_the_folder() {
 fn beneath_refuses_what_leads_out() {
     let world = World::new();
     let outside = world.path("outside");
-    let says = "leads out of the image's own folder; --follow=any allows it";
+    let says = "leads out of the image's own folder";
     for name in ["../outside", "outer-link", "up/outside", "sub/../../outside", "/etc/passwd"] {
         world.refused(Follow::Beneath, name, says);
     }
@@ -191,7 +191,12 @@ fn a_file_that_is_replaced_while_it_is_opened() {
 
 #[test]
 fn none_allows_nothing() {
-    World::new().refused(Follow::None, "base", "--follow=beneath");
+    let world = World::new();
+    world.refused(Follow::None, "base", "no reference is followed");
+    let hint = |follow, name: &[u8]| world.follow(follow, "image/disk", name).unwrap_err().hint();
+    assert_eq!(hint(Follow::None, b"base"), Some(Hint::Follow));
+    assert_eq!(hint(Follow::Beneath, b"../outside"), Some(Hint::FollowAny));
+    assert_eq!(hint(Follow::Beneath, b"sub"), None);
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub use self::read_method::ReadMethod;
 use crate::error::{Error, ErrorKind, Result};
 use crate::holes::Holes;
 use crate::sys::Stamp;
+use crate::warnings::Warning;
 use crate::{Extent, ExtentKind, Lent};
 
 /// Identifies a file of this host and the state of its content. Equal for all descriptors of one file,
@@ -268,6 +269,10 @@ impl HostFile {
 
     pub fn error(&self, kind: ErrorKind, reason: impl Into<String>) -> Error {
         Error::new(kind, &self.name, reason)
+    }
+
+    pub fn warning(&self, reason: impl Into<String>) -> Warning {
+        Warning::new(&self.name, reason)
     }
 
     pub fn corrupt(&self, reason: impl Into<String>) -> Error {

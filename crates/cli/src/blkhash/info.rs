@@ -14,6 +14,7 @@ use super::source::{self, fail, shown};
 use super::verdict::{Failure, Outcome};
 use crate::blksum::about::{self, ChainImage};
 use crate::blksum::input::{self, Origin};
+use crate::image::advice;
 use crate::json::{self, Name};
 use crate::quote;
 use crate::size::Bytes;
@@ -47,13 +48,13 @@ pub fn run(args: &args::Info) -> Result<Outcome, Failure> {
 /// Returns the description of an image. The error is a message without the name.
 fn describe(name: &OsStr, options: &OpenOptions, is_json: bool) -> Result<String, String> {
     let image = source::open(name, options)?;
-    let snapshots = image.snapshots().map_err(|error| source::without_name(name, &error))?;
+    let snapshots = image.snapshots().map_err(|error| advice::describe(&error, name))?;
     let (table, problem) = match partition::table(&*image) {
         Ok(mut table) => {
             let problem = table.lost.take().or_else(|| table.primary.take());
             (table, problem.map(|problem| problem.to_string()))
         }
-        Err(TableError::Image(error)) => return Err(source::without_name(name, &error)),
+        Err(TableError::Image(error)) => return Err(advice::describe(&error, name)),
         Err(error) => (partition::Table::default(), Some(error.to_string())),
     };
     let parts: Vec<_> = table

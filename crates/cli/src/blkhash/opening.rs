@@ -8,12 +8,12 @@ use blkimage::{Cache, Follow, Format, Holes, NbdOptions, OpenOptions, Reader, Vp
 use blksandbox::Sandbox;
 use clap::ValueHint;
 
+use crate::outputs;
 use crate::usage::Refusal;
 use crate::values::{
     Named, cache_names, follow_names, format_names, holes_names, parse_seconds, read_secret,
     reader_names, timeout, vpc_size_names,
 };
-use crate::{messages, outputs};
 
 /// Options for opening images.
 #[derive(Debug, clap::Args)]
@@ -143,13 +143,5 @@ impl Opening {
             .nbd_server(self.nbd_server.clone())
             .secret(secret)
             .nbd(nbd))
-    }
-}
-
-/// Formats an error of an image with the system's description of it.
-pub fn explain(error: &blkimage::Error) -> String {
-    match error.io_error() {
-        Some(source) => format!("{error}: {}", messages::reason(source)),
-        None => error.to_string(),
     }
 }

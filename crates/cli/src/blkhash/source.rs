@@ -8,28 +8,19 @@ use blkhash::{BlockDigests, BlockSize, Digest, Digester, Parameters, Sink, SinkE
 use blkimage::{ErrorKind, Image, OpenOptions, Source};
 use blksum::{Part, Progress, Selected, Tuning};
 
-use super::opening::explain;
 use super::source_args::SourceArgs;
 use super::verdict::Outcome;
+use crate::image::advice;
 use crate::map::output::Refused;
 use crate::progress::{Amount, Counts, Reporter};
 use crate::{messages, quote};
 
 /// Opens an image and prints its warnings. The error is a message without the name.
 pub fn open(name: &OsStr, options: &OpenOptions) -> Result<Arc<Image>, String> {
-    let image =
-        crate::open::open(Path::new(name), options).map_err(|error| without_name(name, &error))?;
-    for warning in image.warnings() {
-        messages::message(&format!("warning: {warning}"));
-    }
+    let image = crate::open::open(Path::new(name), options)
+        .map_err(|error| advice::describe(&error, name))?;
+    advice::warn(&image, name);
     Ok(Arc::new(image))
-}
-
-/// Describes an error of an image for a message that begins with `name`.
-pub fn without_name(name: &OsStr, error: &blkimage::Error) -> String {
-    let text = explain(error);
-    let own = format!("{}: ", Path::new(name).display());
-    text.strip_prefix(&own).unwrap_or(&text).to_owned()
 }
 
 /// The data of an image.
@@ -164,9 +155,8 @@ impl Data {
                 blksum::Error::Image(it) if matches!(it.kind(), ErrorKind::Changed | ErrorKind::Truncated)
             ),
             reason: match error {
-                blksum::Error::Image(error) => without_name(&self.name, &error),
-                blksum::Error::Zeros { .. } => format!("{error}: --max-zeros moves the limit"),
-                error => error.to_string(),
+                blksum::Error::Image(error) => advice::describe(&error, &self.name),
+                error => advice::with_advice(error.to_string(), advice::of_pass(&error)),
             },
         }
     }

@@ -18,7 +18,7 @@ use blksum::check_file::{Entry, Form, Line, Parser, Style};
 use blksum::{Encoding, Tag};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::report;
+use crate::image::advice;
 use crate::{quote, stdio};
 
 /// Check files: those held in memory, then those that are opened in their turn.
@@ -183,7 +183,7 @@ fn open(name: &OsStr) -> io::Result<CheckFile> {
 fn manifest(path: &Path) -> io::Result<Vec<u8>> {
     let other = |error: blkimage::Error| match error.io_error().map(io::Error::raw_os_error) {
         Some(Some(code)) => io::Error::from_raw_os_error(code),
-        _ => io::Error::other(report::reason(&error, true)),
+        _ => io::Error::other(advice::reason(&error, true)),
     };
     let options = OpenOptions::new().force_share(true);
     // Lines in a file of this name would be of files beside it, not of members.

@@ -24,6 +24,7 @@ use super::report::{Cause, Failure, Report};
 use super::settings::{Hash, Meaning, Settings};
 use super::small::Small;
 use super::{compressed, recorded};
+use crate::image::advice;
 use crate::messages;
 use crate::progress::{Amount, Counts, Reporter};
 
@@ -155,13 +156,7 @@ impl Job<'_> {
     fn image(&self, image: Image) -> Result<Report, Failure> {
         let image = Arc::new(image);
         if self.notes != Notes::Silent {
-            for warning in image.warnings() {
-                // A warning names its file, which is this one or one behind it.
-                let own_name = format!("{}: ", Path::new(self.name).display());
-                let text = warning.strip_prefix(&own_name).unwrap_or(warning);
-                let text = format!("warning: {text}");
-                messages::message_of(self.name.as_bytes(), &text);
-            }
+            advice::warn(&image, self.name);
         }
         if let Some(warning) = unused_secret(&self.meaning.open, &image)
             && self.notes != Notes::Silent

@@ -8,7 +8,7 @@ use blkhash::Parameters;
 use blkimage::{Format, OpenOptions, VpcSize};
 use blksum::check_file::{Form, Style};
 use blksum::expect::Subject;
-use blksum::{Content, Encoding, ImageTag, Part, Tag};
+use blksum::{Conflict, Content, Encoding, ImageTag, Part, Tag};
 
 use super::found::Reading;
 use super::input;
@@ -57,7 +57,14 @@ pub fn meaning<'a>(
         Tag::File(_) => Ok(Meaning { parameters, ..of_bytes(settings) }),
         Tag::Image(tag) if !tag.content.is_default() => {
             let open = tag.content.open_options(&settings.open, settings.part);
-            let open = open.map_err(|option| {
+            let open = open.map_err(|conflict| {
+                let option = match conflict {
+                    Conflict::Format => "--format",
+                    Conflict::VpcSize => "--vpc-size",
+                    Conflict::Snapshot => "--snapshot",
+                    Conflict::Partition => "--partition",
+                    _ => "--offset and --length",
+                };
                 let content = describe(&tag.content);
                 Failure::new(format!("its checksum is of {content}: leave out {option}"))
             })?;

@@ -9,9 +9,9 @@ use std::time::Duration;
 use blkhash::{Digest, Parameters};
 use blkimage::{ErrorKind, Format, Image};
 use blksum::expect::Shape;
-use rustix::io::Errno;
 
 use super::about::About;
+use crate::image::advice;
 use crate::messages;
 
 /// The checksums of an image, with its properties.
@@ -129,23 +129,20 @@ impl Failure {
             blksum::Error::Image(error) => Self::of_image(&error, name),
             blksum::Error::Stream(error) => Self::from(&error),
             blksum::Error::Hash(error) => Self::new(format!("{error}{}", advice_on_hash(&error))),
-            error @ blksum::Error::Zeros { .. } => Self::new(format!("{error}{MORE_ZEROS}")),
-            other => Self::new(other.to_string()),
+            other => Self::new(advice::with_advice(other.to_string(), advice::of_pass(&other))),
         }
     }
 
     /// Converts an error of blkimage, for a message that begins with the name of the image.
     pub fn of_image(error: &blkimage::Error, name: &OsStr) -> Self {
         let is_own = error.name() == Path::new(name);
-        if error.kind() == ErrorKind::Directory && is_own {
-            return Self { reason: "Is a directory".into(), cause: Cause::Directory };
-        }
-        let mut failure = match (error.kind(), error.io_error()) {
-            (ErrorKind::Open, Some(source)) if is_own => Self::from(source),
-            _ => Self::new(reason(error, is_own)),
+        let is_missing = error.io_error().is_some_and(|it| it.kind() == io::ErrorKind::NotFound);
+        let cause = match error.kind() {
+            ErrorKind::Directory if is_own => Cause::Directory,
+            ErrorKind::Open if is_own && is_missing => Cause::Missing,
+            _ => Cause::Other,
         };
-        failure.reason += advice(error);
-        failure
+        Self { reason: advice::describe(error, name), cause }
     }
 }
 
@@ -155,22 +152,6 @@ impl From<&io::Error> for Failure {
         let cause = if is_missing { Cause::Missing } else { Cause::Other };
         Self { reason: messages::reason(error), cause }
     }
-}
-
-/// Returns the message of an error. The name of the file is left out if it is the own one of the caller's
-/// message.
-pub fn reason(error: &blkimage::Error, is_own: bool) -> String {
-    let mut reason = error.to_string();
-    if is_own {
-        reason = error.reason().to_owned();
-        if let Some(offset) = error.offset() {
-            reason += &format!(" (offset {offset})");
-        }
-    }
-    if let Some(source) = error.io_error() {
-        reason += &format!(": {}", messages::reason(source));
-    }
-    reason
 }
 
 /// Returns what to do about an error of blkhash. It is empty if there is nothing.
@@ -183,34 +164,5 @@ fn advice_on_hash(error: &blkhash::Error) -> String {
         whole => format!(": fs-verity takes any size, and --length {whole} leaves out the rest"),
     }
 }
-
-/// Returns advice about an error of blkimage.
-fn advice(error: &blkimage::Error) -> &'static str {
-    let cause = error.io_error().and_then(Errno::from_io_error);
-    // The sandbox gives EACCES for files and programs. EPERM has other causes, except for a socket to a
-    // server.
-    let is_denied = cause == Some(Errno::ACCESS);
-    let is_refused = is_denied || cause == Some(Errno::PERM);
-    match error.kind() {
-        ErrorKind::Size => MORE_ZEROS,
-        ErrorKind::Server if is_refused => DENIED_PROGRAM,
-        ErrorKind::Open if is_denied && is_permitted(error.name()) => DENIED_FILE,
-        _ => "",
-    }
-}
-
-/// Returns whether the permissions of the file allow reading it. This does not cover the sandbox.
-fn is_permitted(path: &Path) -> bool {
-    use rustix::fs::{Access, AtFlags, CWD, accessat};
-    accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS).is_ok()
-}
-
-const DENIED_FILE: &str = ", by the sandbox: --verbose shows what it allows, --no-sandbox lifts it";
-
-const DENIED_PROGRAM: &str =
-    ": if it is executable, the sandbox is in the way: name the program with --nbd-server=PROGRAM";
-
-/// Advice about the limit on zeros.
-const MORE_ZEROS: &str = ": --max-zeros=SIZE allows more";
 
 const SECTOR: u64 = 512;

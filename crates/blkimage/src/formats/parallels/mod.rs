@@ -14,7 +14,7 @@ use std::sync::Arc;
 use self::header::Header;
 use crate::caches::LayerCaches;
 use crate::chain::{Candidate, Chain, OpenedLayer};
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::formats::block_table::{BlockTable, Run};
 use crate::formats::fields::check_inside;
 use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose};
@@ -41,7 +41,7 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
     }
     if is_open {
         let reason = "was not closed: what can be read may not be what was written";
-        chain.warn(&file.error(ErrorKind::Corrupt, reason));
+        chain.warn(file.warning(reason));
     }
     let clusters = BlockTable { table, block: cluster };
     let layer = Parallels { file, size, clusters, unit, is_empty, caches: chain.layer_caches() };

@@ -66,7 +66,7 @@ fn contiguous_clusters_form_one_extent() {
 #[test]
 fn an_image_that_was_not_closed_gets_a_warning() {
     let image = parallels().le32(44, 0x746f_6e59).open(Format::Parallels).unwrap();
-    assert!(image.warnings()[0].contains("was not closed"));
+    assert!(image.warnings()[0].reason.contains("was not closed"));
     assert!(parallels().open(Format::Parallels).unwrap().warnings().is_empty());
 }
 

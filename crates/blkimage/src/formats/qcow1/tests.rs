@@ -1,7 +1,7 @@
 //! A test for each rule of the format, named after the violation.
 
 use crate::formats::builder::{Built, byte, refused, unreadable};
-use crate::{ErrorKind, ExtentKind, Format, Image, Memory, OpenOptions, Result, Source};
+use crate::{ErrorKind, ExtentKind, Format, Hint, Image, Memory, OpenOptions, Result, Source};
 
 const K: u64 = 1024;
 
@@ -305,7 +305,7 @@ fn backing_file() {
         builder
     };
     let error = refused(&named(100, 4), ErrorKind::Reference, "\"base\"");
-    assert!(error.reason().contains("give --backing-format"), "{error}");
+    assert_eq!(error.hint(), Some(Hint::BackingFormat));
     refused(&named(100, 1024), ErrorKind::Corrupt, "longer than 1023 bytes");
     let end = image().bytes.len() as u64;
     for (offset, length) in [(end - 3, 4), (end, 4), (1 << 40, 4), (u64::MAX, 4), (1 << 63, 0)] {

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use crate::caches::LayerCaches;
 use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::formats::decompress::{Cluster, Compression};
 use crate::formats::two_level::{L1Table, Rules, Tables};
 use crate::layer::{GuestRange, Layer, Mapping, Purpose, Stored};
@@ -62,7 +62,7 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
     let header = read_header(file)?;
     if header.is_corrupt {
         let reason = "is marked as corrupt: what can be read may not be what was written";
-        chain.warn(&file.error(ErrorKind::Corrupt, reason));
+        chain.warn(file.warning(reason));
     }
     let data_file = match &header.data_file {
         Some(name) => Some(chain.follow(image, "data file", name)?.0),
@@ -73,19 +73,14 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
     let qcow2 = Qcow2::new(file.clone(), &header, data_file, snapshot, chain.layer_caches())?;
     if snapshot.is_some() && qcow2.size != header.size {
         let reason = format!(
-            "was resized after the snapshot was taken: the checksum is that of the snapshot's {} \
-             bytes, and qemu-img convert -l gives {}",
+            "was resized after the snapshot was taken: the snapshot has {} bytes, and qemu-img \
+             convert -l gives {}",
             qcow2.size, header.size
         );
-        chain.warn(&file.error(ErrorKind::Snapshot, reason));
+        chain.warn(file.warning(reason));
     }
     let format = header.backing_format;
-    let backing = header.backing_file.map(|name| BackingFile {
-        name,
-        format,
-        advice: RECORD_FORMAT,
-        check: None,
-    });
+    let backing = header.backing_file.map(|name| BackingFile { name, format, check: None });
     Ok(OpenedLayer { layer: Box::new(qcow2), backing })
 }
 
@@ -168,6 +163,3 @@ impl Layer for Qcow2 {
         files.fold(self.geometry.cluster_size(), u64::max)
     }
 }
-
-/// Advice if an image does not record the format of its backing file.
-const RECORD_FORMAT: &str = "record it with qemu-img rebase -u -F, or give --backing-format";

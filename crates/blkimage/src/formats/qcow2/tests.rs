@@ -2,7 +2,7 @@
 
 use super::builder::Builder;
 use crate::formats::builder::{byte, corrupt, refused, unreadable};
-use crate::{ErrorKind, ExtentKind, Format, Image, OpenOptions, Source};
+use crate::{ErrorKind, ExtentKind, Format, Hint, Image, OpenOptions, Source};
 
 const K: u64 = 1024;
 const COPIED: u64 = 1 << 63;
@@ -89,7 +89,7 @@ fn dirty_is_fine_and_corrupt_is_a_warning() {
     assert!(builder.open().unwrap().warnings().is_empty());
     builder.put64(72, 2);
     let image = builder.open().unwrap();
-    assert!(image.warnings()[0].contains("test.qcow2: is marked as corrupt"));
+    assert!(image.warnings()[0].to_string().contains("test.qcow2: is marked as corrupt"));
 }
 
 #[test]
@@ -218,7 +218,8 @@ fn references_from_memory_are_not_followed() {
     builder.put64(8, 0x200);
     builder.put32(16, 4);
     builder.put(0x200, b"base");
-    refused(&builder, ErrorKind::Reference, "--backing-format");
+    refused(&builder, ErrorKind::Reference, "whose format is not recorded");
+    assert_eq!(builder.open().err().unwrap().hint(), Some(Hint::RecordFormat));
     builder.extension(104, 0xe279_2aca, b"raw");
     refused(&builder, ErrorKind::Reference, "\"base\"");
     builder.extension(104, 0xe279_2aca, b"x\ny");

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use self::header::{Geometry, Header};
 use crate::caches::LayerCaches;
 use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::formats::two_level::{L1Table, Tables};
 use crate::layer::{GuestRange, Layer, Mapping, Purpose};
 use crate::storage::HostFile;
@@ -37,13 +37,12 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
     if needs_check {
         let reason =
             "was not closed and never checked: what can be read may not be what was written";
-        chain.warn(&file.error(ErrorKind::Corrupt, reason));
+        chain.warn(file.warning(reason));
     }
     let qed = Qed { file: file.clone(), size, geometry, l1, caches: chain.layer_caches() };
     let backing = backing.map(|(name, format)| BackingFile {
         name,
         format: format.map(|format| format.name().into()),
-        advice: BackingFile::GIVE_FORMAT,
         check: None,
     });
     Ok(OpenedLayer { layer: Box::new(qed), backing })

@@ -28,6 +28,7 @@ use crate::chain::{Candidate, Chain, OpenedLayer};
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::formats::raw::Raw;
 use crate::formats::vmdk;
+use crate::hint::Hint;
 use crate::layer::{GuestRange, Layer, Mapping, Purpose};
 use crate::options::{OpenOptions, Reader};
 use crate::probe::Format;
@@ -94,7 +95,7 @@ impl Served {
             "has {size} bytes of content and stores {stored}: all of it would be read, since its \
              format does not tell where it is empty"
         );
-        Err(top.error(ErrorKind::Size, reason))
+        Err(top.error(ErrorKind::Size, reason).with_hint(Hint::MaxUnstored))
     }
 }
 
@@ -210,11 +211,8 @@ impl<'a> Export<'a> {
         if let Some(encrypted) = self.nodes.iter().position(|node| node.format == Format::Luks) {
             let Some(secret) = self.options.secret.clone() else {
                 let what = if encrypted == 0 { "is" } else { "has a backing file that is" };
-                let reason = format!(
-                    "{what} encrypted (luks): give the secret with --secret-file, or use -f raw for \
-                     the bytes of the file itself"
-                );
-                return Err(top.error(ErrorKind::Unsupported, reason));
+                let reason = format!("{what} encrypted (luks), and there is no secret");
+                return Err(top.error(ErrorKind::Unsupported, reason).with_hint(Hint::Secret));
             };
             let file = self.give_bytes("secret", secret.bytes()).map_err(failed)?;
             arguments.push("--object".into());
@@ -406,16 +404,15 @@ fn find_program(options: &OpenOptions, file: &HostFile) -> Result<PathBuf> {
             folders.filter(|folder| folder.is_absolute()).map(|folder| folder.join(name));
         candidates.into_iter().find(|path| sys::is_executable(path).is_ok()).ok_or_else(|| {
             let program = excerpt(name.as_os_str().as_bytes());
-            let instead = match options.reader {
-                Reader::Auto => "use -f raw for the bytes of the file itself",
-                Reader::Qemu => {
-                    "leave out --reader=qemu, or use -f raw for the bytes of the file itself"
-                }
+            let hint = match options.reader {
+                Reader::Auto => Hint::Raw,
+                Reader::Qemu => Hint::Reader,
             };
             error(format!(
-                "needs {program}, which is not installed: Debian and Ubuntu have it in qemu-utils, \
-                 Fedora in qemu-img; or {instead}"
+                "needs {program}, which is not installed (Debian and Ubuntu have it in qemu-utils, \
+                 Fedora in qemu-img)"
             ))
+            .with_hint(hint)
         })?
     };
     let cannot = |e: io::Error| {

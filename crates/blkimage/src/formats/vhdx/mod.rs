@@ -35,7 +35,7 @@ use self::parent::Parent;
 use self::region::Regions;
 use self::replay::{Changes, Replayed};
 use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
-use crate::error::{ErrorKind, Result, escaped};
+use crate::error::{Result, escaped};
 use crate::formats::fields::check_inside;
 use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose};
 use crate::probe::Format;
@@ -60,7 +60,7 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
                 true => "was not closed, and its log holds no change: it is read as it is",
                 false => "was not closed: it is read as if its log were replayed",
             };
-            chain.warn(&file.error(ErrorKind::Corrupt, reason));
+            chain.warn(file.warning(reason));
             Some(Arc::new(changes))
         }
     };

@@ -1,8 +1,9 @@
 //! The headers of sparse files: of hosted products (`KDMV`) and of ESX (`COWD`).
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::formats::fields::{Head, array};
 use crate::storage::HostFile;
+use crate::warnings::Warning;
 
 /// The header of a sparse file of hosted products. Sizes and offsets are in sectors.
 pub(super) struct Header {
@@ -162,10 +163,10 @@ impl CowdHeader {
 }
 
 /// Creates the warning about a file that was not closed.
-pub(super) fn unclean(file: &HostFile) -> Error {
+pub(super) fn unclean(file: &HostFile) -> Warning {
     let reason =
         "was not closed after it was written: what can be read may not be what was written";
-    file.error(ErrorKind::Corrupt, reason)
+    file.warning(reason)
 }
 
 /// The first bytes of a sparse file of hosted products, and of one of ESX.

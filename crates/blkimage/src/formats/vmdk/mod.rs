@@ -298,10 +298,9 @@ fn check_capacity(
         return Err(file.corrupt(reason));
     }
     let reason = format!(
-        "has {size} bytes, and its descriptor says {described}: the checksum is that of {size} bytes, \
-         as in QEMU"
+        "has {size} bytes, and its descriptor says {described}: {size} bytes are read, as in QEMU"
     );
-    chain.warn(&file.error(ErrorKind::Format, reason));
+    chain.warn(file.warning(reason));
     Ok(())
 }
 

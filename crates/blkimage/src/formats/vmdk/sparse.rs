@@ -88,7 +88,7 @@ impl Sparse {
             return Err(impossible(file));
         }
         if header.is_unclean {
-            chain.warn(&unclean(file));
+            chain.warn(unclean(file));
         }
         if is_compressed && grain > MAX_COMPRESSED {
             let reason = format!("has compressed grains of more than {MAX_COMPRESSED} sectors");
@@ -102,7 +102,7 @@ impl Sparse {
     fn esx(chain: &mut Chain<'_>, file: &Arc<HostFile>) -> Result<Self> {
         let header = CowdHeader::read(file)?;
         if header.is_unclean {
-            chain.warn(&unclean(file));
+            chain.warn(unclean(file));
         }
         let CowdHeader { capacity, grain, directory, directory_entries, .. } = header;
         let entries = ESX_ENTRIES;

@@ -3,6 +3,7 @@
 use super::size::Sizes;
 use crate::error::{ErrorKind, Result};
 use crate::formats::fields::Head;
+use crate::hint::Hint;
 use crate::storage::HostFile;
 
 /// A footer with a valid checksum.
@@ -41,9 +42,8 @@ impl Footer {
         let last = Head::read(file, end, FOOTER)?;
         let has_copy = copy.starts_with(COOKIE);
         if !has_copy && last.bytes()[1..].starts_with(COOKIE) {
-            let reason =
-                "is a vpc image of before 2004, which is not read: if it is none, use -f raw";
-            return Err(file.error(ErrorKind::Unsupported, reason));
+            let reason = "is a vpc image of before 2004, which is not read";
+            return Err(file.error(ErrorKind::Unsupported, reason).with_hint(Hint::Raw));
         }
         match (has_copy, last.starts_with(COOKIE)) {
             (false, false) => return Err(not_vpc()),
@@ -94,12 +94,6 @@ impl Footer {
         let mut id = Id::default();
         id.copy_from_slice(&footer.bytes()[ID_AT as usize..][..16]);
         Ok(Self { kind, sizes: Sizes::of(footer), next: footer.be64(16), id, offset })
-    }
-
-    /// Returns how to read a disk that is too short for its geometry.
-    pub fn advice(&self) -> &'static str {
-        let Sizes { current, geometry, .. } = self.sizes;
-        if current < geometry { ": --vpc-size=current may help" } else { "" }
     }
 }
 

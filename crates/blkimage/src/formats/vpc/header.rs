@@ -4,6 +4,7 @@ use super::footer::{FOOTER, VERSION, check_sum};
 use crate::error::{ErrorKind, Result};
 use crate::formats::fields::{Entry, Head, check_inside, for_each_entry};
 use crate::formats::table_cache::Table;
+use crate::hint::Hint;
 use crate::storage::HostFile;
 
 /// A validated header.
@@ -45,8 +46,9 @@ impl Header {
         let needed = size.div_ceil(block);
         if needed > u64::from(entries) {
             return Err(file
-                .corrupt("is larger than its table; --vpc-size gives it another size")
-                .at(offset + 28));
+                .corrupt("is larger than its table")
+                .at(offset + 28)
+                .with_hint(Hint::VpcSize));
         }
         let table = Table { offset: head.be64(16), length: needed * 4, entry: Entry::Be32 };
         check_inside(file, table.offset, u64::from(entries) * 4, "table")?;

@@ -21,9 +21,11 @@ use self::sparse::Sparse;
 use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
 use crate::error::{ErrorKind, Result};
 use crate::formats::raw::Raw;
+use crate::hint::Hint;
 use crate::options::VpcSize;
 use crate::probe::Format;
 use crate::storage::HostFile;
+use crate::warnings::Warning;
 
 /// Opens a file as a vpc image.
 pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLayer> {
@@ -40,14 +42,16 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
     if choice == VpcSize::Auto
         && let Some(doubt) = footer.sizes.doubt(size)
     {
-        chain.warn(&file.error(ErrorKind::Format, doubt));
+        let hint = (size != footer.sizes.current).then_some(Hint::CurrentSize);
+        chain.warn(Warning { hint, ..file.warning(doubt) });
     }
     let end = file.size() - FOOTER as u64;
     if footer.kind == Kind::Fixed {
         if size > end {
-            let reason =
-                format!("has {size} bytes of content, and stores {end}{}", footer.advice());
-            return Err(file.corrupt(reason).at(end));
+            let reason = format!("has {size} bytes of content, and stores {end}");
+            let error = file.corrupt(reason).at(end);
+            let is_less = footer.sizes.current < footer.sizes.geometry;
+            return Err(if is_less { error.with_hint(Hint::CurrentSize) } else { error });
         }
         let layer = Raw::beginning(file.clone(), size);
         return Ok(OpenedLayer { layer: Box::new(layer), backing: None });

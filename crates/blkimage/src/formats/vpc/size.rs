@@ -43,14 +43,14 @@ impl Sizes {
         if size != current {
             return Some(format!(
                 "is read like in QEMU, with the {size} bytes of its geometry, and not the {current} \
-                 bytes that its header states: --vpc-size=current reads those"
+                 bytes that its header states"
             ));
         }
         // Without `force_size`, QEMU rounds the size of new images.
         (self.creator == *b"qemu" && size == geometry).then(|| {
             format!(
                 "its size of {size} bytes was rounded up to whole cylinders unless it was made with \
-                 force_size=on: the disk that it was made of may be smaller and have another checksum"
+                 force_size=on: the disk that it was made of may be smaller"
             )
         })
     }

@@ -15,6 +15,7 @@ use super::page_cache_bypass::PageCacheBypass;
 use super::{in_use, stamps};
 use crate::buffer::ALIGNMENT;
 use crate::error::{Error, ErrorKind, Result};
+use crate::hint::Hint;
 use crate::options::Cache;
 use crate::storage::local::mapped::Windows;
 use crate::storage::{FileId, ReadMethod, Storage};
@@ -43,7 +44,8 @@ impl LocalFile {
         let file_system = sys::file_system(&file);
         let stamp = stamps::settled(&file, stamp, name, access, file_system)?;
         if !access.force_share && sys::has_writer(&file) {
-            return Err(Error::new(ErrorKind::InUse, name, IN_USE));
+            let reason = "is in use by a process that may write to it";
+            return Err(Error::new(ErrorKind::InUse, name, reason).with_hint(Hint::ForceShare));
         }
         let is_device = stamp.node_type == NodeType::BlockDevice;
         let size =
@@ -55,8 +57,7 @@ impl LocalFile {
             None => is_large.then(|| in_use::writer_of_file(stamp.identity)).flatten(),
         };
         if let Some(reason) = writer {
-            let reason = format!("{reason}; -U (--force-share) reads it anyway");
-            return Err(Error::new(ErrorKind::InUse, name, reason));
+            return Err(Error::new(ErrorKind::InUse, name, reason).with_hint(Hint::ForceShare));
         }
         if size == 0 && file.read_at(&mut [0], 0).is_ok_and(|count| count > 0) {
             // A file of procfs or sysfs, whose content is generated on read.
@@ -203,9 +204,6 @@ pub(crate) fn check_type(node_type: NodeType, name: &Path) -> Result<()> {
     };
     Err(Error::new(kind, name, reason))
 }
-
-const IN_USE: &str = "is in use by a process that may write to it; \
-                      -U (--force-share) reads it anyway";
 
 /// Minimum size of a file whose other uses are looked up. A smaller one holds no mounted file system,
 /// and reading it is faster than the lookup.

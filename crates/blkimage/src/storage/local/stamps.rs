@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use super::access::Access;
 use crate::error::{Error, ErrorKind, Result};
+use crate::hint::Hint;
 use crate::storage::local::page_cache;
 use crate::sys::{self, FileSystem, NodeType, Stamp};
 
@@ -54,7 +55,8 @@ pub(super) fn settled(
             return Ok(stamp);
         }
         if begun.elapsed() > PATIENCE {
-            return Err(Error::new(ErrorKind::InUse, name, BUSY));
+            let error = Error::new(ErrorKind::InUse, name, "is being written to");
+            return Err(error.with_hint(Hint::ForceShare));
         }
         stamp = now;
     }
@@ -100,8 +102,6 @@ const MIN_SLEEP: Duration = Duration::from_millis(1);
 
 /// Time after which a file that keeps changing is an error. More than twice the longest tick.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-const BUSY: &str = "is being written to; -U (--force-share) reads it anyway";
 
 #[cfg(test)]
 mod tests {

@@ -9,8 +9,8 @@ use blkbtrfs::{Device, Superblock, Uuid};
 use blkimage::partition::{self, Partition};
 use blkimage::{Image, OpenOptions, Slice, Source};
 
-use super::super::opening::explain;
 use super::args;
+use crate::image::advice;
 use crate::{messages, quote};
 
 /// The devices of one file system.
@@ -62,10 +62,10 @@ pub fn open(names: &[OsString], options: &OpenOptions, args: &args::Images) -> (
 }
 
 fn open_image(name: &OsStr, options: &OpenOptions) -> Result<Arc<Image>, String> {
-    let image = crate::open::open(Path::new(name), options).map_err(|error| explain(&error))?;
-    for warning in image.warnings() {
-        messages::message(&format!("warning: {warning}"));
-    }
+    let image = crate::open::open(Path::new(name), options).map_err(|error| {
+        format!("{}: {}", quote::name(name.as_encoded_bytes()), advice::describe(&error, name))
+    })?;
+    advice::warn(&image, name);
     Ok(Arc::new(image))
 }
 
@@ -96,7 +96,8 @@ fn devices(name: &OsStr, image: &Arc<Image>, args: &args::Images) -> Result<Foun
         found.problems.extend(table.lost.as_ref().map(|error| format!("{shown}: {error}")));
     }
     if found.devices.is_empty() && found.problems.is_empty() {
-        if !blkbtrfs::has_magic(&*whole).map_err(|error| explain(&error))? {
+        let failed = |error| format!("{shown}: {}", advice::describe(&error, name));
+        if !blkbtrfs::has_magic(&*whole).map_err(failed)? {
             // An error in the partition table is the more likely reason.
             let partitions = table?.partitions.len();
             let where_else = if partitions > 0 { ", in none of its partitions either" } else { "" };
@@ -146,7 +147,8 @@ impl Found {
             });
         }
         let Some(window) = Slice::new(whole.clone(), found.offset, found.length) else { return };
-        match blkbtrfs::has_magic(&window).map_err(|error| explain(&error)) {
+        match blkbtrfs::has_magic(&window).map_err(|error| advice::describe(&error, image.as_ref()))
+        {
             Ok(false) if left < found.length => {}
             Ok(false) => self.notes.push(format!("{name}: no btrfs file system, not verified")),
             Ok(true) => match device(name, Arc::new(window)) {

@@ -10,10 +10,10 @@ use super::args;
 use super::open::{self, Group};
 use super::output::Output;
 use crate::blkhash::limit::Limit;
-use crate::blkhash::opening::explain;
 use crate::blkhash::refuse;
 use crate::blkhash::suggest::instead_of;
 use crate::blkhash::verdict::{Failure, Outcome};
+use crate::image::advice;
 use crate::progress::{Amount, Counts, Reporter};
 use crate::{implementation, messages};
 
@@ -63,7 +63,7 @@ fn verify(
     let started = Instant::now();
     let fail = |error: &Error| {
         let reason = match error {
-            Error::Image(error) => explain(error),
+            Error::Image(error) => advice::describe(error, &group.name),
             error => error.to_string(),
         };
         let name = group.name.as_encoded_bytes();

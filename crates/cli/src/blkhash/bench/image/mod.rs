@@ -21,6 +21,7 @@ use self::report::{Bound, Report, Row};
 use super::super::args::{BenchImage, Threads};
 use super::super::{print, refuse};
 use super::noise::longer;
+use crate::image::advice;
 use crate::messages;
 use crate::open::open;
 use crate::progress::Steps;
@@ -43,9 +44,12 @@ pub fn run(args: &BenchImage) -> Result<io::Result<bool>, Refusal> {
         Ok(report) if args.json => print(&report::json(&report)),
         Ok(report) => print(&report::text(&report, &longer(args.time))),
         Err(error) => {
-            let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref());
-            let reason = source.map(|source| format!(": {}", messages::reason(source)));
-            messages::message(&format!("{error}{}", reason.unwrap_or_default()));
+            let name = args.image.as_os_str();
+            let reason = match error {
+                blksum::Error::Image(error) => advice::describe(&error, name),
+                error => advice::with_advice(error.to_string(), advice::of_pass(&error)),
+            };
+            messages::message_of(name.as_encoded_bytes(), &reason);
             Ok(false)
         }
     })

@@ -1,0 +1,35 @@
+//! Advice about errors and warnings as data. A library has no options of a command to name.
+
+/// The option for opening an image with which an error or a warning does not occur.
+///
+/// The names of the options and their values are those of [`OpenOptions`](crate::OpenOptions). A program has its own words
+/// for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Hint {
+    /// `follow`: [`Follow::Beneath`](crate::Follow::Beneath) allows files beneath the folder of the image,
+    /// [`Follow::Any`](crate::Follow::Any) all.
+    Follow,
+    /// `follow`: only [`Follow::Any`](crate::Follow::Any) allows the file.
+    FollowAny,
+    /// `backing_format`: the image cannot record the format of its backing file.
+    BackingFormat,
+    /// `backing_format`. The image can also record the format, as `qemu-img rebase -u -F` does.
+    RecordFormat,
+    /// `vpc_size`: another value gives the image another size.
+    VpcSize,
+    /// `vpc_size`: [`VpcSize::Current`](crate::VpcSize::Current) is the size that the image states.
+    CurrentSize,
+    /// `force_share`: reads an image that is in use.
+    ForceShare,
+    /// `format`: the content does not tell which one it is.
+    Format,
+    /// `format`: [`Format::Raw`](crate::Format::Raw) reads the bytes of the file itself.
+    Raw,
+    /// `secret`, or `format` as in [`Hint::Raw`].
+    Secret,
+    /// `reader`: [`Reader::Auto`](crate::Reader::Auto) does not need the program. Or `format` as in [`Hint::Raw`].
+    Reader,
+    /// `max_unstored`: a higher limit.
+    MaxUnstored,
+}

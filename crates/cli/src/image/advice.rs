@@ -1,0 +1,112 @@
+//! Errors and warnings of images, and what to type instead. Both commands have these words.
+
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::path::Path;
+
+use blkimage::{ErrorKind, Hint, Image};
+use rustix::io::Errno;
+
+use crate::messages;
+
+/// Prints the warnings of an image that was opened by this name.
+pub fn warn(image: &Image, name: &OsStr) {
+    for warning in image.warnings() {
+        let text = match warning.file == Path::new(name) {
+            true => warning.reason.clone(),
+            false => warning.to_string(),
+        };
+        let advice = warning.hint.and_then(of_hint);
+        let text = format!("warning: {}", with_advice(text, advice.map(Cow::Borrowed)));
+        messages::message_of(name.as_encoded_bytes(), &text);
+    }
+}
+
+/// Describes an error for a message that begins with `name`.
+pub fn describe(error: &blkimage::Error, name: &OsStr) -> String {
+    with_advice(reason(error, error.name() == Path::new(name)), of_error(error))
+}
+
+/// Returns the reason of an error. The name of the file is left out if it is the one that the message begins with.
+pub fn reason(error: &blkimage::Error, is_own: bool) -> String {
+    let denied = if is_denied_by_sandbox(error) { ", by the sandbox" } else { "" };
+    let source = error.io_error().map(|source| messages::reason(source) + denied);
+    let reason = match (error.kind(), is_own) {
+        (ErrorKind::Directory, true) => return "Is a directory".into(),
+        (ErrorKind::Open, true) if source.is_some() => return source.unwrap_or_default(),
+        (_, false) => error.to_string(),
+        (_, true) => match error.offset() {
+            Some(offset) => format!("{} (offset {offset})", error.reason()),
+            None => error.reason().to_owned(),
+        },
+    };
+    match source {
+        Some(source) => format!("{reason}: {source}"),
+        None => reason,
+    }
+}
+
+/// Returns whether the sandbox denies a file that the user may read.
+fn is_denied_by_sandbox(error: &blkimage::Error) -> bool {
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    let is_denied = error.io_error().and_then(Errno::from_io_error) == Some(Errno::ACCESS);
+    let is_permitted = || accessat(CWD, error.name(), Access::READ_OK, AtFlags::EACCESS).is_ok();
+    error.kind() == ErrorKind::Open && is_denied && is_permitted()
+}
+
+/// Adds advice to a reason.
+pub fn with_advice(reason: String, advice: Option<Cow<'static, str>>) -> String {
+    match advice {
+        Some(advice) => format!("{reason}: {advice}"),
+        None => reason,
+    }
+}
+
+/// Returns what to do about an error.
+pub fn of_error(error: &blkimage::Error) -> Option<Cow<'static, str>> {
+    let cause = error.io_error().and_then(Errno::from_io_error);
+    // The sandbox gives EACCES for files and programs. EPERM has other causes, except for a socket to a
+    // server.
+    let is_refused = matches!(cause, Some(Errno::ACCESS | Errno::PERM));
+    match error.kind() {
+        ErrorKind::Server if is_refused => Some(DENIED_PROGRAM.into()),
+        _ if is_denied_by_sandbox(error) => Some(match messages::program() {
+            "blksum" => "--verbose shows what it allows, --no-sandbox lifts it".into(),
+            _ => "--no-sandbox lifts it".into(),
+        }),
+        _ => error.hint().and_then(of_hint).map(Cow::Borrowed),
+    }
+}
+
+/// Returns what to do about an error of a pass over an image, beside its own description.
+pub fn of_pass(error: &blksum::Error) -> Option<Cow<'static, str>> {
+    match error {
+        blksum::Error::Image(error) => of_error(error),
+        blksum::Error::Zeros { .. } => of_hint(Hint::MaxUnstored).map(Cow::Borrowed),
+        _ => None,
+    }
+}
+
+/// Returns the option for a hint.
+fn of_hint(hint: Hint) -> Option<&'static str> {
+    Some(match hint {
+        Hint::Follow => "--follow=beneath allows files beneath its folder, --follow=any all",
+        Hint::FollowAny => "--follow=any allows it",
+        Hint::BackingFormat => "give --backing-format",
+        Hint::RecordFormat => "record it with qemu-img rebase -u -F, or give --backing-format",
+        Hint::VpcSize => "--vpc-size gives it another size",
+        Hint::CurrentSize => "--vpc-size=current reads the size that its header states",
+        Hint::ForceShare => "-U (--force-share) reads it anyway",
+        Hint::Format => "say with --format what it is",
+        Hint::Raw => "-f raw reads the bytes of the file itself",
+        Hint::Secret => {
+            "give the secret with --secret-file, or use -f raw for the bytes of the file itself"
+        }
+        Hint::Reader => "leave out --reader=qemu, or use -f raw for the bytes of the file itself",
+        Hint::MaxUnstored => "--max-zeros=SIZE allows more",
+        _ => return None,
+    })
+}
+
+const DENIED_PROGRAM: &str =
+    "if it is executable, the sandbox is in the way: name the program with --nbd-server=PROGRAM";

@@ -1,0 +1,3 @@
+//! Open images: what both commands say about them.
+
+pub mod advice;

@@ -16,6 +16,7 @@ mod map;
 mod messages;
 mod open;
 mod outputs;
+mod problem;
 mod progress;
 mod quote;
 mod size;

@@ -1,7 +1,7 @@
-//! Exit statuses, and messages about wrong command lines.
+//! Messages about wrong command lines.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::builder::Resettable;
@@ -10,14 +10,6 @@ use clap::{Arg, Command};
 
 use crate::stdio::Stderr;
 use crate::{messages, values};
-
-/// The reason why there is nothing to run.
-pub enum Refusal {
-    /// The user asked for a text, such as the help.
-    Text(String),
-    /// The command line is wrong. Each line of the reason is a message.
-    Usage(Vec<String>),
-}
 
 /// Returns the parser with the page of help that `arguments` ask for: `--help` and `help` list all options, `-h` the
 /// common ones. Both pages have the compact layout, one line for an option where it fits.
@@ -71,20 +63,6 @@ pub fn explain(usage: &str) -> ExitCode {
     // The exit status reports the problem even if this is lost.
     let _ = Stderr.write_all(usage.as_bytes());
     ExitCode::from(USAGE)
-}
-
-/// Returns the exit status of a run. `result` is whether all went well, or an error of writing.
-pub fn exit(result: io::Result<bool>) -> ExitCode {
-    match result {
-        Ok(true) if !messages::is_lost() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
-        // The reader closed the pipe on purpose, as head(1) does.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
-        Err(error) => {
-            messages::message(&format!("write error: {}", messages::reason(&error)));
-            ExitCode::FAILURE
-        }
-    }
 }
 
 /// Returns what is wrong with the command line, worded as in other commands where possible. Omits

@@ -11,18 +11,18 @@ use serde::Serialize;
 
 use super::args;
 use super::source::{self, fail, shown};
-use super::verdict::{Failure, Outcome};
 use crate::blksum::about::{self, ChainImage};
 use crate::blksum::input::{self, Origin};
 use crate::image::advice;
 use crate::json::{self, Name};
+use crate::problem::{Failure, Outcome};
 use crate::quote;
 use crate::size::Bytes;
 use crate::stdio::Stdout;
 
 /// Describes every image on the command line, and every disk of an appliance.
 pub fn run(args: &args::Info) -> Result<Outcome, Failure> {
-    let options = args.opening.confine(&args.names).map_err(Failure::Refused)?;
+    let options = args.opening.confine(&args.names)?;
     let mut outcome = Outcome::Clean;
     let mut gap = "";
     for name in &args.names {

@@ -16,20 +16,19 @@ mod quality;
 mod source;
 mod source_args;
 mod suggest;
-mod verdict;
 mod verity;
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 
 use self::args::{Args, BenchWhat, Command};
+use crate::problem::{Failure, Outcome};
 use crate::stdio::Stdout;
-use crate::usage::{self, Refusal};
-use crate::{messages, outputs, progress, values};
+use crate::{messages, outputs, problem, progress, usage, values};
 
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
@@ -45,23 +44,20 @@ fn parse_and_run() -> ExitCode {
         Ok(args) => args.command,
         Err(status) => return status,
     };
-    if let Command::Btrfs(args) = &command {
-        return verdict::exit(btrfs::run(&args.command));
-    }
-    if let Command::Info(args) = &command {
-        return verdict::exit(info::run(args));
-    }
-    if let Command::Map(args) = &command {
-        return verdict::exit(map::run(&args.command));
-    }
-    if let Command::Verity(args) = &command {
-        return verdict::exit(verity::run(&args.command));
-    }
-    match run(&command) {
-        Ok(result) => usage::exit(result),
-        Err(Refusal::Text(text)) => usage::exit(print(&text)),
-        Err(Refusal::Usage(lines)) => usage::refuse(&called(), &lines),
-    }
+    // Of a command that verifies, an incomplete report is no verdict.
+    let (result, lost) = match &command {
+        Command::Algorithms(args) => (algorithms::run(args), None),
+        Command::Bench(args::Bench { what: Some(BenchWhat::Image(args)), .. }) => {
+            (bench::image::run(args), None)
+        }
+        Command::Bench(args) if args.quality => (quality::run(args), None),
+        Command::Bench(args) => (bench::run(args), None),
+        Command::Btrfs(args) => (btrfs::run(&args.command), Some(Outcome::Unknown)),
+        Command::Info(args) => (info::run(args), Some(Outcome::Unknown)),
+        Command::Map(args) => (map::run(&args.command), Some(Outcome::Unknown)),
+        Command::Verity(args) => (verity::run(&args.command), Some(Outcome::Unknown)),
+    };
+    problem::exit(result, called, lost.unwrap_or(Outcome::Errors))
 }
 
 /// Returns the argument parser, for manual pages and completions.
@@ -77,7 +73,9 @@ fn parse() -> Result<Args, ExitCode> {
     matches.and_then(|mut matches| Args::from_arg_matches_mut(&mut matches)).map_err(|error| {
         let text = error.render().to_string();
         match error.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => usage::exit(print(&text)),
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+                problem::exit(print(&text), called, Outcome::Errors)
+            }
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => usage::explain(&text),
             _ => usage::refuse(&called(), &reasons(&error, &text)),
         }
@@ -137,25 +135,10 @@ fn called() -> String {
     name
 }
 
-/// Runs a subcommand. The outer error is a wrong command line, the inner one an error of writing.
-fn run(command: &Command) -> Result<io::Result<bool>, Refusal> {
-    match command {
-        Command::Algorithms(args) => Ok(algorithms::run(args)),
-        Command::Bench(args::Bench { what: Some(BenchWhat::Image(args)), .. }) => {
-            bench::image::run(args)
-        }
-        Command::Bench(args) if args.quality => quality::run(args),
-        Command::Bench(args) => bench::run(args),
-        Command::Btrfs(_) | Command::Info(_) | Command::Map(_) | Command::Verity(_) => {
-            unreachable!("they have exit statuses of their own")
-        }
-    }
-}
-
 /// Writes `text`, which is the whole output of a command, to standard output.
-fn print(text: &str) -> io::Result<bool> {
+fn print(text: &str) -> Result<Outcome, Failure> {
     Stdout.write_all(text.as_bytes())?;
-    Ok(true)
+    Ok(Outcome::Clean)
 }
 
 fn warn(algorithms: impl IntoIterator<Item = blkhash::Algorithm>) {
@@ -168,8 +151,4 @@ fn warn(algorithms: impl IntoIterator<Item = blkhash::Algorithm>) {
 fn confine_to_open_files() {
     outputs::guard();
     blksandbox::Sandbox::for_images(&blkimage::OpenOptions::new()).enforce();
-}
-
-fn refuse(reason: impl Into<String>) -> Refusal {
-    Refusal::Usage(vec![reason.into()])
 }

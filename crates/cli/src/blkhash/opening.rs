@@ -9,7 +9,7 @@ use blksandbox::Sandbox;
 use clap::ValueHint;
 
 use crate::outputs;
-use crate::usage::Refusal;
+use crate::problem::Failure;
 use crate::values::{
     Named, cache_names, follow_names, format_names, holes_names, parse_seconds, read_secret,
     reader_names, timeout, vpc_size_names,
@@ -109,8 +109,8 @@ impl Opening {
     pub fn confine<'a>(
         &self,
         names: impl IntoIterator<Item = &'a OsString>,
-    ) -> Result<OpenOptions, Refusal> {
-        let options = self.options().map_err(|reason| Refusal::Usage(vec![reason]))?;
+    ) -> Result<OpenOptions, Failure> {
+        let options = self.options().map_err(Failure::usage)?;
         outputs::guard();
         if !self.no_sandbox {
             let mut sandbox = Sandbox::for_images(&options);

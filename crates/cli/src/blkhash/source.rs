@@ -5,13 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blkhash::{BlockDigests, BlockSize, Digest, Digester, Parameters, Sink, SinkError};
-use blkimage::{ErrorKind, Image, OpenOptions, Source};
+use blkimage::{Image, OpenOptions, Source};
 use blksum::{Part, Progress, Selected, Tuning};
 
 use super::source_args::SourceArgs;
-use super::verdict::Outcome;
 use crate::image::advice;
-use crate::map::output::Refused;
+use crate::problem::Problem;
 use crate::progress::{Amount, Counts, Reporter};
 use crate::{messages, quote};
 
@@ -76,7 +75,7 @@ impl Data {
         let checksum = self.watched(self.size(), reporter, |tuning, progress| {
             blksum::checksum(self.source(), parameters, tuning, progress)
         });
-        checksum.map_err(|error| self.failed(error).reason)
+        checksum.map_err(|error| self.failed(&error).text())
     }
 
     /// Passes the digests of all blocks to `sink`, which writes or reads a tree with these parameters in the
@@ -98,7 +97,7 @@ impl Data {
         });
         hashed.map_err(|error| match error {
             blksum::Error::Sink(error) => format!("{target}: {}", reason_of_sink(&error)),
-            error => self.failed(error).reason,
+            error => self.failed(&error).text(),
         })
     }
 
@@ -109,21 +108,21 @@ impl Data {
         block_size: BlockSize,
         sink: &mut (dyn Sink<blksum::ComparedRun> + Send),
         reporter: &Reporter,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), Problem> {
         let common = self.size().min(other.size());
         let compared = self.watched(common, reporter, |tuning, progress| {
             blksum::compare(self.source(), other.source(), block_size, sink, tuning, progress)
         });
-        compared.map_err(|error| self.failed(error))
+        compared.map_err(|error| self.failed(&error))
     }
 
     /// Returns whether there are only zeros from `offset` on.
-    pub fn has_zeros_from(&self, offset: u64, reporter: &Reporter) -> Result<bool, Failed> {
+    pub fn has_zeros_from(&self, offset: u64, reporter: &Reporter) -> Result<bool, Problem> {
         let length = self.size().saturating_sub(offset);
         let found = self.watched(length, reporter, |tuning, progress| {
             blksum::first_nonzero(self.source(), offset, tuning, progress)
         });
-        found.map(|found| found.is_none()).map_err(|error| self.failed(error))
+        found.map(|found| found.is_none()).map_err(|error| self.failed(&error))
     }
 
     /// Does work over `total` bytes, and shows its progress.
@@ -148,37 +147,8 @@ impl Data {
     }
 
     /// Describes an error of the image.
-    pub fn failed(&self, error: blksum::Error) -> Failed {
-        Failed {
-            is_changed: matches!(
-                &error,
-                blksum::Error::Image(it) if matches!(it.kind(), ErrorKind::Changed | ErrorKind::Truncated)
-            ),
-            reason: match error {
-                blksum::Error::Image(error) => advice::describe(&error, &self.name),
-                error => advice::with_advice(error.to_string(), advice::of_pass(&error)),
-            },
-        }
-    }
-}
-
-/// The reason why the data could not be processed.
-#[derive(Debug, Default)]
-pub struct Failed {
-    pub reason: String,
-    /// Whether the image changed meanwhile.
-    pub is_changed: bool,
-}
-
-impl Failed {
-    pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), is_changed: false }
-    }
-}
-
-impl From<Failed> for String {
-    fn from(failed: Failed) -> Self {
-        failed.reason
+    pub fn failed(&self, error: &blksum::Error) -> Problem {
+        Problem::of_pass(error, &self.name).about(&self.name)
     }
 }
 
@@ -192,12 +162,6 @@ fn reason_of_sink(error: &SinkError) -> String {
 /// Reports a failure of `name` on standard error.
 pub fn fail(name: &OsStr, reason: &str) {
     messages::message_of(name.as_encoded_bytes(), reason);
-}
-
-/// Reports that a map cannot be written.
-pub fn fail_output(name: &OsStr, refused: &Refused) -> Outcome {
-    fail(name, &refused.reason);
-    if refused.is_busy { Outcome::Busy } else { Outcome::Unknown }
 }
 
 /// Returns a name as it is printed in text.

@@ -6,8 +6,8 @@ use blkhash::Salt;
 use blkimage::OpenOptions;
 
 use super::opening::Opening;
+use crate::problem::Failure;
 use crate::progress::ProgressArgs;
-use crate::usage::Refusal;
 use crate::values::{Count, parse_large_size};
 
 /// Options that say which content is read, and how.
@@ -42,7 +42,7 @@ impl SourceArgs {
     pub fn confine<'a>(
         &self,
         names: impl IntoIterator<Item = &'a OsString>,
-    ) -> Result<OpenOptions, Refusal> {
+    ) -> Result<OpenOptions, Failure> {
         Ok(self.opening.confine(names)?.max_unstored(self.max_zeros))
     }
 }

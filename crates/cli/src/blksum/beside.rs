@@ -17,6 +17,7 @@ use super::input;
 use super::settings::{Meaning, Settings};
 use crate::map;
 use crate::map::open::{self, Beside};
+use crate::problem::Problem;
 use crate::progress::{Amount, Reporter};
 use crate::quote;
 
@@ -57,7 +58,7 @@ impl Failed<'_> {
             Beside::Untrusted => return Some(of_map(&map_name, UNTRUSTED)),
             Beside::Map(map) => match *map {
                 Ok(map) => map,
-                Err(error) => return Some(of_map(&map_name, &open::reason(&error))),
+                Err(error) => return Some(of_map(&map_name, &Problem::from(error).text())),
             },
         };
         if !self.is_of_content(&map) {
@@ -75,7 +76,7 @@ impl Failed<'_> {
         match has_checksum() {
             None | Some(Ok(true) | Err(blkmap::Error::Incomplete { .. })) => {}
             Some(Ok(false)) => return Some(of_map(&map_name, "does not have the checksum either")),
-            Some(Err(error)) => return Some(of_map(&map_name, &open::reason(&error))),
+            Some(Err(error)) => return Some(of_map(&map_name, &Problem::from(error).text())),
         }
         reporter.begin(self.name);
         let found = self.compare(&map, reporter);

@@ -1,5 +1,6 @@
 //! Check mode, with the lines, messages and exit status of `sha256sum --check`.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -23,12 +24,13 @@ use super::input::{self, Origin};
 use super::lines::{self, End, Item, Lines};
 use super::notes::Notes;
 use super::output::{Output, Status};
-use super::report::{Cause, Failure, Report};
+use super::report::Report;
 use super::search::Searcher;
 use super::settings::{Check, Meaning, Settings, Verbosity};
 use super::small::Small;
 use super::{beside, confine, hints, recorded};
 use crate::messages;
+use crate::problem::{Cause, Problem};
 use crate::progress::Reporter;
 
 /// Checks the images listed in the check files. Returns whether every check file passed.
@@ -169,7 +171,7 @@ struct Untagged {
 }
 
 impl Images<'_> {
-    fn checksums_ahead(&self, entry: &Entry, wanted: &Wanted) -> Option<Result<Report, Failure>> {
+    fn checksums_ahead(&self, entry: &Entry, wanted: &Wanted) -> Option<Result<Report, Problem>> {
         let name = OsStr::from_bytes(&entry.name);
         if self.excludes_part(entry) || self.is_of_another_digest(entry) {
             return None;
@@ -177,7 +179,7 @@ impl Images<'_> {
         self.small.checksums(name, &self.meaning(entry, wanted).ok()?)
     }
 
-    fn checksums(&self, entry: &Entry, wanted: &Wanted) -> Result<Report, Failure> {
+    fn checksums(&self, entry: &Entry, wanted: &Wanted) -> Result<Report, Problem> {
         let name = OsStr::from_bytes(&entry.name);
         self.check_allowed(entry)?;
         let meaning = self.meaning(entry, wanted)?;
@@ -187,21 +189,21 @@ impl Images<'_> {
     }
 
     /// Refuses names that a check file may not have.
-    fn check_allowed(&self, entry: &Entry) -> Result<(), Failure> {
+    fn check_allowed(&self, entry: &Entry) -> Result<(), Problem> {
         if input::is_uri(OsStr::from_bytes(&entry.name)) && !self.check.allow_uri {
-            return Err(Failure::new(
+            return Err(Problem::new(
                 "is a URI, which a check file may name only with --allow-uri",
             ));
         }
         if self.excludes_part(entry) {
-            return Err(Failure::new(recorded::WHOLE_FILE));
+            return Err(Problem::new(recorded::WHOLE_FILE));
         }
         Ok(())
     }
 
     /// Returns the content and the parameters of the checksums that are wanted for an entry. Fails if the
     /// options ask for another content than the line.
-    fn meaning(&self, entry: &Entry, wanted: &Wanted) -> Result<Meaning<'_>, Failure> {
+    fn meaning(&self, entry: &Entry, wanted: &Wanted) -> Result<Meaning<'_>, Problem> {
         let tags = match wanted {
             Wanted::All(tags) => tags.as_slice(),
             Wanted::Own | Wanted::Nothing => slice::from_ref(&entry.tag),
@@ -223,8 +225,8 @@ impl Images<'_> {
         &self,
         entry: &Entry,
         notes: Notes,
-        unreadable: Option<Failure>,
-    ) -> Option<Result<Found, Failure>> {
+        unreadable: Option<Problem>,
+    ) -> Option<Result<Found, Problem>> {
         let search = self.check.search.as_ref().filter(|_| entry.tag.is_none())?;
         if let Err(failure) = self.check_allowed(entry) {
             return Some(Err(failure));
@@ -287,7 +289,7 @@ impl Checker<'_> {
         &mut self,
         item: Item,
         wanted: &Wanted,
-        early: Option<Result<Report, Failure>>,
+        early: Option<Result<Report, Problem>>,
     ) -> io::Result<()> {
         match item {
             Item::Entry(entry) => {
@@ -296,7 +298,7 @@ impl Checker<'_> {
                 let is_pipe = entry.name == b"-" && input::is_read_once(OsStr::new("-"));
                 let is_read = is_pipe && *wanted != Wanted::Nothing;
                 if is_read && std::mem::replace(&mut self.has_read_pipe, true) {
-                    return self.fail(&entry, &Failure::new(IS_READ));
+                    return self.fail(&entry, &Problem::new(IS_READ));
                 }
                 if self.images.is_of_another_digest(&entry)
                     || *wanted == Wanted::Own && self.images.is_searched_stream(&entry)
@@ -367,10 +369,10 @@ impl Checker<'_> {
                 return false;
             }
             End::OpenError(error) => {
-                let is_missing = error.kind() == io::ErrorKind::NotFound;
+                let problem = Problem::from(error);
                 let hint = || hints::detached_value(self.name(), self.images.settings);
-                let hint = is_missing.then(hint).flatten().unwrap_or_default();
-                self.say(&format!("{}{hint}", messages::reason(error)));
+                let hint = (problem.cause == Cause::Missing).then(hint).flatten();
+                self.say(&Problem { hint: hint.map(Cow::Owned), ..problem }.text());
                 return false;
             }
             End::ReadError => {
@@ -394,7 +396,7 @@ impl Checker<'_> {
             && (!self.images.check.strict || malformed == 0)
     }
 
-    fn check_entry(&mut self, entry: &Entry, result: Result<Report, Failure>) -> io::Result<()> {
+    fn check_entry(&mut self, entry: &Entry, result: Result<Report, Problem>) -> io::Result<()> {
         let name = OsStr::from_bytes(&entry.name);
         match result {
             Ok(report) => {
@@ -448,17 +450,17 @@ impl Checker<'_> {
     }
 
     /// Reports an image that cannot be read.
-    fn fail(&mut self, entry: &Entry, failure: &Failure) -> io::Result<()> {
+    fn fail(&mut self, entry: &Entry, failure: &Problem) -> io::Result<()> {
         if failure.cause == Cause::Missing && self.images.check.ignore_missing {
             return Ok(());
         }
         self.counts.unreadable += 1;
-        messages::message_of(&entry.name, &failure.reason);
+        failure.report(OsStr::from_bytes(&entry.name));
         self.report(entry, Status::Error, Err(failure))
     }
 
     /// Reports a line without a tag, after everything was tried that it can be.
-    fn check_found(&mut self, entry: &Entry, found: Result<Found, Failure>) -> io::Result<()> {
+    fn check_found(&mut self, entry: &Entry, found: Result<Found, Problem>) -> io::Result<()> {
         let name = OsStr::from_bytes(&entry.name);
         let found = match found {
             Ok(found) => found,
@@ -567,7 +569,7 @@ impl Checker<'_> {
         &mut self,
         entry: &Entry,
         status: Status,
-        result: Result<(&Report, &(Parameters, Digest)), &Failure>,
+        result: Result<(&Report, &(Parameters, Digest)), &Problem>,
     ) -> io::Result<()> {
         let name = OsStr::from_bytes(&entry.name);
         let is_wanted = match self.images.check.verbosity {

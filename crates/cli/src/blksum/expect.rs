@@ -14,11 +14,11 @@ use super::input;
 use super::log::Log;
 use super::notes::Notes;
 use super::output::{Output, Status, Verdict};
-use super::report::Failure;
 use super::search::Searcher;
 use super::settings::{self, Settings, Verbosity};
 use super::{confine, recorded};
 use crate::messages;
+use crate::problem::Problem;
 use crate::progress::Reporter;
 
 /// Checks the values. Returns whether all images have theirs.
@@ -94,7 +94,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn find(&self, name: &OsStr, values: &[Value]) -> Result<Found, Failure> {
+    fn find(&self, name: &OsStr, values: &[Value]) -> Result<Found, Problem> {
         let Self { settings, expect, reporter, .. } = self;
         let (search, notes, origin) = (&expect.search, self.notes(), settings.origin);
         let is_patient = true;
@@ -102,10 +102,10 @@ impl Run<'_> {
     }
 
     /// Computes the checksum of a line with a tag.
-    fn tagged(&self, name: &OsStr, tag: &Tag, value: &Value) -> Result<Found, Failure> {
+    fn tagged(&self, name: &OsStr, tag: &Tag, value: &Value) -> Result<Found, Problem> {
         let (settings, notes, reporter) = (self.settings, self.notes(), &self.reporter);
         if recorded::excludes_part(settings, Some(tag)) {
-            return Err(Failure::new(recorded::WHOLE_FILE));
+            return Err(Problem::new(recorded::WHOLE_FILE));
         }
         let parameters = recorded::parameters(tag);
         let meaning = recorded::meaning(settings, tag, vec![parameters])?;
@@ -121,7 +121,7 @@ impl Run<'_> {
     fn verdict(
         &mut self,
         name: &OsStr,
-        found: Result<Found, Failure>,
+        found: Result<Found, Problem>,
         expected: Option<&str>,
         tag: Option<&Tag>,
         line: Option<u64>,
@@ -165,9 +165,9 @@ impl Run<'_> {
         }
     }
 
-    fn fail(&mut self, name: &OsStr, failure: &Failure) -> io::Result<()> {
+    fn fail(&mut self, name: &OsStr, failure: &Problem) -> io::Result<()> {
         self.all_well = false;
-        messages::message_of(name.as_bytes(), &failure.reason);
+        failure.report(name);
         if !self.is_wanted(Status::Error) {
             return Ok(());
         }

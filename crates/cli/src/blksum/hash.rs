@@ -1,5 +1,6 @@
 //! From a name to a checksum, and the mode that prints checksums.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,12 +21,13 @@ use super::input::{self, Found, Input, Origin};
 use super::maps::Maps;
 use super::notes::Notes;
 use super::output::Output;
-use super::report::{Cause, Failure, Report};
+use super::report::{self, Report};
 use super::settings::{Hash, Meaning, Settings};
 use super::small::Small;
 use super::{compressed, recorded};
 use crate::image::advice;
 use crate::messages;
+use crate::problem::{Cause, Problem};
 use crate::progress::{Amount, Counts, Reporter};
 
 /// Prints the checksums of images. True if all went well; the error is one of writing.
@@ -59,50 +61,51 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
         let found = found.as_ref().ok().filter(|_| maps.is_none());
         found.and_then(|_| small.checksums(name, &meaning))
     };
-    let in_turn =
-        |(name, found): Found, early: Option<Result<Report, Failure>>| -> io::Result<()> {
-            let beside = early.as_ref().map(size);
-            let now = |origin| {
-                let (name, notes, reporter) = (&*name, hash.notes, &reporter);
-                Job { name, settings, meaning: &meaning, notes, reporter, maps }.checksums(origin)
-            };
-            let result = found.and_then(|origin| early.unwrap_or_else(|| now(origin)));
-            reporter.end(&name, beside);
-            match result {
-                Ok(report) => {
-                    if notes_format {
-                        report.note_other_format(&name);
-                        compressed::note(&name, &report);
-                    }
-                    notes_size = notes_size && !report.note_odd_size(&name);
-                    for (checksum, style) in report.checksums.iter().zip(&hash.styles) {
-                        if settings.json {
-                            output.object(&name, &report, checksum, &content, None, end)?;
-                        } else {
-                            let style = recorded::style(style, &name, &report, &settings.open);
-                            output.checksum(&name, &checksum.1, &style)?;
-                        }
-                    }
-                    Ok(())
-                }
-                Err(failure) => {
-                    all_well = false;
-                    let is_missing = failure.cause == Cause::Missing;
-                    let value = is_missing.then(|| hints::detached_value(&name, settings));
-                    let other = || hints::of_failure(&name, failure.cause);
-                    let hint = value.flatten().unwrap_or_else(other);
-                    let reason = format!("{}{hint}", failure.reason);
-                    messages::message_of(name.as_bytes(), &reason);
-                    if settings.text && is_missing && hints::is_number(&name) {
-                        messages::message(&hints::threads(&name));
-                    }
-                    if settings.json {
-                        output.error_object(&name, &failure, &content, None, end)?;
-                    }
-                    Ok(())
-                }
-            }
+    let in_turn = |(name, found): Found,
+                   early: Option<Result<Report, Problem>>|
+     -> io::Result<()> {
+        let beside = early.as_ref().map(size);
+        let now = |origin| {
+            let (name, notes, reporter) = (&*name, hash.notes, &reporter);
+            Job { name, settings, meaning: &meaning, notes, reporter, maps }.checksums(origin)
         };
+        let result = found.and_then(|origin| early.unwrap_or_else(|| now(origin)));
+        reporter.end(&name, beside);
+        match result {
+            Ok(report) => {
+                if notes_format {
+                    report.note_other_format(&name);
+                    compressed::note(&name, &report);
+                }
+                notes_size = notes_size && !report.note_odd_size(&name);
+                for (checksum, style) in report.checksums.iter().zip(&hash.styles) {
+                    if settings.json {
+                        output.object(&name, &report, checksum, &content, None, end)?;
+                    } else {
+                        let style = recorded::style(style, &name, &report, &settings.open);
+                        output.checksum(&name, &checksum.1, &style)?;
+                    }
+                }
+                Ok(())
+            }
+            Err(failure) => {
+                all_well = false;
+                let is_missing = failure.cause == Cause::Missing;
+                let value = is_missing.then(|| hints::detached_value(&name, settings)).flatten();
+                let hint = value.or_else(|| hints::of_failure(&name, failure.cause));
+                let failure =
+                    Problem { hint: hint.map(Cow::Owned).or(failure.hint.clone()), ..failure };
+                failure.report(&name);
+                if settings.text && is_missing && hints::is_number(&name) {
+                    messages::message(&hints::threads(&name));
+                }
+                if settings.json {
+                    output.error_object(&name, &failure, &content, None, end)?;
+                }
+                Ok(())
+            }
+        }
+    };
     blksum::in_order(small.threads(), images, ahead, in_turn)?;
     if hash.notes == Notes::Printed && !settings.json {
         recorded::note_lost(&hash.styles, &content);
@@ -123,37 +126,37 @@ pub struct Job<'a> {
 
 impl Job<'_> {
     /// Computes the checksums.
-    pub fn checksums(&self, origin: Origin) -> Result<Report, Failure> {
+    pub fn checksums(&self, origin: Origin) -> Result<Report, Problem> {
         let started = Instant::now();
         let (name, open) = (self.name, &*self.meaning.open);
         self.reporter.begin(name);
         if name == "-" && self.settings.is_stdin_taken {
-            return Err(Failure::new("standard input is the list of names"));
+            return Err(Problem::new("standard input is the list of names"));
         }
         let mut report =
-            match Input::new(name).map_err(|error| Failure::from(&error))? {
+            match Input::new(name).map_err(|error| Problem::from(&error))? {
                 Input::Uri(uri) => self
-                    .image(open.open_uri(uri).map_err(|error| Failure::of_image(&error, name))?)?,
+                    .image(open.open_uri(uri).map_err(|error| Problem::of_image(&error, name))?)?,
                 Input::Stream(file) => self.stream(file)?,
                 Input::Path(path) => match open.open(path) {
                     Ok(image) => self.image(image)?,
                     Err(error) if is_stream(&error, path) && origin == Origin::CommandLine => self
-                        .stream(input::open_stream(path).map_err(|error| Failure::from(&error))?)?,
+                        .stream(input::open_stream(path).map_err(|error| Problem::from(&error))?)?,
                     Err(error) if is_stream(&error, path) => {
-                        return Err(Failure::new(format!("{}, {ONLY_NAMED}", error.reason())));
+                        return Err(Problem::new(format!("{}, {ONLY_NAMED}", error.reason())));
                     }
-                    Err(error) => return Err(Failure::of_image(&error, name)),
+                    Err(error) => return Err(Problem::of_image(&error, name)),
                 },
                 Input::Descriptor { file, start } => {
                     let image = open.open_file(file, Path::new(name), start);
-                    self.image(image.map_err(|error| Failure::of_image(&error, name))?)?
+                    self.image(image.map_err(|error| Problem::of_image(&error, name))?)?
                 }
             };
         report.elapsed = started.elapsed();
         Ok(report)
     }
 
-    fn image(&self, image: Image) -> Result<Report, Failure> {
+    fn image(&self, image: Image) -> Result<Report, Problem> {
         let image = Arc::new(image);
         if self.notes != Notes::Silent {
             advice::warn(&image, self.name);
@@ -178,11 +181,11 @@ impl Job<'_> {
             .part
             .map(|part| part.of(&image))
             .transpose()
-            .map_err(|error| Failure::new(error.to_string()))?;
+            .map_err(|error| Problem::new(error.to_string()))?;
         let source = part.as_ref().map_or(&*image as &dyn Source, |part| part);
         let size = source.size();
         if self.meaning.is_recorded && part.is_some() && size < Content::SECTOR {
-            return Err(Failure::new(format!(
+            return Err(Problem::new(format!(
                 "the part has {size} bytes, and a tag holds ranges of whole sectors of {} bytes",
                 Content::SECTOR
             )));
@@ -196,7 +199,7 @@ impl Job<'_> {
         let (parameters, tuning) = (&*self.meaning.parameters, &self.settings.tuning);
         let digests = match self.maps {
             None => blksum::checksums(source, parameters, tuning, &progress)
-                .map_err(|error| Failure::of_checksum(error, self.name)),
+                .map_err(|error| report::problem(&error, self.name)),
             Some(maps) => {
                 maps.checksums(&self.subject(&image, source), parameters, tuning, &progress)
             }
@@ -207,7 +210,7 @@ impl Job<'_> {
             about.finish(parameters, tuning, self.name);
         }
         let shape = self.meaning.is_search.then(|| Shape::of(source)).transpose();
-        let shape = shape.map_err(|error| Failure::of_checksum(error, self.name))?;
+        let shape = shape.map_err(|error| report::problem(&error, self.name))?;
         let report = Report::new(parameters, digests, &image);
         Ok(Report { virtual_size: size, shape, about, ..report })
     }
@@ -225,22 +228,22 @@ impl Job<'_> {
 
     /// Bytes that come once and in order are raw content, and only where they do not look like
     /// anything else: what is at the end of a format's metadata cannot be known here.
-    fn stream(&self, mut file: File) -> Result<Report, Failure> {
-        let io_failure = |error: io::Error| Failure::from(&error);
+    fn stream(&self, mut file: File) -> Result<Report, Problem> {
+        let io_failure = |error: io::Error| Problem::from(&error);
         let what =
             if self.name == "-" { "standard input is a pipe" } else { "it is read as a pipe" };
         if let Some(format) = self.meaning.open.format.filter(|format| *format != Format::Raw) {
             let reason = format!("{what}, and {format} images can only be read from files");
-            return Err(Failure::new(reason));
+            return Err(Problem::new(reason));
         }
         if self.meaning.open.snapshot.is_some() {
-            return Err(Failure::new(format!("{what}, and has no snapshots")));
+            return Err(Problem::new(format!("{what}, and has no snapshots")));
         }
         if let Some(part) = self.meaning.part {
-            return Err(Failure::new(format!("{what}, and has no {}", part.what())));
+            return Err(Problem::new(format!("{what}, and has no {}", part.what())));
         }
         if self.maps.is_some() {
-            return Err(Failure::new(format!("{what}, and a map needs its size first")));
+            return Err(Problem::new(format!("{what}, and a map needs its size first")));
         }
         let size = if self.meaning.is_search { HEAD } else { HEAD_SIZE };
         let mut head = Vec::new();
@@ -248,7 +251,7 @@ impl Job<'_> {
         if self.meaning.open.format.is_none()
             && let Some(format) = probe(&head)
         {
-            return Err(Failure::new(format!(
+            return Err(Problem::new(format!(
                 "{what} and looks like {format}: give the file's name, or -f raw to hash its bytes"
             )));
         }
@@ -263,7 +266,7 @@ impl Job<'_> {
         let parameters = &*self.meaning.parameters;
         let digests = blksum::stream_checksums(content, parameters, tuning, &progress);
         drop(watch);
-        let (digests, length) = digests.map_err(|error| Failure::of_checksum(error, self.name))?;
+        let (digests, length) = digests.map_err(|error| report::problem(&error, self.name))?;
         Ok(Report {
             checksums: parameters.iter().copied().zip(digests).collect(),
             format: Format::Raw,
@@ -303,7 +306,7 @@ fn stored(image: &Image) -> Option<u64> {
 }
 
 /// The size of an image that was hashed beside others; 0 where it could not be.
-pub fn size(early: &Result<Report, Failure>) -> u64 {
+pub fn size(early: &Result<Report, Problem>) -> u64 {
     early.as_ref().map_or(0, |report| report.virtual_size)
 }
 

@@ -9,8 +9,8 @@ use blksum::check_file::Mistake;
 use blksum::expect::digests_of_size;
 
 use super::digest::describe;
-use super::report::Cause;
 use super::settings::Settings;
+use crate::problem::Cause;
 use crate::progress::{When, when_names};
 use crate::{quote, values};
 
@@ -43,26 +43,26 @@ pub fn detached_value(name: &OsStr, settings: &Settings) -> Option<String> {
         return None;
     };
     let name = name.display();
-    Some(format!(": to give {option} this value, use {option}={name}"))
+    Some(format!("to give {option} this value, use {option}={name}"))
 }
 
 /// The hint for users of the released blksum, in which `-c` reads through the page cache.
 pub const CACHE: &str = "-c means --check, as in sha256sum: to read an image through the page \
                          cache, use --cache";
 
-/// Returns the hint for a name that failed for this cause. It is empty if no mistake is likely.
-pub fn of_failure(name: &OsStr, cause: Cause) -> String {
+/// Returns the hint for a name that failed for this cause, if a mistake is likely.
+pub fn of_failure(name: &OsStr, cause: Cause) -> Option<String> {
     let text = name.to_string_lossy();
     match cause {
-        Cause::Directory => ": use -r to hash the files in it".into(),
+        Cause::Directory => Some("use -r to hash the files in it".into()),
         Cause::Missing => match text.split_once(':') {
-            Some(("nbd", rest)) => format!(": as a URI it is {}", nbd_uri(rest)),
+            Some(("nbd", rest)) => Some(format!("as a URI it is {}", nbd_uri(rest))),
             Some((scheme, rest)) if rest.starts_with("//") && is_scheme(scheme) => {
-                format!(": URIs that are read are those of NBD servers, such as {URI}")
+                Some(format!("URIs that are read are those of NBD servers, such as {URI}"))
             }
-            _ => String::new(),
+            _ => None,
         },
-        Cause::Other => String::new(),
+        Cause::Other => None,
     }
 }
 
@@ -244,9 +244,9 @@ mod tests {
 
     #[test]
     fn hints_for_names_that_failed() {
-        let hint = |name: &str, cause| of_failure(OsStr::new(name), cause);
-        assert_eq!(hint(".", Cause::Directory), ": use -r to hash the files in it");
-        assert_eq!(hint("nbd:h:1", Cause::Missing), ": as a URI it is nbd://h:1");
+        let hint = |name: &str, cause| of_failure(OsStr::new(name), cause).unwrap_or_default();
+        assert_eq!(hint(".", Cause::Directory), "use -r to hash the files in it");
+        assert_eq!(hint("nbd:h:1", Cause::Missing), "as a URI it is nbd://h:1");
         let uris = [
             ("unix:/p/n.sock:exportname=vm1", "'nbd+unix:///vm1?socket=/p/n.sock'"),
             ("unix:/p/n.sock", "'nbd+unix:///?socket=/p/n.sock'"),
@@ -259,7 +259,7 @@ mod tests {
         ];
         for (name, uri) in uris {
             let hint = hint(&format!("nbd:{name}"), Cause::Missing);
-            assert_eq!(hint, format!(": as a URI it is {uri}"));
+            assert_eq!(hint, format!("as a URI it is {uri}"));
         }
         assert!(hint("http://x", Cause::Missing).contains(URI));
         for name in ["x", "a:b", "://x", "a b://x", "\x1b://x"] {

@@ -14,7 +14,7 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::filter::Filter;
 use super::notes::Notes;
-use super::report::Failure;
+use crate::problem::Problem;
 use crate::{messages, stdio};
 
 /// The target of a name, opened unless blkimage opens it.
@@ -113,15 +113,15 @@ pub fn is_read_once(name: &OsStr) -> bool {
 /// # Errors
 ///
 /// Fails if it cannot be opened, or has no size.
-pub fn length(name: &OsStr, open: &OpenOptions) -> Result<u64, Failure> {
+pub fn length(name: &OsStr, open: &OpenOptions) -> Result<u64, Problem> {
     let open = open.clone().format(Format::Raw).snapshot(None);
-    let image = match Input::new(name).map_err(|error| Failure::from(&error))? {
+    let image = match Input::new(name).map_err(|error| Problem::from(&error))? {
         Input::Uri(uri) => open.open_uri(uri),
         Input::Path(path) => open.open(path),
         Input::Descriptor { file, start } => open.open_file(file, Path::new(name), start),
-        Input::Stream(_) => return Err(Failure::new("is a pipe, and has no size yet")),
+        Input::Stream(_) => return Err(Problem::new("is a pipe, and has no size yet")),
     };
-    image.map(|image| image.virtual_size()).map_err(|error| Failure::of_image(&error, name))
+    image.map(|image| image.virtual_size()).map_err(|error| Problem::of_image(&error, name))
 }
 
 /// Returns the bytes of a regular file and how many of them are stored. `None` if `name` is none.
@@ -175,7 +175,7 @@ pub fn detected(name: &OsStr) -> Option<Format> {
 }
 
 /// The name of an image to hash and its origin, or the error of listing it.
-pub type Found = (OsString, Result<Origin, Failure>);
+pub type Found = (OsString, Result<Origin, Problem>);
 
 /// Returns `name`, or the files in it if it is a folder and `recursive` is a filter. These are the
 /// regular files beneath the folder that the filter includes, in the order of their names. Symbolic
@@ -213,7 +213,7 @@ pub fn disks((name, found): Found, open: &OpenOptions) -> Vec<Found> {
             disks.into_iter().map(|disk| (name(disk), found.clone())).collect()
         }
         Err(error) if is_of_appliance(&error) => {
-            let failure = Failure::of_image(&error, &name);
+            let failure = Problem::of_image(&error, &name);
             vec![(name, Err(failure))]
         }
         // Opening the file as an image reports any other error.
@@ -301,7 +301,7 @@ impl Iterator for Walk {
                         Some(error) => messages::reason(error),
                         None => error.to_string(),
                     };
-                    return Some((name, Err(Failure::new(reason))));
+                    return Some((name, Err(Problem::new(reason))));
                 }
             };
             let beneath = entry.path().strip_prefix(&self.root).unwrap_or(entry.path());

@@ -13,11 +13,12 @@ use blksum::{Error, Progress, Tuning};
 
 use super::input;
 use super::notes::Notes;
-use super::report::Failure;
+use super::report;
 use super::settings::{Hash, Settings};
+use crate::map;
 use crate::map::output::{Content, Output};
-use crate::map::{self, open};
 use crate::outputs::{Named, mode_of};
+use crate::problem::Problem;
 use crate::{messages, quote};
 
 /// The maps of a run. They are opened before the process is restricted.
@@ -28,7 +29,7 @@ pub struct Maps {
 /// The map of an image.
 struct MapFile {
     path: PathBuf,
-    output: Result<Output, String>,
+    output: Result<Output, Problem>,
 }
 
 impl Maps {
@@ -62,7 +63,7 @@ impl Maps {
                 false => Ok(target.clone()),
             };
             let map = match path {
-                Err(reason) => MapFile { path: target.clone(), output: Err(reason) },
+                Err(reason) => MapFile { path: target.clone(), output: Err(reason.into()) },
                 Ok(path) if !paths.insert(path.clone()) => {
                     MapFile { path, output: Err("is the map of another image".into()) }
                 }
@@ -70,7 +71,7 @@ impl Maps {
                     let named =
                         if is_folder { Named::AfterImage(Path::new(&name)) } else { Named::ByUser };
                     let output = Output::open(path.as_os_str(), named, mode_of([&*name]));
-                    MapFile { output: output.map_err(|refused| refused.reason), path }
+                    MapFile { output, path }
                 }
             };
             of_images.insert(name, map);
@@ -90,27 +91,26 @@ impl Maps {
         parameters: &[Parameters],
         tuning: &Tuning,
         progress: &Progress,
-    ) -> Result<Vec<Digest>, Failure> {
+    ) -> Result<Vec<Digest>, Problem> {
         let Some(MapFile { path, output }) = self.of_images.get(subject.name) else {
-            return Err(Failure::new("was not there when its map was opened"));
+            return Err(Problem::new("was not there when its map was opened"));
         };
-        let of_map = |reason: &str| {
-            Failure::new(format!("{}: {reason}", quote::name(path.as_os_str().as_bytes())))
+        let of_map = |problem: Problem| {
+            let name = quote::name(path.as_os_str().as_bytes());
+            Problem::new(format!("{name}: {}", problem.text()))
         };
-        let output = output.as_ref().map_err(|reason| of_map(reason))?;
-        output.check_apart(subject.image).map_err(|reason| of_map(&reason))?;
-        if let Content::Map(old) = output.content().map_err(|reason| of_map(&reason))?
+        let output = output.as_ref().map_err(|problem| of_map(problem.clone()))?;
+        output.check_apart(subject.image).map_err(of_map)?;
+        if let Content::Map(old) = output.content().map_err(of_map)?
             && old.commit().is_some_and(Commit::is_final)
         {
-            return Err(of_map("exists: remove it, or write the map elsewhere"));
+            return Err(of_map("exists: remove it, or write the map elsewhere".into()));
         }
-        let of_blkmap = |error: &blkmap::Error| of_map(&open::reason(error));
-        let of_image = |error| Failure::of_checksum(error, subject.name);
-        let header = header(&parameters[0]).map_err(|reason| of_map(&reason))?;
+        let header = header(&parameters[0]).map_err(|reason| of_map(reason.into()))?;
         let info = Info::new(Made::Read).describe(subject);
         let writer = output.begin(header, subject.source.size());
         let writer = writer
-            .map_err(|error| of_blkmap(&error))?
+            .map_err(|error| of_map(error.into()))?
             .checkpoint_every(map::CHECKPOINT, info.to_string());
         let written = blksum::map::write_with_checksums(
             writer,
@@ -121,8 +121,8 @@ impl Maps {
             progress,
         );
         written.map_err(|error| match error {
-            Error::Map(error) => of_blkmap(&error),
-            error => of_image(error),
+            Error::Map(error) => of_map(error.into()),
+            error => report::problem(&error, subject.name),
         })
     }
 }

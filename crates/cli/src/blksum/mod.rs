@@ -58,8 +58,8 @@ pub use self::args::digest_names;
 use self::maps::Maps;
 use self::output::Output;
 use self::settings::{Action, Settings};
-use crate::usage::{self, Refusal};
-use crate::{implementation, messages, outputs, progress};
+use crate::problem::{Failure, Outcome};
+use crate::{implementation, messages, outputs, problem, progress, usage};
 
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
@@ -72,12 +72,18 @@ fn parse_and_run() -> ExitCode {
     messages::name_program("blksum");
     progress::hold_signals();
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let result = match parse(&arguments) {
-        Ok(settings) => run(&settings),
-        Err(Refusal::Text(text)) => Output::new().write(text.as_bytes()).map(|()| true),
-        Err(Refusal::Usage(lines)) => return usage::refuse(messages::program(), &lines),
-    };
-    usage::exit(result)
+    let result = parse(&arguments).and_then(|settings| match settings {
+        Parsed::Settings(settings) => Ok(run(&settings)?),
+        Parsed::Text(text) => Ok(Output::new().write(text.as_bytes()).map(|()| true)?),
+    });
+    problem::exit(result, || messages::program().to_owned(), Outcome::Errors)
+}
+
+/// What the command line asks for.
+enum Parsed {
+    Settings(Box<Settings>),
+    /// A text, such as the help.
+    Text(String),
 }
 
 /// Returns the argument parser, for manual pages and completions.
@@ -116,27 +122,32 @@ fn run(settings: &Settings) -> io::Result<bool> {
     }
 }
 
-fn parse(arguments: &[OsString]) -> Result<Settings, Refusal> {
-    let refuse = |error: clap::Error| refusal(&error, arguments);
+fn parse(arguments: &[OsString]) -> Result<Parsed, Failure> {
     let parser = usage::with_help(command(), arguments);
-    let mut matches = parser.try_get_matches_from(arguments).map_err(refuse)?;
-    let text_after_tag = index(&matches, "text") > index(&matches, "tag");
-    let args = Args::from_arg_matches_mut(&mut matches).map_err(refuse)?;
+    let parsed = parser.try_get_matches_from(arguments).and_then(|mut matches| {
+        let text_after_tag = index(&matches, "text") > index(&matches, "tag");
+        Ok((Args::from_arg_matches_mut(&mut matches)?, text_after_tag))
+    });
+    let (args, text_after_tag) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => return refusal(&error, arguments),
+    };
     let threads = args.names.iter().find(|name| args.text && hints::is_number(name)).cloned();
-    Settings::new(args, text_after_tag).map_err(|reason| {
+    let settings = Settings::new(args, text_after_tag).map_err(|reason| {
         let hint = threads.map(|number| hints::threads(&number));
-        Refusal::Usage([Some(reason), hint].into_iter().flatten().collect())
-    })
+        Failure::Usage([Some(reason), hint].into_iter().flatten().collect())
+    })?;
+    Ok(Parsed::Settings(Box::new(settings)))
 }
 
-fn refusal(error: &clap::Error, arguments: &[OsString]) -> Refusal {
+fn refusal(error: &clap::Error, arguments: &[OsString]) -> Result<Parsed, Failure> {
     let text = error.render().to_string();
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        return Refusal::Text(text);
+        return Ok(Parsed::Text(text));
     }
     let threads = arguments.iter().find_map(|argument| hints::attached_threads(argument));
     let hint = threads.map(hints::threads);
-    Refusal::Usage(usage::reasons(error, &text).into_iter().chain(hint).collect())
+    Err(Failure::Usage(usage::reasons(error, &text).into_iter().chain(hint).collect()))
 }
 
 /// Returns the last position of a flag on the command line, if it was given.

@@ -16,9 +16,10 @@ use serde::Serialize;
 use super::about::About;
 use super::found::{Found, Reading};
 use super::recorded;
-use super::report::{Failure, Report};
+use super::report::Report;
 use super::settings::Settings;
 use crate::json::{self, Name};
+use crate::problem::Problem;
 use crate::quote;
 use crate::stdio::Stdout;
 
@@ -144,13 +145,13 @@ impl Output {
     pub fn error_object(
         &mut self,
         name: &OsStr,
-        failure: &Failure,
+        problem: &Problem,
         content: &Content,
         status: Option<Status>,
         end: u8,
     ) -> io::Result<()> {
         let (name, part) = (Name::new(name), PartObject::new(content));
-        self.json(&ErrorObject { name, part, status, error: &failure.reason }, end)
+        self.json(&ErrorObject { name, part, status, error: &problem.text() }, end)
     }
 
     fn json(&mut self, object: &impl Serialize, end: u8) -> io::Result<()> {

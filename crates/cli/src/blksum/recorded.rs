@@ -12,8 +12,9 @@ use blksum::{Conflict, Content, Encoding, ImageTag, Part, Tag};
 
 use super::found::Reading;
 use super::input;
-use super::report::{Failure, Report};
+use super::report::Report;
 use super::settings::{Meaning, Settings};
+use crate::problem::Problem;
 use crate::{messages, quote};
 
 /// Returns the style of the line of an image. The tag records the format raw if that was given, because a
@@ -51,7 +52,7 @@ pub fn meaning<'a>(
     settings: &'a Settings,
     tag: &Tag,
     parameters: Vec<Parameters>,
-) -> Result<Meaning<'a>, Failure> {
+) -> Result<Meaning<'a>, Problem> {
     let (parameters, all) = (Cow::Owned(parameters), settings.meaning());
     match tag {
         Tag::File(_) => Ok(Meaning { parameters, ..of_bytes(settings) }),
@@ -66,7 +67,7 @@ pub fn meaning<'a>(
                     _ => "--offset and --length",
                 };
                 let content = describe(&tag.content);
-                Failure::new(format!("its checksum is of {content}: leave out {option}"))
+                Problem::new(format!("its checksum is of {content}: leave out {option}"))
             })?;
             let is_recorded = tag.content.is_part();
             let part = if is_recorded { tag.content.part } else { settings.part };

@@ -1,18 +1,18 @@
-//! The result of hashing an image, or the reason why it failed.
+//! The result of hashing an image.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
 use blkhash::{Digest, Parameters};
-use blkimage::{ErrorKind, Format, Image};
+use blkimage::{Format, Image};
 use blksum::expect::Shape;
 
 use super::about::About;
-use crate::image::advice;
 use crate::messages;
+use crate::problem::Problem;
 
 /// The checksums of an image, with its properties.
 #[derive(Clone, Debug)]
@@ -37,26 +37,6 @@ pub struct Report {
     pub elapsed: Duration,
     /// Description of the image, with `--verbose`.
     pub about: Option<About>,
-}
-
-/// The reason why an image has no checksum.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// Text of the message after the name of the image.
-    pub reason: String,
-    /// Cause, which selects the hint for the user.
-    pub cause: Cause,
-}
-
-/// Causes of failures for which there are hints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// The file does not exist.
-    Missing,
-    /// The name is that of a folder.
-    Directory,
-    /// Anything else.
-    Other,
 }
 
 impl Report {
@@ -117,52 +97,24 @@ fn format_of_name(name: &OsStr) -> Option<&'static str> {
     (format != "vmdk" || !is_extent).then_some(format)
 }
 
-impl Failure {
-    /// Creates a failure with this reason.
-    pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), cause: Cause::Other }
+/// Converts an error of hashing the image `name`.
+pub fn problem(error: &blksum::Error, name: &OsStr) -> Problem {
+    let problem = Problem::of_pass(error, name);
+    match error {
+        blksum::Error::Hash(error) => Problem { hint: advice_on_hash(error), ..problem },
+        _ => problem,
     }
+}
 
-    /// Converts an error of hashing the image `name`.
-    pub fn of_checksum(error: blksum::Error, name: &OsStr) -> Self {
-        match error {
-            blksum::Error::Image(error) => Self::of_image(&error, name),
-            blksum::Error::Stream(error) => Self::from(&error),
-            blksum::Error::Hash(error) => Self::new(format!("{error}{}", advice_on_hash(&error))),
-            other => Self::new(advice::with_advice(other.to_string(), advice::of_pass(&other))),
+/// Returns what to do about an error of blkhash.
+fn advice_on_hash(error: &blkhash::Error) -> Option<Cow<'static, str>> {
+    let blkhash::Error::UnsuitableLength { length, block_size } = *error else { return None };
+    Some(match length - length % block_size {
+        0 => "fs-verity takes any size".into(),
+        whole => {
+            format!("fs-verity takes any size, and --length {whole} leaves out the rest").into()
         }
-    }
-
-    /// Converts an error of blkimage, for a message that begins with the name of the image.
-    pub fn of_image(error: &blkimage::Error, name: &OsStr) -> Self {
-        let is_own = error.name() == Path::new(name);
-        let is_missing = error.io_error().is_some_and(|it| it.kind() == io::ErrorKind::NotFound);
-        let cause = match error.kind() {
-            ErrorKind::Directory if is_own => Cause::Directory,
-            ErrorKind::Open if is_own && is_missing => Cause::Missing,
-            _ => Cause::Other,
-        };
-        Self { reason: advice::describe(error, name), cause }
-    }
-}
-
-impl From<&io::Error> for Failure {
-    fn from(error: &io::Error) -> Self {
-        let is_missing = error.kind() == io::ErrorKind::NotFound;
-        let cause = if is_missing { Cause::Missing } else { Cause::Other };
-        Self { reason: messages::reason(error), cause }
-    }
-}
-
-/// Returns what to do about an error of blkhash. It is empty if there is nothing.
-fn advice_on_hash(error: &blkhash::Error) -> String {
-    let blkhash::Error::UnsuitableLength { length, block_size } = *error else {
-        return String::new();
-    };
-    match length - length % block_size {
-        0 => ": fs-verity takes any size".into(),
-        whole => format!(": fs-verity takes any size, and --length {whole} leaves out the rest"),
-    }
+    })
 }
 
 const SECTOR: u64 = 512;

@@ -14,8 +14,9 @@ use super::hash::Job;
 use super::input::{self, Origin};
 use super::notes::Notes;
 use super::recorded;
-use super::report::{Failure, Report};
+use super::report::Report;
 use super::settings::{Meaning, Settings};
+use crate::problem::Problem;
 use crate::progress::Reporter;
 
 /// A search for the meaning of values that one image may have.
@@ -40,8 +41,8 @@ impl Searcher<'_> {
     pub fn find(
         &self,
         values: &[Value],
-        mut unreadable: Option<Failure>,
-    ) -> Result<Found, Failure> {
+        mut unreadable: Option<Problem>,
+    ) -> Result<Found, Problem> {
         let (mut found, mut untried) = (None::<Found>, Vec::new());
         for (subject, parameters) in self.passes(values, &mut untried)? {
             // The bytes of a file may be readable where its content is not.
@@ -70,7 +71,7 @@ impl Searcher<'_> {
                     continue;
                 }
                 Err(failure) => {
-                    add(&mut untried, &failure.reason);
+                    add(&mut untried, &failure.text());
                     continue;
                 }
             };
@@ -92,7 +93,7 @@ impl Searcher<'_> {
             (_, Some(failure)) => Err(failure),
             (_, None) => {
                 let reason = untried.into_iter().next();
-                Err(Failure::new(reason.unwrap_or_else(|| NOTHING_TO_TRY.into())))
+                Err(Problem::new(reason.unwrap_or_else(|| NOTHING_TO_TRY.into())))
             }
         }
     }
@@ -106,7 +107,7 @@ impl Searcher<'_> {
         &self,
         values: &[Value],
         untried: &mut Vec<String>,
-    ) -> Result<Vec<(Subject, Vec<Parameters>)>, Failure> {
+    ) -> Result<Vec<(Subject, Vec<Parameters>)>, Problem> {
         let passes = self.search.passes(values).into_iter();
         let mut passes: Vec<_> = passes.map(|pass| (pass.subject, pass.parameters)).collect();
         let has_parts = values.iter().any(|value| value.parts.is_some());
@@ -145,7 +146,7 @@ impl Searcher<'_> {
         subject: Subject,
         parameters: &[Parameters],
         notes: Notes,
-    ) -> Result<Report, Failure> {
+    ) -> Result<Report, Problem> {
         let parameters = Cow::Borrowed(parameters);
         let meaning = match subject {
             Subject::Content => Meaning { parameters, ..self.settings.meaning() },
@@ -180,11 +181,11 @@ impl Searcher<'_> {
     }
 
     /// Returns why a value of the bytes of the file says nothing about its content, of which `report` is.
-    fn uncovered(&self, report: &Report, unreadable: Option<&Failure>) -> Option<String> {
+    fn uncovered(&self, report: &Report, unreadable: Option<&Problem>) -> Option<String> {
         match unreadable {
             // An appliance holds all of its disks.
             Some(_) if is_named_appliance(Path::new(self.name)) => None,
-            Some(failure) => Some(format!("it cannot be read: {}", failure.reason)),
+            Some(failure) => Some(format!("it cannot be read: {}", failure.text())),
             None => report.has_other_files.then(|| "it is in other files too".into()),
         }
     }

@@ -17,8 +17,9 @@ use blkimage::{ErrorKind, Format};
 use blksum::{Progress, Tuning};
 
 use super::input;
-use super::report::{Failure, Report};
+use super::report::Report;
 use super::settings::{Meaning, Settings};
+use crate::problem::Problem;
 
 /// Hashes small images.
 pub struct Small {
@@ -52,7 +53,7 @@ impl Small {
         &self,
         name: &OsStr,
         meaning: &Meaning<'_>,
-    ) -> Option<Result<Report, Failure>> {
+    ) -> Option<Result<Report, Problem>> {
         let started = Instant::now();
         let Meaning { parameters, open, part, .. } = meaning;
         let is_raw = open.format.is_none_or(|format| format == Format::Raw);
@@ -70,7 +71,7 @@ impl Small {
                 let is_missing = error.kind() == ErrorKind::Open && error.name() == path;
                 let source = error.io_error().filter(|_| is_missing);
                 let missing = source.filter(|error| error.kind() == io::ErrorKind::NotFound)?;
-                return Some(Err(Failure::from(missing)));
+                return Some(Err(Problem::from(missing)));
             }
         };
         if image.virtual_size() > MAX_SIZE || !image.warnings().is_empty() {

@@ -45,14 +45,6 @@ pub fn has_magic(name: &OsStr) -> bool {
     read.is_ok() && magic == blkmap::MAGIC
 }
 
-/// Describes an error for a message that begins with the name.
-pub fn reason(error: &Error) -> String {
-    match error {
-        Error::Io(error) => messages::reason(error),
-        error => error.to_string(),
-    }
-}
-
 /// Reads the key in a file. The error names it.
 pub fn key(name: Option<&Path>) -> Result<Option<Key>, String> {
     let Some(name) = name else { return Ok(None) };

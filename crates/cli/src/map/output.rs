@@ -13,29 +13,16 @@ use blkimage::Image;
 use blkmap::{Error, Header, Pipe, Recovered, Writer};
 use rustix::fs::OFlags;
 
-use super::open::{base_of_state, reason};
+use super::open::base_of_state;
 use crate::identity::Identity;
-use crate::messages;
 use crate::outputs::{self, FileMode, Leftover, Named, Opened};
+use crate::problem::{Outcome, Problem};
 use crate::stdio::Stdout;
 
 /// A file to write a map to, or standard output.
 pub enum Output {
     Stdout,
     File { file: File, identity: Identity, leftover: Leftover },
-}
-
-/// The reason why a file cannot be written, without its name.
-pub struct Refused {
-    pub reason: String,
-    /// Whether another process writes to the file.
-    pub is_busy: bool,
-}
-
-impl From<String> for Refused {
-    fn from(reason: String) -> Self {
-        Self { reason, is_busy: false }
-    }
 }
 
 /// What a file holds.
@@ -50,7 +37,7 @@ pub enum Content {
 
 impl Output {
     /// Opens a file or creates it with this mode, and locks it.
-    pub fn open(name: &OsStr, named: Named<'_>, mode: FileMode) -> Result<Self, Refused> {
+    pub fn open(name: &OsStr, named: Named<'_>, mode: FileMode) -> Result<Self, Problem> {
         if name == "-" {
             return Ok(Self::Stdout);
         }
@@ -68,15 +55,15 @@ impl Output {
     }
 
     /// Opens a map to append to, and locks it.
-    pub fn open_map(name: &OsStr) -> Result<File, Refused> {
+    pub fn open_map(name: &OsStr) -> Result<File, Problem> {
         let file = File::options().read(true).write(true).custom_flags(NONBLOCK).open(name);
-        let file = file.map_err(|error| messages::reason(&error))?;
+        let file = file.map_err(|error| Problem::from(&error))?;
         lock(&file)?;
         Ok(file)
     }
 
     /// Refuses a file of the image.
-    pub fn check_apart(&self, image: &Image) -> Result<(), String> {
+    pub fn check_apart(&self, image: &Image) -> Result<(), Problem> {
         match self {
             Self::File { identity, .. } if identity.is_in(image) => {
                 Err("is a file of the image".into())
@@ -95,18 +82,18 @@ impl Output {
     }
 
     /// Returns what the file holds. It is not changed.
-    pub fn content(&self) -> Result<Content, String> {
+    pub fn content(&self) -> Result<Content, Problem> {
         let Self::File { file, .. } = self else { return Ok(Content::Empty) };
-        let length = file.metadata().map_err(|error| messages::reason(&error))?.len();
+        let length = file.metadata().map_err(|error| Problem::from(&error))?.len();
         if length == 0 {
             return Ok(Content::Empty);
         }
-        let file = file.try_clone().map_err(|error| messages::reason(&error))?;
+        let file = file.try_clone().map_err(|error| Problem::from(&error))?;
         match Recovered::find(file) {
             Ok(recovered) => Ok(Content::Map(Box::new(recovered))),
             Err(Error::Magic | Error::Damaged { .. }) if self.is_torn(length) => Ok(Content::Torn),
             Err(Error::Magic) => Err("exists, and is not a block map".into()),
-            Err(error) => Err(reason(&error)),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -140,20 +127,19 @@ impl Output {
     }
 }
 
-fn lock(file: &File) -> Result<(), Refused> {
-    let reason = |error| messages::reason(&error);
-    if !file.metadata().map_err(reason)?.is_file() {
-        return Err("is not a regular file".to_owned().into());
+fn lock(file: &File) -> Result<(), Problem> {
+    if !file.metadata().map_err(|error| Problem::from(&error))?.is_file() {
+        return Err("is not a regular file".into());
     }
     // A process that was killed holds its lock until its child has removed the file or left it.
     for _ in 0..MAX_TRIES {
         match file.try_lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
-            Err(TryLockError::Error(error)) => return Err(reason(error).into()),
+            Err(TryLockError::Error(error)) => return Err(Problem::from(&error)),
         }
     }
-    Err(Refused { reason: "is being written by another process".to_owned(), is_busy: true })
+    Err(Problem::new("is being written by another process").with_outcome(Outcome::Busy))
 }
 
 /// What a writer writes to.

@@ -5,8 +5,6 @@ pub mod kernel;
 mod measure;
 mod trivia;
 
-use std::io;
-
 use blkbench::report::WIDTH;
 use blkbench::text::{self, Align};
 use blkhash::{Algorithm, Digester, Status, implementations};
@@ -17,6 +15,7 @@ use self::kernel::Driver;
 use self::measure::Measured;
 use self::trivia::{Linux, Trivia};
 use super::args;
+use crate::problem::{Failure, Outcome};
 use crate::{json, quote, stdio};
 
 /// Prints the table or the details.
@@ -24,7 +23,7 @@ use crate::{json, quote, stdio};
 /// # Errors
 ///
 /// Fails if standard output cannot be written.
-pub fn run(args: &args::Algorithms) -> io::Result<bool> {
+pub fn run(args: &args::Algorithms) -> Result<Outcome, Failure> {
     let algorithms = if args.names.is_empty() { Algorithm::ALL } else { &args.names };
     super::warn(algorithms.iter().copied());
     let drivers = args.kernel.then(kernel::drivers);

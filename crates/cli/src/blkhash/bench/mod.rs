@@ -25,17 +25,16 @@ use self::noise::longer;
 pub use self::noise::{mark, note};
 use self::tools::Tools;
 use super::args::{self, Layout, Threads};
-use super::refuse;
+use crate::problem::{Failure, Outcome};
 use crate::progress::Steps;
 use crate::stdio::{self, Stdout};
-use crate::usage::Refusal;
 use crate::{json, messages};
 
-/// Measures and prints; the outer error is what is wrong with the command line.
-pub fn run(args: &args::Bench) -> Result<io::Result<bool>, Refusal> {
+/// Measures and prints.
+pub fn run(args: &args::Bench) -> Result<Outcome, Failure> {
     let layout = args.layout();
     if args.tools && !matches!(layout, Layout::Docs | Layout::Json) {
-        return Err(refuse("--tools: use --format docs or json"));
+        return Err(Failure::usage("--tools: use --format docs or json"));
     }
     let bench = bench(args, layout)?;
     let field = chosen_field(field(), &args.filter)?;
@@ -65,7 +64,7 @@ pub fn run(args: &args::Bench) -> Result<io::Result<bool>, Refusal> {
             format!("measure more (--iterations {})", blocks.saturating_mul(10))
         }
     };
-    Ok(write(&measured, &beside, layout, args.svg.as_deref(), &longer))
+    Ok(write(&measured, &beside, layout, args.svg.as_deref(), &longer)?.into())
 }
 
 /// What is measured besides the implementations.
@@ -84,7 +83,7 @@ fn algorithms(measured: &Report) -> Vec<Algorithm> {
 }
 
 /// What the command line asks for.
-fn bench(args: &args::Bench, layout: Layout) -> Result<Bench, Refusal> {
+fn bench(args: &args::Bench, layout: Layout) -> Result<Bench, Failure> {
     let block_size = args.block_size.unwrap_or(DEFAULT_BLOCK_SIZE);
     let batch = match args.batch {
         Some(batch) => usize::from(batch),
@@ -99,7 +98,7 @@ fn bench(args: &args::Bench, layout: Layout) -> Result<Bench, Refusal> {
     let most = threads.last().copied().unwrap_or(1);
     if block_size * batch * most > MAX_MEMORY {
         let what = format!("{batch} blocks of {block_size} bytes on {most} threads");
-        return Err(refuse(format!("{what} are more than 1 GiB: use a smaller --batch")));
+        return Err(Failure::usage(format!("{what} are more than 1 GiB: use a smaller --batch")));
     }
     let memories: &[Memory] = if args.cold { &[Memory::Hot, Memory::Cold] } else { &[Memory::Hot] };
     let scenarios = threads
@@ -115,14 +114,14 @@ fn bench(args: &args::Bench, layout: Layout) -> Result<Bench, Refusal> {
 }
 
 /// Those that the globs name. The reference stays, without a row if nobody asked for it.
-fn chosen_field(field: Field, globs: &[String]) -> Result<Field, Refusal> {
-    let filter = Filter::new(globs).map_err(|reason| Refusal::Usage(vec![reason]))?;
+fn chosen_field(field: Field, globs: &[String]) -> Result<Field, Failure> {
+    let filter = Filter::new(globs).map_err(Failure::usage)?;
     let Field { mut contestants, mut absent } = field;
     let mut names: Vec<(String, String)> =
         contestants.iter().map(|known| (known.group.clone(), known.name.clone())).collect();
     names.extend(absent.iter().map(|(known, _)| (known.algorithm.name().into(), known.name())));
     if let Some(wanted) = filter.unmatched(&names).first() {
-        return Err(Refusal::Usage(filter::explain_unmatched(wanted, &names)));
+        return Err(Failure::Usage(filter::explain_unmatched(wanted, &names)));
     }
     for contestant in &mut contestants {
         contestant.is_shown = filter.accepts(&contestant.group, &contestant.name);
@@ -131,7 +130,7 @@ fn chosen_field(field: Field, globs: &[String]) -> Result<Field, Refusal> {
     if let Some((known, reason)) =
         absent.first().filter(|_| contestants.iter().all(|c| !c.is_shown))
     {
-        return Err(refuse(format!("{} cannot run here: {reason}", known.name())));
+        return Err(Failure::usage(format!("{} cannot run here: {reason}", known.name())));
     }
     contestants.retain(|contestant| contestant.is_shown || contestant.is_reference);
     Ok(Field { contestants, absent })

@@ -1,6 +1,5 @@
 //! `blkhash btrfs algorithms`: the checksums of btrfs, and how fast the kernel and this program are on this host.
 
-use std::io;
 use std::time::Duration;
 
 use blkbench::report::WIDTH;
@@ -14,13 +13,13 @@ use super::args;
 use crate::blkhash::algorithms::kernel::{self, Driver};
 use crate::blkhash::bench::file_system::{self, InKernel, is_hard};
 use crate::blkhash::bench::{self, DEFAULT_BATCH, DEFAULT_BLOCK_SIZE};
-use crate::blkhash::verdict::Outcome;
 use crate::blkhash::{print, warn};
+use crate::problem::{Failure, Outcome};
 use crate::size::Bytes;
 use crate::{quote, stdio};
 
 /// Measures the checksums and prints the table.
-pub fn run(args: &args::Algorithms) -> io::Result<Outcome> {
+pub fn run(args: &args::Algorithms) -> Result<Outcome, Failure> {
     warn(ChecksumType::ALL.map(ChecksumType::algorithm));
     let lines = measure(&kernel::drivers(), TIME);
     let text = if args.json {
@@ -28,8 +27,7 @@ pub fn run(args: &args::Algorithms) -> io::Result<Outcome> {
     } else {
         table(&lines, args.data, stdio::columns())
     };
-    print(&text)?;
-    Ok(Outcome::Clean)
+    print(&text)
 }
 
 /// A checksum, and the speed of what computes it.

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io;
 use std::path::Path;
 
 use blkbtrfs::FileSystem;
@@ -13,10 +12,10 @@ use serde_json::{Value, json};
 use super::args;
 use super::mounted::{self, Mounted};
 use super::open::{self, Group};
-use crate::blkhash::verdict::{Failure, Outcome};
 use crate::blkhash::{print, warn};
+use crate::problem::{Failure, Outcome, Problem};
 use crate::size::Bytes;
-use crate::{json, messages, quote};
+use crate::{json, quote};
 
 /// Shows every file system on the command line.
 pub fn run(args: &args::Info) -> Result<Outcome, Failure> {
@@ -31,7 +30,7 @@ pub fn run(args: &args::Info) -> Result<Outcome, Failure> {
                 asked.push((devices.collect(), Some(mounted)));
             }
             Some(Err(reason)) => {
-                messages::message_of(name.as_encoded_bytes(), &reason);
+                Problem::from(reason).report(name);
                 outcome = Outcome::Unknown;
             }
         }
@@ -40,7 +39,7 @@ pub fn run(args: &args::Info) -> Result<Outcome, Failure> {
         asked.push((images, None));
     }
     let names = asked.iter().flat_map(|(names, _)| names);
-    let options = args.images.opening.confine(names).map_err(Failure::Refused)?;
+    let options = args.images.opening.confine(names)?;
     for (names, mounted) in &asked {
         outcome = outcome.and(show_all(args, &options, names, mounted.as_ref())?);
     }
@@ -52,7 +51,7 @@ fn show_all(
     options: &OpenOptions,
     names: &[OsString],
     mounted: Option<&Mounted>,
-) -> io::Result<Outcome> {
+) -> Result<Outcome, Failure> {
     // This command gives no verdict, so devices in use may be read.
     let has_devices = names.iter().any(|name| crate::open::is_device(Path::new(name)));
     let force_share = options.force_share || has_devices;
@@ -73,7 +72,7 @@ fn show_all(
         let filesystem = match FileSystem::open(devices) {
             Ok(filesystem) => filesystem,
             Err(error) => {
-                messages::message_of(name.as_encoded_bytes(), &error.to_string());
+                Problem::of_btrfs(&error, &name).report(&name);
                 outcome = Outcome::Unknown;
                 continue;
             }

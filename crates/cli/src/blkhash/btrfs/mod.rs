@@ -13,14 +13,14 @@ mod output;
 mod verify;
 
 use self::args::Command;
-use super::verdict::{Failure, Outcome};
+use crate::problem::{Failure, Outcome};
 
 /// Runs a subcommand.
 pub fn run(command: &Command) -> Result<Outcome, Failure> {
     match command {
         Command::Verify(args) => verify::run(args),
         Command::Info(args) => info::run(args),
-        Command::Algorithms(args) => algorithms::run(args).map_err(Failure::Output),
+        Command::Algorithms(args) => algorithms::run(args),
         Command::ObscureName(args) => obscure::run(args).map_err(Failure::Output),
     }
 }

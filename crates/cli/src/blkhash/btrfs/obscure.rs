@@ -3,8 +3,7 @@
 use std::io::{self, Write};
 
 use super::args;
-use crate::blkhash::verdict::Outcome;
-use crate::messages;
+use crate::problem::{Outcome, Problem};
 use crate::stdio::Stdout;
 
 /// Prints a replacement for each name.
@@ -18,7 +17,7 @@ pub fn run(args: &args::ObscureName) -> io::Result<Outcome> {
                 text.push(b'\n');
             }
             Err(error) => {
-                messages::message_of(name.as_encoded_bytes(), &error.to_string());
+                Problem::new(error.to_string()).report(name);
                 outcome = Outcome::Errors;
             }
         }

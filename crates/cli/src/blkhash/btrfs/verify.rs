@@ -10,17 +10,15 @@ use super::args;
 use super::open::{self, Group};
 use super::output::Output;
 use crate::blkhash::limit::Limit;
-use crate::blkhash::refuse;
 use crate::blkhash::suggest::instead_of;
-use crate::blkhash::verdict::{Failure, Outcome};
-use crate::image::advice;
+use crate::implementation;
+use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::{Amount, Counts, Reporter};
-use crate::{implementation, messages};
 
 /// Verifies every file system on the command line.
 pub fn run(args: &args::Verify) -> Result<Outcome, Failure> {
     let implementation = args.implementation.as_deref().map(find).transpose()?;
-    let options = args.images.opening.confine(&args.names).map_err(Failure::Refused)?;
+    let options = args.images.opening.confine(&args.names)?;
     let (groups, has_failed) = open::open(&args.names, &options, &args.images);
     let mut outcome = if has_failed { Outcome::Unknown } else { Outcome::Clean };
     let mut limit = Limit::new(args.max_errors);
@@ -42,13 +40,13 @@ fn find(name: &str) -> Result<Implementation, Failure> {
     let is_of = |algorithm: &Algorithm| name.starts_with(&format!("{algorithm}-"));
     match algorithms.find(is_of).map(|algorithm| implementation::find(algorithm, name)) {
         Some(Ok(found)) => Ok(found),
-        Some(Err(error)) => Err(Failure::Refused(refuse(error.to_string()))),
+        Some(Err(error)) => Err(Failure::usage(error.to_string())),
         None => {
             let all = blkbtrfs::ChecksumType::ALL.map(blkbtrfs::ChecksumType::algorithm);
             let names: Vec<_> =
                 all.into_iter().flat_map(implementations).map(Implementation::name).collect();
             let reason = format!("{name}: no implementation of a checksum of btrfs");
-            Err(Failure::Refused(refuse(format!("{reason}: {}", instead_of(name, &names)))))
+            Err(Failure::usage(format!("{reason}: {}", instead_of(name, &names))))
         }
     }
 }
@@ -61,15 +59,7 @@ fn verify(
     reporter: &Reporter,
 ) -> Result<Outcome, Failure> {
     let started = Instant::now();
-    let fail = |error: &Error| {
-        let reason = match error {
-            Error::Image(error) => advice::describe(error, &group.name),
-            error => error.to_string(),
-        };
-        let name = group.name.as_encoded_bytes();
-        messages::message_of(name, &reason);
-        Ok(Outcome::Unknown)
-    };
+    let fail = |error: &Error| Ok(Problem::of_btrfs(error, &group.name).report(&group.name));
     let filesystem = match FileSystem::open_with(group.devices, group.seeds, implementation) {
         Ok(filesystem) => filesystem,
         Err(error) => return fail(&error),

@@ -7,17 +7,17 @@ use blkmap::{Error, PAGE};
 
 use super::args::Check;
 use super::watched::watched;
-use crate::blkhash::source::{fail, shown};
-use crate::blkhash::verdict::{Failure, Outcome};
-use crate::blkhash::{confine_to_open_files, refuse};
+use crate::blkhash::confine_to_open_files;
+use crate::blkhash::source::shown;
 use crate::map::open;
+use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::Reporter;
 use crate::stdio::Stdout;
 
 /// Checks the maps on the command line.
 pub fn run(args: &Check) -> Result<Outcome, Failure> {
     let key = open::key(args.key_file.as_deref());
-    let key = key.map_err(|reason| Failure::Refused(refuse(reason)))?;
+    let key = key.map_err(Failure::usage)?;
     let maps: Vec<_> = args.maps.iter().map(|name| (name, open::open(name))).collect();
     confine_to_open_files();
     let mut outcome = Outcome::Clean;
@@ -56,7 +56,7 @@ pub fn run(args: &Check) -> Result<Outcome, Failure> {
                 Outcome::Clean
             }
             Err(error) => {
-                fail(name, &open::reason(&error));
+                Problem::from(&error).report(name);
                 match error {
                     Error::Damaged { .. } | Error::Seal(_) | Error::Unfinished => Outcome::Errors,
                     _ => Outcome::Unknown,

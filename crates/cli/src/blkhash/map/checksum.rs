@@ -13,17 +13,16 @@ use blksum::{Content, Encoding, ImageTag, Part, Tag};
 use serde_json::Value;
 
 use super::args::Checksum;
-use crate::blkhash::source::fail;
-use crate::blkhash::verdict::{Failure, Outcome};
-use crate::blkhash::{confine_to_open_files, refuse};
+use crate::blkhash::confine_to_open_files;
 use crate::map::open;
+use crate::problem::{Failure, Outcome, Problem};
 use crate::quote;
 use crate::stdio::Stdout;
 
 /// Prints the checksums of the maps on the command line.
 pub fn run(args: &Checksum) -> Result<Outcome, Failure> {
     let key = open::key(args.key_file.as_deref());
-    let key = key.map_err(|reason| Failure::Refused(refuse(reason)))?;
+    let key = key.map_err(Failure::usage)?;
     let maps: Vec<_> = args.maps.iter().map(|name| (name, open::open(name))).collect();
     confine_to_open_files();
     let mut constructions = args.construction.clone();
@@ -51,7 +50,7 @@ pub fn run(args: &Checksum) -> Result<Outcome, Failure> {
         match print_all() {
             Ok(written) => written?,
             Err(error) => {
-                fail(name, &open::reason(&error));
+                Problem::from(&error).report(name);
                 outcome = Outcome::Unknown;
             }
         }

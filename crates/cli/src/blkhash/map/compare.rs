@@ -15,36 +15,35 @@ use super::picture_file::PictureFile;
 use super::relations::Labels;
 use super::report::Differences;
 use super::tail::{self, End};
-use crate::blkhash::refuse;
-use crate::blkhash::source::{Data, Failed, fail, shown};
+use crate::blkhash::source::{Data, shown};
 use crate::blkhash::source_args::SourceArgs;
-use crate::blkhash::verdict::{Failure, Outcome};
 use crate::map::open;
 use crate::messages;
+use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::Reporter;
 
 /// Compares an image with its map.
 pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
-    let refused = |reason: String| Failure::Refused(refuse(reason));
     refuse_salt(&args.source)?;
-    let key = open::key(args.key_file.as_deref()).map_err(refused)?;
-    let picture = PictureFile::open(&args.output, &[&args.map, &args.image]).map_err(refused)?;
+    let key = open::key(args.key_file.as_deref()).map_err(Failure::usage)?;
+    let picture =
+        PictureFile::open(&args.output, &[&args.map, &args.image]).map_err(Failure::usage)?;
     let map = open::open(&args.map).and_then(|map| match &key {
         Some(key) => map.check_seal(key).map(|()| map),
         None => Ok(map),
     });
-    let options = args.source.confine([&args.image]).map_err(Failure::Refused)?;
+    let options = args.source.confine([&args.image])?;
     let map = match map {
         Ok(map) => map,
-        Err(error) => return Ok(failed(&args.map, &of_map(&error))),
+        Err(error) => return Ok(Problem::from(error).report(&args.map)),
     };
     let reporter = Reporter::new(args.source.progress.when(), Some(1));
     reporter.begin(&args.image);
     let data = match Data::open(&args.image, &options, &args.source) {
         Ok(data) => data,
-        Err(reason) => return Ok(failed(&args.image, &Failed::new(reason))),
+        Err(reason) => return Ok(Problem::new(reason).report(&args.image)),
     };
-    picture.check_apart(data.image()).map_err(refused)?;
+    picture.check_apart(data.image()).map_err(Failure::usage)?;
     let pages = map.pages();
     let page = map.header().blocks_per_page().saturating_mul(map.header().block_size.into());
     let chosen = match (args.shard, args.range) {
@@ -52,7 +51,9 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
         (_, Some(range)) => {
             let size = map.commit().image_size();
             if range.from >= size {
-                return Err(refused(format!("--range: the image of the map ends at {size}")));
+                return Err(Failure::usage(format!(
+                    "--range: the image of the map ends at {size}"
+                )));
             }
             Some(range.pages(page, pages))
         }
@@ -60,11 +61,11 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
     };
     let mut pairing = match Pairing::new(&map, &data.selected) {
         Ok(pairing) => pairing,
-        Err(other) => return Ok(failed(&args.map, &of_other_part(&other))),
+        Err(other) => return Ok(of_other_part(&other).report(&args.map)),
     };
     if let Some((first, end)) = chosen {
         let part = pairing.with_pages(first..end);
-        pairing = part.ok_or_else(|| refused(SHARD_OF_PARTITION.into()))?;
+        pairing = part.ok_or_else(|| Failure::usage(SHARD_OF_PARTITION))?;
     }
     if !pairing.is_in_map() {
         note_other_part(&args.map, &map, args.source.partition);
@@ -77,7 +78,7 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
     if args.ignore_zero_tail && !pairing.is_in_map() && reaches_end {
         match tail::is_zero([End::Map(&map, &args.map), End::Image(&data)], &reporter) {
             Ok(is_zero) => sides.ignores_tail = is_zero,
-            Err((name, failure)) => return Ok(failed(&name, &failure)),
+            Err(problem) => return Ok(problem.report(&args.map)),
         }
     }
     let job =
@@ -91,27 +92,24 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
 
 /// Compares two maps, two images, or a map and an image.
 pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
-    let refused = |reason: String| Failure::Refused(refuse(reason));
     refuse_salt(&args.source)?;
     let names = [&args.left, &args.right];
-    let picture = PictureFile::open(&args.output, &names).map_err(refused)?;
+    let picture = PictureFile::open(&args.output, &names).map_err(Failure::usage)?;
     let has_format = args.source.opening.format.is_some();
     let mut are_maps = [false; 2];
     for (name, is_map) in names.into_iter().zip(&mut are_maps) {
         match open::is_map(name, has_format) {
             Ok(found) => *is_map = found,
-            Err(reason) => {
-                return Ok(failed(name, &Failed::new(reason)));
-            }
+            Err(reason) => return Ok(Problem::new(reason).report(name)),
         }
     }
     if args.block_size.is_some() && are_maps != [false; 2] {
-        return Err(refused("--block-size is for two images: a map has its own".into()));
+        return Err(Failure::usage("--block-size is for two images: a map has its own"));
     }
     if are_maps == [true; 2]
         && let Some(option) = image_option(&args.source)
     {
-        return Err(refused(format!(
+        return Err(Failure::usage(format!(
             "{option} says what of an image is read, and both are maps: make maps with {option}, or leave it out"
         )));
     }
@@ -120,26 +118,26 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
         && is_same_file(names)
     {
         let (snapshot, name) = (shown(snapshot.as_ref()), shown(names[0]));
-        return Err(refused(format!(
+        return Err(Failure::usage(format!(
             "both are the same image with --snapshot {snapshot}: make a map of the snapshot with 'blkhash map create \
              --snapshot {snapshot} -o snapshot.blkmap {name}', then 'blkhash map diff snapshot.blkmap {name}'"
         )));
     }
     let maps = [0, 1].map(|side| are_maps[side].then(|| open::open(names[side])));
     let images = [0, 1].into_iter().filter(|side| !are_maps[*side]).map(|side| names[side]);
-    let options = args.source.confine(images).map_err(Failure::Refused)?;
+    let options = args.source.confine(images)?;
     let count = are_maps.iter().filter(|is_map| !**is_map).count() as u64;
     let reporter = Reporter::new(args.source.progress.when(), Some(count));
     let mut sides = Vec::new();
     for (name, map) in names.into_iter().zip(maps) {
         match Input::open(name, map, &options, args) {
             Ok(side) => sides.push(side),
-            Err(failure) => return Ok(failed(name, &failure)),
+            Err(problem) => return Ok(problem.report(name)),
         }
     }
     for side in &sides {
         if let Input::Image(data) = side {
-            picture.check_apart(data.image()).map_err(refused)?;
+            picture.check_apart(data.image()).map_err(Failure::usage)?;
         }
     }
     let job = Job { print: &args.output, names: names.map(OsString::as_os_str), picture };
@@ -147,7 +145,7 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
     let ends = [left.end(names[0]), right.end(names[1])];
     let pairing = match pairing(&left, &right, names) {
         Ok(found) => found,
-        Err((name, failure)) => return Ok(failed(&name, &failure)),
+        Err(problem) => return Ok(problem.report(names[0])),
     };
     let mut sides = match &pairing {
         Some(pairing) => pairing.sides(),
@@ -160,7 +158,7 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
     if args.ignore_zero_tail && !is_in_map {
         match tail::is_zero(ends, &reporter) {
             Ok(is_zero) => sides.ignores_tail = is_zero,
-            Err((name, failure)) => return Ok(failed(&name, &failure)),
+            Err(problem) => return Ok(problem.report(names[0])),
         }
     }
     let partitions_of = |side: &Input| match side {
@@ -186,14 +184,14 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
         }
         (Input::Map(left), Input::Map(right), _) => job.run(sides, partitions, |report| {
             blkmap::diff(left, right, report)
-                .map_err(|error| (names[0].clone(), of_maps(&error, names[1])))
+                .map_err(|error| of_maps(&error, names[1]).about(names[0]))
         }),
         (Input::Image(left), Input::Image(right), _) => {
             reporter.begin(names[0]);
             let block_size = args.block_size.unwrap_or_default();
             let outcome = job.run(sides, partitions, |mut report| {
                 left.compare(right, block_size, &mut report, &reporter)
-                    .map_err(|failed| (names[0].clone(), failed))?;
+                    .map_err(|problem| problem.about(names[0]))?;
                 report.end();
                 Ok(())
             });
@@ -216,12 +214,12 @@ impl Input {
         map: Option<Result<Map, blkmap::Error>>,
         options: &OpenOptions,
         args: &Diff,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, Problem> {
         match map {
-            Some(map) => Ok(Self::Map(Box::new(map.map_err(|error| of_map(&error))?))),
+            Some(map) => Ok(Self::Map(Box::new(map?))),
             None => {
                 let data = Data::open(name, options, &args.source);
-                let data = data.map_err(Failed::new)?;
+                let data = data?;
                 Ok(Self::Image(Box::new(data)))
             }
         }
@@ -256,10 +254,10 @@ fn pairing<'a>(
     left: &'a Input,
     right: &'a Input,
     names: [&OsString; 2],
-) -> Result<Option<Pairing<'a>>, Stopped> {
+) -> Result<Option<Pairing<'a>>, Problem> {
     let paired = |map, data: &'a Data, side, name: &OsString| {
         let pairing = Pairing::new(map, &data.selected);
-        let pairing = pairing.map_err(|other| (name.clone(), of_other_part(&other)))?;
+        let pairing = pairing.map_err(|other| of_other_part(&other).about(name))?;
         Ok(Some(pairing.with_side(side)))
     };
     match (left, right) {
@@ -270,9 +268,9 @@ fn pairing<'a>(
             Err(OtherPart::Maps(one, other)) => {
                 let (one, other) = (part_name(one), part_name(other));
                 let reason = format!("is the map of {one}, and {} of {other}", shown(names[1]));
-                Err((names[0].clone(), Failed::new(reason)))
+                Err(Problem::new(reason).about(names[0]))
             }
-            Err(other) => Err((names[0].clone(), Failed::new(other.to_string()))),
+            Err(other) => Err(Problem::new(other.to_string()).about(names[0])),
         },
         _ => Ok(None),
     }
@@ -285,18 +283,15 @@ fn compare(
     data: &Data,
     report: Report<'_>,
     reporter: &Reporter,
-) -> Result<(), Stopped> {
+) -> Result<(), Problem> {
     let compared = data.watched(pairing.length(), reporter, |tuning, progress| {
         pairing.compare(report, tuning, progress)
     });
     compared.map_err(|error| match error {
-        blksum::Error::Map(error) => (map_name.clone(), of_map(&error)),
-        error => (image_name.clone(), data.failed(error)),
+        blksum::Error::Map(error) => Problem::from(error).about(map_name),
+        error => data.failed(&error).about(image_name),
     })
 }
-
-/// A name, and the reason why it cannot be compared.
-type Stopped = (OsString, Failed);
 
 /// What is printed about a comparison.
 struct Job<'a> {
@@ -311,7 +306,7 @@ impl Job<'_> {
         self,
         sides: Sides,
         partitions: Vec<Partition>,
-        compare: impl FnOnce(Report<'_>) -> Result<(), Stopped>,
+        compare: impl FnOnce(Report<'_>) -> Result<(), Problem>,
     ) -> Result<Outcome, Failure> {
         let [left_name, right_name] = self.names.map(ToOwned::to_owned);
         let labels = Labels { left: left_name, right: right_name, partitions };
@@ -327,36 +322,28 @@ impl Job<'_> {
         }
         Ok(match compared {
             Ok(()) => ended.outcome,
-            Err((name, failure)) => failed(&name, &failure),
+            Err(problem) => problem.report(self.names[0]),
         })
     }
 }
 
-fn of_map(error: &blkmap::Error) -> Failed {
-    Failed::new(open::reason(error))
-}
-
 /// Describes why a map is of another part than the image, and what to do.
-fn of_other_part(other: &OtherPart) -> Failed {
+fn of_other_part(other: &OtherPart) -> Problem {
     let advice = match other {
         OtherPart::Partition(number) => format!("add --partition {number}"),
         _ => "compare without --partition, or with the map of the partition".to_owned(),
     };
-    Failed::new(format!("{other}: {advice}"))
+    Problem::new(other.to_string()).with_hint(advice)
 }
 
 /// Describes an error of a comparison of two maps, the second of which is `other`.
-fn of_maps(error: &blkmap::Error, other: &OsStr) -> Failed {
-    let reason = match error {
-        blkmap::Error::Mismatch(reason) => format!("compared with {}: {reason}", shown(other)),
-        error => open::reason(error),
-    };
-    Failed::new(reason)
-}
-
-fn failed(name: &OsStr, failure: &Failed) -> Outcome {
-    fail(name, &failure.reason);
-    if failure.is_changed { Outcome::Useless } else { Outcome::Unknown }
+fn of_maps(error: &blkmap::Error, other: &OsStr) -> Problem {
+    match error {
+        blkmap::Error::Mismatch(reason) => {
+            Problem::new(format!("compared with {}: {reason}", shown(other)))
+        }
+        error => error.into(),
+    }
 }
 
 /// Says that a map is of a partition, and is compared with something else, or the reverse.
@@ -404,7 +391,7 @@ fn part_name(partition: Option<u32>) -> String {
 /// The salt is that of the map, and images need none.
 fn refuse_salt(source: &SourceArgs) -> Result<(), Failure> {
     match source.salt {
-        Some(_) => Err(Failure::Refused(refuse("--salt: a map has its own salt"))),
+        Some(_) => Err(Failure::usage("--salt: a map has its own salt")),
         None => Ok(()),
     }
 }

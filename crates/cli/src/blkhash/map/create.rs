@@ -9,48 +9,46 @@ use std::path::Path;
 
 use blkhash::{Algorithm, Construction};
 use blkimage::{Location, split_member};
-use blkmap::{Commit, Error, Header, Key, Recovered, Writer};
+use blkmap::{Commit, Header, Key, Recovered, Writer};
 use blksum::map::{Info, Made, Subject};
 
 use super::args::Create;
 use super::checksum;
 use super::part::{self, Shard};
-use crate::blkhash::refuse;
-use crate::blkhash::source::{Data, Failed, fail, fail_output};
-use crate::blkhash::verdict::{Failure, Outcome};
+use crate::blkhash::source::Data;
 use crate::map::output::{Content, Output};
 use crate::map::{self, open};
 use crate::messages;
 use crate::outputs::{Named, mode_of};
+use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::Reporter;
 
 /// Makes the map of the image on the command line.
 pub fn run(args: &Create) -> Result<Outcome, Failure> {
-    let refused = |reason: String| Failure::Refused(refuse(reason));
-    let name = output_name(args).map_err(refused)?;
+    let name = output_name(args).map_err(Failure::usage)?;
     if name == "-" && (args.resume || args.if_changed || !args.checksum.is_empty()) {
-        return Err(refused("--resume, --if-changed and --checksum need a map in a file".into()));
+        return Err(Failure::usage("--resume, --if-changed and --checksum need a map in a file"));
     }
     if args.resume && args.no_source {
-        return Err(refused("--resume needs to know the image: leave out --no-source".into()));
+        return Err(Failure::usage("--resume needs to know the image: leave out --no-source"));
     }
     if name == "-" && std::io::stdout().is_terminal() {
-        return Err(refused("a map is not written to a terminal".into()));
+        return Err(Failure::usage("a map is not written to a terminal"));
     }
-    let key = open::key(args.key_file.as_deref()).map_err(refused)?;
+    let key = open::key(args.key_file.as_deref()).map_err(Failure::usage)?;
     if args.image == "-" {
-        return Err(refused("a map is made of a file, a device or a URI, not of -".into()));
+        return Err(Failure::usage("a map is made of a file, a device or a URI, not of -"));
     }
     if args.checksum.contains(&Construction::Linear) {
-        return Err(refused("--checksum: linear has no blocks, of which maps are made".into()));
+        return Err(Failure::usage("--checksum: linear has no blocks, of which maps are made"));
     }
     // No empty map is left behind for an image that does not exist.
     if let Location::Path(path) = Location::new(&args.image) {
         let path = split_member(path).map_or(path, |(appliance, _)| appliance);
         match std::fs::metadata(path) {
-            Err(error) => return Ok(failed(&args.image, &messages::reason(&error))),
+            Err(error) => return Ok(Problem::from(&error).report(&args.image)),
             Ok(metadata) if args.output.is_none() && metadata.file_type().is_block_device() => {
-                return Err(refused("-o FILE says where the map of a device goes".into()));
+                return Err(Failure::usage("-o FILE says where the map of a device goes"));
             }
             Ok(_) => {}
         }
@@ -60,54 +58,21 @@ pub fn run(args: &Create) -> Result<Outcome, Failure> {
         None => Named::AfterImage(Path::new(&args.image)),
     };
     let output = Output::open(&name, named, mode_of([&*args.image]));
-    let options = args.source.confine([&args.image]).map_err(Failure::Refused)?;
+    let options = args.source.confine([&args.image])?;
     let output = match output {
         Ok(output) => output,
-        Err(refused) => return Ok(fail_output(&name, &refused)),
+        Err(problem) => return Ok(problem.report(&name)),
     };
     let reporter = Reporter::new(args.source.progress.when(), Some(1));
     reporter.begin(&args.image);
     let made = Data::open(&args.image, &options, &args.source)
-        .map_err(|reason| Stopped::of_image(Failed::new(reason)))
+        .map_err(|reason| Problem::new(reason).about(&args.image))
         .and_then(|data| make(args, &data, &output, key, &reporter));
     reporter.end(&args.image, None);
     drop(reporter);
     match made {
         Ok(()) => print_checksums(args, &name, output),
-        Err(Stopped { of_map, reason, outcome }) => {
-            fail(if of_map { &name } else { &args.image }, &reason);
-            Ok(outcome)
-        }
-    }
-}
-
-/// The reason why a map was not made.
-struct Stopped {
-    /// Whether the reason is about the map, not the image.
-    of_map: bool,
-    reason: String,
-    outcome: Outcome,
-}
-
-impl Stopped {
-    fn of_map(reason: impl Into<String>) -> Self {
-        Self { of_map: true, reason: reason.into(), outcome: Outcome::Unknown }
-    }
-
-    fn of_image(failed: Failed) -> Self {
-        let outcome = if failed.is_changed { Outcome::Useless } else { Outcome::Unknown };
-        Self { of_map: false, reason: failed.reason, outcome }
-    }
-
-    /// The map belongs to something else, so trying again cannot help.
-    fn useless(reason: impl Into<String>) -> Self {
-        Self { outcome: Outcome::Useless, ..Self::of_map(reason) }
-    }
-}
-
-impl From<Error> for Stopped {
-    fn from(error: Error) -> Self {
-        Self::of_map(open::reason(&error))
+        Err(problem) => Ok(problem.report(&name)),
     }
 }
 
@@ -126,16 +91,16 @@ fn make(
     output: &Output,
     key: Option<Key>,
     reporter: &Reporter,
-) -> Result<(), Stopped> {
-    output.check_apart(data.image()).map_err(Stopped::of_map)?;
+) -> Result<(), Problem> {
+    output.check_apart(data.image())?;
     let mut header = Header::new(
         args.digest.unwrap_or(Algorithm::Sha256),
         args.block_size.unwrap_or_default(),
         args.source.salt.unwrap_or_default(),
     )
-    .map_err(|error| Stopped::of_map(messages::reason(&error)))?;
+    .map_err(|error| Problem::from(&error))?;
     let info = info_of(args, data);
-    let continued = match output.content().map_err(Stopped::of_map)? {
+    let continued = match output.content()? {
         Content::Empty | Content::Torn => None,
         Content::Map(map) => match decide(args, &map, &header, data, &info, key.as_ref())? {
             Next::Nothing => return Ok(map.cut().map(drop)?),
@@ -157,9 +122,8 @@ fn make(
                             do not say when they change";
                 messages::remark_of(args.image.as_bytes(), note);
             }
-            let writer = map.continued(data.size()).map_err(|error| {
-                Stopped::of_map(format!("{}: --force makes it anew", open::reason(&error)))
-            })?;
+            let writer = map.continued(data.size());
+            let writer = writer.map_err(|error| Problem::from(error).with_hint(ANEW))?;
             job.write(writer, reporter)
         }
     }
@@ -170,7 +134,7 @@ impl Job<'_> {
         self,
         writer: Writer<O>,
         reporter: &Reporter,
-    ) -> Result<(), Stopped>
+    ) -> Result<(), Problem>
     where
         Writer<O>: Send,
     {
@@ -182,7 +146,7 @@ impl Job<'_> {
         });
         written.map(drop).map_err(|error| match error {
             blksum::Error::Map(error) => error.into(),
-            error => Stopped::of_image(self.data.failed(error)),
+            error => self.data.failed(&error),
         })
     }
 }
@@ -212,7 +176,7 @@ fn decide(
     data: &Data,
     info: &Info,
     key: Option<&Key>,
-) -> Result<Next, Stopped> {
+) -> Result<Next, Problem> {
     // Without a checkpoint there is nothing to go on with.
     if map.commit().is_none() {
         return Ok(Next::Over);
@@ -255,16 +219,20 @@ fn decide(
         (true, None) if args.resume => Ok(Next::Nothing),
         (true, None) if args.if_changed && info.shows_changes() => Ok(Next::Nothing),
         (true, Some(Differs::Made(reason))) if args.if_changed && !args.force => {
-            Err(Stopped::of_map(format!("{reason}: {another}--force makes it anew")))
+            Err(Problem::new(reason).with_hint(format!("{another}{ANEW}")))
         }
         (true, _) if args.if_changed => Ok(Next::Over),
         (false, None) if args.resume => Ok(Next::Continue),
         _ if args.force => Ok(Next::Over),
         (_, Some(Differs::Made(reason) | Differs::Content(reason))) if args.resume => {
-            Err(Stopped::useless(format!("{reason}: {another}--force makes it anew")))
+            let problem = Problem::new(reason).with_hint(format!("{another}{ANEW}"));
+            Err(problem.with_outcome(Outcome::Useless))
         }
-        (true, _) => Err(Stopped::of_map(format!("exists: {another}--force overwrites it"))),
-        (false, _) => Err(Stopped::of_map(UNFINISHED)),
+        (true, _) => {
+            Err(Problem::new("exists").with_hint(format!("{another}--force overwrites it")))
+        }
+        (false, _) => Err(Problem::new("is not finished")
+            .with_hint("--resume goes on with it, --force overwrites it")),
     }
 }
 
@@ -312,21 +280,16 @@ fn print_checksums(args: &Create, name: &OsStr, output: Output) -> Result<Outcom
     let Output::File { file, .. } = output else { return Ok(Outcome::Clean) };
     let map = match blkmap::Map::open(file) {
         Ok(map) => map,
-        Err(error) => return Ok(failed(name, &open::reason(&error))),
+        Err(error) => return Ok(Problem::from(error).report(name)),
     };
     for construction in &args.checksum {
         let tag = args.checksum.len() > 1;
         match checksum::line(&map, &args.image, *construction, tag) {
             Ok(line) => checksum::print(&line)?,
-            Err(error) => return Ok(failed(name, &open::reason(&error))),
+            Err(error) => return Ok(Problem::from(error).report(name)),
         }
     }
     Ok(Outcome::Clean)
 }
 
-const UNFINISHED: &str = "is not finished: --resume goes on with it, --force overwrites it";
-
-fn failed(name: &OsStr, reason: &str) -> Outcome {
-    messages::message_of(name.as_bytes(), reason);
-    Outcome::Unknown
-}
+const ANEW: &str = "--force makes it anew";

@@ -8,10 +8,9 @@ use serde_json::json;
 
 use super::args::Dups;
 use crate::blkhash::confine_to_open_files;
-use crate::blkhash::source::fail;
-use crate::blkhash::verdict::{Failure, Outcome};
 use crate::json;
 use crate::map::open;
+use crate::problem::{Failure, Outcome, Problem};
 use crate::size::Bytes;
 use crate::stdio::Stdout;
 
@@ -25,7 +24,7 @@ pub fn run(args: &Dups) -> Result<Outcome, Failure> {
         match map.and_then(|map| dups.add(&map).map(|()| *map.header())) {
             Ok(parameters) => header = Some(parameters),
             Err(error) => {
-                fail(name, &open::reason(&error));
+                Problem::from(&error).report(name);
                 outcome = Outcome::Unknown;
             }
         }

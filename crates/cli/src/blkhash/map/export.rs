@@ -5,14 +5,14 @@ use std::io::{self, Write};
 use blkmap::{Error, Format};
 
 use super::args::{Export, Foreign};
+use crate::blkhash::confine_to_open_files;
 use crate::blkhash::output::Output;
-use crate::blkhash::source::{fail, shown};
-use crate::blkhash::verdict::{Failure, Outcome};
-use crate::blkhash::{confine_to_open_files, refuse};
+use crate::blkhash::source::shown;
 use crate::identity::Identity;
 use crate::map::open;
 use crate::messages;
 use crate::outputs::mode_of;
+use crate::problem::{Failure, Outcome, Problem};
 use crate::stdio::Stdout;
 
 /// Exports the map on the command line.
@@ -20,17 +20,17 @@ pub fn run(args: &Export) -> Result<Outcome, Failure> {
     let map = match open::open(&args.map) {
         Ok(map) => map,
         Err(error) => {
-            fail(&args.map, &open::reason(&error));
+            Problem::from(&error).report(&args.map);
             return Ok(Outcome::Unknown);
         }
     };
     let mode = mode_of([&*args.map]);
     let output = Output::open("--output", args.output.as_deref(), mode);
-    let output = output.map_err(|reason| Failure::Refused(refuse(reason)))?;
+    let output = output.map_err(Failure::usage)?;
     // It may be the map itself, under any name.
     if let Some(name) = args.output.as_deref().filter(|name| open::has_magic(name.as_os_str())) {
         let name = shown(name.as_os_str());
-        return Err(Failure::Refused(refuse(format!("--output: {name}: is a block map"))));
+        return Err(Failure::usage(format!("--output: {name}: is a block map")));
     }
     confine_to_open_files();
     let format = match args.to {
@@ -50,7 +50,9 @@ pub fn run(args: &Export) -> Result<Outcome, Failure> {
         (Error::Io(error), Some(output)) if target.is_failed => {
             messages::message(&output.reason(&error));
         }
-        (error, _) => fail(&args.map, &open::reason(&error)),
+        (error, _) => {
+            Problem::from(&error).report(&args.map);
+        }
     }
     // A part of a list looks like a whole one.
     if target.is_begun

@@ -10,21 +10,20 @@ use blksum::map::{Info, Made};
 use super::args::Merge;
 use super::part::{self, Shard};
 use super::watched::watched;
-use crate::blkhash::source::{fail, fail_output};
-use crate::blkhash::verdict::{Failure, Outcome};
-use crate::blkhash::{confine_to_open_files, refuse};
+use crate::blkhash::confine_to_open_files;
 use crate::map::output::{Content, Output};
 use crate::map::{self, open};
 use crate::messages;
 use crate::outputs::{Named, mode_of};
+use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::Reporter;
 
 /// Merges the maps on the command line.
 pub fn run(args: &Merge) -> Result<Outcome, Failure> {
     let key = open::key(args.key_file.as_deref());
-    let key = key.map_err(|reason| Failure::Refused(refuse(reason)))?;
+    let key = key.map_err(Failure::usage)?;
     map::raise_limit_on_files();
-    let names = part_names(args).map_err(|reason| Failure::Refused(refuse(reason)))?;
+    let names = part_names(args).map_err(Failure::usage)?;
     let parts = names.iter().map(|name| (name, open::open(name)));
     // A shard that is not there, or not finished, is one of those to make.
     let is_missing = |part: &Result<Map, Error>| match part {
@@ -39,7 +38,9 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
     let mode = mode_of(names.iter().map(|name| name.as_os_str()));
     let output = Output::open(&args.output, Named::ByUser, mode);
     let output = output.and_then(|output| match output.content()? {
-        Content::Map(_) if !args.force => Err("exists: --force overwrites it".to_owned().into()),
+        Content::Map(_) if !args.force => {
+            Err(Problem::new("exists").with_hint("--force overwrites it"))
+        }
         content => {
             replaces = matches!(content, Content::Map(_));
             Ok(output)
@@ -47,16 +48,12 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
     });
     let is_part = names.iter().any(|part| output.as_ref().is_ok_and(|it| it.is_file(part)));
     confine_to_open_files();
-    let unknown = |name: &OsStr, reason: &str| {
-        fail(name, reason);
-        Ok(Outcome::Unknown)
-    };
     let output = match output {
         Ok(output) => output,
-        Err(refused) => return Ok(fail_output(&args.output, &refused)),
+        Err(problem) => return Ok(problem.report(&args.output)),
     };
     if is_part {
-        return unknown(&args.output, "is one of the parts");
+        return Ok(Problem::from("is one of the parts").report(&args.output));
     }
     let mut maps = Vec::with_capacity(parts.len());
     for (name, part) in parts {
@@ -64,21 +61,21 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
             Ok(map) => {
                 // A seal over a part that anybody made would make it genuine.
                 if let Some(Err(error)) = key.as_ref().map(|key| map.check_seal(key)) {
-                    return unknown(name, &open::reason(&error));
+                    return Ok(Problem::from(error).report(name));
                 }
                 maps.push(map);
             }
-            Err(error) => return unknown(name, &open::reason(&error)),
+            Err(error) => return Ok(Problem::from(error).report(name)),
         }
     }
     if maps.is_empty() {
-        return unknown(&args.parts[0], "none of the shards is there");
+        return Ok(Problem::from("none of the shards is there").report(&args.parts[0]));
     }
     let info_of = |map| Info::of(map).unwrap_or_default();
     let infos: Vec<Info> = maps.iter().map(info_of).collect();
     if let Some(name) = other_source(&names, &infos) {
-        fail(name, "is of another state of the image than the first part");
-        return Ok(Outcome::Useless);
+        let problem = Problem::from("is of another state of the image than the first part");
+        return Ok(problem.with_outcome(Outcome::Useless).report(name));
     }
     if maps.len() > 1 && infos.iter().any(|info| !info.shows_changes()) {
         let note = "note: the parts do not show that they are of the same image: those of devices and servers, and \
@@ -89,7 +86,7 @@ pub fn run(args: &Merge) -> Result<Outcome, Failure> {
     let Header { algorithm, block_size, salt, .. } = *first.header();
     let header = match Header::new(algorithm, block_size, salt) {
         Ok(header) => header,
-        Err(error) => return unknown(&args.output, &messages::reason(&error)),
+        Err(error) => return Ok(Problem::from(&error).report(&args.output)),
     };
     let reporter = Reporter::new(args.progress.when(), Some(1));
     reporter.begin(&args.output);
@@ -144,11 +141,11 @@ fn merge<O: blkmap::Output>(
 }
 
 fn failed(name: &OsStr, error: &Error) -> Outcome {
-    fail(name, &open::reason(error));
-    match error {
+    let outcome = match error {
         Error::Mismatch(_) => Outcome::Useless,
         _ => Outcome::Unknown,
-    }
+    };
+    Problem::from(error).with_outcome(outcome).report(name)
 }
 
 /// Returns the names of the parts.

@@ -22,7 +22,7 @@ mod tail;
 mod watched;
 
 use self::args::Command;
-use super::verdict::{Failure, Outcome};
+use crate::problem::{Failure, Outcome};
 
 /// Runs a subcommand.
 pub fn run(command: &Command) -> Result<Outcome, Failure> {

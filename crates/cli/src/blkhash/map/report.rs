@@ -16,9 +16,9 @@ use super::picture::{self, Cells, Screen};
 use super::relations::{self, Counts, Labels};
 use super::svg;
 use crate::blkhash::limit::Limit;
-use crate::blkhash::verdict::Outcome;
 use crate::json::{self, Name};
 use crate::messages;
+use crate::problem::Outcome;
 use crate::size::Bytes;
 use crate::stdio::Stdout;
 

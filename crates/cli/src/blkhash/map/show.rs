@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::args::Show;
 use crate::blkhash::confine_to_open_files;
-use crate::blkhash::source::{fail, shown};
-use crate::blkhash::verdict::{Failure, Outcome};
+use crate::blkhash::source::shown;
 use crate::json::{self, Name};
 use crate::map::open;
+use crate::problem::{Failure, Outcome, Problem};
 use crate::quote;
 use crate::size::Bytes;
 use crate::stdio::Stdout;
@@ -45,7 +45,7 @@ pub fn run(args: &Show) -> Result<Outcome, Failure> {
             }
             Err(Stopped::Output(error)) => return Err(error.into()),
             Err(Stopped::Map(error)) => {
-                fail(name, &open::reason(&error));
+                Problem::from(&error).report(name);
                 outcome = Outcome::Unknown;
             }
         }

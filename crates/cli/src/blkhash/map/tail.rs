@@ -1,11 +1,11 @@
 //! What only the larger of two images has.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 
 use blkmap::Map;
 
-use crate::blkhash::source::{Data, Failed};
-use crate::map::open;
+use crate::blkhash::source::Data;
+use crate::problem::Problem;
 use crate::progress::Reporter;
 
 /// The end of one side of a comparison.
@@ -24,20 +24,19 @@ impl End<'_> {
         }
     }
 
-    fn has_zeros_from(self, offset: u64, reporter: &Reporter) -> Result<bool, (OsString, Failed)> {
+    fn has_zeros_from(self, offset: u64, reporter: &Reporter) -> Result<bool, Problem> {
         match self {
-            Self::Map(map, name) => blkmap::has_zero_tail(map, offset)
-                .map_err(|error| (name.to_owned(), Failed::new(open::reason(&error)))),
-            Self::Image(data) => {
-                data.has_zeros_from(offset, reporter).map_err(|failed| (data.name.clone(), failed))
+            Self::Map(map, name) => {
+                blkmap::has_zero_tail(map, offset).map_err(|error| Problem::from(error).about(name))
             }
+            Self::Image(data) => data.has_zeros_from(offset, reporter),
         }
     }
 }
 
-/// Returns whether the larger of two images has only zeros behind the end of the smaller one. The error is that of
-/// the side with this name.
-pub fn is_zero(sides: [End<'_>; 2], reporter: &Reporter) -> Result<bool, (OsString, Failed)> {
+/// Returns whether the larger of two images has only zeros behind the end of the smaller one. The error names the
+/// side.
+pub fn is_zero(sides: [End<'_>; 2], reporter: &Reporter) -> Result<bool, Problem> {
     let [left, right] = sides.map(End::size);
     let longer = if left > right { sides[0] } else { sides[1] };
     longer.has_zeros_from(left.min(right), reporter)

@@ -10,8 +10,6 @@ mod hash;
 mod linear;
 mod report;
 
-use std::io;
-
 use blkhash::{Algorithm, Strength};
 use serde::Serialize;
 
@@ -23,13 +21,12 @@ use self::hash::{Hash, bit_order};
 use self::linear::Syndromes;
 use super::args;
 use super::bench::Filter;
-use super::refuse;
 use super::suggest::instead_of;
-use crate::usage::Refusal;
+use crate::problem::{Failure, Outcome};
 
-/// Measures and prints. The outer error is a wrong command line, the inner one an error of writing.
-pub fn run(args: &args::Bench) -> Result<io::Result<bool>, Refusal> {
-    let filter = Filter::new(&args.filter).map_err(|reason| Refusal::Usage(vec![reason]))?;
+/// Measures and prints.
+pub fn run(args: &args::Bench) -> Result<Outcome, Failure> {
+    let filter = Filter::new(&args.filter).map_err(Failure::usage)?;
     let algorithms: Vec<Algorithm> = measurable().collect();
     let names: Vec<(String, String)> = algorithms
         .iter()
@@ -39,7 +36,7 @@ pub fn run(args: &args::Bench) -> Result<io::Result<bool>, Refusal> {
     if let Some(wanted) = filter.unmatched(&names).first() {
         let algorithms: Vec<_> = algorithms.iter().map(|algorithm| algorithm.name()).collect();
         let reason = format!("--filter '{wanted}' matches nothing that --quality measures");
-        return Err(refuse(format!("{reason}: {}", instead_of(wanted, &algorithms))));
+        return Err(Failure::usage(format!("{reason}: {}", instead_of(wanted, &algorithms))));
     }
     let accepted = |algorithm: &Algorithm| {
         names.iter().any(|(name, implementation)| {
@@ -50,7 +47,7 @@ pub fn run(args: &args::Bench) -> Result<io::Result<bool>, Refusal> {
     super::warn(wanted.iter().copied());
     let found: Vec<Quality> = wanted.into_iter().map(measure).collect();
     let text = if args.json { report::json(&found) } else { report::text(&found) };
-    Ok(super::print(&text))
+    super::print(&text)
 }
 
 /// Returns the algorithms that are designed for error detection only.

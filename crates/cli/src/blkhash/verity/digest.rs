@@ -15,11 +15,10 @@ use serde_json::json;
 
 use super::args::{DigestArgs, FsTree};
 use crate::blkhash::output::Output;
-use crate::blkhash::refuse;
 use crate::blkhash::source::{Data, fail, shown};
 use crate::blkhash::source_args::SourceArgs;
-use crate::blkhash::verdict::{Failure, Outcome};
 use crate::outputs::mode_of;
+use crate::problem::{Failure, Outcome};
 use crate::progress::Reporter;
 use crate::stdio::Stdout;
 use crate::{json, messages};
@@ -39,7 +38,7 @@ pub fn run(args: &DigestArgs) -> Result<Outcome, Failure> {
         tree: open("--out-merkle-tree", &args.out_merkle_tree)?,
         descriptor: open("--out-descriptor", &args.out_descriptor)?,
     };
-    let options = args.source.confine(&args.names).map_err(Failure::Refused)?;
+    let options = args.source.confine(&args.names)?;
     let when = args.source.progress.when();
     let reporter = Reporter::new(when, Some(args.names.len() as u64));
     let mut outcome = Outcome::Clean;
@@ -87,7 +86,7 @@ impl Outputs {
 }
 
 fn refused(reason: &str) -> Failure {
-    Failure::Refused(refuse(reason))
+    Failure::usage(reason)
 }
 
 /// The digest of an image, and what it is of.

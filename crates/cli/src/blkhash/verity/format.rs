@@ -13,18 +13,17 @@ use serde_json::json;
 
 use super::args::{DmTree, Format};
 use crate::blkhash::output::Output;
-use crate::blkhash::refuse;
 use crate::blkhash::source::{Data, fail, shown};
-use crate::blkhash::verdict::{Failure, Outcome};
 use crate::identity::Identity;
 use crate::outputs::{self, FileMode, Leftover, Named, Opened, mode_of};
+use crate::problem::{Failure, Outcome};
 use crate::progress::Reporter;
 use crate::stdio::Stdout;
 use crate::{json, messages};
 
 /// Makes the hash file.
 pub fn run(args: &Format) -> Result<Outcome, Failure> {
-    let refused = |reason: String| Failure::Refused(refuse(reason));
+    let refused = |reason: String| Failure::usage(reason);
     let salt = match args.source.salt {
         Some(salt) => salt,
         None => Salt::try_from(&random::<SALT>().map_err(refused)?[..]).expect("a short salt"),
@@ -35,7 +34,7 @@ pub fn run(args: &Format) -> Result<Outcome, Failure> {
     let hash_file = HashFile::open(args, mode)
         .map_err(|reason| refused(format!("{}: {reason}", shown(args.hash_file.as_os_str()))))?;
     let root_file = root_file(args, mode).map_err(refused)?;
-    let options = args.source.confine([&args.data]).map_err(Failure::Refused)?;
+    let options = args.source.confine([&args.data])?;
     let when = args.source.progress.when();
     let reporter = Reporter::new(when, Some(1));
     reporter.begin(&args.data);

@@ -9,7 +9,7 @@ mod format;
 mod verify;
 
 use self::args::Command;
-use super::verdict::{Failure, Outcome};
+use crate::problem::{Failure, Outcome};
 
 /// Runs a subcommand.
 pub fn run(command: &Command) -> Result<Outcome, Failure> {

@@ -13,16 +13,15 @@ use super::args::Verify;
 use super::contents::{Contents, Place};
 use super::{digest, format};
 use crate::blkhash::limit::Limit;
-use crate::blkhash::refuse;
 use crate::blkhash::source::{self, Data, fail, shown};
-use crate::blkhash::verdict::{Failure, Outcome};
+use crate::problem::{Failure, Outcome};
 use crate::progress::Reporter;
 use crate::stdio::Stdout;
 use crate::{json, messages};
 
 /// Verifies the image on the command line.
 pub fn run(args: &Verify) -> Result<Outcome, Failure> {
-    let refused = |reason: String| Failure::Refused(refuse(reason));
+    let refused = |reason: String| Failure::usage(reason);
     let has_fs_options = args.fs_tree.hash_alg.is_some() || args.fs_tree.block_size.is_some();
     if has_fs_options && !args.fs_verity {
         return Err(refused(
@@ -31,7 +30,7 @@ pub fn run(args: &Verify) -> Result<Outcome, Failure> {
     }
     let root = root(args).map_err(refused)?;
     let names = [&args.data, &args.hash_file];
-    let options = args.source.confine(names).map_err(Failure::Refused)?;
+    let options = args.source.confine(names)?;
     let when = args.source.progress.when();
     let reporter = Reporter::new(when, Some(1));
     reporter.begin(&args.data);

@@ -7,7 +7,6 @@
 mod beginning;
 mod report;
 
-use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -19,40 +18,33 @@ use blksum::{Progress, Tuning};
 use self::beginning::Beginning;
 use self::report::{Bound, Report, Row};
 use super::super::args::{BenchImage, Threads};
-use super::super::{print, refuse};
+use super::super::print;
 use super::noise::longer;
-use crate::image::advice;
-use crate::messages;
 use crate::open::open;
+use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::Steps;
-use crate::usage::Refusal;
 
-/// Measures and prints: true if the image could be read. The outer error is what is wrong with the
-/// command line.
-pub fn run(args: &BenchImage) -> Result<io::Result<bool>, Refusal> {
+/// Measures and prints.
+pub fn run(args: &BenchImage) -> Result<Outcome, Failure> {
     for digest in args.digests() {
-        parameters(digest).map_err(|error| refuse(error.to_string()))?;
+        parameters(digest).map_err(|error| Failure::usage(error.to_string()))?;
     }
     if args.opening.cache.is_some() {
-        return Err(refuse("--cache: both the page cache and the storage are measured"));
+        return Err(Failure::usage("--cache: both the page cache and the storage are measured"));
     }
     super::super::warn(args.digests());
     let options = args.opening.confine([&args.image.clone().into_os_string()])?;
     // Nobody keeps the checksums of a device that is mounted.
     let force_share = options.force_share || crate::open::is_device(&args.image);
-    Ok(match measure(args, &options.force_share(force_share)) {
+    match measure(args, &options.force_share(force_share)) {
         Ok(report) if args.json => print(&report::json(&report)),
         Ok(report) => print(&report::text(&report, &longer(args.time))),
         Err(error) => {
             let name = args.image.as_os_str();
-            let reason = match error {
-                blksum::Error::Image(error) => advice::describe(&error, name),
-                error => advice::with_advice(error.to_string(), advice::of_pass(&error)),
-            };
-            messages::message_of(name.as_encoded_bytes(), &reason);
-            Ok(false)
+            Problem::of_pass(&error, name).report(name);
+            Ok(Outcome::Errors)
         }
-    })
+    }
 }
 
 fn measure(args: &BenchImage, options: &OpenOptions) -> Result<Report, blksum::Error> {

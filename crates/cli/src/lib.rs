@@ -14,7 +14,6 @@ mod implementation;
 mod json;
 mod map;
 mod messages;
-mod open;
 mod outputs;
 mod problem;
 mod progress;

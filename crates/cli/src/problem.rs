@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::image::advice;
-use crate::{messages, usage};
+use crate::{messages, quote, usage};
 
 /// The reason why work on an image or a map failed.
 #[derive(Clone, Debug)]
@@ -118,10 +118,15 @@ impl Problem {
         }
     }
 
+    /// Returns the message about `name`.
+    pub fn message(&self, name: &OsStr) -> String {
+        let name = self.about.as_deref().unwrap_or(name);
+        format!("{}: {}", quote::name(name.as_encoded_bytes()), self.text())
+    }
+
     /// Prints the message about `name`, or the name that the problem is about. Returns the outcome of the command.
     pub fn report(&self, name: &OsStr) -> Outcome {
-        let name = self.about.as_deref().unwrap_or(name);
-        messages::message_of(name.as_encoded_bytes(), &self.text());
+        messages::message(&self.message(name));
         self.outcome
     }
 }

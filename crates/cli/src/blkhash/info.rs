@@ -10,10 +10,10 @@ use blkimage::{Image, Member, MemberFile, OpenOptions, Snapshot};
 use serde::Serialize;
 
 use super::args;
-use super::source::{self, fail, shown};
+use super::source::{fail, shown};
 use crate::blksum::about::{self, ChainImage};
 use crate::blksum::input::{self, Origin};
-use crate::image::advice;
+use crate::image::{self, advice};
 use crate::json::{self, Name};
 use crate::problem::{Failure, Outcome};
 use crate::quote;
@@ -47,7 +47,7 @@ pub fn run(args: &args::Info) -> Result<Outcome, Failure> {
 
 /// Returns the description of an image. The error is a message without the name.
 fn describe(name: &OsStr, options: &OpenOptions, is_json: bool) -> Result<String, String> {
-    let image = source::open(name, options)?;
+    let image = image::open::open(name, options)?;
     let snapshots = image.snapshots().map_err(|error| advice::describe(&error, name))?;
     let (table, problem) = match partition::table(&*image) {
         Ok(mut table) => {

@@ -10,7 +10,6 @@ mod btrfs;
 mod info;
 mod limit;
 mod map;
-mod opening;
 mod output;
 mod quality;
 mod source;
@@ -22,6 +21,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
+use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 
@@ -62,7 +62,12 @@ fn parse_and_run() -> ExitCode {
 
 /// Returns the argument parser, for manual pages and completions.
 pub fn command() -> clap::Command {
-    Args::command()
+    without_headings(Args::command())
+}
+
+fn without_headings(command: clap::Command) -> clap::Command {
+    let command = command.mut_subcommands(without_headings);
+    command.mut_args(|option| option.help_heading(Resettable::Reset))
 }
 
 /// Parses the command line. Otherwise prints the requested help or what is wrong, and returns the exit

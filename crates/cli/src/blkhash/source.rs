@@ -1,7 +1,6 @@
 //! Opens the images of `blkhash verity` and `blkhash map`, and hashes their blocks.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
 use std::sync::Arc;
 
 use blkhash::{BlockDigests, BlockSize, Digest, Digester, Parameters, Sink, SinkError};
@@ -9,18 +8,10 @@ use blkimage::{Image, OpenOptions, Source};
 use blksum::{Part, Progress, Selected, Tuning};
 
 use super::source_args::SourceArgs;
-use crate::image::advice;
+use crate::image;
 use crate::problem::Problem;
 use crate::progress::{Amount, Counts, Reporter};
 use crate::{messages, quote};
-
-/// Opens an image and prints its warnings. The error is a message without the name.
-pub fn open(name: &OsStr, options: &OpenOptions) -> Result<Arc<Image>, String> {
-    let image = crate::open::open(Path::new(name), options)
-        .map_err(|error| advice::describe(&error, name))?;
-    advice::warn(&image, name);
-    Ok(Arc::new(image))
-}
 
 /// The data of an image.
 pub struct Data {
@@ -32,7 +23,8 @@ pub struct Data {
 impl Data {
     /// Opens the data on the command line. The error is a message without the name.
     pub fn open(name: &OsStr, options: &OpenOptions, args: &SourceArgs) -> Result<Self, String> {
-        let selected = Selected::new(open(name, options)?, args.partition.map(Part::Partition));
+        let selected =
+            Selected::new(image::open::open(name, options)?, args.partition.map(Part::Partition));
         let selected = selected.map_err(|error| error.to_string())?;
         let defaults = Tuning::default();
         let threads = args.threads.map_or(defaults.threads, usize::from);

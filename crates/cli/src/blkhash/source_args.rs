@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use blkhash::Salt;
 use blkimage::OpenOptions;
 
-use super::opening::Opening;
+use crate::image::args::Opening;
 use crate::problem::Failure;
 use crate::progress::ProgressArgs;
 use crate::values::{Count, parse_large_size};

@@ -3,19 +3,16 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
 
 use blkhash::{Algorithm, Construction, Salt};
-use blkimage::{Cache, Follow, Format, Holes, Reader, VpcSize};
+
 use clap::{ArgAction, Parser, ValueHint};
 
 use super::digest::DigestName;
 use super::filter::{Glob, parse_glob};
+use crate::image::args::{IMAGES, Opening, SAFETY, SPEED};
 use crate::progress::{When, when_names};
-use crate::values::{
-    Count, Named, cache_names, follow_names, format_names, holes_names, parse_large_size,
-    parse_seconds, parse_size, reader_names, vpc_size_names,
-};
+use crate::values::{Count, Named, parse_large_size, parse_size};
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -186,16 +183,8 @@ pub struct Args {
     #[arg(help_heading = CHECKSUM, short, long)]
     pub list_digests: bool,
 
-    /// Format, as QEMU names it [default: as detected]
-    #[arg(
-        help_heading = IMAGES, short, long, value_name = "FORMAT",
-        value_parser = Named::<Format>::of(format_names), hide_possible_values = true
-    )]
-    pub format: Option<Format>,
-
-    /// Hash the internal snapshot with this name or id
-    #[arg(help_heading = IMAGES, long, value_name = "NAME")]
-    pub snapshot: Option<String>,
+    #[command(flatten)]
+    pub opening: Opening,
 
     /// Hash only partition N (GPT or MBR)
     #[arg(
@@ -230,52 +219,10 @@ pub struct Args {
     #[arg(help_heading = IMAGES, long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
     pub files0_from: Vec<PathBuf>,
 
-    /// Size of vpc (vhd) images: auto (as in QEMU), geometry (cylinders x heads x sectors) or current
-    /// (the size that the image states) [default: auto]
-    #[arg(
-        help_heading = IMAGES, long, value_name = "WHICH",
-        value_parser = Named::<VpcSize>::of(vpc_size_names), hide_possible_values = true, hide_short_help = true
-    )]
-    pub vpc_size: Option<VpcSize>,
-
-    /// Unlock encrypted (luks) images with the content of FILE
-    #[arg(help_heading = IMAGES, long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
-    pub secret_file: Option<PathBuf>,
-
-    /// For images from unknown sources: --follow=none
-    #[arg(help_heading = SAFETY, long, conflicts_with = "follow")]
-    pub untrusted: bool,
-
-    /// Files that an image may refer to: beneath (its own folder), any or none [default: beneath]
-    #[arg(
-        help_heading = SAFETY, long, value_name = "WHICH",
-        value_parser = Named::<Follow>::of(follow_names), hide_possible_values = true, hide_short_help = true
-    )]
-    pub follow: Option<Follow>,
-
-    /// Format of backing files whose format is not recorded
-    #[arg(
-        help_heading = SAFETY, long, value_name = "FORMAT",
-        value_parser = Named::<Format>::of(format_names), hide_possible_values = true, hide_short_help = true
-    )]
-    pub backing_format: Option<Format>,
-
-    /// Read images that are in use
-    #[arg(help_heading = SAFETY, short = 'U', long, hide_short_help = true)]
-    pub force_share: bool,
-
     /// Refuse images with more than SIZE of zeros that are not stored [default: 2^32 blocks, 256T with
     /// the default block size; 4T with linear; 1T for formats that hide what is stored]
     #[arg(help_heading = SAFETY, long, value_name = "SIZE", value_parser = parse_large_size, hide_short_help = true)]
     pub max_zeros: Option<u64>,
-
-    /// Folder of the certificates for nbds:// URIs [default: that of libnbd]
-    #[arg(help_heading = SAFETY, long, value_name = "DIR", value_hint = ValueHint::DirPath, hide_short_help = true)]
-    pub tls_certificates: Option<PathBuf>,
-
-    /// Disable the sandbox
-    #[arg(help_heading = SAFETY, long, hide_short_help = true)]
-    pub no_sandbox: bool,
 
     /// Number of threads [default: one for each processor]
     #[arg(
@@ -283,39 +230,6 @@ pub struct Args {
         value_parser = Count::of(1..=1024u16)
     )]
     pub threads: Option<u16>,
-
-    /// Read through the page cache: auto, yes or no [default: auto; without a value: yes]
-    #[arg(
-        help_heading = SPEED, long, value_name = "WHEN",
-        num_args = 0..=1, require_equals = true, default_missing_value = "yes",
-        value_parser = Named::<Cache>::of(cache_names), hide_possible_values = true, hide_short_help = true
-    )]
-    pub cache: Option<Cache>,
-
-    /// How to treat holes in files: trust, verify or ignore [default: trust]
-    #[arg(
-        help_heading = SPEED, long, value_name = "MODE",
-        value_parser = Named::<Holes>::of(holes_names), hide_possible_values = true, hide_short_help = true
-    )]
-    pub holes: Option<Holes>,
-
-    /// How formats are read: auto (by this program if it can) or qemu (by qemu-nbd, to compare the two)
-    /// [default: auto]
-    #[arg(
-        help_heading = SPEED, long, value_name = "HOW",
-        value_parser = Named::<Reader>::of(reader_names), hide_possible_values = true, hide_short_help = true
-    )]
-    pub reader: Option<Reader>,
-
-    /// Program that reads formats that this one does not read [default: qemu-nbd]
-    #[arg(
-        help_heading = SPEED, long, value_name = "PROGRAM", value_hint = ValueHint::CommandName, hide_short_help = true
-    )]
-    pub nbd_server: Option<PathBuf>,
-
-    /// Fail if a server is silent for SECONDS; 0 waits forever [default: 60]
-    #[arg(help_heading = SPEED, long, value_name = "SECONDS", value_parser = parse_seconds, hide_short_help = true)]
-    pub timeout: Option<Duration>,
 
     /// Number of reads that may be ahead of the first unfinished one
     #[arg(
@@ -388,9 +302,6 @@ fn construction_names() -> Vec<&'static str> {
 const OUTPUT: &str = "Output";
 const CHECK: &str = "Check";
 const CHECKSUM: &str = "Checksum";
-const IMAGES: &str = "Images";
-const SAFETY: &str = "Safety";
-const SPEED: &str = "Speed and servers";
 const OTHER: &str = "Other";
 
 const ABOUT: &str = "\
@@ -413,6 +324,8 @@ is wrong. The manual page blksum(1) has more.";
 
 #[cfg(test)]
 mod tests {
+    use blkimage::Cache;
+
     use super::*;
 
     #[test]
@@ -425,7 +338,7 @@ mod tests {
     fn optional_values_do_not_eat_names() {
         let parse = |args: &[&str]| {
             let args = Args::try_parse_from([&["blksum"], args].concat()).unwrap();
-            (args.cache, args.progress, args.names)
+            (args.opening.cache, args.progress, args.names)
         };
         let name = || vec![OsString::from("no")];
         assert_eq!(parse(&["--cache", "no"]), (Some(Cache::Yes), None, name()));

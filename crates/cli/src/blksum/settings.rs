@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::slice;
 
 use blkhash::{Algorithm, BlockSize, Construction, Parameters};
-use blkimage::{Follow, Format, NbdOptions, OpenOptions};
+use blkimage::{Format, OpenOptions};
 use blkmap::Header;
 use blksum::check_file::{Form, Style};
 use blksum::expect::Search;
@@ -21,7 +21,6 @@ use super::input::Origin;
 use super::names;
 use super::notes::Notes;
 use crate::progress::When;
-use crate::values::{read_secret, timeout};
 use crate::{implementation, quote};
 
 /// The options of a run.
@@ -148,7 +147,7 @@ impl Settings {
             args.construction = Some(Construction::Linear);
             // Tagged lines of check files still refer to the content of images.
             if !args.check {
-                args.format = Some(Format::Raw);
+                args.opening.format = Some(Format::Raw);
             }
         }
         let parameters = args.parameters()?;
@@ -186,30 +185,13 @@ impl Settings {
         };
         let tuning = args.tuning(&parameters)?;
         let (progress, json, text) = (args.progress.unwrap_or_default(), args.json, args.text);
-        let (sandbox, verbose) = (!args.no_sandbox, args.verbose);
-        let secret = args.secret_file.as_deref().map(read_secret).transpose()?;
+        let (sandbox, verbose) = (!args.opening.no_sandbox, args.verbose);
         let part = args.part();
-        let nbd = NbdOptions::new()
-            .connections(tuning.threads)
-            .timeout(timeout(args.timeout))
-            .tls_certificates(args.tls_certificates)
-            // URIs on the command line may name files of this host, those in check files may not.
-            .allow_local_files(!args.check);
-        let follow = if args.untrusted { Follow::None } else { args.follow.unwrap_or_default() };
-        let open = OpenOptions::new()
-            .format(args.format)
-            .snapshot(args.snapshot.clone())
-            .follow(follow)
-            .backing_format(args.backing_format)
-            .vpc_size(args.vpc_size.unwrap_or_default())
-            .holes(args.holes.unwrap_or_default())
-            .cache(args.cache.unwrap_or_default())
-            .force_share(args.force_share)
-            .reader(args.reader.unwrap_or_default())
-            .nbd_server(args.nbd_server)
-            .max_unstored(args.max_zeros)
-            .secret(secret)
-            .nbd(nbd);
+        let open = args.opening.options()?;
+        let nbd = open.nbd.clone().connections(tuning.threads);
+        // URIs on the command line may name files of this host, those in check files may not.
+        let nbd = nbd.allow_local_files(!args.check);
+        let open = open.nbd(nbd).max_unstored(args.max_zeros);
         let lists = args.files0_from;
         let (names, origin) = match (args.names.is_empty(), lists.is_empty()) {
             (_, false) => (names::read(&lists)?, Origin::Listed),
@@ -327,7 +309,9 @@ impl Args {
             let name = quote::name(name.as_bytes());
             return Err(format!("{name}: --files0-from takes no other names of images"));
         }
-        if let (true, Some(format)) = (self.bytes, self.format.filter(|it| *it != Format::Raw)) {
+        if let (true, Some(format)) =
+            (self.bytes, self.opening.format.filter(|it| *it != Format::Raw))
+        {
             return Err(format!("--bytes cannot be used with --format {format}: {BYTES}"));
         }
         let is_linear = |construction: &Construction| *construction == Construction::Linear;
@@ -358,10 +342,11 @@ impl Args {
         let is_tls = |name: &OsString| name.as_bytes().to_ascii_lowercase().starts_with(b"nbds");
         // The names in check files and lists are not known yet.
         let knows_names = !self.check && self.files0_from.is_empty();
-        if self.tls_certificates.is_some() && knows_names && !self.names.iter().any(is_tls) {
+        if self.opening.tls_certificates.is_some() && knows_names && !self.names.iter().any(is_tls)
+        {
             return Err("the --tls-certificates option is meaningful only for nbds:// URIs".into());
         }
-        if self.tls_certificates.is_some() && self.check && !self.allow_uri {
+        if self.opening.tls_certificates.is_some() && self.check && !self.allow_uri {
             return Err("the --tls-certificates option is meaningful only with --allow-uri".into());
         }
         Ok(())
@@ -397,7 +382,7 @@ impl Args {
     }
 
     fn content(&self) -> Content {
-        Content { snapshot: self.snapshot.clone(), part: self.part(), ..Content::default() }
+        Content { snapshot: self.opening.snapshot.clone(), part: self.part(), ..Content::default() }
     }
 
     fn check_settings(&self, parameters: &Parameters) -> Result<Check, String> {
@@ -451,7 +436,7 @@ impl Args {
 
     fn style(&self, parameters: &Parameters, tag: bool) -> Style {
         // A plain tag means the whole file.
-        let is_plain = self.format == Some(Format::Raw)
+        let is_plain = self.opening.format == Some(Format::Raw)
             && self.part().is_none()
             && parameters.construction() == Construction::Linear;
         let form = match (tag, self.binary) {

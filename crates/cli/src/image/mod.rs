@@ -1,3 +1,5 @@
-//! Open images: what both commands say about them.
+//! Open images: the options for that, and what is said about them. Both commands share it.
 
 pub mod advice;
+pub mod args;
+pub mod open;

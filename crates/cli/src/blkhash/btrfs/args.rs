@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{ArgAction, Subcommand, ValueHint};
 
-use crate::blkhash::opening::Opening;
+use crate::image::args::Opening;
 use crate::progress::ProgressArgs;
 use crate::values::{Count, parse_large_size, parse_size};
 

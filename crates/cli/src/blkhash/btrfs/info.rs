@@ -53,7 +53,7 @@ fn show_all(
     mounted: Option<&Mounted>,
 ) -> Result<Outcome, Failure> {
     // This command gives no verdict, so devices in use may be read.
-    let has_devices = names.iter().any(|name| crate::open::is_device(Path::new(name)));
+    let has_devices = names.iter().any(|name| crate::image::open::is_device(Path::new(name)));
     let force_share = options.force_share || has_devices;
     let options = options.clone().force_share(force_share);
     let (groups, has_failed) = open::open(names, &options, &args.images);

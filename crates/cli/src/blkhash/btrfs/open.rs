@@ -2,7 +2,6 @@
 //! system.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
 use std::sync::Arc;
 
 use blkbtrfs::{Device, Superblock, Uuid};
@@ -10,7 +9,7 @@ use blkimage::partition::{self, Partition};
 use blkimage::{Image, OpenOptions, Slice, Source};
 
 use super::args;
-use crate::image::advice;
+use crate::image::{self, advice};
 use crate::{messages, quote};
 
 /// The devices of one file system.
@@ -32,7 +31,9 @@ pub fn open(names: &[OsString], options: &OpenOptions, args: &args::Images) -> (
     let mut seeds: Vec<(Uuid, Device)> = Vec::new();
     let mut has_failed = false;
     for name in names {
-        let found = open_image(name, options).and_then(|image| devices(name, &image, args));
+        let found = image::open::open(name, options)
+            .map_err(|problem| problem.message(name))
+            .and_then(|image| devices(name, &image, args));
         let found = found.unwrap_or_else(Found::failed);
         for problem in &found.problems {
             messages::message(problem);
@@ -59,14 +60,6 @@ pub fn open(names: &[OsString], options: &OpenOptions, args: &args::Images) -> (
         group.seeds = others.map(|(_, device)| device.clone()).collect();
     }
     (groups, has_failed)
-}
-
-fn open_image(name: &OsStr, options: &OpenOptions) -> Result<Arc<Image>, String> {
-    let image = crate::open::open(Path::new(name), options).map_err(|error| {
-        format!("{}: {}", quote::name(name.as_encoded_bytes()), advice::describe(&error, name))
-    })?;
-    advice::warn(&image, name);
-    Ok(Arc::new(image))
 }
 
 /// Finds the btrfs file systems in an image.

@@ -182,7 +182,7 @@ impl HashFile {
     fn open(args: &Format, mode: FileMode) -> Result<Self, String> {
         let reason = |error: io::Error| messages::reason(&error);
         // Waits for no reader of a pipe. The kernel refuses a device that is mounted or held.
-        let is_device = crate::open::is_device(&args.hash_file);
+        let is_device = crate::image::open::is_device(&args.hash_file);
         let held = if is_device { OFlags::EXCL } else { OFlags::empty() };
         let flags = OFlags::RDWR | OFlags::NONBLOCK | held;
         let Opened { file, metadata, leftover } =

@@ -13,7 +13,8 @@ use super::args::Verify;
 use super::contents::{Contents, Place};
 use super::{digest, format};
 use crate::blkhash::limit::Limit;
-use crate::blkhash::source::{self, Data, fail, shown};
+use crate::blkhash::source::{Data, fail, shown};
+use crate::image;
 use crate::problem::{Failure, Outcome};
 use crate::progress::Reporter;
 use crate::stdio::Stdout;
@@ -85,7 +86,8 @@ fn verify<'a>(
     let of_data = |reason: String| (data_name, reason);
     let of_hash = |reason: String| (hash_name, reason);
     let hash_options = options.clone().format(Format::Raw).snapshot(None);
-    let hashes = source::open(hash_name, &hash_options).map_err(of_hash)?;
+    let hashes = image::open::open(hash_name, &hash_options);
+    let hashes = hashes.map_err(|problem| of_hash(problem.into()))?;
     let mut data = Data::open(data_name, options, &args.source).map_err(of_data)?;
     let stored = match (args.fs_verity, args.tree.no_superblock) {
         (true, _) => fs_tree(args, &data),

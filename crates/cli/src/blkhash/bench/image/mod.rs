@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use blkbench::Spread;
 use blkhash::{Algorithm, BlockSize, Construction, Parameters};
-use blkimage::{Cache, Image, OpenOptions, Source};
+use blkimage::{Cache, Image, Location, OpenOptions, Source};
 use blksum::{Progress, Tuning};
 
 use self::beginning::Beginning;
@@ -20,7 +20,6 @@ use self::report::{Bound, Report, Row};
 use super::super::args::{BenchImage, Threads};
 use super::super::print;
 use super::noise::longer;
-use crate::open::open;
 use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::Steps;
 
@@ -35,7 +34,7 @@ pub fn run(args: &BenchImage) -> Result<Outcome, Failure> {
     super::super::warn(args.digests());
     let options = args.opening.confine([&args.image.clone().into_os_string()])?;
     // Nobody keeps the checksums of a device that is mounted.
-    let force_share = options.force_share || crate::open::is_device(&args.image);
+    let force_share = options.force_share || crate::image::open::is_device(&args.image);
     match measure(args, &options.force_share(force_share)) {
         Ok(report) if args.json => print(&report::json(&report)),
         Ok(report) => print(&report::text(&report, &longer(args.time))),
@@ -48,7 +47,8 @@ pub fn run(args: &BenchImage) -> Result<Outcome, Failure> {
 }
 
 fn measure(args: &BenchImage, options: &OpenOptions) -> Result<Report, blksum::Error> {
-    let open = |cache| open(&args.image, &options.clone().cache(cache));
+    let location = Location::new(args.image.as_os_str());
+    let open = |cache| options.clone().cache(cache).open_location(location);
     let image = open(Cache::Yes)?;
     let threads = threads(args);
     let most = threads.iter().copied().max().unwrap_or(1);

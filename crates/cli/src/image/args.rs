@@ -1,4 +1,6 @@
 //! The options of all commands that open images.
+//!
+//! The headings are those of the help of blksum. The help of blkhash has none.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,20 +20,62 @@ use crate::values::{
 /// Options for opening images.
 #[derive(Debug, clap::Args)]
 pub struct Opening {
-    /// Format of the images [default: detected from the content]
+    /// Format of the images, as QEMU names it [default: detected from the content]
     #[arg(
-        short, long, value_name = "FORMAT",
+        help_heading = IMAGES, short, long, value_name = "FORMAT",
         value_parser = Named::<Format>::of(format_names), hide_possible_values = true
     )]
     pub format: Option<Format>,
 
     /// Read the internal snapshot with this name or id
-    #[arg(long, value_name = "NAME")]
+    #[arg(help_heading = IMAGES, long, value_name = "NAME")]
     pub snapshot: Option<String>,
+
+    /// Size of vpc (vhd) images: auto (as in QEMU), geometry (cylinders x heads x sectors) or current
+    /// (the size that the image states) [default: auto]
+    #[arg(
+        help_heading = IMAGES, long, value_name = "WHICH",
+        value_parser = Named::<VpcSize>::of(vpc_size_names), hide_possible_values = true, hide_short_help = true
+    )]
+    pub vpc_size: Option<VpcSize>,
+
+    /// Unlock encrypted (luks) images with the content of FILE
+    #[arg(help_heading = IMAGES, long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    pub secret_file: Option<PathBuf>,
+
+    /// For images from unknown sources: --follow=none
+    #[arg(help_heading = SAFETY, long, conflicts_with = "follow")]
+    pub untrusted: bool,
+
+    /// Files that an image may refer to: beneath (its own folder), any or none [default: beneath]
+    #[arg(
+        help_heading = SAFETY, long, value_name = "WHICH",
+        value_parser = Named::<Follow>::of(follow_names), hide_possible_values = true, hide_short_help = true
+    )]
+    pub follow: Option<Follow>,
+
+    /// Format of backing files whose format is not recorded
+    #[arg(
+        help_heading = SAFETY, long, value_name = "FORMAT",
+        value_parser = Named::<Format>::of(format_names), hide_possible_values = true, hide_short_help = true
+    )]
+    pub backing_format: Option<Format>,
+
+    /// Read images that are in use
+    #[arg(help_heading = SAFETY, short = 'U', long, hide_short_help = true)]
+    pub force_share: bool,
+
+    /// Folder of the certificates for nbds:// URIs [default: that of libnbd]
+    #[arg(help_heading = SAFETY, long, value_name = "DIR", value_hint = ValueHint::DirPath, hide_short_help = true)]
+    pub tls_certificates: Option<PathBuf>,
+
+    /// Disable the sandbox
+    #[arg(help_heading = SAFETY, long, hide_short_help = true)]
+    pub no_sandbox: bool,
 
     /// Read through the page cache: auto, yes or no [default: auto; without a value: yes]
     #[arg(
-        long, value_name = "WHEN",
+        help_heading = SPEED, long, value_name = "WHEN",
         num_args = 0..=1, require_equals = true, default_missing_value = "yes",
         value_parser = Named::<Cache>::of(cache_names), hide_possible_values = true, hide_short_help = true
     )]
@@ -39,68 +83,26 @@ pub struct Opening {
 
     /// How to treat holes in files: trust, verify or ignore [default: trust]
     #[arg(
-        long, value_name = "MODE",
+        help_heading = SPEED, long, value_name = "MODE",
         value_parser = Named::<Holes>::of(holes_names), hide_possible_values = true, hide_short_help = true
     )]
     pub holes: Option<Holes>,
 
-    /// Files that an image may refer to: beneath (its own folder), any or none [default: beneath]
-    #[arg(
-        long, value_name = "WHICH",
-        value_parser = Named::<Follow>::of(follow_names), hide_possible_values = true, hide_short_help = true
-    )]
-    pub follow: Option<Follow>,
-
-    /// For images from unknown sources: --follow=none
-    #[arg(long, conflicts_with = "follow")]
-    pub untrusted: bool,
-
-    /// Read images that are in use
-    #[arg(short = 'U', long)]
-    pub force_share: bool,
-
-    /// Format of backing files whose format is not recorded
-    #[arg(
-        long, value_name = "FORMAT",
-        value_parser = Named::<Format>::of(format_names), hide_possible_values = true, hide_short_help = true
-    )]
-    pub backing_format: Option<Format>,
-
-    /// Size of vpc (vhd) images: auto (as in QEMU), geometry (cylinders x heads x sectors) or current
-    /// (the size that the image states) [default: auto]
-    #[arg(
-        long, value_name = "WHICH",
-        value_parser = Named::<VpcSize>::of(vpc_size_names), hide_possible_values = true, hide_short_help = true
-    )]
-    pub vpc_size: Option<VpcSize>,
-
-    /// Unlock encrypted (luks) images with the content of FILE
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
-    pub secret_file: Option<PathBuf>,
-
     /// How formats are read: auto (by this program if it can) or qemu (by qemu-nbd, to compare the two)
     /// [default: auto]
     #[arg(
-        long, value_name = "HOW",
+        help_heading = SPEED, long, value_name = "HOW",
         value_parser = Named::<Reader>::of(reader_names), hide_possible_values = true, hide_short_help = true
     )]
     pub reader: Option<Reader>,
 
     /// Program that reads formats that this one does not read [default: qemu-nbd]
-    #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::CommandName, hide_short_help = true)]
+    #[arg(help_heading = SPEED, long, value_name = "PROGRAM", value_hint = ValueHint::CommandName, hide_short_help = true)]
     pub nbd_server: Option<PathBuf>,
 
     /// Fail if a server is silent for SECONDS; 0 waits forever [default: 60]
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, hide_short_help = true)]
+    #[arg(help_heading = SPEED, long, value_name = "SECONDS", value_parser = parse_seconds, hide_short_help = true)]
     pub timeout: Option<Duration>,
-
-    /// Folder of the certificates for nbds:// URIs [default: that of libnbd]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, hide_short_help = true)]
-    pub tls_certificates: Option<PathBuf>,
-
-    /// Disable the sandbox
-    #[arg(long, hide_short_help = true)]
-    pub no_sandbox: bool,
 }
 
 impl Opening {
@@ -145,3 +147,7 @@ impl Opening {
             .nbd(nbd))
     }
 }
+
+pub const IMAGES: &str = "Images";
+pub const SAFETY: &str = "Safety";
+pub const SPEED: &str = "Speed and servers";

@@ -34,6 +34,9 @@ pub enum Error {
     /// A map is of another part of the image.
     #[error(transparent)]
     OtherPart(#[from] crate::map::OtherPart),
+    /// A tree of dm-verity or fs-verity could not be read or written, or is that of other data.
+    #[error(transparent)]
+    Verity(#[from] blkverity::Error),
     /// A stream could not be read.
     #[error(transparent)]
     Stream(std::io::Error),

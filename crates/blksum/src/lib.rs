@@ -1,5 +1,5 @@
 //! Computes checksums of disk images of any format, from a [`blkimage::Source`] to a checksum,
-//! compares two images, writes and verifies [maps](map) of images, and reads and writes check files.
+//! compares two images, writes and verifies [maps](map) and [trees](verity) of images, and reads and writes check files.
 //!
 //! Checksum of an image, and the line of a check file for it:
 //!
@@ -85,6 +85,7 @@ mod sync;
 mod tag;
 mod time;
 mod tuning;
+pub mod verity;
 
 pub use checksum::{block_digests, checksum, checksums, checksums_and_blocks};
 pub use compare::{ComparedRun, compare, first_nonzero};

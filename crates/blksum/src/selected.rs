@@ -26,7 +26,7 @@ impl Selected {
             None => (0, image.size()),
             Some(part) => part.range(&image)?,
         };
-        let source = slice(&image, offset, length);
+        let source = Slice::new(Arc::clone(&image), offset, length).expect("a part of the image");
         Ok(Self { image, part, offset, source })
     }
 
@@ -59,13 +59,4 @@ impl Selected {
     pub fn size(&self) -> u64 {
         self.source.size()
     }
-
-    /// Leaves out what is behind the first `length` bytes of the part.
-    pub fn truncate(&mut self, length: u64) {
-        self.source = slice(&self.image, self.offset, length.min(self.size()));
-    }
-}
-
-fn slice(image: &Arc<Image>, offset: u64, length: u64) -> Slice<Arc<Image>> {
-    Slice::new(Arc::clone(image), offset, length).expect("a part of the image")
 }

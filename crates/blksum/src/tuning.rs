@@ -66,6 +66,11 @@ impl Tuning {
         self.read_size.clamp(MIN_READ_SIZE, MAX_BUFFER).next_power_of_two()
     }
 
+    /// Returns the settings with this limit on zeros, unless they have one.
+    pub(crate) fn with_default_limit(&self, max_zeros: u64) -> Self {
+        Self { max_zeros: self.max_zeros.or(Some(max_zeros)), ..*self }
+    }
+
     /// Returns a digester for `algorithm`, using [`Tuning::implementation`] if it belongs to
     /// `algorithm`, or the fastest implementations otherwise.
     ///

@@ -15,7 +15,7 @@
 //! | 80 | 2 | length of the salt in bytes |
 //! | 88 | 256 | salt, padded with zeros |
 
-use blkhash::{Algorithm, BlockSize, Construction, Salt};
+use blkhash::{Algorithm, BlockSize, Construction, Parameters, Salt};
 
 use crate::Layout;
 
@@ -72,6 +72,31 @@ impl Superblock {
 
     /// The largest block, as in veritysetup: 512 KiB.
     pub const MAX_BLOCK_SIZE: u64 = 512 << 10;
+
+    /// Returns the superblock of a tree with the defaults of veritysetup: SHA-256, and blocks of 4096 bytes. It has no
+    /// salt, and a UUID of zeros.
+    pub fn new(data_blocks: u64) -> Self {
+        Self {
+            uuid: [0; 16],
+            algorithm: Algorithm::Sha256,
+            data_block_size: BlockSize::PAGE,
+            hash_block_size: BlockSize::PAGE,
+            data_blocks,
+            salt: Salt::EMPTY,
+        }
+    }
+
+    /// Sets the number of blocks of data to that of `length` bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the length is not that of one whole block or more, or dm-verity is not defined for the digest.
+    pub fn with_data_length(self, length: u64) -> Result<Self, blkhash::Error> {
+        let Self { algorithm, data_block_size, .. } = self;
+        let parameters = Parameters::new(algorithm, Construction::DmVerity, data_block_size)?;
+        parameters.check_length(length)?;
+        Ok(Self { data_blocks: length / u64::from(data_block_size), ..self })
+    }
 
     /// Returns whether bytes begin like a superblock.
     pub fn has_magic(bytes: &[u8]) -> bool {

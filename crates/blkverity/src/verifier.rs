@@ -1,11 +1,11 @@
 //! Compares the digests of blocks of data with a stored tree.
 
-use blkhash::{BlockDigests, BlockSize, Digest, Leaf, Run, Sink, SinkError, Tree};
+use blkhash::{BlockDigests, Digest, Leaf, Run, Sink, SinkError, Tree};
 use blkimage::Source;
 
-use crate::Layout;
 use crate::compare::Compare;
 use crate::finding::{Finding, Joiner, Problem};
+use crate::{Error, Layout, StoredTree};
 
 /// The result of a verification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,10 +39,12 @@ impl Summary {
 /// block is verified as a whole: a tree is built from it, and its root compared with the digest above the
 /// damaged block.
 pub struct Verifier<'a> {
-    stored: &'a dyn Source,
-    layout: Layout,
+    /// The file of the tree.
+    file: &'a dyn Source,
+    stored: StoredTree,
     leaf: Leaf,
-    is_root: &'a (dyn Fn(&Digest) -> bool + Sync),
+    /// The root hash, or the digest of fs-verity.
+    digest: Digest,
     /// The block of each level that was read last.
     levels: Vec<Loaded>,
     /// Number of the next block of data.
@@ -71,35 +73,78 @@ struct Rebuilt<'a> {
 }
 
 impl<'a> Verifier<'a> {
-    /// Creates a verifier of the tree that `stored` has at `layout`. `leaf` defines the digests of blocks,
-    /// `is_root` tells whether a digest is the root, and `report` receives what does not match.
+    /// Creates a verifier of the tree that is stored in `file`. `digest` is the root hash of dm-verity or the digest of
+    /// fs-verity, and `report` receives what does not match.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file ends before the tree, if the digest has another length than those of the tree, or if there is
+    /// no data and the digest is that of other data.
     pub fn new(
-        stored: &'a dyn Source,
-        layout: Layout,
-        leaf: &Leaf,
-        is_root: &'a (dyn Fn(&Digest) -> bool + Sync),
+        file: &'a dyn Source,
+        stored: &StoredTree,
+        digest: &Digest,
         report: &'a mut (dyn FnMut(&Finding) + Send),
-    ) -> Self {
-        let levels = layout.levels().iter().map(|_| Loaded::default()).collect();
-        let (leaf, findings) = (leaf.clone(), Joiner::new(report));
-        let summary = Summary { data_blocks: layout.leaves(), ..Summary::default() };
-        Self { stored, layout, leaf, is_root, levels, next: 0, rebuilt: None, findings, summary }
+    ) -> Result<Self, Error> {
+        let (layout, algorithm) = (stored.layout(), stored.parameters().algorithm());
+        if digest.as_bytes().len() != algorithm.digest_size() {
+            return Err(Error::RootLength(algorithm));
+        }
+        // One block of data has no tree, and the file may end before the place of one.
+        if layout.blocks() > 0 && layout.end() > file.size() {
+            return Err(Error::CutOff { size: file.size(), end: layout.end() });
+        }
+        // The root of a tree without leaves is zeros.
+        let no_root = &[0; blkhash::MAX_DIGEST_SIZE][..algorithm.digest_size()];
+        let no_root = Digest::try_from(no_root).expect("the length of a digest");
+        if layout.leaves() == 0 && stored.digest(&no_root) != *digest {
+            return Err(Error::Empty);
+        }
+        Ok(Self {
+            file,
+            leaf: stored.leaf(),
+            digest: *digest,
+            levels: layout.levels().iter().map(|_| Loaded::default()).collect(),
+            next: 0,
+            rebuilt: None,
+            findings: Joiner::new(report),
+            summary: Summary { data_blocks: layout.leaves(), ..Summary::default() },
+            stored: stored.clone(),
+        })
+    }
+
+    /// Returns the tree.
+    pub fn stored(&self) -> &StoredTree {
+        &self.stored
     }
 
     /// Ends the verification.
     ///
+    /// # Errors
+    ///
+    /// Fails if the file of the tree changed meanwhile.
+    ///
     /// # Panics
     ///
     /// Panics if data is missing.
-    pub fn finish(mut self) -> Summary {
-        assert_eq!(self.next, self.layout.leaves(), "all of the data came");
+    pub fn finish(mut self) -> Result<Summary, Error> {
+        assert_eq!(self.next, self.layout().leaves(), "all of the data came");
         self.findings.flush();
-        self.summary
+        self.file.check_unchanged()?;
+        Ok(self.summary)
+    }
+
+    fn layout(&self) -> &Layout {
+        self.stored.layout()
+    }
+
+    fn is_root(&self, found: &Digest) -> bool {
+        self.stored.digest(found) == self.digest
     }
 
     /// Takes the digest of each of `count` blocks. More than one are zero blocks.
     fn take_blocks(&mut self, digest: &[u8], mut count: u64) -> Result<(), SinkError> {
-        if count > self.layout.leaves() - self.next {
+        if count > self.layout().leaves() - self.next {
             return Err("there is more data than the tree covers".into());
         }
         while count > 0 {
@@ -114,7 +159,7 @@ impl<'a> Verifier<'a> {
 
     /// Takes the only block, which has no tree.
     fn take_only(&mut self, digest: &[u8]) -> Result<u64, SinkError> {
-        if !(self.is_root)(&digest.try_into()?) {
+        if !self.is_root(&digest.try_into()?) {
             self.bad_data(1);
         }
         self.next += 1;
@@ -123,7 +168,7 @@ impl<'a> Verifier<'a> {
 
     /// Takes blocks below one block of the tree. Returns their number.
     fn take_group(&mut self, digest: &[u8], count: u64) -> Result<u64, SinkError> {
-        let arity = self.layout.shape().arity() as u64;
+        let arity = self.layout().shape().arity() as u64;
         let (index, slot) = (self.next / arity, self.next % arity);
         self.load(0, index)?;
         let taken = count.min(arity - slot);
@@ -139,7 +184,7 @@ impl<'a> Verifier<'a> {
             return Ok(taken);
         }
         for slot in slot..slot + taken {
-            let shape = self.layout.shape();
+            let shape = self.layout().shape();
             if shape.digest(&self.levels[0].block, slot as usize) != digest {
                 self.bad_data(1);
             }
@@ -158,7 +203,7 @@ impl<'a> Verifier<'a> {
         if self.levels[level].index == Some(index) {
             return Ok(());
         }
-        let shape = *self.layout.shape();
+        let shape = *self.layout().shape();
         let arity = shape.arity() as u64;
         let is_top = level + 1 == self.levels.len();
         let mut expected = None;
@@ -170,19 +215,18 @@ impl<'a> Verifier<'a> {
         let is_above_trusted = is_top || self.levels[level + 1].is_trusted;
         let mut block = std::mem::take(&mut self.levels[level].block);
         block.resize(shape.block_size(), 0);
-        self.stored.read_exact_at(&mut block, self.layout.offset(level, index))?;
+        self.file.read_exact_at(&mut block, self.layout().offset(level, index))?;
         let is_trusted =
             is_above_trusted && self.is_expected(expected.as_deref(), &self.leaf.hash(&block));
-        if is_trusted && has_spare_bytes(&self.layout, level, index, &block) {
+        if is_trusted && has_spare_bytes(self.layout(), level, index, &block) {
             self.bad_tree(Problem::Spare(level), level, index, 1);
         }
         self.levels[level] = Loaded { index: Some(index), block, is_trusted };
         if is_above_trusted && !is_trusted {
             self.bad_tree(Problem::Tree(level), level, index, 1);
-            let block_size = BlockSize::try_from(shape.block_size() as u64)?;
-            let compare = Compare::new(self.stored, &self.layout, level, index);
-            let tree = Tree::with_blocks(&self.leaf, block_size, compare);
-            let data = self.layout.data_below(level, index);
+            let compare = Compare::new(self.file, self.layout(), level, index);
+            let tree = Tree::with_blocks(&self.leaf, self.stored.block_size(), compare);
+            let data = self.layout().data_below(level, index);
             self.rebuilt = Some(Rebuilt { tree, level, data, expected });
         }
         Ok(())
@@ -211,7 +255,7 @@ impl<'a> Verifier<'a> {
     }
 
     fn is_expected(&self, expected: Option<&[u8]>, digest: &Digest) -> bool {
-        expected.map_or_else(|| (self.is_root)(digest), |expected| expected == digest.as_bytes())
+        expected.map_or_else(|| self.is_root(digest), |expected| expected == digest.as_bytes())
     }
 
     fn data_finding(&mut self, problem: Problem, first: u64, count: u64) {
@@ -221,8 +265,8 @@ impl<'a> Verifier<'a> {
     }
 
     fn bad_tree(&mut self, problem: Problem, level: usize, first: u64, count: u64) {
-        let offset = self.layout.offset(level, first);
-        let length = count * self.layout.shape().block_size() as u64;
+        let offset = self.layout().offset(level, first);
+        let length = count * self.layout().shape().block_size() as u64;
         self.summary.bad_tree += count;
         self.findings.take(Finding { problem, first, count, offset, length });
     }

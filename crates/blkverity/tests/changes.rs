@@ -8,7 +8,7 @@ use blkhash::{
     Sink, Tree,
 };
 use blkimage::{Extent, ExtentKind, Source};
-use blkverity::{Finding, Layout, Problem, Summary, TreeFile, Verifier};
+use blkverity::{Error, Finding, Problem, StoredTree, Summary, Superblock, TreeFile, Verifier};
 use proptest::prelude::*;
 
 /// Bytes in memory as a source.
@@ -31,11 +31,15 @@ impl Source for Bytes {
 
 const DATA_BLOCK: usize = 1024;
 
-fn leaf(algorithm: Algorithm) -> Leaf {
-    let block_size = BlockSize::try_from(DATA_BLOCK as u64).unwrap();
-    let parameters = Parameters::new(algorithm, Construction::DmVerity, block_size).unwrap();
-    let salt = Salt::try_from(&b"salt"[..]).unwrap();
-    parameters.with_salt(salt).unwrap().leaf(&Digester::new(algorithm))
+fn stored_tree(algorithm: Algorithm, data: &[u8], start: u64) -> StoredTree {
+    let superblock = Superblock {
+        algorithm,
+        data_block_size: BlockSize::try_from(DATA_BLOCK as u64).unwrap(),
+        hash_block_size: BlockSize::MIN,
+        salt: Salt::try_from(&b"salt"[..]).unwrap(),
+        ..Superblock::new((data.len() / DATA_BLOCK) as u64)
+    };
+    StoredTree::bare(&superblock, start).unwrap()
 }
 
 fn digests(leaf: &Leaf, data: &[u8]) -> BlockDigests {
@@ -46,40 +50,36 @@ fn digests(leaf: &Leaf, data: &[u8]) -> BlockDigests {
     digests
 }
 
-/// Returns the root and the file with the tree, behind `start` bytes.
-fn build(leaf: &Leaf, data: &[u8], start: u64) -> (Digest, Layout, Vec<u8>) {
-    let leaves = (data.len() / DATA_BLOCK) as u64;
-    let algorithm = leaf.digester().algorithm();
-    let layout = Layout::new(algorithm, BlockSize::MIN, start, leaves).unwrap();
+/// Returns the root and the file with the tree.
+fn build(stored: &StoredTree, data: &[u8]) -> (Digest, Vec<u8>) {
     let file = tempfile::tempfile().unwrap();
-    file.set_len(layout.end()).unwrap();
-    let blocks = TreeFile::new(&file, layout.clone());
-    let mut tree = Tree::with_blocks(leaf, BlockSize::MIN, blocks);
-    tree.take(&digests(leaf, data)).unwrap();
-    let (root, mut blocks) = tree.finish().unwrap();
-    blocks.flush().unwrap();
-    let mut stored = vec![0; layout.end() as usize];
-    std::os::unix::fs::FileExt::read_exact_at(&file, &mut stored, 0).unwrap();
-    (root, layout, stored)
+    let end = stored.layout().end();
+    file.set_len(end).unwrap();
+    let mut tree =
+        Tree::with_blocks(&stored.leaf(), stored.block_size(), TreeFile::new(&file, stored));
+    tree.take(&digests(&stored.leaf(), data)).unwrap();
+    let (root, output) = tree.finish().unwrap();
+    output.finish().unwrap();
+    let mut bytes = vec![0; end as usize];
+    std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, 0).unwrap();
+    (root, bytes)
 }
 
 fn verify(
-    leaf: &Leaf,
+    stored: &StoredTree,
     root: &Digest,
-    layout: &Layout,
-    stored: Vec<u8>,
+    bytes: Vec<u8>,
     data: &[u8],
 ) -> (Summary, Vec<Finding>) {
-    let stored = Bytes(stored);
+    let file = Bytes(bytes);
     let mut findings = Vec::new();
-    let is_root = |digest: &Digest| digest == root;
     let mut report = |finding: &Finding| findings.push(*finding);
-    let mut verifier = Verifier::new(&stored, layout.clone(), leaf, &is_root, &mut report);
+    let mut verifier = Verifier::new(&file, stored, root, &mut report).unwrap();
     // As several parts, which a pass hands in.
     for part in data.chunks(DATA_BLOCK * 7) {
-        verifier.take(&digests(leaf, part)).unwrap();
+        verifier.take(&digests(&stored.leaf(), part)).unwrap();
     }
-    let summary = verifier.finish();
+    let summary = verifier.finish().unwrap();
     (summary, findings)
 }
 
@@ -98,8 +98,8 @@ proptest! {
         damage in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
     ) {
         let start = 512;
-        let leaf = leaf(algorithm);
-        let (root, layout, mut stored) = build(&leaf, &data, start);
+        let tree = stored_tree(algorithm, &data, start);
+        let (root, mut stored) = build(&tree, &data);
         let mut changed = data.clone();
         let mut bad_data = BTreeSet::new();
         for change in changes {
@@ -122,34 +122,34 @@ proptest! {
         }
         bad_tree.retain(|at| stored[*at..at + 512] != intact[*at..at + 512]);
 
-        let (summary, findings) = verify(&leaf, &root, &layout, stored, &changed);
+        let (summary, findings) = verify(&tree, &root, stored, &changed);
         prop_assert_eq!(summary.is_clean(), bad_data.is_empty() && bad_tree.is_empty());
-        prop_assert_eq!(summary.data_blocks, layout.leaves());
+        prop_assert_eq!(summary.data_blocks, tree.layout().leaves());
         let mut named = BTreeSet::new();
         let mut unverified = BTreeSet::new();
-        let mut tree = BTreeSet::new();
+        let mut tree_blocks = BTreeSet::new();
         for finding in findings {
             let blocks = finding.first..finding.first + finding.count;
             match finding.problem {
                 Problem::Data => named.extend(blocks),
                 Problem::Unverified => unverified.extend(blocks),
                 Problem::Tree(_) => {
-                    tree.extend((0..finding.count).map(|it| (finding.offset + it * 512) as usize));
+                    tree_blocks.extend((0..finding.count).map(|it| (finding.offset + it * 512) as usize));
                 }
                 problem => prop_assert!(false, "{problem:?}"),
             }
         }
         prop_assert_eq!(named.len() as u64, summary.bad_data);
         prop_assert_eq!(unverified.len() as u64, summary.unverified);
-        prop_assert_eq!(tree.len() as u64, summary.bad_tree);
+        prop_assert_eq!(tree_blocks.len() as u64, summary.bad_tree);
         prop_assert!(named.is_subset(&bad_data), "a good block is named");
         prop_assert!(named.is_disjoint(&unverified));
         let found: BTreeSet<_> = named.union(&unverified).copied().collect();
         prop_assert!(bad_data.is_subset(&found), "a bad block is not named");
-        prop_assert!(tree.is_subset(&bad_tree), "a good block of the tree is named");
+        prop_assert!(tree_blocks.is_subset(&bad_tree), "a good block of the tree is named");
         // Below a damaged block, only verified data tells which other blocks are damaged.
         if unverified.is_empty() {
-            prop_assert_eq!(&tree, &bad_tree);
+            prop_assert_eq!(&tree_blocks, &bad_tree);
         }
         if bad_tree.is_empty() {
             prop_assert_eq!(&named, &bad_data);
@@ -159,14 +159,14 @@ proptest! {
 
 #[test]
 fn another_root_verifies_nothing() {
-    let leaf = leaf(Algorithm::Sha256);
     for blocks in [1, 2, 16, 17, 300] {
         let data = vec![7; blocks * DATA_BLOCK];
-        let (root, layout, stored) = build(&leaf, &data, 0);
-        let (summary, _) = verify(&leaf, &root, &layout, stored.clone(), &data);
+        let tree = stored_tree(Algorithm::Sha256, &data, 0);
+        let (root, stored) = build(&tree, &data);
+        let (summary, _) = verify(&tree, &root, stored.clone(), &data);
         assert!(summary.is_clean());
         let other = Digester::new(Algorithm::Sha256).digest(b"another");
-        let (summary, _) = verify(&leaf, &other, &layout, stored, &data);
+        let (summary, _) = verify(&tree, &other, stored, &data);
         assert_eq!(summary.bad_data + summary.unverified, blocks as u64);
     }
 }
@@ -174,15 +174,57 @@ fn another_root_verifies_nothing() {
 #[test]
 fn bytes_beside_the_digests_are_found() {
     // Digests of 20 bytes have a stride of 32.
-    let leaf = leaf(Algorithm::Sha1);
     let data = vec![7; 3 * DATA_BLOCK];
-    let (_, layout, mut stored) = build(&leaf, &data, 0);
+    let tree = stored_tree(Algorithm::Sha1, &data, 0);
+    let (_, mut stored) = build(&tree, &data);
     for at in [21, 3 * 32, 511] {
         let before = stored[at];
         stored[at] = 1;
-        let root = leaf.hash(&stored);
-        let (summary, findings) = verify(&leaf, &root, &layout, stored.clone(), &data);
+        let root = tree.leaf().hash(&stored);
+        let (summary, findings) = verify(&tree, &root, stored.clone(), &data);
         assert_eq!((summary.bad_tree, findings[0].problem), (1, Problem::Spare(0)), "{at}");
         stored[at] = before;
+    }
+}
+
+#[test]
+fn trees_that_cannot_be_verified_are_refused() {
+    let data = vec![7; 3 * DATA_BLOCK];
+    let tree = stored_tree(Algorithm::Sha256, &data, 512);
+    let (root, bytes) = build(&tree, &data);
+    let new = |tree: &StoredTree, bytes: &[u8], digest: &Digest| {
+        Verifier::new(&Bytes(bytes.to_vec()), tree, digest, &mut |_| ()).map(|_| ())
+    };
+    assert!(new(&tree, &bytes, &root).is_ok());
+    let cut = new(&tree, &bytes[..1023], &root);
+    assert!(matches!(cut, Err(Error::CutOff { size: 1023, end: 1024 })), "{cut:?}");
+    let short = Digester::new(Algorithm::Sha1).digest(b"");
+    let other = new(&tree, &bytes, &short);
+    assert!(matches!(other, Err(Error::RootLength(Algorithm::Sha256))), "{other:?}");
+
+    let parameters = Parameters::new(Algorithm::Sha256, Construction::FsVerity, BlockSize::PAGE);
+    let empty = StoredTree::fs(&parameters.unwrap(), 0).unwrap();
+    assert!(new(&empty, &[], &empty.digest(&Digest::try_from(&[0; 32][..]).unwrap())).is_ok());
+    assert!(matches!(new(&empty, &[], &root), Err(Error::Empty)));
+}
+
+#[test]
+fn superblocks_are_read_where_they_are() {
+    let data = vec![7; 3 * DATA_BLOCK];
+    let superblock = Superblock {
+        data_block_size: BlockSize::try_from(DATA_BLOCK as u64).unwrap(),
+        ..Superblock::new(3)
+    };
+    let tree = StoredTree::dm(&superblock, 1024).unwrap();
+    let (root, bytes) = build(&tree, &data);
+    let file = Bytes(bytes.clone());
+    let found = StoredTree::open(&file, 1024).unwrap();
+    assert_eq!(found.superblock(), Some(&(superblock, 1024)));
+    assert!(verify(&found, &root, bytes, &data).0.is_clean());
+    assert!(matches!(StoredTree::open(&file, 0), Err(Error::Superblock { offset: 0, .. })));
+    let end = file.size();
+    for offset in [end - 511, end, u64::MAX] {
+        let none = StoredTree::open(&file, offset);
+        assert!(matches!(none, Err(Error::NoSuperblock { .. })), "{offset}: {none:?}");
     }
 }

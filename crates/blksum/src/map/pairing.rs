@@ -181,7 +181,7 @@ impl<'a> Pairing<'a> {
         let blocks = self.map.blocks_of(self.pages.clone())?;
         let end = ImageEnd { size, padded_last };
         let mut against = Against::new(self.map, self.side, blocks, end, report);
-        let tuning = tuning.with_max_zeros(tuning.max_zeros.or(Some(u64::MAX)));
+        let tuning = tuning.with_default_limit(u64::MAX);
         block_digests(&part, &leaf, &mut against, &tuning, progress).map_err(of_map)?;
         against.end();
         Ok(())

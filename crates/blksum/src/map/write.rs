@@ -38,7 +38,7 @@ pub fn write<O: Output + Send>(
     let at = |page| offset_of_page(&header, page, source.size());
     let (offset, end) = (at(first), at(pages.end).max(at(first)));
     let part = Slice::new(source, offset, end - offset).expect("a part of the image");
-    let tuning = tuning.with_max_zeros(tuning.max_zeros.or(Some(u64::MAX)));
+    let tuning = tuning.with_default_limit(u64::MAX);
     block_digests(&part, &header.leaf(), &mut writer, &tuning, progress).map_err(of_map)?;
     Ok(writer.finish(&info.to_string())?.1)
 }

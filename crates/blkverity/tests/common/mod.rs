@@ -3,12 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use blkhash::{
-    Algorithm, BlockDigests, BlockSize, Construction, Digest, Digester, Leaf, Parameters, Salt,
-    Sink, TreeShape,
-};
+use blkhash::{Algorithm, BlockDigests, BlockSize, Digest, Leaf, Salt, Sink, TreeShape};
 use blkimage::{Extent, ExtentKind, Result, Source};
-use blkverity::{Layout, Problem, Superblock, Verifier};
+use blkverity::{Problem, StoredTree, Superblock, Verifier};
 
 /// Parses any bytes. A superblock has to be the same after it was written, and its layout has to lie in a
 /// file.
@@ -62,7 +59,6 @@ pub fn check_verifier(case: &Case) {
     expected.root();
     let mut found = BTreeSet::new();
     let source = Memory(tree.bytes());
-    let is_root = |digest: &Digest| *digest == tree.root;
     let mut report = |finding: &blkverity::Finding| {
         let (name, level) = match finding.problem {
             Problem::Data => ("data", None),
@@ -72,7 +68,7 @@ pub fn check_verifier(case: &Case) {
             _ => panic!("another problem"),
         };
         let (offset, size) = match level {
-            Some(level) => (tree.layout.offset(level, finding.first), tree.block_size()),
+            Some(level) => (tree.stored.layout().offset(level, finding.first), tree.block_size()),
             None => (finding.first * DATA_BLOCK as u64, DATA_BLOCK),
         };
         assert_eq!((finding.offset, finding.length), (offset, finding.count * size as u64));
@@ -81,7 +77,7 @@ pub fn check_verifier(case: &Case) {
         }
     };
     let mut verifier =
-        Verifier::new(&source, tree.layout.clone(), &tree.leaf, &is_root, &mut report);
+        Verifier::new(&source, &tree.stored, &tree.root, &mut report).expect("a whole tree");
     for blocks in tree.data.chunks(usize::from(case.at_once).max(1)) {
         let mut digests = BlockDigests::default();
         for &which in blocks {
@@ -92,7 +88,7 @@ pub fn check_verifier(case: &Case) {
         }
         verifier.take(&digests).expect("reads in memory succeed");
     }
-    let summary = verifier.finish();
+    let summary = verifier.finish().expect("a file that does not change");
     let count = |names: &[&str]| {
         expected.names.iter().filter(|(name, ..)| names.contains(name)).count() as u64
     };
@@ -109,8 +105,8 @@ pub fn check_verifier(case: &Case) {
 
 /// A stored tree and the data to verify with it.
 struct Stored {
+    stored: StoredTree,
     leaf: Leaf,
-    layout: Layout,
     /// The blocks of each level, the lowest first.
     levels: Vec<Vec<Vec<u8>>>,
     data: Vec<u8>,
@@ -129,22 +125,23 @@ impl Stored {
         let algorithm = algorithms[usize::from(case.shape) % algorithms.len()];
         let block_size = if case.shape & 0x40 == 0 { BlockSize::MIN } else { BlockSize::PAGE };
         let salt = &b"salt"[..usize::from(case.shape >> 7) * 4];
-        let data_block = BlockSize::try_from(DATA_BLOCK as u64).expect("a size");
-        let leaf = Parameters::new(algorithm, Construction::DmVerity, data_block)
-            .and_then(|parameters| {
-                parameters.with_salt(Salt::try_from(salt).expect("a short salt"))
-            })
-            .expect("a digest and a salt of dm-verity")
-            .leaf(&Digester::new(algorithm));
         let runs = case.runs.iter().map(|(which, count)| vec![*which; usize::from(*count)]);
         let mut data: Vec<u8> = runs.flatten().take(MAX_BLOCKS).collect();
         if data.is_empty() {
             return None;
         }
-        let layout = Layout::new(algorithm, block_size, 0, data.len() as u64)?;
+        let superblock = Superblock {
+            algorithm,
+            data_block_size: BlockSize::try_from(DATA_BLOCK as u64).expect("a size"),
+            hash_block_size: block_size,
+            salt: Salt::try_from(salt).expect("a short salt"),
+            ..Superblock::new(data.len() as u64)
+        };
+        let stored = StoredTree::bare(&superblock, 0).expect("a tree of dm-verity");
         let zeros = [0; 64];
         let root = Digest::try_from(&zeros[..algorithm.digest_size()]).expect("a digest");
-        let mut tree = Self { leaf, layout, levels: Vec::new(), data: data.clone(), root };
+        let leaf = stored.leaf();
+        let mut tree = Self { stored, leaf, levels: Vec::new(), data: data.clone(), root };
         let digests = data.iter().map(|which| tree.data_digest(*which)).collect();
         (tree.root, tree.levels) = tree.computed(digests);
         for &(place, bits, is_repaired) in &case.changes {
@@ -162,7 +159,7 @@ impl Stored {
     }
 
     fn shape(&self) -> &TreeShape {
-        self.layout.shape()
+        self.stored.shape()
     }
 
     fn block_size(&self) -> usize {
@@ -257,7 +254,7 @@ impl Expected<'_> {
     fn block(&mut self, level: usize, index: u64, expected: &[u8]) {
         let tree = self.tree;
         let block = &tree.levels[level][index as usize];
-        let digests = tree.layout.digests_in(level, index);
+        let digests = tree.stored.layout().digests_in(level, index);
         if tree.leaf.hash(block).as_bytes() != expected {
             self.names.insert(("tree", Some(level), index));
             return self.rebuilt(level, index, expected);
@@ -283,7 +280,7 @@ impl Expected<'_> {
     /// Builds the part of the tree below a damaged block from the data.
     fn rebuilt(&mut self, top: usize, index: u64, expected: &[u8]) {
         let tree = self.tree;
-        let (start, end) = tree.layout.data_below(top, index);
+        let (start, end) = tree.stored.layout().data_below(top, index);
         let mut first = start;
         let mut digests: Vec<_> =
             (start..end).map(|block| tree.data_digest(tree.data[block as usize])).collect();

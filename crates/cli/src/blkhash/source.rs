@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
-use blkhash::{BlockDigests, BlockSize, Digest, Digester, Parameters, Sink, SinkError};
+use blkhash::{BlockSize, Digest, Parameters, Sink};
 use blkimage::{Image, OpenOptions, Source};
 use blksum::{Part, Progress, Selected, Tuning};
 
@@ -52,45 +52,12 @@ impl Data {
         self.selected.size()
     }
 
-    /// Cuts the data to `length` bytes. The error is a message without the name.
-    pub fn cut(&mut self, length: u64) -> Result<(), String> {
-        let size = self.size();
-        if length > size {
-            return Err(format!("has {size} bytes, and the tree is for {length}"));
-        }
-        self.selected.truncate(length);
-        Ok(())
-    }
-
     /// Returns the checksum of the data.
     pub fn checksum(&self, parameters: &Parameters, reporter: &Reporter) -> Result<Digest, String> {
         let checksum = self.watched(self.size(), reporter, |tuning, progress| {
             blksum::checksum(self.source(), parameters, tuning, progress)
         });
         checksum.map_err(|error| self.failed(&error).text())
-    }
-
-    /// Passes the digests of all blocks to `sink`, which writes or reads a tree with these parameters in the
-    /// file `target`.
-    pub fn tree_digests(
-        &self,
-        parameters: &Parameters,
-        sink: &mut (dyn Sink<BlockDigests> + Send),
-        target: &str,
-        reporter: &Reporter,
-    ) -> Result<(), String> {
-        parameters.check_length(self.size()).map_err(|error| error.to_string())?;
-        // The tree of zeros takes space, or has to be read, although the zeros cost nothing.
-        let limit = MAX_ZERO_BLOCKS.saturating_mul(parameters.block_size().into());
-        let leaf = parameters.leaf(&Digester::new(parameters.algorithm()));
-        let hashed = self.watched(self.size(), reporter, |tuning, progress| {
-            let tuning = tuning.with_max_zeros(tuning.max_zeros.or(Some(limit)));
-            blksum::block_digests(self.source(), &leaf, sink, &tuning, progress)
-        });
-        hashed.map_err(|error| match error {
-            blksum::Error::Sink(error) => format!("{target}: {}", reason_of_sink(&error)),
-            error => self.failed(&error).text(),
-        })
     }
 
     /// Compares the data with that of another image, as far as both reach.
@@ -144,13 +111,6 @@ impl Data {
     }
 }
 
-fn reason_of_sink(error: &SinkError) -> String {
-    match error.downcast_ref::<blkmap::Error>() {
-        Some(blkmap::Error::Io(error)) => messages::reason(error),
-        _ => error.downcast_ref().map_or_else(|| error.to_string(), messages::reason),
-    }
-}
-
 /// Reports a failure of `name` on standard error.
 pub fn fail(name: &OsStr, reason: &str) {
     messages::message_of(name.as_encoded_bytes(), reason);
@@ -160,7 +120,3 @@ pub fn fail(name: &OsStr, reason: &str) {
 pub fn shown(name: &OsStr) -> String {
     quote::name(name.as_encoded_bytes())
 }
-
-/// Maximum number of zero blocks that an image does not store, if its tree is written or read. That is 1 TiB
-/// with blocks of 4 KiB, for which the tree takes 8 GiB.
-const MAX_ZERO_BLOCKS: u64 = 1 << 28;

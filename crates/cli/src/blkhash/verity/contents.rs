@@ -9,7 +9,7 @@ use blkbtrfs::{Device, FileSystem, Located, Locator, Owner};
 use blkimage::partition::{self, Partition};
 use blkimage::{Slice, Source};
 
-use crate::blkhash::source::{Data, shown};
+use crate::blkhash::source::shown;
 use crate::json::Name;
 
 /// The partitions and file systems of an image.
@@ -42,8 +42,7 @@ pub struct Place {
 
 impl Contents {
     /// Looks for partitions and file systems. What is damaged or of another kind is left out.
-    pub fn of(data: &Data) -> Self {
-        let whole: Arc<dyn Source> = Arc::new(data.selected.source().clone());
+    pub fn of(whole: Arc<dyn Source>) -> Self {
         let partitions = partition::table(&*whole).unwrap_or_default().partitions;
         let places = match partitions.as_slice() {
             [] => vec![(0, whole.size())],

@@ -6,14 +6,13 @@ use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use blkhash::{
-    Algorithm, BlockSize, Construction, Digest, Digester, FsVerityDescriptor, Parameters, Tree,
-};
+use blkhash::{Algorithm, BlockSize, Construction, Digest, Parameters};
 use blkimage::{Format, Image, OpenOptions};
-use blkverity::{Layout, TreeFile};
+use blkverity::{StoredTree, TreeFile};
 use serde_json::json;
 
 use super::args::{DigestArgs, FsTree};
+use super::format::failed;
 use crate::blkhash::output::Output;
 use crate::blkhash::source::{Data, fail, shown};
 use crate::blkhash::source_args::SourceArgs;
@@ -112,36 +111,26 @@ fn digest(
         return Ok(Found { digest: data.checksum(parameters, reporter)?, size, format });
     }
     outputs.check_apart(data.image())?;
-    let root = match &outputs.tree {
-        None => {
-            let mut tree = Tree::new(&leaf(parameters), parameters.block_size());
-            data.tree_digests(parameters, &mut tree, "--out-merkle-tree", reporter)?;
-            let Ok((root, ())) = tree.finish();
-            root
-        }
+    let stored = StoredTree::fs(parameters, size).map_err(|error| error.to_string())?;
+    if let Some(output) = &outputs.tree {
+        output.empty()?;
+    }
+    let root = data.watched(size, reporter, |tuning, progress| match &outputs.tree {
+        None => blksum::verity::root(data.source(), &stored, tuning, progress),
         Some(output) => {
-            let leaves = size.div_ceil(parameters.block_size().into());
-            let layout = Layout::new(parameters.algorithm(), parameters.block_size(), 0, leaves);
-            let layout = layout.ok_or("its tree would be too large")?;
-            output.empty()?;
-            let blocks = TreeFile::new(&output.file, layout);
-            let mut tree = Tree::with_blocks(&leaf(parameters), parameters.block_size(), blocks);
-            data.tree_digests(parameters, &mut tree, "--out-merkle-tree", reporter)?;
-            let finished = tree.finish().and_then(|(root, mut blocks)| {
-                blocks.flush()?;
-                Ok(root)
-            });
-            let root = finished.map_err(|error| output.reason(&error))?;
-            output.keep();
-            root
+            let file = TreeFile::new(&output.file, &stored);
+            blksum::verity::write(data.source(), file, tuning, progress)
         }
-    };
-    let descriptor = describe(parameters, &root, size).ok_or("fs-verity has no such digest")?;
+    });
+    let root = root.map_err(|error| failed(&data, error, "--out-merkle-tree"))?;
+    if let Some(output) = &outputs.tree {
+        output.keep();
+    }
     if let Some(output) = &outputs.descriptor {
+        let descriptor = stored.descriptor(&root).ok_or("fs-verity has no such digest")?;
         output.write(descriptor.as_bytes())?;
     }
-    let digest = Digester::new(parameters.algorithm()).digest(descriptor.as_bytes());
-    Ok(Found { digest, size, format })
+    Ok(Found { digest: stored.digest(&root), size, format })
 }
 
 /// Says that `fsverity digest` prints another digest for this image, unless an option shows that its content is meant.
@@ -154,16 +143,6 @@ fn note(name: &OsStr, format: Format, source: &SourceArgs) {
     }
     let text = format!("{format}: digest of the content; -f raw prints that of the file");
     messages::remark_of(name.as_bytes(), &text);
-}
-
-/// Returns the descriptor of content of `size` bytes whose tree has this root.
-pub fn describe(parameters: &Parameters, root: &Digest, size: u64) -> Option<FsVerityDescriptor> {
-    let (algorithm, salt) = (parameters.algorithm(), parameters.salt());
-    FsVerityDescriptor::new(algorithm, parameters.block_size(), salt, root, size)
-}
-
-fn leaf(parameters: &Parameters) -> blkhash::Leaf {
-    parameters.leaf(&Digester::new(parameters.algorithm()))
 }
 
 fn print(

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use blkhash::{Algorithm, BlockSize, Construction, Digest, Digester, Parameters, Salt, Tree};
+use blkhash::{Digest, Salt};
 use blkimage::Format as ImageFormat;
-use blkverity::{Layout, Superblock, TreeFile};
+use blkverity::{Error, StoredTree, Superblock, SuperblockError, TreeFile};
 use rustix::fs::OFlags;
 use serde_json::json;
 
@@ -29,7 +29,7 @@ pub fn run(args: &Format) -> Result<Outcome, Failure> {
         None => Salt::try_from(&random::<SALT>().map_err(refused)?[..]).expect("a short salt"),
     };
     let uuid = args.uuid.map_or_else(random_uuid, Ok).map_err(refused)?;
-    let parameters = parameters(&args.tree, salt).map_err(refused)?;
+    let described = Superblock { uuid, ..describe(&args.tree, salt) };
     let mode = mode_of([&*args.data]);
     let hash_file = HashFile::open(args, mode)
         .map_err(|reason| refused(format!("{}: {reason}", shown(args.hash_file.as_os_str()))))?;
@@ -42,7 +42,7 @@ pub fn run(args: &Format) -> Result<Outcome, Failure> {
         if let Some(output) = &root_file {
             output.check_apart(data.image(), Some(hash_file.identity))?;
         }
-        let made = make(data, &parameters, uuid, args, &hash_file, &reporter)?;
+        let made = make(&data, described, args, &hash_file, &reporter)?;
         if let Some(output) = &root_file {
             output.write(made.root.to_string().as_bytes())?;
         }
@@ -73,96 +73,80 @@ fn root_file(args: &Format, mode: FileMode) -> Result<Option<Output>, String> {
     Ok(output)
 }
 
-/// Returns the parameters of the data blocks.
-pub fn parameters(tree: &DmTree, salt: Salt) -> Result<Parameters, String> {
-    let algorithm = tree.hash.unwrap_or(Algorithm::Sha256);
-    let block_size = tree.data_block_size.unwrap_or(BlockSize::PAGE);
-    Parameters::new(algorithm, Construction::DmVerity, block_size)
-        .and_then(|parameters| parameters.with_salt(salt))
-        .map_err(|error| error.to_string())
+/// Returns the superblock that the options describe, without blocks of data if they do not say how many.
+pub fn describe(tree: &DmTree, salt: Salt) -> Superblock {
+    let default = Superblock::new(tree.data_blocks.unwrap_or(0));
+    Superblock {
+        algorithm: tree.hash.unwrap_or(default.algorithm),
+        data_block_size: tree.data_block_size.unwrap_or(default.data_block_size),
+        hash_block_size: tree.hash_block_size.unwrap_or(default.hash_block_size),
+        salt,
+        ..default
+    }
 }
 
-/// Returns the layout of a tree in a file without a superblock.
-pub fn bare_layout(tree: &DmTree, algorithm: Algorithm, blocks: u64) -> Result<Layout, String> {
-    let offset = tree.hash_offset.unwrap_or(0);
-    let block_size = tree.hash_block_size.unwrap_or(BlockSize::PAGE);
-    if !offset.is_multiple_of(block_size.into()) {
-        return Err(format!("--hash-offset {offset} is no multiple of the hash block size"));
+/// Describes why there can be no tree with these options.
+pub fn reason(error: &blkverity::Error) -> String {
+    match error {
+        Error::UnalignedSuperblock(_) | Error::UnalignedTree(_) => format!("--hash-{error}"),
+        Error::Fields(SuperblockError::DataBlocks(_)) => "--data-blocks: too many".to_owned(),
+        error => error.to_string(),
     }
-    Layout::new(algorithm, block_size, offset, blocks).ok_or_else(|| TOO_LARGE.to_owned())
+}
+
+/// Describes why a tree could not be written, in a message that begins with the name of the data. `target` is the file
+/// of the tree.
+pub fn failed(data: &Data, error: blksum::Error, target: &str) -> String {
+    match error {
+        blksum::Error::Verity(Error::Write(error)) => {
+            format!("{target}: {}", messages::reason(&error))
+        }
+        error => data.failed(&error).text(),
+    }
 }
 
 /// What was made.
 struct Made {
     superblock: Superblock,
-    hash_blocks: u64,
-    end: u64,
+    stored: StoredTree,
     root: Digest,
 }
 
 fn make(
-    mut data: Data,
-    parameters: &Parameters,
-    uuid: [u8; 16],
+    data: &Data,
+    mut superblock: Superblock,
     args: &Format,
     hash_file: &HashFile,
     reporter: &Reporter,
 ) -> Result<Made, String> {
     let size = data.size();
-    let data_block = u64::from(parameters.block_size());
-    let data_blocks = match args.tree.data_blocks {
-        Some(blocks) => blocks,
-        None => {
-            parameters.check_length(size).map_err(|error| match size / data_block {
-                0 => error.to_string(),
-                whole => format!("{error}: --data-blocks {whole} leaves out the rest"),
-            })?;
-            size / data_block
-        }
-    };
-    data.cut(data_blocks.checked_mul(data_block).ok_or("--data-blocks: too many")?)?;
+    if args.tree.data_blocks.is_none() {
+        let whole = size / u64::from(superblock.data_block_size);
+        superblock = superblock.with_data_length(size).map_err(|error| match whole {
+            0 => error.to_string(),
+            whole => format!("{error}: --data-blocks {whole} leaves out the rest"),
+        })?;
+    }
     let offset = args.tree.hash_offset.unwrap_or(0);
-    let superblock = Superblock {
-        uuid,
-        algorithm: parameters.algorithm(),
-        data_block_size: args.tree.data_block_size.unwrap_or(BlockSize::PAGE),
-        hash_block_size: args.tree.hash_block_size.unwrap_or(BlockSize::PAGE),
-        data_blocks,
-        salt: *parameters.salt(),
+    let stored = match args.tree.no_superblock {
+        true => StoredTree::bare(&superblock, offset),
+        false => StoredTree::dm(&superblock, offset),
     };
-    let layout = if args.tree.no_superblock {
-        bare_layout(&args.tree, superblock.algorithm, data_blocks)?
-    } else if offset.is_multiple_of(Superblock::SIZE as u64) {
-        superblock.layout(offset).ok_or(TOO_LARGE)?
-    } else {
-        return Err(format!("--hash-offset {offset} is no multiple of {}", Superblock::SIZE));
-    };
+    let stored = stored.map_err(|error| reason(&error))?;
     let hash_name = shown(args.hash_file.as_os_str());
-    let failed = |error: &io::Error| format!("{hash_name}: {}", messages::reason(error));
-    let is_shared = hash_file.check_apart(&data, offset, superblock.data_length())?;
-    hash_file.check_free(offset, layout.end()).map_err(|error| failed(&error))?;
-    let target = if is_shared { hash_file.spare()? } else { &hash_file.file };
-    let leaf = parameters.leaf(&Digester::new(parameters.algorithm()));
-    let blocks = TreeFile::new(target, layout.clone());
-    let mut tree = Tree::with_blocks(&leaf, superblock.hash_block_size, blocks);
-    data.tree_digests(parameters, &mut tree, &hash_name, reporter)?;
-    let root = tree.finish().and_then(|(root, mut blocks)| {
-        blocks.flush()?;
-        if is_shared {
-            hash_file.copy_spare(layout.start(), layout.end())?;
-        }
-        if !args.tree.no_superblock {
-            hash_file.file.write_all_at(&superblock.to_bytes(), offset)?;
-            // A superblock alone fills a block, too.
-            let filled = offset + superblock.hash_block_size.get().min(4096) as u64;
-            if hash_file.is_regular && hash_file.file.metadata()?.len() < filled {
-                hash_file.file.set_len(filled)?;
-            }
-        }
-        Ok(root)
+    let is_shared = hash_file.check_apart(data, offset, stored.data_length())?;
+    hash_file
+        .check_free(offset, stored.layout().end())
+        .map_err(|error| format!("{hash_name}: {}", messages::reason(&error)))?;
+    let mut output = TreeFile::new(&hash_file.file, &stored);
+    if is_shared {
+        output = output.with_scratch(hash_file.spare()?);
+    }
+    let root = data.watched(stored.data_length(), reporter, |tuning, progress| {
+        blksum::verity::write(data.source(), output, tuning, progress)
     });
-    let root = root.map_err(|error| failed(&error))?;
-    Ok(Made { superblock, hash_blocks: layout.blocks(), end: layout.end(), root })
+    let root = root.map_err(|error| failed(data, error, &hash_name))?;
+    Ok(Made { superblock, stored, root })
 }
 
 /// The file that the hashes are written to.
@@ -170,7 +154,6 @@ struct HashFile {
     file: File,
     /// Takes the tree while the data is read, if both are in one file.
     spare: Option<File>,
-    is_regular: bool,
     identity: Identity,
     /// Whether any content may be overwritten.
     is_free: bool,
@@ -207,7 +190,7 @@ impl HashFile {
         };
         // Not every file system can do it, and it is rarely needed.
         let spare = File::options().read(true).write(true).custom_flags(TMPFILE).open(folder).ok();
-        Ok(Self { file, spare, is_regular, identity: Identity::new(&metadata), is_free, leftover })
+        Ok(Self { file, spare, identity: Identity::new(&metadata), is_free, leftover })
     }
 
     /// Refuses to overwrite anything but zeros. File systems begin with zeros, too.
@@ -255,20 +238,6 @@ impl HashFile {
                 .to_owned()
         })
     }
-
-    /// Copies the tree from the spare file.
-    fn copy_spare(&self, start: u64, end: u64) -> io::Result<()> {
-        let Some(spare) = &self.spare else { return Ok(()) };
-        let mut buffer = vec![0; 1 << 20];
-        let mut offset = start;
-        while offset < end {
-            let part = &mut buffer[..((end - offset) as usize).min(1 << 20)];
-            spare.read_exact_at(part, offset)?;
-            self.file.write_all_at(part, offset)?;
-            offset += part.len() as u64;
-        }
-        Ok(())
-    }
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
@@ -309,7 +278,8 @@ fn random_uuid() -> Result<[u8; 16], String> {
 }
 
 fn print(made: &Made, args: &Format) -> io::Result<()> {
-    let Made { superblock, hash_blocks, end, root } = made;
+    let Made { superblock, stored, root } = made;
+    let (hash_blocks, end) = (stored.layout().blocks(), stored.layout().end());
     let uuid = match args.tree.no_superblock {
         true => String::new(),
         false => uuid_text(&superblock.uuid),
@@ -374,5 +344,3 @@ const ROOT_HASH: &str = "exists and is not empty: --force overwrites it";
 const HASHES: &str = "exists, and new hashes have another root hash: --force overwrites it";
 
 const OTHER_CONTENT: &str = "is not empty and not a hash file of dm-verity: --force overwrites it";
-
-const TOO_LARGE: &str = "the hash tree would be too large";

@@ -2,11 +2,12 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 use std::time::Instant;
 
-use blkhash::{Digest, Digester, Parameters};
-use blkimage::{Format, OpenOptions, Source};
-use blkverity::{Finding, Layout, Problem, Summary, Superblock, Verifier};
+use blkhash::Digest;
+use blkimage::{Format, OpenOptions, Slice, Source};
+use blkverity::{Error, Finding, Problem, StoredTree, Summary, Verifier};
 use serde_json::{Value, json};
 
 use super::args::Verify;
@@ -15,7 +16,7 @@ use super::{digest, format};
 use crate::blkhash::limit::Limit;
 use crate::blkhash::source::{Data, fail, shown};
 use crate::image;
-use crate::problem::{Failure, Outcome};
+use crate::problem::{Failure, Outcome, Problem as Reason};
 use crate::progress::Reporter;
 use crate::stdio::Stdout;
 use crate::{json, messages};
@@ -66,14 +67,6 @@ fn root(args: &Verify) -> Result<Digest, String> {
     text.trim().parse().map_err(|error| format!("--root-hash-file: {shown}: {error}"))
 }
 
-/// The tree, as its options or its superblock describe it.
-struct Stored {
-    parameters: Parameters,
-    layout: Layout,
-    /// Length of the data that it covers.
-    data_length: u64,
-}
-
 /// Verifies the image. The error is a reason, and the name that it is about.
 fn verify<'a>(
     args: &'a Verify,
@@ -88,56 +81,40 @@ fn verify<'a>(
     let hash_options = options.clone().format(Format::Raw).snapshot(None);
     let hashes = image::open::open(hash_name, &hash_options);
     let hashes = hashes.map_err(|problem| of_hash(problem.into()))?;
-    let mut data = Data::open(data_name, options, &args.source).map_err(of_data)?;
+    let data = Data::open(data_name, options, &args.source).map_err(of_data)?;
     let stored = match (args.fs_verity, args.tree.no_superblock) {
         (true, _) => fs_tree(args, &data),
         (false, true) => bare_tree(args, &data),
         (false, false) => dm_tree(args, &*hashes),
     };
     let stored = stored.map_err(of_hash)?;
-    let algorithm = stored.parameters.algorithm();
-    if root.as_bytes().len() != algorithm.digest_size() {
-        let size = 2 * algorithm.digest_size();
-        return Err(of_hash(format!("a root hash of {algorithm} has {size} digits")));
-    }
-    let image_size = data.size();
-    data.cut(stored.data_length).map_err(of_data)?;
-    // One block of data has no tree, and the file may end before the place of one.
-    if stored.layout.blocks() > 0 && stored.layout.end() > hashes.size() {
-        let (end, size) = (stored.layout.end(), hashes.size());
-        return Err(of_hash(format!(
-            "is cut off: it has {size} bytes, and its tree ends at {end}"
-        )));
-    }
-    output.contents = Contents::of(&data);
+    let length = stored.data_length();
+    let covered = Slice::new(data.selected.source().clone(), 0, length).expect("a part of it");
+    output.contents = Contents::of(Arc::new(covered));
     // The file of the data is longer if it has the tree as well, and options say what else is covered.
     let is_whole = !args.tree.no_superblock && !data.is_part() && data_name != hash_name;
-    output.longer =
-        (is_whole && image_size > stored.data_length).then_some((stored.data_length, image_size));
-    output.size = data.size();
-    output.levels = stored.layout.levels().len();
-    let digester = Digester::new(algorithm);
-    let leaf = stored.parameters.leaf(&digester);
-    let size = data.size();
-    let is_root = |found: &Digest| match args.fs_verity {
-        false => found == root,
-        true => digest::describe(&stored.parameters, found, size)
-            .is_some_and(|descriptor| digester.digest(descriptor.as_bytes()) == *root),
-    };
+    output.longer = (is_whole && data.size() > length).then_some((length, data.size()));
+    output.size = length;
+    output.levels = stored.layout().levels().len();
     let mut report = |finding: &Finding| output.finding(finding);
-    let mut verifier = Verifier::new(&*hashes, stored.layout, &leaf, &is_root, &mut report);
-    if size > 0 {
-        let target = shown(hash_name);
-        data.tree_digests(&stored.parameters, &mut verifier, &target, reporter).map_err(of_data)?;
-    } else if !is_root(&Digest::try_from(&[0; 64][..algorithm.digest_size()]).expect("a digest")) {
-        return Err(of_data("is empty, and the digest is not that of an empty image".into()));
-    }
-    hashes.check_unchanged().map_err(|error| of_hash(error.to_string()))?;
-    Ok(verifier.finish())
+    let verifier = Verifier::new(&*hashes, &stored, root, &mut report);
+    let verifier = verifier.map_err(|error| match error {
+        Error::Empty => of_data(error.to_string()),
+        error => of_hash(error.to_string()),
+    })?;
+    let verified = data.watched(length, reporter, |tuning, progress| {
+        blksum::verity::verify(data.source(), verifier, tuning, progress)
+    });
+    verified.map_err(|error| match error {
+        blksum::Error::Verity(Error::Stored(error)) => {
+            of_hash(Reason::of_image(&error, hash_name).text())
+        }
+        error => of_data(data.failed(&error).text()),
+    })
 }
 
 /// Reads the superblock.
-fn dm_tree(args: &Verify, hashes: &dyn Source) -> Result<Stored, String> {
+fn dm_tree(args: &Verify, hashes: &dyn Source) -> Result<StoredTree, String> {
     let tree = &args.tree;
     let is_given = tree.hash.is_some()
         || tree.data_block_size.is_some()
@@ -149,53 +126,24 @@ fn dm_tree(args: &Verify, hashes: &dyn Source) -> Result<Stored, String> {
                     --no-superblock and --hash-offset"
             .into());
     }
-    let offset = tree.hash_offset.unwrap_or(0);
-    if offset.checked_add(Superblock::SIZE as u64).is_none_or(|end| end > hashes.size()) {
-        return Err(format!(
-            "no superblock of dm-verity at {offset}: it ends at {}",
-            hashes.size()
-        ));
-    }
-    let mut bytes = [0; Superblock::SIZE];
-    hashes.read_exact_at(&mut bytes, offset).map_err(|error| error.to_string())?;
-    let superblock = Superblock::parse(&bytes).map_err(|error| format!("at {offset}: {error}"))?;
-    let tree = super::args::DmTree {
-        hash: Some(superblock.algorithm),
-        data_block_size: Some(superblock.data_block_size),
-        hash_block_size: Some(superblock.hash_block_size),
-        data_blocks: Some(superblock.data_blocks),
-        hash_offset: Some(offset),
-        no_superblock: false,
-    };
-    let parameters = format::parameters(&tree, superblock.salt)?;
-    let layout = superblock.layout(offset).ok_or("its tree would be too large")?;
-    Ok(Stored { parameters, layout, data_length: superblock.data_length() })
+    StoredTree::open(hashes, tree.hash_offset.unwrap_or(0)).map_err(|error| error.to_string())
 }
 
 /// Returns the tree that the options describe.
-fn bare_tree(args: &Verify, data: &Data) -> Result<Stored, String> {
-    let parameters = format::parameters(&args.tree, args.source.salt.unwrap_or_default())?;
-    let data_block = u64::from(parameters.block_size());
-    let blocks = match args.tree.data_blocks {
-        Some(blocks) => blocks,
-        None => {
-            parameters.check_length(data.size()).map_err(|error| error.to_string())?;
-            data.size() / data_block
-        }
-    };
-    let data_length = blocks.checked_mul(data_block).ok_or("--data-blocks: too many")?;
-    let layout = format::bare_layout(&args.tree, parameters.algorithm(), blocks)?;
-    Ok(Stored { parameters, layout, data_length })
+fn bare_tree(args: &Verify, data: &Data) -> Result<StoredTree, String> {
+    let mut superblock = format::describe(&args.tree, args.source.salt.unwrap_or_default());
+    if args.tree.data_blocks.is_none() {
+        let covering = superblock.with_data_length(data.size());
+        superblock = covering.map_err(|error| error.to_string())?;
+    }
+    StoredTree::bare(&superblock, args.tree.hash_offset.unwrap_or(0))
+        .map_err(|error| format::reason(&error))
 }
 
 /// Returns the tree of fs-verity that the options describe.
-fn fs_tree(args: &Verify, data: &Data) -> Result<Stored, String> {
+fn fs_tree(args: &Verify, data: &Data) -> Result<StoredTree, String> {
     let parameters = digest::parameters(&args.fs_tree, &args.source)?;
-    let block_size = args.fs_tree.block_size.unwrap_or(blkhash::BlockSize::PAGE);
-    let leaves = data.size().div_ceil(block_size.into());
-    let layout = Layout::new(parameters.algorithm(), block_size, 0, leaves);
-    let layout = layout.ok_or("its tree would be too large")?;
-    Ok(Stored { parameters, layout, data_length: data.size() })
+    StoredTree::fs(&parameters, data.size()).map_err(|error| error.to_string())
 }
 
 /// Standard output. A write error is kept until the end.

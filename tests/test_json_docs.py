@@ -440,7 +440,18 @@ def comparisons(command, sides):
     assert kinds == {None, "changed", "written", "zeroed", "left-only", "right-only", "unknown"}
     results = [json.loads(line).get("same_content") for line in lines]
     assert {True, False, None} <= set(results)
-    return lines + run("blkhash", "map", command, "--json", "left.blkmap", "missing.img", statuses=(2,))
+    lines += run("blkhash", "map", command, "--json", "left.blkmap", "missing.img", statuses=(2,))
+    return lines + files_of_map_ranges(command)
+
+
+def files_of_map_ranges(command):
+    layout = file_system()
+    run("blkhash", *"map create --block-size 4k -o fs.blkmap fs".split())
+    lines = []
+    for logical, _ in layout.data:
+        with filesystems.changed("fs", layout.places(logical)[0]):
+            lines += run("blkhash", "map", command, "--json", "fs.blkmap", "fs", statuses=(1,))
+    return lines
 
 
 def dups_runs():

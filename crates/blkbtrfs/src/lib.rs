@@ -23,6 +23,8 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! [`Contents`] names the partitions and files that lie in ranges of a disk.
 
 #![deny(clippy::missing_errors_doc)]
 
@@ -30,6 +32,7 @@ mod backref;
 mod bytes;
 mod checksum;
 mod chunk;
+mod contents;
 mod devices;
 mod error;
 mod filesystem;
@@ -48,10 +51,10 @@ mod verify;
 pub use backref::{Owner, Owners};
 pub use checksum::{Checksum, ChecksumType};
 pub use chunk::Profile;
+pub use contents::{Content, Contents};
 pub use devices::Device;
 pub use error::{Error, Result};
 pub use filesystem::{Allocation, FileSystem};
-pub use locate::{Located, Locator};
 pub use name_hash::{NoObscureName, name_hash, obscure_name};
 pub use superblock::{DeviceItem, Superblock, SuperblockDefect, has_magic};
 pub use tree::{BlockDefect, Parent, object::tree_name};

@@ -5,44 +5,39 @@ use crate::chunk::{Chunk, DATA};
 use crate::filesystem::FileSystem;
 
 /// What lies at a byte of a device.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Located {
+pub(crate) enum Located {
     /// Data of files.
-    Data {
-        /// Logical address.
-        logical: u64,
-        /// The files.
-        owners: Owners,
-    },
+    Data(Owners),
     /// A chunk of metadata: a tree block, or free space.
-    Metadata {
-        /// Logical address.
-        logical: u64,
-    },
+    Metadata,
 }
 
 /// Finds what lies at bytes of devices, by the trees of a file system. The search is best effort: trees may
 /// be damaged, and the number of its steps is limited.
-pub struct Locator<'a> {
+pub(crate) struct Locator<'a> {
     filesystem: &'a FileSystem,
     resolver: Resolver<'a>,
 }
 
 impl<'a> Locator<'a> {
-    /// Creates a locator that names up to `max_owners` files for each byte.
-    pub fn new(filesystem: &'a FileSystem, max_owners: usize) -> Self {
-        Self { filesystem, resolver: Resolver::new(filesystem, max_owners) }
+    /// Creates a locator that names up to `max_owners` files for each byte, after a search of `steps`.
+    pub(crate) fn new(filesystem: &'a FileSystem, max_owners: usize, steps: u64) -> Self {
+        Self { filesystem, resolver: Resolver::after(filesystem, max_owners, steps) }
+    }
+
+    /// Returns the number of steps so far.
+    pub(crate) fn steps(&self) -> u64 {
+        self.resolver.steps()
     }
 
     /// Returns what lies at the byte `physical` of a device, `None` outside of all chunks and in those of RAID5
     /// and RAID6.
-    pub fn find(&self, device: u64, physical: u64) -> Option<Located> {
+    pub(crate) fn find(&self, device: u64, physical: u64) -> Option<Located> {
         let found = |chunk: &'a Chunk| Some((chunk, chunk.unmap(device, physical)?));
         let (chunk, logical) = self.filesystem.chunks().iter().find_map(found)?;
         Some(match chunk.flags & DATA {
-            0 => Located::Metadata { logical },
-            _ => Located::Data { logical, owners: self.resolver.data(logical) },
+            0 => Located::Metadata,
+            _ => Located::Data(self.resolver.data(logical)),
         })
     }
 }

@@ -90,7 +90,17 @@ struct Use {
 
 impl<'a> Resolver<'a> {
     pub(crate) fn new(filesystem: &'a FileSystem, max_owners: usize) -> Self {
-        Self { filesystem, max_owners, steps: AtomicU64::new(0), last: Mutex::new(None) }
+        Self::after(filesystem, max_owners, 0)
+    }
+
+    /// Like [`new`](Self::new), after another resolver took `steps`.
+    pub(crate) fn after(filesystem: &'a FileSystem, max_owners: usize, steps: u64) -> Self {
+        Self { filesystem, max_owners, steps: AtomicU64::new(steps), last: Mutex::new(None) }
+    }
+
+    /// Returns the number of steps so far.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
     }
 
     /// Returns the files that the data at `logical` belongs to.

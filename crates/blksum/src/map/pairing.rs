@@ -74,6 +74,7 @@ pub struct Pairing<'a> {
     image: &'a Selected,
     side: Side,
     pages: Range<u64>,
+    info: Option<Info>,
     partition: Option<PartitionBlocks>,
 }
 
@@ -84,9 +85,10 @@ impl<'a> Pairing<'a> {
     ///
     /// Fails if the map is of another part.
     pub fn new(map: &'a Map, image: &'a Selected) -> Result<Self, OtherPart> {
-        let partition = PartitionBlocks::find(map, image)?;
+        let info = Info::of(map);
+        let partition = PartitionBlocks::find(map, info.as_ref(), image)?;
         let pages = partition.map_or(0..map.pages(), |it| it.pages(map));
-        Ok(Self { map, image, side: Side::Left, pages, partition })
+        Ok(Self { map, image, side: Side::Left, pages, info, partition })
     }
 
     /// Makes the map this side.
@@ -99,6 +101,11 @@ impl<'a> Pairing<'a> {
     #[must_use]
     pub fn with_pages(self, pages: Range<u64>) -> Option<Self> {
         self.partition.is_none().then_some(Self { pages, ..self })
+    }
+
+    /// Returns the info of the map, like [`Info::of`].
+    pub fn info(&self) -> Option<&Info> {
+        self.info.as_ref()
     }
 
     /// Returns whether the image is a partition, and the map is that of the whole image. Blocks are counted from the
@@ -200,15 +207,14 @@ struct PartitionBlocks {
 
 impl PartitionBlocks {
     /// Finds the blocks of a partition. Returns `None` if the map and the image are compared from the first block on.
-    fn find(map: &Map, image: &Selected) -> Result<Option<Self>, OtherPart> {
+    fn find(map: &Map, info: Option<&Info>, image: &Selected) -> Result<Option<Self>, OtherPart> {
         // The map of a partition can be that of a device or a file with its content.
         if map.commit().image_size() == image.size() {
             return Ok(None);
         }
-        let info = Info::of(map);
-        match (info.as_ref().and_then(Info::partition), image.partition()) {
+        match (info.and_then(Info::partition), image.partition()) {
             (Some(None), Some(number)) => {
-                let partitions = info.map(|info| info.partitions()).unwrap_or_default();
+                let partitions = info.map(Info::partitions).unwrap_or_default();
                 Self::of_partition(map, &partitions, image, number).map(Some)
             }
             (None, Some(number)) if map.commit().image_size() == image.image().size() => {

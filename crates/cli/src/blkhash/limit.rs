@@ -22,9 +22,14 @@ impl Limit {
         self.findings
     }
 
+    /// Returns whether no finding may be printed any more.
+    pub fn is_used_up(&self) -> bool {
+        self.findings == Some(0)
+    }
+
     /// Accounts for a finding of this many bytes. Returns false if it exceeds the limit.
     pub fn take(&mut self, length: usize) -> bool {
-        if self.findings == Some(0) || self.bytes.is_some_and(|left| left < length) {
+        if self.is_used_up() || self.bytes.is_some_and(|left| left < length) {
             // Later findings are dropped even if they are smaller, so that the first ones are shown.
             self.findings = Some(0);
             return false;

@@ -7,6 +7,7 @@ mod algorithms;
 mod args;
 mod bench;
 mod btrfs;
+mod contents;
 mod info;
 mod limit;
 mod map;

@@ -42,6 +42,11 @@ impl Data {
         self.selected.source()
     }
 
+    /// Returns the content for a reader that keeps it.
+    pub fn shared_source(&self) -> Arc<dyn Source> {
+        Arc::new(self.selected.source().clone())
+    }
+
     /// Returns whether the data is a part of the image.
     pub fn is_part(&self) -> bool {
         self.selected.part().is_some()

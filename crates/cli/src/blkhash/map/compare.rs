@@ -15,6 +15,7 @@ use super::picture_file::PictureFile;
 use super::relations::Labels;
 use super::report::Differences;
 use super::tail::{self, End};
+use crate::blkhash::contents::Contents;
 use crate::blkhash::source::{Data, shown};
 use crate::blkhash::source_args::SourceArgs;
 use crate::map::open;
@@ -68,10 +69,10 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
         pairing = part.ok_or_else(|| Failure::usage(SHARD_OF_PARTITION))?;
     }
     if !pairing.is_in_map() {
-        note_other_part(&args.map, &map, args.source.partition);
+        note_other_part(&args.map, pairing.info(), args.source.partition);
     }
     if !args.output.quiet {
-        note_other_state(&args.map, &map, &data, &args.source);
+        note_other_state(&args.map, pairing.info(), &data, &args.source);
     }
     let mut sides = pairing.sides();
     let reaches_end = chosen.is_none_or(|(_, end)| end == pages);
@@ -83,7 +84,8 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
     }
     let job =
         Job { print: &args.output, names: [args.map.as_os_str(), args.image.as_os_str()], picture };
-    let outcome = job.run(sides, partitions(&data), |report| {
+    let contents = Contents::of(vec![data.shared_source()]);
+    let outcome = job.run(sides, partitions(&data), contents, |report| {
         compare(&pairing, [&args.map, &args.image], &data, report, &reporter)
     });
     reporter.end(&args.image, None);
@@ -128,33 +130,32 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
     let options = args.source.confine(images)?;
     let count = are_maps.iter().filter(|is_map| !**is_map).count() as u64;
     let reporter = Reporter::new(args.source.progress.when(), Some(count));
-    let mut sides = Vec::new();
-    for (name, map) in names.into_iter().zip(maps) {
-        match Input::open(name, map, &options, args) {
-            Ok(side) => sides.push(side),
-            Err(problem) => return Ok(problem.report(name)),
-        }
-    }
-    for side in &sides {
-        if let Input::Image(data) = side {
-            picture.check_apart(data.image()).map_err(Failure::usage)?;
-        }
-    }
-    let job = Job { print: &args.output, names: names.map(OsString::as_os_str), picture };
-    let (Some(right), Some(left)) = (sides.pop(), sides.pop()) else { unreachable!("two sides") };
-    let ends = [left.end(names[0]), right.end(names[1])];
-    let pairing = match pairing(&left, &right, names) {
-        Ok(found) => found,
+    let [left, right] = maps;
+    let open = |name, map| Input::open(name, map, &options, args);
+    let left = match open(names[0], left) {
+        Ok(left) => left,
         Err(problem) => return Ok(problem.report(names[0])),
     };
-    let mut sides = match &pairing {
-        Some(pairing) => pairing.sides(),
-        None => {
+    let right = match open(names[1], right) {
+        Ok(right) => right,
+        Err(problem) => return Ok(problem.report(names[1])),
+    };
+    for data in [&left, &right].into_iter().filter_map(Input::image) {
+        picture.check_apart(data.image()).map_err(Failure::usage)?;
+    }
+    let job = Job { print: &args.output, names: names.map(OsString::as_os_str), picture };
+    let ends = [left.end(names[0]), right.end(names[1])];
+    let pair = match Pair::new(&left, &right, names) {
+        Ok(pair) => pair,
+        Err(problem) => return Ok(problem.report(names[0])),
+    };
+    let (mut sides, is_in_map) = match &pair {
+        Pair::MapAndImage(pairing, ..) => (pairing.sides(), pairing.is_in_map()),
+        _ => {
             let block_size = left.block_size().or(args.block_size).unwrap_or_default();
-            Sides::new(block_size, ends[0].size(), ends[1].size())
+            (Sides::new(block_size, ends[0].size(), ends[1].size()), false)
         }
     };
-    let is_in_map = pairing.as_ref().is_some_and(Pairing::is_in_map);
     if args.ignore_zero_tail && !is_in_map {
         match tail::is_zero(ends, &reporter) {
             Ok(is_zero) => sides.ignores_tail = is_zero,
@@ -167,29 +168,29 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
         _ => side.partitions(),
     };
     let partitions = partitions_of(&right).or_else(|| partitions_of(&left)).unwrap_or_default();
-    match (&left, &right, pairing) {
-        (Input::Map(map), Input::Image(data), Some(pairing))
-        | (Input::Image(data), Input::Map(map), Some(pairing)) => {
-            let (map_name, image) =
-                if are_maps[0] { (names[0], names[1]) } else { (names[1], names[0]) };
+    // The newer state is the one to look at, unless only the older one has a file system.
+    let disks = [&right, &left].into_iter().filter_map(Input::image).map(Data::shared_source);
+    let contents = Contents::of(disks.collect());
+    match pair {
+        Pair::MapAndImage(pairing, [map_name, image], data) => {
             if !args.output.quiet {
-                note_other_state(map_name, map, data, &args.source);
+                note_other_state(map_name, pairing.info(), data, &args.source);
             }
             reporter.begin(image);
-            let outcome = job.run(sides, partitions, |report| {
+            let outcome = job.run(sides, partitions, contents, |report| {
                 compare(&pairing, [map_name, image], data, report, &reporter)
             });
             reporter.end(image, None);
             outcome
         }
-        (Input::Map(left), Input::Map(right), _) => job.run(sides, partitions, |report| {
+        Pair::Maps(left, right) => job.run(sides, partitions, contents, |report| {
             blkmap::diff(left, right, report)
                 .map_err(|error| of_maps(&error, names[1]).about(names[0]))
         }),
-        (Input::Image(left), Input::Image(right), _) => {
+        Pair::Images(left, right) => {
             reporter.begin(names[0]);
             let block_size = args.block_size.unwrap_or_default();
-            let outcome = job.run(sides, partitions, |mut report| {
+            let outcome = job.run(sides, partitions, contents, |mut report| {
                 left.compare(right, block_size, &mut report, &reporter)
                     .map_err(|problem| problem.about(names[0]))?;
                 report.end();
@@ -198,7 +199,6 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
             reporter.end(names[0], None);
             outcome
         }
-        _ => unreachable!("a map and an image are a pair"),
     }
 }
 
@@ -232,6 +232,13 @@ impl Input {
         }
     }
 
+    fn image(&self) -> Option<&Data> {
+        match self {
+            Self::Map(_) => None,
+            Self::Image(data) => Some(data),
+        }
+    }
+
     /// Returns the size of the blocks of a map.
     fn block_size(&self) -> Option<BlockSize> {
         match self {
@@ -249,30 +256,45 @@ impl Input {
     }
 }
 
-/// Pairs a map and an image. Two maps must be of the same part of an image.
-fn pairing<'a>(
-    left: &'a Input,
-    right: &'a Input,
-    names: [&OsString; 2],
-) -> Result<Option<Pairing<'a>>, Problem> {
-    let paired = |map, data: &'a Data, side, name: &OsString| {
-        let pairing = Pairing::new(map, &data.selected);
-        let pairing = pairing.map_err(|other| of_other_part(&other).about(name))?;
-        Ok(Some(pairing.with_side(side)))
-    };
-    match (left, right) {
-        (Input::Map(map), Input::Image(data)) => paired(map, data, Side::Left, names[0]),
-        (Input::Image(data), Input::Map(map)) => paired(map, data, Side::Right, names[1]),
-        (Input::Map(left), Input::Map(right)) => match check_parts(left, right) {
-            Ok(()) => Ok(None),
-            Err(OtherPart::Maps(one, other)) => {
-                let (one, other) = (part_name(one), part_name(other));
-                let reason = format!("is the map of {one}, and {} of {other}", shown(names[1]));
-                Err(Problem::new(reason).about(names[0]))
+/// Both sides of a comparison.
+enum Pair<'a> {
+    /// The names are those of the map and the image.
+    MapAndImage(Box<Pairing<'a>>, [&'a OsString; 2], &'a Data),
+    Maps(&'a Map, &'a Map),
+    Images(&'a Data, &'a Data),
+}
+
+impl<'a> Pair<'a> {
+    /// Pairs two sides with these names. A map and an image, or two maps, must be of the same part of an image.
+    fn new(
+        left: &'a Input,
+        right: &'a Input,
+        [left_name, right_name]: [&'a OsString; 2],
+    ) -> Result<Self, Problem> {
+        let paired = |map, data: &'a Data, side, names: [&'a OsString; 2]| {
+            let pairing = Pairing::new(map, &data.selected);
+            let pairing = pairing.map_err(|other| of_other_part(&other).about(names[0]))?;
+            Ok(Self::MapAndImage(Box::new(pairing.with_side(side)), names, data))
+        };
+        match (left, right) {
+            (Input::Map(map), Input::Image(data)) => {
+                paired(map, data, Side::Left, [left_name, right_name])
             }
-            Err(other) => Err(Problem::new(other.to_string()).about(names[0])),
-        },
-        _ => Ok(None),
+            (Input::Image(data), Input::Map(map)) => {
+                paired(map, data, Side::Right, [right_name, left_name])
+            }
+            (Input::Map(left), Input::Map(right)) => match check_parts(left, right) {
+                Ok(()) => Ok(Self::Maps(left, right)),
+                Err(OtherPart::Maps(one, other)) => {
+                    let (one, other) = (part_name(one), part_name(other));
+                    let reason =
+                        format!("is the map of {one}, and {} of {other}", shown(right_name));
+                    Err(Problem::new(reason).about(left_name))
+                }
+                Err(other) => Err(Problem::new(other.to_string()).about(left_name)),
+            },
+            (Input::Image(left), Input::Image(right)) => Ok(Self::Images(left, right)),
+        }
     }
 }
 
@@ -301,16 +323,17 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Prints what `compare` finds.
+    /// Prints what `compare` finds, with the partitions and files.
     fn run(
         self,
         sides: Sides,
         partitions: Vec<Partition>,
+        contents: Contents,
         compare: impl FnOnce(Report<'_>) -> Result<(), Problem>,
     ) -> Result<Outcome, Failure> {
         let [left_name, right_name] = self.names.map(ToOwned::to_owned);
         let labels = Labels { left: left_name, right: right_name, partitions };
-        let mut differences = Differences::new(self.print, sides, labels);
+        let mut differences = Differences::new(self.print, sides, labels).with_contents(contents);
         let mut take = |first, count, kind| differences.push(first, count, kind);
         let compared = compare(Report::new(&mut take));
         let ended = differences.end(compared.is_ok())?;
@@ -347,8 +370,8 @@ fn of_maps(error: &blkmap::Error, other: &OsStr) -> Problem {
 }
 
 /// Says that a map is of a partition, and is compared with something else, or the reverse.
-fn note_other_part(name: &OsStr, map: &Map, given: Option<u32>) {
-    let Some(partition) = Info::of(map).and_then(|info| info.partition()) else { return };
+fn note_other_part(name: &OsStr, info: Option<&Info>, given: Option<u32>) {
+    let Some(partition) = info.and_then(Info::partition) else { return };
     if partition == given {
         return;
     }
@@ -358,9 +381,9 @@ fn note_other_part(name: &OsStr, map: &Map, given: Option<u32>) {
 }
 
 /// Says that a map is of a snapshot of the image, which is read in another state.
-fn note_other_state(name: &OsStr, map: &Map, data: &Data, source: &SourceArgs) {
-    let mapped = Info::of(map).and_then(|info| info.source);
-    let Some(of) = mapped.and_then(|source| source.snapshot) else { return };
+fn note_other_state(name: &OsStr, info: Option<&Info>, data: &Data, source: &SourceArgs) {
+    let mapped = info.and_then(|info| info.source.as_ref());
+    let Some(of) = mapped.and_then(|source| source.snapshot.as_deref()) else { return };
     let snapshots = data.image().snapshots().ok().flatten().unwrap_or_default();
     // A copy of the snapshot has none of this name, and is meant to be compared. An id takes precedence over a name.
     let find = |name: &str| {
@@ -368,7 +391,7 @@ fn note_other_state(name: &OsStr, map: &Map, data: &Data, source: &SourceArgs) {
         by_id.or_else(|| snapshots.iter().position(|it| it.name == name.as_bytes()))
     };
     let given = source.opening.snapshot.as_deref();
-    let mapped = find(&of);
+    let mapped = find(of);
     if mapped.is_none() || given.and_then(find) == mapped {
         return;
     }

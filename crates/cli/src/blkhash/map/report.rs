@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 
+use blkbtrfs::Content;
 use blkhash::Comparison;
 use blkimage::partition::Partition;
 use blksum::{RelatedRun, Relation, Sides};
@@ -15,6 +16,7 @@ use super::args::Report;
 use super::picture::{self, Cells, Screen};
 use super::relations::{self, Counts, Labels};
 use super::svg;
+use crate::blkhash::contents::{self, Contents};
 use crate::blkhash::limit::Limit;
 use crate::json::{self, Name};
 use crate::messages;
@@ -61,6 +63,7 @@ pub struct Differences {
     mode: Mode,
     sides: Sides,
     labels: Labels,
+    contents: Contents,
     screen: Screen,
     counts: Counts,
     /// Number of bytes that differ.
@@ -137,6 +140,7 @@ impl Differences {
             mode,
             sides,
             labels,
+            contents: Contents::default(),
             screen,
             counts: Counts::default(),
             bytes: 0,
@@ -149,6 +153,11 @@ impl Differences {
             picture,
             out,
         }
+    }
+
+    /// Names the files in ranges that differ.
+    pub fn with_contents(self, contents: Contents) -> Self {
+        Self { contents, ..self }
     }
 
     /// Adds the result for `count` blocks. Runs must come in order. Blocks that never come are not part of
@@ -254,14 +263,24 @@ impl Differences {
             self.bytes += length;
             self.ranges += 1;
         }
-        let line = match self.mode {
+        match self.mode {
             Mode::Quiet => return,
             // The last block of the left side may begin behind the end of the right one.
             Mode::Extents if length == 0 => return,
             Mode::Extents => return self.out.write(&format!("{offset} {length}\n")),
-            Mode::Text => self.row(offset, length, run.relation),
+            Mode::Text | Mode::Json if self.limit.is_used_up() => {
+                self.not_printed += 1;
+                return;
+            }
+            Mode::Text | Mode::Json => {}
+        }
+        let content = match run.relation.is_different() {
+            true => self.contents.find(offset, length),
+            false => Content::unknown(),
+        };
+        let line = match self.mode {
             Mode::Json => {
-                let object = json!({
+                let mut object = json!({
                     "type": "range",
                     "offset": offset,
                     "length": length,
@@ -269,8 +288,10 @@ impl Differences {
                     "kind": run.relation.name(),
                     "partition": self.labels.partitions(offset, length).next(),
                 });
+                contents::insert(&mut object, &content);
                 json::text(&object) + "\n"
             }
+            _ => self.row(offset, length, run.relation, &content),
         };
         if !self.limit.take(line.len()) {
             self.not_printed += 1;
@@ -289,11 +310,15 @@ impl Differences {
     }
 
     /// Returns a row of the table.
-    fn row(&self, offset: u64, length: u64, relation: Relation) -> String {
+    fn row(&self, offset: u64, length: u64, relation: Relation, content: &Content) -> String {
         let width = self.width();
-        let partitions = self.labels.partitions_text(offset, length);
+        let mut place = self.labels.partitions_text(offset, length);
+        let files = contents::text(content);
+        if !place.is_empty() && !files.is_empty() {
+            place += ": ";
+        }
         let row = format!(
-            "{offset:>width$} {length:>width$}  {:<13}  {partitions}",
+            "{offset:>width$} {length:>width$}  {:<13}  {place}{files}",
             relations::text(relation)
         );
         row.trim_end().to_owned() + "\n"

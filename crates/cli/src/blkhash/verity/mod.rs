@@ -3,7 +3,6 @@
 //! [`args`] is the command line, and each subcommand is a module.
 
 pub mod args;
-mod contents;
 mod digest;
 mod format;
 mod verify;

@@ -5,14 +5,15 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Instant;
 
+use blkbtrfs::Content;
 use blkhash::Digest;
 use blkimage::{Format, OpenOptions, Slice, Source};
 use blkverity::{Error, Finding, Problem, StoredTree, Summary, Verifier};
 use serde_json::{Value, json};
 
 use super::args::Verify;
-use super::contents::{Contents, Place};
 use super::{digest, format};
+use crate::blkhash::contents::{self, Contents};
 use crate::blkhash::limit::Limit;
 use crate::blkhash::source::{Data, fail, shown};
 use crate::image;
@@ -90,7 +91,7 @@ fn verify<'a>(
     let stored = stored.map_err(of_hash)?;
     let length = stored.data_length();
     let covered = Slice::new(data.selected.source().clone(), 0, length).expect("a part of it");
-    output.contents = Contents::of(Arc::new(covered));
+    output.contents = Contents::of(vec![Arc::new(covered)]);
     // The file of the data is longer if it has the tree as well, and options say what else is covered.
     let is_whole = !args.tree.no_superblock && !data.is_part() && data_name != hash_name;
     output.longer = (is_whole && data.size() > length).then_some((length, data.size()));
@@ -177,6 +178,10 @@ impl<'a> Output<'a> {
 
     /// Prints a finding, within the limit.
     fn finding(&mut self, finding: &Finding) {
+        if self.limit.is_used_up() {
+            self.not_printed += 1;
+            return;
+        }
         let text = if self.args.json { self.object(finding) } else { self.text(finding) };
         if !self.limit.take(text.len()) {
             self.not_printed += 1;
@@ -216,9 +221,12 @@ impl<'a> Output<'a> {
             ),
             _ => (data, "data".to_owned(), "does not match"),
         };
-        let place = self.place(finding);
-        let number = place.partition.map_or_else(String::new, |it| format!(", partition {it}"));
-        let files = place.text();
+        let content = self.content(finding);
+        let number = content.partition.map_or_else(String::new, |it| format!(", partition {it}"));
+        let mut files = contents::text(&content);
+        if !files.is_empty() {
+            files.insert_str(0, ": ");
+        }
         format!("{name}: {what} {blocks} at {offset}, {length} bytes{number}: {problem}{files}\n")
     }
 
@@ -229,7 +237,7 @@ impl<'a> Output<'a> {
             Problem::Spare(level) => ("spare", Some(level)),
             _ => ("data", None),
         };
-        let place = self.place(finding);
+        let content = self.content(finding);
         let mut object = json!({
             "type": "error",
             "problem": problem,
@@ -238,11 +246,9 @@ impl<'a> Output<'a> {
             "blocks": finding.count,
             "offset": finding.offset,
             "length": self.length(finding),
-            "partition": place.partition,
-            "metadata": place.is_metadata,
-            "files": place.names(),
-            "files_complete": !place.is_partial,
+            "partition": content.partition,
         });
+        contents::insert(&mut object, &content);
         self.name(&mut object);
         json::text(&object) + "\n"
     }
@@ -262,11 +268,11 @@ impl<'a> Output<'a> {
     }
 
     /// Returns what lies in blocks of data.
-    fn place(&self, finding: &Finding) -> Place {
+    fn content(&self, finding: &Finding) -> Content {
         match finding.problem {
             Problem::Data => self.contents.find(finding.offset, self.length(finding)),
-            Problem::Unverified => self.contents.find_partition(finding.offset),
-            _ => Place::default(),
+            Problem::Unverified => self.contents.partition(finding.offset),
+            _ => Content::default(),
         }
     }
 

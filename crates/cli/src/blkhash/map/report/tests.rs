@@ -1,8 +1,10 @@
 //! The output compared with a naive model that has every block.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use blkhash::BlockSize;
+use blkimage::{Extent, ExtentKind, Source};
 use serde_json::Value;
 
 use super::*;
@@ -352,4 +354,47 @@ fn a_picture() {
     expected += "          one cell is 4 MiB: █ changed  ▓▒░ part of it  · equal  blank zeros\n";
     expected += "          ? not compared";
     assert_eq!(text.split("\n\n").nth(1), Some(expected.as_str()), "{text}");
+}
+
+/// A disk of zeros that counts its reads.
+#[derive(Default)]
+struct Disk(AtomicUsize);
+
+impl Source for Disk {
+    fn size(&self) -> u64 {
+        1 << 20
+    }
+
+    fn extent(&self, offset: u64, limit: u64) -> blkimage::Result<Extent> {
+        Ok(Extent { offset, length: limit.min(self.size() - offset), kind: ExtentKind::Data })
+    }
+
+    fn read_exact_at(&self, buf: &mut [u8], _: u64) -> blkimage::Result<()> {
+        self.0.fetch_add(1, Relaxed);
+        buf.fill(0);
+        Ok(())
+    }
+}
+
+#[test]
+fn contents_are_read_only_for_ranges_that_are_printed() {
+    let is_read = |args: &Report, runs: &[(u64, u64, Comparison)]| {
+        let disk = Arc::new(Disk::default());
+        let out = Out::new(Box::new(Sink::default()), 100);
+        let differences = Differences::with(args, sides(51200, 51200), labels(), PLAIN, out);
+        let mut differences = differences.with_contents(Contents::of(vec![disk.clone()]));
+        for (first, count, kind) in runs {
+            differences.push(*first, *count, *kind);
+        }
+        differences.end(true).unwrap();
+        disk.0.load(Relaxed) > 0
+    };
+    let json = Report { json: true, ..args() };
+    for args in [args(), json] {
+        assert!(is_read(&args, &[(0, 100, Changed)]));
+        assert!(!is_read(&args, &[(0, 50, Equal), (50, 10, Zeros), (60, 40, Unknown)]));
+    }
+    for args in [Report { quiet: true, ..args() }, Report { extents: true, ..args() }] {
+        assert!(!is_read(&args, &[(0, 100, Changed)]));
+    }
 }

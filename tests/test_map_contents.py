@@ -1,0 +1,178 @@
+"""Partitions and files of btrfs that `blkhash map verify` and `blkhash map diff` name, compared with where the content is."""
+
+import json
+import os
+import random
+import shutil
+
+import pytest
+
+import filesystems
+import images
+from conftest import HANG, blksum_path
+
+KIB = 1 << 10
+MIB = 1 << 20
+BLOCK = 64 * KIB
+
+# Offset of the partition with the file system.
+START = 2 * MIB
+
+
+def attempt(*args):
+    program = str(blksum_path().with_name("blkhash"))
+    return images.attempt(program, *map(str, args), timeout=HANG)
+
+
+def different(*args):
+    """Runs a command of `blkhash map` whose result is that there are differences. Returns its output."""
+    result = attempt("map", *args)
+    assert result.returncode == 1 and result.stderr == b"", (args, result)
+    return result.stdout.decode()
+
+
+def ranges(*args):
+    """Returns the ranges with a difference, and the summary."""
+    *found, summary = map(json.loads, different(*args, "--json").splitlines())
+    assert all(it["type"] == "range" for it in found) and summary["type"] == "summary"
+    return found, summary
+
+
+def names(found):
+    return [name["name"] for name in found["files"]]
+
+
+@pytest.fixture
+def disk(workdir):
+    """A disk with a file system in its first partition, its map, and the places of the files on the disk."""
+    rng = random.Random(1)
+    os.makedirs("root/var/log")
+    contents = {f"var/log/{name}": rng.randbytes(200_000) for name in ("one", "two", "three")}
+    for name, content in contents.items():
+        with open(f"root/{name}", "wb") as file:
+            file.write(content)
+    with open("fs", "wb") as file:
+        file.truncate(128 * MIB)
+    images.run("mkfs.btrfs", "-q", "--rootdir", "root", "-m", "single", "fs")
+    with open("disk.img", "wb") as file:
+        file.truncate(START + 130 * MIB)
+    table = f"label: gpt\nstart={START // 512}, size={128 * MIB // 512}\n"
+    images.run("sfdisk", "-q", "disk.img", stdin=None, input=table.encode())
+    with open("fs", "rb") as source, open("disk.img", "r+b") as target:
+        image = source.read()
+        target.seek(START)
+        target.write(image)
+    images.run(str(blksum_path().with_name("blkhash")), "map", "create", "-o", "disk.blkmap", "disk.img")
+    shutil.copy("disk.img", "copy.img")
+    return {name: START + image.index(content[:4096]) for name, content in contents.items()}
+
+
+def test_files_are_named(disk):
+    for name, place in disk.items():
+        with filesystems.changed("copy.img", place):
+            text = different("verify", "disk.blkmap", "copy.img")
+            row = text.splitlines()[-1]
+            block = place // BLOCK * BLOCK
+            assert row.split()[:5] == [str(block), str(BLOCK), "changed", "partition", "1:"] and name in row, text
+            for args in [
+                ("verify", "disk.blkmap", "copy.img"),
+                ("diff", "disk.blkmap", "copy.img"),
+                ("diff", "copy.img", "disk.blkmap"),
+                ("diff", "disk.img", "copy.img"),
+                ("diff", "--block-size", "4k", "disk.img", "copy.img"),
+            ]:
+                (found,), _ = ranges(*args)
+                assert name in names(found) and found["partition"] == 1, args
+                assert found["files_complete"] and not found["metadata"], args
+                if "4k" in args:
+                    assert names(found) == [name] and found["offset"] == place
+                    assert f"partition 1: {name}\n" in different(*args)
+
+
+def test_names_of_a_partition(disk):
+    name, place = next(iter(disk.items()))
+    with filesystems.changed("copy.img", place):
+        (found,), _ = ranges("diff", "--block-size", "4k", "--partition", 1, "disk.img", "copy.img")
+        assert (found["offset"], found["partition"], names(found)) == (place - START, None, [name])
+        (found,), _ = ranges("verify", "--partition", 1, "disk.blkmap", "copy.img")
+        assert name in names(found)
+
+
+def test_metadata_is_named(disk):
+    layout = filesystems.Layout("fs")
+    for logical, _ in layout.blocks[:3]:
+        with filesystems.changed("copy.img", START + layout.places(logical)[0] + 200):
+            # The block may be the one without which nothing is found.
+            assert len(ranges("verify", "disk.blkmap", "copy.img")[0]) == 1
+            (found,), _ = ranges("diff", "copy.img", "disk.img")
+            assert found["metadata"] and found["files_complete"]
+            assert "partition 1: metadata of btrfs\n" in different("diff", "copy.img", "disk.img")
+
+
+def test_maps_alone_name_nothing(disk):
+    with filesystems.changed("copy.img", next(iter(disk.values()))):
+        images.run(str(blksum_path().with_name("blkhash")), "map", "create", "-o", "copy.blkmap", "copy.img")
+    (found,), _ = ranges("diff", "disk.blkmap", "copy.blkmap")
+    assert found["files"] == [] and not found["metadata"] and not found["files_complete"]
+    assert found["partition"] == 1
+    assert different("diff", "disk.blkmap", "copy.blkmap").endswith(" partition 1\n")
+
+
+def test_the_other_image_names_files_if_one_has_no_file_system(disk):
+    """The superblock, or the table of partitions, is lost on either side."""
+    name, place = next(iter(disk.items()))
+    with filesystems.changed("copy.img", place):
+        for lost in (START + filesystems.SUPERBLOCKS[0], 512):
+            with open("copy.img", "r+b") as file:
+                file.seek(lost)
+                before = file.read(4096)
+                file.seek(lost)
+                file.write(bytes(4096))
+                file.flush()
+                for pair in [("disk.img", "copy.img"), ("copy.img", "disk.img")]:
+                    found, _ = ranges("diff", "--block-size", "4k", *pair)
+                    assert [name] in map(names, found), (lost, pair)
+                # The image alone has nothing to tell.
+                assert ranges("verify", "disk.blkmap", "copy.img")
+                file.seek(lost)
+                file.write(before)
+                file.flush()
+
+
+def test_a_lost_file_system_changes_no_verdict(disk):
+    """Any damage of what is read for the names leaves ranges, summary and status as they are."""
+    layout = filesystems.Layout("fs")
+    rng = random.Random(2)
+    places = [START + at for at in filesystems.SUPERBLOCKS[:2]]
+    places += [START + layout.places(logical)[0] for logical, _ in layout.blocks]
+    for _ in range(30):
+        shutil.copy("disk.img", "copy.img")
+        damaged = {next(iter(disk.values())) // BLOCK}
+        with open("copy.img", "r+b") as file:
+            file.seek(next(iter(disk.values())))
+            file.write(rng.randbytes(4096))
+            for place in rng.sample(places, rng.randrange(1, 4)):
+                at = place + rng.randrange(4000)
+                file.seek(at)
+                file.write(rng.randbytes(4))
+                damaged.add(at // BLOCK)
+        found, summary = ranges("verify", "disk.blkmap", "copy.img")
+        assert summary["different"] == len(damaged)
+        blocks = {it["offset"] // BLOCK + number for it in found for number in range(it["blocks"])}
+        assert blocks == damaged
+        extents = different("verify", "--extents", "disk.blkmap", "copy.img").splitlines()
+        starts = [map(int, extent.split()) for extent in extents]
+        assert {at // BLOCK for start, length in starts for at in range(start, start + length, BLOCK)} == damaged
+
+
+def test_many_ranges_take_bounded_time(disk):
+    """Every second block of 4 KiB differs, and only some are looked up."""
+    shutil.copy("disk.img", "copy.img")
+    with open("copy.img", "r+b") as file:
+        for offset in range(0, os.path.getsize("copy.img"), 8192):
+            file.seek(offset + 4095)
+            file.write(b"x")
+    found, summary = ranges("diff", "--block-size", "4k", "copy.img", "disk.img")
+    assert len(found) == summary["ranges"] > 16_000
+    text = different("diff", "--block-size", "4k", "copy.img", "disk.img")
+    assert text.endswith("more: --max-errors 0 prints all\n")

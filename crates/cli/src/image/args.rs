@@ -20,7 +20,7 @@ use crate::values::{
 /// Options for opening images.
 #[derive(Debug, clap::Args)]
 pub struct Opening {
-    /// Format of the images, as QEMU names it [default: detected from the content]
+    /// Format, as QEMU names it [default: as detected]
     #[arg(
         help_heading = IMAGES, short, long, value_name = "FORMAT",
         value_parser = Named::<Format>::of(format_names), hide_possible_values = true

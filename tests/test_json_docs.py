@@ -91,15 +91,15 @@ def tables(section):
 LINKED = {"names": tables(SECTIONS["Names"])[0], "spreads": tables(SECTIONS["Spreads"])[0]}
 
 
-def values(value, fields, path=""):
-    """Every field within an object, with its value; not those that another table describes."""
+def objects(value, fields, path=""):
+    """An object and those within it, each as its fields; not those that another table describes."""
+    yield {f"{path}{key}": inner for key, inner in value.items()}
     for key, inner in value.items():
         name = f"{path}{key}"
-        yield name, inner
         for inside, items in [(f"{name}.", [inner]), (f"{name}[].", inner)]:
             for item in items if isinstance(items, list) else []:
                 if isinstance(item, dict) and not (name in fields and fields[name].link):
-                    yield from values(item, fields, inside)
+                    yield from objects(item, fields, inside)
 
 
 def table_of(command, value):
@@ -119,15 +119,25 @@ def check(command, lines):
         value = json.loads(line)
         number = table_of(command, value)
         fields = described[number]
-        for name, inner in values(value, fields):
-            unseen[number].discard(check_field(command, fields, name, inner))
-            if name in fields and (link := fields[name].link):
-                for item in inner if isinstance(inner, list) else [inner] if inner else []:
-                    check_complete(command, LINKED[link], item)
-                    for key, within in item.items():
-                        unseen_linked[link].discard(check_field(command, LINKED[link], key, within))
+        for found in objects(value, fields):
+            unseen[number] -= check_fields(command, fields, found)
+            for name in found.keys() & fields.keys():
+                if link := fields[name].link:
+                    inner = found[name]
+                    for item in inner if isinstance(inner, list) else [inner] if inner else []:
+                        check_complete(command, LINKED[link], item)
+                        unseen_linked[link] -= check_fields(command, LINKED[link], item)
         check_complete(command, fields, value)
     return set().union(*unseen, *unseen_linked.values())
+
+
+def check_fields(command, fields, found):
+    """Fails if fields of an object are not those of the table or in another order; gives their names in the table."""
+    rows = [check_field(command, fields, name, value) for name, value in found.items()]
+    order = list(fields)
+    places = [order.index(row) for row in rows]
+    assert places == sorted(places), f"{command} prints {list(found)} in another order than docs/json.md"
+    return set(rows)
 
 
 def check_field(command, fields, name, value):
@@ -284,7 +294,7 @@ def file_system():
             file.write(os.urandom(size))
     with open("fs", "wb") as file:
         file.truncate(128 << 20)
-    images.run("mkfs.btrfs", "-q", "--rootdir", "root", "-m", "single", "fs")
+    images.run("mkfs.btrfs", "-q", "-L", b"caf\xe9", "--rootdir", "root", "-m", "single", "fs")
     return filesystems.Layout("fs")
 
 
@@ -307,11 +317,11 @@ def verify_runs():
 
 
 def info_runs():
-    devices = ["one", "two"]
+    devices = [os.fsdecode(b"\xff"), "two"]
     for name in devices:
         with open(name, "wb") as file:
             file.truncate(200 << 20)
-    images.run("mkfs.btrfs", "-q", "-d", "raid1", "-m", "raid1", *devices)
+    images.run("mkfs.btrfs", "-q", "-L", b"caf\xe9", "-d", "raid1", "-m", "raid1", *devices)
     command = ["btrfs", "info", "--json"]
     lines = run("blkhash", *command, *devices) + run("blkhash", *command, devices[0])
     with filesystems.mounted(devices) as root:
@@ -513,6 +523,32 @@ def test_examples(command):
         check(command, example.splitlines())
 
 
+def test_names_that_are_not_text(workdir):
+    """A name with the byte 0xff has its bytes beside it in each command."""
+    name = b"\xff"
+    layout = file_system()
+    os.rename("fs", name)
+    run("blkhash", "map", "create", "-o", b"\xff.blkmap", name)
+    run("blkhash", "verity", "format", "--root-hash-file", "root.hash", name, b"\xff.hash")
+    [info] = map(json.loads, run("blkhash", "btrfs", "info", "--json", name))
+    assert info["devices"][0] == {"id": 1, "name": "\ufffd", "name_bytes": "ff", "size": 128 << 20}
+    assert (info["label"], info["label_bytes"]) == ("caf\ufffd", "636166e9")
+    [digest] = map(json.loads, run("blkhash", "verity", "digest", "--json", name))
+    [show] = map(json.loads, run("blkhash", "map", "show", "--json", b"\xff.blkmap"))
+    assert (digest["name_bytes"], show["name_bytes"]) == ("ff", b"\xff.blkmap".hex())
+    with filesystems.changed(name, layout.places(layout.data[0][0])[0]):
+        error, summary = map(json.loads, run("blkhash", "btrfs", "verify", "--json", name, statuses=(1,)))
+        hashes = [b"\xff.hash", "--root-hash-file", "root.hash"]
+        verity = run("blkhash", "verity", "verify", "--json", name, *hashes, statuses=(1,))
+        *_, difference = run("blkhash", "map", "verify", "--json", b"\xff.blkmap", name, statuses=(1,))
+    assert error["device_name"] == error["name"] == summary["name"] == "\ufffd"
+    assert error["device_name_bytes"] == error["name_bytes"] == summary["name_bytes"] == "ff"
+    for line in map(json.loads, verity):
+        assert (line["name_bytes"], line["hash_file_bytes"]) == ("ff", b"\xff.hash".hex())
+    sides = json.loads(difference)
+    assert (sides["left"]["name_bytes"], sides["right"]["name_bytes"]) == (b"\xff.blkmap".hex(), "ff")
+
+
 def test_categories(workdir):
     file_system()
     summary = json.loads(run("blkhash", "btrfs", "verify", "--json", "fs")[-1])
@@ -527,3 +563,5 @@ def test_a_field_that_is_not_named_fails():
         check("blksum --json", ['{"name": 1}'])
     with pytest.raises(AssertionError, match="has no {'name'}"):
         check("blksum --json", ["{}"])
+    with pytest.raises(AssertionError, match="in another order"):
+        check("blksum --json", ['{"error": "b", "name": "a"}'])

@@ -7,16 +7,16 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use serde_json::ser::Formatter;
-use serde_json::{Serializer, Value};
 
 use crate::quote;
 
 /// Serializes `value` to one line, without a newline.
 pub fn to_vec(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
-    value.serialize(&mut Serializer::with_formatter(&mut line, Escapes))?;
+    value.serialize(&mut serde_json::Serializer::with_formatter(&mut line, Escapes))?;
     Ok(line)
 }
 
@@ -24,6 +24,11 @@ pub fn to_vec(value: &impl Serialize) -> io::Result<Vec<u8>> {
 pub fn text(value: &impl Serialize) -> String {
     let line = to_vec(value).expect("plain data is JSON");
     String::from_utf8(line).expect("JSON is text")
+}
+
+/// Serializes `value` to one line, with a newline.
+pub fn line(value: &impl Serialize) -> String {
+    text(value) + "\n"
 }
 
 /// Escapes in a JSON text without line breaks what a terminal would interpret. All of it is in strings.
@@ -44,30 +49,57 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// Adds a name to an object, with its bytes in `FIELD_bytes` where the text is not exact.
-pub fn insert_name(object: &mut Value, field: &str, name: &OsStr) {
-    let Name { name, name_bytes } = Name::new(name);
-    object[field] = name.into();
-    if let Some(bytes) = name_bytes {
-        object[format!("{field}_bytes")] = bytes.into();
-    }
+/// Makes a value of a new struct with these fields, which is serialized in their order. The order is that of
+/// the table in docs/json.md.
+macro_rules! record {
+    ($($(#[$attribute:meta])* $field:ident $(: $value:expr)?),* $(,)?) => {{
+        #[allow(non_camel_case_types, reason = "the type of each field is named like the field")]
+        let record = {
+            #[derive(serde::Serialize)]
+            struct Record<$($field),*> {
+                $($(#[$attribute])* $field: $field,)*
+            }
+            Record { $($field $(: $value)?),* }
+        };
+        record
+    }};
 }
+pub(crate) use record;
 
-/// A name as JSON can hold it, and its bytes in hexadecimal where that is not exact.
-#[derive(Serialize)]
+/// A name as JSON can hold it, and its bytes in hexadecimal in `FIELD_bytes` where that is not exact. `null`
+/// without a name. To be flattened into a record.
 pub struct Name<'a> {
-    name: Cow<'a, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name_bytes: Option<String>,
+    field: &'static str,
+    name: Option<&'a OsStr>,
 }
 
 impl<'a> Name<'a> {
+    /// Makes the field `name`.
     pub fn new(name: &'a OsStr) -> Self {
-        let text = name.to_string_lossy();
-        let is_exact = matches!(text, Cow::Borrowed(_));
-        let hex = || name.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { name: text, name_bytes: if is_exact { None } else { Some(hex()) } }
+        Self::of("name", Some(name))
     }
+
+    /// Makes another field.
+    pub fn of(field: &'static str, name: Option<&'a (impl AsRef<OsStr> + ?Sized)>) -> Self {
+        Self { field, name: name.map(AsRef::as_ref) }
+    }
+}
+
+impl Serialize for Name<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_map(None)?;
+        let text = self.name.map(OsStr::to_string_lossy);
+        object.serialize_entry(self.field, &text)?;
+        if let (Some(name), Some(Cow::Owned(_))) = (self.name, text) {
+            object.serialize_entry(&format!("{}_bytes", self.field), &hex(name.as_bytes()))?;
+        }
+        object.end()
+    }
+}
+
+/// Writes bytes in hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// serde_json itself escapes quotes, backslashes and the controls of ASCII, but for DEL.
@@ -85,7 +117,7 @@ impl Formatter for Escapes {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -101,12 +133,23 @@ mod tests {
             assert_eq!(text(&json!(value)), written);
             assert_eq!(serde_json::from_str::<Value>(written).unwrap(), value);
         }
-        let mut object = json!({});
-        insert_name(&mut object, "hash_file", OsStr::from_bytes(b"caf\xe9"));
-        insert_name(&mut object, "name", OsStr::new("a"));
-        let bytes = "636166e9";
-        let expected = json!({"hash_file": "caf\u{fffd}", "hash_file_bytes": bytes, "name": "a"});
-        assert_eq!(object, expected);
         assert_eq!(text(&json!({ "a\u{9b}": [1, null, true] })), r#"{"a\u009b":[1,null,true]}"#);
+    }
+
+    #[test]
+    fn records_keep_their_order_and_the_bytes_of_names() {
+        let r#type = "summary";
+        let record = record! {
+            r#type,
+            #[serde(flatten)] name: Name::new(OsStr::new("a")),
+            #[serde(flatten)] hash_file: Name::of("hash_file", Some(OsStr::from_bytes(b"caf\xe9"))),
+            #[serde(flatten)] device: Name::of("device", None::<&OsStr>),
+            blocks: 2,
+        };
+        let expected = concat!(
+            r#"{"type":"summary","name":"a","hash_file":"caf�","hash_file_bytes":"636166e9","#,
+            r#""device":null,"blocks":2}"#
+        );
+        assert_eq!(text(&record), expected);
     }
 }

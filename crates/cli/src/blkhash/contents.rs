@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use blkbtrfs::Content;
 use blkimage::Source;
-use serde_json::Value;
+use serde::Serialize;
 
 use super::source::shown;
-use crate::json::Name;
+use crate::json::{Name, record};
 
 /// The contents of an image, which are read when the first range is looked up.
 #[derive(Default)]
@@ -60,10 +60,12 @@ pub fn text(content: &Content) -> String {
     names.join(", ")
 }
 
-/// Adds the files to an object.
-pub fn insert(object: &mut Value, content: &Content) {
+/// Returns the fields of a record about the files.
+pub fn record(content: &Content) -> impl Serialize {
     let names = content.files.iter().map(|path| Name::new(OsStr::from_bytes(path)));
-    object["files"] = serde_json::to_value(names.collect::<Vec<_>>()).expect("names are JSON");
-    object["files_complete"] = (!content.is_partial).into();
-    object["metadata"] = content.is_metadata.into();
+    record! {
+        metadata: content.is_metadata,
+        files: names.collect::<Vec<_>>(),
+        files_complete: !content.is_partial,
+    }
 }

@@ -11,6 +11,7 @@ mod contents;
 mod info;
 mod limit;
 mod map;
+mod out;
 mod output;
 mod quality;
 mod source;

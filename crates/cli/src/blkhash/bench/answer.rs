@@ -7,11 +7,11 @@ use blkbench::{Amount, Bench, Memory, Scenario};
 use blkhash::{Algorithm, BlockSize, Construction, Digester, Parameters, Strength};
 use blkimage::{Format, OpenOptions};
 use blksum::{Progress, Tuning};
-use serde_json::json;
 
 use super::contestants::implementation;
 use super::file_system::{self, is_hard};
 use crate::blkhash::algorithms::kernel;
+use crate::json::{self, record};
 
 /// What was measured for each use.
 pub struct Answers {
@@ -87,17 +87,17 @@ impl Answers {
 
     /// Returns an object for each use and purpose.
     pub fn json(&self) -> String {
-        let object = |it: &Use, purpose, found: &Candidate| {
-            json!({
-                "kind": "fastest", "use": it.name, "against": purpose, "algorithm": found.name,
-                "mib_per_second": found.speed,
-            })
-        };
         let mut lines = String::new();
         for it in &self.uses {
             for (purpose, is_hard) in [("errors", false), ("forgery", true)] {
                 if let Some(found) = it.fastest(is_hard) {
-                    lines += &format!("{}\n", object(it, purpose, found));
+                    lines += &json::line(&record! {
+                        kind: "fastest",
+                        r#use: it.name,
+                        against: purpose,
+                        algorithm: found.name,
+                        mib_per_second: found.speed,
+                    });
                 }
             }
         }

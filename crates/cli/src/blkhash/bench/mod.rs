@@ -177,12 +177,13 @@ fn write(
         }
         Layout::Speedtest => report::speedtest(measured),
         Layout::Csv => report::csv(measured),
-        // Names of this CPU, its kernel and the tools.
         Layout::Json => {
-            let lines = report::json(measured)
+            // Names of this CPU and its kernel.
+            let lines = report::json(measured);
+            let lines = lines.lines().map(|line| json::escaped(line).into_owned() + "\n");
+            lines.collect::<String>()
                 + &tools.map(Tools::json).unwrap_or_default()
-                + &answers.map(Answers::json).unwrap_or_default();
-            lines.lines().map(|line| json::escaped(line).into_owned() + "\n").collect()
+                + &answers.map(Answers::json).unwrap_or_default()
         }
     };
     Stdout.write_all(text.as_bytes())?;

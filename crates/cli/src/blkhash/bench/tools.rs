@@ -14,8 +14,8 @@ use blkbench::report::WIDTH;
 use blkbench::text::{self, Align};
 use blkhash::{Algorithm, Digester};
 use rustix::fs::{MemfdFlags, memfd_create};
-use serde_json::json;
 
+use crate::json::{self, record};
 use crate::messages;
 
 /// What was measured.
@@ -131,18 +131,17 @@ impl Tools {
     /// Returns an object for each program.
     pub fn json(&self) -> String {
         let line = |row: &Row| {
-            let object = json!({
-                "kind": "tool",
-                "tool": row.tool.name(),
-                "algorithm": row.tool.algorithm.name(),
-                "installed": !row.is_missing,
-                "error": row.theirs.as_ref().err().filter(|_| !row.is_missing),
-                "memory_mib_per_second": row.theirs.as_ref().ok().map(|it| it.memory),
-                "file_mib_per_second": row.theirs.as_ref().ok().map(|it| it.file),
-                "blksum_memory_mib_per_second": row.ours.map(|it| it.memory),
-                "blksum_file_mib_per_second": row.ours.map(|it| it.file),
-            });
-            format!("{object}\n")
+            json::line(&record! {
+                kind: "tool",
+                tool: row.tool.name(),
+                algorithm: row.tool.algorithm.name(),
+                installed: !row.is_missing,
+                error: row.theirs.as_ref().err().filter(|_| !row.is_missing),
+                memory_mib_per_second: row.theirs.as_ref().ok().map(|it| it.memory),
+                file_mib_per_second: row.theirs.as_ref().ok().map(|it| it.file),
+                blksum_memory_mib_per_second: row.ours.map(|it| it.memory),
+                blksum_file_mib_per_second: row.ours.map(|it| it.file),
+            })
         };
         self.rows.iter().map(line).collect()
     }

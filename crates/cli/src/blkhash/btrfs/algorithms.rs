@@ -7,13 +7,14 @@ use blkbench::text::{self, Align};
 use blkbench::{Amount, Bench, Memory, Row, Scenario};
 use blkbtrfs::ChecksumType;
 use blkhash::{Digester, Implementation};
-use serde_json::json;
+use serde::Serialize;
 
 use super::args;
 use crate::blkhash::algorithms::kernel::{self, Driver};
 use crate::blkhash::bench::file_system::{self, InKernel, is_hard};
 use crate::blkhash::bench::{self, DEFAULT_BATCH, DEFAULT_BLOCK_SIZE};
 use crate::blkhash::{print, warn};
+use crate::json::{self, record};
 use crate::problem::{Failure, Outcome};
 use crate::size::Bytes;
 use crate::{quote, stdio};
@@ -23,7 +24,7 @@ pub fn run(args: &args::Algorithms) -> Result<Outcome, Failure> {
     warn(ChecksumType::ALL.map(ChecksumType::algorithm));
     let lines = measure(&kernel::drivers(), TIME);
     let text = if args.json {
-        lines.iter().map(|line| format!("{}\n", object(line, args.data))).collect()
+        lines.iter().map(|line| json::line(&record(line, args.data))).collect()
     } else {
         table(&lines, args.data, stdio::columns())
     };
@@ -155,24 +156,24 @@ fn advice(lines: &[Line]) -> String {
     )
 }
 
-fn object(line: &Line, data: Option<u64>) -> serde_json::Value {
+fn record(line: &Line, data: Option<u64>) -> impl Serialize {
     let properties = line.kernel.kind.algorithm().properties();
-    json!({
-        "checksum": line.kernel.kind.name(),
-        "algorithm": properties.name,
-        "bytes": line.kernel.kind.size(),
-        "collisions_are_hard": is_hard(line.kernel.kind),
-        "standard": properties.fips,
-        "kernel_driver": line.kernel.driver,
-        "kernel_like": line.kernel.like.as_ref().map(|row| &row.name),
-        "kernel_mib_per_second": line.kernel.speed(),
-        "ticks": line.row.ticks.median,
-        "ratio": line.row.ratio,
-        "mib_per_second": line.row.speed.map(|speed| speed.median),
-        "implementation": line.implementation.name(),
-        "data_bytes": data,
-        "space_bytes": data.map(|size| space(line.kernel.kind, size)),
-    })
+    record! {
+        checksum: line.kernel.kind.name(),
+        algorithm: properties.name,
+        bytes: line.kernel.kind.size(),
+        collisions_are_hard: is_hard(line.kernel.kind),
+        standard: properties.fips,
+        kernel_driver: &line.kernel.driver,
+        kernel_like: line.kernel.like.as_ref().map(|row| &row.name),
+        kernel_mib_per_second: line.kernel.speed(),
+        ticks: line.row.ticks.median,
+        ratio: line.row.ratio,
+        mib_per_second: line.row.speed.map(|speed| speed.median),
+        implementation: line.implementation.name(),
+        data_bytes: data,
+        space_bytes: data.map(|size| space(line.kernel.kind, size)),
+    }
 }
 
 /// Returns the size in bytes of the checksums for `data` bytes of data, in one copy and without the

@@ -1,21 +1,23 @@
 //! `blkhash btrfs info`: describes the checksums of a file system, their size and their implementation.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use blkbtrfs::FileSystem;
 use blkhash::Digester;
 use blkimage::OpenOptions;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::args;
 use super::mounted::{self, Mounted};
-use super::open::{self, Group};
+use super::open::{self, Group, Names};
 use crate::blkhash::{print, warn};
+use crate::json::{self, Name, record};
 use crate::problem::{Failure, Outcome, Problem};
+use crate::quote;
 use crate::size::Bytes;
-use crate::{json, quote};
 
 /// Shows every file system on the command line.
 pub fn run(args: &args::Info) -> Result<Outcome, Failure> {
@@ -63,12 +65,12 @@ fn show_all(
     {
         // Only root may read the devices, but every user may read sysfs.
         print(&if args.json {
-            json::text(&json!({ "kernel": mounted.checksum })) + "\n"
+            json::line(&record! { kernel: &mounted.checksum })
         } else {
             format!("kernel: {}\n", mounted.checksum)
         })?;
     }
-    for Group { devices, name, .. } in groups {
+    for Group { devices, name, names, .. } in groups {
         let filesystem = match FileSystem::open(devices) {
             Ok(filesystem) => filesystem,
             Err(error) => {
@@ -79,7 +81,7 @@ fn show_all(
         };
         warn([filesystem.superblock().checksum_type.algorithm()]);
         print(&if args.json {
-            json::text(&object(&filesystem, mounted)) + "\n"
+            json::line(&record(&filesystem, &names, mounted))
         } else {
             text(&quote::name(name.as_encoded_bytes()), &filesystem, mounted)
         })?;
@@ -136,41 +138,48 @@ fn text(name: &str, filesystem: &FileSystem, mounted: Option<&Mounted>) -> Strin
     text
 }
 
-fn object(filesystem: &FileSystem, mounted: Option<&Mounted>) -> Value {
+fn record<'a>(
+    filesystem: &'a FileSystem,
+    names: &'a Names,
+    mounted: Option<&'a Mounted>,
+) -> impl Serialize + use<'a> {
     let superblock = filesystem.superblock();
     let kind = superblock.checksum_type;
-    let devices = filesystem
-        .devices()
-        .iter()
-        .map(|(id, device)| json!({ "id": id, "name": device.name, "size": device.source.size() }));
+    let devices = filesystem.devices().iter().map(|(id, device)| {
+        let name = Name::of("name", names.get(&device.name));
+        record! { id, #[serde(flatten)] name, size: device.source.size() }
+    });
     let missing = filesystem.missing_devices().iter().take(MAX_MISSING).map(|device| {
-        json!({ "id": device.id, "uuid": device.uuid.to_string(), "size": device.total_bytes })
+        record! { id: device.id, uuid: device.uuid.to_string(), size: device.total_bytes }
     });
     let allocations = filesystem.allocations().into_iter().map(|it| {
-        json!({
-            "kind": it.kind, "profile": it.profile.name(), "size": it.size, "used": it.used,
-            "mirrors": it.mirrors,
-        })
+        record! {
+            kind: it.kind,
+            profile: it.profile.name(),
+            size: it.size,
+            used: it.used,
+            mirrors: it.mirrors,
+        }
     });
-    json!({
-        "fsid": superblock.fsid.to_string(),
-        "label": String::from_utf8_lossy(&superblock.label),
-        "generation": superblock.generation,
-        "checksum": kind.name(),
-        "checksum_size": kind.size(),
-        "sector_size": superblock.sector_size,
-        "node_size": superblock.node_size,
-        "total_bytes": superblock.total_bytes,
-        "bytes_used": superblock.bytes_used,
-        "implementation": verified_by(filesystem),
-        "kernel": mounted.map(|it| it.checksum.clone()),
-        "kernel_advice": mounted.and_then(|it| mounted::advice(&it.checksum)),
-        "allocations": allocations.collect::<Vec<_>>(),
-        "devices": devices.collect::<Vec<_>>(),
-        "missing_devices": missing.collect::<Vec<_>>(),
-        "missing_device_count": filesystem.missing_devices().len(),
-        "features": superblock.features(),
-    })
+    record! {
+        fsid: superblock.fsid.to_string(),
+        #[serde(flatten)] label: Name::of("label", Some(OsStr::from_bytes(&superblock.label))),
+        generation: superblock.generation,
+        checksum: kind.name(),
+        checksum_size: kind.size(),
+        sector_size: superblock.sector_size,
+        node_size: superblock.node_size,
+        total_bytes: superblock.total_bytes,
+        bytes_used: superblock.bytes_used,
+        implementation: verified_by(filesystem),
+        kernel: mounted.map(|it| &it.checksum),
+        kernel_advice: mounted.and_then(|it| mounted::advice(&it.checksum)),
+        allocations: allocations.collect::<Vec<_>>(),
+        devices: devices.collect::<Vec<_>>(),
+        missing_devices: missing.collect::<Vec<_>>(),
+        missing_device_count: filesystem.missing_devices().len(),
+        features: superblock.features(),
+    }
 }
 
 /// Returns the name of the implementation that hashes many sectors at a time.

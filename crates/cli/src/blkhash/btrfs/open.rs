@@ -1,6 +1,7 @@
 //! Opens images, finds btrfs file systems in them and in their partitions, and groups devices by file
 //! system.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
@@ -22,13 +23,19 @@ pub struct Group {
     pub seeds: Vec<Device>,
     /// Name of the first image.
     pub name: OsString,
+    /// Names of its devices and of others.
+    pub names: Names,
 }
+
+/// The names of devices by those in messages, which quote the name of the image.
+pub type Names = BTreeMap<String, OsString>;
 
 /// Opens all images and groups their devices. Reports problems on standard error, and returns whether
 /// there were any.
 pub fn open(names: &[OsString], options: &OpenOptions, args: &args::Images) -> (Vec<Group>, bool) {
     let mut groups: Vec<Group> = Vec::new();
     let mut seeds: Vec<(Uuid, Device)> = Vec::new();
+    let mut full_names = Names::new();
     let mut has_failed = false;
     for name in names {
         let found = image::open::open(name, options)
@@ -41,6 +48,9 @@ pub fn open(names: &[OsString], options: &OpenOptions, args: &args::Images) -> (
         }
         for (superblock, device) in found.devices {
             let fsid = superblock.fsid;
+            let place = &device.name[quote::name(name.as_encoded_bytes()).len()..];
+            let full_name = [name.as_os_str(), place.as_ref()].into_iter().collect();
+            full_names.insert(device.name.clone(), full_name);
             if superblock.is_seed() {
                 seeds.push((fsid, device.clone()));
             }
@@ -51,12 +61,14 @@ pub fn open(names: &[OsString], options: &OpenOptions, args: &args::Images) -> (
                     devices: vec![device],
                     seeds: Vec::new(),
                     name: name.clone(),
+                    names: Names::new(),
                 }),
             }
         }
     }
     for group in &mut groups {
         let others = seeds.iter().filter(|(fsid, _)| *fsid != group.fsid);
+        group.names = full_names.clone();
         group.seeds = others.map(|(_, device)| device.clone()).collect();
     }
     (groups, has_failed)

@@ -3,34 +3,36 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use blkbtrfs::{Category, FileSystem, Finding, Owner, Owners, Parent, Problem, Subject, Summary};
 use serde::Serialize;
-use serde_json::{Value, json};
 
+use super::open::Names;
 use crate::blkhash::limit::Limit;
+use crate::blkhash::out::Out;
+use crate::json::{self, Name, record};
+use crate::quote;
 use crate::size::Bytes;
-use crate::stdio::Stdout;
-use crate::{json, quote};
 
-/// Standard output of one verification. A write error is kept until the summary, because findings
-/// come from all threads.
+/// Standard output of one verification.
 pub struct Output {
     json: bool,
     name: OsString,
-    result: io::Result<()>,
+    names: Names,
+    out: Out,
     limit: Limit,
     /// Number of blocks in the findings that were printed, by category.
     shown: [u64; Category::ALL.len()],
 }
 
 impl Output {
-    /// Creates the output for one file system. `name` is that of its first image.
-    pub fn new(json: bool, name: &OsStr, limit: Limit) -> Self {
+    /// Creates the output for one file system. `name` is that of its first image, `names` are those of its devices.
+    pub fn new(json: bool, name: &OsStr, names: Names, limit: Limit) -> Self {
         let shown = [0; Category::ALL.len()];
-        Self { json, name: name.to_owned(), result: Ok(()), limit, shown }
+        Self { json, name: name.to_owned(), names, out: Out::unbuffered(), limit, shown }
     }
 
     /// Returns the rest of the limit.
@@ -40,15 +42,15 @@ impl Output {
 
     /// Prints a finding, within the limit.
     pub fn finding(&mut self, filesystem: &FileSystem, finding: &Finding) {
-        if self.result.is_ok() {
+        if !self.out.has_failed() {
             let text = if self.json {
-                self.object("error", finding_object(filesystem, finding))
+                self.object("error", finding_record(filesystem, finding, &self.names))
             } else {
                 finding_text(filesystem, finding)
             };
             if self.limit.take(text.len()) {
                 self.shown[finding.category() as usize] += finding.blocks;
-                self.result = write(&text);
+                self.out.write(&text);
             }
         }
     }
@@ -59,31 +61,28 @@ impl Output {
     ///
     /// Fails if this or any earlier output could not be written.
     pub fn summary(
-        self,
+        mut self,
         filesystem: &FileSystem,
         summary: &Summary,
         elapsed: Duration,
     ) -> io::Result<()> {
         let text = if self.json {
-            self.object("summary", summary_object(filesystem, summary, &self.shown, elapsed))
+            self.object("summary", summary_record(filesystem, summary, &self.shown, elapsed))
         } else {
             let name = quote::name(self.name.as_encoded_bytes());
             summary_text(&name, filesystem, summary, &self.shown, elapsed)
         };
-        self.result.and_then(|()| write(&text))
+        self.out.write(&text);
+        self.out.end()
     }
 
-    fn object(&self, kind: &str, mut fields: Value) -> String {
-        if let Some(fields) = fields.as_object_mut() {
-            fields.insert("type".into(), kind.into());
-        }
-        json::insert_name(&mut fields, "name", &self.name);
-        json::text(&fields) + "\n"
+    fn object(&self, r#type: &str, fields: impl Serialize) -> String {
+        json::line(&record! {
+            r#type,
+            #[serde(flatten)] name: Name::new(&self.name),
+            #[serde(flatten)] fields,
+        })
     }
-}
-
-fn write(text: &str) -> io::Result<()> {
-    Stdout.write_all(text.as_bytes())
 }
 
 fn finding_text(filesystem: &FileSystem, finding: &Finding) -> String {
@@ -202,7 +201,11 @@ fn owners_text(owners: &Owners) -> String {
     text
 }
 
-fn finding_object(filesystem: &FileSystem, finding: &Finding) -> Value {
+fn finding_record<'a>(
+    filesystem: &'a FileSystem,
+    finding: &'a Finding,
+    names: &'a Names,
+) -> impl Serialize + use<'a> {
     let (kind, number) = match finding.subject {
         Subject::Superblock(number) => ("superblock", Some(number)),
         Subject::TreeBlock { .. } => ("tree block", None),
@@ -216,12 +219,8 @@ fn finding_object(filesystem: &FileSystem, finding: &Finding) -> Value {
         _ => ("block", None),
     };
     let tree = match finding.subject {
-        Subject::TreeBlock { tree, level } => {
-            Some(json!({ "number": tree as i64, "level": level }))
-        }
-        Subject::Tree(tree) | Subject::Inode { tree, .. } => {
-            Some(json!({ "number": tree as i64, "level": null }))
-        }
+        Subject::TreeBlock { tree, level } => Some((tree, Some(level))),
+        Subject::Tree(tree) | Subject::Inode { tree, .. } => Some((tree, None)),
         _ => None,
     };
     let inode = match finding.subject {
@@ -230,75 +229,62 @@ fn finding_object(filesystem: &FileSystem, finding: &Finding) -> Value {
     };
     let checksums = finding.checksums();
     let device = finding.place.and_then(|place| filesystem.devices().get(&place.device));
-    json!({
-        "subject": kind,
-        "copy": number,
-        "tree": tree,
-        "inode": inode,
-        "category": finding.category().name(),
-        "problem": problem(&finding.problem),
-        "logical": finding.logical,
-        "length": finding.length,
-        "blocks": finding.blocks,
-        "parent": finding.parent.map(parent_object),
-        "mirror": finding.place.map(|place| place.mirror),
-        "mirrors": finding.mirrors,
-        "good_mirrors": finding.good_mirrors,
-        "rebuildable": finding.rebuildable,
-        "device": finding.place.map(|place| place.device),
-        "device_name": device.map(|device| device.name.as_str()),
-        "physical": finding.place.map(|place| place.physical),
-        "expected": checksums.map(|(expected, _)| expected.to_string()),
-        "computed": checksums.map(|(_, computed)| computed.to_string()),
-        "owners": finding.owners.list.iter().map(owner_object).collect::<Vec<_>>(),
-        "owners_complete": !finding.owners.is_partial,
-        "owners_problem": finding.owners.problem,
-    })
-}
-
-fn parent_object(parent: Parent) -> Value {
-    match parent {
-        Parent::Root { logical, slot } => {
-            json!({ "kind": "root item", "logical": logical, "slot": slot })
-        }
-        Parent::Node { logical, slot } => {
-            json!({ "kind": "pointer", "logical": logical, "slot": slot })
-        }
-        _ => json!({ "kind": "superblock" }),
+    record! {
+        subject: kind,
+        copy: number,
+        tree: tree.map(|(tree, level)| record! { number: tree as i64, level }),
+        inode,
+        category: finding.category().name(),
+        problem: problem(&finding.problem),
+        logical: finding.logical,
+        length: finding.length,
+        blocks: finding.blocks,
+        parent: finding.parent.map(parent_record),
+        mirror: finding.place.map(|place| place.mirror),
+        mirrors: finding.mirrors,
+        good_mirrors: &finding.good_mirrors,
+        rebuildable: finding.rebuildable,
+        device: finding.place.map(|place| place.device),
+        #[serde(flatten)] device_name: Name::of("device_name", device.and_then(|it| names.get(&it.name))),
+        physical: finding.place.map(|place| place.physical),
+        expected: checksums.map(|(expected, _)| expected.to_string()),
+        computed: checksums.map(|(_, computed)| computed.to_string()),
+        owners: finding.owners.list.iter().map(OwnerRecord::new).collect::<Vec<_>>(),
+        owners_complete: !finding.owners.is_partial,
+        owners_problem: &finding.owners.problem,
     }
 }
 
-fn owner_object(owner: &Owner) -> Value {
-    match owner {
-        Owner::File { subvolume, inode, offset, paths } => json!({
-            "subvolume": subvolume,
-            "inode": inode,
-            "offset": offset,
-            "paths": paths.iter().map(|path| Name::new(path)).collect::<Vec<_>>(),
-        }),
-        Owner::Tree { number, name, path } => json!({
-            "tree": *number as i64,
-            "tree_name": name,
-            "path": path.as_ref().map(|path| Name::new(path)),
-        }),
-        _ => Value::Null,
-    }
+fn parent_record(parent: Parent) -> impl Serialize {
+    let (kind, at) = match parent {
+        Parent::Root { logical, slot } => ("root item", Some((logical, slot))),
+        Parent::Node { logical, slot } => ("pointer", Some((logical, slot))),
+        _ => ("superblock", None),
+    };
+    let at = at.map(|(logical, slot)| record! { logical, slot });
+    record! { kind, #[serde(flatten)] at }
 }
 
-/// A path for JSON, with its bytes in hexadecimal if it is not UTF-8.
 #[derive(Serialize)]
-struct Name {
-    name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name_bytes: Option<String>,
+#[serde(untagged)]
+enum OwnerRecord<'a> {
+    File { subvolume: u64, inode: u64, offset: u64, paths: Vec<Name<'a>> },
+    Tree { tree: i64, tree_name: &'a str, path: Option<Name<'a>> },
+    Unknown,
 }
 
-impl Name {
-    fn new(bytes: &[u8]) -> Self {
-        let name = String::from_utf8_lossy(bytes).into_owned();
-        let is_exact = name.as_bytes() == bytes;
-        let hex = || bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { name, name_bytes: if is_exact { None } else { Some(hex()) } }
+impl<'a> OwnerRecord<'a> {
+    fn new(owner: &'a Owner) -> Self {
+        let named = |path: &'a Vec<u8>| Name::new(OsStr::from_bytes(path));
+        match *owner {
+            Owner::File { subvolume, inode, offset, ref paths } => {
+                Self::File { subvolume, inode, offset, paths: paths.iter().map(named).collect() }
+            }
+            Owner::Tree { number, name, ref path } => {
+                Self::Tree { tree: number as i64, tree_name: name, path: path.as_ref().map(named) }
+            }
+            _ => Self::Unknown,
+        }
     }
 }
 
@@ -445,50 +431,50 @@ fn describe(category: Category) -> &'static str {
     }
 }
 
-fn summary_object(
+fn summary_record(
     filesystem: &FileSystem,
     summary: &Summary,
     shown: &[u64; Category::ALL.len()],
     elapsed: Duration,
-) -> Value {
+) -> impl Serialize {
     let (superblock, verified) = (filesystem.superblock(), &summary.verified);
     let counts = |count: &dyn Fn(Category) -> u64| -> BTreeMap<_, _> {
         Category::ALL.iter().map(|category| (category.name(), count(*category))).collect()
     };
     let missing = filesystem.missing_devices().iter().take(MAX_MISSING_IDS);
     let missing: Vec<_> = missing.map(|device| device.id).collect();
-    json!({
-        "fsid": superblock.fsid.to_string(),
-        "label": String::from_utf8_lossy(&superblock.label),
-        "checksum": superblock.checksum_type.name(),
-        "superblocks": verified.superblocks,
-        "tree_blocks": verified.tree_blocks,
-        "tree_bytes": verified.tree_bytes,
-        "data_bytes": verified.data_bytes,
-        "unchecked_bytes": verified.unchecked_bytes,
-        "checksums": verified.checksums,
-        "rebuilt_bytes": verified.rebuilt_bytes,
-        "parity_bytes": verified.parity_bytes,
-        "errors": counts(&|category| summary.count(category)),
-        "errors_not_printed": counts(&|category| hidden(summary, shown, category)),
-        "lost_blocks": summary.lost_blocks,
-        "missing_devices": missing,
-        "missing_device_count": summary.missing_devices,
-        "missing_bytes": summary.missing_bytes,
-        "compared": summary.compared,
-        "used": summary.used.map(|it| json!({
-            "metadata": it.metadata,
-            "data": it.data,
-            "unprotected": it.unprotected.total(),
-        })),
-        "unprotected": summary.used.map(|it| it.unprotected).map(|it| json!({
-            "nodatasum": it.nodatasum,
-            "preallocated": it.preallocated,
-            "internal": it.internal,
-            "other": it.other,
-        })),
-        "seconds": elapsed.as_secs_f64(),
-    })
+    record! {
+        fsid: superblock.fsid.to_string(),
+        #[serde(flatten)] label: Name::of("label", Some(OsStr::from_bytes(&superblock.label))),
+        checksum: superblock.checksum_type.name(),
+        superblocks: verified.superblocks,
+        tree_blocks: verified.tree_blocks,
+        tree_bytes: verified.tree_bytes,
+        data_bytes: verified.data_bytes,
+        unchecked_bytes: verified.unchecked_bytes,
+        checksums: verified.checksums,
+        rebuilt_bytes: verified.rebuilt_bytes,
+        parity_bytes: verified.parity_bytes,
+        errors: counts(&|category| summary.count(category)),
+        errors_not_printed: counts(&|category| hidden(summary, shown, category)),
+        lost_blocks: summary.lost_blocks,
+        missing_devices: missing,
+        missing_device_count: summary.missing_devices,
+        missing_bytes: summary.missing_bytes,
+        compared: summary.compared,
+        used: summary.used.map(|it| record! {
+            metadata: it.metadata,
+            data: it.data,
+            unprotected: it.unprotected.total(),
+        }),
+        unprotected: summary.used.map(|it| it.unprotected).map(|it| record! {
+            nodatasum: it.nodatasum,
+            preallocated: it.preallocated,
+            internal: it.internal,
+            other: it.other,
+        }),
+        seconds: elapsed.as_secs_f64(),
+    }
 }
 
 /// Maximum number of lines for missing devices.

@@ -70,7 +70,7 @@ fn verify(
         .with_threads(args.threads.map_or(defaults.threads, usize::from))
         .with_max_owners(args.max_files.map_or(defaults.max_owners, usize::from))
         .with_max_findings(limit.findings());
-    let output = Mutex::new(Output::new(args.json, &group.name, *limit));
+    let output = Mutex::new(Output::new(args.json, &group.name, group.names, *limit));
     let progress = Arc::new(Progress::new());
     let total = filesystem.verified_bytes();
     // All of it is read: there are no holes.

@@ -4,11 +4,10 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use blkmap::{DupsSummary, Header};
-use serde_json::json;
 
 use super::args::Dups;
 use crate::blkhash::confine_to_open_files;
-use crate::json;
+use crate::json::{self, record};
 use crate::map::open;
 use crate::problem::{Failure, Outcome, Problem};
 use crate::size::Bytes;
@@ -65,17 +64,16 @@ fn table(maps: usize, header: &Header, summary: &DupsSummary) -> String {
 }
 
 fn object(maps: usize, header: &Header, summary: &DupsSummary) -> String {
-    let object = json!({
-        "maps": maps,
-        "digest": header.algorithm.name(),
-        "block_size": header.block_size.get(),
-        "blocks": summary.blocks,
-        "zero_blocks": summary.zero_blocks,
-        "different_blocks": summary.different,
-        "repeated_blocks": summary.repeated,
-        "repeated_bytes": summary.repeated_bytes,
-        "unknown_blocks": summary.unknown_blocks,
-        "sampled": summary.sampled,
-    });
-    json::text(&object) + "\n"
+    json::line(&record! {
+        maps,
+        digest: header.algorithm.name(),
+        block_size: header.block_size.get(),
+        blocks: summary.blocks,
+        zero_blocks: summary.zero_blocks,
+        different_blocks: summary.different,
+        repeated_blocks: summary.repeated,
+        repeated_bytes: summary.repeated_bytes,
+        unknown_blocks: summary.unknown_blocks,
+        sampled: summary.sampled,
+    })
 }

@@ -3,14 +3,14 @@
 //! Runs of blocks come in order and are joined to ranges. Ranges are printed as they come, except for text
 //! with a limit, which begins with the summary.
 
-use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::ffi::OsStr;
+use std::io;
 
 use blkbtrfs::Content;
 use blkhash::Comparison;
 use blkimage::partition::Partition;
 use blksum::{RelatedRun, Relation, Sides};
-use serde_json::json;
+use serde::Serialize;
 
 use super::args::Report;
 use super::picture::{self, Cells, Screen};
@@ -18,11 +18,11 @@ use super::relations::{self, Counts, Labels};
 use super::svg;
 use crate::blkhash::contents::{self, Contents};
 use crate::blkhash::limit::Limit;
-use crate::json::{self, Name};
+use crate::blkhash::out::Out;
+use crate::json::{self, Name, record};
 use crate::messages;
 use crate::problem::Outcome;
 use crate::size::Bytes;
-use crate::stdio::Stdout;
 
 /// Says which side is larger.
 fn larger_side(sides: Sides) -> Option<String> {
@@ -58,7 +58,7 @@ impl Labels {
     }
 }
 
-/// The output about one comparison. A write error is kept until the end.
+/// The output about one comparison.
 pub struct Differences {
     mode: Mode,
     sides: Sides,
@@ -108,7 +108,7 @@ enum Picture {
 impl Differences {
     /// Begins the output. With `--json`, the picture on the terminal is left out, because it is no JSON.
     pub fn new(args: &Report, sides: Sides, labels: Labels) -> Self {
-        Self::with(args, sides, labels, Screen::of_stdout(), Out::stdout())
+        Self::with(args, sides, labels, Screen::of_stdout(), Out::buffered())
     }
 
     fn with(args: &Report, sides: Sides, labels: Labels, screen: Screen, out: Out) -> Self {
@@ -200,8 +200,7 @@ impl Differences {
             }
             Mode::Json => {
                 if is_complete {
-                    let line = json::text(&self.summary_object()) + "\n";
-                    self.out.write(&line);
+                    self.out.write(&self.summary_object());
                 }
             }
             Mode::Text => self.end_text(is_complete),
@@ -279,18 +278,15 @@ impl Differences {
             false => Content::unknown(),
         };
         let line = match self.mode {
-            Mode::Json => {
-                let mut object = json!({
-                    "type": "range",
-                    "offset": offset,
-                    "length": length,
-                    "blocks": run.count,
-                    "kind": run.relation.name(),
-                    "partition": self.labels.partitions(offset, length).next(),
-                });
-                contents::insert(&mut object, &content);
-                json::text(&object) + "\n"
-            }
+            Mode::Json => json::line(&record! {
+                r#type: "range",
+                offset,
+                length,
+                blocks: run.count,
+                kind: run.relation.name(),
+                partition: self.labels.partitions(offset, length).next(),
+                #[serde(flatten)] content: contents::record(&content),
+            }),
             _ => self.row(offset, length, run.relation, &content),
         };
         if !self.limit.take(line.len()) {
@@ -409,7 +405,7 @@ impl Differences {
         text
     }
 
-    fn summary_object(&self) -> serde_json::Value {
+    fn summary_object(&self) -> String {
         let counts = &self.counts;
         let is_all = counts.of(Relation::Unknown) == 0
             && self.sides.part.is_none()
@@ -419,65 +415,26 @@ impl Differences {
             false if is_all => Some(true),
             false => None,
         };
-        let side = |name: &OsString, size: u64| {
-            let mut side = serde_json::to_value(Name::new(name)).expect("a name is JSON");
-            side["size"] = size.into();
-            side
-        };
-        json!({
-            "type": "summary",
-            "block_size": self.sides.block_size.get(),
-            "blocks": counts.total(),
-            "different": counts.different(),
-            "bytes": self.bytes,
-            "ranges": self.ranges,
-            "equal": counts.of(Relation::Equal),
-            "zeros": counts.of(Relation::Zeros),
-            "unknown": counts.of(Relation::Unknown),
-            "not_printed": self.not_printed,
-            "same_content": same,
-            "left": side(&self.labels.left, self.sides.left),
-            "right": side(&self.labels.right, self.sides.right),
+        json::line(&record! {
+            r#type: "summary",
+            block_size: self.sides.block_size.get(),
+            blocks: counts.total(),
+            different: counts.different(),
+            bytes: self.bytes,
+            ranges: self.ranges,
+            equal: counts.of(Relation::Equal),
+            zeros: counts.of(Relation::Zeros),
+            unknown: counts.of(Relation::Unknown),
+            not_printed: self.not_printed,
+            same_content: same,
+            left: side(&self.labels.left, self.sides.left),
+            right: side(&self.labels.right, self.sides.right),
         })
     }
 }
 
-/// Standard output. It is buffered unless it is a terminal.
-struct Out {
-    to: Box<dyn Write + Send>,
-    buffer: Vec<u8>,
-    capacity: usize,
-    result: io::Result<()>,
-}
-
-impl Out {
-    fn stdout() -> Self {
-        let capacity = if rustix::stdio::stdout().is_terminal() { 0 } else { BUFFER };
-        Self::new(Box::new(Stdout), capacity)
-    }
-
-    fn new(to: Box<dyn Write + Send>, capacity: usize) -> Self {
-        Self { to, buffer: Vec::new(), capacity, result: Ok(()) }
-    }
-
-    fn write(&mut self, text: &str) {
-        self.buffer.extend_from_slice(text.as_bytes());
-        if self.buffer.len() > self.capacity {
-            self.flush();
-        }
-    }
-
-    fn flush(&mut self) {
-        if self.result.is_ok() && !self.buffer.is_empty() {
-            self.result = self.to.write_all(&self.buffer);
-        }
-        self.buffer.clear();
-    }
-
-    fn end(mut self) -> io::Result<()> {
-        self.flush();
-        self.result
-    }
+fn side(name: &OsStr, size: u64) -> impl Serialize {
+    record! { #[serde(flatten)] name: Name::new(name), size }
 }
 
 fn plural(count: u64, one: &'static str, many: &'static str) -> &'static str {
@@ -490,9 +447,6 @@ const MAX_TABLE: u64 = 10_000;
 
 /// Maximum number of partitions that are named for one range.
 const MAX_PARTITIONS: usize = 4;
-
-/// Size of the buffer of the output in bytes.
-const BUFFER: usize = 32 << 10;
 
 #[cfg(test)]
 mod tests;

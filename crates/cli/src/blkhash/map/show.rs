@@ -2,15 +2,16 @@
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 
 use blkmap::{Commit, Error, Map};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::args::Show;
 use crate::blkhash::confine_to_open_files;
+use crate::blkhash::out::Out;
 use crate::blkhash::source::shown;
-use crate::json::{self, Name};
+use crate::json::{self, Name, hex, record};
 use crate::map::open;
 use crate::problem::{Failure, Outcome, Problem};
 use crate::quote;
@@ -25,67 +26,27 @@ pub fn run(args: &Show) -> Result<Outcome, Failure> {
     let mut is_first = true;
     for (name, map) in maps {
         let gap = if is_first || args.json || args.id { "" } else { "\n" };
-        let mut out = Text(gap.to_owned());
-        let shown = map.map_err(Stopped::Map).and_then(|map| match () {
+        // A list may be long.
+        let mut out = Out::new(Box::new(Stdout), MAX_TEXT);
+        out.write(gap);
+        let shown = map.and_then(|map| match () {
             () if args.log => log(name, &map, args.json, &mut out),
             () if args.list => list(name, &map, args.json, &mut out),
-            () => {
-                out.0 += &match () {
-                    () if args.id => id(&map)?,
-                    () if args.json => object(name, &map)?,
-                    () => describe(name, &map)?,
-                };
-                Ok(())
-            }
+            () if args.id => id(&map).map(|text| out.write(&text)),
+            () if args.json => object(name, &map).map(|text| out.write(&text)),
+            () => describe(name, &map).map(|text| out.write(&text)),
         });
-        match shown {
-            Ok(()) => {
-                out.flush()?;
-                is_first = false;
-            }
-            Err(Stopped::Output(error)) => return Err(error.into()),
-            Err(Stopped::Map(error)) => {
-                Problem::from(&error).report(name);
-                outcome = Outcome::Unknown;
-            }
+        if let Err(error) = &shown
+            && !out.has_failed()
+        {
+            Problem::from(error).report(name);
+            outcome = Outcome::Unknown;
+            continue;
         }
+        out.end()?;
+        is_first = false;
     }
     Ok(outcome)
-}
-
-/// Text that is written in parts, because a list may be long.
-struct Text(String);
-
-impl Text {
-    fn push(&mut self, line: &str) -> io::Result<()> {
-        self.0 += line;
-        self.0.push('\n');
-        if self.0.len() > MAX_TEXT { self.flush() } else { Ok(()) }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Stdout.write_all(self.0.as_bytes())?;
-        self.0.clear();
-        Ok(())
-    }
-}
-
-/// The reason why a map is not shown.
-enum Stopped {
-    Map(Error),
-    Output(io::Error),
-}
-
-impl From<Error> for Stopped {
-    fn from(error: Error) -> Self {
-        Self::Map(error)
-    }
-}
-
-impl From<io::Error> for Stopped {
-    fn from(error: io::Error) -> Self {
-        Self::Output(error)
-    }
 }
 
 fn id(map: &Map) -> Result<String, Error> {
@@ -163,30 +124,32 @@ fn describe(name: &OsStr, map: &Map) -> Result<String, Error> {
 
 fn object(name: &OsStr, map: &Map) -> Result<String, Error> {
     let (header, commit) = (map.header(), map.commit());
-    let mut object = name_object(name);
-    object["type"] = json!("map");
-    object["digest"] = json!(header.algorithm.name());
-    object["block_size"] = json!(header.block_size.get());
-    object["salt"] = json!(header.salt.to_string());
-    object["file_id"] = json!(hex(&header.file_id));
-    object["pages"] = json!(map.pages());
-    merge(&mut object, commit_object(map, commit));
-    object["info"] = info(map)?;
-    Ok(json::text(&object) + "\n")
+    Ok(json::line(&record! {
+        r#type: "map",
+        #[serde(flatten)] name: Name::new(name),
+        digest: header.algorithm.name(),
+        block_size: header.block_size.get(),
+        salt: header.salt.to_string(),
+        file_id: hex(&header.file_id),
+        pages: map.pages(),
+        #[serde(flatten)] commit: commit_record(map, commit),
+        info: info(map)?,
+    }))
 }
 
-fn log(name: &OsStr, map: &Map, is_json: bool, out: &mut Text) -> Result<(), Stopped> {
+fn log(name: &OsStr, map: &Map, is_json: bool, out: &mut Out) -> Result<(), Error> {
     if !is_json {
-        out.push(&shown(name))?;
+        out.write(&(shown(name) + "\n"));
     }
     for commit in map.log() {
         let (offset, commit) = commit?;
         if is_json {
-            let mut object = name_object(name);
-            object["type"] = json!("commit");
-            object["offset"] = json!(offset);
-            merge(&mut object, commit_object(map, &commit));
-            out.push(&json::text(&object))?;
+            out.write(&json::line(&record! {
+                r#type: "commit",
+                #[serde(flatten)] name: Name::new(name),
+                offset,
+                #[serde(flatten)] commit: commit_record(map, &commit),
+            }));
             continue;
         }
         let kind = if commit.is_final() { "final" } else { "checkpoint" };
@@ -196,73 +159,61 @@ fn log(name: &OsStr, map: &Map, is_json: bool, out: &mut Text) -> Result<(), Sto
             true => format!("{known} of {blocks} blocks"),
             false => format!("{known} more of {blocks} blocks"),
         };
-        out.push(&format!("  {sequence:>4} at {offset}: {kind}, {amount}{seal}"))?;
+        out.write(&format!("  {sequence:>4} at {offset}: {kind}, {amount}{seal}\n"));
     }
     Ok(())
 }
 
-fn list(name: &OsStr, map: &Map, is_json: bool, out: &mut Text) -> Result<(), Stopped> {
+fn list(name: &OsStr, map: &Map, is_json: bool, out: &mut Out) -> Result<(), Error> {
     let per_page = map.header().blocks_per_page();
     let block_size = u64::from(map.header().block_size);
     if !is_json {
-        out.push(&shown(name))?;
+        out.write(&(shown(name) + "\n"));
     }
     for run in map.page_runs() {
         let run = run?;
+        if out.has_failed() {
+            break;
+        }
         let first = run.first * per_page;
         let end = (run.end() * per_page).min(map.commit().blocks());
         let offset = first * block_size;
         let length = (end.saturating_mul(block_size)).min(map.commit().image_size()) - offset;
         let kind = if run.is_zero() { "zeros" } else { "digests" };
         if !is_json {
-            out.push(&format!("  {offset:>16} {length:>16}  {kind}"))?;
+            out.write(&format!("  {offset:>16} {length:>16}  {kind}\n"));
             continue;
         }
-        let mut object = name_object(name);
-        let fields = json!({
-            "type": "run", "kind": kind, "first_page": run.first, "pages": run.count,
-            "offset": offset, "length": length,
-        });
-        merge(&mut object, fields);
-        out.push(&json::text(&object))?;
+        out.write(&json::line(&record! {
+            r#type: "run",
+            #[serde(flatten)] name: Name::new(name),
+            kind,
+            first_page: run.first,
+            pages: run.count,
+            offset,
+            length,
+        }));
     }
     Ok(())
 }
 
-fn commit_object(map: &Map, commit: &Commit) -> Value {
-    json!({
-        "sequence": commit.sequence(),
-        "final": commit.is_final(),
-        "virtual_size": commit.image_size(),
-        "blocks": commit.blocks(),
-        "known_blocks": commit.known(),
-        "zero_blocks": commit.zero_blocks(),
-        "stored_pages": commit.stored_pages(),
-        "root": commit.root().as_ref().map(|root| hex(root)),
-        "content_id": commit.content_id(map.header()).map(|id| hex(&id)),
-        "sealed_with": commit.seal().map(|seal| hex(&seal.key_id)),
-    })
-}
-
-fn name_object(name: &OsStr) -> Value {
-    serde_json::to_value(Name::new(name)).expect("a name is JSON")
-}
-
-fn merge(object: &mut Value, more: Value) {
-    if let (Value::Object(object), Value::Object(more)) = (object, more) {
-        object.extend(more);
+fn commit_record(map: &Map, commit: &Commit) -> impl Serialize {
+    record! {
+        sequence: commit.sequence(),
+        r#final: commit.is_final(),
+        virtual_size: commit.image_size(),
+        blocks: commit.blocks(),
+        known_blocks: commit.known(),
+        zero_blocks: commit.zero_blocks(),
+        stored_pages: commit.stored_pages(),
+        root: commit.root().as_ref().map(|root| hex(root)),
+        content_id: commit.content_id(map.header()).map(|id| hex(&id)),
+        sealed_with: commit.seal().map(|seal| hex(&seal.key_id)),
     }
 }
 
 fn info(map: &Map) -> Result<Value, Error> {
     Ok(serde_json::from_str(&map.info()?).unwrap_or_default())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// Bytes of text that are kept before they are written.

@@ -1,7 +1,6 @@
 //! `blkhash verity digest`: the fs-verity digest of images, their Merkle tree and descriptor.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -9,18 +8,18 @@ use std::path::PathBuf;
 use blkhash::{Algorithm, BlockSize, Construction, Digest, Parameters};
 use blkimage::{Format, Image, OpenOptions};
 use blkverity::{StoredTree, TreeFile};
-use serde_json::json;
 
 use super::args::{DigestArgs, FsTree};
 use super::format::failed;
 use crate::blkhash::output::Output;
 use crate::blkhash::source::{Data, fail, shown};
 use crate::blkhash::source_args::SourceArgs;
+use crate::json::{self, Name, record};
+use crate::messages;
 use crate::outputs::mode_of;
 use crate::problem::{Failure, Outcome};
 use crate::progress::Reporter;
 use crate::stdio::Stdout;
-use crate::{json, messages};
 
 /// Prints the digest of every image on the command line.
 pub fn run(args: &DigestArgs) -> Result<Outcome, Failure> {
@@ -155,17 +154,14 @@ fn print(
     let algorithm = parameters.algorithm();
     let hex = if args.for_builtin_sig { signed(digest, algorithm) } else { digest.to_string() };
     let line = match () {
-        () if args.json => {
-            let mut object = json!({
-                "digest": digest.to_string(),
-                "hash": algorithm.name(),
-                "block_size": parameters.block_size().get(),
-                "salt": parameters.salt().to_string(),
-                "virtual_size": size,
-            });
-            json::insert_name(&mut object, "name", name);
-            json::text(&object)
-        }
+        () if args.json => json::text(&record! {
+            #[serde(flatten)] name: Name::new(name),
+            digest: digest.to_string(),
+            hash: algorithm.name(),
+            block_size: parameters.block_size().get(),
+            salt: parameters.salt().to_string(),
+            virtual_size: size,
+        }),
         () if args.compact => hex,
         () if args.for_builtin_sig => format!("{hex} {}", shown(name)),
         () => format!("{algorithm}:{hex} {}", shown(name)),
@@ -178,9 +174,5 @@ fn signed(digest: &Digest, algorithm: Algorithm) -> String {
     let number: u16 = if algorithm == Algorithm::Sha256 { 1 } else { 2 };
     let size = digest.as_bytes().len() as u16;
     let head = [b"FSVerity".as_slice(), &number.to_le_bytes(), &size.to_le_bytes()].concat();
-    let mut text = String::new();
-    for byte in head.iter().chain(digest.as_bytes()) {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    json::hex(&head) + &digest.to_string()
 }

@@ -9,17 +9,17 @@ use blkhash::{Digest, Salt};
 use blkimage::Format as ImageFormat;
 use blkverity::{Error, StoredTree, Superblock, SuperblockError, TreeFile};
 use rustix::fs::OFlags;
-use serde_json::json;
 
 use super::args::{DmTree, Format};
 use crate::blkhash::output::Output;
 use crate::blkhash::source::{Data, fail, shown};
 use crate::identity::Identity;
+use crate::json::{self, Name, record};
+use crate::messages;
 use crate::outputs::{self, FileMode, Leftover, Named, Opened, mode_of};
 use crate::problem::{Failure, Outcome};
 use crate::progress::Reporter;
 use crate::stdio::Stdout;
-use crate::{json, messages};
 
 /// Makes the hash file.
 pub fn run(args: &Format) -> Result<Outcome, Failure> {
@@ -286,21 +286,20 @@ fn print(made: &Made, args: &Format) -> io::Result<()> {
     };
     let salt = superblock.salt.to_string();
     let text = if args.json {
-        let mut object = json!({
-            "root_hash": root.to_string(),
-            "uuid": (!args.tree.no_superblock).then_some(uuid),
-            "hash": superblock.algorithm.name(),
-            "data_blocks": superblock.data_blocks,
-            "data_block_size": superblock.data_block_size.get(),
-            "hash_blocks": hash_blocks,
-            "hash_block_size": superblock.hash_block_size.get(),
-            "hash_offset": args.tree.hash_offset.unwrap_or(0),
-            "hash_end": end,
-            "salt": salt,
-        });
-        json::insert_name(&mut object, "name", &args.data);
-        json::insert_name(&mut object, "hash_file", args.hash_file.as_os_str());
-        json::text(&object) + "\n"
+        json::line(&record! {
+            #[serde(flatten)] name: Name::new(&args.data),
+            #[serde(flatten)] hash_file: Name::of("hash_file", Some(&args.hash_file)),
+            root_hash: root.to_string(),
+            uuid: (!args.tree.no_superblock).then_some(uuid),
+            hash: superblock.algorithm.name(),
+            data_blocks: superblock.data_blocks,
+            data_block_size: superblock.data_block_size.get(),
+            hash_blocks,
+            hash_block_size: superblock.hash_block_size.get(),
+            hash_offset: args.tree.hash_offset.unwrap_or(0),
+            hash_end: end,
+            salt,
+        })
     } else {
         let rows = [
             ("UUID:", uuid),
@@ -325,7 +324,7 @@ fn print(made: &Made, args: &Format) -> io::Result<()> {
 }
 
 fn uuid_text(uuid: &[u8; 16]) -> String {
-    let mut text: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut text = json::hex(uuid);
     for at in [20, 16, 12, 8] {
         text.insert(at, '-');
     }

@@ -1,7 +1,7 @@
 //! `blkhash verity verify`: compares an image with its tree, and finds every block that does not match.
 
 use std::ffi::OsStr;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,18 +9,19 @@ use blkbtrfs::Content;
 use blkhash::Digest;
 use blkimage::{Format, OpenOptions, Slice, Source};
 use blkverity::{Error, Finding, Problem, StoredTree, Summary, Verifier};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::args::Verify;
 use super::{digest, format};
 use crate::blkhash::contents::{self, Contents};
 use crate::blkhash::limit::Limit;
+use crate::blkhash::out::Out;
 use crate::blkhash::source::{Data, fail, shown};
 use crate::image;
+use crate::json::{self, Name, record};
+use crate::messages;
 use crate::problem::{Failure, Outcome, Problem as Reason};
 use crate::progress::Reporter;
-use crate::stdio::Stdout;
-use crate::{json, messages};
 
 /// Verifies the image on the command line.
 pub fn run(args: &Verify) -> Result<Outcome, Failure> {
@@ -147,7 +148,7 @@ fn fs_tree(args: &Verify, data: &Data) -> Result<StoredTree, String> {
     StoredTree::fs(&parameters, data.size()).map_err(|error| error.to_string())
 }
 
-/// Standard output. A write error is kept until the end.
+/// Standard output.
 struct Output<'a> {
     args: &'a Verify,
     contents: Contents,
@@ -158,7 +159,7 @@ struct Output<'a> {
     levels: usize,
     limit: Limit,
     not_printed: u64,
-    result: io::Result<()>,
+    out: Out,
 }
 
 impl<'a> Output<'a> {
@@ -172,7 +173,7 @@ impl<'a> Output<'a> {
             levels: 0,
             limit,
             not_printed: 0,
-            result: Ok(()),
+            out: Out::unbuffered(),
         }
     }
 
@@ -185,8 +186,8 @@ impl<'a> Output<'a> {
         let text = if self.args.json { self.object(finding) } else { self.text(finding) };
         if !self.limit.take(text.len()) {
             self.not_printed += 1;
-        } else if self.result.is_ok() {
-            self.result = Stdout.write_all(text.as_bytes());
+        } else {
+            self.out.write(&text);
         }
     }
 
@@ -238,25 +239,26 @@ impl<'a> Output<'a> {
             _ => ("data", None),
         };
         let content = self.content(finding);
-        let mut object = json!({
-            "type": "error",
-            "problem": problem,
-            "level": level,
-            "block": finding.first,
-            "blocks": finding.count,
-            "offset": finding.offset,
-            "length": self.length(finding),
-            "partition": content.partition,
-        });
-        contents::insert(&mut object, &content);
-        self.name(&mut object);
-        json::text(&object) + "\n"
+        json::line(&record! {
+            r#type: "error",
+            #[serde(flatten)] names: self.names(),
+            problem,
+            level,
+            block: finding.first,
+            blocks: finding.count,
+            offset: finding.offset,
+            length: self.length(finding),
+            partition: content.partition,
+            #[serde(flatten)] content: contents::record(&content),
+        })
     }
 
-    /// Adds the names of both files to an object.
-    fn name(&self, object: &mut Value) {
-        json::insert_name(object, "name", &self.args.data);
-        json::insert_name(object, "hash_file", self.args.hash_file.as_os_str());
+    /// Returns the fields with the names of both files.
+    fn names(&self) -> impl Serialize {
+        record! {
+            #[serde(flatten)] name: Name::new(&self.args.data),
+            #[serde(flatten)] hash_file: Name::of("hash_file", Some(&self.args.hash_file)),
+        }
     }
 
     /// Returns the length of the blocks, of which the last one of the data may be short.
@@ -277,25 +279,24 @@ impl<'a> Output<'a> {
     }
 
     /// Prints the summary. With --quiet only of something that is wrong.
-    fn summary(self, summary: &Summary, seconds: f64) -> io::Result<()> {
+    fn summary(mut self, summary: &Summary, seconds: f64) -> io::Result<()> {
         if self.args.quiet && summary.is_clean() {
-            return self.result;
+            return self.out.end();
         }
         let Summary { data_blocks, bad_data, unverified, bad_tree, unnamed, is_other_root, .. } =
             *summary;
         let text = if self.args.json {
-            let mut object: Value = json!({
-                "type": "summary",
-                "data_blocks": data_blocks,
-                "bad_data_blocks": bad_data,
-                "unverified_blocks": unverified,
-                "bad_hash_blocks": bad_tree,
-                "other_root": is_other_root,
-                "errors_not_printed": self.not_printed + unnamed,
-                "seconds": seconds,
-            });
-            self.name(&mut object);
-            json::text(&object) + "\n"
+            json::line(&record! {
+                r#type: "summary",
+                #[serde(flatten)] names: self.names(),
+                data_blocks,
+                bad_data_blocks: bad_data,
+                unverified_blocks: unverified,
+                bad_hash_blocks: bad_tree,
+                other_root: is_other_root,
+                errors_not_printed: self.not_printed + unnamed,
+                seconds,
+            })
         } else {
             let counts = [
                 (bad_data, "do not match"),
@@ -325,12 +326,13 @@ impl<'a> Output<'a> {
             });
             note.unwrap_or_default() + &format!("{data}: {data_blocks} blocks: {result}\n")
         };
-        self.result.and_then(|()| Stdout.write_all(text.as_bytes()))
+        self.out.write(&text);
+        self.out.end()
     }
 
     /// Ends the output without a summary.
     fn end(self) -> io::Result<()> {
-        self.result
+        self.out.end()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The output compared with a naive model that has every block.
 
+use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 

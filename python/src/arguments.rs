@@ -34,7 +34,7 @@ pub fn salt(salt: Option<&Bound<'_, PyAny>>) -> PyResult<Salt> {
     }
 }
 
-/// What defines checksums, except for the digest.
+/// The parameters of checksums, except for the digest.
 pub struct Definition {
     construction: Construction,
     block_size: BlockSize,

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{self, Failure};
 
-/// What the caller wants to hear about work, and to say.
+/// Callbacks of the caller during work.
 pub struct Watch<'a, 'py> {
     /// A function that is called with the number of bytes done and their total.
     pub progress: Option<&'a Bound<'py, PyAny>>,

@@ -4,7 +4,7 @@ use crate::backref::{Owners, Resolver};
 use crate::chunk::{Chunk, DATA};
 use crate::filesystem::FileSystem;
 
-/// What lies at a byte of a device.
+/// Finds the owner of a byte of a device.
 pub(crate) enum Located {
     /// Data of files.
     Data(Owners),

@@ -57,7 +57,7 @@ impl<'a> MemberFile<'a> {
         self.0.stored()
     }
 
-    /// How it is read.
+    /// Returns the method of reading it.
     pub fn read_method(self) -> ReadMethod {
         self.0.read_method()
     }

@@ -46,7 +46,7 @@ pub struct OpenOptions {
     /// Options of connections to NBD servers.
     #[cfg(feature = "nbd")]
     pub nbd: NbdOptions,
-    /// How the format of an image is read.
+    /// The reader of the format of an image.
     #[cfg(feature = "qemu-nbd")]
     pub reader: Reader,
     /// Program that serves images that are not read natively: a path, or a name to look up in `PATH`.
@@ -167,7 +167,7 @@ impl OpenOptions {
     }
 }
 
-/// How the format of an image is read.
+/// The reader of the format of an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reader {

@@ -118,7 +118,7 @@ impl<'a, 'r> Against<'a, 'r> {
     }
 }
 
-/// What a block of the map is compared with.
+/// The other side of a comparison with a block of the map.
 #[derive(Clone, Copy)]
 struct Other<'a> {
     map: &'a Map,

@@ -43,7 +43,7 @@ pub struct Blocks<'a> {
     block: u64,
 }
 
-/// What was read and is not handed out yet.
+/// Data that was read and is not handed out yet.
 enum Held {
     /// Entries, from an offset in bytes on.
     Entries(Vec<u8>, usize),

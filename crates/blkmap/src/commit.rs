@@ -13,7 +13,7 @@ pub(crate) struct Area {
     pub(crate) count: u64,
 }
 
-/// What a map holds.
+/// The content of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
     /// Whether the tables hold everything. Those of a checkpoint hold what came since the commit before.

@@ -29,7 +29,7 @@ pub struct Dups {
     header: Option<Header>,
 }
 
-/// How many blocks are equal.
+/// The number of blocks that are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DupsSummary {

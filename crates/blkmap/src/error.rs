@@ -24,7 +24,7 @@ pub enum Error {
     Damaged {
         /// Offset in the file.
         offset: u64,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// The map has a value that this version does not support.

@@ -1,4 +1,4 @@
-//! What a map is read from and written to.
+//! The storage of a map.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -23,7 +23,7 @@ pub struct Writer<O> {
     zero_block: Digest,
     hasher: PageHasher,
     page: Page,
-    /// What the next commit will hold.
+    /// The content of the next commit.
     next: Pending,
     /// The checkpoints so far.
     checkpoints: Vec<Tables>,
@@ -52,7 +52,7 @@ struct Pending {
     held: Held,
 }
 
-/// What the pages of a directory hold.
+/// The content of the pages of a directory.
 #[derive(Clone, Copy, Default)]
 struct Held {
     /// Number of blocks.
@@ -501,8 +501,8 @@ impl Pending {
     }
 }
 
-/// Joins `run` to `last` if it goes on from there. Otherwise replaces `last` with it, and returns what `last`
-/// was.
+/// Extends `last` by `run` if they are adjacent. Otherwise replaces `last` with it, and returns the old
+/// value.
 fn join(last: &mut Option<PageRun>, run: PageRun) -> Option<PageRun> {
     if let Some(before) = last.as_mut().filter(|before| before.goes_on_in(&run)) {
         before.count += run.count;

@@ -49,7 +49,7 @@ pub struct Entry {
     pub tag: Option<Tag>,
 }
 
-/// What a malformed line looks like.
+/// The form of a malformed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mistake {
@@ -70,7 +70,7 @@ pub enum Mistake {
 pub struct Style {
     /// Form of the line.
     pub form: Form,
-    /// How the checksum is written.
+    /// The encoding of the checksum.
     pub encoding: Encoding,
     /// Ends the line with NUL and escapes nothing. Such lines do not belong in check files.
     pub zero: bool,

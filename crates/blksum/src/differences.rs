@@ -16,7 +16,7 @@ pub struct Difference {
     pub length: u64,
     /// Number of blocks.
     pub blocks: u64,
-    /// How the blocks relate.
+    /// The relation of the blocks.
     pub relation: Relation,
 }
 

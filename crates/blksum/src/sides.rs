@@ -1,8 +1,8 @@
-//! How the blocks of two images relate, with those that only the larger image has.
+//! Relations of the blocks of two images, including those that only the larger image has.
 
 use blkhash::{BlockSize, Comparison};
 
-/// How a block of the left image relates to that of the right one. Unlike [`Comparison`], it includes blocks that only
+/// The relation of a block of the left image to that of the right one. Unlike [`Comparison`], it includes blocks that only
 /// one image has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Relation {
@@ -77,7 +77,7 @@ pub struct RelatedRun {
     pub first: u64,
     /// Number of blocks.
     pub count: u64,
-    /// How all of them relate.
+    /// The relation of all of them.
     pub relation: Relation,
 }
 

@@ -1,10 +1,10 @@
-//! What does not match in a verification.
+//! Findings of a verification: blocks that do not match.
 
 /// Blocks that do not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What is wrong with them.
+    /// The problem that they have.
     pub problem: Problem,
     /// Number of the first block, of the data or of the level of the tree.
     pub first: u64,
@@ -16,7 +16,7 @@ pub struct Finding {
     pub length: u64,
 }
 
-/// What is wrong with blocks.
+/// A problem of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {

@@ -19,7 +19,7 @@ use blkhash::{Algorithm, BlockSize, Construction, Parameters, Salt};
 
 use crate::Layout;
 
-/// What a hash file says about its tree.
+/// The description of a tree in a hash file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Superblock {
     /// UUID of the hash file.

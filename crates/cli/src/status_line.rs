@@ -42,7 +42,7 @@ pub fn columns() -> usize {
     if columns == 0 { USUAL_COLUMNS } else { columns.into() }
 }
 
-/// What is on the last line of the terminal.
+/// The content of the last line of the terminal.
 struct Line {
     /// Nothing where it is clear.
     shown: String,

@@ -186,7 +186,7 @@ pub(super) struct Choice<K> {
     policy: Policy,
 }
 
-/// How the kernel for a batch is chosen.
+/// The way in which the kernel for a batch is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {
     /// By its assumed cost.

@@ -20,7 +20,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-/// What is known of the kernels of a family.
+/// The measurements of the kernels of a family.
 pub(super) struct Tuner {
     classes: [Class; CLASSES],
     /// A bit for each class that a look is due for.
@@ -30,7 +30,7 @@ pub(super) struct Tuner {
 /// The bytes of each class that a thread has hashed and not yet reported.
 pub(super) struct Pending([Cell<u64>; CLASSES]);
 
-/// What is known of the batches of a class.
+/// The measurements of the batches of a class.
 struct Class {
     /// The index of the best kernel plus 1, or 0 before the first look.
     best: AtomicU8,

@@ -1,6 +1,6 @@
 //! The result of comparing blocks of two contents.
 
-/// How the blocks of a run compare, all of them in the same way.
+/// The relation of all blocks of a run.
 ///
 /// The two contents are called left and right. For example, left is an older state of an image and
 /// right a newer one.

@@ -9,7 +9,7 @@ pub struct Leaf {
     digester: Digester,
     /// The state after the salt.
     start: State,
-    /// What is hashed before each block.
+    /// Bytes that are hashed before each block.
     prefix: Vec<u8>,
     block_size: usize,
     /// Whether a short last block is hashed as if zeros followed.

@@ -229,7 +229,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What the headers before a member say about it.
+/// Properties of a member from the headers before it.
 #[derive(Default)]
 struct Extended {
     /// From a header of GNU tar.

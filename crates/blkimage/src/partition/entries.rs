@@ -25,7 +25,7 @@ pub enum Label {
     Mbr,
 }
 
-/// What a partition table says about a partition beside its place. All of it is the claim of the disk.
+/// Properties of a partition in its table, besides its place. The disk claims all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Details {
@@ -44,7 +44,7 @@ pub struct Table {
     pub label: Option<Label>,
     /// Partitions, sorted by number.
     pub partitions: Vec<Partition>,
-    /// What the table says about each partition beside its place, by number.
+    /// Properties of each partition besides its place, by number.
     pub details: BTreeMap<u32, Details>,
     /// Error that ended the list of logical partitions early, if any. The disk may have more partitions.
     pub lost: Option<TableError>,

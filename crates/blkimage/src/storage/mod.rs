@@ -119,7 +119,7 @@ pub trait Storage: Send + Sync {
         None
     }
 
-    /// How the content is read.
+    /// Returns the method of reading the content.
     fn read_method(&self) -> ReadMethod {
         ReadMethod::Other
     }

@@ -1,8 +1,8 @@
-//! How storages are read, for users.
+//! Describes for users how storages are read.
 
 use std::fmt;
 
-/// How the bytes of a file are read.
+/// A method of reading the bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadMethod {

@@ -45,7 +45,7 @@ pub(super) struct Blocks<'a> {
 /// Returns whether the bytes of a block that both sides share are zero.
 pub(super) type IsZero<'a> = dyn Fn(Range<u64>) -> Result<bool, Error> + 'a;
 
-/// What is known of a block from its bytes so far.
+/// The state of a comparison of a block.
 #[derive(Clone, Copy)]
 struct Block {
     left_is_zero: bool,

@@ -35,7 +35,7 @@ pub struct ComparedRun {
     pub first_block: u64,
     /// Number of blocks, never 0.
     pub count: u64,
-    /// How all of them compare.
+    /// The relation of all of them.
     pub comparison: Comparison,
 }
 

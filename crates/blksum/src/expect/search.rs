@@ -1,11 +1,11 @@
-//! What a value can be: digests of its length, constructions, block sizes.
+//! Lists what a value can be: digests of its length, constructions, block sizes.
 
 use blkhash::{Algorithm, BlockSize, Construction, Parameters};
 
 use super::digests::digests_of_size;
 use super::value::Value;
 
-/// What is tried for a value.
+/// The parameters to try for a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Search {
     /// Digests to try. Empty: all of the length of a value, except those that withstand less than the others.
@@ -16,7 +16,7 @@ pub struct Search {
     pub block_size: Option<BlockSize>,
 }
 
-/// What is hashed.
+/// The bytes to hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// The content that a guest sees.
@@ -28,7 +28,7 @@ pub enum Subject {
 /// Checksums to compute in one pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pass {
-    /// What is hashed.
+    /// The bytes to hash.
     pub subject: Subject,
     /// Parameters of the checksums. Never empty.
     pub parameters: Vec<Parameters>,

@@ -88,7 +88,7 @@ pub(crate) struct BlockHasher<'s> {
 /// A receiver of the digests of blocks.
 pub(crate) type DynSink<'s> = Box<dyn Sink<BlockDigests> + Send + 's>;
 
-/// What the sink of a lane of blocks does with runs of zeros.
+/// The treatment of runs of zeros by the sink of a lane of blocks.
 #[derive(Clone, Copy)]
 pub(crate) enum ZeroRuns {
     /// Takes about the same time, however long they are.

@@ -21,7 +21,7 @@ pub struct Info {
     pub created: String,
     /// Name and version of the program.
     pub program: String,
-    /// How the digests were made.
+    /// The parameters of the digests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made: Option<Made>,
     /// `[K, N]` for the `K`th of `N` shards.
@@ -38,7 +38,7 @@ pub struct Info {
     pub other: Object<String, Value>,
 }
 
-/// How the digests of a map were made.
+/// The parameters of the digests of a map.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

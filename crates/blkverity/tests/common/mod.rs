@@ -1,4 +1,4 @@
-//! What the parser of superblocks and the verifier promise, for any input: the definition in plain steps.
+//! Compares the parser of superblocks and the verifier, for any input, with the definition in plain steps.
 //! The fuzz target uses it, too.
 
 use std::collections::BTreeSet;
@@ -229,7 +229,7 @@ impl Stored {
     }
 }
 
-/// What a verification has to name.
+/// The findings that a verification has to report.
 struct Expected<'a> {
     tree: &'a Stored,
     names: BTreeSet<Name>,

@@ -162,7 +162,7 @@ struct Untagged {
     mismatched: u64,
     /// Number of digits of the first line with too many or too few.
     digits: Option<usize>,
-    /// What was tried for the first line that did not match.
+    /// The readings that were tried for the first line that did not match.
     tried: Option<String>,
     /// Whether it was said for a line why its match does not count.
     is_doubted: bool,
@@ -408,7 +408,7 @@ impl Checker<'_> {
                 let likely = self.images.likely.get().and_then(find);
                 let likely = likely.filter(|it| is_other && is_equal(it));
                 let checksum = likely.unwrap_or(own);
-                // What could be read only once is gone.
+                // A stream that can be read only once is gone.
                 if !is_equal(checksum)
                     && !input::is_read_once(name)
                     && let Some(found) = self.images.search(entry, Notes::Silent, None)

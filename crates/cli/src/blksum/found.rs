@@ -1,4 +1,4 @@
-//! What a search for the meaning of a value found, and how it is described.
+//! The result of a search for the meaning of a value, and its description.
 
 use blkhash::{Construction, Parameters};
 use blksum::expect::{Doubt, Subject};
@@ -7,7 +7,7 @@ use super::digest::size;
 use super::report::Report;
 use crate::values::and;
 
-/// What a search found.
+/// The result of a search.
 pub struct Found {
     /// The report of the pass that matched, or of the first one.
     pub report: Report,
@@ -51,7 +51,7 @@ pub struct Match {
     pub reading: Reading,
 }
 
-/// What a value can be: a checksum with these parameters.
+/// A possible meaning of a value: a checksum with these parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
     pub subject: Subject,

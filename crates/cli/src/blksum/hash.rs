@@ -294,7 +294,7 @@ fn unused_secret(open: &OpenOptions, image: &Image) -> Option<&'static str> {
     is_unused.then_some("warning: is not encrypted: --secret-file was not used")
 }
 
-/// How far a pass has come, where all data is stored as it is.
+/// Returns the progress of a pass if all data is stored as it is.
 pub fn counts(progress: &Progress) -> Counts {
     Counts { done: progress.done(), data: progress.data(), read: progress.data() }
 }
@@ -312,5 +312,5 @@ pub fn size(early: &Result<Report, Problem>) -> u64 {
 
 const ONLY_NAMED: &str = "which is read only where the command line names it";
 
-/// How much of a stream is looked at to tell its format.
+/// Number of bytes of a stream that are examined to detect its format.
 const HEAD_SIZE: u64 = 4096;

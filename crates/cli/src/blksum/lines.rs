@@ -18,7 +18,7 @@ pub enum Item {
         number: u64,
         /// Number of hexadecimal digits, if it looks like an untagged line.
         digits: Option<usize>,
-        /// What it looks like.
+        /// The form of the line.
         mistake: Option<Mistake>,
     },
     /// The end of the file.

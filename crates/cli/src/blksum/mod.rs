@@ -79,7 +79,7 @@ fn parse_and_run() -> ExitCode {
     problem::exit(result, || messages::program().to_owned(), Outcome::Errors)
 }
 
-/// What the command line asks for.
+/// The arguments of the command line, resolved.
 enum Parsed {
     Settings(Box<Settings>),
     /// A text, such as the help.

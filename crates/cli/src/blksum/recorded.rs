@@ -1,4 +1,4 @@
-//! What the tag of a line records about how an image was read, so that a check reads it in the same way.
+//! Reads an image for a check in the way that the tag of a line records.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;

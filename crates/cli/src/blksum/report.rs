@@ -27,7 +27,7 @@ pub struct Report {
     pub has_vpc: bool,
     /// Format and compression that the bytes of a stream look like. `None` for everything else.
     pub stream: Option<(Format, Option<&'static str>)>,
-    /// What the ends of the content tell, in a search.
+    /// The shape of the content, in a search.
     pub shape: Option<Shape>,
     /// Size of the guest's content in bytes.
     pub virtual_size: u64,

@@ -272,11 +272,11 @@ impl Searcher<'_> {
     }
 }
 
-/// What a pass hashes, in bytes.
+/// The amount that a pass hashes, in bytes.
 struct Amount {
     subject: Subject,
     size: u64,
-    /// What is not stored.
+    /// Zeros that are not stored.
     zeros: u64,
 }
 

@@ -102,7 +102,7 @@ pub struct Expect {
     pub values: Vec<Vec<Expected>>,
     /// The log with the values.
     pub log: Option<PathBuf>,
-    /// What is tried.
+    /// The search for values.
     pub search: Search,
     /// Results that are reported.
     pub verbosity: Verbosity,
@@ -123,7 +123,7 @@ pub struct Check {
     pub allow_uri: bool,
     /// Whether lines without a tag are digests of the files' own bytes.
     pub bytes: bool,
-    /// What is tried for lines without a tag that do not match. `None` is nothing.
+    /// The search for lines without a tag that do not match. `None` tries nothing.
     pub search: Option<Search>,
 }
 

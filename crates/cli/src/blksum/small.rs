@@ -42,7 +42,7 @@ impl Small {
         }
     }
 
-    /// How many of them may be hashed at a time.
+    /// Returns the maximum number of them that are hashed at a time.
     pub fn threads(&self) -> usize {
         self.threads
     }

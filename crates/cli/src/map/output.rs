@@ -25,7 +25,7 @@ pub enum Output {
     File { file: File, identity: Identity, leftover: Leftover },
 }
 
-/// What a file holds.
+/// The content of a file.
 pub enum Content {
     /// Nothing.
     Empty,
@@ -142,7 +142,7 @@ fn lock(file: &File) -> Result<(), Problem> {
     Err(Problem::new("is being written by another process").with_outcome(Outcome::Busy))
 }
 
-/// What a writer writes to.
+/// The destination of a writer.
 pub enum Target {
     Stdout(Pipe<Stdout>),
     File {

@@ -50,7 +50,7 @@ pub fn line(snapshot: &Snapshot<'_>, columns: usize) -> String {
     if least.len() <= room { least.to_owned() } else { String::new() }
 }
 
-/// What stands behind the bar: all of it, then what is left of it where there is less room.
+/// Returns the texts behind the bar, the longest first.
 fn details(snapshot: &Snapshot<'_>, amount: Option<String>) -> Vec<String> {
     let opening = (snapshot.state == State::Opening).then(|| "opening".to_owned());
     let parts = [amount.or(opening), snapshot.speed(), snapshot.time_left()];
@@ -78,7 +78,7 @@ fn shortened(text: &str, room: usize) -> String {
     };
     let head = fitting(text.chars(), rest / 3);
     let tail = fitting(text.chars().rev(), rest - width_of(&head));
-    // What combines with a character that is left out.
+    // Combining marks of a character that is left out.
     let tail = tail.iter().rev().skip_while(|c| char_width(**c) == 0);
     head.iter().copied().chain(ELLIPSIS.chars()).chain(tail.copied()).collect()
 }

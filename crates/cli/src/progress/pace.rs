@@ -15,7 +15,7 @@
 
 use std::time::Duration;
 
-/// How far a piece of work has come.
+/// The progress of a piece of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Bytes of content done, holes included.
@@ -63,7 +63,7 @@ impl Pace {
         (self.seconds > 0.0).then(|| self.data / self.seconds)
     }
 
-    /// How long `data` bytes will take; `None` as long as it is too soon to tell.
+    /// Returns the estimated time for `data` bytes, or `None` if it is too soon to tell.
     pub fn time_for(&self, data: u64) -> Option<Duration> {
         if data == 0 {
             return Some(Duration::ZERO);

@@ -66,7 +66,7 @@ struct Shared {
     is_over: Mutex<bool>,
 }
 
-/// What is shown without a signal.
+/// The output without a signal.
 #[derive(Clone, Copy)]
 enum Shown {
     Nothing,

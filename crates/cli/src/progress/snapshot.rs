@@ -1,4 +1,4 @@
-//! What there is to say of a run at some moment, as parts of a line, as a sentence and as an object.
+//! The state of a run at some moment, as parts of a line, as a sentence and as an object.
 
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -21,18 +21,18 @@ pub struct Snapshot<'a> {
     pub state: State,
     pub unit: Unit,
     pub counts: Counts,
-    /// How much there is to do, where it is known.
+    /// The amount of work, if it is known.
     pub total: Option<u64>,
     /// The part of all images that is done; of this one where their number is not known.
     pub fraction: Option<f64>,
     /// Bytes of data in a second.
     pub rate: Option<f64>,
     pub elapsed: Duration,
-    /// How long all images will take, if it is not too soon to tell.
+    /// The estimated time for all images, unless it is too soon to tell.
     pub left: Option<Duration>,
 }
 
-/// What is done with an image.
+/// The operation on an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Opening,
@@ -40,7 +40,7 @@ pub enum State {
     Done,
 }
 
-/// What is counted.
+/// The unit of the counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Bytes,
@@ -70,7 +70,7 @@ impl Snapshot<'_> {
         Some(format!("{:>#8}/s", Bytes(rate as u64)))
     }
 
-    /// How long it will take.
+    /// The estimated time.
     pub fn time_left(&self) -> Option<String> {
         self.left.map(|left| format!("{:>5} left", time(left)))
     }

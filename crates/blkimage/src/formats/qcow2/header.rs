@@ -344,5 +344,5 @@ const KNOWN_INCOMPATIBLE: u64 = DIRTY | CORRUPT | DATA_FILE | COMPRESSION | EXTE
 const BITMAPS: u64 = 1 << 0;
 const DATA_FILE_RAW: u64 = 1 << 1;
 
-/// What to do about encryption.
+/// Advice for encrypted images.
 const DECRYPT: &str = ": have qemu-nbd decrypt it (--object secret), and read what that exports";

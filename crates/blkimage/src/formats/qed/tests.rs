@@ -95,7 +95,7 @@ fn unknown_features() {
         builder.put64(16, 1 << bit);
         refused(&builder, ErrorKind::Unsupported, &format!("unknown features {:#x}", 1_u64 << bit));
     }
-    // Of compatible and autoclear features, none matters to a reader.
+    // No compatible or autoclear feature matters to a reader.
     let mut builder = image();
     builder.put64(24, u64::MAX);
     builder.put64(32, u64::MAX);

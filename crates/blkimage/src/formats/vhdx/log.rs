@@ -232,7 +232,7 @@ impl<'a> Log<'a> {
 /// Maximum length in bytes of a log that is replayed. Hyper-V and QEMU create logs of 1 MiB.
 pub(super) const MAX_LOG: u64 = 64 * MIB;
 
-/// How often the search for entries may read each sector of the log. Entries that a program wrote need two.
+/// Number of times that the search for entries may read each sector of the log. Entries that a program wrote need two.
 const MAX_READS: u64 = 4;
 
 /// Number of descriptors in a sector of an entry that is not the first.

@@ -8,7 +8,7 @@ use blkhash::{Algorithm, Status, implementations};
 use crate::blkhash::bench::recommendation::{Recommendation, recommendations};
 use crate::blkhash::bench::{self, DEFAULT_BATCH, DEFAULT_BLOCK_SIZE};
 
-/// What was measured on this CPU.
+/// Measurements on this CPU.
 pub struct Measured {
     report: Report,
     choices: Vec<Recommendation>,

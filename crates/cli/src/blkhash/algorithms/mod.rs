@@ -316,7 +316,7 @@ fn yes_no(value: bool) -> &'static str {
     if value { "yes" } else { "no" }
 }
 
-/// What the column of implementations means.
+/// Explanations of the column of implementations.
 const NOTES: [&str; 3] = [
     "Implementation: assumed to be the best for many blocks at a time on this CPU.",
     "A large job measures which one is the fastest.",

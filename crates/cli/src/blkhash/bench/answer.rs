@@ -13,7 +13,7 @@ use super::file_system::{self, is_hard};
 use crate::blkhash::algorithms::kernel;
 use crate::json::{self, record};
 
-/// What was measured for each use.
+/// The measurements for each use.
 pub struct Answers {
     uses: Vec<Use>,
 }

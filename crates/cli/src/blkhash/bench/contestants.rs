@@ -1,4 +1,4 @@
-//! Who is measured: every implementation that runs here, and the baselines.
+//! The contestants: every implementation that runs here, and the baselines.
 
 use std::hint::black_box;
 
@@ -16,7 +16,7 @@ pub struct Field {
     pub absent: Vec<(Implementation, String)>,
 }
 
-/// Who there is.
+/// Returns all contestants, and those that cannot run.
 pub fn field() -> Field {
     let mut contestants = vec![Contestant::nop(), Contestant::memcpy()];
     let mut absent = Vec::new();
@@ -116,7 +116,7 @@ const fn tables() -> [[u32; 256]; 8] {
 /// The polynomial of CRC-32C, reflected.
 const CASTAGNOLI: u32 = 0x82f6_3b78;
 
-/// What the documentation of btrfs compares the others with.
+/// The implementation with which the documentation of btrfs compares the others.
 const REFERENCE: Algorithm = Algorithm::Crc32c;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How fast btrfs is on this host: each checksum as the kernel computes it.
+//! Measures each checksum of btrfs on this host as the kernel computes it.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::contestants::{implementation, table};
 use super::driver::{self, Like};
 use crate::blkhash::algorithms::kernel::Driver;
 
-/// What the kernel computes a checksum with.
+/// The driver with which the kernel computes a checksum.
 pub struct InKernel {
     pub kind: ChecksumType,
     /// The driver that a mount would use, if it is known.

@@ -33,7 +33,7 @@ impl Filter {
             || self.wanted.iter().any(|(_, globs)| is_any(globs, algorithm, name))
     }
 
-    /// What was asked for that none of `contestants`, pairs of algorithm and name, is.
+    /// Returns the filters that match none of `contestants`, pairs of algorithm and name.
     pub fn unmatched<'a>(&'a self, contestants: &[(String, String)]) -> Vec<&'a str> {
         let is_met = |globs: &GlobSet| {
             contestants.iter().any(|(algorithm, name)| is_any(globs, algorithm, name))

@@ -67,7 +67,7 @@ pub fn run(args: &args::Bench) -> Result<Outcome, Failure> {
     Ok(write(&measured, &beside, layout, args.svg.as_deref(), &longer)?.into())
 }
 
-/// What is measured besides the implementations.
+/// Contestants besides the implementations.
 struct Beside {
     answers: Option<Answers>,
     tools: io::Result<Option<Tools>>,
@@ -82,7 +82,7 @@ fn algorithms(measured: &Report) -> Vec<Algorithm> {
     Algorithm::ALL.iter().filter(is_shown).copied().collect()
 }
 
-/// What the command line asks for.
+/// Resolves the arguments of the command line.
 fn bench(args: &args::Bench, layout: Layout) -> Result<Bench, Failure> {
     let block_size = args.block_size.unwrap_or(DEFAULT_BLOCK_SIZE);
     let batch = match args.batch {
@@ -196,16 +196,16 @@ pub const DEFAULT_BLOCK_SIZE: usize = 4096;
 /// Fills the lanes of the widest kernel.
 pub const DEFAULT_BATCH: usize = 16;
 
-/// What a batch is at most unless the user wants more.
+/// Default maximum size of a batch.
 const MAX_DEFAULT_BATCH_SIZE: usize = 64 << 20;
 
-/// What all batches together may be, in bytes.
+/// Maximum size of all batches together, in bytes.
 const MAX_MEMORY: usize = 1 << 30;
 
-/// How finely progress is shown.
+/// Number of steps of the progress.
 const STEPS: u64 = 1000;
 
-/// That of hash-speedtest.
+/// The default of hash-speedtest.
 const DEFAULT_ITERATIONS: u64 = 100_000;
 
 /// For each row: all of them are done in five seconds.

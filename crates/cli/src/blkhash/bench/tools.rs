@@ -18,7 +18,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use crate::json::{self, record};
 use crate::messages;
 
-/// What was measured.
+/// Measurements of the tools.
 pub struct Tools {
     rows: Vec<Row>,
     /// Path of the file, which is gone.

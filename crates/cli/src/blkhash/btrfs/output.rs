@@ -352,7 +352,7 @@ fn summary_text(
         "no checksums",
         match summary.used.as_ref().map(|used| &used.unprotected) {
             None => "not known".to_owned(),
-            Some(none) if none.total() == 0 => "all data has checksums".to_owned(),
+            Some(none) if none.total() == 0 => "none".to_owned(),
             Some(some) => {
                 let parts = [
                     (some.nodatasum, "nodatasum"),
@@ -418,13 +418,13 @@ fn hidden(summary: &Summary, shown: &[u64; Category::ALL.len()], category: Categ
 fn describe(category: Category) -> &'static str {
     match category {
         Category::Superblock => "superblocks",
-        Category::TreeChecksum => "tree blocks with another checksum",
+        Category::TreeChecksum => "tree blocks whose checksum does not match",
         Category::TreeHeader => "tree blocks that are not those asked for",
         Category::TreeItem => "tree blocks with items that break a rule",
         Category::Contradiction => "contradictions between items",
         Category::NoChecksum => "data sectors that have lost their checksum",
         Category::Mirror => "mirrors that differ",
-        Category::DataChecksum => "data sectors with another checksum",
+        Category::DataChecksum => "data sectors whose checksum does not match",
         Category::Read => "blocks that cannot be read",
         Category::Parity => "parities",
         other => other.name(),

@@ -297,7 +297,7 @@ pub struct Diff {
     help: (),
 }
 
-/// What is printed about a comparison.
+/// The parts of a comparison that are printed.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Report {
     /// Print nothing. Only the exit status says whether there are differences

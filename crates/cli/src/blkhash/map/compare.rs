@@ -315,7 +315,7 @@ fn compare(
     })
 }
 
-/// What is printed about a comparison.
+/// The parts of a comparison that are printed.
 struct Job<'a> {
     print: &'a args::Report,
     names: [&'a OsStr; 2],

@@ -76,7 +76,7 @@ pub fn run(args: &Create) -> Result<Outcome, Failure> {
     }
 }
 
-/// What is written, and of what.
+/// The output, and the image that it describes.
 struct Job<'a> {
     args: &'a Create,
     data: &'a Data,
@@ -151,7 +151,7 @@ impl Job<'_> {
     }
 }
 
-/// How a map that is there differs from the one to make.
+/// Differences between an existing map and the one to make.
 enum Differs {
     /// It is made in another way, or of something else.
     Made(&'static str),
@@ -159,7 +159,7 @@ enum Differs {
     Content(&'static str),
 }
 
-/// What is done about a map that is there.
+/// The treatment of an existing map.
 enum Next {
     /// It is what would be made.
     Nothing,

@@ -66,7 +66,7 @@ fn find(name: &[u8]) -> Option<usize> {
     name.windows(PLACE.len()).position(|part| part == PLACE)
 }
 
-/// What stands for a shard in the name of a file.
+/// Placeholder for the shard in the name of a file.
 const PLACE: &[u8] = b"{shard}";
 
 /// Returns the number of the job that this process is, from 1.

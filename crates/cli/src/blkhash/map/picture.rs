@@ -65,7 +65,7 @@ pub struct Cells {
     counts: Vec<Counts>,
 }
 
-/// What a cell shows.
+/// The content of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// Part of the blocks differs, in quarters of the cell from 1 to 3, rounded up.

@@ -1,11 +1,11 @@
-//! How blocks relate, as it is counted and printed.
+//! Names of the relations of blocks, for output.
 
 use std::ffi::OsString;
 
 use blkimage::partition::Partition;
 use blksum::Relation;
 
-/// What is compared, as far as it is known.
+/// The compared sides, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
     /// Name of the left side.

@@ -1,4 +1,4 @@
-//! What only the larger of two images has.
+//! The end that only the larger of two images has.
 
 use std::ffi::OsStr;
 

@@ -105,7 +105,7 @@ pub fn failed(data: &Data, error: blksum::Error, target: &str) -> String {
     }
 }
 
-/// What was made.
+/// The result.
 struct Made {
     superblock: Superblock,
     stored: StoredTree,

@@ -21,7 +21,7 @@ type Disk = BTreeMap<u64, Vec<u8>>;
 struct Case {
     /// A file with nothing but the log.
     file: Vec<u8>,
-    /// What is in place.
+    /// The content of the disk.
     disk: Disk,
     /// The entries from the tail of the newest on, each with its first sector in the ring.
     live: Vec<(usize, LogEntry)>,

@@ -4,7 +4,7 @@ use blkimage::{ExtentKind, Result, Slice, Source};
 
 /// The first part of an image.
 pub struct Beginning<'a> {
-    /// What is read.
+    /// The bytes to read.
     pub source: Slice<&'a dyn Source>,
     /// Bytes of data in it.
     pub data: u64,

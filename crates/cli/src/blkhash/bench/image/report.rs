@@ -1,4 +1,4 @@
-//! What was measured of an image, for people and for machines.
+//! Prints the measurements of an image, as text and as JSON.
 
 use std::ffi::{OsStr, OsString};
 
@@ -39,11 +39,11 @@ pub struct Row {
     pub threads: usize,
     /// Bytes of data in a second, from the page cache. Of the digest `null`, that is reading alone.
     pub rate: Spread,
-    /// What the digest waits for.
+    /// The bottleneck of the digest.
     pub bound: Bound,
 }
 
-/// What a checksum waits for.
+/// The bottleneck of a checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Bound {
@@ -56,7 +56,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// What binds a digest of this rate where reading alone has the rate `reading`.
+    /// Returns the bottleneck of a digest of this rate if reading alone has the rate `reading`.
     pub fn of(rate: f64, reading: f64, storage: Option<f64>) -> Self {
         match storage {
             Some(storage) if rate >= KEEPS_UP * storage => Self::Disk,

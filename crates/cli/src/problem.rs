@@ -112,10 +112,7 @@ impl Problem {
 
     /// Returns the message without the name.
     pub fn text(&self) -> String {
-        match &self.hint {
-            Some(hint) => format!("{}: {hint}", self.reason),
-            None => self.reason.clone(),
-        }
+        advice::with_advice(self.reason.clone(), self.hint.clone())
     }
 
     /// Returns the message about `name`.

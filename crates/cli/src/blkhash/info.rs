@@ -13,9 +13,9 @@ use super::args;
 use super::source::{fail, shown};
 use crate::blksum::about::{self, ChainImage};
 use crate::blksum::input::{self, Origin};
-use crate::image::{self, advice};
+use crate::image;
 use crate::json::{self, Name};
-use crate::problem::{Failure, Outcome};
+use crate::problem::{Failure, Outcome, Problem};
 use crate::quote;
 use crate::size::Bytes;
 use crate::stdio::Stdout;
@@ -48,13 +48,13 @@ pub fn run(args: &args::Info) -> Result<Outcome, Failure> {
 /// Returns the description of an image. The error is a message without the name.
 fn describe(name: &OsStr, options: &OpenOptions, is_json: bool) -> Result<String, String> {
     let image = image::open::open(name, options)?;
-    let snapshots = image.snapshots().map_err(|error| advice::describe(&error, name))?;
+    let snapshots = image.snapshots().map_err(|error| Problem::of_image(&error, name).text())?;
     let (table, problem) = match partition::table(&*image) {
         Ok(mut table) => {
             let problem = table.lost.take().or_else(|| table.primary.take());
             (table, problem.map(|problem| problem.to_string()))
         }
-        Err(TableError::Image(error)) => return Err(advice::describe(&error, name)),
+        Err(TableError::Image(error)) => return Err(Problem::of_image(&error, name).text()),
         Err(error) => (partition::Table::default(), Some(error.to_string())),
     };
     let parts: Vec<_> = table

@@ -22,11 +22,6 @@ pub fn warn(image: &Image, name: &OsStr) {
     }
 }
 
-/// Describes an error for a message that begins with `name`.
-pub fn describe(error: &blkimage::Error, name: &OsStr) -> String {
-    with_advice(reason(error, error.name() == Path::new(name)), of_error(error))
-}
-
 /// Returns the reason of an error. The name of the file is left out if it is the one that the message begins with.
 pub fn reason(error: &blkimage::Error, is_own: bool) -> String {
     let denied = if is_denied_by_sandbox(error) { ", by the sandbox" } else { "" };

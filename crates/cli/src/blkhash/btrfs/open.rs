@@ -10,7 +10,8 @@ use blkimage::partition::{self, Partition};
 use blkimage::{Image, OpenOptions, Slice, Source};
 
 use super::args;
-use crate::image::{self, advice};
+use crate::image;
+use crate::problem::Problem;
 use crate::{messages, quote};
 
 /// The devices of one file system.
@@ -101,7 +102,7 @@ fn devices(name: &OsStr, image: &Arc<Image>, args: &args::Images) -> Result<Foun
         found.problems.extend(table.lost.as_ref().map(|error| format!("{shown}: {error}")));
     }
     if found.devices.is_empty() && found.problems.is_empty() {
-        let failed = |error| format!("{shown}: {}", advice::describe(&error, name));
+        let failed = |error| format!("{shown}: {}", Problem::of_image(&error, name).text());
         if !blkbtrfs::has_magic(&*whole).map_err(failed)? {
             // An error in the partition table is the more likely reason.
             let partitions = table?.partitions.len();
@@ -152,7 +153,8 @@ impl Found {
             });
         }
         let Some(window) = Slice::new(whole.clone(), found.offset, found.length) else { return };
-        match blkbtrfs::has_magic(&window).map_err(|error| advice::describe(&error, image.as_ref()))
+        match blkbtrfs::has_magic(&window)
+            .map_err(|error| Problem::of_image(&error, image.as_ref()).text())
         {
             Ok(false) if left < found.length => {}
             Ok(false) => self.notes.push(format!("{name}: no btrfs file system, not verified")),

@@ -23,14 +23,14 @@ use crate::stdio::Stdout;
 
 /// Prints the digest of every image on the command line.
 pub fn run(args: &DigestArgs) -> Result<Outcome, Failure> {
-    let parameters = parameters(&args.tree, &args.source).map_err(|reason| refused(&reason))?;
+    let parameters = parameters(&args.tree, &args.source).map_err(Failure::usage)?;
     let has_output = args.out_merkle_tree.is_some() || args.out_descriptor.is_some();
     if has_output && args.names.len() > 1 {
-        return Err(refused("--out-merkle-tree and --out-descriptor are for one image"));
+        return Err(Failure::usage("--out-merkle-tree and --out-descriptor are for one image"));
     }
     let mode = mode_of(args.names.iter().map(OsString::as_os_str));
     let open = |option, name: &Option<PathBuf>| {
-        Output::open(option, name.as_deref(), mode).map_err(|reason| refused(&reason))
+        Output::open(option, name.as_deref(), mode).map_err(Failure::usage)
     };
     let outputs = Outputs {
         tree: open("--out-merkle-tree", &args.out_merkle_tree)?,
@@ -81,10 +81,6 @@ impl Outputs {
         }
         self.tree.as_ref().map_or(Ok(()), |tree| tree.check_apart(image, None))
     }
-}
-
-fn refused(reason: &str) -> Failure {
-    Failure::usage(reason)
 }
 
 /// The digest of an image, and what it is of.

@@ -23,17 +23,19 @@ use crate::stdio::Stdout;
 
 /// Makes the hash file.
 pub fn run(args: &Format) -> Result<Outcome, Failure> {
-    let refused = |reason: String| Failure::usage(reason);
     let salt = match args.source.salt {
         Some(salt) => salt,
-        None => Salt::try_from(&random::<SALT>().map_err(refused)?[..]).expect("a short salt"),
+        None => {
+            Salt::try_from(&random::<SALT>().map_err(Failure::usage)?[..]).expect("a short salt")
+        }
     };
-    let uuid = args.uuid.map_or_else(random_uuid, Ok).map_err(refused)?;
+    let uuid = args.uuid.map_or_else(random_uuid, Ok).map_err(Failure::usage)?;
     let described = Superblock { uuid, ..describe(&args.tree, salt) };
     let mode = mode_of([&*args.data]);
-    let hash_file = HashFile::open(args, mode)
-        .map_err(|reason| refused(format!("{}: {reason}", shown(args.hash_file.as_os_str()))))?;
-    let root_file = root_file(args, mode).map_err(refused)?;
+    let hash_file = HashFile::open(args, mode).map_err(|reason| {
+        Failure::usage(format!("{}: {reason}", shown(args.hash_file.as_os_str())))
+    })?;
+    let root_file = root_file(args, mode).map_err(Failure::usage)?;
     let options = args.source.confine([&args.data])?;
     let when = args.source.progress.when();
     let reporter = Reporter::new(when, Some(1));

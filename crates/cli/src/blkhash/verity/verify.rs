@@ -25,14 +25,13 @@ use crate::progress::Reporter;
 
 /// Verifies the image on the command line.
 pub fn run(args: &Verify) -> Result<Outcome, Failure> {
-    let refused = |reason: String| Failure::usage(reason);
     let has_fs_options = args.fs_tree.hash_alg.is_some() || args.fs_tree.block_size.is_some();
     if has_fs_options && !args.fs_verity {
-        return Err(refused(
-            "--hash-alg and --block-size are meaningful only with --fs-verity".into(),
+        return Err(Failure::usage(
+            "--hash-alg and --block-size are meaningful only with --fs-verity",
         ));
     }
-    let root = root(args).map_err(refused)?;
+    let root = root(args).map_err(Failure::usage)?;
     let names = [&args.data, &args.hash_file];
     let options = args.source.confine(names)?;
     let when = args.source.progress.when();

@@ -59,6 +59,7 @@
 
 #![deny(clippy::missing_errors_doc)]
 
+pub mod changes;
 pub mod check_file;
 mod checksum;
 mod compare;

@@ -1,0 +1,76 @@
+//! The extents of a disk that differ from an earlier state, as a tracker of changed blocks reports them.
+
+use std::ops::Range;
+
+use blkhash::BlockSize;
+
+/// Extents of a disk, in bytes: sorted, not empty, and neither overlapping nor adjacent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    extents: Vec<Range<u64>>,
+}
+
+impl Changes {
+    /// Returns the extents in order.
+    pub fn extents(&self) -> &[Range<u64>] {
+        &self.extents
+    }
+
+    /// Returns the number of bytes in all extents.
+    pub fn bytes(&self) -> u64 {
+        self.extents.iter().map(|extent| extent.end - extent.start).sum()
+    }
+
+    /// Returns whether nothing is reported.
+    pub fn is_empty(&self) -> bool {
+        self.extents.is_empty()
+    }
+
+    /// Returns the end of the last extent, or 0.
+    pub fn end(&self) -> u64 {
+        self.extents.last().map_or(0, |extent| extent.end)
+    }
+
+    /// Returns the blocks that the extents touch, rounded outwards, as ranges of their numbers.
+    pub fn blocks(&self, block_size: BlockSize) -> Vec<Range<u64>> {
+        let size = u64::from(block_size);
+        let blocks = |extent: &Range<u64>| extent.start / size..extent.end.div_ceil(size);
+        self.extents.iter().map(blocks).collect::<Self>().extents
+    }
+}
+
+impl FromIterator<Range<u64>> for Changes {
+    /// Joins extents in any order. Empty ones are left out.
+    fn from_iter<I: IntoIterator<Item = Range<u64>>>(extents: I) -> Self {
+        let mut extents: Vec<_> = extents.into_iter().filter(|it| !it.is_empty()).collect();
+        extents.sort_unstable_by_key(|extent| extent.start);
+        extents.dedup_by(|next, last| {
+            let joins = next.start <= last.end;
+            if joins {
+                last.end = last.end.max(next.end);
+            }
+            joins
+        });
+        Self { extents }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extents_are_joined() {
+        let changes: Changes = [7..9, 0..2, 1..3, 5..5, 3..4, 20..30, 21..22].into_iter().collect();
+        assert_eq!(changes.extents(), [0..4, 7..9, 20..30]);
+        assert_eq!((changes.bytes(), changes.end(), changes.is_empty()), (16, 30, false));
+        assert!(Changes::default().is_empty());
+    }
+
+    #[test]
+    fn blocks_are_rounded_outwards() {
+        let changes: Changes = [511..513, 1024..1025, 4096..8192].into_iter().collect();
+        assert_eq!(changes.blocks(BlockSize::try_from(512).unwrap()), [0..3, 8..16]);
+        assert_eq!(changes.blocks(BlockSize::DEFAULT), [0..1]);
+    }
+}

@@ -11,6 +11,8 @@
 //!
 //! Only the calls are timed, and nothing is subtracted. [`Contestant::nop`] shows the cost of an
 //! empty call.
+//!
+//! [`quality`] measures which errors a checksum detects instead.
 
 mod bench;
 mod clock;
@@ -19,6 +21,7 @@ mod cores;
 mod counter;
 mod input;
 mod machine;
+pub mod quality;
 pub mod report;
 mod stats;
 pub mod text;

@@ -3,12 +3,14 @@
 mod csv;
 mod docs;
 mod json;
+mod quality;
 mod speedtest;
 mod svg;
 
 pub use csv::csv;
 pub use docs::docs;
 pub use json::json;
+pub use quality::quality;
 pub use speedtest::speedtest;
 pub use svg::svg;
 

@@ -3,13 +3,13 @@
 
 use serde::Serialize;
 
-use blkhash::BitOrder;
-
-use super::hash::{BITS, Hash, Noise, flip};
+use super::noise::Noise;
+use super::{BITS, Checksum};
 
 /// Effects of single flipped bits. A bit that flips half of the time has a bias of 0, one that always
 /// or never flips has a bias of 1.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Avalanche {
     /// Number of bit positions that were flipped.
     pub positions: usize,
@@ -26,17 +26,18 @@ pub struct Avalanche {
 }
 
 /// Flips single bits and counts which bits of the checksum change.
-pub fn avalanche(hash: &Hash) -> Avalanche {
+pub fn avalanche(checksum: &dyn Checksum) -> Avalanche {
+    let bits = checksum.bits();
     let mut noise = Noise(2);
     let positions: Vec<usize> = (0..POSITIONS).map(|_| noise.below(BITS)).collect();
-    let mut flips = vec![vec![0u32; hash.bits]; POSITIONS];
+    let mut flips = vec![vec![0u32; bits]; POSITIONS];
     for _ in 0..BLOCKS {
         let mut block = noise.block();
-        let before = hash.of(&block);
+        let before = checksum.of(&block);
         for (&position, flips) in positions.iter().zip(&mut flips) {
-            flip(BitOrder::LowestFirst, &mut block, position);
-            let changed = hash.of(&block) ^ before;
-            flip(BitOrder::LowestFirst, &mut block, position);
+            block[position / 8] ^= 1 << (position % 8);
+            let changed = checksum.of(&block) ^ before;
+            block[position / 8] ^= 1 << (position % 8);
             for (bit, flips) in flips.iter_mut().enumerate() {
                 *flips += (changed >> bit & 1) as u32;
             }
@@ -45,11 +46,11 @@ pub fn avalanche(hash: &Hash) -> Avalanche {
     let bias = |flips: f64, of: usize| (2.0 * flips / of as f64 - 1.0).abs();
     let all = flips.iter().flatten();
     let total: f64 = all.clone().map(|flips| f64::from(*flips)).sum();
-    let per_bit = (0..hash.bits).map(|bit| {
+    let per_bit = (0..bits).map(|bit| {
         let flips: f64 = flips.iter().map(|flips| f64::from(flips[bit])).sum();
         bias(flips, POSITIONS * BLOCKS)
     });
-    let pairs = (POSITIONS * hash.bits) as f64;
+    let pairs = (POSITIONS * bits) as f64;
     Avalanche {
         positions: POSITIONS,
         blocks: BLOCKS,

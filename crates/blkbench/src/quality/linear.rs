@@ -2,34 +2,33 @@
 //! checksum depends only on which bits were flipped. It is the exclusive or of the changes that each
 //! flip causes.
 
-use blkhash::BitOrder;
-
-use super::hash::{BITS, BLOCK, Hash, Noise, flip};
+use super::noise::Noise;
+use super::{BITS, BLOCK, Checksum, flip};
 
 /// The change of the checksum caused by flipping each bit of a block, in the order of the bits.
 pub struct Syndromes(Vec<u128>);
 
 impl Syndromes {
-    /// Computes the syndromes of a hash. Returns `None` if it is not linear.
-    pub fn of(hash: &Hash, order: BitOrder) -> Option<Self> {
+    /// Computes the syndromes of a checksum. Returns `None` if it is not linear.
+    pub fn of(checksum: &dyn Checksum) -> Option<Self> {
         let mut block = [0; BLOCK];
-        let zero = hash.of(&block);
+        let zero = checksum.of(&block);
         let syndromes = (0..BITS).map(|position| {
-            flip(order, &mut block, position);
-            let change = hash.of(&block) ^ zero;
-            flip(order, &mut block, position);
+            flip(checksum, &mut block, position);
+            let change = checksum.of(&block) ^ zero;
+            flip(checksum, &mut block, position);
             change
         });
         let syndromes = Self(syndromes.collect());
         let mut noise = Noise(1);
         let is_linear = (0..CHECKS).all(|_| {
             let mut block = noise.block();
-            let before = hash.of(&block);
+            let before = checksum.of(&block);
             let flips: Vec<usize> = (0..FLIPS).map(|_| noise.below(BITS)).collect();
             for &position in &flips {
-                flip(order, &mut block, position);
+                flip(checksum, &mut block, position);
             }
-            hash.of(&block) ^ before == syndromes.change(flips)
+            checksum.of(&block) ^ before == syndromes.change(flips)
         });
         is_linear.then_some(syndromes)
     }

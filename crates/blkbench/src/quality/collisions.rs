@@ -2,10 +2,12 @@
 
 use serde::Serialize;
 
-use super::hash::{BLOCK, Hash, Noise};
+use super::noise::Noise;
+use super::{BLOCK, Checksum};
 
 /// Counted collisions.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Collisions {
     /// Number of blocks that were hashed.
     pub blocks: u64,
@@ -18,7 +20,7 @@ pub struct Collisions {
 }
 
 /// Hashes blocks that differ in their first 64 bytes.
-pub fn collisions(hash: &Hash) -> Collisions {
+pub fn collisions(checksum: &dyn Checksum) -> Collisions {
     let mut noise = Noise(7);
     let mut buffer = vec![0; BATCH * BLOCK];
     noise.fill(&mut buffer);
@@ -28,9 +30,9 @@ pub fn collisions(hash: &Hash) -> Collisions {
             noise.fill(&mut block[..64]);
         }
         let blocks: Vec<&[u8]> = buffer.chunks_exact(BLOCK).collect();
-        for digest in hash.of_many(&blocks) {
+        for digest in checksum.of_many(&blocks) {
             low.push(digest as u32);
-            high.push((digest >> (hash.bits - 32)) as u32);
+            high.push((digest >> (checksum.bits() - 32)) as u32);
         }
     }
     let pairs = BLOCKS as f64 * (BLOCKS - 1) as f64 / 2.0;

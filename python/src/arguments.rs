@@ -107,6 +107,15 @@ pub fn word<T: std::str::FromStr>(name: &str, text: &str, words: &str) -> PyResu
     text.parse().map_err(refused)
 }
 
+/// Lists the names of values.
+pub fn one_of(values: &[impl std::fmt::Display]) -> String {
+    let names: Vec<String> = values.iter().map(ToString::to_string).collect();
+    match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => names.concat(),
+    }
+}
+
 /// Refuses to pickle an object.
 pub fn cannot_pickle(class: &str) -> PyErr {
     PyTypeError::new_err(format!("cannot pickle '{class}' object"))

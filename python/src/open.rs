@@ -15,7 +15,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::arguments::word;
+use crate::arguments::{one_of, word};
 use crate::buffer::Buffer;
 use crate::errors::Failure;
 
@@ -68,14 +68,12 @@ impl Request {
             "format" => options.format = Some(word(key, &text()?, FORMATS)?),
             "backing_format" => options.backing_format = Some(word(key, &text()?, FORMATS)?),
             "snapshot" => options.snapshot = Some(text()?),
-            "follow" => options.follow = word::<Follow>(key, &text()?, "beneath, any or none")?,
-            "holes" => options.holes = word::<Holes>(key, &text()?, "trust, verify or ignore")?,
-            "cache" => options.cache = word::<Cache>(key, &text()?, "auto, yes or no")?,
+            "follow" => options.follow = word(key, &text()?, &one_of(Follow::ALL))?,
+            "holes" => options.holes = word(key, &text()?, &one_of(Holes::ALL))?,
+            "cache" => options.cache = word(key, &text()?, &one_of(Cache::ALL))?,
             "force_share" => options.force_share = value.is_truthy()?,
-            "reader" => options.reader = word::<Reader>(key, &text()?, "auto or qemu")?,
-            "vpc_size" => {
-                options.vpc_size = word::<VpcSize>(key, &text()?, "auto, geometry or current")?;
-            }
+            "reader" => options.reader = word(key, &text()?, &one_of(Reader::ALL))?,
+            "vpc_size" => options.vpc_size = word(key, &text()?, &one_of(VpcSize::ALL))?,
             "secret" => options.secret = Some(Secret::new(Buffer::of(value)?.bytes())),
             "partition" => self.partition = Some(value.extract()?),
             _ => {

@@ -1,5 +1,7 @@
 //! Whether holes that a file system reports are trusted.
 
+use crate::unknown_name::names;
+
 /// Treatment of the holes that a file system reports in the files of an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -12,3 +14,5 @@ pub enum Holes {
     /// Holes are not queried. All content is read.
     Ignore,
 }
+
+names!(Holes { Trust = "trust", Verify = "verify", Ignore = "ignore" });

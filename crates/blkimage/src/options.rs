@@ -2,7 +2,6 @@
 
 #[cfg(feature = "qemu-nbd")]
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use crate::error::Result;
 use crate::holes::Holes;
@@ -11,7 +10,7 @@ use crate::probe::Format;
 use crate::secret::Secret;
 #[cfg(feature = "nbd")]
 use crate::storage::nbd::options::NbdOptions;
-use crate::unknown_name::UnknownName;
+use crate::unknown_name::names;
 
 /// Options for opening an image.
 ///
@@ -178,6 +177,8 @@ pub enum Reader {
     Qemu,
 }
 
+names!(Reader { Auto = "auto", Qemu = "qemu" });
+
 /// Use of the page cache for host files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -193,6 +194,8 @@ pub enum Cache {
     No,
 }
 
+names!(Cache { Auto = "auto", Yes = "yes", No = "no" });
+
 /// Files that may be opened because an image names them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -206,6 +209,8 @@ pub enum Follow {
     /// No files.
     None,
 }
+
+names!(Follow { Beneath = "beneath", Any = "any", None = "none" });
 
 /// Size of the content of a vpc (vhd) image.
 ///
@@ -224,66 +229,4 @@ pub enum VpcSize {
     Current,
 }
 
-impl FromStr for Holes {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        match name {
-            "trust" => Ok(Self::Trust),
-            "verify" => Ok(Self::Verify),
-            "ignore" => Ok(Self::Ignore),
-            _ => Err(UnknownName::OPTION),
-        }
-    }
-}
-
-impl FromStr for Cache {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        match name {
-            "auto" => Ok(Self::Auto),
-            "yes" => Ok(Self::Yes),
-            "no" => Ok(Self::No),
-            _ => Err(UnknownName::OPTION),
-        }
-    }
-}
-
-impl FromStr for VpcSize {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        match name {
-            "auto" => Ok(Self::Auto),
-            "geometry" => Ok(Self::Geometry),
-            "current" => Ok(Self::Current),
-            _ => Err(UnknownName::OPTION),
-        }
-    }
-}
-
-impl FromStr for Reader {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        match name {
-            "auto" => Ok(Self::Auto),
-            "qemu" => Ok(Self::Qemu),
-            _ => Err(UnknownName::OPTION),
-        }
-    }
-}
-
-impl FromStr for Follow {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        match name {
-            "beneath" => Ok(Self::Beneath),
-            "any" => Ok(Self::Any),
-            "none" => Ok(Self::None),
-            _ => Err(UnknownName::OPTION),
-        }
-    }
-}
+names!(VpcSize { Auto = "auto", Geometry = "geometry", Current = "current" });

@@ -1,4 +1,4 @@
-//! The error for an unknown name.
+//! Names of the values of options, and the error for an unknown one.
 
 use std::fmt;
 
@@ -23,3 +23,41 @@ impl fmt::Display for UnknownName {
 }
 
 impl std::error::Error for UnknownName {}
+
+/// Gives the values of an enum their names.
+macro_rules! names {
+    ($type:ident { $($value:ident = $name:literal),+ $(,)? }) => {
+        impl $type {
+            /// All values.
+            pub const ALL: &'static [Self] = &[$(Self::$value),+];
+
+            /// Returns the name of the value, which [`FromStr`](std::str::FromStr) takes.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$value => $name),+
+                }
+            }
+
+            /// Returns the names of all values.
+            pub fn names() -> Vec<&'static str> {
+                Self::ALL.iter().map(|value| value.name()).collect()
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = $crate::UnknownName;
+
+            fn from_str(name: &str) -> Result<Self, $crate::UnknownName> {
+                let known = Self::ALL.iter().find(|value| value.name() == name);
+                known.copied().ok_or($crate::UnknownName::OPTION)
+            }
+        }
+    };
+}
+pub(crate) use names;

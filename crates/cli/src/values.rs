@@ -199,30 +199,6 @@ pub fn format_names() -> Vec<&'static str> {
     Format::all().map(Format::name).collect()
 }
 
-/// Returns the values of `--cache`, for completions.
-pub fn cache_names() -> Vec<&'static str> {
-    vec!["auto", "yes", "no"]
-}
-
-/// Returns the values of `--holes`, for completions.
-pub fn holes_names() -> Vec<&'static str> {
-    vec!["trust", "verify", "ignore"]
-}
-
-/// Returns the values of `--follow`, for completions.
-pub fn reader_names() -> Vec<&'static str> {
-    vec!["auto", "qemu"]
-}
-
-pub fn follow_names() -> Vec<&'static str> {
-    vec!["beneath", "any", "none"]
-}
-
-/// Returns the values of `--vpc-size`, for completions.
-pub fn vpc_size_names() -> Vec<&'static str> {
-    vec!["auto", "geometry", "current"]
-}
-
 const LARGE_SIZE_SYNTAX: &str = "use a number of bytes, or one with K, M, G, T, P or E";
 /// About 136 years, which can still be added to an `Instant`.
 const MAX_SECONDS: Duration = Duration::from_secs(1 << 32);

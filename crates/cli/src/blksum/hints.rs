@@ -35,7 +35,7 @@ pub fn attached_threads(arg: &OsStr) -> Option<&OsStr> {
 /// was given: both take a value only behind an equals sign.
 pub fn detached_value(name: &OsStr, settings: &Settings) -> Option<String> {
     let is_one_of = |names: Vec<&str>| names.into_iter().any(|value| name == value);
-    let option = if settings.open.cache == Cache::Yes && is_one_of(values::cache_names()) {
+    let option = if settings.open.cache == Cache::Yes && is_one_of(Cache::names()) {
         "--cache"
     } else if settings.progress == When::Always && is_one_of(when_names()) {
         "--progress"

@@ -12,10 +12,7 @@ use clap::ValueHint;
 
 use crate::outputs;
 use crate::problem::Failure;
-use crate::values::{
-    Named, cache_names, follow_names, format_names, holes_names, parse_seconds, read_secret,
-    reader_names, timeout, vpc_size_names,
-};
+use crate::values::{Named, format_names, parse_seconds, read_secret, timeout};
 
 /// Options for opening images.
 #[derive(Debug, clap::Args)]
@@ -35,7 +32,7 @@ pub struct Opening {
     /// (the size that the image states) [default: auto]
     #[arg(
         help_heading = IMAGES, long, value_name = "WHICH",
-        value_parser = Named::<VpcSize>::of(vpc_size_names), hide_possible_values = true, hide_short_help = true
+        value_parser = Named::<VpcSize>::of(VpcSize::names), hide_possible_values = true, hide_short_help = true
     )]
     pub vpc_size: Option<VpcSize>,
 
@@ -50,7 +47,7 @@ pub struct Opening {
     /// Files that an image may refer to: beneath (its own folder), any or none [default: beneath]
     #[arg(
         help_heading = SAFETY, long, value_name = "WHICH",
-        value_parser = Named::<Follow>::of(follow_names), hide_possible_values = true, hide_short_help = true
+        value_parser = Named::<Follow>::of(Follow::names), hide_possible_values = true, hide_short_help = true
     )]
     pub follow: Option<Follow>,
 
@@ -77,14 +74,14 @@ pub struct Opening {
     #[arg(
         help_heading = SPEED, long, value_name = "WHEN",
         num_args = 0..=1, require_equals = true, default_missing_value = "yes",
-        value_parser = Named::<Cache>::of(cache_names), hide_possible_values = true, hide_short_help = true
+        value_parser = Named::<Cache>::of(Cache::names), hide_possible_values = true, hide_short_help = true
     )]
     pub cache: Option<Cache>,
 
     /// How to treat holes in files: trust, verify or ignore [default: trust]
     #[arg(
         help_heading = SPEED, long, value_name = "MODE",
-        value_parser = Named::<Holes>::of(holes_names), hide_possible_values = true, hide_short_help = true
+        value_parser = Named::<Holes>::of(Holes::names), hide_possible_values = true, hide_short_help = true
     )]
     pub holes: Option<Holes>,
 
@@ -92,7 +89,7 @@ pub struct Opening {
     /// [default: auto]
     #[arg(
         help_heading = SPEED, long, value_name = "HOW",
-        value_parser = Named::<Reader>::of(reader_names), hide_possible_values = true, hide_short_help = true
+        value_parser = Named::<Reader>::of(Reader::names), hide_possible_values = true, hide_short_help = true
     )]
     pub reader: Option<Reader>,
 

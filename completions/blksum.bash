@@ -6,7 +6,7 @@ _blksum() {
     local -A subcommands=(
     )
     local -A options=(
-        ["blksum"]="--tag --style --base64 --json -q --quiet -v --verbose -p --progress --progress= --map -z --zero -b --binary -t --text -c --check --expect --expect-log --strict-construction --ignore-missing --status --strict -w --warn --allow-uri -d -a --digest --algorithm --construction --block-size --salt -B --bytes -l --list-digests -f --format --snapshot --vpc-size --secret-file --untrusted --follow --backing-format -U --force-share --tls-certificates --no-sandbox --cache --cache= --holes --reader --nbd-server --timeout --partition --offset --length -r --recursive --include --exclude --files0-from --max-zeros --threads --queue-depth --read-size --implementation -h --help -V --version"
+        ["blksum"]="--tag --style --base64 --json -q --quiet -v --verbose -p --progress --progress= --map -z --zero -b --binary -t --text -c --check --expect --expect-log --strict-construction --ignore-missing --status --strict -w --warn --allow-uri -d -a --digest --algorithm --construction --block-size --salt -B --bytes -l --list-digests -f --format --snapshot --vpc-size --secret-file --untrusted --follow --backing-format -U --force-share --tls-certificates --no-sandbox --cache --cache= --holes --reader --nbd-server --timeout --partition --offset --length -r --recursive --include --exclude --files0-from --threads --queue-depth --read-size --implementation -h --help -V --version --max-zeros"
     )
     local -A values=(
         ["blksum"]="<files>"
@@ -42,11 +42,11 @@ _blksum() {
         ["blksum --include"]="<other>"
         ["blksum --exclude"]="<other>"
         ["blksum --files0-from"]="<files>"
-        ["blksum --max-zeros"]="<other>"
         ["blksum --threads"]="<other>"
         ["blksum --queue-depth"]="<other>"
         ["blksum --read-size"]="<other>"
         ["blksum --implementation"]="<other>"
+        ["blksum --max-zeros"]="<other>"
     )
 
     # Join the words up to the cursor: Bash splits them at = and : as well.

@@ -8,6 +8,7 @@ import pytest
 import blkhash
 import foreign_images
 import images
+from conftest import HANG, blksum_path
 from test_refused import assert_refused
 
 MIB = 1 << 20
@@ -47,6 +48,12 @@ def test_a_large_format_that_does_not_tell_what_it_stores(blksum, workdir):
         file.write(foreign_images.bochs(bytes(64 * MIB)))
     assert blksum.hex("small.bochs") == blkhash.checksum([64 * MIB]).hex()
     assert_refused(blksum("--max-zeros=1M", "small.bochs"), "--max-zeros")
+    for command in ["info", "btrfs info", "bench image --time 0.01 -d md5"]:
+        program = [blksum_path().with_name("blkhash"), *command.split()]
+        refused = images.attempt(*program, "disk.bochs", timeout=HANG)
+        assert b"--max-zeros=SIZE allows more" in refused.stderr, command
+        refused = images.attempt(*program, "--max-zeros=4T", "disk.bochs", timeout=HANG)
+        assert b"--max-zeros" not in refused.stderr, command
 
 
 def test_parallels_that_is_larger_than_its_table(blksum, workdir):

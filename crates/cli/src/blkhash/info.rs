@@ -100,7 +100,8 @@ struct Object<'a> {
 
 #[derive(Serialize)]
 struct SnapshotObject<'a> {
-    id: String,
+    #[serde(flatten)]
+    id: Name<'a>,
     #[serde(flatten)]
     name: Name<'a>,
     created: String,
@@ -122,7 +123,7 @@ struct PartObject<'a> {
 impl<'a> SnapshotObject<'a> {
     fn new(snapshot: &'a Snapshot) -> Self {
         Self {
-            id: String::from_utf8_lossy(&snapshot.id).into_owned(),
+            id: Name::of("id", Some(OsStr::from_bytes(&snapshot.id))),
             name: Name::new(OsStr::from_bytes(&snapshot.name)),
             created: blksum::utc(snapshot.created),
             virtual_size: snapshot.virtual_size,

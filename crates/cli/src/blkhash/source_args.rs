@@ -8,10 +8,11 @@ use blkimage::OpenOptions;
 use crate::image::args::Opening;
 use crate::problem::Failure;
 use crate::progress::ProgressArgs;
-use crate::values::{Count, parse_large_size};
+use crate::values::Count;
 
 /// Options that say which content is read, and how.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)))]
 pub struct SourceArgs {
     /// Salt in hexadecimal: up to 32 bytes for fs-verity, 256 for dm-verity; - is none
     #[arg(short, long, value_name = "HEX", value_parser = salt, allow_hyphen_values = true)]
@@ -25,11 +26,6 @@ pub struct SourceArgs {
     #[arg(long, value_name = "N", value_parser = Count::of(1..=1024_u16))]
     pub threads: Option<u16>,
 
-    /// Refuse images with more zeros than SIZE that they do not store [default: 2^28 blocks if the tree is
-    /// written or compared, otherwise no limit]
-    #[arg(long, value_name = "SIZE", value_parser = parse_large_size, hide_short_help = true)]
-    pub max_zeros: Option<u64>,
-
     #[command(flatten)]
     pub opening: Opening,
 
@@ -38,12 +34,17 @@ pub struct SourceArgs {
 }
 
 impl SourceArgs {
-    /// Like [`Opening::confine`], with the limit on zeros.
+    /// See [`Opening::confine`].
     pub fn confine<'a>(
         &self,
         names: impl IntoIterator<Item = &'a OsString>,
     ) -> Result<OpenOptions, Failure> {
-        Ok(self.opening.confine(names)?.max_unstored(self.max_zeros))
+        self.opening.confine(names)
+    }
+
+    /// Returns the first given option that says what of an image is read.
+    pub fn of_content(&self) -> Option<&'static str> {
+        self.partition.map(|_| "--partition").or_else(|| self.opening.of_content())
     }
 }
 
@@ -54,3 +55,6 @@ fn salt(text: &str) -> Result<Salt, String> {
         text.parse().map_err(|error: blkhash::InvalidSalt| error.to_string())
     }
 }
+
+const MAX_ZEROS_HELP: &str = "Refuse images with more zeros than SIZE that they do not store [default: 2^28 blocks if the tree is written or \
+     compared, otherwise no limit]";

@@ -10,7 +10,7 @@ use clap::{ArgAction, Parser, ValueHint};
 
 use super::digest::DigestName;
 use super::filter::{Glob, parse_glob};
-use crate::image::args::{IMAGES, Opening, SAFETY, SPEED};
+use crate::image::args::{IMAGES, Opening, SPEED};
 use crate::progress::{When, when_names};
 use crate::values::{Count, Named, parse_large_size, parse_size};
 
@@ -27,6 +27,7 @@ use crate::values::{Count, Named, parse_large_size, parse_size};
     infer_long_args = true,
     args_override_self = true,
     max_term_width = 100,
+    mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)),
     after_help = AFTER_HELP
 )]
 pub struct Args {
@@ -219,11 +220,6 @@ pub struct Args {
     #[arg(help_heading = IMAGES, long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
     pub files0_from: Vec<PathBuf>,
 
-    /// Refuse images with more than SIZE of zeros that are not stored [default: 2^32 blocks, 256T with
-    /// the default block size; 4T with linear; 1T for formats that hide what is stored]
-    #[arg(help_heading = SAFETY, long, value_name = "SIZE", value_parser = parse_large_size, hide_short_help = true)]
-    pub max_zeros: Option<u64>,
-
     /// Number of threads [default: one for each processor]
     #[arg(
         help_heading = SPEED, long, value_name = "N",
@@ -309,6 +305,9 @@ Print or check checksums of disk images.
 
 The checksum is that of the content that a guest sees, and does not depend on the format of the \
 image. With no IMAGE, or when IMAGE is -, read standard input.";
+
+const MAX_ZEROS_HELP: &str = "Refuse images with more than SIZE of zeros that are not stored [default: 2^32 blocks, 256T with the \
+     default block size; 4T with linear; 1T for formats that hide what is stored]";
 
 const AFTER_HELP: &str = "\
 Examples:

@@ -191,7 +191,7 @@ impl Settings {
         let nbd = open.nbd.clone().connections(tuning.threads);
         // URIs on the command line may name files of this host, those in check files may not.
         let nbd = nbd.allow_local_files(!args.check);
-        let open = open.nbd(nbd).max_unstored(args.max_zeros);
+        let open = open.nbd(nbd);
         let lists = args.files0_from;
         let (names, origin) = match (args.names.is_empty(), lists.is_empty()) {
             (_, false) => (names::read(&lists)?, Origin::Listed),
@@ -468,7 +468,7 @@ impl Args {
             .with_threads(self.threads.map_or(defaults.threads, usize::from))
             .with_read_size(self.read_size.map_or(defaults.read_size, size))
             .with_queue_depth(self.queue_depth.map_or(defaults.queue_depth, usize::from))
-            .with_max_zeros(self.max_zeros)
+            .with_max_zeros(self.opening.max_zeros)
             .with_implementation(implementation))
     }
 }

@@ -12,7 +12,7 @@ use clap::ValueHint;
 
 use crate::outputs;
 use crate::problem::Failure;
-use crate::values::{Named, format_names, parse_seconds, read_secret, timeout};
+use crate::values::{Named, format_names, parse_large_size, parse_seconds, read_secret, timeout};
 
 /// Options for opening images.
 #[derive(Debug, clap::Args)]
@@ -70,6 +70,11 @@ pub struct Opening {
     #[arg(help_heading = SAFETY, long, hide_short_help = true)]
     pub no_sandbox: bool,
 
+    /// Refuse images with more than SIZE of zeros that are not stored [default: 1T for formats that hide what is
+    /// stored, otherwise no limit]
+    #[arg(help_heading = SAFETY, long, value_name = "SIZE", value_parser = parse_large_size, hide_short_help = true)]
+    pub max_zeros: Option<u64>,
+
     /// Read through the page cache: auto, yes or no [default: auto; without a value: yes]
     #[arg(
         help_heading = SPEED, long, value_name = "WHEN",
@@ -121,6 +126,18 @@ impl Opening {
         Ok(options)
     }
 
+    /// Returns the first given option that says what of an image is read.
+    pub fn of_content(&self) -> Option<&'static str> {
+        let options = [
+            ("--snapshot", self.snapshot.is_some()),
+            ("--format", self.format.is_some()),
+            ("--backing-format", self.backing_format.is_some()),
+            ("--vpc-size", self.vpc_size.is_some()),
+            ("--secret-file", self.secret_file.is_some()),
+        ];
+        options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
+    }
+
     /// Returns the options for opening images. The error is what is wrong with the secret.
     pub fn options(&self) -> Result<OpenOptions, String> {
         let secret = self.secret_file.as_deref().map(read_secret).transpose()?;
@@ -141,6 +158,7 @@ impl Opening {
             .reader(self.reader.unwrap_or_default())
             .nbd_server(self.nbd_server.clone())
             .secret(secret)
+            .max_unstored(self.max_zeros)
             .nbd(nbd))
     }
 }

@@ -109,7 +109,7 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
         return Err(Failure::usage("--block-size is for two images: a map has its own"));
     }
     if are_maps == [true; 2]
-        && let Some(option) = image_option(&args.source)
+        && let Some(option) = args.source.of_content()
     {
         return Err(Failure::usage(format!(
             "{option} says what of an image is read, and both are maps: make maps with {option}, or leave it out"
@@ -417,20 +417,6 @@ fn refuse_salt(source: &SourceArgs) -> Result<(), Failure> {
         Some(_) => Err(Failure::usage("--salt: a map has its own salt")),
         None => Ok(()),
     }
-}
-
-/// Returns the first option that says what of an image is read.
-fn image_option(source: &SourceArgs) -> Option<&'static str> {
-    let SourceArgs { partition, opening, .. } = source;
-    let options = [
-        ("--partition", partition.is_some()),
-        ("--snapshot", opening.snapshot.is_some()),
-        ("--format", opening.format.is_some()),
-        ("--backing-format", opening.backing_format.is_some()),
-        ("--vpc-size", opening.vpc_size.is_some()),
-        ("--secret-file", opening.secret_file.is_some()),
-    ];
-    options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
 }
 
 /// Returns whether two names are those of one file, which then has the same content with the same options.

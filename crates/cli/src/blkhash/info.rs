@@ -10,7 +10,7 @@ use blkimage::{Image, Member, MemberFile, OpenOptions, Snapshot};
 use serde::Serialize;
 
 use super::args;
-use super::source::{fail, shown};
+use super::source::shown;
 use crate::blksum::about::{self, ChainImage};
 use crate::blksum::input::{self, Origin};
 use crate::image;
@@ -27,16 +27,14 @@ pub fn run(args: &args::Info) -> Result<Outcome, Failure> {
     let mut gap = "";
     for name in &args.names {
         for (disk, found) in input::disks((name.clone(), Ok(Origin::CommandLine)), &options) {
-            let described = found
-                .map_err(|failure| failure.reason)
-                .and_then(|_| describe(&disk, &options, args.json));
+            let described = found.and_then(|_| describe(&disk, &options, args.json));
             match described {
                 Ok(text) => {
                     Stdout.write_all(format!("{gap}{text}").as_bytes())?;
                     gap = if args.json { "" } else { "\n" };
                 }
-                Err(reason) => {
-                    fail(&disk, &reason);
+                Err(problem) => {
+                    problem.report(&disk);
                     outcome = Outcome::Unknown;
                 }
             }
@@ -45,16 +43,16 @@ pub fn run(args: &args::Info) -> Result<Outcome, Failure> {
     Ok(outcome)
 }
 
-/// Returns the description of an image. The error is a message without the name.
-fn describe(name: &OsStr, options: &OpenOptions, is_json: bool) -> Result<String, String> {
+/// Returns the description of an image.
+fn describe(name: &OsStr, options: &OpenOptions, is_json: bool) -> Result<String, Problem> {
     let image = image::open::open(name, options)?;
-    let snapshots = image.snapshots().map_err(|error| Problem::of_image(&error, name).text())?;
+    let snapshots = image.snapshots().map_err(|error| Problem::of_image(&error, name))?;
     let (table, problem) = match partition::table(&*image) {
         Ok(mut table) => {
             let problem = table.lost.take().or_else(|| table.primary.take());
             (table, problem.map(|problem| problem.to_string()))
         }
-        Err(TableError::Image(error)) => return Err(Problem::of_image(&error, name).text()),
+        Err(TableError::Image(error)) => return Err(Problem::of_image(&error, name)),
         Err(error) => (partition::Table::default(), Some(error.to_string())),
     };
     let parts: Vec<_> = table

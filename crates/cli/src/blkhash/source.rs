@@ -11,7 +11,7 @@ use super::source_args::SourceArgs;
 use crate::image;
 use crate::problem::Problem;
 use crate::progress::{Amount, Counts, Reporter};
-use crate::{messages, quote};
+use crate::quote;
 
 /// The data of an image.
 pub struct Data {
@@ -21,11 +21,11 @@ pub struct Data {
 }
 
 impl Data {
-    /// Opens the data on the command line. The error is a message without the name.
-    pub fn open(name: &OsStr, options: &OpenOptions, args: &SourceArgs) -> Result<Self, String> {
+    /// Opens the data on the command line.
+    pub fn open(name: &OsStr, options: &OpenOptions, args: &SourceArgs) -> Result<Self, Problem> {
         let selected =
             Selected::new(image::open::open(name, options)?, args.partition.map(Part::Partition));
-        let selected = selected.map_err(|error| error.to_string())?;
+        let selected = selected.map_err(|error| Problem::new(error.to_string()))?;
         let defaults = Tuning::default();
         let threads = args.threads.map_or(defaults.threads, usize::from);
         let tuning = defaults.with_threads(threads).with_max_zeros(args.opening.max_zeros);
@@ -58,11 +58,15 @@ impl Data {
     }
 
     /// Returns the checksum of the data.
-    pub fn checksum(&self, parameters: &Parameters, reporter: &Reporter) -> Result<Digest, String> {
+    pub fn checksum(
+        &self,
+        parameters: &Parameters,
+        reporter: &Reporter,
+    ) -> Result<Digest, Problem> {
         let checksum = self.watched(self.size(), reporter, |tuning, progress| {
             blksum::checksum(self.source(), parameters, tuning, progress)
         });
-        checksum.map_err(|error| self.failed(&error).text())
+        checksum.map_err(|error| self.failed(&error))
     }
 
     /// Compares the data with that of another image, as far as both reach.
@@ -114,11 +118,6 @@ impl Data {
     pub fn failed(&self, error: &blksum::Error) -> Problem {
         Problem::of_pass(error, &self.name).about(&self.name)
     }
-}
-
-/// Reports a failure of `name` on standard error.
-pub fn fail(name: &OsStr, reason: &str) {
-    messages::message_of(name.as_encoded_bytes(), reason);
 }
 
 /// Returns a name as it is printed in text.

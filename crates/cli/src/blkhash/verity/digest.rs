@@ -12,12 +12,12 @@ use blkverity::{StoredTree, TreeFile};
 use super::args::{DigestArgs, FsTree};
 use super::format::failed;
 use crate::blkhash::output::Output;
-use crate::blkhash::source::{Data, fail, shown};
+use crate::blkhash::source::{Data, shown};
 use crate::blkhash::source_args::SourceArgs;
 use crate::json::{self, Name, record};
 use crate::messages;
 use crate::outputs::mode_of;
-use crate::problem::{Failure, Outcome};
+use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::Reporter;
 use crate::stdio::Stdout;
 
@@ -49,8 +49,8 @@ pub fn run(args: &DigestArgs) -> Result<Outcome, Failure> {
                 }
                 print(name, &digest, size, &parameters, args)?;
             }
-            Err(reason) => {
-                fail(name, &reason);
+            Err(problem) => {
+                problem.report(name);
                 outcome = Outcome::Unknown;
             }
         }
@@ -99,7 +99,7 @@ fn digest(
     options: &OpenOptions,
     outputs: &Outputs,
     reporter: &Reporter,
-) -> Result<Found, String> {
+) -> Result<Found, Problem> {
     let data = Data::open(name, options, &args.source)?;
     let (size, format) = (data.size(), data.image().format());
     if outputs.tree.is_none() && outputs.descriptor.is_none() {

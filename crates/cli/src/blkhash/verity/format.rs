@@ -12,12 +12,12 @@ use rustix::fs::OFlags;
 
 use super::args::{DmTree, Format};
 use crate::blkhash::output::Output;
-use crate::blkhash::source::{Data, fail, shown};
+use crate::blkhash::source::{Data, shown};
 use crate::identity::Identity;
 use crate::json::{self, Name, record};
 use crate::messages;
 use crate::outputs::{self, FileMode, Leftover, Named, Opened, mode_of};
-use crate::problem::{Failure, Outcome};
+use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::Reporter;
 use crate::stdio::Stdout;
 
@@ -58,8 +58,8 @@ pub fn run(args: &Format) -> Result<Outcome, Failure> {
             print(&made, args)?;
             Ok(Outcome::Clean)
         }
-        Err(reason) => {
-            fail(&args.data, &reason);
+        Err(problem) => {
+            problem.report(&args.data);
             Ok(Outcome::Unknown)
         }
     }
@@ -96,14 +96,13 @@ pub fn reason(error: &blkverity::Error) -> String {
     }
 }
 
-/// Describes why a tree could not be written, in a message that begins with the name of the data. `target` is the file
-/// of the tree.
-pub fn failed(data: &Data, error: blksum::Error, target: &str) -> String {
+/// Describes why a tree could not be written. `target` is the file of the tree.
+pub fn failed(data: &Data, error: blksum::Error, target: &str) -> Problem {
     match error {
         blksum::Error::Verity(Error::Write(error)) => {
-            format!("{target}: {}", messages::reason(&error))
+            Problem::new(format!("{target}: {}", messages::reason(&error)))
         }
-        error => data.failed(&error).text(),
+        error => data.failed(&error),
     }
 }
 
@@ -120,7 +119,7 @@ fn make(
     args: &Format,
     hash_file: &HashFile,
     reporter: &Reporter,
-) -> Result<Made, String> {
+) -> Result<Made, Problem> {
     let size = data.size();
     if args.tree.data_blocks.is_none() {
         let whole = size / u64::from(superblock.data_block_size);

@@ -16,7 +16,7 @@ use super::{digest, format};
 use crate::blkhash::contents::{self, Contents};
 use crate::blkhash::limit::Limit;
 use crate::blkhash::out::Out;
-use crate::blkhash::source::{Data, fail, shown};
+use crate::blkhash::source::{Data, shown};
 use crate::image;
 use crate::json::{self, Name, record};
 use crate::messages;
@@ -47,8 +47,8 @@ pub fn run(args: &Verify) -> Result<Outcome, Failure> {
             output.summary(&summary, started.elapsed().as_secs_f64())?;
             Ok(if summary.is_clean() { Outcome::Clean } else { Outcome::Errors })
         }
-        Err((name, reason)) => {
-            fail(name, &reason);
+        Err((name, problem)) => {
+            problem.report(name);
             output.end()?;
             Ok(Outcome::Unknown)
         }
@@ -68,27 +68,27 @@ fn root(args: &Verify) -> Result<Digest, String> {
     text.trim().parse().map_err(|error| format!("--root-hash-file: {shown}: {error}"))
 }
 
-/// Verifies the image. The error is a reason, and the name that it is about.
+/// Verifies the image. The error has the name that it is about.
 fn verify<'a>(
     args: &'a Verify,
     root: &Digest,
     options: &OpenOptions,
     output: &mut Output<'_>,
     reporter: &Reporter,
-) -> Result<Summary, (&'a OsStr, String)> {
+) -> Result<Summary, (&'a OsStr, Reason)> {
     let (data_name, hash_name) = (args.data.as_os_str(), args.hash_file.as_os_str());
-    let of_data = |reason: String| (data_name, reason);
-    let of_hash = |reason: String| (hash_name, reason);
+    let of_data = |problem: Reason| (data_name, problem);
+    let of_hash = |problem: Reason| (hash_name, problem);
     let hash_options = options.clone().format(Format::Raw).snapshot(None);
     let hashes = image::open::open(hash_name, &hash_options);
-    let hashes = hashes.map_err(|problem| of_hash(problem.into()))?;
+    let hashes = hashes.map_err(of_hash)?;
     let data = Data::open(data_name, options, &args.source).map_err(of_data)?;
     let stored = match (args.fs_verity, args.tree.no_superblock) {
         (true, _) => fs_tree(args, &data),
         (false, true) => bare_tree(args, &data),
         (false, false) => dm_tree(args, &*hashes),
     };
-    let stored = stored.map_err(of_hash)?;
+    let stored = stored.map_err(|reason| of_hash(reason.into()))?;
     let length = stored.data_length();
     let covered = Slice::new(data.selected.source().clone(), 0, length).expect("a part of it");
     output.contents = Contents::of(vec![Arc::new(covered)]);
@@ -100,17 +100,15 @@ fn verify<'a>(
     let mut report = |finding: &Finding| output.finding(finding);
     let verifier = Verifier::new(&*hashes, &stored, root, &mut report);
     let verifier = verifier.map_err(|error| match error {
-        Error::Empty => of_data(error.to_string()),
-        error => of_hash(error.to_string()),
+        Error::Empty => of_data(error.to_string().into()),
+        error => of_hash(error.to_string().into()),
     })?;
     let verified = data.watched(length, reporter, |tuning, progress| {
         blksum::verity::verify(data.source(), verifier, tuning, progress)
     });
     verified.map_err(|error| match error {
-        blksum::Error::Verity(Error::Stored(error)) => {
-            of_hash(Reason::of_image(&error, hash_name).text())
-        }
-        error => of_data(data.failed(&error).text()),
+        blksum::Error::Verity(Error::Stored(error)) => of_hash(Reason::of_image(&error, hash_name)),
+        error => of_data(data.failed(&error)),
     })
 }
 

@@ -42,7 +42,7 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
     reporter.begin(&args.image);
     let data = match Data::open(&args.image, &options, &args.source) {
         Ok(data) => data,
-        Err(reason) => return Ok(Problem::new(reason).report(&args.image)),
+        Err(problem) => return Ok(problem.report(&args.image)),
     };
     picture.check_apart(data.image()).map_err(Failure::usage)?;
     let pages = map.pages();
@@ -217,11 +217,7 @@ impl Input {
     ) -> Result<Self, Problem> {
         match map {
             Some(map) => Ok(Self::Map(Box::new(map?))),
-            None => {
-                let data = Data::open(name, options, &args.source);
-                let data = data?;
-                Ok(Self::Image(Box::new(data)))
-            }
+            None => Ok(Self::Image(Box::new(Data::open(name, options, &args.source)?))),
         }
     }
 

@@ -66,7 +66,7 @@ pub fn run(args: &Create) -> Result<Outcome, Failure> {
     let reporter = Reporter::new(args.source.progress.when(), Some(1));
     reporter.begin(&args.image);
     let made = Data::open(&args.image, &options, &args.source)
-        .map_err(|reason| Problem::new(reason).about(&args.image))
+        .map_err(|problem| problem.about(&args.image))
         .and_then(|data| make(args, &data, &output, key, &reporter));
     reporter.end(&args.image, None);
     drop(reporter);

@@ -1,8 +1,33 @@
 //! The extents of a disk that differ from an earlier state, as a tracker of changed blocks reports them.
+//!
+//! [`List::parse`] reads the lists of QEMU, Kubernetes, Ceph, EBS and LVM, and [`Changes::print`] writes lists:
+//!
+//! ```
+//! use blksum::changes::{List, Output};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let text = r#"[{"block_metadata_type":2,"volume_capacity_bytes":1048576,
+//!                 "block_metadata":[{"size_bytes":65536},{"byte_offset":131072,"size_bytes":4096}]}]"#;
+//! let list = List::parse(text.as_bytes(), None)?;
+//! assert_eq!(list.disk_size, Some(1 << 20));
+//! assert_eq!(list.changes.extents(), [0..65536, 131072..135168]);
+//!
+//! let mut lines = Vec::new();
+//! list.changes.print(Output::Lines, 1 << 20, &mut lines)?;
+//! assert_eq!(lines, b"0 65536\n131072 4096\n");
+//! # Ok(())
+//! # }
+//! ```
+
+mod list;
+mod print;
 
 use std::ops::Range;
 
 use blkhash::BlockSize;
+
+pub use list::{Form, List, ListError, UnknownForm};
+pub use print::{Output, UnknownOutput};
 
 /// Extents of a disk, in bytes: sorted, not empty, and neither overlapping nor adjacent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,6 +96,6 @@ mod tests {
     fn blocks_are_rounded_outwards() {
         let changes: Changes = [511..513, 1024..1025, 4096..8192].into_iter().collect();
         assert_eq!(changes.blocks(BlockSize::try_from(512).unwrap()), [0..3, 8..16]);
-        assert_eq!(changes.blocks(BlockSize::DEFAULT), [0..1]);
+        assert_eq!(changes.blocks(BlockSize::DEFAULT), vec![Range { start: 0, end: 1 }]);
     }
 }

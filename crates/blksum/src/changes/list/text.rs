@@ -1,0 +1,99 @@
+//! The text of a list, within limits.
+
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+
+use super::ListError;
+
+/// A reader that fails behind [`MAX_TEXT`] bytes. Its first bytes can be examined before it is read.
+pub(super) struct Text<R> {
+    source: BufReader<io::Chain<Cursor<Vec<u8>>, R>>,
+    head: Vec<u8>,
+    /// Number of bytes that may still be read.
+    left: u64,
+}
+
+/// Maximum length of a text in bytes. A record of EBS has 150.
+pub(super) const MAX_TEXT: u64 = 4 << 30;
+
+/// Maximum length in bytes of a line, an element of XML or a string of JSON. A token of EBS has 256 bytes.
+pub(super) const MAX_TOKEN: usize = 4096;
+
+/// Length of the head in bytes. The form shows in the first record.
+const HEAD: u64 = 4096;
+
+impl<R: Read> Text<R> {
+    pub fn new(mut source: R) -> Result<Self, ListError> {
+        let mut head = Vec::new();
+        source.by_ref().take(HEAD).read_to_end(&mut head).map_err(ListError::Read)?;
+        let source = BufReader::new(Cursor::new(head.clone()).chain(source));
+        Ok(Self { source, head, left: MAX_TEXT })
+    }
+
+    /// Returns the first bytes of the text.
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Reads up to `end` into `token`. At the end of the text, `token` does not end with `end`.
+    pub fn read_token(&mut self, end: u8, token: &mut Vec<u8>) -> Result<Token, ListError> {
+        token.clear();
+        let read = self.by_ref().take(MAX_TOKEN as u64).read_until(end, token);
+        read.map_err(ListError::of_io)?;
+        Ok(match token.last() {
+            Some(last) if *last == end => Token::Whole,
+            _ if token.len() == MAX_TOKEN => Token::TooLong,
+            _ => Token::Cut,
+        })
+    }
+}
+
+/// What [`Text::read_token`] found.
+pub(super) enum Token {
+    /// The bytes up to the end, and the end.
+    Whole,
+    /// The last bytes of the text, or none.
+    Cut,
+    /// More than [`MAX_TOKEN`] bytes.
+    TooLong,
+}
+
+impl<R: Read> Read for Text<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.fill_buf()?.read(buffer)?;
+        self.consume(length);
+        Ok(length)
+    }
+}
+
+impl<R: Read> BufRead for Text<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        let bytes = self.source.fill_buf()?;
+        if self.left == 0 && !bytes.is_empty() {
+            return Err(io::Error::other(ListError::TooLong { limit: MAX_TEXT }));
+        }
+        Ok(&bytes[..usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len())])
+    }
+
+    fn consume(&mut self, length: usize) {
+        self.left -= length as u64;
+        self.source.consume(length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_refused() {
+        for (length, left, fits) in [(9000, 9000, true), (9000, 8999, false), (10, 9, false)] {
+            let mut text = Text::new(io::repeat(b' ').take(length)).unwrap();
+            text.left = left;
+            let mut read = Vec::new();
+            let result = text.read_to_end(&mut read).map_err(ListError::of_io);
+            assert_eq!(read.len() as u64, left);
+            assert_eq!(result.is_ok(), fits);
+            assert!(fits || matches!(result, Err(ListError::TooLong { .. })));
+        }
+    }
+}

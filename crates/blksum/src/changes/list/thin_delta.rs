@@ -1,0 +1,186 @@
+//! XML of `thin_delta` (thin-provisioning-tools).
+//!
+//! ```xml
+//! <superblock uuid="" time="1" transaction="1" data_block_size="128" nr_data_blocks="1000">
+//!   <diff left="1" right="3">
+//!     <same begin="0" length="2"/>
+//!     <different begin="2" length="1"/>
+//!     <left_only begin="3" length="1"/>
+//!     <right_only begin="9" length="3"/>
+//!   </diff>
+//! </superblock>
+//! ```
+//!
+//! With `--verbose`, these elements contain `<range begin="0" data_begin="0" length="2"/>`. Only what the program prints
+//! is read, not XML in general.
+
+use std::io::Read;
+
+use super::ListError;
+use super::columns::number;
+use super::extents::{Extents, extent};
+use super::text::{MAX_TOKEN, Text, Token};
+
+/// Reads the differences into `extents`.
+pub(super) fn read<R: Read>(text: &mut Text<R>, extents: &mut Extents) -> Result<(), ListError> {
+    let mut reader = Reader { extents, block_size: 0, open: Vec::new(), has_diff: false };
+    let (mut token, mut line) = (Vec::new(), 1);
+    loop {
+        let found = text.read_token(b'>', &mut token)?;
+        line += token.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let bytes = token.trim_ascii();
+        let added = match found {
+            Token::TooLong => Err(format!("an element of more than {MAX_TOKEN} bytes")),
+            Token::Cut if bytes.is_empty() && reader.is_complete() => return Ok(()),
+            _ if reader.is_complete() => Err("text behind the end of the list".into()),
+            Token::Cut => Err("the list is cut".into()),
+            Token::Whole => reader.tag(bytes),
+        };
+        added.map_err(|problem| ListError::at_line(line, &problem))?;
+    }
+}
+
+struct Reader<'a> {
+    extents: &'a mut Extents,
+    /// Size of a block in bytes.
+    block_size: u64,
+    /// The elements that are open.
+    open: Vec<Element>,
+    has_diff: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Element {
+    Superblock,
+    Diff,
+    /// Blocks that differ.
+    Different,
+    LeftOnly,
+    RightOnly,
+    /// Blocks that do not differ.
+    Same,
+    Range,
+}
+
+impl Element {
+    fn of_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "superblock" => Self::Superblock,
+            "diff" => Self::Diff,
+            "different" => Self::Different,
+            "left_only" => Self::LeftOnly,
+            "right_only" => Self::RightOnly,
+            "same" => Self::Same,
+            "range" => Self::Range,
+            _ => return None,
+        })
+    }
+
+    /// Returns whether the element stands for blocks, by itself or with the ranges in it.
+    fn has_blocks(self) -> bool {
+        matches!(self, Self::Different | Self::LeftOnly | Self::RightOnly | Self::Same)
+    }
+}
+
+impl Reader<'_> {
+    fn is_complete(&self) -> bool {
+        self.open.is_empty() && self.has_diff
+    }
+
+    /// Reads a tag with its brackets.
+    fn tag(&mut self, tag: &[u8]) -> Result<(), String> {
+        let is_plain = |byte: &u8| byte.is_ascii_graphic() || b" \t\r\n".contains(byte);
+        let text = std::str::from_utf8(tag).ok().filter(|_| tag.iter().all(is_plain));
+        let tag = text.ok_or("an unexpected character")?;
+        let tag = tag.strip_prefix('<').and_then(|tag| tag.strip_suffix('>'));
+        let tag = tag.ok_or("text between elements")?;
+        if let Some(name) = tag.strip_prefix('/') {
+            let element = Element::of_name(name.trim_end());
+            return match self.open.pop() {
+                Some(open) if Some(open) == element => Ok(()),
+                _ => Err(format!("</{name}> ends no element")),
+            };
+        }
+        let (tag, is_empty) = match tag.strip_suffix('/') {
+            Some(tag) => (tag, true),
+            None => (tag, false),
+        };
+        let (name, attributes) =
+            tag.split_once(|c: char| c.is_ascii_whitespace()).unwrap_or((tag, ""));
+        let element = Element::of_name(name).ok_or_else(|| format!("unknown element <{name}>"))?;
+        let attributes = attributes_of(attributes)?;
+        let parent = self.open.last().copied();
+        match (parent, element) {
+            (None, Element::Superblock) if !is_empty => {
+                let size = number(attribute(&attributes, "data_block_size")?.as_bytes())?;
+                let size = size.checked_mul(SECTOR).filter(|size| *size > 0);
+                self.block_size = size.ok_or("data_block_size is not a size of blocks")?;
+            }
+            (Some(Element::Superblock), Element::Diff) => self.has_diff = true,
+            (Some(Element::Diff), kind) if kind.has_blocks() && is_empty => {
+                self.blocks(kind, &attributes)?;
+            }
+            (Some(Element::Diff), kind) if kind.has_blocks() && attributes.is_empty() => {}
+            (Some(kind), Element::Range) if kind.has_blocks() && is_empty => {
+                self.blocks(kind, &attributes)?;
+            }
+            _ => return Err(format!("unexpected element <{name}>")),
+        }
+        if !is_empty {
+            self.open.push(element);
+        }
+        Ok(())
+    }
+
+    /// Takes the blocks of an element.
+    fn blocks(&mut self, kind: Element, attributes: &[(&str, &str)]) -> Result<(), String> {
+        if let Some((name, _)) = attributes.iter().find(|(name, _)| !KNOWN.contains(name)) {
+            return Err(format!("unknown attribute {name}"));
+        }
+        let in_bytes = |name| {
+            let blocks = number(attribute(attributes, name)?.as_bytes())?;
+            let bytes = blocks.checked_mul(self.block_size);
+            bytes.ok_or_else(|| format!("{name} {blocks} is too large"))
+        };
+        let (offset, length) = (in_bytes("begin")?, in_bytes("length")?);
+        match kind {
+            Element::Same => extent(offset, length).map(drop),
+            _ => self.extents.add(offset, length),
+        }
+    }
+}
+
+/// Splits `NAME="VALUE" ...`.
+fn attributes_of(mut text: &str) -> Result<Vec<(&str, &str)>, String> {
+    let mut attributes: Vec<(&str, &str)> = Vec::new();
+    while !text.trim_ascii_start().is_empty() {
+        let (name, rest) = text.split_once('=').ok_or("an attribute without a value")?;
+        let quoted = rest.strip_prefix('"').ok_or("a value without quotes")?;
+        let (value, rest) = quoted.split_once('"').ok_or("a value without quotes")?;
+        let name = name.trim_ascii_start();
+        let is_name = |name: &str| name.bytes().all(|it| it.is_ascii_lowercase() || it == b'_');
+        if name.is_empty() || !is_name(name) || value.contains(['<', '&']) {
+            return Err("an attribute is not NAME=\"VALUE\"".into());
+        }
+        if attributes.iter().any(|(other, _)| *other == name) {
+            return Err(format!("attribute {name} is there twice"));
+        }
+        if !(rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_whitespace())) {
+            return Err("attributes without a space in between".into());
+        }
+        attributes.push((name, value));
+        text = rest;
+    }
+    Ok(attributes)
+}
+
+fn attribute<'a>(attributes: &[(&str, &'a str)], name: &str) -> Result<&'a str, String> {
+    let found = attributes.iter().find(|(other, _)| *other == name);
+    found.map(|(_, value)| *value).ok_or_else(|| format!("no attribute {name}"))
+}
+
+/// Unit of `data_block_size` in bytes.
+const SECTOR: u64 = 512;
+
+/// The attributes of blocks. Blocks of the data device do not matter here.
+const KNOWN: [&str; 5] = ["begin", "length", "data_begin", "left_data_begin", "right_data_begin"];

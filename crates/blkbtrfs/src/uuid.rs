@@ -8,12 +8,6 @@ pub struct Uuid(pub [u8; 16]);
 
 impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, byte) in self.0.iter().enumerate() {
-            if [4, 6, 8, 10].contains(&index) {
-                f.write_str("-")?;
-            }
-            write!(f, "{byte:02x}")?;
-        }
-        Ok(())
+        uuid::Uuid::from_bytes(self.0).fmt(f)
     }
 }

@@ -42,12 +42,7 @@ impl fmt::Display for Kind {
 /// The first three fields are little endian.
 impl fmt::Display for Guid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let b = &self.0;
-        let first = u32::from_le_bytes([b[0], b[1], b[2], b[3]]);
-        let [second, third] = [4, 6].map(|at| u16::from_le_bytes([b[at], b[at + 1]]));
-        let fourth = u16::from_be_bytes([b[8], b[9]]);
-        write!(f, "{first:08x}-{second:04x}-{third:04x}-{fourth:04x}-")?;
-        b[10..].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        uuid::Uuid::from_bytes_le(self.0).fmt(f)
     }
 }
 

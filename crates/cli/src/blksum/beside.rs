@@ -11,7 +11,6 @@ use blkmap::{Map, Report};
 use blksum::map::{Info, Pairing};
 use blksum::{Part, Progress, Selected};
 
-use super::digest;
 use super::hash::counts;
 use super::input;
 use super::settings::{Meaning, Settings};
@@ -172,7 +171,7 @@ impl Found {
         if let Some(first) = self.first {
             let blocks = if self.different == 1 { "block" } else { "blocks" };
             let (first, end) = (first * block_size, (self.end * block_size).min(self.size));
-            let size = digest::size(map.header().block_size.get());
+            let size = blkbench::text::size(map.header().block_size.into());
             let count = self.different;
             parts.push(format!("{count} {blocks} of {size} between {first} and {end}"));
         }

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use blkbench::text;
 use blkhash::{Algorithm, BlockSize, Construction, Error, Parameters, Salt};
 
 /// A value of `--digest`: `NAME` or `NAME:CONSTRUCTION`.
@@ -42,22 +43,13 @@ impl DigestName {
     }
 }
 
-/// Returns the size of blocks in words.
-pub fn size(bytes: usize) -> String {
-    match () {
-        () if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
-        () if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
-        () => format!("{bytes} bytes"),
-    }
-}
-
 /// Describes the parameters in words, for messages.
 pub fn describe(parameters: &Parameters) -> String {
     let (algorithm, construction) = (parameters.algorithm(), parameters.construction());
     if !construction.has_blocks() {
         return format!("{algorithm} and {construction}");
     }
-    let size = size(parameters.block_size().get());
+    let size = text::size(parameters.block_size().into());
     match parameters.salt() {
         salt if salt.is_empty() => {
             format!("{algorithm}, {construction} and blocks of {size}")

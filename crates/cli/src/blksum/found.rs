@@ -1,9 +1,9 @@
 //! The result of a search for the meaning of a value, and its description.
 
+use blkbench::text::size;
 use blkhash::{Construction, Parameters};
 use blksum::expect::{Doubt, Subject};
 
-use super::digest::size;
 use super::report::Report;
 use crate::values::and;
 
@@ -85,7 +85,7 @@ impl Reading {
         }
         if construction.has_blocks() && parameters.block_size() != construction.default_block_size()
         {
-            words.push(format!("blocks of {}", size(parameters.block_size().get())));
+            words.push(format!("blocks of {}", size(parameters.block_size().into())));
         }
         words.join(", ")
     }
@@ -102,7 +102,7 @@ pub fn describe(tried: &[Reading]) -> String {
         };
         if construction.has_blocks() && parameters.block_size() != construction.default_block_size()
         {
-            way += &format!(" with blocks of {}", size(parameters.block_size().get()));
+            way += &format!(" with blocks of {}", size(parameters.block_size().into()));
         }
         let digest = parameters.algorithm().to_string();
         for (list, word) in [(&mut ways, way), (&mut digests, digest)] {

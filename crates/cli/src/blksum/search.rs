@@ -8,7 +8,6 @@ use blkhash::Parameters;
 use blkimage::{Format, is_named_appliance};
 use blksum::expect::{Search, Subject, Value};
 
-use super::digest;
 use super::found::{Found, Match, Reading};
 use super::hash::Job;
 use super::input::{self, Origin};
@@ -131,7 +130,7 @@ impl Searcher<'_> {
                 if self.search.block_size.is_none()
                     && length > u64::from(pass.parameters[0].block_size())
                 {
-                    let size = digest::size(pass.parameters[0].block_size().get());
+                    let size = blkbench::text::size(pass.parameters[0].block_size().into());
                     untried.push(format!("parts may have another size than {size}"));
                 }
                 passes.push((pass.subject, pass.parameters));

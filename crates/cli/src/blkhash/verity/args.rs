@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use blkhash::{Algorithm, BlockSize, Construction, Digest};
 use clap::{ArgAction, Subcommand, ValueHint};
+use uuid::Uuid;
 
 use crate::blkhash::source_args::SourceArgs;
 use crate::values::{Count, Named, parse_size};
@@ -119,7 +120,7 @@ pub struct Format {
 
     /// UUID of the hash file [default: random]
     #[arg(long, value_name = "UUID", value_parser = uuid)]
-    pub uuid: Option<[u8; 16]>,
+    pub uuid: Option<Uuid>,
 
     /// Write the root hash to FILE
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -255,14 +256,9 @@ fn dm_block_size(text: &str) -> Result<BlockSize, String> {
         .ok_or_else(|| "use a power of two from 512 to 512K".to_owned())
 }
 
-fn uuid(text: &str) -> Result<[u8; 16], &'static str> {
-    let is_group = |(at, char): (usize, char)| (char == '-') == [8, 13, 18, 23].contains(&at);
-    let has_form = text.len() == 36 && text.char_indices().all(is_group);
-    let digest: Option<Digest> = text.replace('-', "").parse().ok();
-    digest
-        .filter(|_| has_form)
-        .and_then(|digest| digest.as_bytes().try_into().ok())
-        .ok_or("use the form 01234567-89ab-cdef-0123-456789abcdef")
+fn uuid(text: &str) -> Result<Uuid, &'static str> {
+    let uuid = text.parse().ok().filter(|_| text.len() == uuid::fmt::Hyphenated::LENGTH);
+    uuid.ok_or("use the form 01234567-89ab-cdef-0123-456789abcdef")
 }
 
 const DIGEST_HELP: &str = "\

@@ -9,6 +9,7 @@ use blkhash::{Digest, Salt};
 use blkimage::Format as ImageFormat;
 use blkverity::{Error, StoredTree, Superblock, SuperblockError, TreeFile};
 use rustix::fs::OFlags;
+use uuid::{Builder, Uuid};
 
 use super::args::{DmTree, Format};
 use crate::blkhash::output::Output;
@@ -29,7 +30,8 @@ pub fn run(args: &Format) -> Result<Outcome, Failure> {
             Salt::try_from(&random::<SALT>().map_err(Failure::usage)?[..]).expect("a short salt")
         }
     };
-    let uuid = args.uuid.map_or_else(random_uuid, Ok).map_err(Failure::usage)?;
+    let random_uuid = || random().map(|bytes| Builder::from_random_bytes(bytes).into_uuid());
+    let uuid = args.uuid.map_or_else(random_uuid, Ok).map_err(Failure::usage)?.into_bytes();
     let described = Superblock { uuid, ..describe(&args.tree, salt) };
     let mode = mode_of([&*args.data]);
     let hash_file = HashFile::open(args, mode).map_err(|reason| {
@@ -270,20 +272,12 @@ fn random<const N: usize>() -> Result<[u8; N], String> {
     Ok(bytes)
 }
 
-/// Returns a random UUID of version 4.
-fn random_uuid() -> Result<[u8; 16], String> {
-    let mut uuid: [u8; 16] = random()?;
-    uuid[6] = uuid[6] & 0x0f | 0x40;
-    uuid[8] = uuid[8] & 0x3f | 0x80;
-    Ok(uuid)
-}
-
 fn print(made: &Made, args: &Format) -> io::Result<()> {
     let Made { superblock, stored, root } = made;
     let (hash_blocks, end) = (stored.layout().blocks(), stored.layout().end());
     let uuid = match args.tree.no_superblock {
         true => String::new(),
-        false => uuid_text(&superblock.uuid),
+        false => Uuid::from_bytes(superblock.uuid).to_string(),
     };
     let salt = superblock.salt.to_string();
     let text = if args.json {
@@ -322,14 +316,6 @@ fn print(made: &Made, args: &Format) -> io::Result<()> {
             + &tail
     };
     Stdout.write_all(text.as_bytes())
-}
-
-fn uuid_text(uuid: &[u8; 16]) -> String {
-    let mut text = json::hex(uuid);
-    for at in [20, 16, 12, 8] {
-        text.insert(at, '-');
-    }
-    text
 }
 
 /// Length of a random salt in bytes, as in veritysetup.

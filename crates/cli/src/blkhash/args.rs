@@ -47,30 +47,26 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List digest algorithms, their implementations, and which of them are used
-    #[command(
-        override_usage = "blkhash algorithms [OPTION]... [NAME]...",
-        disable_help_flag = true
-    )]
+    #[command(override_usage = "blkhash algorithms [OPTION]... [NAME]...")]
     Algorithms(Algorithms),
     /// Measure all implementations, or the speed of digests on an image
     #[command(
         override_usage = "blkhash bench [OPTION]...\n       blkhash bench image [OPTION]... IMAGE",
-        disable_help_flag = true,
         disable_help_subcommand = true,
         args_conflicts_with_subcommands = true
     )]
     Bench(Bench),
     /// Show format, size, backing files, snapshots and partitions of images
-    #[command(override_usage = "blkhash info [OPTION]... IMAGE...", disable_help_flag = true)]
+    #[command(override_usage = "blkhash info [OPTION]... IMAGE...")]
     Info(Box<Info>),
     /// Verify and explain the checksums of btrfs file systems
-    #[command(override_usage = "blkhash btrfs COMMAND [OPTION]...", disable_help_flag = true)]
+    #[command(override_usage = "blkhash btrfs COMMAND [OPTION]...")]
     Btrfs(btrfs::Args),
     /// Make maps of the blocks of images, and find where images differ
     #[command(override_usage = "blkhash map COMMAND [OPTION]...", disable_help_flag = true)]
     Map(map::Args),
     /// Make and verify trees of fs-verity and dm-verity for any image
-    #[command(override_usage = "blkhash verity COMMAND [OPTION]...", disable_help_flag = true)]
+    #[command(override_usage = "blkhash verity COMMAND [OPTION]...")]
     Verity(Box<verity::Args>),
 }
 
@@ -95,10 +91,6 @@ pub struct Algorithms {
     /// Write one JSON object per line
     #[arg(long)]
     pub json: bool,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// `blkhash info`
@@ -114,10 +106,6 @@ pub struct Info {
     /// Write one JSON object per line
     #[arg(long)]
     pub json: bool,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// `blkhash bench`
@@ -188,17 +176,13 @@ pub struct Bench {
         ]
     )]
     pub quality: bool,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// The subcommands of `blkhash bench`.
 #[derive(Debug, Subcommand)]
 pub enum BenchWhat {
     /// Measure the storage of an image and digests on it, and show which of them is the limit
-    #[command(override_usage = "blkhash bench image [OPTION]... IMAGE", disable_help_flag = true)]
+    #[command(override_usage = "blkhash bench image [OPTION]... IMAGE")]
     Image(BenchImage),
 }
 
@@ -234,10 +218,6 @@ pub struct BenchImage {
     /// Write one JSON object per line
     #[arg(long)]
     pub json: bool,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 impl BenchImage {

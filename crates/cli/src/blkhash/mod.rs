@@ -25,7 +25,7 @@ use std::process::ExitCode;
 
 use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, FromArgMatches};
+use clap::{Arg, ArgAction, CommandFactory, FromArgMatches};
 
 use self::args::{Args, BenchWhat, Command};
 use crate::problem::{Failure, Outcome};
@@ -64,11 +64,15 @@ fn parse_and_run() -> ExitCode {
 
 /// Returns the argument parser, for manual pages and completions.
 pub fn command() -> clap::Command {
-    without_headings(Args::command())
+    with_help_and_without_headings(Args::command())
 }
 
-fn without_headings(command: clap::Command) -> clap::Command {
-    let command = command.mut_subcommands(without_headings);
+fn with_help_and_without_headings(command: clap::Command) -> clap::Command {
+    let mut command = command.mut_subcommands(with_help_and_without_headings);
+    if !command.get_arguments().any(|option| option.get_id() == "help") {
+        let help = Arg::new("help").short('h').long("help").action(ArgAction::HelpShort);
+        command = command.disable_help_flag(true).arg(help.help("Print this help"));
+    }
     command.mut_args(|option| option.help_heading(Resettable::Reset))
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::{ArgAction, Subcommand, ValueHint};
+use clap::{Subcommand, ValueHint};
 
 use crate::image::args::Opening;
 use crate::progress::ProgressArgs;
@@ -13,10 +13,6 @@ use crate::values::{Count, parse_large_size, parse_size};
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// The subcommands of `blkhash btrfs`.
@@ -25,27 +21,21 @@ pub enum Command {
     /// Verify every checksum of file systems on devices or in images
     #[command(
         override_usage = "blkhash btrfs verify [OPTION]... IMAGE...",
-        disable_help_flag = true,
         after_help = VERIFY_HELP
     )]
     Verify(Verify),
     /// Show the checksums of a file system, and what computes them
-    #[command(
-        override_usage = "blkhash btrfs info [OPTION]... IMAGE|MOUNTPOINT...",
-        disable_help_flag = true
-    )]
+    #[command(override_usage = "blkhash btrfs info [OPTION]... IMAGE|MOUNTPOINT...")]
     Info(Info),
     /// Compare the checksums that btrfs offers, on this CPU
     #[command(
         override_usage = "blkhash btrfs algorithms [OPTION]...",
-        disable_help_flag = true,
         after_help = ALGORITHMS_HELP
     )]
     Algorithms(Algorithms),
     /// Find another name of the same length with the same CRC-32C
     #[command(
         override_usage = "blkhash btrfs obscure-name NAME...",
-        disable_help_flag = true,
         after_help = OBSCURE_HELP
     )]
     ObscureName(ObscureName),
@@ -88,10 +78,6 @@ pub struct Verify {
 
     #[command(flatten)]
     pub progress: ProgressArgs,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// `blkhash btrfs info`
@@ -107,10 +93,6 @@ pub struct Info {
     /// Write one JSON object per line
     #[arg(long)]
     pub json: bool,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// `blkhash btrfs algorithms`
@@ -123,10 +105,6 @@ pub struct Algorithms {
     /// Write one JSON object per line
     #[arg(long)]
     pub json: bool,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// `blkhash btrfs obscure-name`
@@ -135,10 +113,6 @@ pub struct ObscureName {
     /// Names of 5 to 255 bytes
     #[arg(value_name = "NAME", required = true)]
     pub names: Vec<OsString>,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// Options for opening images and finding file systems in them.

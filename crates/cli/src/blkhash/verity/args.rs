@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use blkhash::{Algorithm, BlockSize, Construction, Digest};
-use clap::{ArgAction, Subcommand, ValueHint};
+use clap::{Subcommand, ValueHint};
 use uuid::Uuid;
 
 use crate::blkhash::source_args::SourceArgs;
@@ -15,10 +15,6 @@ use crate::values::{Count, Named, parse_size};
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// The subcommands of `blkhash verity`.
@@ -27,21 +23,18 @@ pub enum Command {
     /// Print the fs-verity digest of images, like fsverity digest
     #[command(
         override_usage = "blkhash verity digest [OPTION]... IMAGE...",
-        disable_help_flag = true,
         after_help = DIGEST_HELP
     )]
     Digest(DigestArgs),
     /// Make the hash file of dm-verity for an image, like veritysetup format
     #[command(
         override_usage = "blkhash verity format [OPTION]... DATA HASH",
-        disable_help_flag = true,
         after_help = FORMAT_HELP
     )]
     Format(Format),
     /// Verify an image against a hash file of dm-verity or a tree of fs-verity, and find every bad block
     #[command(
         override_usage = "blkhash verity verify [OPTION]... DATA HASH [ROOT]",
-        disable_help_flag = true,
         after_help = VERIFY_HELP
     )]
     Verify(Verify),
@@ -83,10 +76,6 @@ pub struct DigestArgs {
 
     #[command(flatten)]
     pub source: SourceArgs,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// Parameters of a tree of fs-verity.
@@ -136,10 +125,6 @@ pub struct Format {
 
     #[command(flatten)]
     pub source: SourceArgs,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// Parameters of a tree of dm-verity.
@@ -226,10 +211,6 @@ pub struct Verify {
 
     #[command(flatten)]
     pub source: SourceArgs,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 fn fs_names() -> Vec<&'static str> {

@@ -25,4 +25,5 @@ def program(root, name):
     """Returns the command that runs a program of a root with the libraries of the root, and the files of this machine."""
     [loader] = root.glob("usr/lib*/ld-linux*.so.*")
     [libraries] = (folder.parent for folder in root.glob("usr/lib/*/libc.so.6"))
-    return [str(loader), "--library-path", str(libraries), str(root / "usr/bin" / name)]
+    [path] = root.glob(f"usr/*bin/{name}")
+    return [str(loader), "--library-path", str(libraries), str(path)]

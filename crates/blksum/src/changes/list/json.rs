@@ -1,7 +1,7 @@
 //! Records of JSON, one after another, within limits.
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
@@ -22,7 +22,8 @@ pub(super) fn read<R: Read>(
     records: &mut impl TakeRecord,
 ) -> Result<(), ListError> {
     let strings = ShortStrings { text, length: None, is_escaped: false };
-    let mut json = serde_json::Deserializer::from_reader(strings);
+    // Single bytes are read from the buffer.
+    let mut json = serde_json::Deserializer::from_reader(BufReader::new(strings));
     loop {
         Records { records, or_record: true, or_null: false }
             .deserialize(&mut json)

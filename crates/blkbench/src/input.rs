@@ -1,5 +1,7 @@
 //! The input of contestants: noise at page boundaries, like the blocks of an image.
 
+use crate::noise::Noise;
+
 /// Bytes that begin at a page boundary.
 pub struct Buffer {
     bytes: Vec<u8>,
@@ -11,15 +13,7 @@ impl Buffer {
     pub fn noise(length: usize, seed: u64) -> Self {
         let mut bytes = vec![0; length + PAGE];
         let start = bytes.as_ptr().align_offset(PAGE).min(PAGE);
-        let mut state = seed;
-        for word in bytes[start..start + length].chunks_mut(8) {
-            // SplitMix64, by Sebastiano Vigna.
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut noise = state;
-            noise = (noise ^ (noise >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            noise = (noise ^ (noise >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            word.copy_from_slice(&(noise ^ (noise >> 31)).to_le_bytes()[..word.len()]);
-        }
+        Noise(seed).fill(&mut bytes[start..start + length]);
         bytes.truncate(start + length);
         Self { bytes, start }
     }

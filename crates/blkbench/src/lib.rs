@@ -21,6 +21,7 @@ mod cores;
 mod counter;
 mod input;
 mod machine;
+mod noise;
 pub mod quality;
 pub mod report;
 mod stats;

@@ -3,8 +3,8 @@
 
 use serde::Serialize;
 
-use super::noise::Noise;
-use super::{BITS, Checksum};
+use super::{BITS, BLOCK, Checksum};
+use crate::noise::Noise;
 
 /// Effects of single flipped bits. A bit that flips half of the time has a bias of 0, one that always
 /// or never flips has a bias of 1.
@@ -32,7 +32,7 @@ pub fn avalanche(checksum: &dyn Checksum) -> Avalanche {
     let positions: Vec<usize> = (0..POSITIONS).map(|_| noise.below(BITS)).collect();
     let mut flips = vec![vec![0u32; bits]; POSITIONS];
     for _ in 0..BLOCKS {
-        let mut block = noise.block();
+        let mut block = noise.block::<BLOCK>();
         let before = checksum.of(&block);
         for (&position, flips) in positions.iter().zip(&mut flips) {
             block[position / 8] ^= 1 << (position % 8);

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::noise::Noise;
 use super::{BLOCK, Checksum};
+use crate::noise::Noise;
 
 /// Counted collisions.
 #[derive(Clone, Copy, Debug, Serialize)]

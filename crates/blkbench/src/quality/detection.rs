@@ -10,8 +10,8 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use super::linear::Syndromes;
-use super::noise::Noise;
-use super::{BITS, Checksum, flip};
+use super::{BITS, BLOCK, Checksum, flip};
+use crate::noise::Noise;
 
 /// Errors of one kind.
 #[derive(Clone, Debug, Serialize)]
@@ -98,7 +98,7 @@ pub fn shortest_undetected(
 }
 
 fn every_bit(checksum: &dyn Checksum) -> Errors {
-    let block = Noise(5).block();
+    let block = Noise(5).block::<BLOCK>();
     let undetected = (0..BITS).filter(|position| !is_detected(checksum, block, &[*position]));
     let undetected = undetected.count() as u64;
     Errors { what: "1 bit".into(), tried: BITS as u64, all: true, undetected }
@@ -111,17 +111,13 @@ fn sampled(
     mut positions: impl FnMut() -> Vec<usize>,
 ) -> Errors {
     let mut noise = Noise(6);
-    let samples = (0..SAMPLES).map(|_| is_detected(checksum, noise.block(), &positions()));
+    let samples = (0..SAMPLES).map(|_| is_detected(checksum, noise.block::<BLOCK>(), &positions()));
     let undetected = samples.filter(|is_detected| !is_detected).count() as u64;
     Errors { what, tried: SAMPLES, all: false, undetected }
 }
 
 /// Returns whether the checksum of a block changes with these bits.
-fn is_detected(
-    checksum: &dyn Checksum,
-    mut block: [u8; super::BLOCK],
-    positions: &[usize],
-) -> bool {
+fn is_detected(checksum: &dyn Checksum, mut block: [u8; BLOCK], positions: &[usize]) -> bool {
     let before = checksum.of(&block);
     for position in positions {
         flip(checksum, &mut block, *position);

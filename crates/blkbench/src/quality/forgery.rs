@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::linear::{Solver, Syndromes};
-use super::noise::Noise;
-use super::{Checksum, Forger, flip};
+use super::{BLOCK, Checksum, Forger, flip};
+use crate::noise::Noise;
 
 /// Cost of forging blocks.
 #[derive(Clone, Debug, Serialize)]
@@ -47,7 +47,7 @@ fn measure(
     let mut noise = Noise(8);
     let (mut forged, mut spent) = (0, Duration::ZERO);
     while spent < ENOUGH && forged < MOST {
-        let original = noise.block();
+        let original = noise.block::<BLOCK>();
         let wanted = checksum.of(&original);
         let mut block = original;
         noise.fill(&mut block[Forger::TAMPERED..][..8]);

@@ -2,8 +2,8 @@
 //! checksum depends only on which bits were flipped. It is the exclusive or of the changes that each
 //! flip causes.
 
-use super::noise::Noise;
 use super::{BITS, BLOCK, Checksum, flip};
+use crate::noise::Noise;
 
 /// The change of the checksum caused by flipping each bit of a block, in the order of the bits.
 pub struct Syndromes(Vec<u128>);
@@ -22,7 +22,7 @@ impl Syndromes {
         let syndromes = Self(syndromes.collect());
         let mut noise = Noise(1);
         let is_linear = (0..CHECKS).all(|_| {
-            let mut block = noise.block();
+            let mut block = noise.block::<BLOCK>();
             let before = checksum.of(&block);
             let flips: Vec<usize> = (0..FLIPS).map(|_| noise.below(BITS)).collect();
             for &position in &flips {

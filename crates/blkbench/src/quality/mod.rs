@@ -7,7 +7,6 @@ mod collisions;
 mod detection;
 mod forgery;
 mod linear;
-mod noise;
 
 use serde::Serialize;
 

@@ -36,18 +36,16 @@ struct Tool {
 struct Row {
     tool: &'static Tool,
     /// Speeds of the program, or why it has none.
-    theirs: Result<Speeds, String>,
+    theirs: Result<Speeds, Failure>,
     /// Speeds of blksum, if it is installed beside this program.
     ours: Option<Speeds>,
-    is_missing: bool,
 }
 
-/// MiB in a second.
-#[derive(Clone, Copy)]
-struct Speeds {
-    memory: f64,
-    file: f64,
-}
+/// MiB in a second, from memory and from a file.
+type Speeds = [f64; 2];
+
+/// The reason why a program failed, or `None` if it is not installed.
+type Failure = Option<String>;
 
 impl Tools {
     /// Runs the programs for `algorithms` that are installed.
@@ -71,9 +69,8 @@ impl Tools {
 
     /// Returns what went wrong, a line for each program with another value or an error.
     pub fn problems(&self) -> impl Iterator<Item = String> {
-        let failed = self.rows.iter().filter(|row| !row.is_missing);
-        failed.filter_map(|row| {
-            let reason = row.theirs.as_ref().err()?;
+        self.rows.iter().filter_map(|row| {
+            let reason = row.theirs.as_ref().err()?.as_ref()?;
             Some(format!("{}: {reason}", row.tool.program))
         })
     }
@@ -89,30 +86,23 @@ impl Tools {
             ("file", Align::Right),
         ];
         let mut rows: Vec<&Row> = self.rows.iter().collect();
-        let speed = |row: &Row| row.theirs.as_ref().map_or(0.0, |speeds| speeds.memory);
+        let speed = |row: &Row| row.theirs.as_ref().map_or(0.0, |[memory, _]| *memory);
         rows.sort_by(|a, b| speed(b).total_cmp(&speed(a)));
-        let cells = |speeds: Option<&Speeds>| match speeds {
-            Some(speeds) => [speeds.memory, speeds.file].map(|speed| format!("{speed:.0}")),
-            None => ["-".to_owned(), "-".to_owned()],
+        let cells = |name: String, speeds: Option<&Speeds>| {
+            let cell = |at: usize| speeds.map_or("-".to_owned(), |it| format!("{:.0}", it[at]));
+            [name, cell(0), cell(1)]
         };
         let rows: Vec<Vec<String>> = rows
             .into_iter()
             .map(|row| {
-                let note = match (&row.theirs, row.is_missing) {
-                    (Ok(_), _) => "",
-                    (Err(_), true) => " (not installed)",
-                    (Err(_), false) => " (failed)",
+                let note = match &row.theirs {
+                    Ok(_) => "",
+                    Err(None) => " (not installed)",
+                    Err(Some(_)) => " (failed)",
                 };
-                let [memory, file] = cells(row.theirs.as_ref().ok());
-                let [our_memory, our_file] = cells(row.ours.as_ref());
-                vec![
-                    format!("{}{note}", row.tool.name()),
-                    memory,
-                    file,
-                    row.tool.algorithm.name().to_owned(),
-                    our_memory,
-                    our_file,
-                ]
+                let theirs = cells(row.tool.name() + note, row.theirs.as_ref().ok());
+                let ours = cells(row.tool.algorithm.name().to_owned(), row.ours.as_ref());
+                [theirs, ours].concat()
             })
             .collect();
         if rows.is_empty() {
@@ -135,12 +125,12 @@ impl Tools {
                 kind: "tool",
                 tool: row.tool.name(),
                 algorithm: row.tool.algorithm.name(),
-                installed: !row.is_missing,
-                error: row.theirs.as_ref().err().filter(|_| !row.is_missing),
-                memory_mib_per_second: row.theirs.as_ref().ok().map(|it| it.memory),
-                file_mib_per_second: row.theirs.as_ref().ok().map(|it| it.file),
-                blksum_memory_mib_per_second: row.ours.map(|it| it.memory),
-                blksum_file_mib_per_second: row.ours.map(|it| it.file),
+                installed: !matches!(row.theirs, Err(None)),
+                error: row.theirs.as_ref().err().and_then(Option::as_deref),
+                memory_mib_per_second: row.theirs.as_ref().ok().map(|it| it[0]),
+                file_mib_per_second: row.theirs.as_ref().ok().map(|it| it[1]),
+                blksum_memory_mib_per_second: row.ours.map(|it| it[0]),
+                blksum_file_mib_per_second: row.ours.map(|it| it[1]),
             })
         };
         self.rows.iter().map(line).collect()
@@ -165,54 +155,37 @@ impl Row {
     fn measure(
         tool: &'static Tool,
         content: &[u8],
-        memory: &File,
+        memory_file: &File,
         path: &Path,
         blksum: &Path,
     ) -> Self {
         let theirs = tool.value(content);
         let ours = Digester::new(tool.algorithm).digest(content).to_string();
         let options = ["-q", "-f", "raw", "--construction", "linear", "-d", tool.algorithm.name()];
-        let mut row = Self { tool, theirs: Err(String::new()), ours: None, is_missing: false };
+        let mut row = Self { tool, theirs: Ok([0.0; 2]), ours: None };
         for _ in 0..ROUNDS {
-            let both = |program: &Path, args: &[&str], value: &str| -> Result<Speeds, Failure> {
-                Ok(Speeds {
-                    memory: run(program, args, Input::Memory(memory), value)?,
-                    file: run(program, args, Input::File(path), value)?,
-                })
+            let best = |[memory, file]: Speeds, program: &Path, args: &[&str], value: &str| {
+                Ok([
+                    run(program, args, Input::Memory(memory_file), value)?.max(memory),
+                    run(program, args, Input::File(path), value)?.max(file),
+                ])
             };
-            match both(Path::new(tool.program), tool.args, &theirs) {
-                Ok(speeds) => row.theirs = Ok(speeds.best(row.theirs.ok())),
-                Err(failure) => {
-                    row.is_missing = failure.is_missing;
-                    row.theirs = Err(failure.reason);
-                    return row;
-                }
+            let before = row.theirs.unwrap_or_default();
+            row.theirs = best(before, Path::new(tool.program), tool.args, &theirs);
+            if row.theirs.is_err() {
+                break;
             }
-            match both(blksum, &options, &ours) {
-                Ok(speeds) => row.ours = Some(speeds.best(row.ours)),
-                Err(failure) if failure.is_missing => {}
-                Err(failure) => {
-                    row.theirs = Err(format!("blksum: {}", failure.reason));
-                    return row;
+            match best(row.ours.unwrap_or_default(), blksum, &options, &ours) {
+                Ok(speeds) => row.ours = Some(speeds),
+                Err(None) => {}
+                Err(Some(reason)) => {
+                    row.theirs = Err(Some(format!("blksum: {reason}")));
+                    break;
                 }
             }
         }
         row
     }
-}
-
-impl Speeds {
-    fn best(self, before: Option<Self>) -> Self {
-        before.map_or(self, |before| Self {
-            memory: self.memory.max(before.memory),
-            file: self.file.max(before.file),
-        })
-    }
-}
-
-struct Failure {
-    is_missing: bool,
-    reason: String,
 }
 
 #[derive(Clone, Copy)]
@@ -223,10 +196,8 @@ enum Input<'a> {
 
 /// Runs a program. Returns the MiB in a second, if it prints `value`.
 fn run(program: &Path, args: &[&str], input: Input<'_>, value: &str) -> Result<f64, Failure> {
-    let failure = |error: io::Error| Failure {
-        is_missing: error.kind() == ErrorKind::NotFound,
-        reason: messages::reason(&error),
-    };
+    let failure =
+        |error: io::Error| (error.kind() != ErrorKind::NotFound).then(|| messages::reason(&error));
     let mut command = Command::new(program);
     command.args(args).stderr(Stdio::piped()).stdout(Stdio::piped()).env("LC_ALL", "C");
     match input {
@@ -241,14 +212,13 @@ fn run(program: &Path, args: &[&str], input: Input<'_>, value: &str) -> Result<f
     let started = Instant::now();
     let output = command.output().map_err(failure)?;
     let seconds = started.elapsed().as_secs_f64();
-    let of = |reason: String| Failure { is_missing: false, reason };
     let text = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         let message = String::from_utf8_lossy(&output.stderr);
-        return Err(of(format!("{}: {}", output.status, first_line(&message))));
+        return Err(Some(format!("{}: {}", output.status, first_line(&message))));
     }
     if !text.split_whitespace().any(|word| word == value) {
-        return Err(of(format!("gives \"{}\", not {value}", first_line(&text))));
+        return Err(Some(format!("gives \"{}\", not {value}", first_line(&text))));
     }
     Ok(SIZE as f64 / MIB / seconds)
 }
@@ -335,10 +305,9 @@ mod tests {
         memory.write_all(b"123456789").unwrap();
         let cat = |value| run(Path::new("cat"), &[], Input::Memory(&memory), value);
         assert!(cat("123456789").is_ok());
-        let failure = cat("5").err().unwrap();
-        assert_eq!(failure.reason, "gives \"123456789\", not 5");
+        assert_eq!(cat("5"), Err(Some("gives \"123456789\", not 5".to_owned())));
         let run = |program| run(Path::new(program), &[], Input::Memory(&memory), "5");
-        assert!(run("no-such-program").err().unwrap().is_missing);
-        assert!(run("false").err().unwrap().reason.starts_with("exit status: 1"));
+        assert_eq!(run("no-such-program"), Err(None));
+        assert!(run("false").unwrap_err().unwrap().starts_with("exit status: 1"));
     }
 }

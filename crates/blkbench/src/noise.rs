@@ -1,7 +1,5 @@
 //! Noise that is the same in every run, from SplitMix64 by Sebastiano Vigna.
 
-use super::BLOCK;
-
 /// A generator with its state.
 pub struct Noise(pub u64);
 
@@ -25,8 +23,8 @@ impl Noise {
         }
     }
 
-    pub fn block(&mut self) -> [u8; BLOCK] {
-        let mut block = [0; BLOCK];
+    pub fn block<const LENGTH: usize>(&mut self) -> [u8; LENGTH] {
+        let mut block = [0; LENGTH];
         self.fill(&mut block);
         block
     }

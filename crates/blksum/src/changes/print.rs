@@ -53,7 +53,7 @@ impl FromStr for Output {
 impl Changes {
     /// Writes the extents. [`List::parse`](super::List::parse) reads each form.
     ///
-    /// Only [`Output::Nbdinfo`] depends on `disk_size`. It covers the disk, and extents behind its end, if there are any.
+    /// Each extent is a few small writes, so `to` should have a buffer. Only [`Output::Nbdinfo`] depends on `disk_size`. It covers the disk, and extents behind its end, if there are any.
     ///
     /// ```
     /// use blksum::changes::{Changes, Output};

@@ -6,7 +6,7 @@ use super::ListError;
 use super::extents::Extents;
 use super::text::{MAX_TOKEN, Text, Token};
 
-/// What separates the numbers of a line.
+/// The separator of the numbers of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Separator {
     Comma,

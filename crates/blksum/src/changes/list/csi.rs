@@ -29,7 +29,7 @@ impl TakeRecord for Records<'_> {
         let mut seen = Vec::new();
         while let Some(field) = record.next_key()? {
             if seen.contains(&field) {
-                return Err(A::Error::custom("a field is there twice"));
+                return Err(A::Error::custom("duplicate field"));
             }
             seen.push(field);
             match field {

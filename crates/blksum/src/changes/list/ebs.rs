@@ -44,12 +44,12 @@ impl TakeRecord for Pages<'_> {
     fn take<'de, A: MapAccess<'de>>(&mut self, mut page: A) -> Result<(), A::Error> {
         let mut seen = Vec::new();
         let mut block_size = None;
-        // Of the blocks, whose size follows.
+        // Numbers of blocks, whose size follows.
         let mut numbers = Extents::default();
         self.goes_on = false;
         while let Some(field) = page.next_key()? {
             if seen.contains(&field) {
-                return Err(A::Error::custom("a field is there twice"));
+                return Err(A::Error::custom("duplicate field"));
             }
             seen.push(field);
             match field {

@@ -10,7 +10,7 @@ pub enum ListError {
     #[error(transparent)]
     Read(io::Error),
     /// The text is empty, although its form has a text for an empty list.
-    #[error("the list is empty, not even a list of nothing")]
+    #[error("the text is empty")]
     Empty,
     /// The text has no known form.
     #[error("not a list of changed extents in a known form")]

@@ -72,7 +72,7 @@ pub(super) fn extent(offset: u64, length: u64) -> Result<Range<u64>, String> {
 /// Maximum number of extents, 16 bytes each.
 pub(super) const MAX_EXTENTS: usize = 16 << 20;
 
-/// Maximum end of an extent and size of a disk, as of a file.
+/// Maximum end of an extent, and maximum size of a disk: the largest offset in a file.
 const MAX_END: u64 = i64::MAX as u64;
 
 #[cfg(test)]

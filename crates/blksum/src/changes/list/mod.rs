@@ -63,8 +63,8 @@ impl List {
     ///
     /// # Errors
     ///
-    /// Fails if the text cannot be read, exceeds a limit, or is not a complete list in a known form or in the given one. A
-    /// text of 0 bytes is a list only if `form` is [`Form::Lines`] or [`Form::Csv`].
+    /// Fails if the text cannot be read, exceeds a limit, or is not a complete list in a known form or in the given one. An
+    /// empty text, or one of spaces, is a list only if `form` is [`Form::Lines`] or [`Form::Csv`].
     pub fn parse(text: impl Read, form: Option<Form>) -> Result<Self, ListError> {
         let mut text = Text::new(text)?;
         let form = recognise::form(text.head(), form)?;

@@ -87,7 +87,7 @@ fn csi_refused() {
     for (fields, message) in [
         (r#""block_metadata_type":3"#, "invalid value: integer `3`, expected 1 (FIXED_LENGTH)"),
         (r#""block_metadata_type":"FIXED""#, "invalid value: string \"FIXED\""),
-        (r#""block_metadata":[]"#, "a field is there twice"),
+        (r#""block_metadata":[]"#, "duplicate field"),
         (r#""volume_capacity_bytes":9223372036854775808"#, "is too large"),
         (r#""volume_capacity_bytes":true"#, "invalid type: boolean `true`"),
         (r#""more":[]"#, "unknown field `more`"),
@@ -264,6 +264,7 @@ fn thin_delta_refused() {
             "length=\"999999999999999\"",
             "line 6: length 999999999999999 is too large",
         ),
+        ("</diff>", "</diff><diff/>", "line 7: unexpected element <diff>"),
         ("<diff ", "<!-- --><diff ", "line 2: unknown element <!-->"),
         ("<diff ", "x<diff ", "line 2: text between elements"),
         ("</diff>", "", "line 8: </superblock> ends no element"),

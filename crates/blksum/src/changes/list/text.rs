@@ -47,7 +47,7 @@ impl<R: Read> Text<R> {
     }
 }
 
-/// What [`Text::read_token`] found.
+/// The result of [`Text::read_token`].
 pub(super) enum Token {
     /// The bytes up to the end, and the end.
     Whole,

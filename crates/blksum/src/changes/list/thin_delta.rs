@@ -116,7 +116,7 @@ impl Reader<'_> {
                 let size = size.checked_mul(SECTOR).filter(|size| *size > 0);
                 self.block_size = size.ok_or("data_block_size is not a size of blocks")?;
             }
-            (Some(Element::Superblock), Element::Diff) => self.has_diff = true,
+            (Some(Element::Superblock), Element::Diff) if !self.has_diff => self.has_diff = true,
             (Some(Element::Diff), kind) if kind.has_blocks() && is_empty => {
                 self.blocks(kind, &attributes)?;
             }

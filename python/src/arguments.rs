@@ -107,13 +107,16 @@ pub fn word<T: std::str::FromStr>(name: &str, text: &str, words: &str) -> PyResu
     text.parse().map_err(refused)
 }
 
-/// Lists the names of values.
-pub fn one_of(values: &[impl std::fmt::Display]) -> String {
+/// Parses the name of one of a few values. `None` is the default.
+pub fn one_of<T: std::str::FromStr + std::fmt::Display + Default>(
+    name: &str,
+    text: Option<String>,
+    values: &[T],
+) -> PyResult<T> {
+    let Some(text) = text else { return Ok(T::default()) };
     let names: Vec<String> = values.iter().map(ToString::to_string).collect();
-    match names.split_last() {
-        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
-        _ => names.concat(),
-    }
+    let (last, others) = names.split_last().expect("an option has values");
+    word(name, &text, &format!("{} or {last}", others.join(", ")))
 }
 
 /// Refuses to pickle an object.

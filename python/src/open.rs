@@ -60,22 +60,24 @@ impl Request {
         Ok(request)
     }
 
+    /// Sets an option. `None` is the default of each.
     fn set(&mut self, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let text = || value.extract::<String>();
+        let text = || value.extract::<Option<String>>();
+        let format = || text()?.map(|name| word(key, &name, FORMATS)).transpose();
         let options = &mut self.options;
         match key {
-            _ if value.is_none() && OPTIONS.contains(&key) => {}
-            "format" => options.format = Some(word(key, &text()?, FORMATS)?),
-            "backing_format" => options.backing_format = Some(word(key, &text()?, FORMATS)?),
-            "snapshot" => options.snapshot = Some(text()?),
-            "follow" => options.follow = word(key, &text()?, &one_of(Follow::ALL))?,
-            "holes" => options.holes = word(key, &text()?, &one_of(Holes::ALL))?,
-            "cache" => options.cache = word(key, &text()?, &one_of(Cache::ALL))?,
+            "format" => options.format = format()?,
+            "backing_format" => options.backing_format = format()?,
+            "snapshot" => options.snapshot = text()?,
+            "follow" => options.follow = one_of(key, text()?, Follow::ALL)?,
+            "holes" => options.holes = one_of(key, text()?, Holes::ALL)?,
+            "cache" => options.cache = one_of(key, text()?, Cache::ALL)?,
             "force_share" => options.force_share = value.is_truthy()?,
-            "reader" => options.reader = word(key, &text()?, &one_of(Reader::ALL))?,
-            "vpc_size" => options.vpc_size = word(key, &text()?, &one_of(VpcSize::ALL))?,
+            "reader" => options.reader = one_of(key, text()?, Reader::ALL)?,
+            "vpc_size" => options.vpc_size = one_of(key, text()?, VpcSize::ALL)?,
+            "secret" if value.is_none() => options.secret = None,
             "secret" => options.secret = Some(Secret::new(Buffer::of(value)?.bytes())),
-            "partition" => self.partition = Some(value.extract()?),
+            "partition" => self.partition = value.extract()?,
             _ => {
                 let message = format!("'{key}' is an invalid keyword argument");
                 return Err(PyTypeError::new_err(message));
@@ -160,20 +162,5 @@ impl Opened {
         self.image().chain().iter().any(Member::is_served)
     }
 }
-
-/// Names of the options, `None` for each of which is the default.
-const OPTIONS: [&str; 11] = [
-    "format",
-    "backing_format",
-    "snapshot",
-    "follow",
-    "holes",
-    "cache",
-    "force_share",
-    "reader",
-    "vpc_size",
-    "secret",
-    "partition",
-];
 
 const FORMATS: &str = "a format of qemu-img, such as raw or qcow2";

@@ -7,11 +7,13 @@
 
 mod known_extent;
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use self::known_extent::KnownExtent;
+use crate::bitmap::Bitmap;
 use crate::chain::Chain;
 use crate::error::{Error, ErrorKind, Result};
 use crate::extent::{Extent, ExtentKind};
@@ -81,6 +83,35 @@ impl Image {
     /// Fails if the list cannot be read. It has at most 65536 snapshots and 64 MiB.
     pub fn snapshots(&self) -> Result<Option<Vec<Snapshot>>> {
         self.layers.first().map_or(Ok(None), |layer| layer.snapshots())
+    }
+
+    /// Returns the bitmaps of changed blocks of the image itself, in the order in which the image lists them. Returns `None`
+    /// if its format has none that can be read.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the list cannot be read. It has at most 65535 bitmaps and 64 MiB.
+    pub fn bitmaps(&self) -> Result<Option<Vec<Bitmap>>> {
+        self.layers.first().map_or(Ok(None), |layer| layer.bitmaps())
+    }
+
+    /// Returns the extents of the content that the bitmap with this name calls changed, sorted and not adjacent.
+    ///
+    /// The bitmap is that of the current content of the image itself: it knows nothing of writes to backing files.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such bitmap, if it is in use, so that it is not complete, if it cannot be read or is damaged,
+    /// or has more than 16 Mi extents.
+    pub fn dirty_extents(&self, name: &[u8]) -> Result<Vec<Range<u64>>> {
+        match self.layers.first() {
+            Some(layer) if layer.bitmaps()?.is_some() => layer.dirty_extents(name),
+            _ => {
+                let file = self.files().next().unwrap_or(Path::new(""));
+                let reason = format!("a {} image has no bitmaps that can be read", self.format);
+                Err(Error::new(ErrorKind::Argument, file, reason))
+            }
+        }
     }
 
     /// Returns the names of all files of the chain, the image itself first.

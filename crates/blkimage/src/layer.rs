@@ -3,6 +3,9 @@
 //! A layer reports where bytes are, and the [`Image`](crate::Image) reads them, unless they are stored
 //! in an encoding that only the format knows. A layer knows nothing about the layers below.
 
+use std::ops::Range;
+
+use crate::bitmap::Bitmap;
 use crate::error::{Error, ErrorKind, Result};
 use crate::origin::Place;
 use crate::snapshot::Snapshot;
@@ -38,6 +41,18 @@ pub(crate) trait Layer: Send + Sync {
     /// Returns the internal snapshots, as in [`Image::snapshots`](crate::Image::snapshots).
     fn snapshots(&self) -> Result<Option<Vec<Snapshot>>> {
         Ok(None)
+    }
+
+    /// Returns the bitmaps, as in [`Image::bitmaps`](crate::Image::bitmaps).
+    fn bitmaps(&self) -> Result<Option<Vec<Bitmap>>> {
+        Ok(None)
+    }
+
+    /// Returns the extents of a bitmap, as in [`Image::dirty_extents`](crate::Image::dirty_extents). Not called for layers
+    /// without bitmaps.
+    fn dirty_extents(&self, name: &[u8]) -> Result<Vec<Range<u64>>> {
+        let _ = name;
+        Ok(Vec::new())
     }
 
     /// Returns the files that hold the layer, the image itself first.

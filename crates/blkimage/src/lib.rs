@@ -42,12 +42,14 @@
 #![deny(clippy::missing_errors_doc)]
 
 mod appliance;
+mod bitmap;
 mod buffer;
 mod caches;
 mod chain;
 mod error;
 mod extent;
 mod formats;
+mod gather;
 mod hint;
 mod holes;
 mod image;
@@ -74,9 +76,11 @@ mod walk;
 mod warnings;
 
 pub use appliance::{Appliance, is_named_appliance, is_tar, member_name, split_member};
+pub use bitmap::Bitmap;
 pub use buffer::Buffer;
 pub use error::{Error, ErrorKind, Result};
 pub use extent::{Extent, ExtentKind};
+pub use gather::Gather;
 pub use hint::Hint;
 pub use holes::Holes;
 pub use image::Image;

@@ -5,7 +5,7 @@ use blkhash::{Comparison, Digest};
 use crate::last_block::{self, Block};
 use crate::page_hashes::{PageHashes, PageReader};
 use crate::pages::{Pages, Span, SpanKind};
-use crate::{Error, Header, Map, PAGE, Report, Result};
+use crate::{Error, Header, Map, Report, Result};
 
 /// Compares the blocks that both images have, up to the end of the smaller one. If blocks have different
 /// lengths, the shorter one is padded with zeros. Pages with equal hashes are not read, so zero blocks in them are reported
@@ -160,27 +160,4 @@ fn block_of<'a>(
     let digest = digest.unwrap_or(map.zero_block().as_bytes());
     let length = map.block_length(number) as u64;
     Block { length, digest, padded, is_zero: map.is_zero_block(number, digest) }
-}
-
-impl Span {
-    /// Returns one page.
-    fn at(&self, index: u64) -> Self {
-        let kind = match self.kind {
-            SpanKind::Stored { offset, hash } => {
-                SpanKind::Stored { offset: offset + index * PAGE as u64, hash: hash + index }
-            }
-            kind => kind,
-        };
-        Self { first: self.first + index, count: 1, kind }
-    }
-}
-
-impl PageReader<'_> {
-    /// Returns the bytes of a page, or `None` if it has only zero blocks.
-    fn read_span(&mut self, span: Span) -> Result<Option<&[u8]>> {
-        match span.kind {
-            SpanKind::Stored { offset, hash } => self.read(span.first, 1, offset, hash).map(Some),
-            SpanKind::Zeros | SpanKind::Unknown => Ok(None),
-        }
-    }
 }

@@ -22,6 +22,7 @@ mod header;
 mod key;
 mod last_block;
 mod log;
+mod lookup;
 mod map;
 mod merge;
 mod page;
@@ -34,6 +35,7 @@ mod root;
 mod seal;
 mod storage;
 mod tail;
+mod update;
 mod writer;
 
 pub use against::{Against, ImageEnd, Side};
@@ -48,6 +50,7 @@ pub use export::{Format, export};
 pub use header::{Header, MAGIC};
 pub use key::Key;
 pub use log::Log;
+pub use lookup::Lookup;
 pub use map::Map;
 pub use merge::merge;
 pub use page_run::PageRun;
@@ -56,6 +59,7 @@ pub use report::Report;
 pub use seal::seal;
 pub use storage::{Output, Pipe, ReadAt};
 pub use tail::has_zero_tail;
+pub use update::Update;
 pub use writer::Writer;
 
 /// Length of a page and alignment of every area of a map, in bytes.

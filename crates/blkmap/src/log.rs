@@ -1,7 +1,7 @@
 //! The commits of a file, from the last one back.
 
-use crate::areas::{read_header, read_page};
-use crate::{Commit, Error, Header, PAGE, ReadAt, Result};
+use crate::areas::read_page;
+use crate::{Commit, Error, Header, ReadAt, Result};
 
 /// The commits of a file and their offsets, from the last one back to the first.
 pub struct Log<'a> {
@@ -12,18 +12,6 @@ pub struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
-    /// Starts with the commit at the end of the file.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the file does not begin like a map.
-    pub fn new(bytes: &'a dyn ReadAt) -> Result<Self> {
-        let header = read_header(bytes)?;
-        let end = bytes.length()?.checked_sub(PAGE as u64).filter(|end| *end > 0);
-        let end = end.filter(|end| end.is_multiple_of(PAGE as u64)).ok_or(Error::Unfinished)?;
-        Ok(Self::before(bytes, header, end))
-    }
-
     /// Starts with the commit at `end`.
     pub(crate) fn before(bytes: &'a dyn ReadAt, header: Header, end: u64) -> Self {
         Self { bytes, header, next: Some((end, None)) }

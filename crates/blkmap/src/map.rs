@@ -11,6 +11,7 @@ use crate::directory::Directory;
 use crate::log::Log;
 use crate::page::{sha256, to_hash};
 use crate::page_run::PageRun;
+use crate::recover::last_commit;
 use crate::root::Root;
 use crate::{Error, Header, Key, PAGE, ReadAt, Result};
 
@@ -29,19 +30,17 @@ pub struct Map {
 }
 
 impl Map {
-    /// Opens the map that ends with the file. Checks the commit and the directory.
+    /// Opens the last state of a map. Checks the commit and the directory.
+    ///
+    /// What follows the commit belongs to an update that was interrupted or is being written. [`rest`](Self::rest) is its
+    /// length.
     ///
     /// # Errors
     ///
     /// Fails if the file is not a map, is not finished, or is damaged.
     pub fn open(bytes: impl ReadAt + 'static) -> Result<Self> {
         let header = read_header(&bytes)?;
-        let length = bytes.length()?;
-        if !length.is_multiple_of(PAGE as u64) || length < 2 * PAGE as u64 {
-            return Err(Error::Unfinished);
-        }
-        let end = length - PAGE as u64;
-        let commit = Commit::parse(&read_page(&bytes, end)?, end, &header)?;
+        let (end, commit) = last_state(&bytes, &header)?;
         Self::at(Arc::new(bytes), header, commit, end)
     }
 
@@ -52,7 +51,8 @@ impl Map {
     /// Fails if there is no such commit, and like [`open`](Self::open).
     pub fn open_state(bytes: impl ReadAt + 'static, sequence: u64) -> Result<Self> {
         let header = read_header(&bytes)?;
-        for commit in Log::new(&bytes)? {
+        let (end, _) = last_state(&bytes, &header)?;
+        for commit in Log::before(&bytes, header, end) {
             let (end, commit) = commit?;
             if commit.sequence == sequence {
                 return Self::at(Arc::new(bytes), header, commit, end);
@@ -125,6 +125,15 @@ impl Map {
     pub(crate) fn block_length(&self, block: u64) -> usize {
         let block_size = u64::from(self.header.block_size);
         (self.commit.image_size - block * block_size).min(block_size) as usize
+    }
+
+    /// Returns the number of bytes behind the commit, which belong to no state.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system does not know the length of the file.
+    pub fn rest(&self) -> Result<u64> {
+        Ok(self.bytes.length()?.saturating_sub(self.end + PAGE as u64))
     }
 
     /// Returns the number of pages of the image.
@@ -266,6 +275,20 @@ impl Map {
         }
         Ok(())
     }
+}
+
+/// Finds the commit of the last state, and its offset.
+fn last_state(bytes: &dyn ReadAt, header: &Header) -> Result<(u64, Commit)> {
+    let length = bytes.length()?;
+    if length.is_multiple_of(PAGE as u64) && length >= 2 * PAGE as u64 {
+        let end = length - PAGE as u64;
+        match Commit::parse(&read_page(bytes, end)?, end, header) {
+            Err(Error::Unfinished) => {}
+            parsed => return Ok((end, parsed?)),
+        }
+    }
+    let last = last_commit(bytes, header)?;
+    last.filter(|(_, commit)| commit.is_final).ok_or(Error::Unfinished)
 }
 
 impl std::fmt::Debug for Map {

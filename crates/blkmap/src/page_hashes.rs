@@ -2,6 +2,7 @@
 
 use crate::bytes::is_zero;
 use crate::page::PageHasher;
+use crate::pages::{Span, SpanKind};
 use crate::{Error, Header, Map, PAGE, Result};
 
 /// The hashes of a map, read part by part.
@@ -55,6 +56,14 @@ impl<'a> PageReader<'a> {
     /// Returns hashes from `index` on: `count`, or fewer that are at hand.
     pub(crate) fn hashes(&mut self, index: u64, count: u64) -> Result<&[u8]> {
         self.hashes.get(index, count)
+    }
+
+    /// Returns the bytes of a page, or `None` if it has only zero blocks, or is not known.
+    pub(crate) fn read_span(&mut self, span: Span) -> Result<Option<&[u8]>> {
+        match span.kind {
+            SpanKind::Stored { offset, hash } => self.read(span.first, 1, offset, hash).map(Some),
+            SpanKind::Zeros | SpanKind::Unknown => Ok(None),
+        }
     }
 
     /// Returns `count` pages from the page `first` on, at most [`MAX`](Self::MAX), which lie at `offset` and

@@ -2,7 +2,7 @@
 
 use crate::directory::Directory;
 use crate::page_run::PageRun;
-use crate::{Map, Result};
+use crate::{Map, PAGE, Result};
 
 /// Consecutive pages of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,19 @@ pub(crate) enum SpanKind {
     Unknown,
     /// They lie in the file from `offset` on, and `hash` is the index of the first one's hash.
     Stored { offset: u64, hash: u64 },
+}
+
+impl Span {
+    /// Returns one page.
+    pub(crate) fn at(&self, index: u64) -> Self {
+        let kind = match self.kind {
+            SpanKind::Stored { offset, hash } => {
+                SpanKind::Stored { offset: offset + index * PAGE as u64, hash: hash + index }
+            }
+            kind => kind,
+        };
+        Self { first: self.first + index, count: 1, kind }
+    }
 }
 
 /// A walk over the pages from `page` to `end`.
@@ -58,7 +71,7 @@ impl<'a> Pages<'a> {
         let kind = if run.is_zero() {
             SpanKind::Zeros
         } else {
-            let offset = run.offset + skipped * crate::PAGE as u64;
+            let offset = run.offset + skipped * PAGE as u64;
             SpanKind::Stored { offset, hash: run.first_hash + skipped }
         };
         Ok(Some(self.span(run.end(), kind)))
@@ -67,6 +80,12 @@ impl<'a> Pages<'a> {
     /// Moves on by `count` pages, at most to the end of the current ones.
     pub(crate) fn advance(&mut self, count: u64) {
         self.page += count;
+    }
+
+    /// Moves on to `page`, which does not lie before the current one.
+    pub(crate) fn seek(&mut self, page: u64) {
+        debug_assert!(page >= self.page, "a walk goes forward");
+        self.page = page;
     }
 
     fn span(&self, end: u64, kind: SpanKind) -> Span {

@@ -31,29 +31,8 @@ impl Recovered {
     /// Fails if the file does not begin like a map, or cannot be read.
     pub fn find(file: File) -> Result<Self> {
         let header = read_header(&file)?;
-        let length = file.length()?;
-        let mut end = length / PAGE as u64 * PAGE as u64;
-        let stop = length.saturating_sub(MAX_SEARCH);
-        let mut part = vec![0; PART];
-        while end > PAGE as u64 {
-            let start = end.saturating_sub(PART as u64).max(PAGE as u64);
-            let part = &mut part[..(end - start) as usize];
-            ReadAt::read_exact_at(&file, part, start)?;
-            for (index, page) in part.chunks_exact(PAGE).enumerate().rev() {
-                let at = start + (index * PAGE) as u64;
-                let page = page.first_chunk().expect("a page");
-                if Commit::has_file_id(page, &header.file_id)
-                    && let Ok(commit) = Commit::parse(page, at, &header)
-                {
-                    return Ok(Self { file, header, last: Some((at, commit)) });
-                }
-            }
-            end = start;
-            if end < stop {
-                return Err(Error::damaged(end, "there is no commit from here on"));
-            }
-        }
-        Ok(Self { file, header, last: None })
+        let last = last_commit(&file, &header)?;
+        Ok(Self { file, header, last })
     }
 
     /// Returns the parameters.
@@ -222,6 +201,33 @@ impl Recovered {
         }
         Ok(bytes)
     }
+}
+
+/// Finds the last commit and its offset, in the last 4 GiB.
+pub(crate) fn last_commit(bytes: &dyn ReadAt, header: &Header) -> Result<Option<(u64, Commit)>> {
+    let length = bytes.length()?;
+    let mut end = length / PAGE as u64 * PAGE as u64;
+    let stop = length.saturating_sub(MAX_SEARCH);
+    let mut part = vec![0; PART];
+    while end > PAGE as u64 {
+        let start = end.saturating_sub(PART as u64).max(PAGE as u64);
+        let part = &mut part[..(end - start) as usize];
+        bytes.read_exact_at(part, start)?;
+        for (index, page) in part.chunks_exact(PAGE).enumerate().rev() {
+            let at = start + (index * PAGE) as u64;
+            let page = page.first_chunk().expect("a page");
+            if Commit::has_file_id(page, &header.file_id)
+                && let Ok(commit) = Commit::parse(page, at, header)
+            {
+                return Ok(Some((at, commit)));
+            }
+        }
+        end = start;
+        if end < stop {
+            return Err(Error::damaged(end, "there is no commit from here on"));
+        }
+    }
+    Ok(None)
 }
 
 impl Commit {

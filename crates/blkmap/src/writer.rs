@@ -11,7 +11,7 @@ use crate::commit::{Area, Commit};
 use crate::page::{Hash, Page, PageHasher, sha256, to_hash};
 use crate::page_run::PageRun;
 use crate::root::Root;
-use crate::{Error, Header, Key, MAX_INFO, Output, PAGE, Result};
+use crate::{Error, Header, Key, MAX_INFO, Map, Output, PAGE, Result};
 
 /// A sink for the digests of blocks that writes a map. It only appends, so a map can go through a pipe.
 ///
@@ -114,6 +114,15 @@ impl<O: Output> Writer<O> {
         }
     }
 
+    /// Begins the next state of `base`, which the output ends with.
+    pub(crate) fn after(base: &Map, output: O, image_size: u64) -> Self {
+        let position = base.end() + PAGE as u64;
+        let counts = Counts { position, ..Counts::default() };
+        let mut writer = Self::with(output, *base.header(), image_size, counts);
+        writer.last = Some((base.end(), base.commit().sequence));
+        writer
+    }
+
     /// Continues behind these checkpoints. `last` is the offset and the number of the last one's commit, and
     /// `root` has the pages so far, unless some are skipped.
     pub(crate) fn behind(
@@ -176,21 +185,27 @@ impl<O: Output> Writer<O> {
 
     /// Appends stored pages with their hashes, one after the other.
     pub(crate) fn push_pages(&mut self, pages: &[u8], hashes: &[u8]) -> Result<()> {
-        let first = self.counts.page;
-        let count = (pages.len() / PAGE) as u64;
+        let offset = self.counts.position;
         self.output.append(pages)?;
+        self.counts.position += pages.len() as u64;
+        self.push_stored(offset, hashes);
+        Ok(())
+    }
+
+    /// Appends pages with these hashes, which lie in the file from `offset` on.
+    pub(crate) fn push_stored(&mut self, offset: u64, hashes: &[u8]) {
+        let first = self.counts.page;
+        let count = (hashes.len() / 32) as u64;
         if let Some(root) = &mut self.root {
             root.hashes(hashes);
         }
         let first_hash = self.next.hashes.len() as u64;
-        self.next.push(PageRun { first, count, offset: self.counts.position, first_hash });
+        self.next.push(PageRun { first, count, offset, first_hash });
         self.next
             .hashes
             .extend(hashes.chunks_exact(32).map(|hash| *hash.first_chunk().expect("a hash")));
-        self.counts.position += pages.len() as u64;
         self.counts.stored_pages += count;
         self.count(self.blocks_in(first, count), 0, count);
-        Ok(())
     }
 
     /// Appends pages of zero blocks.
@@ -215,7 +230,11 @@ impl<O: Output> Writer<O> {
         held.has_last = has_last;
     }
 
-    fn blocks(&self) -> u64 {
+    pub(crate) fn image_size(&self) -> u64 {
+        self.image_size
+    }
+
+    pub(crate) fn blocks(&self) -> u64 {
         self.image_size.div_ceil(self.header.block_size.into())
     }
 
@@ -226,7 +245,7 @@ impl<O: Output> Writer<O> {
     }
 
     /// Returns the number of the block that comes next.
-    fn next_block(&self) -> u64 {
+    pub(crate) fn next_block(&self) -> u64 {
         self.counts.page * self.header.blocks_per_page() + self.page.filled() as u64
     }
 
@@ -238,7 +257,7 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    fn digests(&mut self, mut digests: &[u8]) -> Result<()> {
+    pub(crate) fn digests(&mut self, mut digests: &[u8]) -> Result<()> {
         let size = self.header.algorithm.digest_size();
         self.check_room((digests.len() / size) as u64)?;
         while !digests.is_empty() {
@@ -249,7 +268,7 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    fn zeros(&mut self, mut count: u64) -> Result<()> {
+    pub(crate) fn zeros(&mut self, mut count: u64) -> Result<()> {
         self.check_room(count)?;
         let per_page = self.header.blocks_per_page();
         while count > 0 {

@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 
 use blkhash::engine::Accumulator;
 use blkhash::{
-    Algorithm, BlockDigests, BlockSize, Comparison, Construction, Digester, Parameters, Salt, Sink,
-    Tree,
+    Algorithm, BlockDigests, BlockSize, Comparison, Construction, Digester, Parameters, Run, Salt,
+    Sink, Tree,
 };
 use blkmap::{
-    Against, BlockRun, Error, Header, ImageEnd, Key, Map, Output, Recovered, Report, Side, Writer,
-    check, checksum, diff, merge, seal,
+    Against, BlockRun, Error, Header, ImageEnd, Key, Lookup, Map, Output, Recovered, Report, Side,
+    Update, Writer, check, checksum, diff, merge, seal,
 };
 use proptest::prelude::*;
 
@@ -414,4 +414,156 @@ fn zeros_that_would_take_hours_are_refused() {
     let error = checksum(&map, Construction::default(), 1).unwrap_err();
     assert!(error.to_string().contains("zero blocks"), "{error}");
     checksum(&map, Construction::DmVerity, 1).unwrap();
+}
+
+/// Returns a later state of a content: another size, and other blocks at some places. The blocks that are not told are as
+/// they were.
+fn later(old: &Content, size: (usize, usize), edits: &[(u16, u8)]) -> (Content, Vec<usize>) {
+    let (count, last) = size;
+    let mut new = old.clone();
+    new.blocks.resize(count, 0);
+    new.last = if count == 0 { BLOCK } else { last };
+    let mut changed: Vec<usize> = (old.blocks.len()..count).collect();
+    let length = |content: &Content, index: usize| content.block(index).len();
+    let common = count.min(old.blocks.len());
+    changed.extend((0..common).filter(|index| length(old, *index) != length(&new, *index)));
+    for (place, byte) in edits {
+        if count > 0 {
+            let index = usize::from(*place) % count;
+            new.blocks[index] = *byte;
+            changed.push(index);
+        }
+    }
+    changed.sort_unstable();
+    changed.dedup();
+    (new, changed)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_updated_map_is_that_of_the_new_content(
+        old in content(),
+        algorithm in algorithm(),
+        size in (0..1500_usize, 1..=BLOCK, any::<bool>()),
+        edits in prop::collection::vec((any::<u16>(), prop_oneof![Just(0), any::<u8>()]), 0..12),
+        appends in any::<bool>(),
+        is_sealed in any::<bool>(),
+    ) {
+        let header = header(algorithm, Salt::default());
+        let (count, last, is_resized) = size;
+        let size = if is_resized { (count, last) } else { (old.blocks.len(), old.last) };
+        let (new, changed) = later(&old, size, &edits);
+        let old_file = whole(&old, header);
+        let base = Map::open(old_file.clone()).unwrap();
+        let key = is_sealed.then(|| Key::new(vec![7; 32]).unwrap());
+        let output = if appends { old_file.clone() } else { Vec::new() };
+        let update = if appends {
+            Update::append(&base, output, new.size())
+        } else {
+            Update::copy(&base, output, new.size())
+        };
+        let mut update = update.unwrap().sealed_with(key.clone());
+        for &block in &changed {
+            for run in new.digests(&header, block, block + 1).runs() {
+                update.write(block as u64, run).unwrap();
+            }
+        }
+        if new.last != BLOCK || old.last != BLOCK {
+            update.set_padded_last(new.padded_last(&header));
+        }
+        let (file, commit) = update.finish("{}").unwrap();
+        prop_assert_eq!(commit.sequence(), if appends { 2 } else { 1 });
+        let map = Map::open(file.clone()).unwrap();
+        check_all(&map).unwrap();
+        let fresh = Map::open(whole(&new, *map.header())).unwrap();
+        prop_assert_eq!(map.commit().root(), fresh.commit().root());
+        prop_assert_eq!(map.padded_last(), fresh.padded_last());
+        prop_assert_eq!(blocks_of(&map, 1000), blocks_of(&fresh, 1000));
+        prop_assert_eq!(map.commit().zero_blocks(), fresh.commit().zero_blocks());
+        if let Some(key) = &key {
+            map.check_seal(key).unwrap();
+        }
+        if appends {
+            prop_assert_eq!(&file[..old_file.len()], &old_file[..]);
+            let state = Map::open_state(file, 1).unwrap();
+            prop_assert_eq!(state.commit().root(), base.commit().root());
+        }
+    }
+
+    #[test]
+    fn a_lookup_finds_the_first_block_that_differs(
+        old in content(),
+        algorithm in algorithm(),
+        edits in prop::collection::vec((any::<u16>(), any::<u8>()), 0..3),
+        stride in 1..200_usize,
+    ) {
+        // Digests that are not cryptographic may be equal, too, but these bytes have others.
+        let header = header(algorithm, Salt::default());
+        let (new, _) = later(&old, (old.blocks.len(), old.last), &edits);
+        let base = Map::open(whole(&old, header)).unwrap();
+        let mut lookup = Lookup::new(&base).unwrap();
+        for block in (0..new.blocks.len()).step_by(stride) {
+            let to = (block + stride.min(3)).min(new.blocks.len());
+            let mut first = block as u64;
+            let mut found = None;
+            for run in new.digests(&header, block, to).runs() {
+                found = found.or(lookup.find_difference(first, run).unwrap());
+                first += match run {
+                    Run::Digests { count, .. } | Run::Zeros { count } => count,
+                };
+            }
+            let expected = (block..to).find(|index| old.blocks[*index] != new.blocks[*index]);
+            prop_assert_eq!(found, expected.map(|index| index as u64));
+        }
+    }
+}
+
+#[test]
+fn an_update_leaves_nothing_out() {
+    let header = header(Algorithm::Sha256, Salt::default());
+    let content = Content { blocks: vec![1; 200], last: BLOCK };
+    let base = Map::open(whole(&content, header)).unwrap();
+    let longer = (201 * BLOCK) as u64;
+    let update = Update::append(&base, whole(&content, header), longer).unwrap();
+    assert!(matches!(update.finish("{}"), Err(Error::Content(_))));
+    let part = map_of(&content, header, 0..1, 1000);
+    let base = Map::open(part.clone()).unwrap();
+    let update = Update::append(&base, part, content.size());
+    assert!(matches!(update.err(), Some(Error::Incomplete { known: 128, blocks: 200 })));
+}
+
+#[test]
+fn an_update_that_was_cut_off_leaves_the_state_before() {
+    let header = header(Algorithm::Sha256, Salt::default());
+    let old = Content { blocks: (0..=255).cycle().take(500).collect(), last: BLOCK };
+    let (new, changed) = later(&old, (500, BLOCK), &[(3, 9), (299, 9), (499, 9)]);
+    let old_file = whole(&old, header);
+    let base = Map::open(old_file.clone()).unwrap();
+    assert_eq!(base.rest().unwrap(), 0);
+    let mut update = Update::append(&base, old_file.clone(), new.size()).unwrap();
+    for block in changed {
+        for run in new.digests(&header, block, block + 1).runs() {
+            update.write(block as u64, run).unwrap();
+        }
+    }
+    let (file, commit) = update.finish("{}").unwrap();
+    for length in (old_file.len()..file.len()).step_by(512) {
+        let map = Map::open(file[..length].to_vec()).unwrap();
+        assert_eq!(map.commit().root(), base.commit().root());
+        assert_eq!(map.rest().unwrap(), (length - old_file.len()) as u64);
+        check_all(&map).unwrap();
+        let state = Map::open_state(file[..length].to_vec(), 1).unwrap();
+        assert_eq!(state.commit().root(), base.commit().root());
+    }
+    // What is cut off before the first commit leaves nothing.
+    for length in (0..old_file.len()).step_by(512) {
+        assert!(Map::open(file[..length].to_vec()).is_err());
+    }
+    // A commit that is damaged is no update that was cut off.
+    let mut damaged = file.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    assert!(matches!(Map::open(damaged), Err(Error::Damaged { .. })));
+    assert_eq!(Map::open(file).unwrap().commit().root(), commit.root());
 }

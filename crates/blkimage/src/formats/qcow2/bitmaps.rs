@@ -1,10 +1,12 @@
-//! The directory of bitmaps. It is never used for reading, but checked, because QEMU refuses an image
-//! whose directory or bitmap tables are invalid.
+//! Bitmaps of changed blocks, and their directory. The content of the image does not depend on them, but QEMU refuses an
+//! image whose directory or bitmap tables are invalid.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
 
-use crate::error::{Error, Result};
+use crate::bitmap::{Bitmap, DirtyExtents};
+use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::formats::fields::array;
 use crate::storage::HostFile;
 
@@ -58,7 +60,7 @@ pub(super) fn check(file: &HostFile, directory: &Directory, size: u64, cluster: 
     let mut offset = directory.offset;
     for _ in 0..directory.count {
         let broken = |rule: &str| file.corrupt(format!("bitmap: {rule}")).at(offset);
-        let bitmap = Bitmap::read(file, offset, end)?;
+        let bitmap = Entry::read(file, offset, end)?;
         bitmap.check(size, cluster).map_err(broken)?;
         let name = bitmap.name.split(|byte| *byte == 0).next().unwrap_or_default();
         if !names.insert(state.hash_one(name)) {
@@ -75,7 +77,59 @@ pub(super) fn check(file: &HostFile, directory: &Directory, size: u64, cluster: 
     if offset == end { Ok(()) } else { Err(broken("directory has more entries than it says")) }
 }
 
-struct Bitmap {
+/// Returns the bitmaps of a directory that was checked.
+pub(super) fn list(file: &HostFile, directory: Option<&Directory>) -> Result<Vec<Bitmap>> {
+    let mut found = Vec::new();
+    walk(file, directory, &mut |entry| {
+        found.push(entry.describe());
+        false
+    })?;
+    Ok(found)
+}
+
+/// Returns the extents of an image of `size` bytes that the bitmap with this name marks. Returns `None` if there is no such
+/// bitmap.
+pub(super) fn extents(
+    file: &HostFile,
+    directory: Option<&Directory>,
+    name: &[u8],
+    size: u64,
+    cluster: u64,
+) -> Result<Option<Vec<Range<u64>>>> {
+    let entry = walk(file, directory, &mut |entry| entry.name == name)?;
+    let Some(entry) = entry else { return Ok(None) };
+    if entry.is_in_use() {
+        let reason = format!(
+            "bitmap {} is in use: the program that wrote to the image did not close it, so that changes are missing",
+            excerpt(name)
+        );
+        return Err(file.error(ErrorKind::Argument, reason));
+    }
+    let mut extents = DirtyExtents::new(size);
+    entry.read_bits(file, size, cluster, &mut extents)?;
+    Ok(Some(extents.into_list()))
+}
+
+/// Returns the first entry of a directory that `is_wanted`.
+fn walk(
+    file: &HostFile,
+    directory: Option<&Directory>,
+    is_wanted: &mut dyn FnMut(&Entry) -> bool,
+) -> Result<Option<Entry>> {
+    let Some(directory) = directory else { return Ok(None) };
+    let (mut offset, end) = (directory.offset, directory.offset.saturating_add(directory.size));
+    for _ in 0..directory.count {
+        let entry = Entry::read(file, offset, end)?;
+        if is_wanted(&entry) {
+            return Ok(Some(entry));
+        }
+        offset = entry.end;
+    }
+    Ok(None)
+}
+
+/// An entry of the directory.
+struct Entry {
     table_offset: u64,
     table_size: u32,
     flags: u32,
@@ -85,7 +139,7 @@ struct Bitmap {
     end: u64,
 }
 
-impl Bitmap {
+impl Entry {
     /// Reads the entry at `offset` of a directory that ends at `end`.
     fn read(file: &HostFile, offset: u64, end: u64) -> Result<Self> {
         let cut = || file.corrupt("bitmap: directory ends within an entry").at(offset);
@@ -118,6 +172,60 @@ impl Bitmap {
     /// Returns whether the bitmap was not closed. Its table is not read in that case.
     fn is_in_use(&self) -> bool {
         self.flags & IN_USE != 0
+    }
+
+    fn describe(&self) -> Bitmap {
+        Bitmap {
+            name: self.name.clone(),
+            granularity: 1 << self.granularity_bits,
+            is_enabled: self.flags & AUTO != 0,
+            is_in_use: self.is_in_use(),
+        }
+    }
+
+    /// Appends the extents of set bits. The table was checked.
+    fn read_bits(
+        &self,
+        file: &HostFile,
+        size: u64,
+        cluster: u64,
+        extents: &mut DirtyExtents,
+    ) -> Result<()> {
+        let too_many = || file.error(ErrorKind::Argument, "bitmap has more than 16 Mi extents");
+        let bit = 1_u64 << self.granularity_bits;
+        let mut table = vec![0; self.table_size as usize * 8];
+        file.read_exact_at(&mut table, self.table_offset)?;
+        let mut bits = vec![0; cluster as usize];
+        // A cluster of bits of a large granularity may reach far past the end of the image.
+        let span = bit.saturating_mul(cluster * 8);
+        for (index, entry) in table.as_chunks().0.iter().enumerate() {
+            let start = span.saturating_mul(index as u64);
+            let entry = u64::from_be_bytes(*entry);
+            let host = entry & ENTRY_OFFSET;
+            if start >= size {
+                break;
+            }
+            if host == 0 {
+                if entry & ENTRY_ALL_ONES != 0 {
+                    extents.push(start..start.saturating_add(span)).ok_or_else(too_many)?;
+                }
+                continue;
+            }
+            file.read_exact_at(&mut bits, host)?;
+            for (index, byte) in bits.iter().enumerate().filter(|(_, byte)| **byte != 0) {
+                let at = |number: u64| {
+                    start.saturating_add((index as u64 * 8 + number).saturating_mul(bit))
+                };
+                if *byte == u8::MAX {
+                    extents.push(at(0)..at(8)).ok_or_else(too_many)?;
+                    continue;
+                }
+                for number in (0..8).filter(|number| byte & (1 << number) != 0) {
+                    extents.push(at(number)..at(number + 1)).ok_or_else(too_many)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn check(&self, size: u64, cluster: u64) -> Result<(), &'static str> {

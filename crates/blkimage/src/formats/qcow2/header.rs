@@ -19,6 +19,8 @@ pub(crate) struct Header {
     pub snapshots: SnapshotTable,
     /// Directory of bitmaps, if it is in use.
     pub(super) bitmaps: Option<Directory>,
+    /// Whether a program that does not know bitmaps wrote to an image with bitmaps.
+    pub(super) has_stale_bitmaps: bool,
     /// Name of the backing file, if any.
     pub backing_file: Option<Vec<u8>>,
     /// Recorded format of the backing file.
@@ -80,6 +82,7 @@ impl Header {
                 count: fixed.snapshots_count,
             },
             bitmaps: extensions.bitmaps.filter(|_| fixed.autoclear & BITMAPS != 0),
+            has_stale_bitmaps: extensions.bitmaps.is_some() && fixed.autoclear & BITMAPS == 0,
             backing_file: fixed.read_backing_file(file)?,
             backing_format: extensions.backing_format,
             data_file: if has_data_file { extensions.data_file } else { None },

@@ -16,11 +16,13 @@ pub(crate) mod builder;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
 use std::sync::Arc;
 
+use crate::bitmap::Bitmap;
 use crate::caches::LayerCaches;
 use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result, excerpt};
 use crate::formats::decompress::{Cluster, Compression};
 use crate::formats::two_level::{L1Table, Rules, Tables};
 use crate::layer::{GuestRange, Layer, Mapping, Purpose, Stored};
@@ -28,6 +30,7 @@ use crate::origin::{Encoding, Place};
 use crate::snapshot::Snapshot;
 use crate::storage::HostFile;
 
+use self::bitmaps::Directory;
 use self::entry::Geometry;
 use self::header::{Header, SnapshotTable};
 
@@ -41,6 +44,8 @@ pub(crate) struct Qcow2 {
     compression: Compression,
     l1: L1Table,
     snapshots: SnapshotTable,
+    bitmaps: Option<Directory>,
+    has_stale_bitmaps: bool,
     /// Size of the active state. Old snapshots omit theirs, and have this one.
     active_size: u64,
     caches: LayerCaches,
@@ -111,6 +116,8 @@ impl Qcow2 {
             compression,
             l1,
             snapshots,
+            bitmaps: header.bitmaps,
+            has_stale_bitmaps: header.has_stale_bitmaps,
             active_size,
             caches,
         })
@@ -151,6 +158,24 @@ impl Layer for Qcow2 {
 
     fn snapshots(&self) -> Result<Option<Vec<Snapshot>>> {
         snapshot::list(&self.file, self.snapshots, self.active_size).map(Some)
+    }
+
+    fn bitmaps(&self) -> Result<Option<Vec<Bitmap>>> {
+        bitmaps::list(&self.file, self.bitmaps.as_ref()).map(Some)
+    }
+
+    fn dirty_extents(&self, name: &[u8]) -> Result<Vec<Range<u64>>> {
+        let directory = self.bitmaps.as_ref();
+        let cluster = self.geometry.cluster_size();
+        let found = bitmaps::extents(&self.file, directory, name, self.active_size, cluster)?;
+        found.ok_or_else(|| {
+            let name = excerpt(name);
+            let reason = match self.has_stale_bitmaps {
+                true => format!("bitmap {name} is not valid: a program that does not know bitmaps wrote to the image"),
+                false => format!("has no bitmap {name}"),
+            };
+            self.file.error(ErrorKind::Argument, reason)
+        })
     }
 
     fn files(&self) -> Vec<&HostFile> {

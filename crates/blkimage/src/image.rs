@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use self::known_extent::KnownExtent;
-use crate::bitmap::Bitmap;
+use crate::bitmap::{Bitmap, DirtyExtents};
 use crate::chain::Chain;
 use crate::error::{Error, ErrorKind, Result};
 use crate::extent::{Extent, ExtentKind};
@@ -112,6 +112,44 @@ impl Image {
                 Err(Error::new(ErrorKind::Argument, file, reason))
             }
         }
+    }
+
+    /// Returns the extents whose content comes from the first `depth` images of the chain, sorted and not adjacent. All other
+    /// content is that of the image below them.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the tables of an image cannot be read or are damaged, or there are more than 16 Mi extents.
+    pub fn extents_above(&self, depth: usize) -> Result<Vec<Range<u64>>> {
+        let layers = &self.layers[..depth.min(self.layers.len())];
+        let mut extents = DirtyExtents::new(self.size);
+        let mut offset = 0;
+        while offset < self.size {
+            let mut length = self.size - offset;
+            let mut is_above = false;
+            for (index, layer) in layers.iter().enumerate() {
+                // Behind its end, an image in the middle hides those below.
+                let Some(left) = layer.size().checked_sub(offset).filter(|left| *left > 0) else {
+                    is_above = index > 0;
+                    break;
+                };
+                length = length.min(left);
+                let range = GuestRange { offset, limit: length, far: length, is_lowest: false };
+                let mapping = layer.map(range, Purpose::Extent)?;
+                length = length.min(mapping.length);
+                if !matches!(mapping.kind, MappingKind::Below) {
+                    is_above = true;
+                    break;
+                }
+            }
+            if is_above && extents.push(offset..offset + length).is_none() {
+                let name = self.files().next().unwrap_or(Path::new(""));
+                let reason = "has more than 16 Mi extents that differ from its backing file";
+                return Err(Error::new(ErrorKind::Argument, name, reason));
+            }
+            offset += length;
+        }
+        Ok(extents.into_list())
     }
 
     /// Returns the names of all files of the chain, the image itself first.

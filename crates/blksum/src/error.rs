@@ -31,6 +31,14 @@ pub enum Error {
     /// A map could not be read or written.
     #[error(transparent)]
     Map(#[from] blkmap::Error),
+    /// A block changed, and nothing calls it changed.
+    #[error("{length} bytes at {offset} changed, and the changes do not include them")]
+    Missed {
+        /// Offset of the block in bytes.
+        offset: u64,
+        /// Length of the block in bytes.
+        length: u64,
+    },
     /// A map is of another part of the image.
     #[error(transparent)]
     OtherPart(#[from] crate::map::OtherPart),

@@ -25,6 +25,7 @@ mod print;
 use std::ops::Range;
 
 use blkhash::BlockSize;
+use blkimage::Image;
 
 pub use list::{Form, List, ListError, UnknownForm};
 pub use print::{Output, UnknownOutput};
@@ -36,6 +37,34 @@ pub struct Changes {
 }
 
 impl Changes {
+    /// Returns the extents that a bitmap in an image calls changed.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Image::dirty_extents`].
+    pub fn of_bitmap(image: &Image, name: &[u8]) -> blkimage::Result<Self> {
+        Ok(Self { extents: image.dirty_extents(name)? })
+    }
+
+    /// Returns the extents that the first `depth` images of a chain hide of the one below.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Image::extents_above`].
+    pub fn of_overlay(image: &Image, depth: usize) -> blkimage::Result<Self> {
+        Ok(Self { extents: image.extents_above(depth)? })
+    }
+
+    /// Returns the extents in `length` bytes from `offset` on, counted from there.
+    #[must_use]
+    pub fn in_part(&self, offset: u64, length: u64) -> Self {
+        let end = offset.saturating_add(length);
+        let cut = |it: &Range<u64>| {
+            it.start.clamp(offset, end) - offset..it.end.clamp(offset, end) - offset
+        };
+        self.extents.iter().map(cut).collect()
+    }
+
     /// Returns the extents in order.
     pub fn extents(&self) -> &[Range<u64>] {
         &self.extents
@@ -90,6 +119,14 @@ mod tests {
         assert_eq!(changes.extents(), [0..4, 7..9, 20..30]);
         assert_eq!((changes.bytes(), changes.end(), changes.is_empty()), (16, 30, false));
         assert!(Changes::default().is_empty());
+    }
+
+    #[test]
+    fn extents_of_a_part() {
+        let changes: Changes = [0..10, 20..30, 40..50].into_iter().collect();
+        assert_eq!(changes.in_part(5, 20).extents(), [0..5, 15..20]);
+        assert!(changes.in_part(10, 10).is_empty());
+        assert_eq!(changes.in_part(0, u64::MAX), changes);
     }
 
     #[test]

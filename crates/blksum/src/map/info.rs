@@ -2,11 +2,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use blkimage::partition::{self, Partition};
-use blkimage::{Format, Image, Source, member_name, split_member};
+use blkimage::{Format, Image, Member, Source, member_name, split_member};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map as Object, Value};
 
@@ -47,9 +48,29 @@ pub enum Made {
     Read,
     /// This number of maps was merged.
     Merge(u64),
+    /// Blocks that changed were read, and the others are those of another map.
+    Update(UpdateInfo),
     /// In a way that this version does not know.
     #[serde(untagged)]
     Other(Value),
+}
+
+/// How a map was updated.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct UpdateInfo {
+    /// Content id of the map before, in hexadecimal.
+    pub base: String,
+    /// The origin of the list of changes.
+    pub by: String,
+    /// Number of blocks that were read because they may have changed.
+    pub read: u64,
+    /// Number of blocks that were read although nothing called them changed.
+    pub sampled: u64,
+    /// Other fields.
+    #[serde(flatten)]
+    pub other: Object<String, Value>,
 }
 
 /// The image of a map.
@@ -68,6 +89,9 @@ pub struct SourceInfo {
     pub partition: Option<u32>,
     /// The files that the image consists of, first the image.
     pub files: Vec<FileInfo>,
+    /// The bitmaps of changed blocks in the image.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bitmaps: Vec<BitmapInfo>,
     /// Other fields.
     #[serde(flatten)]
     pub other: Object<String, Value>,
@@ -93,6 +117,25 @@ pub struct FileInfo {
     /// Device of the file system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dev: Option<u64>,
+    /// Other fields.
+    #[serde(flatten)]
+    pub other: Object<String, Value>,
+}
+
+/// A bitmap of changed blocks in an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct BitmapInfo {
+    /// Name.
+    pub name: String,
+    /// Number of bytes for each bit.
+    pub granularity: u64,
+    /// Whether it records changes.
+    pub enabled: bool,
+    /// Number of bits that were set. `None` if its content is not complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dirty: Option<u64>,
     /// Other fields.
     #[serde(flatten)]
     pub other: Object<String, Value>,
@@ -176,11 +219,10 @@ impl Info {
     /// devices and of servers are unknown, so that only their sizes are compared.
     pub fn is_same_image(&self, other: &Self) -> bool {
         let (Some(one), Some(other)) = (&self.source, &other.source) else { return false };
-        let state = |file: &FileInfo| (file.size, file.mtime_ns, file.ino);
         !one.files.is_empty()
             && (&one.format, &one.snapshot, one.partition)
                 == (&other.format, &other.snapshot, other.partition)
-            && one.files.iter().map(state).eq(other.files.iter().map(state))
+            && one.files.iter().map(FileInfo::state).eq(other.files.iter().map(FileInfo::state))
     }
 
     /// Returns whether times and inodes of all files are known, so that a change of the image shows.
@@ -200,29 +242,58 @@ impl std::fmt::Display for Info {
 }
 
 impl SourceInfo {
-    fn new(subject: &Subject<'_>) -> Self {
-        let files = subject.image.chain().iter().enumerate().flat_map(|(index, member)| {
-            member.files().enumerate().map(move |(number, file)| {
-                let role = match (index, number) {
-                    (0, 0) => "image",
-                    (_, 0) => "backing",
-                    _ => "data",
-                };
-                FileInfo::new(file.name(), file.size(), role)
-            })
-        });
+    pub(super) fn new(subject: &Subject<'_>) -> Self {
+        let files = subject.image.chain().iter().enumerate();
+        let files = files.flat_map(|(index, member)| FileInfo::of_member(index, member));
         Self {
             name: base_name(subject.name),
             format: Format::name(subject.image.format()).to_owned(),
             snapshot: subject.snapshot.map(str::to_owned),
             partition: subject.partition,
             files: files.collect(),
+            bitmaps: BitmapInfo::of(subject.image),
             other: Object::new(),
         }
     }
 }
 
+impl BitmapInfo {
+    /// Describes the bitmaps in an image. A list that cannot be read is empty: the content of the image does not depend on
+    /// it.
+    fn of(image: &Image) -> Vec<Self> {
+        let bitmaps = image.bitmaps().ok().flatten().unwrap_or_default();
+        let described = bitmaps.into_iter().take(MAX_BITMAPS).map(|bitmap| Self {
+            dirty: image.dirty_extents(&bitmap.name).ok().map(|extents| {
+                let bits = |it: &Range<u64>| (it.end - it.start).div_ceil(bitmap.granularity);
+                extents.iter().map(bits).sum()
+            }),
+            name: String::from_utf8_lossy(&bitmap.name).into_owned(),
+            granularity: bitmap.granularity,
+            enabled: bitmap.is_enabled,
+            other: Object::new(),
+        });
+        described.collect()
+    }
+}
+
 impl FileInfo {
+    /// Describes the files of a member of a chain, whose top has the index 0.
+    pub(super) fn of_member(index: usize, member: &Member) -> impl Iterator<Item = Self> + '_ {
+        member.files().enumerate().map(move |(number, file)| {
+            let role = match (index, number) {
+                (0, 0) => "image",
+                (_, 0) => "backing",
+                _ => "data",
+            };
+            Self::new(file.name(), file.size(), role)
+        })
+    }
+
+    /// Returns the fields by which a file is known again.
+    pub(super) fn state(&self) -> (u64, Option<i64>, Option<u64>) {
+        (self.size, self.mtime_ns, self.ino)
+    }
+
     fn new(name: &Path, size: u64, role: &str) -> Self {
         let mut info = Self {
             name: base_name(name.as_os_str()),
@@ -266,6 +337,9 @@ fn base_name(image: &OsStr) -> String {
     name.to_string_lossy().into_owned()
 }
 
+/// More bitmaps of an image are left out.
+const MAX_BITMAPS: usize = 64;
+
 /// More partitions of a map are left out.
 const MAX_PARTITIONS: usize = 256;
 
@@ -295,8 +369,8 @@ mod tests {
         for text in [
             r#"{"created":"","program":"","made":"read"}"#,
             r#"{"created":"a","program":"b","made":{"merge":3},"shard":[1,2],"x":[{}]}"#,
-            r#"{"created":"a","program":"b","made":{"update":{"base":"01"}}}"#,
-            r#"{"created":"a","program":"b","source":{"name":"n","format":"raw","snapshot":null,"files":[{"name":"n","role":"image","size":1,"y":2}],"bitmaps":[]},"partitions":[{"number":1,"offset":2,"length":3,"name":"root"}]}"#,
+            r#"{"created":"a","program":"b","made":{"update":{"base":"01","by":"bitmap b","read":3,"sampled":1,"x":2}}}"#,
+            r#"{"created":"a","program":"b","source":{"name":"n","format":"raw","snapshot":null,"files":[{"name":"n","role":"image","size":1,"y":2}],"bitmaps":[{"name":"b","granularity":65536,"enabled":true,"dirty":0,"z":1}]},"partitions":[{"number":1,"offset":2,"length":3,"name":"root"}]}"#,
         ] {
             assert_eq!(info(text).to_string(), text);
         }

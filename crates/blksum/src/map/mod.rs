@@ -1,16 +1,25 @@
 //! Maps of images: writes the map of an image, and compares an image with a map.
 //!
-//! [`write()`] writes a map, [`verify`] returns where an image differs from it, and [`diff`] where two maps differ. The
-//! format of a map, and all that can be done without its image, is in [`blkmap`].
+//! [`write()`] writes a map, [`verify`] returns where an image differs from it, and [`diff`] where two maps differ.
+//! [`update()`] writes the next state of a map from what changed, and [`Audit`] tells whether a list of changes is
+//! complete. The format of a map, and all that can be done without its image, is in [`blkmap`].
 
+mod audit;
+mod base;
 mod info;
 mod other_part;
 mod pairing;
+mod update;
 mod write;
 
-pub use self::info::{FileInfo, Info, Made, PartitionInfo, SourceInfo, Subject};
+pub use self::audit::{Audit, AuditSummary, audit, audit_maps};
+pub use self::base::{OtherBase, check_bitmap, overlay_depth};
+pub use self::info::{
+    BitmapInfo, FileInfo, Info, Made, PartitionInfo, SourceInfo, Subject, UpdateInfo,
+};
 pub use self::other_part::OtherPart;
 pub use self::pairing::{Pairing, check_parts, diff, verify};
+pub use self::update::{Sample, Tracked, Updated, update};
 pub use self::write::{ALL, write, write_with_checksums};
 
 use blkhash::{BlockSize, Digest, Leaf};

@@ -1,0 +1,113 @@
+//! Whether what tracks the changes of an image tells all of them since a map was made.
+
+use blkimage::{Format, Image};
+
+use super::{FileInfo, Info, SourceInfo, Subject};
+
+/// The reason why a bitmap or an overlay does not tell what changed since a map was made. The text is about the map.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OtherBase {
+    /// The map does not say what image it is of.
+    #[error("does not say of which image it is")]
+    Unknown,
+    /// The map is that of a snapshot, of another partition, or of an image in another format.
+    #[error("is the map of another snapshot, partition or format of the image")]
+    Content,
+    /// The map is that of another file.
+    #[error("is the map of another file")]
+    File,
+    /// The image has other backing files, or they changed.
+    #[error("is the map of the image with other backing files, or with an earlier state of them")]
+    Backing,
+    /// No backing file of the image has the state of the map.
+    #[error("is not the map of a backing file of the image, as that is now")]
+    NotBacking,
+    /// The image did not have the bitmap when the map was made.
+    #[error("is older than bitmap {0:?}, or is of a copy without it")]
+    NoBitmap(String),
+    /// The bitmap does not record changes, or did not when the map was made.
+    #[error("was made when bitmap {0:?} did not record changes, or it does not now")]
+    Disabled(String),
+    /// The bitmap has fewer changes than when the map was made.
+    #[error(
+        "was made when bitmap {name:?} had {then} bits set, and it has {now} now: it was cleared, or made anew"
+    )]
+    Cleared {
+        /// Name of the bitmap.
+        name: String,
+        /// Number of bits that were set when the map was made.
+        then: u64,
+        /// Number of bits that are set now.
+        now: u64,
+    },
+}
+
+/// Checks that a bitmap in an image tells every change since the map with this info was made: it was there and empty or not
+/// cleared since, and recorded all changes, and backing files are as they were.
+///
+/// A bitmap that was removed and made anew under its name, and has more changes than the old one, is not noticed.
+///
+/// # Errors
+///
+/// Fails with the first reason why it may not.
+pub fn check_bitmap(
+    info: Option<&Info>,
+    subject: &Subject<'_>,
+    name: &str,
+) -> Result<(), OtherBase> {
+    let then = info.and_then(|info| info.source.as_ref()).ok_or(OtherBase::Unknown)?;
+    let now = SourceInfo::new(subject);
+    if (&then.format, &then.snapshot, then.partition) != (&now.format, &now.snapshot, now.partition)
+    {
+        return Err(OtherBase::Content);
+    }
+    let (Some((old, old_others)), Some((new, new_others))) =
+        (then.files.split_first(), now.files.split_first())
+    else {
+        return Err(OtherBase::Unknown);
+    };
+    if (old.ino, old.mtime_ns.is_some()) != (new.ino, new.mtime_ns.is_some()) {
+        return Err(OtherBase::File);
+    }
+    let backing = |files: &[FileInfo]| {
+        let backing = files.iter().filter(|file| file.role == "backing");
+        backing.map(FileInfo::state).collect::<Vec<_>>()
+    };
+    if backing(old_others) != backing(new_others) {
+        return Err(OtherBase::Backing);
+    }
+    let bitmap = |source: &SourceInfo| source.bitmaps.iter().find(|it| it.name == name).cloned();
+    let missing = || OtherBase::NoBitmap(name.to_owned());
+    let (old, new) = bitmap(then).zip(bitmap(&now)).ok_or_else(missing)?;
+    if !old.enabled || !new.enabled {
+        return Err(OtherBase::Disabled(name.to_owned()));
+    }
+    match (old.dirty, new.dirty) {
+        (Some(then), Some(now)) if then > now => {
+            Err(OtherBase::Cleared { name: name.to_owned(), then, now })
+        }
+        (Some(_), Some(_)) => Ok(()),
+        _ => Err(missing()),
+    }
+}
+
+/// Returns how many images of a chain lie above the one that the map with this info was made of.
+///
+/// # Errors
+///
+/// Fails if the map is of none of the backing files, or they changed since.
+pub fn overlay_depth(info: Option<&Info>, image: &Image) -> Result<usize, OtherBase> {
+    let source = info.and_then(|info| info.source.as_ref()).ok_or(OtherBase::Unknown)?;
+    if source.snapshot.is_some() || source.files.is_empty() {
+        return Err(OtherBase::Content);
+    }
+    let chain = image.chain();
+    let is_base = |depth: &usize| {
+        let members = chain[*depth..].iter().enumerate();
+        let files = members.flat_map(|(index, member)| FileInfo::of_member(index, member));
+        source.format == Format::name(chain[*depth].format())
+            && source.files.iter().map(FileInfo::state).eq(files.map(|file| file.state()))
+    };
+    (1..chain.len()).find(is_base).ok_or(OtherBase::NotBacking)
+}

@@ -19,6 +19,8 @@ pub struct Updated {
     pub commit: Commit,
     /// Number of blocks that were read because they may have changed.
     pub read: u64,
+    /// Number of bytes in these blocks.
+    pub bytes: u64,
     /// Number of blocks that were read although nothing called them changed.
     pub sampled: u64,
 }
@@ -88,6 +90,9 @@ pub fn update<O: Output + Send>(
     let header = base.header();
     let plan = Plan::new(base, source.size(), tracked.changes, tracked.sample);
     let [read, sampled] = [false, true].map(|kind| plan.count(kind));
+    let extents = plan.bytes(header.block_size, source.size()).zip(&plan.0);
+    let bytes =
+        extents.filter(|(_, piece)| !piece.is_sample).map(|(it, _)| it.end - it.start).sum();
     let last = source.size().div_ceil(header.block_size.into()).checked_sub(1);
     if base.commit().image_size() != source.size() || last.is_some_and(|last| plan.writes(last)) {
         update.set_padded_last(padded_last(source, &header.leaf(), header.block_size)?);
@@ -107,7 +112,7 @@ pub fn update<O: Output + Send>(
         ..UpdateInfo::default()
     }));
     let (_, commit) = sink.update.finish(&info.to_string())?;
-    Ok(Updated { commit, read, sampled })
+    Ok(Updated { commit, read, bytes, sampled })
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -14,13 +14,17 @@ use crate::{messages, quote, trust};
 
 /// Opens `MAP`, or the state `MAP@N`. The error is a message without the name.
 pub fn open(name: &OsStr) -> Result<Map, Error> {
-    match file(Path::new(name)) {
+    let map = match file(Path::new(name)) {
         Err(Error::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
             let Some((base, sequence)) = state(name) else { return Err(error.into()) };
-            Map::open_state(file(Path::new(&base))?, sequence)
+            return Map::open_state(file(Path::new(&base))?, sequence);
         }
-        opened => Map::open(opened?),
+        opened => Map::open(opened?)?,
+    };
+    if map.rest()? > 0 {
+        messages::remark_of(name.as_bytes(), INTERRUPTED);
     }
+    Ok(map)
 }
 
 /// Returns whether a name is that of a map, `NAME.blkmap` or `NAME.blkmap@N`. The content does not decide, because a guest
@@ -117,6 +121,9 @@ fn state(name: &OsStr) -> Option<(OsString, u64)> {
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 
 const NO_LINK: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+
+const INTERRUPTED: &str =
+    "note: an update was interrupted, or is being written: this is the state before it";
 
 const AMBIGUOUS: &str = "begins like a block map, which the guest of an image may write: give a map a name that ends in \
                          .blkmap, and the format of an image with -f";

@@ -113,7 +113,8 @@ impl Output {
         Writer::new(self.target()?, header, image_size)
     }
 
-    fn target(&self) -> Result<Target, Error> {
+    /// Empties the file, and returns it for a writer.
+    pub fn target(&self) -> Result<Target, Error> {
         match self {
             Self::Stdout => Ok(Target::Stdout(Pipe(Stdout))),
             Self::File { file, leftover, .. } => {

@@ -6,10 +6,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use blkhash::{Algorithm, BlockSize, Construction};
+use blksum::map::Sample;
 use clap::{ArgAction, Subcommand, ValueHint};
 
 use super::part::{Range, Shard};
 use crate::blkhash::source_args::SourceArgs;
+use crate::image::args::Opening;
 use crate::progress::ProgressArgs;
 use crate::values::{Count, Named, parse_seconds, parse_size};
 
@@ -67,6 +69,38 @@ pub enum Command {
         after_help = COMPARE_HELP
     )]
     Diff(Box<Diff>),
+    /// Bring a map up to date by reading only what changed
+    #[command(
+        override_usage = "blkhash map update (--bitmap NAME | --changes FILE | --overlay) [OPTION]... MAP IMAGE",
+        disable_help_flag = true,
+        mut_arg("salt", |salt| salt.hide(true)),
+        mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)),
+        after_help = UPDATE_HELP
+    )]
+    Update(Box<Update>),
+    /// Find changes that a list of changes does not have
+    #[command(
+        override_usage = "blkhash map audit (--bitmap NAME | --changes FILE | --overlay) [OPTION]... MAP (IMAGE | MAP)",
+        disable_help_flag = true,
+        mut_arg("salt", |salt| salt.hide(true)),
+        mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)),
+        after_help = AUDIT_HELP
+    )]
+    Audit(Box<Audit>),
+    /// Print what changed in an image, by a bitmap or a list in another format
+    #[command(
+        override_usage = "blkhash map changes (--bitmap NAME | --changes FILE | --overlay) [OPTION]... IMAGE",
+        disable_help_flag = true,
+        mut_arg("salt", |salt| salt.hide(true)),
+        mut_arg("max_zeros", |size| size.hide(true))
+    )]
+    Changes(Box<Changes>),
+    /// List the bitmaps of changed blocks in images
+    #[command(
+        override_usage = "blkhash map bitmaps [OPTION]... IMAGE...",
+        disable_help_flag = true
+    )]
+    Bitmaps(Bitmaps),
     /// Make one map from the maps of parts of an image
     #[command(
         override_usage = "blkhash map merge [OPTION]... -o FILE PART...",
@@ -325,6 +359,143 @@ pub struct Report {
     pub json: bool,
 }
 
+/// What tells the changes of an image.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+pub struct Tracker {
+    /// The bitmap NAME in a qcow2 image
+    #[arg(long, value_name = "NAME")]
+    pub bitmap: Option<String>,
+
+    /// The list of changed blocks in FILE; - is standard input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub changes: Option<OsString>,
+
+    /// What the image stores itself, on top of the backing file that the map is of
+    #[arg(long)]
+    pub overlay: bool,
+}
+
+/// `blkhash map update`
+#[derive(Debug, clap::Args)]
+pub struct Update {
+    /// Map
+    #[arg(value_name = "MAP", value_hint = ValueHint::FilePath)]
+    pub map: OsString,
+
+    /// Image, device or NBD URI
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    pub image: OsString,
+
+    #[command(flatten)]
+    pub tracker: Tracker,
+
+    /// Write a map of its own to FILE [default: a new commit is appended to MAP]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<OsString>,
+
+    /// Also read this share of the blocks that are not called changed, in percent [default: 0.1]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub sample: Option<Sample>,
+
+    /// Update although nothing shows that a bitmap or an overlay tells all changes since the map was made
+    #[arg(long)]
+    pub trust: bool,
+
+    /// Overwrite a map that exists
+    #[arg(long, requires = "output")]
+    pub force: bool,
+
+    /// Seal the map with the key in FILE, with which it must be sealed
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub key_file: Option<PathBuf>,
+
+    /// Leave out names, sizes and times of the files of the image
+    #[arg(long)]
+    pub no_source: bool,
+
+    /// Print nothing
+    #[arg(short, long, conflicts_with = "json")]
+    pub quiet: bool,
+
+    /// Write a JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub source: SourceArgs,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// `blkhash map audit`
+#[derive(Debug, clap::Args)]
+pub struct Audit {
+    /// Map or MAP@N: the state before the changes
+    #[arg(value_name = "MAP", value_hint = ValueHint::FilePath)]
+    pub map: OsString,
+
+    /// Image, map or MAP@N: the state after the changes
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    pub image: OsString,
+
+    #[command(flatten)]
+    pub tracker: Tracker,
+
+    #[command(flatten)]
+    pub output: Report,
+
+    #[command(flatten)]
+    pub source: SourceArgs,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// `blkhash map changes`
+#[derive(Debug, clap::Args)]
+pub struct Changes {
+    /// Image, device or NBD URI
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    pub image: OsString,
+
+    #[command(flatten)]
+    pub tracker: Tracker,
+
+    /// Write one JSON object per line
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub source: SourceArgs,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
+/// `blkhash map bitmaps`
+#[derive(Debug, clap::Args)]
+pub struct Bitmaps {
+    /// Images
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath, required = true)]
+    pub images: Vec<OsString>,
+
+    /// Write one JSON object per line
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub opening: Opening,
+
+    /// Print this help
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: (),
+}
+
 /// `blkhash map merge`
 #[derive(Debug, clap::Args)]
 pub struct Merge {
@@ -452,6 +623,18 @@ fn block_size(text: &str) -> Result<BlockSize, String> {
     BlockSize::try_from(bytes).map_err(|error| error.to_string())
 }
 
+/// Parses a percentage with up to four digits behind the point.
+fn percent(text: &str) -> Result<Sample, String> {
+    let invalid = || "use a percentage from 0 to 100, such as 0.1".to_owned();
+    let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !is_number(whole) || !is_number(rest) || rest.len() > 4 {
+        return Err(invalid());
+    }
+    let parts = format!("{whole}{rest:0<4}").parse().ok().filter(|parts| *parts <= 1_000_000);
+    parts.map(Sample::parts_per_million).ok_or_else(invalid)
+}
+
 const SALT_HELP: &str = "Salt of the digests in hexadecimal, up to 256 bytes; - is none";
 
 const MAX_ZEROS_HELP: &str =
@@ -469,6 +652,16 @@ not be read or is not a map.";
 const COMPARE_HELP: &str = "\
 Exit status is 0 if nothing differs, 1 if something does, 2 if something could not be compared, 3 if an image \
 changed meanwhile.";
+
+const UPDATE_HELP: &str = "\
+Blocks that are called changed are read, and the others keep their digests. A sample of the others is compared with the \
+map. Exit status is 0 if the map is that of the image now, 1 if a block of the sample changed, so that the list is not \
+complete, 2 on an error, 3 if the bitmap or the overlay does not belong to the map, or the image changed meanwhile, 4 if \
+another process writes the map. The map is as it was unless the status is 0.";
+
+const AUDIT_HELP: &str = "\
+The image is read and compared with the map. Exit status is 0 if every block that differs is in the list, 1 if one is \
+not, 2 if something could not be compared, 3 if an image changed meanwhile.";
 
 const MERGE_HELP: &str = "\
 Exit status is 0 if the map is complete, 1 if parts are missing, 2 on an error, 3 if the parts do not belong \

@@ -295,7 +295,7 @@ impl<'a> Pair<'a> {
 }
 
 /// Compares an image with a map. The names are those of the map and the image.
-fn compare(
+pub fn compare(
     pairing: &Pairing<'_>,
     [map_name, image_name]: [&OsString; 2],
     data: &Data,
@@ -347,7 +347,7 @@ impl Job<'_> {
 }
 
 /// Describes why a map is of another part than the image, and what to do.
-fn of_other_part(other: &OtherPart) -> Problem {
+pub fn of_other_part(other: &OtherPart) -> Problem {
     let advice = match other {
         OtherPart::Partition(number) => format!("add --partition {number}"),
         _ => "compare without --partition, or with the map of the partition".to_owned(),
@@ -356,7 +356,7 @@ fn of_other_part(other: &OtherPart) -> Problem {
 }
 
 /// Describes an error of a comparison of two maps, the second of which is `other`.
-fn of_maps(error: &blkmap::Error, other: &OsStr) -> Problem {
+pub fn of_maps(error: &blkmap::Error, other: &OsStr) -> Problem {
     match error {
         blkmap::Error::Mismatch(reason) => {
             Problem::new(format!("compared with {}: {reason}", shown(other)))
@@ -408,7 +408,7 @@ fn part_name(partition: Option<u32>) -> String {
 }
 
 /// The salt is that of the map, and images need none.
-fn refuse_salt(source: &SourceArgs) -> Result<(), Failure> {
+pub fn refuse_salt(source: &SourceArgs) -> Result<(), Failure> {
     match source.salt {
         Some(_) => Err(Failure::usage("--salt: a map has its own salt")),
         None => Ok(()),
@@ -424,7 +424,7 @@ fn is_same_file(names: [&OsString; 2]) -> bool {
     names[0] == names[1] || id(names[0]).is_some_and(|it| Some(it) == id(names[1]))
 }
 
-fn partitions(data: &Data) -> Vec<Partition> {
+pub fn partitions(data: &Data) -> Vec<Partition> {
     partition::table(data.source()).unwrap_or_default().partitions
 }
 

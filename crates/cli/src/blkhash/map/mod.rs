@@ -3,6 +3,9 @@
 //! [`args`] is the command line, [`report`] prints differences, and each subcommand is a module.
 
 pub mod args;
+mod audit;
+mod bitmaps;
+mod changes;
 mod check;
 mod checksum;
 mod compare;
@@ -19,6 +22,8 @@ mod seal;
 mod show;
 mod svg;
 mod tail;
+mod tracker;
+mod update;
 mod watched;
 
 use self::args::Command;
@@ -33,6 +38,10 @@ pub fn run(command: &Command) -> Result<Outcome, Failure> {
         Command::Checksum(args) => checksum::run(args),
         Command::Verify(args) => compare::verify(args),
         Command::Diff(args) => compare::diff(args),
+        Command::Update(args) => update::run(args),
+        Command::Audit(args) => audit::run(args),
+        Command::Changes(args) => changes::run(args),
+        Command::Bitmaps(args) => bitmaps::run(args),
         Command::Merge(args) => merge::run(args),
         Command::Seal(args) => seal::run(args),
         Command::Dups(args) => dups::run(args),

@@ -9,6 +9,7 @@ use std::io;
 use blkbtrfs::Content;
 use blkhash::Comparison;
 use blkimage::partition::Partition;
+use blksum::map::AuditSummary;
 use blksum::{RelatedRun, Relation, Sides};
 use serde::Serialize;
 
@@ -80,6 +81,8 @@ pub struct Differences {
     /// Whether the table is printed as its ranges come, and has begun.
     is_table_begun: bool,
     picture: Option<(Picture, Cells)>,
+    /// The judgement of a list of changes. What differs is then what changed and is not listed.
+    audit: Option<AuditSummary>,
     out: Out,
 }
 
@@ -151,8 +154,14 @@ impl Differences {
             table,
             is_table_begun: false,
             picture,
+            audit: None,
             out,
         }
+    }
+
+    /// Ends with the judgement of a list of changes. What was added as different is what the list does not have.
+    pub fn with_audit(self, summary: AuditSummary) -> Self {
+        Self { audit: Some(summary), ..self }
     }
 
     /// Names the files in ranges that differ.
@@ -367,6 +376,9 @@ impl Differences {
 
     /// Returns the summary as a line without its end.
     fn summary_text(&self) -> String {
+        if let Some(audit) = &self.audit {
+            return self.audit_text(audit);
+        }
         let counts = &self.counts;
         let (different, unknown) = (counts.different(), counts.of(Relation::Unknown));
         let known = counts.total() - unknown;
@@ -405,7 +417,60 @@ impl Differences {
         text
     }
 
+    /// Returns the summary of an audit as a line without its end.
+    fn audit_text(&self, audit: &AuditSummary) -> String {
+        let AuditSummary { missed, listed, needless, needless_bytes, unknown, .. } = *audit;
+        let blocks = |count| plural(count, "block", "blocks");
+        let mut text = match missed {
+            0 => format!("every change is listed: {listed} {} changed", blocks(listed)),
+            _ => format!(
+                "{missed} {} changed and {} not listed, {}, in {} {}; {listed} changed and {} listed",
+                blocks(missed),
+                plural(missed, "is", "are"),
+                Bytes(self.bytes),
+                self.ranges,
+                plural(self.ranges, "range", "ranges"),
+                plural(listed, "is", "are"),
+            ),
+        };
+        if needless > 0 {
+            let percent = (needless_bytes as f64 / audit.listed_bytes.max(1) as f64) * 100.0;
+            text += &format!(
+                "; {needless} listed {} equal, {} or {percent:.0} % of the list",
+                plural(needless, "block is", "blocks are"),
+                Bytes(needless_bytes)
+            );
+        }
+        if unknown > 0 {
+            text += &format!("; {unknown} not known");
+        }
+        text
+    }
+
+    fn audit_object(&self, audit: &AuditSummary) -> String {
+        json::line(&record! {
+            r#type: "summary",
+            block_size: self.sides.block_size.get(),
+            blocks: self.counts.total(),
+            missed: audit.missed,
+            bytes: self.bytes,
+            ranges: self.ranges,
+            listed: audit.listed,
+            needless: audit.needless,
+            clean: audit.clean,
+            unknown: audit.unknown,
+            listed_bytes: audit.listed_bytes,
+            needless_bytes: audit.needless_bytes,
+            not_printed: self.not_printed,
+            left: side(&self.labels.left, self.sides.left),
+            right: side(&self.labels.right, self.sides.right),
+        })
+    }
+
     fn summary_object(&self) -> String {
+        if let Some(audit) = &self.audit {
+            return self.audit_object(audit);
+        }
         let counts = &self.counts;
         let is_all = counts.of(Relation::Unknown) == 0
             && self.sides.part.is_none()

@@ -1,0 +1,148 @@
+//! `blkhash map audit`: finds changes that a list of changes does not have.
+
+use std::ffi::OsString;
+
+use blkhash::Comparison;
+use blkmap::{Map, Report};
+use blksum::Sides;
+use blksum::changes::Changes;
+use blksum::map::{Info, Pairing, check_parts};
+
+use super::args::Audit;
+use super::compare::{compare, image_option, of_maps, of_other_part, partitions, refuse_salt};
+use super::picture_file::PictureFile;
+use super::relations::Labels;
+use super::report::Differences;
+use super::tracker::Opened;
+use crate::blkhash::contents::Contents;
+use crate::blkhash::source::Data;
+use crate::map::open;
+use crate::messages;
+use crate::problem::{Failure, Outcome, Problem};
+use crate::progress::Reporter;
+
+/// Judges the changes on the command line.
+pub fn run(args: &Audit) -> Result<Outcome, Failure> {
+    refuse_salt(&args.source)?;
+    let picture = PictureFile::open(&args.output, &[&args.map, &args.image]);
+    let picture = picture.map_err(Failure::usage)?;
+    let is_map = match open::is_map(&args.image, args.source.opening.format.is_some()) {
+        Ok(is_map) => is_map,
+        Err(reason) => return Ok(Problem::new(reason).report(&args.image)),
+    };
+    if is_map && args.tracker.changes.is_none() {
+        return Err(Failure::usage(
+            "two maps are judged with --changes: a bitmap or an overlay is in an image",
+        ));
+    }
+    if is_map && let Some(option) = image_option(&args.source) {
+        return Err(Failure::usage(format!(
+            "{option} says what of an image is read, and both are maps"
+        )));
+    }
+    let tracker = Opened::open(&args.tracker)?;
+    let maps = [Some(open::open(&args.map)), is_map.then(|| open::open(&args.image))];
+    let options = args.source.confine((!is_map).then_some(&args.image))?;
+    let reporter = Reporter::new(args.source.progress.when(), (!is_map).then_some(1));
+    let [left, right] = maps;
+    let left = match left.expect("a map is given") {
+        Ok(map) => map,
+        Err(error) => return Ok(Problem::from(error).report(&args.map)),
+    };
+    let job = Job { args, left: &left, picture, reporter: &reporter };
+    let Some(right) = right else {
+        let data = match Data::open(&args.image, &options, &args.source) {
+            Ok(data) => data,
+            Err(reason) => return Ok(Problem::new(reason).report(&args.image)),
+        };
+        job.picture.check_apart(data.image()).map_err(Failure::usage)?;
+        return match tracker.changes(&data, None) {
+            Ok(changes) => job.with_image(&data, &changes),
+            Err(problem) => Ok(problem.report(&args.image)),
+        };
+    };
+    let right = match right {
+        Ok(map) => map,
+        Err(error) => return Ok(Problem::from(error).report(&args.image)),
+    };
+    match tracker.list() {
+        Ok(changes) => job.with_map(&right, &changes),
+        Err(problem) => Ok(problem.report(&args.image)),
+    }
+}
+
+/// The state before the changes, and the output.
+struct Job<'a> {
+    args: &'a Audit,
+    left: &'a Map,
+    picture: PictureFile,
+    reporter: &'a Reporter,
+}
+
+impl Job<'_> {
+    fn with_image(self, data: &Data, changes: &Changes) -> Result<Outcome, Failure> {
+        let Self { args, left, reporter, .. } = self;
+        let pairing = match Pairing::new(left, &data.selected) {
+            Ok(pairing) => pairing,
+            Err(other) => return Ok(of_other_part(&other).report(&args.map)),
+        };
+        let contents = Contents::of(vec![data.shared_source()]);
+        reporter.begin(&args.image);
+        let outcome = self.run(pairing.sides(), partitions(data), contents, changes, |report| {
+            compare(&pairing, [&args.map, &args.image], data, report, reporter)
+        });
+        reporter.end(&args.image, None);
+        outcome
+    }
+
+    fn with_map(self, right: &Map, changes: &Changes) -> Result<Outcome, Failure> {
+        let Self { args, left, .. } = self;
+        if let Err(other) = check_parts(left, right) {
+            return Ok(of_other_part(&other).report(&args.map));
+        }
+        let size = |map: &Map| map.commit().image_size();
+        let sides = Sides::new(left.header().block_size, size(left), size(right));
+        let partitions = Info::of(right).map(|info| info.partitions()).unwrap_or_default();
+        self.run(sides, partitions, Contents::default(), changes, |report| {
+            blkmap::diff(left, right, report)
+                .map_err(|error| of_maps(&error, &args.image).about(&args.map))
+        })
+    }
+
+    /// Prints what `compare` finds and the list does not have.
+    fn run(
+        self,
+        sides: Sides,
+        partitions: Vec<blkimage::partition::Partition>,
+        contents: Contents,
+        changes: &Changes,
+        compare: impl FnOnce(Report<'_>) -> Result<(), Problem>,
+    ) -> Result<Outcome, Failure> {
+        // What only one of them has is not judged.
+        let sides = Sides { part: Some((0, sides.left.min(sides.right))), ..sides };
+        let [left, right]: [OsString; 2] = [self.args.map.clone(), self.args.image.clone()];
+        let labels = Labels { left, right, partitions };
+        let mut differences = Differences::new(&self.args.output, sides, labels);
+        differences = differences.with_contents(contents);
+        let mut audit = blksum::map::Audit::new(changes, sides.block_size);
+        let mut take = |first, count, kind: Comparison| {
+            audit.push(first, count, kind, &mut |first, count, is_listed| {
+                let is_expected = is_listed && kind.is_different();
+                let kind = if is_expected { Comparison::Equal } else { kind };
+                differences.push(first, count, kind);
+            });
+        };
+        let compared = compare(Report::new(&mut take));
+        let ended = differences.with_audit(audit.summary()).end(compared.is_ok())?;
+        if let Some(svg) = ended.svg
+            && let Err(reason) = self.picture.write(&svg)
+        {
+            messages::message(&reason);
+            return Ok(Outcome::Unknown);
+        }
+        Ok(match compared {
+            Ok(()) => ended.outcome,
+            Err(problem) => problem.report(&self.args.map),
+        })
+    }
+}

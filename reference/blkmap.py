@@ -457,11 +457,14 @@ class Map:
 
 
 def open_map(data):
-    """Returns the last commit of a map. Checks what a reader checks before it uses anything."""
-    check(len(data) % PAGE == 0, "the length is no multiple of 4096")
+    """Returns the last state of a map. Checks what a reader checks before it uses anything."""
     parameters, file_id = read_header(data)
-    check(len(data) >= 2 * PAGE, "there is no commit")
-    map = read_map(data, len(data) - PAGE, parameters, file_id)
+    end = len(data)
+    if end % PAGE or not data[-PAGE:].startswith(COMMIT_MAGIC):
+        # A newer state was not finished.
+        end = resume_point(data)
+    check(end >= 2 * PAGE, "there is no commit")
+    map = read_map(data, end - PAGE, parameters, file_id)
     check(map.commit.kind == FINAL, "the map is not finished")
     return map
 

@@ -182,7 +182,7 @@ REFUSED = [
     ("a header alone", BASE, "open", lambda data: data[:4096]),
     ("cut within the commit", BASE, "open", lambda data: data[:-1]),
     ("cut before the commit", BASE, "open", lambda data: data[:-4096]),
-    ("a page behind the commit", BASE, "open", lambda data: data + bytes(4096)),
+    ("a page behind a checkpoint", CHECKPOINTS, "open", lambda data: data[: commits(data)[1] + 4096] + bytes(4096)),
     ("ends with a checkpoint", CHECKPOINTS, "open", lambda data: data[: commits(data)[1] + 4096]),
     ("header: magic", BASE, "open", header(0, b"X")),
     ("header: version 2", BASE, "open", header(8, b"\2")),

@@ -122,6 +122,9 @@ STATUS = {
     "blkhash map diff monday.blkmap tuesday.blkmap": 1,
     "blkhash map diff --picture monday.blkmap tuesday.blkmap": 1,
     "blkhash map diff --extents monday.blkmap tuesday.img": 1,
+    "blkhash map diff --max-errors 1 vm.blkmap@1 vm.blkmap": 1,
+    "blkhash map audit --changes list vm.blkmap@1 vm.qcow2": 1,
+    "blkhash map audit --json --changes changes.list changes.blkmap changes.qcow2": 1,
     "blkhash map diff disk.blkmap@1 disk.blkmap": 1,
     "blkhash map verify --picture=where.svg disk.blkmap damaged.img": 1,
     "blkhash map verify monday.blkmap damaged.img": 1,
@@ -216,6 +219,9 @@ def folder_of(page, programs):
     with contextlib.ExitStack() as stack:
         text = "\n".join(command.text for command in commands(page))
         make_images()
+        path = os.environ["PATH"]
+        stack.callback(os.environ.__setitem__, "PATH", path)
+        os.environ["PATH"] = f"{programs}:{path}"
         if page in MORE:
             MORE[page]()
         places = {}
@@ -295,6 +301,7 @@ def make_for_btrfs():
 
 
 def make_for_json():
+    make_changes()
     checksum = blkhash.checksum(imagespec.chunks(CONTENT)).hex()
     lines = [f"BLKSUM-SHA256-STREAMS4-64K ({name}) = {checksum}\n" for name in ("disk.img", "gone.img")]
     pathlib.Path("SUMS").write_text("".join(lines))
@@ -415,6 +422,38 @@ def make_for_maps():
     images.convert("disk.img", "restored.qcow2")
 
 
+def make_changes():
+    """An image with a bitmap, its map, two blocks that changed since, and a list with one of them."""
+    images.create("changes.qcow2", "8M")
+    images.qemu_io("changes.qcow2", "write -P 65 0 64k", "write -P 66 1M 1M")
+    images.qemu_img("bitmap", "--add", "changes.qcow2", "changes")
+    images.run("blkhash", "map", "create", "-o", "changes.blkmap", "changes.qcow2")
+    images.qemu_io("changes.qcow2", "write -P 67 64k 128k")
+    pathlib.Path("changes.list").write_text("65536 65536\n")
+
+
+def make_for_updates():
+    """What the pages of update, audit, changes and bitmaps name."""
+    images.qemu_img("bitmap", "--add", "disk.qcow2", "changes")
+    images.run("blkhash", "map", "create", "-o", "disk.blkmap", "disk.qcow2")
+    images.run("blkhash", "map", "create", "-o", "monday.blkmap", "disk.qcow2")
+    images.create("template.qcow2", "8M")
+    images.run("blkhash", "map", "create", "-o", "template.blkmap", "template.qcow2")
+    images.create("vm.qcow2", "8M", "-b", "template.qcow2", "-F", "qcow2")
+    images.qemu_io("disk.qcow2", "write -P 67 64k 128k")
+    images.run("blkhash", "map", "create", "-o", "tuesday.blkmap", "disk.qcow2")
+    pathlib.Path("list").write_text("65536 131072\n")
+
+
+def make_for_incremental():
+    """A backup of a disk that has a bitmap since."""
+    os.mkdir("backup")
+    images.convert("disk.img", "backup/monday.qcow2")
+    images.qemu_img("bitmap", "--add", "disk.qcow2", "monday")
+    images.qemu_img("bitmap", "--add", "images/c.qcow2", "changes")
+    images.run("blkhash", "map", "create", "images/c.qcow2")
+
+
 # The commands of `blkhash map` whose examples begin with maps.
 MAP_COMMANDS = ["check", "checksum", "create", "diff", "dups", "export", "seal", "show", "verify"]
 
@@ -429,11 +468,16 @@ MORE = {
         f"crates/cli/man/blkhash-map{name}.md": make_for_maps
         for name in ["", *(f"-{command}" for command in MAP_COMMANDS)]
     },
+    **{
+        f"crates/cli/man/blkhash-map-{command}.md": make_for_updates
+        for command in ["audit", "bitmaps", "changes", "update"]
+    },
     "crates/cli/man/blkhash.md": make_btrfs_disks,
     "crates/cli/man/blksum.md": make_for_blksum,
     "docs/alternatives.md": make_for_alternatives,
     "docs/btrfs.md": make_for_btrfs,
     "docs/check-file.md": make_appliance,
+    "docs/incremental.md": make_for_incremental,
     "docs/json.md": make_for_json,
     "docs/maps.md": make_two_days,
     "docs/migrations.md": make_migration,

@@ -29,6 +29,7 @@ FS_VERITY = checksum(construction="fs-verity", block_size=4096)
 NO_DIFFERENCES = r"(no differences in \d+ blocks|nothing to compare: this part has no blocks)\n"
 ONE_DIFFERENCE = r"1 of 128 blocks differs, 64\.00 KiB, in 1 range; 4 equal, 123 zeros in both\n"
 DIFFERENCES = r" *offset +length\n *2097152 +65536 "
+READ = r"of 128 blocks read, [0-9.]+ [KMG]?i?B, and \d+ of the \d+ others for comparison\n"
 HEALTHY = r"UUID\n.*\n  errors        none\n"
 
 # What the manual pages say comes out of their examples. Amounts and times are apart (documents.normalized).
@@ -151,6 +152,18 @@ EXAMPLES = {
     "blkhash map diff disk.blkmap@1 disk.blkmap": rf"{ONE_DIFFERENCE}\n{DIFFERENCES} zeroed\n",
     "blkhash map diff --quiet disk.img disk.qcow2": "",
     "blkhash map diff --extents monday.blkmap tuesday.img": r"2097152 65536\n",
+    "blkhash map bitmaps disk.qcow2": r"disk\.qcow2\n  changes +enabled +blocks of 64\.00 KiB +128\.00 KiB changed\n",
+    "blkhash map changes --bitmap changes disk.qcow2": r"65536 131072\n",
+    "blkhash map changes --overlay vm.qcow2": "",
+    "blkhash map update --bitmap changes disk.blkmap disk.qcow2": rf"disk\.blkmap: 2 {READ}",
+    "blkhash map update --overlay -o vm.blkmap template.blkmap vm.qcow2": rf"vm\.blkmap: 0 {READ}",
+    "blkhash map changes --bitmap changes disk.qcow2 | blkhash map update --changes - --sample 1 disk.blkmap disk.qcow2": (
+        rf"disk\.blkmap: 2 {READ}"
+    ),
+    "blkhash map audit --bitmap changes disk.blkmap disk.qcow2": r"every change is listed: 2 blocks changed\n",
+    "blkhash map audit --changes list --picture monday.blkmap tuesday.blkmap": (
+        r"every change is listed: 2 blocks changed\n\n.*one cell is .*"
+    ),
     "blkhash map dups monday.blkmap tuesday.blkmap": r"maps: .*\ndifferent: +3\n.*",
     "blkhash map export --to lines disk.blkmap | grep -v zero": r"(\d+ 65536 \w{64}\n){4}",
     "blkhash map export --to bmap -o disk.bmap disk.blkmap": "",

@@ -37,6 +37,7 @@ KINDS = {
     "blkhash map show --json": ("type", ["map", "commit", "run"]),
     "blkhash map verify --json": ("type", ["range", "summary"]),
     "blkhash map diff --json": ("type", ["range", "summary"]),
+    "blkhash map audit --json": ("type", ["range", "summary"]),
     "blkhash verity verify --json": ("type", ["error", "summary"]),
 }
 
@@ -464,6 +465,68 @@ def files_of_map_ranges(command):
     return lines
 
 
+def make_tracked():
+    """Images with bitmaps, their maps from before changes, a list without one of these, and a map of a part."""
+    for name in [b"caf\xe9", b"left"]:
+        image = os.fsdecode(name + b".qcow2")
+        images.qemu_img("create", "-q", "-f", "qcow2", image, "64M")
+        images.qemu_io(image, "write -P 1 0 1M", "write -P 2 30M 1M")
+        images.qemu_img("bitmap", "--add", image, "changes")
+        for part in ["", "--shard=1/4"]:
+            output = b"part.blkmap" if part else name + b".blkmap"
+            run("blkhash", *"map create -o".split(), output, *filter(None, [part, "--force"]), image)
+        images.qemu_io(image, "write -P 3 1M 64k", "write -z 30M 64k", "write -P 4 0 128k")
+        run("blkhash", "map", "create", "-o", name + b"-new.blkmap", image)
+    with open("list", "w") as file:
+        print(0, 65536, file=file)
+
+
+def update_runs():
+    make_tracked()
+    options = ["map", "update", "--json", "--bitmap", "changes"]
+    lines = []
+    for name in [b"caf\xe9", b"left"]:
+        lines += run("blkhash", *options, name + b".blkmap", name + b".qcow2")
+    return lines + run("blkhash", *options, "left.blkmap", "missing.qcow2", statuses=(2,))
+
+
+def audit_runs():
+    make_tracked()
+    options = ["map", "audit", "--json", "--changes", "list"]
+    lines = []
+    for name in [b"caf\xe9", b"left"]:
+        lines += run("blkhash", *options, name + b".blkmap", name + b".qcow2", statuses=(1,))
+    lines += run("blkhash", *options, "left.blkmap", b"caf\xe9-new.blkmap", statuses=(1,))
+    lines += run("blkhash", *options, "part.blkmap", "left.qcow2", statuses=(1,))
+    kinds = {json.loads(line).get("kind") for line in lines}
+    assert kinds == {None, "changed", "written", "zeroed", "unknown"}
+    # Files of btrfs, and partitions.
+    layout = file_system()
+    run("blkhash", *"map create --block-size 4k -o fs.blkmap fs".split())
+    for logical, _ in layout.data:
+        with filesystems.changed("fs", layout.places(logical)[0]):
+            lines += run("blkhash", "map", "audit", "--json", "--changes", "list", "fs.blkmap", "fs", statuses=(1,))
+    with open("table.img", "wb") as file:
+        file.truncate(16 << 20)
+    images.run("sfdisk", "-q", "table.img", stdin=None, input=b"label: gpt\nstart=2048\n")
+    run("blkhash", *"map create -o table.blkmap table.img".split())
+    with filesystems.changed("table.img", 5 << 20):
+        lines += run("blkhash", *options, "table.blkmap", "table.img", statuses=(1,))
+    return lines
+
+
+def changes_runs():
+    make_tracked()
+    return run("blkhash", *"map changes --json --bitmap changes left.qcow2".split())
+
+
+def bitmaps_runs():
+    make_tracked()
+    images.qemu_img("bitmap", "--add", "--disable", "left.qcow2", "off")
+    images.qemu_img("bitmap", "--add", "left.qcow2", os.fsdecode(b"caf\xe9"))
+    return run("blkhash", "map", "bitmaps", "--json", "left.qcow2", b"caf\xe9.qcow2")
+
+
 def dups_runs():
     make_maps()
     lines = run("blkhash", "map", "dups", "--json", "left.blkmap", b"caf\xe9.blkmap", "part.blkmap")
@@ -498,6 +561,10 @@ RUNS = {
     "blkhash map show --json": show_runs,
     "blkhash map verify --json": verify_map_runs,
     "blkhash map diff --json": diff_runs,
+    "blkhash map update --json": update_runs,
+    "blkhash map audit --json": audit_runs,
+    "blkhash map changes --json": changes_runs,
+    "blkhash map bitmaps --json": bitmaps_runs,
     "blkhash map dups --json": dups_runs,
     "blkhash verity digest --json": digest_runs,
     "blkhash verity format --json": format_runs,

@@ -9,7 +9,7 @@ use blksum::changes::Changes;
 use blksum::map::{Info, Pairing, check_parts};
 
 use super::args::Audit;
-use super::compare::{compare, image_option, of_maps, of_other_part, partitions, refuse_salt};
+use super::compare::{compare, of_maps, of_other_part, partitions, refuse_salt};
 use super::picture_file::PictureFile;
 use super::relations::Labels;
 use super::report::Differences;
@@ -35,7 +35,7 @@ pub fn run(args: &Audit) -> Result<Outcome, Failure> {
             "two maps are judged with --changes: a bitmap or an overlay is in an image",
         ));
     }
-    if is_map && let Some(option) = image_option(&args.source) {
+    if is_map && let Some(option) = args.source.of_content() {
         return Err(Failure::usage(format!(
             "{option} says what of an image is read, and both are maps"
         )));

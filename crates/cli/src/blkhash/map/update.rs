@@ -177,6 +177,7 @@ fn print(args: &Update, updated: &Updated) -> std::io::Result<()> {
             #[serde(flatten)] name: Name::new(args.output.as_ref().unwrap_or(&args.map)),
             blocks: commit.blocks(),
             read: updated.read,
+            bytes: updated.bytes,
             sampled: updated.sampled,
             root: commit.root().map(|root| hex(&root)),
             commit: commit.sequence(),

@@ -315,7 +315,7 @@ def test_lists_and_shapes_of_the_image(disk, workdir):
     for size in [50 * MIB + 700, 64 * MIB, 64 * MIB + 1]:
         os.truncate("d.raw", size)
         (workdir / "none").write_text("")
-        run("update", "--changes", "none", "m.blkmap", "d.raw")
+        run("update", "--changes", "none", "--changes-format", "lines", "m.blkmap", "d.raw")
         run("create", "-o", "f.blkmap", "--force", "d.raw")
         assert content("m.blkmap") == content("f.blkmap")
     (workdir / "far").write_text(f"{65 * MIB} 100\n")

@@ -6,8 +6,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use blkhash::{Algorithm, BlockSize, Construction};
+use blksum::changes::{Form, Output};
 use blksum::map::Sample;
-use clap::{ArgAction, Subcommand, ValueHint};
+use clap::{ArgGroup, Subcommand, ValueHint};
 
 use super::part::{Range, Shard};
 use crate::blkhash::source_args::SourceArgs;
@@ -20,10 +21,6 @@ use crate::values::{Count, Named, parse_seconds, parse_size};
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// The subcommands of `blkhash map`.
@@ -32,29 +29,26 @@ pub enum Command {
     /// Make the map of an image
     #[command(
         override_usage = "blkhash map create [OPTION]... IMAGE",
-        disable_help_flag = true,
         mut_arg("salt", |salt| salt.help(SALT_HELP)),
         mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)),
         after_help = CREATE_HELP
     )]
     Create(Box<Create>),
     /// Show what maps hold
-    #[command(override_usage = "blkhash map show [OPTION]... MAP...", disable_help_flag = true)]
+    #[command(override_usage = "blkhash map show [OPTION]... MAP...")]
     Show(Show),
     /// Check every byte of maps
     #[command(
         override_usage = "blkhash map check [OPTION]... MAP...",
-        disable_help_flag = true,
         after_help = CHECK_HELP
     )]
     Check(Check),
     /// Print checksums of images from their maps, as blksum prints them
-    #[command(override_usage = "blkhash map checksum [OPTION]... MAP...", disable_help_flag = true)]
+    #[command(override_usage = "blkhash map checksum [OPTION]... MAP...")]
     Checksum(Checksum),
     /// Compare an image with its map, and find every block that differs
     #[command(
         override_usage = "blkhash map verify [OPTION]... MAP IMAGE",
-        disable_help_flag = true,
         mut_arg("salt", |salt| salt.hide(true)),
         mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)),
         after_help = COMPARE_HELP
@@ -63,7 +57,6 @@ pub enum Command {
     /// Find the blocks that differ between two maps, two images, or a map and an image
     #[command(
         override_usage = "blkhash map diff [OPTION]... LEFT RIGHT",
-        disable_help_flag = true,
         mut_arg("salt", |salt| salt.hide(true)),
         mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)),
         after_help = COMPARE_HELP
@@ -72,7 +65,6 @@ pub enum Command {
     /// Bring a map up to date by reading only what changed
     #[command(
         override_usage = "blkhash map update (--bitmap NAME | --changes FILE | --overlay) [OPTION]... MAP IMAGE",
-        disable_help_flag = true,
         mut_arg("salt", |salt| salt.hide(true)),
         mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)),
         after_help = UPDATE_HELP
@@ -81,7 +73,6 @@ pub enum Command {
     /// Find changes that a list of changes does not have
     #[command(
         override_usage = "blkhash map audit (--bitmap NAME | --changes FILE | --overlay) [OPTION]... MAP (IMAGE | MAP)",
-        disable_help_flag = true,
         mut_arg("salt", |salt| salt.hide(true)),
         mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)),
         after_help = AUDIT_HELP
@@ -90,35 +81,27 @@ pub enum Command {
     /// Print what changed in an image, by a bitmap or a list in another format
     #[command(
         override_usage = "blkhash map changes (--bitmap NAME | --changes FILE | --overlay) [OPTION]... IMAGE",
-        disable_help_flag = true,
         mut_arg("salt", |salt| salt.hide(true)),
         mut_arg("max_zeros", |size| size.hide(true))
     )]
     Changes(Box<Changes>),
     /// List the bitmaps of changed blocks in images
-    #[command(
-        override_usage = "blkhash map bitmaps [OPTION]... IMAGE...",
-        disable_help_flag = true
-    )]
+    #[command(override_usage = "blkhash map bitmaps [OPTION]... IMAGE...")]
     Bitmaps(Bitmaps),
     /// Make one map from the maps of parts of an image
     #[command(
         override_usage = "blkhash map merge [OPTION]... -o FILE PART...",
-        disable_help_flag = true,
         after_help = MERGE_HELP
     )]
     Merge(Merge),
     /// Seal maps with a key, so that changes without the key are found
-    #[command(override_usage = "blkhash map seal --key-file FILE MAP...", disable_help_flag = true)]
+    #[command(override_usage = "blkhash map seal --key-file FILE MAP...")]
     Seal(Seal),
     /// Count blocks that occur more than once
-    #[command(override_usage = "blkhash map dups [OPTION]... MAP...", disable_help_flag = true)]
+    #[command(override_usage = "blkhash map dups [OPTION]... MAP...")]
     Dups(Dups),
     /// Write a map in another format
-    #[command(
-        override_usage = "blkhash map export --to FORMAT [OPTION]... MAP",
-        disable_help_flag = true
-    )]
+    #[command(override_usage = "blkhash map export --to FORMAT [OPTION]... MAP")]
     Export(Export),
 }
 
@@ -182,10 +165,6 @@ pub struct Create {
 
     #[command(flatten)]
     pub source: SourceArgs,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// `blkhash map show`
@@ -210,10 +189,6 @@ pub struct Show {
     /// Write one JSON object per line
     #[arg(long, conflicts_with = "id")]
     pub json: bool,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// `blkhash map check`
@@ -233,10 +208,6 @@ pub struct Check {
 
     #[command(flatten)]
     pub progress: ProgressArgs,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// `blkhash map checksum`
@@ -257,10 +228,6 @@ pub struct Checksum {
     /// Check the seal with the key in FILE
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key_file: Option<PathBuf>,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// `blkhash map verify`
@@ -295,10 +262,6 @@ pub struct Verify {
 
     #[command(flatten)]
     pub source: SourceArgs,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// `blkhash map diff`
@@ -325,10 +288,6 @@ pub struct Diff {
 
     #[command(flatten)]
     pub source: SourceArgs,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// The parts of a comparison that are printed.
@@ -361,7 +320,8 @@ pub struct Report {
 
 /// What tells the changes of an image.
 #[derive(Debug, clap::Args)]
-#[group(required = true, multiple = false)]
+#[group(skip)]
+#[command(group(ArgGroup::new("tracker").required(true).args(["bitmap", "changes", "overlay"])))]
 pub struct Tracker {
     /// The bitmap NAME in a qcow2 image
     #[arg(long, value_name = "NAME")]
@@ -370,6 +330,13 @@ pub struct Tracker {
     /// The list of changed blocks in FILE; - is standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub changes: Option<OsString>,
+
+    /// Form of the list: csi, nbdinfo, rbd, ebs, thin-delta, csv or lines [default: as recognised]
+    #[arg(
+        long, value_name = "FORM", requires = "changes",
+        value_parser = Named::<Form>::of(form_names), hide_possible_values = true
+    )]
+    pub changes_format: Option<Form>,
 
     /// What the image stores itself, on top of the backing file that the map is of
     #[arg(long)]
@@ -424,10 +391,6 @@ pub struct Update {
 
     #[command(flatten)]
     pub source: SourceArgs,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// `blkhash map audit`
@@ -449,10 +412,6 @@ pub struct Audit {
 
     #[command(flatten)]
     pub source: SourceArgs,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// `blkhash map changes`
@@ -465,16 +424,19 @@ pub struct Changes {
     #[command(flatten)]
     pub tracker: Tracker,
 
+    /// Write this form: lines, json (an array) or nbdinfo [default: lines]
+    #[arg(
+        long, value_name = "FORM", conflicts_with = "json",
+        value_parser = Named::<Output>::of(output_names), hide_possible_values = true
+    )]
+    pub to: Option<Output>,
+
     /// Write one JSON object per line
     #[arg(long)]
     pub json: bool,
 
     #[command(flatten)]
     pub source: SourceArgs,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// `blkhash map bitmaps`
@@ -490,10 +452,6 @@ pub struct Bitmaps {
 
     #[command(flatten)]
     pub opening: Opening,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// `blkhash map merge`
@@ -522,10 +480,6 @@ pub struct Merge {
 
     #[command(flatten)]
     pub progress: ProgressArgs,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// `blkhash map seal`
@@ -538,10 +492,6 @@ pub struct Seal {
     /// File with the key, 16 to 4096 bytes
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key_file: PathBuf,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// `blkhash map dups`
@@ -554,10 +504,6 @@ pub struct Dups {
     /// Write one JSON object per line
     #[arg(long)]
     pub json: bool,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// `blkhash map export`
@@ -577,10 +523,6 @@ pub struct Export {
     /// Write to FILE [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-
-    /// Print this help
-    #[arg(short, long, action = ArgAction::HelpShort)]
-    help: (),
 }
 
 /// A format that maps are written in.
@@ -606,6 +548,14 @@ impl FromStr for Foreign {
             _ => Err("use lines, csv, json or bmap"),
         }
     }
+}
+
+fn form_names() -> Vec<&'static str> {
+    Form::ALL.iter().map(|form| form.name()).collect()
+}
+
+fn output_names() -> Vec<&'static str> {
+    Output::ALL.iter().map(|form| form.name()).collect()
 }
 
 fn foreign_names() -> Vec<&'static str> {

@@ -65,7 +65,7 @@ pub fn run(args: &Audit) -> Result<Outcome, Failure> {
         Ok(map) => map,
         Err(error) => return Ok(Problem::from(error).report(&args.image)),
     };
-    match tracker.list() {
+    match tracker.list(right.commit().image_size()) {
         Ok(changes) => job.with_map(&right, &changes),
         Err(problem) => Ok(problem.report(&args.image)),
     }

@@ -5,18 +5,18 @@ use std::fs::File;
 use std::io::{self, Read};
 
 use blkimage::Source;
-use blksum::changes::Changes;
+use blksum::changes::{Changes, Form, List, ListError};
 use blksum::map::{Info, Subject, check_bitmap, overlay_depth};
 
 use super::args::Tracker;
 use crate::blkhash::source::{Data, shown};
+use crate::messages;
 use crate::problem::{Failure, Outcome, Problem};
-use crate::{messages, quote};
 
 /// A tracker of changes, opened before the process is confined.
 pub enum Opened<'a> {
     Bitmap(&'a str),
-    List(&'a OsString, Box<dyn Read>),
+    List(&'a OsString, Box<dyn Read>, Option<Form>),
     Overlay,
 }
 
@@ -28,15 +28,16 @@ pub struct Base<'a> {
 
 impl<'a> Opened<'a> {
     pub fn open(args: &'a Tracker) -> Result<Self, Failure> {
+        let form = args.changes_format;
         Ok(match (&args.bitmap, &args.changes) {
             (Some(name), _) => Self::Bitmap(name),
-            (None, Some(name)) if name == "-" => Self::List(name, Box::new(io::stdin())),
+            (None, Some(name)) if name == "-" => Self::List(name, Box::new(io::stdin()), form),
             (None, Some(name)) => {
                 let file = File::open(name).map_err(|error| {
                     let reason = messages::reason(&error);
                     Failure::usage(format!("--changes: {}: {reason}", shown(name)))
                 })?;
-                Self::List(name, Box::new(file))
+                Self::List(name, Box::new(file), form)
             }
             (None, None) => Self::Overlay,
         })
@@ -51,11 +52,28 @@ impl<'a> Opened<'a> {
         }
     }
 
-    /// Returns the extents of a list. No image has them for other trackers.
-    pub fn list(self) -> Result<Changes, Problem> {
-        match self {
-            Self::List(name, text) => read(text).map_err(|problem| problem.about(name)),
-            Self::Bitmap(_) | Self::Overlay => Err(Problem::new("is not in an image")),
+    /// Returns the extents of a list. No image has them for other trackers. A list may say how large its disk is, which
+    /// must be `size`.
+    pub fn list(self, size: u64) -> Result<Changes, Problem> {
+        let Self::List(name, text, form) = self else {
+            return Err(Problem::new("is not in an image"));
+        };
+        let list = List::parse(text, form).map_err(|error| match error {
+            ListError::Read(error) => Problem::from(&error).about(name),
+            error => Problem::new(error.to_string()).about(name),
+        })?;
+        if let Some(disk) = list.disk_size.filter(|disk| *disk != size) {
+            let reason = format!("is the list of a disk of {disk} bytes, and the image has {size}");
+            return Err(Problem::new(reason).about(name).with_outcome(Outcome::Useless));
+        }
+        // A tracker may round its last extent up, but not begin one behind the end.
+        match list.changes.extents().last() {
+            Some(last) if last.start >= size => {
+                let reason =
+                    format!("an extent begins at {}, past the end of the image", last.start);
+                Err(Problem::new(reason).about(name))
+            }
+            _ => Ok(list.changes),
         }
     }
 
@@ -86,36 +104,8 @@ impl<'a> Opened<'a> {
                 };
                 Changes::of_overlay(image, depth).map_err(of_image)?
             }
-            Self::List(name, _) => {
-                let changes = self.list()?;
-                // A tracker may round its last extent up, but not begin one there.
-                match changes.extents().last() {
-                    Some(last) if last.start >= image.size() => {
-                        let reason = format!(
-                            "an extent begins at {}, past the end of the image",
-                            last.start
-                        );
-                        return Err(Problem::new(reason).about(name));
-                    }
-                    _ => changes,
-                }
-            }
+            Self::List(..) => self.list(image.size())?,
         };
         Ok(changes.in_part(data.selected.offset(), data.size()))
     }
-}
-
-/// Reads a list of changes: offset and length in bytes on each line.
-fn read(mut text: Box<dyn Read>) -> Result<Changes, Problem> {
-    let mut bytes = Vec::new();
-    text.read_to_end(&mut bytes).map_err(|error| Problem::from(&error))?;
-    let text = String::from_utf8(bytes).map_err(|_| "is not a list of changes")?;
-    let extents = text.lines().enumerate().map(|(number, line)| {
-        let numbers: Option<Vec<u64>> = line.split_whitespace().map(|it| it.parse().ok()).collect();
-        match numbers.as_deref() {
-            Some([offset, length]) => Ok(*offset..offset.saturating_add(*length)),
-            _ => Err(format!("line {}: {}", number + 1, quote::printable(line))),
-        }
-    });
-    Ok(extents.collect::<Result<Changes, String>>()?)
 }

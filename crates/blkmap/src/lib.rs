@@ -21,6 +21,7 @@ mod export;
 mod header;
 mod key;
 mod last_block;
+mod last_commit;
 mod log;
 mod lookup;
 mod map;

@@ -8,10 +8,10 @@ use crate::areas::{info, read_header, read_page};
 use crate::bytes::is_zero;
 use crate::commit::{Area, Commit};
 use crate::directory::Directory;
+use crate::last_commit::last_commit;
 use crate::log::Log;
 use crate::page::{sha256, to_hash};
 use crate::page_run::PageRun;
-use crate::recover::last_commit;
 use crate::root::Root;
 use crate::{Error, Header, Key, PAGE, ReadAt, Result};
 

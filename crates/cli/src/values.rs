@@ -8,6 +8,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
+use blkhash::BlockSize;
 use blkimage::{Format, NbdOptions, Secret};
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
@@ -31,6 +32,11 @@ pub fn parse_size(text: &str) -> Result<u64, &'static str> {
     }
     let size = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
     size.ok_or("too large")
+}
+
+/// Parses the size of a block.
+pub fn parse_block_size(text: &str) -> Result<BlockSize, &'static str> {
+    BlockSize::try_from(parse_size(text)?).map_err(|_| "use a power of two from 512 to 64M")
 }
 
 /// Parses a duration in seconds, with an optional fraction.
@@ -232,6 +238,13 @@ mod tests {
         for text in ["", "k", "-1", "+1", "1.5k", "1kb", "1kk", "1ib", "1 k", "99999999999G"] {
             assert!(parse_size(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn block_sizes() {
+        assert_eq!(parse_block_size("64K"), Ok(BlockSize::DEFAULT));
+        assert_eq!(parse_block_size("x"), Err(SIZE_SYNTAX));
+        assert!(["0", "256", "3k", "128M"].iter().all(|text| parse_block_size(text).is_err()));
     }
 
     #[test]

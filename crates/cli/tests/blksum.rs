@@ -253,7 +253,7 @@ fn wrong_command_lines() {
         (&["-c", "-d", "null"], "the digest null is empty: there is nothing to check"),
         (
             &["--block-size", "3k"],
-            "invalid block size 3072: use a power of two from 512 to 67108864",
+            "invalid value '3k' for --block-size: use a power of two from 512 to 64M",
         ),
         (
             &["--block-size", "x"],

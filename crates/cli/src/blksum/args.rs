@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use blkhash::{Algorithm, Construction, Salt};
+use blkhash::{Algorithm, BlockSize, Construction, Salt};
 
 use clap::{ArgAction, Parser, ValueHint};
 
@@ -12,7 +12,7 @@ use super::digest::DigestName;
 use super::filter::{Glob, parse_glob};
 use crate::image::args::{IMAGES, Opening, SPEED};
 use crate::progress::{When, when_names};
-use crate::values::{Count, Named, parse_large_size, parse_size};
+use crate::values::{Count, Named, parse_block_size, parse_large_size, parse_size};
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -163,8 +163,8 @@ pub struct Args {
 
     /// Size of the blocks, a power of two from 512 to 64M [default: 64K, with fs-verity and dm-verity
     /// 4K]
-    #[arg(help_heading = CHECKSUM, long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
-    pub block_size: Option<u64>,
+    #[arg(help_heading = CHECKSUM, long, value_name = "SIZE", value_parser = parse_block_size, hide_short_help = true)]
+    pub block_size: Option<BlockSize>,
 
     /// Salt of fs-verity (up to 32 bytes) and dm-verity (up to 256 bytes), in hexadecimal
     #[arg(help_heading = CHECKSUM, long, value_name = "HEX", hide_short_help = true)]

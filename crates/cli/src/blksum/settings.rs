@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::slice;
 
-use blkhash::{Algorithm, BlockSize, Construction, Parameters};
+use blkhash::{Algorithm, Construction, Parameters};
 use blkimage::{Format, OpenOptions};
 use blkmap::Header;
 use blksum::check_file::{Form, Style};
@@ -243,11 +243,9 @@ impl Args {
     /// Returns the parameters of the checksums, without duplicates.
     fn parameters(&self) -> Result<Vec<Parameters>, String> {
         let construction = self.construction.unwrap_or_default();
-        let block_size = self.block_size.map(BlockSize::try_from).transpose();
-        let block_size = block_size.map_err(|error| error.to_string())?;
         let mut all = Vec::new();
         for name in self.digests() {
-            let parameters = name.parameters(construction, block_size, self.salt);
+            let parameters = name.parameters(construction, self.block_size, self.salt);
             let parameters = parameters.map_err(|error| error.to_string())?;
             if !all.contains(&parameters) {
                 all.push(parameters);
@@ -428,10 +426,8 @@ impl Args {
         if construction.is_some_and(|construction| construction.max_salt() > 0) {
             return Err("blkhash verity checks values of fs-verity and dm-verity".into());
         }
-        let block_size = self.block_size.map(BlockSize::try_from).transpose();
-        let block_size = block_size.map_err(|error| error.to_string())?;
         let algorithms = self.digest.iter().map(|name| name.algorithm).collect();
-        Ok(Search { algorithms, construction, block_size })
+        Ok(Search { algorithms, construction, block_size: self.block_size })
     }
 
     fn style(&self, parameters: &Parameters, tag: bool) -> Style {

@@ -8,7 +8,7 @@ use clap::{Subcommand, ValueHint};
 use uuid::Uuid;
 
 use crate::blkhash::source_args::SourceArgs;
-use crate::values::{Count, Named, parse_size};
+use crate::values::{Count, Named, parse_block_size, parse_size};
 
 /// `blkhash verity`
 #[derive(Debug, clap::Args)]
@@ -89,7 +89,7 @@ pub struct FsTree {
     pub hash_alg: Option<Algorithm>,
 
     /// Size of the blocks of fs-verity, a power of two from 512 to 64M [default: 4K]
-    #[arg(long, value_name = "SIZE", value_parser = block_size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_block_size)]
     pub block_size: Option<BlockSize>,
 }
 
@@ -226,15 +226,10 @@ fn names(construction: Construction) -> Vec<&'static str> {
     accepted.map(|algorithm| algorithm.name()).collect()
 }
 
-fn block_size(text: &str) -> Result<BlockSize, String> {
-    let bytes = parse_size(text).map_err(str::to_owned)?;
-    BlockSize::try_from(bytes).map_err(|error| error.to_string())
-}
-
-fn dm_block_size(text: &str) -> Result<BlockSize, String> {
-    let size = block_size(text).ok();
+fn dm_block_size(text: &str) -> Result<BlockSize, &'static str> {
+    let size = parse_block_size(text).ok();
     size.filter(|size| u64::from(*size) <= blkverity::Superblock::MAX_BLOCK_SIZE)
-        .ok_or_else(|| "use a power of two from 512 to 512K".to_owned())
+        .ok_or("use a power of two from 512 to 512K")
 }
 
 fn uuid(text: &str) -> Result<Uuid, &'static str> {

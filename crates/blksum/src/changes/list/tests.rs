@@ -266,6 +266,8 @@ fn thin_delta_refused() {
         ),
         ("</diff>", "</diff><diff/>", "line 7: unexpected element <diff>"),
         ("<diff ", "<!-- --><diff ", "line 2: unknown element <!-->"),
+        ("<diff ", "\u{c}<diff ", "line 2: an unexpected character"),
+        ("</superblock>", "</superblock>\u{c}", "line 9: an unexpected character"),
         ("<diff ", "x<diff ", "line 2: text between elements"),
         ("</diff>", "", "line 8: </superblock> ends no element"),
         ("</superblock>", "</superblock><superblock>", "line 8: text behind the end of the list"),

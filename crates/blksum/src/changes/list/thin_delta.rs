@@ -31,6 +31,7 @@ pub(super) fn read<R: Read>(text: &mut Text<R>, extents: &mut Extents) -> Result
         let bytes = token.trim_ascii();
         let added = match found {
             Token::TooLong => Err(format!("an element of more than {MAX_TOKEN} bytes")),
+            _ if !token.iter().all(is_plain) => Err(UNEXPECTED.into()),
             Token::Cut if bytes.is_empty() && reader.is_complete() => return Ok(()),
             _ if reader.is_complete() => Err("text behind the end of the list".into()),
             Token::Cut => Err("the list is cut".into()),
@@ -89,9 +90,7 @@ impl Reader<'_> {
 
     /// Reads a tag with its brackets.
     fn tag(&mut self, tag: &[u8]) -> Result<(), String> {
-        let is_plain = |byte: &u8| byte.is_ascii_graphic() || b" \t\r\n".contains(byte);
-        let text = std::str::from_utf8(tag).ok().filter(|_| tag.iter().all(is_plain));
-        let tag = text.ok_or("an unexpected character")?;
+        let tag = std::str::from_utf8(tag).map_err(|_| UNEXPECTED)?;
         let tag = tag.strip_prefix('<').and_then(|tag| tag.strip_suffix('>'));
         let tag = tag.ok_or("text between elements")?;
         if let Some(name) = tag.strip_prefix('/') {
@@ -178,6 +177,13 @@ fn attribute<'a>(attributes: &[(&str, &'a str)], name: &str) -> Result<&'a str, 
     let found = attributes.iter().find(|(other, _)| *other == name);
     found.map(|(_, value)| *value).ok_or_else(|| format!("no attribute {name}"))
 }
+
+/// Returns whether a character may be in the XML of the program. Form feed and others are not allowed in any XML.
+fn is_plain(byte: &u8) -> bool {
+    byte.is_ascii_graphic() || b" \t\r\n".contains(byte)
+}
+
+const UNEXPECTED: &str = "an unexpected character";
 
 /// Unit of `data_block_size` in bytes.
 const SECTOR: u64 = 512;

@@ -154,6 +154,7 @@ EXAMPLES = {
     "blkhash map diff --extents monday.blkmap tuesday.img": r"2097152 65536\n",
     "blkhash map bitmaps disk.qcow2": r"disk\.qcow2\n  changes +enabled +blocks of 64\.00 KiB +128\.00 KiB changed\n",
     "blkhash map changes --bitmap changes disk.qcow2": r"65536 131072\n",
+    "blkhash map changes --bitmap changes --to nbdinfo disk.qcow2 > changes.json": "",
     "blkhash map changes --overlay vm.qcow2": "",
     "blkhash map update --bitmap changes disk.blkmap disk.qcow2": rf"disk\.blkmap: 2 {READ}",
     "blkhash map update --overlay -o vm.blkmap template.blkmap vm.qcow2": rf"vm\.blkmap: 0 {READ}",

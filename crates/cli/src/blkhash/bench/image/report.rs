@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::super::noise::{mark, note};
 use crate::json::Name;
+use crate::size::Bytes;
 
 /// An image, and what its digests cost.
 #[derive(Debug, Serialize)]
@@ -92,13 +93,13 @@ pub fn text(report: &Report, longer: &str) -> String {
         size(report.virtual_size)
     );
     if report.beginning < report.virtual_size {
-        text += &format!(", the first {}", binary(report.beginning));
+        text += &format!(", the first {:#}", Bytes(report.beginning));
     }
-    text += &format!(" with {} of data\n", binary(report.data));
+    text += &format!(" with {:#} of data\n", Bytes(report.data));
     match &report.storage {
         Some(storage) => {
-            let line =
-                format!("storage gives {}/s{}", binary(storage.median as u64), mark(storage));
+            let rate = Bytes(storage.median as u64);
+            let line = format!("storage gives {rate:#}/s{}", mark(storage));
             text += line.trim_end();
             text.push('\n');
         }
@@ -154,15 +155,6 @@ pub fn json(report: &Report) -> String {
     crate::json::text(report) + "\n" + &rows.collect::<String>()
 }
 
-/// A number of bytes, rounded.
-fn binary(bytes: u64) -> String {
-    let bytes = bytes as f64;
-    match bytes {
-        _ if bytes >= GIB => format!("{} GiB", number(bytes / GIB)),
-        _ => format!("{} MiB", number(bytes / MIB)),
-    }
-}
-
 fn as_name<S: serde::Serializer>(name: &OsStr, serializer: S) -> Result<S::Ok, S::Error> {
     Name::new(name).serialize(serializer)
 }
@@ -172,7 +164,6 @@ fn as_text<S: serde::Serializer>(format: &Format, serializer: S) -> Result<S::Ok
 }
 
 const GIB: f64 = (1 << 30) as f64;
-const MIB: f64 = (1 << 20) as f64;
 
 #[cfg(test)]
 mod tests {

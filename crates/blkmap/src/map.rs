@@ -244,6 +244,14 @@ impl Map {
         Ok(())
     }
 
+    /// Fails unless the file ends with the commit, so that another one can be appended.
+    pub(crate) fn check_end(&self) -> Result<()> {
+        match self.rest()? {
+            0 => Ok(()),
+            _ => Err(Error::Content("the file does not end with the map".into())),
+        }
+    }
+
     pub(crate) fn bytes(&self) -> &Arc<dyn ReadAt> {
         &self.bytes
     }

@@ -7,8 +7,9 @@ use crate::{Commit, Key, Map, Output, PAGE, Result};
 ///
 /// # Errors
 ///
-/// Fails if the map cannot be read, or the commit not be written.
+/// Fails if the map cannot be read or is followed by something, or the commit not be written.
 pub fn seal(map: &Map, output: &mut impl Output, key: &Key) -> Result<()> {
+    map.check_end()?;
     let (from, end) = (map.commit().directory.offset, map.end());
     let distance = end + PAGE as u64 - from;
     let mut part = vec![0; PART];

@@ -22,8 +22,9 @@ impl<'a, O: Output> Update<'a, O> {
     ///
     /// # Errors
     ///
-    /// Fails if the base does not know every block, cannot be read, or is damaged.
+    /// Fails if the base does not know every block, cannot be read, is damaged, or is followed by something.
     pub fn append(base: &'a Map, output: O, image_size: u64) -> Result<Self> {
+        base.check_end()?;
         Self::new(base, Writer::after(base, output, image_size), true)
     }
 
@@ -31,7 +32,7 @@ impl<'a, O: Output> Update<'a, O> {
     ///
     /// # Errors
     ///
-    /// Fails like [`append`](Self::append), and if the header cannot be written.
+    /// Fails if the base does not know every block, cannot be read, or is damaged, and if the header cannot be written.
     pub fn copy(base: &'a Map, output: O, image_size: u64) -> Result<Self> {
         let Header { algorithm, block_size, salt, .. } = *base.header();
         let header = Header::new(algorithm, block_size, salt)?;

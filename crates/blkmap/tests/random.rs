@@ -557,6 +557,11 @@ fn an_update_that_was_cut_off_leaves_the_state_before() {
         let state = Map::open_state(file[..length].to_vec(), 1).unwrap();
         assert_eq!(state.commit().root(), base.commit().root());
     }
+    let mut cut = file[..old_file.len() + 512].to_vec();
+    let map = Map::open(cut.clone()).unwrap();
+    assert!(matches!(Update::append(&map, cut.clone(), 0).err(), Some(Error::Content(_))));
+    let key = Key::new(vec![7; 32]).unwrap();
+    assert!(matches!(seal(&map, &mut cut, &key), Err(Error::Content(_))));
     // What is cut off before the first commit leaves nothing.
     for length in (0..old_file.len()).step_by(512) {
         assert!(Map::open(file[..length].to_vec()).is_err());

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use blkimage::Image;
-use blkmap::{Error, Header, Pipe, Recovered, Writer};
+use blkmap::{Error, Header, Map, Pipe, Recovered, Writer};
 use rustix::fs::OFlags;
 
 use super::open::base_of_state;
@@ -126,6 +126,17 @@ impl Output {
             }
         }
     }
+}
+
+/// Opens the last state of a map that is locked. What an interrupted update left behind it is removed, so that a commit can
+/// be appended.
+pub fn last_state(file: &File) -> Result<Map, Error> {
+    let map = Map::open(file.try_clone()?)?;
+    let rest = map.rest()?;
+    if rest > 0 {
+        file.set_len(file.metadata()?.len() - rest)?;
+    }
+    Ok(map)
 }
 
 fn lock(file: &File) -> Result<(), Problem> {

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::ops::ControlFlow;
 
-use blkmap::{Error, Key, Map};
+use blkmap::{Error, Key};
 
 use super::args::Seal;
 use crate::blkhash::confine_to_open_files;
 use crate::map::open;
-use crate::map::output::Output;
+use crate::map::output::{Output, last_state};
 use crate::problem::{Failure, Outcome};
 
 /// Seals the maps on the command line.
@@ -30,7 +30,7 @@ pub fn run(args: &Seal) -> Result<Outcome, Failure> {
 }
 
 fn seal(mut file: File, key: &Key) -> Result<(), Error> {
-    let map = Map::open(file.try_clone()?)?;
+    let map = last_state(&file)?;
     // A seal over damaged pages would make them genuine.
     blkmap::check(&map, &mut |_| ControlFlow::Continue(()))?;
     let length = file.seek(SeekFrom::End(0))?;

@@ -12,7 +12,7 @@ use super::tracker::{Base, Opened};
 use crate::blkhash::source::{Data, shown};
 use crate::json::{self, Name, hex, record};
 use crate::map::open;
-use crate::map::output::{Content, Output};
+use crate::map::output::{Content, Output, last_state};
 use crate::outputs::{Named, mode_of};
 use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::Reporter;
@@ -93,7 +93,7 @@ fn update(
     let appended;
     let map = match place {
         Place::Append(file) => {
-            appended = opened(file)?;
+            appended = last_state(file)?;
             &appended
         }
         Place::Copy(map, output) => {
@@ -153,18 +153,6 @@ fn update(
         }
     };
     updated.map_err(failed)
-}
-
-/// Opens a map that is locked. What an interrupted update left at its end is removed.
-fn opened(file: &File) -> Result<Map, Problem> {
-    let io = |error: std::io::Error| Problem::from(&error);
-    let map = Map::open(file.try_clone().map_err(io)?)?;
-    let rest = map.rest().map_err(Problem::from)?;
-    if rest > 0 {
-        let length = file.metadata().map_err(io)?.len();
-        file.set_len(length - rest).map_err(io)?;
-    }
-    Ok(map)
 }
 
 /// Says what was read.

@@ -29,10 +29,6 @@ def blkhash(*args, **kwargs):
     return images.attempt(program, *map(str, args), **{"timeout": HANG} | kwargs)
 
 
-if b"--changes-format" not in blkhash("map", "changes", "--help").stdout:
-    pytest.skip("blkhash map changes does not read lists", allow_module_level=True)
-
-
 @pytest.fixture(scope="module")
 def servers():
     servers = Servers()

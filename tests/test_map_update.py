@@ -14,6 +14,7 @@ import pytest
 
 import images
 from conftest import HANG, blksum_path, mostly_slow
+from servers import Servers
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -424,3 +425,39 @@ def test_a_killed_update_leaves_the_old_or_the_new_map(workdir, count):
             assert run("check", "c.blkmap") == "c.blkmap: OK\n"
     assert not all(ends)
 
+
+@pytest.fixture
+def servers():
+    servers = Servers()
+    yield servers
+    servers.close()
+
+
+def test_the_bitmap_of_a_server_is_that_of_the_image(disk, servers):
+    uri = servers.qemu_nbd(disk, "-B", "b", fmt="qcow2").uri()
+    assert changes(uri, "b") == changes(disk, "b") != []
+    fails(3, "is the map of another", "update", "--bitmap", "b", "m.blkmap", uri)
+    run("audit", "--bitmap", "b", "m.blkmap", uri)
+    run("update", "--bitmap", "b", "--trust", "m.blkmap", uri)
+    run("create", "-o", "f.blkmap", disk)
+    assert content("m.blkmap") == content("f.blkmap")
+    fails(2, "the server has no bitmap other", "changes", "--bitmap", "other", uri)
+    fails(2, "the server has no bitmap b", "changes", "--bitmap", "b", servers.qemu_nbd(disk, fmt="qcow2").uri())
+    # A server that knows no bitmaps of QEMU.
+    images.to_raw(disk, "d.raw")
+    fails(2, "the server has no bitmap b", "changes", "--bitmap", "b", servers.nbdkit("file", "d.raw").uri())
+
+
+def test_more_extents_than_one_reply_of_a_server_has(workdir, servers):
+    image = images.create(workdir / "d.qcow2", 160 * MIB)
+    images.qemu_img("bitmap", "--add", "-g", "512", image, "b")
+    images.qemu_io(image, "write 0 512")
+    bits, _ = bitmap_place(image)
+    # Every other block of 512 bytes, and some runs, in the first cluster of the bitmap.
+    pattern = bytearray(random.Random(2).choices([0x55, 0x00, 0xFF, 0xAA], [20, 1, 1, 1], k=64 * KIB))
+    pattern[160 * MIB // 512 // 8 :] = bytes(64 * KIB - 160 * MIB // 512 // 8)
+    patch(image, bits, pattern)
+    found = changes(image, "b")
+    expected = {index * 8 + bit for index, byte in enumerate(pattern) for bit in range(8) if byte >> bit & 1}
+    assert blocks(found, 512) == expected and len(found) > 100_000
+    assert changes(servers.qemu_nbd(image, "-B", "b", fmt="qcow2").uri(), "b") == found

@@ -15,9 +15,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use self::known_extent::KnownExtent;
 use crate::bitmap::{Bitmap, DirtyExtents};
 use crate::chain::Chain;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::extent::{Extent, ExtentKind};
 use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose, Stored};
+use crate::location::Location;
 use crate::member::Member;
 use crate::origin::{self, Origin, OriginKind};
 use crate::probe::Format;
@@ -97,21 +98,23 @@ impl Image {
 
     /// Returns the extents of the content that the bitmap with this name calls changed, sorted and not adjacent.
     ///
-    /// The bitmap is that of the current content of the image itself: it knows nothing of writes to backing files.
+    /// The bitmap is that of the current content of the image itself: it knows nothing of writes to backing files. That of
+    /// an export of an NBD server is read if [`NbdOptions::bitmap`](crate::NbdOptions::bitmap) names it.
     ///
     /// # Errors
     ///
     /// Fails if there is no such bitmap, if it is in use, so that it is not complete, if it cannot be read or is damaged,
     /// or has more than 16 Mi extents.
     pub fn dirty_extents(&self, name: &[u8]) -> Result<Vec<Range<u64>>> {
-        match self.layers.first() {
-            Some(layer) if layer.bitmaps()?.is_some() => layer.dirty_extents(name),
-            _ => {
-                let file = self.files().next().unwrap_or(Path::new(""));
-                let reason = format!("a {} image has no bitmaps that can be read", self.format);
-                Err(Error::new(ErrorKind::Argument, file, reason))
-            }
-        }
+        let found = self.layers.first().map_or(Ok(None), |layer| layer.dirty_extents(name))?;
+        found.ok_or_else(|| {
+            let file = self.files().next().unwrap_or(Path::new(""));
+            let reason = match Location::new(file.as_os_str()).is_uri() {
+                true => format!("the server has no bitmap {}", excerpt(name)),
+                false => format!("a {} image has no bitmaps that can be read", self.format),
+            };
+            Error::new(ErrorKind::Argument, file, reason)
+        })
     }
 
     /// Returns the extents whose content comes from the first `depth` images of the chain, sorted and not adjacent. All other

@@ -48,11 +48,11 @@ pub(crate) trait Layer: Send + Sync {
         Ok(None)
     }
 
-    /// Returns the extents of a bitmap, as in [`Image::dirty_extents`](crate::Image::dirty_extents). Not called for layers
-    /// without bitmaps.
-    fn dirty_extents(&self, name: &[u8]) -> Result<Vec<Range<u64>>> {
+    /// Returns the extents of a bitmap, as in [`Image::dirty_extents`](crate::Image::dirty_extents). Returns `None` if the
+    /// layer has none that can be read.
+    fn dirty_extents(&self, name: &[u8]) -> Result<Option<Vec<Range<u64>>>> {
         let _ = name;
-        Ok(Vec::new())
+        Ok(None)
     }
 
     /// Returns the files that hold the layer, the image itself first.

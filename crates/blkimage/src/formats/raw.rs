@@ -1,5 +1,6 @@
 //! Raw images, in which the guest's bytes are the bytes of the file from a start offset on.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::chain::{Candidate, OpenedLayer};
@@ -41,6 +42,14 @@ impl Layer for Raw {
     fn map(&self, range: GuestRange, _purpose: Purpose) -> Result<Mapping<'_>> {
         let kind = MappingKind::Host { file: &self.file, offset: self.start + range.offset };
         Ok(Mapping { kind, length: range.limit })
+    }
+
+    /// The only bitmap is the one that the server of the file was asked for.
+    fn dirty_extents(&self, _name: &[u8]) -> Result<Option<Vec<Range<u64>>>> {
+        match self.start == 0 && self.size == self.file.size() {
+            true => self.file.dirty_extents(),
+            false => Ok(None),
+        }
     }
 
     fn files(&self) -> Vec<&HostFile> {

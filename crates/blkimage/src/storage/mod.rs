@@ -7,6 +7,7 @@ mod read_method;
 pub(crate) mod remote;
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -83,6 +84,15 @@ pub trait Storage: Send + Sync {
     /// Fails if the bytes no longer exist.
     fn extent(&self, offset: u64, limit: u64) -> io::Result<Extent> {
         Ok(Extent { offset, length: limit, kind: ExtentKind::Data })
+    }
+
+    /// Returns the extents that a bitmap of changed blocks marks, sorted and not adjacent. `None` without a bitmap.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the bitmap cannot be read, or has too many extents.
+    fn dirty_extents(&self) -> io::Result<Option<Vec<Range<u64>>>> {
+        Ok(None)
     }
 
     /// Returns the reason if the bytes may have changed since the storage was opened.
@@ -238,6 +248,11 @@ impl HostFile {
             return Ok(Extent { offset, length: limit, kind: ExtentKind::Data });
         }
         Ok(extent)
+    }
+
+    /// Returns the extents that a bitmap marks, like [`Storage::dirty_extents`].
+    pub fn dirty_extents(&self) -> Result<Option<Vec<Range<u64>>>> {
+        self.storage.dirty_extents().map_err(|error| self.read_error(error, 0))
     }
 
     /// Fails if `buf`, read from `offset` on, is not zero in a hole.

@@ -164,11 +164,11 @@ impl Layer for Qcow2 {
         bitmaps::list(&self.file, self.bitmaps.as_ref()).map(Some)
     }
 
-    fn dirty_extents(&self, name: &[u8]) -> Result<Vec<Range<u64>>> {
+    fn dirty_extents(&self, name: &[u8]) -> Result<Option<Vec<Range<u64>>>> {
         let directory = self.bitmaps.as_ref();
         let cluster = self.geometry.cluster_size();
         let found = bitmaps::extents(&self.file, directory, name, self.active_size, cluster)?;
-        found.ok_or_else(|| {
+        found.map(Some).ok_or_else(|| {
             let name = excerpt(name);
             let reason = match self.has_stale_bitmaps {
                 true => format!("bitmap {name} is not valid: a program that does not know bitmaps wrote to the image"),

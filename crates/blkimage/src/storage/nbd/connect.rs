@@ -7,7 +7,7 @@ use std::time::Instant;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
-use super::extents::ALLOCATION;
+use super::extents::{ALLOCATION, MetaContext};
 use super::library::{Fault, Handle, State, Tls};
 use super::options::NbdOptions;
 use super::talk::{Excess, Talk};
@@ -26,7 +26,10 @@ pub(super) enum Server<'a> {
 /// Connects and chooses the export. The error is the reason for the failure.
 pub(super) fn connect(server: Server<'_>, options: &NbdOptions) -> Result<Handle, String> {
     let mut attempt = Attempt::prepare(&server, options)?;
-    attempt.handle.add_meta_context(ALLOCATION.name).map_err(|fault| fault.text)?;
+    let bitmap = options.bitmap.as_deref().and_then(MetaContext::of_bitmap);
+    for context in [ALLOCATION].into_iter().chain(bitmap) {
+        attempt.handle.add_meta_context(&context.name).map_err(|fault| fault.text)?;
+    }
     let (uri, started) = match server {
         Server::Uri(uri) => (Some(uri), attempt.handle.connect_uri(&uri.text)),
         Server::Socket(socket) => (None, attempt.connect_socket(socket)),

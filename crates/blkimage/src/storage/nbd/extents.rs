@@ -3,24 +3,35 @@
 //! One reply describes many extents, which are kept until a lookup misses them. The size of the next
 //! request follows from the number of extents in the last reply.
 
-use std::ffi::CStr;
+use std::borrow::Cow;
+use std::ffi::{CStr, CString};
 use std::ops::Range;
 
 use super::library::ExtentSink;
 use crate::{Extent, ExtentKind};
 
 /// A metadata context of servers, and the interpretation of its flags.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct MetaContext {
-    pub name: &'static CStr,
+    pub name: Cow<'static, CStr>,
     pub kind: fn(flags: u64) -> ExtentKind,
 }
 
 /// Allocation. A hole means that nothing is allocated, not that it reads as zeros.
 pub(super) const ALLOCATION: MetaContext = MetaContext {
-    name: c"base:allocation",
+    name: Cow::Borrowed(c"base:allocation"),
     kind: |flags| if flags & STATE_ZERO != 0 { ExtentKind::Zero } else { ExtentKind::Data },
 };
+
+impl MetaContext {
+    /// Returns the context of a bitmap, whose data is what changed. Returns `None` if no context has this name.
+    pub fn of_bitmap(name: &str) -> Option<Self> {
+        let name = CString::new(format!("qemu:dirty-bitmap:{name}")).ok()?;
+        let kind =
+            |flags| if flags & STATE_DIRTY != 0 { ExtentKind::Data } else { ExtentKind::Zero };
+        Some(Self { name: name.into(), kind })
+    }
+}
 
 /// The server's reply to one request.
 #[derive(Debug)]
@@ -158,6 +169,9 @@ impl ExtentCache {
 
 /// `LIBNBD_STATE_ZERO` in libnbd.h.
 const STATE_ZERO: u64 = 2;
+
+/// `STATE_DIRTY` in docs/interop/nbd.rst of QEMU.
+const STATE_DIRTY: u64 = 1;
 
 /// Maximum number of extents in the cache, which take 1.5 MiB.
 const MAX_KNOWN: usize = 64 << 10;

@@ -31,10 +31,11 @@ use rustix::io::Errno;
 
 use self::connect::{Server, connect};
 use self::connection::{Connection, Downfall};
-use self::extents::{ALLOCATION, Answer, ExtentCache};
+use self::extents::{ALLOCATION, Answer, ExtentCache, MetaContext};
 use self::library::{BlockSize, Cut, Handle, ReadFault, ReadFaultReason, errno_text};
 use self::options::NbdOptions;
 use self::uri::Uri;
+use crate::bitmap::DirtyExtents;
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::ReadMethod;
 use crate::storage::Storage;
@@ -55,6 +56,9 @@ pub(crate) struct Nbd {
     cut: Cut,
     /// Cached extents. `None` if the server does not report any.
     extents: Option<Mutex<ExtentCache>>,
+    /// The bitmap that is read, if the server has it.
+    bitmap: Option<MetaContext>,
+    has_long_status: bool,
     downfall: Downfall,
 }
 
@@ -101,9 +105,12 @@ impl Nbd {
             .block_size(BlockSize::Preferred)
             .filter(|size| size.is_power_of_two() && (minimum..=MAX_PREFERRED).contains(size));
         let request_size = MAX_REQUEST.min(maximum) / minimum * minimum;
+        let has_long_status = first.has_long_status();
         let extents = first
-            .can_meta_context(ALLOCATION.name)
-            .then(|| Mutex::new(ExtentCache::new(size, minimum, first.has_long_status())));
+            .can_meta_context(&ALLOCATION.name)
+            .then(|| Mutex::new(ExtentCache::new(size, minimum, has_long_status)));
+        let bitmap = options.bitmap.as_deref().and_then(MetaContext::of_bitmap);
+        let bitmap = bitmap.filter(|context| first.can_meta_context(&context.name));
         let downfall = Downfall::default();
         let connections: Vec<Connection> = std::iter::once(first)
             .chain(others)
@@ -123,6 +130,8 @@ impl Nbd {
             preferred: preferred.unwrap_or(minimum),
             cut: Cut { request_size: request_size as usize, depth: MAX_DEPTH },
             extents,
+            bitmap,
+            has_long_status,
             downfall,
         })
     }
@@ -185,9 +194,9 @@ impl Nbd {
         io::Error::new(io::ErrorKind::ConnectionAborted, reason.clone())
     }
 
-    fn ask(&self, asked: Range<u64>) -> io::Result<Option<Answer>> {
+    fn ask(&self, context: MetaContext, asked: Range<u64>) -> io::Result<Option<Answer>> {
         let (connection, _loaded) = self.connection();
-        let sink = Answer::new(ALLOCATION, asked.clone(), self.size);
+        let sink = Answer::new(context, asked.clone(), self.size);
         let errno = match connection.block_status(asked.end - asked.start, asked.start, sink) {
             Ok((answer, 0)) => {
                 return match answer.fault() {
@@ -248,7 +257,7 @@ impl Storage for Nbd {
         let mut cache = extents.lock().unwrap_or_else(PoisonError::into_inner);
         if cache.find(offset).is_none() {
             let asked = cache.request(offset);
-            match self.ask(asked.clone())? {
+            match self.ask(ALLOCATION, asked.clone())? {
                 Some(answer) => cache.store(answer),
                 None => cache.lose(asked.start),
             }
@@ -260,6 +269,33 @@ impl Storage for Nbd {
                 Ok(Extent { length: limit.min(self.minimum - offset % self.minimum), ..unknown })
             }
         }
+    }
+
+    fn dirty_extents(&self) -> io::Result<Option<Vec<Range<u64>>>> {
+        let Some(context) = &self.bitmap else { return Ok(None) };
+        let mut extents = DirtyExtents::new(self.size);
+        let mut cache = ExtentCache::new(self.size, self.minimum, self.has_long_status);
+        let mut offset = 0;
+        while offset < self.size {
+            let asked = cache.request(offset);
+            let answer = self.ask(context.clone(), asked)?;
+            let missing = || io::Error::other("the server does not send the bitmap");
+            cache.store(answer.ok_or_else(missing)?);
+            let start = offset;
+            while offset < self.size
+                && let Some(found) = cache.find(offset)
+            {
+                let end = offset + found.length;
+                if found.kind == ExtentKind::Data && extents.push(offset..end).is_none() {
+                    return Err(io::Error::other("the bitmap has more than 16 Mi extents"));
+                }
+                offset = end;
+            }
+            if offset == start {
+                return Err(io::Error::other("the server sends less than a block of the bitmap"));
+            }
+        }
+        Ok(Some(extents.into_list()))
     }
 
     fn granularity(&self) -> u64 {

@@ -22,6 +22,8 @@ pub struct NbdOptions {
     pub tls_certificates: Option<PathBuf>,
     /// Whether a URI may name files of this host, in `tls-certificates` and `tls-psk-file`.
     pub allow_local_files: bool,
+    /// Bitmap of changed blocks that is read besides the content, from the context `qemu:dirty-bitmap:NAME`.
+    pub bitmap: Option<String>,
 }
 
 impl NbdOptions {
@@ -51,6 +53,13 @@ impl NbdOptions {
         self
     }
 
+    /// Sets the name of the bitmap of changed blocks that is read.
+    #[must_use]
+    pub fn bitmap(mut self, bitmap: impl Into<Option<String>>) -> Self {
+        self.bitmap = bitmap.into();
+        self
+    }
+
     /// Sets whether a URI may name files of this host.
     #[must_use]
     pub fn allow_local_files(mut self, allow_local_files: bool) -> Self {
@@ -67,6 +76,7 @@ impl Default for NbdOptions {
             timeout: Some(Duration::from_secs(60)),
             tls_certificates: None,
             allow_local_files: false,
+            bitmap: None,
         }
     }
 }

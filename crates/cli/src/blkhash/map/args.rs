@@ -323,7 +323,7 @@ pub struct Report {
 #[group(skip)]
 #[command(group(ArgGroup::new("tracker").required(true).args(["bitmap", "changes", "overlay"])))]
 pub struct Tracker {
-    /// The bitmap NAME in a qcow2 image
+    /// The bitmap NAME in a qcow2 image, or of an NBD server
     #[arg(long, value_name = "NAME")]
     pub bitmap: Option<String>,
 
@@ -331,7 +331,7 @@ pub struct Tracker {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub changes: Option<OsString>,
 
-    /// Form of the list: csi, nbdinfo, rbd, ebs, thin-delta, csv or lines [default: as recognised]
+    /// Form of the list: csi, nbdinfo, rbd, ebs, thin-delta, json, csv or lines [default: as recognised]
     #[arg(
         long, value_name = "FORM", requires = "changes",
         value_parser = Named::<Form>::of(form_names), hide_possible_values = true

@@ -42,7 +42,7 @@ pub fn run(args: &Audit) -> Result<Outcome, Failure> {
     }
     let tracker = Opened::open(&args.tracker)?;
     let maps = [Some(open::open(&args.map)), is_map.then(|| open::open(&args.image))];
-    let options = args.source.confine((!is_map).then_some(&args.image))?;
+    let options = tracker.options(args.source.confine((!is_map).then_some(&args.image))?);
     let reporter = Reporter::new(args.source.progress.when(), (!is_map).then_some(1));
     let [left, right] = maps;
     let left = match left.expect("a map is given") {

@@ -14,7 +14,7 @@ use crate::stdio::Stdout;
 pub fn run(args: &Changes) -> Result<Outcome, Failure> {
     super::compare::refuse_salt(&args.source)?;
     let tracker = Opened::open(&args.tracker)?;
-    let options = args.source.confine([&args.image])?;
+    let options = tracker.options(args.source.confine([&args.image])?);
     let found = Data::open(&args.image, &options, &args.source).and_then(|data| {
         let changes = tracker.changes(&data, None)?;
         Ok((changes, data.size()))

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 
-use blkimage::Source;
+use blkimage::{OpenOptions, Source};
 use blksum::changes::{Changes, Form, List, ListError};
 use blksum::map::{Info, Subject, check_bitmap, overlay_depth};
 
@@ -41,6 +41,14 @@ impl<'a> Opened<'a> {
             }
             (None, None) => Self::Overlay,
         })
+    }
+
+    /// Returns options for opening the image, with the bitmap that a server has of it.
+    pub fn options(&self, mut options: OpenOptions) -> OpenOptions {
+        if let Self::Bitmap(name) = self {
+            options.nbd = options.nbd.bitmap((*name).to_owned());
+        }
+        options
     }
 
     /// Returns the name, for the info of a map.

@@ -33,7 +33,7 @@ pub fn run(args: &Update) -> Result<Outcome, Failure> {
     let key = open::key(args.key_file.as_deref()).map_err(Failure::usage)?;
     let tracker = Opened::open(&args.tracker)?;
     let place = Place::open(args);
-    let options = args.source.confine([&args.image])?;
+    let options = tracker.options(args.source.confine([&args.image])?);
     let place = match place {
         Ok(place) => place,
         Err(problem) => return Ok(problem.report(&args.map)),

@@ -22,10 +22,22 @@ from blkhash._errors import (
     ReferenceRefusedError,
 )
 from blkhash._file import ImageFile
-from blkhash._maps import create_map
-from blkhash._types import Block, Checksum, Difference, Extent, File, Member, Partition, Run, Snapshot
+from blkhash._maps import create_map, update_map
+from blkhash._types import (
+    Audit,
+    Block,
+    Checksum,
+    Difference,
+    Extent,
+    File,
+    Member,
+    Partition,
+    Run,
+    Snapshot,
+)
 
 __all__ = [
+    "Audit",
     "Block",
     "CancelledError",
     "ChangedError",
@@ -52,6 +64,7 @@ __all__ = [
     "create_map",
     "diff",
     "new",
+    "update_map",
 ]
 
 __version__ = _blkhash.__version__

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Optional, Protocol, Union, final, type_check_only
@@ -7,7 +7,7 @@ from _typeshed import ReadableBuffer, WriteableBuffer
 from typing_extensions import Self
 
 from blkhash._file import ImageFile
-from blkhash._types import Block, Checksum, Difference, Extent, Member, Partition, Run, Snapshot
+from blkhash._types import Audit, Block, Checksum, Difference, Extent, Member, Partition, Run, Snapshot
 
 __version__: str
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "_algorithms_available",
     "_create_map",
     "_forked",
+    "_update_map",
     "checksum",
     "diff",
     "new",
@@ -123,6 +124,7 @@ class Image:
     def partition(self) -> Optional[int]: ...
     @property
     def snapshots(self) -> tuple[Snapshot, ...]: ...
+    def changes(self, bitmap: str) -> list[tuple[int, int]]: ...
     @property
     def chain(self) -> tuple[Member, ...]: ...
     @property
@@ -200,8 +202,29 @@ class Map:
         progress: Optional[_Progress] = None,
         cancel: Optional[Event] = None,
     ) -> list[Difference]: ...
+    def audit(
+        self,
+        image: Union[str, PathLike[str], Image],
+        changes: Sequence[tuple[int, int]],
+        *,
+        limit: int = 262144,
+        threads: Optional[int] = None,
+        progress: Optional[_Progress] = None,
+        cancel: Optional[Event] = None,
+    ) -> Audit: ...
     def checksum(self, construction: str = "streams:4", *, threads: Optional[int] = None) -> str: ...
 
+def _update_map(
+    base: Map,
+    image: Union[str, PathLike[str], Image],
+    output: Union[str, PathLike[str]],
+    changes: list[tuple[int, int]],
+    sample: float,
+    key: Optional[ReadableBuffer],
+    threads: Optional[int],
+    progress: Optional[_Progress],
+    cancel: Optional[Event],
+) -> None: ...
 def _algorithms_available() -> list[str]: ...
 def _forked() -> None: ...
 def _create_map(

@@ -8,7 +8,7 @@ from blkhash._types import Block
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from _typeshed import ReadableBuffer
 
@@ -72,4 +72,44 @@ def create_map(
     _blkhash._create_map(
         image, path, digest, block_size, salt, key, threads, progress, cancel
     )
+    return _blkhash.Map(path)
+
+
+def update_map(
+    base: Map,
+    image: str | os.PathLike[str] | Image,
+    path: str | os.PathLike[str],
+    changes: Iterable[tuple[int, int]],
+    *,
+    sample: float = 0.1,
+    key: ReadableBuffer | None = None,
+    threads: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    cancel: Event | None = None,
+) -> Map:
+    """Writes the map of an image to a new file, from a map of an earlier state and what changed since.
+
+    Blocks that changed are read. The others have the digests of `base`, and a random sample of them is compared with it.
+    Nothing shows that the changes belong to `base`. If the work fails or is cancelled, the file is removed.
+
+    Args:
+        base: the map of an earlier state of the image. It knows every block.
+        image: an `Image` or the name of one.
+        path: path of the new file.
+        changes: the extents that may have changed, each as offset and length in bytes, in any order, as
+            `Image.changes(bitmap)` returns them.
+        sample: how many of the other blocks are compared with `base`, in percent; 0 is none.
+        key: 16 to 4096 bytes that seal the map, with which `base` must be sealed.
+        threads: number of threads, by default that of the processors.
+        progress: called a few times a second and at the end, with the bytes done and their total.
+        cancel: an object like `threading.Event`, which ends the work once it is set.
+
+    Raises:
+        FileExistsError: `path` exists. It is also a `MapError`.
+        MapError: a block of the sample changed, so that `changes` are not complete; or a map cannot be read or written.
+        ImageError: the image cannot be opened or read, or changed meanwhile (`ChangedError`).
+        CancelledError: `cancel` was set.
+        ValueError, TypeError: an argument is invalid.
+    """
+    _blkhash._update_map(base, image, path, list(changes), sample, key, threads, progress, cancel)
     return _blkhash.Map(path)

@@ -30,6 +30,14 @@ data), `left-only` or `right-only` (the other side ends before), or `unknown` (o
 so they were not compared).
 """
 
+Audit = namedtuple("Audit", "missed listed needless clean unknown listed_bytes needless_bytes")
+Audit.__doc__ = """The judgement of a list of changes.
+
+`missed` has a `Difference` for each extent that changed and is not listed. The other fields are numbers: blocks that changed
+and are listed, that are listed and equal, that are not listed and equal, and that one side does not know; bytes of the list,
+and those of them that are in equal blocks.
+"""
+
 Run = namedtuple("Run", "offset length kind digests")
 Run.__doc__ = """Adjacent blocks of a map.
 

@@ -31,6 +31,15 @@ class Difference(NamedTuple):
     length: int
     kind: Literal["changed", "written", "zeroed", "left-only", "right-only", "unknown"]
 
+class Audit(NamedTuple):
+    missed: list[Difference]
+    listed: int
+    needless: int
+    clean: int
+    unknown: int
+    listed_bytes: int
+    needless_bytes: int
+
 class Run(NamedTuple):
     offset: int
     length: int

@@ -4,6 +4,7 @@ use std::num::NonZero;
 
 use blkhash::{Algorithm, BlockSize, Construction, Parameters, Salt};
 use blksum::Tuning;
+use blksum::changes::Changes;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -32,6 +33,15 @@ pub fn salt(salt: Option<&Bound<'_, PyAny>>) -> PyResult<Salt> {
         None => Ok(Salt::EMPTY),
         Some(salt) => Salt::try_from(Buffer::of(salt)?.bytes()).map_err(value_error),
     }
+}
+
+/// Returns the extents with these offsets and lengths.
+pub fn changes(extents: Vec<(u64, u64)>) -> PyResult<Changes> {
+    let extent = |(offset, length): (u64, u64)| {
+        let end = offset.checked_add(length);
+        end.map(|end| offset..end).ok_or_else(|| value_error("an extent ends behind 2^64"))
+    };
+    extents.into_iter().map(extent).collect()
 }
 
 /// The parameters of checksums, except for the digest.

@@ -101,6 +101,10 @@ fn of_pass(py: Python<'_>, error: &blksum::Error, map: &OsStr) -> PyErr {
         blksum::Error::OtherPart(other) => {
             PyValueError::new_err(format!("{}: {other}", map.display()))
         }
+        blksum::Error::Missed { offset, .. } => {
+            let message = format!("{}: {error}", map.display());
+            new(py, "map", (message, map, Some(*offset), None::<i32>))
+        }
         blksum::Error::Cancelled => cancelled(py),
         error => other(py, &error.to_string()),
     }

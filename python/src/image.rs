@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use blkimage::partition;
 use blkimage::{ExtentKind, Source, Warning};
+use blksum::changes::Changes;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -144,6 +145,18 @@ impl Image {
             types::SNAPSHOT.make(py, fields)
         });
         PyTuple::new(py, tuples.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Returns the extents that a bitmap of changed blocks marks, as a list of offsets and lengths in bytes.
+    ///
+    /// Raises `ImageError` if there is no such bitmap, if it was not closed, or cannot be read.
+    fn changes(&self, py: Python<'_>, bitmap: &str) -> PyResult<Vec<(u64, u64)>> {
+        let opened = self.opened()?;
+        let opened = opened.get(py, "image")?;
+        let found = py.detach(|| Changes::of_bitmap(opened.image(), bitmap.as_bytes()));
+        let found = found.map_err(|error| errors::of_image(py, &error))?;
+        let part = found.in_part(opened.selected.offset(), opened.selected.size());
+        Ok(part.extents().iter().map(|it| (it.start, it.end - it.start)).collect())
     }
 
     /// Returns the partitions in the GPT or MBR of the content, as a list of `Partition`.

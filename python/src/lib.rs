@@ -26,6 +26,7 @@ mod open;
 mod open_map;
 mod process;
 mod types;
+mod update;
 
 /// The functions and classes that `blkhash/__init__.py` passes on.
 #[pyo3::pymodule(name = "_blkhash")]
@@ -46,6 +47,8 @@ mod module {
     use super::new_map::create_map;
     #[pymodule_export]
     use super::process::forked;
+    #[pymodule_export]
+    use super::update::update_map;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use blkhash::Construction;
 use blkmap::Key;
+use blksum::map::AuditSummary;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyModule};
@@ -238,6 +239,58 @@ impl Map {
         differences.into_list(py)
     }
 
+    /// Judges a list of changes since this map was made, each offset and length in bytes: returns an `Audit` with what changed
+    /// in the image and is not listed.
+    ///
+    /// Args:
+    ///     image: an `Image` or the name of one.
+    ///     changes: the extents, in any order.
+    ///     limit: largest number of extents that are missed.
+    ///     threads: number of threads, by default that of the processors.
+    ///     progress: called a few times a second and at the end, with the bytes done and their
+    ///         total.
+    ///     cancel: an object like `threading.Event`, which ends the work once it is set.
+    ///
+    /// Raises:
+    ///     ImageError: the image cannot be opened or read, or changed meanwhile (`ChangedError`).
+    ///     MapError: the map cannot be read.
+    ///     CancelledError: `cancel` was set.
+    ///     ValueError: more than `limit` extents are missed, or the map is of another part of the image.
+    #[pyo3(signature = (image, changes, *, limit=262144, threads=None, progress=None, cancel=None))]
+    #[expect(clippy::too_many_arguments, reason = "are those of Python")]
+    fn audit<'py>(
+        &self,
+        py: Python<'py>,
+        image: &Bound<'py, PyAny>,
+        changes: Vec<(u64, u64)>,
+        limit: usize,
+        threads: Option<usize>,
+        progress: Option<&Bound<'py, PyAny>>,
+        cancel: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let shared = self.shared(py)?;
+        let input = Input::new(image)?;
+        let changes = arguments::changes(changes)?;
+        let tuning = arguments::tuning(threads, None)?;
+        let watch = Watch { progress, cancel };
+        let (summary, missed) = watch.run(py, move |progress| {
+            let map = shared.here()?;
+            input.with(|image| {
+                let mut found = Differences::new(limit);
+                let mut push = |difference| found.push(difference);
+                let selected = &image.selected;
+                blksum::map::audit(&map.map, selected, &changes, &mut push, &tuning, progress)
+                    .map(|summary| (summary, found))
+                    .map_err(|error| Failure::Pass(error, map.name.clone()))
+            })
+        })?;
+        let AuditSummary { listed, needless, clean, unknown, listed_bytes, needless_bytes, .. } =
+            summary;
+        let missed = missed.into_list(py)?;
+        let fields = (missed, listed, needless, clean, unknown, listed_bytes, needless_bytes);
+        types::AUDIT.make(py, fields)
+    }
+
     /// Returns the checksum of the image with the digest and block size of the map, in hexadecimal
     /// digits.
     ///
@@ -283,7 +336,7 @@ impl Map {
     }
 
     /// Returns the map for another thread.
-    fn shared(&self, py: Python<'_>) -> PyResult<Arc<Owned<OpenMap>>> {
+    pub fn shared(&self, py: Python<'_>) -> PyResult<Arc<Owned<OpenMap>>> {
         self.opened(py)?;
         Ok(Arc::clone(&self.0))
     }

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use blkimage::{Location, split_member};
 use blkmap::{Header, Key, Writer};
@@ -53,24 +53,31 @@ pub fn create_map(
 /// Writes the file, or removes it.
 fn write(
     image: &Opened,
-    output: &PathBuf,
+    output: &Path,
     header: Header,
     key: Option<Key>,
     tuning: &Tuning,
     progress: &Progress,
 ) -> Result<(), Failure> {
+    let info = Info::new(Made::Read).describe(&image.subject());
+    let content = image.content();
+    to_new_file(output, image, |file| {
+        let writer = Writer::new(file, header, content.size())?.sealed_with(key);
+        blksum::map::write(writer, content, ALL, &info, tuning, progress).map(drop)
+    })
+}
+
+/// Writes the map of an image to a new file, or removes the file.
+pub fn to_new_file(
+    output: &Path,
+    image: &Opened,
+    write: impl FnOnce(File) -> Result<(), blksum::Error>,
+) -> Result<(), Failure> {
     let name = || output.as_os_str().to_owned();
     let mut options = File::options();
     options.read(true).write(true).create_new(true).mode(mode_of(&image.name));
     let file = options.open(output).map_err(|error| Failure::Map(error.into(), name()))?;
-    let info = Info::new(Made::Read).describe(&image.subject());
-    let content = image.content();
-    let written =
-        Writer::new(file, header, content.size()).map_err(Into::into).and_then(|writer| {
-            let writer = writer.sealed_with(key);
-            blksum::map::write(writer, content, ALL, &info, tuning, progress)
-        });
-    written.map(drop).map_err(|error| {
+    write(file).map_err(|error| {
         // It is not finished, and no command takes it for a map.
         let _ = fs::remove_file(output);
         Failure::Pass(error, name())

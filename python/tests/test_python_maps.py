@@ -433,3 +433,68 @@ def test_the_map_of_a_disk_in_an_appliance(tmp_path, member):
         # The map is of the image as it is, so it is not made again.
         blkmap("create", "--if-changed", "-o", tmp_path / "ours", name)
         assert blkhash.Map(tmp_path / "ours").info == ours.info
+
+
+@pytest.fixture
+def tracked(tmp_path):
+    """An image with a bitmap, its map, and two extents that changed since."""
+    path = tmp_path / "disk.qcow2"
+    images.create(path, "8M")
+    images.qemu_io(path, "write -P 1 0 3M")
+    images.qemu_img("bitmap", "--add", path, "changes")
+    base = blkhash.create_map(path, tmp_path / "base")
+    images.qemu_io(path, "write -P 2 1M 64k", "write -z 2M 128k")
+    return path, base
+
+
+def test_changes_of_a_bitmap(tracked):
+    path, _ = tracked
+    with blkhash.Image(path) as image:
+        assert image.changes("changes") == [(1 << 20, 65536), (2 << 20, 131072)]
+        with pytest.raises(blkhash.ImageError, match="has no bitmap other"):
+            image.changes("other")
+
+
+def test_an_updated_map_is_that_of_the_image(tracked, tmp_path):
+    path, base = tracked
+    changes = blkhash.Image(path).changes("changes")
+    calls = []
+    updated = blkhash.update_map(base, path, tmp_path / "new", changes, progress=lambda *args: calls.append(args))
+    assert calls and updated.content_id == blkhash.create_map(path, tmp_path / "whole").content_id
+    assert updated.info["made"]["update"]["read"] == 3
+    assert updated.info["source"]["bitmaps"][0]["name"] == "changes"
+    assert base.diff(updated) == base.audit(path, []).missed
+    with pytest.raises(FileExistsError):
+        blkhash.update_map(base, path, tmp_path / "new", changes)
+    with pytest.raises(blkhash.MapError, match="65536 bytes at 2097152 changed") as caught:
+        blkhash.update_map(base, path, tmp_path / "missed", changes[:1], sample=100)
+    assert caught.value.offset == 2 << 20
+    assert not (tmp_path / "missed").exists()
+    for sample in (-1, 101, float("nan")):
+        with pytest.raises(ValueError, match="percentage"):
+            blkhash.update_map(base, path, tmp_path / "missed", changes, sample=sample)
+    with pytest.raises(ValueError, match="behind"):
+        blkhash.update_map(base, path, tmp_path / "missed", [(2**64 - 1, 1)])
+
+
+def test_an_updated_map_keeps_its_seal(tracked, tmp_path):
+    path, _ = tracked
+    changes = blkhash.Image(path).changes("changes")
+    sealed = blkhash.create_map(path, tmp_path / "sealed", key=KEY)
+    with pytest.raises(blkhash.MapError, match="is sealed"):
+        blkhash.update_map(sealed, path, tmp_path / "new", changes)
+    updated = blkhash.update_map(sealed, path, tmp_path / "new", changes, key=KEY)
+    updated.check_seal(KEY)
+    assert updated.content_id == sealed.content_id
+
+
+def test_an_audit_names_what_a_list_misses(tracked):
+    path, base = tracked
+    changes = blkhash.Image(path).changes("changes")
+    judged = base.audit(path, [*changes, (4 << 20, 100)])
+    assert judged == blkhash.Audit([], 3, 1, 124, 0, 196608 + 100, 100)
+    judged = base.audit(path, changes[1:])
+    assert judged.missed == [blkhash.Difference(1 << 20, 65536, "changed")]
+    assert (judged.listed, judged.needless) == (2, 0)
+    with pytest.raises(ValueError, match="limit=N"):
+        base.audit(path, [], limit=1)

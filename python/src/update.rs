@@ -1,0 +1,72 @@
+//! Makes a map from another one for `blkhash.update_map()`.
+
+use std::path::PathBuf;
+
+use blkmap::Update;
+use blksum::map::{Info, Made, Sample, Tracked};
+use pyo3::prelude::*;
+
+use crate::arguments::{self, value_error};
+use crate::errors::Failure;
+use crate::input::Input;
+use crate::job::Watch;
+use crate::map::{self, Map};
+use crate::new_map::to_new_file;
+
+/// Writes the next state of a map to a new file.
+#[pyfunction(name = "_update_map")]
+#[expect(clippy::too_many_arguments, reason = "are those of Python")]
+pub fn update_map(
+    py: Python<'_>,
+    base: &Bound<'_, Map>,
+    image: &Bound<'_, PyAny>,
+    output: PathBuf,
+    changes: Vec<(u64, u64)>,
+    sample: f64,
+    key: Option<&Bound<'_, PyAny>>,
+    threads: Option<usize>,
+    progress: Option<&Bound<'_, PyAny>>,
+    cancel: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    if !(0.0..=100.0).contains(&sample) {
+        return Err(value_error("sample is a percentage from 0 to 100".to_owned()));
+    }
+    let sample = Sample::parts_per_million((sample * 10_000.0).ceil() as u32);
+    let shared = base.get().shared(py)?;
+    let changes = arguments::changes(changes)?;
+    let key = key.map(map::key).transpose()?;
+    let input = Input::new(image)?;
+    let tuning = arguments::tuning(threads, None)?;
+    let watch = Watch { progress, cancel };
+    watch.run(py, move |progress| {
+        let base = shared.here()?;
+        let of_base = |error| Failure::Map(error, base.name.clone());
+        match &key {
+            Some(key) => base.map.check_seal(key).map_err(of_base)?,
+            None if base.map.commit().seal().is_some() => {
+                return Err(of_base(blkmap::Error::Seal(
+                    "is sealed: key=... seals the update, too",
+                )));
+            }
+            None => {}
+        }
+        let commit = base.map.commit();
+        if !base.map.is_complete() {
+            let (known, blocks) = (commit.known(), commit.blocks());
+            return Err(of_base(blkmap::Error::Incomplete { known, blocks }));
+        }
+        base.map.check_hashes().map_err(of_base)?;
+        input.with(|image| {
+            let content = image.content();
+            let info = Info::new(Made::Read).describe(&image.subject());
+            let tracked = Tracked { changes: &changes, by: "list of changes", sample };
+            to_new_file(&output, image, |file| {
+                let update = Update::copy(&base.map, file, content.size())?.sealed_with(key);
+                let updated = blksum::map::update(
+                    update, &base.map, content, &tracked, info, &tuning, progress,
+                );
+                updated.map(drop)
+            })
+        })
+    })
+}

@@ -549,6 +549,8 @@ fn an_update_that_was_cut_off_leaves_the_state_before() {
         }
     }
     let (file, commit) = update.finish("{}").unwrap();
+    // Three pages with changes, the tables and the commit. The other page is not written again.
+    assert_eq!(file.len() - old_file.len(), 7 * 4096);
     for length in (old_file.len()..file.len()).step_by(512) {
         let map = Map::open(file[..length].to_vec()).unwrap();
         assert_eq!(map.commit().root(), base.commit().root());

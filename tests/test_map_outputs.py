@@ -185,3 +185,17 @@ def test_another_group_may_not_read_what_is_made_of_an_image(disk):
     for name, group, expected in [("maps/disk.blkmap", 12345, 0o600), ("disk.blkmap", os.getegid(), 0o640)]:
         assert blkhash("map", "create", "-o", name, "disk.qcow2").returncode == 0
         assert (os.stat(name).st_gid, mode(name)) == (group, expected)
+
+
+def test_a_map_that_another_process_wrote_first_stays(disk):
+    """A process that creates the file, and locks it only after another one has written the map, does not remove it."""
+    command = [str(blksum_path().with_name("blkhash")), "map", "create", "--resume", "-o", "a.blkmap", "disk.img"]
+    slow = ["strace", "-f", "-o", "/dev/null", "-e", "trace=flock", "-e", "inject=flock:delay_enter=700000:when=1"]
+    process = subprocess.Popen([*slow, *command], stderr=subprocess.PIPE)
+    while not os.path.exists("a.blkmap"):
+        time.sleep(0.001)
+    images.run(*command)
+    written = pathlib.Path("a.blkmap").read_bytes()
+    assert len(written) > 4096
+    assert process.communicate(timeout=60) == (None, b"") and process.returncode == 0
+    assert pathlib.Path("a.blkmap").read_bytes() == written

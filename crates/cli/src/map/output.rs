@@ -49,6 +49,10 @@ impl Output {
             let identity = Identity::new(&metadata);
             // A process that failed removes its file, and may have done so before it was locked here.
             if fs::metadata(name).is_ok_and(|it| Identity::new(&it) == identity) {
+                // Another process was the first to lock the new file, and wrote a map that is not to be removed.
+                if file.metadata().is_ok_and(|it| it.len() > 0) {
+                    leftover.keep();
+                }
                 return Ok(Self::File { file, identity, leftover });
             }
         }

@@ -9,7 +9,7 @@ use blksum::changes::Changes;
 use blksum::map::{Info, Pairing, check_parts};
 
 use super::args::Audit;
-use super::compare::{compare, of_maps, of_other_part, partitions, refuse_salt};
+use super::compare::{self, compare, of_maps, of_other_part, partitions, refuse_salt};
 use super::picture_file::PictureFile;
 use super::relations::Labels;
 use super::report::Differences;
@@ -17,7 +17,6 @@ use super::tracker::Opened;
 use crate::blkhash::contents::Contents;
 use crate::blkhash::source::Data;
 use crate::map::open;
-use crate::messages;
 use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::Reporter;
 
@@ -133,16 +132,7 @@ impl Job<'_> {
             });
         };
         let compared = compare(Report::new(&mut take));
-        let ended = differences.with_audit(audit.summary()).end(compared.is_ok())?;
-        if let Some(svg) = ended.svg
-            && let Err(reason) = self.picture.write(&svg)
-        {
-            messages::message(&reason);
-            return Ok(Outcome::Unknown);
-        }
-        Ok(match compared {
-            Ok(()) => ended.outcome,
-            Err(problem) => problem.report(&self.args.map),
-        })
+        let differences = differences.with_audit(audit.summary());
+        compare::end(differences, &self.picture, compared, &self.args.map)
     }
 }

@@ -332,18 +332,28 @@ impl Job<'_> {
         let mut differences = Differences::new(self.print, sides, labels).with_contents(contents);
         let mut take = |first, count, kind| differences.push(first, count, kind);
         let compared = compare(Report::new(&mut take));
-        let ended = differences.end(compared.is_ok())?;
-        if let Some(svg) = ended.svg
-            && let Err(reason) = self.picture.write(&svg)
-        {
-            messages::message(&reason);
-            return Ok(Outcome::Unknown);
-        }
-        Ok(match compared {
-            Ok(()) => ended.outcome,
-            Err(problem) => problem.report(self.names[0]),
-        })
+        end(differences, &self.picture, compared, self.names[0])
     }
+}
+
+/// Ends the output of a comparison, and writes its picture. A problem is about `name`, if it does not say.
+pub fn end(
+    differences: Differences,
+    picture: &PictureFile,
+    compared: Result<(), Problem>,
+    name: &OsStr,
+) -> Result<Outcome, Failure> {
+    let ended = differences.end(compared.is_ok())?;
+    if let Some(svg) = ended.svg
+        && let Err(reason) = picture.write(&svg)
+    {
+        messages::message(&reason);
+        return Ok(Outcome::Unknown);
+    }
+    Ok(match compared {
+        Ok(()) => ended.outcome,
+        Err(problem) => problem.report(name),
+    })
 }
 
 /// Describes why a map is of another part than the image, and what to do.

@@ -40,28 +40,14 @@ pub fn update_map(
     let watch = Watch { progress, cancel };
     watch.run(py, move |progress| {
         let base = shared.here()?;
-        let of_base = |error| Failure::Map(error, base.name.clone());
-        match &key {
-            Some(key) => base.map.check_seal(key).map_err(of_base)?,
-            None if base.map.commit().seal().is_some() => {
-                return Err(of_base(blkmap::Error::Seal(
-                    "is sealed: key=... seals the update, too",
-                )));
-            }
-            None => {}
-        }
-        let commit = base.map.commit();
-        if !base.map.is_complete() {
-            let (known, blocks) = (commit.known(), commit.blocks());
-            return Err(of_base(blkmap::Error::Incomplete { known, blocks }));
-        }
-        base.map.check_hashes().map_err(of_base)?;
+        let checked = base.map.check_base(key.as_ref());
+        checked.map_err(|error| Failure::Map(error, base.name.clone()))?;
         input.with(|image| {
             let content = image.content();
             let info = Info::new(Made::Read).describe(&image.subject());
             let tracked = Tracked { changes: &changes, by: "list of changes", sample };
             to_new_file(&output, image, |file| {
-                let update = Update::copy(&base.map, file, content.size())?.sealed_with(key);
+                let update = Update::copy(&base.map, file, content.size(), key)?;
                 let updated = blksum::map::update(
                     update, &base.map, content, &tracked, info, &tuning, progress,
                 );

@@ -44,6 +44,9 @@ pub enum Error {
         /// Number of blocks of the image.
         blocks: u64,
     },
+    /// The map is sealed, and its key is needed.
+    #[error("is sealed, and the key is needed")]
+    Sealed,
     /// The map is not sealed with the key at hand.
     #[error("{0}")]
     Seal(&'static str),

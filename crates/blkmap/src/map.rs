@@ -16,6 +16,7 @@ use crate::root::Root;
 use crate::{Error, Header, Key, PAGE, ReadAt, Result};
 
 /// A map.
+#[derive(Clone)]
 pub struct Map {
     bytes: Arc<dyn ReadAt>,
     header: Header,
@@ -186,9 +187,43 @@ impl Map {
         Ok(())
     }
 
+    /// Fails unless the next state of the map can be written with `key`. Checks the hashes of all pages, but not the pages.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the map does not know every block, cannot be read, or is damaged, and unless it is sealed with the key, or
+    /// not sealed if there is none.
+    pub fn check_base(&self, key: Option<&Key>) -> Result<()> {
+        match key {
+            Some(key) => self.check_seal(key)?,
+            None if self.commit.seal.is_some() => return Err(Error::Sealed),
+            None => {}
+        }
+        if !self.is_complete() {
+            let Commit { known, blocks, .. } = self.commit;
+            return Err(Error::Incomplete { known, blocks });
+        }
+        self.check_hashes()
+    }
+
     /// Returns the commits up to this state, from the last one back.
     pub fn log(&self) -> Log<'_> {
         Log::before(&*self.bytes, self.header, self.end)
+    }
+
+    /// Returns the state before this one in the file, or `None` if this is the first. Checkpoints are no states.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a commit or the directory before cannot be read or is damaged.
+    pub fn previous_state(&self) -> Result<Option<Self>> {
+        for commit in self.log().skip(1) {
+            let (end, commit) = commit?;
+            if commit.is_final {
+                return Self::at(self.bytes.clone(), self.header, commit, end).map(Some);
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the runs of pages that the map knows, in order.

@@ -18,43 +18,36 @@ pub struct Update<'a, O> {
 
 impl<'a, O: Output> Update<'a, O> {
     /// Begins the next state of `base`, of an image that has `image_size` bytes now. `output` appends to the file of the
-    /// base, which must end with it. Pages without changes are not written again.
+    /// base, which must end with it. Pages without changes are not written again. An update of a sealed map is sealed with
+    /// the same `key`.
     ///
     /// # Errors
     ///
-    /// Fails if the base does not know every block, cannot be read, is damaged, or is followed by something.
-    pub fn append(base: &'a Map, output: O, image_size: u64) -> Result<Self> {
+    /// Fails like [`Map::check_base`], and if the base is followed by something.
+    pub fn append(base: &'a Map, output: O, image_size: u64, key: Option<Key>) -> Result<Self> {
         base.check_end()?;
-        Self::new(base, Writer::after(base, output, image_size), true)
+        base.check_base(key.as_ref())?;
+        Ok(Self::new(base, Writer::after(base, output, image_size), key, true))
     }
 
     /// Begins a map of its own, which has a copy of the pages without changes. Each of them is compared with its hash.
     ///
     /// # Errors
     ///
-    /// Fails if the base does not know every block, cannot be read, or is damaged, and if the header cannot be written.
-    pub fn copy(base: &'a Map, output: O, image_size: u64) -> Result<Self> {
+    /// Fails like [`Map::check_base`], and if the header cannot be written.
+    pub fn copy(base: &'a Map, output: O, image_size: u64, key: Option<Key>) -> Result<Self> {
+        base.check_base(key.as_ref())?;
         let Header { algorithm, block_size, salt, .. } = *base.header();
         let header = Header::new(algorithm, block_size, salt)?;
-        Self::new(base, Writer::new(output, header, image_size)?, false)
+        Ok(Self::new(base, Writer::new(output, header, image_size)?, key, false))
     }
 
-    fn new(base: &'a Map, mut writer: Writer<O>, appends: bool) -> Result<Self> {
-        let commit = base.commit();
-        if !base.is_complete() {
-            return Err(Error::Incomplete { known: commit.known, blocks: commit.blocks });
-        }
-        base.check_hashes()?;
+    fn new(base: &'a Map, writer: Writer<O>, key: Option<Key>, appends: bool) -> Self {
+        let mut writer = writer.sealed_with(key);
         // It is set again if the last block changes.
         writer.set_padded_last(base.padded_last());
         let pages = Pages::new(base, 0, base.pages());
-        Ok(Self { base, writer, pages, reader: PageReader::new(base), appends })
-    }
-
-    /// Seals the commit with `key`.
-    #[must_use]
-    pub fn sealed_with(self, key: Option<Key>) -> Self {
-        Self { writer: self.writer.sealed_with(key), ..self }
+        Self { base, writer, pages, reader: PageReader::new(base), appends }
     }
 
     /// Sets the digest of the last block padded with zeros to a whole one, if that block is short. Necessary if it is

@@ -455,16 +455,22 @@ proptest! {
         let (count, last, is_resized) = size;
         let size = if is_resized { (count, last) } else { (old.blocks.len(), old.last) };
         let (new, changed) = later(&old, size, &edits);
-        let old_file = whole(&old, header);
-        let base = Map::open(old_file.clone()).unwrap();
+        let mut old_file = whole(&old, header);
         let key = is_sealed.then(|| Key::new(vec![7; 32]).unwrap());
+        if let Some(key) = &key {
+            seal(&Map::open(old_file.clone()).unwrap(), &mut old_file, key).unwrap();
+        }
+        let base = Map::open(old_file.clone()).unwrap();
+        let other = (!is_sealed).then(|| Key::new(vec![7; 32]).unwrap());
+        let refused = base.check_base(other.as_ref()).unwrap_err();
+        prop_assert!(matches!(refused, Error::Sealed | Error::Seal("is not sealed")));
         let output = if appends { old_file.clone() } else { Vec::new() };
         let update = if appends {
-            Update::append(&base, output, new.size())
+            Update::append(&base, output, new.size(), key.clone())
         } else {
-            Update::copy(&base, output, new.size())
+            Update::copy(&base, output, new.size(), key.clone())
         };
-        let mut update = update.unwrap().sealed_with(key.clone());
+        let mut update = update.unwrap();
         for &block in &changed {
             for run in new.digests(&header, block, block + 1).runs() {
                 update.write(block as u64, run).unwrap();
@@ -474,7 +480,8 @@ proptest! {
             update.set_padded_last(new.padded_last(&header));
         }
         let (file, commit) = update.finish("{}").unwrap();
-        prop_assert_eq!(commit.sequence(), if appends { 2 } else { 1 });
+        let before = base.commit().sequence();
+        prop_assert_eq!(commit.sequence(), if appends { before + 1 } else { 1 });
         let map = Map::open(file.clone()).unwrap();
         check_all(&map).unwrap();
         let fresh = Map::open(whole(&new, *map.header())).unwrap();
@@ -526,11 +533,11 @@ fn an_update_leaves_nothing_out() {
     let content = Content { blocks: vec![1; 200], last: BLOCK };
     let base = Map::open(whole(&content, header)).unwrap();
     let longer = (201 * BLOCK) as u64;
-    let update = Update::append(&base, whole(&content, header), longer).unwrap();
+    let update = Update::append(&base, whole(&content, header), longer, None).unwrap();
     assert!(matches!(update.finish("{}"), Err(Error::Content(_))));
     let part = map_of(&content, header, 0..1, 1000);
     let base = Map::open(part.clone()).unwrap();
-    let update = Update::append(&base, part, content.size());
+    let update = Update::append(&base, part, content.size(), None);
     assert!(matches!(update.err(), Some(Error::Incomplete { known: 128, blocks: 200 })));
 }
 
@@ -542,7 +549,7 @@ fn an_update_that_was_cut_off_leaves_the_state_before() {
     let old_file = whole(&old, header);
     let base = Map::open(old_file.clone()).unwrap();
     assert_eq!(base.rest().unwrap(), 0);
-    let mut update = Update::append(&base, old_file.clone(), new.size()).unwrap();
+    let mut update = Update::append(&base, old_file.clone(), new.size(), None).unwrap();
     for block in changed {
         for run in new.digests(&header, block, block + 1).runs() {
             update.write(block as u64, run).unwrap();
@@ -561,7 +568,7 @@ fn an_update_that_was_cut_off_leaves_the_state_before() {
     }
     let mut cut = file[..old_file.len() + 512].to_vec();
     let map = Map::open(cut.clone()).unwrap();
-    assert!(matches!(Update::append(&map, cut.clone(), 0).err(), Some(Error::Content(_))));
+    assert!(matches!(Update::append(&map, cut.clone(), 0, None).err(), Some(Error::Content(_))));
     let key = Key::new(vec![7; 32]).unwrap();
     assert!(matches!(seal(&map, &mut cut, &key), Err(Error::Content(_))));
     // What is cut off before the first commit leaves nothing.

@@ -140,6 +140,7 @@ impl From<&blkmap::Error> for Problem {
     fn from(error: &blkmap::Error) -> Self {
         match error {
             blkmap::Error::Io(error) => error.into(),
+            blkmap::Error::Sealed => Self::new("is sealed").with_hint("give its --key-file"),
             error => Self::new(error.to_string()),
         }
     }

@@ -101,13 +101,6 @@ fn update(
             map
         }
     };
-    match &key {
-        Some(key) => map.check_seal(key)?,
-        None if map.commit().seal().is_some() => {
-            return Err(Problem::new("is sealed").with_hint("--key-file seals the update, too"));
-        }
-        None => {}
-    }
     let subject = Subject {
         name: &data.name,
         image: data.image(),
@@ -139,14 +132,14 @@ fn update(
         Place::Append(file) => {
             let mut output = file.try_clone().map_err(|error| Problem::from(&error))?;
             let end = output.seek(SeekFrom::End(0)).map_err(|error| Problem::from(&error))?;
-            let next = blkmap::Update::append(map, output, size)?.sealed_with(key);
+            let next = blkmap::Update::append(map, output, size, key)?;
             let updated = data.watched(total, reporter, |tuning, progress| {
                 blksum::map::update(next, map, data.source(), &tracked, info, tuning, progress)
             });
             updated.inspect_err(|_| drop(file.set_len(end)))
         }
         Place::Copy(_, output) => {
-            let next = blkmap::Update::copy(map, output.target()?, size)?.sealed_with(key);
+            let next = blkmap::Update::copy(map, output.target()?, size, key)?;
             data.watched(total, reporter, |tuning, progress| {
                 blksum::map::update(next, map, data.source(), &tracked, info, tuning, progress)
             })

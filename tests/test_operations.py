@@ -505,7 +505,8 @@ def systemd(workdir):
     booted.require()
     files = workdir / "files"
     images.run("make", "-s", "-C", str(ROOT), "install-systemd", f"DESTDIR={files}", "PREFIX=/usr")
-    shutil.copy(blksum_path(), files / "usr/bin/blksum")
+    for name in ["blksum", "blkhash"]:
+        shutil.copy(blksum_path().with_name(name), files / "usr/bin")
     (files / "etc/blksum-check").mkdir(parents=True)
     settings = ["CHECK_FILE=/etc/blksum-check/vms.sums", "FOLDER=/var/lib/libvirt/images", "SLICES=1", "OPTIONS=-v"]
     (files / "etc/blksum-check/vms.conf").write_text("\n".join([*settings, ""]))
@@ -540,6 +541,30 @@ def test_the_unit_runs_as_installed(systemd):
     assert textfile == "blksum-check 644 /var/lib/blksum-check/vms.prom"
     assert state == "blksum-check 600 /var/lib/blksum-check/vms.state"
     assert timer == "blksum-check@vms.service"
+
+
+MAPS = """
+cp /contrib/blkhash-map@.* /etc/systemd/system
+mkdir -p /etc/blkhash-map
+printf 'IMAGE=/var/lib/libvirt/images/c.qcow2\\nCHANGES=--bitmap changes\\nPARTS=1\\n' > /etc/blkhash-map/vm.conf
+systemctl daemon-reload
+update() { systemctl start blkhash-map@vm 2> /dev/null; systemctl show blkhash-map@vm --value -p ExecMainStatus; }
+cd /var/lib/libvirt/images
+"""
+
+
+@pytest.mark.root
+def test_the_unit_of_maps(systemd):
+    """It makes the map, updates it, and finds what the bitmap does not have."""
+    output = systemd(MAPS + """
+        qemu-img bitmap --add c.qcow2 changes && update
+        qemu-io -c 'write -q -P 7 1M 64k' c.qcow2 && update
+        blkhash map history /var/lib/blkhash-map/vm.blkmap | grep -c ' 1 of 32 blocks changed, 64.00 KiB'
+        qemu-img bitmap --remove c.qcow2 changes && qemu-io -c 'write -q -P 9 512k 64k' c.qcow2
+        qemu-img bitmap --add c.qcow2 changes && sed -i 's/^CHANGES=.*/CHANGES=--bitmap changes --trust --sample 0/' /etc/blkhash-map/vm.conf
+        update; stat -c '%U %a' /var/lib/blkhash-map/vm.blkmap
+    """)
+    assert output.splitlines()[-5:] == ["0", "0", "1", "1", "blksum-check 600"]
 
 
 @pytest.mark.root

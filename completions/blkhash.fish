@@ -4,7 +4,7 @@ function __blkhash_path
     set -l words (commandline -opc)
     set -l path blkhash
     for word in $words[2..]
-        contains -- "$path $word" 'blkhash' 'blkhash algorithms' 'blkhash bench' 'blkhash bench image' 'blkhash info' 'blkhash btrfs' 'blkhash btrfs verify' 'blkhash btrfs info' 'blkhash btrfs algorithms' 'blkhash btrfs obscure-name' 'blkhash btrfs help' 'blkhash btrfs help verify' 'blkhash btrfs help info' 'blkhash btrfs help algorithms' 'blkhash btrfs help obscure-name' 'blkhash btrfs help help' 'blkhash map' 'blkhash map create' 'blkhash map show' 'blkhash map check' 'blkhash map checksum' 'blkhash map verify' 'blkhash map diff' 'blkhash map update' 'blkhash map audit' 'blkhash map changes' 'blkhash map bitmaps' 'blkhash map merge' 'blkhash map seal' 'blkhash map dups' 'blkhash map export' 'blkhash map help' 'blkhash map help create' 'blkhash map help show' 'blkhash map help check' 'blkhash map help checksum' 'blkhash map help verify' 'blkhash map help diff' 'blkhash map help update' 'blkhash map help audit' 'blkhash map help changes' 'blkhash map help bitmaps' 'blkhash map help merge' 'blkhash map help seal' 'blkhash map help dups' 'blkhash map help export' 'blkhash map help help' 'blkhash verity' 'blkhash verity digest' 'blkhash verity format' 'blkhash verity verify' 'blkhash verity help' 'blkhash verity help digest' 'blkhash verity help format' 'blkhash verity help verify' 'blkhash verity help help' 'blkhash help' 'blkhash help algorithms' 'blkhash help bench' 'blkhash help bench image' 'blkhash help info' 'blkhash help btrfs' 'blkhash help btrfs verify' 'blkhash help btrfs info' 'blkhash help btrfs algorithms' 'blkhash help btrfs obscure-name' 'blkhash help map' 'blkhash help map create' 'blkhash help map show' 'blkhash help map check' 'blkhash help map checksum' 'blkhash help map verify' 'blkhash help map diff' 'blkhash help map update' 'blkhash help map audit' 'blkhash help map changes' 'blkhash help map bitmaps' 'blkhash help map merge' 'blkhash help map seal' 'blkhash help map dups' 'blkhash help map export' 'blkhash help verity' 'blkhash help verity digest' 'blkhash help verity format' 'blkhash help verity verify' 'blkhash help help'
+        contains -- "$path $word" 'blkhash' 'blkhash algorithms' 'blkhash bench' 'blkhash bench image' 'blkhash info' 'blkhash btrfs' 'blkhash btrfs verify' 'blkhash btrfs info' 'blkhash btrfs algorithms' 'blkhash btrfs obscure-name' 'blkhash btrfs help' 'blkhash btrfs help verify' 'blkhash btrfs help info' 'blkhash btrfs help algorithms' 'blkhash btrfs help obscure-name' 'blkhash btrfs help help' 'blkhash map' 'blkhash map create' 'blkhash map show' 'blkhash map history' 'blkhash map check' 'blkhash map checksum' 'blkhash map verify' 'blkhash map diff' 'blkhash map update' 'blkhash map audit' 'blkhash map changes' 'blkhash map bitmaps' 'blkhash map merge' 'blkhash map seal' 'blkhash map dups' 'blkhash map export' 'blkhash map help' 'blkhash map help create' 'blkhash map help show' 'blkhash map help history' 'blkhash map help check' 'blkhash map help checksum' 'blkhash map help verify' 'blkhash map help diff' 'blkhash map help update' 'blkhash map help audit' 'blkhash map help changes' 'blkhash map help bitmaps' 'blkhash map help merge' 'blkhash map help seal' 'blkhash map help dups' 'blkhash map help export' 'blkhash map help help' 'blkhash verity' 'blkhash verity digest' 'blkhash verity format' 'blkhash verity verify' 'blkhash verity help' 'blkhash verity help digest' 'blkhash verity help format' 'blkhash verity help verify' 'blkhash verity help help' 'blkhash help' 'blkhash help algorithms' 'blkhash help bench' 'blkhash help bench image' 'blkhash help info' 'blkhash help btrfs' 'blkhash help btrfs verify' 'blkhash help btrfs info' 'blkhash help btrfs algorithms' 'blkhash help btrfs obscure-name' 'blkhash help map' 'blkhash help map create' 'blkhash help map show' 'blkhash help map history' 'blkhash help map check' 'blkhash help map checksum' 'blkhash help map verify' 'blkhash help map diff' 'blkhash help map update' 'blkhash help map audit' 'blkhash help map changes' 'blkhash help map bitmaps' 'blkhash help map merge' 'blkhash help map seal' 'blkhash help map dups' 'blkhash help map export' 'blkhash help verity' 'blkhash help verity digest' 'blkhash help verity format' 'blkhash help verity verify' 'blkhash help help'
         or break
         set path "$path $word"
     end
@@ -166,6 +166,7 @@ complete -c blkhash -n '__blkhash_at blkhash btrfs help help' -f
 complete -c blkhash -n '__blkhash_at blkhash map' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash map' -a create -d 'Make the map of an image'
 complete -c blkhash -n '__blkhash_ends_at blkhash map' -a show -d 'Show what maps hold'
+complete -c blkhash -n '__blkhash_ends_at blkhash map' -a history -d 'Show what each state of a map changed, and when a part of the image changed'
 complete -c blkhash -n '__blkhash_ends_at blkhash map' -a check -d 'Check every byte of maps'
 complete -c blkhash -n '__blkhash_ends_at blkhash map' -a checksum -d 'Print checksums of images from their maps, as blksum prints them'
 complete -c blkhash -n '__blkhash_ends_at blkhash map' -a verify -d 'Compare an image with its map, and find every block that differs'
@@ -218,6 +219,9 @@ complete -c blkhash -n '__blkhash_at blkhash map show' -l list -d 'List the runs
 complete -c blkhash -n '__blkhash_at blkhash map show' -l id -d 'Print only the content id'
 complete -c blkhash -n '__blkhash_at blkhash map show' -l json -d 'Write one JSON object per line'
 complete -c blkhash -n '__blkhash_at blkhash map show' -s h -l help -d 'Print this help'
+complete -c blkhash -n '__blkhash_at blkhash map history' -l range -r -f -d 'Only the blocks with these bytes, such as 1G-2G, and the states that changed one of them'
+complete -c blkhash -n '__blkhash_at blkhash map history' -l json -d 'Write one JSON object per line'
+complete -c blkhash -n '__blkhash_at blkhash map history' -s h -l help -d 'Print this help'
 complete -c blkhash -n '__blkhash_at blkhash map check' -l key-file -r -F -d 'Check the seal with the key in FILE'
 complete -c blkhash -n '__blkhash_at blkhash map check' -s q -l quiet -d 'Print only what is wrong'
 complete -c blkhash -n '__blkhash_at blkhash map check' -s p -d 'Show progress on the terminal: auto, always or never; json writes an object a second'
@@ -409,6 +413,7 @@ complete -c blkhash -n '__blkhash_at blkhash map export' -s h -l help -d 'Print 
 complete -c blkhash -n '__blkhash_at blkhash map help' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a create -d 'Make the map of an image'
 complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a show -d 'Show what maps hold'
+complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a history -d 'Show what each state of a map changed, and when a part of the image changed'
 complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a check -d 'Check every byte of maps'
 complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a checksum -d 'Print checksums of images from their maps, as blksum prints them'
 complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a verify -d 'Compare an image with its map, and find every block that differs'
@@ -424,6 +429,7 @@ complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a export -d 'Write 
 complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a help -d 'Print this message or the help of the given subcommand(s)'
 complete -c blkhash -n '__blkhash_at blkhash map help create' -f
 complete -c blkhash -n '__blkhash_at blkhash map help show' -f
+complete -c blkhash -n '__blkhash_at blkhash map help history' -f
 complete -c blkhash -n '__blkhash_at blkhash map help check' -f
 complete -c blkhash -n '__blkhash_at blkhash map help checksum' -f
 complete -c blkhash -n '__blkhash_at blkhash map help verify' -f
@@ -574,6 +580,7 @@ complete -c blkhash -n '__blkhash_at blkhash help btrfs obscure-name' -f
 complete -c blkhash -n '__blkhash_at blkhash help map' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a create -d 'Make the map of an image'
 complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a show -d 'Show what maps hold'
+complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a history -d 'Show what each state of a map changed, and when a part of the image changed'
 complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a check -d 'Check every byte of maps'
 complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a checksum -d 'Print checksums of images from their maps, as blksum prints them'
 complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a verify -d 'Compare an image with its map, and find every block that differs'
@@ -588,6 +595,7 @@ complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a dups -d 'Count bl
 complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a export -d 'Write a map in another format'
 complete -c blkhash -n '__blkhash_at blkhash help map create' -f
 complete -c blkhash -n '__blkhash_at blkhash help map show' -f
+complete -c blkhash -n '__blkhash_at blkhash help map history' -f
 complete -c blkhash -n '__blkhash_at blkhash help map check' -f
 complete -c blkhash -n '__blkhash_at blkhash help map checksum' -f
 complete -c blkhash -n '__blkhash_at blkhash help map verify' -f

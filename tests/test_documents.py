@@ -29,6 +29,8 @@ FS_VERITY = checksum(construction="fs-verity", block_size=4096)
 NO_DIFFERENCES = r"(no differences in \d+ blocks|nothing to compare: this part has no blocks)\n"
 ONE_DIFFERENCE = r"1 of 128 blocks differs, 64\.00 KiB, in 1 range; 4 equal, 123 zeros in both\n"
 DIFFERENCES = r" *offset +length\n *2097152 +65536 "
+HISTORY = r"disk\.blkmap\n( +\d+  [^\n]+ blocks[^\n]*\n)+"
+
 READ = r"of 128 blocks read, [0-9.]+ [KMG]?i?B, and \d+ of the \d+ others for comparison\n"
 HEALTHY = r"UUID\n.*\n  errors        none\n"
 
@@ -156,6 +158,8 @@ EXAMPLES = {
     "blkhash map changes --bitmap changes disk.qcow2": r"65536 131072\n",
     "blkhash map changes --bitmap changes --to nbdinfo disk.qcow2 > changes.json": "",
     "blkhash map changes --overlay vm.qcow2": "",
+    "blkhash map history disk.blkmap": HISTORY,
+    "blkhash map history --range 0-1G disk.blkmap": HISTORY,
     "blkhash map update --bitmap changes disk.blkmap disk.qcow2": rf"disk\.blkmap: 2 {READ}",
     "blkhash map update --overlay -o vm.blkmap template.blkmap vm.qcow2": rf"vm\.blkmap: 0 {READ}",
     "blkhash map changes --bitmap changes disk.qcow2 | blkhash map update --changes - --sample 1 disk.blkmap disk.qcow2": (

@@ -520,6 +520,14 @@ def changes_runs():
     return run("blkhash", *"map changes --json --bitmap changes left.qcow2".split())
 
 
+def history_runs():
+    make_tracked()
+    run("blkhash", *"map create -o history.blkmap left.qcow2".split())
+    run("blkhash", *"map update --bitmap changes history.blkmap left.qcow2".split())
+    os.rename("history.blkmap", b"caf\xe9.blkmap")
+    return run("blkhash", "map", "history", "--json", b"caf\xe9.blkmap")
+
+
 def bitmaps_runs():
     make_tracked()
     images.qemu_img("bitmap", "--add", "--disable", "left.qcow2", "off")
@@ -559,6 +567,7 @@ RUNS = {
     "blkhash btrfs info --json": info_runs,
     "blkhash btrfs algorithms --json": btrfs_algorithms_runs,
     "blkhash map show --json": show_runs,
+    "blkhash map history --json": history_runs,
     "blkhash map verify --json": verify_map_runs,
     "blkhash map diff --json": diff_runs,
     "blkhash map update --json": update_runs,

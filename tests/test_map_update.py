@@ -354,11 +354,58 @@ def test_only_what_changed_is_read(disk, workdir):
     assert json.loads(run("show", "--json", "m.blkmap"))["info"]["made"]["update"]["read"] == 40
 
 
+@pytest.mark.parametrize("seed", mostly_slow(range(10), [1]))
+def test_history(workdir, seed):
+    """Each state changed what `map diff` finds between the two, in the whole image and in a part of it."""
+    rng = random.Random(seed)
+    size = rng.randrange(1, 40) * MIB + rng.choice([0, 512])
+    images.create("d.qcow2", str(size))
+    run("create", "-o", "m.blkmap", "d.qcow2")
+    for _ in range(6):
+        size = max(size + rng.choice([0, 0, MIB, 1536, -MIB, -512]), 512)
+        images.qemu_img("resize", "-q", "--shrink", "d.qcow2", str(size))
+        images.qemu_io("d.qcow2", *random_writes(rng, size, rng.randrange(4)))
+        run("update", "--changes", all_of(size), "m.blkmap", "d.qcow2")
+    if seed % 2:
+        (workdir / "key").write_bytes(bytes(range(32)))
+        run("seal", "--key-file", "key", "m.blkmap")
+    for first, end in [(0, None), (MIB, 3 * MIB), (5 * BLOCK + 1, 5 * BLOCK + 2)]:
+        shown = run("history", "--json", *(["--range", f"{first}-{end}"] if end else []), "m.blkmap")
+        states = {state["sequence"]: state for state in map(json.loads, shown.splitlines())}
+        assert states.pop(1)["changed_blocks"] is None
+        last = json.loads(run("show", "--json", "m.blkmap"))["sequence"]
+        for number in range(2, last + 1):
+            expected = differing(f"m.blkmap@{number - 1}", f"m.blkmap@{number}", first, end)
+            state = states.pop(number, {"changed_blocks": 0, "changed_bytes": 0})
+            assert (state["changed_blocks"], state["changed_bytes"]) == expected, (number, first, end)
+        assert not states
+
+
+def differing(left, right, first, end):
+    """Returns the number of blocks that differ and touch a range, and of the bytes in them."""
+    result = attempt("diff", "--json", left, right)
+    extents = [line for line in map(json.loads, result.stdout.splitlines()) if line["type"] == "range"]
+    count = total = 0
+    for extent in extents:
+        stop = extent["offset"] + extent["length"]
+        for at in range(extent["offset"], stop, BLOCK):
+            if end is None or (at < end and at + BLOCK > first):
+                count += 1
+                total += min(BLOCK, stop - at)
+    return count, total
+
+
+def all_of(size):
+    with open("all", "w") as file:
+        file.write(f"0 {size}\n")
+    return "all"
+
+
 def test_a_sealed_map_is_updated_with_its_key(disk, workdir):
     (workdir / "key").write_bytes(bytes(range(32)))
     (workdir / "other").write_bytes(bytes(32))
     run("seal", "--key-file", "key", "m.blkmap")
-    fails(2, "is sealed: --key-file", "update", "--bitmap", "b", "m.blkmap", disk)
+    fails(2, "is sealed: give its --key-file", "update", "--bitmap", "b", "m.blkmap", disk)
     fails(2, "another key", "update", "--bitmap", "b", "--key-file", "other", "m.blkmap", disk)
     run("update", "--bitmap", "b", "--key-file", "key", "m.blkmap", disk)
     run("check", "--key-file", "key", "m.blkmap")

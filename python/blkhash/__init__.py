@@ -34,6 +34,7 @@ from blkhash._types import (
     Partition,
     Run,
     Snapshot,
+    State,
 )
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "ReferenceRefusedError",
     "Run",
     "Snapshot",
+    "State",
     "algorithms_available",
     "checksum",
     "create_map",

@@ -7,7 +7,7 @@ from _typeshed import ReadableBuffer, WriteableBuffer
 from typing_extensions import Self
 
 from blkhash._file import ImageFile
-from blkhash._types import Audit, Block, Checksum, Difference, Extent, Member, Partition, Run, Snapshot
+from blkhash._types import Audit, Block, Checksum, Difference, Extent, Member, Partition, Run, Snapshot, State
 
 __version__: str
 __all__ = [
@@ -212,6 +212,7 @@ class Map:
         progress: Optional[_Progress] = None,
         cancel: Optional[Event] = None,
     ) -> Audit: ...
+    def history(self, offset: int = 0, length: Optional[int] = None) -> list[State]: ...
     def checksum(self, construction: str = "streams:4", *, threads: Optional[int] = None) -> str: ...
 
 def _update_map(

@@ -38,6 +38,14 @@ and are listed, that are listed and equal, that are not listed and equal, and th
 and those of them that are in equal blocks.
 """
 
+State = namedtuple("State", "commit created image_size changed_blocks changed_bytes extents")
+State.__doc__ = """A state of a map.
+
+`commit` is the number with which `Map` opens it, and `created` the time at which it was made, if the map says it. The other
+fields are the size of the image in bytes, and how much differs from the state before: blocks, their bytes, and the extents in
+which they lie. These are None for the first state.
+"""
+
 Run = namedtuple("Run", "offset length kind digests")
 Run.__doc__ = """Adjacent blocks of a map.
 

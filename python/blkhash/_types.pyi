@@ -40,6 +40,14 @@ class Audit(NamedTuple):
     listed_bytes: int
     needless_bytes: int
 
+class State(NamedTuple):
+    commit: int
+    created: Optional[str]
+    image_size: int
+    changed_blocks: Optional[int]
+    changed_bytes: Optional[int]
+    extents: Optional[int]
+
 class Run(NamedTuple):
     offset: int
     length: int

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use blkhash::Construction;
 use blkmap::Key;
-use blksum::map::AuditSummary;
+use blksum::map::{AuditSummary, History, State};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyModule};
@@ -289,6 +289,40 @@ impl Map {
         let missed = missed.into_list(py)?;
         let fields = (missed, listed, needless, clean, unknown, listed_bytes, needless_bytes);
         types::AUDIT.make(py, fields)
+    }
+
+    /// Returns what each state of the map changed, the last one first, as a list of `State`.
+    ///
+    /// Args:
+    ///     offset: first byte of the image that counts.
+    ///     length: number of bytes, by default all that follow.
+    ///
+    /// Raises `MapError` if a state cannot be read.
+    #[pyo3(signature = (offset=0, length=None))]
+    fn history<'py>(
+        &self,
+        py: Python<'py>,
+        offset: u64,
+        length: Option<u64>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let shared = self.shared(py)?;
+        let end = length.map_or(u64::MAX, |length| offset.saturating_add(length));
+        let states = Watch::NONE.run(py, move |_| {
+            let map = shared.here()?;
+            let states = History::new(map.map.clone(), offset..end).collect::<Result<Vec<_>, _>>();
+            states.map_err(|error| Failure::Pass(error, map.name.clone()))
+        })?;
+        let make = |state: &State| {
+            let changed = state.changed.map(|it| (it.blocks, it.bytes, it.extents));
+            let (blocks, bytes, extents) = changed
+                .map_or((None, None, None), |(blocks, bytes, extents)| {
+                    (Some(blocks), Some(bytes), Some(extents))
+                });
+            let (commit, created) = (state.map.commit(), state.created());
+            let fields = (commit.sequence(), created, commit.image_size(), blocks, bytes, extents);
+            types::STATE.make(py, fields)
+        };
+        states.iter().map(make).collect()
     }
 
     /// Returns the checksum of the image with the digest and block size of the map, in hexadecimal

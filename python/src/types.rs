@@ -41,6 +41,7 @@ pub static MEMBER: Class = Class::new(TYPES, "Member");
 pub static PARTITION: Class = Class::new(TYPES, "Partition");
 pub static SNAPSHOT: Class = Class::new(TYPES, "Snapshot");
 pub static RUN: Class = Class::new(TYPES, "Run");
+pub static STATE: Class = Class::new(TYPES, "State");
 pub static AUDIT: Class = Class::new(TYPES, "Audit");
 pub static DIFFERENCE: Class = Class::new(TYPES, "Difference");
 pub static IMAGE_FILE: Class = Class::new("blkhash._file", "ImageFile");

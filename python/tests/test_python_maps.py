@@ -477,6 +477,23 @@ def test_an_updated_map_is_that_of_the_image(tracked, tmp_path):
         blkhash.update_map(base, path, tmp_path / "missed", [(2**64 - 1, 1)])
 
 
+def test_history(tracked, tmp_path):
+    path, _ = tracked
+    first = blkhash.create_map(path, tmp_path / "map")
+    assert [state.changed_blocks for state in first.history()] == [None]
+    offset = 3 * BLOCK + 7
+    images.qemu_io(path, f"write -P 77 {offset // 512 * 512} 512")
+    (tmp_path / "list").write_text(f"{offset} 1\n")
+    blkmap("update", "--changes", tmp_path / "list", tmp_path / "map", path)
+    state, before = blkhash.Map(tmp_path / "map").history()
+    assert (state.commit, before.commit) == (2, 1)
+    assert state.created >= before.created
+    assert state[2:] == (first.image_size, 1, BLOCK, 1)
+    assert before[2:] == (first.image_size, None, None, None)
+    changed = blkhash.Map(tmp_path / "map").history(0, 3 * BLOCK)[0]
+    assert changed[3:] == (0, 0, 0)
+
+
 def test_an_updated_map_keeps_its_seal(tracked, tmp_path):
     path, _ = tracked
     changes = blkhash.Image(path).changes("changes")

@@ -2,10 +2,11 @@
 //!
 //! [`write()`] writes a map, [`verify`] returns where an image differs from it, and [`diff`] where two maps differ.
 //! [`update()`] writes the next state of a map from what changed, and [`Audit`] tells whether a list of changes is
-//! complete. The format of a map, and all that can be done without its image, is in [`blkmap`].
+//! complete. [`History`] tells when a block changed. The format of a map, and all that can be done without its image, is in [`blkmap`].
 
 mod audit;
 mod base;
+mod history;
 mod info;
 mod other_part;
 mod pairing;
@@ -14,6 +15,7 @@ mod write;
 
 pub use self::audit::{Audit, AuditSummary, audit, audit_maps};
 pub use self::base::{OtherBase, check_bitmap, overlay_depth};
+pub use self::history::{Changed, History, State};
 pub use self::info::{
     BitmapInfo, FileInfo, Info, Made, PartitionInfo, SourceInfo, Subject, UpdateInfo,
 };

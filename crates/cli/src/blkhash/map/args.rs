@@ -37,6 +37,9 @@ pub enum Command {
     /// Show what maps hold
     #[command(override_usage = "blkhash map show [OPTION]... MAP...")]
     Show(Show),
+    /// Show what each state of a map changed, and when a part of the image changed
+    #[command(override_usage = "blkhash map history [OPTION]... MAP")]
+    History(History),
     /// Check every byte of maps
     #[command(
         override_usage = "blkhash map check [OPTION]... MAP...",
@@ -188,6 +191,22 @@ pub struct Show {
 
     /// Write one JSON object per line
     #[arg(long, conflicts_with = "id")]
+    pub json: bool,
+}
+
+/// `blkhash map history`
+#[derive(Debug, clap::Args)]
+pub struct History {
+    /// Map; MAP@N is the state after commit N
+    #[arg(value_name = "MAP", value_hint = ValueHint::FilePath)]
+    pub map: OsString,
+
+    /// Only the blocks with these bytes, such as 1G-2G, and the states that changed one of them
+    #[arg(long, value_name = "FROM-TO", value_parser = Range::from_str)]
+    pub range: Option<Range>,
+
+    /// Write one JSON object per line
+    #[arg(long)]
     pub json: bool,
 }
 

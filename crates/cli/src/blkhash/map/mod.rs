@@ -12,6 +12,7 @@ mod compare;
 mod create;
 mod dups;
 mod export;
+mod history;
 mod merge;
 mod part;
 mod picture;
@@ -34,6 +35,7 @@ pub fn run(command: &Command) -> Result<Outcome, Failure> {
     match command {
         Command::Create(args) => create::run(args),
         Command::Show(args) => show::run(args),
+        Command::History(args) => history::run(args),
         Command::Check(args) => check::run(args),
         Command::Checksum(args) => checksum::run(args),
         Command::Verify(args) => compare::verify(args),

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{Error, ErrorKind, Extent, Lent, Origin, Result, Source};
+use crate::{Dirty, Error, ErrorKind, Extent, Lent, Origin, Result, Source, VolumeId};
 
 /// Ranges of a source, one after the other, as a source of its own: the blocks of an image that changed, for example.
 #[derive(Clone, Debug)]
@@ -68,6 +68,18 @@ impl<S: Source> Source for Gather<S> {
         let (place, limit) = self.locate(offset, limit);
         let origin = self.source.origin(place, limit)?;
         Ok(Origin { offset, ..origin })
+    }
+
+    fn volumes(&self) -> Vec<VolumeId> {
+        self.source.volumes()
+    }
+
+    fn volume_origins(&self, offset: u64, limit: u64, dirty: Dirty) -> Result<Vec<Origin>> {
+        self.check(offset, 1)?;
+        let (place, limit) = self.locate(offset, limit);
+        let mut origins = self.source.volume_origins(place, limit, dirty)?;
+        origins.iter_mut().for_each(|origin| origin.offset = offset + (origin.offset - place));
+        Ok(origins)
     }
 
     fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> Result<()> {

@@ -6,6 +6,7 @@
 //! for extents and origins alike.
 
 mod known_extent;
+mod on_volume;
 
 use std::ops::Range;
 use std::path::Path;
@@ -13,14 +14,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use self::known_extent::KnownExtent;
+use self::on_volume::OnVolume;
 use crate::bitmap::{Bitmap, DirtyExtents};
 use crate::chain::Chain;
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::extent::{Extent, ExtentKind};
+use crate::identity::VolumeId;
 use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose, Stored};
 use crate::location::Location;
 use crate::member::Member;
-use crate::origin::{self, Origin, OriginKind};
+use crate::origin::{self, Dirty, Origin, OriginKind};
 use crate::probe::Format;
 use crate::snapshot::Snapshot;
 use crate::source::Source;
@@ -279,6 +282,34 @@ impl Source for Image {
         }
         self.walks.put(walk, offset + length);
         Ok(Origin { offset, length, kind })
+    }
+
+    fn volumes(&self) -> Vec<VolumeId> {
+        self.host_files().filter_map(HostFile::volume).collect()
+    }
+
+    fn volume_origins(&self, offset: u64, limit: u64, dirty: Dirty) -> Result<Vec<Origin>> {
+        self.check_range(offset, 1)?;
+        let end = offset + limit.clamp(1, self.size - offset);
+        let mut walk = self.walks.take(offset);
+        let mut known = KnownExtent::default();
+        let mut found = OnVolume::new(offset, dirty);
+        while found.end() < end && !found.is_full() {
+            match self.locate(&mut walk, &mut known, found.end(), end - found.end()) {
+                Ok(Run { place: Place::File { file, offset }, length }) => {
+                    found.push_file(file, offset, length);
+                }
+                Ok(Run { place: Place::Zero, length }) => found.push(length, OriginKind::Zero),
+                Ok(Run { place: Place::Layer { .. }, length }) => {
+                    found.push(length, OriginKind::Other);
+                }
+                // The error belongs to the next query and is found again there.
+                Err(_) if found.end() > offset => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.walks.put(walk, found.end());
+        Ok(found.into_origins())
     }
 
     fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> Result<()> {

@@ -52,6 +52,7 @@ mod formats;
 mod gather;
 mod hint;
 mod holes;
+mod identity;
 mod image;
 mod layer;
 // Only the code that opens URIs uses all of it.
@@ -83,12 +84,13 @@ pub use extent::{Extent, ExtentKind};
 pub use gather::Gather;
 pub use hint::Hint;
 pub use holes::Holes;
+pub use identity::{FileId, VolumeId};
 pub use image::Image;
 pub use location::{Location, Transport, Uri};
 pub use member::{Member, MemberFile};
 pub use open::{detect, detect_file};
 pub use options::{Cache, Follow, OpenOptions, Reader, VpcSize};
-pub use origin::{Origin, OriginKind, Place};
+pub use origin::{Dirty, Origin, OriginKind, Place};
 pub use probe::{Format, PROBE_SIZE, detect_within, probe};
 #[cfg(feature = "qemu-nbd")]
 pub use secret::Secret;
@@ -98,7 +100,7 @@ pub use source::Source;
 pub use storage::local::mapped::Lent;
 #[cfg(feature = "nbd")]
 pub use storage::nbd::options::NbdOptions;
-pub use storage::{FileId, Memory, ReadMethod, Storage};
+pub use storage::{Memory, ReadMethod, Storage};
 pub use unknown_name::UnknownName;
 pub use warnings::Warning;
 

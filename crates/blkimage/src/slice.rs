@@ -1,6 +1,6 @@
 //! A range of a source.
 
-use crate::{Error, ErrorKind, Extent, Lent, Origin, Result, Source};
+use crate::{Dirty, Error, ErrorKind, Extent, Lent, Origin, Result, Source, VolumeId};
 
 /// A range of a source as a source of its own, for example a partition of a disk.
 #[derive(Clone, Debug)]
@@ -44,6 +44,18 @@ impl<S: Source> Source for Slice<S> {
         let limit = limit.min(self.length - offset);
         let origin = self.source.origin(self.offset + offset, limit)?;
         Ok(Origin { offset, ..origin })
+    }
+
+    fn volumes(&self) -> Vec<VolumeId> {
+        self.source.volumes()
+    }
+
+    fn volume_origins(&self, offset: u64, limit: u64, dirty: Dirty) -> Result<Vec<Origin>> {
+        self.check(offset, 1)?;
+        let limit = limit.min(self.length - offset);
+        let mut origins = self.source.volume_origins(self.offset + offset, limit, dirty)?;
+        origins.iter_mut().for_each(|origin| origin.offset -= self.offset);
+        Ok(origins)
     }
 
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Extent, Lent, Origin, Result};
+use crate::{Dirty, Extent, Lent, Origin, Result, VolumeId};
 
 /// An image as its guest sees it.
 ///
@@ -34,6 +34,29 @@ pub trait Source: Send + Sync {
     /// Fails as [`extent`](Self::extent) does.
     fn origin(&self, offset: u64, limit: u64) -> Result<Origin> {
         self.extent(offset, limit).map(Origin::from)
+    }
+
+    /// Returns the volumes on which [`volume_origins`](Self::volume_origins) may find bytes, in any order. By default, there
+    /// are none.
+    fn volumes(&self) -> Vec<VolumeId> {
+        Vec::new()
+    }
+
+    /// Returns where the guest bytes from `offset` on are, like [`origin`](Self::origin), with places on
+    /// [`volumes`](Self::volumes) instead of places in files.
+    ///
+    /// Returns one run after the other, of which there is at least one, for `limit` bytes or fewer. The query takes a system
+    /// call, so that many runs come at once.
+    ///
+    /// The file system may move bytes while it is mounted. Equal places mean equal bytes only if one source has this place
+    /// before and after the other one has it, both with [`Dirty::WriteBack`]. By default, only [`origin`](Self::origin) is known.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`extent`](Self::extent) does.
+    fn volume_origins(&self, offset: u64, limit: u64, dirty: Dirty) -> Result<Vec<Origin>> {
+        let _ = dirty;
+        self.origin(offset, limit).map(|origin| vec![origin])
     }
 
     /// Fills all of `buf` with the guest bytes from `offset` on.
@@ -93,6 +116,14 @@ macro_rules! source_of_pointer {
 
             fn origin(&self, offset: u64, limit: u64) -> Result<Origin> {
                 (**self).origin(offset, limit)
+            }
+
+            fn volumes(&self) -> Vec<VolumeId> {
+                (**self).volumes()
+            }
+
+            fn volume_origins(&self, offset: u64, limit: u64, dirty: Dirty) -> Result<Vec<Origin>> {
+                (**self).volume_origins(offset, limit, dirty)
             }
 
             fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {

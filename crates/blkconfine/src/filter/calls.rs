@@ -31,6 +31,8 @@ const LITTLE_ENDIAN_64: u32 = 0xc000_0000;
 pub fn refused_to_reader(families: Families, runs_programs: bool) -> BTreeMap<u32, Rule> {
     let mut rules = refused();
     rules.insert(libc::SYS_socket as u32, Rule::FailUnless(families.tests()));
+    let unless = vec![is(1, u32::MAX, BTRFS_FS_INFO as i32)];
+    rules.insert(libc::SYS_ioctl as u32, Rule::FailIf { tests: ioctls(), unless });
     if !runs_programs {
         // The error that Landlock gives.
         rules.extend(EXECUTION.iter().map(|&call| (call as u32, Rule::Fail(libc::EACCES))));
@@ -53,10 +55,11 @@ fn refused() -> BTreeMap<u32, Rule> {
         .map(|&number| (number as u32, Rule::Fail(libc::EPERM)))
         .collect();
     let mut put = |number: c_long, rule| rules.insert(number as u32, rule);
-    put(libc::SYS_clone, Rule::FailIf(vec![has_bits(0, NAMESPACES)]));
+    let namespaces = vec![has_bits(0, NAMESPACES)];
+    put(libc::SYS_clone, Rule::FailIf { tests: namespaces, unless: Vec::new() });
     // Its flags are in memory that a filter cannot read. On ENOSYS, the C library uses `clone`.
     put(libc::SYS_clone3, Rule::Fail(libc::ENOSYS));
-    put(libc::SYS_ioctl, Rule::FailIf(ioctls()));
+    put(libc::SYS_ioctl, Rule::FailIf { tests: ioctls(), unless: Vec::new() });
     put(NEWEST + 1, Rule::Fail(libc::ENOSYS));
     rules
 }
@@ -275,3 +278,6 @@ const IOCTLS: &[u32] = &[
 
 /// `BTRFS_IOCTL_MAGIC`: snapshots, devices, balances.
 const BTRFS_REQUESTS: i32 = 0x9400;
+
+/// `BTRFS_IOC_FS_INFO`, by which a reader finds out that two files lie on one file system. It changes nothing.
+const BTRFS_FS_INFO: u32 = 0x8400_941f;

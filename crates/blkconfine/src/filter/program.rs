@@ -12,8 +12,11 @@ pub enum Rule {
     Allow,
     /// Fails with this errno.
     Fail(i32),
-    /// Fails with `EPERM` if one of the tests holds.
-    FailIf(Vec<Test>),
+    /// Fails with `EPERM` if one of `tests` holds, and none of `unless`.
+    FailIf {
+        tests: Vec<Test>,
+        unless: Vec<Test>,
+    },
     /// Fails with `EPERM` unless all tests of one of the lists hold.
     FailUnless(Vec<Vec<Test>>),
 }
@@ -82,11 +85,13 @@ impl Rule {
         match self {
             Self::Allow => vec![answer(libc::SECCOMP_RET_ALLOW)],
             Self::Fail(errno) => vec![fail(*errno)],
-            Self::FailIf(tests) => {
+            Self::FailIf { tests, unless } => {
                 let mut program = Vec::new();
-                for test in tests {
+                let allowed = unless.iter().map(|test| (test, answer(libc::SECCOMP_RET_ALLOW)));
+                let failed = tests.iter().map(|test| (test, fail(libc::EPERM)));
+                for (test, action) in allowed.chain(failed) {
                     program.extend(test.instructions(1));
-                    program.push(fail(libc::EPERM));
+                    program.push(action);
                 }
                 program.push(answer(libc::SECCOMP_RET_ALLOW));
                 program

@@ -66,7 +66,7 @@ fn every_call_number_follows_its_rule() {
                 _ if number >= newest => errno(libc::ENOSYS),
                 Rule::Fail(error) => errno(*error),
                 // Zero arguments match no test of `FailIf`, and family 0 is not an allowed family.
-                Rule::Allow | Rule::FailIf(_) => ALLOW,
+                Rule::Allow | Rule::FailIf { .. } => ALLOW,
                 Rule::FailUnless(_) => errno(libc::EPERM),
             };
             assert_eq!(run(&program, 1, number, [0; 6]), expected, "{number}");
@@ -155,10 +155,18 @@ fn namespaces_and_terminals() {
     for request in [0x5412, 0x5412 | 1 << 32, 0x4008_6602, 0x5000_9401, 0x4080_6685] {
         assert_eq!(ioctl(request), errno(libc::EPERM), "{request:#x}");
     }
-    // TCGETS, FIONREAD, FIONBIO, BLKGETSIZE64, FS_IOC_GETFLAGS.
-    for request in [0x5401, 0x541b, 0x5421, 0x8008_1272, 0x8008_6601] {
+    // TCGETS, FIONREAD, FIONBIO, BLKGETSIZE64, FS_IOC_GETFLAGS, FS_IOC_FIEMAP, FS_IOC_FSGETXATTR, BTRFS_IOC_FS_INFO.
+    for request in
+        [0x5401, 0x541b, 0x5421, 0x8008_1272, 0x8008_6601, 0xc020_660b, 0x801c_581f, 0x8400_941f]
+    {
         assert_eq!(ioctl(request), ALLOW, "{request:#x}");
     }
+    // All others of btrfs, and all of them for a server.
+    for number in (0..=255).filter(|number| *number != 0x1f) {
+        assert_eq!(ioctl(0x8400_9400 | number), errno(libc::EPERM));
+    }
+    let server = answer(None, libc::SYS_ioctl, [0, 0x8400_941f, 0]);
+    assert_eq!(server, errno(libc::EPERM));
 }
 
 #[test]

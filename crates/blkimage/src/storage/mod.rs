@@ -17,24 +17,8 @@ pub use self::read_method::ReadMethod;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::holes::Holes;
-use crate::sys::Stamp;
 use crate::warnings::Warning;
-use crate::{Extent, ExtentKind, Lent};
-
-/// Identifies a file of this host and the state of its content. Equal for all descriptors of one file,
-/// as long as the file does not change.
-///
-/// Contains the time stamps, in addition to device and inode, because some file systems give the files
-/// of a snapshot the numbers of the originals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileId(Stamp);
-
-impl FileId {
-    /// Creates the identity of the file with this stamp.
-    pub(crate) fn new(stamp: Stamp) -> Self {
-        Self(stamp)
-    }
-}
+use crate::{Dirty, Extent, ExtentKind, FileId, Lent, Origin, OriginKind, VolumeId};
 
 /// The bytes of one file, in any kind of storage.
 pub trait Storage: Send + Sync {
@@ -113,6 +97,19 @@ pub trait Storage: Send + Sync {
         None
     }
 
+    /// Returns the volume on which the file of [`file_id`](Self::file_id) may share extents with other files, if any.
+    fn volume(&self) -> Option<VolumeId> {
+        None
+    }
+
+    /// Returns where the bytes of the file lie on its volume, from `offset` on, for `limit` bytes or fewer: one run after the
+    /// other, at least one. The range lies within [`size`](Self::size). See
+    /// [`Source::volume_origins`](crate::Source::volume_origins). By default, nothing is known.
+    fn volume_origins(&self, offset: u64, limit: u64, dirty: Dirty) -> Vec<Origin> {
+        let _ = dirty;
+        vec![Origin { offset, length: limit, kind: OriginKind::Other }]
+    }
+
     /// Returns the granularity of cheap reads in bytes, a power of two.
     fn granularity(&self) -> u64 {
         1
@@ -183,6 +180,27 @@ impl HostFile {
     /// Returns the identity of the file. `None` if it has none, or if all of its bytes have to be read.
     pub fn id(&self) -> Option<FileId> {
         self.storage.file_id().filter(|_| self.holes != Holes::Verify)
+    }
+
+    /// Returns the volume on which the file may share extents. `None` if there is none, or what the file system says of
+    /// extents is not trusted.
+    pub fn volume(&self) -> Option<VolumeId> {
+        self.storage.volume().filter(|_| self.holes == Holes::Trust)
+    }
+
+    /// Returns the places of bytes on the [`volume`](Self::volume), as [`Storage::volume_origins`] does.
+    pub fn volume_origins(&self, offset: u64, limit: u64, dirty: Dirty) -> Vec<Origin> {
+        let origins = self.storage.volume_origins(offset, limit, dirty);
+        let mut end = offset;
+        let is_in_order = origins.iter().all(|origin| {
+            let follows = origin.offset == end && origin.length > 0;
+            end = origin.end();
+            follows && end - offset <= limit
+        });
+        match is_in_order && !origins.is_empty() {
+            true => origins,
+            false => vec![Origin { offset, length: limit, kind: OriginKind::Other }],
+        }
     }
 
     #[cfg(feature = "qemu-nbd")]

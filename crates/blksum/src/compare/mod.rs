@@ -1,11 +1,12 @@
 //! Compares the guest content of two images in one pass.
 //!
 //! A plan ([`plan`]) asks both sources where their bytes come from. Ranges that are zero on both sides,
-//! or come from one place, are never read. The threads of a crew read the rest, from one side if the
+//! or come from one place, are never read: one of a file, or one of a volume ([`on_volume`]). The threads of a crew read the rest, from one side if the
 //! other is zero, and compare it block by block ([`blocks`]). The results are handed over in order.
 
 mod blocks;
 mod nonzero;
+mod on_volume;
 mod pair;
 mod plan;
 mod short_end;
@@ -53,7 +54,8 @@ impl ComparedRun {
 /// the longer source has, see [`first_nonzero`].
 ///
 /// Reads only what has to be read. Ranges that are zero on both sides according to
-/// [`Source::origin`], or come from the same place, are not read, and neither is a side that is zero. A
+/// [`Source::origin`], or come from the same place, are not read, and neither is a side that is zero.
+/// Files on btrfs and XFS have the same place where they share an extent ([`Source::volume_origins`]). A
 /// block is zero if all of its bytes are, whether stored or not. There is one exception: equal blocks
 /// are [`Comparison::Equal`] if a part of them comes from the same place, even if it contains zeros,
 /// because it was not read. For the same reason, the block in which the shorter source ends can be

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use blkimage::{Origin, OriginKind, Source};
 
+use super::on_volume::OnVolume;
 use crate::Error;
 use crate::look_ahead::{Planned, Planner};
 use crate::plan::usable;
@@ -13,6 +14,8 @@ use crate::plan::usable;
 pub(super) struct Plan<'a> {
     left: Side<'a>,
     right: Side<'a>,
+    /// `None` if no volume has files of both.
+    on_volume: Option<OnVolume<'a>>,
     size: u64,
     block_size: u64,
     chunk_size: u64,
@@ -62,6 +65,10 @@ pub(super) struct Sides {
     pub right: bool,
 }
 
+impl Sides {
+    const BOTH: Self = Self { left: true, right: true };
+}
+
 impl<'a> Plan<'a> {
     /// Creates a plan of chunks with about `chunk_size` bytes to read, but at least one block and one
     /// unit of the granularity. `block_size` and `chunk_size` are powers of two.
@@ -76,6 +83,7 @@ impl<'a> Plan<'a> {
         Self {
             left: Side { source: left, known: None },
             right: Side { source: right, known: None },
+            on_volume: OnVolume::new(left, right),
             size: left.size().min(right.size()),
             block_size,
             chunk_size: chunk_size.max(granularity),
@@ -95,17 +103,28 @@ impl<'a> Plan<'a> {
         let (offset, limit) = (self.position, self.size - self.position);
         let left = self.left.origin(offset, limit)?;
         let right = self.right.origin(offset, limit)?;
+        let mut length = left.length.min(right.length);
         let kind = match (left.kind, right.kind) {
             (OriginKind::Zero, OriginKind::Zero) => SegmentKind::Zeros,
             (OriginKind::Stored(one), OriginKind::Stored(other)) if one == other => {
                 SegmentKind::Shared
+            }
+            (OriginKind::Stored(one), OriginKind::Stored(other))
+                if one.is_in_other_file(&other) =>
+            {
+                let is_shared;
+                (is_shared, length) = match &mut self.on_volume {
+                    Some(on_volume) => on_volume.is_shared(offset, length)?,
+                    None => (false, length),
+                };
+                if is_shared { SegmentKind::Shared } else { SegmentKind::Read(Sides::BOTH) }
             }
             (left, right) => SegmentKind::Read(Sides {
                 left: left != OriginKind::Zero,
                 right: right != OriginKind::Zero,
             }),
         };
-        Ok(Segment { offset, length: left.length.min(right.length), kind })
+        Ok(Segment { offset, length, kind })
     }
 
     fn block_end(&self) -> u64 {
@@ -142,7 +161,7 @@ impl Planner for Plan<'_> {
                 self.segment()?
             } else {
                 // Too fragmented to be worth the memory, so the rest of the block is read.
-                let kind = SegmentKind::Read(Sides { left: true, right: true });
+                let kind = SegmentKind::Read(Sides::BOTH);
                 Segment { offset: self.position, length: u64::MAX, kind }
             };
             steps += 1;

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::access::Access;
@@ -12,15 +13,15 @@ use super::device::Device;
 use super::direct::Bounce;
 use super::holes::Holes;
 use super::page_cache_bypass::PageCacheBypass;
-use super::{in_use, stamps};
+use super::{in_use, stamps, volume};
 use crate::buffer::ALIGNMENT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hint::Hint;
 use crate::options::Cache;
 use crate::storage::local::mapped::Windows;
-use crate::storage::{FileId, ReadMethod, Storage};
+use crate::storage::{ReadMethod, Storage};
 use crate::sys::{self, NodeType, Stamp};
-use crate::{Extent, ExtentKind, Lent};
+use crate::{Dirty, Extent, ExtentKind, FileId, Lent, Origin, OriginKind, VolumeId};
 
 /// A regular file or a block device.
 pub(crate) struct LocalFile {
@@ -34,6 +35,8 @@ pub(crate) struct LocalFile {
     holes: Option<Holes>,
     windows: Windows,
     bypass: Option<PageCacheBypass>,
+    /// Set by the first query.
+    volume: OnceLock<Option<VolumeId>>,
 }
 
 impl LocalFile {
@@ -90,6 +93,7 @@ impl LocalFile {
             holes,
             windows: Windows::default(),
             bypass,
+            volume: OnceLock::new(),
         })
     }
 
@@ -187,6 +191,20 @@ impl Storage for LocalFile {
 
     fn file_id(&self) -> Option<FileId> {
         Some(FileId::new(self.stamp))
+    }
+
+    /// Returns none with `force_share`, because a place on the volume proves nothing about a file that may change.
+    fn volume(&self) -> Option<VolumeId> {
+        let may_share = self.stamp.node_type == NodeType::Regular && !self.access.force_share;
+        let find = || volume::of(&self.file, self.stamp);
+        *self.volume.get_or_init(|| may_share.then(find).flatten())
+    }
+
+    fn volume_origins(&self, offset: u64, limit: u64, dirty: Dirty) -> Vec<Origin> {
+        match self.volume() {
+            Some(id) => volume::origins(id, &self.file, offset, limit, dirty),
+            None => vec![Origin { offset, length: limit, kind: OriginKind::Other }],
+        }
     }
 
     fn granularity(&self) -> u64 {

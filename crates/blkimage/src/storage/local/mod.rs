@@ -10,3 +10,4 @@ pub(crate) mod mapped;
 mod page_cache;
 mod page_cache_bypass;
 mod stamps;
+mod volume;

@@ -1,0 +1,48 @@
+//! Where the bytes of a file lie on its volume, as the file system reports it.
+//!
+//! Two files that share an extent, because one is a reflink copy of the other or lies in a snapshot, have the same bytes
+//! there. Only btrfs and XFS are believed: they never write to an extent that two files share, and say which ones these are.
+//! An extent counts only if the file system calls it shared and says nothing about it that is not known here. Everything else
+//! has no place, so that it is read.
+
+mod calls;
+mod reply;
+
+use std::fs::File;
+
+use rustix::io::retry_on_intr;
+
+use crate::identity::{Volume, VolumeId};
+use crate::origin::{Dirty, Origin, OriginKind};
+use crate::sys::Stamp;
+
+/// Returns the volume of a regular file with this stamp. `None` if it is unknown, or the file shares no extents.
+pub(super) fn of(file: &File, stamp: Stamp) -> Option<VolumeId> {
+    let stat = retry_on_intr(|| rustix::fs::fstatfs(file)).ok()?;
+    let volume = match stat.f_type as u32 {
+        BTRFS => Volume::Btrfs(calls::btrfs_id(file).ok()?),
+        // The realtime device has addresses of its own.
+        XFS if !calls::is_realtime(file).ok()? => Volume::Xfs(stamp.identity.0),
+        _ => return None,
+    };
+    Some(volume.into())
+}
+
+/// Returns where the bytes of a file on this volume lie, as
+/// [`Storage::volume_origins`](crate::Storage::volume_origins) does.
+pub(super) fn origins(
+    volume: VolumeId,
+    file: &File,
+    offset: u64,
+    limit: u64,
+    dirty: Dirty,
+) -> Vec<Origin> {
+    let end = offset.saturating_add(limit);
+    match calls::extents(file, offset, limit, dirty) {
+        Ok(reply) => reply::origins(&reply, volume, offset..end),
+        Err(_) => vec![Origin { offset, length: limit, kind: OriginKind::Other }],
+    }
+}
+
+const BTRFS: u32 = 0x9123_683e;
+const XFS: u32 = 0x5846_5342;

@@ -57,6 +57,7 @@ NOT_RUN = {
     "nbdcopy --blkhash": "needs a newer libnbd than that of Debian 12",
     "bmaptool": "a program that the tests do not install",
     "btrfs scrub": "needs a mounted btrfs; tests/test_btrfs.py runs it beside blkhash",
+    "btrfs subvolume": "needs a snapshot that has another name; tests/test_reflink.py takes snapshots",
     "fsverity enable": "needs a file system with fs-verity",
     "fsverity measure": "needs a file system with fs-verity",
     "veritysetup open": "needs device mapper",
@@ -230,7 +231,21 @@ def folder_of(page, programs):
         if "/home" in text:
             filesystems.require()
             places["mounted"] = str(stack.enter_context(filesystems.mounted(["btrfs.img"])))
+        if "--reflink" in text:
+            make_two_snapshots(pathlib.Path(places["mounted"]))
         yield Shell(programs, places)
+
+
+def make_two_snapshots(root):
+    """Makes two states of a disk that share extents, and the map of the first one."""
+    for day in ("monday", "tuesday"):
+        (root / f".{day}").mkdir()
+    monday, tuesday = (root / f".{day}/disk.img" for day in ("monday", "tuesday"))
+    images.run("cp", "disk.img", str(monday))
+    images.run("cp", "--reflink=always", str(monday), str(tuesday))
+    with open(tuesday, "r+b") as file:
+        file.write(b"changed")
+    images.run("blkhash", "map", "create", "-o", str(root / "monday.blkmap"), str(monday))
 
 
 def make_images():

@@ -1,4 +1,4 @@
-"""Real btrfs file systems on loop devices, and tools to compare with."""
+"""Real btrfs and XFS file systems on loop devices, and tools to compare with."""
 
 import contextlib
 import functools
@@ -78,6 +78,16 @@ def mounted(paths, options="rw"):
         images.run("mount", "-t", "btrfs", "-o", options, devices[0], folder)
         stack.callback(images.run, "umount", folder)
         yield pathlib.Path(folder)
+
+
+@contextlib.contextmanager
+def xfs(path, *options, size=512 * MIB):
+    """Temporarily mounts a new XFS on the file `path`. The kernel must be able to."""
+    with open(path, "wb") as file:
+        file.truncate(size)
+    images.run("mkfs.xfs", "-q", *options, str(path))
+    with attached(path) as device, folder_of(device) as root:
+        yield root
 
 
 @contextlib.contextmanager

@@ -161,6 +161,10 @@ EXAMPLES = {
     "blkhash map history disk.blkmap": HISTORY,
     "blkhash map history --range 0-1G disk.blkmap": HISTORY,
     "blkhash map update --bitmap changes disk.blkmap disk.qcow2": rf"disk\.blkmap: 2 {READ}",
+    "blkhash map update --reflink /home/.monday/disk.img /home/monday.blkmap /home/.tuesday/disk.img": (
+        rf"/home/monday\.blkmap: 1 {READ}"
+    ),
+    "blkhash map changes --reflink /home/.monday/disk.img /home/.tuesday/disk.img": r"0 4096\n",
     "blkhash map update --overlay -o vm.blkmap template.blkmap vm.qcow2": rf"vm\.blkmap: 0 {READ}",
     "blkhash map changes --bitmap changes disk.qcow2 | blkhash map update --changes - --sample 1 disk.blkmap disk.qcow2": (
         rf"disk\.blkmap: 2 {READ}"

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use blkimage::partition;
 use blkimage::{ExtentKind, Source, Warning};
 use blksum::changes::Changes;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::arguments::cannot_pickle;
 use crate::buffer::Buffer;
 use crate::checksum::Job;
-use crate::errors;
+use crate::errors::{self, Failure};
 use crate::job::Watch;
 use crate::open::{Opened, Request};
 use crate::process::Owned;
@@ -147,16 +147,41 @@ impl Image {
         PyTuple::new(py, tuples.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Returns the extents that a bitmap of changed blocks marks, as a list of offsets and lengths in bytes.
+    /// Returns what changed, as a list of offsets and lengths in bytes: the extents that a bitmap of changed blocks marks,
+    /// or those that the image does not share on btrfs or XFS with an older image, of which it was a reflink copy or
+    /// snapshot.
     ///
-    /// Raises `ImageError` if there is no such bitmap, if it was not closed, or cannot be read.
-    fn changes(&self, py: Python<'_>, bitmap: &str) -> PyResult<Vec<(u64, u64)>> {
+    /// Raises `ImageError` if there is no such bitmap, if it was not closed, or cannot be read, and `ValueError` if no file
+    /// system has files of both images and tells which extents they share.
+    #[pyo3(signature = (bitmap=None, *, reflink=None))]
+    fn changes(
+        &self,
+        py: Python<'_>,
+        bitmap: Option<&str>,
+        reflink: Option<&Bound<'_, Self>>,
+    ) -> PyResult<Vec<(u64, u64)>> {
         let opened = self.opened()?;
         let opened = opened.get(py, "image")?;
-        let found = py.detach(|| Changes::of_bitmap(opened.image(), bitmap.as_bytes()));
-        let found = found.map_err(|error| errors::of_image(py, &error))?;
-        let part = found.in_part(opened.selected.offset(), opened.selected.size());
-        Ok(part.extents().iter().map(|it| (it.start, it.end - it.start)).collect())
+        let found = match (bitmap, reflink) {
+            (Some(bitmap), None) => {
+                let found = py.detach(|| Changes::of_bitmap(opened.image(), bitmap.as_bytes()));
+                let found = found.map_err(|error| errors::of_image(py, &error))?;
+                found.in_part(opened.selected.offset(), opened.selected.size())
+            }
+            (None, Some(older)) => {
+                let older = older.get().opened()?;
+                let older = older.get(py, "image")?;
+                let found = py.detach(|| Changes::since(older.content(), opened.content()));
+                found.map_err(|error| match error {
+                    blksum::Error::NothingShared => {
+                        PyValueError::new_err(format!("{}: {error}", opened.name.display()))
+                    }
+                    error => Failure::Pass(error, opened.name.clone()).into_err(py),
+                })?
+            }
+            _ => return Err(PyTypeError::new_err("changes() takes one of bitmap and reflink")),
+        };
+        Ok(found.extents().iter().map(|it| (it.start, it.end - it.start)).collect())
     }
 
     /// Returns the partitions in the GPT or MBR of the content, as a list of `Partition`.

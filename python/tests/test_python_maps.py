@@ -455,6 +455,17 @@ def test_changes_of_a_bitmap(tracked):
             image.changes("other")
 
 
+def test_changes_since_an_older_image(tracked, tmp_path):
+    """tests/test_reflink.py has the file systems that tell shared extents."""
+    path, _ = tracked
+    with blkhash.Image(path) as image, blkhash.Image("/proc/self/exe", format="raw") as older:
+        with pytest.raises(ValueError, match="disk.qcow2: shares no file system that tells shared extents"):
+            image.changes(reflink=older)
+        for arguments in ({}, {"bitmap": "changes", "reflink": older}):
+            with pytest.raises(TypeError, match="one of bitmap and reflink"):
+                image.changes(**arguments)
+
+
 def test_an_updated_map_is_that_of_the_image(tracked, tmp_path):
     path, base = tracked
     changes = blkhash.Image(path).changes("changes")

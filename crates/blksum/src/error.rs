@@ -39,6 +39,15 @@ pub enum Error {
         /// Length of the block in bytes.
         length: u64,
     },
+    /// No file system has files of both images and reports which extents they share.
+    #[error("shares no file system that tells shared extents (btrfs, XFS) with the older image")]
+    NothingShared,
+    /// There are more changes than a list can have.
+    #[error("has more than {limit} changed extents")]
+    ManyChanges {
+        /// Maximum number of extents.
+        limit: usize,
+    },
     /// A map is of another part of the image.
     #[error(transparent)]
     OtherPart(#[from] crate::map::OtherPart),

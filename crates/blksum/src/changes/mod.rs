@@ -25,7 +25,10 @@ mod print;
 use std::ops::Range;
 
 use blkhash::BlockSize;
-use blkimage::Image;
+use blkimage::{Image, Source};
+
+use crate::Error;
+use crate::compare::unshared;
 
 pub use list::{Form, List, ListError, UnknownForm};
 pub use print::{Output, UnknownOutput};
@@ -53,6 +56,37 @@ impl Changes {
     /// Fails like [`Image::extents_above`].
     pub fn of_overlay(image: &Image, depth: usize) -> blkimage::Result<Self> {
         Ok(Self { extents: image.extents_above(depth)? })
+    }
+
+    /// Returns what `newer` may have changed since it was a reflink copy or a snapshot of `older`: all that is not proved to be
+    /// equal, because both get it from one place on their file system, or because it is zero in both. Reads no content. What
+    /// only `newer` has is changed.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Error::NothingShared`] if no file system has files of both and tells which extents they share, with
+    /// [`Error::ManyChanges`] if there are more than [`List::MAX_EXTENTS`], and if the place of bytes cannot be read, or an
+    /// image changed.
+    pub fn since(older: &dyn Source, newer: &dyn Source) -> Result<Self, Error> {
+        let mut extents: Vec<Range<u64>> = Vec::new();
+        let mut push = |range: Range<u64>| {
+            let is_full = extents.len() == List::MAX_EXTENTS;
+            match extents.last_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ if is_full => {
+                    return Err(Error::ManyChanges { limit: List::MAX_EXTENTS });
+                }
+                _ => extents.push(range),
+            }
+            Ok(())
+        };
+        unshared(older, newer, &mut push)?;
+        if older.size() < newer.size() {
+            push(older.size()..newer.size())?;
+        }
+        older.check_unchanged()?;
+        newer.check_unchanged()?;
+        Ok(Self { extents })
     }
 
     /// Returns the extents in `length` bytes from `offset` on, counted from there.

@@ -10,6 +10,7 @@ mod on_volume;
 mod pair;
 mod plan;
 mod short_end;
+mod unshared;
 
 use std::ops::Range;
 
@@ -22,6 +23,7 @@ pub use self::nonzero::first_nonzero;
 use self::pair::Pair;
 use self::plan::{Chunk, Plan, SegmentKind};
 use self::short_end::ShortEnd;
+pub(crate) use self::unshared::unshared;
 use crate::crew::{self, Stop, Work};
 use crate::look_ahead::Planned;
 use crate::semaphore::Semaphore;

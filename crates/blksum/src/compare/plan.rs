@@ -98,6 +98,11 @@ impl<'a> Plan<'a> {
         self.chunk_size
     }
 
+    /// Returns whether a volume has files of both sources, so that these may share extents.
+    pub fn has_volume(&self) -> bool {
+        self.on_volume.is_some()
+    }
+
     /// Returns the segment at the position, which need not be maximal.
     fn segment(&mut self) -> Result<Segment, Error> {
         let (offset, limit) = (self.position, self.size - self.position);

@@ -4,7 +4,7 @@ use blkimage::{Format, Image};
 
 use super::{FileInfo, Info, SourceInfo, Subject};
 
-/// The reason why a bitmap or an overlay does not tell what changed since a map was made. The text is about the map.
+/// The reason why a bitmap, an overlay or an older image does not tell what changed since a map was made. The text is about the map.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OtherBase {
@@ -23,6 +23,9 @@ pub enum OtherBase {
     /// No backing file of the image has the state of the map.
     #[error("is not the map of a backing file of the image, as that is now")]
     NotBacking,
+    /// The older image does not have the state of the map.
+    #[error("is not the map of the older image, as that is now")]
+    NotOlder,
     /// The image did not have the bitmap when the map was made.
     #[error("is older than bitmap {0:?}, or is of a copy without it")]
     NoBitmap(String),
@@ -110,4 +113,16 @@ pub fn overlay_depth(info: Option<&Info>, image: &Image) -> Result<usize, OtherB
             && source.files.iter().map(FileInfo::state).eq(files.map(|file| file.state()))
     };
     (1..chain.len()).find(is_base).ok_or(OtherBase::NotBacking)
+}
+
+/// Checks that an older image, from which another one is told by what both share, has the state that the map with this info
+/// was made of.
+///
+/// # Errors
+///
+/// Fails if the map is of another image or another part of it, if the image changed since, or if this is unknown.
+pub fn check_older(info: Option<&Info>, older: &Subject<'_>) -> Result<(), OtherBase> {
+    let info = info.filter(|info| info.shows_changes()).ok_or(OtherBase::Unknown)?;
+    let now = Info { source: Some(SourceInfo::new(older)), ..Info::default() };
+    if info.is_same_image(&now) { Ok(()) } else { Err(OtherBase::NotOlder) }
 }

@@ -14,7 +14,7 @@ mod update;
 mod write;
 
 pub use self::audit::{Audit, AuditSummary, audit, audit_maps};
-pub use self::base::{OtherBase, check_bitmap, overlay_depth};
+pub use self::base::{OtherBase, check_bitmap, check_older, overlay_depth};
 pub use self::history::{Changed, History, State};
 pub use self::info::{
     BitmapInfo, FileInfo, Info, Made, PartitionInfo, SourceInfo, Subject, UpdateInfo,

@@ -67,7 +67,7 @@ pub enum Command {
     Diff(Box<Diff>),
     /// Bring a map up to date by reading only what changed
     #[command(
-        override_usage = "blkhash map update (--bitmap NAME | --changes FILE | --overlay) [OPTION]... MAP IMAGE",
+        override_usage = "blkhash map update (--bitmap NAME | --changes FILE | --overlay | --reflink FILE) [OPTION]... MAP IMAGE",
         mut_arg("salt", |salt| salt.hide(true)),
         mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)),
         after_help = UPDATE_HELP
@@ -75,15 +75,15 @@ pub enum Command {
     Update(Box<Update>),
     /// Find changes that a list of changes does not have
     #[command(
-        override_usage = "blkhash map audit (--bitmap NAME | --changes FILE | --overlay) [OPTION]... MAP (IMAGE | MAP)",
+        override_usage = "blkhash map audit (--bitmap NAME | --changes FILE | --overlay | --reflink FILE) [OPTION]... MAP (IMAGE | MAP)",
         mut_arg("salt", |salt| salt.hide(true)),
         mut_arg("max_zeros", |size| size.help(MAX_ZEROS_HELP)),
         after_help = AUDIT_HELP
     )]
     Audit(Box<Audit>),
-    /// Print what changed in an image, by a bitmap or a list in another format
+    /// Print what changed in an image, by a bitmap, an older state, or a list in another format
     #[command(
-        override_usage = "blkhash map changes (--bitmap NAME | --changes FILE | --overlay) [OPTION]... IMAGE",
+        override_usage = "blkhash map changes (--bitmap NAME | --changes FILE | --overlay | --reflink FILE) [OPTION]... IMAGE",
         mut_arg("salt", |salt| salt.hide(true)),
         mut_arg("max_zeros", |size| size.hide(true))
     )]
@@ -340,7 +340,7 @@ pub struct Report {
 /// What tells the changes of an image.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
-#[command(group(ArgGroup::new("tracker").required(true).args(["bitmap", "changes", "overlay"])))]
+#[command(group(ArgGroup::new("tracker").required(true).args(["bitmap", "changes", "overlay", "reflink"])))]
 pub struct Tracker {
     /// The bitmap NAME in a qcow2 image, or of an NBD server
     #[arg(long, value_name = "NAME")]
@@ -360,6 +360,10 @@ pub struct Tracker {
     /// What the image stores itself, on top of the backing file that the map is of
     #[arg(long)]
     pub overlay: bool,
+
+    /// Everything that the image does not share on btrfs or XFS with FILE, the older state that the map is of
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub reflink: Option<OsString>,
 }
 
 /// `blkhash map update`
@@ -384,7 +388,7 @@ pub struct Update {
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub sample: Option<Sample>,
 
-    /// Update although nothing shows that a bitmap or an overlay tells all changes since the map was made
+    /// Update although nothing shows that the bitmap, overlay or older state tells all changes since the map was made
     #[arg(long)]
     pub trust: bool,
 
@@ -625,7 +629,7 @@ changed meanwhile.";
 const UPDATE_HELP: &str = "\
 Blocks that are called changed are read, and the others keep their digests. A sample of the others is compared with the \
 map. Exit status is 0 if the map is that of the image now, 1 if a block of the sample changed, so that the list is not \
-complete, 2 on an error, 3 if the bitmap or the overlay does not belong to the map, or the image changed meanwhile, 4 if \
+complete, 2 on an error, 3 if the bitmap, overlay or older state does not belong to the map, or the image changed meanwhile, 4 if \
 another process writes the map. The map is as it was unless the status is 0.";
 
 const AUDIT_HELP: &str = "\

@@ -1,6 +1,6 @@
 //! `blkhash map audit`: finds changes that a list of changes does not have.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use blkhash::Comparison;
 use blkmap::{Map, Report};
@@ -41,7 +41,9 @@ pub fn run(args: &Audit) -> Result<Outcome, Failure> {
     }
     let tracker = Opened::open(&args.tracker)?;
     let maps = [Some(open::open(&args.map)), is_map.then(|| open::open(&args.image))];
-    let options = tracker.options(args.source.confine((!is_map).then_some(&args.image))?);
+    let names = (!is_map).then_some(&args.image).into_iter().chain(&args.tracker.reflink);
+    let options = tracker.options(args.source.confine(names)?);
+    let open = |name: &OsStr| Data::open(name, &options, &args.source);
     let reporter = Reporter::new(args.source.progress.when(), (!is_map).then_some(1));
     let [left, right] = maps;
     let left = match left.expect("a map is given") {
@@ -50,12 +52,12 @@ pub fn run(args: &Audit) -> Result<Outcome, Failure> {
     };
     let job = Job { args, left: &left, picture, reporter: &reporter };
     let Some(right) = right else {
-        let data = match Data::open(&args.image, &options, &args.source) {
+        let data = match open(&args.image) {
             Ok(data) => data,
             Err(reason) => return Ok(Problem::new(reason).report(&args.image)),
         };
         job.picture.check_apart(data.image()).map_err(Failure::usage)?;
-        return match tracker.changes(&data, None) {
+        return match tracker.changes(&data, None, &open) {
             Ok(changes) => job.with_image(&data, &changes),
             Err(problem) => Ok(problem.report(&args.image)),
         };

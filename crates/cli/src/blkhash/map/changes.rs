@@ -1,5 +1,6 @@
 //! `blkhash map changes`: prints what changed in an image.
 
+use std::ffi::OsStr;
 use std::io::{BufWriter, Write as _};
 
 use super::args::Changes;
@@ -14,9 +15,11 @@ use crate::stdio::Stdout;
 pub fn run(args: &Changes) -> Result<Outcome, Failure> {
     super::compare::refuse_salt(&args.source)?;
     let tracker = Opened::open(&args.tracker)?;
-    let options = tracker.options(args.source.confine([&args.image])?);
-    let found = Data::open(&args.image, &options, &args.source).and_then(|data| {
-        let changes = tracker.changes(&data, None)?;
+    let names = [&args.image].into_iter().chain(&args.tracker.reflink);
+    let options = tracker.options(args.source.confine(names)?);
+    let open = |name: &OsStr| Data::open(name, &options, &args.source);
+    let found = open(&args.image).and_then(|data| {
+        let changes = tracker.changes(&data, None, &open)?;
         Ok((changes, data.size()))
     });
     let (changes, size) = match found {

@@ -1,12 +1,12 @@
-//! What tells the changes of an image: a bitmap, a list, or an overlay.
+//! What tells the changes of an image: a bitmap, a list, an overlay, or an older image.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 
 use blkimage::{OpenOptions, Source};
 use blksum::changes::{Changes, Form, List, ListError};
-use blksum::map::{Info, Subject, check_bitmap, overlay_depth};
+use blksum::map::{Info, Subject, check_bitmap, check_older, overlay_depth};
 
 use super::args::Tracker;
 use crate::blkhash::source::{Data, shown};
@@ -18,6 +18,7 @@ pub enum Opened<'a> {
     Bitmap(&'a str),
     List(&'a OsString, Box<dyn Read>, Option<Form>),
     Overlay,
+    Reflink(&'a OsStr),
 }
 
 /// The base that a tracker belongs to: a map with this info, and the image now.
@@ -28,6 +29,9 @@ pub struct Base<'a> {
 
 impl<'a> Opened<'a> {
     pub fn open(args: &'a Tracker) -> Result<Self, Failure> {
+        if let Some(older) = &args.reflink {
+            return Ok(Self::Reflink(older));
+        }
         let form = args.changes_format;
         Ok(match (&args.bitmap, &args.changes) {
             (Some(name), _) => Self::Bitmap(name),
@@ -57,6 +61,7 @@ impl<'a> Opened<'a> {
             Self::Bitmap(name) => format!("bitmap {name}"),
             Self::List(..) => "list of changes".to_owned(),
             Self::Overlay => "overlay".to_owned(),
+            Self::Reflink(_) => "reflink".to_owned(),
         }
     }
 
@@ -86,8 +91,13 @@ impl<'a> Opened<'a> {
     }
 
     /// Returns the extents that changed, in the part of the image that is read. If `base` is given, they have to be all
-    /// changes since.
-    pub fn changes(self, data: &Data, base: Option<&Base<'_>>) -> Result<Changes, Problem> {
+    /// changes since. `open` opens another image in the same way.
+    pub fn changes(
+        self,
+        data: &Data,
+        base: Option<&Base<'_>>,
+        open: &dyn Fn(&OsStr) -> Result<Data, Problem>,
+    ) -> Result<Changes, Problem> {
         let image = data.image();
         let of_image =
             |error: blkimage::Error| Problem::of_image(&error, &data.name).about(&data.name);
@@ -111,6 +121,21 @@ impl<'a> Opened<'a> {
                     None => 1,
                 };
                 Changes::of_overlay(image, depth).map_err(of_image)?
+            }
+            Self::Reflink(name) => {
+                let older = open(name).map_err(|problem| problem.about(name))?;
+                if let Some(base) = base {
+                    let subject = Subject {
+                        name,
+                        image: older.image(),
+                        source: older.source(),
+                        ..base.subject
+                    };
+                    check_older(base.info, &subject).map_err(of_base)?;
+                }
+                // The part may have moved, so its content is compared.
+                return Changes::since(older.source(), data.source())
+                    .map_err(|error| data.failed(&error));
             }
             Self::List(..) => self.list(image.size())?,
         };

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write as _};
 
+use blkimage::OpenOptions;
 use blkmap::{Key, Map};
 use blksum::map::{Info, Made, Subject, Tracked, Updated};
 
@@ -22,7 +23,9 @@ use crate::stdio::Stdout;
 /// Updates the map on the command line.
 pub fn run(args: &Update) -> Result<Outcome, Failure> {
     super::compare::refuse_salt(&args.source)?;
-    if args.source.opening.snapshot.is_some() && args.tracker.changes.is_none() {
+    if args.source.opening.snapshot.is_some()
+        && (args.tracker.bitmap.is_some() || args.tracker.overlay)
+    {
         return Err(Failure::usage(
             "--snapshot: bitmaps and overlays tell changes of the current state",
         ));
@@ -33,7 +36,8 @@ pub fn run(args: &Update) -> Result<Outcome, Failure> {
     let key = open::key(args.key_file.as_deref()).map_err(Failure::usage)?;
     let tracker = Opened::open(&args.tracker)?;
     let place = Place::open(args);
-    let options = tracker.options(args.source.confine([&args.image])?);
+    let names = [&args.image].into_iter().chain(&args.tracker.reflink);
+    let options = tracker.options(args.source.confine(names)?);
     let place = match place {
         Ok(place) => place,
         Err(problem) => return Ok(problem.report(&args.map)),
@@ -42,7 +46,7 @@ pub fn run(args: &Update) -> Result<Outcome, Failure> {
     reporter.begin(&args.image);
     let updated = Data::open(&args.image, &options, &args.source)
         .map_err(|reason| Problem::new(reason).about(&args.image))
-        .and_then(|data| update(args, tracker, &place, &data, key, &reporter));
+        .and_then(|data| update(args, tracker, &options, &place, &data, key, &reporter));
     reporter.end(&args.image, None);
     drop(reporter);
     match updated {
@@ -85,6 +89,7 @@ impl Place {
 fn update(
     args: &Update,
     tracker: Opened<'_>,
+    options: &OpenOptions,
     place: &Place,
     data: &Data,
     key: Option<Key>,
@@ -111,7 +116,8 @@ fn update(
     let old = Info::of(map);
     let base = Base { info: old.as_ref(), subject };
     let by = tracker.name();
-    let changes = tracker.changes(data, (!args.trust).then_some(&base))?;
+    let open = |name: &OsStr| Data::open(name, options, &args.source);
+    let changes = tracker.changes(data, (!args.trust).then_some(&base), &open)?;
     let mut info = Info::new(Made::Read);
     if !args.no_source {
         info = info.describe(&subject);

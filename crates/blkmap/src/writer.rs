@@ -345,7 +345,16 @@ impl<O: Output> Writer<O> {
     /// # Errors
     ///
     /// Fails if the file cannot be written, or the digests end in the middle of a page.
-    pub fn finish(mut self, info: &str) -> Result<(O, Commit)> {
+    pub fn finish(self, info: &str) -> Result<(O, Commit)> {
+        self.finish_if(info, |_| Ok(()))
+    }
+
+    /// Ends the map like [`finish`](Self::finish), unless `check` refuses its commit. The map is not finished then.
+    pub(crate) fn finish_if(
+        mut self,
+        info: &str,
+        check: impl FnOnce(&Commit) -> Result<()>,
+    ) -> Result<(O, Commit)> {
         if self.page.filled() > 0 {
             return Err(Error::Content("the digests end in the middle of a page".into()));
         }
@@ -356,6 +365,7 @@ impl<O: Output> Writer<O> {
             let incomplete = || Error::Content("the tree over the pages is not complete".into());
             commit.root = Some(root.ok_or_else(incomplete)?.finish());
         }
+        check(&commit)?;
         let commit = self.append_commit(commit)?;
         Ok((self.output, commit))
     }

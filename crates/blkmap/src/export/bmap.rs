@@ -82,7 +82,7 @@ impl Write for Hashing {
 }
 
 /// The digests that bmaptool knows, and their names in it.
-const NAMES: [(Algorithm, &str); 6] = [
+pub(crate) const NAMES: [(Algorithm, &str); 6] = [
     (Algorithm::Sha256, "sha256"),
     (Algorithm::Sha512, "sha512"),
     (Algorithm::Sha384, "sha384"),

@@ -4,30 +4,22 @@
 //! beside them. Memory does not grow with the map.
 
 mod bmap;
+mod caibx;
 mod csv;
+mod digests;
+mod fidx;
+mod format;
 mod json;
 mod lines;
+mod raw;
+
+pub(crate) use self::bmap::NAMES as BMAP_DIGESTS;
+pub use self::format::Format;
 
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 
 use crate::{BlockRun, Map, Result};
-
-/// A format that a map is written in. All of them are text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Format {
-    /// `OFFSET LENGTH DIGEST`, one line for each block with data. A run of zeros has `zero` instead of a digest,
-    /// a run of unknown blocks `unknown`.
-    Lines,
-    /// A table with the columns `block,offset,length,kind,digest`. A run of zeros or of unknown blocks is one row.
-    Csv,
-    /// An object on each line for a block with data, a run of zeros or a run of unknown blocks, and a summary on
-    /// the last one.
-    Json,
-    /// The block map of bmaptool, version 2.0, with a range for each block with data.
-    Bmap,
-}
 
 /// Writes `map` in another format.
 ///
@@ -42,6 +34,9 @@ pub fn export(map: &Map, format: Format, output: impl Write) -> Result<()> {
         Format::Csv => csv::write(map, &mut output)?,
         Format::Json => json::write(map, &mut output)?,
         Format::Bmap => bmap::write(map, &mut output)?,
+        Format::Fidx => fidx::write(map, &mut output)?,
+        Format::Caibx => caibx::write(map, &mut output)?,
+        Format::Raw => raw::write(map, &mut output)?,
     }
     Ok(output.flush()?)
 }

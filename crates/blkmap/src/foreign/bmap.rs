@@ -1,0 +1,324 @@
+//! The block map of bmaptool, version 2.0: XML with ranges of blocks and a checksum for each range.
+//!
+//! A map needs the digest of each block, so a range is one block. Blocks in no range are unknown: bmaptool neither writes nor
+//! checks them. The last block may be short, and is hashed as it is.
+//!
+//! The file has its own checksum, the digest of the file with zeros instead of the digits. Only what bmaptool writes is
+//! read, not XML in general.
+
+use std::ops::Range;
+
+use blkhash::{BlockSize, Digest, Digester};
+
+use super::bytes::{MAX_TOKEN, Tokens, number, shown};
+use super::digest_text;
+use super::shape::Shape;
+use super::target::{Blocks, PART, Target};
+use crate::export::BMAP_DIGESTS;
+use crate::{Error, ReadAt, Result};
+
+pub(super) struct Bmap<'a> {
+    file: &'a dyn ReadAt,
+    head: Head,
+}
+
+/// What comes before the ranges.
+#[derive(Clone)]
+struct Head {
+    shape: Shape,
+    /// Number of blocks in ranges.
+    mapped: u64,
+    /// The checksum of the file.
+    checksum: Digest,
+    /// Offsets of its digits.
+    digits: Range<u64>,
+    /// Offset behind the head.
+    end: u64,
+}
+
+/// Reads what comes before the ranges.
+pub(super) fn open(file: &dyn ReadAt) -> Result<(Shape, Bmap<'_>)> {
+    let head = read_head(file)?;
+    Ok((head.shape, Bmap { file, head }))
+}
+
+/// Returns whether a text begins like this file.
+pub(super) fn is_start(head: &[u8]) -> bool {
+    let head = head.trim_ascii_start();
+    let has_root = head.windows(ROOT.len()).any(|window| window == ROOT);
+    head.starts_with(ROOT) || (head.starts_with(b"<?xml") && has_root)
+}
+
+impl Blocks for Bmap<'_> {
+    fn write(&mut self, target: &mut Target<'_>) -> Result<()> {
+        self.check_file()?;
+        let mut tags = Tags::new(self.file, self.head.end)?;
+        let blocks = self.head.shape.blocks();
+        let (mut next, mut mapped) = (0, 0);
+        loop {
+            let tag = tags.next()?.ok_or_else(|| tags.cut())?;
+            tags.no_text(&tag)?;
+            if tag.name == "/BlockMap" {
+                break;
+            }
+            let (block, digest) = self.range(&mut tags, &tag)?;
+            if block < next || block >= blocks {
+                let reason = format!("block {block} is out of order or behind the end");
+                return Err(Error::damaged(tag.at, reason));
+            }
+            target.unknown(block - next)?;
+            target.digests(digest.as_bytes())?;
+            (next, mapped) = (block + 1, mapped + 1);
+        }
+        target.unknown(blocks - next)?;
+        if mapped != self.head.mapped {
+            let reason = format!("{mapped} blocks in ranges, and not {}", self.head.mapped);
+            return Err(Error::damaged(tags.at, reason));
+        }
+        let end = tags.next()?.ok_or_else(|| tags.cut())?;
+        tags.no_text(&end)?;
+        match (&*end.name, tags.next()?) {
+            ("/bmap", None) => Ok(()),
+            _ => Err(Error::damaged(end.at, "the file does not end behind its ranges")),
+        }
+    }
+}
+
+impl Bmap<'_> {
+    /// Reads a range up to its end. Returns the number of its block.
+    fn range(&self, tags: &mut Tags<'_>, tag: &Tag) -> Result<(u64, Digest)> {
+        let fail = |reason: &str| Err(Error::damaged(tag.at, reason));
+        if tag.name != "Range" {
+            return fail("not a range of blocks");
+        }
+        let digest = tag.attributes.strip_prefix("chksum=\"").and_then(|it| it.strip_suffix('"'));
+        let Some(digest) = digest else { return Err(Error::Unsupported(NO_CHECKSUMS.into())) };
+        let digest = digest_text::parse(digest.as_bytes())
+            .map_err(|reason| Error::damaged(tag.at, reason))?;
+        if digest.as_bytes().len() != self.head.shape.algorithm.digest_size() {
+            return fail("a checksum of another length than its type");
+        }
+        let end = tags.next()?.ok_or_else(|| tags.cut())?;
+        if end.name != "/Range" {
+            return fail("a range without an end");
+        }
+        let of_number = |text: &str| {
+            number(text.trim().as_bytes()).map_err(|reason| Error::damaged(tag.at, reason))
+        };
+        let (first, last) = end.text.split_once('-').unwrap_or((&end.text, &end.text));
+        let (first, last) = (of_number(first)?, of_number(last)?);
+        if first != last {
+            return Err(Error::Unsupported(format!(
+                "has one checksum of the blocks {first}-{last}, at {}: {LONG}",
+                tag.at
+            )));
+        }
+        Ok((first, digest))
+    }
+
+    /// Compares the file with its own checksum.
+    fn check_file(&self) -> Result<()> {
+        let Head { shape, checksum, digits, .. } = &self.head;
+        let mut state = Digester::new(shape.algorithm).start();
+        let (mut at, end) = (0, self.file.length()?);
+        let mut part = vec![0; PART];
+        while at < end {
+            let part = &mut part[..(end - at).min(PART as u64) as usize];
+            self.file.read_exact_at(part, at)?;
+            for (offset, byte) in (at..).zip(&mut *part) {
+                if digits.contains(&offset) {
+                    *byte = b'0';
+                }
+            }
+            state.update(part);
+            at += part.len() as u64;
+        }
+        match state.finalize() == *checksum {
+            true => Ok(()),
+            false => Err(Error::damaged(digits.start, "the file has another checksum")),
+        }
+    }
+}
+
+fn read_head(file: &dyn ReadAt) -> Result<Head> {
+    let mut tags = Tags::new(file, 0)?;
+    let root = tags.next()?.ok_or_else(|| tags.cut())?;
+    let version = root.attributes.strip_prefix("version=\"").and_then(|it| it.strip_suffix('"'));
+    match (&*root.name, version) {
+        ("bmap", Some("2.0")) => {}
+        ("bmap", Some(version)) => {
+            let version = shown(version.as_bytes());
+            return Err(Error::Unsupported(format!("is a bmap of version {version}, not 2.0")));
+        }
+        _ => return Err(Error::damaged(root.at, "does not begin with <bmap version=\"2.0\">")),
+    }
+    let mut fields: [Option<Field>; NAMES.len()] = [const { None }; NAMES.len()];
+    let map = loop {
+        let tag = tags.next()?.ok_or_else(|| tags.cut())?;
+        tags.no_text(&tag)?;
+        if tag.name == "BlockMap" && tag.attributes.is_empty() {
+            break tag;
+        }
+        if tags.at > MAX_HEAD {
+            return Err(Error::damaged(tag.at, "more than comes before the ranges of a bmap"));
+        }
+        let index = NAMES.iter().position(|name| *name == tag.name);
+        let index = index.filter(|index| fields[*index].is_none() && tag.attributes.is_empty());
+        let end = tags.next()?.ok_or_else(|| tags.cut())?;
+        let is_end = end.name.strip_prefix('/') == Some(&*tag.name);
+        let (Some(index), true) = (index, is_end) else {
+            let name = shown(tag.name.as_bytes());
+            return Err(Error::damaged(tag.at, format!("an unexpected element {name}")));
+        };
+        let start = end.text_at + (end.text.len() - end.text.trim_start().len()) as u64;
+        fields[index] = Some(Field { at: start, text: end.text.trim().to_owned() });
+    };
+    head_of(fields, map.at, tags.at)
+}
+
+/// A value before the ranges.
+struct Field {
+    at: u64,
+    text: String,
+}
+
+/// Reads the values. `at` is the offset of the element of ranges, and `end` that behind its start.
+fn head_of(fields: [Option<Field>; NAMES.len()], at: u64, end: u64) -> Result<Head> {
+    if fields[CHECKSUM_TYPE].is_none() {
+        return Err(Error::Unsupported(NO_CHECKSUMS.into()));
+    }
+    let mut all = Vec::with_capacity(NAMES.len());
+    for (field, name) in fields.into_iter().zip(NAMES) {
+        let field = field.ok_or_else(|| Error::damaged(at, format!("no element {name}")))?;
+        all.push(field);
+    }
+    let number = |index: usize| {
+        let Field { at, text } = &all[index];
+        number(text.as_bytes()).map_err(|reason| Error::damaged(*at, reason))
+    };
+    let Field { at: type_at, text: name } = &all[CHECKSUM_TYPE];
+    let found = BMAP_DIGESTS.iter().find(|(_, known)| known == name);
+    let Some((algorithm, _)) = found else {
+        let reason = format!("an unknown checksum {}", shown(name.as_bytes()));
+        return Err(Error::damaged(*type_at, reason));
+    };
+    let block_size = BlockSize::try_from(number(BLOCK_SIZE)?)
+        .map_err(|error| Error::damaged(all[BLOCK_SIZE].at, error.to_string()))?;
+    let shape = Shape::new(*algorithm, block_size, number(IMAGE_SIZE)?, all[IMAGE_SIZE].at)?;
+    if number(BLOCKS_COUNT)? != shape.blocks() {
+        let reason = format!("another number of blocks than {}", shape.blocks());
+        return Err(Error::damaged(all[BLOCKS_COUNT].at, reason));
+    }
+    let Field { at: start, text } = &all[FILE_CHECKSUM];
+    let checksum = digest_text::parse(text.as_bytes()).ok().filter(|it| {
+        text.len() == algorithm.digest_size() * 2 && it.as_bytes().len() * 2 == text.len()
+    });
+    let checksum =
+        checksum.ok_or_else(|| Error::damaged(*start, "not the checksum of the file"))?;
+    let digits = *start..*start + text.len() as u64;
+    Ok(Head { shape, mapped: number(MAPPED)?, checksum, digits, end })
+}
+
+/// A tag, with the text before it.
+struct Tag {
+    /// Offset of the bracket.
+    at: u64,
+    /// Offset of the text.
+    text_at: u64,
+    text: String,
+    /// Name, with a slash before it at the end of an element.
+    name: String,
+    /// What follows the name.
+    attributes: String,
+}
+
+/// The tags of a file. Comments and the declaration are left out.
+struct Tags<'a> {
+    tokens: Tokens<'a>,
+    token: Vec<u8>,
+    /// Offset behind the last tag.
+    at: u64,
+}
+
+impl<'a> Tags<'a> {
+    fn new(file: &'a dyn ReadAt, at: u64) -> Result<Self> {
+        Ok(Self { tokens: Tokens::new(file, at)?, token: Vec::with_capacity(MAX_TOKEN), at })
+    }
+
+    /// Returns the next tag, or `None` at the end of the file.
+    fn next(&mut self) -> Result<Option<Tag>> {
+        loop {
+            let Some(text_at) = self.tokens.next(b'>', &mut self.token)? else { return Ok(None) };
+            self.at = text_at + self.token.len() as u64;
+            if self.token.trim_ascii().is_empty() {
+                continue;
+            }
+            let text = str::from_utf8(&self.token);
+            let text = text.map_err(|_| Error::damaged(text_at, "bytes that are no text"))?;
+            let Some((before, tag)) = text.strip_suffix('>').and_then(|it| it.split_once('<'))
+            else {
+                return Err(Error::damaged(text_at, "text in no element, or the end is cut off"));
+            };
+            if tag.starts_with("!--") || tag.starts_with('?') {
+                if !before.trim().is_empty() {
+                    return Err(Error::damaged(text_at, "a comment in a value"));
+                }
+                let is_comment = tag.starts_with('!');
+                let mut is_open = is_comment && !(tag.len() >= 5 && tag.ends_with("--"));
+                while is_open {
+                    let part = self.tokens.next(b'>', &mut self.token)?;
+                    let part = part.ok_or_else(|| self.cut())?;
+                    self.at = part + self.token.len() as u64;
+                    is_open = !self.token.ends_with(b"-->");
+                }
+                continue;
+            }
+            let (name, attributes) = tag.split_once(' ').unwrap_or((tag, ""));
+            return Ok(Some(Tag {
+                at: text_at + before.len() as u64,
+                text_at,
+                text: before.to_owned(),
+                name: name.to_owned(),
+                attributes: attributes.trim().to_owned(),
+            }));
+        }
+    }
+
+    /// Fails if there is text before a tag that has none.
+    fn no_text(&self, tag: &Tag) -> Result<()> {
+        match tag.text.trim().is_empty() {
+            true => Ok(()),
+            false => Err(Error::damaged(tag.text_at, "text between elements")),
+        }
+    }
+
+    fn cut(&self) -> Error {
+        Error::damaged(self.at, "the file is cut")
+    }
+}
+
+const ROOT: &[u8] = b"<bmap version=";
+
+/// The elements before the ranges, and their places in this list.
+const NAMES: [&str; 6] = [
+    "ImageSize",
+    "BlockSize",
+    "BlocksCount",
+    "MappedBlocksCount",
+    "ChecksumType",
+    "BmapFileChecksum",
+];
+const IMAGE_SIZE: usize = 0;
+const BLOCK_SIZE: usize = 1;
+const BLOCKS_COUNT: usize = 2;
+const MAPPED: usize = 3;
+const CHECKSUM_TYPE: usize = 4;
+const FILE_CHECKSUM: usize = 5;
+
+/// Maximum number of bytes before the ranges. bmaptool writes 2 KB.
+const MAX_HEAD: u64 = 64 << 10;
+
+const NO_CHECKSUMS: &str = "is a bmap without checksums of ranges";
+
+const LONG: &str = "a map needs one for each block: make it of the image with 'blkhash map create', or a bmap with such \
+                    ranges with 'blkhash map export --to bmap'";

@@ -4,7 +4,7 @@ function __blkhash_path
     set -l words (commandline -opc)
     set -l path blkhash
     for word in $words[2..]
-        contains -- "$path $word" 'blkhash' 'blkhash algorithms' 'blkhash bench' 'blkhash bench image' 'blkhash info' 'blkhash btrfs' 'blkhash btrfs verify' 'blkhash btrfs info' 'blkhash btrfs algorithms' 'blkhash btrfs obscure-name' 'blkhash btrfs help' 'blkhash btrfs help verify' 'blkhash btrfs help info' 'blkhash btrfs help algorithms' 'blkhash btrfs help obscure-name' 'blkhash btrfs help help' 'blkhash map' 'blkhash map create' 'blkhash map show' 'blkhash map history' 'blkhash map check' 'blkhash map checksum' 'blkhash map verify' 'blkhash map diff' 'blkhash map update' 'blkhash map audit' 'blkhash map changes' 'blkhash map bitmaps' 'blkhash map merge' 'blkhash map seal' 'blkhash map dups' 'blkhash map export' 'blkhash map help' 'blkhash map help create' 'blkhash map help show' 'blkhash map help history' 'blkhash map help check' 'blkhash map help checksum' 'blkhash map help verify' 'blkhash map help diff' 'blkhash map help update' 'blkhash map help audit' 'blkhash map help changes' 'blkhash map help bitmaps' 'blkhash map help merge' 'blkhash map help seal' 'blkhash map help dups' 'blkhash map help export' 'blkhash map help help' 'blkhash verity' 'blkhash verity digest' 'blkhash verity format' 'blkhash verity verify' 'blkhash verity help' 'blkhash verity help digest' 'blkhash verity help format' 'blkhash verity help verify' 'blkhash verity help help' 'blkhash help' 'blkhash help algorithms' 'blkhash help bench' 'blkhash help bench image' 'blkhash help info' 'blkhash help btrfs' 'blkhash help btrfs verify' 'blkhash help btrfs info' 'blkhash help btrfs algorithms' 'blkhash help btrfs obscure-name' 'blkhash help map' 'blkhash help map create' 'blkhash help map show' 'blkhash help map history' 'blkhash help map check' 'blkhash help map checksum' 'blkhash help map verify' 'blkhash help map diff' 'blkhash help map update' 'blkhash help map audit' 'blkhash help map changes' 'blkhash help map bitmaps' 'blkhash help map merge' 'blkhash help map seal' 'blkhash help map dups' 'blkhash help map export' 'blkhash help verity' 'blkhash help verity digest' 'blkhash help verity format' 'blkhash help verity verify' 'blkhash help help'
+        contains -- "$path $word" 'blkhash' 'blkhash algorithms' 'blkhash bench' 'blkhash bench image' 'blkhash info' 'blkhash btrfs' 'blkhash btrfs verify' 'blkhash btrfs info' 'blkhash btrfs algorithms' 'blkhash btrfs obscure-name' 'blkhash btrfs help' 'blkhash btrfs help verify' 'blkhash btrfs help info' 'blkhash btrfs help algorithms' 'blkhash btrfs help obscure-name' 'blkhash btrfs help help' 'blkhash map' 'blkhash map create' 'blkhash map show' 'blkhash map history' 'blkhash map check' 'blkhash map checksum' 'blkhash map verify' 'blkhash map diff' 'blkhash map update' 'blkhash map audit' 'blkhash map changes' 'blkhash map bitmaps' 'blkhash map merge' 'blkhash map seal' 'blkhash map dups' 'blkhash map export' 'blkhash map import' 'blkhash map help' 'blkhash map help create' 'blkhash map help show' 'blkhash map help history' 'blkhash map help check' 'blkhash map help checksum' 'blkhash map help verify' 'blkhash map help diff' 'blkhash map help update' 'blkhash map help audit' 'blkhash map help changes' 'blkhash map help bitmaps' 'blkhash map help merge' 'blkhash map help seal' 'blkhash map help dups' 'blkhash map help export' 'blkhash map help import' 'blkhash map help help' 'blkhash verity' 'blkhash verity digest' 'blkhash verity format' 'blkhash verity verify' 'blkhash verity help' 'blkhash verity help digest' 'blkhash verity help format' 'blkhash verity help verify' 'blkhash verity help help' 'blkhash help' 'blkhash help algorithms' 'blkhash help bench' 'blkhash help bench image' 'blkhash help info' 'blkhash help btrfs' 'blkhash help btrfs verify' 'blkhash help btrfs info' 'blkhash help btrfs algorithms' 'blkhash help btrfs obscure-name' 'blkhash help map' 'blkhash help map create' 'blkhash help map show' 'blkhash help map history' 'blkhash help map check' 'blkhash help map checksum' 'blkhash help map verify' 'blkhash help map diff' 'blkhash help map update' 'blkhash help map audit' 'blkhash help map changes' 'blkhash help map bitmaps' 'blkhash help map merge' 'blkhash help map seal' 'blkhash help map dups' 'blkhash help map export' 'blkhash help map import' 'blkhash help verity' 'blkhash help verity digest' 'blkhash help verity format' 'blkhash help verity verify' 'blkhash help help'
         or break
         set path "$path $word"
     end
@@ -179,6 +179,7 @@ complete -c blkhash -n '__blkhash_ends_at blkhash map' -a merge -d 'Make one map
 complete -c blkhash -n '__blkhash_ends_at blkhash map' -a seal -d 'Seal maps with a key, so that changes without the key are found'
 complete -c blkhash -n '__blkhash_ends_at blkhash map' -a dups -d 'Count blocks that occur more than once'
 complete -c blkhash -n '__blkhash_ends_at blkhash map' -a export -d 'Write a map in another format'
+complete -c blkhash -n '__blkhash_ends_at blkhash map' -a import -d 'Make the map of an index of blocks of another program'
 complete -c blkhash -n '__blkhash_ends_at blkhash map' -a help -d 'Print this message or the help of the given subcommand(s)'
 complete -c blkhash -n '__blkhash_at blkhash map' -s h -l help -d 'Print this help'
 complete -c blkhash -n '__blkhash_at blkhash map create' -s o -l output -r -F -d 'Write the map to FILE; - is standard output; {shard} becomes K-of-N'
@@ -410,9 +411,17 @@ complete -c blkhash -n '__blkhash_at blkhash map seal' -l key-file -r -F -d 'Fil
 complete -c blkhash -n '__blkhash_at blkhash map seal' -s h -l help -d 'Print this help'
 complete -c blkhash -n '__blkhash_at blkhash map dups' -l json -d 'Write one JSON object per line'
 complete -c blkhash -n '__blkhash_at blkhash map dups' -s h -l help -d 'Print this help'
-complete -c blkhash -n '__blkhash_at blkhash map export' -l to -r -f -a 'lines csv json bmap' -d 'Format: lines, csv, json or bmap'
+complete -c blkhash -n '__blkhash_at blkhash map export' -l to -r -f -a 'lines csv json bmap fidx caibx raw' -d 'Format: lines, csv, json, bmap, fidx, caibx or raw'
 complete -c blkhash -n '__blkhash_at blkhash map export' -s o -l output -r -F -d 'Write to FILE'
 complete -c blkhash -n '__blkhash_at blkhash map export' -s h -l help -d 'Print this help'
+complete -c blkhash -n '__blkhash_at blkhash map import' -l from -r -f -a 'fidx caibx bmap s3 lines csv json raw' -d 'Format of the index: fidx, caibx, bmap, s3, lines, csv, json or raw'
+complete -c blkhash -n '__blkhash_at blkhash map import' -s o -l output -r -F -d 'Write the map to FILE; - is standard output'
+complete -c blkhash -n '__blkhash_at blkhash map import' -s d -l digest -r -f -a 'crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3' -d 'Digest algorithm, if the index does not name it'
+complete -c blkhash -n '__blkhash_at blkhash map import' -l block-size -r -f -d 'Size of a block, if the index does not have it'
+complete -c blkhash -n '__blkhash_at blkhash map import' -l size -r -f -d 'Size of the image, if the index does not have it'
+complete -c blkhash -n '__blkhash_at blkhash map import' -l force -d 'Overwrite a map that exists'
+complete -c blkhash -n '__blkhash_at blkhash map import' -l key-file -r -F -d 'Seal the map with the key in FILE'
+complete -c blkhash -n '__blkhash_at blkhash map import' -s h -l help -d 'Print this help'
 complete -c blkhash -n '__blkhash_at blkhash map help' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a create -d 'Make the map of an image'
 complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a show -d 'Show what maps hold'
@@ -429,6 +438,7 @@ complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a merge -d 'Make on
 complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a seal -d 'Seal maps with a key, so that changes without the key are found'
 complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a dups -d 'Count blocks that occur more than once'
 complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a export -d 'Write a map in another format'
+complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a import -d 'Make the map of an index of blocks of another program'
 complete -c blkhash -n '__blkhash_ends_at blkhash map help' -a help -d 'Print this message or the help of the given subcommand(s)'
 complete -c blkhash -n '__blkhash_at blkhash map help create' -f
 complete -c blkhash -n '__blkhash_at blkhash map help show' -f
@@ -445,6 +455,7 @@ complete -c blkhash -n '__blkhash_at blkhash map help merge' -f
 complete -c blkhash -n '__blkhash_at blkhash map help seal' -f
 complete -c blkhash -n '__blkhash_at blkhash map help dups' -f
 complete -c blkhash -n '__blkhash_at blkhash map help export' -f
+complete -c blkhash -n '__blkhash_at blkhash map help import' -f
 complete -c blkhash -n '__blkhash_at blkhash map help help' -f
 complete -c blkhash -n '__blkhash_at blkhash verity' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash verity' -a digest -d 'Print the fs-verity digest of images, like fsverity digest'
@@ -596,6 +607,7 @@ complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a merge -d 'Make on
 complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a seal -d 'Seal maps with a key, so that changes without the key are found'
 complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a dups -d 'Count blocks that occur more than once'
 complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a export -d 'Write a map in another format'
+complete -c blkhash -n '__blkhash_ends_at blkhash help map' -a import -d 'Make the map of an index of blocks of another program'
 complete -c blkhash -n '__blkhash_at blkhash help map create' -f
 complete -c blkhash -n '__blkhash_at blkhash help map show' -f
 complete -c blkhash -n '__blkhash_at blkhash help map history' -f
@@ -611,6 +623,7 @@ complete -c blkhash -n '__blkhash_at blkhash help map merge' -f
 complete -c blkhash -n '__blkhash_at blkhash help map seal' -f
 complete -c blkhash -n '__blkhash_at blkhash help map dups' -f
 complete -c blkhash -n '__blkhash_at blkhash help map export' -f
+complete -c blkhash -n '__blkhash_at blkhash help map import' -f
 complete -c blkhash -n '__blkhash_at blkhash help verity' -f
 complete -c blkhash -n '__blkhash_ends_at blkhash help verity' -a digest -d 'Print the fs-verity digest of images, like fsverity digest'
 complete -c blkhash -n '__blkhash_ends_at blkhash help verity' -a format -d 'Make the hash file of dm-verity for an image, like veritysetup format'

@@ -19,6 +19,7 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tarfile
@@ -123,6 +124,7 @@ STATUS = {
     "blkhash map diff monday.blkmap tuesday.blkmap": 1,
     "blkhash map diff --picture monday.blkmap tuesday.blkmap": 1,
     "blkhash map diff --extents monday.blkmap tuesday.img": 1,
+    "blkhash map diff --extents drive-scsi0.img.fidx tuesday.fidx": 1,
     "blkhash map diff --max-errors 1 vm.blkmap@1 vm.blkmap": 1,
     "blkhash map audit --changes list vm.blkmap@1 vm.qcow2": 1,
     "blkhash map audit --json --changes changes.list changes.blkmap changes.qcow2": 1,
@@ -378,6 +380,14 @@ def make_for_verity():
     os.remove("hashes")
 
 
+def fidx(content):
+    """Returns the fixed index of a disk in a Proxmox backup."""
+    size, chunk = len(content), 4 * MIB
+    digests = b"".join(hashlib.sha256(content[at : at + chunk]).digest() for at in range(0, size, chunk))
+    head = bytes.fromhex("2f7f41ed91fd0fcd") + bytes(24) + hashlib.sha256(digests).digest()
+    return (head + struct.pack("<QQ", size, chunk)).ljust(4096, b"\0") + digests
+
+
 def make_two_days():
     """An image of a virtual machine with one partition on two days."""
     imagespec.write("1m:- 3m:A 4m:- 2m:B 18m:- 4m:C 32m:-", "monday.raw")
@@ -389,6 +399,8 @@ def make_two_days():
             file.write(byte * length)
     for day in ("monday", "tuesday"):
         images.convert(f"{day}.raw", f"{day}.qcow2")
+        if day == "monday":
+            pathlib.Path("drive-scsi0.img.fidx").write_bytes(fidx(pathlib.Path("monday.raw").read_bytes()))
         os.remove(f"{day}.raw")
 
 
@@ -433,7 +445,9 @@ def make_for_maps():
     pathlib.Path("backup.key").write_bytes(key)
     imagespec.write(tuesday, "tuesday.img")
     imagespec.write(tuesday, "damaged.img")
+    pathlib.Path("backup.fidx").write_bytes(fidx(pathlib.Path("disk.img").read_bytes()))
     shutil.copy("disk.img", "sda.img")
+    shutil.copy("disk.img", "restored.img")
     images.convert("disk.img", "restored.qcow2")
 
 
@@ -470,7 +484,7 @@ def make_for_incremental():
 
 
 # The commands of `blkhash map` whose examples begin with maps.
-MAP_COMMANDS = ["check", "checksum", "create", "diff", "dups", "export", "seal", "show", "verify"]
+MAP_COMMANDS = ["check", "checksum", "create", "diff", "dups", "export", "import", "seal", "show", "verify"]
 
 # What pages need beside the common images.
 MORE = {

@@ -176,6 +176,9 @@ EXAMPLES = {
     "blkhash map dups monday.blkmap tuesday.blkmap": r"maps: .*\ndifferent: +3\n.*",
     "blkhash map export --to lines disk.blkmap | grep -v zero": r"(\d+ 65536 \w{64}\n){4}",
     "blkhash map export --to bmap -o disk.bmap disk.blkmap": "",
+    "blkhash map export --to fidx -o disk.fidx disk.blkmap": "",
+    "blkhash map import -o backup.blkmap backup.fidx": "",
+    "blkhash map verify backup.blkmap restored.img": NO_DIFFERENCES,
 }
 
 

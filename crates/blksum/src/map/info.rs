@@ -50,6 +50,8 @@ pub enum Made {
     Merge(u64),
     /// Blocks that changed were read, and the others are those of another map.
     Update(UpdateInfo),
+    /// An index of another program in the format with this name was read instead of an image.
+    Import(String),
     /// In a way that this version does not know.
     #[serde(untagged)]
     Other(Value),
@@ -375,6 +377,9 @@ mod tests {
             assert_eq!(info(text).to_string(), text);
         }
         assert_eq!(info(r#"{"made":{"merge":3}}"#).made, Some(Made::Merge(3)));
+        let import = info(r#"{"made":{"import":"fidx"}}"#);
+        assert_eq!(import.made, Some(Made::Import("fidx".into())));
+        assert!(import.to_string().contains(r#""made":{"import":"fidx"}"#));
         assert_eq!(Info::parse(r#"{"source":{"partition":"1"}}"#), None);
         assert_eq!(Info::parse("[]"), None);
     }

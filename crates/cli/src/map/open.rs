@@ -8,45 +8,97 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use blkimage::split_member;
-use blkmap::{Error, Key, Map};
+use blkmap::{Error, IndexFormat, Key, Map, Opened};
 
 use crate::{messages, quote, trust};
 
-/// Opens `MAP`, or the state `MAP@N`. The error is a message without the name.
+/// Opens `MAP`, the state `MAP@N`, or an index of another program as a map. The error is a message without the name.
 pub fn open(name: &OsStr) -> Result<Map, Error> {
-    let map = match file(Path::new(name)) {
+    let file = match file(Path::new(name)) {
         Err(Error::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
             let Some((base, sequence)) = state(name) else { return Err(error.into()) };
-            return Map::open_state(file(Path::new(&base))?, sequence);
+            let file = file(Path::new(&base))?;
+            let opened = Map::open_state(file.try_clone()?, sequence);
+            return opened.map_err(|error| of_index(error, &file, &base));
         }
-        opened => Map::open(opened?)?,
+        opened => opened?,
     };
-    if map.rest()? > 0 {
+    let Opened { map, format, left_out, .. } = blkmap::open(file, name)?;
+    if format.is_none() && map.rest()? > 0 {
         messages::remark_of(name.as_bytes(), INTERRUPTED);
     }
+    note_left_out(name, left_out);
     Ok(map)
 }
 
-/// Returns whether a name is that of a map, `NAME.blkmap` or `NAME.blkmap@N`. The content does not decide, because a guest
-/// writes that of its disk. The error is what to do where the content is that of a map. With `has_format` it is that of
-/// an image in any case.
-pub fn is_map(name: &OsStr, has_format: bool) -> Result<bool, &'static str> {
-    let ends = |name: &OsStr| Path::new(name).extension().is_some_and(|it| it == "blkmap");
+/// Opens a map, and refuses an index of another program.
+pub fn open_own(name: &OsStr) -> Result<Map, Error> {
+    match file(Path::new(name)) {
+        Ok(file) if !begins_with(&file, &blkmap::MAGIC) => Err(of_index(Error::Magic, &file, name)),
+        _ => open(name),
+    }
+}
+
+/// Returns the error of a file that is no map. If it is an index, the error says how a map is made of it.
+pub fn of_index(error: Error, file: &File, name: &OsStr) -> Error {
+    match (&error, IndexFormat::recognise(file, name)) {
+        (Error::Magic, Ok(Some(format))) => Error::Unsupported(format!(
+            "is {} of another program: make a map of it with 'blkhash map import'",
+            format.noun()
+        )),
+        _ => error,
+    }
+}
+
+/// Says that a map does not know blocks that the index knows.
+pub fn note_left_out(name: &OsStr, left_out: u64) {
+    if left_out > 0 {
+        let blocks =
+            if left_out == 1 { "1 block".to_owned() } else { format!("{left_out} blocks") };
+        let note = format!(
+            "note: {blocks} with digests become unknown, because a map knows only whole pages of blocks"
+        );
+        messages::remark_of(name.as_bytes(), &note);
+    }
+}
+
+/// Returns whether a name is that of a map, `NAME.blkmap` or `NAME.blkmap@N`, or has the suffix of an index of another
+/// program. The content does not decide, because a guest writes that of its disk. The error is what to do where the content
+/// is that of a map. With `has_format` it is that of an image in any case.
+pub fn is_map(name: &OsStr, has_format: bool) -> Result<bool, String> {
+    let ends = |name: &OsStr| {
+        Path::new(name).extension().is_some_and(|it| it == "blkmap")
+            || IndexFormat::has_suffix(name)
+    };
     if ends(name) || (!Path::new(name).exists() && base_of_state(name).is_some_and(|it| ends(&it)))
     {
         return Ok(true);
     }
-    match has_magic(name) && !has_format {
-        true => Err(AMBIGUOUS),
-        false => Ok(false),
+    if has_format {
+        return Ok(false);
+    }
+    if has_magic(name) {
+        return Err(AMBIGUOUS.to_owned());
+    }
+    let file = file(Path::new(name)).ok();
+    match file.and_then(|file| IndexFormat::recognise(&file, name).ok().flatten()) {
+        Some(format) => Err(format!(
+            "begins like {}, which the guest of an image may write: make a map of an index with 'blkhash map import', and \
+             give the format of an image with -f",
+            format.noun()
+        )),
+        None => Ok(false),
     }
 }
 
 /// Returns whether a file begins like a map.
 pub fn has_magic(name: &OsStr) -> bool {
-    let mut magic = [0; blkmap::MAGIC.len()];
-    let read = file(Path::new(name)).and_then(|mut file| Ok(file.read_exact(&mut magic)?));
-    read.is_ok() && magic == blkmap::MAGIC
+    file(Path::new(name)).is_ok_and(|file| begins_with(&file, &blkmap::MAGIC))
+}
+
+fn begins_with(file: &File, magic: &[u8; blkmap::MAGIC.len()]) -> bool {
+    let mut head = [0; blkmap::MAGIC.len()];
+    std::os::unix::fs::FileExt::read_exact_at(file, &mut head, 0).is_ok() && head == *magic
 }
 
 /// Reads the key in a file. The error names it.
@@ -90,7 +142,7 @@ pub fn beside(image: &Path, map: &Path) -> Beside {
 }
 
 /// Opens a regular file. Others are not opened: pipes could block, and devices act.
-fn file(name: &Path) -> Result<File, Error> {
+pub fn file(name: &Path) -> Result<File, Error> {
     let check = |metadata: Metadata| match metadata.file_type() {
         kind if kind.is_dir() => Err(io::Error::from(io::ErrorKind::IsADirectory).into()),
         kind if kind.is_file() => Ok(()),

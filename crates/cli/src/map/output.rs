@@ -13,7 +13,7 @@ use blkimage::Image;
 use blkmap::{Error, Header, Map, Pipe, Recovered, Writer};
 use rustix::fs::OFlags;
 
-use super::open::base_of_state;
+use super::open::{base_of_state, of_index};
 use crate::identity::Identity;
 use crate::outputs::{self, FileMode, Leftover, Named, Opened};
 use crate::problem::{Outcome, Problem};
@@ -134,8 +134,8 @@ impl Output {
 
 /// Opens the last state of a map that is locked. What an interrupted update left behind it is removed, so that a commit can
 /// be appended.
-pub fn last_state(file: &File) -> Result<Map, Error> {
-    let map = Map::open(file.try_clone()?)?;
+pub fn last_state(file: &File, name: &OsStr) -> Result<Map, Error> {
+    let map = Map::open(file.try_clone()?).map_err(|error| of_index(error, file, name))?;
     let rest = map.rest()?;
     if rest > 0 {
         file.set_len(file.metadata()?.len() - rest)?;

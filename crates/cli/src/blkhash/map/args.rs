@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use blkhash::{Algorithm, BlockSize, Construction};
+use blkmap::{Format, IndexFormat};
 use blksum::changes::{Form, Output};
 use blksum::map::Sample;
 use clap::{ArgGroup, Subcommand, ValueHint};
@@ -106,6 +107,9 @@ pub enum Command {
     /// Write a map in another format
     #[command(override_usage = "blkhash map export --to FORMAT [OPTION]... MAP")]
     Export(Export),
+    /// Make the map of an index of blocks of another program
+    #[command(override_usage = "blkhash map import [OPTION]... FILE", after_help = IMPORT_HELP)]
+    Import(Import),
 }
 
 /// `blkhash map create`
@@ -536,41 +540,58 @@ pub struct Export {
     #[arg(value_name = "MAP", value_hint = ValueHint::FilePath)]
     pub map: OsString,
 
-    /// Format: lines, csv, json or bmap
+    /// Format: lines, csv, json, bmap, fidx, caibx or raw
     #[arg(
         long, value_name = "FORMAT", required = true,
-        value_parser = Named::<Foreign>::of(foreign_names), hide_possible_values = true
+        value_parser = Named::<Format>::of(export_names), hide_possible_values = true
     )]
-    pub to: Foreign,
+    pub to: Format,
 
     /// Write to FILE [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 }
 
-/// A format that maps are written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Foreign {
-    /// `OFFSET LENGTH DIGEST`, one line per block or run of zeros.
-    Lines,
-    Csv,
-    Json,
-    /// The block map of bmaptool.
-    Bmap,
-}
+/// `blkhash map import`
+#[derive(Debug, clap::Args)]
+pub struct Import {
+    /// Index
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: OsString,
 
-impl FromStr for Foreign {
-    type Err = &'static str;
+    /// Format of the index: fidx, caibx, bmap, s3, lines, csv, json or raw [default: as recognised]
+    #[arg(
+        long, value_name = "FORMAT",
+        value_parser = Named::<IndexFormat>::of(index_names), hide_possible_values = true
+    )]
+    pub from: Option<IndexFormat>,
 
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "lines" => Ok(Self::Lines),
-            "csv" => Ok(Self::Csv),
-            "json" => Ok(Self::Json),
-            "bmap" => Ok(Self::Bmap),
-            _ => Err("use lines, csv, json or bmap"),
-        }
-    }
+    /// Write the map to FILE; - is standard output [default: FILE.blkmap]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<OsString>,
+
+    /// Digest algorithm, if the index does not name it [default: sha256]
+    #[arg(
+        short, long, value_name = "NAME",
+        value_parser = Named::<Algorithm>::of(map_digest_names), hide_possible_values = true
+    )]
+    pub digest: Option<Algorithm>,
+
+    /// Size of a block, if the index does not have it [default: 4K for raw]
+    #[arg(long, value_name = "SIZE", value_parser = block_size)]
+    pub block_size: Option<BlockSize>,
+
+    /// Size of the image, if the index does not have it [default: that of the blocks]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub size: Option<u64>,
+
+    /// Overwrite a map that exists
+    #[arg(long)]
+    pub force: bool,
+
+    /// Seal the map with the key in FILE
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub key_file: Option<PathBuf>,
 }
 
 fn form_names() -> Vec<&'static str> {
@@ -581,8 +602,12 @@ fn output_names() -> Vec<&'static str> {
     Output::ALL.iter().map(|form| form.name()).collect()
 }
 
-fn foreign_names() -> Vec<&'static str> {
-    vec!["lines", "csv", "json", "bmap"]
+fn export_names() -> Vec<&'static str> {
+    Format::ALL.iter().map(|format| format.name()).collect()
+}
+
+fn index_names() -> Vec<&'static str> {
+    IndexFormat::ALL.iter().map(|format| format.name()).collect()
 }
 
 /// The digests that maps can have.
@@ -594,6 +619,10 @@ fn map_digest_names() -> Vec<&'static str> {
 fn block_size(text: &str) -> Result<BlockSize, String> {
     let bytes = parse_size(text).map_err(str::to_owned)?;
     BlockSize::try_from(bytes).map_err(|error| error.to_string())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse_size(text).map_err(str::to_owned)
 }
 
 /// Parses a percentage with up to four digits behind the point.
@@ -635,6 +664,9 @@ another process writes the map. The map is as it was unless the status is 0.";
 const AUDIT_HELP: &str = "\
 The image is read and compared with the map. Exit status is 0 if every block that differs is in the list, 1 if one is \
 not, 2 if something could not be compared, 3 if an image changed meanwhile.";
+
+const IMPORT_HELP: &str = "\
+Exit status is 0 if the map is finished, 2 on an error, 4 if another process writes the map.";
 
 const MERGE_HELP: &str = "\
 Exit status is 0 if the map is complete, 1 if parts are missing, 2 on an error, 3 if the parts do not belong \

@@ -18,7 +18,7 @@ use crate::stdio::Stdout;
 pub fn run(args: &Check) -> Result<Outcome, Failure> {
     let key = open::key(args.key_file.as_deref());
     let key = key.map_err(Failure::usage)?;
-    let maps: Vec<_> = args.maps.iter().map(|name| (name, open::open(name))).collect();
+    let maps: Vec<_> = args.maps.iter().map(|name| (name, open::open_own(name))).collect();
     confine_to_open_files();
     let mut outcome = Outcome::Clean;
     let count = Some(maps.len() as u64);

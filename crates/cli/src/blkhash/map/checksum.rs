@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 
 use blkhash::Construction;
-use blkmap::{Error, Map};
+use blkmap::{Error, IndexFormat, Map};
 use blksum::check_file::{Form, Style};
 use blksum::{Content, Encoding, ImageTag, Part, Tag};
 use serde_json::Value;
@@ -129,7 +129,8 @@ fn image_name(name: &OsStr, map: &Map) -> OsString {
         Some(recorded) => Path::new(name).with_file_name(recorded).into_os_string(),
         None => {
             let bytes = name.as_bytes();
-            OsStr::from_bytes(bytes.strip_suffix(b".blkmap").unwrap_or(bytes)).to_owned()
+            let name = OsStr::from_bytes(bytes.strip_suffix(b".blkmap").unwrap_or(bytes));
+            IndexFormat::without_suffix(name).to_owned()
         }
     }
 }

@@ -6,9 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use blkhash::BlockSize;
 use blkimage::OpenOptions;
 use blkimage::partition::{self, Partition};
-use blkmap::{Map, Report, Side};
+use blkmap::{IndexFormat, Map, Report, Side};
 use blksum::Sides;
-use blksum::map::{Info, OtherPart, Pairing, check_parts};
+use blksum::map::{Info, Made, OtherPart, Pairing, check_parts};
 
 use super::args::{self, Diff, Verify};
 use super::picture_file::PictureFile;
@@ -82,8 +82,12 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
             Err(problem) => return Ok(problem.report(&args.map)),
         }
     }
-    let job =
-        Job { print: &args.output, names: [args.map.as_os_str(), args.image.as_os_str()], picture };
+    let names = [args.map.as_os_str(), args.image.as_os_str()];
+    let is_backup = pairing
+        .info()
+        .is_some_and(|info| info.made == Some(Made::Import(IndexFormat::Fidx.name().to_owned())));
+    let if_all_differ = is_backup.then_some(ENCRYPTED);
+    let job = Job { print: &args.output, names, picture, if_all_differ };
     let contents = Contents::of(vec![data.shared_source()]);
     let outcome = job.run(sides, partitions(&data), contents, |report| {
         compare(&pairing, [&args.map, &args.image], &data, report, &reporter)
@@ -143,7 +147,8 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
     for data in [&left, &right].into_iter().filter_map(Input::image) {
         picture.check_apart(data.image()).map_err(Failure::usage)?;
     }
-    let job = Job { print: &args.output, names: names.map(OsString::as_os_str), picture };
+    let names_of_job = names.map(OsString::as_os_str);
+    let job = Job { print: &args.output, names: names_of_job, picture, if_all_differ: None };
     let ends = [left.end(names[0]), right.end(names[1])];
     let pair = match Pair::new(&left, &right, names) {
         Ok(pair) => pair,
@@ -316,6 +321,8 @@ struct Job<'a> {
     print: &'a args::Report,
     names: [&'a OsStr; 2],
     picture: PictureFile,
+    /// What to say if no block is equal.
+    if_all_differ: Option<&'static str>,
 }
 
 impl Job<'_> {
@@ -329,7 +336,8 @@ impl Job<'_> {
     ) -> Result<Outcome, Failure> {
         let [left_name, right_name] = self.names.map(ToOwned::to_owned);
         let labels = Labels { left: left_name, right: right_name, partitions };
-        let mut differences = Differences::new(self.print, sides, labels).with_contents(contents);
+        let differences = Differences::new(self.print, sides, labels).with_contents(contents);
+        let mut differences = differences.with_remark_if_all_differ(self.if_all_differ);
         let mut take = |first, count, kind| differences.push(first, count, kind);
         let compared = compare(Report::new(&mut take));
         end(differences, &self.picture, compared, self.names[0])
@@ -440,3 +448,6 @@ pub fn partitions(data: &Data) -> Vec<Partition> {
 
 const SHARD_OF_PARTITION: &str = "--shard and --range: the map is that of the whole image: leave out --partition, or \
                                   use the map of the partition";
+
+const ENCRYPTED: &str = "note: no block is equal: an encrypted backup of Proxmox hashes a key with each chunk, and its \
+                         .fidx does not say so";

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use blkmap::{Error, Format};
+use blkmap::Error;
 
-use super::args::{Export, Foreign};
+use super::args::Export;
 use crate::blkhash::confine_to_open_files;
 use crate::blkhash::output::Output;
 use crate::blkhash::source::shown;
@@ -32,15 +32,14 @@ pub fn run(args: &Export) -> Result<Outcome, Failure> {
         let name = shown(name.as_os_str());
         return Err(Failure::usage(format!("--output: {name}: is a block map")));
     }
+    // Or the index that is read as a map.
+    let of_map = std::fs::metadata(&args.map).map(|it| Identity::new(&it)).ok();
+    if of_map.is_some() && output.as_ref().is_some_and(|output| output.identity() == of_map) {
+        return Err(Failure::usage("--output: is the file to export"));
+    }
     confine_to_open_files();
-    let format = match args.to {
-        Foreign::Lines => Format::Lines,
-        Foreign::Csv => Format::Csv,
-        Foreign::Json => Format::Json,
-        Foreign::Bmap => Format::Bmap,
-    };
     let mut target = Target { output: output.as_ref(), is_begun: false, is_failed: false };
-    let result = blkmap::export(&map, format, &mut target).and_then(|()| Ok(target.begin()?));
+    let result = blkmap::export(&map, args.to, &mut target).and_then(|()| Ok(target.begin()?));
     let Err(error) = result else {
         output.iter().for_each(Output::keep);
         return Ok(Outcome::Clean);

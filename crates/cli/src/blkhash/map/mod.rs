@@ -13,6 +13,7 @@ mod create;
 mod dups;
 mod export;
 mod history;
+mod import;
 mod merge;
 mod part;
 mod picture;
@@ -48,5 +49,6 @@ pub fn run(command: &Command) -> Result<Outcome, Failure> {
         Command::Seal(args) => seal::run(args),
         Command::Dups(args) => dups::run(args),
         Command::Export(args) => export::run(args),
+        Command::Import(args) => import::run(args),
     }
 }

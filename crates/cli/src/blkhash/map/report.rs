@@ -83,6 +83,8 @@ pub struct Differences {
     picture: Option<(Picture, Cells)>,
     /// The judgement of a list of changes. What differs is then what changed and is not listed.
     audit: Option<AuditSummary>,
+    /// What to say if no block is equal.
+    if_all_differ: Option<&'static str>,
     out: Out,
 }
 
@@ -155,6 +157,7 @@ impl Differences {
             is_table_begun: false,
             picture,
             audit: None,
+            if_all_differ: None,
             out,
         }
     }
@@ -162,6 +165,11 @@ impl Differences {
     /// Ends with the judgement of a list of changes. What was added as different is what the list does not have.
     pub fn with_audit(self, summary: AuditSummary) -> Self {
         Self { audit: Some(summary), ..self }
+    }
+
+    /// Says this in a remark at the end if no block is equal, not even one of zeros.
+    pub fn with_remark_if_all_differ(self, remark: Option<&'static str>) -> Self {
+        Self { if_all_differ: remark, ..self }
     }
 
     /// Names the files in ranges that differ.
@@ -226,6 +234,15 @@ impl Differences {
             () => Outcome::Clean,
         };
         self.out.end()?;
+        let has_equal = [Relation::Equal, Relation::Zeros].iter().any(|it| self.counts.of(*it) > 0);
+        if self.counts.of(Relation::Changed) > 0
+            && !has_equal
+            && is_complete
+            && self.mode != Mode::Quiet
+            && let Some(remark) = self.if_all_differ
+        {
+            messages::remark(remark);
+        }
         Ok(Ended { outcome, svg })
     }
 

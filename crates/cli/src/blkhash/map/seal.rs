@@ -1,5 +1,6 @@
 //! `blkhash map seal`: seals maps with a key.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::ops::ControlFlow;
@@ -21,7 +22,7 @@ pub fn run(args: &Seal) -> Result<Outcome, Failure> {
     confine_to_open_files();
     let mut outcome = Outcome::Clean;
     for (name, map) in maps {
-        if let Err(problem) = map.and_then(|file| Ok(seal(file, &key)?)) {
+        if let Err(problem) = map.and_then(|file| Ok(seal(file, name, &key)?)) {
             problem.report(name);
             outcome = Outcome::Unknown;
         }
@@ -29,8 +30,8 @@ pub fn run(args: &Seal) -> Result<Outcome, Failure> {
     Ok(outcome)
 }
 
-fn seal(mut file: File, key: &Key) -> Result<(), Error> {
-    let map = last_state(&file)?;
+fn seal(mut file: File, name: &OsStr, key: &Key) -> Result<(), Error> {
+    let map = last_state(&file, name)?;
     // A seal over damaged pages would make them genuine.
     blkmap::check(&map, &mut |_| ControlFlow::Continue(()))?;
     let length = file.seek(SeekFrom::End(0))?;

@@ -102,6 +102,10 @@ fn describe(name: &OsStr, map: &Map) -> Result<String, Error> {
     }
     let made = match &info["made"] {
         Value::String(how) => quote::printable(how),
+        Value::Object(how) if how.get("import").is_some_and(Value::is_string) => {
+            let format = how["import"].as_str().unwrap_or_default();
+            format!("import of {}", quote::printable(format))
+        }
         Value::Object(how) => quote::printable(&how.keys().cloned().collect::<Vec<_>>().join(", ")),
         _ => "unknown".to_owned(),
     };

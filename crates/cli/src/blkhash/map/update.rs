@@ -98,7 +98,7 @@ fn update(
     let appended;
     let map = match place {
         Place::Append(file) => {
-            appended = last_state(file)?;
+            appended = last_state(file, &args.map)?;
             &appended
         }
         Place::Copy(map, output) => {

@@ -22,7 +22,7 @@ from blkhash._errors import (
     ReferenceRefusedError,
 )
 from blkhash._file import ImageFile
-from blkhash._maps import create_map, update_map
+from blkhash._maps import create_map, import_map, update_map
 from blkhash._types import (
     Audit,
     Block,
@@ -65,6 +65,7 @@ __all__ = [
     "checksum",
     "create_map",
     "diff",
+    "import_map",
     "new",
     "update_map",
 ]

@@ -18,6 +18,7 @@ __all__ = [
     "_algorithms_available",
     "_create_map",
     "_forked",
+    "_import_map",
     "_update_map",
     "checksum",
     "diff",
@@ -216,7 +217,17 @@ class Map:
     ) -> Audit: ...
     def history(self, offset: int = 0, length: Optional[int] = None) -> list[State]: ...
     def checksum(self, construction: str = "streams:4", *, threads: Optional[int] = None) -> str: ...
+    def export(self, path: Union[str, PathLike[str]], format: str) -> None: ...
 
+def _import_map(
+    index: Union[str, PathLike[str]],
+    output: Union[str, PathLike[str]],
+    format: Optional[str],
+    digest: Optional[str],
+    block_size: Optional[int],
+    image_size: Optional[int],
+    key: Optional[ReadableBuffer],
+) -> None: ...
 def _update_map(
     base: Map,
     image: Union[str, PathLike[str], Image],

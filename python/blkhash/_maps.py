@@ -75,6 +75,38 @@ def create_map(
     return _blkhash.Map(path)
 
 
+def import_map(
+    index: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    digest: str | None = None,
+    block_size: int | None = None,
+    image_size: int | None = None,
+    key: ReadableBuffer | None = None,
+) -> Map:
+    """Writes the map of an index of another program to a new file, and returns the map.
+
+    If the index is damaged, the file is removed. `Map` opens an index, too.
+
+    Args:
+        index: path of the index.
+        path: path of the new file.
+        format: name of the format, as in `blkhash map import --from`, by default as recognised.
+        digest: name of the digest, if the index does not have it.
+        block_size: bytes of a block, if the index does not have it.
+        image_size: bytes of the image, if the index does not have it.
+        key: 16 to 4096 bytes that seal the map.
+
+    Raises:
+        FileExistsError: `path` exists. It is also a `MapError`.
+        MapError: the index cannot be read or is damaged, or the map cannot be written.
+        ValueError, TypeError: an argument is invalid.
+    """
+    _blkhash._import_map(index, path, format, digest, block_size, image_size, key)
+    return _blkhash.Map(path)
+
+
 def update_map(
     base: Map,
     image: str | os.PathLike[str] | Image,

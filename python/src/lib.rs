@@ -16,11 +16,13 @@ mod differences;
 mod errors;
 mod hasher;
 mod image;
+mod index;
 mod input;
 mod job;
 mod lent;
 mod map;
 mod map_runs;
+mod new_file;
 mod new_map;
 mod open;
 mod open_map;
@@ -41,6 +43,8 @@ mod module {
     use super::hasher::{Hash, algorithms_available, new};
     #[pymodule_export]
     use super::image::Image;
+    #[pymodule_export]
+    use super::index::import_map;
     #[pymodule_export]
     use super::map::Map;
     #[pymodule_export]

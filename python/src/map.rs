@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use blkhash::Construction;
-use blkmap::Key;
+use blkmap::{Format, Key};
 use blksum::map::{AuditSummary, History, State};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -19,6 +19,7 @@ use crate::errors::{self, Failure};
 use crate::input::Input;
 use crate::job::Watch;
 use crate::map_runs::Runs;
+use crate::new_file::to_new_file;
 use crate::open_map::OpenMap;
 use crate::process::Owned;
 use crate::types;
@@ -26,7 +27,7 @@ use crate::types;
 /// An open block map: the digest of every block of an image.
 ///
 /// Args:
-///     path: path of the map.
+///     path: path of the map, or of an index of another program: .fidx, .caibx or .block-hash-index.
 ///     commit: number of an earlier commit in the file, instead of the last one.
 ///
 /// Raises:
@@ -349,6 +350,27 @@ impl Map {
             let OpenMap { map, name } = shared.here()?;
             let digest = blkmap::checksum(map, construction, threads);
             digest.map(|it| it.to_string()).map_err(|error| Failure::Map(error, name.clone()))
+        })
+    }
+
+    /// Writes the map in another format to a new file.
+    ///
+    /// Args:
+    ///     path: path of the new file.
+    ///     format: "lines", "csv", "json", "bmap", "fidx", "caibx" or "raw".
+    ///
+    /// Raises:
+    ///     FileExistsError: `path` exists. It is also a `MapError`.
+    ///     MapError: the map cannot be read or does not fit the format, or the file cannot be written.
+    ///     ValueError: the format is unknown.
+    fn export(&self, py: Python<'_>, path: PathBuf, format: &str) -> PyResult<()> {
+        let format: Format = format.parse().map_err(value_error)?;
+        let shared = self.shared(py)?;
+        Watch::NONE.run(py, move |_| {
+            let OpenMap { map, name } = shared.here()?;
+            to_new_file(&path, name, |file| {
+                blkmap::export(map, format, file).map_err(|error| Failure::Map(error, name.clone()))
+            })
         })
     }
 

@@ -1,11 +1,7 @@
 //! Makes a map for `blkhash.create_map()`.
 
-use std::ffi::OsStr;
-use std::fs::{self, File, Metadata};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use blkimage::{Location, split_member};
 use blkmap::{Header, Key, Writer};
 use blksum::map::{ALL, Info, Made};
 use blksum::{Progress, Tuning};
@@ -16,6 +12,7 @@ use crate::errors::Failure;
 use crate::input::Input;
 use crate::job::Watch;
 use crate::map;
+use crate::new_file::to_new_file;
 use crate::open::Opened;
 
 /// Writes the map of an image to a new file.
@@ -61,39 +58,11 @@ fn write(
 ) -> Result<(), Failure> {
     let info = Info::new(Made::Read).describe(&image.subject());
     let content = image.content();
-    to_new_file(output, image, |file| {
+    let written = |file| {
         let writer = Writer::new(file, header, content.size())?.sealed_with(key);
         blksum::map::write(writer, content, ALL, &info, tuning, progress).map(drop)
-    })
-}
-
-/// Writes the map of an image to a new file, or removes the file.
-pub fn to_new_file(
-    output: &Path,
-    image: &Opened,
-    write: impl FnOnce(File) -> Result<(), blksum::Error>,
-) -> Result<(), Failure> {
-    let name = || output.as_os_str().to_owned();
-    let mut options = File::options();
-    options.read(true).write(true).create_new(true).mode(mode_of(&image.name));
-    let file = options.open(output).map_err(|error| Failure::Map(error.into(), name()))?;
-    write(file).map_err(|error| {
-        // It is not finished, and no command takes it for a map.
-        let _ = fs::remove_file(output);
-        Failure::Pass(error, name())
-    })
-}
-
-/// Returns the mode of the map: readable for the users that may read the file of the image. Devices and exports do not say
-/// who that is.
-fn mode_of(image: &OsStr) -> u32 {
-    let file = match Location::new(image) {
-        Location::Path(path) => split_member(path).map_or(path, |(appliance, _)| appliance),
-        _ => return PRIVATE,
     };
-    let metadata = fs::metadata(file).ok().filter(Metadata::is_file);
-    metadata.map_or(PRIVATE, |it| it.mode() & 0o666 | PRIVATE)
+    to_new_file(output, &image.name, |file| {
+        written(file).map_err(|error| Failure::Pass(error, output.as_os_str().to_owned()))
+    })
 }
-
-/// Readable and writable for the owner.
-const PRIVATE: u32 = 0o600;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use blkmap::Map;
+use blkmap::{Error, IndexFormat, Map};
 
 use crate::errors::{EISDIR, Failure};
 
@@ -16,12 +16,18 @@ pub struct OpenMap {
 }
 
 impl OpenMap {
-    /// Opens a map, or an older state of it.
+    /// Opens a map, an older state of it, or an index of another program as a map.
     pub fn open(path: &Path, commit: Option<u64>) -> Result<Self, Failure> {
         let name = path.as_os_str().to_owned();
-        let map = open(path).and_then(|file| match commit {
-            None => Map::open(file),
-            Some(sequence) => Map::open_state(file, sequence),
+        let map = regular_file(path).and_then(|file| match commit {
+            None => Ok(blkmap::open(file, &name)?.map),
+            Some(sequence) => match IndexFormat::recognise(&file, &name)? {
+                Some(format) => Err(Error::Unsupported(format!(
+                    "is {} of another program, which has one state",
+                    format.noun()
+                ))),
+                None => Map::open_state(file, sequence),
+            },
         });
         match map {
             Ok(map) => Ok(Self { map, name }),
@@ -31,7 +37,7 @@ impl OpenMap {
 }
 
 /// Opens a regular file. Others, such as pipes, could block.
-fn open(path: &Path) -> blkmap::Result<File> {
+pub fn regular_file(path: &Path) -> blkmap::Result<File> {
     let file = File::options().read(true).custom_flags(NONBLOCK).open(path)?;
     let kind = file.metadata()?.file_type();
     if kind.is_dir() {

@@ -11,7 +11,7 @@ use crate::errors::Failure;
 use crate::input::Input;
 use crate::job::Watch;
 use crate::map::{self, Map};
-use crate::new_map::to_new_file;
+use crate::new_file::to_new_file;
 
 /// Writes the next state of a map to a new file.
 #[pyfunction(name = "_update_map")]
@@ -46,12 +46,15 @@ pub fn update_map(
             let content = image.content();
             let info = Info::new(Made::Read).describe(&image.subject());
             let tracked = Tracked { changes: &changes, by: "list of changes", sample };
-            to_new_file(&output, image, |file| {
+            let written = |file| {
                 let update = Update::copy(&base.map, file, content.size(), key)?;
                 let updated = blksum::map::update(
                     update, &base.map, content, &tracked, info, &tuning, progress,
                 );
                 updated.map(drop)
+            };
+            to_new_file(&output, &image.name, |file| {
+                written(file).map_err(|error| Failure::Pass(error, output.as_os_str().to_owned()))
             })
         })
     })

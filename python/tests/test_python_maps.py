@@ -526,3 +526,49 @@ def test_an_audit_names_what_a_list_misses(tracked):
     assert (judged.listed, judged.needless) == (2, 0)
     with pytest.raises(ValueError, match="limit=N"):
         base.audit(path, [], limit=1)
+
+
+@pytest.mark.parametrize("form", ["lines", "csv", "json", "bmap", "fidx", "caibx", "raw"])
+def test_exports_are_those_of_the_command(tmp_path, form):
+    path = sparse(tmp_path / "disk.img", content(random.Random(form), 200, 5))
+    whole = blkhash.create_map(path, tmp_path / "map")
+    whole.export(tmp_path / "export", form)
+    blkmap("export", "--to", form, "-o", tmp_path / "command", tmp_path / "map")
+    assert (tmp_path / "export").read_bytes() == (tmp_path / "command").read_bytes()
+    with pytest.raises(FileExistsError):
+        whole.export(tmp_path / "export", form)
+    if form == "bmap":
+        return
+    given = {"raw": {"format": "raw", "block_size": BLOCK, "image_size": path.stat().st_size}}
+    given = given.get(form, {"block_size": BLOCK} if form in ("lines", "csv") else {})
+    imported = blkhash.import_map(tmp_path / "export", tmp_path / "imported", **given)
+    assert imported.content_id == whole.content_id
+    assert imported.info["made"] == {"import": form}
+    assert imported.verify(path) == []
+    if form in ("fidx", "caibx", "json"):
+        opened = blkhash.Map(tmp_path / "export")
+        assert opened.content_id == whole.content_id and opened.verify(path) == []
+    with pytest.raises(FileExistsError):
+        blkhash.import_map(tmp_path / "export", tmp_path / "imported", **given)
+
+
+def test_wrong_indexes(tmp_path):
+    path = sparse(tmp_path / "disk.img", content(random.Random(1), 20))
+    blkhash.create_map(path, tmp_path / "map").export(tmp_path / "disk.fidx", "fidx")
+    index = bytearray((tmp_path / "disk.fidx").read_bytes())
+    index[-1] ^= 1
+    (tmp_path / "disk.fidx").write_bytes(index)
+    for use in [
+        lambda: blkhash.Map(tmp_path / "disk.fidx"),
+        lambda: blkhash.import_map(tmp_path / "disk.fidx", tmp_path / "new"),
+    ]:
+        with pytest.raises(blkhash.MapError, match="index_csum") as caught:
+            use()
+        assert caught.value.offset == 32
+    with pytest.raises(blkhash.MapError, match="no format that is recognised"):
+        blkhash.import_map(path, tmp_path / "new")
+    with pytest.raises(blkhash.MapError, match=r"is a \.fidx index"):
+        blkhash.Map(tmp_path / "disk.fidx", commit=1)
+    with pytest.raises(ValueError, match="use lines"):
+        blkhash.Map(tmp_path / "map").export(tmp_path / "new", "zip")
+    assert not (tmp_path / "new").exists()

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import os
 import random
 import re
 import struct
@@ -222,12 +223,23 @@ def test_damaged_fidx(tmp_path):
         assert status(write(path, bad), image) == 2
 
 
+def test_the_map_of_a_large_index_is_a_temporary_file(tmp_path):
+    digests = random.Random(5).randbytes(32 * 300_000)
+    head = FIDX_MAGIC + bytes(24) + hashlib.sha256(digests).digest() + struct.pack("<QQ", 300_000 << 22, 4 << 20)
+    path = write(tmp_path / "disk.fidx", head.ljust(4096, b"\0") + digests)
+    assert blkmap("export", "--to", "raw", path) == digests
+    assert list(tmp_path.iterdir()) == [path]
+    result = blkhash("map", "show", path, env=os.environ | {"TMPDIR": str(tmp_path / "missing")})
+    assert result.returncode == 2 and result.stderr.count(b"\n") == 1
+    blkmap("import", path, env=os.environ | {"TMPDIR": str(tmp_path / "missing")})
+
+
 # casync
 
 
 @pytest.mark.parametrize("digest", ["sha512-256", "sha256"])
 @pytest.mark.parametrize("chunk_size", [4096, BLOCK])
-@pytest.mark.parametrize("size", [1, 4096, BLOCK, 200 * BLOCK, 200 * BLOCK + 513])
+@pytest.mark.parametrize("size", [0, 1, 4096, BLOCK, 200 * BLOCK, 200 * BLOCK + 513])
 def test_caibx_is_that_of_casync(tmp_path, size, chunk_size, digest):
     image = tmp_path / "disk.img"
     image.write_bytes(content(size, block=chunk_size))
@@ -591,5 +603,7 @@ def test_import_treats_files_as_create_does(tmp_path):
     program = [str(blksum_path().with_name("blkhash")), "map", "import", "-o", "-", str(path)]
     piped = subprocess.run(program, capture_output=True, timeout=HANG, check=True).stdout
     blkmap("verify", write(made, piped), image)
+    result = blkhash("map", "import", "/dev/null")
+    assert result.returncode == 2 and b"is not a regular file" in result.stderr
     result = blkhash("map", "import", "--block-size", "4K", "--force", path)
     assert result.returncode == 2 and b"with the block size 65536" in result.stderr

@@ -25,6 +25,9 @@ pub fn run(args: &Import) -> Result<Outcome, Failure> {
     // No empty map is left behind for an index that does not exist.
     let file = match open::file(Path::new(&args.file)) {
         Ok(file) => file,
+        Err(Error::Magic) => {
+            return Ok(Problem::from("is not a regular file").report(&args.file));
+        }
         Err(error) => return Ok(Problem::from(error).report(&args.file)),
     };
     let named = match args.output {

@@ -17,11 +17,21 @@ pub(super) struct OnVolume<'a> {
     window: Range<u64>,
     /// In order.
     shared: Vec<Range<u64>>,
+    effort: Effort,
+}
+
+/// How much is asked about fragments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effort {
+    /// A query must not take longer than reading, so that few parts of a file with many fragments are asked about.
+    Fast,
+    /// Nothing is read, so all parts are asked about.
+    Complete,
 }
 
 impl<'a> OnVolume<'a> {
     /// Returns `None` if no volume has files of both sources.
-    pub fn new(left: &'a dyn Source, right: &'a dyn Source) -> Option<Self> {
+    pub fn new(left: &'a dyn Source, right: &'a dyn Source, effort: Effort) -> Option<Self> {
         let volumes = left.volumes();
         let has_common =
             !volumes.is_empty() && right.volumes().iter().any(|volume| volumes.contains(volume));
@@ -30,6 +40,7 @@ impl<'a> OnVolume<'a> {
             size: left.size().min(right.size()),
             window: 0..0,
             shared: Vec::new(),
+            effort,
         })
     }
 
@@ -37,7 +48,7 @@ impl<'a> OnVolume<'a> {
     /// offset lies at or after that of the last call, and below the size of both.
     pub fn is_shared(&mut self, offset: u64, limit: u64) -> Result<(bool, u64), Error> {
         if offset >= self.window.end {
-            self.look(offset)?;
+            self.look_ahead(offset)?;
         }
         let next = self.shared.partition_point(|range| range.end <= offset);
         let (is_shared, end) = match self.shared.get(next) {
@@ -46,6 +57,16 @@ impl<'a> OnVolume<'a> {
             None => (false, self.window.end),
         };
         Ok((is_shared, (end - offset).min(limit)))
+    }
+
+    /// Moves the window to `offset`, and behind fragments over what is not worth a query.
+    fn look_ahead(&mut self, offset: u64) -> Result<(), Error> {
+        self.look(offset)?;
+        let length = self.window.end - offset;
+        if self.effort == Effort::Fast && length < FRAGMENTED {
+            self.window.end = self.window.end.saturating_add(SKIPPED * length).min(self.size);
+        }
+        Ok(())
     }
 
     /// Moves the window to `offset`.
@@ -110,6 +131,13 @@ fn both(one: &[Origin], other: &[Origin]) -> Vec<Origin> {
 /// Maximum length of a window in bytes. A file without many fragments takes a few queries for each.
 const WINDOW: u64 = 1 << 30;
 
+/// Length of a window in bytes below which the answer was cut off because of many fragments. A query of an extent takes as long
+/// as reading some 16 KiB from the page cache.
+const FRAGMENTED: u64 = 16 << 20;
+
+/// How many times the length of a window with many fragments is not asked about behind it.
+const SKIPPED: u64 = 63;
+
 #[cfg(test)]
 mod tests {
     use std::sync::{Mutex, OnceLock};
@@ -172,8 +200,13 @@ mod tests {
         let sources = [script(left), script(right)];
         let [left, right] = &sources;
         let nothing = Vec::new();
-        let mut found =
-            OnVolume { sources: [left, right], size: 1000, window: 0..0, shared: nothing };
+        let mut found = OnVolume {
+            sources: [left, right],
+            size: 1000,
+            window: 0..0,
+            shared: nothing,
+            effort: Effort::Complete,
+        };
         found.look(0).unwrap();
         assert!(
             sources.iter().all(|source| source.0.lock().unwrap().is_empty()),
@@ -220,8 +253,13 @@ mod tests {
     fn answers_that_do_not_follow_each_other_are_errors() {
         for runs in [vec![], vec![(10, Some(0)), (0, None)], vec![(1001, Some(0))]] {
             let source = Scripted(Mutex::new(vec![answer(&runs)]));
-            let mut found =
-                OnVolume { sources: [&source; 2], size: 1000, window: 0..0, shared: Vec::new() };
+            let mut found = OnVolume {
+                sources: [&source; 2],
+                size: 1000,
+                window: 0..0,
+                shared: Vec::new(),
+                effort: Effort::Complete,
+            };
             assert!(matches!(found.look(0), Err(Error::Extent { .. })), "{runs:?}");
         }
     }
@@ -229,6 +267,24 @@ mod tests {
     #[test]
     fn sources_without_volumes_are_not_asked() {
         let image = OpenOptions::new().open_storage(Box::new(Memory(vec![0; 10])), "x").unwrap();
-        assert!(OnVolume::new(&image, &image).is_none());
+        assert!(OnVolume::new(&image, &image, Effort::Fast).is_none());
+    }
+
+    #[test]
+    fn behind_fragments_nothing_is_asked_for_a_while() {
+        let part = [(10, Some(0))];
+        let script = || Scripted(Mutex::new(vec![answer(&part); 2]));
+        let sources = [script(), script()];
+        let [left, right] = &sources;
+        let mut found = OnVolume {
+            sources: [left, right],
+            size: 1000,
+            window: 0..0,
+            shared: Vec::new(),
+            effort: Effort::Fast,
+        };
+        assert_eq!(found.is_shared(0, 100).unwrap(), (true, 10));
+        assert_eq!(found.is_shared(10, 100).unwrap(), (false, 100));
+        assert_eq!(found.is_shared(600, 100).unwrap(), (false, 40));
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use blkimage::{Origin, OriginKind, Source};
 
-use super::on_volume::OnVolume;
+use super::on_volume::{Effort, OnVolume};
 use crate::Error;
 use crate::look_ahead::{Planned, Planner};
 use crate::plan::usable;
@@ -83,7 +83,7 @@ impl<'a> Plan<'a> {
         Self {
             left: Side { source: left, known: None },
             right: Side { source: right, known: None },
-            on_volume: OnVolume::new(left, right),
+            on_volume: OnVolume::new(left, right, Effort::Fast),
             size: left.size().min(right.size()),
             block_size,
             chunk_size: chunk_size.max(granularity),
@@ -96,6 +96,12 @@ impl<'a> Plan<'a> {
     /// Returns the number of bytes to read in a chunk, which a last segment may exceed.
     pub fn chunk_size(&self) -> u64 {
         self.chunk_size
+    }
+
+    /// Returns the plan with queries about all fragments, for a caller that reads nothing.
+    pub fn complete(self) -> Self {
+        let (left, right) = (self.left.source, self.right.source);
+        Self { on_volume: OnVolume::new(left, right, Effort::Complete), ..self }
     }
 
     /// Returns whether a volume has files of both sources, so that these may share extents.

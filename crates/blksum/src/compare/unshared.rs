@@ -17,7 +17,7 @@ pub(crate) fn unshared(
     right: &dyn Source,
     take: &mut dyn FnMut(Range<u64>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut plan = Plan::new(left, right, BLOCK_SIZE, CHUNK_SIZE);
+    let mut plan = Plan::new(left, right, BLOCK_SIZE, CHUNK_SIZE).complete();
     if !plan.has_volume() {
         return Err(Error::NothingShared);
     }

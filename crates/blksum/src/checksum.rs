@@ -8,7 +8,7 @@ use crate::lane::blocks::{BlockLane, Folded};
 use crate::lane::in_turn::Whole;
 use crate::lane::segments::Joined;
 use crate::lane::{BlockHasher, Checksum, DynSink, Lane, Needed, ZeroRuns};
-use crate::{Error, Progress, Tuning, pipeline};
+use crate::{Error, Progress, Tee, Tuning, pipeline};
 
 /// Returns the checksum of the content of `source`.
 ///
@@ -47,57 +47,70 @@ pub fn checksums(
     tuning: &Tuning,
     progress: &Progress,
 ) -> Result<Vec<Digest>, Error> {
-    run(source, parameters, None, tuning, progress)
+    Pass::new(parameters).run(source, tuning, progress)
 }
 
-/// Returns several checksums like [`checksums`], and in the same pass passes the digests of all blocks to `sink`,
-/// in order. `leaf` defines them. Blocks whose digests a checksum is made of are hashed once for both.
-///
-/// # Errors
-///
-/// Fails like [`checksums`], and if the sink fails.
-pub fn checksums_and_blocks(
-    source: &dyn Source,
-    parameters: &[Parameters],
-    leaf: &Leaf,
-    sink: &mut (dyn Sink<BlockDigests> + Send),
-    tuning: &Tuning,
-    progress: &Progress,
-) -> Result<Vec<Digest>, Error> {
-    run(source, parameters, Some((leaf, sink)), tuning, progress)
+/// One pass over a source with several results.
+pub struct Pass<'a> {
+    parameters: &'a [Parameters],
+    blocks: Option<(&'a Leaf, &'a mut (dyn Sink<BlockDigests> + Send))>,
+    tee: Option<&'a dyn Tee>,
 }
 
-/// Receives the digests of blocks, as a leaf defines them.
-type Blocks<'a> = (&'a Leaf, &'a mut (dyn Sink<BlockDigests> + Send));
+impl<'a> Pass<'a> {
+    /// Begins with checksums, which [`run`](Self::run) returns in the order of their `parameters`. There may be none.
+    pub fn new(parameters: &'a [Parameters]) -> Self {
+        Self { parameters, blocks: None, tee: None }
+    }
 
-fn run(
-    source: &dyn Source,
-    parameters: &[Parameters],
-    blocks: Option<Blocks<'_>>,
-    tuning: &Tuning,
-    progress: &Progress,
-) -> Result<Vec<Digest>, Error> {
-    parameters.iter().try_for_each(|parameters| parameters.check_length(source.size()))?;
-    let digester = |parameters: &Parameters| tuning.digester(parameters.algorithm());
-    let digesters = parameters.iter().map(digester).collect::<Result<Vec<_>, _>>()?;
-    let (_, threads) = pipeline::threads(source, tuning);
-    let segment_size = tuning.clamped_read_size();
-    let chosen =
-        |(parameters, digester)| choose(parameters, digester, source.size(), segment_size, threads);
-    let mut checksums: Vec<_> = parameters.iter().zip(&digesters).map(chosen).collect();
-    let window = window(source, tuning);
-    let leaf = blocks.as_ref().map(|(leaf, _)| leaf.digester());
-    let lends = digesters.iter().chain(leaf).all(Digester::hides_latency);
-    let mut planned = Planned::default();
-    checksums.iter_mut().for_each(|checksum| planned.add(checksum.lane(window)));
-    if let Some((leaf, sink)) = blocks {
-        planned.add_blocks(BlockHasher { leaf, zero_runs: ZeroRuns::Unknown }, Box::new(sink));
+    /// Passes the digests of all blocks to `sink`, in order. `leaf` defines them. Blocks whose digests a checksum is made of
+    /// are hashed once for both.
+    #[must_use]
+    pub fn blocks(self, leaf: &'a Leaf, sink: &'a mut (dyn Sink<BlockDigests> + Send)) -> Self {
+        Self { blocks: Some((leaf, sink)), ..self }
     }
-    pipeline::run(source, planned.into_lanes(window), lends, tuning, progress)?;
-    if checksums.iter().any(|checksum| checksum.length() != source.size()) {
-        return Err(Error::Incomplete);
+
+    /// Passes the content on.
+    #[must_use]
+    pub fn tee(self, tee: &'a dyn Tee) -> Self {
+        Self { tee: Some(tee), ..self }
     }
-    Ok(checksums.into_iter().map(Checksum::finalize).collect())
+
+    /// Reads the source.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`checksum`], and if the sink or the tee fails.
+    pub fn run(
+        self,
+        source: &dyn Source,
+        tuning: &Tuning,
+        progress: &Progress,
+    ) -> Result<Vec<Digest>, Error> {
+        let Self { parameters, blocks, tee } = self;
+        parameters.iter().try_for_each(|parameters| parameters.check_length(source.size()))?;
+        let digester = |parameters: &Parameters| tuning.digester(parameters.algorithm());
+        let digesters = parameters.iter().map(digester).collect::<Result<Vec<_>, _>>()?;
+        let (_, threads) = pipeline::threads(source, tuning);
+        let segment_size = tuning.clamped_read_size();
+        let chosen = |(parameters, digester)| {
+            choose(parameters, digester, source.size(), segment_size, threads)
+        };
+        let mut checksums: Vec<_> = parameters.iter().zip(&digesters).map(chosen).collect();
+        let window = window(source, tuning);
+        let leaf = blocks.as_ref().map(|(leaf, _)| leaf.digester());
+        let lends = digesters.iter().chain(leaf).all(Digester::hides_latency);
+        let mut planned = Planned::default();
+        checksums.iter_mut().for_each(|checksum| planned.add(checksum.lane(window)));
+        if let Some((leaf, sink)) = blocks {
+            planned.add_blocks(BlockHasher { leaf, zero_runs: ZeroRuns::Unknown }, Box::new(sink));
+        }
+        pipeline::run(source, planned.into_lanes(window), tee, lends, tuning, progress)?;
+        if checksums.iter().any(|checksum| checksum.length() != source.size()) {
+            return Err(Error::Incomplete);
+        }
+        Ok(checksums.into_iter().map(Checksum::finalize).collect())
+    }
 }
 
 /// Passes the digests of all blocks of `source` to `sink`, in order. `leaf` defines them. A pair with an
@@ -117,7 +130,7 @@ pub fn block_digests(
     let mut planned = Planned::default();
     planned.add_blocks(BlockHasher { leaf, zero_runs: ZeroRuns::Unknown }, Box::new(sink));
     let lanes = planned.into_lanes(window(source, tuning));
-    pipeline::run(source, lanes, leaf.digester().hides_latency(), tuning, progress)
+    pipeline::run(source, lanes, None, leaf.digester().hides_latency(), tuning, progress)
 }
 
 /// Chooses the fastest way to compute a checksum of `size` bytes. `digester` computes its algorithm.

@@ -84,11 +84,12 @@ mod sides;
 mod stream;
 mod sync;
 mod tag;
+mod tee;
 mod time;
 mod tuning;
 pub mod verity;
 
-pub use checksum::{block_digests, checksum, checksums, checksums_and_blocks};
+pub use checksum::{Pass, block_digests, checksum, checksums};
 pub use compare::{ComparedRun, compare, first_nonzero};
 pub use content::{Conflict, Content, UnknownContent, Unrecordable};
 pub use differences::{Difference, differences};
@@ -101,6 +102,7 @@ pub use selected::Selected;
 pub use sides::{RelatedRun, Relation, Sides};
 pub use stream::stream_checksums;
 pub use tag::{ImageTag, Tag, UnknownTag};
+pub use tee::Tee;
 pub use time::utc;
 pub use tuning::{MAX_BUFFER, Tuning};
 

@@ -8,14 +8,16 @@ use crate::lane::{HandIn, Lane};
 use crate::memory::{Memory, fill};
 use crate::plan::{Chunk, Piece, Plan, ZeroLimits};
 use crate::semaphore::Semaphore;
+use crate::tee::{Tee, pass_on};
 use crate::tuning::MAX_BUFFER;
 use crate::{Error, Progress, Tuning};
 
-/// Feeds the content of `source` to each lane. `lends` allows hashing data in place if the source
-/// lends it.
+/// Feeds the content of `source` to `tee` and to each lane. `lends` allows hashing data in place if the
+/// source lends it.
 pub(crate) fn run(
     source: &dyn Source,
     lanes: Vec<Box<dyn Lane + '_>>,
+    tee: Option<&dyn Tee>,
     lends: bool,
     tuning: &Tuning,
     progress: &Progress,
@@ -26,6 +28,7 @@ pub(crate) fn run(
     let pass = Pass {
         source,
         progress,
+        tee,
         // An in-turn lane hashes after the check that lent data is intact, so it needs its own copy.
         lends: lends && !lanes.iter().any(|lane| lane.is_in_turn()),
         lanes,
@@ -60,6 +63,7 @@ fn limits(lanes: &[Box<dyn Lane + '_>], tuning: &Tuning) -> ZeroLimits {
 struct Pass<'a, 's> {
     source: &'a dyn Source,
     progress: &'a Progress,
+    tee: Option<&'a dyn Tee>,
     lanes: Vec<Box<dyn Lane + 's>>,
     lends: bool,
     unit: u64,
@@ -90,17 +94,19 @@ impl<'a> Work for Pass<'a, '_> {
 }
 
 impl Pass<'_, '_> {
-    /// Gets the data of a chunk and hashes its pieces for each lane.
+    /// Gets the data of a chunk, passes it on, and hashes its pieces for each lane.
     fn hash<'c>(&'c self, chunk: &'c Chunk, memory: &mut Memory) -> Result<Vec<HandIn<'c>>, Error> {
         let mut lend = self.lends.then_some(self.unit);
         loop {
             memory.fetch(self.source, chunk, lend)?;
+            // The system may refuse to write lent data that is gone, so this error comes after the check below.
+            let passed = self.tee.map(|tee| pass_on(tee, chunk, memory.data()));
             let permit =
                 (chunk.data_length > 0).then(|| self.hashing.as_ref().map(Semaphore::acquire));
             let hashed = self.lanes.iter().map(|lane| lane.hash(chunk, memory.data())).collect();
             drop(permit);
             if memory.is_intact() {
-                return Ok(hashed);
+                return passed.transpose().map(|_| hashed);
             }
             // Reading the data again gives either the error or the current content.
             lend = None;
@@ -116,13 +122,21 @@ impl Pass<'_, '_> {
         let mut reads = chunk.reads.as_slice();
         for piece in &chunk.pieces {
             match *piece {
-                Piece::Zeros { length, .. } => lanes.iter_mut().for_each(|lane| lane.zero(length)),
+                Piece::Zeros { offset, length } => {
+                    if let Some(tee) = self.tee {
+                        tee.zeros(offset, length).map_err(Error::Sink)?;
+                    }
+                    lanes.iter_mut().for_each(|lane| lane.zero(length));
+                }
                 Piece::Data { offset, length } => {
                     let mut done = 0;
                     while done < length {
                         let left = (length - done).min(buffer.len() as u64);
                         let part = &mut buffer[..left as usize];
                         fill(self.source, part, offset + done, &mut reads)?;
+                        if let Some(tee) = self.tee {
+                            tee.data(offset + done, part).map_err(Error::Sink)?;
+                        }
                         done += left;
                         let _permit = self.hashing.as_ref().map(Semaphore::acquire);
                         lanes.iter_mut().for_each(|lane| lane.update(part, done == length));

@@ -67,7 +67,8 @@ impl Tuning {
     }
 
     /// Returns the settings with this limit on zeros, unless they have one.
-    pub(crate) fn with_default_limit(&self, max_zeros: u64) -> Self {
+    #[must_use]
+    pub fn with_default_limit(&self, max_zeros: u64) -> Self {
         Self { max_zeros: self.max_zeros.or(Some(max_zeros)), ..*self }
     }
 

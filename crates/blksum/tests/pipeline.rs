@@ -18,7 +18,7 @@ use blkhash::{Algorithm, BlockDigests, BlockSize, Parameters, Run, Sink, SinkErr
 use blkimage::{
     Error as ImageError, ErrorKind, Extent, ExtentKind, Image, Lent, OpenOptions, Result, Source,
 };
-use blksum::{Error, Progress, Tuning, block_digests, checksum, checksums, checksums_and_blocks};
+use blksum::{Error, Pass, Progress, Tuning, block_digests, checksum, checksums};
 use proptest::prelude::*;
 
 use self::definition::definition;
@@ -301,15 +301,15 @@ fn checksums_and_blocks_come_from_one_pass() {
         for count in 0..=all.len() {
             let mut sink = Blocks::default();
             let (some, progress) = (&all[..count], Progress::new());
-            let found =
-                checksums_and_blocks(&memory, some, &leaf, &mut sink, &tuning, &progress).unwrap();
+            let pass = Pass::new(some).blocks(&leaf, &mut sink);
+            let found = pass.run(&memory, &tuning, &progress).unwrap();
             let expected = some.iter().map(|it| definition(it, &memory.content));
             assert!(found.into_iter().eq(expected));
             assert_eq!((&sink.digests, sink.zeros), (&alone.digests, alone.zeros));
         }
         let mut full = Blocks { most: Some(100), ..Blocks::default() };
         let progress = Progress::new();
-        let error = checksums_and_blocks(&memory, &all, &leaf, &mut full, &tuning, &progress);
+        let error = Pass::new(&all).blocks(&leaf, &mut full).run(&memory, &tuning, &progress);
         assert_eq!(error.unwrap_err().to_string(), "the disk is full");
     }
 }

@@ -7,7 +7,7 @@ use blkimage::{Slice, Source};
 use blkmap::{Commit, Output, Writer};
 
 use super::{Info, of_map, offset_of_page, padded_last};
-use crate::{Error, Progress, Tuning, block_digests, checksums_and_blocks};
+use crate::{Error, Pass, Progress, Tuning, block_digests};
 
 /// All pages of a map.
 pub const ALL: Range<u64> = 0..u64::MAX;
@@ -59,14 +59,19 @@ pub fn write_with_checksums<O: Output + Send>(
 ) -> Result<Vec<Digest>, Error> {
     let mut writer = prepared(writer, source)?;
     let leaf = writer.header().leaf();
-    let digests = checksums_and_blocks(source, parameters, &leaf, &mut writer, tuning, progress)
-        .map_err(of_map)?;
+    let pass = Pass::new(parameters).blocks(&leaf, &mut writer);
+    let digests = pass.run(source, tuning, progress).map_err(of_map)?;
     writer.finish(&info.to_string())?;
     Ok(digests)
 }
 
-/// Gives the writer the digest of the last block padded with zeros.
-fn prepared<O: Output>(mut writer: Writer<O>, source: &dyn Source) -> Result<Writer<O>, Error> {
+/// Gives a writer what it needs to know of an image before the digests of its blocks: that of the last block padded with
+/// zeros. For a pass of the caller.
+///
+/// # Errors
+///
+/// Fails if the last block cannot be read.
+pub fn prepared<O: Output>(mut writer: Writer<O>, source: &dyn Source) -> Result<Writer<O>, Error> {
     let header = *writer.header();
     writer.set_padded_last(padded_last(source, &header.leaf(), header.block_size)?);
     Ok(writer)

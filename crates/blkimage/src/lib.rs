@@ -99,7 +99,7 @@ pub use snapshot::Snapshot;
 pub use source::Source;
 pub use storage::local::mapped::Lent;
 #[cfg(feature = "nbd")]
-pub use storage::nbd::options::NbdOptions;
+pub use storage::nbd::{export::NbdExport, options::NbdOptions};
 pub use storage::{Memory, ReadMethod, Storage};
 pub use unknown_name::UnknownName;
 pub use warnings::Warning;

@@ -132,6 +132,68 @@ pub trait Storage: Send + Sync {
     }
 }
 
+impl<S: Storage + ?Sized> Storage for Arc<S> {
+    fn size(&self) -> u64 {
+        (**self).size()
+    }
+
+    fn read_at_most(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        (**self).read_at_most(buf, offset)
+    }
+
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        (**self).read_exact_at(buf, offset)
+    }
+
+    fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
+        (**self).lend(offset, length)
+    }
+
+    fn extent(&self, offset: u64, limit: u64) -> io::Result<Extent> {
+        (**self).extent(offset, limit)
+    }
+
+    fn dirty_extents(&self) -> io::Result<Option<Vec<Range<u64>>>> {
+        (**self).dirty_extents()
+    }
+
+    fn changed(&self) -> Option<String> {
+        (**self).changed()
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        (**self).descriptor()
+    }
+
+    fn file_id(&self) -> Option<FileId> {
+        (**self).file_id()
+    }
+
+    fn volume(&self) -> Option<VolumeId> {
+        (**self).volume()
+    }
+
+    fn volume_origins(&self, offset: u64, limit: u64, dirty: Dirty) -> Vec<Origin> {
+        (**self).volume_origins(offset, limit, dirty)
+    }
+
+    fn granularity(&self) -> u64 {
+        (**self).granularity()
+    }
+
+    fn queue_depth(&self) -> usize {
+        (**self).queue_depth()
+    }
+
+    fn stored(&self) -> Option<u64> {
+        (**self).stored()
+    }
+
+    fn read_method(&self) -> ReadMethod {
+        (**self).read_method()
+    }
+}
+
 /// A storage in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Memory(pub Vec<u8>);

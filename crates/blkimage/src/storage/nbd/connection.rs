@@ -74,6 +74,27 @@ impl Connection {
         self.handle.read(buf, offset, cut, &tracker, || self.wait(&tracker))
     }
 
+    /// Writes `bytes` from `offset` on.
+    pub fn write(&self, bytes: &[u8], offset: u64, cut: Cut) -> Result<(), ReadFault> {
+        let tracker = Arc::new(Tracker::new(&self.known));
+        let _call = self.call();
+        self.handle.write(bytes, offset, cut, &tracker, || self.wait(&tracker))
+    }
+
+    /// Makes a range zero.
+    pub fn zero(&self, offset: u64, length: u64) -> Result<(), ReadFault> {
+        let tracker = Arc::new(Tracker::new(&self.known));
+        let _call = self.call();
+        self.handle.zero(offset, length, &tracker, || self.wait(&tracker))
+    }
+
+    /// Waits until what was written is on the disk of the server.
+    pub fn flush(&self) -> Result<(), ReadFault> {
+        let tracker = Arc::new(Tracker::new(&self.known));
+        let _call = self.call();
+        self.handle.flush(&tracker, || self.wait(&tracker))
+    }
+
     /// Requests extents and passes them to `sink`. Returns the sink with the errno value or 0.
     pub fn block_status<S: ExtentSink + 'static>(
         &self,

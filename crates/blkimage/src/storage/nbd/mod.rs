@@ -9,6 +9,7 @@
 mod connect;
 mod connection;
 mod coverage;
+pub(crate) mod export;
 mod extents;
 mod library;
 pub(crate) mod options;
@@ -59,7 +60,16 @@ pub(crate) struct Nbd {
     /// The bitmap that is read, if the server has it.
     bitmap: Option<MetaContext>,
     has_long_status: bool,
+    abilities: Abilities,
     downfall: Downfall,
+}
+
+/// What a server does on request.
+#[derive(Clone, Copy, Debug)]
+struct Abilities {
+    writes: bool,
+    zeroes: bool,
+    flushes: bool,
 }
 
 impl Nbd {
@@ -106,6 +116,11 @@ impl Nbd {
             .filter(|size| size.is_power_of_two() && (minimum..=MAX_PREFERRED).contains(size));
         let request_size = MAX_REQUEST.min(maximum) / minimum * minimum;
         let has_long_status = first.has_long_status();
+        let abilities = Abilities {
+            writes: !first.is_read_only(),
+            zeroes: first.can_zero(),
+            flushes: first.can_flush(),
+        };
         let extents = first
             .can_meta_context(&ALLOCATION.name)
             .then(|| Mutex::new(ExtentCache::new(size, minimum, has_long_status)));
@@ -132,6 +147,7 @@ impl Nbd {
             extents,
             bitmap,
             has_long_status,
+            abilities,
             downfall,
         })
     }

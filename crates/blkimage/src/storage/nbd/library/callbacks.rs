@@ -63,7 +63,7 @@ impl Exports {
     }
 }
 
-/// The requests of one read.
+/// The requests of one transfer.
 pub(super) struct Read {
     tracker: Arc<Tracker>,
     fault: Mutex<Option<ReadFault>>,
@@ -72,6 +72,14 @@ pub(super) struct Read {
 impl Read {
     pub fn new(tracker: &Arc<Tracker>) -> Self {
         Self { tracker: tracker.clone(), fault: Mutex::new(None) }
+    }
+
+    /// Records a failure, if none at a lower offset is.
+    fn fail(&self, offset: u64, length: u64, reason: ReadFaultReason) {
+        let mut first = self.fault();
+        if first.as_ref().is_none_or(|first| offset < first.offset) {
+            *first = Some(ReadFault { offset, length, reason });
+        }
     }
 
     /// Returns the failure with the lowest offset so far.
@@ -110,13 +118,45 @@ impl ReadRequest {
             return;
         }
         if let Some(reason) = reason {
-            let mut first = self.read.fault();
-            if first.as_ref().is_none_or(|first| self.offset < first.offset) {
-                *first = Some(ReadFault { offset: self.offset, length: self.length, reason });
-            }
+            self.read.fail(self.offset, self.length as u64, reason);
         }
         self.read.tracker.complete();
     }
+}
+
+/// A request that changes the export.
+pub(super) struct WriteRequest {
+    read: Arc<Read>,
+    offset: u64,
+    length: u64,
+    is_completed: AtomicBool,
+}
+
+impl WriteRequest {
+    /// Creates a request that is about to be sent.
+    pub fn start(read: &Arc<Read>, offset: u64, length: u64) -> Self {
+        read.tracker.start();
+        Self { read: read.clone(), offset, length, is_completed: AtomicBool::new(false) }
+    }
+
+    pub fn complete(&self, reason: Option<ReadFaultReason>) {
+        if self.is_completed.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let Self { offset, length, .. } = *self;
+        match reason {
+            None => self.read.tracker.tell(length),
+            Some(reason) => self.read.fail(offset, length, reason),
+        }
+        self.read.tracker.complete();
+    }
+}
+
+pub(super) unsafe extern "C" fn on_write_completed(data: *mut c_void, error: *mut c_int) -> c_int {
+    // SAFETY: `data` is the request that this callback was made with, and it is not freed yet.
+    let (request, errno) = unsafe { (&*data.cast::<WriteRequest>(), *error) };
+    request.complete((errno != 0).then_some(ReadFaultReason::Errno(errno)));
+    RETIRE
 }
 
 pub(super) unsafe extern "C" fn on_chunk(

@@ -106,6 +106,9 @@ functions! {
         nbd_can_meta_context(*mut RawHandle, *const c_char) -> c_int;
         nbd_can_multi_conn(*mut RawHandle) -> c_int;
         nbd_get_size(*mut RawHandle) -> i64;
+        nbd_is_read_only(*mut RawHandle) -> c_int;
+        nbd_can_zero(*mut RawHandle) -> c_int;
+        nbd_can_flush(*mut RawHandle) -> c_int;
         nbd_aio_connect_uri(*mut RawHandle, *const c_char) -> c_int;
         nbd_aio_connect_socket(*mut RawHandle, c_int) -> c_int;
         nbd_aio_disconnect(*mut RawHandle, u32) -> c_int;
@@ -113,6 +116,11 @@ functions! {
         nbd_aio_pread_structured(
             *mut RawHandle, *mut c_void, usize, u64, Callback<OnChunk>, Callback<OnCompletion>, u32
         ) -> i64;
+        nbd_aio_pwrite(
+            *mut RawHandle, *const c_void, usize, u64, Callback<OnCompletion>, u32
+        ) -> i64;
+        nbd_aio_zero(*mut RawHandle, u64, u64, Callback<OnCompletion>, u32) -> i64;
+        nbd_aio_flush(*mut RawHandle, Callback<OnCompletion>, u32) -> i64;
         nbd_aio_block_status(
             *mut RawHandle, u64, u64, Callback<OnExtents<u32>>, Callback<OnCompletion>, u32
         ) -> i64;

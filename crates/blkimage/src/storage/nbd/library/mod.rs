@@ -16,8 +16,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use self::callbacks::{
-    Exports, Read, ReadRequest, Status, on_chunk, on_debug, on_export, on_extents, on_extents_64,
-    on_list_completed, on_read_completed, on_status_completed,
+    Exports, Read, ReadRequest, Status, WriteRequest, on_chunk, on_debug, on_export, on_extents,
+    on_extents_64, on_list_completed, on_read_completed, on_status_completed, on_write_completed,
 };
 use self::functions::{
     Callback, Functions, OnCompletion, OnDebug, OnExtents, RawHandle, Test, last_error, library,
@@ -270,6 +270,21 @@ impl Handle {
         unsafe { (self.functions.nbd_can_multi_conn)(self.raw()) == 1 }
     }
 
+    pub fn is_read_only(&self) -> bool {
+        // SAFETY: the handle is live.
+        unsafe { (self.functions.nbd_is_read_only)(self.raw()) != 0 }
+    }
+
+    pub fn can_zero(&self) -> bool {
+        // SAFETY: the handle is live.
+        unsafe { (self.functions.nbd_can_zero)(self.raw()) == 1 }
+    }
+
+    pub fn can_flush(&self) -> bool {
+        // SAFETY: the handle is live.
+        unsafe { (self.functions.nbd_can_flush)(self.raw()) == 1 }
+    }
+
     pub fn can_meta_context(&self, name: &CStr) -> bool {
         // SAFETY: the handle is live, and the string is not kept.
         unsafe { (self.functions.nbd_can_meta_context)(self.raw(), name.as_ptr()) == 1 }
@@ -323,12 +338,7 @@ impl Handle {
             self.start_read(part, position, &read);
             position += part.len() as u64;
         }
-        tracker.wait_until(0);
-        while tracker.pending() > 0 {
-            wait();
-        }
-        let fault = read.fault().take();
-        fault.map_or(Ok(()), Err)
+        finish(&read, tracker, wait)
     }
 
     /// Starts one request of `read`. The caller does not return before the request is completed.
@@ -348,6 +358,76 @@ impl Handle {
                 0,
             )
         };
+        if cookie == -1 {
+            request.complete(Some(ReadFaultReason::Refused(self.last_error())));
+        }
+    }
+
+    /// Writes `bytes` in several requests. Calls `wait` like [`read`](Self::read).
+    pub fn write(
+        &self,
+        bytes: &[u8],
+        offset: u64,
+        cut: Cut,
+        tracker: &Arc<Tracker>,
+        mut wait: impl FnMut(),
+    ) -> Result<(), ReadFault> {
+        // However this ends, the library no longer uses `bytes`.
+        let _lent = Lent(tracker);
+        let transfer = Arc::new(Read::new(tracker));
+        let mut position = offset;
+        for part in bytes.chunks(cut.request_size) {
+            if transfer.fault().is_some() {
+                break;
+            }
+            while tracker.pending() >= cut.depth {
+                tracker.wait_until(cut.depth / 2);
+                wait();
+            }
+            let request = Arc::new(WriteRequest::start(&transfer, position, part.len() as u64));
+            let done = Callback::<OnCompletion>::new(on_write_completed, &request);
+            // SAFETY: the handle is live. `part` is borrowed for longer than this function runs, which waits until this
+            // request is completed. The callback owns a reference count that its `free` releases.
+            let cookie = unsafe {
+                let write = self.functions.nbd_aio_pwrite;
+                write(self.raw(), part.as_ptr().cast(), part.len(), position, done, 0)
+            };
+            self.refuse(cookie, &request);
+            position += part.len() as u64;
+        }
+        finish(&transfer, tracker, wait)
+    }
+
+    /// Makes a range zero in one request. Calls `wait` like [`read`](Self::read).
+    pub fn zero(
+        &self,
+        offset: u64,
+        length: u64,
+        tracker: &Arc<Tracker>,
+        wait: impl FnMut(),
+    ) -> Result<(), ReadFault> {
+        let transfer = Arc::new(Read::new(tracker));
+        let request = Arc::new(WriteRequest::start(&transfer, offset, length));
+        let done = Callback::<OnCompletion>::new(on_write_completed, &request);
+        // SAFETY: the handle is live, and the callback owns a reference count that its `free` releases.
+        let cookie = unsafe { (self.functions.nbd_aio_zero)(self.raw(), length, offset, done, 0) };
+        self.refuse(cookie, &request);
+        finish(&transfer, tracker, wait)
+    }
+
+    /// Waits until what was written is on the disk of the server. Calls `wait` like [`read`](Self::read).
+    pub fn flush(&self, tracker: &Arc<Tracker>, wait: impl FnMut()) -> Result<(), ReadFault> {
+        let transfer = Arc::new(Read::new(tracker));
+        let request = Arc::new(WriteRequest::start(&transfer, 0, 0));
+        let done = Callback::<OnCompletion>::new(on_write_completed, &request);
+        // SAFETY: the handle is live, and the callback owns a reference count that its `free` releases.
+        let cookie = unsafe { (self.functions.nbd_aio_flush)(self.raw(), done, 0) };
+        self.refuse(cookie, &request);
+        finish(&transfer, tracker, wait)
+    }
+
+    /// Completes a request that the library did not accept.
+    fn refuse(&self, cookie: i64, request: &WriteRequest) {
         if cookie == -1 {
             request.complete(Some(ReadFaultReason::Refused(self.last_error())));
         }
@@ -424,7 +504,21 @@ impl Handle {
     }
 }
 
-/// A buffer that the library may write to while requests are pending.
+/// Waits for all requests of a transfer.
+fn finish(
+    transfer: &Read,
+    tracker: &Arc<Tracker>,
+    mut wait: impl FnMut(),
+) -> Result<(), ReadFault> {
+    tracker.wait_until(0);
+    while tracker.pending() > 0 {
+        wait();
+    }
+    let fault = transfer.fault().take();
+    fault.map_or(Ok(()), Err)
+}
+
+/// A buffer that the library may use while requests are pending.
 struct Lent<'a>(&'a Tracker);
 
 impl Drop for Lent<'_> {

@@ -16,11 +16,11 @@ impl Fault {
     }
 }
 
-/// The failure of the first failed request of a read.
+/// The failure of the first failed request of a transfer.
 #[derive(Clone, Debug)]
 pub(in crate::storage::nbd) struct ReadFault {
     pub offset: u64,
-    pub length: usize,
+    pub length: u64,
     pub reason: ReadFaultReason,
 }
 

@@ -14,7 +14,7 @@ UNITDIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
 SYSUSERSDIR = $(DESTDIR)$(PREFIX)/lib/sysusers.d
 
 # Files to install beside the C library.
-PROGRAMS = blksum blkhash
+PROGRAMS = blksum blkhash blkcopy
 PAGES = $(wildcard man/*.1 man/*.3)
 DOCS = README.md SECURITY.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE $(wildcard docs/*.md docs/decisions/*.md)
 

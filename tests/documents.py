@@ -62,6 +62,7 @@ NOT_RUN = {
     "fsverity enable": "needs a file system with fs-verity",
     "fsverity measure": "needs a file system with fs-verity",
     "veritysetup open": "needs device mapper",
+    "qemu-nbd --fork": "leaves a server behind; another one stands in for it",
 }
 
 # What stands in for names that are not on every host. Names in braces are known once the servers run.
@@ -80,6 +81,8 @@ STAND_INS = {
     # Servers on other hosts, and ports and sockets that may be in use. The URI with TLS names the folder with
     # the certificate of its CA.
     "nbd://localhost/disk": "{tcp}",
+    "nbd://host/disk": "{writable}",
+    "ssh host": "sh -c",
     "nbd://server/export": "{tcp}",
     "nbds://backup.example.com/disk": "{tls}",
     "nbd+unix:///disk?socket=/run/nbd.sock": "{unix}",
@@ -299,6 +302,16 @@ def make_for_alternatives():
     shutil.copy("btrfs.img", "sdy.img")
 
 
+def make_for_copies():
+    """A compressed image, a damaged one, and a device."""
+    images.run("zstd", "-q", "-o", "disk.raw.zst", "disk.img")
+    shutil.copy("disk.img", "damaged.img")
+    with open("damaged.img", "r+b") as file:
+        file.seek(4 * MIB)
+        file.write(b"x" * 65536)
+    shutil.copy("disk.img", "sdx.img")
+
+
 def make_for_btrfs():
     """A file system with a damaged file, and one on five devices."""
     filesystems.require()
@@ -484,7 +497,9 @@ def make_for_incremental():
 
 
 # The commands of `blkhash map` whose examples begin with maps.
-MAP_COMMANDS = ["check", "checksum", "create", "diff", "dups", "export", "import", "seal", "show", "verify"]
+MAP_COMMANDS = [
+    "check", "checksum", "create", "diff", "dups", "export", "history", "import", "seal", "show", "verify",
+]
 
 # What pages need beside the common images.
 MORE = {
@@ -501,11 +516,13 @@ MORE = {
         f"crates/cli/man/blkhash-map-{command}.md": make_for_updates
         for command in ["audit", "bitmaps", "changes", "update"]
     },
+    "crates/cli/man/blkcopy.md": make_for_copies,
     "crates/cli/man/blkhash.md": make_btrfs_disks,
     "crates/cli/man/blksum.md": make_for_blksum,
     "docs/alternatives.md": make_for_alternatives,
     "docs/btrfs.md": make_for_btrfs,
     "docs/check-file.md": make_appliance,
+    "docs/copy.md": make_for_copies,
     "docs/incremental.md": make_for_incremental,
     "docs/json.md": make_for_json,
     "docs/maps.md": make_two_days,
@@ -524,6 +541,7 @@ def start_servers(stack):
     return {
         "unix": servers.nbdkit("file", "disk.img").uri("disk"),
         "tcp": servers.nbdkit("file", "disk.img", tcp=True).uri("disk"),
+        "writable": servers.writable_nbdkit("memory", "8M").uri("disk"),
         "tls": tls.uri("disk", tls=True, tls_certificates=keys),
     }
 
@@ -584,6 +602,7 @@ AMOUNTS = r"  (verified|checksums|time|in use|no checksums|rebuilt)  "
 def normalized_line(line):
     """Without how much a file takes, how it is read, and where a file system has what."""
     line = re.sub(r"[0-9.]+ [KMG]?i?B stored, read [^;]*", "N stored, read so", line)
+    line = re.sub(r"read back (around|through) the page cache", "read back", line)
     line = re.sub(r"[0-9.]+ [KMG]?i?B stored, (?!read)", "N stored, ", line)
     line = re.sub(r"^( +\d+  )\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", r"\1TIME", line)
     line = re.sub(r"^blksum: sandbox: .*", "blksum: sandbox: RULES", line)
@@ -600,6 +619,7 @@ def normalized_line(line):
 # Fields that depend on the host or the run.
 VARYING = {
     "created",
+    "read_back",
     "stored",
     "file_id",
     "program",

@@ -52,6 +52,11 @@ EXAMPLES = {
         rf"BLKSUM-SHA256-STREAMS4-64K \(/srv/c\.qcow2\) = {STREAMS}\n"
     ),
     "blksum --construction flat disk.qcow2": rf"{FLAT}  disk\.qcow2\n",
+    "blkcopy disk.qcow2 disk.raw": rf"{STREAMS}  disk\.raw\n",
+    "blkcopy --force disk.qcow2 /dev/sdX": rf"{STREAMS}  /dev/sdX\n",
+    "blkcopy --update disk.qcow2 /dev/sdX": rf"{STREAMS}  /dev/sdX\n",
+    f"blkcopy --expect {STREAMS} --map disk.blkmap disk.qcow2 nbd://host/disk": rf"{STREAMS}  nbd://host/disk\n",
+    "zstd -dc disk.raw.zst | blkcopy --force - /dev/sdX": rf"{STREAMS}  /dev/sdX\n",
     "blksum --untrusted upload.qcow2": rf"{STREAMS}  upload\.qcow2\n",
     "blksum --timeout 10 nbd://localhost/disk": rf"{STREAMS}  nbd://localhost/disk\n",
     "blksum -r --json /var/lib/images": (
@@ -258,7 +263,7 @@ def test_nothing_is_excused_that_is_not_there():
 def test_no_command_of_ours_is_excused():
     for page in documents.pages():
         for command, _ in documents.commands(page):
-            is_ours = re.match(r"blk(sum|hash)\b", command)
+            is_ours = re.match(r"blk(sum|hash|copy)\b", command)
             assert not (is_ours and documents.reason_not_run(command)), command
 
 

@@ -68,15 +68,19 @@ def test_what_is_installed(installed):
     assert files == library | {f"share/doc/blkhash/{name}" for name in docs} | {
         f"share/man/man{name[-1]}/{name}" for name in pages
     } | {
+        "bin/blkcopy",
         "bin/blkhash",
         "bin/blksum",
         "include/blkhash.h",
         "lib/libblkhash.a",
         "lib/pkgconfig/blkhash.pc",
+        "share/bash-completion/completions/blkcopy",
         "share/bash-completion/completions/blkhash",
         "share/bash-completion/completions/blksum",
+        "share/fish/vendor_completions.d/blkcopy.fish",
         "share/fish/vendor_completions.d/blkhash.fish",
         "share/fish/vendor_completions.d/blksum.fish",
+        "share/zsh/site-functions/_blkcopy",
         "share/zsh/site-functions/_blkhash",
         "share/zsh/site-functions/_blksum",
     }
@@ -87,7 +91,7 @@ def test_what_is_installed(installed):
 
 
 def test_what_is_installed_runs(installed):
-    for name in ["blksum", "blkhash"]:
+    for name in ["blksum", "blkhash", "blkcopy"]:
         run = [installed / "usr/bin" / name, "--version"]
         assert subprocess.check_output(run).startswith(name.encode())
 

@@ -528,6 +528,15 @@ def history_runs():
     return run("blkhash", "map", "history", "--json", b"caf\xe9.blkmap")
 
 
+def copy_runs():
+    image()
+    with open(b"caf\xe9.raw", "wb") as file:
+        file.write(b"x" * 100000)
+    lines = run("blkcopy", "--json", "disk.qcow2", "copy")
+    lines += run("blkcopy", "--json", b"caf\xe9.raw", b"caf\xe9.copy")
+    return lines + run("blkcopy", "--json", "--force", "--verify=none", "disk.qcow2", "copy")
+
+
 def bitmaps_runs():
     make_tracked()
     images.qemu_img("bitmap", "--add", "--disable", "left.qcow2", "off")
@@ -578,6 +587,7 @@ RUNS = {
     "blkhash verity digest --json": digest_runs,
     "blkhash verity format --json": format_runs,
     "blkhash verity verify --json": verify_verity_runs,
+    "blkcopy --json": copy_runs,
 }
 
 

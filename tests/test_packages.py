@@ -141,7 +141,7 @@ def test_debian(debs, debian, tmp_path):
         section = ["3"] if title == "blkhash" else []
         assert title.upper() in chroot(debian, "man", *section, page).upper()
     complete = ". /usr/share/bash-completion/bash_completion; __load_completion {0}; complete -p {0}"
-    for name in ("blksum", "blkhash"):
+    for name in ("blksum", "blkhash", "blkcopy"):
         assert name in chroot(debian, "bash", "-c", complete.format(name))
         assert chroot(debian, "zsh", "-c", f"autoload -Uz compinit; compinit -u -D; print $_comps[{name}]") == f"_{name}\n"
 

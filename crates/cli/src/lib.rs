@@ -6,6 +6,7 @@
     reason = "the modules of a command are documented for its authors"
 )]
 
+pub mod blkcopy;
 pub mod blkhash;
 pub mod blksum;
 mod identity;

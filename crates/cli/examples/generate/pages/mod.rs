@@ -5,7 +5,7 @@ pub mod man;
 
 use std::io;
 
-use blkhash_cli::{blkhash, blksum};
+use blkhash_cli::{blkcopy, blkhash, blksum};
 use completions::{Level, bash, fish, zsh};
 
 /// A generated file.
@@ -23,7 +23,7 @@ pub enum Kind {
 
 pub fn pages() -> io::Result<Vec<Page>> {
     let mut pages = man::pages()?;
-    for command in [blksum::command(), blkhash::command()] {
+    for command in [blksum::command(), blkhash::command(), blkcopy::command()] {
         let name = command.get_name().to_owned();
         let levels = Level::all(command);
         for (file_name, content) in [

@@ -24,7 +24,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use blkhash_cli::{blkhash, blksum};
+use blkhash_cli::{blkcopy, blkhash, blksum};
 use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
@@ -91,6 +91,7 @@ fn parser(command: &str) -> Option<Man> {
             digest.help(help + ". -a and --algorithm are the same.")
         }),
         "blkhash" => blkhash::command(),
+        "blkcopy" => blkcopy::command(),
         _ => return None,
     };
     let find = |parser: Command, word| parser.find_subcommand(word).cloned();

@@ -1,0 +1,138 @@
+//! Copies to files and block devices of this host.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use blkimage::{Cache, Format, Image, OpenOptions};
+use rustix::fs::{FallocateFlags, fallocate, ioctl_blksszget};
+use rustix::io::Errno;
+
+use super::{Destination, Zeroing};
+use crate::Error;
+
+/// A regular file or a block device, open for reading and writing.
+#[derive(Debug)]
+pub struct Local {
+    file: File,
+    name: PathBuf,
+    /// Size of the blocks of a device in bytes. `None` for a file.
+    device: Option<u64>,
+    cannot_zero: AtomicBool,
+}
+
+impl Local {
+    /// Copies to this file, which has `name` in errors. What it holds is left alone until the copy begins.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is neither a regular file nor a block device.
+    pub fn new(file: File, name: &Path) -> io::Result<Self> {
+        let kind = file.metadata()?.file_type();
+        let device = match () {
+            () if kind.is_block_device() => Some(ioctl_blksszget(&file)?.into()),
+            () if kind.is_file() => None,
+            () => return Err(io::Error::other("is neither a regular file nor a block device")),
+        };
+        Ok(Self { file, name: name.to_owned(), device, cannot_zero: AtomicBool::new(false) })
+    }
+
+    fn punch(&self, offset: u64, length: u64, how: Zeroing) -> io::Result<bool> {
+        // Zeros of a device are written by the device or by the kernel, and may be deallocated.
+        let flags = match (self.device, how) {
+            (Some(_), Zeroing::Any) => FallocateFlags::ZERO_RANGE,
+            _ => FallocateFlags::PUNCH_HOLE,
+        };
+        loop {
+            match fallocate(&self.file, flags | FallocateFlags::KEEP_SIZE, offset, length) {
+                Ok(()) => return Ok(true),
+                Err(Errno::INTR) => {}
+                Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn write_zeros(&self, mut offset: u64, end: u64) -> io::Result<()> {
+        while offset < end {
+            let length = (end - offset).min(ZEROS.len() as u64);
+            self.file.write_all_at(&ZEROS[..length as usize], offset)?;
+            offset += length;
+        }
+        Ok(())
+    }
+
+    fn open(&self, options: &OpenOptions) -> blkimage::Result<Image> {
+        let error = |error| {
+            blkimage::Error::new(blkimage::ErrorKind::Open, &self.name, "cannot open")
+                .because(error)
+        };
+        options.clone().format(Format::Raw).open_file(
+            self.file.try_clone().map_err(error)?,
+            &self.name,
+            0,
+        )
+    }
+}
+
+impl Destination for Local {
+    fn begin(&mut self, size: Option<u64>, keeps: bool) -> Result<bool, Error> {
+        let failed = |source| Error::Destination { what: "cannot be resized", source };
+        if self.device.is_some() {
+            let found = self.open(&OpenOptions::new().force_share(true));
+            let found = found.map_err(|error| Error::ReadBack(error.into()))?.virtual_size();
+            return match size {
+                Some(needed) if found < needed => Err(Error::Small { size: found, needed }),
+                _ => Ok(false),
+            };
+        }
+        if !keeps {
+            self.file.set_len(0).map_err(failed)?;
+        }
+        if let Some(size) = size {
+            self.file.set_len(size).map_err(failed)?;
+        }
+        Ok(!keeps)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
+    }
+
+    fn zero(&self, offset: u64, length: u64, how: Zeroing) -> io::Result<bool> {
+        if self.cannot_zero.load(Relaxed) {
+            return Ok(false);
+        }
+        let unit = self.device.unwrap_or(1);
+        let (first, last) = (offset.next_multiple_of(unit), (offset + length) / unit * unit);
+        if first >= last {
+            return Ok(false);
+        }
+        if !self.punch(first, last - first, how)? {
+            self.cannot_zero.store(true, Relaxed);
+            return Ok(false);
+        }
+        self.write_zeros(offset, first)?;
+        self.write_zeros(last, offset + length)?;
+        Ok(true)
+    }
+
+    fn end(&self, size: u64) -> io::Result<()> {
+        if self.device.is_none() {
+            self.file.set_len(size)?;
+        }
+        self.file.sync_all()
+    }
+
+    fn current(&self) -> blkimage::Result<Image> {
+        self.open(&OpenOptions::new().force_share(true).cache(Cache::Yes))
+    }
+
+    fn read_back(self: Box<Self>) -> blkimage::Result<Image> {
+        self.open(&OpenOptions::new().cache(Cache::No))
+    }
+}
+
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];

@@ -1,0 +1,69 @@
+//! Where a copy goes. A file for each kind.
+
+mod local;
+#[cfg(feature = "nbd")]
+mod nbd;
+
+use std::io;
+
+use blkimage::Image;
+
+pub use self::local::Local;
+#[cfg(feature = "nbd")]
+pub use self::nbd::Export;
+use crate::Error;
+
+/// The destination of a copy, which can be written at any offset by several threads at once.
+pub trait Destination: Send + Sync {
+    /// Makes room for `size` bytes, or as many as will come if that is not known. With `keeps`, what the destination holds
+    /// stays. Returns whether all of it is zero for certain.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no room, or the destination cannot be changed.
+    fn begin(&mut self, size: Option<u64>, keeps: bool) -> Result<bool, Error>;
+
+    /// Writes all of `bytes` from `offset` on.
+    ///
+    /// # Errors
+    ///
+    /// Fails if not all of them could be written.
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Makes bytes read as zeros without sending them. Returns `false` if the destination cannot do that.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it can and did not.
+    fn zero(&self, offset: u64, length: u64, how: Zeroing) -> io::Result<bool>;
+
+    /// Ends a copy of `size` bytes, and returns when everything that was written is where it stays.
+    ///
+    /// # Errors
+    ///
+    /// Fails if something could not be written.
+    fn end(&self, size: u64) -> io::Result<()>;
+
+    /// Returns the content as it is now. It may change.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be read.
+    fn current(&self) -> blkimage::Result<Image>;
+
+    /// Closes the destination for writing, and returns its content, around caches of this host where that is possible.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be read, or is in use.
+    fn read_back(self: Box<Self>) -> blkimage::Result<Image>;
+}
+
+/// The way in which bytes become zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zeroing {
+    /// As is cheapest.
+    Any,
+    /// They must be deallocated.
+    Punch,
+}

@@ -1,0 +1,66 @@
+//! Reasons why a copy failed.
+
+use std::io;
+
+/// The reason why a copy failed. The destination may have been written to in part.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The source could not be read, or changed.
+    #[error(transparent)]
+    Source(blksum::Error),
+    /// The destination is smaller than the source.
+    #[error("has {size} bytes, and the source {needed}")]
+    Small {
+        /// Size of the destination in bytes.
+        size: u64,
+        /// Size of the source in bytes.
+        needed: u64,
+    },
+    /// The destination could not be made ready, or completed.
+    #[error("{what}")]
+    Destination {
+        /// What failed.
+        what: &'static str,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A part of the destination could not be written, zeroed or compared.
+    #[error("{length} bytes at {offset} cannot be {what}")]
+    Range {
+        /// Offset of the first byte.
+        offset: u64,
+        /// Number of bytes.
+        length: u64,
+        /// What could not be done with them: `written`, `zeroed`, `deallocated` or `read`.
+        what: &'static str,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The destination could not be read back.
+    #[error("cannot be read back")]
+    ReadBack(#[source] blksum::Error),
+    /// The destination holds something else than what was written.
+    #[error("holds something else than what was written{}", place(.at))]
+    Differs {
+        /// Offset and length of the first extent that differs, in bytes, if the source can be read again.
+        at: Option<(u64, u64)>,
+    },
+}
+
+impl Error {
+    /// Tells errors of the destination from those of the source.
+    pub(crate) fn of_pass(error: blksum::Error) -> Self {
+        match error {
+            blksum::Error::Sink(error) => match error.downcast::<Self>() {
+                Ok(error) => *error,
+                Err(error) => Self::Source(blksum::Error::Sink(error)),
+            },
+            error => Self::Source(error),
+        }
+    }
+}
+
+fn place(at: &Option<(u64, u64)>) -> String {
+    at.map(|(offset, length)| format!(": {length} bytes at {offset} differ")).unwrap_or_default()
+}

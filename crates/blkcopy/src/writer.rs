@@ -1,0 +1,193 @@
+//! Writes what a pass reads to a destination.
+
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use blkhash::SinkError;
+use blkimage::{Buffer, ExtentKind, Image, Source};
+use blksum::Tee;
+
+use crate::Error;
+use crate::destination::{Destination, Zeroing};
+use crate::zeros::{UNIT, Zeros, runs, runs_of_zeros};
+
+/// Writes the content to a destination.
+pub(crate) struct Writer<'a> {
+    destination: &'a dyn Destination,
+    zeros: Zeros,
+    /// Whether all of the destination was zero when the copy began.
+    is_blank: bool,
+    /// The destination as it was, if only what differs is written.
+    old: Option<&'a Image>,
+    /// Whether data is compared, too.
+    updates: bool,
+    buffers: Mutex<Vec<Buffer>>,
+    pub written: AtomicU64,
+    pub zeroed: AtomicU64,
+    pub equal: AtomicU64,
+}
+
+impl<'a> Writer<'a> {
+    pub fn new(
+        destination: &'a dyn Destination,
+        zeros: Zeros,
+        is_blank: bool,
+        old: Option<&'a Image>,
+        updates: bool,
+    ) -> Self {
+        Self {
+            destination,
+            zeros,
+            is_blank,
+            old,
+            updates,
+            buffers: Mutex::default(),
+            written: AtomicU64::new(0),
+            zeroed: AtomicU64::new(0),
+            equal: AtomicU64::new(0),
+        }
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        let length = bytes.len() as u64;
+        let failed = |source| Error::Range { offset, length, what: "written", source };
+        self.destination.write_all_at(bytes, offset).map_err(failed)?;
+        self.written.fetch_add(length, Relaxed);
+        Ok(())
+    }
+
+    /// Writes those units of data that differ from the destination.
+    fn write_changed(&self, old: &Image, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.with_old(old, offset, bytes.len(), |old| {
+            let is_equal = |unit: Range<usize>| bytes[unit.clone()] == old[unit];
+            runs(offset, bytes.len(), is_equal, |range, is_equal| {
+                if is_equal {
+                    self.equal.fetch_add(range.len() as u64, Relaxed);
+                    return Ok(());
+                }
+                let at = offset + range.start as u64;
+                runs_of_zeros(at, &bytes[range.clone()], |part, is_zero| {
+                    let from = at + part.start as u64;
+                    match is_zero && self.zeros != Zeros::Write {
+                        true => self.make_zero(from, part.len() as u64),
+                        false => self.write(from, &bytes[range.clone()][part]),
+                    }
+                })
+            })
+        })
+    }
+
+    /// Makes bytes zero that may be zero already.
+    fn zero(&self, offset: u64, length: u64) -> Result<(), Error> {
+        if self.is_blank && self.zeros != Zeros::Write {
+            self.zeroed.fetch_add(length, Relaxed);
+            return Ok(());
+        }
+        let Some(old) = self.old else { return self.make_zero(offset, length) };
+        let (mut at, end) = (offset, offset + length);
+        while at < end {
+            let extent = old.extent(at, end - at).map_err(|error| unread(at, end - at, error))?;
+            if extent.kind == ExtentKind::Zero {
+                self.equal.fetch_add(extent.length, Relaxed);
+                at += extent.length;
+                continue;
+            }
+            let part = extent.length.min(PART - at % PART);
+            self.with_old(old, at, part as usize, |old| {
+                runs_of_zeros(at, old, |range, is_zero| match is_zero {
+                    true => {
+                        self.equal.fetch_add(range.len() as u64, Relaxed);
+                        Ok(())
+                    }
+                    false => self.make_zero(at + range.start as u64, range.len() as u64),
+                })
+            })?;
+            at += part;
+        }
+        Ok(())
+    }
+
+    /// Makes bytes zero as the policy says.
+    fn make_zero(&self, offset: u64, length: u64) -> Result<(), Error> {
+        let failed = |source| Error::Range { offset, length, what: "zeroed", source };
+        let how = match self.zeros {
+            Zeros::Write => None,
+            Zeros::Punch => Some(Zeroing::Punch),
+            Zeros::Auto | Zeros::KeepIfZero => Some(Zeroing::Any),
+        };
+        let is_done = match how {
+            Some(how) => self.destination.zero(offset, length, how).map_err(failed)?,
+            None => false,
+        };
+        if !is_done && self.zeros == Zeros::Punch && length >= UNIT as u64 {
+            let source = io::Error::other("the destination does not deallocate");
+            return Err(Error::Range { offset, length, what: "deallocated", source });
+        }
+        if is_done {
+            self.zeroed.fetch_add(length, Relaxed);
+            return Ok(());
+        }
+        let (mut at, end) = (offset, offset + length);
+        while at < end {
+            let part = (end - at).min(ZEROS.len() as u64);
+            self.write(at, &ZEROS[..part as usize])?;
+            at += part;
+        }
+        Ok(())
+    }
+
+    /// Reads a part of the destination, and passes it to `work`.
+    fn with_old(
+        &self,
+        old: &Image,
+        offset: u64,
+        length: usize,
+        work: impl FnOnce(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let lock = || self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffer = lock().pop().unwrap_or_default();
+        buffer.grow(length);
+        let bytes = &mut buffer.as_mut()[..length];
+        let read = old.read_exact_at(bytes, offset);
+        let result = match read {
+            Ok(()) => work(bytes),
+            Err(error) => Err(unread(offset, length as u64, error)),
+        };
+        lock().push(buffer);
+        result
+    }
+}
+
+fn unread(offset: u64, length: u64, error: blkimage::Error) -> Error {
+    Error::Range { offset, length, what: "read", source: io::Error::other(error) }
+}
+
+impl Tee for Writer<'_> {
+    fn data(&self, offset: u64, bytes: &[u8]) -> Result<(), SinkError> {
+        if let Some(old) = self.old.filter(|_| self.updates) {
+            return Ok(self.write_changed(old, offset, bytes)?);
+        }
+        if self.zeros == Zeros::Write {
+            return Ok(self.write(offset, bytes)?);
+        }
+        runs_of_zeros(offset, bytes, |range, is_zero| {
+            let at = offset + range.start as u64;
+            match is_zero {
+                true => self.zero(at, range.len() as u64),
+                false => self.write(at, &bytes[range]),
+            }
+        })?;
+        Ok(())
+    }
+
+    fn zeros(&self, offset: u64, length: u64) -> Result<(), SinkError> {
+        Ok(self.zero(offset, length)?)
+    }
+}
+
+/// Bytes of the destination that are read at a time to look for zeros.
+const PART: u64 = 1 << 20;
+
+static ZEROS: [u8; 1 << 20] = [0; 1 << 20];

@@ -1,0 +1,7 @@
+//! The command blkcopy.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    blkhash_cli::blkcopy::main()
+}

@@ -1,0 +1,187 @@
+//! The command line of `blkcopy`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use blkcopy::Zeros;
+use blkhash::{Algorithm, BlockSize, Construction};
+use blksum::expect::Value;
+use clap::{ArgAction, Parser, ValueHint};
+
+use crate::blksum::digest_names;
+use crate::image::args::{IMAGES, Opening, SPEED};
+use crate::progress::{When, when_names};
+use crate::values::{Count, Named, parse_block_size};
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "blkcopy",
+    version,
+    about = ABOUT,
+    override_usage = "blkcopy [OPTION]... SOURCE DESTINATION",
+    help_template = "{usage-heading} {usage}\n{about-section}\n{all-args}{after-help}",
+    disable_help_flag = true,
+    disable_version_flag = true,
+    infer_long_args = true,
+    args_override_self = true,
+    max_term_width = 100,
+    after_help = AFTER_HELP
+)]
+pub struct Args {
+    /// Image in any format, device, NBD URI, or - for standard input
+    #[arg(value_name = "SOURCE", value_hint = ValueHint::FilePath, hide = true)]
+    pub source: OsString,
+
+    /// File, block device, NBD URI, or - for standard output
+    #[arg(value_name = "DESTINATION", value_hint = ValueHint::FilePath, hide = true)]
+    pub destination: OsString,
+
+    /// Overwrite a file that exists, or a device or export that holds something
+    #[arg(help_heading = COPY, long)]
+    pub force: bool,
+
+    /// Read the destination, and write only what differs
+    #[arg(help_heading = COPY, long)]
+    pub update: bool,
+
+    /// What zeros become: auto, write, punch (they are deallocated) or keep-if-zero (what is zero is left alone)
+    /// [default: auto]
+    #[arg(
+        help_heading = COPY, long, value_name = "HOW",
+        value_parser = Named::<Zeros>::of(zeros_names), hide_possible_values = true
+    )]
+    pub zeros: Option<Zeros>,
+
+    /// What is compared with the source: readback (the destination, read again), source (nothing: the checksum
+    /// is that of what was read) or none (no checksum) [default: readback, for standard output source]
+    #[arg(
+        help_heading = COPY, long, value_name = "WHAT",
+        value_parser = Named::<Verification>::of(verification_names), hide_possible_values = true
+    )]
+    pub verify: Option<Verification>,
+
+    /// Fail unless the content has this checksum: HEX, BASE64 or ALGORITHM:HEX
+    #[arg(help_heading = COPY, long, value_name = "VALUE", value_parser = Value::from_str)]
+    pub expect: Option<Value>,
+
+    /// Write a line that states how the checksum was made: TAG (DESTINATION) = CHECKSUM
+    #[arg(help_heading = OUTPUT, long, conflicts_with = "json")]
+    pub tag: bool,
+
+    /// Write a JSON object (docs/json.md)
+    #[arg(help_heading = OUTPUT, long)]
+    pub json: bool,
+
+    /// Print nothing, and no notes
+    #[arg(help_heading = OUTPUT, short, long, conflicts_with_all = ["tag", "json", "verbose"])]
+    pub quiet: bool,
+
+    /// Say what was written and what was compared
+    #[arg(help_heading = OUTPUT, short, long)]
+    pub verbose: bool,
+
+    /// Show progress on the terminal: auto, always or never; json writes an object a second.
+    /// The default is auto, where it takes longer than a second, and without a value always
+    #[arg(
+        help_heading = OUTPUT, short, long, value_name = "WHEN",
+        num_args = 0..=1, require_equals = true, default_missing_value = "always",
+        value_parser = Named::<When>::of(when_names), hide_possible_values = true
+    )]
+    pub progress: Option<When>,
+
+    /// Also write the block map of the content to FILE
+    #[arg(help_heading = OUTPUT, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub map: Option<PathBuf>,
+
+    /// Digest algorithm [default: sha256]
+    #[arg(
+        help_heading = CHECKSUM, short, long, value_name = "NAME",
+        value_parser = Named::<Algorithm>::of(digest_names), hide_possible_values = true
+    )]
+    pub digest: Option<Algorithm>,
+
+    /// Construction of the checksum, as for blksum [default: streams:4]
+    #[arg(help_heading = CHECKSUM, long, value_name = "HOW", hide_short_help = true)]
+    pub construction: Option<Construction>,
+
+    /// Size of the blocks, a power of two from 512 to 64M [default: 64K]
+    #[arg(help_heading = CHECKSUM, long, value_name = "SIZE", value_parser = parse_block_size, hide_short_help = true)]
+    pub block_size: Option<BlockSize>,
+
+    /// Only partition N of the source
+    #[arg(help_heading = IMAGES, long, value_name = "N", value_parser = Count::of(1..=u32::MAX))]
+    pub partition: Option<u32>,
+
+    #[command(flatten)]
+    pub opening: Opening,
+
+    /// Number of threads [default: one for each processor]
+    #[arg(help_heading = SPEED, long, value_name = "N", value_parser = Count::of(1..=1024_u16))]
+    pub threads: Option<u16>,
+
+    /// Print this help
+    #[arg(help_heading = OTHER, short, long, action = ArgAction::HelpShort)]
+    help: (),
+
+    /// Print the version
+    #[arg(help_heading = OTHER, short = 'V', long, action = ArgAction::Version)]
+    version: (),
+}
+
+/// What is compared with the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verification {
+    ReadBack,
+    Source,
+    None,
+}
+
+impl Verification {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReadBack => "readback",
+            Self::Source => "source",
+            Self::None => "none",
+        }
+    }
+}
+
+impl FromStr for Verification {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let all = [Self::ReadBack, Self::Source, Self::None];
+        all.into_iter().find(|it| it.name() == name).ok_or("use readback, source or none")
+    }
+}
+
+fn verification_names() -> Vec<&'static str> {
+    vec!["readback", "source", "none"]
+}
+
+fn zeros_names() -> Vec<&'static str> {
+    Zeros::ALL.iter().map(|zeros| zeros.name()).collect()
+}
+
+const COPY: &str = "Copy";
+const OUTPUT: &str = "Output";
+const CHECKSUM: &str = "Checksum";
+const OTHER: &str = "Other";
+
+const ABOUT: &str = "\
+Copy a disk image, and print the checksum of what the destination holds.
+
+The source may have any format, and the destination is raw. What is written is read back, around the page \
+cache where that is possible, and compared with what was read from the source.";
+
+const AFTER_HELP: &str = "\
+Examples:
+  blkcopy disk.qcow2 disk.raw               copy to a new file, which is sparse
+  blkcopy --force disk.qcow2 /dev/sdX       overwrite a device
+  blkcopy --update disk.qcow2 /dev/sdX      write only what differs
+  blkcopy disk.qcow2 nbd://host/export      copy to an NBD server, such as qemu-nbd
+
+Exit status is 0 if the destination holds the content of the source, 1 if it holds something else or --expect \
+does not match, 2 on an error, 3 if the source or the destination changed meanwhile. The manual page blkcopy(1) has more.";

@@ -1,0 +1,58 @@
+//! The command `blkcopy`, which copies an image and prints the checksum of what the destination holds.
+//!
+//! [`args`] is the command line. [`source`] opens the source, and [`place`] the destination, unless that would lose something.
+//! [`run`] copies, and [`output`] prints the result.
+
+mod args;
+mod output;
+mod place;
+mod run;
+mod source;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches};
+
+use self::args::Args;
+use crate::problem::{Failure, Outcome};
+use crate::stdio::Stdout;
+use crate::{messages, outputs, problem, progress, usage};
+
+/// Runs the command with the arguments of the process.
+pub fn main() -> ExitCode {
+    let status = parse_and_run();
+    outputs::settle();
+    status
+}
+
+/// Returns the argument parser, for manual pages and completions.
+pub fn command() -> clap::Command {
+    Args::command()
+}
+
+fn parse_and_run() -> ExitCode {
+    messages::name_program("blkcopy");
+    progress::hold_signals();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let parser = usage::with_help(command(), &arguments);
+    let parsed = parser
+        .try_get_matches_from(&arguments)
+        .and_then(|mut matches| Args::from_arg_matches_mut(&mut matches));
+    let result = match parsed {
+        Ok(args) => run::run(&args),
+        Err(error) => refusal(&error),
+    };
+    problem::exit(result, || messages::program().to_owned(), Outcome::Unknown)
+}
+
+fn refusal(error: &clap::Error) -> Result<Outcome, Failure> {
+    use std::io::Write;
+    let text = error.render().to_string();
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        Stdout.write_all(text.as_bytes())?;
+        return Ok(Outcome::Clean);
+    }
+    Err(Failure::Usage(usage::reasons(error, &text)))
+}

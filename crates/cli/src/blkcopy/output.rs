@@ -1,0 +1,106 @@
+//! What is printed about a copy.
+
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use blkhash::{Digest, Parameters};
+use blkimage::ReadMethod;
+use blksum::check_file::{Form, Style};
+use blksum::{Content, Encoding, ImageTag, Tag};
+
+use super::args::{Args, Verification};
+use crate::json::{self, Name, record};
+use crate::messages;
+use crate::size::Bytes;
+use crate::stdio::{Stderr, Stdout};
+
+/// The result of a copy.
+pub struct Report {
+    pub size: u64,
+    pub format: &'static str,
+    /// The checksum, unless there is none.
+    pub checksum: Option<(Parameters, Digest)>,
+    /// Bytes that were written, zeroed, and left as they were. `None` for standard output.
+    pub amounts: Option<[u64; 3]>,
+    pub verification: Verification,
+    /// The way in which the destination was read back.
+    pub read_back: Option<ReadMethod>,
+    pub elapsed: Duration,
+}
+
+impl Report {
+    /// Prints the report. Standard output may be the copy.
+    pub fn print(&self, args: &Args) -> io::Result<()> {
+        let to_stdout = args.destination == "-";
+        if args.verbose {
+            messages::remark_of(args.destination.as_bytes(), &self.summary());
+        }
+        let text = match () {
+            () if args.quiet => return Ok(()),
+            () if args.json => self.object(args).into_bytes(),
+            () => match &self.checksum {
+                Some((parameters, digest)) => line(args, &args.destination, parameters, digest),
+                None => return Ok(()),
+            },
+        };
+        if to_stdout { Stderr.write_all(&text) } else { Stdout.write_all(&text) }
+    }
+
+    fn summary(&self) -> String {
+        let amounts = match self.amounts {
+            Some([written, zeroed, equal]) => {
+                let (written, zeroed, equal) = (Bytes(written), Bytes(zeroed), Bytes(equal));
+                format!("{written} written, {zeroed} of zeros, {equal} left as they were")
+            }
+            None => format!("{} written", Bytes(self.size)),
+        };
+        let verified = match self.verification {
+            Verification::ReadBack => match self.read_back {
+                Some(ReadMethod::Direct) => "read back around the page cache, and equal",
+                Some(ReadMethod::Nbd) => "read back from the server, and equal",
+                _ => "read back through the page cache, and equal",
+            },
+            Verification::Source => "not read back",
+            Verification::None => "not verified",
+        };
+        format!("{amounts}; {verified}")
+    }
+
+    fn object(&self, args: &Args) -> String {
+        let checksum = self.checksum.as_ref();
+        let has_blocks = checksum.filter(|(parameters, _)| parameters.construction().has_blocks());
+        json::line(&record! {
+            r#type: "copy",
+            #[serde(flatten)] source: Name::of("source", Some(&args.source)),
+            #[serde(flatten)] destination: Name::of("destination", Some(&args.destination)),
+            checksum: checksum.map(|(_, digest)| digest.to_string()),
+            digest: checksum.map(|(parameters, _)| parameters.algorithm().name()),
+            construction: checksum.map(|(parameters, _)| parameters.construction().to_string()),
+            block_size: has_blocks.map(|(parameters, _)| parameters.block_size().get()),
+            virtual_size: self.size,
+            format: self.format,
+            written_bytes: self.amounts.map(|[written, ..]| written),
+            zeroed_bytes: self.amounts.map(|[_, zeroed, _]| zeroed),
+            equal_bytes: self.amounts.map(|[.., equal]| equal),
+            verified: self.verification.name(),
+            read_back: self.read_back.map(ReadMethod::name),
+            seconds: self.elapsed.as_secs_f64(),
+        })
+    }
+}
+
+/// Returns the line of blksum for the destination.
+fn line(args: &Args, name: &OsStr, parameters: &Parameters, digest: &Digest) -> Vec<u8> {
+    let form = match args.tag {
+        false => Form::Text,
+        true => {
+            // The destination is raw, whatever a guest wrote.
+            let content = Content { format: Some(blkimage::Format::Raw), ..Content::default() };
+            Form::Tagged(Tag::Image(Box::new(ImageTag { parameters: *parameters, content })))
+        }
+    };
+    let style = Style { form, encoding: Encoding::Hex, zero: false };
+    style.line(name.as_bytes(), digest.as_bytes())
+}

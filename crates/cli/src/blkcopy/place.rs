@@ -1,0 +1,122 @@
+//! The destination on the command line.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use blkcopy::{Destination, Export, Local, holds};
+use blkimage::{Format, Image, Location, NbdOptions};
+use rustix::fs::OFlags;
+
+use super::args::Args;
+use crate::identity::Identity;
+use crate::outputs::{self, Leftover, Named, mode_of};
+use crate::problem::Problem;
+
+/// The destination, before the process is restricted.
+pub enum Place<'a> {
+    Stdout,
+    Uri(&'a OsStr),
+    File { local: Local, identity: Identity, leftover: Leftover, is_device: bool },
+}
+
+impl<'a> Place<'a> {
+    /// Opens a file or a device, and refuses a file that exists unless it is to be overwritten.
+    pub fn open(args: &'a Args) -> Result<Self, Problem> {
+        let name = &*args.destination;
+        if name == "-" {
+            return Ok(Self::Stdout);
+        }
+        let path = match Location::new(name) {
+            Location::Path(path) => path,
+            _ => return Ok(Self::Uri(name)),
+        };
+        refuse_other_format(path, args.force)?;
+        let found = fs::metadata(path);
+        let is_device = found.as_ref().is_ok_and(|it| it.file_type().is_block_device());
+        if let Ok(found) = &found {
+            if !is_device && !found.is_file() {
+                return Err("is neither a regular file nor a block device".into());
+            }
+            if !is_device && !args.force && !args.update {
+                let hint = "--update writes only what differs, --force overwrites it";
+                return Err(Problem::new("exists").with_hint(hint));
+            }
+        }
+        // Nobody else opens a device that is opened so, and it is not mounted.
+        let exclusive = if is_device { OFlags::EXCL } else { OFlags::empty() };
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | exclusive;
+        let opened = outputs::open(path, Named::ByUser, mode_of([&*args.source]), flags);
+        let opened = opened.map_err(|reason| match is_device {
+            true => Problem::new(reason).with_hint("a device must not be mounted or in use"),
+            false => Problem::new(reason),
+        })?;
+        let identity = Identity::new(&opened.metadata);
+        let local = Local::new(opened.file, path).map_err(|error| Problem::from(&error))?;
+        Ok(Self::File { local, identity, leftover: opened.leftover, is_device })
+    }
+
+    /// Returns what removes a new file.
+    pub fn leftover(&self) -> Option<Leftover> {
+        match self {
+            Self::File { leftover, .. } => Some(*leftover),
+            _ => None,
+        }
+    }
+
+    /// Refuses a file of the source.
+    pub fn check_apart(&self, image: &Image) -> Result<(), Problem> {
+        match self {
+            Self::File { identity, .. } if identity.is_in(image) => {
+                Err("is a file of the source".into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the destination, unless it holds something that would be lost. `None` for standard output.
+    pub fn destination(
+        self,
+        args: &Args,
+        options: &NbdOptions,
+    ) -> Result<Option<Box<dyn Destination>>, Problem> {
+        let name = &*args.destination;
+        let (destination, is_checked): (Box<dyn Destination>, _) = match self {
+            Self::Stdout => return Ok(None),
+            Self::Uri(uri) => {
+                let uri = uri.to_str().ok_or("is a URI that is not UTF-8")?;
+                let export = Export::open(uri, options);
+                let export = export.map_err(|error| Problem::of_image(&error, name))?;
+                (Box::new(export), true)
+            }
+            Self::File { local, is_device, .. } => (Box::new(local), is_device),
+        };
+        if is_checked && !args.force && !args.update {
+            refuse_content(&*destination, name)?;
+        }
+        Ok(Some(destination))
+    }
+}
+
+/// Refuses to overwrite what a device or an export holds.
+fn refuse_content(destination: &dyn Destination, name: &OsStr) -> Result<(), Problem> {
+    let found = destination.current().and_then(|image| holds(&image));
+    match found.map_err(|error| Problem::of_image(&error, name))? {
+        None => Ok(()),
+        Some(what) => Err(Problem::new(format!("holds {what}"))
+            .with_hint("--force overwrites it, --update writes only what differs")),
+    }
+}
+
+/// Refuses the name of another format, which the copy would not have.
+fn refuse_other_format(path: &Path, force: bool) -> Result<(), Problem> {
+    let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+    let format = extension.to_ascii_lowercase().parse::<Format>().ok();
+    match format.filter(|format| *format != Format::Raw && !force) {
+        Some(format) => Err(Problem::new(format!(
+            "has the name of a {format} image, and the copy is raw: copy to a qemu-nbd that serves it, or add --force"
+        ))),
+        None => Ok(()),
+    }
+}

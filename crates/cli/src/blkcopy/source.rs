@@ -1,0 +1,78 @@
+//! The source on the command line.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use blkcopy::Zeros;
+use blkimage::{Format, Image, OpenOptions, probe};
+use blksum::{Part, Selected};
+
+use super::args::Args;
+use crate::blksum::input::Input;
+use crate::image::{advice, open};
+use crate::problem::Problem;
+
+/// The source.
+pub enum Opened {
+    /// An image, and the part of it that is copied.
+    Image(Arc<Image>, Selected),
+    /// Standard input that is a pipe.
+    Stream(Box<dyn Read>),
+}
+
+impl Opened {
+    /// Returns the number of bytes to copy, if it is known.
+    pub fn size(&self) -> Option<u64> {
+        match self {
+            Self::Image(_, selected) => Some(selected.size()),
+            Self::Stream(_) => None,
+        }
+    }
+}
+
+/// Opens the source.
+pub fn open(args: &Args, options: &OpenOptions) -> Result<Opened, Problem> {
+    let name = &*args.source;
+    let image = match Input::new(name).map_err(|error| Problem::from(&error))? {
+        Input::Stream(file) => return stream(args, file),
+        Input::Descriptor { file, start } => {
+            let image = options.open_file(file, Path::new(name), start);
+            let image = image.map_err(|error| Problem::of_image(&error, name))?;
+            advice::warn(&image, name);
+            Arc::new(image)
+        }
+        Input::Uri(_) | Input::Path(_) => open::open(name, options)?,
+    };
+    let selected = Selected::new(Arc::clone(&image), args.partition.map(Part::Partition));
+    let selected = selected.map_err(|error| Problem::new(error.to_string()))?;
+    Ok(Opened::Image(image, selected))
+}
+
+/// Bytes that come once and in order are raw content, where they do not look like anything else.
+fn stream(args: &Args, mut file: File) -> Result<Opened, Problem> {
+    let options = [
+        ("--format", args.opening.format.is_some_and(|format| format != Format::Raw)),
+        ("--snapshot", args.opening.snapshot.is_some()),
+        ("--partition", args.partition.is_some()),
+        ("--map", args.map.is_some()),
+        ("--update", args.update),
+        ("--zeros=keep-if-zero", args.zeros == Some(Zeros::KeepIfZero)),
+    ];
+    if let Some((option, _)) = options.into_iter().find(|(_, is_given)| *is_given) {
+        return Err(Problem::new(format!("is a pipe, for which there is no {option}")));
+    }
+    let mut head = Vec::new();
+    let read = (&mut file).take(HEAD).read_to_end(&mut head);
+    read.map_err(|error: io::Error| Problem::from(&error))?;
+    match probe(&head).filter(|_| args.opening.format.is_none()) {
+        Some(format) if format != Format::Raw => Err(Problem::new(format!(
+            "is a pipe and looks like {format}: give the name of the file, or -f raw to copy its bytes"
+        ))),
+        _ => Ok(Opened::Stream(Box::new(io::Cursor::new(head).chain(file)))),
+    }
+}
+
+/// Number of bytes of a stream that are examined to detect its format.
+const HEAD: u64 = 4096;

@@ -1,0 +1,511 @@
+"""blkcopy: what the destination holds afterwards, compared by qemu-img and cmp, and what it never does."""
+
+import contextlib
+import json
+import os
+import random
+import re
+import shutil
+import stat
+import subprocess
+
+import pytest
+
+import images
+from conftest import HANG, blksum_path, mostly_slow
+from servers import Servers
+
+MIB = 1 << 20
+BLOCK = 65536
+PROGRAM = str(blksum_path().with_name("blkcopy"))
+FORMATS = ["raw", "qcow2", "qcow2 zlib", "chain", "vmdk", "vdi", "vhdx", "vpc"]
+OLD = ["new", "ones", "random", "larger", "shorter", "older", "sparse", "equal"]
+ZEROS = ["auto", "write", "punch", "keep-if-zero"]
+
+
+def attempt(*args, **kwargs):
+    return images.attempt(PROGRAM, *map(str, args), **({"timeout": HANG} | kwargs))
+
+
+def run(*args, **kwargs):
+    return images.succeeded(args, attempt(*args, **kwargs))
+
+
+def fails(status, says, *args, **kwargs):
+    result = attempt(*args, **kwargs)
+    assert result.returncode == status, (args, result)
+    assert says in result.stderr.decode() and result.stderr.count(b"\n") == 1, (says, result)
+    return result
+
+
+def blksum(*args):
+    return images.run(str(blksum_path()), *map(str, args)).decode()
+
+
+def content(rng, size):
+    """Data, stored zeros and holes: pieces of bytes, None for a hole."""
+    pieces = []
+    while (at := sum(length for length, _ in pieces)) < size:
+        length = min(rng.choice([512, 4096, 12288, BLOCK, 5 * BLOCK, MIB, 3 * MIB]), size - at)
+        data = rng.choice([None, None, bytes(length), rng.randbytes(length), bytes([rng.randrange(256)]) * length])
+        pieces.append((length, data))
+    return pieces
+
+
+def write(path, pieces):
+    """Writes a sparse raw image."""
+    with open(path, "wb") as file:
+        for length, data in pieces:
+            if data is None:
+                file.seek(length, os.SEEK_CUR)
+            else:
+                file.write(data)
+        file.truncate(sum(length for length, _ in pieces))
+
+
+def source_of(rng, raw, kind):
+    """Converts a raw image to a source of this kind."""
+    if kind == "raw":
+        return raw
+    path = raw.with_suffix("." + kind.replace(" ", "."))
+    if kind == "chain":
+        images.convert(raw, raw.with_suffix(".base"))
+        images.create(path, str(raw.stat().st_size), "-b", raw.with_suffix(".base").name, "-F", "qcow2")
+        images.qemu_io(path, *random_writes(rng, raw.stat().st_size))
+        images.to_raw(path, raw)
+        return path
+    flags = ["-c"] if kind == "qcow2 zlib" else []
+    options = ["-o", "force_size=on"] if kind == "vpc" else []
+    images.qemu_img("convert", "-f", "raw", "-O", kind.split()[0], *flags, *options, raw, path)
+    return path
+
+
+def random_writes(rng, size):
+    commands = []
+    for _ in range(rng.randrange(1, 5)):
+        length = min(rng.choice([512, 4096, BLOCK, 300 * 1024]), size)
+        offset = rng.randrange(0, size - length + 1, 512)
+        commands.append(rng.choice([f"write -P {rng.randrange(256)}", "write -z"]) + f" {offset} {length}")
+    return commands
+
+
+def fill(rng, path, old, size, pieces):
+    """Makes what a destination held before."""
+    if old == "new":
+        return
+    if old in ("older", "equal"):
+        write(path, pieces)
+        with open(path, "r+b") as file:
+            for _ in range(rng.randrange(1, 6) if old == "older" else 0):
+                file.seek(rng.randrange(size))
+                file.write(rng.choice([bytes(3000), rng.randbytes(5000)]))
+            file.truncate(size)
+        return
+    length = size + {"larger": 3 * MIB, "shorter": -min(size, MIB)}.get(old, 0)
+    with open(path, "wb") as file:
+        if old == "sparse":
+            file.truncate(length)
+            return
+        for _ in range(length // MIB + 1):
+            file.write(b"\xff" * MIB if old == "ones" else rng.randbytes(MIB))
+        file.truncate(length)
+
+
+def same(path, raw, size):
+    """Compares the start of a destination with the content, by cmp."""
+    images.run("cmp", "-n", str(size), str(path), str(raw))
+
+
+@pytest.fixture
+def servers():
+    servers = Servers()
+    yield servers
+    servers.close()
+
+
+class Copying:
+    """A random source."""
+
+    def __init__(self, rng, folder, whole=512):
+        self.rng, self.folder = rng, folder
+        size = rng.choice([whole, 4096, 100 * 4096, MIB, 7 * MIB + whole, 20 * MIB]) // whole * whole
+        self.raw = folder / "content.raw"
+        self.pieces = content(rng, size)
+        write(self.raw, self.pieces)
+        self.source = source_of(rng, self.raw, rng.choice(FORMATS))
+        self.size = self.raw.stat().st_size
+        self.checksum = blksum(self.source).split()[0]
+
+    def options(self, old=None):
+        zeros = self.rng.choice(ZEROS)
+        options = ["--zeros", zeros]
+        if old != "new":
+            options.append(self.rng.choice(["--force", "--update"]))
+        if self.rng.randrange(3) == 0:
+            options.append("--threads=1")
+        return options
+
+    def copy(self, options, destination):
+        line = run(*options, self.source, destination).decode()
+        assert line == f"{self.checksum}  {destination}\n", (options, destination)
+
+
+@pytest.mark.parametrize("seed", mostly_slow(range(100), [0, 1, 2]))
+def test_files(workdir, seed):
+    """Ten copies to files of all kinds."""
+    rng = random.Random(seed)
+    for number in range(10):
+        folder = workdir / str(number)
+        folder.mkdir()
+        case = Copying(rng, folder)
+        old = rng.choice(OLD)
+        destination = folder / "copy"
+        fill(rng, destination, old, case.size, case.pieces)
+        case.copy(case.options(old), destination)
+        assert destination.stat().st_size == case.size
+        same(destination, case.raw, case.size)
+        images.qemu_img("compare", "-f", "raw", "-F", "raw", destination, case.raw)
+        shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def mounted(kind, folder):
+    """Mounts a new file system."""
+    image, place = folder / f"{kind}.fs", folder / kind
+    with open(image, "wb") as file:
+        file.truncate(400 * MIB)
+    images.run(f"mkfs.{kind}", *(["-q"] if kind != "btrfs" else ["-q", "-m", "single"]), str(image))
+    place.mkdir()
+    images.run("mount", "-o", "loop", str(image), str(place))
+    try:
+        yield place
+    finally:
+        images.run("umount", str(place))
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs"])
+@pytest.mark.parametrize("seed", mostly_slow(range(8), []))
+def test_file_systems(workdir, kind, seed):
+    rng = random.Random(f"{kind} {seed}")
+    with mounted(kind, workdir) as place:
+        for number in range(8):
+            case = Copying(rng, workdir)
+            destination, old = place / f"copy{number}", rng.choice(OLD)
+            fill(rng, destination, old, case.size, case.pieces)
+            case.copy(case.options(old), destination)
+            same(destination, case.raw, case.size)
+            assert destination.stat().st_size == case.size
+            destination.unlink()
+
+
+@contextlib.contextmanager
+def loop_device(path, sector):
+    name = images.run("losetup", "-f", "--show", "-b", str(sector), str(path)).decode().strip()
+    try:
+        yield name
+    finally:
+        images.run("losetup", "-d", name)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("sector", [512, 4096])
+@pytest.mark.parametrize("seed", mostly_slow(range(8), [0]))
+def test_devices(workdir, sector, seed):
+    rng = random.Random(f"{sector} {seed}")
+    for _ in range(8):
+        case = Copying(rng, workdir)
+        old = rng.choice(OLD[1:])
+        size = (case.size + rng.choice([0, 0, 5 * MIB])).__ceil__()
+        size = -(-size // sector) * sector
+        backing = workdir / "device"
+        fill(rng, backing, old if old not in ("larger", "shorter") else "random", size, case.pieces)
+        os.truncate(backing, size)
+        before = backing.read_bytes()
+        with loop_device(backing, sector) as device:
+            case.copy(case.options(old), device)
+            same(device, case.raw, case.size)
+        # What is behind the copy stays.
+        assert backing.read_bytes()[case.size :] == before[case.size :]
+
+
+FILTERS = [
+    [],
+    ["--filter=nozero"],
+    ["--filter=nozero", "zeromode=emulate"],
+    ["--filter=nozero", "zeromode=notrim"],
+    ["--filter=fua", "fuamode=emulate"],
+    ["--filter=noextents"],
+    ["--filter=multi-conn", "multi-conn-mode=disable"],
+    ["--filter=noparallel"],
+    ["--filter=blocksize-policy", "blocksize-minimum=4096", "blocksize-preferred=65536", "blocksize-maximum=1M"],
+    ["--filter=blocksize-policy", "blocksize-minimum=64K", "blocksize-preferred=64K", "blocksize-maximum=256K"],
+]
+
+
+@pytest.mark.parametrize("seed", mostly_slow(range(30), [0, 1]))
+def test_servers(workdir, servers, seed):
+    rng = random.Random(f"nbd {seed}")
+    for _ in range(4):
+        case = Copying(rng, workdir, 512)
+        size, old = case.size + rng.choice([0, 0, 2 * MIB]), rng.choice(["ones", "random", "sparse", "equal", "older"])
+        backing = workdir / "export"
+        fill(rng, backing, old, case.size, case.pieces)
+        options = case.options(old)
+        if "punch" in options:
+            options[1] = "auto"
+        if rng.randrange(3) == 0:
+            fmt = rng.choice(["raw", "qcow2"])
+            os.truncate(backing, size)
+            if fmt == "qcow2":
+                images.convert(backing, workdir / "export.qcow2")
+                backing = workdir / "export.qcow2"
+            discard = rng.choice([["--discard=unmap", "--detect-zeroes=unmap"], []])
+            args = ["qemu-nbd", "--persistent", "--shared=0", "-f", fmt, *discard]
+            server = servers.start(False, lambda place: [*args, "-k", str(place), str(backing)])
+        else:
+            fmt, filters = "raw", rng.choice(FILTERS)
+            whole = 65536 if any("64K" in it for it in filters) else 4096
+            size = -(-size // whole) * whole
+            os.truncate(backing, size)
+            names = [it for it in filters if it.startswith("--")]
+            server = servers.writable_nbdkit(*names, "file", str(backing), *[it for it in filters if it not in names])
+        case.copy(options, server.uri())
+        server.process.terminate()
+        server.process.wait()
+        if fmt == "qcow2":
+            images.to_raw(backing, workdir / "export.raw")
+            backing = workdir / "export.raw"
+        same(backing, case.raw, case.size)
+
+
+# A server of nbdkit's eval plugin over a file. What is given replaces one of its answers.
+HONEST = {
+    "get_size": 'stat -c %s "$EXPORT"',
+    "pread": 'dd if="$EXPORT" bs=1 skip=$4 count=$3 status=none',
+    "pwrite": 'dd of="$EXPORT" bs=1 seek=$4 conv=notrunc status=none',
+    "can_write": "exit 0",
+    "can_zero": "exit 0",
+    "zero": 'head -c $3 /dev/zero | dd of="$EXPORT" bs=1 seek=$4 conv=notrunc status=none',
+    "can_flush": "exit 0",
+    "flush": "exit 0",
+}
+
+FAULTS = {
+    "drops writes": {"pwrite": "cat > /dev/null"},
+    "drops a part of a write": {"pwrite": 'head -c 100 | dd of="$EXPORT" bs=1 seek=$4 conv=notrunc status=none; cat > /dev/null'},
+    "writes elsewhere": {"pwrite": 'dd of="$EXPORT" bs=1 seek=$(($4 + 512)) conv=notrunc status=none'},
+    "lies about zeros": {"zero": "exit 0"},
+    "zeros too little": {"zero": 'head -c $(($3 - 1)) /dev/zero | dd of="$EXPORT" bs=1 seek=$4 conv=notrunc status=none'},
+    "zeros too much": {"zero": 'head -c $(($3 + 1)) /dev/zero | dd of="$EXPORT" bs=1 seek=$4 conv=notrunc status=none'},
+    "forgets at the flush": {"flush": 'tr "\\0" "\\1" < "$EXPORT" > "$EXPORT.new"; cat "$EXPORT.new" > "$EXPORT"'},
+    "reads zeros": {"pread": "head -c $3 /dev/zero"},
+    "fails to write": {"pwrite": "cat > /dev/null; echo ENOSPC >&2; exit 1"},
+    "fails to zero": {"zero": "echo EIO >&2; exit 1"},
+    "fails to flush": {"flush": "echo EIO >&2; exit 1"},
+    "fails to read": {"pread": "echo EIO >&2; exit 1"},
+}
+
+
+@pytest.mark.parametrize("fault", [None, *FAULTS])
+def test_faults_of_servers(workdir, servers, fault):
+    """Whatever the server does: the exit status is not 0 unless the export has the content."""
+    content = os.urandom(BLOCK) + bytes(BLOCK) + os.urandom(BLOCK)
+    (workdir / "disk.raw").write_bytes(content)
+    (workdir / "export").write_bytes(b"\xff" * len(content))
+    answers = HONEST | FAULTS.get(fault, {})
+    answers = [f"{name}={answer}".replace("$EXPORT", str(workdir / "export")) for name, answer in answers.items()]
+    uri = servers.writable_nbdkit("eval", *answers).uri()
+    result = attempt("--force", "disk.raw", uri)
+    # What a server zeroed too much may be written afterwards.
+    if fault is None or (fault == "zeros too much" and result.returncode == 0):
+        assert result.returncode == 0 and (workdir / "export").read_bytes() == content, result
+        return
+    assert result.returncode == (2 if fault.startswith("fails") else 1), (fault, result)
+    assert result.stdout == b"" and result.stderr.count(b"\n") == 1, (fault, result)
+    if not fault.startswith("fails"):
+        assert b"holds something else than what was written: " in result.stderr, result
+
+
+def test_a_full_file_system(workdir):
+    (workdir / "small").mkdir()
+    (workdir / "disk.raw").write_bytes(os.urandom(3 * MIB))
+    images.run("mount", "-t", "tmpfs", "-o", "size=2M", "none", "small")
+    try:
+        fails(2, "cannot be written: No space left on device", "disk.raw", "small/copy")
+        assert not os.listdir("small")
+    finally:
+        images.run("umount", "small")
+
+
+@pytest.fixture
+def disk(workdir):
+    """disk.qcow2, and its content in disk.raw."""
+    images.create("disk.qcow2", "8M")
+    images.qemu_io("disk.qcow2", "write -P 7 1M 300k", "write -P 8 5M 64k")
+    images.to_raw("disk.qcow2", "disk.raw")
+    return workdir
+
+
+def test_output(disk):
+    line = blksum("disk.qcow2")
+    assert run("disk.qcow2", "copy").decode() == line.replace("disk.qcow2", "copy")
+    tag = run("--force", "--tag", "disk.qcow2", "copy").decode()
+    assert images.run(str(blksum_path()), "-c", "-", input=tag.encode(), stdin=None) == b"copy: OK (format raw)\n"
+    found = json.loads(run("--update", "--json", "disk.qcow2", "copy"))
+    assert (found["checksum"], found["verified"]) == (line.split()[0], "readback")
+    assert (found["written_bytes"], found["zeroed_bytes"], found["equal_bytes"]) == (0, 0, 8 * MIB)
+    nothing = json.loads(run("--force", "--json", "--verify=none", "disk.qcow2", "copy"))
+    assert (nothing["checksum"], nothing["verified"], nothing["read_back"]) == (None, "none", None)
+    assert nothing["written_bytes"] + nothing["zeroed_bytes"] == 8 * MIB
+    assert run("-q", "--force", "disk.qcow2", "copy") == b""
+    verbose = attempt("-v", "--force", "disk.qcow2", "copy").stderr.decode()
+    how = "around" if found["read_back"] == "direct" else "through"
+    assert verbose == f"blkcopy: copy: 364.00 KiB written, 7.64 MiB of zeros, 0 B left as they were; read back {how} the page cache, and equal\n"
+
+
+def test_standard_output(disk):
+    result = attempt("disk.qcow2", "-")
+    assert result.stdout == (disk / "disk.raw").read_bytes()
+    assert result.stderr.decode() == blksum("disk.qcow2").replace("disk.qcow2", "-")
+    result = attempt("--quiet", "disk.qcow2", "-")
+    assert result.stderr == b""
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run([PROGRAM, "disk.qcow2", "-"], stdout=full, stderr=subprocess.PIPE)
+    assert result.returncode == 2 and b"No space left on device" in result.stderr
+    for option in ["--update", "--zeros=write", "--map=m", "--verify=readback"]:
+        assert attempt(option, "disk.qcow2", "-").returncode == 2
+
+
+@pytest.mark.parametrize("kind", ["new", "ones", pytest.param("device", marks=pytest.mark.root), "server"])
+def test_standard_input(disk, servers, kind):
+    """A pipe is copied as it comes, and a file like that file."""
+    content = os.urandom(300000) + bytes(MIB) + os.urandom(512 - 300000 % 512)
+    (disk / "content").write_bytes(content)
+    value = blksum("content").split()[0]
+    with contextlib.ExitStack() as stack:
+        destination, options = "copy", ["--force"]
+        if kind != "new":
+            (disk / "copy").write_bytes(b"\xff" * (2 * MIB))
+        if kind == "device":
+            destination = stack.enter_context(loop_device("copy", 512))
+        if kind == "server":
+            destination = servers.writable_nbdkit("file", str(disk / "copy")).uri()
+        line = run(*options, "-", destination, input=content, stdin=None).decode()
+        assert line == f"{value}  {destination}\n"
+    copied = (disk / "copy").read_bytes()
+    rest = b"" if kind in ("new", "ones") else b"\xff" * (2 * MIB - len(content))
+    assert copied == content + rest
+    with open("disk.qcow2", "rb") as file:
+        run("--force", "-", "other", stdin=file)
+    images.run("cmp", "other", "disk.raw")
+    with open("disk.qcow2", "rb") as file:
+        piped = attempt("--force", "-", "other", input=file.read(), stdin=None)
+    assert piped.returncode == 2 and b"looks like qcow2" in piped.stderr
+    for option in ["--update", "--zeros=keep-if-zero", "--map=m", "--partition=1"]:
+        result = attempt("--force", option, "-", "other", input=content, stdin=None)
+        assert result.returncode == 2 and b"is a pipe, for which there is no" in result.stderr, result
+    images.run("cmp", "other", "disk.raw")
+
+
+def test_expect(disk):
+    value = blksum("disk.qcow2").split()[0]
+    run("--expect", value, "disk.qcow2", "copy")
+    run("--force", "--expect", "blake3:" + blksum("-d", "blake3", "disk.qcow2").split()[0], "disk.qcow2", "copy")
+    result = attempt("--force", "--expect", value[:-1] + "0", "disk.qcow2", "copy")
+    assert result.returncode == 1 and b"does not have the checksum" in result.stderr
+    for options in [("--expect", "12"), ("--expect", value, "--digest", "sha1"), ("--expect", value, "--verify=none")]:
+        assert attempt("--force", *options, "disk.qcow2", "copy").returncode == 2
+
+
+def test_map(disk):
+    blkhash = str(blksum_path().with_name("blkhash"))
+    run("--map", "copy.blkmap", "disk.qcow2", "copy")
+    images.run(blkhash, "map", "check", "copy.blkmap")
+    images.run(blkhash, "map", "verify", "copy.blkmap", "copy")
+    images.run(blkhash, "map", "create", "-o", "own.blkmap", "disk.qcow2")
+    ids = [images.run(blkhash, "map", "show", "--id", name) for name in ("copy.blkmap", "own.blkmap")]
+    assert ids[0] == ids[1]
+    fails(2, "exists: remove it", "--force", "--map", "copy.blkmap", "disk.qcow2", "copy")
+
+
+def test_parts_of_a_source(disk):
+    images.run("sfdisk", "-q", "disk.raw", stdin=None, input=b"label: gpt\nstart=2048, size=4096\n")
+    images.qemu_img("snapshot", "-c", "before", "disk.qcow2")
+    images.to_raw("disk.qcow2", "before.raw")
+    images.qemu_io("disk.qcow2", "write -P 99 0 2M")
+    run("--snapshot", "before", "disk.qcow2", "copy")
+    images.run("cmp", "copy", "before.raw")
+    run("--partition", "1", "disk.raw", "part")
+    assert (disk / "part").read_bytes() == (disk / "disk.raw").read_bytes()[MIB : 3 * MIB]
+
+
+def test_what_is_refused(disk):
+    (disk / "copy").write_bytes(b"x")
+    before = sorted((path.name, path.read_bytes()) for path in disk.iterdir())
+    images.run("ln", "-s", "disk.qcow2", "link")
+    images.create("overlay", "8M", "-b", "disk.qcow2", "-F", "qcow2")
+    fails(2, "exists: --update writes only what differs, --force overwrites it", "disk.qcow2", "copy")
+    fails(2, "is a file of the source", "--force", "disk.qcow2", "disk.qcow2")
+    fails(2, "is a file of the source", "--force", "disk.qcow2", "link")
+    fails(2, "is a file of the source", "--force", "overlay", "disk.qcow2")
+    fails(2, "has the name of a qcow2 image", "disk.raw", "new.qcow2")
+    fails(2, "No such file", "missing", "new")
+    fails(2, "neither a regular file nor a block device", "disk.raw", "/dev/null")
+    fails(2, "neither a regular file nor a block device", "disk.raw", str(disk))
+    fails(2, "cannot connect", "disk.raw", "nbd+unix:///?socket=none")
+    os.unlink("link")
+    os.unlink("overlay")
+    assert sorted((path.name, path.read_bytes()) for path in disk.iterdir()) == before
+    assert attempt("disk.raw").returncode == 2 and attempt("--zeros=none", "disk.raw", "new").returncode == 2
+
+
+@pytest.mark.root
+def test_devices_that_are_refused(disk):
+    (disk / "device").write_bytes(bytes(16 * MIB))
+    with loop_device("device", 512) as device:
+        images.run("mkfs.ext4", "-q", device)
+        held = (disk / "device").read_bytes()
+        fails(2, "holds an ext file system: --force overwrites it", "disk.qcow2", device)
+        (disk / "m").mkdir()
+        images.run("mount", "-o", "ro", device, "m")
+        fails(2, "Device or resource busy: a device must not be mounted", "--force", "disk.qcow2", device)
+        images.run("umount", "m")
+        images.run("sfdisk", "-q", device, stdin=None, input=b"label: dos\nstart=2048\n")
+        images.run("wipefs", "-q", "-t", "ext4", "-a", device)
+        fails(2, "holds a partition table with 1 partition", "disk.qcow2", device)
+        assert len(held) == 16 * MIB
+    (disk / "short").write_bytes(bytes(4 * MIB))
+    with loop_device("short", 512) as device:
+        fails(2, "has 4194304 bytes, and the source 8388608", "disk.qcow2", device)
+    assert (disk / "short").read_bytes() == bytes(4 * MIB)
+
+
+def test_read_only_exports(disk, servers):
+    fails(2, "the export is read-only", "disk.qcow2", servers.nbdkit("memory", "8M").uri())
+
+
+def test_a_new_file_is_private_as_its_source(disk):
+    os.chmod("disk.qcow2", 0o640)
+    run("disk.qcow2", "copy")
+    assert stat.S_IMODE(os.stat("copy").st_mode) & 0o137 == 0
+
+
+def test_a_failed_copy_leaves_no_new_file(disk):
+    with open("disk.qcow2", "r+b") as file:
+        file.truncate(300 << 10)
+    result = attempt("disk.qcow2", "copy")
+    assert result.returncode in (2, 3) and not os.path.exists("copy"), result
+
+
+@pytest.mark.parametrize("options", [[], ["--update"], ["--map=m"]])
+def test_only_the_destination_is_written(disk, options):
+    """A hostile source names other files. Nothing but the destination is opened for writing."""
+    images.create("hostile", "8M", "-b", str(disk / "disk.qcow2"), "-F", "qcow2")
+    (disk / "copy").write_bytes(b"x")
+    trace = ["strace", "-f", "-o", "trace", "-e", "trace=open,openat,openat2,creat,rename,renameat,renameat2,unlink,unlinkat,link,linkat"]
+    images.run(*trace, PROGRAM, *(options or ["--force"]), *(["--force"] if "--map=m" in options else []), "hostile", "copy")
+    allowed = {'"copy"', '"m"', '"/dev/null"'}
+    for line in (disk / "trace").read_text().splitlines():
+        if re.search(r"O_(WRONLY|RDWR|CREAT|TRUNC)|rename|link|creat\(", line) and "ENOENT" not in line:
+            assert any(name in line for name in allowed), line

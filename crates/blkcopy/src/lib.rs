@@ -3,32 +3,6 @@
 //! [`Copy::run`] copies a [`blkimage::Source`] to a [`Destination`]: a file or a block device ([`Local`]), or the export of an
 //! NBD server. Zeros are written or deallocated as [`Zeros`] says, and never taken for granted. Afterwards the
 //! destination is read back and its checksums are compared with those of what was read from the source.
-//!
-//! ```
-//! use blkcopy::{Copy, Local};
-//! use blkhash::Parameters;
-//! use blkimage::OpenOptions;
-//! use blksum::{Progress, Tuning};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let folder = tempfile::tempdir()?;
-//! # let (path, copy) = (folder.path().join("disk.raw"), folder.path().join("copy.raw"));
-//! # std::fs::write(&path, [7; 100_000])?;
-//! let image = OpenOptions::new().open(&path)?;
-//! let file = std::fs::File::options().read(true).write(true).create_new(true).open(&copy)?;
-//! let destination = Local::new(file, &copy)?;
-//! let parameters = [Parameters::default()];
-//! let copied = Copy::new(&parameters).run(
-//!     &image,
-//!     Box::new(destination),
-//!     &Tuning::default(),
-//!     &Progress::new(),
-//!     &Progress::new(),
-//! )?;
-//! assert_eq!((copied.size, copied.digests.len()), (100_000, 1));
-//! # Ok(())
-//! # }
-//! ```
 
 #![deny(clippy::missing_errors_doc)]
 
@@ -48,3 +22,8 @@ pub use error::Error;
 pub use holds::holds;
 pub use stream::{Received, to_stream};
 pub use zeros::{UnknownZeros, Zeros};
+
+/// Runs the README's example as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

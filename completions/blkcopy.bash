@@ -6,7 +6,7 @@ _blkcopy() {
     local -A subcommands=(
     )
     local -A options=(
-        ["blkcopy"]="--force --update --zeros --verify --expect --tag --json -q --quiet -v --verbose -p --progress --progress= --map -d --digest --construction --block-size --partition -f --format --snapshot --vpc-size --secret-file --untrusted --follow --backing-format -U --force-share --tls-certificates --no-sandbox --max-zeros --cache --cache= --holes --reader --nbd-server --timeout --threads -h --help -V --version"
+        ["blkcopy"]="--force --update --resume --zeros --verify --expect --tag --json -q --quiet -v --verbose -p --progress --progress= --map --checkpoint -d --digest --construction --block-size --partition -f --format --snapshot --vpc-size --secret-file --untrusted --follow --backing-format -U --force-share --tls-certificates --no-sandbox --max-zeros --cache --cache= --holes --reader --nbd-server --timeout --threads -h --help -V --version"
     )
     local -A values=(
         ["blkcopy"]="<files>"
@@ -16,6 +16,7 @@ _blkcopy() {
         ["blkcopy -p="]="auto always never json"
         ["blkcopy --progress="]="auto always never json"
         ["blkcopy --map"]="<files>"
+        ["blkcopy --checkpoint"]="<other>"
         ["blkcopy -d"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"
         ["blkcopy --digest"]="null crc32 crc32c crc64 crc64nvme xxh64 xxh3 xxh128 md5 sha1 sha224 sha256 sha384 sha512 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512 blake2b256 blake2b512 blake2s256 blake3"
         ["blkcopy --construction"]="<other>"

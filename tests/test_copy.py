@@ -1,16 +1,20 @@
 """blkcopy: what the destination holds afterwards, compared by qemu-img and cmp, and what it never does."""
 
 import contextlib
+import hashlib
 import json
 import os
+import pathlib
 import random
 import re
 import shutil
+import signal as signals
 import stat
 import subprocess
 
 import pytest
 
+import blkmap
 import images
 from conftest import HANG, blksum_path, mostly_slow
 from servers import Servers
@@ -427,6 +431,116 @@ def test_map(disk):
     ids = [images.run(blkhash, "map", "show", "--id", name) for name in ("copy.blkmap", "own.blkmap")]
     assert ids[0] == ids[1]
     fails(2, "exists: remove it", "--force", "--map", "copy.blkmap", "disk.qcow2", "copy")
+    line = run("--force", "--map", "other.blkmap", "--construction=linear", "disk.qcow2", "copy").decode()
+    assert line.split()[0] == hashlib.sha256((disk / "disk.raw").read_bytes()).hexdigest()
+
+
+LOG = ["--map", "copy.blkmap", "--block-size", "4096", "--checkpoint", "0"]
+
+
+def known(path):
+    """Returns how many bytes the checkpoints of a map cover."""
+    data = pathlib.Path(path).read_bytes()
+    parameters, file_id = blkmap.read_header(data)
+    offset, total = blkmap.resume_point(data) - blkmap.PAGE, 0
+    while offset >= blkmap.PAGE:
+        commit = blkmap.read_commit(data, offset, parameters, file_id)
+        total, offset = total + commit.known, commit.previous
+    return total * 4096
+
+
+@pytest.mark.parametrize("kind", ["new", "device"])
+@pytest.mark.parametrize("signal", ["KILL", "INT"])
+@pytest.mark.parametrize("seed", mostly_slow(range(10), [0]))
+@pytest.mark.root
+def test_interruptions(workdir, kind, signal, seed):
+    """Killed at random moments and resumed, the copy is that of the source, and checkpoints are not copied again."""
+    rng = random.Random(f"{kind} {signal} {seed}")
+    pieces = [(MIB, rng.choice([None, rng.randbytes(MIB), rng.randbytes(MIB)])) for _ in range(48)]
+    write(workdir / "disk.raw", pieces)
+    images.convert(workdir / "disk.raw", workdir / "disk.qcow2")
+    line = blksum("--block-size", "4096", "disk.qcow2").split()[0]
+    started = resumed = 0
+    with contextlib.ExitStack() as stack:
+        destination, force = "copy", []
+        if kind == "device":
+            (workdir / "device").write_bytes(rng.randbytes(50 * MIB))
+            destination, force = stack.enter_context(loop_device("device", 512)), ["--force"]
+        while True:
+            options = ["--resume"] if started else []
+            command = [PROGRAM, *LOG, *force, *options, "disk.qcow2", destination]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            started += 1
+            try:
+                # The more often, the later, so that it comes to an end.
+                out, err = process.communicate(timeout=rng.random() * 0.05 * started)
+            except subprocess.TimeoutExpired:
+                process.send_signal(getattr(signals, f"SIG{signal}"))
+                process.communicate()
+                resumed += os.path.exists("copy.blkmap")
+                assert os.path.exists(destination) or not os.path.exists("copy.blkmap")
+                continue
+            assert process.returncode == 0, (started, err)
+            assert out.decode() == f"{line}  {destination}\n"
+            break
+        same(destination, workdir / "disk.raw", 48 * MIB)
+    blkhash = str(blksum_path().with_name("blkhash"))
+    images.run(blkhash, "map", "verify", "copy.blkmap", "disk.qcow2")
+    images.run(blkhash, "map", "check", "copy.blkmap")
+
+
+@pytest.fixture
+def interrupted(workdir):
+    """A copy of disk.raw to copy that was killed, with a checkpoint in copy.blkmap."""
+    (workdir / "disk.raw").write_bytes(os.urandom(64 * MIB))
+    for _ in range(50):
+        for name in ("copy", "copy.blkmap"):
+            if os.path.exists(name):
+                os.unlink(name)
+        process = subprocess.Popen([PROGRAM, *LOG, "--threads=1", "disk.raw", "copy"], stdout=subprocess.DEVNULL)
+        while process.poll() is None and (not os.path.exists("copy.blkmap") or os.path.getsize("copy.blkmap") < 100000):
+            pass
+        process.kill()
+        process.wait()
+        if os.path.exists("copy.blkmap") and 0 < known("copy.blkmap") < 64 * MIB:
+            return workdir
+    raise AssertionError("never interrupted in the middle")
+
+
+def test_a_checkpoint_is_not_copied_again(interrupted):
+    """What was copied before the last checkpoint is only read back."""
+    before = known("copy.blkmap")
+    found = json.loads(run("--json", *LOG, "--resume", "disk.raw", "copy"))
+    assert found["written_bytes"] + found["zeroed_bytes"] == 64 * MIB - before
+    images.run("cmp", "copy", "disk.raw")
+    # Nothing is left but to read it back.
+    again = json.loads(run("--json", *LOG, "--resume", "disk.raw", "copy"))
+    assert (again["checksum"], again["written_bytes"], again["verified"]) == (found["checksum"], 0, "readback")
+
+
+def test_a_checkpoint_that_the_destination_lost(interrupted):
+    """What a crash of the host or something else took from the destination is found, and the map is not finished."""
+    with open("copy", "r+b") as file:
+        file.seek(4096)
+        file.write(bytes(4096))
+    result = fails(1, "holds something else than what was written: ", *LOG, "--resume", "disk.raw", "copy")
+    assert b" at 0 differ" in result.stderr or b" at 4096 differ" in result.stderr, result
+    shown = images.attempt(str(blksum_path().with_name("blkhash")), "map", "show", "copy.blkmap")
+    assert b"is not finished" in shown.stderr
+
+
+def test_what_cannot_be_resumed(interrupted):
+    fails(2, "copy.blkmap: is not finished: --resume goes on", *LOG, "--force", "disk.raw", "copy")
+    fails(3, "has another digest or block size", *LOG[:2], "--resume", "disk.raw", "copy")
+    os.rename("copy.blkmap", "log")
+    fails(2, "exists, and the map has no checkpoint: --force", *LOG, "--resume", "disk.raw", "copy")
+    os.unlink("copy.blkmap") if os.path.exists("copy.blkmap") else None
+    os.rename("log", "copy.blkmap")
+    with open("disk.raw", "r+b") as file:
+        file.write(b"x")
+    fails(3, "is not the log of a copy of the source as it is now", *LOG, "--resume", "disk.raw", "copy")
+    for options in [["--resume"], [*LOG, "--resume", "--update"], [*LOG, "--resume", "--construction=linear"]]:
+        assert attempt(*options, "disk.raw", "copy").returncode == 2
 
 
 def test_parts_of_a_source(disk):

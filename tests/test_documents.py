@@ -56,6 +56,7 @@ EXAMPLES = {
     "blkcopy --force disk.qcow2 /dev/sdX": rf"{STREAMS}  /dev/sdX\n",
     "blkcopy --update disk.qcow2 /dev/sdX": rf"{STREAMS}  /dev/sdX\n",
     f"blkcopy --expect {STREAMS} --map disk.blkmap disk.qcow2 nbd://host/disk": rf"{STREAMS}  nbd://host/disk\n",
+    "blkcopy --force --map copy.blkmap --resume disk.qcow2 /dev/sdX": rf"{STREAMS}  /dev/sdX\n",
     "zstd -dc disk.raw.zst | blkcopy --force - /dev/sdX": rf"{STREAMS}  /dev/sdX\n",
     "blksum --untrusted upload.qcow2": rf"{STREAMS}  upload\.qcow2\n",
     "blksum --timeout 10 nbd://localhost/disk": rf"{STREAMS}  nbd://localhost/disk\n",

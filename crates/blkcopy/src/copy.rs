@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::sync::atomic::Ordering::Relaxed;
 
-use blkhash::{BlockDigests, BlockSize, Digest, Leaf, Parameters, Sink};
+use blkhash::{BlockDigests, BlockSize, Digest, Leaf, Parameters, Sink, SinkError};
 use blkimage::{ReadMethod, Slice, Source};
 use blksum::{Pass, Progress, Tee, Tuning};
 
@@ -29,6 +29,7 @@ pub struct Copy<'a> {
     zeros: Zeros,
     updates: bool,
     verify: Verify,
+    from: u64,
 }
 
 /// The result of a copy.
@@ -53,7 +54,7 @@ impl<'a> Copy<'a> {
     /// Begins with the checksums to compute.
     pub fn new(parameters: &'a [Parameters]) -> Self {
         let (zeros, verify) = (Zeros::default(), Verify::default());
-        Self { parameters, blocks: None, zeros, updates: false, verify }
+        Self { parameters, blocks: None, zeros, updates: false, verify, from: 0 }
     }
 
     /// Passes the digests of all blocks that are read from the source to `sink`, in order. `leaf` defines them.
@@ -74,6 +75,13 @@ impl<'a> Copy<'a> {
         Self { updates, ..self }
     }
 
+    /// Goes on with a copy that was interrupted, from this offset on, a multiple of the block size. What the destination holds
+    /// before it stays, and only the digests of what follows are computed. [`write`](Self::write) is for such a copy.
+    #[must_use]
+    pub fn from(self, offset: u64) -> Self {
+        Self { from: offset, ..self }
+    }
+
     /// Sets what is compared afterwards.
     #[must_use]
     pub fn verify(self, verify: Verify) -> Self {
@@ -91,28 +99,50 @@ impl<'a> Copy<'a> {
     pub fn run(
         self,
         source: &dyn Source,
-        mut destination: Box<dyn Destination>,
+        destination: Box<dyn Destination>,
         tuning: &Tuning,
         writing: &Progress,
         reading: &Progress,
     ) -> Result<Copied, Error> {
-        let (size, parameters) = (source.size(), self.parameters);
+        let (parameters, verify) = (self.parameters, self.verify);
+        let written = self.write(source, destination, tuning, writing)?;
+        match verify {
+            Verify::Source => Ok(written.copied),
+            Verify::ReadBack => written.read_back(parameters, Some(source), tuning, reading),
+        }
+    }
+
+    /// Copies like [`run`](Self::run), and reads nothing back.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`run`](Self::run).
+    pub fn write(
+        self,
+        source: &dyn Source,
+        mut destination: Box<dyn Destination>,
+        tuning: &Tuning,
+        progress: &Progress,
+    ) -> Result<Written, Error> {
+        let (size, from) = (source.size(), self.from.min(source.size()));
         let keeps = self.updates || self.zeros == Zeros::KeepIfZero;
-        let is_blank = destination.begin(Some(size), keeps)?;
+        let is_blank = destination.begin(Some(size), keeps || from > 0)? && from == 0;
         let old = (keeps && !is_blank).then(|| destination.current()).transpose();
         let old = old.map_err(|error| Error::ReadBack(error.into()))?;
         let writer = Writer::new(&*destination, self.zeros, is_blank, old.as_ref(), self.updates);
-        let mut pass = Pass::new(parameters).tee(&writer);
+        let rest = Slice::new(source, from, size - from).expect("a part of the source");
+        let shifted = Shifted { writer: &writer, from };
+        let parameters = if from == 0 { self.parameters } else { &[] };
+        let mut pass = Pass::new(parameters).tee(&shifted);
         if let Some((leaf, sink)) = self.blocks {
             pass = pass.blocks(leaf, sink);
         }
         let tuning = tuning.with_default_limit(u64::MAX);
-        let digests = pass.run(source, &tuning, writing).map_err(Error::of_pass)?;
+        let digests = pass.run(&rest, &tuning, progress).map_err(Error::of_pass)?;
         let copied = Copied::new(digests, size, &writer);
         drop(writer);
         drop(old);
-        let again = Some(source);
-        End { parameters, verify: self.verify, again }.of(copied, destination, &tuning, reading)
+        Written::end(copied, destination)
     }
 
     /// Copies all bytes of `reader`, which are read once and in order, like [`run`](Self::run). The destination is
@@ -136,12 +166,27 @@ impl<'a> Copy<'a> {
             received(reader, &mut |at, bytes| writer.data(at, bytes), parameters, tuning, writing)?;
         let copied = Copied::new(digests, size, &writer);
         drop(writer);
-        End { parameters, verify: self.verify, again: None }.of(
-            copied,
-            destination,
-            tuning,
-            reading,
-        )
+        let written = Written::end(copied, destination)?;
+        match self.verify {
+            Verify::Source => Ok(written.copied),
+            Verify::ReadBack => written.read_back(parameters, None, tuning, reading),
+        }
+    }
+}
+
+/// A tee for the rest of a source.
+struct Shifted<'a> {
+    writer: &'a Writer<'a>,
+    from: u64,
+}
+
+impl Tee for Shifted<'_> {
+    fn data(&self, offset: u64, bytes: &[u8]) -> Result<(), SinkError> {
+        self.writer.data(self.from + offset, bytes)
+    }
+
+    fn zeros(&self, offset: u64, length: u64) -> Result<(), SinkError> {
+        self.writer.zeros(self.from + offset, length)
     }
 }
 
@@ -153,35 +198,52 @@ impl Copied {
     }
 }
 
-/// The end of a copy.
-struct End<'a> {
-    parameters: &'a [Parameters],
-    verify: Verify,
-    /// The source, if it can be read again.
-    again: Option<&'a dyn Source>,
+/// A copy whose bytes are all where they stay, and that was not read back.
+pub struct Written {
+    copied: Copied,
+    destination: Box<dyn Destination>,
 }
 
-impl End<'_> {
-    /// Completes the destination, and compares it with what was read from the source.
-    fn of(
+impl Written {
+    fn end(copied: Copied, destination: Box<dyn Destination>) -> Result<Self, Error> {
+        let failed = |source| Error::Destination { what: "cannot be completed", source };
+        destination.end(copied.size).map_err(failed)?;
+        Ok(Self { copied, destination })
+    }
+
+    /// Sets the checksums of the whole source, where only its rest was read: those that its map has.
+    #[must_use]
+    pub fn with_digests(self, digests: Vec<Digest>) -> Self {
+        Self { copied: Copied { digests, ..self.copied }, ..self }
+    }
+
+    /// Returns the result without a comparison.
+    pub fn into_copied(self) -> Copied {
+        self.copied
+    }
+
+    /// Reads the destination back, and compares its checksums with those of the source. `again` is the source, if it can be
+    /// read again, to tell where they differ.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the destination cannot be read, and with [`Error::Differs`] if it holds something else.
+    pub fn read_back(
         self,
-        copied: Copied,
-        destination: Box<dyn Destination>,
+        parameters: &[Parameters],
+        again: Option<&dyn Source>,
         tuning: &Tuning,
         progress: &Progress,
     ) -> Result<Copied, Error> {
+        let Self { copied, destination } = self;
         let size = copied.size;
-        let failed = |source| Error::Destination { what: "cannot be completed", source };
-        destination.end(size).map_err(failed)?;
-        if self.verify != Verify::ReadBack {
-            return Ok(copied);
-        }
+        let tuning = tuning.with_default_limit(u64::MAX);
         let image = destination.read_back().map_err(|error| Error::ReadBack(error.into()))?;
         let shorter = || Error::Small { size: image.size(), needed: size };
         let copy = Slice::new(&image, 0, size).ok_or_else(shorter)?;
-        let found = blksum::checksums(&copy, self.parameters, tuning, progress);
+        let found = blksum::checksums(&copy, parameters, &tuning, progress);
         if found.map_err(Error::ReadBack)? != copied.digests {
-            let at = self.again.and_then(|source| first_difference(source, &copy, tuning));
+            let at = again.and_then(|source| first_difference(source, &copy, &tuning));
             return Err(Error::Differs { at });
         }
         let mut files = image.chain().iter().flat_map(blkimage::Member::files);

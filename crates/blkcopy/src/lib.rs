@@ -10,16 +10,18 @@ mod copy;
 mod destination;
 mod error;
 mod holds;
+mod log;
 mod stream;
 mod writer;
 mod zeros;
 
-pub use copy::{Copied, Copy, Verify};
+pub use copy::{Copied, Copy, Verify, Written};
 #[cfg(feature = "nbd")]
 pub use destination::Export;
-pub use destination::{Destination, Local, Zeroing};
+pub use destination::{Destination, Local, Syncer, Zeroing};
 pub use error::Error;
 pub use holds::holds;
+pub use log::Log;
 pub use stream::{Received, to_stream};
 pub use zeros::{UnknownZeros, Zeros};
 

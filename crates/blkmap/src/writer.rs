@@ -137,6 +137,29 @@ impl<O: Output> Writer<O> {
         self
     }
 
+    /// Continues with another output, which has what was written so far.
+    #[must_use]
+    pub fn with_output<P: Output>(self, wrap: impl FnOnce(O) -> P) -> Writer<P> {
+        let Self { output, header, image_size, zero_block, hasher, page, next, .. } = self;
+        let Self { checkpoints, last, counts, root, interval, padded_last, key, .. } = self;
+        Writer {
+            output: wrap(output),
+            header,
+            image_size,
+            zero_block,
+            hasher,
+            page,
+            next,
+            checkpoints,
+            last,
+            counts,
+            root,
+            interval,
+            padded_last,
+            key,
+        }
+    }
+
     /// Writes a checkpoint with this info whenever `time` has passed since the last one, or 256 MiB of pages
     /// were written, if the output can be read again.
     #[must_use]

@@ -10,7 +10,7 @@ use blkimage::{Cache, Format, Image, OpenOptions};
 use rustix::fs::{FallocateFlags, fallocate, ioctl_blksszget};
 use rustix::io::Errno;
 
-use super::{Destination, Zeroing};
+use super::{Destination, Syncer, Zeroing};
 use crate::Error;
 
 /// A regular file or a block device, open for reading and writing.
@@ -124,6 +124,11 @@ impl Destination for Local {
             self.file.set_len(size)?;
         }
         self.file.sync_all()
+    }
+
+    fn syncer(&self) -> io::Result<Syncer> {
+        let file = self.file.try_clone()?;
+        Ok(Box::new(move || file.sync_all()))
     }
 
     fn current(&self) -> blkimage::Result<Image> {

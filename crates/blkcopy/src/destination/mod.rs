@@ -44,6 +44,13 @@ pub trait Destination: Send + Sync {
     /// Fails if something could not be written.
     fn end(&self, size: u64) -> io::Result<()>;
 
+    /// Returns what brings everything that was written so far to where it stays, for the log of the copy.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system has no more descriptors.
+    fn syncer(&self) -> io::Result<Syncer>;
+
     /// Returns the content as it is now. It may change.
     ///
     /// # Errors
@@ -58,6 +65,9 @@ pub trait Destination: Send + Sync {
     /// Fails if it cannot be read, or is in use.
     fn read_back(self: Box<Self>) -> blkimage::Result<Image>;
 }
+
+/// Returns when everything that was written before is where it stays.
+pub type Syncer = Box<dyn Fn() -> io::Result<()> + Send>;
 
 /// The way in which bytes become zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

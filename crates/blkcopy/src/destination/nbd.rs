@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use blkimage::{Format, Holes, Image, NbdExport, NbdOptions, OpenOptions};
 
-use super::{Destination, Zeroing};
+use super::{Destination, Syncer, Zeroing};
 use crate::Error;
 
 /// An export of an NBD server.
@@ -54,6 +54,11 @@ impl Destination for Export {
 
     fn end(&self, _size: u64) -> io::Result<()> {
         self.export.flush()
+    }
+
+    fn syncer(&self) -> io::Result<Syncer> {
+        let export = Arc::clone(&self.export);
+        Ok(Box::new(move || export.flush()))
     }
 
     fn current(&self) -> blkimage::Result<Image> {

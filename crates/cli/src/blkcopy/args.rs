@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use blkcopy::Zeros;
 use blkhash::{Algorithm, BlockSize, Construction};
@@ -12,7 +13,7 @@ use clap::{ArgAction, Parser, ValueHint};
 use crate::blksum::digest_names;
 use crate::image::args::{IMAGES, Opening, SPEED};
 use crate::progress::{When, when_names};
-use crate::values::{Count, Named, parse_block_size};
+use crate::values::{Count, Named, parse_block_size, parse_seconds};
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -45,6 +46,10 @@ pub struct Args {
     /// Read the destination, and write only what differs
     #[arg(help_heading = COPY, long)]
     pub update: bool,
+
+    /// Go on with a copy that was interrupted, behind the last checkpoint in the map of --map
+    #[arg(help_heading = COPY, long, requires = "map", conflicts_with = "update")]
+    pub resume: bool,
 
     /// What zeros become: auto, write, punch (they are deallocated) or keep-if-zero (what is zero is left alone)
     /// [default: auto]
@@ -91,9 +96,16 @@ pub struct Args {
     )]
     pub progress: Option<When>,
 
-    /// Also write the block map of the content to FILE
+    /// Also write the block map of the content to FILE, with a checkpoint every 30 seconds, from which --resume goes on
     #[arg(help_heading = OUTPUT, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub map: Option<PathBuf>,
+
+    /// Seconds between two checkpoints of the map [default: 30]
+    #[arg(
+        help_heading = OUTPUT, long, value_name = "SECONDS", requires = "map",
+        value_parser = parse_seconds, hide_short_help = true
+    )]
+    pub checkpoint: Option<Duration>,
 
     /// Digest algorithm [default: sha256]
     #[arg(

@@ -1,9 +1,10 @@
 //! The command `blkcopy`, which copies an image and prints the checksum of what the destination holds.
 //!
 //! [`args`] is the command line. [`source`] opens the source, and [`place`] the destination, unless that would lose something.
-//! [`run`] copies, and [`output`] prints the result.
+//! [`run`] copies, [`log`] is the map that it writes, and [`output`] prints the result.
 
 mod args;
+mod log;
 mod output;
 mod place;
 mod run;

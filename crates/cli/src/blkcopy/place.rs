@@ -18,7 +18,22 @@ use crate::problem::Problem;
 pub enum Place<'a> {
     Stdout,
     Uri(&'a OsStr),
-    File { local: Local, identity: Identity, leftover: Leftover, is_device: bool },
+    File {
+        local: Local,
+        identity: Identity,
+        leftover: Leftover,
+        is_device: bool,
+        /// Whether a file would be overwritten unasked, unless a copy to it is resumed.
+        holds_something: bool,
+    },
+}
+
+/// What a file is before the copy.
+pub struct Kept {
+    /// Removes a new file.
+    pub leftover: Option<Leftover>,
+    /// Whether it would be overwritten unasked, unless a copy to it is resumed.
+    pub holds_something: bool,
 }
 
 impl<'a> Place<'a> {
@@ -39,7 +54,7 @@ impl<'a> Place<'a> {
             if !is_device && !found.is_file() {
                 return Err("is neither a regular file nor a block device".into());
             }
-            if !is_device && !args.force && !args.update {
+            if !is_device && !args.force && !args.update && !args.resume {
                 let hint = "--update writes only what differs, --force overwrites it";
                 return Err(Problem::new("exists").with_hint(hint));
             }
@@ -53,15 +68,18 @@ impl<'a> Place<'a> {
             false => Problem::new(reason),
         })?;
         let identity = Identity::new(&opened.metadata);
+        let holds_something = found.is_ok() && !is_device && !args.force && !args.update;
         let local = Local::new(opened.file, path).map_err(|error| Problem::from(&error))?;
-        Ok(Self::File { local, identity, leftover: opened.leftover, is_device })
+        Ok(Self::File { local, identity, leftover: opened.leftover, is_device, holds_something })
     }
 
-    /// Returns what removes a new file.
-    pub fn leftover(&self) -> Option<Leftover> {
+    /// Returns what is known about a file.
+    pub fn kept(&self) -> Kept {
         match self {
-            Self::File { leftover, .. } => Some(*leftover),
-            _ => None,
+            Self::File { leftover, holds_something, .. } => {
+                Kept { leftover: Some(*leftover), holds_something: *holds_something }
+            }
+            _ => Kept { leftover: None, holds_something: false },
         }
     }
 

@@ -6,17 +6,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use blkcopy::{Copied, Copy, Destination, Error, Verify};
-use blkhash::{Digest, Parameters, Salt};
+use blkhash::{Construction, Digest, Parameters};
 use blkimage::{OpenOptions, ReadMethod, Source};
-use blkmap::{Commit, Header, Writer};
+use blkmap::Header;
 use blksum::map::{Info, Made, Subject};
 use blksum::{Progress, Tuning};
 
 use super::args::{Args, Verification};
+use super::log::{self, Begun};
 use super::output::Report;
-use super::place::Place;
+use super::place::{Kept, Place};
 use super::source::{self, Opened};
-use crate::map::output::{Content, Output, Target};
+use crate::map::output::Output;
 use crate::messages;
 use crate::outputs::{Named, mode_of};
 use crate::problem::{Failure, Outcome, Problem};
@@ -83,6 +84,14 @@ impl<'a> Job<'a> {
         }
         let parameters = (verification != Verification::None).then(|| parameters(args));
         let parameters = parameters.transpose().map_err(Failure::usage)?;
+        if args.map.as_deref() == Some(Path::new("-")) {
+            return Err(Failure::usage("--map: a map is written to a file"));
+        }
+        if args.resume && args.construction == Some(Construction::Linear) {
+            return Err(Failure::usage(
+                "--resume: linear cannot be continued, as it has no blocks",
+            ));
+        }
         let defaults = Tuning::default();
         let threads = args.threads.map_or(defaults.threads, usize::from);
         let tuning = defaults.with_threads(threads).with_max_zeros(args.opening.max_zeros);
@@ -114,7 +123,7 @@ impl<'a> Job<'a> {
                 Counts { done: sum(Progress::done), data, read: data }
             }
         });
-        let leftover = place.leftover();
+        let kept = place.kept();
         let destination = place.destination(args, &options.nbd)?;
         let (format, done) = match (opened, destination) {
             (Opened::Image(image, selected), None) => {
@@ -128,7 +137,10 @@ impl<'a> Job<'a> {
                     snapshot: args.opening.snapshot.as_deref(),
                     partition: args.partition,
                 };
-                let done = self.to_destination(&subject, destination, map, &progress);
+                let done = match map {
+                    None => self.to_destination(&subject, destination, &progress),
+                    Some(map) => self.with_log(&subject, destination, map, &kept, &progress),
+                };
                 (image.format().name(), done)
             }
             (Opened::Stream(mut stream), Some(destination)) => {
@@ -147,7 +159,7 @@ impl<'a> Job<'a> {
         };
         drop(watch);
         let done = done?;
-        if let Some(leftover) = leftover {
+        if let Some(leftover) = kept.leftover {
             leftover.keep();
         }
         Ok(Report {
@@ -184,48 +196,67 @@ impl<'a> Job<'a> {
         &self,
         subject: &Subject<'_>,
         destination: Box<dyn Destination>,
-        map: Option<&Output>,
         [writing, reading]: &[Arc<Progress>; 2],
     ) -> Result<Done, Problem> {
-        let mut writer = match map {
-            Some(output) => Some(self.begin_map(output, subject)?),
-            None => None,
-        };
-        let leaf = writer.as_ref().map(|writer| writer.header().leaf());
-        let mut copy = self.begin();
-        if let (Some(leaf), Some(writer)) = (&leaf, &mut writer) {
-            copy = copy.blocks(leaf, writer);
-        }
-        let copied = copy.run(subject.source, destination, &self.tuning, writing, reading);
-        let copied = copied.map_err(|error| self.problem(&error))?;
-        // The map is only finished if the copy is.
-        if let Some(writer) = writer {
-            let info = Info::new(Made::Read).describe(subject);
-            writer.finish(&info.to_string()).map_err(|error| self.of_map(error.into()))?;
-        }
-        Ok(Done::of(copied))
+        let copied = self.begin().run(subject.source, destination, &self.tuning, writing, reading);
+        copied.map(Done::of).map_err(|error| self.problem(&error))
     }
 
-    fn begin_map(&self, output: &Output, subject: &Subject<'_>) -> Result<Writer<Target>, Problem> {
-        let of_map = |problem| self.of_map(problem);
-        output.check_apart(subject.image).map_err(of_map)?;
-        if let Content::Map(old) = output.content().map_err(of_map)?
-            && old.commit().is_some_and(Commit::is_final)
-        {
-            return Err(of_map("exists: remove it, or write the map elsewhere".into()));
-        }
+    /// Copies with a map as the log.
+    fn with_log(
+        &self,
+        subject: &Subject<'_>,
+        destination: Box<dyn Destination>,
+        output: &Output,
+        place: &Kept,
+        [writing, reading]: &[Arc<Progress>; 2],
+    ) -> Result<Done, Problem> {
+        let (args, source) = (self.args, subject.source);
         let parameters = self.parameters.as_ref().expect("a map has a digest");
-        let header = Header::new(parameters.algorithm(), parameters.block_size(), Salt::EMPTY);
-        let header = header.map_err(|error| of_map(Problem::from(&error)))?;
-        let writer = output.begin(header, subject.source.size());
-        let writer = writer.map_err(|error| of_map(error.into()))?;
-        let prepared = blksum::map::prepared(writer, subject.source);
-        prepared.map_err(|error| Problem::of_pass(&error, subject.name).about(subject.name))
-    }
-
-    fn of_map(&self, problem: Problem) -> Problem {
-        let name = self.args.map.as_deref().unwrap_or(Path::new("-"));
-        problem.about(name.as_os_str())
+        let of_map = |error| log::failed(args, error);
+        let begun = log::begin(args, output, subject, parameters, &*destination, place.leftover);
+        let begun = begun.map_err(|problem| match problem.about {
+            None => log::problem(args, problem),
+            Some(_) => problem,
+        })?;
+        let all = std::slice::from_ref(parameters);
+        let (written, end, was_read) = match begun {
+            Begun::ReadBack => {
+                let copy = Copy::new(&[]).from(source.size());
+                (copy.write(source, destination, &self.tuning, writing), None, false)
+            }
+            Begun::Copy { from: 0, .. } if place.holds_something => {
+                return Err(Problem::new("exists, and the map has no checkpoint")
+                    .with_hint("--force overwrites it"));
+            }
+            Begun::Copy { mut writer, from } => {
+                let leaf = writer.header().leaf();
+                let copy = self.begin().from(from).blocks(&leaf, &mut *writer);
+                let written = copy.write(source, destination, &self.tuning, writing);
+                let written = written.map_err(|error| self.problem(&error))?;
+                let end = output.length().map_err(|error| log::failed(args, error.into()))?;
+                let info = Info::new(Made::Read).describe(subject);
+                writer.finish(&info.to_string()).map_err(of_map)?;
+                (Ok(written), Some(end), from == 0)
+            }
+        };
+        let mut written = written.map_err(|error| self.problem(&error))?;
+        if !was_read {
+            let map = output.map().map_err(of_map)?;
+            let digest = blkmap::checksum(&map, parameters.construction(), self.tuning.threads);
+            written = written.with_digests(vec![digest.map_err(of_map)?]);
+        }
+        if self.verification != Verification::ReadBack {
+            return Ok(Done::of(written.into_copied()));
+        }
+        let copied = written.read_back(all, Some(source), &self.tuning, reading);
+        copied.map(Done::of).map_err(|error| {
+            // The map is that of what the destination should hold, so it is not finished.
+            if let Some(end) = end {
+                let _ = output.cut(end);
+            }
+            self.problem(&error)
+        })
     }
 
     /// Describes why the copy failed.

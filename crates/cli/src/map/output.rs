@@ -117,6 +117,40 @@ impl Output {
         Writer::new(self.target()?, header, image_size)
     }
 
+    /// Returns the file of a map that is continued for its writer.
+    pub fn continued(&self, file: File) -> Target {
+        let leftover = match self {
+            Self::Stdout => Leftover::NONE,
+            Self::File { leftover, .. } => *leftover,
+        };
+        leftover.keep();
+        Target::File { file, leftover, syncs: COMMITTED }
+    }
+
+    /// Returns the number of bytes in the file so far.
+    pub fn length(&self) -> std::io::Result<u64> {
+        match self {
+            Self::Stdout => Ok(0),
+            Self::File { file, .. } => Ok(file.metadata()?.len()),
+        }
+    }
+
+    /// Removes what is behind this length from the file.
+    pub fn cut(&self, length: u64) -> std::io::Result<()> {
+        match self {
+            Self::Stdout => Ok(()),
+            Self::File { file, .. } => file.set_len(length),
+        }
+    }
+
+    /// Opens the map in the file, which is finished.
+    pub fn map(&self) -> Result<Map, Error> {
+        match self {
+            Self::Stdout => Err(Error::Unfinished),
+            Self::File { file, .. } => Map::open(file.try_clone()?),
+        }
+    }
+
     /// Empties the file, and returns it for a writer.
     pub fn target(&self) -> Result<Target, Error> {
         match self {
@@ -183,8 +217,7 @@ impl blkmap::Output for Target {
             Self::File { file, leftover, syncs } => {
                 file.sync()?;
                 *syncs += 1;
-                // The first commit is between the first two. A map with a commit can be continued.
-                if *syncs == 2 {
+                if *syncs == COMMITTED {
                     leftover.keep();
                 }
                 Ok(())
@@ -199,6 +232,10 @@ impl blkmap::Output for Target {
         }
     }
 }
+
+/// Number of times that a file was brought to the disk when it has a commit, which is between the first two. A map with a
+/// commit can be continued.
+const COMMITTED: u32 = 2;
 
 const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
 

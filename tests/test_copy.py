@@ -417,7 +417,8 @@ def test_expect(disk):
     run("--expect", value, "disk.qcow2", "copy")
     run("--force", "--expect", "blake3:" + blksum("-d", "blake3", "disk.qcow2").split()[0], "disk.qcow2", "copy")
     result = attempt("--force", "--expect", value[:-1] + "0", "disk.qcow2", "copy")
-    assert result.returncode == 1 and b"does not have the checksum" in result.stderr
+    assert result.returncode == 1 and b", and not that of --expect" in result.stderr and result.stdout == b""
+    assert attempt("--expect", value[:-1] + "0", "disk.qcow2", "new").returncode == 1 and not os.path.exists("new")
     for options in [("--expect", "12"), ("--expect", value, "--digest", "sha1"), ("--expect", value, "--verify=none")]:
         assert attempt("--force", *options, "disk.qcow2", "copy").returncode == 2
 
@@ -593,6 +594,113 @@ def test_devices_that_are_refused(disk):
     with loop_device("short", 512) as device:
         fails(2, "has 4194304 bytes, and the source 8388608", "disk.qcow2", device)
     assert (disk / "short").read_bytes() == bytes(4 * MIB)
+
+
+@pytest.mark.root
+def test_files_that_are_in_use(disk, servers):
+    """Nothing is written to what is mounted, or what QEMU writes."""
+    images.run("mkfs.ext4", "-q", "file.img", "16M")
+    (disk / "m").mkdir()
+    images.run("mount", "-o", "loop", "file.img", "m")
+    before = (disk / "file.img").read_bytes()
+    fails(2, "mounted", "--force", "disk.raw", "file.img")
+    images.run("umount", "m")
+    (disk / "vm.img").write_bytes(b"\xff" * (16 * MIB))
+    server = servers.start(False, lambda place: ["qemu-nbd", "-t", "-f", "raw", "-k", str(place), str(disk / "vm.img")])
+    for options in [["--force"], ["--update"], ["--force", "--verify=source"]]:
+        fails(2, "is in use", *options, "disk.raw", "vm.img")
+    assert server.process.poll() is None
+    assert (disk / "vm.img").read_bytes() == b"\xff" * (16 * MIB)
+    assert len(before) == os.path.getsize("file.img")
+
+
+@pytest.mark.root
+def test_a_source_that_is_beneath_the_destination(disk):
+    images.run("truncate", "-s", "24M", "table.img")
+    images.run("sfdisk", "-q", "table.img", stdin=None, input=b"label: gpt\nstart=2048, size=16384\nstart=20480, size=16384\n")
+    with open("table.img", "r+b") as file:
+        file.seek(MIB)
+        file.write(os.urandom(8 * MIB))
+    before = (disk / "table.img").read_bytes()
+    with loop_device("table.img", 512) as device, loop_device("table.img", 512) as other:
+        images.run("partx", "-a", device)
+        try:
+            for source, destination in [
+                (device, "table.img"),
+                ("table.img", device),
+                (device, other),
+                (f"{device}p1", device),
+                (device, f"{device}p1"),
+            ]:
+                result = attempt("--force", "-f", "raw", source, destination)
+                assert result.returncode == 2, (source, destination, result)
+                assert (disk / "table.img").read_bytes() == before, (source, destination)
+            run("--force", "-f", "raw", f"{device}p1", f"{device}p2")
+        finally:
+            images.run("partx", "-d", device)
+    after = (disk / "table.img").read_bytes()
+    assert after[10 * MIB : 18 * MIB] == before[MIB : 9 * MIB]
+
+
+def test_a_destination_that_is_something_else(disk):
+    """What is printed, the map and the secret are not the destination."""
+    with open("out", "wb") as out:
+        result = subprocess.run([PROGRAM, "--force", "disk.raw", "out"], stdout=out, stderr=subprocess.PIPE)
+    assert result.returncode == 2 and b"is standard output" in result.stderr and os.path.getsize("out") == 0
+    with open("out", "wb") as out:
+        result = subprocess.run([PROGRAM, "-v", "--force", "disk.raw", "out"], stdout=subprocess.PIPE, stderr=out)
+    assert result.returncode == 2 and b"is standard output" in (disk / "out").read_bytes()
+    (disk / "m").write_bytes(b"")
+    for options in (["--force"], ["--verify=source", "--force"]):
+        fails(2, "is the file of --map", *options, "--map", "m", "disk.raw", "m")
+    (disk / "key").write_bytes(b"secret")
+    fails(2, "is the file of --secret-file", "--force", "--secret-file", "key", "disk.raw", "key")
+    assert (disk / "key").read_bytes() == b"secret"
+
+
+def test_a_file_is_not_emptied_for_one_that_does_not_fit(disk):
+    (disk / "copy").write_bytes(b"precious")
+    with open("huge", "wb") as file:
+        file.truncate(1 << 50)
+    limit = "ulimit -f 1000; exec \"$0\" --force huge copy"
+    result = subprocess.run(["bash", "-c", limit, PROGRAM], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert result.returncode != 0 and (disk / "copy").read_bytes() == b"precious", result
+
+
+def test_a_destination_that_is_removed_meanwhile(disk, servers):
+    """A name that leads elsewhere at the end is no copy."""
+    (disk / "big.raw").write_bytes(os.urandom(4 * MIB))
+    uri = servers.nbdkit("--filter=delay", "file", "big.raw", "rdelay=300ms").uri()
+    process = subprocess.Popen([PROGRAM, uri, "gone"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while not os.path.exists("gone"):
+        pass
+    os.unlink("gone")
+    out, err = process.communicate()
+    assert process.returncode == 3 and b"was removed or replaced" in err and out == b"", (out, err)
+
+
+@pytest.mark.root
+def test_update_repairs_what_the_page_cache_hides(disk):
+    """The block was damaged beneath the file system, which has the old one in memory."""
+    images.run("mkfs.ext4", "-q", "fs.img", "64M")
+    (disk / "m").mkdir()
+    images.run("mount", "-o", "loop", "fs.img", "m")
+    try:
+        (disk / "data.raw").write_bytes(os.urandom(4 * MIB))
+        run("data.raw", "m/copy")
+        place = (disk / "fs.img").read_bytes().index((disk / "data.raw").read_bytes()[MIB : MIB + 4096])
+        (disk / "m/copy").read_bytes()
+        with open("fs.img", "r+b") as file:
+            file.seek(place)
+            file.write(bytes(4096))
+        device = images.run("findmnt", "-n", "-o", "SOURCE", "m").decode().strip()
+        images.run("blockdev", "--flushbufs", device)
+        run("--update", "data.raw", "m/copy")
+        with open("m/copy", "rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            assert file.read() == (disk / "data.raw").read_bytes()
+    finally:
+        images.run("umount", "m")
 
 
 def test_read_only_exports(disk, servers):

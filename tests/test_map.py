@@ -686,5 +686,8 @@ def test_the_page_lists_the_fields_that_are_written(workdir):
     *made, update = [info["made"] for info in infos]
     assert made == ["read", "read", {"merge": 1}]
     assert {f"update.{field}" for field in update["update"]} == set(re.findall(r"^\| `(update\.\w+)`", how, re.MULTILINE))
-    assert len(how.splitlines()) == 7
+    (workdir / "index").write_text(blkmap("export", "--to", "lines", "disk.blkmap"))
+    blkmap("import", "--from", "lines", "--block-size", "64K", "-o", "imported.blkmap", "index")
+    assert show("imported.blkmap")["info"]["made"] == {"import": "lines"}
+    assert len(how.splitlines()) == 8
     assert not found & set(re.findall(r"^\| `([^`]+)`", reserved, re.MULTILINE))

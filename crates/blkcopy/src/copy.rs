@@ -137,8 +137,7 @@ impl<'a> Copy<'a> {
         if let Some((leaf, sink)) = self.blocks {
             pass = pass.blocks(leaf, sink);
         }
-        let tuning = tuning.with_default_limit(u64::MAX);
-        let digests = pass.run(&rest, &tuning, progress).map_err(Error::of_pass)?;
+        let digests = pass.run(&rest, tuning, progress).map_err(Error::of_pass)?;
         let copied = Copied::new(digests, size, &writer);
         drop(writer);
         drop(old);
@@ -237,13 +236,12 @@ impl Written {
     ) -> Result<Copied, Error> {
         let Self { copied, destination } = self;
         let size = copied.size;
-        let tuning = tuning.with_default_limit(u64::MAX);
         let image = destination.read_back().map_err(|error| Error::ReadBack(error.into()))?;
         let shorter = || Error::Small { size: image.size(), needed: size };
         let copy = Slice::new(&image, 0, size).ok_or_else(shorter)?;
-        let found = blksum::checksums(&copy, parameters, &tuning, progress);
+        let found = blksum::checksums(&copy, parameters, tuning, progress);
         if found.map_err(Error::ReadBack)? != copied.digests {
-            let at = again.and_then(|source| first_difference(source, &copy, &tuning));
+            let at = again.and_then(|source| first_difference(source, &copy, tuning));
             return Err(Error::Differs { at });
         }
         let mut files = image.chain().iter().flat_map(blkimage::Member::files);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use blkimage::{Cache, Format, Image, OpenOptions};
-use rustix::fs::{FallocateFlags, fallocate, ioctl_blksszget};
+use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate, fstatfs, ioctl_blksszget};
 use rustix::io::Errno;
 
 use super::{Destination, Syncer, Zeroing};
@@ -55,6 +55,25 @@ impl Local {
         }
     }
 
+    /// Fails if something else may write to the destination, or it is mounted.
+    ///
+    /// # Errors
+    ///
+    /// Fails also if it cannot be opened for reading.
+    pub fn check_unused(&self) -> blkimage::Result<()> {
+        self.open(&OpenOptions::new()).map(drop)
+    }
+
+    /// Drops clean pages. Some file systems read through the page cache although they accept O_DIRECT.
+    fn drop_cached(&self) {
+        let _ = fadvise(&self.file, 0, None, Advice::DontNeed);
+    }
+
+    /// Returns whether the file system has no other place for data than memory.
+    fn is_memory(&self) -> bool {
+        fstatfs(&self.file).is_ok_and(|found| [TMPFS, RAMFS].contains(&(found.f_type as u32)))
+    }
+
     fn write_zeros(&self, mut offset: u64, end: u64) -> io::Result<()> {
         while offset < end {
             let length = (end - offset).min(ZEROS.len() as u64);
@@ -88,11 +107,13 @@ impl Destination for Local {
                 _ => Ok(false),
             };
         }
-        if !keeps {
-            self.file.set_len(0).map_err(failed)?;
-        }
+        // Fails before anything is lost if there can be no file of this size.
         if let Some(size) = size {
             self.file.set_len(size).map_err(failed)?;
+        }
+        if !keeps {
+            self.file.set_len(0).map_err(failed)?;
+            self.file.set_len(size.unwrap_or(0)).map_err(failed)?;
         }
         Ok(!keeps)
     }
@@ -132,12 +153,20 @@ impl Destination for Local {
     }
 
     fn current(&self) -> blkimage::Result<Image> {
+        // What the page cache holds may not be what is stored.
+        let _ = self.file.sync_data();
+        self.drop_cached();
         self.open(&OpenOptions::new().force_share(true).cache(Cache::Yes))
     }
 
     fn read_back(self: Box<Self>) -> blkimage::Result<Image> {
-        self.open(&OpenOptions::new().cache(Cache::No))
+        self.drop_cached();
+        self.open(&OpenOptions::new().cache(if self.is_memory() { Cache::Yes } else { Cache::No }))
     }
 }
 
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+const TMPFS: u32 = 0x0102_1994;
+
+const RAMFS: u32 = 0x8584_58f6;

@@ -3,6 +3,7 @@
 //! [`args`] is the command line. [`source`] opens the source, and [`place`] the destination, unless that would lose something.
 //! [`run`] copies, [`log`] is the map that it writes, and [`output`] prints the result.
 
+mod apart;
 mod args;
 mod log;
 mod output;

@@ -5,10 +5,11 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use blkcopy::{Destination, Export, Local, holds};
+use blkcopy::{Destination, Export, Local, Zeros, holds};
 use blkimage::{Format, Image, Location, NbdOptions};
 use rustix::fs::OFlags;
 
+use super::apart;
 use super::args::Args;
 use crate::identity::Identity;
 use crate::outputs::{self, Leftover, Named, mode_of};
@@ -50,27 +51,38 @@ impl<'a> Place<'a> {
         refuse_other_format(path, args.force)?;
         let found = fs::metadata(path);
         let is_device = found.as_ref().is_ok_and(|it| it.file_type().is_block_device());
-        if let Ok(found) = &found {
-            if !is_device && !found.is_file() {
-                return Err("is neither a regular file nor a block device".into());
-            }
-            if !is_device && !args.force && !args.update && !args.resume {
-                let hint = "--update writes only what differs, --force overwrites it";
-                return Err(Problem::new("exists").with_hint(hint));
-            }
+        if found.is_ok_and(|found| !is_device && !found.is_file()) {
+            return Err("is neither a regular file nor a block device".into());
         }
-        // Nobody else opens a device that is opened so, and it is not mounted.
-        let exclusive = if is_device { OFlags::EXCL } else { OFlags::empty() };
-        let flags = OFlags::RDWR | OFlags::NONBLOCK | exclusive;
-        let opened = outputs::open(path, Named::ByUser, mode_of([&*args.source]), flags);
-        let opened = opened.map_err(|reason| match is_device {
-            true => Problem::new(reason).with_hint("a device must not be mounted or in use"),
-            false => Problem::new(reason),
-        })?;
+        let (mode, flags) = (mode_of([&*args.source]), OFlags::RDWR | OFlags::NONBLOCK);
+        let opened = if is_device {
+            // Nobody else opens a device that is opened so, and it is not mounted.
+            let opened = outputs::open(path, Named::ByUser, mode, flags | OFlags::EXCL);
+            opened.map_err(|reason| match reason.contains("busy") {
+                true => Problem::new(reason).with_hint("a device must not be mounted or in use"),
+                false => Problem::new(reason),
+            })?
+        } else {
+            outputs::open_locked(path, Named::ByUser, mode, flags)?
+        };
+        if opened.metadata.file_type().is_block_device() != is_device {
+            return Err("became another file while it was opened".into());
+        }
+        apart::check(args, &opened.metadata)?;
+        let is_kept = !is_device && !opened.leftover.is_new() && !args.force && !args.update;
+        if is_kept && !args.resume {
+            let hint = "--update writes only what differs, --force overwrites it";
+            return Err(Problem::new("exists").with_hint(hint));
+        }
         let identity = Identity::new(&opened.metadata);
-        let holds_something = found.is_ok() && !is_device && !args.force && !args.update;
         let local = Local::new(opened.file, path).map_err(|error| Problem::from(&error))?;
-        Ok(Self::File { local, identity, leftover: opened.leftover, is_device, holds_something })
+        Ok(Self::File {
+            local,
+            identity,
+            leftover: opened.leftover,
+            is_device,
+            holds_something: is_kept,
+        })
     }
 
     /// Returns what is known about a file.
@@ -80,6 +92,14 @@ impl<'a> Place<'a> {
                 Kept { leftover: Some(*leftover), holds_something: *holds_something }
             }
             _ => Kept { leftover: None, holds_something: false },
+        }
+    }
+
+    /// Returns what tells whether the name still leads to the file that was opened.
+    pub fn identity(&self) -> Option<Identity> {
+        match self {
+            Self::File { identity, .. } => Some(*identity),
+            _ => None,
         }
     }
 
@@ -108,8 +128,17 @@ impl<'a> Place<'a> {
                 let export = export.map_err(|error| Problem::of_image(&error, name))?;
                 (Box::new(export), true)
             }
-            Self::File { local, is_device, .. } => (Box::new(local), is_device),
+            Self::File { local, is_device, .. } => {
+                // Fails if it is in use, before anything is written.
+                let unused = local.check_unused();
+                unused.map_err(|error| Problem::new(Problem::of_image(&error, name).reason))?;
+                (Box::new(local), is_device)
+            }
         };
+        if args.zeros == Some(Zeros::Punch) && Location::new(name).is_uri() {
+            let reason = "--zeros=punch: no server tells whether it deallocates";
+            return Err(reason.into());
+        }
         if is_checked && !args.force && !args.update {
             refuse_content(&*destination, name)?;
         }

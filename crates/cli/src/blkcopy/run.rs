@@ -1,6 +1,9 @@
 //! Copies the image on the command line.
 
+use std::fs;
 use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,6 +20,7 @@ use super::log::{self, Begun};
 use super::output::Report;
 use super::place::{Kept, Place};
 use super::source::{self, Opened};
+use crate::identity::Identity;
 use crate::map::output::Output;
 use crate::messages;
 use crate::outputs::{Named, mode_of};
@@ -44,7 +48,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     match copied {
         Ok(report) => {
             report.print(args)?;
-            Ok(job.verdict(&report))
+            Ok(Outcome::Clean)
         }
         Err(problem) => Ok(problem.report(&args.destination)),
     }
@@ -123,7 +127,7 @@ impl<'a> Job<'a> {
                 Counts { done: sum(Progress::done), data, read: data }
             }
         });
-        let kept = place.kept();
+        let (kept, identity) = (place.kept(), place.identity());
         let destination = place.destination(args, &options.nbd)?;
         let (format, done) = match (opened, destination) {
             (Opened::Image(image, selected), None) => {
@@ -159,6 +163,13 @@ impl<'a> Job<'a> {
         };
         drop(watch);
         let done = done?;
+        self.check_expected(done.digests.first())?;
+        let is_there =
+            |own| fs::metadata(&args.destination).is_ok_and(|it| Identity::new(&it) == own);
+        if identity.is_some_and(|own| !is_there(own)) {
+            let problem = Problem::new("was removed or replaced while it was written");
+            return Err(problem.with_outcome(Outcome::Useless));
+        }
         if let Some(leftover) = kept.leftover {
             leftover.keep();
         }
@@ -189,6 +200,7 @@ impl<'a> Job<'a> {
         let parameters = self.parameters.as_slice();
         let received = blkcopy::to_stream(source, &mut Stdout, parameters, &self.tuning, progress);
         let received = received.map_err(|error| self.problem(&error))?;
+        sync_stdout().map_err(|error| Problem::from(&error))?;
         Ok(Done { digests: received.digests, size: received.size, amounts: None, read_back: None })
     }
 
@@ -275,15 +287,14 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Returns whether the checksum is the one that was expected.
-    fn verdict(&self, report: &Report) -> Outcome {
-        let Some(expected) = &self.args.expect else { return Outcome::Clean };
-        match &report.checksum {
-            Some((_, digest)) if digest.as_bytes() == expected.digest => Outcome::Clean,
-            _ => {
-                let problem = Problem::new("does not have the checksum of --expect");
-                problem.with_outcome(Outcome::Errors).report(&self.args.destination)
+    /// Fails unless the checksum is the one that was expected.
+    fn check_expected(&self, digest: Option<&Digest>) -> Result<(), Problem> {
+        match (&self.args.expect, digest) {
+            (Some(expected), Some(digest)) if digest.as_bytes() != expected.digest => {
+                let found = format!("has the checksum {digest}, and not that of --expect");
+                Err(Problem::new(found).with_outcome(Outcome::Errors))
             }
+            _ => Ok(()),
         }
     }
 }
@@ -303,6 +314,13 @@ impl Done {
         let amounts = Some([written, zeroed, equal]);
         Self { digests: copied.digests, size: copied.size, amounts, read_back: copied.read_back }
     }
+}
+
+/// Returns when standard output is where it stays, if it is a file or a device.
+fn sync_stdout() -> io::Result<()> {
+    let file = fs::File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() || kind.is_block_device() { file.sync_all() } else { Ok(()) }
 }
 
 /// Returns the parameters of the checksum.

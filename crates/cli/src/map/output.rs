@@ -4,10 +4,9 @@
 //! finished.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, TryLockError};
+use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::time::Duration;
 
 use blkimage::Image;
 use blkmap::{Error, Header, Map, Pipe, Recovered, Writer};
@@ -15,8 +14,8 @@ use rustix::fs::OFlags;
 
 use super::open::{base_of_state, of_index};
 use crate::identity::Identity;
-use crate::outputs::{self, FileMode, Leftover, Named, Opened};
-use crate::problem::{Outcome, Problem};
+use crate::outputs::{self, FileMode, Leftover, Named};
+use crate::problem::Problem;
 use crate::stdio::Stdout;
 
 /// A file to write a map to, or standard output.
@@ -41,28 +40,17 @@ impl Output {
         if name == "-" {
             return Ok(Self::Stdout);
         }
-        let name = Path::new(name);
-        loop {
-            let flags = OFlags::RDWR | OFlags::NONBLOCK;
-            let Opened { file, metadata, leftover } = outputs::open(name, named, mode, flags)?;
-            lock(&file)?;
-            let identity = Identity::new(&metadata);
-            // A process that failed removes its file, and may have done so before it was locked here.
-            if fs::metadata(name).is_ok_and(|it| Identity::new(&it) == identity) {
-                // Another process was the first to lock the new file, and wrote a map that is not to be removed.
-                if file.metadata().is_ok_and(|it| it.len() > 0) {
-                    leftover.keep();
-                }
-                return Ok(Self::File { file, identity, leftover });
-            }
-        }
+        let flags = OFlags::RDWR | OFlags::NONBLOCK;
+        let opened = outputs::open_locked(Path::new(name), named, mode, flags)?;
+        let identity = Identity::new(&opened.metadata);
+        Ok(Self::File { file: opened.file, identity, leftover: opened.leftover })
     }
 
     /// Opens a map to append to, and locks it.
     pub fn open_map(name: &OsStr) -> Result<File, Problem> {
         let file = File::options().read(true).write(true).custom_flags(NONBLOCK).open(name);
         let file = file.map_err(|error| Problem::from(&error))?;
-        lock(&file)?;
+        outputs::lock(&file)?;
         Ok(file)
     }
 
@@ -177,21 +165,6 @@ pub fn last_state(file: &File, name: &OsStr) -> Result<Map, Error> {
     Ok(map)
 }
 
-fn lock(file: &File) -> Result<(), Problem> {
-    if !file.metadata().map_err(|error| Problem::from(&error))?.is_file() {
-        return Err("is not a regular file".into());
-    }
-    // A process that was killed holds its lock until its child has removed the file or left it.
-    for _ in 0..MAX_TRIES {
-        match file.try_lock() {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
-            Err(TryLockError::Error(error)) => return Err(Problem::from(&error)),
-        }
-    }
-    Err(Problem::new("is being written by another process").with_outcome(Outcome::Busy))
-}
-
 /// The destination of a writer.
 pub enum Target {
     Stdout(Pipe<Stdout>),
@@ -238,11 +211,6 @@ impl blkmap::Output for Target {
 const COMMITTED: u32 = 2;
 
 const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
-
-/// A lock is tried this often, for half a second in all.
-const MAX_TRIES: u32 = 50;
-
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// More zeros may be something else than the beginning of a map.
 const MAX_TORN: u64 = 1 << 20;

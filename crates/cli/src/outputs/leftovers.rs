@@ -49,6 +49,11 @@ impl Leftover {
         Self(number)
     }
 
+    /// Returns whether this process created the file.
+    pub fn is_new(self) -> bool {
+        self.0.is_some()
+    }
+
     /// Keeps the file.
     pub fn keep(self) {
         let Some(number) = self.0 else { return };

@@ -2,9 +2,10 @@
 //!
 //! [`open`] is the only function that opens or creates them. It follows a link only where the user typed its
 //! name, and a new file is readable for the users that may read the image, at most. [`leftovers`] removes new files
-//! that were not completed.
+//! that were not completed, and [`locked`] keeps two processes from writing one file.
 
 mod leftovers;
+mod locked;
 mod mode;
 
 use std::fs::{self, File, Metadata};
@@ -22,6 +23,7 @@ use crate::messages;
 use crate::trust;
 
 pub use self::leftovers::{Leftover, guard, settle};
+pub use self::locked::{lock, open_locked};
 pub use self::mode::{FileMode, mode_of};
 
 /// Where the name of a file comes from.

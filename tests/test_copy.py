@@ -707,6 +707,14 @@ def test_read_only_exports(disk, servers):
     fails(2, "the export is read-only", "disk.qcow2", servers.nbdkit("memory", "8M").uri())
 
 
+def test_a_compressed_source_is_noted(disk):
+    images.run("gzip", "-k", "disk.raw")
+    result = attempt("disk.raw.gz", "copy")
+    assert result.returncode == 0 and b"note: looks like gzip: the compressed bytes are copied" in result.stderr
+    images.run("cmp", "copy", "disk.raw.gz")
+    assert attempt("-q", "--force", "disk.raw.gz", "copy").stderr == b""
+
+
 def test_a_new_file_is_private_as_its_source(disk):
     os.chmod("disk.qcow2", 0o640)
     run("disk.qcow2", "copy")

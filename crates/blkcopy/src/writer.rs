@@ -81,7 +81,8 @@ impl<'a> Writer<'a> {
 
     /// Makes bytes zero that may be zero already.
     fn zero(&self, offset: u64, length: u64) -> Result<(), Error> {
-        if self.is_blank && self.zeros != Zeros::Write {
+        // A file system without holes writes them, so that a demand for holes has to be made.
+        if self.is_blank && !matches!(self.zeros, Zeros::Write | Zeros::Punch) {
             self.zeroed.fetch_add(length, Relaxed);
             return Ok(());
         }

@@ -158,7 +158,8 @@ impl<'a> Job<'a> {
                 ("raw", copy.map(Done::of).map_err(|error| self.problem(&error)))
             }
             (Opened::Stream(_), None) => {
-                return Err(Problem::new("the source is a pipe, too: there is nothing to copy"));
+                return Err(Problem::new("is a pipe, and so is the source")
+                    .with_hint("tee and blksum copy and check a stream"));
             }
         };
         drop(watch);

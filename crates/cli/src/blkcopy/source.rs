@@ -6,12 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blkcopy::Zeros;
-use blkimage::{Format, Image, OpenOptions, probe};
+use blkimage::{Format, Image, OpenOptions, Source, probe};
 use blksum::{Part, Selected};
 
 use super::args::Args;
+use crate::blksum::compressed;
 use crate::blksum::input::Input;
 use crate::image::{advice, open};
+use crate::messages;
 use crate::problem::Problem;
 
 /// The source.
@@ -47,6 +49,12 @@ pub fn open(args: &Args, options: &OpenOptions) -> Result<Opened, Problem> {
     };
     let selected = Selected::new(Arc::clone(&image), args.partition.map(Part::Partition));
     let selected = selected.map_err(|error| Problem::new(error.to_string()))?;
+    if image.format() == Format::Raw {
+        let mut head = vec![0; selected.size().min(HEAD) as usize];
+        let read = selected.source().read_exact_at(&mut head, 0);
+        read.map_err(|error| Problem::of_image(&error, name))?;
+        note_compressed(args, &head);
+    }
     Ok(Opened::Image(image, selected))
 }
 
@@ -70,7 +78,21 @@ fn stream(args: &Args, mut file: File) -> Result<Opened, Problem> {
         Some(format) if format != Format::Raw => Err(Problem::new(format!(
             "is a pipe and looks like {format}: give the name of the file, or -f raw to copy its bytes"
         ))),
-        _ => Ok(Opened::Stream(Box::new(io::Cursor::new(head).chain(file)))),
+        _ => {
+            note_compressed(args, &head);
+            Ok(Opened::Stream(Box::new(io::Cursor::new(head).chain(file))))
+        }
+    }
+}
+
+/// Says that a source is a compressed file, which is copied as it is.
+fn note_compressed(args: &Args, head: &[u8]) {
+    if let Some(method) = compressed::method(head).filter(|_| !args.quiet) {
+        let note = format!(
+            "note: looks like {method}: the compressed bytes are copied: {method} -dc FILE | blkcopy - DESTINATION \
+             copies the content"
+        );
+        messages::remark_of(args.source.as_encoded_bytes(), &note);
     }
 }
 

@@ -20,7 +20,7 @@ mod args;
 mod beside;
 mod check;
 mod check_files;
-mod compressed;
+pub mod compressed;
 mod confine;
 mod digest;
 mod expect;

@@ -417,7 +417,10 @@ def test_expect(disk):
     run("--expect", value, "disk.qcow2", "copy")
     run("--force", "--expect", "blake3:" + blksum("-d", "blake3", "disk.qcow2").split()[0], "disk.qcow2", "copy")
     result = attempt("--force", "--expect", value[:-1] + "0", "disk.qcow2", "copy")
-    assert result.returncode == 1 and b", and not that of --expect" in result.stderr and result.stdout == b""
+    assert result.returncode == 1 and b", and not that of --expect: sha256sum" in result.stderr and result.stdout == b""
+    wrong = value[:-1] + "0"
+    assert attempt("--map", "m", "--expect", wrong, "disk.qcow2", "new").returncode == 1
+    assert not os.path.exists("new") and not os.path.exists("m")
     assert attempt("--expect", value[:-1] + "0", "disk.qcow2", "new").returncode == 1 and not os.path.exists("new")
     for options in [("--expect", "12"), ("--expect", value, "--digest", "sha1"), ("--expect", value, "--verify=none")]:
         assert attempt("--force", *options, "disk.qcow2", "copy").returncode == 2
@@ -519,6 +522,20 @@ def test_a_checkpoint_is_not_copied_again(interrupted):
     assert (again["checksum"], again["written_bytes"], again["verified"]) == (found["checksum"], 0, "readback")
 
 
+@pytest.mark.root
+def test_a_device_is_resumed_without_force(interrupted):
+    """It holds what the interrupted copy wrote. A map without a checkpoint is no reason to overwrite it."""
+    with open("copy", "r+b") as file:
+        file.truncate(65 * MIB)
+    with loop_device("copy", 512) as device:
+        fails(2, "holds ", "--map", "new.blkmap", "--resume", "disk.raw", device)
+        result = attempt(*LOG, "--resume", "disk.raw", device)
+        assert result.returncode == 0, result
+        note = f"blkcopy: {device}: note: has {65 * MIB} bytes: the checksum is that of the first {64 * MIB}\n"
+        assert result.stderr.decode() == note
+        same(device, "disk.raw", 64 * MIB)
+
+
 def test_a_checkpoint_that_the_destination_lost(interrupted):
     """What a crash of the host or something else took from the destination is found, and the map is not finished."""
     with open("copy", "r+b") as file:
@@ -535,8 +552,12 @@ def test_what_cannot_be_resumed(interrupted):
     fails(3, "has another digest or block size", *LOG[:2], "--resume", "disk.raw", "copy")
     os.rename("copy.blkmap", "log")
     fails(2, "exists, and the map has no checkpoint: --force", *LOG, "--resume", "disk.raw", "copy")
-    os.unlink("copy.blkmap") if os.path.exists("copy.blkmap") else None
+    if os.path.exists("copy.blkmap"):
+        os.unlink("copy.blkmap")
     os.rename("log", "copy.blkmap")
+    fails(3, "is new, and the map has a checkpoint", *LOG, "--resume", "disk.raw", "other")
+    assert not os.path.exists("other")
+    fails(2, "exists: --resume goes on with an interrupted copy", *LOG, "disk.raw", "copy")
     with open("disk.raw", "r+b") as file:
         file.write(b"x")
     fails(3, "is not the log of a copy of the source as it is now", *LOG, "--resume", "disk.raw", "copy")

@@ -48,6 +48,8 @@ pub struct Copied {
     pub equal: u64,
     /// The way in which the destination was read back. `None` if it was not.
     pub read_back: Option<ReadMethod>,
+    /// Number of bytes of the destination, which may be more than were copied. `None` if it was not read back.
+    pub destination_size: Option<u64>,
 }
 
 impl<'a> Copy<'a> {
@@ -193,7 +195,7 @@ impl Copied {
     fn new(digests: Vec<Digest>, size: u64, writer: &Writer<'_>) -> Self {
         let counts = [&writer.written, &writer.zeroed, &writer.equal];
         let [written, zeroed, equal] = counts.map(|count| count.load(Relaxed));
-        Self { digests, size, written, zeroed, equal, read_back: None }
+        Self { digests, size, written, zeroed, equal, read_back: None, destination_size: None }
     }
 }
 
@@ -214,6 +216,11 @@ impl Written {
     #[must_use]
     pub fn with_digests(self, digests: Vec<Digest>) -> Self {
         Self { copied: Copied { digests, ..self.copied }, ..self }
+    }
+
+    /// Returns the checksums of what was read from the source.
+    pub fn digests(&self) -> &[Digest] {
+        &self.copied.digests
     }
 
     /// Returns the result without a comparison.
@@ -245,7 +252,8 @@ impl Written {
             return Err(Error::Differs { at });
         }
         let mut files = image.chain().iter().flat_map(blkimage::Member::files);
-        Ok(Copied { read_back: files.next().map(blkimage::MemberFile::read_method), ..copied })
+        let read_back = files.next().map(blkimage::MemberFile::read_method);
+        Ok(Copied { read_back, destination_size: Some(image.size()), ..copied })
     }
 }
 

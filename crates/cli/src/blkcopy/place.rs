@@ -13,7 +13,7 @@ use super::apart;
 use super::args::Args;
 use crate::identity::Identity;
 use crate::outputs::{self, Leftover, Named, mode_of};
-use crate::problem::Problem;
+use crate::problem::{Outcome, Problem};
 
 /// The destination, before the process is restricted.
 pub enum Place<'a> {
@@ -35,6 +35,32 @@ pub struct Kept {
     pub leftover: Option<Leftover>,
     /// Whether it would be overwritten unasked, unless a copy to it is resumed.
     pub holds_something: bool,
+    /// Whether its content tells whether something would be lost.
+    pub is_checked: bool,
+}
+
+impl Kept {
+    /// Checks that the destination may be written from an offset on, where a map says that it was before.
+    pub fn check(
+        &self,
+        args: &Args,
+        destination: &dyn Destination,
+        from: u64,
+    ) -> Result<(), Problem> {
+        let is_new = self.leftover.is_some_and(Leftover::is_new);
+        match from {
+            0 if self.holds_something => Err(Problem::new("exists, and the map has no checkpoint")
+                .with_hint("--force overwrites it")),
+            0 if self.is_checked && args.resume && !args.force => {
+                refuse_content(destination, &args.destination)
+            }
+            1.. if is_new => {
+                let reason = "is new, and the map has a checkpoint of a copy to something else";
+                Err(Problem::new(reason).with_outcome(Outcome::Useless))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl<'a> Place<'a> {
@@ -71,7 +97,10 @@ impl<'a> Place<'a> {
         apart::check(args, &opened.metadata)?;
         let is_kept = !is_device && !opened.leftover.is_new() && !args.force && !args.update;
         if is_kept && !args.resume {
-            let hint = "--update writes only what differs, --force overwrites it";
+            let hint = match args.map {
+                Some(_) => "--resume goes on with an interrupted copy, --force overwrites it",
+                None => "--update writes only what differs, --force overwrites it",
+            };
             return Err(Problem::new("exists").with_hint(hint));
         }
         let identity = Identity::new(&opened.metadata);
@@ -88,10 +117,12 @@ impl<'a> Place<'a> {
     /// Returns what is known about a file.
     pub fn kept(&self) -> Kept {
         match self {
-            Self::File { leftover, holds_something, .. } => {
-                Kept { leftover: Some(*leftover), holds_something: *holds_something }
-            }
-            _ => Kept { leftover: None, holds_something: false },
+            Self::File { leftover, holds_something, is_device, .. } => Kept {
+                leftover: Some(*leftover),
+                holds_something: *holds_something,
+                is_checked: *is_device,
+            },
+            _ => Kept { leftover: None, holds_something: false, is_checked: true },
         }
     }
 
@@ -139,7 +170,7 @@ impl<'a> Place<'a> {
             let reason = "--zeros=punch: no server tells whether it deallocates";
             return Err(reason.into());
         }
-        if is_checked && !args.force && !args.update {
+        if is_checked && !args.force && !args.update && !args.resume {
             refuse_content(&*destination, name)?;
         }
         Ok(Some(destination))

@@ -164,6 +164,11 @@ impl<'a> Job<'a> {
         };
         drop(watch);
         let done = done?;
+        if let Some(size) = done.destination_size.filter(|size| *size > done.size && !args.quiet) {
+            let note =
+                format!("note: has {size} bytes: the checksum is that of the first {}", done.size);
+            messages::remark_of(args.destination.as_encoded_bytes(), &note);
+        }
         self.check_expected(done.digests.first())?;
         let is_there =
             |own| fs::metadata(&args.destination).is_ok_and(|it| Identity::new(&it) == own);
@@ -202,7 +207,13 @@ impl<'a> Job<'a> {
         let received = blkcopy::to_stream(source, &mut Stdout, parameters, &self.tuning, progress);
         let received = received.map_err(|error| self.problem(&error))?;
         sync_stdout().map_err(|error| Problem::from(&error))?;
-        Ok(Done { digests: received.digests, size: received.size, amounts: None, read_back: None })
+        Ok(Done {
+            digests: received.digests,
+            size: received.size,
+            amounts: None,
+            read_back: None,
+            destination_size: None,
+        })
     }
 
     fn to_destination(
@@ -232,21 +243,23 @@ impl<'a> Job<'a> {
             None => log::problem(args, problem),
             Some(_) => problem,
         })?;
+        if let Begun::Copy { from, .. } = begun {
+            place.check(args, &*destination, from)?;
+        }
         let all = std::slice::from_ref(parameters);
         let (written, end, was_read) = match begun {
             Begun::ReadBack => {
                 let copy = Copy::new(&[]).from(source.size());
                 (copy.write(source, destination, &self.tuning, writing), None, false)
             }
-            Begun::Copy { from: 0, .. } if place.holds_something => {
-                return Err(Problem::new("exists, and the map has no checkpoint")
-                    .with_hint("--force overwrites it"));
-            }
             Begun::Copy { mut writer, from } => {
                 let leaf = writer.header().leaf();
                 let copy = self.begin().from(from).blocks(&leaf, &mut *writer);
                 let written = copy.write(source, destination, &self.tuning, writing);
                 let written = written.map_err(|error| self.problem(&error))?;
+                if from == 0 {
+                    self.check_expected(written.digests().first())?;
+                }
                 let end = output.length().map_err(|error| log::failed(args, error.into()))?;
                 let info = Info::new(Made::Read).describe(subject);
                 writer.finish(&info.to_string()).map_err(of_map)?;
@@ -283,7 +296,9 @@ impl<'a> Job<'a> {
                 because(reason)
             }
             Error::ReadBack(error) => Problem::of_pass(error, destination),
-            Error::Differs { .. } => Problem::new(error.to_string()).with_outcome(Outcome::Errors),
+            Error::Differs { .. } => Problem::new(error.to_string())
+                .with_outcome(Outcome::Errors)
+                .with_hint("--update without --map writes what differs"),
             error => Problem::new(error.to_string()),
         }
     }
@@ -293,7 +308,11 @@ impl<'a> Job<'a> {
         match (&self.args.expect, digest) {
             (Some(expected), Some(digest)) if digest.as_bytes() != expected.digest => {
                 let found = format!("has the checksum {digest}, and not that of --expect");
-                Err(Problem::new(found).with_outcome(Outcome::Errors))
+                let problem = Problem::new(found).with_outcome(Outcome::Errors);
+                Err(match self.args.construction {
+                    Some(_) => problem,
+                    None => problem.with_hint("sha256sum has that of --construction linear"),
+                })
             }
             _ => Ok(()),
         }
@@ -307,13 +326,14 @@ struct Done {
     /// How much was written, zeroed and left as it was.
     amounts: Option<[u64; 3]>,
     read_back: Option<ReadMethod>,
+    destination_size: Option<u64>,
 }
 
 impl Done {
     fn of(copied: Copied) -> Self {
-        let Copied { written, zeroed, equal, .. } = copied;
-        let amounts = Some([written, zeroed, equal]);
-        Self { digests: copied.digests, size: copied.size, amounts, read_back: copied.read_back }
+        let amounts = Some([copied.written, copied.zeroed, copied.equal]);
+        let Copied { digests, size, read_back, destination_size, .. } = copied;
+        Self { digests, size, amounts, read_back, destination_size }
     }
 }
 

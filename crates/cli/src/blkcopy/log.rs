@@ -1,9 +1,8 @@
 //! The map that a copy writes, which is its log.
 
-use std::cell::Cell;
 use std::path::Path;
 
-use blkcopy::{Destination, Log, Syncer};
+use blkcopy::{Destination, Log};
 use blkhash::{Parameters, Salt};
 use blkmap::{Commit, Error, Header, Recovered, Writer};
 use blksum::map::{Info, Made, Subject};
@@ -53,9 +52,10 @@ pub fn begin(
     let of_image =
         |error: blksum::Error| Problem::of_pass(&error, subject.name).about(subject.name);
     let writer = blksum::map::prepared(writer, subject.source).map_err(of_image)?;
-    let sync = syncer(destination, leftover).map_err(|error| Problem::from(&error))?;
+    let sync = destination.syncer().map_err(|error| Problem::from(&error))?;
+    let keep = move || leftover.into_iter().for_each(Leftover::keep);
     let time = args.checkpoint.unwrap_or(map::CHECKPOINT);
-    let writer = writer.with_output(|target| Log::new(target, sync));
+    let writer = writer.with_output(|target| Log::new(target, sync, keep));
     let writer = Box::new(writer.checkpoint_every(time, info.to_string()));
     Ok(Begun::Copy { writer, from })
 }
@@ -82,22 +82,6 @@ fn check(args: &Args, old: &Recovered, header: &Header, info: &Info) -> Result<b
         return Err(useless("is not the log of a copy of the source as it is now"));
     }
     Ok(is_finished)
-}
-
-/// Returns what brings the destination to where it stays, and keeps a new one once the log has a commit.
-fn syncer(destination: &dyn Destination, leftover: Option<Leftover>) -> std::io::Result<Syncer> {
-    let (sync, calls) = (destination.syncer()?, Cell::new(0_u32));
-    Ok(Box::new(move || {
-        sync()?;
-        calls.set(calls.get().saturating_add(1));
-        // The first commit is between the first two calls.
-        if calls.get() == 2
-            && let Some(leftover) = leftover
-        {
-            leftover.keep();
-        }
-        Ok(())
-    }))
 }
 
 /// Describes an error of the map.

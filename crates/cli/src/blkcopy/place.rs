@@ -56,7 +56,9 @@ impl Kept {
             }
             1.. if is_new => {
                 let reason = "is new, and the map has a checkpoint of a copy to something else";
-                Err(Problem::new(reason).with_outcome(Outcome::Useless))
+                Err(Problem::new(reason)
+                    .with_hint("remove the map to begin anew")
+                    .with_outcome(Outcome::Useless))
             }
             _ => Ok(()),
         }

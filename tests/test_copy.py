@@ -523,6 +523,9 @@ def test_a_checkpoint_is_not_copied_again(interrupted):
     # Nothing is left but to read it back.
     again = json.loads(run("--json", *LOG, "--resume", "disk.raw", "copy"))
     assert (again["checksum"], again["written_bytes"], again["verified"]) == (found["checksum"], 0, "readback")
+    (interrupted / "precious").write_bytes(b"precious" * 9000000)
+    fails(3, "so it is not the interrupted copy", *LOG, "--resume", "disk.raw", "precious")
+    assert os.path.getsize("precious") == 72000000
 
 
 @pytest.mark.root
@@ -560,6 +563,9 @@ def test_what_cannot_be_resumed(interrupted):
     os.rename("log", "copy.blkmap")
     fails(3, "is new, and the map has a checkpoint", *LOG, "--resume", "disk.raw", "other")
     assert not os.path.exists("other")
+    (interrupted / "precious").write_bytes(b"precious" * 9000000)
+    fails(3, "so it is not the interrupted copy", *LOG, "--resume", "disk.raw", "precious")
+    assert os.path.getsize("precious") == 72000000
     fails(2, "exists: --resume goes on with an interrupted copy", *LOG, "disk.raw", "copy")
     with open("disk.raw", "r+b") as file:
         file.write(b"x")

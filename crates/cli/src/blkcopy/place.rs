@@ -26,6 +26,8 @@ pub enum Place<'a> {
         is_device: bool,
         /// Whether a file would be overwritten unasked, unless a copy to it is resumed.
         holds_something: bool,
+        /// Number of bytes of a file when it was opened.
+        length: u64,
     },
 }
 
@@ -35,6 +37,8 @@ pub struct Kept {
     pub leftover: Option<Leftover>,
     /// Whether it would be overwritten unasked, unless a copy to it is resumed.
     pub holds_something: bool,
+    /// Number of bytes of a file when it was opened.
+    length: u64,
     /// Whether its content tells whether something would be lost.
     pub is_checked: bool,
 }
@@ -46,13 +50,21 @@ impl Kept {
         args: &Args,
         destination: &dyn Destination,
         from: u64,
+        size: u64,
     ) -> Result<(), Problem> {
         let is_new = self.leftover.is_some_and(Leftover::is_new);
+        // A copy gives its file the size of the source before it writes.
+        let is_other = self.holds_something && self.length != size;
         match from {
             0 if self.holds_something => Err(Problem::new("exists, and the map has no checkpoint")
                 .with_hint("--force overwrites it")),
             0 if self.is_checked && args.resume && !args.force => {
                 refuse_content(destination, &args.destination)
+            }
+            1.. if is_other => {
+                let reason =
+                    format!("has {} bytes, so it is not the interrupted copy", self.length);
+                Err(Problem::new(reason).with_outcome(Outcome::Useless))
             }
             1.. if is_new => {
                 let reason = "is new, and the map has a checkpoint of a copy to something else";
@@ -113,18 +125,20 @@ impl<'a> Place<'a> {
             leftover: opened.leftover,
             is_device,
             holds_something: is_kept,
+            length: opened.metadata.len(),
         })
     }
 
     /// Returns what is known about a file.
     pub fn kept(&self) -> Kept {
         match self {
-            Self::File { leftover, holds_something, is_device, .. } => Kept {
+            Self::File { leftover, holds_something, is_device, length, .. } => Kept {
                 leftover: Some(*leftover),
                 holds_something: *holds_something,
+                length: *length,
                 is_checked: *is_device,
             },
-            _ => Kept { leftover: None, holds_something: false, is_checked: true },
+            _ => Kept { leftover: None, holds_something: false, length: 0, is_checked: true },
         }
     }
 

@@ -243,9 +243,11 @@ impl<'a> Job<'a> {
             None => log::problem(args, problem),
             Some(_) => problem,
         })?;
-        if let Begun::Copy { from, .. } = begun {
-            place.check(args, &*destination, from)?;
-        }
+        let from = match begun {
+            Begun::Copy { from, .. } => from,
+            Begun::ReadBack => source.size(),
+        };
+        place.check(args, &*destination, from, source.size())?;
         let all = std::slice::from_ref(parameters);
         let (written, end, was_read) = match begun {
             Begun::ReadBack => {

@@ -460,6 +460,10 @@ def known(path):
 @pytest.mark.root
 def test_interruptions(workdir, kind, signal, seed):
     """Killed at random moments and resumed, the copy is that of the source, and checkpoints are not copied again."""
+
+    def holds(name):
+        return os.path.exists(name) and os.path.getsize(name) > 0
+
     rng = random.Random(f"{kind} {signal} {seed}")
     pieces = [(MIB, rng.choice([None, rng.randbytes(MIB), rng.randbytes(MIB)])) for _ in range(48)]
     write(workdir / "disk.raw", pieces)
@@ -482,9 +486,9 @@ def test_interruptions(workdir, kind, signal, seed):
             except subprocess.TimeoutExpired:
                 process.send_signal(getattr(signals, f"SIG{signal}"))
                 process.communicate()
-                # What is not kept is removed by another process.
+                # Another process removes both files or none.
                 deadline = time.monotonic() + HANG
-                while os.path.exists("copy.blkmap") and not os.path.exists(destination):
+                while kind == "new" and holds("copy.blkmap") != holds("copy"):
                     assert time.monotonic() < deadline
                 continue
             assert process.returncode == 0, (started, err)
@@ -494,6 +498,24 @@ def test_interruptions(workdir, kind, signal, seed):
     blkhash = str(blksum_path().with_name("blkhash"))
     images.run(blkhash, "map", "verify", "copy.blkmap", "disk.qcow2")
     images.run(blkhash, "map", "check", "copy.blkmap")
+
+
+def test_a_new_copy_and_its_map_are_kept_together(workdir):
+    """Killed at any write, it leaves both or none: a map alone is of no use, and a copy alone is not gone on with."""
+    (workdir / "disk.raw").write_bytes(os.urandom(20 * MIB))
+    left = set()
+    for number in range(1, 40):
+        inject = f"--inject=write:signal=KILL:when={number}"
+        traced = ["strace", "-f", "-o", "trace", "--trace=write", inject, PROGRAM, *LOG, "disk.raw", "copy"]
+        assert subprocess.run(traced, capture_output=True).returncode == -signals.SIGKILL
+        # The process that removes files has ended as well, as it was traced.
+        left.add((os.path.exists("copy"), os.path.exists("copy.blkmap")))
+        for name in ("copy", "copy.blkmap"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name)
+        if (True, True) in left:
+            break
+    assert left == {(False, False), (True, True)}
 
 
 @pytest.fixture

@@ -11,16 +11,12 @@ use crate::destination::Syncer;
 pub struct Log<O> {
     output: O,
     sync: Syncer,
-    /// Number of times that the map was brought to where it stays.
-    syncs: u32,
-    committed: Box<dyn Fn() + Send>,
 }
 
 impl<O> Log<O> {
-    /// Writes a map to `output`, of what the destination of `sync` gets. Calls `committed` once, when a copy that is interrupted
-    /// can go on.
-    pub fn new(output: O, sync: Syncer, committed: impl Fn() + Send + 'static) -> Self {
-        Self { output, sync, syncs: 0, committed: Box::new(committed) }
+    /// Writes a map to `output`, of what the destination of `sync` gets.
+    pub fn new(output: O, sync: Syncer) -> Self {
+        Self { output, sync }
     }
 }
 
@@ -31,13 +27,7 @@ impl<O: Output> Output for Log<O> {
 
     fn sync(&mut self) -> io::Result<()> {
         (self.sync)()?;
-        self.output.sync()?;
-        self.syncs = self.syncs.saturating_add(1);
-        // The first commit is between the first two.
-        if self.syncs == 2 {
-            (self.committed)();
-        }
-        Ok(())
+        self.output.sync()
     }
 
     fn written(&self) -> Option<&dyn ReadAt> {

@@ -30,7 +30,7 @@ pub fn begin(
     subject: &Subject<'_>,
     parameters: &Parameters,
     destination: &dyn Destination,
-    leftover: Option<Leftover>,
+    leftover: Leftover,
 ) -> Result<Begun, Problem> {
     output.check_apart(subject.image)?;
     let size = subject.source.size();
@@ -53,9 +53,8 @@ pub fn begin(
         |error: blksum::Error| Problem::of_pass(&error, subject.name).about(subject.name);
     let writer = blksum::map::prepared(writer, subject.source).map_err(of_image)?;
     let sync = destination.syncer().map_err(|error| Problem::from(&error))?;
-    let keep = move || leftover.into_iter().for_each(Leftover::keep);
     let time = args.checkpoint.unwrap_or(map::CHECKPOINT);
-    let writer = writer.with_output(|target| Log::new(target, sync, keep));
+    let writer = writer.with_output(|target| Log::new(target.keeping(leftover), sync));
     let writer = Box::new(writer.checkpoint_every(time, info.to_string()));
     Ok(Begun::Copy { writer, from })
 }

@@ -34,7 +34,7 @@ pub enum Place<'a> {
 /// What a file is before the copy.
 pub struct Kept {
     /// Removes a new file.
-    pub leftover: Option<Leftover>,
+    pub leftover: Leftover,
     /// Whether it would be overwritten unasked, unless a copy to it is resumed.
     pub holds_something: bool,
     /// Number of bytes of a file when it was opened.
@@ -52,7 +52,7 @@ impl Kept {
         from: u64,
         size: u64,
     ) -> Result<(), Problem> {
-        let is_new = self.leftover.is_some_and(Leftover::is_new);
+        let is_new = self.leftover.is_new();
         // A copy gives its file the size of the source before it writes.
         let is_other = self.holds_something && self.length != size;
         match from {
@@ -109,7 +109,7 @@ impl<'a> Place<'a> {
             return Err("became another file while it was opened".into());
         }
         apart::check(args, &opened.metadata)?;
-        let is_kept = !is_device && !opened.leftover.is_new() && !args.force && !args.update;
+        let is_kept = opened.metadata.len() > 0 && !args.force && !args.update;
         if is_kept && !args.resume {
             let hint = match args.map {
                 Some(_) => "--resume goes on with an interrupted copy, --force overwrites it",
@@ -133,12 +133,17 @@ impl<'a> Place<'a> {
     pub fn kept(&self) -> Kept {
         match self {
             Self::File { leftover, holds_something, is_device, length, .. } => Kept {
-                leftover: Some(*leftover),
+                leftover: *leftover,
                 holds_something: *holds_something,
                 length: *length,
                 is_checked: *is_device,
             },
-            _ => Kept { leftover: None, holds_something: false, length: 0, is_checked: true },
+            _ => Kept {
+                leftover: Leftover::NONE,
+                holds_something: false,
+                length: 0,
+                is_checked: true,
+            },
         }
     }
 

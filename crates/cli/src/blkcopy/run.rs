@@ -176,9 +176,7 @@ impl<'a> Job<'a> {
             let problem = Problem::new("was removed or replaced while it was written");
             return Err(problem.with_outcome(Outcome::Useless));
         }
-        if let Some(leftover) = kept.leftover {
-            leftover.keep();
-        }
+        kept.leftover.keep();
         Ok(Report {
             size: done.size,
             format,

@@ -107,12 +107,11 @@ impl Output {
 
     /// Returns the file of a map that is continued for its writer.
     pub fn continued(&self, file: File) -> Target {
-        let leftover = match self {
-            Self::Stdout => Leftover::NONE,
-            Self::File { leftover, .. } => *leftover,
+        let leftovers = match self {
+            Self::Stdout => vec![],
+            Self::File { leftover, .. } => vec![*leftover],
         };
-        leftover.keep();
-        Target::File { file, leftover, syncs: COMMITTED }
+        Target::File { file, leftovers, syncs: 0 }
     }
 
     /// Returns the number of bytes in the file so far.
@@ -148,7 +147,7 @@ impl Output {
                 file.set_len(0)?;
                 let mut file = file.try_clone()?;
                 file.rewind()?;
-                Ok(Target::File { file, leftover: *leftover, syncs: 0 })
+                Ok(Target::File { file, leftovers: vec![*leftover], syncs: 0 })
             }
         }
     }
@@ -170,10 +169,21 @@ pub enum Target {
     Stdout(Pipe<Stdout>),
     File {
         file: File,
-        leftover: Leftover,
+        /// The files that are kept when the map has a commit.
+        leftovers: Vec<Leftover>,
         /// Number of times that the file was brought to the disk.
         syncs: u32,
     },
+}
+
+impl Target {
+    /// Keeps another new file together with the map, which is of no use without it.
+    pub fn keeping(mut self, leftover: Leftover) -> Self {
+        if let Self::File { leftovers, .. } = &mut self {
+            leftovers.push(leftover);
+        }
+        self
+    }
 }
 
 impl blkmap::Output for Target {
@@ -187,11 +197,11 @@ impl blkmap::Output for Target {
     fn sync(&mut self) -> std::io::Result<()> {
         match self {
             Self::Stdout(pipe) => pipe.sync(),
-            Self::File { file, leftover, syncs } => {
+            Self::File { file, leftovers, syncs } => {
                 file.sync()?;
                 *syncs += 1;
                 if *syncs == COMMITTED {
-                    leftover.keep();
+                    Leftover::keep_all(leftovers);
                 }
                 Ok(())
             }

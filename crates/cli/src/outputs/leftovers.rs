@@ -56,14 +56,21 @@ impl Leftover {
 
     /// Keeps the file.
     pub fn keep(self) {
-        let Some(number) = self.0 else { return };
+        Self::keep_all(&[self]);
+    }
+
+    /// Keeps a few files, all of them or, if the process is killed meanwhile, none.
+    pub fn keep_all(leftovers: &[Self]) {
         let mut state = state();
-        let file = &mut state.files[number as usize];
-        if !std::mem::replace(&mut file.is_kept, true)
-            && let Some(remover) = &mut state.remover
-        {
-            // A child that is gone removes nothing.
-            let _ = remover.pipe.write_all(&number.to_ne_bytes());
+        let mut message = Vec::new();
+        for number in leftovers.iter().filter_map(|leftover| leftover.0) {
+            if !std::mem::replace(&mut state.files[number as usize].is_kept, true) {
+                message.extend(number.to_ne_bytes());
+            }
+        }
+        if let Some(remover) = &mut state.remover {
+            // A pipe takes a short message whole. A child that is gone removes nothing.
+            let _ = remover.pipe.write_all(&message);
         }
     }
 }

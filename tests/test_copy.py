@@ -695,7 +695,7 @@ def test_a_source_that_is_beneath_the_destination(disk):
 
 
 def test_a_destination_that_is_something_else(disk):
-    """What is printed, the map and the secret are not the destination."""
+    """What is printed, the map, the secret and standard input are not the destination."""
     with open("out", "wb") as out:
         result = subprocess.run([PROGRAM, "--force", "disk.raw", "out"], stdout=out, stderr=subprocess.PIPE)
     assert result.returncode == 2 and b"is standard output" in result.stderr and os.path.getsize("out") == 0
@@ -705,6 +705,10 @@ def test_a_destination_that_is_something_else(disk):
     (disk / "m").write_bytes(b"")
     for options in (["--force"], ["--verify=source", "--force"]):
         fails(2, "is the file of --map", *options, "--map", "m", "disk.raw", "m")
+    with open("disk.raw", "rb") as source:
+        before = source.read()
+        fails(2, "disk.raw: is a file of the source", "--force", "-", "disk.raw", stdin=source)
+    assert (disk / "disk.raw").read_bytes() == before
     (disk / "key").write_bytes(b"secret")
     fails(2, "is the file of --secret-file", "--force", "--secret-file", "key", "disk.raw", "key")
     assert (disk / "key").read_bytes() == b"secret"

@@ -3,6 +3,8 @@
 //! [`Copy::run`] copies a [`blkimage::Source`] to a [`Destination`]: a file or a block device ([`Local`]), or the export of an
 //! NBD server. Zeros are written or deallocated as [`Zeros`] says, and never taken for granted. Afterwards the
 //! destination is read back and its checksums are compared with those of what was read from the source.
+//!
+//! A [`Place`] is a destination that was found fit to be written to: [`Refused`] lists what is not.
 
 #![deny(clippy::missing_errors_doc)]
 
@@ -11,6 +13,7 @@ mod destination;
 mod error;
 mod holds;
 mod log;
+mod place;
 mod stream;
 mod writer;
 mod zeros;
@@ -22,6 +25,7 @@ pub use destination::{Destination, Local, Syncer, Zeroing};
 pub use error::Error;
 pub use holds::holds;
 pub use log::Log;
+pub use place::{Existing, FileName, Found, Others, Place, Refused};
 pub use stream::{Received, to_stream};
 pub use zeros::{UnknownZeros, Zeros};
 

@@ -65,6 +65,7 @@ mod origin;
 pub mod partition;
 mod probe;
 mod references;
+mod same_file;
 #[cfg(feature = "qemu-nbd")]
 mod secret;
 mod slice;
@@ -92,6 +93,7 @@ pub use open::{detect, detect_file};
 pub use options::{Cache, Follow, OpenOptions, Reader, VpcSize};
 pub use origin::{Dirty, Origin, OriginKind, Place};
 pub use probe::{Format, PROBE_SIZE, detect_within, probe};
+pub use same_file::Identity;
 #[cfg(feature = "qemu-nbd")]
 pub use secret::Secret;
 pub use slice::Slice;

@@ -9,7 +9,6 @@
 pub mod blkcopy;
 pub mod blkhash;
 pub mod blksum;
-mod identity;
 mod image;
 mod implementation;
 mod json;

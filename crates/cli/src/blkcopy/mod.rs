@@ -1,9 +1,9 @@
 //! The command `blkcopy`, which copies an image and prints the checksum of what the destination holds.
 //!
-//! [`args`] is the command line. [`source`] opens the source, and [`place`] the destination, unless that would lose something.
+//! [`args`] is the command line. [`source`] opens the source, and [`place`] the destination, unless that would lose something, as
+//! the library decides.
 //! [`run`] copies, [`log`] is the map that it writes, and [`output`] prints the result.
 
-mod apart;
 mod args;
 mod log;
 mod output;

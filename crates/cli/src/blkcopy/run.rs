@@ -18,9 +18,8 @@ use blksum::{Progress, Tuning};
 use super::args::{Args, Verification};
 use super::log::{self, Begun};
 use super::output::Report;
-use super::place::{Kept, Place};
+use super::place::{self, Kept, Place};
 use super::source::{self, Opened};
-use crate::identity::Identity;
 use crate::map::output::Output;
 use crate::messages;
 use crate::outputs::{Named, mode_of};
@@ -31,7 +30,7 @@ use crate::stdio::Stdout;
 /// Copies the image, and prints the result.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let job = Job::new(args)?;
-    let place = Place::open(args);
+    let place = place::open(args);
     let map = args.map.as_ref().map(|name| {
         let opened = Output::open(name.as_os_str(), Named::ByUser, mode_of([&*args.source]));
         opened.map_err(|problem| problem.about(name.as_os_str()))
@@ -104,7 +103,7 @@ impl<'a> Job<'a> {
 
     fn copy(
         &self,
-        place: Place<'_>,
+        place: Option<Place>,
         map: Option<&Output>,
         options: &OpenOptions,
         reporter: &Reporter,
@@ -112,9 +111,6 @@ impl<'a> Job<'a> {
         let (args, started) = (self.args, Instant::now());
         let of_source = |problem: Problem| problem.about(&args.source);
         let opened = source::open(args, options).map_err(of_source)?;
-        if let Opened::Image(image, _) = &opened {
-            place.check_apart(image)?;
-        }
         let progress = [Arc::new(Progress::new()), Arc::new(Progress::new())];
         let passes = if self.verification == Verification::ReadBack { 2 } else { 1 };
         let amount =
@@ -127,8 +123,12 @@ impl<'a> Job<'a> {
                 Counts { done: sum(Progress::done), data, read: data }
             }
         });
-        let (kept, identity) = (place.kept(), place.identity());
-        let destination = place.destination(args, &options.nbd)?;
+        let source = match &opened {
+            Opened::Image(image, _) => Some(&**image),
+            Opened::Stream(_) => None,
+        };
+        let ready = place.map(|place| place.ready(args, source, options)).transpose()?;
+        let (destination, kept) = ready.unzip();
         let (format, done) = match (opened, destination) {
             (Opened::Image(image, selected), None) => {
                 (image.format().name(), self.to_stdout(selected.source(), &progress[0]))
@@ -141,9 +141,9 @@ impl<'a> Job<'a> {
                     snapshot: args.opening.snapshot.as_deref(),
                     partition: args.partition,
                 };
-                let done = match map {
+                let done = match map.zip(kept.as_ref()) {
                     None => self.to_destination(&subject, destination, &progress),
-                    Some(map) => self.with_log(&subject, destination, map, &kept, &progress),
+                    Some((map, kept)) => self.with_log(&subject, destination, map, kept, &progress),
                 };
                 (image.format().name(), done)
             }
@@ -170,13 +170,7 @@ impl<'a> Job<'a> {
             messages::remark_of(args.destination.as_encoded_bytes(), &note);
         }
         self.check_expected(done.digests.first())?;
-        let is_there =
-            |own| fs::metadata(&args.destination).is_ok_and(|it| Identity::new(&it) == own);
-        if identity.is_some_and(|own| !is_there(own)) {
-            let problem = Problem::new("was removed or replaced while it was written");
-            return Err(problem.with_outcome(Outcome::Useless));
-        }
-        kept.leftover.keep();
+        kept.map_or(Ok(()), |kept| kept.keep(args))?;
         Ok(Report {
             size: done.size,
             format,
@@ -230,13 +224,13 @@ impl<'a> Job<'a> {
         subject: &Subject<'_>,
         destination: Box<dyn Destination>,
         output: &Output,
-        place: &Kept,
+        kept: &Kept,
         [writing, reading]: &[Arc<Progress>; 2],
     ) -> Result<Done, Problem> {
         let (args, source) = (self.args, subject.source);
         let parameters = self.parameters.as_ref().expect("a map has a digest");
         let of_map = |error| log::failed(args, error);
-        let begun = log::begin(args, output, subject, parameters, &*destination, place.leftover);
+        let begun = log::begin(args, output, subject, parameters, &*destination, kept.leftover);
         let begun = begun.map_err(|problem| match problem.about {
             None => log::problem(args, problem),
             Some(_) => problem,
@@ -245,7 +239,8 @@ impl<'a> Job<'a> {
             Begun::Copy { from, .. } => from,
             Begun::ReadBack => source.size(),
         };
-        place.check(args, &*destination, from, source.size())?;
+        let resumed = kept.found.check_resumed(&*destination, from, source.size());
+        resumed.map_err(|refused| place::problem(args, &refused))?;
         let all = std::slice::from_ref(parameters);
         let (written, end, was_read) = match begun {
             Begun::ReadBack => {

@@ -8,11 +8,10 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use blkimage::Image;
+use blkimage::{Identity, Image};
 use rustix::fs::OFlags;
 
 use super::source::shown;
-use crate::identity::Identity;
 use crate::messages;
 use crate::outputs::{self, FileMode, Leftover, Named, Opened};
 

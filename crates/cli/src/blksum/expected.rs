@@ -5,12 +5,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use blkhash::Algorithm;
+use blkimage::Identity;
 use blksum::Tag;
 use blksum::check_file::{Line, Parser};
 use blksum::expect::{Search, Value};
 
 use super::input;
-use crate::identity::Identity;
 use crate::{quote, stdio};
 
 /// A value that an image is expected to have.

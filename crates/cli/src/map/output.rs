@@ -8,12 +8,11 @@ use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use blkimage::Image;
+use blkimage::{Identity, Image};
 use blkmap::{Error, Header, Map, Pipe, Recovered, Writer};
 use rustix::fs::OFlags;
 
 use super::open::{base_of_state, of_index};
-use crate::identity::Identity;
 use crate::outputs::{self, FileMode, Leftover, Named};
 use crate::problem::Problem;
 use crate::stdio::Stdout;

@@ -1,13 +1,13 @@
 //! Files that one process at a time writes.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::time::Duration;
 
+use blkimage::Identity;
 use rustix::fs::OFlags;
 
 use super::{FileMode, Named, Opened, open};
-use crate::identity::Identity;
 use crate::problem::{Outcome, Problem};
 
 /// Opens a regular file like [`open`], and locks it. A file that another process removes meanwhile, because it did not
@@ -23,7 +23,7 @@ pub fn open_locked(
         lock(&opened.file)?;
         let identity = Identity::new(&opened.metadata);
         // A process that failed removes its file, and may have done so before it was locked here.
-        if fs::metadata(name).is_ok_and(|it| Identity::new(&it) == identity) {
+        if Identity::of(name) == Some(identity) {
             // Another process was the first to lock the new file, and wrote something that is not to be removed.
             if opened.file.metadata().is_ok_and(|it| it.len() > 0) {
                 opened.leftover.keep();

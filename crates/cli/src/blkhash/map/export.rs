@@ -1,14 +1,15 @@
 //! `blkhash map export`: writes a map in another format.
 
 use std::io::{self, Write};
+use std::path::Path;
 
+use blkimage::Identity;
 use blkmap::Error;
 
 use super::args::Export;
 use crate::blkhash::confine_to_open_files;
 use crate::blkhash::output::Output;
 use crate::blkhash::source::shown;
-use crate::identity::Identity;
 use crate::map::open;
 use crate::messages;
 use crate::outputs::mode_of;
@@ -33,7 +34,7 @@ pub fn run(args: &Export) -> Result<Outcome, Failure> {
         return Err(Failure::usage(format!("--output: {name}: is a block map")));
     }
     // Or the index that is read as a map.
-    let of_map = std::fs::metadata(&args.map).map(|it| Identity::new(&it)).ok();
+    let of_map = Identity::of(Path::new(&args.map));
     if of_map.is_some() && output.as_ref().is_some_and(|output| output.identity() == of_map) {
         return Err(Failure::usage("--output: is the file to export"));
     }

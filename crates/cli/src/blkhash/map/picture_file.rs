@@ -3,12 +3,11 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use blkimage::Image;
+use blkimage::{Identity, Image};
 
 use super::args::Report;
 use crate::blkhash::output::Output;
 use crate::blkhash::source::shown;
-use crate::identity::Identity;
 use crate::map::open;
 use crate::outputs::mode_of;
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use blkhash::{Digest, Salt};
-use blkimage::Format as ImageFormat;
+use blkimage::{Format as ImageFormat, Identity};
 use blkverity::{Error, StoredTree, Superblock, SuperblockError, TreeFile};
 use rustix::fs::OFlags;
 use uuid::{Builder, Uuid};
@@ -14,7 +14,6 @@ use uuid::{Builder, Uuid};
 use super::args::{DmTree, Format};
 use crate::blkhash::output::Output;
 use crate::blkhash::source::{Data, shown};
-use crate::identity::Identity;
 use crate::json::{self, Name, record};
 use crate::messages;
 use crate::outputs::{self, FileMode, Leftover, Named, Opened, mode_of};

@@ -1,56 +1,17 @@
-//! Whether a destination is something else that the command reads or writes.
+//! Devices that share bytes with others.
 
-use std::ffi::OsStr;
 use std::fs::{self, Metadata};
-use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use blkimage::Identity;
 use rustix::fs::{major, makedev, minor};
 
-use super::args::Args;
-use crate::identity::Identity;
-use crate::problem::Problem;
-
-/// Refuses a destination that other options or descriptors of the command name as well, or that overlaps a source that is a
-/// device.
-pub fn check(args: &Args, metadata: &Metadata) -> Result<(), Problem> {
-    let own = Identity::new(metadata);
-    let is_own = |path: &Path| fs::metadata(path).is_ok_and(|it| Identity::new(&it) == own);
-    if args.opening.secret_file.as_deref().is_some_and(is_own) {
-        return Err("is the file of --secret-file".into());
-    }
-    if args.map.as_deref().is_some_and(is_own) {
-        return Err("is the file of --map".into());
-    }
-    // What is printed would be written into the copy.
-    let streams = [
-        std::io::stdout().as_fd().try_clone_to_owned(),
-        std::io::stderr().as_fd().try_clone_to_owned(),
-    ];
-    for stream in streams.into_iter().flatten() {
-        let found = fs::File::from(stream).metadata();
-        if found.is_ok_and(|it| {
-            (it.is_file() || it.file_type().is_block_device()) && Identity::new(&it) == own
-        }) {
-            return Err("is standard output or standard error: - copies to it".into());
-        }
-    }
-    match overlaps(&args.source, metadata) {
-        true => {
-            Err("overlaps the source: one of them is a part of the other, or is stored in it"
-                .into())
-        }
-        false => Ok(()),
-    }
-}
-
-/// Returns whether the source is a device that has the destination as a part, is a part of it, or is stored in it, or the
-/// reverse.
-fn overlaps(source: &OsStr, destination: &Metadata) -> bool {
-    let Ok(source) = fs::metadata(source) else { return false };
-    let (one, other) = (Identity::new(&source), Identity::new(destination));
-    let (ones, others) = (Related::of(&source), Related::of(destination));
+/// Returns whether one of two files is a device that has the other as a part, or is stored in it, or both are stored in
+/// one file.
+pub fn overlap(source: &Metadata, destination: &Metadata) -> bool {
+    let (one, other) = (Identity::new(source), Identity::new(destination));
+    let (ones, others) = (Related::of(source), Related::of(destination));
     ones.whole.contains(&other)
         || others.whole.contains(&one)
         || ones.backing.is_some()

@@ -1,12 +1,12 @@
 //! Whether two names are those of one file.
 
-use std::fs::Metadata;
+use std::fs::{self, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use blkimage::Image;
+use crate::{Image, Member, MemberFile};
 
-/// Whether two names are those of one file.
+/// The identity of a file, whatever its names are and whatever it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identity {
     /// The device and the inode.
@@ -16,6 +16,7 @@ pub enum Identity {
 }
 
 impl Identity {
+    /// Returns the identity of the file with these metadata.
     pub fn new(metadata: &Metadata) -> Self {
         match metadata.file_type().is_block_device() {
             true => Self::Device(metadata.rdev()),
@@ -23,10 +24,14 @@ impl Identity {
         }
     }
 
+    /// Returns the identity of the file that `path` leads to now. `None` if there is no such file.
+    pub fn of(path: &Path) -> Option<Self> {
+        fs::metadata(path).ok().map(|metadata| Self::new(&metadata))
+    }
+
     /// Returns whether this is a file of the image.
     pub fn is_in(self, image: &Image) -> bool {
-        let is_same = |name: &Path| std::fs::metadata(name).is_ok_and(|it| Self::new(&it) == self);
-        let files = image.chain().iter().flat_map(blkimage::Member::files);
-        files.map(blkimage::MemberFile::name).any(is_same)
+        let files = image.chain().iter().flat_map(Member::files);
+        files.map(MemberFile::name).any(|name| Self::of(name) == Some(self))
     }
 }

@@ -1,0 +1,76 @@
+//! What a destination was before the copy.
+
+use std::path::PathBuf;
+
+use blkimage::Identity;
+
+use super::Existing;
+use super::refused::Refused;
+use crate::destination::Destination;
+use crate::holds::holds;
+
+/// What a destination was before the copy.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The name and the file that it led to. `None` for an export.
+    pub(super) name: Option<(PathBuf, Identity)>,
+    pub(super) existing: Existing,
+    pub(super) is_new: bool,
+    /// Number of bytes of a file. 0 for others.
+    pub(super) length: u64,
+    pub(super) is_file: bool,
+}
+
+impl Found {
+    /// Checks that a copy of `size` bytes may go on at `from`, where its map says that it was interrupted.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the destination is not the interrupted copy. With 0, nothing was copied before, and it fails if something
+    /// would be lost.
+    pub fn check_resumed(
+        &self,
+        destination: &dyn Destination,
+        from: u64,
+        size: u64,
+    ) -> Result<(), Refused> {
+        let is_resumed = self.existing == Existing::Resume;
+        match from {
+            0 if is_resumed && self.length > 0 => Err(Refused::NoCheckpoint),
+            0 if is_resumed => self.check_content(destination),
+            0 => Ok(()),
+            // A copy gives its file the size of the source before it writes.
+            _ if is_resumed && self.length > 0 && self.length != size => {
+                Err(Refused::OtherLength { length: self.length })
+            }
+            _ if self.is_new => Err(Refused::New),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses to overwrite what a device or an export holds. A file is empty here.
+    pub(super) fn check_content(&self, destination: &dyn Destination) -> Result<(), Refused> {
+        if self.is_file {
+            return Ok(());
+        }
+        let found = destination.current().and_then(|image| holds(&image));
+        match found.map_err(Refused::Image)? {
+            None => Ok(()),
+            Some(what) => Err(Refused::Holds(what)),
+        }
+    }
+
+    /// Checks after the copy that the name leads to what was written.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file was removed or replaced.
+    pub fn check_named(&self) -> Result<(), Refused> {
+        match &self.name {
+            Some((path, identity)) if Identity::of(path) != Some(*identity) => {
+                Err(Refused::Removed)
+            }
+            _ => Ok(()),
+        }
+    }
+}

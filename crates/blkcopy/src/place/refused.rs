@@ -1,0 +1,65 @@
+//! Reasons why a destination is not written to.
+
+use std::io;
+
+use blkimage::Format;
+
+/// The reason why a destination is refused. Only [`Removed`](Self::Removed) comes after it was written to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// It cannot be opened.
+    #[error("cannot be opened")]
+    Open(#[source] io::Error),
+    /// The name is that of another format, and a copy is raw.
+    #[error("has the name of a {0} image, and the copy is raw")]
+    Format(Format),
+    /// It is a folder, a pipe or the like.
+    #[error("is neither a regular file nor a block device")]
+    Kind,
+    /// A device became a file, or the reverse.
+    #[error("became another file while it was opened")]
+    OtherKind,
+    /// Another process has locked the file.
+    #[error("is being written by another process")]
+    Busy,
+    /// It is another file that is read or written.
+    #[error("is {0}")]
+    Other(String),
+    /// The source is a disk and the destination its partition, a loop device and its file, or the like.
+    #[error("overlaps the source: one of them is a part of the other, or is stored in it")]
+    Overlaps,
+    /// It is a file of the source.
+    #[error("is a file of the source")]
+    Source,
+    /// The file exists, and is not empty.
+    #[error("exists")]
+    Exists,
+    /// A device or an export holds this.
+    #[error("holds {0}")]
+    Holds(String),
+    /// It is mounted, or another process may write to it.
+    #[error("is in use, or cannot be read")]
+    Used(#[source] blkimage::Error),
+    /// The server cannot be reached, or the content cannot be read.
+    #[error("cannot be read")]
+    Image(#[source] blkimage::Error),
+    /// Zeros of an export cannot be deallocated for certain.
+    #[error("no server tells whether it deallocates")]
+    Deallocation,
+    /// The file exists, and the map of a copy to resume does not say what it has of it.
+    #[error("exists, and the map has no checkpoint")]
+    NoCheckpoint,
+    /// The file has another size than a copy to resume.
+    #[error("has {length} bytes, so it is not the interrupted copy")]
+    OtherLength {
+        /// Size of the file in bytes.
+        length: u64,
+    },
+    /// The file was created, and the map says that a part of it was written before.
+    #[error("is new, and the map has a checkpoint of a copy to something else")]
+    New,
+    /// The name leads to another file than the one that was written.
+    #[error("was removed or replaced while it was written")]
+    Removed,
+}

@@ -1,12 +1,12 @@
 //! The copy of an image, from its source to the verdict.
 
 use std::io::Read;
-use std::sync::atomic::Ordering::Relaxed;
 
 use blkhash::{BlockDigests, BlockSize, Digest, Leaf, Parameters, Sink, SinkError};
-use blkimage::{ReadMethod, Slice, Source};
+use blkimage::{Slice, Source};
 use blksum::{Pass, Progress, Tee, Tuning};
 
+use crate::copied::Copied;
 use crate::destination::Destination;
 use crate::stream::received;
 use crate::writer::Writer;
@@ -30,26 +30,6 @@ pub struct Copy<'a> {
     updates: bool,
     verify: Verify,
     from: u64,
-}
-
-/// The result of a copy.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Copied {
-    /// The checksums, in the order of their parameters.
-    pub digests: Vec<Digest>,
-    /// Number of bytes of the content.
-    pub size: u64,
-    /// Number of bytes that were written.
-    pub written: u64,
-    /// Number of bytes that became or stayed zero without being written.
-    pub zeroed: u64,
-    /// Number of bytes that the destination had already.
-    pub equal: u64,
-    /// The way in which the destination was read back. `None` if it was not.
-    pub read_back: Option<ReadMethod>,
-    /// Number of bytes of the destination, which may be more than were copied. `None` if it was not read back.
-    pub destination_size: Option<u64>,
 }
 
 impl<'a> Copy<'a> {
@@ -140,7 +120,7 @@ impl<'a> Copy<'a> {
             pass = pass.blocks(leaf, sink);
         }
         let digests = pass.run(&rest, tuning, progress).map_err(Error::of_pass)?;
-        let copied = Copied::new(digests, size, &writer);
+        let copied = Copied::new(digests, size, Some(writer.amounts()));
         drop(writer);
         drop(old);
         Written::end(copied, destination)
@@ -165,7 +145,7 @@ impl<'a> Copy<'a> {
         let writer = Writer::new(&*destination, self.zeros, is_blank, None, false);
         let (digests, size) =
             received(reader, &mut |at, bytes| writer.data(at, bytes), parameters, tuning, writing)?;
-        let copied = Copied::new(digests, size, &writer);
+        let copied = Copied::new(digests, size, Some(writer.amounts()));
         drop(writer);
         let written = Written::end(copied, destination)?;
         match self.verify {
@@ -188,14 +168,6 @@ impl Tee for Shifted<'_> {
 
     fn zeros(&self, offset: u64, length: u64) -> Result<(), SinkError> {
         self.writer.zeros(self.from + offset, length)
-    }
-}
-
-impl Copied {
-    fn new(digests: Vec<Digest>, size: u64, writer: &Writer<'_>) -> Self {
-        let counts = [&writer.written, &writer.zeroed, &writer.equal];
-        let [written, zeroed, equal] = counts.map(|count| count.load(Relaxed));
-        Self { digests, size, written, zeroed, equal, read_back: None, destination_size: None }
     }
 }
 

@@ -8,6 +8,7 @@
 
 #![deny(clippy::missing_errors_doc)]
 
+mod copied;
 mod copy;
 mod destination;
 mod error;
@@ -18,7 +19,8 @@ mod stream;
 mod writer;
 mod zeros;
 
-pub use copy::{Copied, Copy, Verify, Written};
+pub use copied::{Amounts, Copied};
+pub use copy::{Copy, Verify, Written};
 #[cfg(feature = "nbd")]
 pub use destination::Export;
 pub use destination::{Destination, Local, Syncer, Zeroing};
@@ -26,7 +28,7 @@ pub use error::Error;
 pub use holds::holds;
 pub use log::Log;
 pub use place::{Existing, FileName, Found, Others, Place, Refused};
-pub use stream::{Received, to_stream};
+pub use stream::to_stream;
 pub use zeros::{UnknownZeros, Zeros};
 
 /// Runs the README's example as a test.

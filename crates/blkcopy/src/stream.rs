@@ -7,16 +7,7 @@ use blkimage::{ExtentKind, Source};
 use blksum::{Progress, Tuning, stream_checksums};
 
 use crate::Error;
-
-/// The result of a copy from or to a stream.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Received {
-    /// The checksums of what was copied, in the order of their parameters.
-    pub digests: Vec<Digest>,
-    /// Number of bytes.
-    pub size: u64,
-}
+use crate::copied::Copied;
 
 /// Writes all bytes of `source` to `output` in order.
 ///
@@ -29,7 +20,7 @@ pub fn to_stream(
     parameters: &[Parameters],
     tuning: &Tuning,
     progress: &Progress,
-) -> Result<Received, Error> {
+) -> Result<Copied, Error> {
     progress.set_total(source.size());
     let mut reader = Bytes { source, at: 0 };
     let mut write = |_, bytes: &[u8]| {
@@ -39,7 +30,7 @@ pub fn to_stream(
     let (digests, size) = received(&mut reader, &mut write, parameters, tuning, progress)?;
     source.check_unchanged().map_err(|error| Error::Source(error.into()))?;
     output.flush().map_err(|source| Error::Destination { what: "cannot be written", source })?;
-    Ok(Received { digests, size })
+    Ok(Copied::new(digests, size, None))
 }
 
 /// Takes bytes with their offset.

@@ -9,8 +9,9 @@ use blkhash::SinkError;
 use blkimage::{Buffer, ExtentKind, Image, Source};
 use blksum::Tee;
 
-use crate::Error;
+use crate::copied::Amounts;
 use crate::destination::{Destination, Zeroing};
+use crate::error::Error;
 use crate::zeros::{UNIT, Zeros, runs, runs_of_zeros};
 
 /// Writes the content to a destination.
@@ -24,9 +25,9 @@ pub(crate) struct Writer<'a> {
     /// Whether data is compared, too.
     updates: bool,
     buffers: Mutex<Vec<Buffer>>,
-    pub written: AtomicU64,
-    pub zeroed: AtomicU64,
-    pub equal: AtomicU64,
+    written: AtomicU64,
+    zeroed: AtomicU64,
+    equal: AtomicU64,
 }
 
 impl<'a> Writer<'a> {
@@ -48,6 +49,13 @@ impl<'a> Writer<'a> {
             zeroed: AtomicU64::new(0),
             equal: AtomicU64::new(0),
         }
+    }
+
+    /// Returns what was done so far.
+    pub fn amounts(&self) -> Amounts {
+        let [written, zeroed, equal] =
+            [&self.written, &self.zeroed, &self.equal].map(|count| count.load(Relaxed));
+        Amounts { written, zeroed, equal }
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
+use blkcopy::Amounts;
 use blkhash::{Digest, Parameters};
 use blkimage::ReadMethod;
 use blksum::check_file::{Form, Style};
@@ -23,7 +24,7 @@ pub struct Report {
     /// The checksum, unless there is none.
     pub checksum: Option<(Parameters, Digest)>,
     /// Bytes that were written, zeroed, and left as they were. `None` for standard output.
-    pub amounts: Option<[u64; 3]>,
+    pub amounts: Option<Amounts>,
     pub verification: Verification,
     /// The way in which the destination was read back.
     pub read_back: Option<ReadMethod>,
@@ -50,7 +51,7 @@ impl Report {
 
     fn summary(&self) -> String {
         let amounts = match self.amounts {
-            Some([written, zeroed, equal]) => {
+            Some(Amounts { written, zeroed, equal }) => {
                 let (written, zeroed, equal) = (Bytes(written), Bytes(zeroed), Bytes(equal));
                 format!("{written} written, {zeroed} of zeros, {equal} left as they were")
             }
@@ -81,9 +82,9 @@ impl Report {
             block_size: has_blocks.map(|(parameters, _)| parameters.block_size().get()),
             virtual_size: self.size,
             format: self.format,
-            written_bytes: self.amounts.map(|[written, ..]| written),
-            zeroed_bytes: self.amounts.map(|[_, zeroed, _]| zeroed),
-            equal_bytes: self.amounts.map(|[.., equal]| equal),
+            written_bytes: self.amounts.map(|it| it.written),
+            zeroed_bytes: self.amounts.map(|it| it.zeroed),
+            equal_bytes: self.amounts.map(|it| it.equal),
             verified: self.verification.name(),
             read_back: self.read_back.map(ReadMethod::name),
             seconds: self.elapsed.as_secs_f64(),

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use blkcopy::{Copied, Copy, Destination, Error, Verify};
 use blkhash::{Construction, Digest, Parameters};
-use blkimage::{OpenOptions, ReadMethod, Source};
+use blkimage::{OpenOptions, Source};
 use blkmap::Header;
 use blksum::map::{Info, Made, Subject};
 use blksum::{Progress, Tuning};
@@ -155,7 +155,7 @@ impl<'a> Job<'a> {
                     &progress[0],
                     &progress[1],
                 );
-                ("raw", copy.map(Done::of).map_err(|error| self.problem(&error)))
+                ("raw", copy.map_err(|error| self.problem(&error)))
             }
             (Opened::Stream(_), None) => {
                 return Err(Problem::new("is a pipe, and so is the source")
@@ -194,18 +194,12 @@ impl<'a> Job<'a> {
             .verify(verify)
     }
 
-    fn to_stdout(&self, source: &dyn Source, progress: &Progress) -> Result<Done, Problem> {
+    fn to_stdout(&self, source: &dyn Source, progress: &Progress) -> Result<Copied, Problem> {
         let parameters = self.parameters.as_slice();
         let received = blkcopy::to_stream(source, &mut Stdout, parameters, &self.tuning, progress);
         let received = received.map_err(|error| self.problem(&error))?;
         sync_stdout().map_err(|error| Problem::from(&error))?;
-        Ok(Done {
-            digests: received.digests,
-            size: received.size,
-            amounts: None,
-            read_back: None,
-            destination_size: None,
-        })
+        Ok(received)
     }
 
     fn to_destination(
@@ -213,9 +207,9 @@ impl<'a> Job<'a> {
         subject: &Subject<'_>,
         destination: Box<dyn Destination>,
         [writing, reading]: &[Arc<Progress>; 2],
-    ) -> Result<Done, Problem> {
+    ) -> Result<Copied, Problem> {
         let copied = self.begin().run(subject.source, destination, &self.tuning, writing, reading);
-        copied.map(Done::of).map_err(|error| self.problem(&error))
+        copied.map_err(|error| self.problem(&error))
     }
 
     /// Copies with a map as the log.
@@ -226,7 +220,7 @@ impl<'a> Job<'a> {
         output: &Output,
         kept: &Kept,
         [writing, reading]: &[Arc<Progress>; 2],
-    ) -> Result<Done, Problem> {
+    ) -> Result<Copied, Problem> {
         let (args, source) = (self.args, subject.source);
         let parameters = self.parameters.as_ref().expect("a map has a digest");
         let of_map = |error| log::failed(args, error);
@@ -268,10 +262,10 @@ impl<'a> Job<'a> {
             written = written.with_digests(vec![digest.map_err(of_map)?]);
         }
         if self.verification != Verification::ReadBack {
-            return Ok(Done::of(written.into_copied()));
+            return Ok(written.into_copied());
         }
         let copied = written.read_back(all, Some(source), &self.tuning, reading);
-        copied.map(Done::of).map_err(|error| {
+        copied.map_err(|error| {
             // The map is that of what the destination should hold, so it is not finished.
             if let Some(end) = end {
                 let _ = output.cut(end);
@@ -311,24 +305,6 @@ impl<'a> Job<'a> {
             }
             _ => Ok(()),
         }
-    }
-}
-
-/// The result of a copy.
-struct Done {
-    digests: Vec<Digest>,
-    size: u64,
-    /// How much was written, zeroed and left as it was.
-    amounts: Option<[u64; 3]>,
-    read_back: Option<ReadMethod>,
-    destination_size: Option<u64>,
-}
-
-impl Done {
-    fn of(copied: Copied) -> Self {
-        let amounts = Some([copied.written, copied.zeroed, copied.equal]);
-        let Copied { digests, size, read_back, destination_size, .. } = copied;
-        Self { digests, size, amounts, read_back, destination_size }
     }
 }
 

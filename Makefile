@@ -101,6 +101,7 @@ rest-steps:
 all-steps:
 	$(MAKE) test-steps
 	$(MAKE) rest-steps
+	$(MAKE) test-soak
 
 .PHONY: test-aarch64 test-s390x
 test-aarch64: ## Tests of a build for ARM under emulation, all of them
@@ -151,7 +152,11 @@ pytest-quick: debug ## Quick whole-program tests of the debug build, and of the 
 
 .PHONY: pytest-rest
 pytest-rest: install-wheel ## The other tests of `make pytest`
-	$(call whole_programs,release,-m "slow or release")
+	$(call whole_programs,release,-m "(slow or release) and not soak")
+
+.PHONY: test-soak
+test-soak: build install-wheel ## Run the random tests of programs with more cases
+	BLKSUM=$(TARGET_DIR)/release/blksum $(PYTHON) -m pytest tests -n $(PYTEST_WORKERS) -m soak $(PYTEST_ARGS)
 
 # $(call install_capi,PROFILE): installs libblkhash into CAPI_ROOT
 define install_capi

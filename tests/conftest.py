@@ -70,9 +70,15 @@ def temp_folder():
     return os.environ.get("TMPDIR", "/var/tmp")
 
 
-def mostly_slow(values, quick):
-    """Returns parameters of a test, of which only those in `quick` are quick."""
-    return [value if value in quick else pytest.param(value, marks=pytest.mark.slow) for value in values]
+def mostly_slow(values, quick, slow=None):
+    """Returns parameters of a test, of which only those in `quick` are quick. With `slow`, others than these soak as well."""
+
+    def marks(value):
+        if value in quick:
+            return []
+        return [pytest.mark.slow] if slow is None or value in slow else [pytest.mark.slow, pytest.mark.soak]
+
+    return [pytest.param(value, marks=marks(value)) for value in values]
 
 
 class Blksum:

@@ -155,7 +155,7 @@ class Copying:
         assert line == f"{self.checksum}  {destination}\n", (options, destination)
 
 
-@pytest.mark.parametrize("seed", mostly_slow(range(100), [0, 1, 2]))
+@pytest.mark.parametrize("seed", mostly_slow(range(100), [0, 1, 2], range(40)))
 def test_files(workdir, seed):
     """Ten copies to files of all kinds."""
     rng = random.Random(seed)
@@ -456,7 +456,7 @@ def known(path):
 
 @pytest.mark.parametrize("kind", ["new", "device"])
 @pytest.mark.parametrize("signal", ["KILL", "INT"])
-@pytest.mark.parametrize("seed", mostly_slow(range(10), [0]))
+@pytest.mark.parametrize("seed", mostly_slow(range(10), [0], range(4)))
 @pytest.mark.root
 def test_interruptions(workdir, kind, signal, seed):
     """Killed at random moments and resumed, the copy is that of the source, and checkpoints are not copied again."""

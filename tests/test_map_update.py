@@ -96,7 +96,7 @@ def random_image(rng, path):
     return size
 
 
-@pytest.mark.parametrize("seed", mostly_slow(range(60), quick=range(4)))
+@pytest.mark.parametrize("seed", mostly_slow(range(60), quick=range(4), slow=range(20)))
 def test_an_updated_map_is_a_map_made_anew(workdir, seed):
     rng = random.Random(seed)
     for number in range(8):

@@ -3,6 +3,8 @@
 complete -c blkcopy -l force -d 'Overwrite a file that exists, or a device or export that holds something'
 complete -c blkcopy -l update -d 'Read the destination, and write only what differs'
 complete -c blkcopy -l resume -d 'Go on with a copy that was interrupted, behind the last checkpoint in the map of --map'
+complete -c blkcopy -l delta-from -r -F -d 'Write only what differs from this block map to standard output, as a delta that --apply reads'
+complete -c blkcopy -l apply -d 'Apply a delta, which SOURCE is, to a destination that has the content of its map'
 complete -c blkcopy -l zeros -r -f -a 'auto write punch keep-if-zero' -d 'What zeros become: auto, write, punch (they are deallocated) or keep-if-zero (what is zero is left alone)'
 complete -c blkcopy -l verify -r -f -a 'readback source none' -d 'What is compared with the source: readback (the destination, read again), source (nothing: the checksum is that of what was read) or none (no checksum)'
 complete -c blkcopy -l expect -r -f -d 'Fail unless the content has this checksum: HEX, BASE64 or ALGORITHM:HEX'

@@ -57,6 +57,9 @@ EXAMPLES = {
     "blkcopy --update disk.qcow2 /dev/sdX": rf"{STREAMS}  /dev/sdX\n",
     f"blkcopy --expect {STREAMS} --map disk.blkmap disk.qcow2 nbd://host/disk": rf"{STREAMS}  nbd://host/disk\n",
     "blkcopy --force --map copy.blkmap --resume disk.qcow2 /dev/sdX": rf"{STREAMS}  /dev/sdX\n",
+    "blkcopy --delta-from disk.blkmap disk.qcow2 - | ssh host 'blkcopy --apply - disk.raw'": (
+        rf"{STREAMS}  (-|disk\.raw)\n{STREAMS}  (-|disk\.raw)\n"
+    ),
     "zstd -dc disk.raw.zst | blkcopy --force - /dev/sdX": rf"{STREAMS}  /dev/sdX\n",
     "blksum --untrusted upload.qcow2": rf"{STREAMS}  upload\.qcow2\n",
     "blksum --timeout 10 nbd://localhost/disk": rf"{STREAMS}  nbd://localhost/disk\n",

@@ -19,7 +19,7 @@ pub struct Copied {
     pub destination_size: Option<u64>,
 }
 
-/// Numbers of bytes, by what a copy did with them. The sum is the size of the content.
+/// Numbers of bytes, by what a copy did with them. The sum is the size of the content, or of what a delta has of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Amounts {
     /// They were written.

@@ -178,7 +178,7 @@ pub struct Written {
 }
 
 impl Written {
-    fn end(copied: Copied, destination: Box<dyn Destination>) -> Result<Self, Error> {
+    pub(crate) fn end(copied: Copied, destination: Box<dyn Destination>) -> Result<Self, Error> {
         let failed = |source| Error::Destination { what: "cannot be completed", source };
         destination.end(copied.size).map_err(failed)?;
         Ok(Self { copied, destination })

@@ -37,6 +37,33 @@ pub enum Error {
         /// The reason.
         source: io::Error,
     },
+    /// The map that a delta is made for cannot be read, or does not know every block.
+    #[error(transparent)]
+    Base(blkmap::Error),
+    /// A delta is damaged, or ends early.
+    #[error("the delta at {at}: {reason}")]
+    Delta {
+        /// Offset in the stream.
+        at: u64,
+        /// The problem.
+        reason: String,
+    },
+    /// A block of the destination is not that of the map which a delta was made for, nor as it becomes.
+    #[error("{length} bytes at {offset} are not those that the delta was made for")]
+    NotBase {
+        /// Offset of the first byte.
+        offset: u64,
+        /// Number of bytes.
+        length: u64,
+    },
+    /// The destination is a file of another size than that which a delta was made for.
+    #[error("has {size} bytes, and the delta was made for {needed}")]
+    BaseSize {
+        /// Size of the destination in bytes.
+        size: u64,
+        /// Size that it should have.
+        needed: u64,
+    },
     /// The destination could not be read back.
     #[error("cannot be read back")]
     ReadBack(#[source] blksum::Error),

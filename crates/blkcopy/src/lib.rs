@@ -10,6 +10,7 @@
 
 mod copied;
 mod copy;
+mod delta;
 mod destination;
 mod error;
 mod holds;
@@ -21,6 +22,7 @@ mod zeros;
 
 pub use copied::{Amounts, Copied};
 pub use copy::{Copy, Verify, Written};
+pub use delta::{Applied, Apply, Sent, send_delta};
 #[cfg(feature = "nbd")]
 pub use destination::Export;
 pub use destination::{Destination, Local, Syncer, Zeroing};

@@ -1,6 +1,8 @@
 //! Compares single blocks with a map, without reading those between them.
 
-use blkhash::Run;
+use std::ops::ControlFlow;
+
+use blkhash::{Digest, Run};
 
 use crate::page_hashes::PageReader;
 use crate::pages::{Pages, SpanKind};
@@ -34,6 +36,26 @@ impl<'a> Lookup<'a> {
     ///
     /// Fails if the map cannot be read or is damaged, or does not know one of the blocks.
     pub fn find_difference(&mut self, first: u64, run: Run<'_>) -> Result<Option<u64>> {
+        let mut found = None;
+        self.differences(first, run, &mut |block, _| {
+            found = Some(block);
+            ControlFlow::Break(())
+        })?;
+        Ok(found)
+    }
+
+    /// Passes the number of each block that has another digest than in the map to `take`, and the digest in the map, until
+    /// that breaks. The blocks from `first` on lie behind those of the last call.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`find_difference`](Self::find_difference).
+    pub fn differences(
+        &mut self,
+        first: u64,
+        run: Run<'_>,
+        take: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
         let header = self.map.header();
         let (size, entry, per_page) =
             (header.algorithm.digest_size(), header.entry_size(), header.blocks_per_page());
@@ -42,16 +64,41 @@ impl<'a> Lookup<'a> {
             Run::Digests { count, digests } => (count, Some(digests)),
             Run::Zeros { count } => (count, None),
         };
-        for index in 0..count {
-            let block = first + index;
+        let (mut block, end) = (first, first + count);
+        while block < end {
             let page = self.page(block / per_page)?;
-            let known = page.map(|page| &page[(block % per_page) as usize * entry..][..size]);
-            let found = digests.map(|digests| &digests[index as usize * size..][..size]);
-            if found.unwrap_or(zero.as_bytes()) != known.unwrap_or(zero.as_bytes()) {
-                return Ok(Some(block));
+            let next = end.min((block / per_page + 1) * per_page);
+            if page.is_none() && digests.is_none() {
+                block = next;
+                continue;
             }
+            for block in block..next {
+                let known = page.map(|page| &page[(block % per_page) as usize * entry..][..size]);
+                let known = known.unwrap_or(zero.as_bytes());
+                let found =
+                    digests.map(|digests| &digests[(block - first) as usize * size..][..size]);
+                if found.unwrap_or(zero.as_bytes()) != known && take(block, known).is_break() {
+                    return Ok(());
+                }
+            }
+            block = next;
         }
-        Ok(None)
+        Ok(())
+    }
+
+    /// Returns the digest of a block that the map has. It does not lie before that of the last call.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the map cannot be read or is damaged, or does not know the block.
+    pub fn digest(&mut self, block: u64) -> Result<Digest> {
+        let header = self.map.header();
+        let (size, entry, per_page) =
+            (header.algorithm.digest_size(), header.entry_size(), header.blocks_per_page());
+        let zero = *self.map.zero_block();
+        let page = self.page(block / per_page)?;
+        let known = page.map(|page| &page[(block % per_page) as usize * entry..][..size]);
+        Ok(known.map_or(zero, |known| Digest::try_from(known).expect("the length of a digest")))
     }
 
     /// Returns the bytes of a page, or `None` if it has only zero blocks.

@@ -10,7 +10,8 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -29,6 +30,13 @@ use crate::status_line;
 pub fn stdin() -> io::Result<File> {
     Stream::Input.check()?;
     Ok(stdio::stdin().try_clone_to_owned()?.into())
+}
+
+/// Returns when standard output is where it stays, if it is a file or a device.
+pub fn sync_stdout() -> io::Result<()> {
+    let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() || kind.is_block_device() { file.sync_all() } else { Ok(()) }
 }
 
 /// Returns the width of the terminal that standard output is. What goes elsewhere does not depend on a terminal.

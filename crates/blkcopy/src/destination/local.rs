@@ -118,6 +118,10 @@ impl Destination for Local {
         Ok(!keeps)
     }
 
+    fn can_resize(&self) -> bool {
+        self.device.is_none()
+    }
+
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.file.write_all_at(bytes, offset)
     }

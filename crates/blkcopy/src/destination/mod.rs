@@ -23,6 +23,9 @@ pub trait Destination: Send + Sync {
     /// Fails if there is no room, or the destination cannot be changed.
     fn begin(&mut self, size: Option<u64>, keeps: bool) -> Result<bool, Error>;
 
+    /// Returns whether the destination can become smaller and larger.
+    fn can_resize(&self) -> bool;
+
     /// Writes all of `bytes` from `offset` on.
     ///
     /// # Errors

@@ -40,6 +40,10 @@ impl Destination for Export {
         }
     }
 
+    fn can_resize(&self) -> bool {
+        false
+    }
+
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.export.write_all_at(bytes, offset)
     }

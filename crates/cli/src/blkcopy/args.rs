@@ -51,6 +51,20 @@ pub struct Args {
     #[arg(help_heading = COPY, long, requires = "map", conflicts_with = "update")]
     pub resume: bool,
 
+    /// Write only what differs from this block map to standard output, as a delta that --apply reads
+    #[arg(
+        help_heading = COPY, long, value_name = "MAP", value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["update", "resume", "map", "zeros", "force"]
+    )]
+    pub delta_from: Option<PathBuf>,
+
+    /// Apply a delta, which SOURCE is, to a destination that has the content of its map
+    #[arg(
+        help_heading = COPY, long,
+        conflicts_with_all = ["delta_from", "update", "resume", "map", "digest", "construction", "block_size", "partition"]
+    )]
+    pub apply: bool,
+
     /// What zeros become: auto, write, punch (they are deallocated) or keep-if-zero (what is zero is left alone)
     /// [default: auto]
     #[arg(

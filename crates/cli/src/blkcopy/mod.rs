@@ -2,9 +2,10 @@
 //!
 //! [`args`] is the command line. [`source`] opens the source, and [`place`] the destination, unless that would lose something, as
 //! the library decides.
-//! [`run`] copies, [`log`] is the map that it writes, and [`output`] prints the result.
+//! [`run`] copies, [`delta`] sends and applies deltas, [`log`] is the map that it writes, and [`output`] prints the result.
 
 mod args;
+mod delta;
 mod log;
 mod output;
 mod place;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use blkcopy::Amounts;
+use blkcopy::{Amounts, Sent};
 use blkhash::{Digest, Parameters};
 use blkimage::ReadMethod;
 use blksum::check_file::{Form, Style};
@@ -25,6 +25,8 @@ pub struct Report {
     pub checksum: Option<(Parameters, Digest)>,
     /// Bytes that were written, zeroed, and left as they were. `None` for standard output.
     pub amounts: Option<Amounts>,
+    /// What was sent of a delta.
+    pub sent: Option<Sent>,
     pub verification: Verification,
     /// The way in which the destination was read back.
     pub read_back: Option<ReadMethod>,
@@ -50,6 +52,9 @@ impl Report {
     }
 
     fn summary(&self) -> String {
+        if let Some(sent) = &self.sent {
+            return format!("{} differ, {} sent", Bytes(sent.changed), Bytes(sent.length));
+        }
         let amounts = match self.amounts {
             Some(Amounts { written, zeroed, equal }) => {
                 let (written, zeroed, equal) = (Bytes(written), Bytes(zeroed), Bytes(equal));
@@ -85,6 +90,8 @@ impl Report {
             written_bytes: self.amounts.map(|it| it.written),
             zeroed_bytes: self.amounts.map(|it| it.zeroed),
             equal_bytes: self.amounts.map(|it| it.equal),
+            changed_bytes: self.sent.as_ref().map(|sent| sent.changed),
+            delta_bytes: self.sent.as_ref().map(|sent| sent.length),
             verified: self.verification.name(),
             read_back: self.read_back.map(ReadMethod::name),
             seconds: self.elapsed.as_secs_f64(),

@@ -1,8 +1,9 @@
 //! The destination on the command line.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
+use std::path::Path;
 
 use blkcopy::{Destination, Existing, FileName, Found, Others, Refused};
 use blkimage::{Identity, Image, Location, OpenOptions};
@@ -54,13 +55,16 @@ impl Kept {
 pub fn open(args: &Args) -> Result<Option<Place>, Problem> {
     let existing = match args {
         Args { force: true, .. } => Existing::Overwrite,
-        Args { update: true, .. } => Existing::Update,
+        Args { update: true, .. } | Args { apply: true, .. } => Existing::Update,
         Args { resume: true, .. } => Existing::Resume,
         _ => Existing::Refuse,
     };
     let name = &*args.destination;
     if name == "-" {
-        return Ok(None);
+        return match io::stdout().is_terminal() {
+            true => Err(Problem::new("is a terminal").with_hint("redirect it to a file or a pipe")),
+            false => Ok(None),
+        };
     }
     let path = match Location::new(name) {
         Location::Path(path) => path,
@@ -85,6 +89,10 @@ pub fn open(args: &Args) -> Result<Option<Place>, Problem> {
     let (mode, flags) = (mode_of([&*args.source]), OFlags::RDWR | OFlags::NONBLOCK);
     let opened = outputs::open_locked(path, Named::ByUser, mode, flags)?;
     let leftover = opened.leftover;
+    if args.apply && leftover.is_new() {
+        return Err(Problem::new("does not exist")
+            .with_hint("a delta is applied to a copy with the content of its map"));
+    }
     let place = name.with_file(opened.file, leftover.is_new(), &others).map_err(refused)?;
     Ok(Some(Place { place, leftover }))
 }
@@ -94,6 +102,8 @@ fn others(args: &Args) -> Vec<(Identity, &'static str)> {
     let options = [
         (args.opening.secret_file.as_deref(), "the file of --secret-file"),
         (args.map.as_deref(), "the file of --map"),
+        (args.delta_from.as_deref(), "the map of --delta-from"),
+        (args.apply.then(|| Path::new(&args.source)), "the delta"),
     ];
     let files = options.into_iter().filter_map(|(path, name)| Some((Identity::of(path?)?, name)));
     // What is printed would be written into the copy.

@@ -1,9 +1,6 @@
 //! Copies the image on the command line.
 
-use std::fs;
 use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,11 +8,12 @@ use std::time::Instant;
 use blkcopy::{Copied, Copy, Destination, Error, Verify};
 use blkhash::{Construction, Digest, Parameters};
 use blkimage::{OpenOptions, Source};
-use blkmap::Header;
+use blkmap::{Header, Map};
 use blksum::map::{Info, Made, Subject};
 use blksum::{Progress, Tuning};
 
 use super::args::{Args, Verification};
+use super::delta;
 use super::log::{self, Begun};
 use super::output::Report;
 use super::place::{self, Kept, Place};
@@ -25,12 +23,13 @@ use crate::messages;
 use crate::outputs::{Named, mode_of};
 use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::{Amount, Counts, Reporter};
-use crate::stdio::Stdout;
+use crate::stdio::{self, Stdout};
 
 /// Copies the image, and prints the result.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let job = Job::new(args)?;
     let place = place::open(args);
+    let base = args.delta_from.as_deref().map(delta::base);
     let map = args.map.as_ref().map(|name| {
         let opened = Output::open(name.as_os_str(), Named::ByUser, mode_of([&*args.source]));
         opened.map_err(|problem| problem.about(name.as_os_str()))
@@ -38,10 +37,13 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let destination = Some(&args.destination).filter(|name| **name != "-");
     let names = [&args.source].into_iter().chain(destination);
     let options = args.opening.confine(names)?;
-    let opened = place.and_then(|place| Ok((place, map.transpose()?)));
+    let opened = place.and_then(|place| Ok((place, base.transpose()?, map.transpose()?)));
     let reporter = Reporter::new(args.progress.unwrap_or_default(), Some(1));
     reporter.begin(&args.source);
-    let copied = opened.and_then(|(place, map)| job.copy(place, map.as_ref(), &options, &reporter));
+    let copied = opened.and_then(|(place, base, map)| {
+        let files = Files { base, map };
+        job.copy(place, &files, &options, &reporter)
+    });
     reporter.end(&args.source, None);
     drop(reporter);
     match copied {
@@ -51,6 +53,14 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         }
         Err(problem) => Ok(problem.report(&args.destination)),
     }
+}
+
+/// The maps on the command line.
+struct Files {
+    /// What the receiver of a delta has.
+    base: Option<Map>,
+    /// What is written.
+    map: Option<Output>,
 }
 
 struct Job<'a> {
@@ -85,7 +95,9 @@ impl<'a> Job<'a> {
                 "--verify=none: --expect, --map and --tag need the checksum",
             ));
         }
-        let parameters = (verification != Verification::None).then(|| parameters(args));
+        delta::check(args, verification).map_err(Failure::usage)?;
+        let has_own = verification != Verification::None && !args.apply;
+        let parameters = has_own.then(|| parameters(args));
         let parameters = parameters.transpose().map_err(Failure::usage)?;
         if args.map.as_deref() == Some(Path::new("-")) {
             return Err(Failure::usage("--map: a map is written to a file"));
@@ -104,7 +116,7 @@ impl<'a> Job<'a> {
     fn copy(
         &self,
         place: Option<Place>,
-        map: Option<&Output>,
+        files: &Files,
         options: &OpenOptions,
         reporter: &Reporter,
     ) -> Result<Report, Problem> {
@@ -125,13 +137,24 @@ impl<'a> Job<'a> {
         });
         let source = match &opened {
             Opened::Image(image, _) => Some(&**image),
-            Opened::Stream(_) => None,
+            Opened::Stream(_) | Opened::Delta(_) => None,
         };
         let ready = place.map(|place| place.ready(args, source, options)).transpose()?;
         let (destination, kept) = ready.unzip();
+        let (mut parameters, mut sent) = (self.parameters, None);
         let (format, done) = match (opened, destination) {
             (Opened::Image(image, selected), None) => {
-                (image.format().name(), self.to_stdout(selected.source(), &progress[0]))
+                let source = selected.source();
+                let done = match (&files.base, &self.parameters) {
+                    (Some(base), Some(parameters)) => {
+                        let result =
+                            delta::send(base, source, parameters, &self.tuning, &progress[0]);
+                        let result = result.map_err(|error| self.problem(&error))?;
+                        Ok(sent.insert(result).copied.clone())
+                    }
+                    _ => self.to_stdout(source, &progress[0]),
+                };
+                (image.format().name(), done)
             }
             (Opened::Image(image, selected), Some(destination)) => {
                 let subject = Subject {
@@ -141,7 +164,7 @@ impl<'a> Job<'a> {
                     snapshot: args.opening.snapshot.as_deref(),
                     partition: args.partition,
                 };
-                let done = match map.zip(kept.as_ref()) {
+                let done = match files.map.as_ref().zip(kept.as_ref()) {
                     None => self.to_destination(&subject, destination, &progress),
                     Some((map, kept)) => self.with_log(&subject, destination, map, kept, &progress),
                 };
@@ -156,6 +179,17 @@ impl<'a> Job<'a> {
                     &progress[1],
                 );
                 ("raw", copy.map_err(|error| self.problem(&error)))
+            }
+            (Opened::Delta(mut reader), Some(destination)) => {
+                let apply = delta::apply(args, self.verification);
+                let applied =
+                    apply.run(&mut reader, destination, &self.tuning, &progress[0], &progress[1]);
+                let applied = applied.map_err(|error| self.problem(&error))?;
+                parameters = Some(applied.parameters);
+                ("raw", Ok(applied.copied))
+            }
+            (Opened::Delta(_), None) => {
+                return Err(Problem::new("is a pipe, and a delta is applied to what can be read"));
             }
             (Opened::Stream(_), None) => {
                 return Err(Problem::new("is a pipe, and so is the source")
@@ -174,8 +208,9 @@ impl<'a> Job<'a> {
         Ok(Report {
             size: done.size,
             format,
-            checksum: self.parameters.zip(done.digests.first().copied()),
+            checksum: parameters.zip(done.digests.first().copied()),
             amounts: done.amounts,
+            sent,
             verification: self.verification,
             read_back: done.read_back,
             elapsed: started.elapsed(),
@@ -198,7 +233,7 @@ impl<'a> Job<'a> {
         let parameters = self.parameters.as_slice();
         let received = blkcopy::to_stream(source, &mut Stdout, parameters, &self.tuning, progress);
         let received = received.map_err(|error| self.problem(&error))?;
-        sync_stdout().map_err(|error| Problem::from(&error))?;
+        stdio::sync_stdout().map_err(|error| Problem::from(&error))?;
         Ok(received)
     }
 
@@ -288,6 +323,14 @@ impl<'a> Job<'a> {
             Error::Differs { .. } => Problem::new(error.to_string())
                 .with_outcome(Outcome::Errors)
                 .with_hint("--update without --map writes what differs"),
+            Error::Base(error) => {
+                let name = self.args.delta_from.as_deref().unwrap_or(Path::new("-"));
+                Problem::from(error).about(name.as_os_str())
+            }
+            Error::Delta { .. } => Problem::new(error.to_string()).about(source),
+            Error::NotBase { .. } | Error::BaseSize { .. } => Problem::new(error.to_string())
+                .with_outcome(Outcome::Useless)
+                .with_hint("--force overwrites it"),
             error => Problem::new(error.to_string()),
         }
     }
@@ -306,13 +349,6 @@ impl<'a> Job<'a> {
             _ => Ok(()),
         }
     }
-}
-
-/// Returns when standard output is where it stays, if it is a file or a device.
-fn sync_stdout() -> io::Result<()> {
-    let file = fs::File::from(io::stdout().as_fd().try_clone_to_owned()?);
-    let kind = file.metadata()?.file_type();
-    if kind.is_file() || kind.is_block_device() { file.sync_all() } else { Ok(()) }
 }
 
 /// Returns the parameters of the checksum.

@@ -10,6 +10,7 @@ use blkimage::{Format, Image, OpenOptions, Source, probe};
 use blksum::{Part, Selected};
 
 use super::args::Args;
+use super::delta;
 use crate::blksum::compressed;
 use crate::blksum::input::Input;
 use crate::image::{advice, open};
@@ -22,6 +23,8 @@ pub enum Opened {
     Image(Arc<Image>, Selected),
     /// Standard input that is a pipe.
     Stream(Box<dyn Read>),
+    /// A delta.
+    Delta(Box<dyn Read>),
 }
 
 impl Opened {
@@ -29,7 +32,7 @@ impl Opened {
     pub fn size(&self) -> Option<u64> {
         match self {
             Self::Image(_, selected) => Some(selected.size()),
-            Self::Stream(_) => None,
+            Self::Stream(_) | Self::Delta(_) => None,
         }
     }
 }
@@ -37,6 +40,9 @@ impl Opened {
 /// Opens the source.
 pub fn open(args: &Args, options: &OpenOptions) -> Result<Opened, Problem> {
     let name = &*args.source;
+    if args.apply {
+        return delta::open(args).map(Opened::Delta);
+    }
     let image = match Input::new(name).map_err(|error| Problem::from(&error))? {
         Input::Stream(file) => return stream(args, file),
         Input::Descriptor { file, start } => {

@@ -1,0 +1,194 @@
+//! Applies a delta to a destination.
+
+use std::io::{self, Read};
+
+use blkhash::{Leaf, Parameters};
+use blkimage::{Buffer, Image, Source};
+use blksum::{Progress, Tee, Tuning};
+
+use super::format::{Decoder, Header, Item, Record};
+use crate::copied::{Amounts, Copied};
+use crate::copy::{Verify, Written};
+use crate::destination::Destination;
+use crate::writer::Writer;
+use crate::{Error, Zeros};
+
+/// Writes a delta to a destination.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Apply {
+    zeros: Zeros,
+    verify: Verify,
+    is_forced: bool,
+}
+
+/// The result of a delta.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Applied {
+    /// The parameters of the checksum, which the delta states.
+    pub parameters: Parameters,
+    /// The result. Blocks that the destination had already are those that are equal.
+    pub copied: Copied,
+}
+
+impl Apply {
+    /// Begins with the defaults: the destination is read back.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets what becomes of zeros.
+    #[must_use]
+    pub fn zeros(self, zeros: Zeros) -> Self {
+        Self { zeros, ..self }
+    }
+
+    /// Sets what is compared with the checksum afterwards.
+    #[must_use]
+    pub fn verify(self, verify: Verify) -> Self {
+        Self { verify, ..self }
+    }
+
+    /// Overwrites blocks whatever they hold.
+    #[must_use]
+    pub fn force(self, is_forced: bool) -> Self {
+        Self { is_forced, ..self }
+    }
+
+    /// Reads a delta to its end, and writes its blocks to `destination`. Each block that is overwritten must be that of the map
+    /// which the delta was made for, or be as it becomes, so that a delta that was applied in part can be applied again.
+    /// Memory use depends on the size of the blocks only.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Error::Delta`] if the delta is damaged or ends early, with [`Error::NotBase`] if the destination holds
+    /// something else than the map, and with [`Error::Differs`] if it does not have the checksum afterwards. Fails also if it is
+    /// too small, or cannot be read or written. What was applied before stays.
+    pub fn run(
+        &self,
+        delta: &mut dyn Read,
+        mut destination: Box<dyn Destination>,
+        tuning: &Tuning,
+        writing: &Progress,
+        reading: &Progress,
+    ) -> Result<Applied, Error> {
+        let mut decoder = Decoder::new(delta)?;
+        let header = decoder.header;
+        writing.set_total(header.size);
+        let unread = |error: blkimage::Error| Error::ReadBack(error.into());
+        let old = destination.current().map_err(unread)?;
+        let (found, needed) = (old.virtual_size(), header.base_size.max(header.size));
+        if destination.can_resize() {
+            let is_known = [header.base_size, header.size].contains(&found);
+            if !is_known && !self.is_forced {
+                return Err(Error::BaseSize { size: found, needed: header.base_size });
+            }
+            destination.begin(Some(found.max(header.size)), true)?;
+        } else {
+            destination.begin(Some(needed), true)?;
+        }
+        let writer = Writer::new(&*destination, self.zeros, false, None, false);
+        let old = (!self.is_forced).then_some(&old);
+        let leaf = header.map.leaf();
+        let mut blocks = Blocks { header, leaf, old, writer, buffer: Buffer::default(), equal: 0 };
+        let (parameters, digest) = loop {
+            match decoder.next()? {
+                Item::Blocks { record, old, data } => {
+                    blocks.apply(record, old, data)?;
+                    let done =
+                        ((record.first + record.count) * header.block_size()).min(header.size);
+                    writing.advance(done.saturating_sub(writing.done()), done - writing.done());
+                }
+                Item::End(end) => break *end,
+            }
+        };
+        let amounts = Amounts { equal: blocks.equal, ..blocks.writer.amounts() };
+        let copied = Copied::new(vec![digest], header.size, Some(amounts));
+        drop(blocks);
+        let written = Written::end(copied, destination)?;
+        let copied = match self.verify {
+            Verify::Source => written.into_copied(),
+            Verify::ReadBack => written.read_back(&[parameters], None, tuning, reading)?,
+        };
+        Ok(Applied { parameters, copied })
+    }
+}
+
+/// Writes the blocks of a delta.
+struct Blocks<'a> {
+    header: Header,
+    leaf: Leaf,
+    /// The destination, unless what it holds does not matter.
+    old: Option<&'a Image>,
+    writer: Writer<'a>,
+    buffer: Buffer,
+    /// Number of bytes that the destination had already.
+    equal: u64,
+}
+
+impl Blocks<'_> {
+    fn apply(&mut self, record: Record, digests: &[u8], data: Option<&[u8]>) -> Result<(), Error> {
+        let block_size = self.header.block_size();
+        let start = record.first * block_size;
+        let end = (start + record.count * block_size).min(self.header.size);
+        let Some(old) = self.old.filter(|_| !digests.is_empty()) else {
+            return self.write(start, end, start, data);
+        };
+        // The last block may become longer or shorter, and a destination may have its new size already.
+        let there = (start + record.count * block_size)
+            .min(self.header.base_size.max(self.header.size))
+            .min(old.virtual_size());
+        let length = there.saturating_sub(start);
+        self.buffer.grow(length as usize);
+        let bytes = &mut self.buffer.as_mut()[..length as usize];
+        old.read_exact_at(bytes, start).map_err(|error| Error::Range {
+            offset: start,
+            length,
+            what: "read",
+            source: io::Error::other(error),
+        })?;
+        let bytes = &self.buffer.as_ref()[..length as usize];
+        let part = |from: u64, to: u64| {
+            bytes.get((from - start) as usize..(to.min(there).max(from) - start) as usize)
+        };
+        // The blocks from here on have to be written.
+        let (mut from, mut equal) = (start, 0);
+        let digests = digests.chunks_exact(self.leaf.digest_size());
+        for (at, digest) in (start..end).step_by(block_size as usize).zip(digests) {
+            let next = (at + block_size).min(end);
+            let new = data.map(|data| &data[(at - start) as usize..(next - start) as usize]);
+            let found = part(at, next);
+            let is_new = found.is_some_and(|found| match new {
+                Some(new) => found == new,
+                None => found.len() as u64 == next - at && blkhash::is_zero(found),
+            });
+            if is_new {
+                self.write(from, at, start, data)?;
+                equal += next - at;
+                from = next;
+                continue;
+            }
+            let whole = (at + block_size).min(self.header.base_size);
+            let found = part(at, whole).filter(|found| found.len() as u64 == whole - at);
+            if found.is_none_or(|found| self.leaf.hash(found).as_bytes() != digest) {
+                return Err(Error::NotBase { offset: at, length: whole - at });
+            }
+        }
+        self.equal += equal;
+        self.write(from, end, start, data)
+    }
+
+    /// Writes a part of a record whose bytes begin at `start`.
+    fn write(&self, from: u64, to: u64, start: u64, data: Option<&[u8]>) -> Result<(), Error> {
+        if from == to {
+            return Ok(());
+        }
+        let written = match data {
+            Some(data) => {
+                self.writer.data(from, &data[(from - start) as usize..(to - start) as usize])
+            }
+            None => self.writer.zeros(from, to - from),
+        };
+        written.map_err(|error| Error::of_pass(blksum::Error::Sink(error)))
+    }
+}

@@ -1,0 +1,12 @@
+//! Deltas: what makes the content of a map that of an image, as a stream. docs/delta-format.md specifies it.
+//!
+//! [`send_delta`] writes the blocks of an image that differ from a map, and [`Apply`] writes them to a destination that has the
+//! content of the map. Nothing is written from a record whose digest fails, and no block is overwritten that is neither that of
+//! the map nor that of the image.
+
+mod apply;
+mod format;
+mod send;
+
+pub use self::apply::{Applied, Apply};
+pub use self::send::{Sent, send_delta};

@@ -1,0 +1,379 @@
+"""Deltas of blkcopy: written by it and read by a decoder of docs/delta-format.md in Python, and applied to files, devices and
+servers, whole, damaged, twice and to what they were not made for."""
+
+import hashlib
+import json
+import os
+import pathlib
+import random
+import signal as signals
+import subprocess
+import time
+
+import pytest
+
+import images
+from conftest import HANG, blksum_path, mostly_slow
+from servers import Servers, qemu_place
+from test_copy import PROGRAM, Copying, attempt, blksum, fails, loop_device, run, same
+
+MIB = 1 << 20
+BLOCK = 65536
+HEADER = 32 + 4096
+BLKHASH = str(blksum_path().with_name("blkhash"))
+
+
+class Decoded:
+    """A delta, as docs/delta-format.md says. Fails where one has no meaning."""
+
+    def __init__(self, delta):
+        self.delta, self.at, self.chain = delta, 0, b""
+        header = self.checked(HEADER)
+        assert header[:16] == b"\x89BLKDLT\n" + (1).to_bytes(8, "little")
+        self.base_size, self.size = (int.from_bytes(header[at:][:8], "little") for at in (16, 24))
+        parameters = header[32:]
+        assert parameters[:8] == b"\x89BLKMAP\n"
+        self.name = parameters[32:64].rstrip(b"\0").decode()
+        self.digest_size = int.from_bytes(parameters[64:68], "little")
+        self.block_size = int.from_bytes(parameters[72:76], "little")
+        self.records, self.text = [], None
+        while self.text is None:
+            self.record()
+        assert self.at == len(delta)
+
+    def take(self, count):
+        assert self.at + count <= len(self.delta)
+        self.at += count
+        return self.delta[self.at - count : self.at]
+
+    def checked(self, *counts):
+        """Takes strings and the digest behind them."""
+        parts = [self.take(count) for count in counts]
+        self.chain = hashlib.sha256(self.chain + b"".join(parts)).digest()
+        assert self.take(32) == self.chain
+        return parts[0] if len(parts) == 1 else parts
+
+    def record(self):
+        kind, first, count = (int.from_bytes(self.delta[self.at :][at : at + 8], "little") for at in (0, 8, 16))
+        if kind == 3:
+            assert first == 0
+            self.text = self.checked(24, count)[1].decode()
+            return
+        before = -(-self.base_size // self.block_size)
+        start, end = first * self.block_size, min((first + count) * self.block_size, self.size)
+        assert start < end and (not self.records or self.records[-1][1] <= first)
+        assert first + count <= before or first >= before
+        old = count * self.digest_size if first < before else 0
+        length = {1: end - start, 2: 0}[kind]
+        _, old, data = self.checked(24, old, length)
+        self.records.append((first, first + count, old, data if kind == 1 else bytes(end - start)))
+
+    def applied(self, base):
+        """Returns the content afterwards, of the content before."""
+        assert len(base) == self.base_size
+        content = bytearray(base.ljust(self.size, b"\xff"))
+        for first, end, old, data in self.records:
+            if self.name == "sha256" and old:
+                blocks = [base[at * self.block_size :][: self.block_size] for at in range(first, end)]
+                assert old == b"".join(hashlib.sha256(block).digest() for block in blocks)
+            start = first * self.block_size
+            content[start : start + len(data)] = data
+        return bytes(content[: self.size])
+
+
+def changed(rng, base):
+    """Returns another state of a disk."""
+    new = bytearray(base)
+    for _ in range(rng.randrange(8)):
+        length = rng.choice([1, 512, 4096, BLOCK, 300_000])
+        data = rng.choice([bytes(length), rng.randbytes(length)])
+        at = rng.randrange(max(len(new), 1))
+        new[at : at + length] = data[: max(len(new) - at, 0)]
+    match rng.randrange(4):
+        case 0:
+            del new[rng.randrange(len(new)) // 512 * 512 :]
+        case 1:
+            size = rng.choice([512, 4096, 3 * MIB])
+            new += rng.choice([bytes(size), rng.randbytes(size)])
+    return bytes(new)
+
+
+def map_of(path, *options):
+    images.run(BLKHASH, "map", "create", "--force", *options, str(path), "-o", "base.blkmap")
+
+
+def delta_of(source, *options):
+    return run("--delta-from", "base.blkmap", *options, source, "-")
+
+
+@pytest.mark.parametrize("seed", mostly_slow(range(150), range(12), range(60)))
+def test_files(workdir, seed):
+    """A copy of the old state becomes the new one, and the delta is what the format says."""
+    rng = random.Random(f"delta {seed}")
+    base = Copying(rng, workdir)
+    old = base.raw.read_bytes()
+    digest = rng.choice(["sha256", "sha256", "blake3", "crc32c"])
+    block = rng.choice([4096, BLOCK, MIB])
+    map_of(base.source, "--digest", digest, "--block-size", str(block))
+    new = workdir / "new.raw"
+    new.write_bytes(changed(rng, old))
+    source = new
+    if new.stat().st_size % 512 == 0 and rng.randrange(2):
+        images.convert(new, workdir / "new.qcow2")
+        source = workdir / "new.qcow2"
+    options = rng.choice([[], ["-d", "blake3"], ["--construction", "linear"], ["--construction", "flat", "--block-size", "4096"]])
+    line = blksum(*options, source).split()[0]
+    delta = delta_of(source, *options)
+    (workdir / "delta").write_bytes(delta)
+    decoded = Decoded(delta)
+    assert decoded.applied(old) == new.read_bytes()
+    assert decoded.text.split()[3] == line
+    # Nothing that is equal is sent, but at an end that moves.
+    if len(old) == new.stat().st_size:
+        for first, end, _, data in decoded.records:
+            for at in range(first, end):
+                mine = data[(at - first) * block :][:block]
+                assert mine != old[at * block :][:block]
+    destination = workdir / "copy.raw"
+    destination.write_bytes(old)
+    zeros = ["--zeros", rng.choice(["auto", "write", "punch"])]
+    assert run(*zeros, "--apply", "delta", destination).decode() == f"{line}  {destination}\n"
+    images.run("cmp", destination, new)
+    # It was applied already. What lies behind the old end is written again.
+    again = json.loads(run("--json", "--apply", "delta", destination))
+    assert again["checksum"] == line
+    if new.stat().st_size <= len(old):
+        assert (again["written_bytes"], again["zeroed_bytes"]) == (0, 0)
+    images.run("cmp", destination, new)
+
+
+@pytest.fixture
+def made(workdir):
+    """base.raw, new.raw of the same size, and their delta."""
+    rng = random.Random(5)
+    old = rng.randbytes(3 * MIB) + bytes(2 * MIB) + rng.randbytes(MIB + 100)
+    new = bytearray(old)
+    for at in (0, 700_000, 2 * MIB, 4 * MIB, len(old) - 50):
+        new[at : at + 5000] = rng.randbytes(min(5000, len(old) - at))
+    new[MIB : 2 * MIB] = bytes(MIB)
+    (workdir / "base.raw").write_bytes(old)
+    (workdir / "new.raw").write_bytes(new)
+    map_of("base.raw", "--block-size", "4096")
+    (workdir / "delta").write_bytes(delta_of("new.raw"))
+    return workdir
+
+
+def blocks_are_old_or_new(path):
+    content, old, new = (pathlib.Path(name).read_bytes() for name in (path, "base.raw", "new.raw"))
+    assert len(content) == len(old)
+    for at in range(0, len(old), 4096):
+        assert content[at:][:4096] in (old[at:][:4096], new[at:][:4096]), at
+
+
+def test_damage_is_never_applied(made):
+    """A delta that was cut or changed anywhere is refused, and what it wrote before is right."""
+    rng = random.Random(6)
+    delta = (made / "delta").read_bytes()
+    cuts = [0, 1, HEADER, HEADER + 31, HEADER + 32, len(delta) - 1, len(delta) - 32, len(delta) - 33]
+    damaged = [delta[:length] for length in cuts + rng.sample(range(len(delta)), 12)]
+    damaged += [delta + b"\0", delta + delta]
+    for at in [9, 17, 25, HEADER + 33, *rng.sample(range(len(delta)), 20)]:
+        damaged.append(delta[:at] + bytes([delta[at] ^ 1 << rng.randrange(8)]) + delta[at + 1 :])
+    for bytes_ in damaged:
+        (made / "copy").write_bytes((made / "base.raw").read_bytes())
+        pathlib.Path("damaged").write_bytes(bytes_)
+        result = attempt("--apply", "damaged", "copy")
+        assert result.returncode == 2 and result.stderr.startswith(b"blkcopy: damaged: the delta at "), result
+        assert result.stderr.count(b"\n") == 1 and not result.stdout
+        blocks_are_old_or_new("copy")
+
+
+def test_a_record_moved_left_out_or_repeated(made):
+    """Each digest covers everything before it, so no two records can be exchanged."""
+    delta = (made / "delta").read_bytes()
+    decoded, at, records = Decoded(delta), HEADER + 32, []
+    for first, end, old, data in decoded.records:
+        is_data = int.from_bytes(delta[at:][:8], "little") == 1
+        length = 24 + len(old) + (len(data) if is_data else 0) + 32
+        records.append(delta[at : at + length])
+        at += length
+    head, tail = delta[: HEADER + 32], delta[at:]
+    assert head + b"".join(records) + tail == delta and len(records) > 4
+    orders = [records[1:], records[:2] + records[3:], [records[1], records[0], *records[2:]], [records[0], *records], []]
+    for order in orders:
+        (made / "copy").write_bytes((made / "base.raw").read_bytes())
+        pathlib.Path("damaged").write_bytes(head + b"".join(order) + tail)
+        fails(2, "the delta at ", "--apply", "damaged", "copy")
+        blocks_are_old_or_new("copy")
+
+
+def encoded(parts):
+    """Returns a delta of these strings, each with its digest."""
+    delta = chain = b""
+    for part in parts:
+        chain = hashlib.sha256(chain + part).digest()
+        delta += part + chain
+    return delta
+
+
+@pytest.mark.parametrize("seed", mostly_slow(range(12), range(2)))
+def test_hostile_deltas(made, seed):
+    """With digests that are right, it writes at most what it says, to its destination, and ends with one line."""
+    rng = random.Random(f"hostile {seed}")
+    delta = (made / "delta").read_bytes()
+    decoded, at, parts = Decoded(delta), HEADER + 32, [delta[:HEADER]]
+    for _, _, old, data in decoded.records:
+        is_data = int.from_bytes(delta[at:][:8], "little") == 1
+        length = 24 + len(old) + (len(data) if is_data else 0)
+        parts.append(delta[at : at + length])
+        at += length + 32
+    parts.append(delta[at:-32])
+    assert encoded(parts) == delta
+    for _ in range(25):
+        changed = [bytearray(part) for part in parts]
+        for _ in range(rng.randrange(1, 4)):
+            part = rng.choice(changed)
+            field = rng.choice([0, 8, 16, 24, 32 + 32, 32 + 72, rng.randrange(len(part))])
+            if rng.randrange(3):
+                value = rng.choice([0, 1, 2, 3, 4095, 1 << 16, 1 << 32, 1 << 62, (1 << 64) - 1, rng.getrandbits(20)])
+                part[field : field + 8] = value.to_bytes(8, "little")
+            elif field < len(part):
+                part[field] ^= 1 << rng.randrange(8)
+        if rng.randrange(4) == 0:
+            rng.shuffle(changed)
+        (made / "hostile").write_bytes(encoded(bytes(part) for part in changed))
+        (made / "copy").write_bytes((made / "base.raw").read_bytes())
+        force = rng.choice([[], ["--force"]])
+        limits = ["prlimit", "--as=2000000000", "--fsize=100000000"]
+        result = images.attempt(*limits, PROGRAM, *force, "--apply", "hostile", "copy", timeout=HANG)
+        assert result.returncode in (0, 1, 2, 3, -signals.SIGXFSZ) and b"panicked" not in result.stderr, result
+        assert result.stderr.count(b"\n") == (result.returncode > 0), result
+        if result.returncode == 0:
+            assert result.stdout.decode().split()[0] == decoded.text.split()[3]
+            images.run("cmp", "copy", "new.raw")
+
+
+def test_another_destination_is_left_alone(made):
+    """No block is overwritten that is neither that of the map nor that of the image."""
+    other = bytearray((made / "base.raw").read_bytes())
+    other[0] ^= 1
+    (made / "copy").write_bytes(other)
+    result = fails(3, "4096 bytes at 0 are not those that the delta was made for", "--apply", "delta", "copy")
+    assert b"--force" in result.stderr and (made / "copy").read_bytes() == other
+    # What lies outside of the delta is found at the end.
+    other[0] ^= 1
+    other[300_000] ^= 1
+    (made / "copy").write_bytes(other)
+    fails(1, "holds something else", "--apply", "delta", "copy")
+    other = bytes(1000) + bytes(other)
+    (made / "copy").write_bytes(other)
+    fails(3, f"has {len(other)} bytes, and the delta was made for", "--apply", "delta", "copy")
+    assert (made / "copy").read_bytes() == other
+    fails(2, "does not exist", "--apply", "delta", "none")
+    assert not (made / "none").exists()
+    fails(2, "is the delta", "--apply", "delta", "delta")
+    # By force it is overwritten, and the end says whether that made it right.
+    (made / "copy").write_bytes(os.urandom((made / "base.raw").stat().st_size))
+    fails(1, "holds something else", "--force", "--apply", "delta", "copy")
+    (made / "copy").write_bytes((made / "base.raw").read_bytes() + b"more")
+    run("--force", "--apply", "delta", "copy")
+    images.run("cmp", "copy", "new.raw")
+
+
+def test_killed_and_applied_again(made):
+    """A delta that was applied in part is applied again."""
+    rng, new = random.Random(7), (made / "new.raw").read_bytes()
+    for _ in range(20):
+        (made / "copy").write_bytes((made / "base.raw").read_bytes())
+        process = subprocess.Popen([PROGRAM, "--apply", "delta", "copy"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(rng.random() * 0.06)
+        process.send_signal(rng.choice([signals.SIGKILL, signals.SIGINT]))
+        process.communicate(timeout=HANG)
+        blocks_are_old_or_new("copy")
+        run("--apply", "delta", "copy")
+        assert (made / "copy").read_bytes() == new
+
+
+def test_options_that_do_not_go_together(made):
+    for status, says, *args in [
+        (2, "the destination is -", "--delta-from", "base.blkmap", "new.raw", "x"),
+        (2, "cannot be used with", "--delta-from", "base.blkmap", "--apply", "new.raw", "-"),
+        (2, "cannot be used with", "--apply", "--update", "delta", "base.raw"),
+        (2, "cannot be used with", "--apply", "-d", "blake3", "delta", "base.raw"),
+        (2, "has a checksum", "--apply", "--verify=none", "delta", "base.raw"),
+        (2, "there are no options of images", "--apply", "-f", "raw", "delta", "base.raw"),
+        (2, "applied to what can be read", "--apply", "delta", "-"),
+        (2, "is a URI", "--apply", "nbd://host/x", "base.raw"),
+        (2, "not a block map", "--delta-from", "new.raw", "new.raw", "-"),
+        (2, "is not a delta", "--apply", "base.blkmap", "base.raw"),
+    ]:
+        result = attempt(*args)
+        assert result.returncode == status and says in result.stderr.decode(), (args, result)
+    expected = blksum("new.raw").split()[0]
+    fails(1, "not that of --expect", "--apply", "--expect", "00" * 32, "delta", "base.raw")
+    assert run("--apply", "--tag", "--expect", expected, "delta", "base.raw").decode().endswith(f"{expected}\n")
+
+
+def test_a_map_that_does_not_know_every_block(made):
+    images.run(BLKHASH, "map", "create", "--block-size", "4096", "--shard", "1/2", "base.raw", "-o", "part.blkmap")
+    result = fails(2, "knows only", "--delta-from", "part.blkmap", "new.raw", "-")
+    assert b"part.blkmap" in result.stderr
+
+
+def test_a_source_that_changes(made):
+    """Each block is read twice, and the receiver finds the one that was another the second time."""
+    (made / "base.raw").write_bytes(bytes(6 * MIB))
+    map_of("base.raw", "--block-size", str(MIB))
+    command = ["nbdkit", "-U", "-", "eval", "get_size=echo 6M", "pread=head -c $3 /dev/urandom", "--run"]
+    shell = f'{PROGRAM} --delta-from base.blkmap "$uri" - > delta'
+    images.run(*command, shell)
+    (made / "copy").write_bytes(bytes(6 * MIB))
+    fails(1, "holds something else", "--apply", "delta", "copy")
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("sector", [512, 4096])
+def test_devices(made, sector):
+    """A larger device keeps what is behind, and a smaller one is refused."""
+    for path in (made / "base.raw", made / "new.raw"):
+        os.truncate(path, 7 * MIB)
+    map_of("base.raw", "--block-size", "4096")
+    (made / "delta").write_bytes(delta_of("new.raw"))
+    behind = os.urandom(MIB)
+    (made / "device").write_bytes((made / "base.raw").read_bytes() + behind)
+    with loop_device("device", sector) as device:
+        run("--apply", "delta", device)
+        same(device, "new.raw", 7 * MIB)
+    assert (made / "device").read_bytes()[7 * MIB :] == behind
+    (made / "device").write_bytes(bytes(6 * MIB))
+    with loop_device("device", sector) as device:
+        fails(2, "has 6291456 bytes", "--apply", "delta", device)
+
+
+def test_servers(made):
+    """Over a pipe to an export of qemu-nbd, which is qcow2."""
+    for path in (made / "base.raw", made / "new.raw"):
+        os.truncate(path, 7 * MIB)
+    map_of("base.raw")
+    images.convert(made / "base.raw", made / "copy.qcow2")
+    servers = Servers()
+    try:
+        command = ["qemu-nbd", "--persistent", "-f", "qcow2"]
+        server = servers.start(False, lambda place: [*command, *qemu_place(place), "copy.qcow2"])
+        uri = server.uri()
+        line = blksum("new.raw").split()[0]
+        script = f'set -o pipefail; "$0" --delta-from base.blkmap new.raw - | "$0" --apply - "{uri}"'
+        assert images.run("bash", "-c", script, PROGRAM).decode() == f"{line}  {uri}\n"
+    finally:
+        servers.close()
+    images.qemu_img("compare", "-f", "raw", "-F", "qcow2", "new.raw", "copy.qcow2")
+
+
+def test_a_delta_opens_nothing(made):
+    """Nothing in a delta names a file: those that are opened after its first byte is read are the destination's."""
+    trace = ["strace", "-f", "-o", "trace", "-e", "trace=openat,open,creat,unlink,unlinkat,rename,renameat2,connect,execve"]
+    images.run(*trace, PROGRAM, "--apply", "delta", "base.raw")
+    lines = pathlib.Path("trace").read_text().splitlines()
+    start = next(number for number, line in enumerate(lines) if 'openat' in line and '"delta"' in line)
+    opened = [line for line in lines[start + 1 :] if '("' in line or ', "' in line]
+    assert all("/proc/" in line or "/sys/" in line or '"base.raw"' in line for line in opened), opened

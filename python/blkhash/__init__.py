@@ -1,4 +1,4 @@
-"""Checksums and block maps of disk images.
+"""Checksums, block maps and copies of disk images.
 
 >>> import blkhash
 >>> h = blkhash.new("sha256", b"boot sector")
@@ -10,15 +10,17 @@
 import os as _os
 
 from blkhash import _blkhash
-from blkhash._blkhash import Hash, Image, Map, checksum, diff, new
+from blkhash._blkhash import Hash, Image, Map, checksum, copy, diff, new
 from blkhash._errors import (
     CancelledError,
     ChangedError,
+    CopyError,
     Error,
     ForkError,
     ImageError,
     InUseError,
     MapError,
+    MismatchError,
     ReferenceRefusedError,
 )
 from blkhash._file import ImageFile
@@ -27,6 +29,7 @@ from blkhash._types import (
     Audit,
     Block,
     Checksum,
+    Copied,
     Difference,
     Extent,
     File,
@@ -43,6 +46,8 @@ __all__ = [
     "CancelledError",
     "ChangedError",
     "Checksum",
+    "Copied",
+    "CopyError",
     "Difference",
     "Error",
     "Extent",
@@ -56,6 +61,7 @@ __all__ = [
     "Map",
     "MapError",
     "Member",
+    "MismatchError",
     "Partition",
     "ReferenceRefusedError",
     "Run",
@@ -63,6 +69,7 @@ __all__ = [
     "State",
     "algorithms_available",
     "checksum",
+    "copy",
     "create_map",
     "diff",
     "import_map",

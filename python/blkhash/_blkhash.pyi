@@ -7,7 +7,7 @@ from _typeshed import ReadableBuffer, WriteableBuffer
 from typing_extensions import Self
 
 from blkhash._file import ImageFile
-from blkhash._types import Audit, Block, Checksum, Difference, Extent, Member, Partition, Run, Snapshot, State
+from blkhash._types import Audit, Block, Checksum, Copied, Difference, Extent, Member, Partition, Run, Snapshot, State
 
 __version__: str
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "_import_map",
     "_update_map",
     "checksum",
+    "copy",
     "diff",
     "new",
 ]
@@ -35,6 +36,7 @@ _Reader = Literal["auto", "qemu"]
 _VpcSize = Literal["auto", "geometry", "current"]
 _Follow = Literal["beneath", "any", "none"]
 _Cache = Literal["auto", "yes", "no"]
+_Zeros = Literal["auto", "write", "punch", "keep-if-zero"]
 
 @final
 class Hash:
@@ -84,6 +86,34 @@ def checksum(
     vpc_size: Optional[_VpcSize] = None,
     secret: Optional[ReadableBuffer] = None,
 ) -> Checksum: ...
+def copy(
+    source: Union[str, PathLike[str]],
+    destination: Union[str, PathLike[str]],
+    *,
+    digest: str = "sha256",
+    construction: str = "streams:4",
+    block_size: Optional[int] = None,
+    zeros: _Zeros = "auto",
+    verify: Literal["readback", "source"] = "readback",
+    update: bool = False,
+    force: bool = False,
+    expect: Optional[str] = None,
+    threads: Optional[int] = None,
+    max_zeros: Optional[int] = None,
+    progress: Optional[_Progress] = None,
+    cancel: Optional[Event] = None,
+    format: Optional[str] = None,
+    snapshot: Optional[str] = None,
+    partition: Optional[int] = None,
+    follow: Optional[_Follow] = None,
+    backing_format: Optional[str] = None,
+    holes: Optional[_Holes] = None,
+    cache: Optional[_Cache] = None,
+    force_share: bool = False,
+    reader: Optional[_Reader] = None,
+    vpc_size: Optional[_VpcSize] = None,
+    secret: Optional[ReadableBuffer] = None,
+) -> Copied: ...
 def diff(
     left: Union[str, PathLike[str], Image],
     right: Union[str, PathLike[str], Image],

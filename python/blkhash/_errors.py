@@ -55,6 +55,22 @@ class MapError(Error):
     """
 
 
+class CopyError(Error):
+    """The destination of a copy is refused, cannot be written, or holds something else afterwards.
+
+    If the system failed, the exception is also an `OSError`, like `ImageError`, and `FileExistsError` if the file exists.
+
+    `kind` says what failed: exists, holds (something would be lost), source (it is a file of the source, or overlaps it),
+    format (its name), file-type, size, zeros, open, io, removed, differs, expected or other.
+    """
+
+    kind: str = "other"
+
+
+class MismatchError(CopyError):
+    """The destination holds something else than what was written, or what was copied has not the expected checksum."""
+
+
 class CancelledError(Error):
     """The event of the caller was set."""
 
@@ -107,8 +123,35 @@ class MapExistsError(MapOSError, FileExistsError):
     pass
 
 
+class CopyOSError(CopyError, OSError):
+    pass
+
+
+class CopyNotFoundError(CopyOSError, FileNotFoundError):
+    pass
+
+
+class CopyPermissionError(CopyOSError, PermissionError):
+    pass
+
+
+class CopyExistsError(CopyOSError, FileExistsError):
+    pass
+
+
 # They are documented as members of the package.
-_PUBLIC = (Error, ImageError, ChangedError, InUseError, ReferenceRefusedError, MapError, CancelledError, ForkError)
+_PUBLIC = (
+    Error,
+    ImageError,
+    ChangedError,
+    InUseError,
+    ReferenceRefusedError,
+    MapError,
+    CopyError,
+    MismatchError,
+    CancelledError,
+    ForkError,
+)
 for _class in _PUBLIC:
     _class.__module__ = "blkhash"
 
@@ -139,6 +182,26 @@ def image(
 def map(message: str, filename: str, offset: int | None, errno: int | None) -> MapError:
     error: MapError
     error = MapError(message) if errno is None else _with_errno(MapOSError, errno, filename)
+    error.errno = errno
+    error.filename = filename
+    error.offset = offset
+    return error
+
+
+def copy(kind: str, message: str, filename: str, offset: int | None, errno: int | None) -> CopyError:
+    error: CopyError
+    error = CopyError(message) if errno is None else _with_errno(CopyOSError, errno, filename)
+    return _described(error, kind, filename, offset, errno)
+
+
+def mismatch(kind: str, message: str, filename: str, offset: int | None) -> CopyError:
+    return _described(MismatchError(message), kind, filename, offset, None)
+
+
+def _described(
+    error: CopyError, kind: str, filename: str, offset: int | None, errno: int | None
+) -> CopyError:
+    error.kind = kind
     error.errno = errno
     error.filename = filename
     error.offset = offset

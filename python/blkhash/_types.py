@@ -57,6 +57,19 @@ Block = namedtuple("Block", "offset length kind digest")
 Block.__doc__ = "A block of a map. `digest` is None unless `kind` is `data`."
 
 
+Copied = namedtuple(
+    "Copied", "checksum size format written zeroed equal verified read_back destination_size"
+)
+Copied.__doc__ = """The result of a copy.
+
+`checksum` is that of the content, of `size` bytes, and `format` that of the source. `written`, `zeroed` and `equal` are numbers
+of bytes: those that were written, that became or stayed zero without being written, and that the destination had already.
+`verified` is "readback" or "source". `read_back` is how the destination was read: "direct" is around the page cache,
+"page-cache" through it, "nbd" from the server. It is None for "source", and so is `destination_size`, the size of the destination
+in bytes, which may be larger than the content.
+"""
+
+
 class Checksum(namedtuple("Checksum", "hexdigests size format")):
     """Checksums of an image: `hexdigests` by the name of the digest, the size in bytes, and the format."""
 

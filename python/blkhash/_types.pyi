@@ -60,6 +60,17 @@ class Block(NamedTuple):
     kind: Literal["data", "zero", "unknown"]
     digest: Optional[bytes]
 
+class Copied(NamedTuple):
+    checksum: str
+    size: int
+    format: str
+    written: int
+    zeroed: int
+    equal: int
+    verified: Literal["readback", "source"]
+    read_back: Optional[str]
+    destination_size: Optional[int]
+
 class Checksum(NamedTuple):
     hexdigests: dict[str, str]
     size: int

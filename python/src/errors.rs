@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 
+use blkcopy::Refused;
 use blkimage::Hint;
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyValueError;
@@ -20,6 +21,12 @@ pub enum Failure {
     Map(blkmap::Error, OsString),
     /// The map with the first name cannot be compared with that of the second name.
     Maps(blkmap::Error, OsString, OsString),
+    /// The destination with this name is not written to.
+    Refused(blkcopy::Refused, OsString),
+    /// A copy to the destination with this name failed.
+    Copy(blkcopy::Error, OsString),
+    /// What was copied to the destination with this name has another checksum than the expected one.
+    Unexpected(blkhash::Digest, OsString),
     /// The image with this name does not have what was asked for.
     Value(String, String),
     /// The system or this package failed.
@@ -37,6 +44,15 @@ impl Failure {
                 let shown = format!("{}, compared with {}", left.display(), right.display());
                 of_map_shown(py, &error, &left, &shown)
             }
+            Self::Refused(refused, name) => of_refused(py, &refused, &name),
+            Self::Copy(error, name) => of_copy(py, &error, &name),
+            Self::Unexpected(digest, name) => {
+                let message = format!(
+                    "{}: has the checksum {digest}, and not that of expect",
+                    name.display()
+                );
+                new(py, "mismatch", ("expected", message, &*name, None::<u64>))
+            }
             Self::Value(name, reason) => PyValueError::new_err(format!("{name}: {reason}")),
             Self::Other(reason) => other(py, &reason),
         }
@@ -51,6 +67,10 @@ impl From<blkimage::Error> for Failure {
 
 /// Converts an error of an image.
 pub fn of_image(py: Python<'_>, error: &blkimage::Error) -> PyErr {
+    of_image_advised(py, error, &advice(error.hint()))
+}
+
+fn of_image_advised(py: Python<'_>, error: &blkimage::Error, advice: &str) -> PyErr {
     let source = error.io_error();
     let errno = match error.kind() {
         blkimage::ErrorKind::Directory => Some(EISDIR),
@@ -60,7 +80,7 @@ pub fn of_image(py: Python<'_>, error: &blkimage::Error) -> PyErr {
         Some(source) if errno.is_none() => format!("{error}: {source}"),
         _ => error.to_string(),
     };
-    message += &advice(error.hint());
+    message += advice;
     let name: &OsStr = error.name().as_os_str();
     let kind = kind(error.kind());
     new(py, "image", (kind, message, name, error.offset(), errno))
@@ -124,6 +144,57 @@ fn of_map_shown(py: Python<'_>, error: &blkmap::Error, name: &OsStr, shown: &str
     new(py, "map", (format!("{shown}: {error}"), name, offset, errno))
 }
 
+fn of_refused(py: Python<'_>, refused: &Refused, name: &OsStr) -> PyErr {
+    let (kind, advice, errno) = match refused {
+        Refused::Image(error) => return of_image(py, error),
+        // Nothing is written to what is in use.
+        Refused::Used(error) => return of_image_advised(py, error, ""),
+        Refused::Open(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+            let message = format!("{}: is mounted or in use", name.display());
+            let errno = error.raw_os_error();
+            return new(py, "image", ("in-use", message, name, None::<u64>, errno));
+        }
+        Refused::Busy => {
+            let message = format!("{}: {refused}", name.display());
+            return new(py, "image", ("in-use", message, name, None::<u64>, None::<i32>));
+        }
+        Refused::Open(error) => ("open", "", error.raw_os_error()),
+        Refused::Exists => ("exists", "", Some(EEXIST)),
+        Refused::Holds(_) => {
+            ("holds", ": force=True overwrites it, update=True writes only what differs", None)
+        }
+        Refused::Format(_) => {
+            ("format", ": copy to a qemu-nbd that serves it, or use force=True", None)
+        }
+        Refused::Kind | Refused::OtherKind => ("file-type", "", None),
+        Refused::Source | Refused::Overlaps | Refused::Other(_) => ("source", "", None),
+        Refused::Deallocation => ("zeros", "", None),
+        Refused::Removed => ("removed", "", None),
+        _ => ("other", "", None),
+    };
+    let message = format!("{}: {refused}{advice}", name.display());
+    new(py, "copy", (kind, message, name, None::<u64>, errno))
+}
+
+fn of_copy(py: Python<'_>, error: &blkcopy::Error, name: &OsStr) -> PyErr {
+    use blkcopy::Error;
+    let shown = format!("{}: {error}", name.display());
+    let of_system = |offset: Option<u64>, source: &io::Error| {
+        let message = format!("{shown}: {source}");
+        new(py, "copy", ("io", message, name, offset, source.raw_os_error()))
+    };
+    match error {
+        Error::Source(error) | Error::ReadBack(error) => of_pass(py, error, name),
+        Error::Destination { source, .. } => of_system(None, source),
+        Error::Range { offset, source, .. } => of_system(Some(*offset), source),
+        Error::Differs { at } => {
+            new(py, "mismatch", ("differs", shown, name, at.map(|(offset, _)| offset)))
+        }
+        Error::Small { .. } => new(py, "copy", ("size", shown, name, None::<u64>, None::<i32>)),
+        _ => new(py, "copy", ("other", shown, name, None::<u64>, None::<i32>)),
+    }
+}
+
 /// Says that the caller cancelled the work.
 pub fn cancelled(py: Python<'_>) -> PyErr {
     new(py, "cancelled", ())
@@ -170,6 +241,9 @@ fn kind(kind: blkimage::ErrorKind) -> &'static str {
         _ => "other",
     }
 }
+
+/// The error of a file that exists.
+const EEXIST: i32 = rustix::io::Errno::EXIST.raw_os_error();
 
 /// The error of a path that leads to a directory.
 pub const EISDIR: i32 = rustix::io::Errno::ISDIR.raw_os_error();

@@ -36,8 +36,21 @@ impl Watch<'_, '_> {
         py: Python<'_>,
         work: impl FnOnce(&Progress) -> Result<T, Failure> + Send + 'static,
     ) -> PyResult<T> {
+        self.run_passes(py, |[progress]: &[Progress; 1]| work(progress))
+    }
+
+    /// Returns the result of `work` that takes several passes. Their progress is reported as one.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`run`](Self::run).
+    pub fn run_passes<T: Send + 'static, const N: usize>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&[Progress; N]) -> Result<T, Failure> + Send + 'static,
+    ) -> PyResult<T> {
         self.check_cancel(py)?;
-        let progress = Arc::new(Progress::new());
+        let progress = Arc::new(std::array::from_fn(|_| Progress::new()));
         let (sender, receiver) = mpsc::sync_channel(1);
         let shared = Arc::clone(&progress);
         let spawned = thread::Builder::new().name("blkhash".into()).spawn(move || {
@@ -47,14 +60,14 @@ impl Watch<'_, '_> {
         spawned
             .map_err(|error| errors::other(py, &format!("no thread can be started: {error}")))?;
         let receiver = Mutex::new(receiver);
-        match self.wait(py, &receiver, &progress) {
+        match self.wait(py, &receiver, &*progress) {
             Ok(result) => {
                 let result = result.map_err(|failure| failure.into_err(py))?;
-                self.report(&progress)?;
+                self.report(&*progress)?;
                 Ok(result)
             }
             Err(error) => {
-                progress.cancel();
+                progress.iter().for_each(Progress::cancel);
                 let _ = py.detach(|| receive(&receiver, PATIENCE));
                 Err(error)
             }
@@ -66,7 +79,7 @@ impl Watch<'_, '_> {
         &self,
         py: Python<'_>,
         receiver: &Mutex<Receiver<Result<T, Failure>>>,
-        progress: &Progress,
+        progress: &[Progress],
     ) -> PyResult<Result<T, Failure>> {
         let mut reported = Instant::now();
         loop {
@@ -86,9 +99,10 @@ impl Watch<'_, '_> {
         }
     }
 
-    fn report(&self, progress: &Progress) -> PyResult<()> {
+    fn report(&self, progress: &[Progress]) -> PyResult<()> {
         if let Some(callback) = self.progress {
-            callback.call1((progress.done(), progress.total()))?;
+            let sum = |of: fn(&Progress) -> u64| progress.iter().map(of).sum::<u64>();
+            callback.call1((sum(Progress::done), sum(Progress::total)))?;
         }
         Ok(())
     }

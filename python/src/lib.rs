@@ -11,6 +11,7 @@
 mod arguments;
 mod buffer;
 mod checksum;
+mod copy;
 mod diff;
 mod differences;
 mod errors;
@@ -37,6 +38,8 @@ mod module {
 
     #[pymodule_export]
     use super::checksum::checksum;
+    #[pymodule_export]
+    use super::copy::copy;
     #[pymodule_export]
     use super::diff::diff;
     #[pymodule_export]

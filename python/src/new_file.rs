@@ -1,11 +1,14 @@
 //! Writes new files, which are removed if the work fails.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::fs::{self, File, Metadata, Permissions};
+use std::io;
+use std::mem;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf, absolute};
+use std::sync::{Mutex, PoisonError};
 
-use blkimage::{Location, split_member};
+use blkimage::{Identity, Location, split_member};
 
 use crate::errors::Failure;
 
@@ -15,25 +18,82 @@ pub fn to_new_file(
     image: &OsStr,
     write: impl FnOnce(File) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut options = File::options();
-    options.read(true).write(true).create_new(true).mode(mode_of(image));
-    let file = options
-        .open(output)
+    let file = create(output, image)
         .map_err(|error| Failure::Map(error.into(), output.as_os_str().to_owned()))?;
     // An unfinished map is taken for one by no command, but half an export may be taken for a whole one.
     write(file).inspect_err(|_| drop(fs::remove_file(output)))
 }
 
-/// Returns the mode of the map: readable for the users that may read the file of the image. Devices and exports do not say
-/// who that is.
-fn mode_of(image: &OsStr) -> u32 {
+/// A file that one thread creates and writes. Another one can remove it meanwhile.
+#[derive(Default)]
+pub struct Unfinished(Mutex<State>);
+
+#[derive(Default)]
+enum State {
+    #[default]
+    NotCreated,
+    Created(PathBuf, Identity),
+    Abandoned,
+}
+
+impl Unfinished {
+    /// Opens a file, or creates it with the mode of the file of `image`. Returns whether it is new.
+    pub fn open(&self, path: &Path, image: &OsStr) -> io::Result<(File, bool)> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*state, State::Abandoned) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        match File::options().read(true).write(true).custom_flags(NONBLOCK).open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return Ok((opened?, false)),
+        }
+        // The current folder may change.
+        let absolute = absolute(path)?;
+        let file = create(path, image)?;
+        *state = State::Created(absolute, Identity::new(&file.metadata()?));
+        Ok((file, true))
+    }
+
+    /// Removes the file, if it was created and still has its name. It is not created later.
+    pub fn abandon(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let State::Created(path, identity) = mem::replace(&mut *state, State::Abandoned)
+            && Identity::of(&path) == Some(identity)
+        {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Creates a file with the mode of the file of `image`.
+fn create(path: &Path, image: &OsStr) -> io::Result<File> {
+    let source = metadata_of(image);
+    // Devices and exports do not say who may read them.
+    let mode = source.as_ref().map_or(PRIVATE, |it| it.mode() & 0o666 | PRIVATE);
+    let mut options = File::options();
+    let file = options.read(true).write(true).create_new(true).mode(mode).open(path)?;
+    let metadata = file.metadata()?;
+    // Another group may not read the image.
+    if metadata.mode() & GROUP != 0 && source.is_some_and(|it| it.gid() != metadata.gid()) {
+        file.set_permissions(Permissions::from_mode(metadata.mode() & 0o7777 & !GROUP))?;
+    }
+    Ok(file)
+}
+
+/// Returns the metadata of an image that is a file.
+fn metadata_of(image: &OsStr) -> Option<Metadata> {
     let file = match Location::new(image) {
         Location::Path(path) => split_member(path).map_or(path, |(appliance, _)| appliance),
-        _ => return PRIVATE,
+        _ => return None,
     };
-    let metadata = fs::metadata(file).ok().filter(Metadata::is_file);
-    metadata.map_or(PRIVATE, |it| it.mode() & 0o666 | PRIVATE)
+    fs::metadata(file).ok().filter(Metadata::is_file)
 }
 
 /// Readable and writable for the owner.
 const PRIVATE: u32 = 0o600;
+
+/// The permissions of the group.
+const GROUP: u32 = 0o070;
+
+/// A pipe in place of the file does not block.
+const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;

@@ -26,18 +26,39 @@ pub struct Request {
     partition: Option<u32>,
 }
 
-/// Where an image is.
-enum Name {
+/// Where an image or a copy is.
+pub enum Name {
     Path(PathBuf),
     /// A text, which is a URI or a path.
     Location(OsString),
 }
 
 impl Name {
-    fn as_os_str(&self) -> &OsStr {
+    /// Reads an argument.
+    pub fn new(name: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let name = match name.is_instance_of::<PyString>() {
+            true => Self::Location(name.extract()?),
+            false => Self::Path(name.extract()?),
+        };
+        match name.as_os_str().as_bytes().contains(&0) {
+            true => Err(PyValueError::new_err("embedded null byte")),
+            false => Ok(name),
+        }
+    }
+
+    /// Returns the name as the caller gave it.
+    pub fn as_os_str(&self) -> &OsStr {
         match self {
             Self::Path(path) => path.as_os_str(),
             Self::Location(text) => text,
+        }
+    }
+
+    /// Tells a path from a URI.
+    pub fn location(&self) -> Location<'_> {
+        match self {
+            Self::Path(path) => Location::Path(path),
+            Self::Location(text) => Location::new(text),
         }
     }
 }
@@ -45,19 +66,23 @@ impl Name {
 impl Request {
     /// Reads the name of an image, and the keyword arguments about it.
     pub fn new(name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let name = match name.is_instance_of::<PyString>() {
-            true => Name::Location(name.extract()?),
-            false => Name::Path(name.extract()?),
-        };
-        if name.as_os_str().as_bytes().contains(&0) {
-            return Err(PyValueError::new_err("embedded null byte"));
-        }
-        let mut request = Self { name, options: OpenOptions::new(), partition: None };
+        let mut request =
+            Self { name: Name::new(name)?, options: OpenOptions::new(), partition: None };
         for (key, value) in options.into_iter().flatten() {
             let key: String = key.extract()?;
             request.set(&key, &value)?;
         }
         Ok(request)
+    }
+
+    /// Returns where the image is.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// Returns the options for opening it.
+    pub fn options(&self) -> &OpenOptions {
+        &self.options
     }
 
     /// Sets an option. `None` is the default of each.
@@ -88,12 +113,8 @@ impl Request {
 
     /// Opens the image. An image that a child process serves lives no longer than this thread.
     pub fn open(&self) -> Result<Opened, Failure> {
-        let location = match &self.name {
-            Name::Path(path) => Location::Path(path),
-            Name::Location(text) => Location::new(text),
-        };
         let name = self.name.as_os_str();
-        let image = Arc::new(self.options.open_location(location)?);
+        let image = Arc::new(self.options.open_location(self.name.location())?);
         let selected = Selected::new(image, self.partition.map(Part::Partition));
         let selected = selected.map_err(|error| match error {
             PartError::Partition(NoPartition::Table(TableError::Image(error))) => {

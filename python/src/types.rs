@@ -35,6 +35,7 @@ impl Class {
 }
 
 pub static CHECKSUM: Class = Class::new(TYPES, "Checksum");
+pub static COPIED: Class = Class::new(TYPES, "Copied");
 pub static EXTENT: Class = Class::new(TYPES, "Extent");
 pub static FILE: Class = Class::new(TYPES, "File");
 pub static MEMBER: Class = Class::new(TYPES, "Member");

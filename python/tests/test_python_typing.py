@@ -29,6 +29,14 @@ for run in map.runs():
         print(run.digests.shape)
 for difference in map.verify("disk") + map.diff(blkhash.Map("other")):
     print(difference.offset + difference.length, difference.kind)
+copied = blkhash.copy("disk", pathlib.Path("copy"), zeros="punch", expect="sha256:" + "0" * 64, snapshot="before")
+sizes: list[int] = [copied.size, copied.written, copied.zeroed, copied.equal]
+if copied.read_back is None and copied.verified == "source":
+    print(copied.checksum)
+try:
+    blkhash.copy("disk", "copy", verify="source")
+except blkhash.MismatchError as error:
+    print(error.kind, error.offset)
 try:
     map.check()
 except blkhash.MapError as error:
@@ -40,6 +48,7 @@ WRONG = {
     "blkhash.new(5)": "arg-type",
     "blkhash.checksum('disk', follow='all')": "arg-type",
     "blkhash.checksum('disk', formt='raw')": "call-arg",
+    "blkhash.copy('disk', 'copy', verify='none')": "arg-type",
     "blkhash.Map('map').root.hex()": "union-attr",
     "blkhash.nothing": "attr-defined",
 }

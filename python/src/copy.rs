@@ -1,0 +1,259 @@
+//! `blkhash.copy()`: copies of images, read back and compared.
+
+use std::fs;
+use std::slice;
+use std::sync::Arc;
+
+use blkcopy::{Amounts, Copied, Copy, Existing, FileName, Others, Place, Refused, Verify, Zeros};
+use blkhash::{Algorithm, Parameters};
+use blkimage::{Location, ReadMethod};
+use blksum::expect::Value;
+use blksum::{Progress, Tuning};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arguments::{self, Definition, value_error, word};
+use crate::errors::Failure;
+use crate::job::Watch;
+use crate::new_file::Unfinished;
+use crate::open::{Name, Request};
+use crate::types;
+
+/// Copies an image to a file, a block device or an NBD server, as raw bytes, and reads back what
+/// it holds.
+///
+/// What exists is not overwritten unasked, nor is a file of the source, and nothing that is in use. A
+/// new file has the permissions of the source, and is removed if the copy fails or is interrupted.
+///
+/// Args:
+///     source: path of an image, or as `str` also the URI of an NBD server. A `pathlib.Path` is
+///         always a path.
+///     destination: path of a file or a block device, or as `str` also the URI of an NBD server.
+///     digest: name of the digest, as in `algorithms_available`.
+///     construction: how digests of blocks become one checksum, as for `checksum()`.
+///     block_size: bytes of a block, as for `checksum()`.
+///     zeros: what zeros become: "auto" (the default), "write", "punch" (they are deallocated) or
+///         "keep-if-zero" (what is zero is left alone).
+///     verify: what is compared with the source: "readback" (the destination, read again) or
+///         "source" (nothing: the checksum is that of what was read).
+///     update: read the destination, and write only what differs.
+///     force: overwrite a file that exists, or a device or an export that holds something.
+///     expect: fail unless the content has this checksum: HEX, BASE64 or ALGORITHM:HEX.
+///     threads: number of threads, by default that of the processors.
+///     max_zeros: refuse images with more bytes of zeros that they do not store.
+///     progress: called a few times a second and at the end, with the bytes done and their total.
+///         Both count what is read back.
+///     cancel: an object like `threading.Event`, which ends the work once it is set.
+///     format: the format of the source, instead of detecting it.
+///     snapshot: name or id of an internal snapshot.
+///     partition: number of a partition, which is then the content.
+///     follow: files that an image may refer to: "beneath" its own folder (the default), "any" or
+///         "none".
+///     backing_format: format of backing files whose format is not recorded.
+///     holes: holes of raw files: "trust" (the default), "verify" or "ignore".
+///     cache: whether to read the source through the page cache: "auto" (the default), "yes" or
+///         "no".
+///     force_share: read an image that is in use.
+///     reader: "auto" (the default), or "qemu" to read every format by qemu-nbd.
+///     vpc_size: which size a vpc (vhd) image has: "auto" (the default), "geometry" or "current".
+///     secret: bytes that unlock a luks image.
+///
+/// Returns:
+///     A `Copied` with `checksum`, which is the one of `checksum()` for the copy, `size`, `format`
+///     of the source, `written`, `zeroed` and `equal` bytes, `verified`, `read_back` and
+///     `destination_size`.
+///
+/// Raises:
+///     CopyError: the destination is refused or cannot be written. It is also a `FileExistsError`
+///         if the file exists, and another `OSError` if the system failed.
+///     MismatchError: the destination holds something else than what was written, or the checksum
+///         is not the expected one.
+///     ImageError: the source cannot be opened or read, or the destination cannot be read.
+///     ChangedError: the source or the destination changed meanwhile.
+///     InUseError: the destination is mounted, or another process may write to it.
+///     CancelledError: `cancel` was set.
+///     ValueError, TypeError: an argument is invalid.
+///
+/// >>> copied = blkhash.copy("disk.qcow2", "copied.raw")
+/// >>> copied.checksum == blkhash.checksum("copied.raw").hexdigest
+/// True
+#[pyfunction]
+#[pyo3(
+    signature = (source, destination, *, digest=None, construction="streams:4", block_size=None, zeros="auto", verify="readback", update=false, force=false, expect=None, threads=None, max_zeros=None, progress=None, cancel=None, **options),
+    text_signature = "(source, destination, *, digest='sha256', construction='streams:4', block_size=None, zeros='auto', verify='readback', update=False, force=False, expect=None, threads=None, max_zeros=None, progress=None, cancel=None, format=None, snapshot=None, partition=None, follow=None, backing_format=None, holes=None, cache=None, force_share=False, reader=None, vpc_size=None, secret=None)"
+)]
+#[expect(clippy::too_many_arguments, reason = "are those of Python")]
+pub fn copy<'py>(
+    py: Python<'py>,
+    source: &Bound<'py, PyAny>,
+    destination: &Bound<'py, PyAny>,
+    digest: Option<&str>,
+    construction: &str,
+    block_size: Option<u64>,
+    zeros: &str,
+    verify: &str,
+    update: bool,
+    force: bool,
+    expect: Option<&str>,
+    threads: Option<usize>,
+    max_zeros: Option<u64>,
+    progress: Option<&Bound<'py, PyAny>>,
+    cancel: Option<&Bound<'py, PyAny>>,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let expected = expect.map(str::parse::<Value>).transpose();
+    let expected = expected.map_err(|error| value_error(format!("expect {error}")))?;
+    let definition = Definition::new(construction, block_size, None)?;
+    let verify = match verify {
+        "readback" => Verify::ReadBack,
+        "source" => Verify::Source,
+        other => {
+            let message = format!("verify must be readback or source, not '{other}'");
+            return Err(PyValueError::new_err(message));
+        }
+    };
+    let job = Job {
+        source: Request::new(source, options)?,
+        destination: Name::new(destination)?,
+        existing: match (force, update) {
+            (true, _) => Existing::Overwrite,
+            (false, true) => Existing::Update,
+            (false, false) => Existing::Refuse,
+        },
+        parameters: parameters(&definition, digest, expected.as_ref())?,
+        zeros: word("zeros", zeros, "auto, write, punch or keep-if-zero")?,
+        updates: update,
+        verify,
+        expected: expected.map(|value| value.digest),
+        tuning: arguments::tuning(threads, max_zeros)?,
+    };
+    let file = Arc::new(Unfinished::default());
+    let done = Watch { progress, cancel }.run_passes(py, {
+        let file = Arc::clone(&file);
+        move |progress| job.run(&file, progress)
+    });
+    // The work may go on for a while.
+    done.inspect_err(|_| file.abandon())?.into_result(py)
+}
+
+/// Returns the parameters of the checksum, whose algorithm may be that of the expected one.
+fn parameters(
+    definition: &Definition,
+    digest: Option<&str>,
+    expected: Option<&Value>,
+) -> PyResult<Parameters> {
+    let named = expected.and_then(|value| value.algorithm);
+    let name = digest.or(named.map(Algorithm::name)).unwrap_or("sha256");
+    let parameters = definition.parameters(name)?;
+    let algorithm = parameters.algorithm();
+    match expected {
+        Some(_) if named.is_some_and(|named| named != algorithm) => {
+            Err(value_error(format!("expect has another digest than {algorithm}")))
+        }
+        Some(value) if value.parts.is_some() || value.digest.len() != algorithm.digest_size() => {
+            let size = algorithm.digest_size();
+            Err(value_error(format!("expect is no {algorithm}, which has {size} bytes")))
+        }
+        _ => Ok(parameters),
+    }
+}
+
+/// The copy to make.
+struct Job {
+    source: Request,
+    destination: Name,
+    existing: Existing,
+    parameters: Parameters,
+    zeros: Zeros,
+    updates: bool,
+    verify: Verify,
+    expected: Option<Vec<u8>>,
+    tuning: Tuning,
+}
+
+impl Job {
+    /// Copies. The caller removes the file if that fails.
+    fn run(&self, file: &Unfinished, [writing, reading]: &[Progress; 2]) -> Result<Done, Failure> {
+        let opened = self.source.open()?;
+        let source = opened.content();
+        writing.set_total(source.size());
+        if self.verify == Verify::ReadBack {
+            reading.set_total(source.size());
+        }
+        let name = self.destination.as_os_str();
+        let refused = |refused| Failure::Refused(refused, name.to_owned());
+        let place = self.place(file)?;
+        let found = place.found().clone();
+        let destination =
+            place.into_destination(Some(opened.image()), self.zeros, self.source.options());
+        let copied = Copy::new(slice::from_ref(&self.parameters))
+            .zeros(self.zeros)
+            .update(self.updates)
+            .verify(self.verify)
+            .run(source, destination.map_err(refused)?, &self.tuning, writing, reading)
+            .map_err(|error| Failure::Copy(error, name.to_owned()))?;
+        if let (Some(expected), digest) = (&self.expected, copied.digests[0])
+            && digest.as_bytes() != expected
+        {
+            return Err(Failure::Unexpected(digest, name.to_owned()));
+        }
+        found.check_named().map_err(refused)?;
+        let format = opened.image().format().name();
+        Ok(Done { copied, format, verify: self.verify })
+    }
+
+    /// Opens the destination, unless something would be lost.
+    fn place(&self, file: &Unfinished) -> Result<Place, Failure> {
+        let name = self.destination.as_os_str();
+        let path = match self.destination.location() {
+            Location::Path(path) => path,
+            _ => {
+                let uri = name.to_str().ok_or_else(|| {
+                    Failure::Value(name.display().to_string(), "is a URI that is not UTF-8".into())
+                })?;
+                return Ok(Place::export(uri, self.existing));
+            }
+        };
+        let source = match self.source.name().location() {
+            Location::Path(path) => fs::metadata(path).ok(),
+            _ => None,
+        };
+        let others = Others { source: source.as_ref(), files: &[] };
+        let opened = FileName::new(path, self.existing).and_then(|found| {
+            if found.is_device() {
+                return found.open_device(&others);
+            }
+            let image = self.source.name().as_os_str();
+            let (file, is_new) = file.open(path, image).map_err(Refused::Open)?;
+            found.with_file(file, is_new, &others)
+        });
+        opened.map_err(|refused| Failure::Refused(refused, name.to_owned()))
+    }
+}
+
+/// The result of a copy.
+struct Done {
+    copied: Copied,
+    format: &'static str,
+    verify: Verify,
+}
+
+impl Done {
+    fn into_result(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        let Self { copied, format, verify } = self;
+        let Copied { digests, size, amounts, read_back, destination_size, .. } = copied;
+        let all = Amounts { written: size, zeroed: 0, equal: 0 };
+        let Amounts { written, zeroed, equal } = amounts.unwrap_or(all);
+        let checksum = digests[0].to_string();
+        let verified = match verify {
+            Verify::ReadBack => "readback",
+            Verify::Source => "source",
+        };
+        let read_back = read_back.map(ReadMethod::name);
+        types::COPIED.make(
+            py,
+            (checksum, size, format, written, zeroed, equal, verified, read_back, destination_size),
+        )
+    }
+}

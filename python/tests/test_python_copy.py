@@ -1,0 +1,343 @@
+"""Copies of images, compared with cmp, qemu-img and blksum."""
+
+import contextlib
+import errno
+import hashlib
+import os
+import random
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+import images
+import pytest
+from conftest import HANG, blksum, run
+from servers import Servers
+
+import blkhash
+
+MIB = 1 << 20
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+@pytest.fixture
+def servers():
+    servers = Servers()
+    yield servers
+    servers.close()
+
+
+@pytest.fixture
+def disk(workdir):
+    """disk.raw and disk.qcow2 with data and holes."""
+    write(random.Random(5), "disk.raw", 8 * MIB)
+    images.convert("disk.raw", "disk.qcow2")
+    return workdir
+
+
+def write(rng, path, size):
+    """Writes data, stored zeros and holes."""
+    with open(path, "wb") as file:
+        while (left := size - file.tell()) > 0:
+            length = min(rng.choice([512, 4096, 65536, 300_032, MIB]), left)
+            kind = rng.randrange(3)
+            if kind == 0:
+                file.seek(length, os.SEEK_CUR)
+            else:
+                file.write(rng.randbytes(length) if kind == 1 else bytes(length))
+        file.truncate(size)
+
+
+@contextlib.contextmanager
+def loop_device(path):
+    name = run("losetup", "-f", "--show", path).strip()
+    try:
+        yield name
+    finally:
+        run("losetup", "-d", name)
+
+
+def check(copied, source, destination, size):
+    assert copied.checksum == blksum(source)
+    assert copied.size == copied.written + copied.zeroed + copied.equal == size
+    assert copied.format == ("raw" if str(source).endswith(".raw") else "qcow2")
+    run("cmp", "-n", size, "disk.raw", destination)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_copies(workdir, seed):
+    rng = random.Random(seed)
+    for number in range(4):
+        size = rng.choice([512, 4096, 3 * MIB + 512, 9 * MIB])
+        write(rng, "disk.raw", size)
+        source = rng.choice(["disk.raw", "disk.qcow2", "disk.compressed"])
+        if source != "disk.raw":
+            images.convert("disk.raw", source, flags=["-c"] if source == "disk.compressed" else [])
+        destination, options = f"copy{number}", {"zeros": rng.choice(["auto", "write", "punch", "keep-if-zero"])}
+        if old := rng.randrange(3):
+            write(rng, destination, rng.choice([size, size + MIB]))
+            options["force" if old == 1 else "update"] = True
+        if rng.randrange(2):
+            options |= {"verify": "source", "threads": rng.randrange(1, 4)}
+        copied = blkhash.copy(source, destination, **options)
+        check(copied, source, destination, size)
+        images.qemu_img("compare", "-f", "raw", "-F", "raw", "disk.raw", destination)
+        assert os.path.getsize(destination) == size
+        is_read = copied.verified == "readback"
+        assert copied.destination_size == (size if is_read else None)
+        assert (copied.read_back in ("direct", "page-cache")) == is_read
+
+
+def test_the_result(disk):
+    copied = blkhash.copy("disk.qcow2", disk / "copy", digest="blake3", construction="flat", block_size=4096)
+    expected = blkhash.checksum("disk.raw", "blake3", construction="flat", block_size=4096)
+    assert copied.checksum == expected.hexdigest
+    again = blkhash.copy("disk.qcow2", "copy", update=True)
+    assert (again.equal, again.written, again.zeroed) == (8 * MIB, 0, 0)
+    with pytest.raises(AttributeError):
+        again.size = 5
+
+
+def test_parts_of_a_source(disk):
+    run("sfdisk", "-q", "disk.raw", stdin=None, input="label: gpt\nstart=2048, size=4096\n")
+    blkhash.copy("disk.raw", "part", partition=1)
+    assert (disk / "part").read_bytes() == (disk / "disk.raw").read_bytes()[MIB : 3 * MIB]
+    images.qemu_img("snapshot", "-c", "before", "disk.qcow2")
+    before = blksum("disk.qcow2")
+    images.qemu_io("disk.qcow2", "write -P 99 0 2M")
+    assert blkhash.copy("disk.qcow2", "old", snapshot="before").checksum == before == blksum("old")
+    assert blkhash.copy("disk.qcow2", "stored", format="raw").size == os.path.getsize("disk.qcow2")
+
+
+def refused(error, kind, source, destination, **options):
+    with pytest.raises(error) as raised:
+        blkhash.copy(source, destination, **options)
+    assert raised.value.kind == kind and raised.value.filename == str(destination), raised.value
+    return raised.value
+
+
+def test_what_is_refused(disk):
+    (disk / "copy").write_bytes(b"x")
+    os.symlink("disk.qcow2", "link")
+    images.create("overlay", "8M", "-b", "disk.qcow2", "-F", "qcow2")
+    before = sorted((path.name, path.read_bytes()) for path in disk.iterdir())
+    found = refused(FileExistsError, "exists", "disk.qcow2", "copy")
+    assert isinstance(found, blkhash.CopyError) and found.errno == errno.EEXIST
+    for source, destination in [("disk.qcow2", "disk.qcow2"), ("disk.qcow2", "link"), ("overlay", "disk.qcow2")]:
+        for options in ({"force": True}, {"force": True, "update": True}):
+            found = refused(blkhash.CopyError, "source", source, destination, **options)
+            assert "is a file of the source" in str(found)
+    found = refused(blkhash.CopyError, "format", "disk.raw", "new.qcow2")
+    assert "has the name of a qcow2 image" in str(found)
+    refused(blkhash.CopyError, "file-type", "disk.raw", "/dev/null")
+    refused(blkhash.CopyError, "file-type", "disk.raw", disk)
+    refused(FileNotFoundError, "open", "disk.raw", "missing/copy")
+    with pytest.raises(blkhash.ImageError) as raised:
+        blkhash.copy("missing", "new")
+    assert isinstance(raised.value, FileNotFoundError) and raised.value.filename == "missing"
+    with pytest.raises(blkhash.ImageError, match="cannot connect"):
+        blkhash.copy("disk.raw", "nbd+unix:///?socket=none")
+    assert sorted((path.name, path.read_bytes()) for path in disk.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"zeros": "none"}, {"verify": "none"}, {"digest": "sha0"}, {"expect": "12"}, {"threads": 0}, {"formt": "raw"},
+        {"expect": "a" * 64, "digest": "sha1"}, {"expect": "blake3:" + "a" * 64, "digest": "sha256"},
+        {"block_size": 5}, {"expect": "xyz"}, {"destination": "a\0b"},
+    ],
+)
+def test_arguments_that_are_invalid(disk, options):
+    with pytest.raises((ValueError, TypeError)):
+        blkhash.copy("disk.raw", **({"destination": "new"} | options))
+    assert not os.path.exists("new")
+
+
+def test_files_that_are_in_use(disk, servers):
+    (disk / "vm.img").write_bytes(b"\xff" * MIB)
+    servers.start(False, lambda place: ["qemu-nbd", "-t", "-f", "raw", "-k", str(place), str(disk / "vm.img")])
+    found = refused(blkhash.InUseError, "in-use", "disk.raw", "vm.img", force=True)
+    assert "force_share" not in str(found)
+    assert (disk / "vm.img").read_bytes() == b"\xff" * MIB
+    lock = "import fcntl, sys, time; f = open('copy', 'wb'); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); time.sleep(99)"
+    with subprocess.Popen([sys.executable, "-c", lock], stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        refused(blkhash.InUseError, "in-use", "disk.raw", "copy")
+        other.kill()
+
+
+def test_the_mode_of_a_new_file(disk):
+    for mode in (0o640, 0o600, 0o444):
+        os.chmod("disk.qcow2", mode)
+        blkhash.copy("disk.qcow2", "copy")
+        assert stat.S_IMODE(os.stat("copy").st_mode) & ~(mode | 0o600) == 0
+        os.unlink("copy")
+    if os.geteuid() == 0:
+        # The files of this folder have a group that may not read the image.
+        os.mkdir("other")
+        os.chown("other", -1, 12345)
+        os.chmod("other", 0o2777)
+        os.chmod("disk.qcow2", 0o640)
+        blkhash.copy("disk.qcow2", "other/copy")
+        assert stat.S_IMODE(os.stat("other/copy").st_mode) == 0o600 and os.stat("other/copy").st_gid == 12345
+
+
+def test_expected_checksums(disk):
+    value = blksum("disk.qcow2")
+    assert blkhash.copy("disk.qcow2", "copy", expect=value).checksum == value
+    blake3 = blksum("-d", "blake3", "disk.qcow2")
+    assert blkhash.copy("disk.qcow2", "copy", force=True, expect=f"blake3:{blake3}").checksum == blake3
+    linear = hashlib.sha256((disk / "disk.raw").read_bytes()).hexdigest()
+    blkhash.copy("disk.qcow2", "copy", force=True, expect=linear, construction="linear")
+    wrong = f"{int(value[0], 16) ^ 1:x}{value[1:]}"
+    for verify in ("readback", "source"):
+        found = refused(blkhash.MismatchError, "expected", "disk.qcow2", "new", expect=wrong, verify=verify)
+        assert value in str(found) and not os.path.exists("new")
+
+
+def test_a_destination_that_loses_writes(disk, servers):
+    lies = ["eval", "get_size=echo 8M", "can_write=true", "pread=head -c $3 /dev/zero", "pwrite=cat >/dev/null"]
+    server = servers.writable_nbdkit(*lies)
+    found = refused(blkhash.MismatchError, "differs", "disk.raw", server.uri())
+    assert "holds something else than what was written" in str(found) and found.offset is not None
+    assert blkhash.copy("disk.raw", server.uri(), verify="source").size == 8 * MIB
+
+
+def test_failures_of_the_system(disk):
+    """The number of the error is that of the system, and nothing is left."""
+    code = """
+import resource, signal, sys
+import blkhash
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+try:
+    blkhash.copy("disk.raw", "new")
+except blkhash.CopyError as error:
+    print(error.errno, error.kind, isinstance(error, OSError))
+"""
+    assert run(sys.executable, "-c", code) == f"{errno.EFBIG} io True\n"
+    assert not os.path.exists("new")
+
+
+def test_a_failed_copy_leaves_no_new_file(disk):
+    with open("disk.qcow2", "r+b") as file:
+        file.truncate(300 << 10)
+    with pytest.raises(blkhash.ImageError):
+        blkhash.copy("disk.qcow2", "copy")
+    assert not os.path.exists("copy")
+
+
+def test_progress(disk):
+    seen = []
+    blkhash.copy("disk.raw", "copy", progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (16 * MIB, 16 * MIB) and seen == sorted(seen)
+    blkhash.copy("disk.raw", "copy", force=True, verify="source", progress=lambda *it: seen.append(it))
+    assert seen[-1] == (8 * MIB, 8 * MIB)
+
+    def fail(done, total):
+        raise KeyError("progress")
+
+    with pytest.raises(KeyError):
+        blkhash.copy("disk.raw", "new", progress=fail)
+    assert not os.path.exists("new")
+
+
+@pytest.fixture
+def slow(disk, servers):
+    """The URI of an image that takes minutes to read."""
+    return servers.nbdkit("--filter=delay", "file", "disk.raw", "rdelay=2").uri()
+
+
+def test_cancelled_copies(disk, slow):
+    event = threading.Event()
+    event.set()
+    with pytest.raises(blkhash.CancelledError):
+        blkhash.copy(slow, "copy", cancel=event)
+    assert not os.path.exists("copy")
+    (disk / "old").write_bytes(b"")
+    for destination in ("copy", "old"):
+        event = threading.Event()
+        threading.Timer(1, event.set).start()
+        with pytest.raises(blkhash.CancelledError):
+            blkhash.copy(slow, destination, threads=1, cancel=event)
+    assert not os.path.exists("copy") and os.path.exists("old")
+    # A thread that is left behind ends, and does not create the file later.
+    time.sleep(3)
+    assert not os.path.exists("copy")
+
+
+def test_an_interrupted_copy_leaves_nothing(disk, slow):
+    code = """
+import sys
+import blkhash
+try:
+    blkhash.copy(sys.argv[1], "copy", threads=1)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    with subprocess.Popen([sys.executable, "-c", code, slow], stdout=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + HANG
+        while not os.path.exists("copy"):
+            assert time.monotonic() < deadline and process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=HANG)[0] == "interrupted\n"
+    assert not os.path.exists("copy")
+
+
+def test_a_destination_that_is_replaced_meanwhile(disk, servers):
+    uri = servers.nbdkit("--filter=delay", "file", "disk.raw", "rdelay=300ms").uri()
+
+    def replace():
+        while not os.path.exists("copy"):
+            time.sleep(0.001)
+        os.unlink("copy")
+        (disk / "copy").write_bytes(b"of another program")
+
+    thread = threading.Thread(target=replace)
+    thread.start()
+    refused(blkhash.CopyError, "removed", uri, "copy")
+    thread.join()
+    assert (disk / "copy").read_bytes() == b"of another program"
+
+
+def test_servers(disk, servers):
+    images.qemu_img("create", "-q", "-f", "qcow2", "uploaded.qcow2", "8M")
+    image = str(disk / "uploaded.qcow2")
+    server = servers.start(False, lambda place: ["qemu-nbd", "-t", "-f", "qcow2", "-k", str(place), image])
+    copied = blkhash.copy("disk.qcow2", server.uri())
+    assert copied.read_back == "nbd" and copied.checksum == blksum("disk.raw")
+    found = refused(blkhash.CopyError, "holds", "disk.qcow2", server.uri())
+    assert "force=True" in str(found)
+    assert blkhash.copy("disk.qcow2", server.uri(), update=True).equal == 8 * MIB
+    refused(blkhash.CopyError, "zeros", "disk.qcow2", server.uri(), update=True, zeros="punch")
+    check(blkhash.copy(server.uri(), "downloaded")._replace(format="qcow2"), "disk.qcow2", "downloaded", 8 * MIB)
+    server.process.terminate()
+    server.process.wait()
+    images.qemu_img("compare", "disk.qcow2", "uploaded.qcow2")
+    small = servers.writable_nbdkit("memory", "1M")
+    refused(blkhash.CopyError, "size", "disk.qcow2", small.uri())
+    with pytest.raises(blkhash.ImageError, match="read-only"):
+        blkhash.copy("disk.qcow2", servers.nbdkit("memory", "8M").uri())
+
+
+@ROOT
+def test_devices(disk):
+    (disk / "device").write_bytes(bytes(16 * MIB))
+    with loop_device("device") as device:
+        run("mkfs.ext4", "-q", device)
+        found = refused(blkhash.CopyError, "holds", "disk.qcow2", device)
+        assert "holds an ext file system: force=True" in str(found)
+        os.mkdir("m")
+        run("mount", "-o", "ro", device, "m")
+        found = refused(blkhash.InUseError, "in-use", "disk.qcow2", device, force=True)
+        assert found.errno == errno.EBUSY
+        run("umount", "m")
+        refused(blkhash.CopyError, "source", device, "device", force=True, format="raw")
+        refused(blkhash.CopyError, "source", "device", device, force=True, format="raw")
+        copied = blkhash.copy("disk.qcow2", device, force=True)
+        check(copied, "disk.qcow2", device, 8 * MIB)
+        assert copied.destination_size == 16 * MIB and copied.read_back in ("direct", "page-cache")

@@ -6,10 +6,14 @@ _blkcopy() {
     local -A subcommands=(
     )
     local -A options=(
-        ["blkcopy"]="--force --update --resume --delta-from --apply --zeros --verify --expect --tag --json -q --quiet -v --verbose -p --progress --progress= --map --checkpoint -d --digest --construction --block-size --partition -f --format --snapshot --vpc-size --secret-file --untrusted --follow --backing-format -U --force-share --tls-certificates --no-sandbox --max-zeros --cache --cache= --holes --reader --nbd-server --timeout --threads -h --help -V --version"
+        ["blkcopy"]="--force --update --destination-map --bitmap --changes --changes-format --resume --delta-from --apply --zeros --verify --expect --tag --json -q --quiet -v --verbose -p --progress --progress= --map --checkpoint -d --digest --construction --block-size --partition -f --format --snapshot --vpc-size --secret-file --untrusted --follow --backing-format -U --force-share --tls-certificates --no-sandbox --max-zeros --cache --cache= --holes --reader --nbd-server --timeout --threads -h --help -V --version"
     )
     local -A values=(
         ["blkcopy"]="<files>"
+        ["blkcopy --destination-map"]="<files>"
+        ["blkcopy --bitmap"]="<other>"
+        ["blkcopy --changes"]="<files>"
+        ["blkcopy --changes-format"]="csi nbdinfo rbd ebs thin-delta json csv lines"
         ["blkcopy --delta-from"]="<files>"
         ["blkcopy --zeros"]="auto write punch keep-if-zero"
         ["blkcopy --verify"]="readback source none"

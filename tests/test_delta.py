@@ -90,7 +90,7 @@ def changed(rng, base):
         at = rng.randrange(max(len(new), 1))
         new[at : at + length] = data[: max(len(new) - at, 0)]
     match rng.randrange(4):
-        case 0:
+        case 0 if new:
             del new[rng.randrange(len(new)) // 512 * 512 :]
         case 1:
             size = rng.choice([512, 4096, 3 * MIB])
@@ -267,7 +267,7 @@ def test_another_destination_is_left_alone(made):
     fails(1, "holds something else", "--apply", "delta", "copy")
     other = bytes(1000) + bytes(other)
     (made / "copy").write_bytes(other)
-    fails(3, f"has {len(other)} bytes, and the delta was made for", "--apply", "delta", "copy")
+    fails(3, f"has {len(other)} bytes, and not the ", "--apply", "delta", "copy")
     assert (made / "copy").read_bytes() == other
     fails(2, "does not exist", "--apply", "delta", "none")
     assert not (made / "none").exists()
@@ -377,3 +377,84 @@ def test_a_delta_opens_nothing(made):
     start = next(number for number, line in enumerate(lines) if 'openat' in line and '"delta"' in line)
     opened = [line for line in lines[start + 1 :] if '("' in line or ', "' in line]
     assert all("/proc/" in line or "/sys/" in line or '"base.raw"' in line for line in opened), opened
+
+
+@pytest.mark.parametrize("seed", mostly_slow(range(60), range(8), range(30)))
+def test_the_map_of_the_destination(workdir, seed):
+    """What differs from it is written, and nothing else."""
+    rng = random.Random(f"destination map {seed}")
+    old = bytes(rng.choice([100, 4096, 2 * MIB + 512]))
+    for _ in range(10):
+        old = changed(rng, old)[: 8 * MIB]
+    (workdir / "old.raw").write_bytes(old)
+    map_of("old.raw", "--block-size", "4096")
+    new = changed(rng, old)
+    (workdir / "new.raw").write_bytes(new)
+    (workdir / "copy").write_bytes(old)
+    zeros = ["--zeros", rng.choice(["auto", "write", "keep-if-zero"])]
+    found = json.loads(run("--json", *zeros, "--destination-map", "base.blkmap", "new.raw", "copy"))
+    assert (workdir / "copy").read_bytes() == new
+    assert found["checksum"] == blksum("new.raw").split()[0]
+    assert found["written_bytes"] + found["zeroed_bytes"] + found["equal_bytes"] == len(new)
+    if len(old) == len(new):
+        equal = sum(len(new[at:][:4096]) for at in range(0, len(new), 4096) if new[at:][:4096] == old[at:][:4096])
+        assert found["equal_bytes"] == equal
+
+
+def test_a_map_of_another_destination(made):
+    other = bytearray((made / "base.raw").read_bytes())
+    other[1] ^= 1
+    other[300_000] ^= 1
+    (made / "copy").write_bytes(other)
+    # The first difference is overwritten, and the second is found.
+    result = fails(1, "holds something else", "--destination-map", "base.blkmap", "new.raw", "copy")
+    assert b" at 262144 differ" in result.stderr
+    (made / "copy").write_bytes(other + b"more")
+    fails(3, "and not the", "--destination-map", "base.blkmap", "new.raw", "copy")
+    fails(2, "does not exist", "--destination-map", "base.blkmap", "new.raw", "none")
+    fails(2, "is the map of --destination-map", "--force", "--destination-map", "base.blkmap", "new.raw", "base.blkmap")
+
+
+@pytest.mark.parametrize("seed", mostly_slow(range(40), range(6), range(20)))
+def test_lists_of_changes(workdir, seed):
+    """What the list names is copied and compared, and nothing else is touched."""
+    rng = random.Random(f"list {seed}")
+    old = rng.randbytes(3 * MIB + 512) if rng.randrange(2) else bytes(2 * MIB)
+    new, extents = bytearray(old), []
+    for _ in range(rng.randrange(1, 6)):
+        length = rng.choice([1, 512, 4096, 200_000])
+        at = rng.randrange(len(new) - length)
+        new[at : at + length] = rng.choice([bytes(length), rng.randbytes(length)])
+        extents.append((at, length))
+    (workdir / "new.raw").write_bytes(new)
+    (workdir / "list").write_text("".join(f"{at} {length}\n" for at, length in extents))
+    # Elsewhere, the destination has something of its own.
+    own = bytearray(old)
+    own[MIB] ^= 1
+    is_named = any(at <= MIB < at + length for at, length in extents)
+    (workdir / "copy").write_bytes(own)
+    for at, length in extents:
+        own[at : at + length] = new[at : at + length]
+    options = rng.choice([[], ["--update"], ["--zeros", "write"]])
+    line = run(*options, "--changes", "list", "--changes-format", "lines", "new.raw", "copy").decode()
+    assert (workdir / "copy").read_bytes() == own
+    assert line == blksum("copy") and (line.split()[0] == blksum("new.raw").split()[0]) == is_named
+    result = attempt("--expect", blksum("new.raw").split()[0], "--changes", "list", "--changes-format", "lines", "new.raw", "copy")
+    assert result.returncode == (0 if is_named else 1)
+    assert run("--verify", "source", "--changes", "list", "--changes-format", "lines", "new.raw", "copy") == b""
+
+
+def test_a_bitmap_of_an_image(workdir):
+    """What was written since it was made gets to the copy, also where it grew."""
+    images.create(workdir / "disk.qcow2", "4M")
+    images.qemu_io(workdir / "disk.qcow2", "write -P 7 0 1M")
+    run(workdir / "disk.qcow2", "copy")
+    images.qemu_img("bitmap", "--add", workdir / "disk.qcow2", "since")
+    images.qemu_io(workdir / "disk.qcow2", "write -P 9 70000 3000", "write -z 512K 64K")
+    found = json.loads(run("--json", "--bitmap", "since", workdir / "disk.qcow2", "copy"))
+    assert found["equal_bytes"] == 4 * MIB - 2 * BLOCK
+    assert found["checksum"] == blksum("disk.qcow2").split()[0]
+    images.qemu_img("compare", "-f", "raw", "-F", "qcow2", "copy", "disk.qcow2")
+    fails(2, "no bitmap", "--bitmap", "other", workdir / "disk.qcow2", "copy")
+    result = attempt("--bitmap", "since", "--verify", "source", "--tag", workdir / "disk.qcow2", "copy")
+    assert result.returncode == 2 and b"there is no checksum" in result.stderr

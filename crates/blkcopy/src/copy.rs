@@ -3,10 +3,13 @@
 use std::io::Read;
 
 use blkhash::{BlockDigests, BlockSize, Digest, Leaf, Parameters, Sink, SinkError};
-use blkimage::{Slice, Source};
+use blkimage::{Gather, Slice, Source};
+use blkmap::Map;
+use blksum::changes::Changes;
 use blksum::{Pass, Progress, Tee, Tuning};
 
-use crate::copied::Copied;
+use crate::copied::{Amounts, Copied};
+use crate::delta::{Differing, Header, Kind, Record};
 use crate::destination::Destination;
 use crate::stream::received;
 use crate::writer::Writer;
@@ -30,13 +33,16 @@ pub struct Copy<'a> {
     updates: bool,
     verify: Verify,
     from: u64,
+    base: Option<&'a Map>,
+    only: Option<&'a Changes>,
 }
 
 impl<'a> Copy<'a> {
     /// Begins with the checksums to compute.
     pub fn new(parameters: &'a [Parameters]) -> Self {
         let (zeros, verify) = (Zeros::default(), Verify::default());
-        Self { parameters, blocks: None, zeros, updates: false, verify, from: 0 }
+        let (blocks, base, only) = (None, None, None);
+        Self { parameters, blocks, zeros, updates: false, verify, from: 0, base, only }
     }
 
     /// Passes the digests of all blocks that are read from the source to `sink`, in order. `leaf` defines them.
@@ -64,6 +70,20 @@ impl<'a> Copy<'a> {
         Self { from: offset, ..self }
     }
 
+    /// Believes that the destination has the content of this map, and writes only the blocks that differ from it. They are read
+    /// twice. Digests of blocks are not passed on.
+    #[must_use]
+    pub fn base(self, base: &'a Map) -> Self {
+        Self { base: Some(base), ..self }
+    }
+
+    /// Copies only these extents, and what lies behind the old end of a file. Only they are compared afterwards. The checksums are those of all of the
+    /// destination, or, if it is not read back, none. Digests of blocks are not passed on.
+    #[must_use]
+    pub fn only(self, changes: &'a Changes) -> Self {
+        Self { only: Some(changes), ..self }
+    }
+
     /// Sets what is compared afterwards.
     #[must_use]
     pub fn verify(self, verify: Verify) -> Self {
@@ -89,7 +109,7 @@ impl<'a> Copy<'a> {
         let (parameters, verify) = (self.parameters, self.verify);
         let written = self.write(source, destination, tuning, writing)?;
         match verify {
-            Verify::Source => Ok(written.copied),
+            Verify::Source => Ok(written.into_copied()),
             Verify::ReadBack => written.read_back(parameters, Some(source), tuning, reading),
         }
     }
@@ -106,6 +126,15 @@ impl<'a> Copy<'a> {
         tuning: &Tuning,
         progress: &Progress,
     ) -> Result<Written, Error> {
+        match self {
+            Self { base: Some(base), .. } => {
+                return self.write_differing(base, source, destination, tuning, progress);
+            }
+            Self { only: Some(changes), .. } => {
+                return self.write_changes(changes, source, destination, tuning, progress);
+            }
+            _ => {}
+        }
         let (size, from) = (source.size(), self.from.min(source.size()));
         let keeps = self.updates || self.zeros == Zeros::KeepIfZero;
         let is_blank = destination.begin(Some(size), keeps || from > 0)? && from == 0;
@@ -124,6 +153,70 @@ impl<'a> Copy<'a> {
         drop(writer);
         drop(old);
         Written::end(copied, destination)
+    }
+
+    /// Writes what differs from a map.
+    fn write_differing(
+        self,
+        base: &Map,
+        source: &dyn Source,
+        mut destination: Box<dyn Destination>,
+        tuning: &Tuning,
+        progress: &Progress,
+    ) -> Result<Written, Error> {
+        let header = Header::new(base, source.size());
+        let old = destination.current().map_err(|error| Error::ReadBack(error.into()))?;
+        if destination.can_resize() {
+            header.check_size(&old)?;
+        }
+        drop(old);
+        destination.begin(Some(header.size), true)?;
+        let writer = Writer::new(&*destination, self.zeros, false, None, false);
+        let take = |record: Record, _: &[u8], data: &[u8]| {
+            let start = record.first * header.block_size();
+            let end = (start + record.count * header.block_size()).min(header.size);
+            let written = match record.kind {
+                Kind::Zeros => writer.zeros(start, end - start),
+                _ => writer.data(start, data),
+            };
+            written.map_err(|error| Error::of_pass(blksum::Error::Sink(error)))
+        };
+        let mut differing = Differing::new(base, header, source, Box::new(take))?;
+        let leaf = base.header().leaf();
+        let pass = Pass::new(self.parameters).blocks(&leaf, &mut differing);
+        let digests = pass.run(source, tuning, progress).map_err(Error::of_pass)?;
+        let equal = header.size - differing.end()?;
+        source.check_unchanged().map_err(|error| Error::Source(error.into()))?;
+        let amounts = Amounts { equal, ..writer.amounts() };
+        Written::end(Copied::new(digests, header.size, Some(amounts)), destination)
+    }
+
+    /// Writes extents.
+    fn write_changes(
+        self,
+        changes: &Changes,
+        source: &dyn Source,
+        mut destination: Box<dyn Destination>,
+        tuning: &Tuning,
+        progress: &Progress,
+    ) -> Result<Written, Error> {
+        let size = source.size();
+        let old = destination.current().map_err(|error| Error::ReadBack(error.into()))?;
+        let added = old.virtual_size().min(size)..size;
+        let extents = changes.extents().iter().map(|it| it.start.min(size)..it.end.min(size));
+        let extents: Changes = extents.chain([added]).collect();
+        destination.begin(Some(size), true)?;
+        let old = (self.updates || self.zeros == Zeros::KeepIfZero).then_some(&old);
+        let writer = Writer::new(&*destination, self.zeros, false, old, self.updates);
+        let gather = Gather::new(source, extents.extents().iter().cloned());
+        let gather = gather.expect("extents of the source, in order");
+        let placed = Placed { writer: &writer, gather: &gather };
+        let pass = Pass::new(self.parameters).tee(&placed);
+        let digests = pass.run(&gather, tuning, progress).map_err(Error::of_pass)?;
+        let mut amounts = writer.amounts();
+        amounts.equal += size - gather.size();
+        let copied = Copied::new(digests, size, Some(amounts));
+        Ok(Written { only: Some(extents), ..Written::end(copied, destination)? })
     }
 
     /// Copies all bytes of `reader`, which are read once and in order, like [`run`](Self::run). The destination is
@@ -171,17 +264,48 @@ impl Tee for Shifted<'_> {
     }
 }
 
+/// A tee for parts of a source.
+struct Placed<'a> {
+    writer: &'a Writer<'a>,
+    gather: &'a Gather<&'a dyn Source>,
+}
+
+impl Tee for Placed<'_> {
+    fn data(&self, mut offset: u64, mut bytes: &[u8]) -> Result<(), SinkError> {
+        while !bytes.is_empty() {
+            let (place, length) = self.gather.locate(offset, bytes.len() as u64);
+            let (head, rest) = bytes.split_at(length as usize);
+            self.writer.data(place, head)?;
+            offset += length;
+            bytes = rest;
+        }
+        Ok(())
+    }
+
+    fn zeros(&self, mut offset: u64, length: u64) -> Result<(), SinkError> {
+        let end = offset + length;
+        while offset < end {
+            let (place, length) = self.gather.locate(offset, end - offset);
+            self.writer.zeros(place, length)?;
+            offset += length;
+        }
+        Ok(())
+    }
+}
+
 /// A copy whose bytes are all where they stay, and that was not read back.
 pub struct Written {
     copied: Copied,
     destination: Box<dyn Destination>,
+    /// The extents that were copied, and that the checksums are of. `None` is all.
+    only: Option<Changes>,
 }
 
 impl Written {
     pub(crate) fn end(copied: Copied, destination: Box<dyn Destination>) -> Result<Self, Error> {
         let failed = |source| Error::Destination { what: "cannot be completed", source };
         destination.end(copied.size).map_err(failed)?;
-        Ok(Self { copied, destination })
+        Ok(Self { copied, destination, only: None })
     }
 
     /// Sets the checksums of the whole source, where only its rest was read: those that its map has.
@@ -197,7 +321,10 @@ impl Written {
 
     /// Returns the result without a comparison.
     pub fn into_copied(self) -> Copied {
-        self.copied
+        match self.only {
+            None => self.copied,
+            Some(_) => Copied { digests: Vec::new(), ..self.copied },
+        }
     }
 
     /// Reads the destination back, and compares its checksums with those of the source. `again` is the source, if it can be
@@ -213,19 +340,31 @@ impl Written {
         tuning: &Tuning,
         progress: &Progress,
     ) -> Result<Copied, Error> {
-        let Self { copied, destination } = self;
+        let Self { copied, destination, only } = self;
         let size = copied.size;
         let image = destination.read_back().map_err(|error| Error::ReadBack(error.into()))?;
         let shorter = || Error::Small { size: image.size(), needed: size };
         let copy = Slice::new(&image, 0, size).ok_or_else(shorter)?;
-        let found = blksum::checksums(&copy, parameters, tuning, progress);
-        if found.map_err(Error::ReadBack)? != copied.digests {
+        let whole = blksum::checksums(&copy, parameters, tuning, progress);
+        let whole = whole.map_err(Error::ReadBack)?;
+        let is_equal = match &only {
+            None => whole == copied.digests,
+            Some(extents) => {
+                let gather = Gather::new(&copy, extents.extents().iter().cloned());
+                let gather = gather.expect("extents of the copy, in order");
+                let found = blksum::checksums(&gather, parameters, tuning, &Progress::new());
+                found.map_err(Error::ReadBack)? == copied.digests
+            }
+        };
+        if !is_equal {
+            let again = again.filter(|_| only.is_none());
             let at = again.and_then(|source| first_difference(source, &copy, tuning));
             return Err(Error::Differs { at });
         }
         let mut files = image.chain().iter().flat_map(blkimage::Member::files);
         let read_back = files.next().map(blkimage::MemberFile::read_method);
-        Ok(Copied { read_back, destination_size: Some(image.size()), ..copied })
+        let destination_size = Some(image.size());
+        Ok(Copied { digests: whole, read_back, destination_size, ..copied })
     }
 }
 

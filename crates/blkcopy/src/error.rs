@@ -37,7 +37,7 @@ pub enum Error {
         /// The reason.
         source: io::Error,
     },
-    /// The map that a delta is made for cannot be read, or does not know every block.
+    /// The map of what the destination has cannot be read, or does not know every block.
     #[error(transparent)]
     Base(blkmap::Error),
     /// A delta is damaged, or ends early.
@@ -56,8 +56,8 @@ pub enum Error {
         /// Number of bytes.
         length: u64,
     },
-    /// The destination is a file of another size than that which a delta was made for.
-    #[error("has {size} bytes, and the delta was made for {needed}")]
+    /// The destination is a file of another size than the map is of.
+    #[error("has {size} bytes, and not the {needed} of the map")]
     BaseSize {
         /// Size of the destination in bytes.
         size: u64,

@@ -34,8 +34,8 @@ impl<S: Source> Gather<S> {
     }
 
     /// Returns where the byte at `offset` lies in the source, and how many bytes of its range follow from there on, at most
-    /// `limit`.
-    fn locate(&self, offset: u64, limit: u64) -> (u64, u64) {
+    /// `limit`. The offset is not behind the end.
+    pub fn locate(&self, offset: u64, limit: u64) -> (u64, u64) {
         let index = self.pieces.partition_point(|(start, _)| *start <= offset) - 1;
         let (start, place) = self.pieces[index];
         let end = self.pieces.get(index + 1).map_or(self.size, |(next, _)| *next);

@@ -79,9 +79,8 @@ impl Apply {
         let old = destination.current().map_err(unread)?;
         let (found, needed) = (old.virtual_size(), header.base_size.max(header.size));
         if destination.can_resize() {
-            let is_known = [header.base_size, header.size].contains(&found);
-            if !is_known && !self.is_forced {
-                return Err(Error::BaseSize { size: found, needed: header.base_size });
+            if !self.is_forced {
+                header.check_size(&old)?;
             }
             destination.begin(Some(found.max(header.size)), true)?;
         } else {

@@ -3,13 +3,14 @@
 use std::io::{self, Read, Write};
 
 use blkhash::{Algorithm, BlockSize, Construction, Digest, Digester, Parameters, State};
-use blkmap::{Header as MapHeader, PAGE};
+use blkimage::Image;
+use blkmap::{Header as MapHeader, Map, PAGE};
 
 use crate::Error;
 
 /// What a delta is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(crate) struct Header {
     /// The parameters of the digests of blocks.
     pub map: MapHeader,
     /// Size of the content that the destination has before, in bytes.
@@ -20,7 +21,7 @@ pub(super) struct Header {
 
 /// Consecutive blocks that differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(crate) struct Record {
     pub kind: Kind,
     /// Number of the first block.
     pub first: u64,
@@ -30,7 +31,7 @@ pub(super) struct Record {
 
 /// What follows the fields of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// The bytes of the blocks.
     Data = 1,
     /// Nothing: the blocks are zeros.
@@ -40,6 +41,20 @@ pub(super) enum Kind {
 }
 
 impl Header {
+    /// Returns the header of a delta that makes the content of `base` one of `size` bytes.
+    pub fn new(base: &Map, size: u64) -> Self {
+        Self { map: *base.header(), base_size: base.commit().image_size(), size }
+    }
+
+    /// Checks that a destination that can be resized has the size of one of the contents.
+    pub fn check_size(&self, destination: &Image) -> Result<(), Error> {
+        let size = destination.virtual_size();
+        match [self.base_size, self.size].contains(&size) {
+            true => Ok(()),
+            false => Err(Error::BaseSize { size, needed: self.base_size }),
+        }
+    }
+
     /// Returns the size of a block in bytes.
     pub fn block_size(&self) -> u64 {
         self.map.block_size.into()

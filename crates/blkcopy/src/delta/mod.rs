@@ -5,8 +5,11 @@
 //! the map nor that of the image.
 
 mod apply;
+mod differing;
 mod format;
 mod send;
 
 pub use self::apply::{Applied, Apply};
+pub(crate) use self::differing::Differing;
+pub(crate) use self::format::{Header, Kind, Record};
 pub use self::send::{Sent, send_delta};

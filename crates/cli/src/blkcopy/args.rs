@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use blkcopy::Zeros;
 use blkhash::{Algorithm, BlockSize, Construction};
+use blksum::changes::Form;
 use blksum::expect::Value;
 use clap::{ArgAction, Parser, ValueHint};
 
 use crate::blksum::digest_names;
 use crate::image::args::{IMAGES, Opening, SPEED};
+use crate::map::change_list;
 use crate::progress::{When, when_names};
 use crate::values::{Count, Named, parse_block_size, parse_seconds};
 
@@ -47,6 +49,34 @@ pub struct Args {
     #[arg(help_heading = COPY, long)]
     pub update: bool,
 
+    /// Believe that the destination has the content of this block map, and write only the blocks that differ from it
+    #[arg(
+        help_heading = COPY, long, value_name = "MAP", value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["update", "resume", "map"]
+    )]
+    pub destination_map: Option<PathBuf>,
+
+    /// Copy only what the bitmap NAME of a qcow2 image or of an NBD server says
+    #[arg(
+        help_heading = COPY, long, value_name = "NAME",
+        conflicts_with_all = ["changes", "destination_map", "resume", "map"]
+    )]
+    pub bitmap: Option<String>,
+
+    /// Copy only the extents of the list in FILE; - is standard input
+    #[arg(
+        help_heading = COPY, long, value_name = "FILE", value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["destination_map", "resume", "map"]
+    )]
+    pub changes: Option<OsString>,
+
+    /// Form of the list: csi, nbdinfo, rbd, ebs, thin-delta, json, csv or lines [default: as recognised]
+    #[arg(
+        help_heading = COPY, long, value_name = "FORM", requires = "changes", hide_short_help = true,
+        value_parser = Named::<Form>::of(change_list::form_names), hide_possible_values = true
+    )]
+    pub changes_format: Option<Form>,
+
     /// Go on with a copy that was interrupted, behind the last checkpoint in the map of --map
     #[arg(help_heading = COPY, long, requires = "map", conflicts_with = "update")]
     pub resume: bool,
@@ -54,14 +84,17 @@ pub struct Args {
     /// Write only what differs from this block map to standard output, as a delta that --apply reads
     #[arg(
         help_heading = COPY, long, value_name = "MAP", value_hint = ValueHint::FilePath,
-        conflicts_with_all = ["update", "resume", "map", "zeros", "force"]
+        conflicts_with_all = ["update", "resume", "map", "zeros", "force", "destination_map", "bitmap", "changes"]
     )]
     pub delta_from: Option<PathBuf>,
 
     /// Apply a delta, which SOURCE is, to a destination that has the content of its map
     #[arg(
         help_heading = COPY, long,
-        conflicts_with_all = ["delta_from", "update", "resume", "map", "digest", "construction", "block_size", "partition"]
+        conflicts_with_all = [
+            "delta_from", "update", "resume", "map", "digest", "construction", "block_size", "partition", "destination_map",
+            "bitmap", "changes"
+        ]
     )]
     pub apply: bool,
 
@@ -154,6 +187,18 @@ pub struct Args {
     /// Print the version
     #[arg(help_heading = OTHER, short = 'V', long, action = ArgAction::Version)]
     version: (),
+}
+
+impl Args {
+    /// Returns whether only a part of the source is copied, which a list or a bitmap names.
+    pub fn is_partial(&self) -> bool {
+        self.bitmap.is_some() || self.changes.is_some()
+    }
+
+    /// Returns whether the destination has another state of the content, of which only a part is overwritten.
+    pub fn needs_old(&self) -> bool {
+        self.apply || self.is_partial() || self.destination_map.is_some()
+    }
 }
 
 /// What is compared with the source.

@@ -38,7 +38,7 @@ impl Report {
     pub fn print(&self, args: &Args) -> io::Result<()> {
         let to_stdout = args.destination == "-";
         if args.verbose {
-            messages::remark_of(args.destination.as_bytes(), &self.summary());
+            messages::remark_of(args.destination.as_bytes(), &self.summary(args));
         }
         let text = match () {
             () if args.quiet => return Ok(()),
@@ -51,7 +51,7 @@ impl Report {
         if to_stdout { Stderr.write_all(&text) } else { Stdout.write_all(&text) }
     }
 
-    fn summary(&self) -> String {
+    fn summary(&self, args: &Args) -> String {
         if let Some(sent) = &self.sent {
             return format!("{} differ, {} sent", Bytes(sent.changed), Bytes(sent.length));
         }
@@ -64,6 +64,7 @@ impl Report {
         };
         let verified = match self.verification {
             Verification::ReadBack => match self.read_back {
+                _ if args.is_partial() => "read back, and what was copied is equal",
                 Some(ReadMethod::Direct) => "read back around the page cache, and equal",
                 Some(ReadMethod::Nbd) => "read back from the server, and equal",
                 _ => "read back through the page cache, and equal",

@@ -55,7 +55,7 @@ impl Kept {
 pub fn open(args: &Args) -> Result<Option<Place>, Problem> {
     let existing = match args {
         Args { force: true, .. } => Existing::Overwrite,
-        Args { update: true, .. } | Args { apply: true, .. } => Existing::Update,
+        args if args.update || args.needs_old() => Existing::Update,
         Args { resume: true, .. } => Existing::Resume,
         _ => Existing::Refuse,
     };
@@ -89,9 +89,9 @@ pub fn open(args: &Args) -> Result<Option<Place>, Problem> {
     let (mode, flags) = (mode_of([&*args.source]), OFlags::RDWR | OFlags::NONBLOCK);
     let opened = outputs::open_locked(path, Named::ByUser, mode, flags)?;
     let leftover = opened.leftover;
-    if args.apply && leftover.is_new() {
-        return Err(Problem::new("does not exist")
-            .with_hint("a delta is applied to a copy with the content of its map"));
+    if args.needs_old() && leftover.is_new() {
+        let hint = "only a part is written, so it must have the rest";
+        return Err(Problem::new("does not exist").with_hint(hint));
     }
     let place = name.with_file(opened.file, leftover.is_new(), &others).map_err(refused)?;
     Ok(Some(Place { place, leftover }))
@@ -103,6 +103,8 @@ fn others(args: &Args) -> Vec<(Identity, &'static str)> {
         (args.opening.secret_file.as_deref(), "the file of --secret-file"),
         (args.map.as_deref(), "the file of --map"),
         (args.delta_from.as_deref(), "the map of --delta-from"),
+        (args.destination_map.as_deref(), "the map of --destination-map"),
+        (args.changes.as_deref().map(Path::new), "the list of --changes"),
         (args.apply.then(|| Path::new(&args.source)), "the delta"),
     ];
     let files = options.into_iter().filter_map(|(path, name)| Some((Identity::of(path?)?, name)));

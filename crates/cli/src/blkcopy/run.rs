@@ -7,10 +7,11 @@ use std::time::Instant;
 
 use blkcopy::{Copied, Copy, Destination, Error, Verify};
 use blkhash::{Construction, Digest, Parameters};
-use blkimage::{OpenOptions, Source};
+use blkimage::{Image, OpenOptions, Source};
 use blkmap::{Header, Map};
+use blksum::changes::Changes;
 use blksum::map::{Info, Made, Subject};
-use blksum::{Progress, Tuning};
+use blksum::{Progress, Selected, Tuning};
 
 use super::args::{Args, Verification};
 use super::delta;
@@ -18,6 +19,7 @@ use super::log::{self, Begun};
 use super::output::Report;
 use super::place::{self, Kept, Place};
 use super::source::{self, Opened};
+use crate::map::change_list::ChangeList;
 use crate::map::output::Output;
 use crate::messages;
 use crate::outputs::{Named, mode_of};
@@ -29,20 +31,25 @@ use crate::stdio::{self, Stdout};
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let job = Job::new(args)?;
     let place = place::open(args);
-    let base = args.delta_from.as_deref().map(delta::base);
+    let base = args.delta_from.as_deref().or(args.destination_map.as_deref()).map(delta::base);
+    let list = args.changes.as_ref().map(|name| ChangeList::open(name, args.changes_format));
+    let list = list.transpose()?;
     let map = args.map.as_ref().map(|name| {
         let opened = Output::open(name.as_os_str(), Named::ByUser, mode_of([&*args.source]));
         opened.map_err(|problem| problem.about(name.as_os_str()))
     });
     let destination = Some(&args.destination).filter(|name| **name != "-");
     let names = [&args.source].into_iter().chain(destination);
-    let options = args.opening.confine(names)?;
+    let mut options = args.opening.confine(names)?;
+    if let Some(name) = &args.bitmap {
+        options.nbd = options.nbd.bitmap(name.clone());
+    }
     let opened = place.and_then(|place| Ok((place, base.transpose()?, map.transpose()?)));
     let reporter = Reporter::new(args.progress.unwrap_or_default(), Some(1));
     reporter.begin(&args.source);
     let copied = opened.and_then(|(place, base, map)| {
-        let files = Files { base, map };
-        job.copy(place, &files, &options, &reporter)
+        let files = Files { base, list, map };
+        job.copy(place, files, &options, &reporter)
     });
     reporter.end(&args.source, None);
     drop(reporter);
@@ -55,10 +62,12 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     }
 }
 
-/// The maps on the command line.
-struct Files {
-    /// What the receiver of a delta has.
+/// The maps and lists on the command line.
+struct Files<'a> {
+    /// What the destination or the receiver of a delta has.
     base: Option<Map>,
+    /// What is copied.
+    list: Option<ChangeList<'a>>,
     /// What is written.
     map: Option<Output>,
 }
@@ -81,6 +90,9 @@ impl<'a> Job<'a> {
                 ("--update", args.update),
                 ("--zeros", args.zeros.is_some()),
                 ("--map", args.map.is_some()),
+                ("--destination-map", args.destination_map.is_some()),
+                ("--bitmap", args.bitmap.is_some()),
+                ("--changes", args.changes.is_some()),
                 ("--verify=readback", verification == Verification::ReadBack),
             ];
             if let Some((option, _)) = options.into_iter().find(|(_, is_given)| *is_given) {
@@ -95,8 +107,14 @@ impl<'a> Job<'a> {
                 "--verify=none: --expect, --map and --tag need the checksum",
             ));
         }
+        let has_none = verification == Verification::Source && args.is_partial();
+        if has_none && (args.expect.is_some() || args.tag) {
+            return Err(Failure::usage(
+                "--verify=source: only a part is read, so there is no checksum for --expect and --tag",
+            ));
+        }
         delta::check(args, verification).map_err(Failure::usage)?;
-        let has_own = verification != Verification::None && !args.apply;
+        let has_own = verification != Verification::None && !args.apply && !has_none;
         let parameters = has_own.then(|| parameters(args));
         let parameters = parameters.transpose().map_err(Failure::usage)?;
         if args.map.as_deref() == Some(Path::new("-")) {
@@ -116,7 +134,7 @@ impl<'a> Job<'a> {
     fn copy(
         &self,
         place: Option<Place>,
-        files: &Files,
+        files: Files<'_>,
         options: &OpenOptions,
         reporter: &Reporter,
     ) -> Result<Report, Problem> {
@@ -164,9 +182,18 @@ impl<'a> Job<'a> {
                     snapshot: args.opening.snapshot.as_deref(),
                     partition: args.partition,
                 };
-                let done = match files.map.as_ref().zip(kept.as_ref()) {
-                    None => self.to_destination(&subject, destination, &progress),
-                    Some((map, kept)) => self.with_log(&subject, destination, map, kept, &progress),
+                let only = self.only(&image, &selected, files.list)?;
+                let done = match (files.map.as_ref().zip(kept.as_ref()), &files.base, &only) {
+                    (Some((map, kept)), ..) => {
+                        self.with_log(&subject, destination, map, kept, &progress)
+                    }
+                    (None, base, only) => self.to_destination(
+                        &subject,
+                        destination,
+                        base.as_ref(),
+                        only.as_ref(),
+                        &progress,
+                    ),
                 };
                 (image.format().name(), done)
             }
@@ -241,10 +268,36 @@ impl<'a> Job<'a> {
         &self,
         subject: &Subject<'_>,
         destination: Box<dyn Destination>,
+        base: Option<&Map>,
+        only: Option<&Changes>,
         [writing, reading]: &[Arc<Progress>; 2],
     ) -> Result<Copied, Problem> {
-        let copied = self.begin().run(subject.source, destination, &self.tuning, writing, reading);
+        let mut copy = self.begin();
+        if let Some(base) = base {
+            copy = copy.base(base);
+        }
+        if let Some(only) = only {
+            copy = copy.only(only);
+        }
+        let copied = copy.run(subject.source, destination, &self.tuning, writing, reading);
         copied.map_err(|error| self.problem(&error))
+    }
+
+    /// Returns the extents to copy, if a list or a bitmap names them.
+    fn only(
+        &self,
+        image: &Image,
+        selected: &Selected,
+        list: Option<ChangeList<'_>>,
+    ) -> Result<Option<Changes>, Problem> {
+        let changes = match (&self.args.bitmap, list) {
+            (Some(name), _) => Changes::of_bitmap(image, name.as_bytes()).map_err(|error| {
+                Problem::of_image(&error, &self.args.source).about(&self.args.source)
+            })?,
+            (None, Some(list)) => list.read(image.size())?,
+            (None, None) => return Ok(None),
+        };
+        Ok(Some(changes.in_part(selected.offset(), selected.size())))
     }
 
     /// Copies with a map as the log.
@@ -324,13 +377,17 @@ impl<'a> Job<'a> {
                 .with_outcome(Outcome::Errors)
                 .with_hint("--update without --map writes what differs"),
             Error::Base(error) => {
-                let name = self.args.delta_from.as_deref().unwrap_or(Path::new("-"));
+                let name = self.args.delta_from.as_deref().or(self.args.destination_map.as_deref());
+                let name = name.unwrap_or(Path::new("-"));
                 Problem::from(error).about(name.as_os_str())
             }
             Error::Delta { .. } => Problem::new(error.to_string()).about(source),
             Error::NotBase { .. } | Error::BaseSize { .. } => Problem::new(error.to_string())
                 .with_outcome(Outcome::Useless)
-                .with_hint("--force overwrites it"),
+                .with_hint(match self.args.destination_map {
+                    Some(_) => "--update compares it with the source",
+                    None => "--force overwrites it",
+                }),
             error => Problem::new(error.to_string()),
         }
     }

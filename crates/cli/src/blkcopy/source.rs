@@ -72,6 +72,10 @@ fn stream(args: &Args, mut file: File) -> Result<Opened, Problem> {
         ("--partition", args.partition.is_some()),
         ("--map", args.map.is_some()),
         ("--update", args.update),
+        ("--destination-map", args.destination_map.is_some()),
+        ("--bitmap", args.bitmap.is_some()),
+        ("--changes", args.changes.is_some()),
+        ("--delta-from", args.delta_from.is_some()),
         ("--zeros=keep-if-zero", args.zeros == Some(Zeros::KeepIfZero)),
     ];
     if let Some((option, _)) = options.into_iter().find(|(_, is_given)| *is_given) {

@@ -1,7 +1,8 @@
 //! Block maps, for the commands that write or read them.
 //!
-//! [`output`] is the map to write, and [`open`] opens maps.
+//! [`output`] is the map to write, [`open`] opens maps, and [`change_list`] lists of what changed since one was made.
 
+pub mod change_list;
 pub mod open;
 pub mod output;
 

@@ -14,6 +14,7 @@ use clap::{ArgGroup, Subcommand, ValueHint};
 use super::part::{Range, Shard};
 use crate::blkhash::source_args::SourceArgs;
 use crate::image::args::Opening;
+use crate::map::change_list;
 use crate::progress::ProgressArgs;
 use crate::values::{Count, Named, parse_seconds, parse_size};
 
@@ -357,7 +358,7 @@ pub struct Tracker {
     /// Form of the list: csi, nbdinfo, rbd, ebs, thin-delta, json, csv or lines [default: as recognised]
     #[arg(
         long, value_name = "FORM", requires = "changes",
-        value_parser = Named::<Form>::of(form_names), hide_possible_values = true
+        value_parser = Named::<Form>::of(change_list::form_names), hide_possible_values = true
     )]
     pub changes_format: Option<Form>,
 
@@ -592,10 +593,6 @@ pub struct Import {
     /// Seal the map with the key in FILE
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key_file: Option<PathBuf>,
-}
-
-fn form_names() -> Vec<&'static str> {
-    Form::ALL.iter().map(|form| form.name()).collect()
 }
 
 fn output_names() -> Vec<&'static str> {

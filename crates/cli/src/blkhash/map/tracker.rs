@@ -1,22 +1,20 @@
 //! What tells the changes of an image: a bitmap, a list, an overlay, or an older image.
 
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Read};
+use std::ffi::OsStr;
 
 use blkimage::{OpenOptions, Source};
-use blksum::changes::{Changes, Form, List, ListError};
+use blksum::changes::Changes;
 use blksum::map::{Info, Subject, check_bitmap, check_older, overlay_depth};
 
 use super::args::Tracker;
-use crate::blkhash::source::{Data, shown};
-use crate::messages;
+use crate::blkhash::source::Data;
+use crate::map::change_list::ChangeList;
 use crate::problem::{Failure, Outcome, Problem};
 
 /// A tracker of changes, opened before the process is confined.
 pub enum Opened<'a> {
     Bitmap(&'a str),
-    List(&'a OsString, Box<dyn Read>, Option<Form>),
+    List(ChangeList<'a>),
     Overlay,
     Reflink(&'a OsStr),
 }
@@ -32,17 +30,9 @@ impl<'a> Opened<'a> {
         if let Some(older) = &args.reflink {
             return Ok(Self::Reflink(older));
         }
-        let form = args.changes_format;
         Ok(match (&args.bitmap, &args.changes) {
             (Some(name), _) => Self::Bitmap(name),
-            (None, Some(name)) if name == "-" => Self::List(name, Box::new(io::stdin()), form),
-            (None, Some(name)) => {
-                let file = File::open(name).map_err(|error| {
-                    let reason = messages::reason(&error);
-                    Failure::usage(format!("--changes: {}: {reason}", shown(name)))
-                })?;
-                Self::List(name, Box::new(file), form)
-            }
+            (None, Some(name)) => Self::List(ChangeList::open(name, args.changes_format)?),
             (None, None) => Self::Overlay,
         })
     }
@@ -59,34 +49,17 @@ impl<'a> Opened<'a> {
     pub fn name(&self) -> String {
         match self {
             Self::Bitmap(name) => format!("bitmap {name}"),
-            Self::List(..) => "list of changes".to_owned(),
+            Self::List(_) => "list of changes".to_owned(),
             Self::Overlay => "overlay".to_owned(),
             Self::Reflink(_) => "reflink".to_owned(),
         }
     }
 
-    /// Returns the extents of a list. No image has them for other trackers. A list may say how large its disk is, which
-    /// must be `size`.
+    /// Returns the extents of a list. No image has them for other trackers.
     pub fn list(self, size: u64) -> Result<Changes, Problem> {
-        let Self::List(name, text, form) = self else {
-            return Err(Problem::new("is not in an image"));
-        };
-        let list = List::parse(text, form).map_err(|error| match error {
-            ListError::Read(error) => Problem::from(&error).about(name),
-            error => Problem::new(error.to_string()).about(name),
-        })?;
-        if let Some(disk) = list.disk_size.filter(|disk| *disk != size) {
-            let reason = format!("is the list of a disk of {disk} bytes, and the image has {size}");
-            return Err(Problem::new(reason).about(name).with_outcome(Outcome::Useless));
-        }
-        // A tracker may round its last extent up, but not begin one behind the end.
-        match list.changes.extents().last() {
-            Some(last) if last.start >= size => {
-                let reason =
-                    format!("an extent begins at {}, past the end of the image", last.start);
-                Err(Problem::new(reason).about(name))
-            }
-            _ => Ok(list.changes),
+        match self {
+            Self::List(list) => list.read(size),
+            _ => Err(Problem::new("is not in an image")),
         }
     }
 
@@ -137,7 +110,7 @@ impl<'a> Opened<'a> {
                 return Changes::since(older.source(), data.source())
                     .map_err(|error| data.failed(&error));
             }
-            Self::List(..) => self.list(image.size())?,
+            Self::List(list) => list.read(image.size())?,
         };
         Ok(changes.in_part(data.selected.offset(), data.size()))
     }

@@ -485,7 +485,10 @@ def test_interruptions(workdir, kind, signal, seed):
                 out, err = process.communicate(timeout=rng.random() * 0.05 * started)
             except subprocess.TimeoutExpired:
                 process.send_signal(getattr(signals, f"SIG{signal}"))
-                process.communicate()
+                _, err = process.communicate()
+                assert process.returncode in (0, -getattr(signals, f"SIG{signal}"))
+                says = f"blkcopy: {destination}: interrupted: --resume goes on behind the last checkpoint\n"
+                assert process.returncode == 0 or err.decode() in ("", says)
                 # Another process removes both files or none.
                 deadline = time.monotonic() + HANG
                 while kind == "new" and holds("copy.blkmap") != holds("copy"):

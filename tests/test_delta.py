@@ -137,10 +137,10 @@ def test_files(workdir, seed):
     destination = workdir / "copy.raw"
     destination.write_bytes(old)
     zeros = ["--zeros", rng.choice(["auto", "write", "punch"])]
-    assert run(*zeros, "--apply", "delta", destination).decode() == f"{line}  {destination}\n"
+    assert run(*zeros, *options, "--apply", "delta", destination).decode() == f"{line}  {destination}\n"
     images.run("cmp", destination, new)
     # It was applied already. What lies behind the old end is written again.
-    again = json.loads(run("--json", "--apply", "delta", destination))
+    again = json.loads(run("--json", *options, "--apply", "delta", destination))
     assert again["checksum"] == line
     if new.stat().st_size <= len(old):
         assert (again["written_bytes"], again["zeroed_bytes"]) == (0, 0)
@@ -267,17 +267,90 @@ def test_another_destination_is_left_alone(made):
     fails(1, "holds something else", "--apply", "delta", "copy")
     other = bytes(1000) + bytes(other)
     (made / "copy").write_bytes(other)
-    fails(3, f"has {len(other)} bytes, and not the ", "--apply", "delta", "copy")
+    fails(3, f"has {len(other)} bytes, and not ", "--apply", "delta", "copy")
     assert (made / "copy").read_bytes() == other
     fails(2, "does not exist", "--apply", "delta", "none")
     assert not (made / "none").exists()
     fails(2, "is the delta", "--apply", "delta", "delta")
+    fails(3, "the delta was made for something else", "--force", "--apply", "delta", "copy")
+    assert (made / "copy").read_bytes() == other
     # By force it is overwritten, and the end says whether that made it right.
     (made / "copy").write_bytes(os.urandom((made / "base.raw").stat().st_size))
-    fails(1, "holds something else", "--force", "--apply", "delta", "copy")
-    (made / "copy").write_bytes((made / "base.raw").read_bytes() + b"more")
-    run("--force", "--apply", "delta", "copy")
+    fails(1, "did not have the content", "--force", "--apply", "delta", "copy")
+
+
+def test_another_destination_is_not_resized(made):
+    """What would be cut off stays until the rest is right, and what lies where a file would grow is not overwritten."""
+    old = (made / "base.raw").read_bytes()
+    (made / "new.raw").write_bytes(old[: 4 * MIB])
+    (made / "shrink").write_bytes(delta_of("new.raw"))
+    other = os.urandom(len(old))
+    (made / "copy").write_bytes(other)
+    fails(1, "holds something else", "--apply", "shrink", "copy")
+    assert (made / "copy").read_bytes() == other
+    (made / "copy").write_bytes(old)
+    run("--apply", "shrink", "copy")
     images.run("cmp", "copy", "new.raw")
+    (made / "new.raw").write_bytes(old + os.urandom(MIB) + bytes(MIB))
+    (made / "grow").write_bytes(delta_of("new.raw"))
+    for other in (old + os.urandom(2 * MIB), old[:-100] + bytes(100) + os.urandom(2 * MIB)):
+        (made / "copy").write_bytes(other)
+        fails(3, "are not those that the delta was made for", "--apply", "grow", "copy")
+        assert (made / "copy").read_bytes()[: len(old)] in (other[: len(old)], old)
+        assert (made / "copy").read_bytes()[len(old) + 4096 :] == other[len(old) + 4096 :]
+    for there in (old, old + bytes(MIB), (made / "new.raw").read_bytes()[: len(old) + 300_000]):
+        (made / "copy").write_bytes(there)
+        run("--apply", "grow", "copy")
+        images.run("cmp", "copy", "new.raw")
+
+
+def test_the_expected_checksum_is_that_of_the_destination(made):
+    """A delta chooses what it states. What is expected and printed is computed as the command line says."""
+    line = blksum("new.raw").split()[0]
+    (made / "linear").write_bytes(delta_of("new.raw", "--construction", "linear"))
+    linear = hashlib.sha256((made / "new.raw").read_bytes()).hexdigest()
+    for name in ("delta", "linear"):
+        (made / "copy").write_bytes((made / "base.raw").read_bytes())
+        assert run("--expect", line, "--apply", name, "copy").decode() == f"{line}  copy\n"
+        fails(1, "not that of --expect", "--expect", linear, "--apply", name, "copy")
+        assert run("--construction", "linear", "--expect", linear, "--apply", name, "copy").decode() == f"{linear}  copy\n"
+    # The stated one must be right as well.
+    delta = (made / "delta").read_bytes()
+    end = f"sha256 linear 65536 {line}".encode()
+    records = delta[: delta.rindex((3).to_bytes(8, "little") + bytes(8))]
+    part = (3).to_bytes(8, "little") + bytes(8) + len(end).to_bytes(8, "little") + end
+    (made / "lie").write_bytes(records + part + hashlib.sha256(records[-32:] + part).digest())
+    fails(1, "holds something else", "--expect", line, "--apply", "lie", "copy")
+    # Without reading it back, nothing is printed.
+    assert run("--verify", "source", "--apply", "delta", "copy") == b""
+    result = attempt("--verify", "source", "--expect", line, "--apply", "delta", "copy")
+    assert result.returncode == 2 and b"there is no checksum" in result.stderr
+    result = attempt("-d", "null", "--delta-from", "base.blkmap", "new.raw", "-")
+    assert result.returncode == 2 and not result.stdout, result
+    # A delta of a source that is not the expected one has no end.
+    sent = attempt("--expect", "00" * 32, "--delta-from", "base.blkmap", "new.raw", "-")
+    assert sent.returncode == 1 and b"not that of --expect" in sent.stderr
+    (made / "cut").write_bytes(sent.stdout)
+    fails(2, "is not complete", "--apply", "cut", "copy")
+
+
+def test_standard_streams_that_are_other_files(made):
+    """What is read is never printed to, and a list on standard input is no destination."""
+    for name in ("base.blkmap", "new.raw"):
+        before = pathlib.Path(name).read_bytes()
+        for mode in ("ab", "r+b"):
+            with open(name, mode) as file:
+                command = [PROGRAM, "--delta-from", "base.blkmap", "new.raw", "-"]
+                result = subprocess.run(command, stdout=file, stderr=subprocess.PIPE, timeout=HANG)
+            assert result.returncode == 2 and result.stderr.count(b"\n") == 1, result
+            assert pathlib.Path(name).read_bytes() == before
+    (made / "list").write_bytes(b"0 4096\n")
+    lines = ["--changes", "-", "--changes-format", "lines"]
+    with open("list", "rb") as file:
+        fails(2, "is the list of --changes", *lines, "new.raw", "list", stdin=file)
+        result = attempt(*lines, "-", "base.raw", stdin=file)
+        assert result.returncode == 2 and b"standard input is the source" in result.stderr
+    assert (made / "list").read_bytes() == b"0 4096\n"
 
 
 def test_killed_and_applied_again(made):
@@ -299,7 +372,6 @@ def test_options_that_do_not_go_together(made):
         (2, "the destination is -", "--delta-from", "base.blkmap", "new.raw", "x"),
         (2, "cannot be used with", "--delta-from", "base.blkmap", "--apply", "new.raw", "-"),
         (2, "cannot be used with", "--apply", "--update", "delta", "base.raw"),
-        (2, "cannot be used with", "--apply", "-d", "blake3", "delta", "base.raw"),
         (2, "has a checksum", "--apply", "--verify=none", "delta", "base.raw"),
         (2, "there are no options of images", "--apply", "-f", "raw", "delta", "base.raw"),
         (2, "applied to what can be read", "--apply", "delta", "-"),
@@ -410,7 +482,7 @@ def test_a_map_of_another_destination(made):
     result = fails(1, "holds something else", "--destination-map", "base.blkmap", "new.raw", "copy")
     assert b" at 262144 differ" in result.stderr
     (made / "copy").write_bytes(other + b"more")
-    fails(3, "and not the", "--destination-map", "base.blkmap", "new.raw", "copy")
+    fails(3, "and not ", "--destination-map", "base.blkmap", "new.raw", "copy")
     fails(2, "does not exist", "--destination-map", "base.blkmap", "new.raw", "none")
     fails(2, "is the map of --destination-map", "--force", "--destination-map", "base.blkmap", "new.raw", "base.blkmap")
 
@@ -438,6 +510,9 @@ def test_lists_of_changes(workdir, seed):
     options = rng.choice([[], ["--update"], ["--zeros", "write"]])
     line = run(*options, "--changes", "list", "--changes-format", "lines", "new.raw", "copy").decode()
     assert (workdir / "copy").read_bytes() == own
+    (workdir / "longer").write_bytes(own + b"x")
+    fails(3, "and not ", "--force", "--changes", "list", "--changes-format", "lines", "new.raw", "longer")
+    assert (workdir / "longer").read_bytes() == own + b"x"
     assert line == blksum("copy") and (line.split()[0] == blksum("new.raw").split()[0]) == is_named
     result = attempt("--expect", blksum("new.raw").split()[0], "--changes", "list", "--changes-format", "lines", "new.raw", "copy")
     assert result.returncode == (0 if is_named else 1)

@@ -77,8 +77,8 @@ impl<'a> Copy<'a> {
         Self { base: Some(base), ..self }
     }
 
-    /// Copies only these extents, and what lies behind the old end of a file. Only they are compared afterwards. The checksums are those of all of the
-    /// destination, or, if it is not read back, none. Digests of blocks are not passed on.
+    /// Copies only these extents. Only they are compared afterwards, and a file must have the size of the source. The checksums
+    /// are those of all of the destination, or, if it is not read back, none. Digests of blocks are not passed on.
     #[must_use]
     pub fn only(self, changes: &'a Changes) -> Self {
         Self { only: Some(changes), ..self }
@@ -202,9 +202,12 @@ impl<'a> Copy<'a> {
     ) -> Result<Written, Error> {
         let size = source.size();
         let old = destination.current().map_err(|error| Error::ReadBack(error.into()))?;
-        let added = old.virtual_size().min(size)..size;
+        // What a file lacks at its end would have to be in the list, also after an interruption.
+        if destination.can_resize() && old.virtual_size() != size {
+            return Err(Error::BaseSize { size: old.virtual_size(), needed: size });
+        }
         let extents = changes.extents().iter().map(|it| it.start.min(size)..it.end.min(size));
-        let extents: Changes = extents.chain([added]).collect();
+        let extents: Changes = extents.collect();
         destination.begin(Some(size), true)?;
         let old = (self.updates || self.zeros == Zeros::KeepIfZero).then_some(&old);
         let writer = Writer::new(&*destination, self.zeros, false, old, self.updates);
@@ -327,8 +330,8 @@ impl Written {
         }
     }
 
-    /// Reads the destination back, and compares its checksums with those of the source. `again` is the source, if it can be
-    /// read again, to tell where they differ.
+    /// Reads the destination back, and compares its checksums with those of the source, which are the first of `parameters`.
+    /// `again` is the source, if it can be read again, to tell where they differ.
     ///
     /// # Errors
     ///
@@ -348,7 +351,7 @@ impl Written {
         let whole = blksum::checksums(&copy, parameters, tuning, progress);
         let whole = whole.map_err(Error::ReadBack)?;
         let is_equal = match &only {
-            None => whole == copied.digests,
+            None => whole.starts_with(&copied.digests),
             Some(extents) => {
                 let gather = Gather::new(&copy, extents.extents().iter().cloned());
                 let gather = gather.expect("extents of the copy, in order");

@@ -56,14 +56,17 @@ pub enum Error {
         /// Number of bytes.
         length: u64,
     },
-    /// The destination is a file of another size than the map is of.
-    #[error("has {size} bytes, and not the {needed} of the map")]
+    /// The destination is a file of another size than the content of which only a part is written.
+    #[error("has {size} bytes, and not {needed}")]
     BaseSize {
         /// Size of the destination in bytes.
         size: u64,
         /// Size that it should have.
         needed: u64,
     },
+    /// The source does not have the checksum that was expected. A delta of it was not completed.
+    #[error("has the checksum {0}, and not the expected one")]
+    Unexpected(blkhash::Digest),
     /// The destination could not be read back.
     #[error("cannot be read back")]
     ReadBack(#[source] blksum::Error),

@@ -58,7 +58,8 @@ impl<'a> Writer<'a> {
         Amounts { written, zeroed, equal }
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+    /// Writes bytes as they are.
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         let length = bytes.len() as u64;
         let failed = |source| Error::Range { offset, length, what: "written", source };
         self.destination.write_all_at(bytes, offset).map_err(failed)?;

@@ -529,7 +529,8 @@ impl<O: Output> Sink<BlockDigests> for Writer<O> {
         let is_due = |interval: &Interval| {
             self.next.hashes.len() >= CHECKPOINT_PAGES || interval.last.elapsed() >= interval.time
         };
-        if self.interval.as_ref().is_some_and(is_due) {
+        // Without a page, nothing could go on behind it.
+        if !self.next.runs.is_empty() && self.interval.as_ref().is_some_and(is_due) {
             let mut interval = self.interval.take().expect("an interval");
             self.checkpoint(&interval.info)?;
             interval.last = Instant::now();

@@ -1,9 +1,10 @@
 //! Applies a delta to a destination.
 
 use std::io::{self, Read};
+use std::iter;
 
-use blkhash::{Leaf, Parameters};
-use blkimage::{Buffer, Image, Source};
+use blkhash::{Leaf, Parameters, is_zero};
+use blkimage::{Buffer, ExtentKind, Image, Slice, Source};
 use blksum::{Progress, Tee, Tuning};
 
 use super::format::{Decoder, Header, Item, Record};
@@ -11,6 +12,7 @@ use crate::copied::{Amounts, Copied};
 use crate::copy::{Verify, Written};
 use crate::destination::Destination;
 use crate::writer::Writer;
+use crate::zeros::UNIT;
 use crate::{Error, Zeros};
 
 /// Writes a delta to a destination.
@@ -19,16 +21,6 @@ pub struct Apply {
     zeros: Zeros,
     verify: Verify,
     is_forced: bool,
-}
-
-/// The result of a delta.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Applied {
-    /// The parameters of the checksum, which the delta states.
-    pub parameters: Parameters,
-    /// The result. Blocks that the destination had already are those that are equal.
-    pub copied: Copied,
 }
 
 impl Apply {
@@ -49,15 +41,16 @@ impl Apply {
         Self { verify, ..self }
     }
 
-    /// Overwrites blocks whatever they hold.
+    /// Overwrites blocks whatever they hold. The size must be right in any case.
     #[must_use]
     pub fn force(self, is_forced: bool) -> Self {
         Self { is_forced, ..self }
     }
 
     /// Reads a delta to its end, and writes its blocks to `destination`. Each block that is overwritten must be that of the map
-    /// which the delta was made for, or be as it becomes, so that a delta that was applied in part can be applied again.
-    /// Memory use depends on the size of the blocks only.
+    /// which the delta was made for, or be as it becomes, so that a delta that was applied in part can be applied again. Only
+    /// where an interruption left a part of a block, that must be forced. `parameters` are those of the checksums to return.
+    /// There are none if the destination is not read back. Memory use depends on the size of the blocks only.
     ///
     /// # Errors
     ///
@@ -68,29 +61,30 @@ impl Apply {
         &self,
         delta: &mut dyn Read,
         mut destination: Box<dyn Destination>,
+        parameters: &[Parameters],
         tuning: &Tuning,
         writing: &Progress,
         reading: &Progress,
-    ) -> Result<Applied, Error> {
+    ) -> Result<Copied, Error> {
         let mut decoder = Decoder::new(delta)?;
         let header = decoder.header;
         writing.set_total(header.size);
         let unread = |error: blkimage::Error| Error::ReadBack(error.into());
         let old = destination.current().map_err(unread)?;
         let (found, needed) = (old.virtual_size(), header.base_size.max(header.size));
-        if destination.can_resize() {
-            if !self.is_forced {
-                header.check_size(&old)?;
-            }
-            destination.begin(Some(found.max(header.size)), true)?;
-        } else {
-            destination.begin(Some(needed), true)?;
+        let can_resize = destination.can_resize();
+        if can_resize {
+            header.check_size(&old)?;
         }
+        // A file grows as it is written, and is cut at the end.
+        destination.begin(Some(if can_resize { found } else { needed }), true)?;
         let writer = Writer::new(&*destination, self.zeros, false, None, false);
         let old = (!self.is_forced).then_some(&old);
         let leaf = header.map.leaf();
-        let mut blocks = Blocks { header, leaf, old, writer, buffer: Buffer::default(), equal: 0 };
-        let (parameters, digest) = loop {
+        let buffer = Buffer::default();
+        let mut blocks =
+            Blocks { header, leaf, old, can_resize, zeros: self.zeros, writer, buffer, equal: 0 };
+        let (stated, digest) = loop {
             match decoder.next()? {
                 Item::Blocks { record, old, data } => {
                     blocks.apply(record, old, data)?;
@@ -104,12 +98,37 @@ impl Apply {
         let amounts = Amounts { equal: blocks.equal, ..blocks.writer.amounts() };
         let copied = Copied::new(vec![digest], header.size, Some(amounts));
         drop(blocks);
+        if found > header.size && can_resize {
+            self.check_before_cut(&*destination, &stated, &copied, tuning)?;
+        }
         let written = Written::end(copied, destination)?;
-        let copied = match self.verify {
-            Verify::Source => written.into_copied(),
-            Verify::ReadBack => written.read_back(&[parameters], None, tuning, reading)?,
-        };
-        Ok(Applied { parameters, copied })
+        if self.verify == Verify::Source {
+            return Ok(Copied { digests: Vec::new(), ..written.into_copied() });
+        }
+        let is_other = |own: &&Parameters| **own != stated;
+        let all: Vec<_> =
+            iter::once(&stated).chain(parameters.iter().filter(is_other)).copied().collect();
+        let copied = written.read_back(&all, None, tuning, reading)?;
+        let of = |own| copied.digests[all.iter().position(|it| it == own).expect("one of all")];
+        Ok(Copied { digests: parameters.iter().map(of).collect(), ..copied })
+    }
+
+    /// Checks that a file has the checksum without what is about to be cut off.
+    fn check_before_cut(
+        &self,
+        destination: &dyn Destination,
+        stated: &Parameters,
+        copied: &Copied,
+        tuning: &Tuning,
+    ) -> Result<(), Error> {
+        let unread = |error: blkimage::Error| Error::ReadBack(error.into());
+        let image = destination.current().map_err(unread)?;
+        let rest = Slice::new(&image, 0, copied.size).expect("a part of the file");
+        let found = blksum::checksum(&rest, stated, tuning, &Progress::new());
+        match found.map_err(Error::ReadBack)? == copied.digests[0] {
+            true => Ok(()),
+            false => Err(Error::Differs { at: None }),
+        }
     }
 }
 
@@ -119,6 +138,9 @@ struct Blocks<'a> {
     leaf: Leaf,
     /// The destination, unless what it holds does not matter.
     old: Option<&'a Image>,
+    /// Whether the destination is a file, which ends where the content did.
+    can_resize: bool,
+    zeros: Zeros,
     writer: Writer<'a>,
     buffer: Buffer,
     /// Number of bytes that the destination had already.
@@ -130,9 +152,13 @@ impl Blocks<'_> {
         let block_size = self.header.block_size();
         let start = record.first * block_size;
         let end = (start + record.count * block_size).min(self.header.size);
-        let Some(old) = self.old.filter(|_| !digests.is_empty()) else {
+        let Some(old) = self.old else { return self.write(start, end, start, data) };
+        if digests.is_empty() {
+            if self.can_resize {
+                self.check_added(old, start, end, data)?;
+            }
             return self.write(start, end, start, data);
-        };
+        }
         // The last block may become longer or shorter, and a destination may have its new size already.
         let there = (start + record.count * block_size)
             .min(self.header.base_size.max(self.header.size))
@@ -159,7 +185,7 @@ impl Blocks<'_> {
             let found = part(at, next);
             let is_new = found.is_some_and(|found| match new {
                 Some(new) => found == new,
-                None => found.len() as u64 == next - at && blkhash::is_zero(found),
+                None => found.len() as u64 == next - at && is_zero(found),
             });
             if is_new {
                 self.write(from, at, start, data)?;
@@ -177,6 +203,38 @@ impl Blocks<'_> {
         self.write(from, end, start, data)
     }
 
+    /// Checks that what a file has behind the old end was written by the same delta before.
+    fn check_added(
+        &mut self,
+        old: &Image,
+        start: u64,
+        end: u64,
+        data: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        let (mut at, end) = (start, end.min(old.virtual_size()));
+        while at < end {
+            let offset = at;
+            let failed =
+                |source| Error::Range { offset, length: end - offset, what: "read", source };
+            let extent =
+                old.extent(at, end - at).map_err(|error| failed(io::Error::other(error)))?;
+            let length = extent.length.min(UNIT as u64 - at % UNIT as u64);
+            if extent.kind == ExtentKind::Zero {
+                at += extent.length;
+                continue;
+            }
+            let mut unit = [0; UNIT];
+            let unit = &mut unit[..length as usize];
+            old.read_exact_at(unit, at).map_err(|error| failed(io::Error::other(error)))?;
+            let new = data.map(|data| &data[(at - start) as usize..][..length as usize]);
+            if !is_zero(unit) && new.is_none_or(|new| *unit != *new) {
+                return Err(Error::NotBase { offset: at, length });
+            }
+            at += length;
+        }
+        Ok(())
+    }
+
     /// Writes a part of a record whose bytes begin at `start`.
     fn write(&self, from: u64, to: u64, start: u64, data: Option<&[u8]>) -> Result<(), Error> {
         if from == to {
@@ -184,7 +242,12 @@ impl Blocks<'_> {
         }
         let written = match data {
             Some(data) => {
-                self.writer.data(from, &data[(from - start) as usize..(to - start) as usize])
+                let data = &data[(from - start) as usize..(to - start) as usize];
+                match self.zeros {
+                    Zeros::Punch => self.writer.data(from, data),
+                    // In one call, so that an interruption does not leave a part of a block.
+                    _ => return self.writer.write(from, data),
+                }
             }
             None => self.writer.zeros(from, to - from),
         };

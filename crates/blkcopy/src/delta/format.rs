@@ -46,10 +46,11 @@ impl Header {
         Self { map: *base.header(), base_size: base.commit().image_size(), size }
     }
 
-    /// Checks that a destination that can be resized has the size of one of the contents.
+    /// Checks that a destination that can be resized has the size of one of the contents, or grew in part.
     pub fn check_size(&self, destination: &Image) -> Result<(), Error> {
         let size = destination.virtual_size();
-        match [self.base_size, self.size].contains(&size) {
+        match size == self.size || (self.base_size..=self.size.max(self.base_size)).contains(&size)
+        {
             true => Ok(()),
             false => Err(Error::BaseSize { size, needed: self.base_size }),
         }
@@ -137,6 +138,7 @@ pub(super) fn parse_end(text: &[u8]) -> Option<(Parameters, Digest)> {
     let digest = digest?.parse::<Digest>().ok()?;
     // One form for each value.
     (end(&parameters, &digest).as_bytes() == text
+        && algorithm.digest_size() > 0
         && digest.as_bytes().len() == algorithm.digest_size())
     .then_some((parameters, digest))
 }

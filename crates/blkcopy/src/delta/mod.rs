@@ -9,7 +9,7 @@ mod differing;
 mod format;
 mod send;
 
-pub use self::apply::{Applied, Apply};
+pub use self::apply::Apply;
 pub(crate) use self::differing::Differing;
 pub(crate) use self::format::{Header, Kind, Record};
 pub use self::send::{Sent, send_delta};

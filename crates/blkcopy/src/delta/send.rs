@@ -26,17 +26,19 @@ pub struct Sent {
 
 /// Writes the delta to `output` that makes the content of `base` that of `source`. It states the checksum with `parameters`.
 ///
-/// Reads all of the source, and the blocks that differ twice.
+/// Reads all of the source, and the blocks that differ twice. If a checksum is expected and the source has another one, the
+/// delta gets no end, so that nobody takes it for a whole one.
 ///
 /// # Errors
 ///
-/// Fails if the source cannot be read or changed meanwhile, if the map cannot be read or does not know every block, or if the
-/// output cannot be written.
+/// Fails if the source cannot be read or changed meanwhile, if the map cannot be read or does not know every block, if the
+/// output cannot be written, and with [`Error::Unexpected`].
 pub fn send_delta(
     base: &Map,
     source: &dyn Source,
     output: &mut (dyn Write + Send),
     parameters: &Parameters,
+    expected: Option<&[u8]>,
     tuning: &Tuning,
     progress: &Progress,
 ) -> Result<Sent, Error> {
@@ -50,6 +52,9 @@ pub fn send_delta(
     let digests = pass.run(source, tuning, progress).map_err(Error::of_pass)?;
     let changed = differing.end()?;
     source.check_unchanged().map_err(|error| Error::Source(error.into()))?;
+    if expected.is_some_and(|expected| expected != digests[0].as_bytes()) {
+        return Err(Error::Unexpected(digests[0]));
+    }
     encoder.end(&format::end(&parameters[0], &digests[0])).map_err(unwritten)?;
     let length = encoder.length;
     Ok(Sent { copied: Copied::new(digests, header.size, None), changed, length })

@@ -92,8 +92,7 @@ pub struct Args {
     #[arg(
         help_heading = COPY, long,
         conflicts_with_all = [
-            "delta_from", "update", "resume", "map", "digest", "construction", "block_size", "partition", "destination_map",
-            "bitmap", "changes"
+            "delta_from", "update", "resume", "map", "partition", "destination_map", "bitmap", "changes"
         ]
     )]
     pub apply: bool,

@@ -25,6 +25,9 @@ pub fn check(args: &Args, verification: Verification) -> Result<(), &'static str
         () if is_delta && verification == Verification::None => {
             Err("--verify=none: a delta has a checksum")
         }
+        () if args.delta_from.is_some() && args.digest.is_some_and(|it| it.digest_size() == 0) => {
+            Err("--digest: a delta has a checksum")
+        }
         () if args.apply && args.opening.of_content().is_some() => {
             Err("--apply: the source is a delta, for which there are no options of images")
         }
@@ -53,11 +56,12 @@ pub fn send(
     base: &Map,
     source: &dyn Source,
     parameters: &Parameters,
+    expected: Option<&[u8]>,
     tuning: &Tuning,
     progress: &Progress,
 ) -> Result<Sent, Error> {
     let mut output = BufWriter::with_capacity(BUFFER, Stdout);
-    let sent = send_delta(base, source, &mut output, parameters, tuning, progress)?;
+    let sent = send_delta(base, source, &mut output, parameters, expected, tuning, progress)?;
     let written = stdio::sync_stdout();
     written
         .map_err(|source: io::Error| Error::Destination { what: "cannot be written", source })?;

@@ -97,6 +97,18 @@ pub fn open(args: &Args) -> Result<Option<Place>, Problem> {
     Ok(Some(Place { place, leftover }))
 }
 
+/// Refuses standard output that is a file which is read.
+pub fn check_stdout(args: &Args, image: &Image) -> Result<(), Problem> {
+    let stdout = io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    let Ok(metadata) = stdout.and_then(|file| file.metadata()) else { return Ok(()) };
+    let own = Identity::new(&metadata);
+    if args.delta_from.as_deref().and_then(Identity::of) == Some(own) {
+        return Err("is the map of --delta-from".into());
+    }
+    // A terminal or a pipe is no file of an image.
+    if own.is_in(image) { Err("is a file of the source".into()) } else { Ok(()) }
+}
+
 /// Returns the files that other options or descriptors of the command name.
 fn others(args: &Args) -> Vec<(Identity, &'static str)> {
     let options = [
@@ -110,12 +122,14 @@ fn others(args: &Args) -> Vec<(Identity, &'static str)> {
     let files = options.into_iter().filter_map(|(path, name)| Some((Identity::of(path?)?, name)));
     // What is printed would be written into the copy.
     let printed = "standard output or standard error: - copies to it";
+    let stdin = if args.source == "-" { "a file of the source" } else { "the list of --changes" };
     let streams = [
         (io::stdout().as_fd().try_clone_to_owned().map(File::from), printed),
         (io::stderr().as_fd().try_clone_to_owned().map(File::from), printed),
-        (stdio::stdin(), "a file of the source"),
+        (stdio::stdin(), stdin),
     ];
-    let streams = streams.into_iter().take(if args.source == "-" { 3 } else { 2 });
+    let reads_stdin = args.source == "-" || args.changes.as_deref().is_some_and(|it| it == "-");
+    let streams = streams.into_iter().take(if reads_stdin { 3 } else { 2 });
     let streams = streams.filter_map(|(file, name)| {
         let metadata = file.and_then(|file| file.metadata()).ok()?;
         Some((Identity::new(&metadata), name))

@@ -15,6 +15,7 @@ use blksum::{Progress, Selected, Tuning};
 
 use super::args::{Args, Verification};
 use super::delta;
+use super::interrupt::Held;
 use super::log::{self, Begun};
 use super::output::Report;
 use super::place::{self, Kept, Place};
@@ -40,7 +41,11 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     });
     let destination = Some(&args.destination).filter(|name| **name != "-");
     let names = [&args.source].into_iter().chain(destination);
+    let held = args.map.as_ref().map(|_| Held::new());
     let mut options = args.opening.confine(names)?;
+    if let Some(held) = held {
+        held.explain(args.destination.clone());
+    }
     if let Some(name) = &args.bitmap {
         options.nbd = options.nbd.bitmap(name.clone());
     }
@@ -101,20 +106,23 @@ impl<'a> Job<'a> {
                 )));
             }
         }
+        if args.source == "-" && args.changes.as_deref().is_some_and(|name| name == "-") {
+            return Err(Failure::usage("--changes: standard input is the source"));
+        }
         let wants_checksum = args.expect.is_some() || args.map.is_some() || args.tag;
         if verification == Verification::None && wants_checksum {
             return Err(Failure::usage(
                 "--verify=none: --expect, --map and --tag need the checksum",
             ));
         }
-        let has_none = verification == Verification::Source && args.is_partial();
+        let has_none = verification == Verification::Source && (args.is_partial() || args.apply);
         if has_none && (args.expect.is_some() || args.tag) {
             return Err(Failure::usage(
-                "--verify=source: only a part is read, so there is no checksum for --expect and --tag",
+                "--verify=source: not all is read, so there is no checksum for --expect and --tag",
             ));
         }
         delta::check(args, verification).map_err(Failure::usage)?;
-        let has_own = verification != Verification::None && !args.apply && !has_none;
+        let has_own = verification != Verification::None && !has_none;
         let parameters = has_own.then(|| parameters(args));
         let parameters = parameters.transpose().map_err(Failure::usage)?;
         if args.map.as_deref() == Some(Path::new("-")) {
@@ -159,14 +167,22 @@ impl<'a> Job<'a> {
         };
         let ready = place.map(|place| place.ready(args, source, options)).transpose()?;
         let (destination, kept) = ready.unzip();
-        let (mut parameters, mut sent) = (self.parameters, None);
+        let mut sent = None;
         let (format, done) = match (opened, destination) {
             (Opened::Image(image, selected), None) => {
+                place::check_stdout(args, &image)?;
                 let source = selected.source();
                 let done = match (&files.base, &self.parameters) {
                     (Some(base), Some(parameters)) => {
-                        let result =
-                            delta::send(base, source, parameters, &self.tuning, &progress[0]);
+                        let expected = args.expect.as_ref().map(|value| &*value.digest);
+                        let result = delta::send(
+                            base,
+                            source,
+                            parameters,
+                            expected,
+                            &self.tuning,
+                            &progress[0],
+                        );
                         let result = result.map_err(|error| self.problem(&error))?;
                         Ok(sent.insert(result).copied.clone())
                     }
@@ -209,11 +225,11 @@ impl<'a> Job<'a> {
             }
             (Opened::Delta(mut reader), Some(destination)) => {
                 let apply = delta::apply(args, self.verification);
+                let own = self.parameters.as_slice();
+                let [writing, reading] = &progress;
                 let applied =
-                    apply.run(&mut reader, destination, &self.tuning, &progress[0], &progress[1]);
-                let applied = applied.map_err(|error| self.problem(&error))?;
-                parameters = Some(applied.parameters);
-                ("raw", Ok(applied.copied))
+                    apply.run(&mut reader, destination, own, &self.tuning, writing, reading);
+                ("raw", applied.map_err(|error| self.problem(&error)))
             }
             (Opened::Delta(_), None) => {
                 return Err(Problem::new("is a pipe, and a delta is applied to what can be read"));
@@ -235,7 +251,7 @@ impl<'a> Job<'a> {
         Ok(Report {
             size: done.size,
             format,
-            checksum: parameters.zip(done.digests.first().copied()),
+            checksum: self.parameters.zip(done.digests.first().copied()),
             amounts: done.amounts,
             sent,
             verification: self.verification,
@@ -373,21 +389,35 @@ impl<'a> Job<'a> {
                 because(reason)
             }
             Error::ReadBack(error) => Problem::of_pass(error, destination),
-            Error::Differs { .. } => Problem::new(error.to_string())
-                .with_outcome(Outcome::Errors)
-                .with_hint("--update without --map writes what differs"),
+            Error::Unexpected(digest) => self.unexpected(digest),
+            Error::Differs { .. } => {
+                let problem = Problem::new(error.to_string()).with_outcome(Outcome::Errors);
+                match () {
+                    () if self.args.apply => {
+                        problem.with_hint("it did not have the content that the delta was made for")
+                    }
+                    () if self.args.map.is_some() => {
+                        problem.with_hint("--update without --map writes what differs")
+                    }
+                    () => problem.with_hint("--update writes what differs"),
+                }
+            }
             Error::Base(error) => {
                 let name = self.args.delta_from.as_deref().or(self.args.destination_map.as_deref());
                 let name = name.unwrap_or(Path::new("-"));
                 Problem::from(error).about(name.as_os_str())
             }
             Error::Delta { .. } => Problem::new(error.to_string()).about(source),
-            Error::NotBase { .. } | Error::BaseSize { .. } => Problem::new(error.to_string())
+            Error::NotBase { .. } => Problem::new(error.to_string())
                 .with_outcome(Outcome::Useless)
-                .with_hint(match self.args.destination_map {
-                    Some(_) => "--update compares it with the source",
-                    None => "--force overwrites it",
-                }),
+                .with_hint("--force overwrites what an interrupted delta left"),
+            Error::BaseSize { .. } => {
+                let problem = Problem::new(error.to_string()).with_outcome(Outcome::Useless);
+                match self.args.apply {
+                    true => problem.with_hint("the delta was made for something else"),
+                    false => problem.with_hint("--update compares all of it with the source"),
+                }
+            }
             error => Problem::new(error.to_string()),
         }
     }
@@ -396,14 +426,18 @@ impl<'a> Job<'a> {
     fn check_expected(&self, digest: Option<&Digest>) -> Result<(), Problem> {
         match (&self.args.expect, digest) {
             (Some(expected), Some(digest)) if digest.as_bytes() != expected.digest => {
-                let found = format!("has the checksum {digest}, and not that of --expect");
-                let problem = Problem::new(found).with_outcome(Outcome::Errors);
-                Err(match self.args.construction {
-                    Some(_) => problem,
-                    None => problem.with_hint("sha256sum has that of --construction linear"),
-                })
+                Err(self.unexpected(digest))
             }
             _ => Ok(()),
+        }
+    }
+
+    fn unexpected(&self, digest: &Digest) -> Problem {
+        let found = format!("has the checksum {digest}, and not that of --expect");
+        let problem = Problem::new(found).with_outcome(Outcome::Errors);
+        match self.args.construction {
+            Some(_) => problem,
+            None => problem.with_hint("sha256sum has that of --construction linear"),
         }
     }
 }

@@ -1,0 +1,42 @@
+//! Signals that end a copy whose map has what it needs to go on.
+
+use std::ffi::OsString;
+use std::fs;
+use std::thread;
+
+use nix::sys::signal::{SigSet, Signal, raise};
+
+use crate::messages;
+
+/// Signals that are held, so that a message comes before they end the process.
+pub struct Held(SigSet);
+
+impl Held {
+    /// Holds the signals that are not ignored. Called before there is another thread.
+    pub fn new() -> Self {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        let ends = |signal: &Signal| ignored.unwrap_or(0) >> (*signal as i32 - 1) & 1 == 0;
+        let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().filter(ends).collect();
+        // It fails for what is no signal.
+        let _ = signals.thread_block();
+        Self(signals)
+    }
+
+    /// Says about `name` that the copy can go on, and then lets the signal end the process.
+    pub fn explain(self, name: OsString) {
+        let wait = move || {
+            let Ok(signal) = self.0.wait() else { return };
+            messages::remark_of(name.as_encoded_bytes(), INTERRUPTED);
+            let _ = self.0.thread_unblock();
+            let _ = raise(signal);
+        };
+        // Without a thread for it, a signal would have no effect.
+        if let Err(signals) = thread::Builder::new().spawn(wait).map_err(|_| self.0) {
+            let _ = signals.thread_unblock();
+        }
+    }
+}
+
+const INTERRUPTED: &str = "interrupted: --resume goes on behind the last checkpoint";

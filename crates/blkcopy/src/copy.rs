@@ -1,6 +1,7 @@
 //! The copy of an image, from its source to the verdict.
 
 use std::io::Read;
+use std::ops::Range;
 
 use blkhash::{BlockDigests, BlockSize, Digest, Leaf, Parameters, Sink, SinkError};
 use blkimage::{Gather, Slice, Source};
@@ -108,10 +109,7 @@ impl<'a> Copy<'a> {
     ) -> Result<Copied, Error> {
         let (parameters, verify) = (self.parameters, self.verify);
         let written = self.write(source, destination, tuning, writing)?;
-        match verify {
-            Verify::Source => Ok(written.into_copied()),
-            Verify::ReadBack => written.read_back(parameters, Some(source), tuning, reading),
-        }
+        written.verified(verify, parameters, Some(source), tuning, reading)
     }
 
     /// Copies like [`run`](Self::run), and reads nothing back.
@@ -173,13 +171,12 @@ impl<'a> Copy<'a> {
         destination.begin(Some(header.size), true)?;
         let writer = Writer::new(&*destination, self.zeros, false, None, false);
         let take = |record: Record, _: &[u8], data: &[u8]| {
-            let start = record.first * header.block_size();
-            let end = (start + record.count * header.block_size()).min(header.size);
+            let Range { start, end } = header.range(&record);
             let written = match record.kind {
                 Kind::Zeros => writer.zeros(start, end - start),
                 _ => writer.data(start, data),
             };
-            written.map_err(|error| Error::of_pass(blksum::Error::Sink(error)))
+            written.map_err(Error::of_sink)
         };
         let mut differing = Differing::new(base, header, source, Box::new(take))?;
         let leaf = base.header().leaf();
@@ -244,10 +241,7 @@ impl<'a> Copy<'a> {
         let copied = Copied::new(digests, size, Some(writer.amounts()));
         drop(writer);
         let written = Written::end(copied, destination)?;
-        match self.verify {
-            Verify::Source => Ok(written.copied),
-            Verify::ReadBack => written.read_back(parameters, None, tuning, reading),
-        }
+        written.verified(self.verify, parameters, None, tuning, reading)
     }
 }
 
@@ -327,6 +321,20 @@ impl Written {
         match self.only {
             None => self.copied,
             Some(_) => Copied { digests: Vec::new(), ..self.copied },
+        }
+    }
+
+    fn verified(
+        self,
+        verify: Verify,
+        parameters: &[Parameters],
+        again: Option<&dyn Source>,
+        tuning: &Tuning,
+        progress: &Progress,
+    ) -> Result<Copied, Error> {
+        match verify {
+            Verify::Source => Ok(self.into_copied()),
+            Verify::ReadBack => self.read_back(parameters, again, tuning, progress),
         }
     }
 

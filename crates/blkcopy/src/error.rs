@@ -2,6 +2,8 @@
 
 use std::io;
 
+use blkhash::SinkError;
+
 /// The reason why a copy failed. The destination may have been written to in part.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -82,11 +84,16 @@ impl Error {
     /// Tells errors of the destination from those of the source.
     pub(crate) fn of_pass(error: blksum::Error) -> Self {
         match error {
-            blksum::Error::Sink(error) => match error.downcast::<Self>() {
-                Ok(error) => *error,
-                Err(error) => Self::Source(blksum::Error::Sink(error)),
-            },
+            blksum::Error::Sink(error) => Self::of_sink(error),
             error => Self::Source(error),
+        }
+    }
+
+    /// Unwraps an error of what takes the content.
+    pub(crate) fn of_sink(error: SinkError) -> Self {
+        match error.downcast::<Self>() {
+            Ok(error) => *error,
+            Err(error) => Self::Source(blksum::Error::Sink(error)),
         }
     }
 }

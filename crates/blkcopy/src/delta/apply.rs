@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 use std::iter;
+use std::ops::Range;
 
 use blkhash::{Leaf, Parameters, is_zero};
 use blkimage::{Buffer, ExtentKind, Image, Slice, Source};
@@ -88,8 +89,7 @@ impl Apply {
             match decoder.next()? {
                 Item::Blocks { record, old, data } => {
                     blocks.apply(record, old, data)?;
-                    let done =
-                        ((record.first + record.count) * header.block_size()).min(header.size);
+                    let done = header.range(&record).end;
                     writing.advance(done.saturating_sub(writing.done()), done - writing.done());
                 }
                 Item::End(end) => break *end,
@@ -99,7 +99,7 @@ impl Apply {
         let copied = Copied::new(vec![digest], header.size, Some(amounts));
         drop(blocks);
         if found > header.size && can_resize {
-            self.check_before_cut(&*destination, &stated, &copied, tuning)?;
+            check_before_cut(&*destination, &stated, &copied, tuning)?;
         }
         let written = Written::end(copied, destination)?;
         if self.verify == Verify::Source {
@@ -112,23 +112,22 @@ impl Apply {
         let of = |own| copied.digests[all.iter().position(|it| it == own).expect("one of all")];
         Ok(Copied { digests: parameters.iter().map(of).collect(), ..copied })
     }
+}
 
-    /// Checks that a file has the checksum without what is about to be cut off.
-    fn check_before_cut(
-        &self,
-        destination: &dyn Destination,
-        stated: &Parameters,
-        copied: &Copied,
-        tuning: &Tuning,
-    ) -> Result<(), Error> {
-        let unread = |error: blkimage::Error| Error::ReadBack(error.into());
-        let image = destination.current().map_err(unread)?;
-        let rest = Slice::new(&image, 0, copied.size).expect("a part of the file");
-        let found = blksum::checksum(&rest, stated, tuning, &Progress::new());
-        match found.map_err(Error::ReadBack)? == copied.digests[0] {
-            true => Ok(()),
-            false => Err(Error::Differs { at: None }),
-        }
+/// Checks that a file has the checksum without what is about to be cut off.
+fn check_before_cut(
+    destination: &dyn Destination,
+    stated: &Parameters,
+    copied: &Copied,
+    tuning: &Tuning,
+) -> Result<(), Error> {
+    let unread = |error: blkimage::Error| Error::ReadBack(error.into());
+    let image = destination.current().map_err(unread)?;
+    let rest = Slice::new(&image, 0, copied.size).expect("a part of the file");
+    let found = blksum::checksum(&rest, stated, tuning, &Progress::new());
+    match found.map_err(Error::ReadBack)? == copied.digests[0] {
+        true => Ok(()),
+        false => Err(Error::Differs { at: None }),
     }
 }
 
@@ -150,8 +149,7 @@ struct Blocks<'a> {
 impl Blocks<'_> {
     fn apply(&mut self, record: Record, digests: &[u8], data: Option<&[u8]>) -> Result<(), Error> {
         let block_size = self.header.block_size();
-        let start = record.first * block_size;
-        let end = (start + record.count * block_size).min(self.header.size);
+        let Range { start, end } = self.header.range(&record);
         let Some(old) = self.old else { return self.write(start, end, start, data) };
         if digests.is_empty() {
             if self.can_resize {
@@ -251,6 +249,6 @@ impl Blocks<'_> {
             }
             None => self.writer.zeros(from, to - from),
         };
-        written.map_err(|error| Error::of_pass(blksum::Error::Sink(error)))
+        written.map_err(Error::of_sink)
     }
 }

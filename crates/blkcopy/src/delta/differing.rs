@@ -1,6 +1,6 @@
 //! Finds the blocks of a source that differ from a map.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use blkhash::{BlockDigests, Run, Sink, SinkError, is_zero};
 use blkimage::{Buffer, Source};
@@ -118,8 +118,8 @@ impl Pending<'_> {
 
     fn flush(&mut self) -> Result<(), Error> {
         let Some(mut record) = self.record.take() else { return Ok(()) };
-        let start = record.first * self.header.block_size();
-        let length = (record.count * self.header.block_size()).min(self.header.size - start);
+        let Range { start, end } = self.header.range(&record);
+        let length = end - start;
         self.changed += length;
         let mut data: &[u8] = &[];
         if record.kind == Kind::Data {

@@ -1,6 +1,7 @@
 //! The bytes of a delta: a header, records, and an end.
 
 use std::io::{self, Read, Write};
+use std::ops::Range;
 
 use blkhash::{Algorithm, BlockSize, Construction, Digest, Digester, Parameters, State};
 use blkimage::Image;
@@ -59,6 +60,12 @@ impl Header {
     /// Returns the size of a block in bytes.
     pub fn block_size(&self) -> u64 {
         self.map.block_size.into()
+    }
+
+    /// Returns the bytes of a record in the content afterwards.
+    pub fn range(&self, record: &Record) -> Range<u64> {
+        let start = record.first * self.block_size();
+        start..(start + record.count * self.block_size()).min(self.size)
     }
 
     /// Returns the number of blocks before and afterwards.
@@ -295,8 +302,8 @@ impl<'a> Decoder<'a> {
             if has_old { record.count * header.map.algorithm.digest_size() as u64 } else { 0 };
         let data = match record.kind {
             Kind::Data => {
-                let start = record.first * header.block_size();
-                (record.count * header.block_size()).min(header.size - start)
+                let range = header.range(&record);
+                range.end - range.start
             }
             _ => 0,
         };

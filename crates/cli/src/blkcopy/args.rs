@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use blkcopy::Zeros;
+use blkcopy::{Verify, Zeros};
 use blkhash::{Algorithm, BlockSize, Construction};
 use blksum::changes::Form;
 use blksum::expect::Value;
@@ -209,6 +209,14 @@ pub enum Verification {
 }
 
 impl Verification {
+    /// Returns what the library compares.
+    pub fn of_copy(self) -> Verify {
+        match self {
+            Self::ReadBack => Verify::ReadBack,
+            Self::Source | Self::None => Verify::Source,
+        }
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::ReadBack => "readback",

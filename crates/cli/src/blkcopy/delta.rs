@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read};
 use std::path::Path;
 
-use blkcopy::{Apply, Error, Sent, Verify, send_delta};
+use blkcopy::{Apply, Error, Sent, send_delta};
 use blkhash::Parameters;
 use blkimage::{Location, Source};
 use blkmap::Map;
@@ -70,11 +70,8 @@ pub fn send(
 
 /// Returns how a delta is applied.
 pub fn apply(args: &Args, verification: Verification) -> Apply {
-    let verify = match verification {
-        Verification::ReadBack => Verify::ReadBack,
-        _ => Verify::Source,
-    };
-    Apply::new().zeros(args.zeros.unwrap_or_default()).verify(verify).force(args.force)
+    let zeros = args.zeros.unwrap_or_default();
+    Apply::new().zeros(zeros).verify(verification.of_copy()).force(args.force)
 }
 
 /// Number of bytes that are read and written at a time.

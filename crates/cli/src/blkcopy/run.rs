@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use blkcopy::{Copied, Copy, Destination, Error, Verify};
+use blkcopy::{Copied, Copy, Destination, Error};
 use blkhash::{Construction, Digest, Parameters};
 use blkimage::{Image, OpenOptions, Source};
 use blkmap::{Header, Map};
@@ -262,14 +262,10 @@ impl<'a> Job<'a> {
 
     /// Begins a copy with the options.
     fn begin(&self) -> Copy<'_> {
-        let verify = match self.verification {
-            Verification::ReadBack => Verify::ReadBack,
-            _ => Verify::Source,
-        };
         Copy::new(self.parameters.as_slice())
             .zeros(self.args.zeros.unwrap_or_default())
             .update(self.args.update)
-            .verify(verify)
+            .verify(self.verification.of_copy())
     }
 
     fn to_stdout(&self, source: &dyn Source, progress: &Progress) -> Result<Copied, Problem> {

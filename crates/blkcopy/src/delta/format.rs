@@ -105,6 +105,10 @@ impl Header {
         if field(8) != u64::from(VERSION) {
             return Err("is a delta of an unknown version".into());
         }
+        // Sums of these and of a block stay in 64 bits.
+        if [field(16), field(24)].into_iter().any(|size| i64::try_from(size).is_err()) {
+            return Err("states a size that no file can have".into());
+        }
         let map = bytes[FIELDS..].first_chunk::<PAGE>().expect("the header of a map");
         let map = MapHeader::parse(map).map_err(|error| error.to_string())?;
         Ok(Self { map, base_size: field(16), size: field(24) })
@@ -418,6 +422,17 @@ mod tests {
         }
         let more = [&whole[..], b"x"].concat();
         assert!(read(&more).is_err());
+    }
+
+    #[test]
+    fn sizes_that_cannot_be() {
+        for size in [1 << 63, u64::MAX] {
+            for header in [Header { size, ..header() }, Header { base_size: size, ..header() }] {
+                let mut bytes = Vec::new();
+                Encoder::new(&mut bytes, &header).unwrap();
+                assert!(matches!(read(&bytes), Err(Error::Delta { at: 0, .. })), "{size}");
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 """blkcopy: what the destination holds afterwards, compared by qemu-img and cmp, and what it never does."""
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -10,6 +11,7 @@ import re
 import shutil
 import signal as signals
 import stat
+import struct
 import subprocess
 import time
 
@@ -667,6 +669,83 @@ def test_files_that_are_in_use(disk, servers):
     assert server.process.poll() is None
     assert (disk / "vm.img").read_bytes() == b"\xff" * (16 * MIB)
     assert len(before) == os.path.getsize("file.img")
+
+
+@pytest.mark.parametrize("options", [["--update"], ["--force"], ["--bitmap=b"], ["--resume", "--map=m"], ["--apply"]])
+@pytest.mark.parametrize("how", [["-f", "raw"], ["-f", "qcow2"], ["-f", "qcow2", "-r"]])
+def test_what_qemu_has_open_is_refused(disk, how, options):
+    """Whatever the option, and with -U, which is about the source. A guest may rely on what it only reads."""
+    images.create("vm", "8M")
+    if "raw" in how:
+        (disk / "vm").write_bytes(b"\xff" * (8 * MIB))
+    images.qemu_img("bitmap", "--add", "disk.qcow2", "b")
+    source = "disk.qcow2"
+    if "--apply" in options:
+        run("-q", "--map=base", "disk.raw", "there")
+        (disk / "delta").write_bytes(attempt("-q", "--delta-from=base", "disk.raw", "-").stdout)
+        source = "delta"
+    before = (disk / "vm").read_bytes()
+    with subprocess.Popen(["qemu-io", *how, "vm"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        wait_for_locks("vm", lambda found: 100 in found)
+        says = "relies on what it holds" if "-r" in how else "may write to it"
+        for more in [[], ["-U"]] if source != "delta" else [[]]:
+            fails(2, f"vm: is in use by a process that {says}\n", *options, *more, source, "vm")
+        process.communicate(b"quit\n")
+    assert (disk / "vm").read_bytes() == before and not os.path.exists("m")
+
+
+def locks_of(path):
+    """Returns the bytes of QEMU's locks that others hold."""
+    found = set()
+    with open(path, "r+b") as file:
+        for byte in [*range(100, 104), *range(200, 204)]:
+            lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
+            answer = fcntl.fcntl(file, F_OFD_GETLK, lock)
+            if struct.unpack("hhqqi4x", answer)[0] != fcntl.F_UNLCK:
+                found.add(byte)
+    return found
+
+
+F_OFD_GETLK = 36
+
+
+def wait_for_locks(path, are_right):
+    deadline = time.monotonic() + HANG
+    while not are_right(found := locks_of(path)):
+        assert time.monotonic() < deadline, found
+        time.sleep(0.01)
+
+
+def test_qemu_is_refused_meanwhile(disk):
+    """While the copy is written, QEMU opens it neither for writing nor for reading. While it is read back, not for writing."""
+
+    def refused(*command):
+        result = images.attempt(*command)
+        assert result.returncode == 1 and b"Failed to get" in result.stderr, (command, result)
+
+    (disk / "copy").write_bytes(bytes(8 * MIB))
+    content = (disk / "disk.raw").read_bytes()
+    slowly = ["strace", "-f", "-o", "/dev/null", "--trace=pread64", "--inject=pread64:delay_enter=300000"]
+    copying = [*slowly, PROGRAM, "--force", "--threads=1", "-", "copy"]
+    with subprocess.Popen(copying, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdin.write(content[: 4 * MIB])
+        wait_for_locks("copy", lambda found: 101 in found)
+        refused("qemu-io", "-f", "raw", "-c", "quit", "copy")
+        refused("qemu-io", "-r", "-f", "raw", "-c", "quit", "copy")
+        refused("qemu-img", "convert", "-f", "raw", "-O", "raw", "copy", "other")
+        fails(4, "is being written by another process", "--force", "disk.raw", "copy")
+        reading = images.attempt(str(blksum_path()), "copy")
+        assert reading.returncode == 1 and b"is in use by a process that may write to it" in reading.stderr, reading
+        process.stdin.write(content[4 * MIB :])
+        process.stdin.close()
+        wait_for_locks("copy", lambda found: 101 not in found)
+        assert locks_of("copy") == {100, 201, 203}
+        refused("qemu-io", "-f", "raw", "-c", "quit", "copy")
+        images.run("qemu-io", "-r", "-f", "raw", "-c", "quit", "copy")
+        fails(4, "is being written by another process", "--force", "disk.raw", "copy")
+        assert process.stdout.read().decode().endswith("  copy\n") and process.wait() == 0
+    assert not locks_of("copy")
+    images.run("cmp", "copy", "disk.raw")
 
 
 @pytest.mark.root

@@ -64,6 +64,7 @@ mod options;
 mod origin;
 pub mod partition;
 mod probe;
+mod qemu_locks;
 mod references;
 mod same_file;
 #[cfg(feature = "qemu-nbd")]
@@ -93,6 +94,7 @@ pub use open::{detect, detect_file};
 pub use options::{Cache, Follow, OpenOptions, Reader, VpcSize};
 pub use origin::{Dirty, Origin, OriginKind, Place};
 pub use probe::{Format, PROBE_SIZE, detect_within, probe};
+pub use qemu_locks::{lock_for_reading, lock_for_writing};
 pub use same_file::Identity;
 #[cfg(feature = "qemu-nbd")]
 pub use secret::Secret;

@@ -1,4 +1,4 @@
-//! Linux system calls: opening without side effects, holes, locks, file systems.
+//! Linux system calls: opening without side effects, holes, file systems.
 
 use std::fs::File;
 use std::io;
@@ -267,12 +267,6 @@ pub(crate) fn advise_sequential(file: &File) {
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Sequential);
 }
 
-/// Returns whether another process holds one of QEMU's locks for writing to the file or for not sharing
-/// reads. Returns `false` if the file system has no locks.
-pub(crate) fn has_writer(file: &File) -> bool {
-    QEMU_LOCKS.into_iter().any(|byte| is_locked(file, byte))
-}
-
 /// The properties of the file system that holds a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileSystem {
@@ -329,22 +323,6 @@ pub(crate) fn poll(descriptors: &mut [PollFd<'_>], deadline: Option<Instant>) ->
     }
 }
 
-fn is_locked(file: &File, byte: i64) -> bool {
-    use nix::fcntl::{FcntlArg, fcntl};
-    use nix::libc;
-
-    // The fcntl_getlk of rustix asserts that the holder has a process id. An OFD lock has none.
-    let mut lock = libc::flock {
-        l_type: libc::F_WRLCK as _,
-        l_whence: libc::SEEK_SET as _,
-        l_start: byte,
-        l_len: 1,
-        l_pid: 0,
-    };
-    let answer = fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock));
-    answer.is_ok() && i32::from(lock.l_type) != libc::F_UNLCK
-}
-
 fn beneath(folder: impl AsFd, name: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let mut tries = 0;
@@ -372,10 +350,6 @@ const FOLDER: OFlags = NODE.union(OFlags::DIRECTORY);
 
 /// Maximum number of retries. openat2 fails with EAGAIN if a rename races with "..", which is rare.
 const MAX_RENAME_RACES: u32 = 64;
-
-/// QEMU's lock bytes: from 100 for permissions in use (write is 1, resize is 3), from 200 for
-/// permissions that are not shared (read is 0).
-const QEMU_LOCKS: [i64; 3] = [101, 103, 200];
 
 /// File systems that other hosts may write to: NFS, SMB (two numbers), CIFS, Ceph, GFS2, OCFS2, Lustre,
 /// AFS (two numbers), 9p, and FUSE, which includes virtiofs and file systems with unknown storage.

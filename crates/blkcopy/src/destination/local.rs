@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use blkimage::{Cache, Format, Image, OpenOptions};
+use blkimage::{Cache, Format, Image, OpenOptions, lock_for_reading, lock_for_writing};
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate, fstatfs, ioctl_blksszget};
 use rustix::io::Errno;
 
@@ -55,13 +55,15 @@ impl Local {
         }
     }
 
-    /// Fails if something else may write to the destination, or it is mounted.
+    /// Keeps every QEMU from opening the destination while it is written, and from writing to it until this is dropped.
     ///
     /// # Errors
     ///
-    /// Fails also if it cannot be opened for reading.
-    pub fn check_unused(&self) -> blkimage::Result<()> {
-        self.open(&OpenOptions::new()).map(drop)
+    /// Fails if another process may write to it or relies on what it holds, as far as its locks tell, if it is mounted, or cannot
+    /// be opened for reading.
+    pub fn claim(&self) -> blkimage::Result<()> {
+        self.open(&OpenOptions::new())?;
+        lock_for_writing(&self.file, &self.name)
     }
 
     /// Drops clean pages. Some file systems read through the page cache although they accept O_DIRECT.
@@ -163,7 +165,8 @@ impl Destination for Local {
         self.open(&OpenOptions::new().force_share(true).cache(Cache::Yes))
     }
 
-    fn read_back(self: Box<Self>) -> blkimage::Result<Image> {
+    fn read_back(&self) -> blkimage::Result<Image> {
+        lock_for_reading(&self.file);
         self.drop_cached();
         self.open(&OpenOptions::new().cache(if self.is_memory() { Cache::Yes } else { Cache::No }))
     }

@@ -61,12 +61,13 @@ pub trait Destination: Send + Sync {
     /// Fails if it cannot be read.
     fn current(&self) -> blkimage::Result<Image>;
 
-    /// Closes the destination for writing, and returns its content, around caches of this host where that is possible.
+    /// Returns the content after the last write, around caches of this host where that is possible. Locks of the destination
+    /// last until it is dropped.
     ///
     /// # Errors
     ///
     /// Fails if it cannot be read, or is in use.
-    fn read_back(self: Box<Self>) -> blkimage::Result<Image>;
+    fn read_back(&self) -> blkimage::Result<Image>;
 }
 
 /// Returns when everything that was written before is where it stays.

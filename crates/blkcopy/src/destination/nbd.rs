@@ -69,7 +69,7 @@ impl Destination for Export {
         self.image(Holes::Trust)
     }
 
-    fn read_back(self: Box<Self>) -> blkimage::Result<Image> {
+    fn read_back(&self) -> blkimage::Result<Image> {
         // What the server called zero may have changed since, and its word is what is checked.
         self.image(Holes::Ignore)
     }

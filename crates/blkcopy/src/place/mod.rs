@@ -187,7 +187,7 @@ impl Place {
         let destination: Box<dyn Destination> = match kind {
             Kind::Local(local) => {
                 // Fails if it is in use, before anything is written.
-                local.check_unused().map_err(Refused::Used)?;
+                local.claim().map_err(Refused::Used)?;
                 Box::new(local)
             }
             #[cfg(feature = "nbd")]

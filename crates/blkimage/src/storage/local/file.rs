@@ -18,6 +18,7 @@ use crate::buffer::ALIGNMENT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hint::Hint;
 use crate::options::Cache;
+use crate::qemu_locks;
 use crate::storage::local::mapped::Windows;
 use crate::storage::{ReadMethod, Storage};
 use crate::sys::{self, NodeType, Stamp};
@@ -46,9 +47,9 @@ impl LocalFile {
         check_type(stamp.node_type, name)?;
         let file_system = sys::file_system(&file);
         let stamp = stamps::settled(&file, stamp, name, access, file_system)?;
-        if !access.force_share && sys::has_writer(&file) {
-            let reason = "is in use by a process that may write to it";
-            return Err(Error::new(ErrorKind::InUse, name, reason).with_hint(Hint::ForceShare));
+        if !access.force_share && qemu_locks::has_writer(&file) {
+            return Err(Error::new(ErrorKind::InUse, name, qemu_locks::MAY_WRITE)
+                .with_hint(Hint::ForceShare));
         }
         let is_device = stamp.node_type == NodeType::BlockDevice;
         let size =
@@ -181,7 +182,7 @@ impl Storage for LocalFile {
         if self.device.as_ref().is_some_and(|device| device.is_written(&self.file)) {
             return Some("was written to while it was read".into());
         }
-        sys::has_writer(&self.file)
+        qemu_locks::has_writer(&self.file)
             .then(|| "was opened for writing by another process while it was read".into())
     }
 

@@ -419,7 +419,81 @@ def test_devices(made, sector):
     assert (made / "device").read_bytes()[7 * MIB :] == behind
     (made / "device").write_bytes(bytes(6 * MIB))
     with loop_device("device", sector) as device:
-        fails(2, "has 6291456 bytes", "--apply", "delta", device)
+        fails(2, f"{device}: has 6291456 bytes, and the delta needs {7 * MIB}\n", "--apply", "delta", device)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("size", [7 * MIB, 7 * MIB + 512])
+def test_a_delta_grows_over_nothing_on_a_device(made, size):
+    """What a larger device holds behind the content before is no content that a delta was made for."""
+    (made / "old").write_bytes(os.urandom(size))
+    map_of("old")
+    (made / "new.raw").write_bytes((made / "old").read_bytes() + os.urandom(BLOCK) + bytes(MIB) + os.urandom(512))
+    (made / "grow").write_bytes(delta_of("new.raw"))
+    new = (made / "new.raw").read_bytes()
+    for at in (size, size + BLOCK + 5000, len(new) - 1):
+        before = bytearray((made / "old").read_bytes() + bytes(2 * MIB))
+        before[at] = 1
+        (made / "device").write_bytes(before)
+        with loop_device("device", 512) as device:
+            says = "are not those that the delta was made for: --force overwrites what "
+            fails(3, says, "--apply", "grow", device)
+            assert pathlib.Path(device).read_bytes()[at] == 1
+            run("--force", "--apply", "grow", device)
+            same(device, "new.raw", len(new))
+    for behind in (bytes(2 * MIB), new[size:] + bytes(2 * MIB)):
+        (made / "device").write_bytes((made / "old").read_bytes() + behind)
+        with loop_device("device", 512) as device:
+            run("--apply", "grow", device)
+            same(device, "new.raw", len(new))
+
+
+def test_a_delta_that_leaves_nothing(made):
+    """No digest tells whether it was made for what the file holds."""
+    (made / "nothing").write_bytes(b"")
+    (made / "delta").write_bytes(delta_of("nothing"))
+    for content in ((made / "base.raw").read_bytes(), os.urandom((made / "base.raw").stat().st_size)):
+        (made / "copy").write_bytes(content)
+        fails(3, "the delta leaves no content", "--apply", "delta", "copy")
+        assert (made / "copy").read_bytes() == content
+    for options in (["--force"], []):
+        run(*options, "--apply", "delta", "copy")
+        assert (made / "copy").read_bytes() == b""
+
+
+def test_what_is_no_delta(made):
+    (made / "copy").write_bytes((made / "base.raw").read_bytes())
+    for text in (b"", b"hello\n", b"text " * 5000):
+        (made / "text").write_bytes(text)
+        fails(2, "blkcopy: text: the delta at 0: is not a delta\n", "--apply", "text", "copy")
+        fails(2, "blkcopy: -: the delta at 0: is not a delta\n", "--apply", "-", "copy", input=text, stdin=None)
+    fails(2, "blkcopy: .: Is a directory\n", "--apply", ".", "copy")
+    images.run("cmp", "copy", "base.raw")
+
+
+def test_pipes_that_do_not_block(made):
+    """Another process that has a pipe may have made it one that does not block."""
+    delta = (made / "delta").read_bytes()
+    (made / "copy").write_bytes((made / "base.raw").read_bytes())
+    for options, content in ((["--apply"], delta), (["--force"], (made / "new.raw").read_bytes())):
+        read, write = os.pipe()
+        os.set_blocking(read, False)
+        with subprocess.Popen([PROGRAM, "-q", *options, "-", "copy"], stdin=read) as process:
+            os.close(read)
+            with open(write, "wb") as pipe:
+                for at in range(0, len(content), 1 << 20):
+                    time.sleep(0.05)
+                    pipe.write(content[at : at + (1 << 20)])
+            assert process.wait() == 0
+        images.run("cmp", "copy", "new.raw")
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    with subprocess.Popen([PROGRAM, "-q", "new.raw", "-"], stdout=write) as process:
+        os.close(write)
+        time.sleep(0.2)
+        with open(read, "rb") as pipe:
+            assert pipe.read() == (made / "new.raw").read_bytes()
+        assert process.wait() == 0
 
 
 def test_servers(made):

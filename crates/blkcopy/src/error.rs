@@ -58,6 +58,17 @@ pub enum Error {
         /// Number of bytes.
         length: u64,
     },
+    /// The destination is a device or an export that is too small for a delta.
+    #[error("has {size} bytes, and the delta needs {needed}")]
+    SmallForDelta {
+        /// Size of the destination in bytes.
+        size: u64,
+        /// Size that it needs, the larger one of those before and after the delta.
+        needed: u64,
+    },
+    /// A delta leaves nothing of the content, so it cannot tell whether that was the right one.
+    #[error("the delta leaves no content, so nothing tells whether it was made for this one")]
+    Empties,
     /// The destination is a file of another size than the content of which only a part is written.
     #[error("has {size} bytes, and not {needed}")]
     BaseSize {

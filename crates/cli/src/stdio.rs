@@ -9,13 +9,13 @@
 #![allow(unsafe_code, reason = "a function that runs before main is put into a section")]
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use rustix::event::EventfdFlags;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::stdio;
 use rustix::termios::tcgetwinsize;
@@ -30,6 +30,29 @@ use crate::status_line;
 pub fn stdin() -> io::Result<File> {
     Stream::Input.check()?;
     Ok(stdio::stdin().try_clone_to_owned()?.into())
+}
+
+/// A stream that is read to its end, also where another process made it one that does not block.
+#[derive(Debug)]
+pub struct Patient(pub File);
+
+impl Read for Patient {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read(buf) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait(self.0.as_fd(), PollFlags::IN)?;
+                }
+                result => return result,
+            }
+        }
+    }
+}
+
+/// Returns when a descriptor can be read from or written to, or fails to.
+fn wait(descriptor: BorrowedFd<'_>, events: PollFlags) -> io::Result<()> {
+    retry_on_intr(|| poll(&mut [PollFd::new(&descriptor, events)], None))?;
+    Ok(())
 }
 
 /// Returns when standard output is where it stays, if it is a file or a device.
@@ -105,7 +128,12 @@ impl Stream {
 
     fn write(self, buf: &[u8]) -> io::Result<usize> {
         self.check()?;
-        Ok(retry_on_intr(|| rustix::io::write(self.descriptor(), buf))?)
+        loop {
+            match retry_on_intr(|| rustix::io::write(self.descriptor(), buf)) {
+                Err(Errno::AGAIN) => wait(self.descriptor(), PollFlags::OUT)?,
+                result => return Ok(result?),
+            }
+        }
     }
 
     /// On a terminal the line of progress makes way.

@@ -13,7 +13,7 @@ use crate::copied::{Amounts, Copied};
 use crate::copy::{Verify, Written};
 use crate::destination::Destination;
 use crate::writer::Writer;
-use crate::zeros::UNIT;
+use crate::zeros::runs;
 use crate::{Error, Zeros};
 
 /// Writes a delta to a destination.
@@ -42,7 +42,7 @@ impl Apply {
         Self { verify, ..self }
     }
 
-    /// Overwrites blocks whatever they hold. The size must be right in any case.
+    /// Overwrites blocks whatever they hold, and what is behind the old end of a larger device. The size must be right in any case.
     #[must_use]
     pub fn force(self, is_forced: bool) -> Self {
         Self { is_forced, ..self }
@@ -76,6 +76,11 @@ impl Apply {
         let can_resize = destination.can_resize();
         if can_resize {
             header.check_size(&old)?;
+        } else if found < needed {
+            return Err(Error::SmallForDelta { size: found, needed });
+        }
+        if header.size == 0 && found > 0 && can_resize && !self.is_forced {
+            return Err(Error::Empties);
         }
         // A file grows as it is written, and is cut at the end.
         destination.begin(Some(if can_resize { found } else { needed }), true)?;
@@ -83,8 +88,7 @@ impl Apply {
         let old = (!self.is_forced).then_some(&old);
         let leaf = header.map.leaf();
         let buffer = Buffer::default();
-        let mut blocks =
-            Blocks { header, leaf, old, can_resize, zeros: self.zeros, writer, buffer, equal: 0 };
+        let mut blocks = Blocks { header, leaf, old, zeros: self.zeros, writer, buffer, equal: 0 };
         let (stated, digest) = loop {
             match decoder.next()? {
                 Item::Blocks { record, old, data } => {
@@ -137,8 +141,6 @@ struct Blocks<'a> {
     leaf: Leaf,
     /// The destination, unless what it holds does not matter.
     old: Option<&'a Image>,
-    /// Whether the destination is a file, which ends where the content did.
-    can_resize: bool,
     zeros: Zeros,
     writer: Writer<'a>,
     buffer: Buffer,
@@ -151,10 +153,8 @@ impl Blocks<'_> {
         let block_size = self.header.block_size();
         let Range { start, end } = self.header.range(&record);
         let Some(old) = self.old else { return self.write(start, end, start, data) };
+        self.check_added(old, self.header.base_size.max(start), end, start, data)?;
         if digests.is_empty() {
-            if self.can_resize {
-                self.check_added(old, start, end, data)?;
-            }
             return self.write(start, end, start, data);
         }
         // The last block may become longer or shorter, and a destination may have its new size already.
@@ -201,34 +201,49 @@ impl Blocks<'_> {
         self.write(from, end, start, data)
     }
 
-    /// Checks that what a file has behind the old end was written by the same delta before.
+    /// Checks that what the destination has behind the old end was written by the same delta before, or is zero. A device or an
+    /// export may be larger, and hold something there. The bytes of the record begin at `start`.
     fn check_added(
         &mut self,
         old: &Image,
-        start: u64,
+        mut at: u64,
         end: u64,
+        start: u64,
         data: Option<&[u8]>,
     ) -> Result<(), Error> {
-        let (mut at, end) = (start, end.min(old.virtual_size()));
+        let end = end.min(old.virtual_size());
         while at < end {
             let offset = at;
             let failed =
                 |source| Error::Range { offset, length: end - offset, what: "read", source };
             let extent =
                 old.extent(at, end - at).map_err(|error| failed(io::Error::other(error)))?;
-            let length = extent.length.min(UNIT as u64 - at % UNIT as u64);
             if extent.kind == ExtentKind::Zero {
                 at += extent.length;
                 continue;
             }
-            let mut unit = [0; UNIT];
-            let unit = &mut unit[..length as usize];
-            old.read_exact_at(unit, at).map_err(|error| failed(io::Error::other(error)))?;
-            let new = data.map(|data| &data[(at - start) as usize..][..length as usize]);
-            if !is_zero(unit) && new.is_none_or(|new| *unit != *new) {
-                return Err(Error::NotBase { offset: at, length });
-            }
-            at += length;
+            let length = extent.length.min(PART - at % PART) as usize;
+            self.buffer.grow(length);
+            let part = &mut self.buffer.as_mut()[..length];
+            old.read_exact_at(part, at).map_err(|error| failed(io::Error::other(error)))?;
+            let new = data.map(|data| &data[(at - start) as usize..][..length]);
+            let is_right = |unit: &Range<usize>| {
+                is_zero(&part[unit.clone()])
+                    || new.is_some_and(|new| part[unit.clone()] == new[unit.clone()])
+            };
+            runs(
+                at,
+                length,
+                |unit| is_right(&unit),
+                |run, is_right| match is_right {
+                    true => Ok(()),
+                    false => Err(Error::NotBase {
+                        offset: at + run.start as u64,
+                        length: run.len() as u64,
+                    }),
+                },
+            )?;
+            at += length as u64;
         }
         Ok(())
     }
@@ -252,3 +267,6 @@ impl Blocks<'_> {
         written.map_err(Error::of_sink)
     }
 }
+
+/// Bytes behind the old end that are read at a time.
+const PART: u64 = 1 << 20;

@@ -99,9 +99,6 @@ impl Header {
 
     fn parse(bytes: &[u8; HEADER]) -> Result<Self, String> {
         let field = |at| u64::from_le_bytes(*bytes[at..].first_chunk().expect("a field"));
-        if !bytes.starts_with(&MAGIC) {
-            return Err("is not a delta".into());
-        }
         if field(8) != u64::from(VERSION) {
             return Err("is a delta of an unknown version".into());
         }
@@ -244,7 +241,15 @@ impl<'a> Decoder<'a> {
     pub fn new(input: &'a mut dyn Read) -> Result<Self, Error> {
         let (mut chain, mut at) = (Chain::new(), 0);
         let mut bytes = [0; HEADER];
-        fill(input, &mut bytes, &mut at)?;
+        let (magic, rest) = bytes.split_at_mut(MAGIC.len());
+        let filled = fill(input, magic, &mut at).map(|()| *magic == MAGIC);
+        match filled {
+            Ok(true) => fill(input, rest, &mut at)?,
+            Ok(false) | Err(Error::Delta { .. }) => {
+                return Err(Error::Delta { at: 0, reason: "is not a delta".into() });
+            }
+            Err(error) => return Err(error),
+        }
         chain.update(&bytes);
         let header = Header::parse(&bytes);
         let header = header.map_err(|reason| Error::Delta { at: 0, reason })?;

@@ -13,7 +13,7 @@ use blksum::{Progress, Tuning};
 use super::args::{Args, Verification};
 use crate::map::open;
 use crate::problem::Problem;
-use crate::stdio::{self, Stdout};
+use crate::stdio::{self, Patient, Stdout};
 
 /// Checks that the options go with those of deltas.
 pub fn check(args: &Args, verification: Verification) -> Result<(), &'static str> {
@@ -43,8 +43,10 @@ pub fn base(name: &Path) -> Result<Map, Problem> {
 /// Opens a delta: a file or a pipe.
 pub fn open(args: &Args) -> Result<Box<dyn Read>, Problem> {
     let file = match Location::new(&args.source) {
-        _ if args.source == "-" => stdio::stdin(),
-        Location::Path(path) => File::open(path),
+        _ if args.source == "-" => stdio::stdin().map(Patient),
+        // The sandbox denies folders.
+        Location::Path(path) if path.is_dir() => return Err("Is a directory".into()),
+        Location::Path(path) => File::open(path).map(Patient),
         _ => return Err("is a URI, and a delta is a file or a pipe".into()),
     };
     let file = file.map_err(|error| Problem::from(&error))?;

@@ -407,6 +407,9 @@ impl<'a> Job<'a> {
             Error::NotBase { .. } => Problem::new(error.to_string())
                 .with_outcome(Outcome::Useless)
                 .with_hint("--force overwrites what an interrupted delta left"),
+            Error::Empties => Problem::new(error.to_string())
+                .with_outcome(Outcome::Useless)
+                .with_hint("--force applies it"),
             Error::BaseSize { .. } => {
                 let problem = Problem::new(error.to_string()).with_outcome(Outcome::Useless);
                 match self.args.apply {

@@ -16,6 +16,7 @@ use crate::blksum::input::Input;
 use crate::image::{advice, open};
 use crate::messages;
 use crate::problem::Problem;
+use crate::stdio::Patient;
 
 /// The source.
 pub enum Opened {
@@ -65,7 +66,8 @@ pub fn open(args: &Args, options: &OpenOptions) -> Result<Opened, Problem> {
 }
 
 /// Bytes that come once and in order are raw content, where they do not look like anything else.
-fn stream(args: &Args, mut file: File) -> Result<Opened, Problem> {
+fn stream(args: &Args, file: File) -> Result<Opened, Problem> {
+    let mut file = Patient(file);
     let options = [
         ("--format", args.opening.format.is_some_and(|format| format != Format::Raw)),
         ("--snapshot", args.opening.snapshot.is_some()),

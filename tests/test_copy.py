@@ -555,6 +555,54 @@ def test_a_checkpoint_is_not_copied_again(interrupted):
     assert os.path.getsize("precious") == 72000000
 
 
+def ended_at(*args, **kwargs):
+    """Returns the bytes done and the total of the last object of --progress=json."""
+    result = attempt("--progress=json", *args, **kwargs)
+    assert result.returncode == 0, result
+    objects = [json.loads(line) for line in result.stderr.splitlines() if line.startswith(b"{\"name\"")]
+    assert all(it["total"] is None or it["done"] <= it["total"] for it in objects)
+    return objects[-1]["done"], objects[-1]["total"]
+
+
+def test_progress_ends_at_its_total(disk):
+    """Whatever the passes read."""
+    size, extent = 8 * MIB, 300 * 1024
+    images.qemu_img("bitmap", "--add", "disk.qcow2", "b")
+    images.qemu_io("disk.qcow2", f"write -P 9 1M {extent}")
+    (disk / "list").write_text(f"{MIB} {extent}\n{6 * MIB} {9 * MIB}\n")
+    images.to_raw("disk.qcow2", "now.raw")
+    content = (disk / "now.raw").read_bytes()
+    for verify, passes in (("readback", 2), ("source", 1)):
+
+        def whole(*args, verify=verify, passes=passes, **kwargs):
+            assert ended_at(f"--verify={verify}", *args, **kwargs) == (passes * size, passes * size), (verify, args)
+
+        whole("--force", "--map", f"m.{verify}", "disk.raw", "copy")
+        (disk / "delta").write_bytes(attempt("-q", "--delta-from", f"m.{verify}", "disk.qcow2", "-").stdout)
+        whole("--apply", "delta", "copy")
+        whole("--apply", "delta", "copy")
+        whole("--destination-map", f"m.{verify}", "disk.qcow2", "copy")
+        whole("--update", "disk.qcow2", "copy")
+        granularity = 5 * BLOCK
+        for options, some in ((["--bitmap=b"], granularity), (["--changes=list"], extent + 2 * MIB)):
+            expected = some if passes == 1 else size + 2 * some
+            assert ended_at(f"--verify={verify}", *options, "disk.qcow2", "copy") == (expected, expected)
+        images.run("cmp", "copy", "now.raw")
+    assert ended_at("disk.qcow2", "-") == (size, size)
+    assert ended_at("--delta-from", "m.source", "disk.qcow2", "-") == (size, size)
+    assert ended_at("--force", "-", "copy", input=content, stdin=None) == (2 * size, 2 * size)
+    assert ended_at("--force", "--verify=source", "-", "copy", input=content, stdin=None) == (size, None)
+    with open("empty", "wb"):
+        assert ended_at("--force", "empty", "copy") == (0, 0)
+
+
+def test_progress_of_a_resumed_copy(interrupted):
+    size, before = 64 * MIB, known("copy.blkmap")
+    total = 2 * size - before
+    assert ended_at(*LOG, "--resume", "disk.raw", "copy") == (total, total)
+    assert ended_at(*LOG, "--resume", "disk.raw", "copy") == (size, size)
+
+
 @pytest.mark.root
 def test_a_device_is_resumed_without_force(interrupted):
     """It holds what the interrupted copy wrote. A map without a checkpoint is no reason to overwrite it."""

@@ -363,7 +363,7 @@ impl Written {
             Some(extents) => {
                 let gather = Gather::new(&copy, extents.extents().iter().cloned());
                 let gather = gather.expect("extents of the copy, in order");
-                let found = blksum::checksums(&gather, parameters, tuning, &Progress::new());
+                let found = blksum::checksums(&gather, parameters, tuning, progress);
                 found.map_err(Error::ReadBack)? == copied.digests
             }
         };

@@ -36,7 +36,7 @@ pub(crate) fn run(
         buffer_size: plan.chunk_size().min(MAX_BUFFER as u64) as usize,
         hashing: (threads > hashing_threads).then(|| Semaphore::new(hashing_threads)),
     };
-    progress.set_total(source.size());
+    progress.set_total(progress.done() + source.size());
     crew::run(&pass, plan, threads, progress)?;
     source.check_unchanged()?;
     if pass.lanes.into_iter().all(Lane::finish) { Ok(()) } else { Err(Error::Incomplete) }

@@ -94,7 +94,8 @@ impl Apply {
                 Item::Blocks { record, old, data } => {
                     blocks.apply(record, old, data)?;
                     let done = header.range(&record).end;
-                    writing.advance(done.saturating_sub(writing.done()), done - writing.done());
+                    let advance = done.saturating_sub(writing.done());
+                    writing.advance(advance, advance);
                 }
                 Item::End(end) => break *end,
             }
@@ -102,6 +103,7 @@ impl Apply {
         let amounts = Amounts { equal: blocks.equal, ..blocks.writer.amounts() };
         let copied = Copied::new(vec![digest], header.size, Some(amounts));
         drop(blocks);
+        writing.advance(header.size.saturating_sub(writing.done()), 0);
         if found > header.size && can_resize {
             check_before_cut(&*destination, &stated, &copied, tuning)?;
         }

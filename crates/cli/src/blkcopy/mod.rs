@@ -2,13 +2,14 @@
 //!
 //! [`args`] is the command line. [`source`] opens the source, and [`place`] the destination, unless that would lose something, as
 //! the library decides.
-//! [`run`] copies, [`delta`] sends and applies deltas, [`log`] is the map that it writes and [`interrupt`] says that it can go on, and [`output`] prints the result.
+//! [`run`] copies, [`delta`] sends and applies deltas, [`log`] is the map that it writes and [`interrupt`] says that it can go on, [`passes`] tell how far it is, and [`output`] prints the result.
 
 mod args;
 mod delta;
 mod interrupt;
 mod log;
 mod output;
+mod passes;
 mod place;
 mod run;
 mod source;

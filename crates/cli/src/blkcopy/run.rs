@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
 use blkcopy::{Copied, Copy, Destination, Error};
@@ -18,6 +17,7 @@ use super::delta;
 use super::interrupt::Held;
 use super::log::{self, Begun};
 use super::output::Report;
+use super::passes::Passes;
 use super::place::{self, Kept, Place};
 use super::source::{self, Opened};
 use crate::map::change_list::ChangeList;
@@ -25,7 +25,7 @@ use crate::map::output::Output;
 use crate::messages;
 use crate::outputs::{Named, mode_of};
 use crate::problem::{Failure, Outcome, Problem};
-use crate::progress::{Amount, Counts, Reporter};
+use crate::progress::Reporter;
 use crate::stdio::{self, Stdout};
 
 /// Copies the image, and prints the result.
@@ -149,18 +149,11 @@ impl<'a> Job<'a> {
         let (args, started) = (self.args, Instant::now());
         let of_source = |problem: Problem| problem.about(&args.source);
         let opened = source::open(args, options).map_err(of_source)?;
-        let progress = [Arc::new(Progress::new()), Arc::new(Progress::new())];
-        let passes = if self.verification == Verification::ReadBack { 2 } else { 1 };
-        let amount =
-            opened.size().map(|size| Amount { total: size.saturating_mul(passes), stored: None });
-        let watch = reporter.watch(amount, {
-            let progress = progress.clone();
-            move || {
-                let sum = |of: fn(&Progress) -> u64| progress.iter().map(|it| of(it)).sum();
-                let data = sum(Progress::data);
-                Counts { done: sum(Progress::done), data, read: data }
-            }
-        });
+        let passes = Passes::new(self.verification == Verification::ReadBack);
+        if let Some(size) = opened.size() {
+            passes.expect(size, size);
+        }
+        let watch = passes.watch(reporter);
         let source = match &opened {
             Opened::Image(image, _) => Some(&**image),
             Opened::Stream(_) | Opened::Delta(_) => None,
@@ -181,12 +174,12 @@ impl<'a> Job<'a> {
                             parameters,
                             expected,
                             &self.tuning,
-                            &progress[0],
+                            &passes.writing,
                         );
                         let result = result.map_err(|error| self.problem(&error))?;
                         Ok(sent.insert(result).copied.clone())
                     }
-                    _ => self.to_stdout(source, &progress[0]),
+                    _ => self.to_stdout(source, &passes.writing),
                 };
                 (image.format().name(), done)
             }
@@ -201,14 +194,14 @@ impl<'a> Job<'a> {
                 let only = self.only(&image, &selected, files.list)?;
                 let done = match (files.map.as_ref().zip(kept.as_ref()), &files.base, &only) {
                     (Some((map, kept)), ..) => {
-                        self.with_log(&subject, destination, map, kept, &progress)
+                        self.with_log(&subject, destination, map, kept, &passes)
                     }
                     (None, base, only) => self.to_destination(
                         &subject,
                         destination,
                         base.as_ref(),
                         only.as_ref(),
-                        &progress,
+                        &passes,
                     ),
                 };
                 (image.format().name(), done)
@@ -218,15 +211,15 @@ impl<'a> Job<'a> {
                     &mut stream,
                     destination,
                     &self.tuning,
-                    &progress[0],
-                    &progress[1],
+                    &passes.writing,
+                    &passes.reading,
                 );
                 ("raw", copy.map_err(|error| self.problem(&error)))
             }
             (Opened::Delta(mut reader), Some(destination)) => {
                 let apply = delta::apply(args, self.verification);
                 let own = self.parameters.as_slice();
-                let [writing, reading] = &progress;
+                let Passes { writing, reading, .. } = &*passes;
                 let applied =
                     apply.run(&mut reader, destination, own, &self.tuning, writing, reading);
                 ("raw", applied.map_err(|error| self.problem(&error)))
@@ -282,13 +275,18 @@ impl<'a> Job<'a> {
         destination: Box<dyn Destination>,
         base: Option<&Map>,
         only: Option<&Changes>,
-        [writing, reading]: &[Arc<Progress>; 2],
+        passes: &Passes,
     ) -> Result<Copied, Problem> {
+        let Passes { writing, reading, .. } = passes;
         let mut copy = self.begin();
         if let Some(base) = base {
             copy = copy.base(base);
         }
         if let Some(only) = only {
+            let size = subject.source.size();
+            let bytes = only.in_part(0, size).bytes();
+            // They are compared after all of the destination was read.
+            passes.expect(bytes, size.saturating_add(bytes));
             copy = copy.only(only);
         }
         let copied = copy.run(subject.source, destination, &self.tuning, writing, reading);
@@ -319,8 +317,9 @@ impl<'a> Job<'a> {
         destination: Box<dyn Destination>,
         output: &Output,
         kept: &Kept,
-        [writing, reading]: &[Arc<Progress>; 2],
+        passes: &Passes,
     ) -> Result<Copied, Problem> {
+        let Passes { writing, reading, .. } = passes;
         let (args, source) = (self.args, subject.source);
         let parameters = self.parameters.as_ref().expect("a map has a digest");
         let of_map = |error| log::failed(args, error);
@@ -333,6 +332,7 @@ impl<'a> Job<'a> {
             Begun::Copy { from, .. } => from,
             Begun::ReadBack => source.size(),
         };
+        passes.expect(source.size() - from, source.size());
         let resumed = kept.found.check_resumed(&*destination, from, source.size());
         resumed.map_err(|refused| place::problem(args, &refused))?;
         let all = std::slice::from_ref(parameters);

@@ -13,6 +13,6 @@ mod steps;
 
 pub use self::args::ProgressArgs;
 pub use self::pace::{Amount, Counts};
-pub use self::reporter::{Reporter, When, when_names};
+pub use self::reporter::{Reporter, Watch, When, when_names};
 pub use self::signal::hold as hold_signals;
 pub use self::steps::Steps;

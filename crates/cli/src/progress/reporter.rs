@@ -95,8 +95,11 @@ struct Image {
     amount: Option<Amount>,
     /// The most recent counts.
     counts: Counts,
-    watched: Option<Box<dyn Fn() -> Counts + Send>>,
+    watched: Option<Box<Watched>>,
 }
+
+/// Returns the amount of work, which may become known late, and how far it is.
+type Watched = dyn Fn() -> (Option<Amount>, Counts) + Send;
 
 impl Reporter {
     /// Starts the progress of a run over `images` images, if the number is known. Call it after the
@@ -157,18 +160,30 @@ impl Reporter {
         Watch(self)
     }
 
+    /// Like [`watch`](Self::watch), for an amount of work that becomes known later.
+    pub fn watch_growing(
+        &self,
+        watched: impl Fn() -> (Option<Amount>, Counts) + Send + 'static,
+    ) -> Watch<'_> {
+        self.look(Box::new(watched));
+        Watch(self)
+    }
+
     /// Like [`watch`](Self::watch), until the end of the run.
     pub(super) fn look_at(
         &self,
         amount: Option<Amount>,
         counts: impl Fn() -> Counts + Send + 'static,
     ) {
+        self.look(Box::new(move || (amount, counts())));
+    }
+
+    fn look(&self, watched: Box<Watched>) {
         let at = self.0.started.elapsed();
         let mut run = self.0.run();
         if let Some(image) = &mut run.image {
             image.state = State::Working;
-            image.amount = amount;
-            image.watched = Some(Box::new(counts));
+            image.watched = Some(watched);
         }
         run.look(at);
         let is_first = run.ended == 0;
@@ -314,7 +329,7 @@ impl Run {
         if let Some(image) = &mut self.image
             && let Some(watched) = &image.watched
         {
-            image.counts = watched();
+            (image.amount, image.counts) = watched();
             all.add(image.counts);
         }
         self.pace.sample(now, all);

@@ -1,0 +1,88 @@
+//! The passes of a copy, and how far they are: one that writes, and one that reads back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use blksum::Progress;
+
+use crate::progress::{Amount, Counts, Reporter, Watch};
+
+/// The passes of a copy.
+pub struct Passes {
+    pub writing: Progress,
+    pub reading: Progress,
+    reads_back: bool,
+    /// Bytes of all passes, or [`UNKNOWN`].
+    total: AtomicU64,
+}
+
+impl Passes {
+    /// The passes over a source whose size is not known yet.
+    pub fn new(reads_back: bool) -> Arc<Self> {
+        let (writing, reading) = (Progress::new(), Progress::new());
+        Arc::new(Self { writing, reading, reads_back, total: AtomicU64::new(UNKNOWN) })
+    }
+
+    /// Sets the number of bytes of each pass. The second one counts only if there is one.
+    pub fn expect(&self, written: u64, read: u64) {
+        let read = if self.reads_back { read } else { 0 };
+        self.total.store(written.saturating_add(read), Relaxed);
+    }
+
+    /// Reports the progress until the watch is dropped.
+    pub fn watch<'a>(self: &Arc<Self>, reporter: &'a Reporter) -> Watch<'a> {
+        let passes = Arc::clone(self);
+        reporter.watch_growing(move || {
+            let data = passes.sum(Progress::data);
+            (passes.amount(), Counts { done: passes.sum(Progress::done), data, read: data })
+        })
+    }
+
+    fn amount(&self) -> Option<Amount> {
+        let total = match (self.total.load(Relaxed), self.writing.total(), self.reading.total()) {
+            (UNKNOWN, 0, 0) => return None,
+            // The end of a stream came.
+            (UNKNOWN, 0, read) => self.writing.done().saturating_add(read),
+            // A delta states how large the content is.
+            (UNKNOWN, written, _) => written.saturating_mul(1 + u64::from(self.reads_back)),
+            (total, ..) => total,
+        };
+        Some(Amount { total, stored: None })
+    }
+
+    fn sum(&self, of: fn(&Progress) -> u64) -> u64 {
+        of(&self.writing).saturating_add(of(&self.reading))
+    }
+}
+
+const UNKNOWN: u64 = u64::MAX;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn total(passes: &Passes) -> Option<u64> {
+        passes.amount().map(|amount| amount.total)
+    }
+
+    #[test]
+    fn totals() {
+        let known = Passes::new(true);
+        known.expect(10, 100);
+        assert_eq!(total(&known), Some(110));
+        let once = Passes::new(false);
+        once.expect(10, 100);
+        assert_eq!(total(&once), Some(10));
+        once.expect(0, 0);
+        assert_eq!(total(&once), Some(0));
+        let delta = Passes::new(true);
+        assert_eq!(total(&delta), None);
+        delta.writing.set_total(50);
+        assert_eq!(total(&delta), Some(100));
+        let stream = Passes::new(true);
+        stream.writing.advance(70, 70);
+        assert_eq!(total(&stream), None);
+        stream.reading.set_total(70);
+        assert_eq!(total(&stream), Some(140));
+    }
+}

@@ -334,6 +334,19 @@ def test_faults_of_servers(workdir, servers, fault):
         assert b"holds something else than what was written: " in result.stderr, result
 
 
+@pytest.mark.parametrize("slow", ["flush", "pwrite", "pread"])
+def test_a_server_that_takes_long(disk, servers, slow):
+    """The message says how to wait for it."""
+    (disk / "export").write_bytes(bytes(8 * MIB))
+    answers = HONEST | {slow: f"sleep 1; {HONEST[slow]}"}
+    answers = [f"{name}={answer}".replace("$EXPORT", str(disk / "export")) for name, answer in answers.items()]
+    uri = servers.writable_nbdkit("eval", *answers).uri()
+    (disk / "small").write_bytes(b"x" * 512)
+    says = "the server did not answer for 0.3 seconds: --timeout=SECONDS waits longer\n"
+    fails(2, says, "--force", "--timeout=0.3", "small", uri)
+    run("--force", "--timeout=20", "small", uri)
+
+
 def test_a_full_file_system(workdir):
     (workdir / "small").mkdir()
     (workdir / "disk.raw").write_bytes(os.urandom(3 * MIB))

@@ -87,7 +87,7 @@ impl Error {
 
     /// Returns the option for opening the image that may help, if any.
     pub fn hint(&self) -> Option<Hint> {
-        self.0.hint
+        self.0.hint.or_else(|| self.io_error().and_then(Hint::of_io))
     }
 
     /// Creates an error about the file `name`. Other crates that implement sources use it too.

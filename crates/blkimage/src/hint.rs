@@ -1,5 +1,7 @@
 //! Advice about errors and warnings as data. A library has no options of a command to name.
 
+use std::io;
+
 /// The option for opening an image with which an error or a warning does not occur.
 ///
 /// The names of the options and their values are those of [`OpenOptions`](crate::OpenOptions). A program has its own words
@@ -32,4 +34,15 @@ pub enum Hint {
     Reader,
     /// `max_unstored`: a higher limit.
     MaxUnstored,
+    /// [`NbdOptions::timeout`](crate::NbdOptions): a server was silent for longer.
+    Timeout,
+}
+
+impl Hint {
+    /// Returns the option for an error of reading from a server, or of writing to it.
+    pub fn of_io(error: &io::Error) -> Option<Self> {
+        // An error of the system is about its own patience.
+        let is_late = error.kind() == io::ErrorKind::TimedOut && error.raw_os_error().is_none();
+        is_late.then_some(Self::Timeout)
+    }
 }

@@ -20,6 +20,7 @@ use super::output::Report;
 use super::passes::Passes;
 use super::place::{self, Kept, Place};
 use super::source::{self, Opened};
+use crate::image::advice;
 use crate::map::change_list::ChangeList;
 use crate::map::output::Output;
 use crate::messages;
@@ -377,8 +378,13 @@ impl<'a> Job<'a> {
     /// Describes why the copy failed.
     fn problem(&self, error: &Error) -> Problem {
         let (source, destination) = (&*self.args.source, &*self.args.destination);
-        let because =
-            |reason: &io::Error| Problem::new(format!("{error}: {}", messages::reason(reason)));
+        let because = |reason: &io::Error| {
+            let problem = Problem::new(format!("{error}: {}", messages::reason(reason)));
+            match advice::of_io(reason) {
+                Some(hint) => problem.with_hint(hint),
+                None => problem,
+            }
+        };
         match error {
             Error::Source(error) => Problem::of_pass(error, source).about(source),
             Error::Destination { source: reason, .. } | Error::Range { source: reason, .. } => {

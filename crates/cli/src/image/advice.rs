@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
+use std::io;
 use std::path::Path;
 
 use blkimage::{ErrorKind, Hint, Image};
@@ -82,6 +83,11 @@ pub fn of_pass(error: &blksum::Error) -> Option<Cow<'static, str>> {
     }
 }
 
+/// Returns what to do about an error of writing to a server.
+pub fn of_io(error: &io::Error) -> Option<&'static str> {
+    Hint::of_io(error).and_then(of_hint)
+}
+
 /// Returns the option for a hint.
 fn of_hint(hint: Hint) -> Option<&'static str> {
     Some(match hint {
@@ -99,6 +105,7 @@ fn of_hint(hint: Hint) -> Option<&'static str> {
         }
         Hint::Reader => "leave out --reader=qemu, or use -f raw for the bytes of the file itself",
         Hint::MaxUnstored => "--max-zeros=SIZE allows more",
+        Hint::Timeout => "--timeout=SECONDS waits longer",
         _ => return None,
     })
 }

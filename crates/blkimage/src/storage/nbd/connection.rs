@@ -20,7 +20,7 @@ use super::tracker::Tracker;
 use crate::sys;
 
 /// The reason why the connections of an export are unusable. Only the first reason is kept.
-pub(super) type Downfall = Arc<OnceLock<String>>;
+pub(super) type Downfall = Arc<OnceLock<(io::ErrorKind, String)>>;
 
 /// A connection with an export chosen.
 pub(super) struct Connection {
@@ -115,7 +115,11 @@ impl Connection {
 
     /// Makes the connection unusable. Records `reason`, unless there is an earlier one.
     pub fn fail(&self, reason: &str) {
-        let _ = self.downfall.set(reason.to_owned());
+        self.fail_as(io::ErrorKind::ConnectionAborted, reason);
+    }
+
+    fn fail_as(&self, kind: io::ErrorKind, reason: &str) {
+        let _ = self.downfall.set((kind, reason.to_owned()));
         // The leader and the library see the end of the stream.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
     }
@@ -174,7 +178,8 @@ impl Connection {
             Ok(true) => {}
             Ok(false) => {
                 let seconds = self.timeout.unwrap_or_default().as_secs_f64();
-                self.fail(&format!("the server did not answer for {seconds} seconds"));
+                let reason = format!("the server did not answer for {seconds} seconds");
+                self.fail_as(io::ErrorKind::TimedOut, &reason);
                 return false;
             }
             Err(error) => {

@@ -203,11 +203,12 @@ impl Nbd {
     /// Returns the error for a lost connection. Fails all other connections, so that no
     /// thread waits for them.
     fn down_error(&self) -> io::Error {
-        let reason = self.downfall.get_or_init(|| "the connection is lost".into());
+        let lost = || (io::ErrorKind::ConnectionAborted, "the connection is lost".into());
+        let (kind, reason) = self.downfall.get_or_init(lost);
         for connection in &self.connections {
             connection.fail(reason);
         }
-        io::Error::new(io::ErrorKind::ConnectionAborted, reason.clone())
+        io::Error::new(*kind, reason.clone())
     }
 
     fn ask(&self, context: MetaContext, asked: Range<u64>) -> io::Result<Option<Answer>> {

@@ -438,6 +438,27 @@ def test_expect(disk):
     assert attempt("--map", "m", "--expect", wrong, "disk.qcow2", "new").returncode == 1
     assert not os.path.exists("new") and not os.path.exists("m")
     assert attempt("--expect", value[:-1] + "0", "disk.qcow2", "new").returncode == 1 and not os.path.exists("new")
+    # A line of a check file says how its value was made.
+    sha1 = images.run("sha1sum", "--tag", "disk.raw").decode()
+    for options in [["--tag"], ["-d", "blake3", "--tag"], ["--construction=flat", "--block-size=4096", "--tag"], []]:
+        run("--force", "--expect", blksum(*options, "disk.qcow2"), "disk.qcow2", "copy")
+    run("--force", "--expect", sha1, "disk.qcow2", "copy")
+    run("--force", "--construction=linear", "--expect", images.run("sha256sum", "disk.raw").decode(), "disk.qcow2", "copy")
+    assert blksum("--tag", "copy") == blksum("--tag", "disk.raw").replace("disk.raw", "copy")
+    salted = blksum("--tag", "--salt=00ff", "--construction=fs-verity", "disk.qcow2")
+    tag = blksum("--tag", "disk.qcow2")
+    for options, says in [
+        ((salted,), "has a salt"),
+        ((sha1, "--digest=md5"), "--expect is sha1, and --digest md5"),
+        ((sha1, "--construction=flat"), "--expect is linear, and --construction flat"),
+        ((tag, "--block-size=4096"), "has blocks of 65536 bytes, and --block-size is another one"),
+        ((tag + tag,), "is more than one line"),
+        (("hello",), "or a line of a check file"),
+    ]:
+        result = attempt("--force", "--expect", *options, "disk.qcow2", "copy")
+        assert result.returncode == 2 and says in result.stderr.decode(), (options, result)
+    result = attempt("--force", "--expect", sha1[:-41] + 40 * "0", "disk.qcow2", "copy")
+    assert result.returncode == 1 and result.stderr.endswith(b", and not that of --expect\n"), result
     for options in [("--expect", "12"), ("--expect", value, "--digest", "sha1"), ("--expect", value, "--verify=none")]:
         assert attempt("--force", *options, "disk.qcow2", "copy").returncode == 2
 

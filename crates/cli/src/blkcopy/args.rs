@@ -8,7 +8,6 @@ use std::time::Duration;
 use blkcopy::{Verify, Zeros};
 use blkhash::{Algorithm, BlockSize, Construction};
 use blksum::changes::Form;
-use blksum::expect::Value;
 use clap::{ArgAction, Parser, ValueHint};
 
 use crate::blksum::digest_names;
@@ -113,9 +112,10 @@ pub struct Args {
     )]
     pub verify: Option<Verification>,
 
-    /// Fail unless the content has this checksum: HEX, BASE64 or ALGORITHM:HEX
-    #[arg(help_heading = COPY, long, value_name = "VALUE", value_parser = Value::from_str)]
-    pub expect: Option<Value>,
+    /// Fail unless the content has this checksum: HEX, BASE64, ALGORITHM:HEX or a line of a check file, whose tag says how
+    /// it was made
+    #[arg(help_heading = COPY, long, value_name = "VALUE")]
+    pub expect: Option<OsString>,
 
     /// Write a line that states how the checksum was made: TAG (DESTINATION) = CHECKSUM
     #[arg(help_heading = OUTPUT, long, conflicts_with = "json")]

@@ -7,12 +7,13 @@ use std::time::Instant;
 use blkcopy::{Copied, Copy, Destination, Error};
 use blkhash::{Construction, Digest, Parameters};
 use blkimage::{Image, OpenOptions, Source};
-use blkmap::{Header, Map};
+use blkmap::Map;
 use blksum::changes::Changes;
 use blksum::map::{Info, Made, Subject};
 use blksum::{Progress, Selected, Tuning};
 
 use super::args::{Args, Verification};
+use super::checksum::Wanted;
 use super::delta;
 use super::interrupt::Held;
 use super::log::{self, Begun};
@@ -80,6 +81,7 @@ struct Files<'a> {
 
 struct Job<'a> {
     args: &'a Args,
+    wanted: Option<Wanted>,
     parameters: Option<Parameters>,
     verification: Verification,
     tuning: Tuning,
@@ -124,8 +126,7 @@ impl<'a> Job<'a> {
         }
         delta::check(args, verification).map_err(Failure::usage)?;
         let has_own = verification != Verification::None && !has_none;
-        let parameters = has_own.then(|| parameters(args));
-        let parameters = parameters.transpose().map_err(Failure::usage)?;
+        let wanted = has_own.then(|| Wanted::new(args)).transpose().map_err(Failure::usage)?;
         if args.map.as_deref() == Some(Path::new("-")) {
             return Err(Failure::usage("--map: a map is written to a file"));
         }
@@ -137,7 +138,8 @@ impl<'a> Job<'a> {
         let defaults = Tuning::default();
         let threads = args.threads.map_or(defaults.threads, usize::from);
         let tuning = defaults.with_threads(threads).with_max_zeros(args.opening.max_zeros);
-        Ok(Self { args, parameters, verification, tuning })
+        let parameters = wanted.as_ref().map(|it| it.parameters);
+        Ok(Self { args, wanted, parameters, verification, tuning })
     }
 
     fn copy(
@@ -168,7 +170,7 @@ impl<'a> Job<'a> {
                 let source = selected.source();
                 let done = match (&files.base, &self.parameters) {
                     (Some(base), Some(parameters)) => {
-                        let expected = args.expect.as_ref().map(|value| &*value.digest);
+                        let expected = self.expected();
                         let result = delta::send(
                             base,
                             source,
@@ -427,10 +429,15 @@ impl<'a> Job<'a> {
         }
     }
 
+    /// Returns the value of `--expect`.
+    fn expected(&self) -> Option<&[u8]> {
+        self.wanted.as_ref()?.expected.as_deref()
+    }
+
     /// Fails unless the checksum is the one that was expected.
     fn check_expected(&self, digest: Option<&Digest>) -> Result<(), Problem> {
-        match (&self.args.expect, digest) {
-            (Some(expected), Some(digest)) if digest.as_bytes() != expected.digest => {
+        match (self.expected(), digest) {
+            (Some(expected), Some(digest)) if digest.as_bytes() != expected => {
                 Err(self.unexpected(digest))
             }
             _ => Ok(()),
@@ -440,36 +447,9 @@ impl<'a> Job<'a> {
     fn unexpected(&self, digest: &Digest) -> Problem {
         let found = format!("has the checksum {digest}, and not that of --expect");
         let problem = Problem::new(found).with_outcome(Outcome::Errors);
-        match self.args.construction {
-            Some(_) => problem,
-            None => problem.with_hint("sha256sum has that of --construction linear"),
+        match self.wanted.as_ref().is_some_and(|it| it.is_stated) {
+            true => problem,
+            false => problem.with_hint("sha256sum has that of --construction linear"),
         }
     }
-}
-
-/// Returns the parameters of the checksum.
-fn parameters(args: &Args) -> Result<Parameters, String> {
-    let named = args.expect.as_ref().and_then(|value| value.algorithm);
-    if let (Some(named), Some(digest)) = (named, args.digest)
-        && named != digest
-    {
-        return Err(format!("--expect is {named}, and --digest {digest}"));
-    }
-    let algorithm = args.digest.or(named).unwrap_or(Parameters::default().algorithm());
-    let construction = args.construction.unwrap_or_default();
-    let block_size = args.block_size.unwrap_or(construction.default_block_size());
-    let parameters = Parameters::new(algorithm, construction, block_size);
-    let parameters = parameters.map_err(|error| error.to_string())?;
-    if let Some(value) = &args.expect {
-        let (length, size) = (value.digest.len(), algorithm.digest_size());
-        if value.parts.is_some() || length != size {
-            return Err(format!(
-                "--expect: is no {algorithm}, which has {size} bytes: name it with --digest"
-            ));
-        }
-    }
-    if args.map.is_some() && !Header::accepts(algorithm) {
-        return Err(format!("--map: there are no maps of {algorithm}"));
-    }
-    Ok(parameters)
 }

@@ -75,7 +75,12 @@ pub fn bind(names: &[OsString], texts: &[OsString]) -> Result<Vec<Vec<Expected>>
     }
 }
 
-fn parse(text: &OsStr) -> Result<Expected, String> {
+/// Parses a value, or a line of a check file.
+///
+/// # Errors
+///
+/// Fails if the text is neither.
+pub fn parse(text: &OsStr) -> Result<Expected, String> {
     let shown = quote::name(text.as_bytes());
     let utf8 = text.to_str().ok_or_else(|| format!("--expect: {shown} is no checksum"))?;
     let utf8 = utf8.trim_ascii_end();

@@ -935,6 +935,45 @@ def test_a_compressed_source_is_noted(disk):
     assert attempt("-q", "--force", "disk.raw.gz", "copy").stderr == b""
 
 
+def test_a_delta_or_a_map_as_the_source_is_noted(disk):
+    run("-q", "--map", "map", "disk.raw", "copy")
+    (disk / "delta").write_bytes(attempt("-q", "--delta-from", "map", "disk.raw", "-").stdout)
+    for name, says in (("delta", "is a delta, which is copied as it is: --apply applies it"), ("map", "is a block map, which is copied as it is")):
+        result = attempt("--force", name, "copy")
+        assert result.returncode == 0 and result.stderr.decode() == f"blkcopy: {name}: note: {says}\n"
+        images.run("cmp", "copy", name)
+        result = attempt("--force", "-", "copy", input=(disk / name).read_bytes(), stdin=None)
+        assert result.returncode == 0 and result.stderr.decode() == f"blkcopy: -: note: {says}\n"
+        assert attempt("-q", "--force", name, "copy").stderr == b""
+
+
+def test_names_of_other_hosts(disk):
+    """They are files of this host, and a note says how to copy to the other one."""
+    way = "blkcopy SOURCE - | ssh me@host 'blkcopy - disks/copy.raw' copies to another one\n"
+    fails(2, f"No such file or directory: {way}", "disk.raw", "me@host:disks/copy.raw")
+    fails(2, f"No such file or directory: {way}", "disk.raw", "ssh://me@host/disks/copy.raw")
+    result = attempt("disk.raw", "host:copy")
+    assert result.returncode == 0
+    says = "is a file of this host: blkcopy SOURCE - | ssh host 'blkcopy - copy' copies to another one"
+    assert result.stderr.decode() == f"blkcopy: 'host:copy': note: {says}\n"
+    assert attempt("--force", "disk.raw", "host:copy").stderr == b""
+    assert attempt("disk.raw", "./host:other").stderr == b"" and attempt("-q", "disk.raw", "host:more").stderr == b""
+
+
+def test_failures_as_objects(disk):
+    (disk / "copy").write_bytes(b"x")
+    for options in (["disk.raw", "copy"], ["missing", "copy"], ["--force", "--expect", 64 * "0", "disk.raw", "copy"], ["missing", "-"]):
+        plain, result = attempt(*options), attempt("--json", *options)
+        assert result.returncode == plain.returncode != 0
+        message, text = plain.stderr.decode().removeprefix("blkcopy: ").rstrip("\n"), result.stdout
+        if options[-1] == "-":
+            text = result.stderr.splitlines()[0]
+        else:
+            assert result.stderr == plain.stderr
+        names = {"source": options[-2], "destination": options[-1]}
+        assert json.loads(text) == {"type": "copy", **names, "error": message}
+
+
 def test_a_new_file_is_private_as_its_source(disk):
     os.chmod("disk.qcow2", 0o640)
     run("disk.qcow2", "copy")

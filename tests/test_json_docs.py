@@ -534,6 +534,7 @@ def copy_runs():
         file.write(b"x" * 100000)
     lines = run("blkcopy", "--json", "disk.qcow2", "copy")
     lines += run("blkcopy", "--json", b"caf\xe9.raw", b"caf\xe9.copy")
+    lines += run("blkcopy", "--json", "disk.qcow2", "copy", statuses=(2,))
     return lines + run("blkcopy", "--json", "--force", "--verify=none", "disk.qcow2", "copy")
 
 

@@ -14,6 +14,7 @@ use blksum::{Content, Encoding, ImageTag, Tag};
 use super::args::{Args, Verification};
 use crate::json::{self, Name, record};
 use crate::messages;
+use crate::problem::Problem;
 use crate::size::Bytes;
 use crate::stdio::{Stderr, Stdout};
 
@@ -34,9 +35,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Prints the report. Standard output may be the copy.
+    /// Prints the report.
     pub fn print(&self, args: &Args) -> io::Result<()> {
-        let to_stdout = args.destination == "-";
         if args.verbose {
             messages::remark_of(args.destination.as_bytes(), &self.summary(args));
         }
@@ -48,7 +48,7 @@ impl Report {
                 None => return Ok(()),
             },
         };
-        if to_stdout { Stderr.write_all(&text) } else { Stdout.write_all(&text) }
+        print(args, &text)
     }
 
     fn summary(&self, args: &Args) -> String {
@@ -97,6 +97,28 @@ impl Report {
             read_back: self.read_back.map(ReadMethod::name),
             seconds: self.elapsed.as_secs_f64(),
         })
+    }
+}
+
+/// Prints the object of a copy that failed.
+pub fn print_failure(args: &Args, problem: &Problem) -> io::Result<()> {
+    if !args.json {
+        return Ok(());
+    }
+    let object = json::line(&record! {
+        r#type: "copy",
+        #[serde(flatten)] source: Name::of("source", Some(&args.source)),
+        #[serde(flatten)] destination: Name::of("destination", Some(&args.destination)),
+        error: problem.message(&args.destination),
+    });
+    print(args, object.as_bytes())
+}
+
+/// Prints what is printed. Standard output may be the copy.
+fn print(args: &Args, text: &[u8]) -> io::Result<()> {
+    match args.destination == "-" {
+        true => Stderr.write_all(text),
+        false => Stdout.write_all(text),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The destination on the command line.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -10,6 +11,7 @@ use blkimage::{Identity, Image, Location, OpenOptions};
 use rustix::fs::OFlags;
 
 use super::args::Args;
+use crate::messages;
 use crate::outputs::{self, Leftover, Named, mode_of};
 use crate::problem::{Outcome, Problem};
 use crate::stdio;
@@ -87,14 +89,36 @@ pub fn open(args: &Args) -> Result<Option<Place>, Problem> {
         return Ok(Some(Place { place, leftover: Leftover::NONE }));
     }
     let (mode, flags) = (mode_of([&*args.source]), OFlags::RDWR | OFlags::NONBLOCK);
-    let opened = outputs::open_locked(path, Named::ByUser, mode, flags)?;
+    let remote = remote(&args.destination);
+    let opened = outputs::open_locked(path, Named::ByUser, mode, flags);
+    let opened = opened.map_err(|problem| match &remote {
+        Some(way) if problem.hint.is_none() => problem.with_hint(way.clone()),
+        _ => problem,
+    })?;
     let leftover = opened.leftover;
+    if let Some(way) = remote.filter(|_| leftover.is_new() && !args.quiet) {
+        let note = format!("note: is a file of this host: {way}");
+        messages::remark_of(args.destination.as_encoded_bytes(), &note);
+    }
     if args.needs_old() && leftover.is_new() {
         let hint = "only a part is written, so it must have the rest";
         return Err(Problem::new("does not exist").with_hint(hint));
     }
     let place = name.with_file(opened.file, leftover.is_new(), &others).map_err(refused)?;
     Ok(Some(Place { place, leftover }))
+}
+
+/// Returns the way to copy to another host, if the name looks like one there.
+fn remote(name: &OsStr) -> Option<String> {
+    let name = name.to_str()?;
+    let (host, path) = match name.strip_prefix("ssh://") {
+        Some(rest) => rest.split_once('/')?,
+        None => name.split_once(':').filter(|(host, _)| !host.contains('/'))?,
+    };
+    let is_plain =
+        |it: &str| !it.is_empty() && it.chars().all(|c| c.is_alphanumeric() || "@._-/".contains(c));
+    (is_plain(host) && is_plain(path))
+        .then(|| format!("blkcopy SOURCE - | ssh {host} 'blkcopy - {path}' copies to another one"))
 }
 
 /// Refuses standard output that is a file which is read.

@@ -17,7 +17,7 @@ use super::checksum::Wanted;
 use super::delta;
 use super::interrupt::Held;
 use super::log::{self, Begun};
-use super::output::Report;
+use super::output::{self, Report};
 use super::passes::Passes;
 use super::place::{self, Kept, Place};
 use super::source::{self, Opened};
@@ -65,7 +65,10 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
             report.print(args)?;
             Ok(Outcome::Clean)
         }
-        Err(problem) => Ok(problem.report(&args.destination)),
+        Err(problem) => {
+            output::print_failure(args, &problem)?;
+            Ok(problem.report(&args.destination))
+        }
     }
 }
 

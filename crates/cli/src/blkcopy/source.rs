@@ -60,7 +60,7 @@ pub fn open(args: &Args, options: &OpenOptions) -> Result<Opened, Problem> {
         let mut head = vec![0; selected.size().min(HEAD) as usize];
         let read = selected.source().read_exact_at(&mut head, 0);
         read.map_err(|error| Problem::of_image(&error, name))?;
-        note_compressed(args, &head);
+        note_other(args, &head);
     }
     Ok(Opened::Image(image, selected))
 }
@@ -91,21 +91,29 @@ fn stream(args: &Args, file: File) -> Result<Opened, Problem> {
             "is a pipe and looks like {format}: give the name of the file, or -f raw to copy its bytes"
         ))),
         _ => {
-            note_compressed(args, &head);
+            note_other(args, &head);
             Ok(Opened::Stream(Box::new(io::Cursor::new(head).chain(file))))
         }
     }
 }
 
-/// Says that a source is a compressed file, which is copied as it is.
-fn note_compressed(args: &Args, head: &[u8]) {
-    if let Some(method) = compressed::method(head).filter(|_| !args.quiet) {
-        let note = format!(
+/// Says that a source is a file of something else than a disk, which is copied as it is.
+fn note_other(args: &Args, head: &[u8]) {
+    let note = match compressed::method(head) {
+        _ if args.quiet => return,
+        Some(method) => format!(
             "note: looks like {method}: the compressed bytes are copied: {method} -dc FILE | blkcopy - DESTINATION \
              copies the content"
-        );
-        messages::remark_of(args.source.as_encoded_bytes(), &note);
-    }
+        ),
+        None if blkcopy::is_delta(head) => {
+            "note: is a delta, which is copied as it is: --apply applies it".into()
+        }
+        None if head.starts_with(&blkmap::MAGIC) => {
+            "note: is a block map, which is copied as it is".into()
+        }
+        None => return,
+    };
+    messages::remark_of(args.source.as_encoded_bytes(), &note);
 }
 
 /// Number of bytes of a stream that are examined to detect its format.

@@ -753,6 +753,39 @@ def test_files_that_are_in_use(disk, servers):
     assert len(before) == os.path.getsize("file.img")
 
 
+@pytest.mark.root
+@pytest.mark.parametrize("kind", ["ext4", "btrfs"])
+@pytest.mark.parametrize("is_partition", [False, True])
+def test_what_is_mounted_from_another_loop_device(disk, kind, is_partition):
+    """Read-only as well. A file system does not expect that its device changes."""
+    size = 160 * MIB
+    with open("file.img", "wb") as file:
+        file.truncate(size)
+    if is_partition:
+        images.run("sfdisk", "-q", "file.img", stdin=None, input=b"label: gpt\nstart=2048\n")
+    with loop_device("file.img", 512) as mounted, loop_device("file.img", 512) as other:
+        if is_partition:
+            images.run("partx", "-a", mounted)
+        try:
+            part = mounted + ("p1" if is_partition else "")
+            images.run(f"mkfs.{kind}", "-q", part)
+            (disk / "m").mkdir()
+            images.run("mount", "-o", "ro", part, "m")
+            with open("file.img", "rb") as file:
+                before = hashlib.sha256(file.read()).digest()
+            name = os.path.basename(mounted)
+            for options in (["--force"], ["--update"]):
+                fails(2, f"file.img: is the file of {name}, which is mounted\n", *options, "disk.raw", "file.img")
+                fails(2, f"{other}: is stored in the file of {name}, which is mounted\n", *options, "disk.raw", other)
+            with open("file.img", "rb") as file:
+                assert hashlib.sha256(file.read()).digest() == before
+            images.run("umount", "m")
+            run("--force", "disk.raw", other)
+        finally:
+            if is_partition:
+                images.run("partx", "-d", mounted)
+
+
 @pytest.mark.parametrize("options", [["--update"], ["--force"], ["--bitmap=b"], ["--resume", "--map=m"], ["--apply"]])
 @pytest.mark.parametrize("how", [["-f", "raw"], ["-f", "qcow2"], ["-f", "qcow2", "-r"]])
 def test_what_qemu_has_open_is_refused(disk, how, options):

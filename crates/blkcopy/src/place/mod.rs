@@ -13,7 +13,7 @@ use std::fs::{self, File, Metadata, TryLockError};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use blkimage::{Format, Identity, Image, OpenOptions};
+use blkimage::{ErrorKind, Format, Identity, Image, OpenOptions};
 use rustix::fs::OFlags;
 
 pub use self::found::Found;
@@ -119,6 +119,11 @@ impl FileName {
         }
         if others.source.is_some_and(|source| related::overlap(source, &metadata)) {
             return Err(Refused::Overlaps);
+        }
+        if let Some((name, is_file)) = related::mounted_loop(&metadata) {
+            let is = if is_file { "is the file" } else { "is stored in the file" };
+            let reason = format!("{is} of {name}, which is mounted");
+            return Err(Refused::Used(blkimage::Error::new(ErrorKind::InUse, &path, reason)));
         }
         if !is_device {
             file.try_lock().map_err(|error| match error {

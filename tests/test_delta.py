@@ -591,6 +591,11 @@ def test_lists_of_changes(workdir, seed):
     result = attempt("--expect", blksum("new.raw").split()[0], "--changes", "list", "--changes-format", "lines", "new.raw", "copy")
     assert result.returncode == (0 if is_named else 1)
     assert run("--verify", "source", "--changes", "list", "--changes-format", "lines", "new.raw", "copy") == b""
+    # As for map update: the last extent may be rounded up, and none begins behind the end.
+    (workdir / "list").write_text(f"{len(own) - 1} 100000\n")
+    run("--changes", "list", "--changes-format", "lines", "new.raw", "copy")
+    (workdir / "list").write_text(f"0 512\n{len(own)} 1\n")
+    fails(2, f"list: an extent begins at {len(own)}, past the end", "--changes", "list", "--changes-format", "lines", "new.raw", "copy")
 
 
 def test_a_bitmap_of_an_image(workdir):

@@ -6,7 +6,7 @@ _blkcopy() {
     local -A subcommands=(
     )
     local -A options=(
-        ["blkcopy"]="--force --update --destination-map --bitmap --changes --changes-format --resume --delta-from --apply --zeros --verify --expect --tag --json -q --quiet -v --verbose -p --progress --progress= --map --checkpoint -d --digest --construction --block-size --partition -f --format --snapshot --vpc-size --secret-file --untrusted --follow --backing-format -U --force-share --tls-certificates --no-sandbox --max-zeros --cache --cache= --holes --reader --nbd-server --timeout --threads -h --help -V --version"
+        ["blkcopy"]="--force --update --destination-map --bitmap --changes --changes-format --resume --delta-from --apply --zeros --verify --expect --tag --json -q --quiet -v --verbose -p --progress --progress= --map --checkpoint -d --digest --construction --block-size --partition -f --format --snapshot --vpc-size --secret-file --untrusted --follow --backing-format -U --force-share --tls-certificates --no-sandbox --max-zeros --max-memory --cache --cache= --holes --reader --nbd-server --timeout --threads -h --help -V --version"
     )
     local -A values=(
         ["blkcopy"]="<files>"
@@ -27,8 +27,8 @@ _blkcopy() {
         ["blkcopy --construction"]="<other>"
         ["blkcopy --block-size"]="<other>"
         ["blkcopy --partition"]="<other>"
-        ["blkcopy -f"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
-        ["blkcopy --format"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
+        ["blkcopy -f"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg gzip xz zstd bzip2 lz4"
+        ["blkcopy --format"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg gzip xz zstd bzip2 lz4"
         ["blkcopy --snapshot"]="<other>"
         ["blkcopy --vpc-size"]="auto geometry current"
         ["blkcopy --secret-file"]="<files>"
@@ -36,6 +36,7 @@ _blkcopy() {
         ["blkcopy --backing-format"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
         ["blkcopy --tls-certificates"]="<folders>"
         ["blkcopy --max-zeros"]="<other>"
+        ["blkcopy --max-memory"]="<other>"
         ["blkcopy --cache="]="auto yes no"
         ["blkcopy --holes"]="trust verify ignore"
         ["blkcopy --reader"]="auto qemu"

@@ -6,7 +6,7 @@ _blksum() {
     local -A subcommands=(
     )
     local -A options=(
-        ["blksum"]="--tag --style --base64 --json -q --quiet -v --verbose -p --progress --progress= --map -z --zero -b --binary -t --text -c --check --expect --expect-log --strict-construction --ignore-missing --status --strict -w --warn --allow-uri -d -a --digest --algorithm --construction --block-size --salt -B --bytes -l --list-digests -f --format --snapshot --vpc-size --secret-file --untrusted --follow --backing-format -U --force-share --tls-certificates --no-sandbox --cache --cache= --holes --reader --nbd-server --timeout --partition --offset --length -r --recursive --include --exclude --files0-from --threads --queue-depth --read-size --implementation -h --help -V --version --max-zeros"
+        ["blksum"]="--tag --style --base64 --json -q --quiet -v --verbose -p --progress --progress= --map -z --zero -b --binary -t --text -c --check --expect --expect-log --strict-construction --ignore-missing --status --strict -w --warn --allow-uri -d -a --digest --algorithm --construction --block-size --salt -B --bytes -l --list-digests -f --format --snapshot --vpc-size --secret-file --untrusted --follow --backing-format -U --force-share --tls-certificates --no-sandbox --max-memory --cache --cache= --holes --reader --nbd-server --timeout --partition --offset --length -r --recursive --include --exclude --files0-from --threads --queue-depth --read-size --implementation -h --help -V --version --max-zeros"
     )
     local -A values=(
         ["blksum"]="<files>"
@@ -23,14 +23,15 @@ _blksum() {
         ["blksum --construction"]="streams:4 streams:32 streams:64 flat concat linear fs-verity dm-verity"
         ["blksum --block-size"]="<other>"
         ["blksum --salt"]="<other>"
-        ["blksum -f"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
-        ["blksum --format"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
+        ["blksum -f"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg gzip xz zstd bzip2 lz4"
+        ["blksum --format"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg gzip xz zstd bzip2 lz4"
         ["blksum --snapshot"]="<other>"
         ["blksum --vpc-size"]="auto geometry current"
         ["blksum --secret-file"]="<files>"
         ["blksum --follow"]="beneath any none"
         ["blksum --backing-format"]="raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg"
         ["blksum --tls-certificates"]="<folders>"
+        ["blksum --max-memory"]="<other>"
         ["blksum --cache="]="auto yes no"
         ["blksum --holes"]="trust verify ignore"
         ["blksum --reader"]="auto qemu"

@@ -964,11 +964,13 @@ def test_read_only_exports(disk, servers):
 
 
 def test_a_compressed_source_is_noted(disk):
-    images.run("gzip", "-k", "disk.raw")
-    result = attempt("disk.raw.gz", "copy")
-    assert result.returncode == 0 and b"note: looks like gzip: the compressed bytes are copied" in result.stderr
-    images.run("cmp", "copy", "disk.raw.gz")
-    assert attempt("-q", "--force", "disk.raw.gz", "copy").stderr == b""
+    images.run("gzip", "-k", "-S", ".packed", "disk.raw")
+    result = attempt("disk.raw.packed", "copy")
+    assert result.returncode == 0 and b"note: looks like gzip: the compressed bytes are copied: -f gzip" in result.stderr
+    images.run("cmp", "copy", "disk.raw.packed")
+    assert attempt("-q", "--force", "disk.raw.packed", "copy").stderr == b""
+    assert attempt("--force", "-f", "gzip", "disk.raw.packed", "copy").stderr == b""
+    images.run("cmp", "copy", "disk.raw")
 
 
 def test_a_delta_or_a_map_as_the_source_is_noted(disk):

@@ -108,6 +108,12 @@ impl<'a> Chain<'a> {
     /// Adds a file of this host to the chain as an image. Fails if the file is in the chain already.
     /// For `shared`, see [`Access`].
     pub fn local_file(&mut self, file: File, name: &Path, shared: bool) -> Result<Arc<HostFile>> {
+        let file = self.local_storage(file, name, shared)?;
+        Ok(self.host_file(Box::new(file), name))
+    }
+
+    /// Adds a file of this host to the chain like [`local_file`](Self::local_file), and returns its bytes.
+    pub fn local_storage(&mut self, file: File, name: &Path, shared: bool) -> Result<LocalFile> {
         let OpenOptions { cache, force_share, .. } = *self.options;
         let file = LocalFile::new(file, name, Access { cache, force_share, shared })?;
         if self.identities.contains(&file.identity()) {
@@ -118,7 +124,7 @@ impl<'a> Chain<'a> {
             self.warn(Warning::new(name, warning));
         }
         self.identities.push(file.identity());
-        Ok(self.host_file(Box::new(file), name))
+        Ok(file)
     }
 
     /// Adds an image to those that users see.

@@ -34,6 +34,8 @@ pub enum Hint {
     Reader,
     /// `max_unstored`: a higher limit.
     MaxUnstored,
+    /// `max_memory`: a higher limit.
+    MaxMemory,
     /// [`NbdOptions::timeout`](crate::NbdOptions): a server was silent for longer.
     Timeout,
 }

@@ -28,6 +28,8 @@ use crate::probe::Format;
 use crate::snapshot::Snapshot;
 use crate::source::Source;
 use crate::storage::HostFile;
+#[cfg(feature = "compressed")]
+use crate::storage::ReadMethod;
 use crate::storage::local::mapped::Lent;
 use crate::walk::{Walk, Walks};
 use crate::warnings::Warning;
@@ -57,6 +59,13 @@ impl Image {
     /// Returns the format of the image itself, not of the files it refers to.
     pub fn format(&self) -> Format {
         self.format
+    }
+
+    /// Returns whether the file of the image is compressed as a whole, and is decompressed to read it.
+    #[cfg(feature = "compressed")]
+    pub fn is_decompressed(&self) -> bool {
+        let mut files = self.members.iter().flat_map(Member::files);
+        files.any(|file| matches!(file.read_method(), ReadMethod::Decompressed(_)))
     }
 
     /// Returns the size of the guest content in bytes.

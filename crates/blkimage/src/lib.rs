@@ -34,8 +34,9 @@
 //!
 //! # Features
 //!
-//! Both are on by default. Without them the crate reads the native formats, and never forks or connects.
+//! All are on by default. Without them the crate reads the native formats, and never forks or connects.
 //!
+//! - `compressed`: files that are compressed as a whole, such as `disk.raw.xz`.
 //! - `nbd`: exports of NBD servers. libnbd is loaded when the first URI is opened.
 //! - `qemu-nbd`: other formats, through `qemu-nbd`.
 
@@ -46,8 +47,14 @@ mod bitmap;
 mod buffer;
 mod caches;
 mod chain;
+#[cfg(feature = "compressed")]
+mod compressed;
+#[cfg(feature = "compressed")]
+mod compression;
 mod error;
 mod extent;
+#[cfg(feature = "compressed")]
+mod format_name;
 mod formats;
 mod gather;
 mod hint;
@@ -81,8 +88,14 @@ mod warnings;
 pub use appliance::{Appliance, is_named_appliance, is_tar, member_name, split_member};
 pub use bitmap::Bitmap;
 pub use buffer::Buffer;
+#[cfg(feature = "compressed")]
+pub use compressed::Decompressed;
+#[cfg(feature = "compressed")]
+pub use compression::Compression;
 pub use error::{Error, ErrorKind, Result};
 pub use extent::{Extent, ExtentKind};
+#[cfg(feature = "compressed")]
+pub use format_name::FormatName;
 pub use gather::Gather;
 pub use hint::Hint;
 pub use holes::Holes;

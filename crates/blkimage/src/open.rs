@@ -9,6 +9,10 @@ use std::sync::Arc;
 
 use crate::appliance::{self, Appliance, split_member};
 use crate::chain::{Candidate, Chain, OpenedLayer};
+#[cfg(feature = "compressed")]
+use crate::compressed::{self, Decompressed};
+#[cfg(feature = "compressed")]
+use crate::compression::Compression;
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats;
 use crate::hint::Hint;
@@ -50,7 +54,43 @@ impl OpenOptions {
         let mut chain = Chain::new(self);
         let found = find(path)?;
         let file = open_found(&mut chain, &found, path)?;
+        #[cfg(feature = "compressed")]
+        if let Some(compression) = compressed::of_file(self, path, &file) {
+            return self.open_compressed(compression, Arc::new(file), path);
+        }
+        let file = chain.host_file(Box::new(file), path);
         finish(chain, file, Folder::Of(path.to_path_buf()), 0)
+    }
+
+    /// Opens the image in a compressed storage.
+    #[cfg(feature = "compressed")]
+    fn open_compressed(
+        &self,
+        compression: Compression,
+        storage: Arc<dyn Storage>,
+        name: &Path,
+    ) -> Result<Image> {
+        let content = compressed::content(self, compression, storage, name)?;
+        self.open_content(content, name)
+    }
+
+    /// Opens the file at `path` to read its content from start to end, if it is compressed and does not state the size of its
+    /// content, so that [`open`](Self::open) would decode it twice. Otherwise returns `None`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be opened or read, is damaged, or is in use for writing.
+    #[cfg(feature = "compressed")]
+    pub fn open_decompressed(&self, path: &Path) -> Result<Option<Decompressed<'static>>> {
+        if self.compression.is_none() && Compression::of_name(path).is_none() {
+            return Ok(None);
+        }
+        let mut chain = Chain::new(self);
+        let file = open_found(&mut chain, &find(path)?, path)?;
+        match compressed::of_file(self, path, &file) {
+            Some(compression) => compressed::stream(self, compression, Arc::new(file), path),
+            None => Ok(None),
+        }
     }
 
     /// Opens the image at `path` like [`open`](Self::open) if it is raw, and so refers to no other file.
@@ -76,6 +116,11 @@ impl OpenOptions {
             return Ok(None);
         }
         let file = open_found(&mut chain, &found, path)?;
+        #[cfg(feature = "compressed")]
+        if compressed::of_file(self, path, &file).is_some() {
+            return Ok(None);
+        }
+        let file = chain.host_file(Box::new(file), path);
         match top_format(self, &file, 0)? {
             format @ Format::Raw => {
                 let image = Candidate { file, folder: Folder::Unknown, format, start: 0 };
@@ -150,9 +195,18 @@ impl OpenOptions {
         };
         let mut chain = Chain::new(self);
         let file = match sys::reopen(&file) {
-            Some(own) => chain.local_file(own, name, false)?,
-            None => chain.local_file(file, name, true)?,
+            Some(own) => chain.local_storage(own, name, false)?,
+            None => chain.local_storage(file, name, true)?,
         };
+        #[cfg(feature = "compressed")]
+        if let Some(compression) = self.compression {
+            if start != 0 {
+                let reason = "a compressed image must begin at the start of its file";
+                return Err(Error::new(ErrorKind::Format, name, reason).at(start));
+            }
+            return self.open_compressed(compression, Arc::new(file), name);
+        }
+        let file = chain.host_file(Box::new(file), name);
         finish(chain, file, folder, start)
     }
 
@@ -190,9 +244,18 @@ impl OpenOptions {
     ///
     /// Fails if the storage cannot be read, if the image is damaged or not supported, or if it needs another file.
     pub fn open_storage(&self, storage: Box<dyn Storage>, name: &str) -> Result<Image> {
+        let name = Path::new(name);
+        #[cfg(feature = "compressed")]
+        if let Some(compression) = self.compression {
+            return self.open_compressed(compression, storage.into(), name);
+        }
+        self.open_content(storage, name)
+    }
+
+    fn open_content(&self, storage: Box<dyn Storage>, name: &Path) -> Result<Image> {
         let options = Self { follow: Follow::None, ..self.clone() };
         let chain = Chain::new(&options);
-        let file = chain.host_file(storage, name.as_ref());
+        let file = chain.host_file(storage, name);
         finish(chain, file, Folder::Unknown, 0)
     }
 }
@@ -235,9 +298,9 @@ fn find(path: &Path) -> Result<Found<'_>> {
     Ok(found)
 }
 
-fn open_found(chain: &mut Chain<'_>, found: &Found<'_>, path: &Path) -> Result<Arc<HostFile>> {
+fn open_found(chain: &mut Chain<'_>, found: &Found<'_>, path: &Path) -> Result<LocalFile> {
     let error = |e| Error::new(ErrorKind::Open, path, "cannot open").because(e);
-    chain.local_file(found.open().map_err(error)?, path, false)
+    chain.local_storage(found.open().map_err(error)?, path, false)
 }
 
 /// Returns the format of the image that begins at `start`, from the options or from its content.

@@ -3,6 +3,8 @@
 #[cfg(feature = "qemu-nbd")]
 use std::path::PathBuf;
 
+#[cfg(feature = "compressed")]
+use crate::compression::Compression;
 use crate::error::Result;
 use crate::holes::Holes;
 use crate::probe::Format;
@@ -28,6 +30,10 @@ use crate::unknown_name::names;
 pub struct OpenOptions {
     /// Format of the image. `None` detects it from the content.
     pub format: Option<Format>,
+    /// Compression of the file as a whole. `None` goes by its name and its content, which must agree. If
+    /// [`format`](Self::format) is set or [`follow`](Self::follow) is [`Follow::None`], it is none then.
+    #[cfg(feature = "compressed")]
+    pub compression: Option<Compression>,
     /// Internal snapshot to read instead of the current content, by id or name.
     pub snapshot: Option<String>,
     /// Files that the image may refer to.
@@ -53,10 +59,13 @@ pub struct OpenOptions {
     #[cfg(feature = "qemu-nbd")]
     pub nbd_server: Option<PathBuf>,
     /// Maximum number of bytes by which the size of an image may exceed the size of its files, for
-    /// formats that do not report empty ranges (luks, bochs, cloop and dmg) and so are read in full.
-    /// `None` is 1 TiB.
-    #[cfg(feature = "qemu-nbd")]
+    /// formats that do not report empty ranges (luks, bochs, cloop and dmg) and compressed files, which are
+    /// read in full. `None` is 1 TiB.
     pub max_unstored: Option<u64>,
+    /// Maximum number of bytes of a dictionary or window that a compressed file may ask for, and of content that is decoded
+    /// ahead. `None` is 256 MiB.
+    #[cfg(feature = "compressed")]
+    pub max_memory: Option<u64>,
     /// Secret that unlocks encrypted images.
     #[cfg(feature = "qemu-nbd")]
     pub secret: Option<Secret>,
@@ -73,6 +82,14 @@ impl OpenOptions {
     #[must_use]
     pub fn format(mut self, format: impl Into<Option<Format>>) -> Self {
         self.format = format.into();
+        self
+    }
+
+    /// Sets the compression of the file as a whole instead of going by its name and its content.
+    #[cfg(feature = "compressed")]
+    #[must_use]
+    pub fn compression(mut self, compression: impl Into<Option<Compression>>) -> Self {
+        self.compression = compression.into();
         self
     }
 
@@ -150,10 +167,17 @@ impl OpenOptions {
     }
 
     /// Limits by how many bytes the size of an image may exceed the size of its files.
-    #[cfg(feature = "qemu-nbd")]
     #[must_use]
     pub fn max_unstored(mut self, max_unstored: impl Into<Option<u64>>) -> Self {
         self.max_unstored = max_unstored.into();
+        self
+    }
+
+    /// Limits the memory for decompressing files.
+    #[cfg(feature = "compressed")]
+    #[must_use]
+    pub fn max_memory(mut self, max_memory: impl Into<Option<u64>>) -> Self {
+        self.max_memory = max_memory.into();
         self
     }
 
@@ -230,3 +254,7 @@ pub enum VpcSize {
 }
 
 names!(VpcSize { Auto = "auto", Geometry = "geometry", Current = "current" });
+
+/// 1 TiB, which takes about half an hour to read through qemu-nbd.
+#[cfg(any(feature = "compressed", feature = "qemu-nbd"))]
+pub(crate) const DEFAULT_MAX_UNSTORED: u64 = 1 << 40;

@@ -111,7 +111,8 @@ pub const PROBE_SIZE: usize = 512;
 /// A guest with a fixed vpc image can write the magic of another format to the start of the file, but
 /// cannot reach the end. If both are present, the format is ambiguous and this fails.
 pub(crate) fn probe_file(file: &HostFile) -> Result<Format> {
-    let found = probe_with(file.size(), |buf, offset| file.read_exact_at(buf, offset))?;
+    let reads_end = !file.reads_forward();
+    let found = probe_with(file.size(), reads_end, |buf, offset| file.read_exact_at(buf, offset))?;
     found.map_err(|reason| file.error(ErrorKind::Format, reason).with_hint(Hint::Format))
 }
 
@@ -122,25 +123,26 @@ pub(crate) fn probe_file(file: &HostFile) -> Result<Format> {
 ///
 /// Fails if the content cannot be read.
 pub fn detect_within(source: &dyn Source) -> Result<Format> {
-    let found = probe_with(source.size(), |buf, offset| source.read_exact_at(buf, offset))?;
+    let found = probe_with(source.size(), true, |buf, offset| source.read_exact_at(buf, offset))?;
     Ok(found.unwrap_or(Format::Vpc))
 }
 
 /// Detects the format of the `size` bytes of an open file in the same way.
 pub(crate) fn probe_open(file: &File, size: u64) -> io::Result<Format> {
-    probe_with(size, |buf, offset| file.read_exact_at(buf, offset))?.map_err(io::Error::other)
+    probe_with(size, true, |buf, offset| file.read_exact_at(buf, offset))?.map_err(io::Error::other)
 }
 
 /// Detects a format with `read`, which fills a buffer from an offset on. The inner error is the reason why
 /// the format is ambiguous.
 fn probe_with<E>(
     size: u64,
+    reads_end: bool,
     read: impl Fn(&mut [u8], u64) -> std::result::Result<(), E>,
 ) -> std::result::Result<std::result::Result<Format, String>, E> {
     let mut head = vec![0; size.min(PROBE_SIZE as u64) as usize];
     read(&mut head, 0)?;
     let first = probe(&head);
-    if size < FOOTER_SIZE {
+    if size < FOOTER_SIZE || !reads_end {
         return Ok(Ok(first.unwrap_or(Format::Raw)));
     }
     let mut footer = [0; FOOTER_SIZE as usize];
@@ -160,13 +162,17 @@ fn probe_ends(
         }
         Some(first) => return Ok(first),
     }
-    // Virtual PC before 2004 wrote a footer that is one byte shorter.
-    if first.is_some() || footer.starts_with(VPC) || footer[1..].starts_with(VPC) {
-        Ok(Format::Vpc)
-    } else if footer.starts_with(b"koly") {
-        Ok(Format::Dmg)
-    } else {
-        Ok(Format::Raw)
+    Ok(first.or_else(|| probe_footer(footer)).unwrap_or(Format::Raw))
+}
+
+/// Detects the format of an image that has its header at its end from its last sector.
+pub(crate) fn probe_footer(footer: &[u8]) -> Option<Format> {
+    match () {
+        () if footer.len() as u64 != FOOTER_SIZE => None,
+        // Virtual PC before 2004 wrote a footer that is one byte shorter.
+        () if footer.starts_with(VPC) || footer[1..].starts_with(VPC) => Some(Format::Vpc),
+        () if footer.starts_with(b"koly") => Some(Format::Dmg),
+        () => None,
     }
 }
 

@@ -6,6 +6,8 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
+use blkimage::Decompressed;
+
 use crate::image::advice;
 use crate::{messages, quote, usage};
 
@@ -78,11 +80,19 @@ impl Problem {
         Self { about: None, reason, hint, cause, outcome }
     }
 
+    /// Converts an error of reading the pipe `name`, or decompressing it.
+    pub fn of_stream(error: &io::Error, name: &OsStr) -> Self {
+        match Decompressed::decoding_error(Path::new(name), error) {
+            Some(error) => Self::of_image(&error, name),
+            None => Self::from(error),
+        }
+    }
+
     /// Converts an error of a pass over the image `name`.
     pub fn of_pass(error: &blksum::Error, name: &OsStr) -> Self {
         match error {
             blksum::Error::Image(error) => Self::of_image(error, name),
-            blksum::Error::Stream(error) => Self::from(error),
+            blksum::Error::Stream(error) => Self::of_stream(error, name),
             error => Self { hint: advice::of_pass(error), ..Self::new(error.to_string()) },
         }
     }

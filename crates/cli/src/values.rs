@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use blkhash::BlockSize;
-use blkimage::{Format, NbdOptions, Secret};
+use blkimage::{Compression, Format, NbdOptions, Secret};
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
@@ -200,9 +200,14 @@ pub fn and(names: &[impl AsRef<str>]) -> String {
     }
 }
 
-/// Returns the values of `--format`, for completions.
+/// Returns the names of formats, for completions.
 pub fn format_names() -> Vec<&'static str> {
     Format::all().map(Format::name).collect()
+}
+
+/// Returns the values of `--format`, for completions: formats and compressions.
+pub fn file_format_names() -> Vec<&'static str> {
+    format_names().into_iter().chain(Compression::names()).collect()
 }
 
 const LARGE_SIZE_SYNTAX: &str = "use a number of bytes, or one with K, M, G, T, P or E";

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub use self::read_method::ReadMethod;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::hint::Hint;
 use crate::holes::Holes;
 use crate::warnings::Warning;
 use crate::{Dirty, Extent, ExtentKind, FileId, Lent, Origin, OriginKind, VolumeId};
@@ -77,6 +78,21 @@ pub trait Storage: Send + Sync {
     /// Fails if the bitmap cannot be read, or has too many extents.
     fn dirty_extents(&self) -> io::Result<Option<Vec<Range<u64>>>> {
         Ok(None)
+    }
+
+    /// Checks what can only be checked once bytes were read, such as the checksum at the end of a compressed stream.
+    /// Called after the last read.
+    ///
+    /// # Errors
+    ///
+    /// Fails if bytes that were read before are invalid.
+    fn verify(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Returns whether bytes are read from the start to the end of the storage only.
+    fn reads_forward(&self) -> bool {
+        false
     }
 
     /// Returns the reason if the bytes may have changed since the storage was opened.
@@ -155,6 +171,14 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
     fn dirty_extents(&self) -> io::Result<Option<Vec<Range<u64>>>> {
         (**self).dirty_extents()
+    }
+
+    fn verify(&self) -> io::Result<()> {
+        (**self).verify()
+    }
+
+    fn reads_forward(&self) -> bool {
+        (**self).reads_forward()
     }
 
     fn changed(&self) -> Option<String> {
@@ -355,10 +379,16 @@ impl HostFile {
         Ok(())
     }
 
+    /// Returns whether the file is read from start to end only.
+    pub fn reads_forward(&self) -> bool {
+        self.storage.reads_forward()
+    }
+
     pub fn check_unchanged(&self) -> Result<()> {
+        let verified = self.storage.verify();
         match self.storage.changed() {
             Some(reason) => Err(self.error(ErrorKind::Changed, reason)),
-            None => Ok(()),
+            None => verified.map_err(|error| read_error(&self.name, error, None)),
         }
     }
 
@@ -375,10 +405,32 @@ impl HostFile {
     }
 
     fn read_error(&self, error: io::Error, offset: u64) -> Error {
-        if error.kind() == io::ErrorKind::UnexpectedEof {
-            self.error(ErrorKind::Truncated, "file was truncated while it was read").at(offset)
-        } else {
-            self.error(ErrorKind::Io, "cannot be read").at(offset).because(error)
-        }
+        read_error(&self.name, error, Some(offset))
     }
+}
+
+/// Returns the error of the file `name` for that of reading its storage.
+pub(crate) fn read_error(name: &Path, error: io::Error, offset: Option<u64>) -> Error {
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        let reason = "file was truncated while it was read";
+        let error = Error::new(ErrorKind::Truncated, name, reason);
+        return offset.into_iter().fold(error, Error::at);
+    }
+    decoding_error(name, &error).unwrap_or_else(|| {
+        let failed = Error::new(ErrorKind::Io, name, "cannot be read").because(error);
+        offset.into_iter().fold(failed, Error::at)
+    })
+}
+
+/// Returns the error of a storage that decodes and says what is wrong. `None` for the system's errors.
+pub(crate) fn decoding_error(name: &Path, error: &io::Error) -> Option<Error> {
+    use io::ErrorKind::{FileTooLarge, InvalidData, NotSeekable, OutOfMemory, Unsupported};
+    let reason = error.get_ref()?.to_string();
+    Some(match error.kind() {
+        InvalidData => Error::new(ErrorKind::Corrupt, name, reason),
+        NotSeekable | Unsupported => Error::new(ErrorKind::Unsupported, name, reason),
+        OutOfMemory => Error::new(ErrorKind::Size, name, reason).with_hint(Hint::MaxMemory),
+        FileTooLarge => Error::new(ErrorKind::Size, name, reason).with_hint(Hint::MaxUnstored),
+        _ => return None,
+    })
 }

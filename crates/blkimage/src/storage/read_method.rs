@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+#[cfg(feature = "compressed")]
+use crate::compression::Compression;
+
 /// A method of reading the bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -14,6 +17,9 @@ pub enum ReadMethod {
     Direct,
     /// From an NBD server.
     Nbd,
+    /// By decompressing the file.
+    #[cfg(feature = "compressed")]
+    Decompressed(Compression),
     /// From a storage of the caller's.
     Other,
 }
@@ -26,6 +32,8 @@ impl ReadMethod {
             Self::ResidentPageCache => "resident-page-cache",
             Self::Direct => "direct",
             Self::Nbd => "nbd",
+            #[cfg(feature = "compressed")]
+            Self::Decompressed(_) => "decompressed",
             Self::Other => "other",
         }
     }
@@ -35,6 +43,10 @@ impl fmt::Display for ReadMethod {
     /// Completes the sentence "The file is read".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            #[cfg(feature = "compressed")]
+            Self::Decompressed(compression) => {
+                return write!(f, "by decompressing it ({compression})");
+            }
             Self::PageCache => "through the page cache",
             Self::ResidentPageCache => "through the page cache where resident, past it elsewhere",
             Self::Direct => "past the page cache",

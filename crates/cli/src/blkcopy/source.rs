@@ -6,12 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blkcopy::Zeros;
-use blkimage::{Format, Image, OpenOptions, Source, probe};
+use blkimage::{Compression, Decompressed, Format, Image, OpenOptions, Source, probe};
 use blksum::{Part, Selected};
 
 use super::args::Args;
 use super::delta;
-use crate::blksum::compressed;
 use crate::blksum::input::Input;
 use crate::image::{advice, open};
 use crate::messages;
@@ -45,7 +44,7 @@ pub fn open(args: &Args, options: &OpenOptions) -> Result<Opened, Problem> {
         return delta::open(args).map(Opened::Delta);
     }
     let image = match Input::new(name).map_err(|error| Problem::from(&error))? {
-        Input::Stream(file) => return stream(args, file),
+        Input::Stream(file) => return stream(args, options, file),
         Input::Descriptor { file, start } => {
             let image = options.open_file(file, Path::new(name), start);
             let image = image.map_err(|error| Problem::of_image(&error, name))?;
@@ -66,10 +65,9 @@ pub fn open(args: &Args, options: &OpenOptions) -> Result<Opened, Problem> {
 }
 
 /// Bytes that come once and in order are raw content, where they do not look like anything else.
-fn stream(args: &Args, file: File) -> Result<Opened, Problem> {
-    let mut file = Patient(file);
+fn stream(args: &Args, open: &OpenOptions, file: File) -> Result<Opened, Problem> {
     let options = [
-        ("--format", args.opening.format.is_some_and(|format| format != Format::Raw)),
+        ("--format", args.opening.format().is_some_and(|format| format != Format::Raw)),
         ("--snapshot", args.opening.snapshot.is_some()),
         ("--partition", args.partition.is_some()),
         ("--map", args.map.is_some()),
@@ -83,27 +81,36 @@ fn stream(args: &Args, file: File) -> Result<Opened, Problem> {
     if let Some((option, _)) = options.into_iter().find(|(_, is_given)| *is_given) {
         return Err(Problem::new(format!("is a pipe, for which there is no {option}")));
     }
+    let failed = |error: io::Error| Problem::of_stream(&error, &args.source);
+    let mut content: Box<dyn Read> = match open.compression {
+        None => Box::new(Patient(file)),
+        Some(compression) => {
+            Box::new(Decompressed::new(compression, Patient(file), open).map_err(failed)?)
+        }
+    };
     let mut head = Vec::new();
-    let read = (&mut file).take(HEAD).read_to_end(&mut head);
-    read.map_err(|error: io::Error| Problem::from(&error))?;
-    match probe(&head).filter(|_| args.opening.format.is_none()) {
+    (&mut content).take(HEAD).read_to_end(&mut head).map_err(failed)?;
+    let raw = match open.compression {
+        None => "-f raw".to_owned(),
+        Some(compression) => format!("-f raw+{compression}"),
+    };
+    match probe(&head).filter(|_| args.opening.format().is_none()) {
         Some(format) if format != Format::Raw => Err(Problem::new(format!(
-            "is a pipe and looks like {format}: give the name of the file, or -f raw to copy its bytes"
+            "is a pipe and looks like {format}: give the name of the file, or {raw} to copy its bytes"
         ))),
         _ => {
             note_other(args, &head);
-            Ok(Opened::Stream(Box::new(io::Cursor::new(head).chain(file))))
+            Ok(Opened::Stream(Box::new(io::Cursor::new(head).chain(content))))
         }
     }
 }
 
 /// Says that a source is a file of something else than a disk, which is copied as it is.
 fn note_other(args: &Args, head: &[u8]) {
-    let note = match compressed::method(head) {
+    let note = match Compression::of_head(head) {
         _ if args.quiet => return,
         Some(method) => format!(
-            "note: looks like {method}: the compressed bytes are copied: {method} -dc FILE | blkcopy - DESTINATION \
-             copies the content"
+            "note: looks like {method}: the compressed bytes are copied: -f {method} copies the content"
         ),
         None if blkcopy::is_delta(head) => {
             "note: is a delta, which is copied as it is: --apply applies it".into()

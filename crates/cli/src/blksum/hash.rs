@@ -9,7 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use blkimage::{ErrorKind, Format, Image, Member, OpenOptions, Source, probe};
+use blkimage::{
+    Compression, Decompressed, ErrorKind, Format, Image, Member, OpenOptions, Source, probe,
+};
 use blksum::check_file::Form;
 use blksum::expect::{HEAD, Shape};
 use blksum::map::Subject;
@@ -133,31 +135,53 @@ impl Job<'_> {
         if name == "-" && self.settings.is_stdin_taken {
             return Err(Problem::new("standard input is the list of names"));
         }
-        let mut report =
-            match Input::new(name).map_err(|error| Problem::from(&error))? {
-                Input::Uri(uri) => self
-                    .image(open.open_uri(uri).map_err(|error| Problem::of_image(&error, name))?)?,
-                Input::Stream(file) => self.stream(file)?,
-                Input::Path(path) => match open.open(path) {
-                    Ok(image) => self.image(image)?,
-                    Err(error) if is_stream(&error, path) && origin == Origin::CommandLine => self
-                        .stream(input::open_stream(path).map_err(|error| Problem::from(&error))?)?,
-                    Err(error) if is_stream(&error, path) => {
-                        return Err(Problem::new(format!("{}, {ONLY_NAMED}", error.reason())));
-                    }
-                    Err(error) => return Err(Problem::of_image(&error, name)),
-                },
-                Input::Descriptor { file, start } => {
-                    let image = open.open_file(file, Path::new(name), start);
-                    self.image(image.map_err(|error| Problem::of_image(&error, name))?)?
+        let mut report = match Input::new(name).map_err(|error| Problem::from(&error))? {
+            Input::Uri(uri) => {
+                let image = open.open_uri(uri);
+                self.image(image.map_err(|error| Problem::of_image(&error, name))?.into())?
+            }
+            Input::Stream(file) => self.pipe(file)?,
+            Input::Path(path) => match self.open(path) {
+                Ok(Opened::Image(image)) => self.image(image)?,
+                Ok(Opened::Decompressed(head, content)) => self.decompressed(&head, content)?,
+                Err(error) if is_stream(&error, path) && origin == Origin::CommandLine => {
+                    self.pipe(input::open_stream(path).map_err(|error| Problem::from(&error))?)?
                 }
-            };
+                Err(error) if is_stream(&error, path) => {
+                    return Err(Problem::new(format!("{}, {ONLY_NAMED}", error.reason())));
+                }
+                Err(error) => return Err(Problem::of_image(&error, name)),
+            },
+            Input::Descriptor { file, start } => {
+                let image = open.open_file(file, Path::new(name), start);
+                self.image(image.map_err(|error| Problem::of_image(&error, name))?.into())?
+            }
+        };
         report.elapsed = started.elapsed();
         Ok(report)
     }
 
-    fn image(&self, image: Image) -> Result<Report, Problem> {
-        let image = Arc::new(image);
+    /// Opens a file. A compressed one whose content has no size yet is read in one pass, if that is enough.
+    fn open(&self, path: &Path) -> Result<Opened, blkimage::Error> {
+        let Meaning { open, part, .. } = self.meaning;
+        let is_raw = open.format.is_none_or(|format| format == Format::Raw);
+        if is_raw
+            && part.is_none()
+            && open.snapshot.is_none()
+            && self.maps.is_none()
+            && let Some(mut content) = open.open_decompressed(path)?
+        {
+            let head = read_head(&mut content, self.head_size())
+                .map_err(|error| Decompressed::error(path, error))?;
+            if open.format.is_some() || probe(&head).is_none() {
+                return Ok(Opened::Decompressed(head, content));
+            }
+        }
+        open.open(path).map(|image| Opened::Image(Box::new(image)))
+    }
+
+    fn image(&self, image: Box<Image>) -> Result<Report, Problem> {
+        let image: Arc<Image> = image.into();
         if self.notes != Notes::Silent {
             advice::warn(&image, self.name);
         }
@@ -228,15 +252,15 @@ impl Job<'_> {
 
     /// Bytes that come once and in order are raw content, and only where they do not look like
     /// anything else: what is at the end of a format's metadata cannot be known here.
-    fn stream(&self, mut file: File) -> Result<Report, Problem> {
-        let io_failure = |error: io::Error| Problem::from(&error);
+    fn pipe(&self, file: File) -> Result<Report, Problem> {
         let what =
             if self.name == "-" { "standard input is a pipe" } else { "it is read as a pipe" };
-        if let Some(format) = self.meaning.open.format.filter(|format| *format != Format::Raw) {
+        let open = &self.meaning.open;
+        if let Some(format) = open.format.filter(|format| *format != Format::Raw) {
             let reason = format!("{what}, and {format} images can only be read from files");
             return Err(Problem::new(reason));
         }
-        if self.meaning.open.snapshot.is_some() {
+        if open.snapshot.is_some() {
             return Err(Problem::new(format!("{what}, and has no snapshots")));
         }
         if let Some(part) = self.meaning.part {
@@ -245,24 +269,51 @@ impl Job<'_> {
         if self.maps.is_some() {
             return Err(Problem::new(format!("{what}, and a map needs its size first")));
         }
-        let size = if self.meaning.is_search { HEAD } else { HEAD_SIZE };
-        let mut head = Vec::new();
-        (&mut file).take(size).read_to_end(&mut head).map_err(io_failure)?;
-        if self.meaning.open.format.is_none()
+        let failed = |error: io::Error| Problem::of_stream(&error, self.name);
+        let mut content: Box<dyn Read + Send> = match open.compression {
+            None => Box::new(file),
+            Some(compression) => {
+                Box::new(Decompressed::new(compression, file, open).map_err(failed)?)
+            }
+        };
+        let head = read_head(&mut content, self.head_size()).map_err(failed)?;
+        if open.format.is_none()
             && let Some(format) = probe(&head)
         {
+            let raw = match open.compression {
+                None => "raw".to_owned(),
+                Some(compression) => format!("raw+{compression}"),
+            };
             return Err(Problem::new(format!(
-                "{what} and looks like {format}: give the file's name, or -f raw to hash its bytes"
+                "{what} and looks like {format}: give the file's name, or -f {raw} to hash its bytes"
             )));
         }
+        let looks = (probe(&head).unwrap_or(Format::Raw), Compression::of_head(&head));
+        self.stream(&head, content, looks)
+    }
+
+    /// Hashes the content of a compressed file in one pass.
+    fn decompressed(&self, head: &[u8], mut content: Decompressed<'_>) -> Result<Report, Problem> {
+        let report = self.stream(head, &mut content, (Format::Raw, None))?;
+        let unchanged = content.check_unchanged(Path::new(self.name));
+        unchanged.map_err(|error| Problem::of_image(&error, self.name))?;
+        Ok(report)
+    }
+
+    /// Hashes bytes that come once and in order, of which `head` was read.
+    fn stream(
+        &self,
+        head: &[u8],
+        content: impl Read + Send,
+        looks: (Format, Option<Compression>),
+    ) -> Result<Report, Problem> {
         let progress = Arc::new(Progress::new());
         let watch = self.reporter.watch(None, {
             let progress = progress.clone();
             move || counts(&progress)
         });
-        let looks = (probe(&head).unwrap_or(Format::Raw), compressed::method(&head));
-        let shape = |length| self.meaning.is_search.then(|| Shape::of_head(&head, length));
-        let (content, tuning) = ((&head[..]).chain(file), &self.settings.tuning);
+        let shape = |length| self.meaning.is_search.then(|| Shape::of_head(head, length));
+        let (content, tuning) = (head.chain(content), &self.settings.tuning);
         let parameters = &*self.meaning.parameters;
         let digests = blksum::stream_checksums(content, parameters, tuning, &progress);
         drop(watch);
@@ -272,6 +323,7 @@ impl Job<'_> {
             format: Format::Raw,
             has_other_files: false,
             has_vpc: false,
+            is_decompressed: false,
             stream: Some(looks),
             shape: shape(length),
             virtual_size: length,
@@ -280,6 +332,24 @@ impl Job<'_> {
             about: None,
         })
     }
+
+    /// Returns the number of bytes of a stream that are examined.
+    fn head_size(&self) -> u64 {
+        if self.meaning.is_search { HEAD } else { HEAD_SIZE }
+    }
+}
+
+/// A file to hash.
+enum Opened {
+    Image(Box<Image>),
+    /// The first bytes of the content, and the rest.
+    Decompressed(Vec<u8>, Decompressed<'static>),
+}
+
+fn read_head(content: &mut impl Read, size: u64) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    content.take(size).read_to_end(&mut head)?;
+    Ok(head)
 }
 
 /// Whether this is why `path` is no image: it can only be read once and in order.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use blkhash::{Digest, Parameters};
-use blkimage::{Format, Image};
+use blkimage::{Compression, Format, Image};
 use blksum::expect::Shape;
 
 use super::about::About;
@@ -25,8 +25,10 @@ pub struct Report {
     pub has_other_files: bool,
     /// Whether a vpc image is in the chain.
     pub has_vpc: bool,
+    /// Whether the image is a compressed file.
+    pub is_decompressed: bool,
     /// Format and compression that the bytes of a stream look like. `None` for everything else.
-    pub stream: Option<(Format, Option<&'static str>)>,
+    pub stream: Option<(Format, Option<Compression>)>,
     /// The shape of the content, in a search.
     pub shape: Option<Shape>,
     /// Size of the guest's content in bytes.
@@ -47,6 +49,7 @@ impl Report {
             format: image.format(),
             has_other_files: image.files().nth(1).is_some(),
             has_vpc: image.chain().iter().any(|member| member.format() == Format::Vpc),
+            is_decompressed: image.is_decompressed(),
             stream: None,
             shape: None,
             virtual_size: image.virtual_size(),

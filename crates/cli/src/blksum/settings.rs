@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::slice;
 
 use blkhash::{Algorithm, Construction, Parameters};
-use blkimage::{Format, OpenOptions};
+use blkimage::{Format, FormatName, OpenOptions};
 use blkmap::Header;
 use blksum::check_file::{Form, Style};
 use blksum::expect::Search;
@@ -147,7 +147,7 @@ impl Settings {
             args.construction = Some(Construction::Linear);
             // Tagged lines of check files still refer to the content of images.
             if !args.check {
-                args.opening.format = Some(Format::Raw);
+                args.opening.format = Some(RAW);
             }
         }
         let parameters = args.parameters()?;
@@ -307,9 +307,7 @@ impl Args {
             let name = quote::name(name.as_bytes());
             return Err(format!("{name}: --files0-from takes no other names of images"));
         }
-        if let (true, Some(format)) =
-            (self.bytes, self.opening.format.filter(|it| *it != Format::Raw))
-        {
+        if let (true, Some(format)) = (self.bytes, self.opening.format.filter(|it| *it != RAW)) {
             return Err(format!("--bytes cannot be used with --format {format}: {BYTES}"));
         }
         let is_linear = |construction: &Construction| *construction == Construction::Linear;
@@ -432,7 +430,7 @@ impl Args {
 
     fn style(&self, parameters: &Parameters, tag: bool) -> Style {
         // A plain tag means the whole file.
-        let is_plain = self.opening.format == Some(Format::Raw)
+        let is_plain = self.opening.format == Some(RAW)
             && self.part().is_none()
             && parameters.construction() == Construction::Linear;
         let form = match (tag, self.binary) {
@@ -468,5 +466,8 @@ impl Args {
             .with_implementation(implementation))
     }
 }
+
+/// The bytes of a file as they are.
+const RAW: FormatName = FormatName { format: Some(Format::Raw), compression: None };
 
 const BYTES: &str = "--bytes is the same as --format raw --construction linear";

@@ -105,6 +105,7 @@ fn of_hint(hint: Hint) -> Option<&'static str> {
         }
         Hint::Reader => "leave out --reader=qemu, or use -f raw for the bytes of the file itself",
         Hint::MaxUnstored => "--max-zeros=SIZE allows more",
+        Hint::MaxMemory => "--max-memory=SIZE allows more",
         Hint::Timeout => "--timeout=SECONDS waits longer",
         _ => return None,
     })

@@ -6,23 +6,27 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use blkimage::{Cache, Follow, Format, Holes, NbdOptions, OpenOptions, Reader, VpcSize};
+use blkimage::{
+    Cache, Follow, Format, FormatName, Holes, NbdOptions, OpenOptions, Reader, VpcSize,
+};
 use blksandbox::Sandbox;
 use clap::ValueHint;
 
 use crate::outputs;
 use crate::problem::Failure;
-use crate::values::{Named, format_names, parse_large_size, parse_seconds, read_secret, timeout};
+use crate::values::{
+    Named, file_format_names, format_names, parse_large_size, parse_seconds, read_secret, timeout,
+};
 
 /// Options for opening images.
 #[derive(Debug, clap::Args)]
 pub struct Opening {
-    /// Format, as QEMU names it [default: as detected]
+    /// Format or compression [default: as detected]
     #[arg(
         help_heading = IMAGES, short, long, value_name = "FORMAT",
-        value_parser = Named::<Format>::of(format_names), hide_possible_values = true
+        value_parser = Named::<FormatName>::of(file_format_names), hide_possible_values = true
     )]
-    pub format: Option<Format>,
+    pub format: Option<FormatName>,
 
     /// Read the internal snapshot with this name or id
     #[arg(help_heading = IMAGES, long, value_name = "NAME")]
@@ -74,6 +78,10 @@ pub struct Opening {
     /// stored, otherwise no limit]
     #[arg(help_heading = SAFETY, long, value_name = "SIZE", value_parser = parse_large_size, hide_short_help = true)]
     pub max_zeros: Option<u64>,
+
+    /// Refuse compressed files whose dictionary or window is larger than SIZE [default: 256M]
+    #[arg(help_heading = SAFETY, long, value_name = "SIZE", value_parser = parse_large_size, hide_short_help = true)]
+    pub max_memory: Option<u64>,
 
     /// Read through the page cache: auto, yes or no [default: auto; without a value: yes]
     #[arg(
@@ -138,6 +146,11 @@ impl Opening {
         options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
     }
 
+    /// Returns the format of images, without their compression.
+    pub fn format(&self) -> Option<Format> {
+        self.format.and_then(|it| it.format)
+    }
+
     /// Returns the options for opening images. The error is what is wrong with the secret.
     pub fn options(&self) -> Result<OpenOptions, String> {
         let secret = self.secret_file.as_deref().map(read_secret).transpose()?;
@@ -147,7 +160,8 @@ impl Opening {
             .allow_local_files(true);
         let follow = if self.untrusted { Follow::None } else { self.follow.unwrap_or_default() };
         Ok(OpenOptions::new()
-            .format(self.format)
+            .format(self.format())
+            .compression(self.format.and_then(|it| it.compression))
             .snapshot(self.snapshot.clone())
             .follow(follow)
             .backing_format(self.backing_format)
@@ -159,6 +173,7 @@ impl Opening {
             .nbd_server(self.nbd_server.clone())
             .secret(secret)
             .max_unstored(self.max_zeros)
+            .max_memory(self.max_memory)
             .nbd(nbd))
     }
 }

@@ -30,7 +30,7 @@ use crate::formats::raw::Raw;
 use crate::formats::vmdk;
 use crate::hint::Hint;
 use crate::layer::{GuestRange, Layer, Mapping, Purpose};
-use crate::options::{OpenOptions, Reader};
+use crate::options::{DEFAULT_MAX_UNSTORED, OpenOptions, Reader};
 use crate::probe::Format;
 use crate::storage::nbd::Nbd;
 use crate::storage::{HostFile, Storage};
@@ -435,9 +435,6 @@ fn environment() -> Vec<CString> {
     path.extend(std::env::var_os("PATH").unwrap_or(DEFAULT_PATH.into()).as_bytes());
     [CString::new(path), CString::new("LC_ALL=C")].into_iter().flatten().collect()
 }
-
-/// 1 TiB, which takes about half an hour to read through qemu-nbd.
-const DEFAULT_MAX_UNSTORED: u64 = 1 << 40;
 
 /// Messages of QEMU to omit: about modules that are not installed, and about connections that failed
 /// along with the first.

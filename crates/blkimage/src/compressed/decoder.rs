@@ -1,0 +1,42 @@
+//! Chooses the decoder of a compression.
+
+use std::io::{self, Read};
+
+use super::unit::Unit;
+use super::{bzip2, gzip, input, lz4, xz, zstd};
+use crate::compression::Compression;
+use crate::storage::Storage;
+
+/// Returns a reader of the content that `reader` has compressed. It fails where the stream is damaged, ends early or is
+/// followed by other bytes, and if it asks for a dictionary or window of more than `max_memory` bytes.
+pub(super) fn decoder<'a>(
+    compression: Compression,
+    reader: impl Read + Send + 'a,
+    max_memory: u64,
+) -> io::Result<Box<dyn Read + Send + 'a>> {
+    Ok(match compression {
+        Compression::Gzip => Box::new(gzip::Gzip::new(reader)),
+        Compression::Xz => Box::new(xz::Xz::new(reader, max_memory)?),
+        Compression::Zstd => Box::new(zstd::Zstd::new(reader, max_memory)?),
+        Compression::Bzip2 => Box::new(bzip2::Bzip2::new(reader)),
+        Compression::Lz4 => Box::new(lz4::Lz4::new(reader)?),
+    })
+}
+
+/// Returns the parts of a compressed file. `None` if it does not state them.
+pub(super) fn units(
+    compression: Compression,
+    storage: &dyn Storage,
+) -> io::Result<Option<Vec<Unit>>> {
+    if storage.size() == 0 {
+        let reason = format!("is empty, and {compression} writes something for empty content");
+        return Err(input::damaged(reason));
+    }
+    match compression {
+        Compression::Gzip => gzip::units(storage),
+        Compression::Xz => xz::units(storage).map(Some),
+        Compression::Zstd => zstd::units(storage),
+        Compression::Bzip2 => Ok(None),
+        Compression::Lz4 => lz4::units(storage),
+    }
+}

@@ -1,0 +1,43 @@
+//! Limits of what is decoded.
+
+use std::io::{self, Read};
+
+use crate::options::{DEFAULT_MAX_UNSTORED, OpenOptions};
+
+/// Returns the maximum size of the content of a file with `stored` bytes.
+pub(super) fn limit(options: &OpenOptions, stored: u64) -> u64 {
+    stored.saturating_add(options.max_unstored.unwrap_or(DEFAULT_MAX_UNSTORED))
+}
+
+/// A reader that fails if there is more than a number of bytes.
+pub(super) struct Limited<R> {
+    reader: R,
+    left: u64,
+}
+
+impl<R: Read> Limited<R> {
+    pub fn new(reader: R, limit: u64) -> Self {
+        Self { reader, left: limit }
+    }
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buf)?;
+        self.left = self.left.checked_sub(count as u64).ok_or_else(too_large)?;
+        Ok(count)
+    }
+}
+
+pub(super) fn too_large() -> io::Error {
+    let reason = "has far more content than it stores, and all of it would be decoded";
+    io::Error::new(io::ErrorKind::FileTooLarge, reason)
+}
+
+/// Returns the maximum size of a dictionary or window.
+pub(super) fn max_memory(options: &OpenOptions) -> u64 {
+    options.max_memory.unwrap_or(DEFAULT_MAX_MEMORY)
+}
+
+/// Enough for all levels of xz and for the windows that `zstd` accepts without an option.
+const DEFAULT_MAX_MEMORY: u64 = 256 << 20;

@@ -1,0 +1,105 @@
+//! Files that are compressed as a whole, such as `disk.raw.xz`.
+//!
+//! Where a file states how its parts are divided (the blocks of xz, the frames of zstd and lz4, the blocks of `bgzip`),
+//! they are decoded side by side and in any order. Other files are one part, which is decoded from start to end.
+
+mod bzip2;
+mod content;
+mod decoder;
+mod footer;
+mod gzip;
+mod input;
+mod limits;
+mod lz4;
+mod stream;
+mod unit;
+mod xz;
+mod zstd;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use self::content::Content;
+use self::decoder::{decoder, units};
+use self::limits::{Limited, limit, max_memory, too_large};
+pub use self::stream::Decompressed;
+use self::unit::Unit;
+use self::xz::Bytes;
+use crate::compression::Compression;
+use crate::error::Result;
+use crate::options::{Follow, OpenOptions};
+use crate::storage::{self, Storage};
+
+/// Returns the compression of the file at `path`: the one that was given, or the one that its name and its content agree on.
+/// A guest could write the header of a compressed file into its raw disk.
+pub(crate) fn of_file(
+    options: &OpenOptions,
+    path: &Path,
+    storage: &dyn Storage,
+) -> Option<Compression> {
+    if options.compression.is_some() {
+        return options.compression;
+    }
+    let named = Compression::of_name(path)?;
+    if options.format.is_some() || options.follow == Follow::None {
+        return None;
+    }
+    let mut head = [0; Compression::HEAD_SIZE];
+    let length = head.len().min(usize::try_from(storage.size()).unwrap_or(usize::MAX));
+    storage.read_exact_at(&mut head[..length], 0).ok()?;
+    named.begins(&head[..length]).then_some(named)
+}
+
+/// Returns the content of a compressed file. If the file does not state the size of its content, everything is decoded
+/// once to count it.
+pub(crate) fn content(
+    options: &OpenOptions,
+    compression: Compression,
+    storage: Arc<dyn Storage>,
+    name: &Path,
+) -> Result<Box<dyn Storage>> {
+    let max_memory = max_memory(options);
+    let stored = storage.size();
+    let units = units(compression, &*storage).and_then(|units| match units {
+        Some(units) => Ok(units),
+        None => {
+            let bytes = Bytes { storage: storage.clone(), range: 0..stored };
+            let limit = limit(options, stored);
+            let mut reader = Limited::new(decoder(compression, bytes, max_memory)?, limit);
+            let size = io::copy(&mut reader, &mut io::sink())?;
+            Ok(vec![Unit { stored: 0..stored, content: 0..size, blocks: None }])
+        }
+    });
+    let units = units.map_err(|error| storage::read_error(name, error, None))?;
+    let size = units.last().map_or(0, |unit| unit.content.end);
+    if size > limit(options, stored) {
+        return Err(storage::read_error(name, too_large(), None));
+    }
+    let content = Content::new(storage, compression, max_memory, units);
+    let is_probed = options.format.is_none();
+    Ok(Box::new(if content.is_sequential() && is_probed {
+        content.refusing_footers()
+    } else {
+        content
+    }))
+}
+
+/// Returns the content of a compressed file that does not state its size.
+pub(crate) fn stream(
+    options: &OpenOptions,
+    compression: Compression,
+    storage: Arc<dyn Storage>,
+    name: &Path,
+) -> Result<Option<Decompressed<'static>>> {
+    let failed = |error| storage::read_error(name, error, None);
+    if units(compression, &*storage).map_err(failed)?.is_some() {
+        return Ok(None);
+    }
+    let bytes = Bytes { storage: storage.clone(), range: 0..storage.size() };
+    let stream = Decompressed::new(compression, bytes, options).map_err(failed)?;
+    Ok(Some(stream.of_file(storage)))
+}

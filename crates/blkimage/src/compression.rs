@@ -1,0 +1,61 @@
+//! Methods of compressing a file as a whole, and how they are recognised.
+
+use std::path::Path;
+
+use crate::unknown_name::names;
+
+/// A method of compressing a file as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Compression {
+    /// By `gzip`, `pigz` or `bgzip`.
+    Gzip,
+    /// By `xz`, with LZMA2.
+    Xz,
+    /// By `zstd` or `pzstd`.
+    Zstd,
+    /// By `bzip2`.
+    Bzip2,
+    /// By `lz4`, in frames.
+    Lz4,
+}
+
+names!(Compression { Gzip = "gzip", Xz = "xz", Zstd = "zstd", Bzip2 = "bzip2", Lz4 = "lz4" });
+
+impl Compression {
+    /// Returns the compression of a file that begins with `head`, of which it examines [`Self::HEAD_SIZE`] bytes.
+    pub fn of_head(head: &[u8]) -> Option<Self> {
+        Self::ALL.iter().copied().find(|it| it.begins(head))
+    }
+
+    /// Returns whether a file that begins with `head` may have this compression.
+    pub(crate) fn begins(self, head: &[u8]) -> bool {
+        let starts = |magic: &[u8]| head.starts_with(magic);
+        // zstd and lz4 have the same frames to skip, with which files of pzstd begin.
+        let is_skipped = || matches!(head, [first, 0x2a, 0x4d, 0x18, ..] if first >> 4 == 5);
+        match self {
+            Self::Gzip => starts(b"\x1f\x8b\x08"),
+            Self::Xz => starts(b"\xfd7zXZ\0"),
+            Self::Zstd => starts(b"\x28\xb5\x2f\xfd") || is_skipped(),
+            Self::Bzip2 => starts(b"BZh") && head.get(4..10) == Some(b"1AY&SY"),
+            Self::Lz4 => starts(b"\x04\x22\x4d\x18") || is_skipped(),
+        }
+    }
+
+    /// Returns the compression that the end of a name stands for.
+    pub fn of_name(name: &Path) -> Option<Self> {
+        let extension = name.extension()?;
+        let is = |known: &[&str]| known.iter().any(|it| extension.eq_ignore_ascii_case(it));
+        match () {
+            () if is(&["gz", "bgz"]) => Some(Self::Gzip),
+            () if is(&["xz"]) => Some(Self::Xz),
+            () if is(&["zst", "zstd"]) => Some(Self::Zstd),
+            () if is(&["bz2"]) => Some(Self::Bzip2),
+            () if is(&["lz4"]) => Some(Self::Lz4),
+            () => None,
+        }
+    }
+
+    /// Number of bytes that [`of_head`](Self::of_head) examines.
+    pub const HEAD_SIZE: usize = 10;
+}

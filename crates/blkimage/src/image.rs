@@ -83,6 +83,18 @@ impl Image {
         self.bytes_read.load(Relaxed)
     }
 
+    /// Fails if a file does not match a digest that was stated with it, as that of a blob in an OCI image. Blocks until all
+    /// bytes of such files are hashed. Every pass over the content checks this at its end; this is for programs that look
+    /// at an image without such a pass.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a digest does not match, or a file cannot be read.
+    pub fn check_digests(&self) -> Result<()> {
+        let files = self.layers.iter().flat_map(|layer| layer.files());
+        files.into_iter().try_for_each(HostFile::verify)
+    }
+
     /// The images of the chain, this one first.
     pub fn chain(&self) -> &[Member] {
         &self.members

@@ -38,6 +38,7 @@
 //!
 //! - `compressed`: files that are compressed as a whole, such as `disk.raw.xz`.
 //! - `nbd`: exports of NBD servers. libnbd is loaded when the first URI is opened.
+//! - `oci`: disks in OCI images, in layouts and archives.
 //! - `qemu-nbd`: other formats, through `qemu-nbd`.
 
 #![deny(clippy::missing_errors_doc)]
@@ -51,6 +52,7 @@ mod chain;
 mod compressed;
 #[cfg(feature = "compressed")]
 mod compression;
+mod entries;
 mod error;
 mod extent;
 #[cfg(feature = "compressed")]
@@ -66,6 +68,8 @@ mod layer;
 #[cfg_attr(not(feature = "nbd"), allow(dead_code))]
 mod location;
 mod member;
+#[cfg(feature = "oci")]
+mod oci;
 mod open;
 mod options;
 mod origin;
@@ -81,11 +85,12 @@ mod snapshot;
 mod source;
 mod storage;
 mod sys;
+mod tar;
 mod unknown_name;
 mod walk;
 mod warnings;
 
-pub use appliance::{Appliance, is_named_appliance, is_tar, member_name, split_member};
+pub use appliance::{Appliance, is_appliance, is_layout, is_ova, member_name, split_member};
 pub use bitmap::Bitmap;
 pub use buffer::Buffer;
 #[cfg(feature = "compressed")]
@@ -118,6 +123,7 @@ pub use storage::local::mapped::Lent;
 #[cfg(feature = "nbd")]
 pub use storage::nbd::{export::NbdExport, options::NbdOptions};
 pub use storage::{Memory, ReadMethod, Storage};
+pub use tar::is_tar;
 pub use unknown_name::UnknownName;
 pub use warnings::Warning;
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::appliance::{self, Appliance, split_member};
+use crate::appliance::{Appliance, is_appliance, is_ova, split_member};
 use crate::chain::{Candidate, Chain, OpenedLayer};
 #[cfg(feature = "compressed")]
 use crate::compressed::{self, Decompressed};
@@ -25,6 +25,7 @@ use crate::storage::local::access::Access;
 use crate::storage::local::file::{LocalFile, check_type};
 use crate::storage::{HostFile, Storage, remote};
 use crate::sys::{self, Found, NodeType};
+use crate::tar::is_tar;
 
 impl OpenOptions {
     /// Opens the image at `path`, a regular file or a block device, and every file it refers to.
@@ -32,9 +33,9 @@ impl OpenOptions {
     /// Never opens a FIFO, a character device or a file whose content the kernel generates on read, as
     /// in procfs, even if a file is replaced during the call.
     ///
-    /// `path` may be that of an [`Appliance`], a colon and the name of a member. Unless the name of the
-    /// appliance ends in `.ova`, a file that has the whole name is opened instead. The name of an appliance
-    /// that ends in `.ova` stands for its disk if it has a single one, unless a format was given.
+    /// `path` may be that of an [`Appliance`], a colon and the name of a disk. A file that has the whole name is opened
+    /// instead, unless the path [stands for its disks](is_appliance). Such a path alone stands for the disk if there is a
+    /// single one, unless a format was given.
     ///
     /// # Errors
     ///
@@ -46,10 +47,11 @@ impl OpenOptions {
             return Ok(image);
         }
         if self.format.is_none()
-            && appliance::is_named_appliance(path)
+            && is_appliance(path)
             && let Some(appliance) = self.open_appliance(path)?
+            && let Some(image) = appliance.open_only_disk(self)?
         {
-            return appliance.open_only_disk(self);
+            return Ok(image);
         }
         let mut chain = Chain::new(self);
         let found = find(path)?;
@@ -82,7 +84,8 @@ impl OpenOptions {
     /// Fails if the file cannot be opened or read, is damaged, or is in use for writing.
     #[cfg(feature = "compressed")]
     pub fn open_decompressed(&self, path: &Path) -> Result<Option<Decompressed<'static>>> {
-        if self.compression.is_none() && Compression::of_name(path).is_none() {
+        let is_none = self.compression.is_none() && Compression::of_name(path).is_none();
+        if is_none || is_appliance(path) || split_member(path).is_some() {
             return Ok(None);
         }
         let mut chain = Chain::new(self);
@@ -106,8 +109,7 @@ impl OpenOptions {
         path: &Path,
         accepts: impl FnOnce((u64, u64), u64) -> bool,
     ) -> Result<Option<Image>> {
-        let is_appliance = self.format.is_none() && appliance::is_named_appliance(path);
-        if is_appliance || split_member(path).is_some() {
+        if self.format.is_none() && is_appliance(path) || split_member(path).is_some() {
             return Ok(None);
         }
         let mut chain = Chain::new(self);
@@ -130,7 +132,7 @@ impl OpenOptions {
         }
     }
 
-    /// Opens the file at `path` as an appliance. Returns `None` if it is none, or is not a regular file.
+    /// Opens the file or the folder at `path` as an appliance. Returns `None` if it is none.
     ///
     /// A tar archive without a descriptor is an error if its name ends in `.ova`.
     ///
@@ -139,9 +141,13 @@ impl OpenOptions {
     /// Fails if the file cannot be opened or read, or if the archive is damaged or ambiguous, has several descriptors, or
     /// more members than the limit.
     pub fn open_appliance(&self, path: &Path) -> Result<Option<Appliance>> {
+        #[cfg(feature = "oci")]
+        if crate::is_layout(path) {
+            return Appliance::in_folder(path, self).map(Some);
+        }
         let Some(file) = self.open_archive(path)? else { return Ok(None) };
         let appliance = Appliance::new(Arc::new(file), path)?;
-        if appliance.is_none() && appliance::is_named_appliance(path) {
+        if appliance.is_none() && is_ova(path) {
             let reason = "is a tar archive without a descriptor (.ovf)";
             return Err(Error::new(ErrorKind::Format, path, reason).with_hint(Hint::Raw));
         }
@@ -157,7 +163,7 @@ impl OpenOptions {
         let error = |e| Error::new(ErrorKind::Open, path, "cannot open").because(e);
         let file = found.open().map_err(error)?;
         let mut head = [0; PROBE_SIZE];
-        if file.read_exact_at(&mut head, 0).is_err() || !appliance::is_tar(&head) {
+        if file.read_exact_at(&mut head, 0).is_err() || !is_tar(&head) {
             return Ok(None);
         }
         let Self { cache, force_share, .. } = *self;

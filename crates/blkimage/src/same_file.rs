@@ -4,7 +4,7 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use crate::{Image, Member, MemberFile};
+use crate::{Image, Member, MemberFile, split_member};
 
 /// The identity of a file, whatever its names are and whatever it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,8 @@ impl Identity {
     /// Returns whether this is a file of the image.
     pub fn is_in(self, image: &Image) -> bool {
         let files = image.chain().iter().flat_map(Member::files);
-        files.map(MemberFile::name).any(|name| Self::of(name) == Some(self))
+        // A disk of an appliance is in its file.
+        let file = |name: &Path| split_member(name).map_or(Self::of(name), |(it, _)| Self::of(it));
+        files.map(MemberFile::name).any(|name| file(name) == Some(self))
     }
 }

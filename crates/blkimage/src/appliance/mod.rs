@@ -1,119 +1,93 @@
-//! Virtual appliances (`.ova`): a tar archive with a descriptor, disks and often a manifest.
+//! Files with several disks: virtual appliances (`.ova`), and OCI images.
 //!
-//! A disk is an image in a part of the file, and refers to no other file. Its name is that of the
-//! archive, a colon and the name of its member. Nothing is unpacked.
+//! The name of a disk is that of the appliance, a colon and the name that the appliance gives it. It refers to no other
+//! file, and nothing is unpacked.
 
-mod entries;
+pub(crate) mod name;
+mod ova;
 mod ovf;
-mod tar;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use self::entries::Entries;
-use self::tar::Entry;
-pub use self::tar::is_tar;
-use crate::error::{ErrorKind, Result, excerpt};
+use self::name::has_extension;
+pub use self::name::member_name;
+use self::ova::Ova;
+use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::hint::Hint;
 use crate::image::Image;
+#[cfg(feature = "oci")]
+use crate::oci::{self, Images};
 use crate::options::OpenOptions;
-use crate::probe::{PROBE_SIZE, probe};
-use crate::storage::{HostFile, ReadMethod, Storage};
-use crate::{Extent, Lent};
+use crate::storage::Storage;
 
-/// An open appliance.
+/// An open appliance: a tar archive with a descriptor (`.ova`), or an OCI image in a folder or a tar archive.
 pub struct Appliance {
-    /// The bytes of the archive.
-    file: HostFile,
-    storage: Arc<dyn Storage>,
-    entries: Entries,
-    descriptor: Entry,
+    name: PathBuf,
+    kind: Kind,
+}
+
+enum Kind {
+    Ova(Box<Ova>),
+    #[cfg(feature = "oci")]
+    Oci(Box<Images>),
 }
 
 impl Appliance {
-    /// Opens the appliance in a storage. Returns `None` if it is no archive, or one without a descriptor.
+    /// Opens the archive in a storage. Returns `None` if it is none, or is neither an OCI image nor has a descriptor.
     pub(crate) fn new(storage: Arc<dyn Storage>, name: &Path) -> Result<Option<Self>> {
-        let size = storage.size();
-        let whole = Part { storage: storage.clone(), offset: 0, size };
-        let file = HostFile::new(name.into(), Box::new(whole), Arc::default());
-        if !is_tar(&file.read_head(PROBE_SIZE)?) {
-            return Ok(None);
+        #[cfg(feature = "oci")]
+        if !is_ova(name) && oci::is_archive(&storage) {
+            let images = Images::in_archive(storage, name)?;
+            return Ok(Some(Self { name: name.into(), kind: Kind::Oci(Box::new(images)) }));
         }
-        let entries = Entries::new(&file)?;
-        let is_descriptor = |entry: &&Entry| has_extension(&entry.name, DESCRIPTOR);
-        let mut found = entries.files().filter(is_descriptor);
-        let (descriptor, second) = (found.next().cloned(), found.next().map(|entry| entry.offset));
-        drop(found);
-        if let Some(offset) = second {
-            return Err(file.corrupt("has more than one descriptor (.ovf)").at(offset));
-        }
-        let Some(descriptor) = descriptor else { return Ok(None) };
-        Ok(Some(Self { file, storage, entries, descriptor }))
+        let ova = Ova::new(storage, name)?;
+        Ok(ova.map(|ova| Self { name: name.into(), kind: Kind::Ova(Box::new(ova)) }))
     }
 
-    /// Returns the names of the members that are disks, in the order of the descriptor.
+    /// Opens the OCI image layout in a folder.
+    #[cfg(feature = "oci")]
+    pub(crate) fn in_folder(path: &Path, options: &OpenOptions) -> Result<Self> {
+        let images = Images::in_folder(path, options)?;
+        Ok(Self { name: path.into(), kind: Kind::Oci(Box::new(images)) })
+    }
+
+    /// Returns the names of the disks, in the order of the appliance.
     ///
-    /// If the descriptor names none, these are the members with a known image format.
+    /// If the descriptor of an `.ova` names none, these are the members with a known image format. Those of an OCI image are
+    /// the layers that are disks, and the files in the folder `disk` of a container image.
     ///
     /// # Errors
     ///
-    /// Fails if the descriptor cannot be read, is invalid or too long, names a disk that is missing, is stored in a way
-    /// that is not read or has another size than stated, or if there are too many disks.
+    /// Fails if the descriptor, an index or a manifest cannot be read, is invalid or too long, names a disk that is
+    /// missing, is stored in a way that is not read or has another size or digest than stated, or if there are too many
+    /// disks.
     pub fn disks(&self) -> Result<Vec<Vec<u8>>> {
-        let descriptor = self.text(&self.descriptor)?;
-        let named = ovf::disks(&descriptor).map_err(|reason| {
-            let name = excerpt(&self.descriptor.name);
-            self.file.corrupt(format!("its descriptor \"{name}\" {reason}"))
-        })?;
-        for ovf::Disk { name, refusal, .. } in &named {
-            if let Some(reason) = refusal {
-                let reason = format!("its disk \"{}\" {reason}, which is not read", excerpt(name));
-                return Err(self.file.error(ErrorKind::Unsupported, reason));
-            }
+        match &self.kind {
+            Kind::Ova(ova) => ova.disks(),
+            #[cfg(feature = "oci")]
+            Kind::Oci(images) => images.disks(),
         }
-        if !named.is_empty() {
-            let member = |disk: &ovf::Disk| {
-                let member = self.referenced(&disk.name)?;
-                self.check_size(member, disk)?;
-                Ok(member.name.clone())
-            };
-            return named.iter().map(member).collect();
-        }
-        let mut found = Vec::new();
-        for entry in self.entries.files() {
-            let mut head = vec![0; entry.size.min(PROBE_SIZE as u64) as usize];
-            self.file.read_exact_at(&mut head, entry.offset)?;
-            if probe(&head).is_none() {
-                continue;
-            }
-            if found.len() == ovf::MAX_DISKS {
-                let reason = format!("has more than {} disks", ovf::MAX_DISKS);
-                return Err(self.file.error(ErrorKind::Unsupported, reason));
-            }
-            found.push(self.entry(&entry.name)?.name.clone());
-        }
-        Ok(found)
     }
 
-    /// Returns the name and the content of the manifest, if there is one.
+    /// Returns the name and the content of the manifest, if there is one. That of an OCI image is made of the digests of
+    /// all blobs to which the index leads.
     ///
     /// # Errors
     ///
     /// Fails if there are several, or if it cannot be read or is too long.
     pub fn manifest(&self) -> Result<Option<(&[u8], Vec<u8>)>> {
-        let mut found = self.entries.files().filter(|entry| has_extension(&entry.name, MANIFEST));
-        let Some(entry) = found.next() else { return Ok(None) };
-        if let Some(second) = found.next() {
-            return Err(self.file.corrupt("has more than one manifest (.mf)").at(second.offset));
+        match &self.kind {
+            Kind::Ova(ova) => ova.manifest(),
+            #[cfg(feature = "oci")]
+            Kind::Oci(images) => images.manifest().map(Some),
         }
-        Ok(Some((&entry.name, self.text(entry)?)))
     }
 
     /// Returns a disk that the descriptor names and `listed` lacks.
@@ -122,258 +96,102 @@ impl Appliance {
     ///
     /// Fails if the descriptor cannot be read, or names a disk that is missing or may be one of several members.
     pub fn disk_beyond(&self, listed: &HashSet<Vec<u8>>) -> Result<Option<Vec<u8>>> {
-        let entry = |name: &Vec<u8>| self.entry(name).ok().map(|entry| &entry.name);
-        let listed: HashSet<_> = listed.iter().filter_map(entry).collect();
-        for ovf::Disk { name, .. } in ovf::disks(&self.text(&self.descriptor)?).unwrap_or_default()
-        {
-            let member = &self.referenced(&name)?.name;
-            if !listed.contains(member) {
-                return Ok(Some(member.clone()));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Opens the disk, where one image is wanted. Fails if there are several.
-    pub(crate) fn open_only_disk(&self, options: &OpenOptions) -> Result<Image> {
-        let disks = self.disks()?;
-        let [disk] = &*disks else {
-            let shown = |disk: &Vec<u8>| {
-                excerpt(member_name(self.file.name(), disk).as_os_str().as_bytes())
-            };
-            let names: Vec<_> = disks.iter().take(MAX_NAMES).map(shown).collect();
-            let more = if disks.len() > MAX_NAMES { ", ..." } else { "" };
-            let error = |reason: String| self.file.error(ErrorKind::Format, reason);
-            return Err(match disks.len() {
-                0 => error("is an appliance without a disk".into()).with_hint(Hint::Raw),
-                count => error(format!(
-                    "is an appliance with {count} disks: name one, as in {}{more}",
-                    names.join(", ")
-                )),
-            });
-        };
-        self.open(options, disk)
-    }
-
-    /// Fails if the descriptor states another size for a member.
-    fn check_size(&self, member: &Entry, disk: &ovf::Disk) -> Result<()> {
-        match &disk.size {
-            Some(stated) if stated.parse() != Ok(member.size) => {
-                let (name, stated) = (excerpt(&member.name), excerpt(stated.as_bytes()));
-                let size = member.size;
-                let reason = format!(
-                    "its disk \"{name}\" has {size} bytes, and the descriptor says \"{stated}\""
-                );
-                Err(self.file.corrupt(reason).at(member.offset))
-            }
-            _ => Ok(()),
+        match &self.kind {
+            Kind::Ova(ova) => ova.disk_beyond(listed),
+            // All blobs are listed.
+            #[cfg(feature = "oci")]
+            Kind::Oci(_) => Ok(None),
         }
     }
 
-    /// Opens a member as an image.
+    /// Opens a disk or another member as an image.
     ///
     /// # Errors
     ///
-    /// Fails if the appliance has no such member or several, if the member is compressed and no format was given, or as
+    /// Fails if the appliance has no such member or several, if the member is compressed in a way that is not read, or as
     /// [`OpenOptions::open_storage`] does.
     pub fn open(&self, options: &OpenOptions, member: &[u8]) -> Result<Image> {
-        let entry = self.entry(member)?;
-        if options.format.is_none() && self.is_gzip(entry)? {
-            let name = excerpt(&entry.name);
-            let reason = format!("its member \"{name}\" is compressed (gzip), which is not read");
-            let error = self.file.error(ErrorKind::Unsupported, reason).at(entry.offset);
-            return Err(error.with_hint(Hint::Raw));
+        match &self.kind {
+            Kind::Ova(ova) => ova.open(options, member),
+            #[cfg(feature = "oci")]
+            Kind::Oci(images) => images.open(options, member),
         }
-        let storage = self.storage.clone();
-        let part = Part { storage, offset: entry.offset, size: entry.size };
-        options
-            .open_storage(Box::new(part), &member_name(self.file.name(), member).to_string_lossy())
     }
 
-    /// Returns the member that a reference of the descriptor names: a name, or one with `%` escapes as in a URI.
-    fn referenced(&self, reference: &[u8]) -> Result<&Entry> {
-        let decoded = percent_decoded(reference).filter(|name| name != reference);
-        self.only([Some(reference.to_vec()), decoded].into_iter().flatten())
-    }
-
-    /// Returns the member with this name, here or in the folder of the descriptor.
-    fn entry(&self, name: &[u8]) -> Result<&Entry> {
-        self.only(std::iter::once(name.to_vec()))
-    }
-
-    /// Returns the only member that has one of the names, here or in the folder of the descriptor. Fails if there
-    /// are several, between which programs choose differently.
-    fn only(&self, names: impl Iterator<Item = Vec<u8>>) -> Result<&Entry> {
-        let descriptor = &self.descriptor.name;
-        let folder = descriptor.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
-        let mut names = names.peekable();
-        let given = names.peek().map(|name| excerpt(name)).unwrap_or_default();
-        let in_both = names.flat_map(|name| [[&descriptor[..folder], &name].concat(), name]);
-        let mut found = in_both.filter_map(|name| self.entries.find(&name));
-        let first = found.next().ok_or_else(|| {
-            let reason = format!("has no member with the name \"{given}\"");
-            self.file.error(ErrorKind::Format, reason)
-        })?;
-        let Some(second) = found.find(|other| other.header() != first.header()) else {
-            return Ok(first);
+    /// Opens the disk, where one image is wanted. Fails if there are several. Returns `None` for a container image without
+    /// a disk in an archive, which is a raw image like any other `.tar`.
+    pub(crate) fn open_only_disk(&self, options: &OpenOptions) -> Result<Option<Image>> {
+        let disks = self.disks()?;
+        if let [disk] = &*disks {
+            return self.open(options, disk).map(Some);
+        }
+        let kind = match &self.kind {
+            Kind::Ova(_) => "appliance",
+            #[cfg(feature = "oci")]
+            Kind::Oci(_) if disks.is_empty() && !self.name.is_dir() => return Ok(None),
+            #[cfg(feature = "oci")]
+            Kind::Oci(_) => "OCI image",
         };
-        let (first_name, second_name) = (excerpt(&first.name), excerpt(&second.name));
-        let reason = format!(
-            "has the members \"{first_name}\" and \"{second_name}\", and \"{given}\" may name either"
-        );
-        Err(self.file.corrupt(reason).at(second.header()))
-    }
-
-    /// Returns whether a member is compressed without a word in the descriptor.
-    fn is_gzip(&self, entry: &Entry) -> Result<bool> {
-        let mut head = [0; GZIP.len()];
-        if entry.size < head.len() as u64 {
-            return Ok(false);
-        }
-        self.file.read_exact_at(&mut head, entry.offset)?;
-        Ok(head == GZIP)
-    }
-
-    fn text(&self, entry: &Entry) -> Result<Vec<u8>> {
-        if entry.size > MAX_TEXT {
-            let name = excerpt(&entry.name);
-            let reason = format!("its member \"{name}\" has more than {} MiB", MAX_TEXT >> 20);
-            return Err(self.file.error(ErrorKind::Unsupported, reason).at(entry.offset));
-        }
-        let mut text = vec![0; entry.size as usize];
-        self.file.read_exact_at(&mut text, entry.offset)?;
-        Ok(text)
+        let shown = |disk: &Vec<u8>| excerpt(member_name(&self.name, disk).as_os_str().as_bytes());
+        let names: Vec<_> = disks.iter().take(MAX_NAMES).map(shown).collect();
+        let more = if disks.len() > MAX_NAMES { ", ..." } else { "" };
+        let error = |reason: String| Error::new(ErrorKind::Format, &*self.name, reason);
+        Err(match disks.len() {
+            // The bytes of a folder cannot be read.
+            0 if self.name.is_dir() => error(format!("is an {kind} without a disk")),
+            0 => error(format!("is an {kind} without a disk")).with_hint(Hint::Raw),
+            count => error(format!(
+                "is an {kind} with {count} disks: name one, as in {}{more}",
+                names.join(", ")
+            )),
+        })
     }
 }
 
-/// Returns the name of a member of the appliance at `path`.
-pub fn member_name(path: &Path, member: &[u8]) -> PathBuf {
-    let name = [path.as_os_str().as_bytes(), b":", member].concat();
-    PathBuf::from(OsStr::from_bytes(&name))
-}
-
-/// Splits `name` into the path of a regular file and the name of a member, at the first colon before
-/// which there is such a file. Returns `None` if none has a part of the name.
+/// Splits `name` into the path of a regular file or of an OCI image layout, and the name of a member, at the first colon
+/// before which there is such a file. Returns `None` if none has a part of the name.
 ///
-/// Returns `None` as well if a file has the whole name, unless the part is the name of an appliance: the
+/// Returns `None` as well if a file has the whole name, unless the part [is an appliance](is_appliance): the
 /// names of members are those that the appliance gives them, and must not name other files.
 pub fn split_member(name: &Path) -> Option<(&Path, &[u8])> {
     let bytes = name.as_os_str().as_bytes();
     let colons = bytes.iter().enumerate().filter(|(_, byte)| **byte == b':');
     let mut splits = colons
         .map(|(at, _)| (Path::new(OsStr::from_bytes(&bytes[..at])), &bytes[at + 1..]))
-        .filter(|(path, member)| !member.is_empty() && path.is_file());
+        .filter(|(path, member)| !member.is_empty() && (path.is_file() || is_layout(path)));
     let first = splits.next()?;
     let mut all = std::iter::once(first).chain(splits);
-    let of_appliance = all.find(|(path, _)| is_named_appliance(path));
-    of_appliance.or_else(|| name.symlink_metadata().is_err().then_some(first))
+    if name.symlink_metadata().is_ok() {
+        return all.find(|(path, _)| is_appliance(path));
+    }
+    all.find(|(path, _)| is_ova(path)).or(Some(first))
 }
 
-/// Decodes the escapes of a URI. `None` if one is invalid.
-fn percent_decoded(text: &[u8]) -> Option<Vec<u8>> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        if byte == b'%' {
-            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
-            let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-            decoded.push(u8::from_str_radix(digits, 16).ok().filter(|_| is_hex)?);
-            rest = &after[2..];
-        } else {
-            decoded.push(byte);
-        }
+/// Returns whether the file at `path` stands for the disks in it if its content is that of an appliance. It does if its name
+/// ends in `.ova`, if it is an OCI image and its name ends in `.tar`, or if it is a folder with an OCI image layout.
+///
+/// A guest could write an archive into its raw disk, so the content alone does not make an appliance.
+pub fn is_appliance(path: &Path) -> bool {
+    #[cfg(feature = "oci")]
+    if has_extension(path.as_os_str().as_bytes(), TAR) && oci::is_archive_at(path) {
+        return true;
     }
-    Some(decoded)
+    is_ova(path) || is_layout(path)
 }
 
-/// Returns whether a file with this name is an appliance if its content is one: if the name ends in
-/// `.ova`. A guest could write an archive into its raw disk.
-pub fn is_named_appliance(path: &Path) -> bool {
-    has_extension(path.as_os_str().as_bytes(), ARCHIVE)
+/// Returns whether the name ends in `.ova`.
+pub fn is_ova(path: &Path) -> bool {
+    has_extension(path.as_os_str().as_bytes(), OVA)
 }
 
-fn has_extension(name: &[u8], extension: &[u8]) -> bool {
-    name.len().checked_sub(extension.len()).is_some_and(|at| {
-        at > 0 && name[at - 1] != b'/' && name[at..].eq_ignore_ascii_case(extension)
-    })
-}
-
-/// A part of a storage as a storage of its own.
-struct Part {
-    storage: Arc<dyn Storage>,
-    offset: u64,
-    size: u64,
-}
-
-impl Part {
-    /// Returns the number of bytes from `offset` on, at most `length`.
-    fn length(&self, offset: u64, length: usize) -> usize {
-        self.size.saturating_sub(offset).min(length as u64) as usize
-    }
-}
-
-impl Storage for Part {
-    fn size(&self) -> u64 {
-        self.size
-    }
-
-    fn read_at_most(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        match self.length(offset, buf.len()) {
-            0 => Ok(0),
-            length => self.storage.read_at_most(&mut buf[..length], self.offset + offset),
-        }
-    }
-
-    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        if self.length(offset, buf.len()) < buf.len() {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        self.storage.read_exact_at(buf, self.offset + offset)
-    }
-
-    fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
-        match self.length(offset, length) {
-            0 => None,
-            length => self.storage.lend(self.offset + offset, length),
-        }
-    }
-
-    fn extent(&self, offset: u64, limit: u64) -> io::Result<Extent> {
-        let extent = self.storage.extent(self.offset + offset, limit)?;
-        Ok(Extent { offset: extent.offset.saturating_sub(self.offset), ..extent })
-    }
-
-    fn changed(&self) -> Option<String> {
-        self.storage.changed()
-    }
-
-    /// Returns that of the storage, reduced to the alignment of the part's offset.
-    fn granularity(&self) -> u64 {
-        match self.offset {
-            0 => self.storage.granularity(),
-            offset => self.storage.granularity().min(1 << offset.trailing_zeros()),
-        }
-    }
-
-    fn queue_depth(&self) -> usize {
-        self.storage.queue_depth()
-    }
-
-    fn read_method(&self) -> ReadMethod {
-        self.storage.read_method()
-    }
+/// Returns whether `path` leads to a folder with an OCI image layout.
+pub fn is_layout(path: &Path) -> bool {
+    cfg!(feature = "oci") && path.join("oci-layout").is_file()
 }
 
 /// Names in an error.
 const MAX_NAMES: usize = 5;
 
-const ARCHIVE: &[u8] = b".ova";
-const DESCRIPTOR: &[u8] = b".ovf";
-const MANIFEST: &[u8] = b".mf";
-
-/// The identification and the method, deflate, at the beginning of a gzip file.
-const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
-
-/// Maximum size in bytes of a descriptor or manifest. Usual ones have a hundredth.
-const MAX_TEXT: u64 = 4 << 20;
+const OVA: &[u8] = b".ova";
+#[cfg(feature = "oci")]
+const TAR: &[u8] = b".tar";

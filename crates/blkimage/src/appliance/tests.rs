@@ -147,7 +147,9 @@ fn the_descriptor_may_be_any_member() {
 fn a_single_disk_is_the_image() {
     let open = |archive: Builder| {
         let appliance = archive.open().unwrap().unwrap();
-        appliance.open_only_disk(&OpenOptions::default()).map(|image| image.virtual_size())
+        appliance
+            .open_only_disk(&OpenOptions::default())
+            .map(|image| image.expect("a disk").virtual_size())
     };
     let files = [("f", "d", ""), ("g", "e", "")];
     let archive = |disks| appliance(&files, disks).file("d", &[1; 600]).file("e", &[2; 700]);

@@ -3,6 +3,7 @@
 pub(crate) mod local;
 #[cfg(feature = "nbd")]
 pub(crate) mod nbd;
+pub(crate) mod part;
 mod read_method;
 pub(crate) mod remote;
 
@@ -80,7 +81,8 @@ pub trait Storage: Send + Sync {
         Ok(None)
     }
 
-    /// Checks what can only be checked once bytes were read, such as the checksum at the end of a compressed stream.
+    /// Checks what can only be checked once bytes were read, such as the checksum at the end of a compressed
+    /// stream, or the digest of a blob.
     /// Called after the last read.
     ///
     /// # Errors
@@ -385,11 +387,17 @@ impl HostFile {
     }
 
     pub fn check_unchanged(&self) -> Result<()> {
-        let verified = self.storage.verify();
+        // A change meanwhile is the reason why bytes are invalid.
+        let verified = self.verify();
         match self.storage.changed() {
             Some(reason) => Err(self.error(ErrorKind::Changed, reason)),
-            None => verified.map_err(|error| read_error(&self.name, error, None)),
+            None => verified,
         }
+    }
+
+    /// Fails if bytes that were read are invalid, as [`Storage::verify`] does.
+    pub fn verify(&self) -> Result<()> {
+        self.storage.verify().map_err(|error| read_error(&self.name, error, None))
     }
 
     pub fn error(&self, kind: ErrorKind, reason: impl Into<String>) -> Error {

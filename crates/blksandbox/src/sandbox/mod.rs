@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use blkconfine::Families;
 use blkconfine::files::{self, list, open};
-use blkimage::{Follow, Transport, Uri, split_member};
+use blkimage::{Follow, Transport, Uri, is_layout, split_member};
 use landlock::{
     AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, RulesetCreated,
     RulesetCreatedAttr, RulesetError,
@@ -74,8 +74,11 @@ impl Sandbox {
         if self.reads_everything || self.follow == Follow::None {
             return self.allow_alone(path);
         }
-        if split_member(path).is_some() {
-            return self.allow_archive(path);
+        if let Some((appliance, _)) = split_member(path) {
+            return self.allow_appliance(appliance);
+        }
+        if is_layout(path) {
+            return self.allow_appliance(path);
         }
         let Ok(found) = rustix::fs::lstat(path) else { return };
         self.allow_uses(&found);
@@ -97,19 +100,27 @@ impl Sandbox {
         if self.reads_everything {
             return;
         }
-        if split_member(path).is_some() {
-            return self.allow_archive(path);
+        if let Some((appliance, _)) = split_member(path) {
+            return self.allow_appliance(appliance);
+        }
+        if is_layout(path) {
+            return self.allow_appliance(path);
         }
         let Ok((file, found)) = open_image(path) else { return };
         self.allow_uses(&found);
         self.allow_opened(&file, path);
     }
 
-    /// Allows reading the appliance of which `name` names a member. It refers to no other file.
-    fn allow_archive(&mut self, name: &Path) {
-        if let Some((path, _)) = split_member(name)
-            && let Ok((file, found)) = open_image(path)
+    /// Allows reading an appliance: a file, or a folder with an image layout. It refers to no other file.
+    fn allow_appliance(&mut self, path: &Path) {
+        if is_layout(path)
+            && let Ok(folder) = open(path, OFlags::DIRECTORY)
+            && !holds_devices(&folder)
         {
+            self.shown.folder(path);
+            self.add(&folder, AccessFs::ReadFile.into());
+            self.allow_telling_uses();
+        } else if let Ok((file, found)) = open_image(path) {
             self.allow_uses(&found);
             self.allow_opened(&file, path);
         }

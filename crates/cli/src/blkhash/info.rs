@@ -55,6 +55,7 @@ fn describe(name: &OsStr, options: &OpenOptions, is_json: bool) -> Result<String
         Err(TableError::Image(error)) => return Err(Problem::of_image(&error, name)),
         Err(error) => (partition::Table::default(), Some(error.to_string())),
     };
+    image.check_digests().map_err(|error| Problem::of_image(&error, name))?;
     let parts: Vec<_> = table
         .partitions
         .iter()

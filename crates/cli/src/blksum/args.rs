@@ -92,7 +92,8 @@ pub struct Args {
     #[arg(help_heading = OUTPUT, short, long, hide_short_help = true)]
     pub text: bool,
 
-    /// Read checksums from the files and check them. An appliance (.ova) has them in its manifest
+    /// Read checksums from the files and check them. An appliance (.ova) has them in its manifest,
+    /// an OCI image in its index
     #[arg(help_heading = CHECK, short, long)]
     pub check: bool,
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use blkhash::Algorithm;
-use blkimage::{OpenOptions, is_named_appliance, member_name};
+use blkimage::{OpenOptions, is_appliance, member_name};
 use blksum::check_file::{Entry, Form, Line, Parser, Style};
 use blksum::{Encoding, Tag};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -38,7 +38,7 @@ pub struct CheckFile {
 enum Rest {
     None,
     Unread(File),
-    /// The file is an appliance, as its name says.
+    /// The file stands for the disks in it.
     Appliance(PathBuf),
     /// Reading failed.
     Error,
@@ -171,7 +171,7 @@ fn open(name: &OsStr) -> io::Result<CheckFile> {
         stdio::stdin().map_or(Rest::Error, Rest::Unread)
     } else {
         match Path::new(name) {
-            path if is_named_appliance(path) => Rest::Appliance(path.to_owned()),
+            path if is_appliance(path) => Rest::Appliance(path.to_owned()),
             path => Rest::Unread(File::open(path)?),
         }
     };

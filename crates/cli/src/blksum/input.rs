@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use blkimage::{ErrorKind, Format, Location, OpenOptions, is_named_appliance, member_name};
+use blkimage::{ErrorKind, Format, Location, OpenOptions, is_appliance, member_name};
 use rustix::fs::{Mode, OFlags};
 use walkdir::{DirEntry, WalkDir};
 
@@ -168,7 +168,7 @@ pub fn detected(name: &OsStr) -> Option<Format> {
         return Some(Format::Raw);
     }
     match Input::new(name).ok()? {
-        Input::Path(path) if !is_named_appliance(path) => blkimage::detect(path).ok(),
+        Input::Path(path) if !is_appliance(path) => blkimage::detect(path).ok(),
         Input::Descriptor { file, start: 0 } => blkimage::detect_file(&file, Path::new(name)).ok(),
         _ => None,
     }
@@ -195,12 +195,9 @@ pub fn expand(
 }
 
 /// Returns the disks of an appliance, and everything else as it is.
-///
-/// An appliance is recognised by its content only if its name says so, too. A guest could write an
-/// archive into its raw disk.
 pub fn disks((name, found): Found, open: &OpenOptions) -> Vec<Found> {
     let path = Path::new(&name);
-    if found.is_err() || !is_named_appliance(path) || is_uri(&name) || open.format.is_some() {
+    if found.is_err() || is_uri(&name) || open.format.is_some() || !is_appliance(path) {
         return vec![(name, found)];
     }
     let disks = open.open_appliance(path).and_then(|appliance| match appliance {

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use blkhash::Parameters;
-use blkimage::{Format, is_named_appliance};
+use blkimage::{Format, is_appliance};
 use blksum::expect::{Search, Subject, Value};
 
 use super::found::{Found, Match, Reading};
@@ -183,7 +183,7 @@ impl Searcher<'_> {
     fn uncovered(&self, report: &Report, unreadable: Option<&Problem>) -> Option<String> {
         match unreadable {
             // An appliance holds all of its disks.
-            Some(_) if is_named_appliance(Path::new(self.name)) => None,
+            Some(_) if is_appliance(Path::new(self.name)) => None,
             Some(failure) => Some(format!("it cannot be read: {}", failure.text())),
             None => report.has_other_files.then(|| "it is in other files too".into()),
         }

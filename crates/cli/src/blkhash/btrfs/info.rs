@@ -7,7 +7,7 @@ use std::path::Path;
 
 use blkbtrfs::FileSystem;
 use blkhash::Digester;
-use blkimage::OpenOptions;
+use blkimage::{Image, OpenOptions};
 use serde::Serialize;
 
 use super::args;
@@ -58,7 +58,7 @@ fn show_all(
     let has_devices = names.iter().any(|name| crate::image::open::is_device(Path::new(name)));
     let force_share = options.force_share || has_devices;
     let options = options.clone().force_share(force_share);
-    let (groups, has_failed) = open::open(names, &options, &args.images);
+    let (groups, has_failed) = open::open(names, &options, &args.images, Image::check_digests);
     let mut outcome = if has_failed { Outcome::Unknown } else { Outcome::Clean };
     if groups.is_empty()
         && let Some(mounted) = mounted

@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use blkimage::is_layout;
+
 /// A mounted file system.
 pub struct Mounted {
     /// Content of /sys/fs/btrfs/FSID/checksum, such as `crc32c (crc32c-intel)`.
@@ -13,13 +15,14 @@ pub struct Mounted {
     pub devices: Vec<PathBuf>,
 }
 
-/// Finds the mounted file system of the folder `path`. Returns `None` if `path` is not a folder.
+/// Finds the mounted file system of the folder `path`. Returns `None` if `path` is not a folder, or one that
+/// stands for the disks in it.
 ///
 /// # Errors
 ///
 /// Fails if the file system is not btrfs, or the kernel does not list it in /sys/fs/btrfs.
 pub fn find(path: &Path) -> Option<Result<Mounted, String>> {
-    path.is_dir().then(|| {
+    (path.is_dir() && !is_layout(path)).then(|| {
         let path = fs::canonicalize(path).map_err(|error| error.to_string())?;
         let mounts = fs::read("/proc/self/mountinfo").map_err(|error| error.to_string())?;
         let source =

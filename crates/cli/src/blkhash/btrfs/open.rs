@@ -32,14 +32,23 @@ pub struct Group {
 pub type Names = BTreeMap<String, OsString>;
 
 /// Opens all images and groups their devices. Reports problems on standard error, and returns whether
-/// there were any.
-pub fn open(names: &[OsString], options: &OpenOptions, args: &args::Images) -> (Vec<Group>, bool) {
+/// there were any. An image that `check` rejects is one.
+pub fn open(
+    names: &[OsString],
+    options: &OpenOptions,
+    args: &args::Images,
+    check: impl Fn(&Image) -> blkimage::Result<()>,
+) -> (Vec<Group>, bool) {
     let mut groups: Vec<Group> = Vec::new();
     let mut seeds: Vec<(Uuid, Device)> = Vec::new();
     let mut full_names = Names::new();
     let mut has_failed = false;
     for name in names {
         let found = image::open::open(name, options)
+            .and_then(|image| match check(&image) {
+                Ok(()) => Ok(image),
+                Err(error) => Err(Problem::of_image(&error, name)),
+            })
             .map_err(|problem| problem.message(name))
             .and_then(|image| devices(name, &image, args));
         let found = found.unwrap_or_else(Found::failed);

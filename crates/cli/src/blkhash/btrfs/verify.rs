@@ -19,7 +19,7 @@ use crate::progress::{Amount, Counts, Reporter};
 pub fn run(args: &args::Verify) -> Result<Outcome, Failure> {
     let implementation = args.implementation.as_deref().map(find).transpose()?;
     let options = args.images.opening.confine(&args.names)?;
-    let (groups, has_failed) = open::open(&args.names, &options, &args.images);
+    let (groups, has_failed) = open::open(&args.names, &options, &args.images, |_| Ok(()));
     let mut outcome = if has_failed { Outcome::Unknown } else { Outcome::Clean };
     let mut limit = Limit::new(args.max_errors);
     let when = args.progress.when();

@@ -33,6 +33,7 @@ pub fn run(args: &Bitmaps) -> Result<Outcome, Failure> {
 fn describe(args: &Bitmaps, name: &OsString, image: &Image) -> Result<String, Problem> {
     let bitmaps = image.bitmaps().map_err(|error| Problem::of_image(&error, name))?;
     let bitmaps = bitmaps.ok_or("has a format without bitmaps that can be read")?;
+    image.check_digests().map_err(|error| Problem::of_image(&error, name))?;
     let mut text = String::new();
     if !args.json {
         let none = if bitmaps.is_empty() { "  no bitmaps\n" } else { "" };

@@ -8,7 +8,7 @@ use super::tracker::Opened;
 use crate::blkhash::out::Out;
 use crate::blkhash::source::Data;
 use crate::json::{self, record};
-use crate::problem::{Failure, Outcome};
+use crate::problem::{Failure, Outcome, Problem};
 use crate::stdio::Stdout;
 
 /// Prints the changes of the image on the command line.
@@ -20,6 +20,7 @@ pub fn run(args: &Changes) -> Result<Outcome, Failure> {
     let open = |name: &OsStr| Data::open(name, &options, &args.source);
     let found = open(&args.image).and_then(|data| {
         let changes = tracker.changes(&data, None, &open)?;
+        data.image().check_digests().map_err(|error| Problem::of_image(&error, &args.image))?;
         Ok((changes, data.size()))
     });
     let (changes, size) = match found {

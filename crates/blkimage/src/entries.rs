@@ -3,27 +3,48 @@
 //! A program that extracts an archive writes one member after another, each to where the earlier ones lead.
 //! If a member is written over another, through it or beside the folder, the result depends on the program.
 //! Such an archive is refused, so each member is the file or folder of its name, in any order.
+//!
+//! Archives of images ([`Rules::IMAGES`]) may have links, which are never followed and through which no other
+//! member is extracted.
 
 use std::collections::BTreeMap;
 
-use super::tar::{Entry, Reader};
 use crate::error::{ErrorKind, Result, excerpt};
 use crate::storage::HostFile;
+use crate::tar::{Entry, Node, Reader};
 
 /// The members of an archive, and where to find each.
-pub(super) struct Entries {
+pub(crate) struct Entries {
     all: Vec<Entry>,
     /// Indices by [`key`]. Of a folder that has several members, that of the first.
     by_key: BTreeMap<Vec<u8>, usize>,
 }
 
+/// The members that an archive may have.
+#[derive(Clone, Copy)]
+pub(crate) struct Rules {
+    pub max_headers: u32,
+    /// Whether links, devices and FIFOs are allowed.
+    pub special: bool,
+}
+
+impl Rules {
+    /// Appliances have tens of members. All headers are read for each disk, and for each line of a manifest.
+    pub const APPLIANCE: Self = Self { max_headers: 1000, special: false };
+
+    /// Archives of container images have a member for each blob, with up to three headers. Those of Docker have links to
+    /// layers under other names.
+    #[cfg(feature = "oci")]
+    pub const IMAGES: Self = Self { max_headers: 10_000, special: true };
+}
+
 impl Entries {
     /// Reads the headers of an archive.
-    pub fn new(file: &HostFile) -> Result<Self> {
-        let mut reader = Reader::new(file);
+    pub fn new(file: &HostFile, rules: Rules) -> Result<Self> {
+        let mut reader = Reader::new(file, rules.max_headers);
         let mut entries = Self { all: Vec::new(), by_key: BTreeMap::new() };
         while let Some(entry) = reader.entry()? {
-            entries.add(file, entry)?;
+            entries.add(file, entry, rules)?;
         }
         entries.check_folders(file)?;
         Ok(entries)
@@ -31,17 +52,30 @@ impl Entries {
 
     /// Returns the regular files.
     pub fn files(&self) -> impl Iterator<Item = &Entry> {
-        self.all.iter().filter(|entry| entry.is_file)
+        self.all.iter().filter(|entry| entry.is_file())
     }
 
     /// Returns the regular file with this name.
     pub fn find(&self, name: &[u8]) -> Option<&Entry> {
         let index = self.by_key.get(&key(name)).filter(|_| !name.contains(&0))?;
-        Some(&self.all[*index]).filter(|entry| entry.is_file)
+        Some(&self.all[*index]).filter(|entry| entry.is_file())
     }
 
     /// Adds a member. Fails if it is not a file or folder of its own beneath the folder of the archive.
-    fn add(&mut self, file: &HostFile, entry: Entry) -> Result<()> {
+    fn add(&mut self, file: &HostFile, entry: Entry, rules: Rules) -> Result<()> {
+        let is_allowed = match entry.node {
+            Node::File | Node::Folder => true,
+            Node::Special(_) => rules.special,
+            Node::Unknown(_) => false,
+        };
+        // What is extracted after a link may go where it leads.
+        if !is_allowed {
+            let what = entry.node.describe(&excerpt(&entry.name));
+            let reason = format!(
+                "has the {what} in a tar archive, of which only files and folders are read"
+            );
+            return Err(file.error(ErrorKind::Unsupported, reason).at(entry.header()));
+        }
         if let Some(reason) = refusal(&entry) {
             let reason = format!("has the member \"{}\", {reason}", excerpt(&entry.name));
             return Err(file.error(ErrorKind::Unsupported, reason).at(entry.header()));
@@ -49,7 +83,7 @@ impl Entries {
         let index = *self.by_key.entry(key(&entry.name)).or_insert(self.all.len());
         // A folder may be there more than once, which changes no file.
         if let Some(first) = self.all.get(index)
-            && (first.is_file || entry.is_file)
+            && (first.node, entry.node) != (Node::Folder, Node::Folder)
         {
             let reason = format!("has two members with the name \"{}\"", excerpt(&entry.name));
             return Err(file.corrupt(reason).at(entry.header()));
@@ -64,11 +98,11 @@ impl Entries {
         for ((outer_key, outer), (inner_key, inner)) in self.by_key.iter().zip(following) {
             let (outer, inner) = (&self.all[*outer], &self.all[*inner]);
             let rest = inner_key.strip_prefix(&**outer_key);
-            if outer.is_file && rest.is_some_and(|rest| rest.starts_with(SEPARATOR)) {
+            if outer.node != Node::Folder && rest.is_some_and(|rest| rest.starts_with(SEPARATOR)) {
                 let (name, inner_name) = (excerpt(&outer.name), excerpt(&inner.name));
-                let reason = format!(
-                    "has the file \"{name}\", and \"{inner_name}\" in a folder of this name"
-                );
+                let what = outer.node.describe(&name);
+                let reason =
+                    format!("has the {what}, and \"{inner_name}\" in a folder of this name");
                 return Err(file.corrupt(reason).at(outer.header().max(inner.header())));
             }
         }
@@ -84,7 +118,7 @@ fn refusal(entry: &Entry) -> Option<&'static str> {
         Some("whose name is absolute")
     } else if components.any(|component| component == b"..") {
         Some("whose name has the component \"..\"")
-    } else if entry.is_file && matches!(last, Some(b"" | b".")) {
+    } else if entry.node != Node::Folder && matches!(last, Some(b"" | b".")) {
         Some("a file with the name of a folder")
     } else {
         None

@@ -11,16 +11,48 @@ use crate::storage::HostFile;
 
 /// A member of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     pub name: Vec<u8>,
     /// Offset of its content in the archive.
     pub offset: u64,
     pub size: u64,
-    /// Whether it is a regular file, and not a folder.
-    pub is_file: bool,
+    pub node: Node,
+}
+
+/// The type of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Node {
+    File,
+    Folder,
+    /// A link, a device or a FIFO, by the type in its header. It has no content.
+    Special(u8),
+    /// A type whose content programs read differently.
+    Unknown(u8),
+}
+
+impl Node {
+    /// Returns a member of this type in words.
+    pub fn describe(self, name: &str) -> String {
+        match self {
+            Self::File => format!("file \"{name}\""),
+            Self::Folder => format!("folder \"{name}\""),
+            Self::Special(b'1') => format!("hard link \"{name}\""),
+            Self::Special(b'2') => format!("symbolic link \"{name}\""),
+            Self::Special(b'6') => format!("FIFO \"{name}\""),
+            Self::Special(_) => format!("device \"{name}\""),
+            Self::Unknown(kind) => {
+                format!("member \"{name}\" of the type '{}'", excerpt(&[kind]))
+            }
+        }
+    }
 }
 
 impl Entry {
+    /// Returns whether it is a regular file.
+    pub fn is_file(&self) -> bool {
+        self.node == Node::File
+    }
+
     /// Returns the offset of its header, the last one if there are several.
     pub fn header(&self) -> u64 {
         self.offset - BLOCK
@@ -35,18 +67,26 @@ pub fn is_tar(block: &[u8]) -> bool {
 }
 
 /// Reads the headers of an archive one after another.
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     file: &'a HostFile,
     at: u64,
     headers: u32,
+    max_headers: u32,
 }
 
 impl<'a> Reader<'a> {
-    pub fn new(file: &'a HostFile) -> Self {
-        Self { file, at: 0, headers: 0 }
+    /// Creates a reader that fails at an archive of more than `max_headers` headers.
+    pub fn new(file: &'a HostFile, max_headers: u32) -> Self {
+        Self { file, at: 0, headers: 0, max_headers }
     }
 
-    /// Returns the next member, or `None` at the end. Fails if it is neither a regular file nor a folder.
+    /// Returns the number of headers that were read.
+    #[cfg(feature = "oci")]
+    pub fn headers(&self) -> u32 {
+        self.headers
+    }
+
+    /// Returns the next member, or `None` at the end.
     pub fn entry(&mut self) -> Result<Option<Entry>> {
         let mut extended = Extended::default();
         loop {
@@ -82,7 +122,7 @@ impl<'a> Reader<'a> {
             }
             self.at = next;
             match kind {
-                Kind::File | Kind::Folder => {
+                Kind::File | Kind::Folder | Kind::Other => {
                     return self.member(&header, extended, content, size).map(Some);
                 }
                 Kind::LongName => {
@@ -115,7 +155,6 @@ impl<'a> Reader<'a> {
                     }
                 }
                 Kind::Sparse => return Err(self.unsupported("sparse members", start)),
-                Kind::Other => return Err(self.neither_file_nor_folder(&header, extended, start)),
             }
         }
     }
@@ -132,14 +171,19 @@ impl<'a> Reader<'a> {
         let name = self.name(header, extended, start)?;
         // As in archives of V7, where folders have no type.
         let is_folder = name.ends_with(b"/") || header.is_folder_of_v7();
-        let is_file = header.kind() == Kind::File && !is_folder;
+        let node = match (header.kind(), header.0[TYPE]) {
+            (Kind::Other, kind @ (b'1' | b'2' | b'3' | b'4' | b'6')) => Node::Special(kind),
+            (Kind::Other, kind) => Node::Unknown(kind),
+            (Kind::File, _) if !is_folder => Node::File,
+            _ => Node::Folder,
+        };
         // GNU tar skips the content of a folder, and other programs do not.
-        if !is_file && (size > 0 || header.size() != Some(0)) {
+        if node == Node::Folder && (size > 0 || header.size() != Some(0)) {
             let reason =
                 format!("has the member \"{}\", which is no file and has a size", excerpt(&name));
             return Err(self.file.corrupt(reason).at(start));
         }
-        Ok(Entry { name, offset, size, is_file })
+        Ok(Entry { name, offset, size, node })
     }
 
     /// Returns the name of a member, whose header is at `start`.
@@ -166,29 +210,6 @@ impl<'a> Reader<'a> {
         Ok(name)
     }
 
-    /// Returns the error about a member of another type. What is extracted after a link may go where it leads.
-    fn neither_file_nor_folder(
-        &self,
-        header: &Header<'_>,
-        extended: Extended,
-        start: u64,
-    ) -> Error {
-        let name = match self.name(header, extended, start) {
-            Ok(name) => excerpt(&name),
-            Err(error) => return error,
-        };
-        let what = match header.0[TYPE] {
-            b'1' => format!("hard link \"{name}\""),
-            b'2' => format!("symbolic link \"{name}\""),
-            b'3' | b'4' => format!("device \"{name}\""),
-            b'6' => format!("FIFO \"{name}\""),
-            kind => format!("member \"{name}\" of the type '{}'", excerpt(&[kind])),
-        };
-        let reason =
-            format!("has the {what} in a tar archive, of which only files and folders are read");
-        self.file.error(ErrorKind::Unsupported, reason).at(start)
-    }
-
     /// Reads the next block. Returns `None` at the end of the archive.
     fn block(&mut self) -> Result<Option<[u8; BLOCK as usize]>> {
         let left = self.file.size().saturating_sub(self.at);
@@ -204,8 +225,8 @@ impl<'a> Reader<'a> {
             return Ok(None);
         }
         self.headers += 1;
-        if self.headers > MAX_HEADERS {
-            let reason = format!("has more than {MAX_HEADERS} headers of members");
+        if self.headers > self.max_headers {
+            let reason = format!("has more than {} headers of members", self.max_headers);
             return Err(self.file.error(ErrorKind::Unsupported, reason).at(self.at));
         }
         self.at += BLOCK;
@@ -392,9 +413,6 @@ const PREFIX: Range<usize> = 345..500;
 
 /// Offset of the type of a member in its header.
 const TYPE: usize = 156;
-
-/// Appliances have tens of members. All headers are read for each disk, and for each line of a manifest.
-const MAX_HEADERS: u32 = 1000;
 
 /// Maximum size of an extended header in bytes.
 const MAX_TEXT: u64 = 64 << 10;

@@ -1,0 +1,141 @@
+//! Checks that blobs have the content of their digests.
+//!
+//! A disk may be read in any order and in parts, and the digest is of all bytes in order. A thread of its own hashes them,
+//! beside the pass that reads the disk and mostly from the same page cache. The end of each pass waits for it.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+
+use super::digest::Digest;
+use crate::storage::{ReadMethod, Storage};
+use crate::{Extent, Lent};
+
+/// Bytes whose digest is stated.
+pub(super) struct Stated {
+    pub storage: Arc<dyn Storage>,
+    pub digest: Digest,
+}
+
+/// A storage whose bytes come from blobs that are hashed meanwhile.
+pub(super) struct Checked {
+    content: Arc<dyn Storage>,
+    hashed: Arc<Hashed>,
+}
+
+/// Blobs that are being hashed.
+struct Hashed {
+    blobs: Vec<Stated>,
+    /// Held while the blobs are hashed.
+    work: Mutex<()>,
+    verdict: OnceLock<Option<String>>,
+    /// Whether the verdict is not needed any more.
+    is_abandoned: AtomicBool,
+}
+
+impl Checked {
+    /// Starts to hash `blobs`, on which the bytes of `content` depend.
+    pub fn new(content: Arc<dyn Storage>, blobs: Vec<Stated>) -> Self {
+        let hashed = Arc::new(Hashed {
+            blobs,
+            work: Mutex::new(()),
+            verdict: OnceLock::new(),
+            is_abandoned: AtomicBool::new(false),
+        });
+        let own = hashed.clone();
+        // Without a thread, the end of the pass hashes.
+        let _ = thread::Builder::new().name("digests".into()).spawn(move || {
+            own.verdict();
+        });
+        Self { content, hashed }
+    }
+}
+
+impl Drop for Checked {
+    fn drop(&mut self) {
+        self.hashed.is_abandoned.store(true, Relaxed);
+    }
+}
+
+impl Hashed {
+    /// Returns the reason if a blob does not match its digest. Hashes the blobs unless another thread does or did.
+    fn verdict(&self) -> Option<String> {
+        let _working = self.work.lock();
+        self.verdict.get_or_init(|| self.blobs.iter().find_map(|blob| self.check(blob))).clone()
+    }
+
+    fn check(&self, blob: &Stated) -> Option<String> {
+        let Stated { storage, digest } = blob;
+        let mut hasher = digest.hasher();
+        let mut buf = vec![0; PIECE];
+        let (mut offset, size) = (0, storage.size());
+        while offset < size {
+            if self.is_abandoned.load(Relaxed) {
+                return Some("was closed while it was read".into());
+            }
+            let length = (size - offset).min(PIECE as u64) as usize;
+            if let Err(error) = storage.read_exact_at(&mut buf[..length], offset) {
+                return Some(format!("blob {digest} cannot be read at offset {offset}: {error}"));
+            }
+            hasher.update(&buf[..length]);
+            offset += length as u64;
+        }
+        match hasher.finish() == digest.hex() {
+            true => None,
+            false => Some(format!("blob {digest} does not match its digest")),
+        }
+    }
+}
+
+impl Storage for Checked {
+    fn size(&self) -> u64 {
+        self.content.size()
+    }
+
+    fn read_at_most(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.content.read_at_most(buf, offset)
+    }
+
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.content.read_exact_at(buf, offset)
+    }
+
+    fn lend(&self, offset: u64, length: usize) -> Option<Lent> {
+        self.content.lend(offset, length)
+    }
+
+    fn extent(&self, offset: u64, limit: u64) -> io::Result<Extent> {
+        self.content.extent(offset, limit)
+    }
+
+    fn changed(&self) -> Option<String> {
+        let blobs = || self.hashed.blobs.iter().find_map(|blob| blob.storage.changed());
+        self.content.changed().or_else(blobs)
+    }
+
+    fn verify(&self) -> io::Result<()> {
+        let hashed = self.hashed.verdict();
+        self.content.verify()?;
+        hashed.map_or(Ok(()), |reason| Err(io::Error::new(io::ErrorKind::InvalidData, reason)))
+    }
+
+    fn granularity(&self) -> u64 {
+        self.content.granularity()
+    }
+
+    fn queue_depth(&self) -> usize {
+        self.content.queue_depth()
+    }
+
+    fn stored(&self) -> Option<u64> {
+        self.content.stored()
+    }
+
+    fn read_method(&self) -> ReadMethod {
+        self.content.read_method()
+    }
+}
+
+/// Bytes that are read and hashed at a time.
+const PIECE: usize = 1 << 20;

@@ -1,0 +1,165 @@
+//! The disks in a container image: the files in its folder `disk`, as a container runtime sees them.
+//!
+//! Layers are applied from the lowest to the topmost one. A file of a layer replaces what has its name below, and a
+//! whiteout removes it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::files::{Files, whole};
+use crate::error::{ErrorKind, Result, excerpt};
+use crate::storage::Storage;
+use crate::tar::{Entry, Node, Reader};
+
+/// The folder of the disks, after the layers that were applied.
+#[derive(Default)]
+pub(super) struct Folder {
+    /// What is in the folder, by name.
+    nodes: BTreeMap<Vec<u8>, Member>,
+    /// What is in the place of the folder, if it is not one.
+    other: Option<Node>,
+}
+
+/// A file in the folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Member {
+    /// Index of its layer.
+    pub layer: usize,
+    /// Offset in the tar archive.
+    pub offset: u64,
+    pub size: u64,
+    node: Node,
+}
+
+/// A change of the folder by a layer.
+enum Change {
+    /// Removes everything that lower layers have.
+    Hide,
+    /// Removes a name that lower layers have.
+    Remove(Vec<u8>),
+    /// Something takes the place of the folder.
+    Replace(Node),
+    Add(Vec<u8>, Entry),
+}
+
+impl Folder {
+    /// Applies the layer with this index, whose tar archive is `content`.
+    pub fn apply(
+        &mut self,
+        files: &Files,
+        content: Arc<dyn Storage>,
+        layer: usize,
+        headers_left: &mut u32,
+    ) -> Result<()> {
+        let file = whole(content, files.name());
+        let mut reader = Reader::new(&file, *headers_left);
+        let mut changes = Vec::new();
+        while let Some(entry) = reader.entry()? {
+            if let Some(change) = change(files, entry)? {
+                if changes.len() == MAX_CHANGES {
+                    let reason =
+                        format!("has a layer of more than {MAX_CHANGES} files in the folder disk");
+                    return Err(files.error(ErrorKind::Unsupported, reason));
+                }
+                changes.push(change);
+            }
+        }
+        *headers_left -= reader.headers();
+        // Whiteouts concern lower layers only, wherever they are among the members.
+        for change in &changes {
+            match change {
+                Change::Hide => *self = Self::default(),
+                Change::Remove(name) => drop(self.nodes.remove(name)),
+                Change::Replace(_) | Change::Add(..) => {}
+            }
+        }
+        for change in changes {
+            match change {
+                Change::Replace(Node::Folder) => self.other = None,
+                Change::Replace(node) => *self = Self { other: Some(node), ..Self::default() },
+                Change::Add(name, entry) => {
+                    let Entry { offset, size, node, .. } = entry;
+                    let member = Member { layer, offset, size, node };
+                    if let Some(first) = self.nodes.insert(name, member)
+                        && first.layer == layer
+                        && (first.node, node) != (Node::Folder, Node::Folder)
+                    {
+                        let name = excerpt(&entry.name);
+                        let reason = format!("has two members with the name \"{name}\" in a layer");
+                        return Err(files.corrupt(reason));
+                    }
+                }
+                Change::Hide | Change::Remove(_) => {}
+            }
+        }
+        if self.nodes.len() > MAX_CHANGES {
+            let reason = format!("has more than {MAX_CHANGES} files in the folder disk");
+            return Err(files.error(ErrorKind::Unsupported, reason));
+        }
+        Ok(())
+    }
+
+    /// Returns the disks by name. Fails if one cannot be read.
+    pub fn disks(self, files: &Files) -> Result<Vec<(Vec<u8>, Member)>> {
+        let refused = |node: Node, name: &[u8]| {
+            let what = node.describe(&excerpt(name));
+            let reason = format!("has the {what} in a layer, where only files are read");
+            files.error(ErrorKind::Unsupported, reason)
+        };
+        match self.other {
+            None | Some(Node::File) => {}
+            Some(node) => return Err(refused(node, FOLDER)),
+        }
+        let mut disks = Vec::new();
+        for (name, member) in self.nodes {
+            let name = [FOLDER, b"/", &name].concat();
+            match member.node {
+                Node::File => disks.push((name, member)),
+                Node::Folder => {}
+                node => return Err(refused(node, &name)),
+            }
+        }
+        Ok(disks)
+    }
+}
+
+/// Returns the change of the folder that a member makes.
+fn change(files: &Files, entry: Entry) -> Result<Option<Change>> {
+    let parts = entry.name.split(|byte| *byte == b'/');
+    let parts: Vec<_> = parts.filter(|part| !matches!(*part, b"" | b".")).collect();
+    if parts.contains(&&b".."[..]) || matches!(entry.node, Node::Unknown(_)) {
+        let what = entry.node.describe(&excerpt(&entry.name));
+        let reason = format!("has the {what} in a layer, which programs extract differently");
+        return Err(files.error(ErrorKind::Unsupported, reason));
+    }
+    let whiteout = |name: &[u8]| name.strip_prefix(WHITEOUT).map(<[u8]>::to_vec);
+    Ok(match *parts {
+        [OPAQUE] | [FOLDER, OPAQUE] => Some(Change::Hide),
+        [name] if whiteout(name).is_some_and(|name| name == FOLDER) => Some(Change::Hide),
+        [FOLDER] => Some(Change::Replace(entry.node)),
+        [FOLDER, name] => match whiteout(name) {
+            // Notes of a file system about itself.
+            Some(name) if name.starts_with(WHITEOUT) => None,
+            Some(name) => Some(Change::Remove(name)),
+            None => Some(Change::Add(name.to_vec(), entry)),
+        },
+        // A folder that has files may have no member of its own.
+        [FOLDER, name, ..] => {
+            let folder = Entry { node: Node::Folder, ..entry.clone() };
+            Some(Change::Add(name.to_vec(), folder))
+        }
+        _ => None,
+    })
+}
+
+/// The folder in which KubeVirt looks for the disk of a container image.
+const FOLDER: &[u8] = b"disk";
+
+/// Beginning of the name of a file that removes the one with the rest of the name.
+const WHITEOUT: &[u8] = b".wh.";
+
+/// Name of a file that removes everything in its folder.
+const OPAQUE: &[u8] = b".wh..wh..opq";
+
+/// Maximum number of files in the folder, and of changes in one layer.
+const MAX_CHANGES: usize = 10_000;

@@ -1,0 +1,381 @@
+//! The images that an index leads to (OCI image specification), or that are in an archive of Docker.
+//!
+//! Every JSON blob is compared with its size and its digest before it is parsed, and has a maximum size.
+
+use std::collections::HashSet;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::digest::Digest;
+use super::files::Files;
+use crate::error::{ErrorKind, Result, excerpt};
+use crate::storage::Storage;
+
+/// An image: layers for one platform.
+pub(super) struct Image {
+    /// Digits that tell it from others.
+    pub id: String,
+    /// As in `linux/arm64`.
+    pub platform: Option<String>,
+    /// Name in the index.
+    pub reference: Option<String>,
+    pub layers: Vec<Layer>,
+}
+
+/// A layer of an image.
+pub(super) struct Layer {
+    pub blob: Blob,
+    pub media_type: String,
+    /// Name of the disk that the layer is, if it is one.
+    pub name: Option<String>,
+    /// Name of the file that the layer is.
+    pub title: Option<String>,
+}
+
+/// A file with a digest.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Blob {
+    pub file: Vec<u8>,
+    pub digest: Digest,
+    pub is_of: Subject,
+}
+
+/// The bytes of which a digest is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    File,
+    /// The tar archive in a layer, which may be compressed in the file.
+    Content,
+}
+
+/// The content of an index.
+#[derive(Default)]
+pub(super) struct Found {
+    pub images: Vec<Image>,
+    /// All blobs that were named, each once.
+    pub blobs: Vec<Blob>,
+}
+
+/// Follows the index of a layout.
+pub(super) fn of_layout(files: &Files) -> Result<Found> {
+    let layout: ImageLayout = parse(files, b"oci-layout", &read(files, b"oci-layout")?)?;
+    if !layout.version.starts_with("1.") {
+        let version = excerpt(layout.version.as_bytes());
+        let reason = format!("is an OCI image layout of version \"{version}\", which is not read");
+        return Err(files.error(ErrorKind::Unsupported, reason));
+    }
+    let index: Document = parse(files, b"index.json", &read(files, b"index.json")?)?;
+    let mut walk = Walk { files, found: Found::default(), seen: HashSet::new(), documents: 0 };
+    walk.index(index, &Context::default(), 0)?;
+    Ok(walk.found)
+}
+
+/// A pass over the documents that an index leads to.
+struct Walk<'a> {
+    files: &'a Files,
+    found: Found,
+    /// Digests that were named.
+    seen: HashSet<Digest>,
+    documents: usize,
+}
+
+/// What the descriptors above a manifest state about it.
+#[derive(Clone, Default)]
+struct Context {
+    platform: Option<String>,
+    reference: Option<String>,
+}
+
+impl Walk<'_> {
+    fn index(&mut self, index: Document, context: &Context, depth: usize) -> Result<()> {
+        for descriptor in index.manifests.unwrap_or_default() {
+            let blob = self.blob(&descriptor)?;
+            if !self.add(&blob) {
+                continue;
+            }
+            let media_type = media_type(&descriptor.media_type);
+            let is_index = INDEXES.contains(&media_type);
+            // Others are to be ignored, but their digests count.
+            if !is_index && !MANIFESTS.contains(&media_type) {
+                continue;
+            }
+            self.documents += 1;
+            if depth == MAX_DEPTH || self.documents > MAX_DOCUMENTS {
+                let reason = format!(
+                    "has more than {MAX_DEPTH} indexes in each other, or {MAX_DOCUMENTS} manifests"
+                );
+                return Err(self.files.error(ErrorKind::Unsupported, reason));
+            }
+            let document = self.document(&blob, &descriptor)?;
+            let annotations = descriptor.annotations.unwrap_or_default();
+            let platform = descriptor.platform.as_ref().and_then(Platform::name);
+            let context = Context {
+                platform: platform.or_else(|| context.platform.clone()),
+                reference: annotations.reference.or_else(|| context.reference.clone()),
+            };
+            match is_index {
+                true => self.index(document, &context, depth + 1)?,
+                false => self.manifest(document, &blob.digest, context)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads an index or a manifest. Fails if it is not clear which of them it is.
+    fn document(&self, blob: &Blob, descriptor: &Descriptor) -> Result<Document> {
+        let text = read(self.files, &blob.file)?;
+        if !blob.digest.is_of(&text) {
+            let reason = format!("blob {} does not match its digest", blob.digest);
+            return Err(self.files.corrupt(reason));
+        }
+        let document: Document = parse(self.files, &blob.file, &text)?;
+        let stated = document.media_type.as_deref().map(media_type);
+        let is_other = stated.is_some_and(|stated| stated != media_type(&descriptor.media_type));
+        if is_other || document.manifests.is_some() && document.layers.is_some() {
+            let reason = format!("blob {} is of another type than its descriptor", blob.digest);
+            return Err(self.files.corrupt(reason));
+        }
+        Ok(document)
+    }
+
+    fn manifest(&mut self, manifest: Document, digest: &Digest, context: Context) -> Result<()> {
+        if let Some(config) = &manifest.config {
+            let blob = self.blob(config)?;
+            self.add(&blob);
+        }
+        let stated = manifest.layers.unwrap_or_default();
+        check_count(self.files, stated.len())?;
+        let mut layers = Vec::with_capacity(stated.len());
+        for descriptor in stated {
+            let blob = self.blob(&descriptor)?;
+            self.add(&blob);
+            let annotations = descriptor.annotations.unwrap_or_default();
+            let Annotations { title, disk, .. } = annotations;
+            layers.push(Layer { blob, media_type: descriptor.media_type, name: disk, title });
+        }
+        let Context { platform, reference } = context;
+        self.found.images.push(Image { id: digest.short().into(), platform, reference, layers });
+        Ok(())
+    }
+
+    /// Returns the blob of a descriptor. Fails if it is missing or has another size.
+    fn blob(&self, descriptor: &Descriptor) -> Result<Blob> {
+        let digest = Digest::parse(&descriptor.digest)
+            .map_err(|reason| self.files.error(ErrorKind::Unsupported, format!("has {reason}")))?;
+        let file = digest.path().into_bytes();
+        let size = self.files.open(&file)?.size();
+        if size != descriptor.size {
+            let stated = descriptor.size;
+            let reason =
+                format!("blob {digest} has {size} bytes, and its descriptor says {stated}");
+            return Err(self.files.corrupt(reason));
+        }
+        Ok(Blob { file, digest, is_of: Subject::File })
+    }
+
+    /// Adds a blob. Returns false if it was added before.
+    fn add(&mut self, blob: &Blob) -> bool {
+        let is_new = self.seen.insert(blob.digest.clone());
+        if is_new {
+            self.found.blobs.push(blob.clone());
+        }
+        is_new
+    }
+}
+
+/// Returns the images in an archive of `docker save`.
+pub(super) fn of_docker(files: &Files) -> Result<Found> {
+    let images: Vec<DockerImage> =
+        parse(files, MANIFEST.as_bytes(), &read(files, MANIFEST.as_bytes())?)?;
+    if images.len() > MAX_DOCUMENTS {
+        let reason = format!("has more than {MAX_DOCUMENTS} images");
+        return Err(files.error(ErrorKind::Unsupported, reason));
+    }
+    let mut found = Found::default();
+    let mut seen = HashSet::new();
+    for image in images {
+        let text = read(files, image.config.as_bytes())?;
+        let stem = image.config.strip_suffix(".json").unwrap_or(&image.config);
+        let digest = Digest::sha256(stem).or_else(|| Digest::of_path(stem.as_bytes()));
+        let digest = digest.ok_or_else(|| {
+            let name = excerpt(image.config.as_bytes());
+            files.error(ErrorKind::Unsupported, format!("has no digest of \"{name}\""))
+        })?;
+        if !digest.is_of(&text) {
+            return Err(files.corrupt(format!("blob {digest} does not match its digest")));
+        }
+        let config: Config = parse(files, image.config.as_bytes(), &text)?;
+        let contents = config.rootfs.unwrap_or_default().diff_ids.unwrap_or_default();
+        let stated = image.layers.unwrap_or_default();
+        check_count(files, stated.len())?;
+        if contents.len() != stated.len() {
+            let reason = format!("has {} digests for {} layers", contents.len(), stated.len());
+            return Err(files.corrupt(reason));
+        }
+        let platform = Platform { os: config.os, architecture: config.architecture, variant: None };
+        let id = digest.short().to_owned();
+        let mut blobs =
+            vec![Blob { file: image.config.into_bytes(), digest, is_of: Subject::File }];
+        let mut layers = Vec::with_capacity(stated.len());
+        for (name, digest) in stated.into_iter().zip(contents) {
+            let digest = Digest::parse(&digest)
+                .map_err(|reason| files.error(ErrorKind::Unsupported, format!("has {reason}")))?;
+            let blob = Blob { file: name.into_bytes(), digest, is_of: Subject::Content };
+            blobs.push(blob.clone());
+            layers.push(Layer { blob, media_type: TAR.into(), name: None, title: None });
+        }
+        for blob in blobs {
+            if seen.insert(blob.file.clone()) {
+                found.blobs.push(blob);
+            }
+        }
+        let platform = platform.name();
+        let reference = image.tags.unwrap_or_default().into_iter().next();
+        // One image may have several tags, and a line for each.
+        if found.images.iter().all(|other: &Image| other.id != id) {
+            found.images.push(Image { id, platform, reference, layers });
+        }
+    }
+    Ok(found)
+}
+
+/// Reads a file of limited size.
+fn read(files: &Files, name: &[u8]) -> Result<Vec<u8>> {
+    let storage = files.open(name)?;
+    let size = storage.size();
+    if size > MAX_JSON {
+        let name = excerpt(name);
+        let reason = format!("its file \"{name}\" has more than {} MiB", MAX_JSON >> 20);
+        return Err(files.error(ErrorKind::Unsupported, reason));
+    }
+    let mut text = vec![0; size as usize];
+    storage.read_exact_at(&mut text, 0).map_err(|error| {
+        let reason = format!("its file \"{}\" cannot be read", excerpt(name));
+        files.error(ErrorKind::Io, reason).because(error)
+    })?;
+    Ok(text)
+}
+
+/// Parses JSON, to a depth of 128.
+fn parse<T: DeserializeOwned>(files: &Files, name: &[u8], text: &[u8]) -> Result<T> {
+    serde_json::from_slice(text).map_err(|error| {
+        let (name, reason) = (excerpt(name), excerpt(error.to_string().as_bytes()));
+        files.corrupt(format!("its file \"{name}\" is not understood: {reason}"))
+    })
+}
+
+fn check_count(files: &Files, layers: usize) -> Result<()> {
+    if layers > MAX_LAYERS {
+        let reason = format!("has an image of more than {MAX_LAYERS} layers");
+        return Err(files.error(ErrorKind::Unsupported, reason));
+    }
+    Ok(())
+}
+
+/// Returns a media type without parameters.
+pub(super) fn media_type(text: &str) -> &str {
+    text.split(';').next().unwrap_or_default().trim_end()
+}
+
+#[derive(Deserialize)]
+struct ImageLayout {
+    #[serde(rename = "imageLayoutVersion")]
+    version: String,
+}
+
+/// An index or a manifest.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    media_type: Option<String>,
+    manifests: Option<Vec<Descriptor>>,
+    config: Option<Descriptor>,
+    layers: Option<Vec<Descriptor>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Descriptor {
+    media_type: String,
+    digest: String,
+    size: u64,
+    annotations: Option<Annotations>,
+    platform: Option<Platform>,
+}
+
+#[derive(Default, Deserialize)]
+struct Annotations {
+    #[serde(rename = "org.opencontainers.image.title")]
+    title: Option<String>,
+    #[serde(rename = "org.opencontainers.image.ref.name")]
+    reference: Option<String>,
+    #[serde(rename = "io.kubevirt.disk.name")]
+    disk: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Platform {
+    os: Option<String>,
+    architecture: Option<String>,
+    variant: Option<String>,
+}
+
+impl Platform {
+    /// Returns the parts that are known, as in `linux/arm/v7`.
+    fn name(&self) -> Option<String> {
+        let Self { os, architecture, variant } = self;
+        let parts = [os, architecture, variant].into_iter().flatten();
+        let parts: Vec<_> = parts.filter(|part| !part.is_empty()).map(String::as_str).collect();
+        (!parts.is_empty()).then(|| parts.join("/"))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct DockerImage {
+    config: String,
+    #[serde(rename = "RepoTags")]
+    tags: Option<Vec<String>>,
+    layers: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct Config {
+    os: Option<String>,
+    architecture: Option<String>,
+    rootfs: Option<Rootfs>,
+}
+
+#[derive(Default, Deserialize)]
+struct Rootfs {
+    diff_ids: Option<Vec<String>>,
+}
+
+/// Name of the file that makes a tar archive one of Docker.
+const MANIFEST: &str = "manifest.json";
+
+/// Type of layers in archives of Docker, whose type is not stated.
+const TAR: &str = "application/vnd.oci.image.layer.v1.tar";
+
+const INDEXES: [&str; 2] = [
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+];
+
+const MANIFESTS: [&str; 2] = [
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+];
+
+/// Maximum size of a JSON document in bytes: that of a manifest in registries and in containerd.
+const MAX_JSON: u64 = 4 << 20;
+
+/// Maximum number of indexes and manifests. Large images have some ten platforms.
+const MAX_DOCUMENTS: usize = 256;
+
+/// Maximum number of indexes in each other.
+const MAX_DEPTH: usize = 4;
+
+/// Maximum number of layers of an image. Container runtimes allow 128.
+const MAX_LAYERS: usize = 512;

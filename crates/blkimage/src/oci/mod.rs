@@ -1,0 +1,241 @@
+//! OCI images in a folder (an image layout) or a tar archive (an OCI archive, or one of `docker save`).
+//!
+//! A disk is a layer of its own, as in exports of KubeVirt and in images of podman machine, or a file in the folder `disk` of
+//! a container image (a containerDisk). Documents are checked before they are parsed, and the blobs that a disk depends on
+//! while it is read. Nothing is fetched, and no name in an image is that of a file of this host.
+
+mod blob;
+mod content;
+mod digest;
+mod disk;
+mod files;
+mod layers;
+mod manifest;
+mod names;
+mod role;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use self::blob::{Checked, Stated};
+use self::digest::Digest;
+use self::disk::{Disk, Place};
+use self::files::Files;
+pub(crate) use self::files::{is_archive, is_archive_at};
+use self::layers::{Folder, Member};
+use self::manifest::{Blob, Found, Image as Manifest, Subject};
+use self::names::Named;
+use self::role::{Method, Role};
+use crate::Format;
+use crate::appliance::name::member_name;
+use crate::error::{ErrorKind, Result, excerpt};
+use crate::image::Image;
+use crate::options::OpenOptions;
+use crate::probe::{PROBE_SIZE, probe};
+use crate::storage::Storage;
+use crate::storage::part::Part;
+
+/// The images in a folder or an archive.
+pub(crate) struct Images {
+    files: Files,
+    found: OnceLock<Found>,
+    disks: OnceLock<Vec<Disk>>,
+}
+
+/// The content of a disk.
+struct Content {
+    storage: Arc<dyn Storage>,
+    /// The blobs on which it depends.
+    blobs: Vec<Stated>,
+    /// The format that is stated.
+    format: Option<Format>,
+}
+
+impl Images {
+    pub fn in_archive(storage: Arc<dyn Storage>, name: &Path) -> Result<Self> {
+        Files::in_archive(storage, name).map(Self::new)
+    }
+
+    pub fn in_folder(path: &Path, options: &OpenOptions) -> Result<Self> {
+        Files::in_folder(path, options).map(Self::new)
+    }
+
+    fn new(files: Files) -> Self {
+        Self { files, found: OnceLock::new(), disks: OnceLock::new() }
+    }
+
+    /// Returns the names of the disks, in the order of the index and of the layers.
+    pub fn disks(&self) -> Result<Vec<Vec<u8>>> {
+        Ok(self.listed()?.iter().map(|disk| disk.name.clone()).collect())
+    }
+
+    /// Returns a check file of all blobs, and the name of the file that lists them.
+    pub fn manifest(&self) -> Result<(&[u8], Vec<u8>)> {
+        let mut text = String::new();
+        for Blob { file, digest, is_of } in &self.found()?.blobs {
+            let name = std::str::from_utf8(file).ok().filter(|name| is_plain(name));
+            let name = name.ok_or_else(|| {
+                let reason = format!("has the layer \"{}\", whose name is odd", excerpt(file));
+                self.files.error(ErrorKind::Unsupported, reason)
+            })?;
+            if *is_of == Subject::Content
+                && let Some(method) = Method::of(&*self.files.open(file)?)
+            {
+                let reason = format!(
+                    "has the layer \"{name}\", which is compressed ({method}), and a digest of its content alone"
+                );
+                return Err(self.files.error(ErrorKind::Unsupported, reason));
+            }
+            text += &digest.line(name);
+        }
+        Ok((b"index.json", text.into_bytes()))
+    }
+
+    /// Opens a disk, or a file of the layout as it is.
+    pub fn open(&self, options: &OpenOptions, member: &[u8]) -> Result<Image> {
+        let name = member_name(self.files.name(), member);
+        let name = name.to_string_lossy();
+        let is_file = names::is_of_file(member);
+        let disk = match is_file {
+            true => None,
+            false => self.listed()?.iter().find(|disk| disk.name == member),
+        };
+        let Some(disk) = disk else {
+            if !is_file && !self.found()?.blobs.iter().any(|blob| blob.file == member) {
+                let reason = format!("has no disk with the name \"{}\"", excerpt(member));
+                return Err(self.files.error(ErrorKind::Format, reason));
+            }
+            let storage = self.files.open(member)?;
+            let digest = Digest::of_path(member);
+            let storage: Box<dyn Storage> = match digest {
+                Some(digest) => {
+                    let blobs = vec![Stated { storage: storage.clone(), digest }];
+                    Box::new(Checked::new(storage, blobs))
+                }
+                None => Box::new(storage),
+            };
+            return options.open_storage(storage, &name);
+        };
+        let Content { storage, blobs, format } = self.content(disk)?;
+        let format = options.format.or(format);
+        let options = OpenOptions { format, ..options.clone() };
+        options.open_storage(Box::new(Checked::new(storage, blobs)), &name)
+    }
+
+    /// Returns the content of a disk.
+    fn content(&self, disk: &Disk) -> Result<Content> {
+        match &disk.place {
+            Place::Blob { blob, format, method } => {
+                let stored = self.files.open(&blob.file)?;
+                let storage = content::of_disk(&self.files, stored.clone(), *method)?;
+                let blobs = vec![Stated { storage: stored, digest: blob.digest.clone() }];
+                Ok(Content { storage, blobs, format: *format })
+            }
+            Place::Layer { layers, member } => {
+                let mut content = None;
+                let mut blobs = Vec::with_capacity(layers.len());
+                for (index, blob) in layers.iter().enumerate() {
+                    let storage = self.files.open(&blob.file)?;
+                    let tar = content::of_layer(&self.files, storage.clone())?;
+                    if index == member.layer {
+                        let Member { offset, size, .. } = *member;
+                        content = Some(Part { storage: tar.clone(), offset, size });
+                    }
+                    let digest = blob.digest.clone();
+                    let is_new = blobs.iter().all(|other: &Stated| other.digest != digest);
+                    let storage = if blob.is_of == Subject::Content { tar } else { storage };
+                    if is_new {
+                        blobs.push(Stated { storage, digest });
+                    }
+                }
+                let missing = || self.files.corrupt("lacks the layer of a disk");
+                let storage = Arc::new(content.ok_or_else(missing)?);
+                Ok(Content { storage, blobs, format: None })
+            }
+        }
+    }
+
+    fn found(&self) -> Result<&Found> {
+        if self.found.get().is_none() {
+            let found = match self.files.has("oci-layout") {
+                true => manifest::of_layout(&self.files)?,
+                false => manifest::of_docker(&self.files)?,
+            };
+            let _ = self.found.set(found);
+        }
+        Ok(self.found.get().expect("was set"))
+    }
+
+    fn listed(&self) -> Result<&[Disk]> {
+        if self.disks.get().is_none() {
+            let mut named = Vec::new();
+            let (mut count, mut headers_left) = (0, MAX_HEADERS);
+            for image in &self.found()?.images {
+                let disks = self.disks_of(image, &mut headers_left)?;
+                count += disks.len();
+                if count > MAX_DISKS {
+                    let reason = format!("has more than {MAX_DISKS} disks");
+                    return Err(self.files.error(ErrorKind::Unsupported, reason));
+                }
+                named.push(Named { image, disks });
+            }
+            let disks = names::unique(named).into_iter();
+            let _ = self.disks.set(disks.map(|(name, place)| Disk { name, place }).collect());
+        }
+        Ok(self.disks.get().expect("was set"))
+    }
+
+    /// Returns the disks of one image.
+    fn disks_of(&self, image: &Manifest, headers_left: &mut u32) -> Result<Vec<(Vec<u8>, Place)>> {
+        let mut disks = Vec::new();
+        let mut layers = Vec::new();
+        for layer in &image.layers {
+            let blob = layer.blob.clone();
+            match Role::of(layer) {
+                Role::Tar => layers.push(blob),
+                Role::Disk { format, method } => {
+                    let name = names::of_layer(layer);
+                    disks.push((name, Place::Blob { blob, format, method }));
+                }
+                Role::Unknown => {
+                    let storage = self.files.open(&blob.file)?;
+                    let mut head = vec![0; storage.size().min(PROBE_SIZE as u64) as usize];
+                    let read = storage.read_exact_at(&mut head, 0);
+                    read.map_err(|error| {
+                        let reason = format!("blob {} cannot be read", blob.digest);
+                        self.files.error(ErrorKind::Io, reason).because(error)
+                    })?;
+                    if let Some(format) = probe(&head) {
+                        let name = names::of_layer(layer);
+                        let (format, method) = (Some(format), None);
+                        disks.push((name, Place::Blob { blob, format, method }));
+                    }
+                }
+            }
+        }
+        let mut folder = Folder::default();
+        for (index, blob) in layers.iter().enumerate() {
+            let tar = content::of_layer(&self.files, self.files.open(&blob.file)?)?;
+            folder.apply(&self.files, tar, index, headers_left)?;
+        }
+        let layers: Arc<[Blob]> = layers.into();
+        for (name, member) in folder.disks(&self.files)? {
+            disks.push((name, Place::Layer { layers: layers.clone(), member }));
+        }
+        Ok(disks)
+    }
+}
+
+/// Returns whether a name needs no escapes in a check file.
+fn is_plain(name: &str) -> bool {
+    !name.contains(['\n', '\r', '\\', '\0'])
+}
+
+/// Maximum number of disks.
+const MAX_DISKS: usize = 256;
+
+/// Maximum number of headers of members in all layers. Large container images have some hundred thousand.
+const MAX_HEADERS: u32 = 2_000_000;

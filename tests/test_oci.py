@@ -14,7 +14,7 @@ import pytest
 import blkhash
 import images
 import oci_images
-from conftest import blksum_path
+from conftest import blksum_path, mostly_slow
 from oci_images import KUBEVIRT, LAYER, Layout, layer, title
 
 MIB = 1 << 20
@@ -308,22 +308,162 @@ def test_a_copy_does_not_overwrite_its_archive(workdir, content):
     assert pathlib.Path("vm.tar").read_bytes() == before
 
 
+TOOLS = {"gz": ["gzip", "-1c"], "zst": ["zstd", "-qc"], "xz": ["xz", "-0c"]}
+
+
+def packed(end):
+    """Returns a function that compresses, without stating the size of the content."""
+    return lambda content: subprocess.run(TOOLS[end], input=content, stdout=subprocess.PIPE, check=True).stdout
+
+
+@pytest.mark.parametrize("times", mostly_slow([2, 40], [2]))
+@pytest.mark.parametrize("end", ["gz", "zst"])
+def test_compressed_exports_of_kubevirt(blksum, workdir, content, end, times):
+    disks = {"root": content * times, "data": content[:512]}
+    layout = oci_images.kubevirt(disks, packed(end), f".{end}")
+    for name in forms(layout)[:3]:
+        result = blksum(name)
+        lines = "".join(f"{value(disk)}  {name}:{it}\n" for it, disk in disks.items())
+        assert (result.returncode, result.stdout.decode(), result.stderr) == (0, lines, b"")
+        assert blksum("-c", input=result.stdout).returncode == 0
+        copied = run(BLKCOPY, f"{name}:root", "copy.raw")
+        assert copied.returncode == 0, copied.stderr
+        assert pathlib.Path("copy.raw").read_bytes() == disks["root"]
+        pathlib.Path("copy.raw").unlink()
+    digests = [run(BLKHASH, "verity", "digest", f"{name}:root").stdout.split()[0]]
+    pathlib.Path("root.raw").write_bytes(disks["root"])
+    digests.append(run(BLKHASH, "verity", "digest", "root.raw").stdout.split()[0])
+    assert digests[0] == digests[1]
+
+
+@pytest.mark.parametrize("change", [-512, 512])
+def test_sizes_of_disks_are_not_believed(blksum, workdir, content, change):
+    for end, compress in (("", None), (".gz", packed("gz")), (".zst", packed("zst"))):
+        layout = oci_images.kubevirt({"root": content}, compress, end)
+        [manifest] = [it for it in layout.files.values() if b'"layers"' in it]
+        document = json.loads(manifest)
+        document["layers"][0]["annotations"]["io.kubevirt.disk.size"] = str(len(content) + change)
+        layout.index([layout.blob(oci_images.MANIFEST, json.dumps(document).encode())])
+        result = blksum(layout.archive("vm.tar"))
+        assert result.returncode == 1 and b"size" in result.stderr or b"its layer says" in result.stderr, result
+
+
+def test_a_type_that_is_not_that_of_the_blob(blksum, workdir, content):
+    for suffix in ".gz", ".zst":
+        oci_images.kubevirt({"root": content}, bytes, suffix).archive("vm.tar")
+        result = blksum("vm.tar")
+        assert result.returncode == 1 and b"as its type says" in result.stderr
+    # Raw content that a guest compressed stays as it is.
+    inner = packed("gz")(content)
+    inner += bytes(-len(inner) % 512)
+    oci_images.kubevirt({"root": inner}).archive("vm.tar")
+    assert blksum.hex("vm.tar") == value(inner)
+
+
+@pytest.mark.parametrize("size", mostly_slow([1, 70], [1]))
+@pytest.mark.parametrize("end", ["gz", "zst", "xz"])
+def test_compressed_layers(blksum, workdir, qcow2, content, end, size):
+    """Of 70 MiB, a layer is read from start to end only."""
+    other = random.Random(8).randbytes(size * MIB)
+    layers = [layer(("disk/gone", b"x"), ("disk/other.raw", other)), layer(("disk/vm.qcow2", qcow2), ("disk/.wh.gone", b""))]
+    kinds = {"gz": "+gzip", "zst": "+zstd", "xz": "+xz"}
+    layout = oci_images.container(*layers, media_type=LAYER + kinds[end], compress=packed(end))
+    for name in forms(layout)[1:3]:
+        result = blksum(name)
+        lines = f"{value(other)}  {name}:disk/other.raw\n{value(content)}  {name}:disk/vm.qcow2\n"
+        assert (result.returncode, result.stdout.decode(), result.stderr) == (0, lines, b"")
+        copied = run(BLKCOPY, f"{name}:disk/other.raw", "copy.raw")
+        assert copied.returncode == 0, copied.stderr
+        assert pathlib.Path("copy.raw").read_bytes() == other
+        pathlib.Path("copy.raw").unlink()
+    # Only bytes of the blob differ: those of the header that nothing looks at.
+    [blob] = [it for it in layout.files if layout.files[it] == packed(end)(layers[1])]
+    if end == "gz":
+        layout.files[blob] = bytes([*layout.files[blob][:4], 1, *layout.files[blob][5:]])
+        result = blksum(layout.archive("vm.tar"))
+        assert result.returncode == 1 and result.stderr.count(b"does not match its digest") == 2
+
+
+@pytest.mark.slow
+def test_disks_that_cannot_seek(blksum, workdir):
+    """A qcow2 image whose tables are behind its content, in a layer of one piece."""
+    images.qemu_img("create", "-q", "-f", "qcow2", "far.qcow2", "1G")
+    pathlib.Path("part").write_bytes(random.Random(9).randbytes(MIB))
+    # The second half of the disk is stored before the first one.
+    commands = [f"write -q -s part {at}M 1M" for at in [*range(900, 980), *range(1, 81)]]
+    images.qemu_io("far.qcow2", *commands)
+    stored = layer(("disk/far.qcow2", pathlib.Path("far.qcow2").read_bytes()))
+    oci_images.container(stored, media_type=LAYER + "+gzip", compress=packed("gz")).archive("vm.tar")
+    assert blksum.hex("vm.tar") == blksum.hex("far.qcow2")
+    # There is no memory for what is not read yet.
+    result = blksum("--max-memory=16M", "vm.tar")
+    assert result.returncode == 1 and b"which is read from start to end only" in result.stderr
+
+
+def test_images_of_podman_machine(blksum, workdir, content, qcow2):
+    layout = Layout()
+    manifests = []
+    for kind, name, disk in (("qemu", "m.qcow2.zst", qcow2), ("applehv", "m.raw.zst", content)):
+        blob = layout.blob("application/zstd", packed("zst")(disk), **title(name))
+        manifests.append(layout.manifest([blob], platform={"os": "linux", "architecture": "x86_64"}, annotations={"disktype": kind}))
+    layout.index(manifests).archive("m.tar")
+    lines = f"{value(content)}  m.tar:m.qcow2.zst\n{value(content)}  m.tar:m.raw.zst\n"
+    assert blksum("m.tar").stdout.decode() == lines
+    # Without a title.
+    layout = Layout()
+    layout.index([layout.manifest([layout.blob("application/zstd", packed("zst")(qcow2))])]).write("layout")
+    assert blksum.hex("layout") == value(content)
+
+
+def test_a_size_that_no_blob_has(blksum, workdir):
+    """A size that would be decoded for hours."""
+    layout = oci_images.kubevirt({"root": b""}, packed("gz"), ".gz")
+    document = json.loads([it for it in layout.files.values() if b'"layers"' in it][0])
+    document["layers"][0]["annotations"]["io.kubevirt.disk.size"] = "3000Gi"
+    layout.index([layout.blob(oci_images.MANIFEST, json.dumps(document).encode())])
+    result = blksum(layout.archive("vm.tar"))
+    assert result.returncode == 1 and b"far more content than it stores" in result.stderr, result
+
+
 @pytest.fixture
 def storage(workdir):
     """Options of buildah for a storage of its own."""
     return ["--storage-driver=vfs", "--root", str(workdir / "storage"), "--runroot", str(workdir / "run")]
 
 
+def unpacked(skopeo):
+    """Copies an image to the folder form of skopeo, which is no layout."""
+    folder = pathlib.Path("dir").absolute()
+    skopeo("oci:made:vm", f"dir:{folder}")
+    return folder
+
+
 @pytest.mark.root
 def test_archives_of_other_programs(blksum, workdir, qcow2, content, storage):
-    """Images that skopeo and buildah made."""
+    """Images that umoci, skopeo and buildah made, also of several layers."""
+    umoci = lambda *args: images.run("umoci", *args)
+    umoci("init", "--layout", "made")
+    umoci("new", "--image", "made:vm")
+    pathlib.Path("root").mkdir()
+    pathlib.Path("root/old.raw").write_bytes(b"old" * 500)
+    umoci("insert", "--rootless", "--image", "made:vm", "root", "/disk")
+    pathlib.Path("root/old.raw").unlink()
+    pathlib.Path("root/disk.qcow2").write_bytes(qcow2)
+    umoci("insert", "--rootless", "--opaque", "--image", "made:vm", "root", "/disk")
     buildah = lambda *args: images.run("buildah", *storage, *args).decode().strip()
     working = buildah("from", "scratch")
     buildah("copy", "-q", "--chown", "107:107", working, "disk.qcow2", "/disk/")
     buildah("commit", "-q", "--disable-compression=true", working, "oci-archive:buildah.tar:vm")
+    buildah("commit", "-q", working, "oci:folder:vm")
     skopeo = lambda *args: images.run("skopeo", "copy", "-q", "--insecure-policy", *args)
     skopeo("oci-archive:buildah.tar:vm", "docker-archive:docker.tar:disk:vm")
-    made = ["buildah.tar", "docker.tar"]
+    made = ["made", "buildah.tar", "folder", "docker.tar"]
+    for source, compress in (("oci:made:vm", "zstd"), ("oci-archive:buildah.tar:vm", "gzip")):
+        target = f"{compress}.tar"
+        skopeo("--dest-compress-format", compress, "--dest-compress", source, f"oci-archive:{target}:vm")
+        made.append(target)
+    skopeo("dir:" + str(unpacked(skopeo)), "oci:again:vm")
+    made.append("again")
     for name in made:
         result = blksum(name)
         expected = f"{value(content)}  {name}:disk/disk.qcow2\n"

@@ -146,7 +146,7 @@ impl OpenOptions {
             return Appliance::in_folder(path, self).map(Some);
         }
         let Some(file) = self.open_archive(path)? else { return Ok(None) };
-        let appliance = Appliance::new(Arc::new(file), path)?;
+        let appliance = Appliance::new(Arc::new(file), path, self)?;
         if appliance.is_none() && is_ova(path) {
             let reason = "is a tar archive without a descriptor (.ovf)";
             return Err(Error::new(ErrorKind::Format, path, reason).with_hint(Hint::Raw));

@@ -72,12 +72,20 @@ pub(crate) struct Reader<'a> {
     at: u64,
     headers: u32,
     max_headers: u32,
+    /// Whether the padding of the last member must be there.
+    needs_padding: bool,
 }
 
 impl<'a> Reader<'a> {
     /// Creates a reader that fails at an archive of more than `max_headers` headers.
     pub fn new(file: &'a HostFile, max_headers: u32) -> Self {
-        Self { file, at: 0, headers: 0, max_headers }
+        Self { file, at: 0, headers: 0, max_headers, needs_padding: true }
+    }
+
+    /// Accepts an archive that ends with the content of its last member, as those that programs in Go do not finish.
+    #[cfg(feature = "oci")]
+    pub fn without_padding(self) -> Self {
+        Self { needs_padding: false, ..self }
     }
 
     /// Returns the number of headers that were read.
@@ -116,6 +124,8 @@ impl<'a> Reader<'a> {
             let (Some(size), Some(next)) = (size, next) else {
                 return Err(self.file.corrupt("has no valid size in a tar header").at(start));
             };
+            let is_last = !self.needs_padding && content + size <= self.file.size();
+            let next = if is_last { next.min(self.file.size()) } else { next };
             if next > self.file.size() {
                 let reason = "member lies past the end of the file, which was probably cut off";
                 return Err(self.file.corrupt(reason).at(start));
@@ -405,7 +415,8 @@ fn octal(field: &[u8]) -> Option<u64> {
     (is_end && !digits.is_empty()).then_some(value)
 }
 
-const BLOCK: u64 = 512;
+/// Unit of an archive in bytes.
+pub(crate) const BLOCK: u64 = 512;
 
 /// Fields of the name of a member in its header, and of the part before it.
 const NAME: Range<usize> = 0..100;

@@ -41,12 +41,18 @@ enum Kind {
 
 impl Appliance {
     /// Opens the archive in a storage. Returns `None` if it is none, or is neither an OCI image nor has a descriptor.
-    pub(crate) fn new(storage: Arc<dyn Storage>, name: &Path) -> Result<Option<Self>> {
+    pub(crate) fn new(
+        storage: Arc<dyn Storage>,
+        name: &Path,
+        options: &OpenOptions,
+    ) -> Result<Option<Self>> {
         #[cfg(feature = "oci")]
         if !is_ova(name) && oci::is_archive(&storage) {
-            let images = Images::in_archive(storage, name)?;
+            let images = Images::in_archive(storage, name, options)?;
             return Ok(Some(Self { name: name.into(), kind: Kind::Oci(Box::new(images)) }));
         }
+        #[cfg(not(feature = "oci"))]
+        let _ = options;
         let ova = Ova::new(storage, name)?;
         Ok(ova.map(|ova| Self { name: name.into(), kind: Kind::Ova(Box::new(ova)) }))
     }

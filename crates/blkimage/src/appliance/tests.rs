@@ -40,7 +40,7 @@ impl Builder {
 
     fn open(mut self) -> Result<Option<Appliance>> {
         self.0.extend([0; 1024]);
-        Appliance::new(Arc::new(Memory(self.0)), Path::new("a.ova"))
+        Appliance::new(Arc::new(Memory(self.0)), Path::new("a.ova"), &OpenOptions::new())
     }
 
     fn disks(self) -> Vec<String> {
@@ -114,7 +114,9 @@ fn disks_that_the_descriptor_does_not_name() {
 #[test]
 fn not_an_appliance() {
     let none = |bytes: Vec<u8>| {
-        Appliance::new(Arc::new(Memory(bytes)), Path::new("a.ova")).unwrap().is_none()
+        Appliance::new(Arc::new(Memory(bytes)), Path::new("a.ova"), &OpenOptions::new())
+            .unwrap()
+            .is_none()
     };
     assert!(none(vec![]) && none(vec![0; 511]) && none(vec![0; 512]) && none(b"ustar".repeat(200)));
     assert!(none(Builder::default().file("x.txt", b"").file("x.ovf/", b"").0));
@@ -128,7 +130,7 @@ fn not_an_appliance() {
 fn descriptor_cut_off() {
     let mut archive = appliance(&[], &[]).0;
     archive.truncate(600);
-    let result = Appliance::new(Arc::new(Memory(archive)), Path::new("a.ova"));
+    let result = Appliance::new(Arc::new(Memory(archive)), Path::new("a.ova"), &OpenOptions::new());
     assert_eq!(result.err().unwrap().kind(), ErrorKind::Corrupt);
 }
 
@@ -389,10 +391,15 @@ fn cut_off_in_padding_or_a_header() {
     {
         let mut bytes = whole.clone();
         bytes.resize(length, 0);
-        let result = Appliance::new(Arc::new(Memory(bytes)), Path::new("a.ova"));
+        let result =
+            Appliance::new(Arc::new(Memory(bytes)), Path::new("a.ova"), &OpenOptions::new());
         assert!(result.err().unwrap().to_string().contains(says));
     }
-    assert!(Appliance::new(Arc::new(Memory(whole)), Path::new("a.ova")).unwrap().is_some());
+    assert!(
+        Appliance::new(Arc::new(Memory(whole)), Path::new("a.ova"), &OpenOptions::new())
+            .unwrap()
+            .is_some()
+    );
 }
 
 #[test]

@@ -359,7 +359,11 @@ impl Storage for Content {
                 None => {}
             }
         }
-        if self.refuses_footer { state.tail.check() } else { Ok(()) }
+        if self.refuses_footer {
+            state.tail.check()?;
+        }
+        drop(state);
+        self.storage.verify()
     }
 
     fn reads_forward(&self) -> bool {

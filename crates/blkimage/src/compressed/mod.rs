@@ -62,11 +62,24 @@ pub(crate) fn content(
     storage: Arc<dyn Storage>,
     name: &Path,
 ) -> Result<Box<dyn Storage>> {
+    content_of_size(options, compression, storage, name, None)
+}
+
+/// Returns the content like [`content`]. If the file does not state its size, it is `known`, which saves a pass. Reading up to
+/// the end fails if the size is another one.
+pub(crate) fn content_of_size(
+    options: &OpenOptions,
+    compression: Compression,
+    storage: Arc<dyn Storage>,
+    name: &Path,
+    known: Option<u64>,
+) -> Result<Box<dyn Storage>> {
     let max_memory = max_memory(options);
     let stored = storage.size();
-    let units = units(compression, &*storage).and_then(|units| match units {
-        Some(units) => Ok(units),
-        None => {
+    let units = units(compression, &*storage).and_then(|units| match (units, known) {
+        (Some(units), _) => Ok(units),
+        (None, Some(size)) => Ok(vec![Unit { stored: 0..stored, content: 0..size, blocks: None }]),
+        (None, None) => {
             let bytes = Bytes { storage: storage.clone(), range: 0..stored };
             let limit = limit(options, stored);
             let mut reader = Limited::new(decoder(compression, bytes, max_memory)?, limit);

@@ -109,6 +109,10 @@ impl Storage for Checked {
         self.content.extent(offset, limit)
     }
 
+    fn reads_forward(&self) -> bool {
+        self.content.reads_forward()
+    }
+
     fn changed(&self) -> Option<String> {
         let blobs = || self.hashed.blobs.iter().find_map(|blob| blob.storage.changed());
         self.content.changed().or_else(blobs)

@@ -1,67 +1,120 @@
-//! The content of layers, which may be compressed.
+//! The content of blobs, which may be compressed.
 
-use std::fmt;
-use std::sync::Arc;
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::files::Files;
-use super::role::Method;
-use crate::error::{ErrorKind, Result};
-use crate::storage::Storage;
+use crate::Format;
+use crate::compressed::{self, Decompressed};
+use crate::compression::Compression;
+use crate::error::Result;
+use crate::options::OpenOptions;
+use crate::storage::{self, Storage};
+use crate::tar;
 
-impl Method {
-    /// Detects the compression of a layer from its first bytes, as container runtimes do.
-    pub fn of(storage: &dyn Storage) -> Option<Self> {
-        let mut head = [0; 6];
-        storage.read_exact_at(&mut head, 0).ok()?;
-        let starts = |magic: &[u8]| head.starts_with(magic);
-        match () {
-            () if starts(b"\x1f\x8b\x08") => Some(Self::Gzip),
-            () if starts(b"\x28\xb5\x2f\xfd") => Some(Self::Zstd),
-            () if starts(b"\xfd7zXZ\0") => Some(Self::Xz),
-            () if starts(b"BZh") => Some(Self::Bzip2),
-            () if starts(b"\x04\x22\x4d\x18") => Some(Self::Lz4),
-            () => None,
-        }
-    }
+/// Detects the compression of a layer from its first bytes, as container runtimes do.
+pub(super) fn compression(storage: &dyn Storage) -> Option<Compression> {
+    let mut head = [0; Compression::HEAD_SIZE];
+    let length = head.len().min(usize::try_from(storage.size()).unwrap_or(usize::MAX));
+    storage.read_exact_at(&mut head[..length], 0).ok()?;
+    Compression::of_head(&head[..length])
 }
 
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Gzip => "gzip",
-            Self::Zstd => "zstd",
-            Self::Xz => "xz",
-            Self::Bzip2 => "bzip2",
-            Self::Lz4 => "lz4",
-        })
-    }
+/// Returns the tar archive in a layer, of `known` bytes if it was read before.
+pub(super) fn of_layer(
+    options: &OpenOptions,
+    files: &Files,
+    storage: Arc<dyn Storage>,
+    known: Option<u64>,
+) -> Result<Arc<dyn Storage>> {
+    let Some(found) = compression(&*storage) else { return Ok(storage) };
+    let options = OpenOptions { format: Some(Format::Raw), ..options.clone() };
+    let name = files.name();
+    Ok(compressed::content_of_size(&options, found, storage, name, known)?.into())
 }
 
-/// Returns the tar archive in a layer.
-pub(super) fn of_layer(files: &Files, storage: Arc<dyn Storage>) -> Result<Arc<dyn Storage>> {
-    let method = Method::of(&*storage);
-    decompressed(files, storage, method)
-}
-
-/// Returns the image in a blob that is compressed as stated.
+/// Returns the image in a blob with this compression, of `known` bytes if they are stated.
 pub(super) fn of_disk(
+    options: &OpenOptions,
     files: &Files,
     storage: Arc<dyn Storage>,
-    method: Option<Method>,
+    stated: Option<Compression>,
+    known: Option<u64>,
 ) -> Result<Arc<dyn Storage>> {
-    decompressed(files, storage, method)
+    let Some(stated) = stated else { return Ok(storage) };
+    let mut head = [0; Compression::HEAD_SIZE];
+    let length = head.len().min(usize::try_from(storage.size()).unwrap_or(usize::MAX));
+    let name = files.name();
+    let read = storage.read_exact_at(&mut head[..length], 0);
+    read.map_err(|error| storage::read_error(name, error, Some(0)))?;
+    if !stated.begins(&head[..length]) {
+        return Err(files.corrupt(format!("has a blob that is not {stated}, as its type says")));
+    }
+    Ok(compressed::content_of_size(options, stated, storage, name, known)?.into())
 }
 
-fn decompressed(
-    files: &Files,
-    storage: Arc<dyn Storage>,
-    method: Option<Method>,
-) -> Result<Arc<dyn Storage>> {
-    match method {
-        None => Ok(storage),
-        Some(method) => {
-            let reason = format!("has a layer that is compressed ({method}), which is not read");
-            Err(files.error(ErrorKind::Unsupported, reason))
+/// The tar archive in a layer, read once from start to end.
+pub(super) struct Scan {
+    pub tar: Arc<dyn Storage>,
+    /// The same, if its size is found by reading to its end.
+    forward: Option<Arc<Forward>>,
+}
+
+impl Scan {
+    pub fn new(options: &OpenOptions, files: &Files, storage: Arc<dyn Storage>) -> Result<Self> {
+        let options = OpenOptions { format: Some(Format::Raw), ..options.clone() };
+        if let Some(found) = compression(&*storage)
+            && let Some(stream) =
+                compressed::stream(&options, found, storage.clone(), files.name())?
+        {
+            let forward = Arc::new(Forward(Mutex::new(Position { stream, offset: 0 })));
+            return Ok(Self { tar: forward.clone(), forward: Some(forward) });
         }
+        let tar = of_layer(&options, files, storage, None)?;
+        Ok(Self { tar, forward: None })
+    }
+
+    /// Reads to the end. Returns the size if only that tells it.
+    pub fn finish(self, files: &Files) -> Result<Option<u64>> {
+        let Some(forward) = self.forward else { return Ok(None) };
+        let mut position = forward.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let rest = io::copy(&mut position.stream, &mut io::sink());
+        let rest = rest.map_err(|error| storage::read_error(files.name(), error, None))?;
+        Ok(Some(position.offset + rest))
+    }
+}
+
+/// A stream as a storage of unknown size, in which reads go forward.
+struct Forward(Mutex<Position>);
+
+struct Position {
+    stream: Decompressed<'static>,
+    offset: u64,
+}
+
+impl Storage for Forward {
+    fn size(&self) -> u64 {
+        i64::MAX as u64
+    }
+
+    fn read_at_most(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut position = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Position { stream, offset: at } = &mut *position;
+        let skipped = offset.checked_sub(*at).ok_or(io::ErrorKind::NotSeekable)?;
+        let count = io::copy(&mut stream.by_ref().take(skipped), &mut io::sink())?;
+        *at += count;
+        let is_next = offset.is_multiple_of(tar::BLOCK) && skipped - count < tar::BLOCK;
+        let read = if count == skipped { stream.read(buf)? } else { 0 };
+        *at += read as u64;
+        if read == 0 && is_next {
+            // Archives of umoci end without the padding and the zeros at the end of others.
+            buf.fill(0);
+            return Ok(buf.len());
+        }
+        Ok(read)
+    }
+
+    fn reads_forward(&self) -> bool {
+        true
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::files::{Files, whole};
 use crate::error::{ErrorKind, Result, excerpt};
+use crate::probe::{PROBE_SIZE, probe_footer};
 use crate::storage::Storage;
 use crate::tar::{Entry, Node, Reader};
 
@@ -28,6 +29,8 @@ pub(super) struct Member {
     /// Offset in the tar archive.
     pub offset: u64,
     pub size: u64,
+    /// Whether the end is that of an image whose header is there.
+    pub ends_like_image: bool,
     node: Node,
 }
 
@@ -39,7 +42,8 @@ enum Change {
     Remove(Vec<u8>),
     /// Something takes the place of the folder.
     Replace(Node),
-    Add(Vec<u8>, Entry),
+    /// Adds a member of this name, which may end like an image.
+    Add(Vec<u8>, Entry, bool),
 }
 
 impl Folder {
@@ -52,10 +56,18 @@ impl Folder {
         headers_left: &mut u32,
     ) -> Result<()> {
         let file = whole(content, files.name());
-        let mut reader = Reader::new(&file, *headers_left);
+        let mut reader = Reader::new(&file, *headers_left).without_padding();
         let mut changes = Vec::new();
         while let Some(entry) = reader.entry()? {
-            if let Some(change) = change(files, entry)? {
+            if let Some(mut change) = change(files, entry)? {
+                if let Change::Add(_, entry, ends_like_image) = &mut change
+                    && entry.is_file()
+                {
+                    let mut end = vec![0; entry.size.min(PROBE_SIZE as u64) as usize];
+                    let start = entry.offset + entry.size - end.len() as u64;
+                    file.read_exact_at(&mut end, start)?;
+                    *ends_like_image = probe_footer(&end).is_some();
+                }
                 if changes.len() == MAX_CHANGES {
                     let reason =
                         format!("has a layer of more than {MAX_CHANGES} files in the folder disk");
@@ -77,9 +89,9 @@ impl Folder {
             match change {
                 Change::Replace(Node::Folder) => self.other = None,
                 Change::Replace(node) => *self = Self { other: Some(node), ..Self::default() },
-                Change::Add(name, entry) => {
+                Change::Add(name, entry, ends_like_image) => {
                     let Entry { offset, size, node, .. } = entry;
-                    let member = Member { layer, offset, size, node };
+                    let member = Member { layer, offset, size, ends_like_image, node };
                     if let Some(first) = self.nodes.insert(name, member)
                         && first.layer == layer
                         && (first.node, node) != (Node::Folder, Node::Folder)
@@ -141,12 +153,12 @@ fn change(files: &Files, entry: Entry) -> Result<Option<Change>> {
             // Notes of a file system about itself.
             Some(name) if name.starts_with(WHITEOUT) => None,
             Some(name) => Some(Change::Remove(name)),
-            None => Some(Change::Add(name.to_vec(), entry)),
+            None => Some(Change::Add(name.to_vec(), entry, false)),
         },
         // A folder that has files may have no member of its own.
         [FOLDER, name, ..] => {
             let folder = Entry { node: Node::Folder, ..entry.clone() };
-            Some(Change::Add(name.to_vec(), folder))
+            Some(Change::Add(name.to_vec(), folder, false))
         }
         _ => None,
     })

@@ -31,6 +31,8 @@ pub(super) struct Layer {
     pub name: Option<String>,
     /// Name of the file that the layer is.
     pub title: Option<String>,
+    /// Number of bytes of the disk that the layer is.
+    pub size: Option<u64>,
 }
 
 /// A file with a digest.
@@ -151,8 +153,10 @@ impl Walk<'_> {
             let blob = self.blob(&descriptor)?;
             self.add(&blob);
             let annotations = descriptor.annotations.unwrap_or_default();
-            let Annotations { title, disk, .. } = annotations;
-            layers.push(Layer { blob, media_type: descriptor.media_type, name: disk, title });
+            let Annotations { title, disk, disk_size, .. } = annotations;
+            let size = disk_size.as_deref().and_then(quantity);
+            let media_type = descriptor.media_type;
+            layers.push(Layer { blob, media_type, name: disk, title, size });
         }
         let Context { platform, reference } = context;
         self.found.images.push(Image { id: digest.short().into(), platform, reference, layers });
@@ -223,7 +227,13 @@ pub(super) fn of_docker(files: &Files) -> Result<Found> {
                 .map_err(|reason| files.error(ErrorKind::Unsupported, format!("has {reason}")))?;
             let blob = Blob { file: name.into_bytes(), digest, is_of: Subject::Content };
             blobs.push(blob.clone());
-            layers.push(Layer { blob, media_type: TAR.into(), name: None, title: None });
+            layers.push(Layer {
+                blob,
+                media_type: TAR.into(),
+                name: None,
+                title: None,
+                size: None,
+            });
         }
         for blob in blobs {
             if seen.insert(blob.file.clone()) {
@@ -238,6 +248,13 @@ pub(super) fn of_docker(files: &Files) -> Result<Found> {
         }
     }
     Ok(found)
+}
+
+/// Returns the number of bytes that a quantity of Kubernetes is, if it is a whole one, as in `10Gi`.
+fn quantity(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let power = QUANTITIES.iter().position(|unit| *unit == &text[digits.len()..])?;
+    digits.parse::<u64>().ok()?.checked_mul(1024_u64.pow(power as u32))
 }
 
 /// Reads a file of limited size.
@@ -312,6 +329,8 @@ struct Annotations {
     reference: Option<String>,
     #[serde(rename = "io.kubevirt.disk.name")]
     disk: Option<String>,
+    #[serde(rename = "io.kubevirt.disk.size")]
+    disk_size: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -367,6 +386,9 @@ const MANIFESTS: [&str; 2] = [
     "application/vnd.oci.image.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v2+json",
 ];
+
+/// Units of quantities, each 1024 of the one before it.
+const QUANTITIES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
 /// Maximum size of a JSON document in bytes: that of a manifest in registries and in containerd.
 const MAX_JSON: u64 = 4 << 20;

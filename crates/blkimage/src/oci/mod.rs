@@ -17,10 +17,12 @@ mod role;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use self::blob::{Checked, Stated};
+use self::content::Scan;
 use self::digest::Digest;
 use self::disk::{Disk, Place};
 use self::files::Files;
@@ -28,10 +30,11 @@ pub(crate) use self::files::{is_archive, is_archive_at};
 use self::layers::{Folder, Member};
 use self::manifest::{Blob, Found, Image as Manifest, Subject};
 use self::names::Named;
-use self::role::{Method, Role};
+use self::role::Role;
 use crate::Format;
 use crate::appliance::name::member_name;
 use crate::error::{ErrorKind, Result, excerpt};
+use crate::hint::Hint;
 use crate::image::Image;
 use crate::options::OpenOptions;
 use crate::probe::{PROBE_SIZE, probe};
@@ -43,6 +46,10 @@ pub(crate) struct Images {
     files: Files,
     found: OnceLock<Found>,
     disks: OnceLock<Vec<Disk>>,
+    /// Limits of what is decoded.
+    limits: OpenOptions,
+    /// Sizes of the tar archives in compressed layers that were read, by their files.
+    known_sizes: Mutex<HashMap<Vec<u8>, u64>>,
 }
 
 /// The content of a disk.
@@ -52,19 +59,28 @@ struct Content {
     blobs: Vec<Stated>,
     /// The format that is stated.
     format: Option<Format>,
+    /// Whether it is read without its end and may be an image that begins there.
+    ends_like_image: bool,
 }
 
 impl Images {
-    pub fn in_archive(storage: Arc<dyn Storage>, name: &Path) -> Result<Self> {
-        Files::in_archive(storage, name).map(Self::new)
+    pub fn in_archive(
+        storage: Arc<dyn Storage>,
+        name: &Path,
+        options: &OpenOptions,
+    ) -> Result<Self> {
+        Ok(Self::new(Files::in_archive(storage, name)?, options))
     }
 
     pub fn in_folder(path: &Path, options: &OpenOptions) -> Result<Self> {
-        Files::in_folder(path, options).map(Self::new)
+        Ok(Self::new(Files::in_folder(path, options)?, options))
     }
 
-    fn new(files: Files) -> Self {
-        Self { files, found: OnceLock::new(), disks: OnceLock::new() }
+    fn new(files: Files, options: &OpenOptions) -> Self {
+        let OpenOptions { max_unstored, max_memory, .. } = *options;
+        let limits = OpenOptions::new().max_unstored(max_unstored).max_memory(max_memory);
+        let (found, disks, known_sizes) = Default::default();
+        Self { files, found, disks, limits, known_sizes }
     }
 
     /// Returns the names of the disks, in the order of the index and of the layers.
@@ -82,10 +98,10 @@ impl Images {
                 self.files.error(ErrorKind::Unsupported, reason)
             })?;
             if *is_of == Subject::Content
-                && let Some(method) = Method::of(&*self.files.open(file)?)
+                && let Some(found) = content::compression(&*self.files.open(file)?)
             {
                 let reason = format!(
-                    "has the layer \"{name}\", which is compressed ({method}), and a digest of its content alone"
+                    "has the layer \"{name}\", which is compressed ({found}), and a digest of its content alone"
                 );
                 return Err(self.files.error(ErrorKind::Unsupported, reason));
             }
@@ -119,43 +135,83 @@ impl Images {
             };
             return options.open_storage(storage, &name);
         };
-        let Content { storage, blobs, format } = self.content(disk)?;
+        let Content { storage, blobs, format, ends_like_image } = self.content(options, disk)?;
+        // The compression of the blob is undone. That of a file in a layer may be given.
+        let compression = match disk.place {
+            Place::Blob { .. } => None,
+            Place::Layer { .. } => options.compression,
+        };
         let format = options.format.or(format);
-        let options = OpenOptions { format, ..options.clone() };
+        if ends_like_image && format.is_none() && compression.is_none() && storage.reads_forward() {
+            let reason = format!(
+                "its disk \"{}\" ends like a vpc or dmg image, whose end must be read first: extract it, or say what it is",
+                excerpt(member)
+            );
+            return Err(self.files.error(ErrorKind::Unsupported, reason).with_hint(Hint::Format));
+        }
+        let options = OpenOptions { format, compression, ..options.clone() };
         options.open_storage(Box::new(Checked::new(storage, blobs)), &name)
     }
 
     /// Returns the content of a disk.
-    fn content(&self, disk: &Disk) -> Result<Content> {
+    fn content(&self, options: &OpenOptions, disk: &Disk) -> Result<Content> {
         match &disk.place {
-            Place::Blob { blob, format, method } => {
+            Place::Blob { blob, format, compression, size } => {
                 let stored = self.files.open(&blob.file)?;
-                let storage = content::of_disk(&self.files, stored.clone(), *method)?;
+                let compression = options.compression.or(*compression);
+                if let (None, Some(stated)) = (compression, size)
+                    && stored.size() != *stated
+                {
+                    let size = stored.size();
+                    let digest = &blob.digest;
+                    let reason = format!(
+                        "blob {digest} is a disk of {size} bytes, and its layer says {stated}"
+                    );
+                    return Err(self.files.corrupt(reason));
+                }
+                let options = OpenOptions { format: options.format.or(*format), ..options.clone() };
+                let storage =
+                    content::of_disk(&options, &self.files, stored.clone(), compression, *size)?;
                 let blobs = vec![Stated { storage: stored, digest: blob.digest.clone() }];
-                Ok(Content { storage, blobs, format: *format })
+                Ok(Content { storage, blobs, format: *format, ends_like_image: false })
             }
             Place::Layer { layers, member } => {
                 let mut content = None;
                 let mut blobs = Vec::with_capacity(layers.len());
                 for (index, blob) in layers.iter().enumerate() {
-                    let storage = self.files.open(&blob.file)?;
-                    let tar = content::of_layer(&self.files, storage.clone())?;
+                    let stored = self.files.open(&blob.file)?;
+                    let tar = || {
+                        let known = self.known_sizes().get(&blob.file).copied();
+                        content::of_layer(&self.limits, &self.files, stored.clone(), known)
+                    };
                     if index == member.layer {
                         let Member { offset, size, .. } = *member;
-                        content = Some(Part { storage: tar.clone(), offset, size });
+                        let storage = tar()?;
+                        if offset.checked_add(size).is_none_or(|end| end > storage.size()) {
+                            return Err(self.files.corrupt("has a layer that ends within a disk"));
+                        }
+                        content = Some(Part { storage, offset, size });
                     }
                     let digest = blob.digest.clone();
-                    let is_new = blobs.iter().all(|other: &Stated| other.digest != digest);
-                    let storage = if blob.is_of == Subject::Content { tar } else { storage };
-                    if is_new {
+                    if blobs.iter().all(|other: &Stated| other.digest != digest) {
+                        // Each reader of a stream has its own.
+                        let storage = match blob.is_of {
+                            Subject::File => stored,
+                            Subject::Content => tar()?,
+                        };
                         blobs.push(Stated { storage, digest });
                     }
                 }
                 let missing = || self.files.corrupt("lacks the layer of a disk");
                 let storage = Arc::new(content.ok_or_else(missing)?);
-                Ok(Content { storage, blobs, format: None })
+                let ends_like_image = member.ends_like_image;
+                Ok(Content { storage, blobs, format: None, ends_like_image })
             }
         }
+    }
+
+    fn known_sizes(&self) -> MutexGuard<'_, HashMap<Vec<u8>, u64>> {
+        self.known_sizes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn found(&self) -> Result<&Found> {
@@ -196,9 +252,10 @@ impl Images {
             let blob = layer.blob.clone();
             match Role::of(layer) {
                 Role::Tar => layers.push(blob),
-                Role::Disk { format, method } => {
+                Role::Disk { format, compression } => {
                     let name = names::of_layer(layer);
-                    disks.push((name, Place::Blob { blob, format, method }));
+                    let size = layer.size.filter(|_| format == Some(Format::Raw));
+                    disks.push((name, Place::Blob { blob, format, compression, size }));
                 }
                 Role::Unknown => {
                     let storage = self.files.open(&blob.file)?;
@@ -210,16 +267,20 @@ impl Images {
                     })?;
                     if let Some(format) = probe(&head) {
                         let name = names::of_layer(layer);
-                        let (format, method) = (Some(format), None);
-                        disks.push((name, Place::Blob { blob, format, method }));
+                        let (format, compression, size) = (Some(format), None, None);
+                        disks.push((name, Place::Blob { blob, format, compression, size }));
                     }
                 }
             }
         }
         let mut folder = Folder::default();
         for (index, blob) in layers.iter().enumerate() {
-            let tar = content::of_layer(&self.files, self.files.open(&blob.file)?)?;
-            folder.apply(&self.files, tar, index, headers_left)?;
+            let stored = self.files.open(&blob.file)?;
+            let scan = Scan::new(&self.limits, &self.files, stored)?;
+            folder.apply(&self.files, scan.tar.clone(), index, headers_left)?;
+            if let Some(size) = scan.finish(&self.files)? {
+                self.known_sizes().insert(blob.file.clone(), size);
+            }
         }
         let layers: Arc<[Blob]> = layers.into();
         for (name, member) in folder.disks(&self.files)? {

@@ -2,26 +2,17 @@
 
 use super::manifest::{Layer, media_type};
 use crate::Format;
+use crate::compression::Compression;
 
 /// The role of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// A disk. The format is `None` if its content tells it.
-    Disk { format: Option<Format>, method: Option<Method> },
+    Disk { format: Option<Format>, compression: Option<Compression> },
     /// A part of a root file system.
     Tar,
     /// A disk if its content has a known format, otherwise something else.
     Unknown,
-}
-
-/// How a disk is compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
-    Gzip,
-    Zstd,
-    Xz,
-    Bzip2,
-    Lz4,
 }
 
 impl Role {
@@ -37,7 +28,7 @@ impl Role {
         match (title, METHODS.iter().find(|(name, ..)| *name == media_type)) {
             (Some(Some(role)), _) => role,
             // A single compressed file, as podman machine has it.
-            (None, Some((.., method))) => Self::Disk { format: None, method: Some(*method) },
+            (None, Some((.., found))) => Self::Disk { format: None, compression: Some(*found) },
             _ => Self::Unknown,
         }
     }
@@ -52,18 +43,18 @@ fn is_tar(media_type: &str) -> bool {
 /// Returns the disk of a type such as `application/vnd.kubevirt.disk.raw+gzip`.
 fn of_media_type(media_type: &str) -> Option<Role> {
     let name = media_type.strip_prefix("application/vnd.").filter(|name| name.contains("disk"))?;
-    let (name, method) = match name.rsplit_once('+') {
-        Some((name, end)) if let Some(method) = method(end) => (name, Some(method)),
+    let (name, compression) = match name.rsplit_once('+') {
+        Some((name, end)) if let Some(found) = compression(end) => (name, Some(found)),
         _ => (name, None),
     };
     let format = name.rsplit(['.', '+']).next()?.parse().ok()?;
-    Some(Role::Disk { format: Some(format), method })
+    Some(Role::Disk { format: Some(format), compression })
 }
 
 /// Returns the disk in a file with a name such as `disk.raw.zst`.
 fn of_title(title: &str) -> Option<Role> {
-    let (name, method) = match title.rsplit_once('.') {
-        Some((name, end)) if let Some(method) = method(end) => (name, Some(method)),
+    let (name, compression) = match title.rsplit_once('.') {
+        Some((name, end)) if let Some(found) = compression(end) => (name, Some(found)),
         _ => (title, None),
     };
     let format = match name.rsplit_once('.')?.1 {
@@ -71,22 +62,22 @@ fn of_title(title: &str) -> Option<Role> {
         "img" => None,
         end => Some(end.parse().ok()?),
     };
-    Some(Role::Disk { format, method })
+    Some(Role::Disk { format, compression })
 }
 
-fn method(name: &str) -> Option<Method> {
-    let (.., method) = METHODS.iter().find(|(_, names, _)| names.contains(&name))?;
-    Some(*method)
+fn compression(name: &str) -> Option<Compression> {
+    let (.., found) = METHODS.iter().find(|(_, names, _)| names.contains(&name))?;
+    Some(*found)
 }
 
 /// Media types, and ends of names and of media types.
-const METHODS: [(&str, &[&str], Method); 6] = [
-    ("application/gzip", &["gz", "gzip"], Method::Gzip),
-    ("application/x-gzip", &[], Method::Gzip),
-    ("application/zstd", &["zst", "zstd"], Method::Zstd),
-    ("application/x-xz", &["xz"], Method::Xz),
-    ("application/x-bzip2", &["bz2", "bzip2"], Method::Bzip2),
-    ("application/x-lz4", &["lz4"], Method::Lz4),
+const METHODS: [(&str, &[&str], Compression); 6] = [
+    ("application/gzip", &["gz", "gzip"], Compression::Gzip),
+    ("application/x-gzip", &[], Compression::Gzip),
+    ("application/zstd", &["zst", "zstd"], Compression::Zstd),
+    ("application/x-xz", &["xz"], Compression::Xz),
+    ("application/x-bzip2", &["bz2", "bzip2"], Compression::Bzip2),
+    ("application/x-lz4", &["lz4"], Compression::Lz4),
 ];
 
 #[cfg(test)]
@@ -101,20 +92,21 @@ mod tests {
             let digest = Digest::sha256(&"0".repeat(64)).unwrap();
             let blob = Blob { file: vec![], digest, is_of: Subject::File };
             let title = title.map(str::to_owned);
-            Role::of(&Layer { blob, media_type: media_type.into(), name: None, title })
+            let media_type = media_type.into();
+            Role::of(&Layer { blob, media_type, name: None, title, size: None })
         };
-        let disk = |format, method| Role::Disk { format, method };
+        let disk = |format, compression| Role::Disk { format, compression };
         for (media_type, title, expected) in [
             ("application/vnd.kubevirt.disk.raw", None, disk(Some(Format::Raw), None)),
             (
                 "application/vnd.kubevirt.disk.raw+gzip; a=b",
                 None,
-                disk(Some(Format::Raw), Some(Method::Gzip)),
+                disk(Some(Format::Raw), Some(Compression::Gzip)),
             ),
             (
                 "application/vnd.kubevirt.disk.raw+zstd",
                 Some("x.qcow2"),
-                disk(Some(Format::Raw), Some(Method::Zstd)),
+                disk(Some(Format::Raw), Some(Compression::Zstd)),
             ),
             ("application/vnd.kubevirt.disk.qcow2", None, disk(Some(Format::Qcow2), None)),
             ("application/vnd.lfedge.disk.layer.v1+vhdx", None, disk(Some(Format::Vhdx), None)),
@@ -122,9 +114,13 @@ mod tests {
             ("application/vnd.oci.image.layer.v1.tar", Some("x.raw"), Role::Tar),
             ("application/vnd.oci.image.layer.v1.tar+zstd", None, Role::Tar),
             ("application/vnd.docker.image.rootfs.diff.tar.gzip", None, Role::Tar),
-            ("application/zstd", None, disk(None, Some(Method::Zstd))),
-            ("application/zstd", Some("m.raw.zst"), disk(Some(Format::Raw), Some(Method::Zstd))),
-            ("application/octet-stream", Some("m.img.xz"), disk(None, Some(Method::Xz))),
+            ("application/zstd", None, disk(None, Some(Compression::Zstd))),
+            (
+                "application/zstd",
+                Some("m.raw.zst"),
+                disk(Some(Format::Raw), Some(Compression::Zstd)),
+            ),
+            ("application/octet-stream", Some("m.img.xz"), disk(None, Some(Compression::Xz))),
             ("application/octet-stream", Some("m.vhd"), disk(Some(Format::Vpc), None)),
             ("application/gzip", Some("root.tar.gz"), Role::Unknown),
             ("application/octet-stream", Some("README"), Role::Unknown),

@@ -1,5 +1,6 @@
 //! Images as other programs write them, and hostile ones.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -60,7 +61,7 @@ impl Builder {
     }
 
     fn open(&self) -> Result<Images> {
-        Images::in_archive(self.storage(), Path::new("i.tar"))
+        Images::in_archive(self.storage(), Path::new("i.tar"), &OpenOptions::new())
     }
 
     fn disks(&self) -> Result<Vec<String>> {
@@ -290,6 +291,37 @@ fn members_of_layers_that_are_refused() {
     let layer = builder.blob(TAR, b"no tar".repeat(200), "");
     let manifest = builder.manifest(&[layer], "");
     builder.index(&[manifest]).refused("is not a header");
+}
+
+/// As the tar writer of Go leaves it if it is not closed.
+#[test]
+fn layers_without_an_end() {
+    let whole = tar(&[(b'0', "disk/a", &[1; 600])]);
+    let layer = |length: usize, compress: bool| {
+        let mut builder = Builder::default();
+        let archive = &whole[..length];
+        let blob = match compress {
+            false => archive.to_vec(),
+            true => {
+                let mut encoder =
+                    flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+                encoder.write_all(archive).unwrap();
+                encoder.finish().unwrap()
+            }
+        };
+        let layer = builder.blob(TAR, blob, "");
+        let manifest = builder.manifest(&[layer], "");
+        builder.index(&[manifest])
+    };
+    for compress in [false, true] {
+        for length in [512 + 600, 512 + 601, 1536, 2048, whole.len()] {
+            let builder = layer(length, compress);
+            assert_eq!(builder.content("disk/a").unwrap(), [1; 600], "{length}");
+        }
+        for length in [511, 513, 1023, 1024, 512 + 599] {
+            assert!(layer(length, compress).content("disk/a").is_err(), "{length}");
+        }
+    }
 }
 
 #[test]

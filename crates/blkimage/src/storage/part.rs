@@ -51,6 +51,10 @@ impl Storage for Part {
         Ok(Extent { offset: extent.offset.saturating_sub(self.offset), ..extent })
     }
 
+    fn reads_forward(&self) -> bool {
+        self.storage.reads_forward()
+    }
+
     fn changed(&self) -> Option<String> {
         self.storage.changed()
     }

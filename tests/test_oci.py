@@ -306,6 +306,13 @@ def test_a_copy_does_not_overwrite_its_archive(workdir, content):
         result = run(BLKCOPY, "--force", source, "vm.tar")
         assert result.returncode != 0, result
     assert pathlib.Path("vm.tar").read_bytes() == before
+    layout = oci_images.kubevirt({"root": content})
+    layout.write("layout")
+    [blob] = [name for name, it in layout.files.items() if it == content]
+    for source in "layout", "layout:root":
+        result = run(BLKCOPY, "--force", source, f"layout/{blob}")
+        assert result.returncode != 0 and b"is a file of the source" in result.stderr, result
+    assert pathlib.Path("layout", blob).read_bytes() == content
 
 
 TOOLS = {"gz": ["gzip", "-1c"], "zst": ["zstd", "-qc"], "xz": ["xz", "-0c"]}

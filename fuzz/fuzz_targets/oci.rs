@@ -190,7 +190,7 @@ fn assert_one_line(error: &blkimage::Error) {
     assert!(!message.chars().any(char::is_control), "{message}");
 }
 
-const NAMES: [&str; 6] = ["a.raw", "b", "disk/a", "../x", "blobs/sha256/x", "c d"];
+const NAMES: [&str; 6] = ["a.raw", "b", "dir/a", "../x", "blobs/sha256/x", "c d"];
 const MEMBERS: [&str; 14] = [
     "disk/a",
     "disk/b",

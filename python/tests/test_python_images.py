@@ -17,6 +17,7 @@ import threading
 import time
 
 import images
+import oci_images
 import pytest
 from conftest import HANG, blksum, run
 from images import qemu_img, qemu_io
@@ -186,6 +187,23 @@ def test_an_appliance_that_is_no_image(folder, tmp_path):
     write_appliance(path, [folder / "disk.qcow2"], ("./disk.qcow2", b"other"))
     with pytest.raises(blkhash.Error, match="two members with the name"):
         blkhash.checksum(path)
+
+
+def test_a_disk_of_an_oci_image(folder, tmp_path):
+    disk = (folder / "disk.qcow2").read_bytes()
+    layout = oci_images.Layout()
+    blob = layout.blob(oci_images.KUBEVIRT + "qcow2", disk + b"behind the disk", **oci_images.title("vm"))
+    layout.index([layout.manifest([blob])])
+    expected = blkhash.checksum(folder / "disk.qcow2")
+    for path in layout.write(tmp_path / "layout"), layout.archive(tmp_path / "vm.tar"):
+        assert blkhash.checksum(path) == blkhash.checksum(f"{path}:vm") == expected
+        with blkhash.Image(path) as image:
+            assert image.read(0, image.size) == blkhash.Image(folder / "disk.qcow2").read(0, image.size)
+            image.check_unchanged()
+    [name] = [name for name, content in layout.files.items() if content.startswith(disk)]
+    layout.files[name] = disk + b"behind another"[:14] + b"!"
+    with pytest.raises(blkhash.Error, match="does not match its digest"):
+        blkhash.checksum(layout.archive(tmp_path / "vm.tar"))
 
 
 def test_several_digests(folder):

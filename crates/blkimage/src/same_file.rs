@@ -4,7 +4,7 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use crate::{Image, Member, MemberFile, split_member};
+use crate::{Image, Member, MemberFile, is_layout, split_member};
 
 /// The identity of a file, whatever its names are and whatever it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +32,19 @@ impl Identity {
     /// Returns whether this is a file of the image.
     pub fn is_in(self, image: &Image) -> bool {
         let files = image.chain().iter().flat_map(Member::files);
-        // A disk of an appliance is in its file.
-        let file = |name: &Path| split_member(name).map_or(Self::of(name), |(it, _)| Self::of(it));
-        files.map(MemberFile::name).any(|name| file(name) == Some(self))
+        files.map(MemberFile::name).any(|name| match split_member(name) {
+            // A disk of an appliance is in its file, or in one of its blobs.
+            Some((appliance, _)) if is_layout(appliance) => self.is_blob_of(appliance),
+            Some((appliance, _)) => Self::of(appliance) == Some(self),
+            None => Self::of(name) == Some(self),
+        })
+    }
+
+    /// Returns whether this is a blob of the OCI image layout in a folder.
+    fn is_blob_of(self, layout: &Path) -> bool {
+        let files = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut algorithms = files(&layout.join("blobs"));
+        algorithms
+            .any(|folder| files(&folder.path()).any(|blob| Self::of(&blob.path()) == Some(self)))
     }
 }

@@ -118,7 +118,7 @@ impl Sandbox {
             && !holds_devices(&folder)
         {
             self.shown.folder(path);
-            self.add(&folder, AccessFs::ReadFile.into());
+            self.add(&folder, list());
             self.allow_telling_uses();
         } else if let Ok((file, found)) = open_image(path) {
             self.allow_uses(&found);

@@ -367,8 +367,10 @@ def test_a_type_that_is_not_that_of_the_blob(blksum, workdir, content):
     assert blksum.hex("vm.tar") == value(inner)
 
 
-@pytest.mark.parametrize("size", mostly_slow([1, 70], [1]))
-@pytest.mark.parametrize("end", ["gz", "zst", "xz"])
+@pytest.mark.parametrize(
+    ("end", "size"),
+    [("gz", 1), ("zst", 1), ("xz", 1), *(pytest.param(end, 70, marks=pytest.mark.slow) for end in ("gz", "zst"))],
+)
 def test_compressed_layers(blksum, workdir, qcow2, content, end, size):
     """Of 70 MiB, a layer is read from start to end only."""
     other = random.Random(8).randbytes(size * MIB)
@@ -397,7 +399,7 @@ def test_disks_that_cannot_seek(blksum, workdir):
     images.qemu_img("create", "-q", "-f", "qcow2", "far.qcow2", "1G")
     pathlib.Path("part").write_bytes(random.Random(9).randbytes(MIB))
     # The second half of the disk is stored before the first one.
-    commands = [f"write -q -s part {at}M 1M" for at in [*range(900, 980), *range(1, 81)]]
+    commands = [f"write -q -s part {at}M 1M" for at in [*range(900, 930), *range(1, 46)]]
     images.qemu_io("far.qcow2", *commands)
     stored = layer(("disk/far.qcow2", pathlib.Path("far.qcow2").read_bytes()))
     oci_images.container(stored, media_type=LAYER + "+gzip", compress=packed("gz")).archive("vm.tar")

@@ -147,12 +147,17 @@ def check_verdicts(blksum, folder, extension, files):
     result = blksum("-q", "-f", f"raw+{METHODS[extension]}", *names)
     found = {name.decode(): value for value, name in (line.split() for line in result.stdout.splitlines())}
     good = dict(zip(names, verdicts(extension, names)))
+    refused = 0
     for name in names:
         # bzip2 and lz4 say that they ignore what is behind the last stream, and are content.
         may_refuse = extension in ("bz2", "lz4") and b"is followed by other bytes" in error_of(result, name)
+        # zstd before 1.5.6 ignores reserved bits in blocks.
+        may_refuse |= extension == "zst" and b"(Data corruption detected)" in error_of(result, name)
         assert (name in found) == good[name] or (good[name] and may_refuse), (name, good[name], error_of(result, name))
+        refused += good[name] and name not in found
         if name in found:
             (folder / f"{name}.raw").write_bytes(compress(f"{METHODS[extension]} -dcq FILE", name))
+    assert extension in ("bz2", "lz4") or refused <= len(names) // 100
     plain = [f"{name}.raw" for name in found]
     assert not plain or values(blksum, "-f", "raw", *plain) == list(found.values())
     assert result.returncode == (0 if len(found) == len(names) else 1)

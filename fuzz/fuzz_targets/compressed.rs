@@ -4,6 +4,7 @@
 #![no_main]
 
 use std::io::{Read, Write};
+use std::path::Path;
 
 use blkimage::{Compression, Decompressed, Format, Memory, OpenOptions, Source};
 use flate2::write::GzEncoder;
@@ -37,7 +38,7 @@ fuzz_target!(|input: Input| {
         .max_memory(1 << 20)
         .max_unstored(1 << 24);
     let mut streamed = Vec::new();
-    let stream = Decompressed::new(compression, &file[..], &options);
+    let stream = Decompressed::new(compression, &file[..], &options, Path::new("disk"));
     let streamed = stream.and_then(|mut it| it.read_to_end(&mut streamed)).ok().map(|_| streamed);
     if is_compressed && can_compress && changes.is_empty() {
         assert!(streamed.as_ref() == Some(&content));

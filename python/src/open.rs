@@ -7,7 +7,8 @@ use std::sync::{Arc, mpsc};
 
 use blkimage::partition::{NoPartition, TableError};
 use blkimage::{
-    Cache, Follow, Holes, Image, Location, Member, OpenOptions, Reader, Secret, Source, VpcSize,
+    Cache, Follow, FormatName, Holes, Image, Location, Member, OpenOptions, Reader, Secret, Source,
+    VpcSize,
 };
 use blksum::map::Subject;
 use blksum::{Part, PartError, Selected};
@@ -88,11 +89,17 @@ impl Request {
     /// Sets an option. `None` is the default of each.
     fn set(&mut self, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let text = || value.extract::<Option<String>>();
-        let format = || text()?.map(|name| word(key, &name, FORMATS)).transpose();
         let options = &mut self.options;
         match key {
-            "format" => options.format = format()?,
-            "backing_format" => options.backing_format = format()?,
+            "format" => {
+                let name = text()?.map(|name| word(key, &name, FORMATS)).transpose()?;
+                let FormatName { format, compression } = name.unwrap_or_default();
+                (options.format, options.compression) = (format, compression);
+            }
+            "backing_format" => {
+                options.backing_format =
+                    text()?.map(|name| word(key, &name, FORMATS)).transpose()?;
+            }
             "snapshot" => options.snapshot = text()?,
             "follow" => options.follow = one_of(key, text()?, Follow::ALL)?,
             "holes" => options.holes = one_of(key, text()?, Holes::ALL)?,

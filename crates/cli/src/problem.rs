@@ -6,8 +6,6 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use blkimage::Decompressed;
-
 use crate::image::advice;
 use crate::{messages, quote, usage};
 
@@ -80,10 +78,10 @@ impl Problem {
         Self { about: None, reason, hint, cause, outcome }
     }
 
-    /// Converts an error of reading the pipe `name`, or decompressing it.
+    /// Converts an error of reading `name` from start to end, as a pipe or by decompressing it.
     pub fn of_stream(error: &io::Error, name: &OsStr) -> Self {
-        match Decompressed::decoding_error(Path::new(name), error) {
-            Some(error) => Self::of_image(&error, name),
+        match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+            Some(error) => Self::of_image(error, name),
             None => Self::from(error),
         }
     }

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-use super::input::{Input, damaged};
+use super::input::Input;
 use super::unit::{Unit, Units};
 use crate::storage::Storage;
 
@@ -115,7 +115,7 @@ pub(super) fn units(storage: &dyn Storage) -> io::Result<Option<Vec<Unit>>> {
         storage.read_exact_at(&mut content, offset + length - 4)?;
         let content = u64::from(u32::from_le_bytes(content));
         if content > MAX_BGZIP {
-            return Err(damaged("bgzip block is larger than 64 KiB"));
+            return Ok(None);
         }
         units.push(length, content)?;
         offset += length;

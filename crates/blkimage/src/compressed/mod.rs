@@ -113,6 +113,6 @@ pub(crate) fn stream(
         return Ok(None);
     }
     let bytes = Bytes { storage: storage.clone(), range: 0..storage.size() };
-    let stream = Decompressed::new(compression, bytes, options).map_err(failed)?;
+    let stream = Decompressed::new(compression, bytes, options, name).map_err(failed)?;
     Ok(Some(stream.of_file(storage)))
 }

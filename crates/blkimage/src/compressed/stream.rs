@@ -1,23 +1,24 @@
 //! The content of compressed bytes that are read once and in order.
 
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::decoder::decoder;
 use super::footer::Tail;
 use super::limits::{Limited, limit, max_memory};
 use crate::compression::Compression;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind};
 use crate::options::OpenOptions;
 use crate::storage::{self, Storage};
 
 /// The content of a compressed file or pipe, from start to end.
 ///
-/// Reading fails with [`io::ErrorKind::InvalidData`] if the stream is damaged, ends early or is followed by other bytes. All
-/// that was read before is invalid then.
+/// Reading fails if the stream is damaged, ends early or is followed by other bytes, if it asks for too much memory, and at the
+/// end if the file changed. All that was read before is invalid then. The [`io::Error`] contains an [`Error`].
 pub struct Decompressed<'a> {
     reader: Limited<Box<dyn Read + Send + 'a>>,
+    name: PathBuf,
     compression: Compression,
     /// The last bytes that were read, if an image with a footer is refused.
     tail: Option<Tail>,
@@ -26,7 +27,7 @@ pub struct Decompressed<'a> {
 
 impl<'a> Decompressed<'a> {
     /// Decompresses what `reader` returns. Uses the limits of `options`, and refuses content that ends like an image of
-    /// another format unless they have a format.
+    /// another format unless they have a format. `name` is the name used in errors.
     ///
     /// # Errors
     ///
@@ -35,11 +36,12 @@ impl<'a> Decompressed<'a> {
         compression: Compression,
         reader: impl Read + Send + 'a,
         options: &OpenOptions,
+        name: &Path,
     ) -> io::Result<Self> {
         let reader = decoder(compression, reader, max_memory(options))?;
         let reader = Limited::new(reader, limit(options, 0));
         let tail = options.format.is_none().then(Tail::default);
-        Ok(Self { reader, compression, tail, file: None })
+        Ok(Self { reader, name: name.into(), compression, tail, file: None })
     }
 
     /// Reads from a file that is checked for changes.
@@ -52,31 +54,12 @@ impl<'a> Decompressed<'a> {
         self.compression
     }
 
-    /// Returns the size of the compressed file, `None` for a pipe.
-    pub fn stored(&self) -> Option<u64> {
-        self.file.as_ref().map(Storage::size)
-    }
-
-    /// Checks that the file did not change since it was opened. Called after the last read.
-    ///
-    /// # Errors
-    ///
-    /// Fails with [`ErrorKind::Changed`] if it did.
-    pub fn check_unchanged(&self, name: &Path) -> Result<()> {
-        match self.file.as_ref().and_then(Storage::changed) {
-            Some(reason) => Err(Error::new(ErrorKind::Changed, name, reason)),
-            None => Ok(()),
+    /// Checks what can only be checked at the end.
+    fn finish(&self) -> io::Result<()> {
+        if let Some(reason) = self.file.as_ref().and_then(Storage::changed) {
+            return Err(io::Error::other(Error::new(ErrorKind::Changed, &self.name, reason)));
         }
-    }
-
-    /// Converts an error of reading the file `name`.
-    pub fn error(name: &Path, error: io::Error) -> Error {
-        storage::read_error(name, error, None)
-    }
-
-    /// Returns the error of the file `name`, if one of reading is about what was decompressed. `None` for the system's errors.
-    pub fn decoding_error(name: &Path, error: &io::Error) -> Option<Error> {
-        storage::decoding_error(name, error)
+        self.tail.as_ref().map_or(Ok(()), Tail::check)
     }
 }
 
@@ -85,11 +68,17 @@ impl Read for Decompressed<'_> {
         if buf.is_empty() {
             return Ok(0);
         }
-        let count = self.reader.read(buf)?;
-        match &mut self.tail {
-            Some(tail) if count == 0 => tail.check()?,
-            Some(tail) => tail.push(&buf[..count]),
-            None => {}
+        let count = match self.reader.read(buf) {
+            Ok(0) => self.finish().map(|()| 0),
+            read => read,
+        };
+        let count = count.map_err(|error| match error.kind() {
+            io::ErrorKind::Interrupted => error,
+            _ if error.get_ref().is_some_and(|inner| inner.is::<Error>()) => error,
+            _ => io::Error::other(storage::read_error(&self.name, error, None)),
+        })?;
+        if let Some(tail) = &mut self.tail {
+            tail.push(&buf[..count]);
         }
         Ok(count)
     }

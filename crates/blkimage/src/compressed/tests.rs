@@ -169,7 +169,7 @@ proptest! {
         }
         let streamed = {
             let mut found = Vec::new();
-            let stream = Decompressed::new(compression, &file[..], &options(compression));
+            let stream = Decompressed::new(compression, &file[..], &options(compression), Path::new("disk"));
             stream.and_then(|mut it| it.read_to_end(&mut found)).map(|_| found)
         };
         let image = match open(compression, file) {

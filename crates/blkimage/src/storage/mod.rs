@@ -419,26 +419,22 @@ impl HostFile {
 
 /// Returns the error of the file `name` for that of reading its storage.
 pub(crate) fn read_error(name: &Path, error: io::Error, offset: Option<u64>) -> Error {
+    use io::ErrorKind::{FileTooLarge, InvalidData, NotSeekable, OutOfMemory, Unsupported};
     if error.kind() == io::ErrorKind::UnexpectedEof {
         let reason = "file was truncated while it was read";
         let error = Error::new(ErrorKind::Truncated, name, reason);
         return offset.into_iter().fold(error, Error::at);
     }
-    decoding_error(name, &error).unwrap_or_else(|| {
-        let failed = Error::new(ErrorKind::Io, name, "cannot be read").because(error);
-        offset.into_iter().fold(failed, Error::at)
-    })
-}
-
-/// Returns the error of a storage that decodes and says what is wrong. `None` for the system's errors.
-pub(crate) fn decoding_error(name: &Path, error: &io::Error) -> Option<Error> {
-    use io::ErrorKind::{FileTooLarge, InvalidData, NotSeekable, OutOfMemory, Unsupported};
-    let reason = error.get_ref()?.to_string();
-    Some(match error.kind() {
-        InvalidData => Error::new(ErrorKind::Corrupt, name, reason),
-        NotSeekable | Unsupported => Error::new(ErrorKind::Unsupported, name, reason),
-        OutOfMemory => Error::new(ErrorKind::Size, name, reason).with_hint(Hint::MaxMemory),
-        FileTooLarge => Error::new(ErrorKind::Size, name, reason).with_hint(Hint::MaxUnstored),
-        _ => return None,
-    })
+    // Storages that decode say what is wrong. The system's errors have no such text.
+    let new = |kind, error: &io::Error| Error::new(kind, name, error.to_string());
+    match error.kind() {
+        _ if error.get_ref().is_none() => {}
+        InvalidData => return new(ErrorKind::Corrupt, &error),
+        NotSeekable | Unsupported => return new(ErrorKind::Unsupported, &error),
+        OutOfMemory => return new(ErrorKind::Size, &error).with_hint(Hint::MaxMemory),
+        FileTooLarge => return new(ErrorKind::Size, &error).with_hint(Hint::MaxUnstored),
+        _ => {}
+    }
+    let failed = Error::new(ErrorKind::Io, name, "cannot be read").because(error);
+    offset.into_iter().fold(failed, Error::at)
 }

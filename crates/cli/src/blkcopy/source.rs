@@ -51,6 +51,14 @@ pub fn open(args: &Args, options: &OpenOptions) -> Result<Opened, Problem> {
             advice::warn(&image, name);
             Arc::new(image)
         }
+        Input::Path(path) if needs_image(args).is_none() => {
+            match open::decompressed(path, options, HEAD)? {
+                Some((head, content)) => {
+                    return Ok(Opened::Stream(Box::new(io::Cursor::new(head).chain(content))));
+                }
+                None => open::open(name, options)?,
+            }
+        }
         Input::Uri(_) | Input::Path(_) => open::open(name, options)?,
     };
     let selected = Selected::new(Arc::clone(&image), args.partition.map(Part::Partition));
@@ -66,26 +74,15 @@ pub fn open(args: &Args, options: &OpenOptions) -> Result<Opened, Problem> {
 
 /// Bytes that come once and in order are raw content, where they do not look like anything else.
 fn stream(args: &Args, open: &OpenOptions, file: File) -> Result<Opened, Problem> {
-    let options = [
-        ("--format", args.opening.format().is_some_and(|format| format != Format::Raw)),
-        ("--snapshot", args.opening.snapshot.is_some()),
-        ("--partition", args.partition.is_some()),
-        ("--map", args.map.is_some()),
-        ("--update", args.update),
-        ("--destination-map", args.destination_map.is_some()),
-        ("--bitmap", args.bitmap.is_some()),
-        ("--changes", args.changes.is_some()),
-        ("--delta-from", args.delta_from.is_some()),
-        ("--zeros=keep-if-zero", args.zeros == Some(Zeros::KeepIfZero)),
-    ];
-    if let Some((option, _)) = options.into_iter().find(|(_, is_given)| *is_given) {
+    if let Some(option) = needs_image(args) {
         return Err(Problem::new(format!("is a pipe, for which there is no {option}")));
     }
     let failed = |error: io::Error| Problem::of_stream(&error, &args.source);
     let mut content: Box<dyn Read> = match open.compression {
         None => Box::new(Patient(file)),
         Some(compression) => {
-            Box::new(Decompressed::new(compression, Patient(file), open).map_err(failed)?)
+            let name = Path::new(&args.source);
+            Box::new(Decompressed::new(compression, Patient(file), open, name).map_err(failed)?)
         }
     };
     let mut head = Vec::new();
@@ -103,6 +100,23 @@ fn stream(args: &Args, open: &OpenOptions, file: File) -> Result<Opened, Problem
             Ok(Opened::Stream(Box::new(io::Cursor::new(head).chain(content))))
         }
     }
+}
+
+/// Returns the first given option for which a source has a size and is read in parts.
+fn needs_image(args: &Args) -> Option<&'static str> {
+    let options = [
+        ("--format", args.opening.format().is_some_and(|format| format != Format::Raw)),
+        ("--snapshot", args.opening.snapshot.is_some()),
+        ("--partition", args.partition.is_some()),
+        ("--map", args.map.is_some()),
+        ("--update", args.update),
+        ("--destination-map", args.destination_map.is_some()),
+        ("--bitmap", args.bitmap.is_some()),
+        ("--changes", args.changes.is_some()),
+        ("--delta-from", args.delta_from.is_some()),
+        ("--zeros=keep-if-zero", args.zeros == Some(Zeros::KeepIfZero)),
+    ];
+    options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
 }
 
 /// Says that a source is a file of something else than a disk, which is copied as it is.

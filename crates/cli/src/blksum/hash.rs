@@ -27,7 +27,7 @@ use super::report::{self, Report};
 use super::settings::{Hash, Meaning, Settings};
 use super::small::Small;
 use super::{compressed, recorded};
-use crate::image::advice;
+use crate::image::{advice, open};
 use crate::messages;
 use crate::problem::{Cause, Problem};
 use crate::progress::{Amount, Counts, Reporter};
@@ -138,50 +138,41 @@ impl Job<'_> {
         let mut report = match Input::new(name).map_err(|error| Problem::from(&error))? {
             Input::Uri(uri) => {
                 let image = open.open_uri(uri);
-                self.image(image.map_err(|error| Problem::of_image(&error, name))?.into())?
+                self.image(image.map_err(|error| Problem::of_image(&error, name))?)?
             }
             Input::Stream(file) => self.pipe(file)?,
-            Input::Path(path) => match self.open(path) {
-                Ok(Opened::Image(image)) => self.image(image)?,
-                Ok(Opened::Decompressed(head, content)) => self.decompressed(&head, content)?,
-                Err(error) if is_stream(&error, path) && origin == Origin::CommandLine => {
-                    self.pipe(input::open_stream(path).map_err(|error| Problem::from(&error))?)?
-                }
-                Err(error) if is_stream(&error, path) => {
-                    return Err(Problem::new(format!("{}, {ONLY_NAMED}", error.reason())));
-                }
-                Err(error) => return Err(Problem::of_image(&error, name)),
-            },
+            Input::Path(path) => self.path(path, origin)?,
             Input::Descriptor { file, start } => {
                 let image = open.open_file(file, Path::new(name), start);
-                self.image(image.map_err(|error| Problem::of_image(&error, name))?.into())?
+                self.image(image.map_err(|error| Problem::of_image(&error, name))?)?
             }
         };
         report.elapsed = started.elapsed();
         Ok(report)
     }
 
-    /// Opens a file. A compressed one whose content has no size yet is read in one pass, if that is enough.
-    fn open(&self, path: &Path) -> Result<Opened, blkimage::Error> {
+    /// Hashes a file.
+    fn path(&self, path: &Path, origin: Origin) -> Result<Report, Problem> {
         let Meaning { open, part, .. } = self.meaning;
-        let is_raw = open.format.is_none_or(|format| format == Format::Raw);
-        if is_raw
-            && part.is_none()
-            && open.snapshot.is_none()
-            && self.maps.is_none()
-            && let Some(mut content) = open.open_decompressed(path)?
+        let is_whole = part.is_none() && self.maps.is_none();
+        if is_whole && let Some((head, content)) = open::decompressed(path, open, self.head_size())?
         {
-            let head = read_head(&mut content, self.head_size())
-                .map_err(|error| Decompressed::error(path, error))?;
-            if open.format.is_some() || probe(&head).is_none() {
-                return Ok(Opened::Decompressed(head, content));
-            }
+            return self.stream(&head, content, (Format::Raw, None));
         }
-        open.open(path).map(|image| Opened::Image(Box::new(image)))
+        match open.open(path) {
+            Ok(image) => self.image(image),
+            Err(error) if is_stream(&error, path) && origin == Origin::CommandLine => {
+                self.pipe(input::open_stream(path).map_err(|error| Problem::from(&error))?)
+            }
+            Err(error) if is_stream(&error, path) => {
+                Err(Problem::new(format!("{}, {ONLY_NAMED}", error.reason())))
+            }
+            Err(error) => Err(Problem::of_image(&error, self.name)),
+        }
     }
 
-    fn image(&self, image: Box<Image>) -> Result<Report, Problem> {
-        let image: Arc<Image> = image.into();
+    fn image(&self, image: Image) -> Result<Report, Problem> {
+        let image = Arc::new(image);
         if self.notes != Notes::Silent {
             advice::warn(&image, self.name);
         }
@@ -273,10 +264,12 @@ impl Job<'_> {
         let mut content: Box<dyn Read + Send> = match open.compression {
             None => Box::new(file),
             Some(compression) => {
-                Box::new(Decompressed::new(compression, file, open).map_err(failed)?)
+                let name = Path::new(self.name);
+                Box::new(Decompressed::new(compression, file, open, name).map_err(failed)?)
             }
         };
-        let head = read_head(&mut content, self.head_size()).map_err(failed)?;
+        let mut head = Vec::new();
+        (&mut content).take(self.head_size()).read_to_end(&mut head).map_err(failed)?;
         if open.format.is_none()
             && let Some(format) = probe(&head)
         {
@@ -290,14 +283,6 @@ impl Job<'_> {
         }
         let looks = (probe(&head).unwrap_or(Format::Raw), Compression::of_head(&head));
         self.stream(&head, content, looks)
-    }
-
-    /// Hashes the content of a compressed file in one pass.
-    fn decompressed(&self, head: &[u8], mut content: Decompressed<'_>) -> Result<Report, Problem> {
-        let report = self.stream(head, &mut content, (Format::Raw, None))?;
-        let unchanged = content.check_unchanged(Path::new(self.name));
-        unchanged.map_err(|error| Problem::of_image(&error, self.name))?;
-        Ok(report)
     }
 
     /// Hashes bytes that come once and in order, of which `head` was read.
@@ -337,19 +322,6 @@ impl Job<'_> {
     fn head_size(&self) -> u64 {
         if self.meaning.is_search { HEAD } else { HEAD_SIZE }
     }
-}
-
-/// A file to hash.
-enum Opened {
-    Image(Box<Image>),
-    /// The first bytes of the content, and the rest.
-    Decompressed(Vec<u8>, Decompressed<'static>),
-}
-
-fn read_head(content: &mut impl Read, size: u64) -> io::Result<Vec<u8>> {
-    let mut head = Vec::new();
-    content.take(size).read_to_end(&mut head)?;
-    Ok(head)
 }
 
 /// Whether this is why `path` is no image: it can only be read once and in order.

@@ -1,11 +1,12 @@
 //! Opens images by name, for commands that cannot read pipes.
 
 use std::ffi::OsStr;
+use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use blkimage::{Image, Location, OpenOptions};
+use blkimage::{Decompressed, Format, Image, Location, OpenOptions, probe};
 
 use super::advice;
 use crate::problem::Problem;
@@ -16,6 +17,25 @@ pub fn open(name: &OsStr, options: &OpenOptions) -> Result<Arc<Image>, Problem> 
     let image = image.map_err(|error| Problem::of_image(&error, name))?;
     advice::warn(&image, name);
     Ok(Arc::new(image))
+}
+
+/// Opens a compressed file to read its content once, from start to end. Returns `None` if it can be read in parts, is not
+/// compressed or is an image of another format, all of which [`OpenOptions::open`] reads, or reports as what they are.
+pub fn decompressed(
+    path: &Path,
+    options: &OpenOptions,
+    head_size: u64,
+) -> Result<Option<(Vec<u8>, Decompressed<'static>)>, Problem> {
+    let is_raw = options.format.is_none_or(|format| format == Format::Raw);
+    if !is_raw || options.snapshot.is_some() {
+        return Ok(None);
+    }
+    let Ok(Some(mut content)) = options.open_decompressed(path) else { return Ok(None) };
+    let mut head = Vec::new();
+    let read = (&mut content).take(head_size).read_to_end(&mut head);
+    read.map_err(|error| Problem::of_stream(&error, path.as_os_str()))?;
+    let is_image = options.format.is_none() && probe(&head).is_some();
+    Ok((!is_image).then_some((head, content)))
 }
 
 /// Returns whether `name` is the path of a block device.

@@ -1,6 +1,14 @@
-//! bzip2: streams one after the other.
+//! bzip2: streams one after the other, of blocks that begin at any bit.
+//!
+//! Blocks state no size. They are found by the bits that they begin with, and decoded side by side, each as a stream of its
+//! own. These bits may also be within a block, which is then found incomplete and joined with what follows.
 
+use std::collections::VecDeque;
 use std::io::{self, Read};
+use std::num::NonZero;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 use bzip2::{Decompress, Status};
 
@@ -8,45 +16,413 @@ use super::input::Input;
 
 /// Decodes streams.
 pub(super) struct Bzip2<R> {
-    input: Input<R>,
-    /// `None` between two streams.
-    stream: Option<Decompress>,
-    has_begun: bool,
+    input: Parts<R>,
+    /// Takes blocks. The threads end when it is dropped.
+    work: Option<SyncSender<Job>>,
+    /// The blocks that are being decoded, in order, and what follows them.
+    queue: VecDeque<Queued>,
+    decoded: Vec<u8>,
+    /// Number of bytes of `decoded` that were read.
+    read: usize,
+    /// The checksum of the blocks of a stream so far.
+    crc: u32,
+    /// Number of blocks that are decoded ahead.
+    ahead: usize,
+    is_over: bool,
+}
+
+/// A block for a thread.
+struct Job {
+    block: Arc<Block>,
+    result: SyncSender<Option<Vec<u8>>>,
+}
+
+enum Queued {
+    Block(Arc<Block>, Receiver<Option<Vec<u8>>>),
+    /// The end of a stream, with its checksum.
+    End(u32),
+    Failed(io::Error),
+}
+
+/// The bits of a block.
+struct Block {
+    level: u8,
+    bits: Bits,
 }
 
 impl<R: Read> Bzip2<R> {
     pub fn new(reader: R) -> Self {
-        Self { input: Input::new(reader), stream: None, has_begun: false }
+        let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
+        let ahead = 2 * threads + 1;
+        let (work, jobs) = mpsc::sync_channel::<Job>(ahead);
+        let jobs = Arc::new(Mutex::new(jobs));
+        let started = (0..threads).filter(|_| {
+            let jobs = jobs.clone();
+            thread::Builder::new().name("bzip2".into()).spawn(move || work_on(&jobs)).is_ok()
+        });
+        let work = (started.count() > 0).then_some(work);
+        let input = Parts::new(reader);
+        let (queue, decoded) = Default::default();
+        Self { input, work, queue, decoded, read: 0, crc: 0, ahead, is_over: false }
+    }
+
+    /// Keeps the threads busy.
+    fn look_ahead(&mut self) {
+        while self.queue.len() < self.ahead && !self.input.is_over {
+            let queued = match self.input.next() {
+                Ok(Some(Part::Block(block))) => self.start(block),
+                Ok(Some(Part::End(crc))) => Queued::End(crc),
+                Ok(None) => break,
+                Err(error) => Queued::Failed(error),
+            };
+            self.queue.push_back(queued);
+        }
+    }
+
+    fn start(&self, block: Block) -> Queued {
+        let (result, receiver) = mpsc::sync_channel(1);
+        let block = Arc::new(block);
+        let job = Job { block: block.clone(), result };
+        match &self.work {
+            // A thread that is gone leaves the result without a sender.
+            Some(work) => drop(work.send(job)),
+            None => job.run(),
+        }
+        Queued::Block(block, receiver)
+    }
+
+    /// Decodes the next block, or goes on to the next stream.
+    fn advance(&mut self) -> io::Result<()> {
+        self.look_ahead();
+        match self.queue.pop_front() {
+            None => self.is_over = true,
+            Some(Queued::Failed(error)) => return Err(error),
+            Some(Queued::End(crc)) if crc == self.crc => self.crc = 0,
+            Some(Queued::End(_)) => return Err(self.input.damaged()),
+            Some(Queued::Block(block, receiver)) => {
+                self.crc = self.crc.rotate_left(1) ^ block.crc();
+                self.decoded = match receiver.recv() {
+                    Ok(Some(decoded)) => decoded,
+                    _ => self.join(&block)?,
+                };
+                self.read = 0;
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes a block that is not complete without what follows it.
+    fn join(&mut self, block: &Block) -> io::Result<Vec<u8>> {
+        let mut block = Block { level: block.level, bits: block.bits.clone() };
+        while block.bits.length < MAX_BLOCK_BITS {
+            self.look_ahead();
+            match self.queue.pop_front() {
+                Some(Queued::Block(next, _)) => block.bits.append(&next.bits),
+                Some(Queued::Failed(error)) => return Err(error),
+                Some(Queued::End(_)) | None => break,
+            }
+            if let Some(decoded) = decode(&block.stream()) {
+                return Ok(decoded);
+            }
+        }
+        Err(self.input.damaged())
     }
 }
 
 impl<R: Read> Read for Bzip2<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        while !buf.is_empty() {
-            let bytes = self.input.fill()?;
-            let is_over = bytes.is_empty();
-            if is_over && self.stream.is_none() && self.has_begun {
-                break;
-            }
-            let is_first = self.stream.is_none();
-            let stream = self.stream.get_or_insert_with(|| Decompress::new(false));
-            let before = (stream.total_in(), stream.total_out());
-            let status = stream.decompress(bytes, buf);
-            let count = (stream.total_out() - before.1) as usize;
-            let taken = (stream.total_in() - before.0) as usize;
-            match status {
-                Ok(Status::StreamEnd) => self.stream = None,
-                Ok(_) if count == 0 && is_over => return Err(self.input.truncated("bzip2")),
-                Ok(_) => {}
-                Err(_) if is_first && self.has_begun => return Err(self.input.trailing("bzip2")),
-                Err(_) => return Err(self.input.damaged("bzip2 stream is damaged")),
-            }
-            self.input.consume(taken);
-            self.has_begun = true;
-            if count > 0 {
-                return Ok(count);
-            }
+        while self.read == self.decoded.len() && !self.is_over && !buf.is_empty() {
+            self.advance()?;
         }
-        Ok(0)
+        let rest = &self.decoded[self.read..];
+        let count = rest.len().min(buf.len());
+        buf[..count].copy_from_slice(&rest[..count]);
+        self.read += count;
+        Ok(count)
     }
 }
+
+impl Job {
+    fn run(self) {
+        let _ = self.result.send(decode(&self.block.stream()));
+    }
+}
+
+fn work_on(jobs: &Mutex<Receiver<Job>>) {
+    loop {
+        let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        match job {
+            Ok(job) => job.run(),
+            Err(_) => return,
+        }
+    }
+}
+
+/// Decodes a stream of one block. `None` if it is damaged.
+fn decode(stream: &[u8]) -> Option<Vec<u8>> {
+    let mut decoder = Decompress::new(false);
+    let mut decoded = Vec::with_capacity(MAX_BLOCK);
+    loop {
+        let (taken, length) = (decoder.total_in() as usize, decoded.len());
+        match decoder.decompress_vec(stream.get(taken..)?, &mut decoded) {
+            Ok(Status::StreamEnd) => return Some(decoded),
+            Ok(_) if decoder.total_in() as usize == taken && decoded.len() == length => {
+                return None;
+            }
+            Ok(_) if decoded.len() == decoded.capacity() => decoded.reserve(MAX_BLOCK),
+            Ok(_) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+impl Block {
+    /// Returns the checksum that the block states.
+    fn crc(&self) -> u32 {
+        self.bits.get(MAGIC_BITS, 32) as u32
+    }
+
+    /// Returns a stream of this block only. Its checksum is that of the block.
+    fn stream(&self) -> Vec<u8> {
+        let mut stream = Bits::default();
+        stream.bytes.reserve(self.bits.bytes.len() + 16);
+        stream.push(HEADER << 8 | u64::from(self.level), 32);
+        stream.append(&self.bits);
+        stream.push(END, MAGIC_BITS);
+        stream.push(self.crc().into(), 32);
+        stream.bytes
+    }
+}
+
+/// Bits of bytes, the first one highest.
+#[derive(Clone, Default)]
+struct Bits {
+    bytes: Vec<u8>,
+    /// Offset of the first bit.
+    start: usize,
+    /// Number of bits.
+    length: usize,
+}
+
+impl Bits {
+    /// Returns up to 56 bits. Behind the last bit are others.
+    fn get(&self, at: usize, count: usize) -> u64 {
+        let at = self.start + at;
+        let mut word = [0; 8];
+        let bytes = self.bytes.get(at / 8..).unwrap_or_default();
+        let length = bytes.len().min(8);
+        word[..length].copy_from_slice(&bytes[..length]);
+        u64::from_be_bytes(word) << (at % 8) >> (64 - count)
+    }
+
+    /// Appends up to 56 bits to bits that begin at a byte.
+    fn push(&mut self, bits: u64, count: usize) {
+        let used = self.length % 8;
+        let word = (bits << (64 - count)) >> used;
+        let word = word.to_be_bytes();
+        let mut bytes = &word[..(used + count).div_ceil(8)];
+        if let Some(last) = self.bytes.last_mut().filter(|_| used > 0) {
+            *last |= bytes[0];
+            bytes = &bytes[1..];
+        }
+        self.bytes.extend(bytes);
+        self.length += count;
+    }
+
+    fn append(&mut self, other: &Self) {
+        for at in (0..other.length).step_by(48) {
+            let count = (other.length - at).min(48);
+            self.push(other.get(at, count), count);
+        }
+    }
+
+    /// Returns the first bits, which begin at a bit of the first byte.
+    fn first(&self, length: usize) -> Self {
+        let bytes = self.bytes[..(self.start + length).div_ceil(8)].to_vec();
+        Self { bytes, start: self.start, length }
+    }
+
+    /// Drops the first bits.
+    fn skip(&mut self, count: usize) {
+        let start = self.start + count;
+        self.bytes.drain(..start / 8);
+        self.start = start % 8;
+        self.length -= count;
+    }
+
+    /// Returns the offset of the next magic from `at` on.
+    fn find_magic(&self, at: usize) -> Option<usize> {
+        let (first, end) = (self.start + at, self.start + self.length);
+        let is_magic = |word: u64, shift: usize| {
+            let magic = (word >> (8 - shift)) & ((1 << MAGIC_BITS) - 1);
+            magic == BLOCK || magic == END
+        };
+        let (mut byte, mut from) = (first / 8, first % 8);
+        while byte * 8 + from + MAGIC_BITS <= end {
+            // 56 bits from a byte on have a magic at each of its bits.
+            let mut word = [0; 8];
+            let bytes = &self.bytes[byte..self.bytes.len().min(byte + 7)];
+            word[1..=bytes.len()].copy_from_slice(bytes);
+            let word = u64::from_be_bytes(word);
+            if let Some(shift) = (from..8).find(|&shift| is_magic(word, shift)) {
+                let place = byte * 8 + shift;
+                return (place + MAGIC_BITS <= end).then(|| place - self.start);
+            }
+            (byte, from) = (byte + 1, 0);
+        }
+        None
+    }
+}
+
+/// A part of a file.
+enum Part {
+    Block(Block),
+    /// The end of a stream, with its checksum.
+    End(u32),
+}
+
+/// Finds blocks.
+struct Parts<R> {
+    input: Input<R>,
+    /// The bits that follow the last part, in the bytes of the file.
+    bits: Bits,
+    /// The level of the stream. `None` between two streams.
+    level: Option<u8>,
+    has_begun: bool,
+    is_over: bool,
+}
+
+impl<R: Read> Parts<R> {
+    fn new(reader: R) -> Self {
+        let (bits, input) = (Bits::default(), Input::new(reader));
+        Self { input, bits, level: None, has_begun: false, is_over: false }
+    }
+
+    fn damaged(&self) -> io::Error {
+        self.input.damaged("bzip2 stream is damaged")
+    }
+
+    /// Reads until there are `count` bits. Returns whether there are.
+    fn fill(&mut self, count: usize) -> io::Result<bool> {
+        while self.bits.length < count {
+            let bytes = self.input.fill()?;
+            let length = bytes.len();
+            if length == 0 {
+                return Ok(false);
+            }
+            self.bits.bytes.extend(bytes);
+            self.bits.length += length * 8;
+            self.input.consume(length);
+        }
+        Ok(true)
+    }
+
+    /// Returns the next part. After an error and at the end, nothing follows.
+    fn next(&mut self) -> io::Result<Option<Part>> {
+        let part = self.find();
+        self.is_over = !matches!(part, Ok(Some(_)));
+        part
+    }
+
+    fn find(&mut self) -> io::Result<Option<Part>> {
+        let Some(level) = self.level else { return self.begin() };
+        if !self.fill(MAGIC_BITS + 32)? {
+            return Err(self.input.truncated("bzip2"));
+        }
+        match self.bits.get(0, MAGIC_BITS) {
+            END => {
+                let crc = self.bits.get(MAGIC_BITS, 32) as u32;
+                self.bits.skip(self.end_of_stream(0).min(self.bits.length));
+                self.level = None;
+                Ok(Some(Part::End(crc)))
+            }
+            BLOCK => {
+                let end = self.find_magic()?;
+                let bits = self.bits.first(end);
+                self.bits.skip(end);
+                Ok(Some(Part::Block(Block { level, bits })))
+            }
+            _ => Err(self.damaged()),
+        }
+    }
+
+    /// Returns the offset of what follows a stream whose last magic is at `at`: the next byte of the file.
+    fn end_of_stream(&self, at: usize) -> usize {
+        let end = self.bits.start + at + MAGIC_BITS + 32;
+        end.next_multiple_of(8) - self.bits.start
+    }
+
+    /// Reads the header of a stream, and returns its first part.
+    fn begin(&mut self) -> io::Result<Option<Part>> {
+        if !self.fill(32)? {
+            return match self.bits.length {
+                0 if self.has_begun => Ok(None),
+                _ if self.has_begun => Err(self.input.trailing("bzip2")),
+                _ => Err(self.input.truncated("bzip2")),
+            };
+        }
+        if !self.has_header(0) {
+            return Err(match self.has_begun {
+                true => self.input.trailing("bzip2"),
+                false => self.damaged(),
+            });
+        }
+        self.has_begun = true;
+        self.level = Some(self.bits.get(24, 8) as u8);
+        self.bits.skip(32);
+        self.find()
+    }
+
+    fn has_header(&self, at: usize) -> bool {
+        let is_level = (b'1'..=b'9').contains(&(self.bits.get(at + 24, 8) as u8));
+        self.bits.get(at, 24) == HEADER && is_level
+    }
+
+    /// Returns the offset of the magic of the next part.
+    fn find_magic(&mut self) -> io::Result<usize> {
+        let (mut at, mut has_end) = (MAGIC_BITS, false);
+        loop {
+            let is_last = !self.fill(at + 8 * READ)?;
+            while let Some(found) = self.bits.find_magic(at) {
+                if self.bits.get(found, MAGIC_BITS) == BLOCK || self.is_end(found)? {
+                    return Ok(found);
+                }
+                (at, has_end) = (found + 1, true);
+            }
+            if is_last {
+                return Err(match has_end {
+                    true => self.input.trailing("bzip2"),
+                    false => self.input.truncated("bzip2"),
+                });
+            }
+            if at > MAX_BLOCK_BITS {
+                return Err(self.damaged());
+            }
+            at = at.max((self.bits.length + 1).saturating_sub(MAGIC_BITS));
+        }
+    }
+
+    /// Returns whether the magic at `at` is that of an end, and not a part of a block: the file ends, or a stream follows.
+    fn is_end(&mut self, at: usize) -> io::Result<bool> {
+        let next = self.end_of_stream(at);
+        Ok((!self.fill(next + 32)? && self.bits.length <= next) || self.has_header(next))
+    }
+}
+
+/// `BZh`.
+const HEADER: u64 = 0x42_5a68;
+const BLOCK: u64 = 0x3141_5926_5359;
+const END: u64 = 0x1772_4538_5090;
+const MAGIC_BITS: usize = 48;
+
+/// Bytes of a decoded block, for which memory is reserved. The first run-length coding may make it larger.
+const MAX_BLOCK: usize = 900_000;
+
+/// More than the bits of a block that does not compress.
+const MAX_BLOCK_BITS: usize = 2 << 20 << 3;
+
+/// More threads would only cost memory.
+const MAX_THREADS: usize = 64;
+
+/// Number of bytes that are examined at once.
+const READ: usize = 64 << 10;

@@ -74,7 +74,12 @@ impl Read for Decompressed<'_> {
         };
         let count = count.map_err(|error| match error.kind() {
             io::ErrorKind::Interrupted => error,
-            _ if error.get_ref().is_some_and(|inner| inner.is::<Error>()) => error,
+            _ if error
+                .get_ref()
+                .is_some_and(<dyn std::error::Error + Send + Sync>::is::<Error>) =>
+            {
+                error
+            }
             _ => io::Error::other(storage::read_error(&self.name, error, None)),
         })?;
         if let Some(tail) = &mut self.tail {

@@ -93,7 +93,6 @@ rest-steps:
 	$(CARGO) test --workspace --tests -- --show-output --ignored
 	$(CARGO) test -p blkimage -p blksum --no-default-features --lib --test pipeline
 	scripts/test-features
-	scripts/test-emulated aarch64 --short
 	$(MAKE) build
 	$(MAKE) pytest-rest
 	$(MAKE) capi-test
@@ -102,6 +101,7 @@ all-steps:
 	$(MAKE) test-steps
 	$(MAKE) rest-steps
 	$(MAKE) test-soak
+	scripts/test-emulated aarch64 --short
 
 .PHONY: test-aarch64 test-s390x
 test-aarch64: ## Tests of a build for ARM under emulation, all of them

@@ -78,12 +78,13 @@ def test_values(blksum, workdir, extension):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("count", [30, pytest.param(200, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("extension", COMMANDS)
-def test_random_values(blksum, workdir, extension):
-    """200 files of several members, streams or frames, in random sizes."""
-    rng = random.Random(f"random {extension}")
+def test_random_values(blksum, workdir, extension, count):
+    """Files of several members, streams or frames, in random sizes."""
+    rng = random.Random(f"random {extension} {count}")
     names = []
-    for number in range(200):
+    for number in range(count):
         parts = []
         plain = []
         for _ in range(rng.choice([1, 1, 1, 2, 3, 9])):
@@ -102,7 +103,7 @@ def test_random_values(blksum, workdir, extension):
         (workdir / name).write_bytes(b"".join(parts))
         (workdir / f"{number}.raw").write_bytes(b"".join(plain))
         names.append(name)
-    raw = [f"{number}.raw" for number in range(200)]
+    raw = [f"{number}.raw" for number in range(count)]
     expected = values(blksum, "-f", "raw", *raw)
     threads = str(rng.choice([1, 2, 3, 8]))
     assert values(blksum, "-f", f"raw+{METHODS[extension]}", "--threads", threads, *names) == expected
@@ -134,9 +135,10 @@ def mutate(rng, stored):
     return bytes(changed)
 
 
-def verdicts(extension, names):
-    tool = METHODS[extension]
-    return [subprocess.run([tool, "-tq", name], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL).returncode == 0 for name in names]
+def verdict(extension, name):
+    """Returns whether the tool says that a file is good. What it ignores with a warning is not."""
+    result = subprocess.run([METHODS[extension], "-t", name], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return result.returncode == 0 and b"trailing garbage" not in result.stderr and b"undecodable data" not in result.stderr
 
 
 def check_verdicts(blksum, folder, extension, files):
@@ -146,18 +148,17 @@ def check_verdicts(blksum, folder, extension, files):
         (folder / name).write_bytes(stored)
     result = blksum("-q", "-f", f"raw+{METHODS[extension]}", *names)
     found = {name.decode(): value for value, name in (line.split() for line in result.stdout.splitlines())}
-    good = dict(zip(names, verdicts(extension, names)))
-    refused = 0
-    for name in names:
-        # bzip2 and lz4 say that they ignore what is behind the last stream, and are content.
-        may_refuse = extension in ("bz2", "lz4") and b"is followed by other bytes" in error_of(result, name)
+    good = {name: verdict(extension, name) for name in names}
+    refused = [name for name in names if good[name] and name not in found]
+    if extension == "zst":
         # zstd before 1.5.6 ignores reserved bits in blocks.
-        may_refuse |= extension == "zst" and b"(Data corruption detected)" in error_of(result, name)
-        assert (name in found) == good[name] or (good[name] and may_refuse), (name, good[name], error_of(result, name))
-        refused += good[name] and name not in found
-        if name in found:
-            (folder / f"{name}.raw").write_bytes(compress(f"{METHODS[extension]} -dcq FILE", name))
-    assert extension in ("bz2", "lz4") or refused <= len(names) // 100
+        assert all(b"(Data corruption detected)" in error_of(result, name) for name in refused), refused
+        assert len(refused) <= len(names) // 50
+    else:
+        assert not refused, (refused, error_of(result, refused[0]))
+    assert all(good[name] for name in found), [name for name in found if not good[name]]
+    for name in found:
+        (folder / f"{name}.raw").write_bytes(compress(f"{METHODS[extension]} -dcq FILE", name))
     plain = [f"{name}.raw" for name in found]
     assert not plain or values(blksum, "-f", "raw", *plain) == list(found.values())
     assert result.returncode == (0 if len(found) == len(names) else 1)
@@ -180,17 +181,18 @@ def test_truncations(blksum, workdir, extension):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("count", [150, pytest.param(500, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("extension", COMMANDS)
-def test_mutants(blksum, workdir, extension):
-    """500 damaged files have the verdicts of the tool."""
-    rng = random.Random(f"mutants {extension}")
+def test_mutants(blksum, workdir, extension, count):
+    """Damaged files have the verdicts of the tool."""
+    rng = random.Random(f"mutants {extension} {count}")
     files = []
     for command in COMMANDS[extension]:
         (workdir / "small").write_bytes(content(rng, rng.choice([3000, 200_000])))
         files.append(compress(command, "small"))
-    mutants = [mutate(rng, rng.choice(files)) for _ in range(500)]
+    mutants = [mutate(rng, rng.choice(files)) for _ in range(count)]
     good = check_verdicts(blksum, workdir, extension, mutants)
-    assert 0 < good < 450
+    assert 0 < good < 0.9 * count
 
 
 def test_name_and_content_decide(blksum, workdir):

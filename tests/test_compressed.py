@@ -1,10 +1,14 @@
 """Files that are compressed as a whole, by the real tools: their values and verdicts."""
 
+import bz2
+import hashlib
+import json
 import pathlib
 import random
 import shlex
 import struct
 import subprocess
+import zlib
 
 import images
 import pytest
@@ -289,3 +293,157 @@ def test_limits(blksum, workdir):
         assert result.returncode == 1 and b"has far more content than it stores" in result.stderr, result.stderr
         assert b"--max-zeros=SIZE allows more" in result.stderr
         assert values(blksum, name) == values(blksum, "zeros")
+
+
+def test_values_of_elsewhere(blksum, workdir):
+    """Values are found for the content and for the bytes of a file in one piece, which is decoded for each pass."""
+    with open("disk.raw", "wb") as file:
+        file.truncate(80 << 20)
+        file.seek(70 << 20)
+        file.write(random.Random(3).randbytes(1 << 20))
+    (checksum,) = values(blksum, "disk.raw")
+    linear = hashlib.sha256((workdir / "disk.raw").read_bytes()).hexdigest()
+    for command, name in [("xz -0 -T1 -c FILE", "d.xz"), ("zstd -1 -c FILE", "d.zst"), ("gzip -1c FILE", "d.gz"), ("lz4 -c FILE", "d.lz4")]:
+        stored = compress(command, "disk.raw")
+        if name == "d.xz":
+            # Sizes of lists of digests.
+            stored += bytes(-len(stored) % 32)
+        (workdir / name).write_bytes(stored)
+        packed = hashlib.sha256(stored).hexdigest()
+        for value in (checksum.decode(), linear, packed):
+            result = blksum("--expect", value, name)
+            assert result.returncode == 0, (name, value, result)
+            assert blksum("-c", "-", input=f"{value}  {name}\n".encode()).stdout == f"{name}: OK\n".encode(), (name, value)
+        wrong = blksum("-c", "-", input=f"{'0' * 64}  {name}\n".encode())
+        assert (wrong.returncode, wrong.stdout) == (1, f"{name}: FAILED\n".encode())
+
+
+def test_bytes_beside_the_content(blksum, workdir):
+    """The digest of the file and the checksum of its content come from one pass."""
+    (workdir / "disk.raw").write_bytes(content(random.Random(4), 3 << 20))
+    (checksum,) = values(blksum, "disk.raw")
+    for extension, commands in COMMANDS.items():
+        name = f"disk.raw.{extension}"
+        stored = compress(commands[0], "disk.raw")
+        (workdir / name).write_bytes(stored)
+        lines = f"BLKSUM-SHA256-STREAMS4-64K (NAME) = {checksum.decode()}\n"
+        lines += f"MD5 (NAME) = {hashlib.md5(stored).hexdigest()}\nSHA256 (NAME) = {hashlib.sha256(stored).hexdigest()}\n"
+        args = ["-d", "md5:bytes", "-d", "sha256", "-d", "sha256:bytes"]
+        found = blksum(*args, name)
+        assert found.stdout.decode() == lines.replace("NAME", name), found
+        assert blksum("-c", "-", input=found.stdout).returncode == 0
+        piped = blksum(*args, "-f", METHODS[extension], input=stored)
+        assert piped.stdout.decode() == lines.replace("NAME", "-"), piped
+        objects = [json.loads(line) for line in blksum("--json", *args, name).stdout.splitlines()]
+        assert [it.get("bytes") for it in objects] == [None, True, True]
+    assert blksum("-d", "sha256:bytes", "disk.raw").returncode == 2
+    assert blksum("-c", "-d", "sha256", "-d", "sha256:bytes", "x").returncode == 2
+
+
+def test_an_archive_is_noted(blksum, workdir):
+    """A disk within a tar archive is not what is hashed."""
+    (workdir / "disk.raw").write_bytes(bytes(4096))
+    images.run("tar", "-czf", "disk.tar.gz", "disk.raw")
+    note = b"disk.tar.gz: note: has the name of a tar archive: the checksum is of the archive, and not of a disk in it"
+    assert note in blksum("disk.tar.gz").stderr
+    assert blksum("-q", "disk.tar.gz").stderr == b""
+
+
+def test_another_compression_is_named(blksum, workdir):
+    (workdir / "disk.raw").write_bytes(bytes(4096))
+    (workdir / "d.gz").write_bytes(compress("gzip -c FILE", "disk.raw"))
+    assert b"d.gz: is not xz, but begins like gzip" in blksum("-f", "xz", "d.gz").stderr
+    assert b"disk.raw: is not zstd: it does not begin like that" in blksum("-f", "zstd", "disk.raw").stderr
+
+
+def bgzip_block(data, padding=0):
+    """A member of bgzip, whose stated length has `padding` bytes behind it as well."""
+    coder = zlib.compressobj(6, zlib.DEFLATED, -15)
+    body = coder.compress(data) + coder.flush() + struct.pack("<II", zlib.crc32(data), len(data))
+    header = b"\x1f\x8b\x08\x04" + bytes(5) + b"\xff\x06\x00BC\x02\x00"
+    return header + struct.pack("<H", 18 + len(body) + padding - 1) + body + bytes(padding)
+
+
+def test_sizes_that_lie(blksum, workdir):
+    """Content that a file hides behind a stated size of 0 is not left out."""
+    hidden = b"hidden " * 1000
+    first = random.Random(5).randbytes((1 << 20) + 5000)
+    (workdir / "first").write_bytes(first)
+    (workdir / "hidden").write_bytes(hidden)
+    frames = [compress("zstd -c < FILE", name) for name in ("first", "hidden")]
+    table = struct.pack("<IIII", len(frames[0]), len(first), len(frames[1]), 0)
+    seekable = struct.pack("<II", 0x184D2A5E, len(table) + 9) + table + struct.pack("<IBI", 2, 0, 0x8F92EAB1)
+    files = {
+        "end.gz": b"".join(bgzip_block(bytes(65536)) for _ in range(16)) + bgzip_block(hidden, 8),
+        "only.gz": bgzip_block(hidden, 8),
+        "padded.gz": bgzip_block(bytes(65536)) * 16 + bgzip_block(b"", 8) + bgzip_block(hidden),
+        "seek.zst": b"".join(frames) + seekable,
+    }
+    for name, stored in files.items():
+        (workdir / name).write_bytes(stored)
+        result = blksum(name)
+        assert (result.returncode, result.stdout) == (1, b""), name
+        assert subprocess.run([blksum.path.replace("blksum", "blkcopy"), name, "copy"], stderr=subprocess.PIPE).returncode != 0
+    # A frame of lz4 with a size of 0 states none.
+    sized = bytearray(compress("lz4 --content-size -c FILE", "hidden"))
+    sized[6:14] = bytes(8)
+    sized[14] = xxhash32(bytes(sized[4:14])) >> 8 & 0xFF
+    (workdir / "none.lz4").write_bytes(sized)
+    assert values(blksum, "-f", "raw+lz4", "none.lz4") == values(blksum, "-f", "raw", "hidden")
+
+
+def xxhash32(data):
+    result = subprocess.run(["xxhsum", "-H32"], input=data, stdout=subprocess.PIPE, check=True)
+    return int(result.stdout.split()[0], 16)
+
+
+def test_an_end_within_a_bzip2_file(blksum, workdir):
+    """What the tool ignores behind the end of a stream is no content, even if it looks like a block."""
+
+    def bits(data):
+        return "".join(f"{byte:08b}" for byte in data)
+
+    end = f"{0x177245385090:048b}"
+
+    def block(data):
+        stream = bits(bz2.compress(data))
+        at = stream.rindex(end)
+        return stream[32:at], int(stream[at + 48 : at + 80], 2)
+
+    (one, crc), (two, crc_of_two) = block(b"hello A " * 1000), block(b"hidden" * 1000)
+    both = ((crc << 1 | crc >> 31) & 0xFFFFFFFF) ^ crc_of_two
+    for between in (b"", b"garbage"):
+        stream = bits(b"BZh9") + one + end + f"{crc:032b}"
+        stream += "0" * (-len(stream) % 8) + bits(between) + two + end + f"{both:032b}"
+        stream += "0" * (-len(stream) % 8)
+        (workdir / "disk.raw.bz2").write_bytes(int(stream, 2).to_bytes(len(stream) // 8, "big"))
+        assert blksum("disk.raw.bz2").returncode == 1
+    (workdir / "magics.bz2").write_bytes(b"BZh9" + b"1AY&SY" * 20_000)
+    assert blksum("magics.bz2").returncode == 1
+    (workdir / "empty").write_bytes(b"")
+    (workdir / "empty.bz2").write_bytes(compress("bzip2 -c FILE", "empty"))
+    assert values(blksum, "empty.bz2") == values(blksum, "empty")
+    (workdir / "old.lz4").write_bytes(compress("lz4 -l -c FILE", "magics.bz2"))
+    assert blksum("old.lz4").returncode == 1
+
+
+@pytest.mark.slow
+def test_footers_of_several_parts(blksum, workdir):
+    """A fixed vpc image is one, however many threads decode it."""
+    images.run("qemu-img", "create", "-q", "-f", "vpc", "-o", "subformat=fixed,force_size=on", "disk.vhd", "100M")
+    (expected,) = values(blksum, "disk.vhd")
+    (workdir / "disk.vhd.xz").write_bytes(compress("xz -0 -T2 --block-size=80MiB -c FILE", "disk.vhd"))
+    for threads in "1", "2", "16":
+        assert values(blksum, "--threads", threads, "disk.vhd.xz") == [expected]
+    (workdir / "large.vhd.xz").write_bytes(compress("xz -0 -T1 --block-list=1MiB,0 -c FILE", "disk.vhd"))
+    for threads in "1", "2", "16":
+        result = blksum("--threads", threads, "large.vhd.xz")
+        assert (result.returncode, result.stdout) == (1, b"") and b"ends like a vpc or dmg image" in result.stderr
+
+
+def test_padding(blksum, workdir):
+    (workdir / "disk.raw").write_bytes(bytes(512) + b"x" * 512)
+    (workdir / "disk.raw.xz").write_bytes(compress("xz -c FILE", "disk.raw"))
+    with open("disk.raw.xz", "r+b") as file:
+        file.truncate(256 << 20)
+    assert values(blksum, "disk.raw.xz") == values(blksum, "disk.raw")

@@ -963,6 +963,21 @@ def test_read_only_exports(disk, servers):
     fails(2, "the export is read-only", "disk.qcow2", servers.nbdkit("memory", "8M").uri())
 
 
+def test_an_image_of_another_format_is_not_updated(disk):
+    images.run("cp", "disk.qcow2", "vm.img")
+    fails(2, "is a qcow2 image, and the copy is raw", "--update", "disk.raw", "vm.img")
+    images.run("cmp", "disk.qcow2", "vm.img")
+    # The content of the source is such an image.
+    run("--update", "-f", "raw", "disk.qcow2", "vm.img")
+    run("--update", "--force", "disk.raw", "vm.img")
+    images.run("cmp", "disk.raw", "vm.img")
+
+
+def test_no_new_file_in_the_folder_of_devices(disk):
+    fails(2, "is no device", "disk.raw", "/dev/no-such-device")
+    assert not os.path.exists("/dev/no-such-device")
+
+
 def test_a_compressed_source_is_noted(disk):
     images.run("gzip", "-k", "-S", ".packed", "disk.raw")
     result = attempt("disk.raw.packed", "copy")

@@ -37,8 +37,12 @@ impl Compression {
             Self::Gzip => starts(b"\x1f\x8b\x08"),
             Self::Xz => starts(b"\xfd7zXZ\0"),
             Self::Zstd => starts(b"\x28\xb5\x2f\xfd") || is_skipped(),
-            Self::Bzip2 => starts(b"BZh") && head.get(4..10) == Some(b"1AY&SY"),
-            Self::Lz4 => starts(b"\x04\x22\x4d\x18") || is_skipped(),
+            // A stream without content has no block.
+            Self::Bzip2 => {
+                starts(b"BZh") && matches!(head.get(4..10), Some(b"1AY&SY" | b"\x17rE8P\x90"))
+            }
+            // The second one is that of old frames, which are refused.
+            Self::Lz4 => starts(b"\x04\x22\x4d\x18") || starts(b"\x02\x21\x4c\x18") || is_skipped(),
         }
     }
 

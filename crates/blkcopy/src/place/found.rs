@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use blkimage::Identity;
+use blkimage::{Identity, Image, PROBE_SIZE, Source, probe};
 
 use super::Existing;
 use super::refused::Refused;
@@ -57,6 +57,28 @@ impl Found {
         match found.map_err(Refused::Image)? {
             None => Ok(()),
             Some(what) => Err(Refused::Holds(what)),
+        }
+    }
+
+    /// Refuses to update a file that is an image of another format, unless the content of the source begins like one, too.
+    pub(super) fn check_format(
+        &self,
+        destination: &dyn Destination,
+        source: &Image,
+    ) -> Result<(), Refused> {
+        if self.existing != Existing::Update || !self.is_file || self.length == 0 {
+            return Ok(());
+        }
+        let format_of = |content: &dyn Source| {
+            let mut head = vec![0; content.size().min(PROBE_SIZE as u64) as usize];
+            content.read_exact_at(&mut head, 0).map(|()| probe(&head))
+        };
+        let old = destination.current().and_then(|image| format_of(&image));
+        match old.map_err(Refused::Image)? {
+            Some(format) if format_of(source).map_err(Refused::Image)? != Some(format) => {
+                Err(Refused::OtherFormat(format))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -10,6 +10,7 @@ mod related;
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, TryLockError};
+use std::io;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -71,6 +72,14 @@ impl FileName {
         }
         let found = fs::metadata(path).map(|metadata| metadata.file_type());
         let is_device = found.as_ref().is_ok_and(FileTypeExt::is_block_device);
+        if found.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+            && path
+                .parent()
+                .and_then(|it| it.canonicalize().ok())
+                .is_some_and(|it| it == Path::new("/dev"))
+        {
+            return Err(Refused::NoDevice);
+        }
         if found.is_ok_and(|found| !is_device && !found.is_file()) {
             return Err(Refused::Kind);
         }
@@ -208,6 +217,9 @@ impl Place {
         let _ = (zeros, options);
         if found.existing == Existing::Refuse {
             found.check_content(&*destination)?;
+        }
+        if let Some(source) = source {
+            found.check_format(&*destination, source)?;
         }
         Ok(destination)
     }

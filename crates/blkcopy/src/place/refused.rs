@@ -14,6 +14,12 @@ pub enum Refused {
     /// The name is that of another format, and a copy is raw.
     #[error("has the name of a {0} image, and the copy is raw")]
     Format(Format),
+    /// The file holds an image of another format, and the copy is raw.
+    #[error("is a {0} image, and the copy is raw")]
+    OtherFormat(Format),
+    /// It is a new file in the folder of devices, which is in memory.
+    #[error("is no device")]
+    NoDevice,
     /// It is a folder, a pipe or the like.
     #[error("is neither a regular file nor a block device")]
     Kind,

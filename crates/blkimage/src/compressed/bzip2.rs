@@ -53,7 +53,7 @@ struct Block {
 impl<R: Read> Bzip2<R> {
     pub fn new(reader: R) -> Self {
         let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
-        let ahead = 2 * threads + 1;
+        let ahead = threads + 1;
         let (work, jobs) = mpsc::sync_channel::<Job>(ahead);
         let jobs = Arc::new(Mutex::new(jobs));
         let started = (0..threads).filter(|_| {
@@ -114,12 +114,15 @@ impl<R: Read> Bzip2<R> {
     /// Decodes a block that is not complete without what follows it.
     fn join(&mut self, block: &Block) -> io::Result<Vec<u8>> {
         let mut block = Block { level: block.level, bits: block.bits.clone() };
-        while block.bits.length < MAX_BLOCK_BITS {
+        for _ in 0..MAX_JOINS {
             self.look_ahead();
             match self.queue.pop_front() {
                 Some(Queued::Block(next, _)) => block.bits.append(&next.bits),
                 Some(Queued::Failed(error)) => return Err(error),
                 Some(Queued::End(_)) | None => break,
+            }
+            if block.bits.length > MAX_BLOCK_BITS {
+                break;
             }
             if let Some(decoded) = decode(&block.stream()) {
                 return Ok(decoded);
@@ -165,7 +168,10 @@ fn decode(stream: &[u8]) -> Option<Vec<u8>> {
     loop {
         let (taken, length) = (decoder.total_in() as usize, decoded.len());
         match decoder.decompress_vec(stream.get(taken..)?, &mut decoded) {
-            Ok(Status::StreamEnd) => return Some(decoded),
+            // An end within the block would hide what follows.
+            Ok(Status::StreamEnd) => {
+                return (decoder.total_in() as usize == stream.len()).then_some(decoded);
+            }
             Ok(_) if decoder.total_in() as usize == taken && decoded.len() == length => {
                 return None;
             }
@@ -421,8 +427,11 @@ const MAX_BLOCK: usize = 900_000;
 /// More than the bits of a block that does not compress.
 const MAX_BLOCK_BITS: usize = 2 << 20 << 3;
 
+/// Number of parts that are joined to a block. At each bit, a magic is found by chance with the probability of 2^-47.
+const MAX_JOINS: usize = 8;
+
 /// More threads would only cost memory.
-const MAX_THREADS: usize = 64;
+const MAX_THREADS: usize = 32;
 
 /// Number of bytes that are examined at once.
 const READ: usize = 64 << 10;

@@ -6,7 +6,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read};
+use std::num::NonZero;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use super::decoder::decoder;
 use super::footer::Tail;
@@ -22,6 +24,8 @@ pub(super) struct Content {
     storage: Arc<dyn Storage>,
     compression: Compression,
     max_memory: u64,
+    /// Number of decoders that are kept while no thread uses them.
+    max_paused: usize,
     units: Vec<Unit>,
     /// Whether what ends like an image with a footer is an error, because the end was not read first.
     refuses_footer: bool,
@@ -40,10 +44,14 @@ struct State {
     spent: u64,
     /// The units that were begun.
     decoders: HashMap<usize, Progress>,
+    /// Number of times that a large unit was begun again.
+    again: u32,
     /// Counts reads.
     time: u64,
-    /// The bytes that were decoded last. At the end they are the last bytes of content in one piece.
-    tail: Tail,
+    /// The last bytes of each unit at the end of the content.
+    tails: BTreeMap<usize, Tail>,
+    /// Number of bytes that were decoded.
+    decoded: u64,
 }
 
 struct Piece {
@@ -63,8 +71,10 @@ type Decoder = Box<dyn Read + Send>;
 
 /// How far a unit was decoded.
 enum Progress {
-    /// Up to this offset, by no thread now.
-    Paused(Decoder, u64),
+    /// Up to this offset, by no thread now, and last at this time.
+    Paused(Decoder, u64, u64),
+    /// To some offset, by a decoder that is gone.
+    Left,
     /// A thread decodes the piece at this offset.
     Active(u64),
     Done,
@@ -87,7 +97,17 @@ impl Content {
         units: Vec<Unit>,
     ) -> Self {
         let (state, changed) = Default::default();
-        Self { storage, compression, max_memory, units, refuses_footer: false, state, changed }
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        Self {
+            storage,
+            compression,
+            max_memory,
+            max_paused: threads + 2,
+            units,
+            refuses_footer: false,
+            state,
+            changed,
+        }
     }
 
     /// Makes the end of a vpc or dmg image an error.
@@ -98,7 +118,13 @@ impl Content {
 
     /// Returns whether reading at the end decodes everything first.
     pub fn is_sequential(&self) -> bool {
-        self.units.iter().any(|unit| unit.content.end - unit.content.start > MAX_AGAIN)
+        let end = self.units.iter().enumerate().filter(|(index, _)| self.is_at_end(*index));
+        end.into_iter().any(|(_, unit)| unit.content.end - unit.content.start > MAX_AGAIN)
+    }
+
+    /// Returns whether a unit has some of the last bytes of the content, where images may have their header.
+    fn is_at_end(&self, index: usize) -> bool {
+        self.units[index].content.end + Tail::LENGTH > self.size()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -126,12 +152,14 @@ impl Content {
                     state = self.lock();
                     let progress = match decoded {
                         Ok((bytes, progress)) => {
+                            self.note(&mut state, index, &bytes);
                             state.keep(position, bytes, self.max_memory);
                             progress
                         }
                         Err(error) => Progress::Failed(error.kind(), error.to_string()),
                     };
                     state.decoders.insert(index, progress);
+                    state.leave(self.max_paused);
                     self.changed.notify_all();
                 }
             }
@@ -142,19 +170,30 @@ impl Content {
     fn step(&self, state: &mut State, index: usize, offset: u64) -> io::Result<Step> {
         let start = self.units[index].content.start;
         let is_cheap = self.units[index].content.end - start <= MAX_AGAIN;
+        if state.decoded > self.size().saturating_mul(MAX_PASSES).saturating_add(MAX_AGAIN) {
+            let reason = "is read in an order in which its parts are decoded again and again: decompress it first";
+            return Err(io::Error::new(io::ErrorKind::NotSeekable, reason));
+        }
         match state.decoders.remove(&index) {
             None => return Ok(state.begin(index, None, start)),
-            Some(Progress::Paused(decoder, position)) if position <= offset => {
+            Some(Progress::Paused(decoder, position, _)) if position <= offset => {
                 return Ok(state.begin(index, Some(decoder), position));
             }
-            Some(Progress::Paused(..) | Progress::Done) if is_cheap => {
+            Some(Progress::Paused(..) | Progress::Done | Progress::Left) if is_cheap => {
                 return Ok(state.begin(index, None, start));
             }
-            Some(progress @ (Progress::Paused(..) | Progress::Done)) => {
+            // Another pass, or a look at the first bytes.
+            Some(Progress::Paused(..) | Progress::Done | Progress::Left)
+                if offset - start < PIECE && state.again < MAX_BEGUN_AGAIN =>
+            {
+                state.again += 1;
+                return Ok(state.begin(index, None, start));
+            }
+            Some(progress @ (Progress::Paused(..) | Progress::Done | Progress::Left)) => {
                 state.decoders.insert(index, progress);
                 let name = self.compression;
                 let reason = format!(
-                    "is {name} in one piece, which is read from start to end only, and is read at {offset} again"
+                    "is {name} in one piece, which is read from start to end only, and is read at {offset} again: decompress it first"
                 );
                 return Err(io::Error::new(io::ErrorKind::NotSeekable, reason));
             }
@@ -174,7 +213,7 @@ impl Content {
         for index in ahead {
             match state.decoders.remove(&index) {
                 None => return Ok(state.begin(index, None, self.units[index].content.start)),
-                Some(Progress::Paused(decoder, position)) => {
+                Some(Progress::Paused(decoder, position, _)) => {
                     return Ok(state.begin(index, Some(decoder), position));
                 }
                 Some(progress) => {
@@ -211,39 +250,75 @@ impl Content {
             }
             Progress::Done
         } else {
-            Progress::Paused(decoder, end)
+            let time = self.lock().time;
+            Progress::Paused(decoder, end, time)
         };
         Ok((bytes.into(), progress))
     }
 
+    /// Keeps the last bytes of the content.
+    fn note(&self, state: &mut State, index: usize, bytes: &[u8]) {
+        if self.is_at_end(index) {
+            state.tails.entry(index).or_default().push(bytes);
+        }
+    }
+
     fn decoder(&self, unit: &Unit) -> io::Result<Decoder> {
         let storage = self.storage.clone();
+        let is_last = unit.stored.end == storage.size();
         match &unit.blocks {
             Some(blocks) => {
                 let stream = xz::stream_of(storage, unit.stored.clone(), blocks);
-                decoder(self.compression, stream, self.max_memory)
+                decoder(self.compression, stream, self.max_memory, is_last)
             }
             None => {
                 let stored = Bytes { storage, range: unit.stored.clone() };
-                decoder(self.compression, stored, self.max_memory)
+                decoder(self.compression, stored, self.max_memory, is_last)
             }
         }
     }
 
-    /// Decodes the rest of a unit without keeping it.
-    fn drain(&self, index: usize, mut decoder: Decoder, mut position: u64) -> io::Result<()> {
+    /// Decodes a unit from `position` to its end without keeping it.
+    fn drain(
+        &self,
+        index: usize,
+        mut decoder: Option<Decoder>,
+        mut position: u64,
+    ) -> io::Result<()> {
         loop {
-            match self.decode(index, Some(decoder), position)? {
-                (bytes, Progress::Paused(next, end)) => {
-                    self.lock().tail.push(&bytes);
-                    (decoder, position) = (next, end);
-                }
-                (bytes, _) => {
-                    self.lock().tail.push(&bytes);
-                    return Ok(());
-                }
+            let (bytes, progress) = self.decode(index, decoder, position)?;
+            self.note(&mut self.lock(), index, &bytes);
+            match progress {
+                Progress::Paused(next, end, _) => (decoder, position) = (Some(next), end),
+                _ => return Ok(()),
             }
         }
+    }
+
+    /// Verifies the checksum of a unit that was begun or has no content, where nothing else reads it.
+    fn verify_unit(&self, index: usize) -> io::Result<()> {
+        let content = &self.units[index].content;
+        let progress = self.lock().decoders.remove(&index);
+        let drained = match progress {
+            Some(Progress::Paused(decoder, position, _)) => {
+                self.drain(index, Some(decoder), position)
+            }
+            Some(Progress::Left) => self.drain(index, None, content.start),
+            // What states that it has no content is never read.
+            None if content.is_empty() => self.drain(index, None, content.start),
+            None => return Ok(()),
+            Some(Progress::Failed(kind, reason)) => Err(io::Error::new(kind, reason)),
+            Some(progress @ (Progress::Active(_) | Progress::Done)) => {
+                self.lock().decoders.insert(index, progress);
+                return Ok(());
+            }
+        };
+        let progress = match &drained {
+            Ok(()) => Progress::Done,
+            Err(error) => Progress::Failed(error.kind(), error.to_string()),
+        };
+        self.lock().decoders.insert(index, progress);
+        drained
     }
 }
 
@@ -273,7 +348,7 @@ impl State {
 
     /// Keeps a piece, and at most `limit` bytes of all.
     fn keep(&mut self, offset: u64, bytes: Arc<[u8]>, limit: u64) {
-        self.tail.push(&bytes);
+        self.decoded += bytes.len() as u64;
         if bytes.is_empty() {
             return;
         }
@@ -283,6 +358,21 @@ impl State {
             self.forget(&old);
         }
         self.evict(limit.max(2 * PIECE), false);
+    }
+
+    /// Drops the decoders whose last use is longest ago, except for some.
+    fn leave(&mut self, count: usize) {
+        let paused = |decoders: &HashMap<usize, Progress>| {
+            let times = decoders.iter().filter_map(|(index, progress)| match progress {
+                Progress::Paused(_, _, time) => Some((*time, *index)),
+                _ => None,
+            });
+            let times: Vec<_> = times.collect();
+            (times.len() > count).then(|| times.into_iter().min()).flatten()
+        };
+        while let Some((_, oldest)) = paused(&self.decoders) {
+            self.decoders.insert(oldest, Progress::Left);
+        }
     }
 
     /// Drops the pieces whose last use is longest ago: those that were read, or all.
@@ -340,27 +430,14 @@ impl Storage for Content {
 
     /// Decodes the rest of all units that were read in part: the checksum is at the end.
     fn verify(&self) -> io::Result<()> {
-        let mut state = self.lock();
-        let begun: Vec<_> = state.decoders.keys().copied().collect();
-        for index in begun {
-            match state.decoders.remove(&index) {
-                Some(Progress::Paused(decoder, position)) => {
-                    drop(state);
-                    self.drain(index, decoder, position)?;
-                    state = self.lock();
-                    state.decoders.insert(index, Progress::Done);
-                }
-                Some(Progress::Failed(kind, reason)) => {
-                    return Err(io::Error::new(kind, reason));
-                }
-                Some(progress) => {
-                    state.decoders.insert(index, progress);
-                }
-                None => {}
-            }
-        }
-        if self.refuses_footer {
-            state.tail.check()?;
+        (0..self.units.len()).try_for_each(|index| self.verify_unit(index))?;
+        let state = self.lock();
+        let is_known = |index: usize| matches!(state.decoders.get(&index), Some(Progress::Done));
+        let mut last = (0..self.units.len()).filter(|index| self.is_at_end(*index));
+        if self.refuses_footer && last.all(is_known) {
+            let mut tail = Tail::default();
+            state.tails.values().for_each(|it| tail.push(it.bytes()));
+            tail.check()?;
         }
         drop(state);
         self.storage.verify()
@@ -391,6 +468,12 @@ const MAX_SPENT: u64 = 8 << 20;
 
 /// A unit with this content is decoded again if it is read again.
 const MAX_AGAIN: u64 = 64 << 20;
+
+/// A larger one is decoded again from its start only, and this many times.
+const MAX_BEGUN_AGAIN: u32 = 16;
+
+/// Number of times that all content may be decoded.
+const MAX_PASSES: u64 = 16;
 
 /// Number of units that are decoded ahead: more than there are threads.
 const MAX_AHEAD: usize = 1024;

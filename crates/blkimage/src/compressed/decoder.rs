@@ -8,14 +8,16 @@ use crate::compression::Compression;
 use crate::storage::Storage;
 
 /// Returns a reader of the content that `reader` has compressed. It fails where the stream is damaged, ends early or is
-/// followed by other bytes, and if it asks for a dictionary or window of more than `max_memory` bytes.
+/// followed by other bytes, and if it asks for a dictionary or window of more than `max_memory` bytes. `is_last` is whether the file
+/// ends there, so that padding may follow.
 pub(super) fn decoder<'a>(
     compression: Compression,
     reader: impl Read + Send + 'a,
     max_memory: u64,
+    is_last: bool,
 ) -> io::Result<Box<dyn Read + Send + 'a>> {
     Ok(match compression {
-        Compression::Gzip => Box::new(gzip::Gzip::new(reader)),
+        Compression::Gzip => Box::new(gzip::Gzip::new(reader, is_last)),
         Compression::Xz => Box::new(xz::Xz::new(reader, max_memory)?),
         Compression::Zstd => Box::new(zstd::Zstd::new(reader, max_memory)?),
         Compression::Bzip2 => Box::new(bzip2::Bzip2::new(reader)),
@@ -31,6 +33,15 @@ pub(super) fn units(
     if storage.size() == 0 {
         let reason = format!("is empty, and {compression} writes something for empty content");
         return Err(input::damaged(reason));
+    }
+    let mut head = [0; Compression::HEAD_SIZE];
+    let length = head.len().min(usize::try_from(storage.size()).unwrap_or(usize::MAX));
+    storage.read_exact_at(&mut head[..length], 0)?;
+    if !compression.begins(&head[..length]) && length == head.len() {
+        return Err(input::damaged(match Compression::of_head(&head) {
+            Some(found) => format!("is not {compression}, but begins like {found}"),
+            None => format!("is not {compression}: it does not begin like that"),
+        }));
     }
     match compression {
         Compression::Gzip => gzip::units(storage),

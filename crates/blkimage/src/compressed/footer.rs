@@ -9,6 +9,14 @@ use crate::probe;
 pub(super) struct Tail(Vec<u8>);
 
 impl Tail {
+    /// Number of bytes that are kept: an image has its header in the last sector.
+    pub const LENGTH: u64 = FOOTER as u64;
+
+    /// Returns the bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// Takes the bytes that follow the last ones.
     pub fn push(&mut self, bytes: &[u8]) {
         let last = &bytes[bytes.len().saturating_sub(FOOTER)..];

@@ -13,6 +13,7 @@ pub(super) struct Gzip<R> {
     input: Input<R>,
     inflate: Decompress,
     place: Place,
+    takes_padding: bool,
 }
 
 enum Place {
@@ -23,11 +24,12 @@ enum Place {
 }
 
 impl<R: Read> Gzip<R> {
-    pub fn new(reader: R) -> Self {
+    pub fn new(reader: R, takes_padding: bool) -> Self {
         Self {
             input: Input::new(reader),
             inflate: Decompress::new_gzip(WINDOW_BITS),
             place: Place::Member,
+            takes_padding,
         }
     }
 
@@ -35,7 +37,7 @@ impl<R: Read> Gzip<R> {
     fn next_member(&mut self) -> io::Result<()> {
         match self.input.fill()?.first() {
             None => self.place = Place::End,
-            Some(0) => {
+            Some(0) if self.takes_padding => {
                 self.skip_zeros()?;
                 self.place = Place::End;
             }

@@ -142,7 +142,8 @@ pub(super) fn units(storage: &dyn Storage) -> io::Result<Option<Vec<Unit>>> {
             continue;
         }
         let flags = header[4];
-        if magic != MAGIC || flags & HAS_SIZE == 0 || length < header.len() {
+        // A size of 0 means none.
+        if magic != MAGIC || flags & HAS_SIZE == 0 || length < header.len() || content == 0 {
             return Ok(None);
         }
         let dictionary = if flags & HAS_DICTIONARY == 0 { 0 } else { 4 };

@@ -77,12 +77,15 @@ pub(crate) fn content_of_size(
     let max_memory = max_memory(options);
     let stored = storage.size();
     let units = units(compression, &*storage).and_then(|units| match (units, known) {
+        (Some(units), Some(size)) if units.last().map_or(0, |it| it.content.end) != size => {
+            Err(input::damaged(format!("has another size than {size}, which is stated")))
+        }
         (Some(units), _) => Ok(units),
         (None, Some(size)) => Ok(vec![Unit { stored: 0..stored, content: 0..size, blocks: None }]),
         (None, None) => {
             let bytes = Bytes { storage: storage.clone(), range: 0..stored };
             let limit = limit(options, stored);
-            let mut reader = Limited::new(decoder(compression, bytes, max_memory)?, limit);
+            let mut reader = Limited::new(decoder(compression, bytes, max_memory, true)?, limit);
             let size = io::copy(&mut reader, &mut io::sink())?;
             Ok(vec![Unit { stored: 0..stored, content: 0..size, blocks: None }])
         }

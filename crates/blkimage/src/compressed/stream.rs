@@ -38,7 +38,7 @@ impl<'a> Decompressed<'a> {
         options: &OpenOptions,
         name: &Path,
     ) -> io::Result<Self> {
-        let reader = decoder(compression, reader, max_memory(options))?;
+        let reader = decoder(compression, reader, max_memory(options), true)?;
         let reader = Limited::new(reader, limit(options, 0));
         let tail = options.format.is_none().then(Tail::default);
         Ok(Self { reader, name: name.into(), compression, tail, file: None })

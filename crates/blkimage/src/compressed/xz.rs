@@ -44,6 +44,7 @@ impl<R: Read> Read for Xz<R> {
                 Err(Error::MemLimit) => {
                     return Err(too_much_memory("xz stream needs a larger dictionary"));
                 }
+                Err(Error::Mem) => return Err(io::ErrorKind::OutOfMemory.into()),
                 Err(Error::UnsupportedCheck | Error::Options) => {
                     let reason = "xz stream has a check or a filter that is not supported";
                     return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
@@ -87,13 +88,16 @@ pub(super) fn units(storage: &dyn Storage) -> io::Result<Vec<Unit>> {
 
 /// Returns the offset of the zeros that end at `end`.
 fn padding_start(storage: &dyn Storage, mut end: u64) -> io::Result<u64> {
-    let mut word = [0; 4];
+    let mut bytes = vec![0; PADDING];
     while end >= 4 {
-        storage.read_exact_at(&mut word, end - 4)?;
-        if word != [0; 4] {
+        let length = end.min(PADDING as u64) & !3;
+        let bytes = &mut bytes[..length as usize];
+        storage.read_exact_at(bytes, end - length)?;
+        let words = bytes.rchunks_exact(4).take_while(|word| **word == [0; 4]).count() as u64;
+        end -= words * 4;
+        if words * 4 < length {
             break;
         }
-        end -= 4;
     }
     Ok(end)
 }
@@ -376,3 +380,5 @@ const HEADER: u64 = 12;
 /// Blocks have a header, at least, and something compressed.
 const MIN_BLOCK: u64 = 5;
 const MAX_STREAMS: usize = 1 << 16;
+/// Bytes of padding that are read at once.
+const PADDING: usize = 64 << 10;

@@ -121,7 +121,11 @@ impl Images {
         };
         let Some(disk) = disk else {
             if !is_file && !self.found()?.blobs.iter().any(|blob| blob.file == member) {
-                let reason = format!("has no disk with the name \"{}\"", excerpt(member));
+                let known = self.listed()?.iter().take(MAX_NAMES).map(|disk| excerpt(&disk.name));
+                let known = known.collect::<Vec<_>>().join(", ");
+                let has =
+                    if known.is_empty() { String::new() } else { format!(": it has {known}") };
+                let reason = format!("has no disk with the name \"{}\"{has}", excerpt(member));
                 return Err(self.files.error(ErrorKind::Format, reason));
             }
             let storage = self.files.open(member)?;
@@ -294,6 +298,9 @@ impl Images {
 fn is_plain(name: &str) -> bool {
     !name.contains(['\n', '\r', '\\', '\0'])
 }
+
+/// Names in an error.
+const MAX_NAMES: usize = 5;
 
 /// Maximum number of disks.
 const MAX_DISKS: usize = 256;

@@ -35,7 +35,8 @@ impl Wanted {
             return Err(format!("--expect is {named}, and --digest {digest}"));
         }
         let algorithm = args.digest.or(algorithm).unwrap_or(Parameters::default().algorithm());
-        let name = DigestName { algorithm, construction: stated.map(|it| it.construction()) };
+        let construction = stated.map(|it| it.construction());
+        let name = DigestName { algorithm, construction, is_bytes: false };
         let block_size = args.block_size.or(stated.map(|it| it.block_size()));
         let parameters =
             name.parameters(args.construction.unwrap_or_default(), block_size, None::<Salt>);

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::path::PathBuf;
 use std::thread;
 
 use nix::sys::signal::{SigSet, Signal, raise};
@@ -24,11 +25,13 @@ impl Held {
         Self(signals)
     }
 
-    /// Says about `name` that the copy can go on, and then lets the signal end the process.
-    pub fn explain(self, name: OsString) {
+    /// Says about `name` whether the copy can go on with the map, and then lets the signal end the process.
+    pub fn explain(self, name: OsString, map: PathBuf) {
         let wait = move || {
             let Ok(signal) = self.0.wait() else { return };
-            messages::remark_of(name.as_encoded_bytes(), INTERRUPTED);
+            // The map gets its name with its first checkpoint.
+            let text = if map.exists() { INTERRUPTED } else { NO_CHECKPOINT };
+            messages::remark_of(name.as_encoded_bytes(), text);
             let _ = self.0.thread_unblock();
             let _ = raise(signal);
         };
@@ -40,3 +43,4 @@ impl Held {
 }
 
 const INTERRUPTED: &str = "interrupted: --resume goes on behind the last checkpoint";
+const NO_CHECKPOINT: &str = "interrupted before the first checkpoint, so nothing can go on: --checkpoint=SECONDS makes one sooner";

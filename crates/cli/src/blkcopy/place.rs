@@ -174,6 +174,10 @@ pub fn problem(args: &Args, refused: &Refused) -> Problem {
         Refused::Format(_) => {
             problem.with_hint("copy to a qemu-nbd that serves it, or add --force")
         }
+        Refused::OtherFormat(_) => {
+            problem.with_hint("copy to a qemu-nbd that serves it; --force makes a raw file of it")
+        }
+        Refused::NoDevice => problem.with_hint("a new file in /dev would be in memory"),
         Refused::Exists if args.map.is_some() => {
             problem.with_hint("--resume goes on with an interrupted copy, --force overwrites it")
         }

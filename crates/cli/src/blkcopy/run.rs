@@ -43,10 +43,10 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     });
     let destination = Some(&args.destination).filter(|name| **name != "-");
     let names = [&args.source].into_iter().chain(destination);
-    let held = args.map.as_ref().map(|_| Held::new());
+    let held = args.map.clone().map(|map| (Held::new(), map));
     let mut options = args.opening.confine(names)?;
-    if let Some(held) = held {
-        held.explain(args.destination.clone());
+    if let Some((held, map)) = held {
+        held.explain(args.destination.clone(), map);
     }
     if let Some(name) = &args.bitmap {
         options.nbd = options.nbd.bitmap(name.clone());

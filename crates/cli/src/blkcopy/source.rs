@@ -51,7 +51,7 @@ pub fn open(args: &Args, options: &OpenOptions) -> Result<Opened, Problem> {
             advice::warn(&image, name);
             Arc::new(image)
         }
-        Input::Path(path) if needs_image(args).is_none() => {
+        Input::Path(path) if needs_image(args).is_none() && args.destination != "-" => {
             match open::decompressed(path, options, HEAD)? {
                 Some((head, content)) => {
                     return Ok(Opened::Stream(Box::new(io::Cursor::new(head).chain(content))));

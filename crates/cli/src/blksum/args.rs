@@ -146,7 +146,8 @@ pub struct Args {
     pub allow_uri: bool,
 
     /// Digest algorithm [default: sha256]. If repeated, each image is read once for all of them.
-    /// NAME:HOW gives one its own construction
+    /// NAME:HOW gives one its own construction, NAME:bytes is that of the bytes of the file, beside the
+    /// checksum of its content
     #[arg(
         help_heading = CHECKSUM, short, long, value_name = "NAME",
         visible_short_alias = 'a', visible_alias = "algorithm",

@@ -5,24 +5,27 @@ use std::str::FromStr;
 use blkbench::text;
 use blkhash::{Algorithm, BlockSize, Construction, Error, Parameters, Salt};
 
-/// A value of `--digest`: `NAME` or `NAME:CONSTRUCTION`.
+/// A value of `--digest`: `NAME`, `NAME:CONSTRUCTION` or `NAME:bytes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DigestName {
     /// The algorithm.
     pub algorithm: Algorithm,
     /// The construction, if given.
     pub construction: Option<Construction>,
+    /// Whether the digest is of the bytes of the file itself.
+    pub is_bytes: bool,
 }
 
 impl FromStr for DigestName {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let (name, construction) = match text.split_once(':') {
-            Some((name, construction)) => (name, Some(construction.parse()?)),
-            None => (text, None),
+        let (name, construction, is_bytes) = match text.split_once(':') {
+            Some((name, "bytes")) => (name, Some(Construction::Linear), true),
+            Some((name, construction)) => (name, Some(construction.parse()?), false),
+            None => (text, None, false),
         };
-        Ok(Self { algorithm: name.parse()?, construction })
+        Ok(Self { algorithm: name.parse()?, construction, is_bytes })
     }
 }
 
@@ -67,7 +70,10 @@ mod tests {
         let name: DigestName = "sha256:streams:64".parse().unwrap();
         assert_eq!(name.algorithm, Algorithm::Sha256);
         assert_eq!(name.construction.unwrap().to_string(), "streams:64");
-        let plain = DigestName { algorithm: Algorithm::Blake3, construction: None };
+        let plain =
+            DigestName { algorithm: Algorithm::Blake3, construction: None, is_bytes: false };
+        let bytes: DigestName = "md5:bytes".parse().unwrap();
+        assert_eq!((bytes.algorithm, bytes.is_bytes), (Algorithm::Md5, true));
         assert_eq!("blake3".parse(), Ok(plain));
         for wrong in ["", ":", "sha256:", "sha256:no", ":flat", "flat:sha256"] {
             assert!(wrong.parse::<DigestName>().is_err(), "{wrong}");

@@ -6,13 +6,15 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
+use blkhash::{Digest, Hasher, Parameters};
 use blkimage::{
     Compression, Decompressed, ErrorKind, Format, Image, Member, OpenOptions, Source, probe,
 };
-use blksum::check_file::Form;
+use blksum::check_file::{Form, Style};
 use blksum::expect::{HEAD, Shape};
 use blksum::map::Subject;
 use blksum::{Content, Part, Progress};
@@ -69,8 +71,11 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
         let beside = early.as_ref().map(size);
         let now = |origin| {
             let (name, notes, reporter) = (&*name, hash.notes, &reporter);
-            Job { name, settings, meaning: &meaning, notes, reporter, maps }.checksums(origin)
+            let job = Job { name, settings, meaning: &meaning, notes, reporter, maps };
+            job.with_bytes(origin, &hash.bytes)
         };
+        // The digests of bytes are not computed ahead.
+        let early = early.filter(|_| hash.bytes.is_empty());
         let result = found.and_then(|origin| early.unwrap_or_else(|| now(origin)));
         reporter.end(&name, beside);
         match result {
@@ -78,6 +83,7 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
                 if notes_format {
                     report.note_other_format(&name);
                     compressed::note(&name, &report);
+                    compressed::note_archive(&name, &report);
                 }
                 notes_size = notes_size && !report.note_odd_size(&name);
                 for (checksum, style) in report.checksums.iter().zip(&hash.styles) {
@@ -86,6 +92,14 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
                     } else {
                         let style = recorded::style(style, &name, &report, &settings.open);
                         output.checksum(&name, &checksum.1, &style)?;
+                    }
+                }
+                for (digest, (parameters, style)) in report.bytes.iter().zip(&hash.bytes) {
+                    if settings.json {
+                        let checksum = &(*parameters, *digest);
+                        output.object_of_bytes(&name, &report, checksum, &content, end)?;
+                    } else {
+                        output.checksum(&name, digest, style)?;
                     }
                 }
                 Ok(())
@@ -127,6 +141,47 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
+    /// Computes the checksums, and beside them the digests of the bytes of the file.
+    fn with_bytes(&self, origin: Origin, bytes: &[(Parameters, Style)]) -> Result<Report, Problem> {
+        if bytes.is_empty() {
+            return self.checksums(origin);
+        }
+        let parameters: Vec<_> = bytes.iter().map(|(parameters, _)| *parameters).collect();
+        let (name, settings) = (self.name, self.settings);
+        if input::is_read_once(name) {
+            return self.pipe_with_bytes(&parameters);
+        }
+        let (digests, report) = thread::scope(|scope| {
+            let digests = scope.spawn(|| of_bytes(name, settings, &parameters));
+            let report = self.checksums(origin);
+            (digests.join().expect("does not panic"), report)
+        });
+        Ok(Report { bytes: digests?, ..report? })
+    }
+
+    /// Computes the checksums of a pipe, and the digests of what comes through it.
+    fn pipe_with_bytes(&self, parameters: &[Parameters]) -> Result<Report, Problem> {
+        let failed = |error: io::Error| Problem::from(&error);
+        let file = match Input::new(self.name).map_err(failed)? {
+            Input::Path(path) => input::open_stream(path).map_err(failed)?,
+            Input::Stream(file) => file,
+            Input::Uri(_) | Input::Descriptor { .. } => return Err(Problem::new("is no pipe")),
+        };
+        self.reporter.begin(self.name);
+        let hashers = parameters.iter().map(|parameters| {
+            let digester = self.settings.tuning.digester(parameters.algorithm())?;
+            Ok(Hasher::with_digester(*parameters, &digester, 1))
+        });
+        let hashers = hashers.collect::<Result<Vec<_>, blkhash::Error>>();
+        let hashers = hashers.map_err(|error| Problem::new(error.to_string()))?;
+        let hashers = Arc::new(Mutex::new(hashers));
+        let started = Instant::now();
+        let report = self.pipe(Hashing { file, hashers: hashers.clone() })?;
+        let mut hashers = hashers.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = hashers.drain(..).map(Hasher::finalize).collect();
+        Ok(Report { bytes, elapsed: started.elapsed(), ..report })
+    }
+
     /// Computes the checksums.
     pub fn checksums(&self, origin: Origin) -> Result<Report, Problem> {
         let started = Instant::now();
@@ -157,7 +212,8 @@ impl Job<'_> {
         let is_whole = part.is_none() && self.maps.is_none();
         if is_whole && let Some((head, content)) = open::decompressed(path, open, self.head_size())?
         {
-            return self.stream(&head, content, (Format::Raw, None));
+            let report = self.stream(&head, content, (Format::Raw, None))?;
+            return Ok(Report { is_decompressed: true, ..report });
         }
         match open.open(path) {
             Ok(image) => self.image(image),
@@ -243,7 +299,7 @@ impl Job<'_> {
 
     /// Bytes that come once and in order are raw content, and only where they do not look like
     /// anything else: what is at the end of a format's metadata cannot be known here.
-    fn pipe(&self, file: File) -> Result<Report, Problem> {
+    fn pipe(&self, file: impl Read + Send + 'static) -> Result<Report, Problem> {
         let what =
             if self.name == "-" { "standard input is a pipe" } else { "it is read as a pipe" };
         let open = &self.meaning.open;
@@ -305,6 +361,7 @@ impl Job<'_> {
         let (digests, length) = digests.map_err(|error| report::problem(&error, self.name))?;
         Ok(Report {
             checksums: parameters.iter().copied().zip(digests).collect(),
+            bytes: Vec::new(),
             format: Format::Raw,
             has_other_files: false,
             has_vpc: false,
@@ -322,6 +379,39 @@ impl Job<'_> {
     fn head_size(&self) -> u64 {
         if self.meaning.is_search { HEAD } else { HEAD_SIZE }
     }
+}
+
+/// A reader that hashes what it reads.
+struct Hashing {
+    file: File,
+    hashers: Arc<Mutex<Vec<Hasher>>>,
+}
+
+impl Read for Hashing {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buf)?;
+        let mut hashers = self.hashers.lock().unwrap_or_else(PoisonError::into_inner);
+        hashers.iter_mut().for_each(|hasher| hasher.update(&buf[..count]));
+        Ok(count)
+    }
+}
+
+/// Returns the digests of the bytes of a file.
+fn of_bytes(
+    name: &OsStr,
+    settings: &Settings,
+    parameters: &[Parameters],
+) -> Result<Vec<Digest>, Problem> {
+    let open = recorded::of_bytes(settings).open;
+    let image = match Input::new(name).map_err(|error| Problem::from(&error))? {
+        Input::Uri(uri) => open.open_uri(uri),
+        Input::Path(path) => open.open(path),
+        Input::Descriptor { file, start } => open.open_file(file, Path::new(name), start),
+        Input::Stream(_) => return Err(Problem::new("is a pipe, and is read once")),
+    };
+    let image = image.map_err(|error| Problem::of_image(&error, name))?;
+    let digests = blksum::checksums(&image, parameters, &settings.tuning, &Progress::new());
+    digests.map_err(|error| report::problem(&error, name))
 }
 
 /// Whether this is why `path` is no image: it can only be read once and in order.

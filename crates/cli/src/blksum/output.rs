@@ -122,23 +122,21 @@ impl Output {
         status: Option<Status>,
         end: u8,
     ) -> io::Result<()> {
-        let has_blocks = parameters.construction().has_blocks();
-        let object = Object {
-            name: Name::new(name),
-            part: PartObject::new(content),
-            status,
-            checksum: digest.to_string(),
-            digest: parameters.algorithm().name(),
-            construction: parameters.construction().to_string(),
-            block_size: has_blocks.then(|| parameters.block_size().get()),
-            salt: Some(parameters.salt()).filter(|salt| !salt.is_empty()).map(Salt::to_string),
-            virtual_size: report.virtual_size,
-            format: report.format.name(),
-            bytes_read: report.bytes_read,
-            seconds: report.elapsed.as_secs_f64(),
-            about: report.about.as_ref(),
-        };
-        self.json(&object, end)
+        let object = Object::new(name, report, (parameters, digest), content);
+        self.json(&Object { status, ..object }, end)
+    }
+
+    /// Writes the object of a digest of the bytes of a file.
+    pub fn object_of_bytes(
+        &mut self,
+        name: &OsStr,
+        report: &Report,
+        (parameters, digest): &(Parameters, Digest),
+        content: &Content,
+        end: u8,
+    ) -> io::Result<()> {
+        let object = Object::new(name, report, (parameters, digest), content);
+        self.json(&Object { bytes: true, ..object }, end)
     }
 
     /// Writes the object of an image that has no checksum.
@@ -235,6 +233,8 @@ struct Object<'a> {
     checksum: String,
     digest: &'static str,
     construction: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    bytes: bool,
     block_size: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     salt: Option<String>,
@@ -244,6 +244,33 @@ struct Object<'a> {
     seconds: f64,
     #[serde(flatten)]
     about: Option<&'a About>,
+}
+
+impl<'a> Object<'a> {
+    fn new(
+        name: &'a OsStr,
+        report: &'a Report,
+        (parameters, digest): (&Parameters, &Digest),
+        content: &'a Content,
+    ) -> Self {
+        let has_blocks = parameters.construction().has_blocks();
+        Self {
+            name: Name::new(name),
+            part: PartObject::new(content),
+            status: None,
+            checksum: digest.to_string(),
+            digest: parameters.algorithm().name(),
+            construction: parameters.construction().to_string(),
+            bytes: false,
+            block_size: has_blocks.then(|| parameters.block_size().get()),
+            salt: Some(parameters.salt()).filter(|salt| !salt.is_empty()).map(Salt::to_string),
+            virtual_size: report.virtual_size,
+            format: report.format.name(),
+            bytes_read: report.bytes_read,
+            seconds: report.elapsed.as_secs_f64(),
+            about: report.about.as_ref(),
+        }
+    }
 }
 
 #[derive(Serialize)]

@@ -19,6 +19,8 @@ use crate::problem::Problem;
 pub struct Report {
     /// Checksums with their parameters.
     pub checksums: Vec<(Parameters, Digest)>,
+    /// Digests of the bytes of the file, if they were asked for and are known.
+    pub bytes: Vec<Digest>,
     /// Format of the image.
     pub format: Format,
     /// Whether the content is in several files.
@@ -46,6 +48,7 @@ impl Report {
     pub fn new(parameters: &[Parameters], digests: Vec<Digest>, image: &Image) -> Self {
         Self {
             checksums: parameters.iter().copied().zip(digests).collect(),
+            bytes: Vec::new(),
             format: image.format(),
             has_other_files: image.files().nth(1).is_some(),
             has_vpc: image.chain().iter().any(|member| member.format() == Format::Vpc),

@@ -164,9 +164,14 @@ impl Searcher<'_> {
             let is_equal = |value: &Value| value.digest == digest.as_bytes();
             let Some(value) = values.iter().position(is_equal) else { continue };
             // An export is what a server makes of a file, like the content of an image.
-            let is_raw = report.format == Format::Raw && !input::is_uri(self.name);
+            let is_decompressed = found.report.is_decompressed;
+            let is_raw =
+                report.format == Format::Raw && !input::is_uri(self.name) && !is_decompressed;
             let is_file = is_raw || subject == Subject::Bytes;
-            let is_sure = self.search.construction.is_some() || values[value].parts.is_some();
+            // What decodes, with its checksums, is no list of digests.
+            let is_sure = self.search.construction.is_some()
+                || values[value].parts.is_some()
+                || (is_decompressed && subject == Subject::Bytes);
             let doubt = report.shape.and_then(|shape| shape.doubt(parameters, is_file));
             match doubt.filter(|_| !is_sure) {
                 None if found.matched.is_none() => found.matched = Some(Match { value, reading }),
@@ -191,7 +196,7 @@ impl Searcher<'_> {
 
     /// Whether the image has a file with other bytes than the content.
     fn has_bytes(&self, found: &Found) -> bool {
-        found.report.format != Format::Raw && self.is_file()
+        (found.report.format != Format::Raw || found.report.is_decompressed) && self.is_file()
     }
 
     /// Whether all of a file is hashed.

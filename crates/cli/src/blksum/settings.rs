@@ -87,6 +87,8 @@ pub enum Action {
 pub struct Hash {
     /// Style of a line, for each of the parameters.
     pub styles: Vec<Style>,
+    /// Parameters and styles of the digests of the bytes of each file, beside its checksums.
+    pub bytes: Vec<(Parameters, Style)>,
     /// Filter for the files in folders. `None` does not descend into folders.
     pub recursive: Option<Filter>,
     /// File of the map, or folder of the maps, that are written as well.
@@ -142,6 +144,7 @@ impl Settings {
     /// Resolves `args`. The error is a message about wrong options.
     pub fn new(mut args: Args, text_after_tag: bool) -> Result<Self, String> {
         args.tag |= args.style.take_if(|style| *style == LineForm::Tag).is_some();
+        let bytes = args.take_bytes()?;
         args.check_combination(text_after_tag)?;
         if args.bytes {
             args.construction = Some(Construction::Linear);
@@ -172,16 +175,23 @@ impl Settings {
             Action::Check(args.check_settings(parameters)?)
         } else {
             // Only a tag shows which of several checksums a line holds.
-            let tag = args.tag || args.style.is_none() && parameters.len() > 1;
+            let count = parameters.len() + bytes.len();
+            let tag = args.tag || args.style.is_none() && count > 1;
             if tag && !args.json {
                 args.content().check_recordable().map_err(|error| {
                     format!("{error}: use --json, or one --digest without --tag")
                 })?;
             }
             let styles = parameters.iter().map(|parameters| args.style(parameters, tag)).collect();
+            let bytes = bytes.into_iter().map(|algorithm| {
+                let style =
+                    Style { form: args.form_of_bytes(algorithm, tag), ..args.style_of_lines() };
+                (Tag::linear(algorithm), style)
+            });
+            let bytes = bytes.collect();
             let notes = if args.quiet { Notes::WarningsOnly } else { Notes::Printed };
             let map = args.map_path(&parameters[0])?;
-            Action::Hash(Hash { styles, recursive: args.filter()?, map, notes })
+            Action::Hash(Hash { styles, bytes, recursive: args.filter()?, map, notes })
         };
         let tuning = args.tuning(&parameters)?;
         let (progress, json, text) = (args.progress.unwrap_or_default(), args.json, args.text);
@@ -236,8 +246,30 @@ impl Settings {
 impl Args {
     /// Returns the digests of the command line, or the default.
     fn digests(&self) -> &[DigestName] {
-        const DEFAULT: DigestName = DigestName { algorithm: Algorithm::Sha256, construction: None };
+        const DEFAULT: DigestName =
+            DigestName { algorithm: Algorithm::Sha256, construction: None, is_bytes: false };
         if self.digest.is_empty() { slice::from_ref(&DEFAULT) } else { &self.digest }
+    }
+
+    /// Removes the digests of the bytes of files, and returns their algorithms without duplicates.
+    fn take_bytes(&mut self) -> Result<Vec<Algorithm>, String> {
+        let mut bytes = Vec::new();
+        for name in self.digest.extract_if(.., |name| name.is_bytes) {
+            if !bytes.contains(&name.algorithm) {
+                bytes.push(name.algorithm);
+            }
+        }
+        let Some(first) = bytes.first() else { return Ok(bytes) };
+        if self.check || self.expects() {
+            return Err(format!("{first}:bytes is meaningless when verifying checksums"));
+        }
+        if self.bytes || self.digest.is_empty() {
+            return Err(format!(
+                "{first}:bytes is for a digest beside the checksum of the content: --bytes --digest {first} is the one, \
+                 --digest sha256 the other"
+            ));
+        }
+        Ok(bytes)
     }
 
     /// Returns the parameters of the checksums, without duplicates.
@@ -443,8 +475,23 @@ impl Args {
             (false, true) => Form::Binary,
             (false, false) => Form::Text,
         };
+        Style { form, ..self.style_of_lines() }
+    }
+
+    /// Returns the form of a line of the digest of the bytes of a file.
+    fn form_of_bytes(&self, algorithm: Algorithm, tag: bool) -> Form {
+        match (tag, self.binary) {
+            _ if self.style == Some(LineForm::Oci) => Form::Named(algorithm),
+            (true, _) => Form::Tagged(Tag::File(algorithm)),
+            (false, true) => Form::Binary,
+            (false, false) => Form::Text,
+        }
+    }
+
+    /// Returns the style of all lines. Their forms differ.
+    fn style_of_lines(&self) -> Style {
         let encoding = if self.base64 { Encoding::Base64 } else { Encoding::Hex };
-        Style { form, encoding, zero: self.zero }
+        Style { form: Form::Text, encoding, zero: self.zero }
     }
 
     fn tuning(&self, parameters: &[Parameters]) -> Result<Tuning, String> {

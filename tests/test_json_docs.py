@@ -187,6 +187,7 @@ def blksum_runs():
     image()
     lines = run("blksum", "--json", "raw.img", "disk.qcow2", b"caf\xe9.img")
     lines += run("blksum", "--json", "-d", "sha256:linear", "-d", "blake3", "raw.img")
+    lines += run("blksum", "--json", "-d", "sha256", "-d", "md5:bytes", "disk.qcow2")
     lines += run("blksum", "--json", "--construction", "fs-verity", "--salt", "5e", "raw.img")
     lines += run("blksum", "--json", "--verbose", "disk.qcow2", b"caf\xe9.img")
     lines += run("blksum", "--json", "--verbose", "-d", "sha256", "-d", "xxh64", "large.img")

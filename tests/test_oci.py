@@ -198,6 +198,20 @@ def test_blobs_that_do_not_match(blksum, workdir, qcow2, content):
         assert b"FAILED" in verdict.stdout
 
 
+def test_members_through_a_link(blksum, workdir, content):
+    """A program may extract a member of a folder that is a link over a disk."""
+    disk, link = layer(("disk/a.img", content)), layer(("data", "link"))
+    for above in (layer(("data/a.img", content[::-1])), layer(("data/.wh.a.img", b""))):
+        oci_images.container(disk, link, above).archive("vm.tar")
+        result = blksum("vm.tar")
+        assert result.returncode == 1 and b"in a folder that is a link, and it may be a disk" in result.stderr
+    # The link is a folder again.
+    oci_images.container(disk, link, layer(("data", b"")), layer(("data/b.img", content))).archive("vm.tar")
+    assert blksum("vm.tar").stdout.decode() == f"{value(content)}  vm.tar\n".replace("vm.tar\n", "vm.tar:disk/a.img\n")
+    oci_images.container(disk, link).archive("vm.tar")
+    assert blksum("vm.tar").returncode == 0
+
+
 def test_names_of_disks_are_no_paths(blksum, workdir):
     names = ["../../etc/passwd", "/etc/passwd", "a\nb", "a\x1b[2Jb", "x:y", "a b", "blobs/sha256/x"]
     layout = Layout()

@@ -3,7 +3,8 @@
 //! Layers are applied from the lowest to the topmost one. A file of a layer replaces what has its name below, and a
 //! whiteout removes it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem::take;
 use std::sync::Arc;
 
 use super::files::{Files, whole};
@@ -19,6 +20,39 @@ pub(super) struct Folder {
     nodes: BTreeMap<Vec<u8>, Member>,
     /// What is in the place of the folder, if it is not one.
     other: Option<Node>,
+    links: Links,
+}
+
+/// The symbolic links in all layers. What is extracted through one may become a disk.
+#[derive(Default)]
+struct Links {
+    /// Their paths, without what a path need not have.
+    paths: BTreeSet<Vec<u8>>,
+    /// A member in a folder that is a link.
+    through: Option<Vec<u8>>,
+}
+
+impl Links {
+    /// Takes the next member. Fails if there are too many links.
+    fn add(&mut self, files: &Files, entry: &Entry) -> Result<()> {
+        let parts = entry.name.split(|byte| *byte == b'/');
+        let parts: Vec<_> = parts.filter(|part| !matches!(*part, b"" | b".")).collect();
+        let path = parts.join(&b'/');
+        let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        let mut parents = slashes.map(|(at, _)| &path[..at]);
+        if self.through.is_none() && parents.any(|parent| self.paths.contains(parent)) {
+            self.through = Some(entry.name.clone());
+        }
+        match entry.node {
+            Node::Special(b'2') if self.paths.len() == MAX_LINKS => {
+                let reason = format!("has more than {MAX_LINKS} symbolic links in layers");
+                return Err(files.error(ErrorKind::Unsupported, reason));
+            }
+            Node::Special(b'2') => drop(self.paths.insert(path)),
+            _ => drop(self.paths.remove(&path)),
+        }
+        Ok(())
+    }
 }
 
 /// A file in the folder.
@@ -59,6 +93,7 @@ impl Folder {
         let mut reader = Reader::new(&file, *headers_left).without_padding();
         let mut changes = Vec::new();
         while let Some(entry) = reader.entry()? {
+            self.links.add(files, &entry)?;
             if let Some(mut change) = change(files, entry)? {
                 if let Change::Add(_, entry, ends_like_image) = &mut change
                     && entry.is_file()
@@ -80,7 +115,7 @@ impl Folder {
         // Whiteouts concern lower layers only, wherever they are among the members.
         for change in &changes {
             match change {
-                Change::Hide => *self = Self::default(),
+                Change::Hide => *self = Self { links: take(&mut self.links), ..Self::default() },
                 Change::Remove(name) => drop(self.nodes.remove(name)),
                 Change::Replace(_) | Change::Add(..) => {}
             }
@@ -88,7 +123,10 @@ impl Folder {
         for change in changes {
             match change {
                 Change::Replace(Node::Folder) => self.other = None,
-                Change::Replace(node) => *self = Self { other: Some(node), ..Self::default() },
+                Change::Replace(node) => {
+                    let links = take(&mut self.links);
+                    *self = Self { other: Some(node), links, ..Self::default() };
+                }
                 Change::Add(name, entry, ends_like_image) => {
                     let Entry { offset, size, node, .. } = entry;
                     let member = Member { layer, offset, size, ends_like_image, node };
@@ -131,7 +169,16 @@ impl Folder {
                 node => return Err(refused(node, &name)),
             }
         }
-        Ok(disks)
+        match &self.links.through {
+            Some(name) if !disks.is_empty() => {
+                let name = excerpt(name);
+                let reason = format!(
+                    "has the member \"{name}\" in a folder that is a link, and it may be a disk"
+                );
+                Err(files.error(ErrorKind::Unsupported, reason))
+            }
+            _ => Ok(disks),
+        }
     }
 }
 
@@ -172,6 +219,9 @@ const WHITEOUT: &[u8] = b".wh.";
 
 /// Name of a file that removes everything in its folder.
 const OPAQUE: &[u8] = b".wh..wh..opq";
+
+/// Maximum number of symbolic links in all layers. Large container images have some ten thousand.
+const MAX_LINKS: usize = 200_000;
 
 /// Maximum number of files in the folder, and of changes in one layer.
 const MAX_CHANGES: usize = 10_000;

@@ -209,7 +209,12 @@ impl Content {
         if state.held.saturating_add(PIECE) > self.max_memory {
             return Ok(Step::Wait);
         }
-        let ahead = (index + 1..self.units.len()).take(MAX_AHEAD);
+        // What is decoded ahead is kept, so it must not be large.
+        let is_small = |index: &usize| {
+            let content = &self.units[*index].content;
+            content.end - content.start <= MAX_AGAIN
+        };
+        let ahead = (index + 1..self.units.len()).take(MAX_AHEAD).take_while(is_small);
         for index in ahead {
             match state.decoders.remove(&index) {
                 None => return Ok(state.begin(index, None, self.units[index].content.start)),

@@ -60,7 +60,7 @@ EXAMPLES = {
     "blkcopy --delta-from disk.blkmap disk.qcow2 - | ssh host 'blkcopy --apply - disk.raw'": (
         rf"{STREAMS}  (-|disk\.raw)\n{STREAMS}  (-|disk\.raw)\n"
     ),
-    "zstd -dc disk.raw.zst | blkcopy --force - /dev/sdX": rf"{STREAMS}  /dev/sdX\n",
+    "blkcopy --force disk.raw.zst /dev/sdX": rf"{STREAMS}  /dev/sdX\n",
     "blksum --untrusted upload.qcow2": rf"{STREAMS}  upload\.qcow2\n",
     "blksum --timeout 10 nbd://localhost/disk": rf"{STREAMS}  nbd://localhost/disk\n",
     "blksum -r --json /var/lib/images": (

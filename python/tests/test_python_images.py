@@ -3,9 +3,11 @@
 import concurrent.futures
 import copyreg
 import errno
+import gzip
 import hashlib
 import io
 import json
+import lzma
 import os
 import pathlib
 import pickle
@@ -505,3 +507,21 @@ def test_names_with_a_null_byte(tmp_path):
                 use(name)
     with pytest.raises(ValueError, match="embedded null byte"):
         blkhash.Image("a\0b")
+
+
+def test_compressed_files(tmp_path, monkeypatch):
+    """A compressed file has the checksum of the content, by its name or by the format that is given."""
+    monkeypatch.chdir(tmp_path)
+    content = bytes(100_000) + os.urandom(31_072)
+    (tmp_path / "disk.raw").write_bytes(content)
+    (tmp_path / "disk.raw.gz").write_bytes(gzip.compress(content))
+    (tmp_path / "other").write_bytes(lzma.compress(content))
+    expected = blkhash.checksum("disk.raw")
+    assert blkhash.checksum("disk.raw.gz") == expected
+    for name in "xz", "raw+xz":
+        assert blkhash.checksum("other", format=name) == expected
+    assert blkhash.checksum("disk.raw.gz", format="raw") != expected
+    with blkhash.Image("disk.raw.gz") as image:
+        assert image.read(0, len(content)) == content
+    with pytest.raises(ValueError):
+        blkhash.checksum("other", format="raw+raw")

@@ -3,6 +3,7 @@
 import bz2
 import hashlib
 import json
+import os
 import pathlib
 import random
 import shlex
@@ -336,6 +337,11 @@ def test_bytes_beside_the_content(blksum, workdir):
         assert piped.stdout.decode() == lines.replace("NAME", "-"), piped
         objects = [json.loads(line) for line in blksum("--json", *args, name).stdout.splitlines()]
         assert [it.get("bytes") for it in objects] == [None, True, True]
+    # A list opens no FIFO.
+    os.mkfifo("fifo")
+    listed = blksum("-d", "sha256", "-d", "sha256:bytes", "--files0-from", "-", input=b"fifo\0missing", timeout=20)
+    assert listed.returncode == 1 and b"fifo: is a pipe, which is read only where the command line names it" in listed.stderr
+    assert listed.stdout == b"" and listed.stderr.count(b"\n") == 2
     assert blksum("-d", "sha256:bytes", "disk.raw").returncode == 2
     assert blksum("-c", "-d", "sha256", "-d", "sha256:bytes", "x").returncode == 2
 

@@ -60,9 +60,9 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
     let notes_format = hash.notes == Notes::Printed && settings.open.format.is_none();
     let mut notes_size = notes_format;
     let content = settings.content();
-    // A map is written in the turn of its image.
+    // A map is written in the turn of its image, and digests of bytes are computed there.
     let ahead = |(name, found): &Found| {
-        let found = found.as_ref().ok().filter(|_| maps.is_none());
+        let found = found.as_ref().ok().filter(|_| maps.is_none() && hash.bytes.is_empty());
         found.and_then(|_| small.checksums(name, &meaning))
     };
     let in_turn = |(name, found): Found,
@@ -74,8 +74,6 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
             let job = Job { name, settings, meaning: &meaning, notes, reporter, maps };
             job.with_bytes(origin, &hash.bytes)
         };
-        // The digests of bytes are not computed ahead.
-        let early = early.filter(|_| hash.bytes.is_empty());
         let result = found.and_then(|origin| early.unwrap_or_else(|| now(origin)));
         reporter.end(&name, beside);
         match result {
@@ -148,7 +146,7 @@ impl Job<'_> {
         }
         let parameters: Vec<_> = bytes.iter().map(|(parameters, _)| *parameters).collect();
         let (name, settings) = (self.name, self.settings);
-        if input::is_read_once(name) {
+        if origin == Origin::CommandLine && input::is_read_once(name) {
             return self.pipe_with_bytes(&parameters);
         }
         let (digests, report) = thread::scope(|scope| {
@@ -156,7 +154,8 @@ impl Job<'_> {
             let report = self.checksums(origin);
             (digests.join().expect("does not panic"), report)
         });
-        Ok(Report { bytes: digests?, ..report? })
+        let report = report?;
+        Ok(Report { bytes: digests?, ..report })
     }
 
     /// Computes the checksums of a pipe, and the digests of what comes through it.

@@ -25,6 +25,14 @@ pub(super) fn decoder<'a>(
     })
 }
 
+/// Returns the bytes that tell the compression of a file, or all of a shorter file.
+pub(crate) fn head_of(storage: &dyn Storage) -> io::Result<Vec<u8>> {
+    let length = storage.size().min(Compression::HEAD_SIZE as u64) as usize;
+    let mut head = vec![0; length];
+    storage.read_exact_at(&mut head, 0)?;
+    Ok(head)
+}
+
 /// Returns the parts of a compressed file. `None` if it does not state them.
 pub(super) fn units(
     compression: Compression,
@@ -34,10 +42,8 @@ pub(super) fn units(
         let reason = format!("is empty, and {compression} writes something for empty content");
         return Err(input::damaged(reason));
     }
-    let mut head = [0; Compression::HEAD_SIZE];
-    let length = head.len().min(usize::try_from(storage.size()).unwrap_or(usize::MAX));
-    storage.read_exact_at(&mut head[..length], 0)?;
-    if !compression.begins(&head[..length]) && length == head.len() {
+    let head = head_of(storage)?;
+    if !compression.begins(&head) && head.len() == Compression::HEAD_SIZE {
         return Err(input::damaged(match Compression::of_head(&head) {
             Some(found) => format!("is not {compression}, but begins like {found}"),
             None => format!("is not {compression}: it does not begin like that"),

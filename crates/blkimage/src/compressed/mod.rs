@@ -24,6 +24,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use self::content::Content;
+pub(crate) use self::decoder::head_of;
 use self::decoder::{decoder, units};
 use self::limits::{Limited, limit, max_memory, too_large};
 pub use self::stream::Decompressed;
@@ -48,10 +49,8 @@ pub(crate) fn of_file(
     if options.format.is_some() || options.follow == Follow::None {
         return None;
     }
-    let mut head = [0; Compression::HEAD_SIZE];
-    let length = head.len().min(usize::try_from(storage.size()).unwrap_or(usize::MAX));
-    storage.read_exact_at(&mut head[..length], 0).ok()?;
-    named.begins(&head[..length]).then_some(named)
+    let head = head_of(storage).ok()?;
+    named.begins(&head).then_some(named)
 }
 
 /// Returns the content of a compressed file. If the file does not state the size of its content, everything is decoded

@@ -14,10 +14,7 @@ use crate::tar;
 
 /// Detects the compression of a layer from its first bytes, as container runtimes do.
 pub(super) fn compression(storage: &dyn Storage) -> Option<Compression> {
-    let mut head = [0; Compression::HEAD_SIZE];
-    let length = head.len().min(usize::try_from(storage.size()).unwrap_or(usize::MAX));
-    storage.read_exact_at(&mut head[..length], 0).ok()?;
-    Compression::of_head(&head[..length])
+    Compression::of_head(&compressed::head_of(storage).ok()?)
 }
 
 /// Returns the tar archive in a layer, of `known` bytes if it was read before.
@@ -42,12 +39,10 @@ pub(super) fn of_disk(
     known: Option<u64>,
 ) -> Result<Arc<dyn Storage>> {
     let Some(stated) = stated else { return Ok(storage) };
-    let mut head = [0; Compression::HEAD_SIZE];
-    let length = head.len().min(usize::try_from(storage.size()).unwrap_or(usize::MAX));
     let name = files.name();
-    let read = storage.read_exact_at(&mut head[..length], 0);
-    read.map_err(|error| storage::read_error(name, error, Some(0)))?;
-    if !stated.begins(&head[..length]) {
+    let head = compressed::head_of(&*storage);
+    let head = head.map_err(|error| storage::read_error(name, error, Some(0)))?;
+    if !stated.begins(&head) {
         return Err(files.corrupt(format!("has a blob that is not {stated}, as its type says")));
     }
     Ok(compressed::content_of_size(options, stated, storage, name, known)?.into())

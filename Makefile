@@ -29,6 +29,7 @@ PYTEST_ARGS ?=
 PYTEST_WORKERS ?= 2
 BENCH_ARGS ?=
 PACKAGES ?= $(TARGET_DIR)/packages
+QEMU_TOOLS ?= $(TARGET_DIR)/qemu-tools
 RELEASE ?= $(TARGET_DIR)/release-packages
 
 .PHONY: help
@@ -101,6 +102,7 @@ all-steps:
 	$(MAKE) test-steps
 	$(MAKE) rest-steps
 	$(MAKE) test-soak
+	$(MAKE) test-qemu
 	scripts/test-emulated aarch64 --short
 
 .PHONY: test-aarch64 test-s390x
@@ -148,11 +150,11 @@ pytest: install-wheel ## Whole-program tests of the built release binary, and of
 .PHONY: pytest-quick
 pytest-quick: debug ## Quick whole-program tests of the debug build, and of the Python package
 	scripts/install-python $(TARGET_DIR)/debug
-	$(call whole_programs,debug,-m "not slow and not release")
+	$(call whole_programs,debug,-m "not slow and not release and not qemu")
 
 .PHONY: pytest-rest
 pytest-rest: install-wheel ## The other tests of `make pytest`
-	$(call whole_programs,release,-m "(slow or release) and not soak")
+	$(call whole_programs,release,-m "(slow or release) and not soak and not qemu")
 
 .PHONY: test-soak
 test-soak: build install-wheel ## Run the random tests of programs with more cases
@@ -174,6 +176,14 @@ capi-test: capi ## Tests of libblkhash in C, against what is installed
 capi-test-quick: debug ## The same with one compiler, of the debug build
 	$(call install_capi,debug)
 	scripts/test-capi $(CAPI_ROOT) --short
+
+# Minutes, and some hundred MB in QEMU_TOOLS. A second run builds what changed.
+.PHONY: test-qemu
+test-qemu: build ## Build QEMU's tools from Debian's source with `qemu-img checksum`, and test it
+	$(call install_capi,capi)
+	PKG_CONFIG_PATH=$(CAPI_ROOT)/lib/pkgconfig contrib/qemu/build $(QEMU_TOOLS)
+	BLKSUM=$(TARGET_DIR)/release/blksum QEMU_IMG_CHECKSUM=$(abspath $(QEMU_TOOLS))/build/qemu-img \
+		$(PYTHON) -m pytest tests/test_qemu_img_checksum.py -m qemu $(PYTEST_ARGS)
 
 .PHONY: packages
 packages: build deb rpm tarball container ## Build packages of every kind for this machine, in PACKAGES

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 
 /*
- * Prints the checksum of a disk image of any format that QEMU knows, as `qemu-img checksum` would:
+ * Prints the checksum of a disk image of any format that QEMU knows, as `qemu-img checksum` does:
  *
  *     image-checksum [-f FORMAT] [--image-opts] [-T CACHE] [-p] FILENAME
  *

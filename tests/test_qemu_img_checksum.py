@@ -420,7 +420,8 @@ def test_iotest(checksum, workdir):
     formats = " ".join(IOTEST_FORMATS)
     emulator.write_text(f"#!/bin/sh\nfor line in 1 2; do echo 'Supported formats: {formats}'; done\necho virtio-blk\n")
     emulator.chmod(0o755)
-    environment = os.environ | {"QEMU_PROG": str(emulator), "QSD_PROG": str(emulator), "TEST_DIR": str(workdir / "test")}
+    programs = {"QEMU_PROG": str(emulator), "QSD_PROG": str(emulator)}
+    environment = os.environ | programs | {"TEST_DIR": str(workdir / "test")}
     for fmt in IOTEST_FORMATS:
         run = images.attempt("./check", f"-{fmt}", "img-checksum", cwd=build, env=environment)
         assert run.returncode == 0 and b"Passed all 1 iotests" in run.stdout, run.stdout.decode()
@@ -442,7 +443,8 @@ NEW_TREE = OLD_TREE | {
     "             link_args: '@block.syms', link_depends: block_syms,\n"
     "             dependencies: [block, qemuutil], install: true)\n",
     "qemu-img.c": "    int (*handler)(const struct img_cmd_t *ccmd, int argc, char **argv);\n"
-    'static const img_cmd_t img_cmds[] = {\n    { "check", img_check,\n    "x" },\n    { "commit", img_commit,\n    "y" },\n};\n',
+    'static const img_cmd_t img_cmds[] = {\n    { "check", img_check,\n    "x" },\n'
+    '    { "commit", img_commit,\n    "y" },\n};\n',
 }
 ADDED = {"qemu-img-checksum.c", *(f"tests/qemu-iotests/tests/img-checksum{end}" for end in ("", ".out"))}
 
@@ -456,7 +458,8 @@ def make_tree(files):
 
 
 def read_tree():
-    return {str(path.relative_to("tree")): path.read_text() for path in pathlib.Path("tree").rglob("*") if path.is_file()}
+    files = [path for path in pathlib.Path("tree").rglob("*") if path.is_file()]
+    return {str(path.relative_to("tree")): path.read_text() for path in files}
 
 
 def add(*args):
@@ -475,8 +478,9 @@ def test_command_is_added_once(workdir, files):
     assert f"static int img_checksum({parameters}int argc, char **argv)\n" in program
     assert ('{ "checksum", img_checksum,' in program) == (files is NEW_TREE)
     assert "'qemu-img-checksum.c'" in once["meson.build"] and "dependency('blkhash'" in once["meson.build"]
-    for name, word in (("qemu-img-cmds.hx", 'DEF("ch'), ("docs/tools/qemu-img.rst", "option:: c")):
-        assert [line for line in once[name].splitlines() if word in line][1 if "docs" in name else -1].count("checksum"), name
+    # Between check and commit, as the lists are sorted.
+    for name, pattern in (("qemu-img-cmds.hx", r'^DEF\("(\w+)'), ("docs/tools/qemu-img.rst", r"option:: (\w+)")):
+        assert re.findall(pattern, once[name], re.MULTILINE) == ["check", "checksum", "commit"], name
     assert once["qemu-img-checksum.c"] == (CONTRIB / "checksum.c").read_text()
     assert os.access("tree/tests/qemu-iotests/tests/img-checksum", os.X_OK)
     # Again, and after a change of the command only.

@@ -197,8 +197,7 @@ static int coroutine_fn find_extent(ChecksumJob *job)
     int64_t bytes = 0;
     int status;
 
-#if QEMU_VERSION_MAJOR > 8 || \
-    (QEMU_VERSION_MAJOR == 8 && QEMU_VERSION_MINOR >= 2)
+#if QEMU_VERSION_MAJOR >= 8
     status = blk_co_block_status_above(job->blk, NULL, job->next,
                                        job->size - job->next, &bytes,
                                        NULL, NULL);

@@ -124,6 +124,35 @@ impl<'a> Directory<'a> {
     }
 }
 
+/// Returns the entry of a page, or the first one behind the page, or `None` at the end of the directory. Reads few entries of
+/// a long directory.
+pub(crate) fn find_run(
+    bytes: &dyn ReadAt,
+    header: &Header,
+    commit: &Commit,
+    page: u64,
+) -> Result<Option<PageRun>> {
+    let area = commit.directory;
+    let checker = Directory::new(bytes, header, commit).checker;
+    let entry = |index: u64| {
+        let (mut entry, at) = ([0; PageRun::SIZE], area.offset + index * PageRun::SIZE as u64);
+        bytes.read_exact_at(&mut entry, at)?;
+        // The whole directory was checked when the map was opened, but the file may have changed.
+        let hash = PageRun::parse(&entry).first_hash.min(checker.hashes);
+        Checker { hash, ..checker.clone() }.next(&entry, at)
+    };
+    let (mut low, mut high) = (0, area.count);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if entry(middle)?.end() <= page {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if low == area.count { Ok(None) } else { entry(low).map(Some) }
+}
+
 impl Iterator for Directory<'_> {
     type Item = Result<PageRun>;
 

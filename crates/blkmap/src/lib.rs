@@ -8,10 +8,12 @@
 
 mod against;
 mod areas;
+mod block_check;
 mod blocks;
 mod bytes;
 mod check;
 mod checksum;
+mod collector;
 mod commit;
 mod diff;
 mod directory;
@@ -41,9 +43,11 @@ mod update;
 mod writer;
 
 pub use against::{Against, ImageEnd, Side};
+pub use block_check::{BlockCheck, BlockVerdict};
 pub use blocks::{BlockRun, Blocks};
 pub use check::check;
 pub use checksum::{checksum, parameters};
+pub use collector::Collector;
 pub use commit::{Commit, Seal};
 pub use diff::diff;
 pub use dups::{Dups, DupsSummary};

@@ -1,7 +1,8 @@
 //! Reads the hashes of pages, and pages that have to match them.
 
 use crate::bytes::is_zero;
-use crate::page::PageHasher;
+use crate::page::{PageHasher, sha256};
+use crate::page_run::PageRun;
 use crate::pages::{Span, SpanKind};
 use crate::{Error, Header, Map, PAGE, Result};
 
@@ -97,6 +98,20 @@ impl<'a> PageReader<'a> {
         check_padding(&self.buffer, first, offset, self.map)?;
         Ok((&self.buffer, &self.found))
     }
+}
+
+/// Returns a page of a stored run, which has to match its hash.
+pub(crate) fn read_page(map: &Map, run: &PageRun, page: u64) -> Result<Vec<u8>> {
+    let index = page - run.first;
+    let (offset, hash) = (run.offset + index * PAGE as u64, run.first_hash + index);
+    let (mut bytes, mut wanted) = (vec![0; PAGE], [0; 32]);
+    map.bytes().read_exact_at(&mut bytes, offset)?;
+    map.bytes().read_exact_at(&mut wanted, map.commit().page_hashes.offset + hash * 32)?;
+    if sha256(&bytes) != wanted {
+        return Err(Error::damaged(offset, "a page has another hash"));
+    }
+    check_padding(&bytes, page, offset, map)?;
+    Ok(bytes)
 }
 
 /// Fails if bytes of pages that hold no digest are not zeros.

@@ -1,14 +1,15 @@
 //! Writes new files, which are removed if the work fails.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata, Permissions};
+use std::fs::{self, File};
 use std::io;
 use std::mem;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::{Mutex, PoisonError};
 
-use blkimage::{Identity, Location, split_member};
+use blkimage::Identity;
+use blksum::map::new_file;
 
 use crate::errors::Failure;
 
@@ -18,7 +19,7 @@ pub fn to_new_file(
     image: &OsStr,
     write: impl FnOnce(File) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let file = create(output, image)
+    let file = new_file(output, image)
         .map_err(|error| Failure::Map(error.into(), output.as_os_str().to_owned()))?;
     // An unfinished map is taken for one by no command, but half an export may be taken for a whole one.
     write(file).inspect_err(|_| drop(fs::remove_file(output)))
@@ -49,7 +50,7 @@ impl Unfinished {
         }
         // The current folder may change.
         let absolute = absolute(path)?;
-        let file = create(path, image)?;
+        let file = new_file(path, image)?;
         *state = State::Created(absolute, Identity::new(&file.metadata()?));
         Ok((file, true))
     }
@@ -64,36 +65,6 @@ impl Unfinished {
         }
     }
 }
-
-/// Creates a file with the mode of the file of `image`.
-fn create(path: &Path, image: &OsStr) -> io::Result<File> {
-    let source = metadata_of(image);
-    // Devices and exports do not say who may read them.
-    let mode = source.as_ref().map_or(PRIVATE, |it| it.mode() & 0o666 | PRIVATE);
-    let mut options = File::options();
-    let file = options.read(true).write(true).create_new(true).mode(mode).open(path)?;
-    let metadata = file.metadata()?;
-    // Another group may not read the image.
-    if metadata.mode() & GROUP != 0 && source.is_some_and(|it| it.gid() != metadata.gid()) {
-        file.set_permissions(Permissions::from_mode(metadata.mode() & 0o7777 & !GROUP))?;
-    }
-    Ok(file)
-}
-
-/// Returns the metadata of an image that is a file.
-fn metadata_of(image: &OsStr) -> Option<Metadata> {
-    let file = match Location::new(image) {
-        Location::Path(path) => split_member(path).map_or(path, |(appliance, _)| appliance),
-        _ => return None,
-    };
-    fs::metadata(file).ok().filter(Metadata::is_file)
-}
-
-/// Readable and writable for the owner.
-const PRIVATE: u32 = 0o600;
-
-/// The permissions of the group.
-const GROUP: u32 = 0o070;
 
 /// A pipe in place of the file does not block.
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;

@@ -6,11 +6,13 @@
 //! parameters that are known.
 
 mod digests;
+mod find;
 mod search;
 mod shape;
 mod value;
 
 pub use self::digests::digests_of_size;
+pub use self::find::{Found, find};
 pub use self::search::{Pass, Search, Subject, part_size};
 pub use self::shape::{Doubt, HEAD, Shape};
 pub use self::value::{UnknownValue, Value};

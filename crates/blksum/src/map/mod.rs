@@ -8,6 +8,7 @@ mod audit;
 mod base;
 mod history;
 mod info;
+mod new_file;
 mod other_part;
 mod pairing;
 mod update;
@@ -19,6 +20,7 @@ pub use self::history::{Changed, History, State};
 pub use self::info::{
     BitmapInfo, FileInfo, Info, Made, PartitionInfo, SourceInfo, Subject, UpdateInfo,
 };
+pub use self::new_file::new_file;
 pub use self::other_part::OtherPart;
 pub use self::pairing::{Pairing, check_parts, diff, verify};
 pub use self::update::{Sample, Tracked, Updated, update};

@@ -37,13 +37,14 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: capi ## Build the release binaries and libblkhash
-	$(CARGO) build --release --workspace --exclude blkhash-capi --exclude blkhash-python
+build: capi ## Build the release binaries and the C libraries
+	$(CARGO) build --release --workspace --exclude blkhash-capi --exclude blksum-capi --exclude blkhash-python
 
 # A panic must not pass into C, so the profile unwinds and the library catches it.
 .PHONY: capi
-capi: ## Build libblkhash
+capi: ## Build libblkhash and libblksum
 	$(CARGO) build --profile capi -p blkhash-capi
+	$(CARGO) build --profile capi -p blksum-capi
 
 # The profile is in python/pyproject.toml. A second run builds nothing.
 .PHONY: wheel
@@ -160,22 +161,24 @@ pytest-rest: install-wheel ## The other tests of `make pytest`
 test-soak: build install-wheel ## Run the random tests of programs with more cases
 	BLKSUM=$(TARGET_DIR)/release/blksum $(PYTHON) -m pytest tests -n $(PYTEST_WORKERS) -m soak $(PYTEST_ARGS)
 
-# $(call install_capi,PROFILE): installs libblkhash into CAPI_ROOT
+# $(call install_capi,PROFILE): installs the C libraries into CAPI_ROOT
 define install_capi
 	rm -rf $(CAPI_ROOT)
 	scripts/install-capi $(TARGET_DIR)/$(1) "" $(CAPI_ROOT) $(CAPI_ROOT)/lib
 endef
 
 .PHONY: capi-test
-capi-test: capi ## Tests of libblkhash in C, against what is installed
+capi-test: capi ## Tests of libblkhash and libblksum in C, against what is installed
 	$(call install_capi,capi)
 	scripts/test-capi $(CAPI_ROOT)
+	scripts/test-capi-images $(CAPI_ROOT) $(TARGET_DIR)/release/blksum
 	scripts/test-capi-tsan $(TARGET_DIR)
 
 .PHONY: capi-test-quick
 capi-test-quick: debug ## The same with one compiler, of the debug build
 	$(call install_capi,debug)
 	scripts/test-capi $(CAPI_ROOT) --short
+	scripts/test-capi-images $(CAPI_ROOT) $(TARGET_DIR)/debug/blksum --short
 
 # Minutes, and some hundred MB in QEMU_TOOLS. A second run builds what changed.
 .PHONY: test-qemu

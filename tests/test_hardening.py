@@ -27,7 +27,7 @@ def file_of(name):
     return folder / name
 
 
-@pytest.fixture(params=["blksum", "blkhash", "libblkhash_capi.so"])
+@pytest.fixture(params=["blksum", "blkhash", "libblkhash_capi.so", "libblksum_capi.so"])
 def file(request):
     path = file_of(request.param)
     if not path.exists():

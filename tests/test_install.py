@@ -50,8 +50,9 @@ def content(root):
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    library = conftest.BLKSUM.parent.parent / "capi/libblkhash_capi.so"
-    assert library.exists(), f"no {library}: make capi"
+    for name in ("libblkhash_capi.so", "libblksum_capi.so"):
+        library = conftest.BLKSUM.parent.parent / "capi" / name
+        assert library.exists(), f"no {library}: make capi"
     root = tmp_path_factory.mktemp("installed")
     make("install", root)
     return root
@@ -63,8 +64,8 @@ def test_what_is_installed(installed):
     docs += ["README.md", "SECURITY.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"]
     # That of the nightly check comes with `make install-systemd`.
     pages = [path.name for path in (conftest.ROOT / "man").iterdir() if path.suffix != ".8"]
-    library = {path for path in files if path.startswith("lib/libblkhash.so")}
-    assert len(library) == 3, files
+    library = {path for path in files if path.startswith(("lib/libblkhash.so", "lib/libblksum.so"))}
+    assert len(library) == 6, files
     assert files == library | {f"share/doc/blkhash/{name}" for name in docs} | {
         f"share/man/man{name[-1]}/{name}" for name in pages
     } | {
@@ -72,8 +73,10 @@ def test_what_is_installed(installed):
         "bin/blkhash",
         "bin/blksum",
         "include/blkhash.h",
+        "include/blksum.h",
         "lib/libblkhash.a",
         "lib/pkgconfig/blkhash.pc",
+        "lib/pkgconfig/blksum.pc",
         "share/bash-completion/completions/blkcopy",
         "share/bash-completion/completions/blkhash",
         "share/bash-completion/completions/blksum",

@@ -26,6 +26,9 @@ TOOLS = ["bash-completion", "gcc", "libc6-dev", "libnbd-dev", "man-db", "pkg-con
 # Files that every installation changes.
 CHANGING = ("etc/ld.so.cache", "var/lib/dpkg", "var/cache", "var/log", "var/lib/apt", "tmp", "proc", "sys", "dev", "run")
 
+# Packages of libraries.
+LIBRARIES = ("libblkhash-dev", "libblkhash0", "libblksum-dev", "libblksum0")
+
 # Files with the users of a system. A package leaves the user that it made.
 USERS = ("etc/group", "etc/gshadow", "etc/passwd", "etc/shadow")
 
@@ -118,7 +121,7 @@ def nightly_check(root, result):
 
 
 def test_lintian_finds_nothing(debs):
-    assert [path.name.split("_")[0] for path in debs] == ["blksum-check", "blksum", "libblkhash-dev", "libblkhash0"]
+    assert [path.name.split("_")[0] for path in debs] == ["blksum-check", "blksum", *LIBRARIES]
     run("lintian", "--fail-on=error,warning", "--suppress-tags=bad-distribution-in-changes-file", *debs)
 
 
@@ -151,6 +154,10 @@ def test_debian(debs, debian, tmp_path):
     chroot(debian, "gcc", "-Wall", "-Werror", "-o", "/images/example", example, *flags)
     checksum = chroot(debian, "/images/example", "/images/disk.raw").split()[0]
     assert checksum == (debian / "images/SUMS").read_text().split()[0]
+    example = "/usr/share/doc/libblksum-dev/examples/checksum.c"
+    flags = chroot(debian, "pkg-config", "--cflags", "--libs", "blksum").split()
+    chroot(debian, "gcc", "-Wall", "-Werror", "-o", "/images/example", example, *flags)
+    assert chroot(debian, "/images/example", "/images/disk.qcow2").split()[0] == checksum
 
     for kind in ("service", "timer"):
         chroot(debian, "systemd-analyze", "verify", "--man=no", f"/usr/lib/systemd/system/blksum-check@.{kind}")
@@ -159,7 +166,7 @@ def test_debian(debs, debian, tmp_path):
 
     shutil.rmtree(debian / "images")
     shutil.rmtree(debian / "debs")
-    chroot(debian, "apt-get", "purge", "-q", "-y", "blksum", "blksum-check", "libblkhash0", "libblkhash-dev")
+    chroot(debian, "apt-get", "purge", "-q", "-y", "blksum", "blksum-check", *LIBRARIES)
     after = listing(debian)
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     assert {name.removesuffix("-") for name in changed} <= set(USERS), changed
@@ -239,7 +246,8 @@ def test_newer_debian(debs, tmp_path):
 
 def test_rpm(tmp_path):
     rpms = build("rpm", tmp_path / "rpm")
-    assert [path.name.rsplit("-", 2)[0] for path in rpms] == ["blksum", "blksum-check", "libblkhash", "libblkhash-devel"]
+    packages = [path.name.rsplit("-", 2)[0] for path in rpms]
+    assert packages == ["blksum", "blksum-check", "libblkhash", "libblkhash-devel", "libblksum", "libblksum-devel"]
     root = tmp_path / "root"
     root.mkdir()
     # The libraries that the packages ask for come from this machine.
@@ -250,16 +258,16 @@ def test_rpm(tmp_path):
     rpm = ["rpm", "--root", root, "--dbpath", "/var/lib/rpm"]
     run(*rpm, "--initdb")
     wanted = {line for line in run(*rpm, "-qpR", *rpms).splitlines() if "GLIBC" in line or ".so" in line}
-    provided = {f"{path.name}()(64bit)" for path in root.rglob("*.so*")} | {"libblkhash.so.0()(64bit)"}
+    provided = {f"{path.name}()(64bit)" for path in root.rglob("*.so*")} | {f"lib{name}.so.0()(64bit)" for name in ("blkhash", "blksum")}
     assert {name for name in wanted if name.endswith("()(64bit)")} <= provided
     run(*rpm, "-i", "--nodeps", *rpms)
-    run(*rpm, "-V", "--nodeps", "blksum", "blksum-check", "libblkhash", "libblkhash-devel")
+    run(*rpm, "-V", "--nodeps", *packages)
 
     names = make_images(root / "images", conftest.BLKSUM)
     answer = chroot(root, "/usr/bin/sh", "-c", "cd /images && exec blksum -c SUMS")
     assert answer == "".join(f"{name}: OK\n" for name in names)
     shutil.rmtree(root / "images")
-    run(*rpm, "-e", "--nodeps", "blksum", "blksum-check", "libblkhash", "libblkhash-devel")
+    run(*rpm, "-e", "--nodeps", *packages)
     # Folders that a real root has stay, since no package of ours owns them.
     after = {name: value for name, value in listing(root).items() if not name.startswith("var/lib/rpm")}
     assert {name for name in after if after[name] != "folder"} == {name for name in before if before[name] != "folder"}

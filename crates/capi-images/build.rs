@@ -1,0 +1,15 @@
+//! Sets linker options of the library, and warns if panics cannot be caught.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libblksum.so.0");
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,relro,-z,now");
+    // As in crates/capi/build.rs.
+    println!("cargo::rerun-if-env-changed=BLKSUM_VERSION_SCRIPT");
+    if let Ok(path) = std::env::var("BLKSUM_VERSION_SCRIPT") {
+        println!("cargo::rustc-cdylib-link-arg=-Wl,--version-script={path}");
+    }
+    if std::env::var("CARGO_CFG_PANIC").is_ok_and(|panic| panic == "abort") {
+        println!("cargo::warning=a panic will end the program: build with --profile capi");
+    }
+}

@@ -1,0 +1,250 @@
+//! The values of options.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use blkhash::{Algorithm, BlockSize, Construction, Parameters, Salt};
+use blkimage::{FormatName, OpenOptions, Secret};
+use blkmap::{Header, Key};
+use blksum::expect::Search;
+use blksum::{Part, Tuning};
+
+use crate::failure::{Failure, Kind};
+
+/// The value of `struct blksum_opts`.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) open: OpenOptions,
+    partition: Option<u32>,
+    offset: Option<u64>,
+    length: Option<u64>,
+    digest: Option<Algorithm>,
+    construction: Option<Construction>,
+    block_size: Option<BlockSize>,
+    salt: Salt,
+    key: Option<Key>,
+    threads: Option<usize>,
+    max_zeros: Option<u64>,
+    /// Maximum number of extents that differ: a small map can claim very many.
+    pub(crate) limit: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            open: OpenOptions::new(),
+            partition: None,
+            offset: None,
+            length: None,
+            digest: None,
+            construction: None,
+            block_size: None,
+            salt: Salt::EMPTY,
+            key: None,
+            threads: None,
+            max_zeros: None,
+            limit: DEFAULT_LIMIT,
+        }
+    }
+}
+
+impl Settings {
+    /// Sets an option to a word. `None` is the default.
+    pub(crate) fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), Failure> {
+        let default = Self::default();
+        let open = &mut self.open;
+        match name {
+            "format" => {
+                let FormatName { format, compression } = word(name, value)?;
+                (open.format, open.compression) = (format, compression);
+            }
+            "backing-format" => open.backing_format = optional(name, value)?,
+            "snapshot" => open.snapshot = value.map(str::to_owned),
+            "follow" => open.follow = word(name, value)?,
+            "holes" => open.holes = word(name, value)?,
+            "cache" => open.cache = word(name, value)?,
+            "reader" => open.reader = word(name, value)?,
+            "vpc-size" => open.vpc_size = word(name, value)?,
+            "digest" => self.digest = optional(name, value)?,
+            "construction" => self.construction = optional(name, value)?,
+            "salt" | "key" | "secret" => match value {
+                None => self.unset_bytes(name),
+                Some(_) => {
+                    let message = format!("{name} is set with blksum_opts_set_bytes()");
+                    return Err(Failure::argument(message));
+                }
+            },
+            _ => match (value, name) {
+                (Some(value), name) => return self.set_number(name, number(name, value)?),
+                (None, "partition") => self.partition = None,
+                (None, "offset") => self.offset = None,
+                (None, "length") => self.length = None,
+                (None, "force-share") => self.open.force_share = default.open.force_share,
+                (None, "block-size") => self.block_size = None,
+                (None, "threads") => self.threads = None,
+                (None, "max-zeros") => self.max_zeros = None,
+                (None, "limit") => self.limit = default.limit,
+                (None, _) => return Err(unknown(name)),
+            },
+        }
+        Ok(())
+    }
+
+    /// Sets an option to a number.
+    pub(crate) fn set_number(&mut self, name: &str, value: u64) -> Result<(), Failure> {
+        let size = || usize::try_from(value).map_err(|error| refused(name, error));
+        match name {
+            "partition" => {
+                self.partition = Some(u32::try_from(value).map_err(|error| refused(name, error))?);
+            }
+            "offset" => self.offset = Some(value),
+            "length" => self.length = Some(value),
+            "force-share" if value <= 1 => self.open.force_share = value == 1,
+            "force-share" => return Err(refused(name, "must be 0 or 1")),
+            "block-size" => {
+                let size = BlockSize::try_from(value).map_err(|error| refused(name, error))?;
+                self.block_size = Some(size);
+            }
+            "threads" if (1..=MAX_THREADS).contains(&value) => self.threads = Some(size()?),
+            "threads" => return Err(refused(name, format!("must be from 1 to {MAX_THREADS}"))),
+            "max-zeros" => self.max_zeros = Some(value),
+            "limit" => self.limit = size()?,
+            _ if OTHERS.contains(&name) => return Err(refused(name, "is no number")),
+            _ => return Err(unknown(name)),
+        }
+        Ok(())
+    }
+
+    /// Sets an option to bytes.
+    pub(crate) fn set_bytes(&mut self, name: &str, value: &[u8]) -> Result<(), Failure> {
+        match name {
+            "salt" => self.salt = Salt::try_from(value).map_err(|error| refused(name, error))?,
+            "key" => {
+                let key = Key::new(value.to_vec());
+                let message = format!("must have {} to {} bytes", Key::MIN, Key::MAX);
+                self.key = Some(key.ok_or_else(|| refused(name, message))?);
+            }
+            "secret" => self.open.secret = Some(Secret::new(value)),
+            _ => return Err(refused(name, "is not set to bytes")),
+        }
+        Ok(())
+    }
+
+    fn unset_bytes(&mut self, name: &str) {
+        match name {
+            "salt" => self.salt = Salt::EMPTY,
+            "key" => self.key = None,
+            _ => self.open.secret = None,
+        }
+    }
+
+    /// Returns the part of an image.
+    pub(crate) fn part(&self) -> Result<Option<Part>, Failure> {
+        match (self.partition, self.offset, self.length) {
+            (None, None, None) => Ok(None),
+            (Some(number), None, None) => Ok(Some(Part::Partition(number))),
+            (None, offset, length) => Ok(Some(Part::Range { offset: offset.unwrap_or(0), length })),
+            _ => Err(Failure::argument("partition cannot be used with offset and length")),
+        }
+    }
+
+    /// Returns what determines the value of a checksum.
+    pub(crate) fn parameters(&self) -> Result<Parameters, Failure> {
+        let default = Parameters::default();
+        let construction = self.construction.unwrap_or(default.construction());
+        let block_size = self.block_size.unwrap_or(construction.default_block_size());
+        Parameters::new(self.digest.unwrap_or(default.algorithm()), construction, block_size)
+            .and_then(|parameters| parameters.with_salt(self.salt))
+            .map_err(|error| Failure::argument(error.to_string()))
+    }
+
+    /// Returns what is tried for a value.
+    pub(crate) fn search(&self) -> Search {
+        let algorithms = self.digest.into_iter().collect();
+        Search { algorithms, construction: self.construction, block_size: self.block_size }
+    }
+
+    /// Returns the size of the blocks of a comparison.
+    pub(crate) fn block_size(&self) -> BlockSize {
+        self.block_size.unwrap_or_default()
+    }
+
+    /// Returns the header of a map.
+    pub(crate) fn header(&self) -> Result<Header, Failure> {
+        let algorithm = self.digest.unwrap_or(Parameters::default().algorithm());
+        if !Header::accepts(algorithm) {
+            return Err(Failure::argument(format!("there are no maps with digest {algorithm}")));
+        }
+        Header::new(algorithm, self.block_size(), self.salt)
+            .map_err(|error| Failure::new(Kind::Other, error.to_string()))
+    }
+
+    /// Returns the key that seals maps.
+    pub(crate) fn key(&self) -> Option<&Key> {
+        self.key.as_ref()
+    }
+
+    /// Returns the settings of a pass.
+    pub(crate) fn tuning(&self) -> Tuning {
+        let tuning = Tuning::default().with_max_zeros(self.max_zeros);
+        match self.threads {
+            Some(threads) => tuning.with_threads(threads),
+            None => tuning,
+        }
+    }
+}
+
+/// Parses a word, or returns the default.
+fn word<T: FromStr<Err: Display> + Default>(name: &str, value: Option<&str>) -> Result<T, Failure> {
+    optional(name, value).map(Option::unwrap_or_default)
+}
+
+fn optional<T: FromStr<Err: Display>>(
+    name: &str,
+    value: Option<&str>,
+) -> Result<Option<T>, Failure> {
+    value.map(str::parse).transpose().map_err(|error| refused(name, error))
+}
+
+fn number(name: &str, value: &str) -> Result<u64, Failure> {
+    let is_decimal = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_decimal && !NUMBERS.contains(&name) {
+        return Err(unknown(name));
+    }
+    let parsed = if is_decimal { value.parse().ok() } else { None };
+    parsed.ok_or_else(|| refused(name, "is no number in decimal"))
+}
+
+fn refused(name: &str, why: impl Display) -> Failure {
+    Failure::argument(format!("{name}: {why}"))
+}
+
+fn unknown(name: &str) -> Failure {
+    Failure::argument(format!("there is no option '{}'", name.escape_debug()))
+}
+
+/// Options that are numbers.
+const NUMBERS: [&str; 8] =
+    ["partition", "offset", "length", "force-share", "block-size", "threads", "max-zeros", "limit"];
+
+/// Options that are not.
+const OTHERS: [&str; 13] = [
+    "format",
+    "backing-format",
+    "snapshot",
+    "follow",
+    "holes",
+    "cache",
+    "reader",
+    "vpc-size",
+    "digest",
+    "construction",
+    "salt",
+    "key",
+    "secret",
+];
+
+/// Extents that take 8 MiB.
+const DEFAULT_LIMIT: usize = 1 << 18;
+
+const MAX_THREADS: u64 = 1024;

@@ -55,6 +55,7 @@ NOT_RUN = {
     "virt-v2v": "converts a virtual machine; the log is made from the values of its disks",
     "sudo": "changes the host; tests/test_operations.py installs the units and runs them",
     "journalctl": "needs a host with systemd",
+    "nbdkit": "needs a build of the filter; tests/test_nbdkit_filter.py runs it",
     "nbdcopy --blkhash": "needs a newer libnbd than that of Debian 12",
     "bmaptool": "a program that the tests do not install",
     "btrfs scrub": "needs a mounted btrfs; tests/test_btrfs.py runs it beside blkhash",

@@ -1,0 +1,162 @@
+package blkhash
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+)
+
+// An Extent is a range of content in bytes.
+type Extent struct {
+	Offset, Length int64
+	// Zero is set if the range is known to read as zeros. It is then not read.
+	Zero bool
+}
+
+// End returns the offset behind the extent.
+func (e Extent) End() int64 {
+	return e.Offset + e.Length
+}
+
+// Extents are the extents of content in order, without overlaps. A range in no extent is read. After an error no extents
+// follow.
+type Extents = iter.Seq2[Extent, error]
+
+// plan cuts content into chunks.
+type plan struct {
+	size int64
+	// unit is the length of the largest block, 1 if there are no blocks. Chunks end at its multiples.
+	unit int64
+	// room is the length of the longest chunk with data, a multiple of unit.
+	room int64
+	// start is the end of the last chunk.
+	start int64
+
+	pull    func() (Extent, error, bool)
+	ended   bool
+	current Extent
+	last    int64 // the end of the last extent from pull
+	ahead   []Extent
+}
+
+// next sets the range of c, and what of it is data. It returns false at the end of the content.
+func (p *plan) next(c *chunk) (bool, error) {
+	c.start, c.zero, c.data = p.start, false, c.data[:0]
+	for at := p.start; at < p.size; {
+		extent, err := p.at(at)
+		if err != nil {
+			return false, err
+		}
+		if extent.Zero {
+			first := roundUp(at, p.unit)
+			whole := extent.End() - extent.End()%p.unit
+			if first < whole && first-p.start < p.room {
+				if first > p.start {
+					// The zeros before the first whole block belong to a chunk with data.
+					return p.cut(c, first)
+				}
+				c.zero = true
+				return p.cut(c, min(whole, p.start+max(p.unit<<20, 1<<30)))
+			}
+			at = extent.End()
+		} else {
+			end := min(extent.End(), p.start+p.room)
+			c.needs(at, end)
+			at = end
+		}
+		if at >= p.start+p.room {
+			return p.cut(c, p.start+p.room)
+		}
+	}
+	return p.cut(c, p.size)
+}
+
+// needs adds a range to those that are read.
+func (c *chunk) needs(start, end int64) {
+	if n := len(c.data); n > 0 && c.data[n-1].End() == start {
+		c.data[n-1].Length += end - start
+		return
+	}
+	c.data = append(c.data, Extent{Offset: start, Length: end - start})
+}
+
+// cut ends a chunk.
+func (p *plan) cut(c *chunk, end int64) (bool, error) {
+	c.length = end - p.start
+	p.start = end
+	return c.length > 0, nil
+}
+
+// at returns the extent at an offset, from that offset on. Offsets do not go back.
+func (p *plan) at(offset int64) (Extent, error) {
+	for p.current.End() <= offset {
+		if err := p.advance(); err != nil {
+			return Extent{}, err
+		}
+	}
+	e := p.current
+	return Extent{Offset: offset, Length: e.End() - offset, Zero: e.Zero}, nil
+}
+
+// advance replaces the current extent by the next one. Zeros are joined with those behind them, because only whole blocks
+// of zeros are not read.
+func (p *plan) advance() error {
+	next, err := p.pop()
+	if err != nil {
+		return err
+	}
+	for next.Zero && next.End() < p.size {
+		behind, err := p.pop()
+		if err != nil {
+			return err
+		}
+		if !behind.Zero {
+			p.ahead = append(p.ahead, behind)
+			break
+		}
+		next.Length += behind.Length
+	}
+	p.current = next
+	return nil
+}
+
+// pop returns the next extent, with data in the place of gaps.
+func (p *plan) pop() (Extent, error) {
+	if n := len(p.ahead); n > 0 {
+		next := p.ahead[n-1]
+		p.ahead = p.ahead[:n-1]
+		return next, nil
+	}
+	for !p.ended {
+		e, err, more := p.pull()
+		if !more {
+			break
+		}
+		switch {
+		case err != nil:
+			return Extent{}, fmt.Errorf("blkhash: extents of the content at %d: %w", p.last, err)
+		case e.Length < 0 || e.Offset < p.last || e.Length > p.size-e.Offset:
+			return Extent{}, fmt.Errorf("%w: offset %d, length %d, behind %d of %d bytes", ErrExtents, e.Offset, e.Length, p.last, p.size)
+		case e.Length == 0:
+			continue
+		}
+		gap := Extent{Offset: p.last, Length: e.Offset - p.last}
+		p.last = e.End()
+		if gap.Length > 0 {
+			p.ahead = append(p.ahead, e)
+			return gap, nil
+		}
+		return e, nil
+	}
+	p.ended = true
+	rest := Extent{Offset: p.last, Length: p.size - p.last}
+	p.last = p.size
+	return rest, nil
+}
+
+// ErrExtents is the error for extents that overlap, are not in order or do not lie in the content.
+var ErrExtents = errors.New("blkhash: invalid extent")
+
+func roundUp(n, unit int64) int64 {
+	return (n + unit - 1) / unit * unit
+}

@@ -1,0 +1,204 @@
+package blkhash
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"sync"
+)
+
+// A fold makes a checksum of the digests of all blocks in order.
+type fold interface {
+	// blocks adds the digests of blocks, one after the other.
+	blocks(digests []byte)
+	// zeroBlocks adds the digests of n blocks of zeros.
+	zeroBlocks(n int64)
+	// sum returns the checksum of content of this length. The fold cannot be used after that.
+	sum(length int64) []byte
+	clone() fold
+	// appendState appends what restore reads.
+	appendState(state []byte) ([]byte, error)
+	// restore reads the state of a fold with the same parameters, and returns what is behind it.
+	restore(state []byte) ([]byte, error)
+}
+
+// newFold returns the fold of a construction with blocks.
+func newFold(p Parameters, l *leaf) fold {
+	switch p.Construction {
+	case FSVerity, DMVerity:
+		return newTree(p, l)
+	case Flat:
+		return newStreams(p.Algorithm, 1, l.zero, flatEnd)
+	case Concat:
+		return newStreams(p.Algorithm, 1, l.zero, concatEnd)
+	default:
+		return newStreams(p.Algorithm, p.Construction.streams(), l.zero, streamsEnd)
+	}
+}
+
+// streams deals the digests of blocks to hashes in turn. The constructions with one list have one hash.
+type streams struct {
+	algorithm Algorithm
+	hashes    []hash.Hash
+	// next is the index of the hash for the next block.
+	next int
+	// zeros is a list of digests of zero blocks.
+	zeros []byte
+	size  int
+	end   func(s *streams, length int64) []byte
+}
+
+// listedZeros is the number of digests that one call hashes.
+const listedZeros = 256
+
+// sideBySide is the number of zero blocks in a row from which on the streams are hashed side by side.
+const sideBySide = 1 << 14
+
+func newStreams(algorithm Algorithm, count int, zero []byte, end func(*streams, int64) []byte) *streams {
+	s := &streams{algorithm: algorithm, zeros: bytes.Repeat(zero, listedZeros), size: len(zero), end: end}
+	for range count {
+		s.hashes = append(s.hashes, algorithm.New())
+	}
+	return s
+}
+
+func streamsEnd(s *streams, _ int64) []byte {
+	outer := s.algorithm.New()
+	for _, h := range s.hashes {
+		outer.Write(h.Sum(nil))
+	}
+	return outer.Sum(nil)
+}
+
+func concatEnd(s *streams, _ int64) []byte {
+	return s.hashes[0].Sum(nil)
+}
+
+func flatEnd(s *streams, length int64) []byte {
+	s.hashes[0].Write(binary.LittleEndian.AppendUint64(nil, uint64(length)))
+	return s.hashes[0].Sum(nil)
+}
+
+func (s *streams) blocks(digests []byte) {
+	if len(s.hashes) == 1 || s.size == 0 {
+		s.hashes[0].Write(digests)
+		return
+	}
+	for len(digests) > 0 {
+		s.hashes[s.next].Write(digests[:s.size])
+		digests = digests[s.size:]
+		s.next = (s.next + 1) % len(s.hashes)
+	}
+}
+
+func (s *streams) zeroBlocks(n int64) {
+	if s.size == 0 {
+		return
+	}
+	count := int64(len(s.hashes))
+	var group sync.WaitGroup
+	for i := range min(count, n) {
+		h := s.hashes[(int64(s.next)+i)%count]
+		add := func() { s.writeZeros(h, (n-i+count-1)/count) }
+		if n < sideBySide {
+			add()
+		} else {
+			group.Go(add)
+		}
+	}
+	group.Wait()
+	s.next = int((int64(s.next) + n) % count)
+}
+
+// writeZeros hashes the digests of n zero blocks.
+func (s *streams) writeZeros(h hash.Hash, n int64) {
+	for n > 0 {
+		part := min(n, listedZeros)
+		h.Write(s.zeros[:part*int64(s.size)])
+		n -= part
+	}
+}
+
+func (s *streams) sum(length int64) []byte {
+	return s.end(s, length)
+}
+
+func (s *streams) clone() fold {
+	copied := *s
+	copied.hashes = make([]hash.Hash, len(s.hashes))
+	for i, h := range s.hashes {
+		copied.hashes[i] = cloneHash(h)
+	}
+	return &copied
+}
+
+func (s *streams) appendState(state []byte) ([]byte, error) {
+	state = append(state, byte(s.next))
+	for _, h := range s.hashes {
+		var err error
+		if state, err = appendHash(state, h); err != nil {
+			return nil, err
+		}
+	}
+	return state, nil
+}
+
+func (s *streams) restore(state []byte) ([]byte, error) {
+	if len(state) < 1 || int(state[0]) >= len(s.hashes) {
+		return nil, errState
+	}
+	s.next = int(state[0])
+	state = state[1:]
+	for _, h := range s.hashes {
+		var err error
+		if state, err = restoreHash(state, h); err != nil {
+			return nil, err
+		}
+	}
+	return state, nil
+}
+
+var errState = errors.New("blkhash: invalid state of a hash")
+
+func cloneHash(h hash.Hash) hash.Hash {
+	cloned, err := h.(hash.Cloner).Clone()
+	if err != nil {
+		panic(err) // no algorithm of the table fails
+	}
+	return cloned
+}
+
+// appendHash appends the state of a hash and its length.
+func appendHash(state []byte, h hash.Hash) ([]byte, error) {
+	m, ok := h.(encoding.BinaryMarshaler)
+	if !ok {
+		return nil, fmt.Errorf("blkhash: the state of xxh3 and xxh128 cannot be saved: %w", errors.ErrUnsupported)
+	}
+	saved, err := m.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	return append(binary.AppendUvarint(state, uint64(len(saved))), saved...), nil
+}
+
+// restoreHash reads what appendHash wrote.
+func restoreHash(state []byte, h hash.Hash) ([]byte, error) {
+	m, ok := h.(encoding.BinaryUnmarshaler)
+	saved, rest, err := cutBytes(state)
+	if !ok || err != nil {
+		return nil, errState
+	}
+	return rest, m.UnmarshalBinary(saved)
+}
+
+// cutBytes reads a length and that many bytes.
+func cutBytes(state []byte) (cut, rest []byte, err error) {
+	length, n := binary.Uvarint(state)
+	if n <= 0 || length > uint64(len(state)-n) {
+		return nil, nil, errState
+	}
+	return state[n : n+int(length)], state[n+int(length):], nil
+}

@@ -1,0 +1,175 @@
+package blkhash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"runtime"
+	"sync"
+)
+
+// An Option changes how a checksum is computed, and never its value.
+type Option func(*options)
+
+type options struct {
+	threads  int
+	sink     Sink
+	progress func(done, total int64)
+}
+
+// Threads sets the number of goroutines that hash. The default is GOMAXPROCS.
+func Threads(n int) Option {
+	return func(o *options) { o.threads = n }
+}
+
+// WithSink passes the digests of blocks to s as well, with several parameters those of the first ones. [Linear] has no
+// blocks.
+func WithSink(s Sink) Option {
+	return func(o *options) { o.sink = s }
+}
+
+// Progress has f called with the number of bytes that are hashed and of all bytes, in order. It must return soon. A [Hasher]
+// does not call it.
+func Progress(f func(done, total int64)) Option {
+	return func(o *options) { o.progress = f }
+}
+
+func newOptions(list []Option) options {
+	o := options{threads: runtime.GOMAXPROCS(0)}
+	for _, option := range list {
+		option(&o)
+	}
+	o.threads = max(o.threads, 1)
+	return o
+}
+
+// Sum returns the checksum of the first size bytes of r. It reads at several offsets at the same time, and neither reads nor
+// hashes what extents report as zeros. Without extents, which may be nil, it reads everything. Blocks of zeros are not
+// hashed in either case.
+//
+// Memory is 2 MiB for each thread, or two blocks if those are longer, 256 MiB at most.
+//
+// An error names the offset. If ctx ends, the error is its cause.
+func Sum(ctx context.Context, r io.ReaderAt, size int64, extents Extents, p Parameters, opts ...Option) ([]byte, error) {
+	sums, err := SumAll(ctx, r, size, extents, []Parameters{p}, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return sums[0], nil
+}
+
+// SumAll returns several checksums of the same content, in the order of their parameters. The content is read once, and
+// blocks that checksums share are hashed once.
+func SumAll(ctx context.Context, r io.ReaderAt, size int64, extents Extents, p []Parameters, opts ...Option) ([][]byte, error) {
+	if size < 0 {
+		return nil, fmt.Errorf("blkhash: size %d of the content is negative", size)
+	}
+	o := newOptions(opts)
+	checked := make([]Parameters, len(p))
+	for i := range p {
+		checked[i] = p[i].WithDefaults()
+		if err := checked[i].Check(); err != nil {
+			return nil, err
+		}
+		if err := checked[i].checkLength(size); err != nil {
+			return nil, err
+		}
+	}
+	pass, err := newPass(checked, o.sink, o.threads)
+	if err != nil {
+		return nil, err
+	}
+	if o.progress != nil {
+		pass.after = func(length int64) { o.progress(length, size) }
+	}
+	if err := pass.run(ctx, r, size, extents, o.threads); err != nil {
+		return nil, err
+	}
+	return pass.sums(size)
+}
+
+// run reads and hashes the content.
+func (p *pass) run(ctx context.Context, r io.ReaderAt, size int64, extents Extents, threads int) error {
+	if extents == nil {
+		extents = func(func(Extent, error) bool) {}
+	}
+	pull, stop := iter.Pull2(extents)
+	defer stop()
+	shared := &source{reader: r, plan: plan{size: size, unit: p.unit, room: p.room, pull: pull}}
+	var group sync.WaitGroup
+	for range threads - 1 {
+		group.Go(func() { p.work(ctx, shared) })
+	}
+	p.work(ctx, shared)
+	group.Wait()
+	return p.failed()
+}
+
+// source is what the goroutines of a pass share.
+type source struct {
+	reader io.ReaderAt
+	mu     sync.Mutex
+	plan   plan
+	number int64
+	ended  bool
+}
+
+// work hashes chunks until there are no more. A chunk in use is either with a goroutine or waits for one before it, so
+// there is always one that goes on.
+func (p *pass) work(ctx context.Context, s *source) {
+	for {
+		c := <-p.free
+		more := s.take(ctx, p, c)
+		if !more && c.err == nil {
+			p.free <- c
+			return
+		}
+		if c.err == nil && !c.zero {
+			c.grow(p.room)
+			if c.err = c.read(s.reader); c.err == nil {
+				c.hash()
+			}
+		}
+		p.done(c)
+	}
+}
+
+// take gives c the next range of the content and its number. It returns false if there is none. An error becomes that of the
+// chunk.
+func (s *source) take(ctx context.Context, p *pass, c *chunk) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended || p.failed() != nil {
+		return false
+	}
+	var more bool
+	if ctx.Err() != nil {
+		c.err = context.Cause(ctx)
+	} else {
+		more, c.err = s.plan.next(c)
+	}
+	s.ended = !more
+	c.number = s.number
+	s.number++
+	return more
+}
+
+// read reads the data of a chunk.
+func (c *chunk) read(r io.ReaderAt) error {
+	filled := int64(0)
+	for _, data := range c.data {
+		from := data.Offset - c.start
+		clear(c.buffer[filled:from])
+		filled = from + data.Length
+		if n, err := r.ReadAt(c.buffer[from:filled], data.Offset); int64(n) < data.Length {
+			if err == nil || errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return fmt.Errorf("blkhash: cannot read %d bytes at offset %d: %w", data.Length, data.Offset, err)
+		}
+	}
+	clear(c.buffer[filled:c.length])
+	return nil
+}

@@ -87,6 +87,7 @@ test-steps:
 	$(MAKE) quick-steps
 	$(MAKE) pytest-quick
 	$(MAKE) capi-test-quick
+	$(MAKE) go-test-quick
 
 rest-steps:
 	$(MAKE) setup
@@ -98,6 +99,7 @@ rest-steps:
 	$(MAKE) build
 	$(MAKE) pytest-rest
 	$(MAKE) capi-test
+	$(MAKE) go-test
 
 all-steps:
 	$(MAKE) test-steps
@@ -187,6 +189,14 @@ test-qemu: build ## Build QEMU's tools from Debian's source with `qemu-img check
 	PKG_CONFIG_PATH=$(CAPI_ROOT)/lib/pkgconfig contrib/qemu/build $(QEMU_TOOLS)
 	BLKSUM=$(TARGET_DIR)/release/blksum QEMU_IMG_CHECKSUM=$(abspath $(QEMU_TOOLS))/build/qemu-img \
 		$(PYTHON) -m pytest tests/test_qemu_img_checksum.py -m qemu $(PYTEST_ARGS)
+
+.PHONY: go-test
+go-test: ## Tests of the Go module, against the release build, where Go is installed
+	scripts/test-go $(TARGET_DIR)/release
+
+.PHONY: go-test-quick
+go-test-quick: debug ## The quick ones, against the debug build
+	scripts/test-go $(TARGET_DIR)/debug --short
 
 .PHONY: packages
 packages: build deb rpm tarball container ## Build packages of every kind for this machine, in PACKAGES

@@ -2,6 +2,7 @@ package blkhash_test
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -58,15 +59,17 @@ func (i *image) ReadAt(p []byte, offset int64) (int, error) {
 		end := start + run.length
 		for n < len(p) && offset+int64(n) < end {
 			part := p[n:min(int64(len(p)), end-offset)]
-			for j := range part {
-				switch run.kind {
-				case '-':
-					return n, fmt.Errorf("read of a hole at %d", offset)
-				case '0':
-					part[j] = 0
-				case '#':
-					part[j] = byte((offset + int64(n+j)) % 251)
-				default:
+			switch run.kind {
+			case '-':
+				return n, fmt.Errorf("read of a hole at %d", offset)
+			case '0':
+				clear(part)
+			case '#':
+				for done, at := 0, offset+int64(n); done < len(part); {
+					done += copy(part[done:], counter[(at+int64(done))%251:])
+				}
+			default:
+				for j := range part {
 					part[j] = run.kind
 				}
 			}
@@ -121,9 +124,11 @@ type vector struct {
 	BlockSize                              int `json:"block_size"`
 }
 
-func (v vector) parameters() blkhash.Parameters {
-	var salt []byte
-	fmt.Sscanf(v.Salt, "%x", &salt)
+func (v vector) parameters(t testing.TB) blkhash.Parameters {
+	salt, err := hex.DecodeString(v.Salt)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return blkhash.Parameters{
 		Algorithm:    blkhash.Algorithm(v.Digest),
 		Construction: blkhash.Construction(v.Construction),
@@ -151,11 +156,20 @@ func readVectors(t testing.TB, name string) []vector {
 	return file.Vectors
 }
 
-// pattern returns n bytes without repetition in blocks.
-func pattern(n int) []byte {
-	p := make([]byte, n)
+// counter is content that does not repeat in blocks: the byte at i is i mod 251.
+var counter = func() []byte {
+	p := make([]byte, 251<<10)
 	for i := range p {
 		p[i] = byte(i % 251)
+	}
+	return p
+}()
+
+// pattern returns n bytes of counter.
+func pattern(n int) []byte {
+	p := make([]byte, n)
+	for done := 0; done < n; {
+		done += copy(p[done:], counter)
 	}
 	return p
 }

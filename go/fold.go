@@ -26,17 +26,28 @@ type fold interface {
 }
 
 // newFold returns the fold of a construction with blocks.
-func newFold(p Parameters, l *leaf) fold {
+func newFold(p Parameters, l *leaf, threads int) fold {
+	count, end := 1, concatEnd
 	switch p.Construction {
 	case FSVerity, DMVerity:
 		return newTree(p, l)
 	case Flat:
-		return newStreams(p.Algorithm, 1, l.zero, flatEnd)
+		end = flatEnd
 	case Concat:
-		return newStreams(p.Algorithm, 1, l.zero, concatEnd)
 	default:
-		return newStreams(p.Algorithm, p.Construction.streams(), l.zero, streamsEnd)
+		count, end = p.Construction.streams(), streamsEnd
 	}
+	s := &streams{
+		algorithm: p.Algorithm,
+		zeros:     sync.OnceValue(func() []byte { return bytes.Repeat(l.zero(), listedZeros) }),
+		size:      p.Algorithm.Size(),
+		threads:   int64(threads),
+		end:       end,
+	}
+	for range count {
+		s.hashes = append(s.hashes, p.Algorithm.New())
+	}
+	return s
 }
 
 // streams deals the digests of blocks to hashes in turn. The constructions with one list have one hash.
@@ -45,25 +56,19 @@ type streams struct {
 	hashes    []hash.Hash
 	// next is the index of the hash for the next block.
 	next int
-	// zeros is a list of digests of zero blocks.
-	zeros []byte
+	// zeros returns a list of digests of zero blocks.
+	zeros func() []byte
 	size  int
-	end   func(s *streams, length int64) []byte
+	// threads is the number of goroutines that add many zero blocks.
+	threads int64
+	end     func(s *streams, length int64) []byte
 }
 
 // listedZeros is the number of digests that one call hashes.
 const listedZeros = 256
 
-// sideBySide is the number of zero blocks in a row from which on the streams are hashed side by side.
+// sideBySide is the number of zero blocks in a row from which on goroutines hash the streams.
 const sideBySide = 1 << 14
-
-func newStreams(algorithm Algorithm, count int, zero []byte, end func(*streams, int64) []byte) *streams {
-	s := &streams{algorithm: algorithm, zeros: bytes.Repeat(zero, listedZeros), size: len(zero), end: end}
-	for range count {
-		s.hashes = append(s.hashes, algorithm.New())
-	}
-	return s
-}
 
 func streamsEnd(s *streams, _ int64) []byte {
 	outer := s.algorithm.New()
@@ -99,15 +104,18 @@ func (s *streams) zeroBlocks(n int64) {
 		return
 	}
 	count := int64(len(s.hashes))
+	used := min(count, n)
+	threads := min(used, s.threads)
+	if n < sideBySide {
+		threads = 1
+	}
 	var group sync.WaitGroup
-	for i := range min(count, n) {
-		h := s.hashes[(int64(s.next)+i)%count]
-		add := func() { s.writeZeros(h, (n-i+count-1)/count) }
-		if n < sideBySide {
-			add()
-		} else {
-			group.Go(add)
-		}
+	for first := range threads {
+		group.Go(func() {
+			for i := first; i < used; i += threads {
+				s.writeZeros(s.hashes[(int64(s.next)+i)%count], (n-i+count-1)/count)
+			}
+		})
 	}
 	group.Wait()
 	s.next = int((int64(s.next) + n) % count)
@@ -115,9 +123,10 @@ func (s *streams) zeroBlocks(n int64) {
 
 // writeZeros hashes the digests of n zero blocks.
 func (s *streams) writeZeros(h hash.Hash, n int64) {
+	list := s.zeros()
 	for n > 0 {
 		part := min(n, listedZeros)
-		h.Write(s.zeros[:part*int64(s.size)])
+		h.Write(list[:part*int64(s.size)])
 		n -= part
 	}
 }

@@ -3,6 +3,7 @@ package blkhash
 import (
 	"bytes"
 	"hash"
+	"sync"
 )
 
 // leafKind determines the digests of blocks. Checksums with the same kind share the work.
@@ -32,15 +33,18 @@ type leaf struct {
 	leafKind
 	hash  hash.Hash
 	front []byte // the prefix
-	// zero is the digest of a block of zeros.
-	zero []byte
+	// zero returns the digest of a block of zeros.
+	zero func() []byte
 }
 
 func newLeaf(kind leafKind) *leaf {
 	l := &leaf{leafKind: kind, hash: kind.algorithm.New(), front: []byte(kind.prefix)}
-	l.hash.Write(l.front)
-	writeZeros(l.hash, int64(kind.blockSize))
-	l.zero = l.hash.Sum(nil)
+	l.zero = sync.OnceValue(func() []byte {
+		h := kind.algorithm.New()
+		h.Write(l.front)
+		writeZeros(h, int64(kind.blockSize))
+		return h.Sum(nil)
+	})
 	return l
 }
 
@@ -57,7 +61,7 @@ func (l *leaf) appendDigests(digests, data []byte) []byte {
 		block := data[:min(l.blockSize, len(data))]
 		data = data[len(block):]
 		if len(block) == l.blockSize && isZero(block) {
-			digests = append(digests, l.zero...)
+			digests = append(digests, l.zero()...)
 			continue
 		}
 		l.hash.Reset()

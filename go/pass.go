@@ -87,7 +87,7 @@ func newPass(parameters []Parameters, sink Sink, threads int) (*pass, error) {
 			p.unit = max(p.unit, int64(kind.blockSize))
 		}
 		p.order = append(p.order, place{index, len(p.folds[index])})
-		p.folds[index] = append(p.folds[index], newFold(parameters, p.leaves[index]))
+		p.folds[index] = append(p.folds[index], newFold(parameters, p.leaves[index], threads))
 	}
 	if sink != nil && (len(p.order) == 0 || p.order[0].leaf != 0) {
 		return nil, errors.New("blkhash: linear has no blocks for a sink")

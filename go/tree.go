@@ -33,7 +33,7 @@ func (t *tree) blocks(digests []byte) {
 }
 
 func (t *tree) zeroBlocks(n int64) {
-	t.add(0, t.leaf.zero, n)
+	t.add(0, t.leaf.zero(), n)
 }
 
 // add adds a digest n times to a level. Whole blocks of one digest are hashed once.

@@ -33,6 +33,8 @@ func newFold(p Parameters, l *leaf, threads int) fold {
 		return newTree(p, l)
 	case Flat:
 		end = flatEnd
+	case blockDigests:
+		return noFold{}
 	case Concat:
 	default:
 		count, end = p.Construction.streams(), streamsEnd

@@ -171,7 +171,7 @@ func (p *pass) add(c *chunk) error {
 			}
 		}
 		if i == 0 && p.sink != nil {
-			if err := c.feed(p.sink, count); err != nil {
+			if err := c.feed(p.sink, int64(p.leaves[0].blockSize)); err != nil {
 				return err
 			}
 		}
@@ -187,9 +187,14 @@ func (p *pass) add(c *chunk) error {
 }
 
 // feed passes the digests of a chunk to the sink.
-func (c *chunk) feed(s Sink, count int64) error {
+func (c *chunk) feed(s Sink, blockSize int64) error {
 	if c.zero {
-		return s.ZeroBlocks(count)
+		return s.ZeroBlocks(c.length / blockSize)
+	}
+	if s, ok := s.(ShortBlockSink); ok && c.length%blockSize != 0 {
+		if err := s.ShortBlock(c.buffer[c.length-c.length%blockSize : c.length]); err != nil {
+			return err
+		}
 	}
 	return s.Blocks(c.digests[0])
 }

@@ -203,11 +203,11 @@ func (s diffSide) read(of span, count int64) ([]byte, error) {
 }
 
 func (c *comparer) entries(page, count int64, one, other []byte) {
-	p := c.left.m.header.Parameters
-	first := page * p.PageBlocks()
-	for i := range min(count*p.PageBlocks(), c.blocks-first) {
+	h := c.left.m.header
+	first := page * h.PageBlocks()
+	for i := range min(count*h.PageBlocks(), c.blocks-first) {
 		left, right := c.left.m.side(first+i, one, i), c.right.m.side(first+i, other, i)
-		c.joiner.push(first+i, 1, compare(left, right, int64(p.BlockSize)))
+		c.joiner.push(first+i, 1, compare(left, right, int64(h.BlockSize)))
 	}
 }
 

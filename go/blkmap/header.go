@@ -19,7 +19,18 @@ const (
 type header struct {
 	Parameters
 	fileID [16]byte
+	// Looking these up for each block takes longer than everything else.
+	size, entry int
+	per         int64
 }
+
+func newHeader(p Parameters, fileID [16]byte) *header {
+	return &header{p, fileID, p.digestSize(), p.entrySize(), p.PageBlocks()}
+}
+
+func (h *header) digestSize() int   { return h.size }
+func (h *header) entrySize() int    { return h.entry }
+func (h *header) PageBlocks() int64 { return h.per }
 
 func (h *header) bytes() []byte {
 	b := make([]byte, pageSize)
@@ -62,11 +73,8 @@ func parseHeader(b []byte) (*header, error) {
 	if salt > MaxSalt {
 		return nil, damaged(84, "a salt of %d bytes", salt)
 	}
-	h := &header{fileID: [16]byte(b[16:]), Parameters: Parameters{
-		Algorithm: blkhash.Algorithm(name),
-		BlockSize: int(blockSize),
-		Salt:      bytes.Clone(b[saltAt : saltAt+salt]),
-	}}
+	p := Parameters{Algorithm: blkhash.Algorithm(name), BlockSize: int(blockSize), Salt: bytes.Clone(b[saltAt : saltAt+salt])}
+	h := newHeader(p, [16]byte(b[16:]))
 	// Sizes, padding and reserved bytes have one value each.
 	for i, want := range h.bytes() {
 		if b[i] != want {

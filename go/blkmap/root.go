@@ -30,14 +30,14 @@ func (r *root) hashes(hashes []byte) error {
 
 // zeroBlocks adds pages of zero blocks. Only the last page of an image has fewer blocks than others.
 func (r *root) zeroBlocks(blocks int64) error {
-	per := r.parameters.PageBlocks()
+	per, entry := r.parameters.PageBlocks(), r.parameters.entrySize()
 	for _, part := range [...]struct{ pages, blocks int64 }{{blocks / per, per}, {1, blocks % per}} {
 		if part.pages == 0 || part.blocks == 0 {
 			continue
 		}
 		var page [pageSize]byte
 		for i := range part.blocks {
-			copy(page[i*int64(r.parameters.entrySize()):], r.zero)
+			copy(page[int(i)*entry:], r.zero)
 		}
 		hash := sha256.Sum256(page[:])
 		if err := r.tree.Repeat(hash[:], part.pages); err != nil {

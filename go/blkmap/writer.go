@@ -83,11 +83,11 @@ func NewWriter(w io.Writer, imageSize int64, p Parameters, o WriterOptions) (*Wr
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	h := &header{Parameters: p, fileID: o.FileID}
-	h.Salt = bytes.Clone(p.Salt)
+	p.Salt = bytes.Clone(p.Salt)
 	if o.FileID == [16]byte{} {
-		rand.Read(h.fileID[:])
+		rand.Read(o.FileID[:])
 	}
+	h := newHeader(p, o.FileID)
 	b := h.bytes()
 	writer, err := newWriter(w, imageSize, h, sha256.Sum256(b), o)
 	if err != nil {

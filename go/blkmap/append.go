@@ -13,12 +13,12 @@ type base struct {
 	reader *pageReader
 }
 
-// Append begins the next state of a map: that of an image with a size in bytes. base is the last state of the map, and w
-// appends to its file, which ends there ([Map.End]). Pages that are equal are not written again. All blocks come as in
-// [NewWriter], or stay as they are with [Writer.Keep]. Until Finish, readers see the old state.
+// Append begins the next state of a map: that of an image with a size in bytes. base is the last state of the map, and
+// w appends to its file, which ends there ([Map.End]). Pages that are equal are not written again. All blocks come as
+// in [NewWriter], or stay as they are with [Writer.Keep]. Until Finish, readers see the old state.
 //
-// The parameters are those of the base, and the options must not have a part or a file id. The next state of a sealed map
-// needs the same key.
+// The parameters are those of the base, and the options must not have a part or a file id. The next state of a sealed
+// map needs the same key.
 func Append(baseMap *Map, w io.Writer, imageSize int64, o WriterOptions) (*Writer, error) {
 	if o.FirstPage != 0 || o.Pages != 0 || o.FileID != [16]byte{} {
 		return nil, fail(ErrUnsupported, "a next state has the pages of the whole image, and the id of its file")
@@ -48,10 +48,12 @@ func (m *Map) checkNext(key []byte) error {
 		return nil
 	}
 	if key == nil {
-		return fail(ErrSeal, "is sealed, and the key is needed")
+		return errNoKey()
 	}
 	return m.commit.checkSeal(key)
 }
+
+func errNoKey() error { return fail(ErrSeal, "is sealed, and the key is needed") }
 
 // continueAt goes on behind a commit.
 func (w *Writer) continueAt(at int64, c *commit) {
@@ -85,8 +87,8 @@ func (b *base) find(w *Writer, hash hash256) int64 {
 	return 0
 }
 
-// Keep adds n blocks that are as they were in the state before, without their content. Only a writer of [Append] has one. It
-// fails if that state does not know one of them, or a block has another length.
+// Keep adds n blocks that are as they were in the state before, without their content. Only a writer of [Append] has
+// one. It fails if that state does not know one of them, or a block has another length.
 func (w *Writer) Keep(n int64) error {
 	if err := w.room(n); err != nil {
 		return err
@@ -167,9 +169,12 @@ func (w *Writer) keepPages(s span, count int64) (int64, error) {
 	return blocks, w.err
 }
 
-// AppendSeal seals the last state of a map: it appends a commit to w that says the same, with a seal. w appends to the file of
-// the map, which ends there. A map that is sealed already needs the same key.
+// AppendSeal seals the last state of a map: it appends a commit to w that says the same, with a seal. w appends to the
+// file of the map, which ends there. A map that is sealed already needs the same key.
 func AppendSeal(m *Map, w io.Writer, key []byte) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
 	if m.End() != m.size {
 		return fail(ErrMismatch, "the file does not end with the map: %d bytes follow", m.size-m.End())
 	}

@@ -29,8 +29,8 @@ type Run struct {
 	Digests []byte
 }
 
-// Runs returns all blocks of the image in order, in runs of one kind. A run of digests has at most 64 pages. The error, if
-// there is one, is the last item.
+// Runs returns all blocks of the image in order, in runs of one kind. A run of digests has at most 64 pages. The error,
+// if there is one, is the last item.
 func (m *Map) Runs() iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
 		b, err := m.blocksFrom(0)

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Check applies the full check to the map: it reads every byte that this commit and those before it refer to, and compares
-// all of them with the hashes and rules of the format. With a key, it also checks the seals of commits that name it. It fails
-// with [ErrDamaged], [ErrSeal], or the cause of the end of ctx.
+// Check applies the full check to the map: it reads every byte that this commit and those before it refer to, and
+// compares all of them with the hashes and rules of the format. With a key, it also checks the seals of commits that
+// name it. It fails with [ErrDamaged], [ErrSeal], or the cause of the end of ctx.
 func (m *Map) Check(ctx context.Context) error {
 	f := &file{r: m.r, size: m.size, header: m.header, headerSHA: m.headerSHA}
 	var series series
@@ -127,7 +127,8 @@ func (m *Map) checkPage(page int64, b []byte, at int64) ([]byte, error) {
 	return nil, nil
 }
 
-// checkPaddedLast checks the digest of the last block with zeros behind it, as far as that is possible without the image.
+// checkPaddedLast checks the digest of the last block with zeros behind it, as far as that is possible without the
+// image.
 func (m *Map) checkPaddedLast(last []byte) error {
 	at := m.at + 368
 	if last == nil || m.commit.imageSize%int64(m.header.BlockSize) == 0 {

@@ -12,16 +12,17 @@ const maxListedZeros = 1 << 32
 // listedZeros is the number of zero blocks that are hashed one by one without a look at the context.
 const listedZeros = 1 << 20
 
-// ChecksumParameters returns the parameters of the checksum that [Map.Checksum] computes. It fails with [ErrUnsupported] if
-// the construction needs other digests than those of the map, or another size of the image. [blkhash.Linear] needs a CRC, and
-// [blkhash.DMVerity] is the only one of salted digests.
+// ChecksumParameters returns the parameters of the checksum that [Map.Checksum] computes. It fails with
+// [ErrUnsupported] if the construction needs other digests than those of the map, or another size of the image.
+// [blkhash.Linear] needs a CRC, and [blkhash.DMVerity] is the only one of salted digests.
 func (m *Map) ChecksumParameters(c blkhash.Construction) (blkhash.Parameters, error) {
 	h := m.header
 	p := blkhash.Parameters{Algorithm: h.Algorithm, Construction: c, BlockSize: h.BlockSize}
 	if c == blkhash.DMVerity {
 		p.Salt = h.Salt
 		if size := m.ImageSize(); size == 0 || size%int64(h.BlockSize) != 0 {
-			return p, fail(ErrUnsupported, "dm-verity of %d bytes is not defined: it needs whole blocks of %d", size, h.BlockSize)
+			return p, fail(ErrUnsupported, "dm-verity of %d bytes is not defined: it needs whole blocks of %d",
+				size, h.BlockSize)
 		}
 	} else if len(h.Salt) > 0 {
 		return p, fail(ErrUnsupported, "has salted digests, which only dm-verity has")

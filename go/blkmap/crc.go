@@ -8,8 +8,8 @@ import (
 	"github.com/blkhash/blkhash/go"
 )
 
-// crc joins the CRCs of neighbouring contents. A CRC is a polynomial over GF(2) with the coefficient of the highest power in
-// the lowest bit.
+// crc joins the CRCs of neighbouring contents. A CRC is a polynomial over GF(2) with the coefficient of the highest
+// power in the lowest bit.
 type crc struct {
 	width      int
 	polynomial uint64
@@ -90,8 +90,8 @@ func (c *crc) repeat(sum uint64, length, n int64) (whole, factor uint64) {
 
 // linear returns the CRC of the image.
 //
-// The CRCs with an initial value of all ones are complemented at the end as well. That of joined contents is then the sum of
-// that of the last one and of that before, shifted.
+// The CRCs with an initial value of all ones are complemented at the end as well. That of joined contents is then the
+// sum of that of the last one and of that before, shifted.
 func (m *Map) linear(ctx context.Context) ([]byte, error) {
 	c := crcOf(m.header.Algorithm)
 	size, blockSize := m.header.digestSize(), int64(m.header.BlockSize)

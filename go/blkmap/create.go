@@ -7,11 +7,11 @@ import (
 	"github.com/blkhash/blkhash/go"
 )
 
-// Create writes the map of an image of size bytes in r to w, or of the part in the options. It reads and hashes in parallel,
-// and skips zeros in extents, which may be nil. Options are those of [blkhash.Sum] without a sink. To compute a checksum in
-// the same pass, pass a [Writer] to that as its sink.
-func Create(ctx context.Context, w io.Writer, r io.ReaderAt, size int64, extents blkhash.Extents, p Parameters, o WriterOptions,
-	opts ...blkhash.Option) error {
+// Create writes the map of an image of size bytes in r to w, or of the part in the options. It reads and hashes in
+// parallel, and skips zeros in extents, which may be nil. Options are those of [blkhash.Sum] without a sink. To compute
+// a checksum in the same pass, pass a [Writer] to that as its sink.
+func Create(ctx context.Context, w io.Writer, r io.ReaderAt, size int64, extents blkhash.Extents,
+	p Parameters, o WriterOptions, opts ...blkhash.Option) error {
 	writer, err := NewWriter(w, size, p, o)
 	if err != nil {
 		return err
@@ -19,21 +19,18 @@ func Create(ctx context.Context, w io.Writer, r io.ReaderAt, size int64, extents
 	return writer.Read(ctx, r, extents, opts...)
 }
 
-// Read reads the image from the next block on, and finishes the map. r has the whole image, and extents, which may be nil,
-// are those of the whole image.
+// Read reads the image from the next block on, and finishes the map. r has the whole image, and extents, which may be
+// nil, are those of the whole image.
 func (w *Writer) Read(ctx context.Context, r io.ReaderAt, extents blkhash.Extents, opts ...blkhash.Option) error {
 	p := w.header.Parameters
-	start, end := w.NextBlock()*int64(p.BlockSize), w.imageSize
-	if w.filled > 0 || start > end {
-		// The last block of the image is short, and there already.
-		start = min(start, end)
-	}
-	if last := w.lastBlock(); last < w.blocks {
-		end = last * int64(p.BlockSize)
-	}
-	if start < end {
+	if next, last := w.NextBlock(), w.lastBlock(); next < last {
+		start, end := next*int64(p.BlockSize), w.imageSize
+		if last < w.blocks {
+			end = last * int64(p.BlockSize)
+		}
 		part := io.NewSectionReader(r, start, end-start)
-		err := blkhash.BlockDigests(ctx, part, end-start, window(extents, start, end), p.Algorithm, p.BlockSize, p.Salt, w, opts...)
+		extents = window(extents, start, end)
+		err := blkhash.BlockDigests(ctx, part, end-start, extents, p.Algorithm, p.BlockSize, p.Salt, w, opts...)
 		if err != nil {
 			return err
 		}

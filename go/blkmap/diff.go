@@ -5,8 +5,9 @@ import (
 	"iter"
 )
 
-// Diff returns the differences between two maps in order, with runs that one of them does not know. Pages with equal hashes
-// are not read, and nothing is read if the roots are equal. Blocks that only one image has are a difference of their own.
+// Diff returns the differences between two maps in order, with runs that one of them does not know. Pages with equal
+// hashes are not read, and nothing is read if the roots are equal. Blocks that only one image has are a difference of
+// their own.
 //
 // The error, if there is one, is the last item: [ErrMismatch] if the parameters differ.
 func Diff(left, right *Map) iter.Seq2[Difference, error] {
@@ -92,7 +93,8 @@ func comparable(left, right *Map) error {
 	if one.Equal(other) {
 		return nil
 	}
-	return fail(ErrMismatch, "the digests cannot be compared: %s of blocks of %d with a salt of %d bytes, and %s of %d with %d",
+	return fail(ErrMismatch, "the digests cannot be compared: %s of blocks of %d with a salt of %d bytes, "+
+		"and %s of %d with %d",
 		one.Algorithm, one.BlockSize, len(one.Salt), other.Algorithm, other.BlockSize, len(other.Salt))
 }
 
@@ -134,8 +136,8 @@ func (c *comparer) spans(left, right span) error {
 	return nil
 }
 
-// hashes compares the first pages of two spans of stored ones, whose hashes are at hand: a run of pages that are equal, or
-// one that differs. It returns the number of pages.
+// hashes compares the first pages of two spans of stored ones, whose hashes are at hand: a run of pages that are equal,
+// or one that differs. It returns the number of pages.
 func (c *comparer) hashes(left, right span, one, other []byte) (int64, error) {
 	equal := len(one)
 	if !bytes.Equal(one, other) {
@@ -155,8 +157,8 @@ func (c *comparer) hashes(left, right span, one, other []byte) (int64, error) {
 	return 1, c.pages(left, right, 1)
 }
 
-// lastDiffers returns whether the page before the page end has the last block that both images have, and equal digests of
-// that block are not enough.
+// lastDiffers returns whether the page before the page end has the last block that both images have, and equal digests
+// of that block are not enough.
 func (c *comparer) lastDiffers(end int64) bool {
 	short := func(m *Map) bool { return m.lengthOf(c.blocks-1) < int64(m.header.BlockSize) }
 	return end*c.left.m.header.PageBlocks() >= c.blocks && (short(c.left.m) || short(c.right.m))

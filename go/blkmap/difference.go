@@ -100,8 +100,8 @@ func (j *joiner) flush() {
 	j.count, j.kind = 0, ""
 }
 
-// end adds what only the larger image has: the blocks behind the last one of the smaller image or, if both end in the same
-// block, the bytes.
+// end adds what only the larger image has: the blocks behind the last one of the smaller image or, if both end in the
+// same block, the bytes.
 func (j *joiner) end(left, right int64) {
 	j.flush()
 	if left == right || j.stopped {

@@ -43,8 +43,8 @@ func join(list []entry, next entry) []entry {
 	return append(list, next)
 }
 
-// directory reads the entries of a commit in order, a part at a time, and checks each of them. So it takes little memory,
-// and a file that changes cannot make numbers that are not valid.
+// directory reads the entries of a commit in order, a part at a time, and checks each of them. So it takes little
+// memory, and a file that changes cannot make numbers that are not valid.
 type directory struct {
 	r      io.ReaderAt
 	area   area

@@ -14,7 +14,8 @@ var (
 	ErrUnfinished = errors.New("is not finished: it does not end with a final commit")
 	// ErrDamaged says that bytes of a map contradict each other.
 	ErrDamaged = errors.New("is damaged")
-	// ErrUnsupported says that a map has a version or a value that is unknown here, or does not have what was asked for.
+	// ErrUnsupported says that a map has a version or a value that is unknown here, or does not have what was asked
+	// for.
 	ErrUnsupported = errors.New("is not supported")
 	// ErrMismatch says that maps, or a map and what was written to it, do not belong together.
 	ErrMismatch = errors.New("does not match")

@@ -96,8 +96,8 @@ func ExampleWriter() {
 func ExampleDiff() {
 	open := func(image []byte) *blkmap.Map {
 		var out bytes.Buffer
-		err := blkmap.Create(context.Background(), &out, bytes.NewReader(image), int64(len(image)), nil, blkmap.Parameters{},
-			blkmap.WriterOptions{})
+		err := blkmap.Create(context.Background(), &out, bytes.NewReader(image), int64(len(image)), nil,
+			blkmap.Parameters{}, blkmap.WriterOptions{})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -125,7 +125,8 @@ func ExampleMap_Runs() {
 	image := exampleImage()
 	var out bytes.Buffer
 	p := blkmap.Parameters{Algorithm: blkhash.CRC32C, BlockSize: 512}
-	err := blkmap.Create(context.Background(), &out, bytes.NewReader(image), int64(len(image)), nil, p, blkmap.WriterOptions{})
+	err := blkmap.Create(context.Background(), &out, bytes.NewReader(image), int64(len(image)), nil, p,
+		blkmap.WriterOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/blkhash/blkhash/go"
 )
 
-// window returns the parts of extents from start up to and without end, with offsets from start on. Extents that are not
-// valid stay as they are, and fail later.
+// window returns the parts of extents from start up to and without end, with offsets from start on. Extents that are
+// not valid stay as they are, and fail later.
 func window(extents blkhash.Extents, start, end int64) blkhash.Extents {
 	if extents == nil {
 		return nil
@@ -35,8 +35,8 @@ func window(extents blkhash.Extents, start, end int64) blkhash.Extents {
 	}
 }
 
-// withoutUnknown returns extents of an image of size bytes, with zeros in the place of blocks that the map does not know, so
-// that they are not read.
+// withoutUnknown returns extents of an image of size bytes, with zeros in the place of blocks that the map does not
+// know, so that they are not read.
 func (m *Map) withoutUnknown(extents blkhash.Extents, size int64) blkhash.Extents {
 	if m.Complete() {
 		return extents

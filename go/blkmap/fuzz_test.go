@@ -11,8 +11,8 @@ import (
 	"github.com/blkhash/blkhash/go/blkmap"
 )
 
-// FuzzOpen changes maps, and repairs their hashes so that more than the first one is looked at. Open must return a map or an
-// error of the package, and all that a map has must be read without a panic.
+// FuzzOpen changes maps, and repairs their hashes so that more than the first one is looked at. Open must return a map
+// or an error of the package, and all that a map has must be read without a panic.
 func FuzzOpen(f *testing.F) {
 	v := readVectors(f)
 	var bases [][]byte
@@ -78,7 +78,8 @@ func read(t *testing.T, b []byte) {
 	}()
 	if recovered, err := blkmap.Recover(bytes.NewReader(b), int64(len(b))); err == nil {
 		size, _ := recovered.ImageSize()
-		if _, err := recovered.Continue(&file{}, size, blkmap.WriterOptions{Info: []byte("{}")}); err != nil && !isOurs(err) {
+		_, err := recovered.Continue(&file{}, size, blkmap.WriterOptions{Info: []byte("{}")})
+		if err != nil && !isOurs(err) {
 			t.Errorf("continue: %v", err)
 		}
 	}
@@ -132,7 +133,11 @@ func FuzzWriter(f *testing.F) {
 	f.Add([]byte("\x01\x02\x03"), uint8(3), uint16(100), uint8(1), []byte("salt"), uint16(9000))
 	f.Fuzz(func(t *testing.T, runs []byte, algorithm uint8, tail uint16, shift uint8, salt []byte, interval uint16) {
 		all := blkhash.Algorithms()[1:]
-		p := blkmap.Parameters{Algorithm: all[int(algorithm)%len(all)], BlockSize: 512 << (shift % 3), Salt: salt[:min(len(salt), 256)]}
+		p := blkmap.Parameters{
+			Algorithm: all[int(algorithm)%len(all)],
+			BlockSize: 512 << (shift % 3),
+			Salt:      salt[:min(len(salt), 256)],
+		}
 		var content []byte
 		for i, n := range runs[:min(len(runs), 40)] {
 			// Odd numbers are blocks of zeros.
@@ -152,7 +157,8 @@ func FuzzWriter(f *testing.F) {
 		if err := m.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if list := differences(t, m.Verify(t.Context(), bytes.NewReader(content), int64(len(content)), holes(content, 512))); list != nil {
+		verified := m.Verify(t.Context(), bytes.NewReader(content), int64(len(content)), holes(content, 512))
+		if list := differences(t, verified); list != nil {
 			t.Fatalf("%v", list)
 		}
 		if !m.Complete() || m.ImageSize() != int64(len(content)) {

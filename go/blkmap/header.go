@@ -73,7 +73,7 @@ func parseHeader(b []byte) (*header, error) {
 	if salt > MaxSalt {
 		return nil, damaged(84, "a salt of %d bytes", salt)
 	}
-	p := Parameters{Algorithm: blkhash.Algorithm(name), BlockSize: int(blockSize), Salt: bytes.Clone(b[saltAt : saltAt+salt])}
+	p := Parameters{blkhash.Algorithm(name), int(blockSize), bytes.Clone(b[saltAt : saltAt+salt])}
 	h := newHeader(p, [16]byte(b[16:]))
 	// Sizes, padding and reserved bytes have one value each.
 	for i, want := range h.bytes() {

@@ -89,8 +89,8 @@ const modulePath = "github.com/blkhash/blkhash/go"
 // maxDepth is the number of objects and arrays that may be nested.
 const maxDepth = 100
 
-// isObject returns whether text is a JSON object as the format takes it. The decoder of the standard library also accepts
-// invalid UTF-8, halves of surrogates and deeper nesting.
+// isObject returns whether text is a JSON object as the format takes it. The decoder of the standard library also
+// accepts invalid UTF-8, halves of surrogates and deeper nesting.
 func isObject(text []byte) bool {
 	if len(text) < minInfo || len(text) > maxInfo || !utf8.Valid(text) || !isStrict(text) {
 		return false
@@ -99,8 +99,8 @@ func isObject(text []byte) bool {
 	return json.Unmarshal(text, &object) == nil && object != nil
 }
 
-// isStrict returns whether strings have whole surrogate pairs and the nesting is not too deep. Text that is not JSON may
-// have any result.
+// isStrict returns whether strings have whole surrogate pairs and the nesting is not too deep. Text that is not JSON
+// may have any result.
 func isStrict(text []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {

@@ -49,13 +49,13 @@ func AtSequence(sequence uint64) OpenOption {
 	return func(o *openOptions) { o.sequence, o.hasState = sequence, true }
 }
 
-// Open opens the last state of a map of size bytes in r. It reads and checks the header, the commit, the directory and the
-// info. Page hashes and pages are read when they are needed, and compared with their hashes. The map must not change
-// meanwhile.
+// Open opens the last state of a map of size bytes in r. It reads and checks the header, the commit, the directory and
+// the info. Page hashes and pages are read when they are needed, and compared with their hashes. The map must not
+// change meanwhile.
 //
-// While a newer state is appended, and after that was interrupted, the file ends with something else, and Open returns the
-// state before. It fails with [ErrNotMap], [ErrUnfinished], [ErrDamaged], [ErrUnsupported], [ErrSeal], or [ErrMismatch] if
-// there is no commit with the number. Memory does not grow with the map.
+// While a newer state is appended, and after that was interrupted, the file ends with something else, and Open returns
+// the state before. It fails with [ErrNotMap], [ErrUnfinished], [ErrDamaged], [ErrUnsupported], [ErrSeal], or
+// [ErrMismatch] if there is no commit with the number. Memory does not grow with the map.
 func Open(r io.ReaderAt, size int64, opts ...OpenOption) (*Map, error) {
 	var o openOptions
 	for _, option := range opts {

@@ -36,8 +36,8 @@ func Recover(r io.ReaderAt, size int64) (*Recovered, error) {
 	return recovered, nil
 }
 
-// End returns the offset behind the last commit, or behind the header if there is none. The file has to be cut there before
-// it is continued or appended to.
+// End returns the offset behind the last commit, or behind the header if there is none. The file has to be cut there
+// before it is continued or appended to.
 func (r *Recovered) End() int64 { return r.at + pageSize }
 
 // Final returns whether the last commit is final. Then there is nothing to continue, and [Open] opens the map.
@@ -54,15 +54,16 @@ func (r *Recovered) ImageSize() (int64, bool) {
 	return r.last.imageSize, true
 }
 
-// RawInfo returns the JSON object of the last commit, nil if there is none. It describes the image, which nothing else does.
+// RawInfo returns the JSON object of the last commit, nil if there is none. It describes the image, which nothing else
+// does.
 func (r *Recovered) RawInfo() []byte { return bytes.Clone(r.info) }
 
 // Continue goes on behind the last checkpoint. w appends to the file, which was cut at [Recovered.End]. The blocks from
 // [Writer.NextBlock] on have to come.
 //
-// Every page so far is read and compared with its hash. It fails with [ErrMismatch] if the map is finished or of an image of
-// another size, and with [ErrSeal] unless all checkpoints are sealed with the key of the options, or not sealed without one.
-// FirstPage and Pages have to be those with which the map was begun.
+// Every page so far is read and compared with its hash. It fails with [ErrMismatch] if the map is finished or of an
+// image of another size, and with [ErrSeal] unless all checkpoints are sealed with the key of the options, or not
+// sealed without one. FirstPage and Pages have to be those with which the map was begun.
 func (r *Recovered) Continue(w io.Writer, imageSize int64, o WriterOptions) (*Writer, error) {
 	if r.Final() {
 		return nil, fail(ErrMismatch, "is finished: there is nothing to continue")
@@ -80,8 +81,12 @@ func (r *Recovered) Continue(w io.Writer, imageSize int64, o WriterOptions) (*Wr
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range series {
-		if err := writer.take(m); err != nil {
+	for _, at := range slices.Backward(series) {
+		c, err := f.commitAt(at)
+		if err != nil {
+			return nil, err
+		}
+		if err := writer.take(f.mapOf(at, c)); err != nil {
 			return nil, err
 		}
 	}
@@ -90,9 +95,9 @@ func (r *Recovered) Continue(w io.Writer, imageSize int64, o WriterOptions) (*Wr
 	return writer, nil
 }
 
-// series returns the checkpoints up to the last one, the first one first.
-func (r *Recovered) series(key []byte, imageSize int64) ([]*Map, error) {
-	var maps []*Map
+// series checks the commits of the checkpoints, and returns their offsets, from the last one back.
+func (r *Recovered) series(key []byte, imageSize int64) ([]int64, error) {
+	var offsets []int64
 	entries := int64(0)
 	for at, c := r.at, r.last; ; {
 		if c.final {
@@ -101,20 +106,19 @@ func (r *Recovered) series(key []byte, imageSize int64) ([]*Map, error) {
 		if c.imageSize != imageSize {
 			return nil, fail(ErrMismatch, "is the map of an image of %d bytes", c.imageSize)
 		}
-		m := r.file.mapOf(at, c)
-		if err := m.checkNext(key); err != nil {
-			return nil, err
-		}
-		if key != nil && !c.sealed {
-			return nil, fail(ErrSeal, "is not sealed")
+		if key != nil {
+			if err := c.checkSeal(key); err != nil {
+				return nil, err
+			}
+		} else if c.sealed {
+			return nil, errNoKey()
 		}
 		if entries += c.directory.count; entries > maxSeries {
 			return nil, fail(ErrUnsupported, "has too many runs of pages to continue")
 		}
-		maps = append(maps, m)
+		offsets = append(offsets, at)
 		if c.previous == 0 {
-			slices.Reverse(maps)
-			return maps, nil
+			return offsets, nil
 		}
 		var err error
 		if at, c, err = r.file.before(c); err != nil {

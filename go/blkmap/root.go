@@ -15,7 +15,7 @@ type root struct {
 }
 
 func newRoot(p Parameters, zero []byte) *root {
-	tree, err := blkhash.NewFold(blkhash.Parameters{Algorithm: blkhash.SHA256, Construction: blkhash.DMVerity, BlockSize: pageSize})
+	tree, err := blkhash.NewFold(blkhash.Parameters{Construction: blkhash.DMVerity, BlockSize: pageSize})
 	if err != nil {
 		panic(err) // the parameters are valid
 	}

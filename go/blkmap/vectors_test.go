@@ -174,8 +174,11 @@ func (s *splitter) ZeroBlocks(n int64) error {
 }
 
 func (v *mapVector) options() blkmap.WriterOptions {
-	o := blkmap.WriterOptions{Info: []byte(v.Info), FileID: [16]byte(v.FileID), FirstPage: v.Pages[0], Pages: v.Pages[1] - v.Pages[0],
-		Checkpoint: always}
+	o := blkmap.WriterOptions{Info: []byte(v.Info), FileID: [16]byte(v.FileID), Checkpoint: always,
+		FirstPage: v.Pages[0], Pages: v.Pages[1] - v.Pages[0]}
+	if o.Pages == 0 {
+		o.Pages = -1
+	}
 	if len(v.Key) > 0 {
 		o.Key = v.Key
 	}
@@ -237,7 +240,8 @@ func TestVectorsOfMaps(t *testing.T) {
 					t.Error(err)
 				}
 				other := append([]byte{1}, v.Key...)
-				if _, err := blkmap.Open(bytes.NewReader(b), v.Length, blkmap.WithKey(other)); !errors.Is(err, blkmap.ErrSeal) {
+				_, err := blkmap.Open(bytes.NewReader(b), v.Length, blkmap.WithKey(other))
+				if !errors.Is(err, blkmap.ErrSeal) {
 					t.Errorf("another key: %v", err)
 				}
 			}
@@ -276,7 +280,8 @@ func (v *mapVector) check(t *testing.T, m *blkmap.Map) {
 	}
 	image := newImage(t, v.Image)
 	if _, err := m.ChecksumParameters(blkhash.Linear); err == nil && complete {
-		want, err := blkhash.Sum(t.Context(), image, image.size, image.extents, blkhash.Parameters{Algorithm: m.Parameters().Algorithm, Construction: blkhash.Linear})
+		p := blkhash.Parameters{Algorithm: m.Parameters().Algorithm, Construction: blkhash.Linear}
+		want, err := blkhash.Sum(t.Context(), image, image.size, image.extents, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -375,7 +380,8 @@ func TestVectorsAppended(t *testing.T) {
 				}
 			}
 			if !bytes.Equal(out.data, b) {
-				t.Errorf("writes %d bytes, which differ from %d at %d", len(out.data), len(b), firstDifference(out.data, b))
+				t.Errorf("writes %d bytes, which differ from %d at %d", len(out.data), len(b),
+					firstDifference(out.data, b))
 			}
 			var opts []blkmap.OpenOption
 			if len(v.Key) > 0 {

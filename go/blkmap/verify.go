@@ -10,13 +10,13 @@ import (
 	"github.com/blkhash/blkhash/go"
 )
 
-// Verify compares an image of size bytes in r with the map, which is the left side, and returns the differences in order.
-// The image is read and hashed in parallel, and zeros in extents, which may be nil, are not read. Blocks that the map does
-// not know are not read either, and are differences of the kind [Unknown]. If the sizes differ, the last difference is what
-// only the larger image has.
+// Verify compares an image of size bytes in r with the map, which is the left side, and returns the differences in
+// order. The image is read and hashed in parallel, and zeros in extents, which may be nil, are not read. Blocks that
+// the map does not know are not read either, and are differences of the kind [Unknown]. If the sizes differ, the last
+// difference is what only the larger image has.
 //
-// Options are those of [blkhash.Sum], with a progress of bytes, without a sink. The error, if there is one, is the last item,
-// such as the cause of the end of ctx.
+// Options are those of [blkhash.Sum], with a progress of bytes, without a sink. The error, if there is one, is the last
+// item, such as the cause of the end of ctx.
 func (m *Map) Verify(ctx context.Context, r io.ReaderAt, size int64, extents blkhash.Extents,
 	opts ...blkhash.Option) iter.Seq2[Difference, error] {
 	return func(yield func(Difference, error) bool) {
@@ -153,12 +153,11 @@ func (a *against) compare(r blockRun, digests []byte) {
 		a.joiner.push(r.first, r.count, "")
 		return
 	}
-	size := a.m.header.digestSize()
+	size, blockSize := a.m.header.digestSize(), int64(a.m.header.BlockSize)
 	for i := range int(r.count) {
 		block := r.first + int64(i)
 		left := side{length: a.m.lengthOf(block), digest: a.m.zero(), padded: a.m.paddedLast()}
-		right := side{length: min(int64(a.m.header.BlockSize), a.size-block*int64(a.m.header.BlockSize)), digest: a.m.zero(),
-			padded: a.padded}
+		right := side{length: min(blockSize, a.size-block*blockSize), digest: a.m.zero(), padded: a.padded}
 		if r.kind == Data {
 			left.digest = r.digests[i*size : (i+1)*size]
 		}
@@ -166,11 +165,11 @@ func (a *against) compare(r blockRun, digests []byte) {
 			right.digest = digests[i*size : (i+1)*size]
 		}
 		left.zero = a.m.isZeroBlock(block, left.digest)
-		if right.length < int64(a.m.header.BlockSize) {
+		if right.length < blockSize {
 			right.zero = a.zero
 		} else {
 			right.zero = bytes.Equal(right.digest, a.m.zero())
 		}
-		a.joiner.push(block, 1, compare(left, right, int64(a.m.header.BlockSize)))
+		a.joiner.push(block, 1, compare(left, right, blockSize))
 	}
 }

@@ -20,11 +20,11 @@ type WriterOptions struct {
 	Key []byte
 	// FileID ties the commits to the file. The default is random, and no two files should have the same.
 	FileID [16]byte
-	// FirstPage and Pages make the map of a part of the image: the blocks from FirstPage * PageBlocks() on, in Pages pages.
-	// Without Pages the part goes to the end of the image.
+	// FirstPage and Pages make the map of a part of the image: the blocks from FirstPage * PageBlocks() on, in Pages
+	// pages. Without Pages the part goes to the end of the image, and with a negative number it has no page.
 	FirstPage, Pages int64
-	// Checkpoint is the number of bytes of the map after which a checkpoint is written, from which Recover goes on. Without
-	// it there is none.
+	// Checkpoint is the number of bytes of the map after which a checkpoint is written, from which Recover goes on.
+	// Without it there is none.
 	Checkpoint int64
 }
 
@@ -32,8 +32,8 @@ type WriterOptions struct {
 //
 //	blkhash.Sum(ctx, image, size, nil, parameters, blkhash.WithSink(writer))
 //
-// Blocks come in order, from the first one of the first page on. Then Finish ends the map. Nothing is overwritten, so a map
-// can be written to a pipe. Memory is 32 bytes for each stored page and each run of pages.
+// Blocks come in order, from the first one of the first page on. Then Finish ends the map. Nothing is overwritten, so a
+// map can be written to a pipe. Memory is 32 bytes for each stored page and each run of pages.
 //
 // After an error the map cannot go on. Methods must not be called at the same time.
 type Writer struct {
@@ -76,8 +76,8 @@ type held struct {
 	zeroBlocks int64
 }
 
-// NewWriter begins a map of an image with a size in bytes, and writes its header to w. If w is an [os.File], the map has to
-// begin at its start.
+// NewWriter begins a map of an image with a size in bytes, and writes its header to w. If w is an [os.File], the map
+// has to begin at its start.
 func NewWriter(w io.Writer, imageSize int64, p Parameters, o WriterOptions) (*Writer, error) {
 	p = p.WithDefaults()
 	if err := p.Check(); err != nil {
@@ -114,14 +114,26 @@ func newWriter(w io.Writer, imageSize int64, h *header, headerSHA hash256, o Wri
 	pages := h.pages(imageSize)
 	end := pages
 	if o.Pages != 0 {
-		end = o.FirstPage + o.Pages
+		end = o.FirstPage + max(o.Pages, 0)
 	}
-	if o.FirstPage < 0 || o.Pages < 0 || o.FirstPage > pages || o.Pages > pages-o.FirstPage {
-		return nil, fail(ErrMismatch, "%d pages from %d on are not in an image of %d pages", o.Pages, o.FirstPage, pages)
+	if o.FirstPage < 0 || o.FirstPage > pages || o.Pages > pages-o.FirstPage {
+		return nil, fail(ErrMismatch, "%d pages from %d on are not in an image of %d pages",
+			o.Pages, o.FirstPage, pages)
 	}
-	writer := &Writer{out: bufio.NewWriterSize(w, 64<<10), sync: syncOf(w), header: h, headerSHA: headerSHA, options: o, info: info,
-		imageSize: imageSize, blocks: h.blocks(imageSize), page: o.FirstPage, end: end, zero: h.zeroDigest(h.BlockSize),
-		onlyZeros: true}
+	writer := &Writer{
+		out:       bufio.NewWriterSize(w, 64<<10),
+		sync:      syncOf(w),
+		header:    h,
+		headerSHA: headerSHA,
+		options:   o,
+		info:      info,
+		imageSize: imageSize,
+		blocks:    h.blocks(imageSize),
+		page:      o.FirstPage,
+		end:       end,
+		zero:      h.zeroDigest(h.BlockSize),
+		onlyZeros: true,
+	}
 	if o.FirstPage == 0 {
 		writer.root = newRoot(h.Parameters, writer.zero)
 	}
@@ -192,8 +204,8 @@ func (w *Writer) ShortBlock(content []byte) error {
 	return nil
 }
 
-// Blocks receives the digests of blocks, one after the other. That of a short last block is computed by ShortBlock, because
-// [blkhash.FSVerity] has another one.
+// Blocks receives the digests of blocks, one after the other. That of a short last block is computed by ShortBlock,
+// because [blkhash.FSVerity] has another one.
 func (w *Writer) Blocks(digests []byte) error {
 	size, entry := w.header.digestSize(), w.header.entrySize()
 	if len(digests)%size != 0 {

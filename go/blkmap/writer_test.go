@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/blkhash/blkhash/go"
@@ -28,7 +29,8 @@ func TestHasherFillsMap(t *testing.T) {
 		}
 		want := create(t, content, of, blkmap.WriterOptions{FileID: [16]byte{1}, Info: []byte("{}")})
 		out := &file{}
-		w, err := blkmap.NewWriter(out, int64(len(content)), of, blkmap.WriterOptions{FileID: [16]byte{1}, Info: []byte("{}")})
+		o := blkmap.WriterOptions{FileID: [16]byte{1}, Info: []byte("{}")}
+		w, err := blkmap.NewWriter(out, int64(len(content)), of, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +90,8 @@ func TestRecoverAnywhere(t *testing.T) {
 		if err := m.Check(t.Context()); err != nil {
 			t.Fatalf("cut at %d: %v", cut, err)
 		}
-		if list := differences(t, m.Verify(t.Context(), bytes.NewReader(content), int64(len(content)), nil)); list != nil {
+		verified := m.Verify(t.Context(), bytes.NewReader(content), int64(len(content)), nil)
+		if list := differences(t, verified); list != nil {
 			t.Fatalf("cut at %d: %v", cut, list)
 		}
 	}
@@ -148,8 +151,8 @@ func TestKeepIsReading(t *testing.T) {
 		kept, size := 0, p.BlockSize
 		for at := 0; at < len(next); {
 			end := min(at+size, len(next))
-			if at < len(content) && bytes.Equal(next[at:end], content[at:min(at+size, len(content))]) && len(content)-at >= end-at &&
-				(end-at == size || len(content) == len(next)) {
+			same := at < len(content) && bytes.Equal(next[at:end], content[at:min(at+size, len(content))])
+			if same && (end-at == size || len(content) == len(next)) {
 				kept++
 				at = end
 				continue
@@ -209,7 +212,7 @@ func TestWriterRefusesWrongBlocks(t *testing.T) {
 	for name, o := range map[string]blkmap.WriterOptions{
 		"info":      {Info: []byte("[]")},
 		"surrogate": {Info: []byte(`{"a":"\ud800"}`)},
-		"deep":      {Info: []byte(`{"a":` + string(bytes.Repeat([]byte("["), 200)) + string(bytes.Repeat([]byte("]"), 200)) + "}")},
+		"deep":      {Info: []byte(`{"a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "}")},
 		"key":       {Key: []byte("short")},
 		"pages":     {Pages: 2},
 	} {
@@ -231,7 +234,8 @@ func TestFile(t *testing.T) {
 	var done, total int64
 	progress := blkhash.Progress(func(d, of int64) { done, total = d, of })
 	p := blkmap.Parameters{BlockSize: 512}
-	err = blkmap.Create(t.Context(), f, bytes.NewReader(content), int64(len(content)), nil, p, blkmap.WriterOptions{}, progress)
+	size := int64(len(content))
+	err = blkmap.Create(t.Context(), f, bytes.NewReader(content), size, nil, p, blkmap.WriterOptions{}, progress)
 	if err != nil || done != int64(len(content)) || total != done {
 		t.Fatalf("%d of %d: %v", done, total, err)
 	}
@@ -255,7 +259,7 @@ func TestFile(t *testing.T) {
 		}
 		break
 	}
-	if n := len(differences(t, m.Verify(t.Context(), bytes.NewReader(content), int64(len(content)), nil))); n != len(content)/2048 {
+	if n := len(differences(t, m.Verify(t.Context(), bytes.NewReader(content), size, nil))); n != len(content)/2048 {
 		t.Errorf("%d differences", n)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -294,7 +298,8 @@ func TestSizesDiffer(t *testing.T) {
 	if got := differences(t, other.Verify(t.Context(), bytes.NewReader(content), 1000, nil)); !slices.Equal(got, left) {
 		t.Errorf("verify: %v", got)
 	}
-	for _, err := range blkmap.Diff(m, open(t, create(t, content, blkmap.Parameters{BlockSize: 1024}, blkmap.WriterOptions{}))) {
+	p.BlockSize = 1024
+	for _, err := range blkmap.Diff(m, open(t, create(t, content, p, blkmap.WriterOptions{}))) {
 		if !errors.Is(err, blkmap.ErrMismatch) {
 			t.Errorf("other blocks: %v", err)
 		}

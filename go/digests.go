@@ -15,10 +15,10 @@ type ShortBlockSink interface {
 	ShortBlock(content []byte) error
 }
 
-// BlockDigests passes the digests of all blocks of content to a sink, and computes no checksum. The digest of a block is
-// that of salt and block, for a short last block too. Any salt is possible. Content and options are those of [Sum].
-func BlockDigests(ctx context.Context, r io.ReaderAt, size int64, extents Extents, a Algorithm, blockSize int, salt []byte,
-	s Sink, opts ...Option) error {
+// BlockDigests passes the digests of all blocks of content to a sink, and computes no checksum. The digest of a block
+// is that of salt and block, for a short last block too. Any salt is possible. Content and options are those of [Sum].
+func BlockDigests(ctx context.Context, r io.ReaderAt, size int64, extents Extents, a Algorithm, blockSize int,
+	salt []byte, s Sink, opts ...Option) error {
 	if size < 0 {
 		return fmt.Errorf("blkhash: size %d of the content is negative", size)
 	}
@@ -114,8 +114,8 @@ func (f *Fold) Repeat(digest []byte, n int64) error {
 	return nil
 }
 
-// Sum returns the checksum of content of this length in bytes. It fails if the blocks so far are not those of this length,
-// or the construction is not defined for it. More blocks can be added after it.
+// Sum returns the checksum of content of this length in bytes. It fails if the blocks so far are not those of this
+// length, or the construction is not defined for it. More blocks can be added after it.
 func (f *Fold) Sum(length int64) ([]byte, error) {
 	if length < 0 || f.blocks != blocksOf(length, int64(f.parameters.BlockSize)) {
 		return nil, fmt.Errorf("blkhash: %d blocks are not those of %d bytes", f.blocks, length)

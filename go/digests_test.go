@@ -50,8 +50,8 @@ func TestBlockDigests(t *testing.T) {
 		holes := func(yield func(blkhash.Extent, error) bool) {
 			yield(blkhash.Extent{Offset: 5000, Length: 4000, Zero: true}, nil)
 		}
-		err := blkhash.BlockDigests(t.Context(), newReader(content), int64(len(content)), holes, blkhash.CRC32C, blockSize,
-			[]byte(salt), got)
+		err := blkhash.BlockDigests(t.Context(), newReader(content), int64(len(content)), holes, blkhash.CRC32C,
+			blockSize, []byte(salt), got)
 		if err != nil || !bytes.Equal(got.digests, want) {
 			t.Errorf("salt %q: %d bytes of digests, %v", salt, len(got.digests), err)
 		}

@@ -60,17 +60,17 @@ const (
 //
 // A value with a tag is computed as the tag says. For others the rows of the table in docs/check-file.md are tried in
 // their order: each is one pass over the content, or over [Options.Bytes], and the search ends with the first match. A
-// match of a list of digests, of a part of a tree of verity, and of content that is an image or an archive does not
-// count: see [Doubt]. [Options.Construction] lifts this, and so do a tag and a value of parts.
+// match of a list of digests, of a part of a tree of verity, and of content that is an image, an archive or a
+// compressed file does not count: see [Doubt]. [Options.Construction] lifts this, and so do a tag and a value of parts.
 //
 // A value that nothing has is no error: OK of the result is not set. An error means that the content cannot be read,
 // the value or the options are not valid, or ctx ended. If only the content cannot be read, or the reader is nil, the
 // bytes of the file are tried all the same.
 //
-// Unlike `blksum --expect`, this function knows no formats. The caller reads the content of an image, and passes the
-// bytes of its file as well. It does not know of backing files: if Bytes of the result is set, the value says nothing
-// about content in other files. Values of fs-verity and dm-verity are not searched for. A limit for zeros that are not
-// stored is left to ctx.
+// Unlike `blksum --expect`, this function reads no formats, and knows of them only the magic numbers at both ends. The
+// caller reads the content of an image, and passes the bytes of its file as well. It does not know of backing files: if
+// [Reading.Bytes] of the result is set, the value says nothing about content in other files. Values of fs-verity and
+// dm-verity are not searched for. A limit for zeros that are not stored is left to ctx.
 func Expect(
 	ctx context.Context, content io.ReaderAt, size int64, extents blkhash.Extents, v Value, o Options,
 ) (Match, error) {

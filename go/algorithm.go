@@ -73,7 +73,8 @@ func (a Algorithm) Size() int {
 	return a.row().Size
 }
 
-// Cryptographic returns whether the digest detects attacks. No other content with the same digest is known, or can be made.
+// Cryptographic returns whether the digest detects attacks. No other content with the same digest is known, or can be
+// made.
 func (a Algorithm) Cryptographic() bool {
 	row := digests.Get(string(a))
 	return row != nil && row.Strength == digests.Cryptographic

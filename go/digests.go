@@ -72,7 +72,8 @@ func NewFold(p Parameters) (*Fold, error) {
 	if !p.Construction.HasBlocks() {
 		return nil, errors.New("blkhash: linear has no blocks")
 	}
-	return &Fold{parameters: p, fold: newFold(p, newLeaf(p.leafKind()), runtime.GOMAXPROCS(0)), size: p.Algorithm.Size()}, nil
+	f := newFold(p, newLeaf(p.leafKind()), runtime.GOMAXPROCS(0))
+	return &Fold{parameters: p, fold: f, size: p.Algorithm.Size()}, nil
 }
 
 // Blocks adds the digests of blocks, one after the other. It fails if there is a part of a digest.

@@ -18,8 +18,8 @@ func (e Extent) End() int64 {
 	return e.Offset + e.Length
 }
 
-// Extents are the extents of content in order, without overlaps. A range in no extent is read. After an error no extents
-// follow.
+// Extents are the extents of content in order, without overlaps. A range in no extent is read. After an error no
+// extents follow.
 type Extents = iter.Seq2[Extent, error]
 
 // plan cuts content into chunks.
@@ -29,6 +29,8 @@ type plan struct {
 	unit int64
 	// room is the length of the longest chunk with data, a multiple of unit.
 	room int64
+	// zeros is the length of the longest chunk of zeros, a multiple of unit.
+	zeros int64
 	// start is the end of the last chunk.
 	start int64
 
@@ -42,33 +44,30 @@ type plan struct {
 // next sets the range of c, and what of it is data. It returns false at the end of the content.
 func (p *plan) next(c *chunk) (bool, error) {
 	c.start, c.zero, c.data = p.start, false, c.data[:0]
-	for at := p.start; at < p.size; {
+	limit := p.start + min(p.room, p.size-p.start)
+	for at := p.start; at < limit; {
 		extent, err := p.at(at)
 		if err != nil {
 			return false, err
 		}
 		if extent.Zero {
-			first := roundUp(at, p.unit)
 			whole := extent.End() - extent.End()%p.unit
-			if first < whole && first-p.start < p.room {
-				if first > p.start {
-					// The zeros before the first whole block belong to a chunk with data.
-					return p.cut(c, first)
-				}
+			if at == p.start && whole > at {
 				c.zero = true
-				return p.cut(c, min(whole, p.start+max(p.unit<<20, 1<<30)))
+				return p.cut(c, at+min(whole-at, p.zeros))
+			}
+			// Zeros before the first whole block belong to a chunk with data.
+			if before := (p.unit - at%p.unit) % p.unit; before < whole-at {
+				return p.cut(c, at+before)
 			}
 			at = extent.End()
 		} else {
-			end := min(extent.End(), p.start+p.room)
+			end := min(extent.End(), limit)
 			c.needs(at, end)
 			at = end
 		}
-		if at >= p.start+p.room {
-			return p.cut(c, p.start+p.room)
-		}
 	}
-	return p.cut(c, p.size)
+	return p.cut(c, limit)
 }
 
 // needs adds a range to those that are read.
@@ -98,8 +97,8 @@ func (p *plan) at(offset int64) (Extent, error) {
 	return Extent{Offset: offset, Length: e.End() - offset, Zero: e.Zero}, nil
 }
 
-// advance replaces the current extent by the next one. Zeros are joined with those behind them, because only whole blocks
-// of zeros are not read.
+// advance replaces the current extent by the next one. Zeros are joined with those behind them, because only whole
+// blocks of zeros are not read.
 func (p *plan) advance() error {
 	next, err := p.pop()
 	if err != nil {
@@ -136,7 +135,8 @@ func (p *plan) pop() (Extent, error) {
 		case err != nil:
 			return Extent{}, fmt.Errorf("blkhash: extents of the content at %d: %w", p.last, err)
 		case e.Length < 0 || e.Offset < p.last || e.Length > p.size-e.Offset:
-			return Extent{}, fmt.Errorf("%w: offset %d, length %d, behind %d of %d bytes", ErrExtents, e.Offset, e.Length, p.last, p.size)
+			return Extent{}, fmt.Errorf("%w: offset %d, length %d, behind %d of %d bytes",
+				ErrExtents, e.Offset, e.Length, p.last, p.size)
 		case e.Length == 0:
 			continue
 		}
@@ -156,7 +156,3 @@ func (p *plan) pop() (Extent, error) {
 
 // ErrExtents is the error for extents that overlap, are not in order or do not lie in the content.
 var ErrExtents = errors.New("blkhash: invalid extent")
-
-func roundUp(n, unit int64) int64 {
-	return (n + unit - 1) / unit * unit
-}

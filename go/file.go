@@ -11,8 +11,8 @@ import (
 // ErrChanged is the error for a file that changed while it was read.
 var ErrChanged = errors.New("blkhash: changed while it was read")
 
-// SumFile returns the checksum of a raw image in f, a regular file or a block device. Holes of a file are not read. The error is
-// [ErrChanged] if the size or the time of the last change is another one afterwards.
+// SumFile returns the checksum of a raw image in f, a regular file or a block device. Holes of a file are not read.
+// The error is [ErrChanged] if the size or the time of the last change is another one afterwards.
 //
 // It moves the offset of f on systems that report holes.
 func SumFile(ctx context.Context, f *os.File, p Parameters, opts ...Option) ([]byte, error) {

@@ -1,6 +1,7 @@
 package blkhash
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -27,6 +28,8 @@ type Hasher struct {
 	// length is the number of bytes written.
 	length int64
 	closed bool
+	// sum is the checksum after Close.
+	sum []byte
 }
 
 // New returns a Hasher of empty content.
@@ -78,7 +81,7 @@ func (h *Hasher) WriteZeros(n int64) error {
 		return err
 	}
 	unit := h.pass.unit
-	n -= h.writeZeros(min(n, roundUp(int64(h.filled), unit)-int64(h.filled)))
+	n -= h.writeZeros(min(n, (unit-int64(h.filled)%unit)%unit))
 	if whole := n - n%unit; whole > 0 {
 		h.flush()
 		c := h.current
@@ -104,6 +107,9 @@ func (h *Hasher) writeZeros(n int64) int64 {
 
 // ReadFrom adds all that r has, without copying it between buffers. [io.Copy] calls it.
 func (h *Hasher) ReadFrom(r io.Reader) (int64, error) {
+	if err := h.grow(0); err != nil {
+		return 0, err
+	}
 	start := h.length
 	for {
 		room := h.room()
@@ -127,7 +133,7 @@ func (h *Hasher) ReadFrom(r io.Reader) (int64, error) {
 // grow counts n more bytes.
 func (h *Hasher) grow(n int64) error {
 	if h.closed {
-		return errors.New("blkhash: write to a closed hasher")
+		return errClosed
 	}
 	if n > math.MaxInt64-h.length {
 		return errors.New("blkhash: content of more than 2^63-1 bytes")
@@ -198,9 +204,12 @@ func (h *Hasher) settle() error {
 	return h.pass.wait(h.number)
 }
 
-// Sum appends the checksum of what was written so far to b. It panics if a sink failed, or if the length is not one that
-// dm-verity is defined for; [Hasher.Close] returns an error instead.
+// Sum appends the checksum of what was written so far to b. It panics if a sink failed, or if the length is not one
+// that dm-verity is defined for; [Hasher.Close] returns an error instead.
 func (h *Hasher) Sum(b []byte) []byte {
+	if h.closed {
+		return append(b, h.sum...)
+	}
 	if err := h.settle(); err != nil {
 		panic(err)
 	}
@@ -211,23 +220,35 @@ func (h *Hasher) Sum(b []byte) []byte {
 	return append(b, sum...)
 }
 
-// Close ends the content: it passes a short last block to the sink, and returns the checksum. Writing after it fails until
-// [Hasher.Reset]. Only a Hasher with a sink needs it.
+// Close ends the content: it passes a short last block to the sink, and returns the checksum. Writing after it fails
+// until [Hasher.Reset]. Only a Hasher with a sink needs it.
 func (h *Hasher) Close() ([]byte, error) {
 	if h.closed {
-		return nil, errors.New("blkhash: hasher is closed already")
+		return nil, errClosed
 	}
-	h.closed = true
 	if err := h.settle(); err != nil {
 		return nil, err
 	}
-	return h.ended(h.pass)
+	sum, err := h.ended(h.pass)
+	if err != nil {
+		return nil, err
+	}
+	h.sum, h.closed = sum, true
+	return bytes.Clone(sum), nil
 }
 
 // ended returns the checksum after adding a short last block to p.
 func (h *Hasher) ended(p *pass) ([]byte, error) {
+	if err := h.parameters.checkLength(h.length); err != nil {
+		return nil, err
+	}
 	if h.filled > 0 {
-		c := &chunk{length: int64(h.filled), buffer: h.current.buffer, leaves: h.current.leaves, digests: make([][]byte, len(p.leaves))}
+		c := &chunk{
+			length:  int64(h.filled),
+			buffer:  h.current.buffer,
+			leaves:  h.current.leaves,
+			digests: make([][]byte, len(p.leaves)),
+		}
 		c.hash()
 		if err := p.add(c); err != nil {
 			return nil, err
@@ -275,12 +296,14 @@ func (h *Hasher) Clone() (hash.Cloner, error) {
 	}
 	state := h.pass.clone()
 	copied.pass.folds, copied.pass.linear = state.folds, state.linear
-	copied.length, copied.closed = h.length, h.closed
+	copied.length, copied.closed, copied.sum = h.length, h.closed, h.sum
 	if h.filled > 0 {
 		copied.filled = copy(copied.room(), h.current.buffer[:h.filled])
 	}
 	return copied, nil
 }
+
+var errClosed = errors.New("blkhash: the hasher is closed")
 
 // stateMagic begins the state of a Hasher.
 const stateMagic = "blkhash\x01"
@@ -294,7 +317,7 @@ func (h *Hasher) MarshalBinary() ([]byte, error) {
 // AppendBinary appends the state of [Hasher.MarshalBinary] to b.
 func (h *Hasher) AppendBinary(b []byte) ([]byte, error) {
 	if h.closed {
-		return nil, errors.New("blkhash: state of a closed hasher")
+		return nil, errClosed
 	}
 	if err := h.settle(); err != nil {
 		return nil, err
@@ -316,8 +339,8 @@ func (h *Hasher) AppendBinary(b []byte) ([]byte, error) {
 	return append(b, h.current.buffer[:h.filled]...), nil
 }
 
-// UnmarshalBinary replaces the content by that of a state. It fails if the state is not valid or has other parameters, and
-// the Hasher is then that of empty content.
+// UnmarshalBinary replaces the content by that of a state. It fails if the state is not valid or has other parameters,
+// and the Hasher is then that of empty content.
 func (h *Hasher) UnmarshalBinary(state []byte) error {
 	h.Reset()
 	if err := h.restore(state); err != nil {

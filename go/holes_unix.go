@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FileExtents returns the extents of the first size bytes of f, a regular file or a block device. Holes are zeros. A file
-// system or device that does not report holes has data everywhere. It moves the offset of f.
+// FileExtents returns the extents of the first size bytes of f, a regular file or a block device. Holes are zeros. A
+// file system or device that does not report holes has data everywhere. It moves the offset of f.
 func FileExtents(f *os.File, size int64) Extents {
 	return func(yield func(Extent, error) bool) {
 		for at := int64(0); at < size; {

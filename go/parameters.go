@@ -99,7 +99,8 @@ func (p Parameters) Check() error {
 // CheckBlockSize returns an error if size is not a valid block size.
 func CheckBlockSize(size int) error {
 	if size < MinBlockSize || size > MaxBlockSize || bits.OnesCount(uint(size)) != 1 {
-		return fmt.Errorf("blkhash: invalid block size %d: use a power of two from %d to %d", size, MinBlockSize, MaxBlockSize)
+		return fmt.Errorf("blkhash: invalid block size %d: use a power of two from %d to %d",
+			size, MinBlockSize, MaxBlockSize)
 	}
 	return nil
 }
@@ -107,7 +108,8 @@ func CheckBlockSize(size int) error {
 // checkLength returns an error if the checksum of content of this length is not defined. dm-verity has whole blocks.
 func (p Parameters) checkLength(length int64) error {
 	if p.Construction == DMVerity && (length == 0 || length%int64(p.BlockSize) != 0) {
-		return fmt.Errorf("blkhash: dm-verity of %d bytes is not defined: use whole blocks of %d, and one at least", length, p.BlockSize)
+		return fmt.Errorf("blkhash: dm-verity of %d bytes is not defined: use whole blocks of %d, and one at least",
+			length, p.BlockSize)
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ const (
 	maxBuffers = 256 << 20
 )
 
-// A Sink receives the digests of blocks as a pass comes to them, in the order of the content. Its methods are not called at
-// the same time. After an error the pass ends.
+// A Sink receives the digests of blocks as a pass comes to them, in the order of the content. Its methods are not
+// called at the same time. After an error the pass ends.
 type Sink interface {
 	// Blocks receives the digests of one or more blocks, one after the other. It must not keep the slice. Only the last
 	// block of the content may be shorter than a block.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -352,6 +353,91 @@ func TestHasherFails(t *testing.T) {
 	}
 	if err := h.WriteZeros(1<<63 - 1); err == nil {
 		t.Error("content of 2^63 bytes")
+	}
+}
+
+func TestClosedHasher(t *testing.T) {
+	for _, c := range []blkhash.Construction{blkhash.Streams(4), blkhash.Flat, blkhash.Linear, blkhash.FSVerity} {
+		h, err := blkhash.New(blkhash.Parameters{Construction: c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Write([]byte("abc")); err != nil {
+			t.Fatal(err)
+		}
+		sum, err := h.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cloned, err := h.Clone()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := blkhash.Sum(t.Context(), newReader([]byte("abc")), 3, nil, blkhash.Parameters{Construction: c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range [][]byte{sum, h.Sum(nil), cloned.Sum(nil)} {
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s: %x, not %x", c, got, want)
+			}
+		}
+		if _, err := h.Write(nil); err == nil {
+			t.Errorf("%s: write after the end", c)
+		}
+		if _, err := h.ReadFrom(newReader([]byte("more"))); err == nil {
+			t.Errorf("%s: read after the end", c)
+		}
+		if _, err := h.Close(); err == nil {
+			t.Errorf("%s: closed twice", c)
+		}
+		h.Reset()
+		if err := h.WriteZeros(1); err != nil {
+			t.Errorf("%s: %v", c, err)
+		}
+	}
+	h, err := blkhash.New(blkhash.Parameters{Construction: blkhash.DMVerity})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.WriteZeros(4095); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Close(); err == nil {
+		t.Error("dm-verity of a part of a block")
+	}
+	if err := h.WriteZeros(1); err != nil {
+		t.Error(err)
+	}
+	if _, err := h.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLargestContent has sizes up to which a sum of offsets would overflow.
+func TestLargestContent(t *testing.T) {
+	for _, size := range []int64{math.MaxInt64, math.MaxInt64 - 511, math.MaxInt64 - 1<<20 + 1, math.MaxInt64 - 1<<20} {
+		p := blkhash.Parameters{Construction: blkhash.FSVerity, BlockSize: 1 << 20}
+		hole := func(yield func(blkhash.Extent, error) bool) {
+			yield(blkhash.Extent{Length: size, Zero: true}, nil)
+		}
+		done := int64(0)
+		sum, err := blkhash.Sum(t.Context(), nil, size, hole, p, blkhash.Threads(1), blkhash.Progress(func(n, _ int64) {
+			if n <= done {
+				t.Fatalf("%d after %d", n, done)
+			}
+			done = n
+		}))
+		if err != nil || done != size {
+			t.Fatalf("%d of %d: %v", done, size, err)
+		}
+		h, err := blkhash.New(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.WriteZeros(size); err != nil || !bytes.Equal(h.Sum(nil), sum) {
+			t.Errorf("%d zeros: %x, not %x, %v", size, h.Sum(nil), sum, err)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"runtime"
 	"sync"
 )
@@ -30,8 +31,8 @@ func WithSink(s Sink) Option {
 	return func(o *options) { o.sink = s }
 }
 
-// Progress has f called with the number of bytes that are hashed and of all bytes, in order. It must return soon. A [Hasher]
-// does not call it.
+// Progress has f called with the number of bytes that are hashed and of all bytes, in order. It must return soon. A
+// [Hasher] does not call it.
 func Progress(f func(done, total int64)) Option {
 	return func(o *options) { o.progress = f }
 }
@@ -45,14 +46,16 @@ func newOptions(list []Option) options {
 	return o
 }
 
-// Sum returns the checksum of the first size bytes of r. It reads at several offsets at the same time, and neither reads nor
-// hashes what extents report as zeros. Without extents, which may be nil, it reads everything. Blocks of zeros are not
-// hashed in either case.
+// Sum returns the checksum of the first size bytes of r. It reads at several offsets at the same time, and neither
+// reads nor hashes what extents report as zeros. Without extents, which may be nil, it reads everything. Blocks of
+// zeros are not hashed in either case.
 //
 // Memory is 2 MiB for each thread, or two blocks if those are longer, 256 MiB at most.
 //
 // An error names the offset. If ctx ends, the error is its cause.
-func Sum(ctx context.Context, r io.ReaderAt, size int64, extents Extents, p Parameters, opts ...Option) ([]byte, error) {
+func Sum(
+	ctx context.Context, r io.ReaderAt, size int64, extents Extents, p Parameters, opts ...Option,
+) ([]byte, error) {
 	sums, err := SumAll(ctx, r, size, extents, []Parameters{p}, opts...)
 	if err != nil {
 		return nil, err
@@ -62,7 +65,9 @@ func Sum(ctx context.Context, r io.ReaderAt, size int64, extents Extents, p Para
 
 // SumAll returns several checksums of the same content, in the order of their parameters. The content is read once, and
 // blocks that checksums share are hashed once.
-func SumAll(ctx context.Context, r io.ReaderAt, size int64, extents Extents, p []Parameters, opts ...Option) ([][]byte, error) {
+func SumAll(
+	ctx context.Context, r io.ReaderAt, size int64, extents Extents, p []Parameters, opts ...Option,
+) ([][]byte, error) {
 	if size < 0 {
 		return nil, fmt.Errorf("blkhash: size %d of the content is negative", size)
 	}
@@ -97,7 +102,7 @@ func (p *pass) run(ctx context.Context, r io.ReaderAt, size int64, extents Exten
 	}
 	pull, stop := iter.Pull2(extents)
 	defer stop()
-	shared := &source{reader: r, plan: plan{size: size, unit: p.unit, room: p.room, pull: pull}}
+	shared := &source{reader: r, plan: plan{size: size, unit: p.unit, room: p.room, zeros: p.zeros(), pull: pull}}
 	var group sync.WaitGroup
 	for range threads - 1 {
 		group.Go(func() { p.work(ctx, shared) })
@@ -105,6 +110,22 @@ func (p *pass) run(ctx context.Context, r io.ReaderAt, size int64, extents Exten
 	p.work(ctx, shared)
 	group.Wait()
 	return p.failed()
+}
+
+// zeros returns the length of the longest chunk of zeros. Where each zero block costs time, chunks are shorter, so
+// that the pass can end early and report progress.
+func (p *pass) zeros() int64 {
+	cheap := len(p.linear) == 0
+	for _, folds := range p.folds {
+		for _, f := range folds {
+			_, listed := f.(*streams)
+			cheap = cheap && !listed
+		}
+	}
+	if cheap {
+		return math.MaxInt64
+	}
+	return max(p.unit<<20, 1<<30)
 }
 
 // source is what the goroutines of a pass share.
@@ -136,8 +157,8 @@ func (p *pass) work(ctx context.Context, s *source) {
 	}
 }
 
-// take gives c the next range of the content and its number. It returns false if there is none. An error becomes that of the
-// chunk.
+// take gives c the next range of the content and its number. It returns false if there is none. An error becomes that
+// of the chunk.
 func (s *source) take(ctx context.Context, p *pass, c *chunk) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // compares all of them with the hashes and rules of the format. With a key, it also checks the seals of commits that
 // name it. It fails with [ErrDamaged], [ErrSeal], or the cause of the end of ctx.
 func (m *Map) Check(ctx context.Context) error {
-	f := &file{r: m.r, size: m.size, header: m.header, headerSHA: m.headerSHA}
+	f := &file{r: m.r, size: m.size, header: m.header, headerSHA: m.headerSHA, zero: m.zero}
 	var series series
 	at, c := m.at, m.commit
 	for {

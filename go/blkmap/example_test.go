@@ -24,12 +24,12 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer os.RemoveAll(folder)
+	defer func() { _ = os.RemoveAll(folder) }()
 	file, err := os.Create(filepath.Join(folder, "disk.blkmap"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	ctx := context.Background()
 	size := int64(len(image))
 	err = blkmap.Create(ctx, file, bytes.NewReader(image), size, nil, blkmap.Parameters{}, blkmap.WriterOptions{})
@@ -159,8 +159,8 @@ func ExampleAppend() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer os.Remove(file.Name())
-	defer file.Close()
+	defer func() { _ = os.Remove(file.Name()) }()
+	defer func() { _ = file.Close() }()
 	ctx := context.Background()
 	err = blkmap.Create(ctx, file, bytes.NewReader(image), size, nil, blkmap.Parameters{}, blkmap.WriterOptions{})
 	if err != nil {

@@ -95,6 +95,8 @@ type file struct {
 	size      int64
 	header    *header
 	headerSHA hash256
+	// zero is the digest of a block of zeros, which takes long if blocks are large and commits are many.
+	zero func() []byte
 }
 
 func openFile(r io.ReaderAt, size int64) (*file, error) {
@@ -109,7 +111,8 @@ func openFile(r io.ReaderAt, size int64) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &file{r: r, size: size, header: h, headerSHA: sha256.Sum256(b)}, nil
+	zero := sync.OnceValue(func() []byte { return h.zeroDigest(h.BlockSize) })
+	return &file{r: r, size: size, header: h, headerSHA: sha256.Sum256(b), zero: zero}, nil
 }
 
 // commitAt returns the commit at an offset.
@@ -210,8 +213,7 @@ func (f *file) state(at int64, c *commit, sequence uint64) (int64, *commit, erro
 // mapOf returns what the tables of a commit hold. It may be a checkpoint.
 func (f *file) mapOf(at int64, c *commit) *Map {
 	p := f.header.Parameters
-	return &Map{r: f.r, size: f.size, header: f.header, headerSHA: f.headerSHA, commit: c, at: at,
-		zero:      sync.OnceValue(func() []byte { return p.zeroDigest(p.BlockSize) }),
+	return &Map{r: f.r, size: f.size, header: f.header, headerSHA: f.headerSHA, commit: c, at: at, zero: f.zero,
 		shortZero: sync.OnceValue(func() []byte { return p.zeroDigest(int(c.imageSize % int64(p.BlockSize))) }),
 	}
 }

@@ -38,7 +38,9 @@ func TestVerdictOfCommand(t *testing.T) {
 		_, status := run("check", "map")
 		if (status == 0) != (err == nil) {
 			kept := filepath.Join(os.TempDir(), fmt.Sprintf("verdict-%d.blkmap", n))
-			os.WriteFile(kept, b, 0o600)
+			if err := os.WriteFile(kept, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
 			t.Errorf("%s: status %d, but %v: %s", m.Name, status, err, kept)
 		}
 		if err == nil {

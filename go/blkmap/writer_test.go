@@ -230,7 +230,7 @@ func TestFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	var done, total int64
 	progress := blkhash.Progress(func(d, of int64) { done, total = d, of })
 	p := blkmap.Parameters{BlockSize: 512}

@@ -148,7 +148,7 @@ func TestLinesOfTheCommand(t *testing.T) {
 		if len(want.Digest) >= minAny || want.Tag != nil || want.Algorithm != "" {
 			expectEntry(t, new(Parser), []byte(line), &want)
 		}
-		os.Remove(filepath.Join(c.folder, name))
+		_ = os.Remove(filepath.Join(c.folder, name))
 	}
 }
 
@@ -403,7 +403,7 @@ func compare(t *testing.T, name, text string, v Value, m Match, want verdict) {
 	case m.OK != (want.Status == "ok") || !slices.Equal(tried, wanted) || (m.Doubt != NoDoubt) != isDoubted:
 		t.Errorf("%s: %q: %v of %v, and by blksum %+v", name, text, m, tried, want)
 	case !m.OK:
-	case textOf(m.Reading) != want.reading.String():
+	case textOf(m.Reading) != want.String():
 		t.Errorf("%s: %q: %s, and by blksum %s", name, text, textOf(m.Reading), want.reading)
 	case want.TagLine == nil || NewEntry(name, v.Digest, m.Tag).String() != *want.TagLine:
 		t.Errorf("%s: %q: %s, and by blksum %v", name, text, m.Tag, want.TagLine)
@@ -514,7 +514,7 @@ func (c *command) compareValues(t *testing.T, content []byte, texts []string, o 
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	for i, want := range c.expect(t, "x", texts, args...) {
 		v, err := ParseValue(texts[i])
 		if err != nil {

@@ -198,7 +198,7 @@ type forgery struct {
 func forgeries(t testing.TB) []forgery {
 	const size = 64 << 10
 	original := noise(16*4*size - 1000)
-	var all, flat, streams, dealt []byte
+	var all, flat, streams []byte
 	lists := make([][]byte, 4)
 	for i := 0; i*size < len(original); i++ {
 		sum := sha256.Sum256(original[i*size : min(len(original), (i+1)*size)])
@@ -209,7 +209,6 @@ func forgeries(t testing.TB) []forgery {
 	for _, list := range lists {
 		sum := sha256.Sum256(list)
 		streams = append(streams, sum[:]...)
-		dealt = append(dealt, list...)
 	}
 	found := []forgery{
 		{"concat", all, valueOfContent(t, blkhash.Parameters{Construction: blkhash.Concat}, original)},
@@ -218,7 +217,7 @@ func forgeries(t testing.TB) []forgery {
 	}
 	// The lists of the streams fill whole blocks of concat.
 	long := noise(1024 * 512)
-	dealt = nil
+	var dealt []byte
 	for i := range lists {
 		for j := i; j*512 < len(long); j += 4 {
 			sum := sha256.Sum256(long[j*512:][:512])
@@ -533,7 +532,7 @@ func TestExpectFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { f.Close() })
+		t.Cleanup(func() { _ = f.Close() })
 		return f
 	}
 	content := text(10_000)

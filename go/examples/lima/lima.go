@@ -1,8 +1,8 @@
 // Package lima is a change to Lima's downloader: the digest of an image template is that of the content of the disk.
 //
-// Lima compares the digest of the file that it downloaded. When it has converted the file to raw, it hashes the raw file, on
-// one core and with all of its holes, only to have a value for its cache. A digest of the content is the same for both files,
-// so one value in the template holds for every mirror, format and compression level.
+// Lima compares the digest of the file that it downloaded. When it has converted the file to raw, it hashes the raw
+// file, on one core and with all of its holes, only to have a value for its cache. A digest of the content is the same
+// for both files, so one value in the template holds for every mirror, format and compression level.
 package lima
 
 import (
@@ -21,9 +21,11 @@ import (
 // ErrMismatch is the error for an image with another content than the template says.
 var ErrMismatch = errors.New("content does not match its digest")
 
-// Download downloads an image with Lima's downloader, and compares its content with a digest as blksum prints it. An image that
-// does not match is removed from local.
-func Download(ctx context.Context, local, remote string, expected digest.Digest, opts ...downloader.Opt) (*downloader.Result, error) {
+// Download downloads an image with Lima's downloader, and compares its content with a digest as blksum prints it. An
+// image that does not match is removed from local.
+func Download(
+	ctx context.Context, local, remote string, expected digest.Digest, opts ...downloader.Opt,
+) (*downloader.Result, error) {
 	result, err := downloader.Download(ctx, local, remote, opts...)
 	if err != nil {
 		return nil, err

@@ -65,23 +65,24 @@ var Table = []Row{
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Get returns the row with this name, or nil.
-func Get(name string) *Row {
+var byName = func() map[string]*Row {
+	rows := map[string]*Row{}
 	for i := range Table {
-		if Table[i].Name == name {
-			return &Table[i]
-		}
+		rows[Table[i].Name] = &Table[i]
 	}
-	return nil
-}
+	return rows
+}()
+
+// Get returns the row with this name, or nil.
+func Get(name string) *Row { return byName[name] }
 
 // Find returns the row with this name or alias, or nil.
 func Find(name string) *Row {
+	if row := Get(name); row != nil {
+		return row
+	}
 	for i := range Table {
 		row := &Table[i]
-		if row.Name == name {
-			return row
-		}
 		for _, alias := range row.Aliases {
 			if alias == name {
 				return row

@@ -182,7 +182,7 @@ class Command(NamedTuple):
 
 
 # Languages of blocks that are not commands, and those that are. The tests of the package run Python.
-LANGUAGES = {"c", "ini", "json", "python", "rust", "rust,no_run", "text"} | {"console", "sh"}
+LANGUAGES = {"c", "go", "ini", "json", "python", "rust", "rust,no_run", "text"} | {"console", "sh"}
 
 
 def markdown():

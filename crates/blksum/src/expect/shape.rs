@@ -8,7 +8,7 @@
 //! fs-verity holds some.
 
 use blkhash::{Construction, Parameters, Strength};
-use blkimage::{Format, Source, detect_within, is_tar, probe};
+use blkimage::{Compression, Format, Source, detect_within, is_tar, probe};
 
 use crate::Error;
 
@@ -23,6 +23,7 @@ pub struct Shape {
     /// The last eight bytes, in little endian. `None` if they are not known.
     last: Option<u64>,
     is_archive: bool,
+    compression: Option<Compression>,
     format: Format,
 }
 
@@ -36,6 +37,8 @@ pub enum Doubt {
     Image(Format),
     /// The content is itself an archive, and the value may be that of an appliance.
     Archive,
+    /// The content is itself a compressed file, and the value may be that of a compressed image.
+    Compressed(Compression),
 }
 
 impl Shape {
@@ -64,7 +67,8 @@ impl Shape {
         let is_descriptor = length == DESCRIPTOR && matches!(head, [1, 1 | 2, ..]);
         let is_of_verity = is_descriptor || is_topmost_block(head, length);
         let (is_archive, format) = (is_tar(head), probe(head).unwrap_or(Format::Raw));
-        Self { length, has_run, is_of_verity, last: None, is_archive, format }
+        let compression = Compression::of_head(head);
+        Self { length, has_run, is_of_verity, last: None, is_archive, compression, format }
     }
 
     /// Returns why a checksum with these parameters that equals a value may not be that of the content that the value
@@ -81,6 +85,9 @@ impl Shape {
         }
         if is_linear && !is_file && self.is_archive {
             return Some(Doubt::Archive);
+        }
+        if let (true, false, Some(compression)) = (is_linear, is_file, self.compression) {
+            return Some(Doubt::Compressed(compression));
         }
         if is_linear && self.is_of_verity {
             return Some(Doubt::Digests);

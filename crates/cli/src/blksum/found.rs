@@ -129,6 +129,9 @@ fn describe_doubt(reading: &Reading, doubt: Doubt) -> String {
     let why = match doubt {
         Doubt::Image(format) => format!("its content is a {format} image itself"),
         Doubt::Archive => "its content is an archive".to_owned(),
+        Doubt::Compressed(compression) => {
+            format!("its content is a file compressed by {compression}")
+        }
         _ => "it could be a list of the digests of another image".to_owned(),
     };
     format!("has this value as {what}, but {why}: {option} takes it")

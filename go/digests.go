@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 )
 
@@ -45,12 +46,12 @@ const blockDigests Construction = "blocks"
 
 type noFold struct{}
 
-func (noFold) blocks([]byte)                            {}
-func (noFold) zeroBlocks(int64)                         {}
-func (noFold) sum(int64) []byte                         { return nil }
-func (noFold) clone() fold                              { return noFold{} }
-func (noFold) appendState(state []byte) ([]byte, error) { return state, nil }
-func (noFold) restore(state []byte) ([]byte, error)     { return state, nil }
+func (noFold) blocks([]byte)                                 {}
+func (noFold) zeroBlocks(int64)                              {}
+func (noFold) sum(int64) []byte                              { return nil }
+func (noFold) clone() fold                                   { return noFold{} }
+func (noFold) appendState(state []byte) ([]byte, error)      { return state, nil }
+func (noFold) restore(state []byte, _ int64) ([]byte, error) { return state, nil }
 
 // A Fold computes a checksum from the digests of blocks that are known already. It implements [Sink].
 //
@@ -91,8 +92,8 @@ func (f *Fold) Blocks(digests []byte) error {
 
 // ZeroBlocks adds n whole blocks of zeros. They cost almost nothing in a tree, and a digest each otherwise.
 func (f *Fold) ZeroBlocks(n int64) error {
-	if n < 0 {
-		return fmt.Errorf("blkhash: %d blocks", n)
+	if n < 0 || n > math.MaxInt64-f.blocks {
+		return fmt.Errorf("blkhash: %d blocks behind %d", n, f.blocks)
 	}
 	f.fold.zeroBlocks(n)
 	f.blocks += n
@@ -101,7 +102,7 @@ func (f *Fold) ZeroBlocks(n int64) error {
 
 // Repeat adds n blocks with the same digest, at the cost of ZeroBlocks.
 func (f *Fold) Repeat(digest []byte, n int64) error {
-	if f.size == 0 || len(digest) != f.size || n < 0 {
+	if f.size == 0 || len(digest) != f.size || n < 0 || n > math.MaxInt64-f.blocks {
 		return fmt.Errorf("blkhash: %d blocks with a digest of %d bytes", n, len(digest))
 	}
 	if t, ok := f.fold.(*tree); ok {

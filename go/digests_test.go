@@ -2,6 +2,7 @@ package blkhash_test
 
 import (
 	"bytes"
+	"math"
 	"testing"
 
 	"github.com/blkhash/blkhash/go"
@@ -82,5 +83,18 @@ func TestFoldIsHasher(t *testing.T) {
 	}
 	if _, err := blkhash.NewFold(blkhash.Parameters{Construction: blkhash.Linear}); err == nil {
 		t.Error("linear has a fold")
+	}
+}
+
+func TestTooManyBlocks(t *testing.T) {
+	f, err := blkhash.NewFold(blkhash.Parameters{Construction: blkhash.FSVerity})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.ZeroBlocks(math.MaxInt64); err != nil {
+		t.Fatal(err)
+	}
+	if f.ZeroBlocks(1) == nil || f.Repeat(make([]byte, 32), 1) == nil {
+		t.Error("more than 2^63-1 blocks")
 	}
 }

@@ -34,6 +34,8 @@ type plan struct {
 	// start is the end of the last chunk.
 	start int64
 
+	// done returns the reason to end early.
+	done    func() error
 	pull    func() (Extent, error, bool)
 	ended   bool
 	current Extent
@@ -127,6 +129,9 @@ func (p *plan) pop() (Extent, error) {
 		return next, nil
 	}
 	for !p.ended {
+		if err := p.done(); err != nil {
+			return Extent{}, err
+		}
 		e, err, more := p.pull()
 		if !more {
 			break

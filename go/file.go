@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/blkhash/blkhash/go/internal/stamp"
 )
 
 // ErrChanged is the error for a file that changed while it was read.
@@ -32,13 +34,14 @@ func SumFile(ctx context.Context, f *os.File, p Parameters, opts ...Option) ([]b
 	if err != nil {
 		return nil, err
 	}
-	if after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()) {
+	if !stamp.Same(before, after) {
 		return nil, fmt.Errorf("%s: %w", f.Name(), ErrChanged)
 	}
 	return sum, nil
 }
 
-// FileSize returns the size of a regular file or a block device.
+// FileSize returns the size of a regular file or a block device. It fails for files that do not tell their size, such as those of
+// procfs.
 func FileSize(f *os.File) (int64, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -46,6 +49,10 @@ func FileSize(f *os.File) (int64, error) {
 	}
 	switch {
 	case info.Mode().IsRegular():
+		// Files of procfs have content and no size.
+		if n, _ := f.ReadAt(make([]byte, 1), info.Size()); n > 0 {
+			return 0, fmt.Errorf("blkhash: %s: has more than the %d bytes of its size", f.Name(), info.Size())
+		}
 		return info.Size(), nil
 	case info.Mode()&os.ModeDevice != 0 && info.Mode()&os.ModeCharDevice == 0:
 		return f.Seek(0, io.SeekEnd)

@@ -21,8 +21,9 @@ type fold interface {
 	clone() fold
 	// appendState appends what restore reads.
 	appendState(state []byte) ([]byte, error)
-	// restore reads the state of a fold with the same parameters, and returns what is behind it.
-	restore(state []byte) ([]byte, error)
+	// restore reads the state of a fold with the same parameters after this number of blocks, and returns what is
+	// behind it.
+	restore(state []byte, blocks int64) ([]byte, error)
 }
 
 // newFold returns the fold of a construction with blocks.
@@ -147,7 +148,6 @@ func (s *streams) clone() fold {
 }
 
 func (s *streams) appendState(state []byte) ([]byte, error) {
-	state = append(state, byte(s.next))
 	for _, h := range s.hashes {
 		var err error
 		if state, err = appendHash(state, h); err != nil {
@@ -157,12 +157,8 @@ func (s *streams) appendState(state []byte) ([]byte, error) {
 	return state, nil
 }
 
-func (s *streams) restore(state []byte) ([]byte, error) {
-	if len(state) < 1 || int(state[0]) >= len(s.hashes) {
-		return nil, errState
-	}
-	s.next = int(state[0])
-	state = state[1:]
+func (s *streams) restore(state []byte, blocks int64) ([]byte, error) {
+	s.next = int(blocks % int64(len(s.hashes)))
 	for _, h := range s.hashes {
 		var err error
 		if state, err = restoreHash(state, h); err != nil {
@@ -198,11 +194,21 @@ func appendHash(state []byte, h hash.Hash) ([]byte, error) {
 // restoreHash reads what appendHash wrote.
 func restoreHash(state []byte, h hash.Hash) ([]byte, error) {
 	m, ok := h.(encoding.BinaryUnmarshaler)
+	size := h.Size()
 	saved, rest, err := cutBytes(state)
-	if !ok || err != nil {
+	if !ok || err != nil || m.UnmarshalBinary(saved) != nil || !works(h, size) {
 		return nil, errState
 	}
-	return rest, m.UnmarshalBinary(saved)
+	return rest, nil
+}
+
+// works returns whether a hash has this size and a copy of it can go on. Not every hash checks the state that it restores, and one with an
+// invalid state panics later.
+func works(h hash.Hash, size int) (ok bool) {
+	defer func() { ok = recover() == nil && ok }()
+	copied := cloneHash(h)
+	copied.Write(zeros[:4*h.BlockSize()+1])
+	return len(h.Sum(nil)) == size && len(copied.Sum(nil)) == size
 }
 
 // cutBytes reads a length and that many bytes.

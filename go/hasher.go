@@ -71,8 +71,8 @@ func (h *Hasher) Write(p []byte) (int, error) {
 	return len(p), h.pass.failed()
 }
 
-// WriteZeros adds n bytes of zeros, in almost no time if they are whole blocks. It fails as Write does, and if n is
-// negative.
+// WriteZeros adds n bytes of zeros. Whole blocks cost a digest of 32 bytes or so in the place of the block, and next to
+// nothing in a tree of verity. With [Linear] all zeros are hashed. It fails as Write does, and if n is negative.
 func (h *Hasher) WriteZeros(n int64) error {
 	if n < 0 {
 		return fmt.Errorf("blkhash: %d zeros", n)
@@ -185,17 +185,16 @@ func (h *Hasher) dispatch() {
 	h.number++
 	switch {
 	case c.zero:
-		h.pass.done(c)
+		h.pass.guard(func() { h.pass.done(c) })
 	case cap(h.pass.free) == 1:
-		c.hash()
-		h.pass.done(c)
+		h.pass.guard(func() { c.hash(); h.pass.done(c) })
 	default:
-		go func() {
-			c.hash()
-			h.pass.done(c)
-		}()
+		go h.pass.guard(func() { c.hash(); h.pass.done(c) })
 	}
-	h.current, h.filled = <-h.pass.free, 0
+	h.current, h.filled = h.pass.take(), 0
+	if h.current == nil {
+		_ = h.pass.failed() // panics
+	}
 }
 
 // settle waits until all whole blocks are added.
@@ -251,6 +250,9 @@ func (h *Hasher) ended(p *pass) ([]byte, error) {
 		}
 		c.hash()
 		if err := p.add(c); err != nil {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.fail(err)
 			return nil, err
 		}
 	}
@@ -263,7 +265,7 @@ func (h *Hasher) ended(p *pass) ([]byte, error) {
 
 // Reset removes all content. A sink stays.
 func (h *Hasher) Reset() {
-	_ = h.pass.wait(h.number) // an error belongs to the content that goes
+	h.pass.settled(h.number)
 	if err := h.begin(); err != nil {
 		panic(err) // New did the same
 	}
@@ -340,7 +342,8 @@ func (h *Hasher) AppendBinary(b []byte) ([]byte, error) {
 }
 
 // UnmarshalBinary replaces the content by that of a state. It fails if the state is not valid or has other parameters,
-// and the Hasher is then that of empty content.
+// and the Hasher is then that of empty content. A state determines the checksum, so take it only from where you would
+// take the content.
 func (h *Hasher) UnmarshalBinary(state []byte) error {
 	h.Reset()
 	if err := h.restore(state); err != nil {
@@ -367,7 +370,7 @@ func (h *Hasher) restore(state []byte) error {
 	}
 	state = state[n:]
 	for _, folds := range h.pass.folds {
-		if state, err = folds[0].restore(state); err != nil {
+		if state, err = folds[0].restore(state, int64(length/uint64(h.pass.unit))); err != nil {
 			return err
 		}
 	}

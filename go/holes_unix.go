@@ -5,6 +5,7 @@ package blkhash
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -48,7 +49,12 @@ func seek(f *os.File, at int64, whence int, size int64) (int64, error) {
 	offset, err := f.Seek(at, whence)
 	switch {
 	case errors.Is(err, unix.ENXIO):
-		return size, nil
+		// Only a hole is left, or the file was cut off.
+		end, err := f.Seek(0, io.SeekEnd)
+		if err == nil && end < size {
+			err = fmt.Errorf("blkhash: file ends at %d, and not at %d: %w", end, size, io.ErrUnexpectedEOF)
+		}
+		return size, err
 	case errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP):
 		// Without reports of holes, everything is data.
 		if whence == unix.SEEK_DATA {

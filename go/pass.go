@@ -38,6 +38,8 @@ type pass struct {
 	room  int64
 	// free has the chunks that are not in use.
 	free chan *chunk
+	// ended is closed after a panic in one of the goroutines. Chunks may then be missing in free.
+	ended chan struct{}
 
 	mu      sync.Mutex
 	added   sync.Cond
@@ -46,7 +48,9 @@ type pass struct {
 	length  int64
 	waiting map[int64]*chunk
 	err     error
-	after   func(length int64)
+	// panicked is the value of the first panic in a goroutine.
+	panicked any
+	after    func(length int64)
 }
 
 // place is the place of a checksum: in folds[leaf][index], or in linear[index] if leaf is negative.
@@ -68,7 +72,9 @@ type chunk struct {
 
 // newPass returns a pass for checked parameters with defaults. The sink gets the digests for the first ones.
 func newPass(parameters []Parameters, sink Sink, threads int) (*pass, error) {
-	p := &pass{parameters: parameters, sink: sink, unit: 1, waiting: map[int64]*chunk{}}
+	p := &pass{
+		parameters: parameters, sink: sink, unit: 1, waiting: map[int64]*chunk{}, ended: make(chan struct{}),
+	}
 	p.added.L = &p.mu
 	kinds := map[leafKind]int{}
 	for _, parameters := range parameters {
@@ -138,12 +144,10 @@ func (p *pass) done(c *chunk) {
 		}
 		delete(p.waiting, p.next)
 		if p.err == nil && c.err == nil {
-			p.mu.Unlock()
-			c.err = p.add(c)
-			p.mu.Lock()
+			c.err = p.addUnlocked(c)
 		}
-		if p.err == nil && c.err != nil {
-			p.err = c.err
+		if c.err != nil {
+			p.fail(c.err)
 		}
 		if p.err == nil {
 			p.length += c.length
@@ -157,6 +161,52 @@ func (p *pass) done(c *chunk) {
 	}
 	p.adding = false
 	p.added.Broadcast()
+}
+
+// addUnlocked adds a chunk while others may call done.
+func (p *pass) addUnlocked(c *chunk) error {
+	p.mu.Unlock()
+	defer p.mu.Lock()
+	return p.add(c)
+}
+
+// guard calls f. A panic in it, which may be one of a caller's function, ends the pass, and continues where the caller
+// waits.
+func (p *pass) guard(f func()) {
+	defer func() {
+		value := recover()
+		if value == nil {
+			return
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.panicked == nil {
+			p.panicked = value
+			close(p.ended)
+		}
+		p.fail(errPanicked)
+		p.added.Broadcast()
+	}()
+	f()
+}
+
+var errPanicked = errors.New("blkhash: panic in a goroutine")
+
+// fail keeps the first error. The lock must be held.
+func (p *pass) fail(err error) {
+	if p.err == nil {
+		p.err = err
+	}
+}
+
+// take returns a chunk that is not in use, or nil after a panic.
+func (p *pass) take() *chunk {
+	select {
+	case c := <-p.free:
+		return c
+	case <-p.ended:
+		return nil
+	}
 }
 
 // add adds a chunk to the checksums and the sink.
@@ -203,16 +253,30 @@ func (c *chunk) feed(s Sink, blockSize int64) error {
 func (p *pass) wait(number int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.next < number || p.adding {
+	for p.panicked == nil && (p.next < number || p.adding) {
 		p.added.Wait()
 	}
-	return p.err
+	return p.result()
+}
+
+// settled waits like wait, and leaves errors and panics to the content that they belong to.
+func (p *pass) settled(number int64) {
+	defer func() { _ = recover() }()
+	_ = p.wait(number)
 }
 
 // failed returns the first error in the order of the content so far.
 func (p *pass) failed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.result()
+}
+
+// result returns the first error, and continues a panic. The lock must be held.
+func (p *pass) result() error {
+	if p.panicked != nil {
+		panic(p.panicked)
+	}
 	return p.err
 }
 

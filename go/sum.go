@@ -102,12 +102,15 @@ func (p *pass) run(ctx context.Context, r io.ReaderAt, size int64, extents Exten
 	}
 	pull, stop := iter.Pull2(extents)
 	defer stop()
-	shared := &source{reader: r, plan: plan{size: size, unit: p.unit, room: p.room, zeros: p.zeros(), pull: pull}}
+	shared := &source{reader: r, plan: plan{
+		size: size, unit: p.unit, room: p.room, zeros: p.zeros(), pull: pull,
+		done: func() error { return context.Cause(ctx) },
+	}}
 	var group sync.WaitGroup
 	for range threads - 1 {
-		group.Go(func() { p.work(ctx, shared) })
+		group.Go(func() { p.guard(func() { p.work(ctx, shared) }) })
 	}
-	p.work(ctx, shared)
+	p.guard(func() { p.work(ctx, shared) })
 	group.Wait()
 	return p.failed()
 }
@@ -141,7 +144,10 @@ type source struct {
 // there is always one that goes on.
 func (p *pass) work(ctx context.Context, s *source) {
 	for {
-		c := <-p.free
+		c := p.take()
+		if c == nil {
+			return
+		}
 		more := s.take(ctx, p, c)
 		if !more && c.err == nil {
 			p.free <- c

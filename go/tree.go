@@ -136,37 +136,25 @@ func (t *tree) clone() fold {
 	return &copied
 }
 
+// appendState appends what is pending in each level. The number of blocks says how much that is.
 func (t *tree) appendState(state []byte) ([]byte, error) {
-	state = binary.AppendUvarint(state, uint64(len(t.levels)))
 	for _, l := range t.levels {
-		state = binary.AppendUvarint(state, uint64(l.count))
-		state = binary.AppendUvarint(state, uint64(len(l.pending)))
 		state = append(state, l.pending...)
 	}
 	return state, nil
 }
 
-func (t *tree) restore(state []byte) ([]byte, error) {
-	count, n := binary.Uvarint(state)
-	// A level has half as many digests as the one below, or fewer.
-	if n <= 0 || count > 64 {
-		return nil, errState
-	}
-	state = state[n:]
+func (t *tree) restore(state []byte, blocks int64) ([]byte, error) {
 	t.levels = nil
-	for range count {
-		digests, n := binary.Uvarint(state)
-		if n <= 0 || digests > 1<<62 {
+	for per := int64(t.parameters.BlockSize / t.width); blocks > 0; blocks /= per {
+		length := int(blocks%per) * t.width
+		if length > len(state) {
 			return nil, errState
 		}
-		saved, rest, err := cutBytes(state[n:])
-		if err != nil || len(saved) >= t.parameters.BlockSize || len(saved)%t.width != 0 {
-			return nil, errState
-		}
-		pending := make([]byte, len(saved), t.parameters.BlockSize)
-		copy(pending, saved)
-		t.levels = append(t.levels, level{pending: pending, count: int64(digests)})
-		state = rest
+		pending := make([]byte, length, t.parameters.BlockSize)
+		copy(pending, state)
+		t.levels = append(t.levels, level{pending: pending, count: blocks})
+		state = state[length:]
 	}
 	return state, nil
 }

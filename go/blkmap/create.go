@@ -29,7 +29,7 @@ func (w *Writer) Read(ctx context.Context, r io.ReaderAt, extents blkhash.Extent
 			end = last * int64(p.BlockSize)
 		}
 		part := io.NewSectionReader(r, start, end-start)
-		extents = window(extents, start, end)
+		extents = window(extents, w.imageSize, start, end)
 		err := blkhash.BlockDigests(ctx, part, end-start, extents, p.Algorithm, p.BlockSize, p.Salt, w, opts...)
 		if err != nil {
 			return err

@@ -6,7 +6,7 @@ import (
 )
 
 // Diff returns the differences between two maps in order, with runs that one of them does not know. Pages with equal
-// hashes are not read, and nothing is read if the roots are equal. Blocks that only one image has are a difference of
+// hashes are not read. Blocks that only one image has are a difference of
 // their own.
 //
 // The error, if there is one, is the last item: [ErrMismatch] if the parameters differ.
@@ -49,17 +49,10 @@ func (c *comparer) run() error {
 		return err
 	}
 	c.blocks = min(left.Blocks(), right.Blocks())
-	one, complete := left.Root()
-	other, both := right.Root()
-	// With equal roots, all pages are equal, or one of the maps is damaged.
-	if same := complete && both && one == other && left.ImageSize() == right.ImageSize(); !same {
-		for _, m := range [...]*Map{left, right} {
-			if err := m.checkHashes(); err != nil {
-				return err
-			}
+	for _, m := range [...]*Map{left, right} {
+		if err := m.checkHashes(); err != nil {
+			return err
 		}
-	} else if bytes.Equal(left.commit.paddedLast[:], right.commit.paddedLast[:]) {
-		return nil
 	}
 	end := divideUp(c.blocks, left.header.PageBlocks())
 	c.left.pages, c.right.pages = left.pagesOf(0, end), right.pagesOf(0, end)

@@ -6,20 +6,16 @@ import (
 	"github.com/blkhash/blkhash/go"
 )
 
-// window returns the parts of extents from start up to and without end, with offsets from start on. Extents that are
-// not valid stay as they are, and fail later.
-func window(extents blkhash.Extents, start, end int64) blkhash.Extents {
+// window returns the parts of extents of size bytes from start up to and without end, with offsets from start on. Extents
+// that are not valid become one with a length that fails later.
+func window(extents blkhash.Extents, size, start, end int64) blkhash.Extents {
 	if extents == nil {
 		return nil
 	}
 	return func(yield func(blkhash.Extent, error) bool) {
 		for e, err := range extents {
-			if err == nil && e.Offset >= 0 && e.Length >= 0 {
-				// An end beyond 63 bits is behind the window.
-				first, last := max(e.Offset, start), end
-				if e.Length < end-e.Offset {
-					last = e.End()
-				}
+			if err == nil && e.Offset >= 0 && e.Length >= 0 && e.Length <= size-e.Offset {
+				first, last := max(e.Offset, start), min(e.End(), end)
 				if first >= last {
 					if e.Offset >= end {
 						return
@@ -27,6 +23,8 @@ func window(extents blkhash.Extents, start, end int64) blkhash.Extents {
 					continue
 				}
 				e.Offset, e.Length = first-start, last-first
+			} else if err == nil {
+				e.Length = -1
 			}
 			if !yield(e, err) {
 				return

@@ -27,8 +27,10 @@ func (m *Map) Verify(ctx context.Context, r io.ReaderAt, size int64, extents blk
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		found, failed := make(chan Difference, 64), make(chan error, 1)
+		var panicked any
 		go func() {
 			defer close(found)
+			defer func() { panicked = recover() }()
 			failed <- m.verify(ctx, r, size, extents, opts, found)
 		}()
 		for d := range found {
@@ -39,6 +41,9 @@ func (m *Map) Verify(ctx context.Context, r io.ReaderAt, size int64, extents blk
 				}
 				return
 			}
+		}
+		if panicked != nil {
+			panic(panicked)
 		}
 		if err := <-failed; err != nil {
 			yield(Difference{}, err)
@@ -71,8 +76,12 @@ func (m *Map) verify(ctx context.Context, r io.ReaderAt, size int64, extents blk
 	if m.Blocks() < divideUp(size, blockSize) {
 		end = m.Blocks() * blockSize
 	}
-	extents = m.withoutUnknown(window(extents, 0, end), end)
-	if err := blkhash.BlockDigests(ctx, r, end, extents, p.Algorithm, p.BlockSize, p.Salt, a, opts...); err != nil {
+	extents = m.withoutUnknown(window(extents, size, 0, end), end)
+	err = blkhash.BlockDigests(ctx, r, end, extents, p.Algorithm, p.BlockSize, p.Salt, a, opts...)
+	if errors.Is(err, errStopped) && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	a.joiner.end(m.ImageSize(), size)

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/blkhash/blkhash/go"
+	"github.com/blkhash/blkhash/go/internal/stamp"
 )
 
 // ErrNotRaw is the error for a file that is not a raw image: it begins or ends like an image of another format, or is
@@ -28,10 +29,13 @@ func ExpectFile(ctx context.Context, f *os.File, v Value, o Options) (Match, err
 	if err != nil {
 		return Match{}, err
 	}
-	if err := checkRaw(f, size); err != nil {
+	if err := CheckRaw(f, size); err != nil {
 		return Match{}, fmt.Errorf("%s: %w", f.Name(), err)
 	}
 	o.IsFile = true
+	if v.Tag != nil && v.Tag.Content == (Content{Format: "raw"}) {
+		o.Content = v.Tag.Content
+	}
 	match, err := Expect(ctx, f, size, blkhash.FileExtents(f, size), v, o)
 	if err != nil {
 		return Match{}, fmt.Errorf("%s: %w", f.Name(), err)
@@ -40,14 +44,15 @@ func ExpectFile(ctx context.Context, f *os.File, v Value, o Options) (Match, err
 	if err != nil {
 		return Match{}, err
 	}
-	if after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()) {
+	if !stamp.Same(before, after) {
 		return Match{}, fmt.Errorf("%s: %w", f.Name(), blkhash.ErrChanged)
 	}
 	return match, nil
 }
 
-// checkRaw returns an error if a file is not a raw image.
-func checkRaw(r io.ReaderAt, size int64) error {
+// CheckRaw returns an error, [ErrNotRaw], if the first size bytes of a reader look like an image of another format that
+// blksum recognises, or like a compressed file.
+func CheckRaw(r io.ReaderAt, size int64) error {
 	head, tail := make([]byte, min(size, probeSize)), make([]byte, min(size, probeSize))
 	if err := readRange(r, size, nil, head, 0); err != nil {
 		return err

@@ -552,3 +552,28 @@ func TestExpectFile(t *testing.T) {
 		}
 	}
 }
+
+// TestTagOfAFile takes the tag that it returned for a raw image.
+func TestTagOfAFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "disk")
+	if err := os.WriteFile(name, noise(3<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	sum, err := blkhash.SumFile(t.Context(), f, blkhash.Parameters{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"", "raw"} {
+		tag := TagOf(blkhash.Parameters{})
+		tag.Content.Format = format
+		match, err := ExpectFile(t.Context(), f, NewEntry("disk", sum, tag).Value(), Options{})
+		if err != nil || !match.OK {
+			t.Errorf("format %q: %s, %v", format, match, err)
+		}
+	}
+}

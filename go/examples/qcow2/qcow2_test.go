@@ -92,9 +92,16 @@ func TestBackingFilesAreRefused(t *testing.T) {
 
 func TestOtherFormatsAreRefused(t *testing.T) {
 	tools(t)
-	name := filepath.Join(t.TempDir(), "disk.vmdk")
-	tool(t, "qemu-img", "create", "-q", "-f", "vmdk", name, "1M")
-	if got, err := sum(t, name); err == nil {
-		t.Error(got)
+	folder := t.TempDir()
+	for _, format := range [][]string{{"vmdk"}, {"vdi"}, {"vhdx"}, {"vpc"}, {"vpc", "-o", "subformat=fixed"}, {"qed"}, {"qcow"}, {"parallels"}} {
+		name := filepath.Join(folder, "disk")
+		tool(t, "qemu-img", append(append([]string{"create", "-q", "-f"}, format...), name, "1M")...)
+		if got, err := sum(t, name); err == nil {
+			t.Errorf("%s: %s", format, got)
+		}
+	}
+	tool(t, "sh", "-c", "head -c 1M /dev/zero | gzip > "+filepath.Join(folder, "disk.gz"))
+	if got, err := sum(t, filepath.Join(folder, "disk.gz")); err == nil {
+		t.Errorf("gzip: %s", got)
 	}
 }

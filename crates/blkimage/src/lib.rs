@@ -50,7 +50,6 @@ mod caches;
 mod chain;
 #[cfg(feature = "compressed")]
 mod compressed;
-#[cfg(feature = "compressed")]
 mod compression;
 mod entries;
 mod error;
@@ -95,7 +94,6 @@ pub use bitmap::Bitmap;
 pub use buffer::Buffer;
 #[cfg(feature = "compressed")]
 pub use compressed::Decompressed;
-#[cfg(feature = "compressed")]
 pub use compression::Compression;
 pub use error::{Error, ErrorKind, Result};
 pub use extent::{Extent, ExtentKind};

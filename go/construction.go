@@ -61,7 +61,7 @@ func (c Construction) check() error {
 		return nil
 	}
 	if c.streams() == 0 {
-		return fmt.Errorf("blkhash: unknown construction %q: use streams:N with N up to %d, flat, concat, linear, "+
+		return fmt.Errorf("blkhash: unknown construction %q: use streams:N with N from 1 to %d, flat, concat, linear, "+
 			"fs-verity or dm-verity", string(c), maxStreams)
 	}
 	return nil

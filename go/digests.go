@@ -30,6 +30,9 @@ func BlockDigests(ctx context.Context, r io.ReaderAt, size int64, extents Extent
 		return err
 	}
 	o := newOptions(opts)
+	if o.sink != nil {
+		return errors.New("blkhash: digests of blocks go to one sink")
+	}
 	p := Parameters{Algorithm: a, Construction: blockDigests, BlockSize: blockSize, Salt: salt}
 	pass, err := newPass([]Parameters{p}, s, o.threads)
 	if err != nil {

@@ -140,7 +140,7 @@ func (p *plan) pop() (Extent, error) {
 		case err != nil:
 			return Extent{}, fmt.Errorf("blkhash: extents of the content at %d: %w", p.last, err)
 		case e.Length < 0 || e.Offset < p.last || e.Length > p.size-e.Offset:
-			return Extent{}, fmt.Errorf("%w: offset %d, length %d, behind %d of %d bytes",
+			return Extent{}, fmt.Errorf("%w: offset %d, length %d, where the one before ends at %d of %d bytes",
 				ErrExtents, e.Offset, e.Length, p.last, p.size)
 		case e.Length == 0:
 			continue

@@ -202,8 +202,8 @@ func restoreHash(state []byte, h hash.Hash) ([]byte, error) {
 	return rest, nil
 }
 
-// works returns whether a hash has this size and a copy of it can go on. Not every hash checks the state that it restores, and one with an
-// invalid state panics later.
+// works returns whether a hash has this size and a copy of it can go on. Not every hash checks the state that it
+// restores, and one with an invalid state panics later.
 func works(h hash.Hash, size int) (ok bool) {
 	defer func() { ok = recover() == nil && ok }()
 	copied := cloneHash(h)

@@ -38,7 +38,13 @@ func New(p Parameters, opts ...Option) (*Hasher, error) {
 	if err := h.parameters.Check(); err != nil {
 		return nil, err
 	}
-	return h, h.begin()
+	if h.options.progress != nil {
+		return nil, errors.New("blkhash: a Hasher has no progress: the caller writes")
+	}
+	if err := h.begin(); err != nil {
+		return nil, err
+	}
+	return h, nil
 }
 
 // begin replaces the pass by one of no content.

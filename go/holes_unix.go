@@ -12,7 +12,8 @@ import (
 )
 
 // FileExtents returns the extents of the first size bytes of f, a regular file or a block device. Holes are zeros. A
-// file system or device that does not report holes has data everywhere. It moves the offset of f.
+// file system or device that does not report holes has data everywhere. Data and holes together are the whole size. It
+// moves the offset of f.
 func FileExtents(f *os.File, size int64) Extents {
 	return func(yield func(Extent, error) bool) {
 		for at := int64(0); at < size; {

@@ -23,6 +23,13 @@ type Sink interface {
 	ZeroBlocks(n int64) error
 }
 
+// A ParametersSink is a [Sink] that is for digests with certain parameters. If CheckParameters returns an error, no
+// pass begins.
+type ParametersSink interface {
+	Sink
+	CheckParameters(p Parameters) error
+}
+
 // pass computes checksums of one content. Chunks are hashed in any order, and their digests are added in order.
 type pass struct {
 	parameters []Parameters
@@ -97,6 +104,11 @@ func newPass(parameters []Parameters, sink Sink, threads int) (*pass, error) {
 	}
 	if sink != nil && (len(p.order) == 0 || p.order[0].leaf != 0) {
 		return nil, errors.New("blkhash: linear has no blocks for a sink")
+	}
+	if s, ok := sink.(ParametersSink); ok {
+		if err := s.CheckParameters(parameters[0]); err != nil {
+			return nil, err
+		}
 	}
 	p.room = max(chunkSize, p.unit)
 	chunks := 1

@@ -441,6 +441,12 @@ func TestLargestContent(t *testing.T) {
 	}
 }
 
+func TestHasherHasNoProgress(t *testing.T) {
+	if _, err := blkhash.New(blkhash.Parameters{}, blkhash.Progress(func(int64, int64) {})); err == nil {
+		t.Error("a progress function is accepted")
+	}
+}
+
 func TestProgress(t *testing.T) {
 	content := pattern(9<<20 + 5)
 	last := int64(0)

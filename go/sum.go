@@ -20,7 +20,7 @@ type options struct {
 	progress func(done, total int64)
 }
 
-// Threads sets the number of goroutines that hash. The default is GOMAXPROCS.
+// Threads sets the number of goroutines that hash. The default is GOMAXPROCS, and less than 1 is 1.
 func Threads(n int) Option {
 	return func(o *options) { o.threads = n }
 }
@@ -31,8 +31,8 @@ func WithSink(s Sink) Option {
 	return func(o *options) { o.sink = s }
 }
 
-// Progress has f called with the number of bytes that are hashed and of all bytes, in order. It must return soon. A
-// [Hasher] does not call it.
+// Progress has f called with the number of bytes that are hashed and of all bytes, in order. It must return soon.
+// One goroutine at a time calls it, and none after the call that hashes has returned. A [Hasher] refuses it.
 func Progress(f func(done, total int64)) Option {
 	return func(o *options) { o.progress = f }
 }

@@ -2,6 +2,7 @@ package blkmap
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 )
 
@@ -14,8 +15,9 @@ type base struct {
 }
 
 // Append begins the next state of a map: that of an image with a size in bytes. base is the last state of the map, and
-// w appends to its file, which ends there ([Map.End]). Pages that are equal are not written again. All blocks come as
-// in [NewWriter], or stay as they are with [Writer.Keep]. Until Finish, readers see the old state.
+// w writes to its file behind that ([Map.End]). If w is an [io.Seeker], such as the file itself, it is moved there.
+// Pages that are equal are not written again. All blocks come as in [NewWriter], or stay as they are with
+// [Writer.Keep]. Until Finish, readers see the old state.
 //
 // The parameters are those of the base, and the options must not have a part or a file id. The next state of a sealed
 // map needs the same key.
@@ -32,6 +34,9 @@ func Append(baseMap *Map, w io.Writer, imageSize int64, o WriterOptions) (*Write
 	if err := baseMap.checkHashes(); err != nil {
 		return nil, err
 	}
+	if err := seekTo(w, baseMap.End()); err != nil {
+		return nil, err
+	}
 	writer, err := newWriter(w, imageSize, baseMap.header, baseMap.headerSHA, o)
 	if err != nil {
 		return nil, err
@@ -40,6 +45,16 @@ func Append(baseMap *Map, w io.Writer, imageSize int64, o WriterOptions) (*Write
 	writer.base = &base{m: baseMap, pages: baseMap.pagesOf(0, baseMap.header.pages(baseMap.ImageSize())),
 		hashes: baseMap.hashReader(hashPart), reader: baseMap.pageReader()}
 	return writer, nil
+}
+
+// seekTo moves the offset of a writer that has one.
+func seekTo(w io.Writer, end int64) error {
+	if s, ok := w.(io.Seeker); ok {
+		if _, err := s.Seek(end, io.SeekStart); err != nil {
+			return fmt.Errorf("blkmap: cannot write at the end of the map, %d: %w", end, err)
+		}
+	}
+	return nil
 }
 
 // checkNext returns an error unless the next state of a map can have this key, nil for none.
@@ -108,7 +123,7 @@ func (w *Writer) Keep(n int64) error {
 func (w *Writer) keep(n int64) (int64, error) {
 	b := w.base
 	if b == nil {
-		return 0, fail(ErrUnsupported, "has no state before")
+		return 0, fail(ErrUnsupported, "has no state before: blocks can stay only in a map that Append began")
 	}
 	first, per := w.NextBlock(), w.header.PageBlocks()
 	s, err := b.span(w.page)
@@ -169,8 +184,8 @@ func (w *Writer) keepPages(s span, count int64) (int64, error) {
 	return blocks, w.err
 }
 
-// AppendSeal seals the last state of a map: it appends a commit to w that says the same, with a seal. w appends to the
-// file of the map, which ends there. A map that is sealed already needs the same key.
+// AppendSeal seals the last state of a map: it appends a commit to w that says the same, with a seal. w writes
+// to the file of the map as in [Append]. A map that is sealed already needs the same key.
 func AppendSeal(m *Map, w io.Writer, key []byte) error {
 	if err := checkKey(key); err != nil {
 		return err
@@ -179,6 +194,9 @@ func AppendSeal(m *Map, w io.Writer, key []byte) error {
 		return fail(ErrMismatch, "the file does not end with the map: %d bytes follow", m.size-m.End())
 	}
 	if err := m.checkNext(key); err != nil {
+		return err
+	}
+	if err := seekTo(w, m.End()); err != nil {
 		return err
 	}
 	o := WriterOptions{Info: m.info, Key: key}

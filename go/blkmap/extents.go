@@ -6,8 +6,8 @@ import (
 	"github.com/blkhash/blkhash/go"
 )
 
-// window returns the parts of extents of size bytes from start up to and without end, with offsets from start on. Extents
-// that are not valid become one with a length that fails later.
+// window returns the parts of extents of size bytes from start up to and without end, with offsets from start on.
+// Extents that are not valid become one with a length that fails later.
 func window(extents blkhash.Extents, size, start, end int64) blkhash.Extents {
 	if extents == nil {
 		return nil

@@ -58,7 +58,8 @@ func (r *Recovered) ImageSize() (int64, bool) {
 // does.
 func (r *Recovered) RawInfo() []byte { return bytes.Clone(r.info) }
 
-// Continue goes on behind the last checkpoint. w appends to the file, which was cut at [Recovered.End]. The blocks from
+// Continue goes on behind the last checkpoint. w writes to the file, which was cut at
+// [Recovered.End], behind that, as in [Append]. The blocks from
 // [Writer.NextBlock] on have to come.
 //
 // Every page so far is read and compared with its hash. It fails with [ErrMismatch] if the map is finished or of an
@@ -67,6 +68,9 @@ func (r *Recovered) RawInfo() []byte { return bytes.Clone(r.info) }
 func (r *Recovered) Continue(w io.Writer, imageSize int64, o WriterOptions) (*Writer, error) {
 	if r.Final() {
 		return nil, fail(ErrMismatch, "is finished: there is nothing to continue")
+	}
+	if err := seekTo(w, r.End()); err != nil {
+		return nil, err
 	}
 	f := r.file
 	writer, err := newWriter(w, imageSize, f.header, f.headerSHA, o)

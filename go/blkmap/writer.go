@@ -76,6 +76,17 @@ type held struct {
 	zeroBlocks int64
 }
 
+// CheckParameters returns an error if blocks with these parameters have other digests than the map. A pass calls it.
+func (w *Writer) CheckParameters(p blkhash.Parameters) error {
+	own := w.header.Parameters
+	salted := p.Construction == blkhash.FSVerity && len(p.Salt) > 0
+	if p.Algorithm != own.Algorithm || p.BlockSize != own.BlockSize || !bytes.Equal(p.Salt, own.Salt) || salted {
+		return fail(ErrMismatch, "the map has %s of blocks of %d with a salt of %d bytes, and not %s of %d with %d",
+			own.Algorithm, own.BlockSize, len(own.Salt), p.Algorithm, p.BlockSize, len(p.Salt))
+	}
+	return nil
+}
+
 // NewWriter begins a map of an image with a size in bytes, and writes its header to w. If w is an [os.File], the map
 // has to begin at its start.
 func NewWriter(w io.Writer, imageSize int64, p Parameters, o WriterOptions) (*Writer, error) {
@@ -369,7 +380,7 @@ func (w *Writer) Finish() error {
 		return err
 	}
 	if next, end := w.NextBlock(), w.lastBlock(); next != end {
-		w.err = fail(ErrIncomplete, "has blocks up to %d of %d", next, end)
+		w.err = fail(ErrIncomplete, "has blocks up to %d of %d: a Hasher with a sink passes the last one on Close", next, end)
 		return w.err
 	}
 	w.commit(true, &w.every)

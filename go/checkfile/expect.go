@@ -168,7 +168,7 @@ func (s *search) tagged(ctx context.Context) (Match, error) {
 	from := s.content
 	switch {
 	case tag.Bytes && s.file.reader == nil:
-		return Match{}, errors.New("checkfile: a plain tag is of the bytes of the whole file, which are not known")
+		return Match{}, errors.New("checkfile: a plain tag is of the bytes of the whole file: set Options.Bytes, or IsFile for a raw image")
 	case tag.Bytes:
 		from = s.file
 	case !tag.Content.Equal(s.options.Content):

@@ -19,6 +19,9 @@ var ErrNotRaw = errors.New("checkfile: not a raw image")
 // with [ErrNotRaw] for the other formats that blksum recognises, and with [blkhash.ErrChanged] if the size or the time
 // of the last change of f is another one afterwards. It moves the offset of f on systems that report holes.
 //
+// A value with a plain tag, such as "SHA256 (disk.qcow2) = ...", is of the bytes of any file. The lines of sha256sum
+// have no tag: [Parser.Bytes] reads them as such values.
+//
 // It sets [Options.IsFile]. Bytes and Content of the options are not for raw images.
 func ExpectFile(ctx context.Context, f *os.File, v Value, o Options) (Match, error) {
 	before, err := f.Stat()
@@ -29,8 +32,10 @@ func ExpectFile(ctx context.Context, f *os.File, v Value, o Options) (Match, err
 	if err != nil {
 		return Match{}, err
 	}
-	if err := CheckRaw(f, size); err != nil {
-		return Match{}, fmt.Errorf("%s: %w", f.Name(), err)
+	if isBytes := v.Tag != nil && v.Tag.Bytes; !isBytes {
+		if err := CheckRaw(f, size); err != nil {
+			return Match{}, fmt.Errorf("%s: %w", f.Name(), err)
+		}
 	}
 	o.IsFile = true
 	if v.Tag != nil && v.Tag.Content == (Content{Format: "raw"}) {

@@ -577,3 +577,44 @@ func TestTagOfAFile(t *testing.T) {
 		}
 	}
 }
+
+// TestPlainTagOfAnImage is of the bytes of a file in another format.
+func TestPlainTagOfAnImage(t *testing.T) {
+	bytes := append([]byte("QFI\xfb\x00\x00\x00\x03"), noise(1<<20)...)
+	name := filepath.Join(t.TempDir(), "disk.qcow2")
+	if err := os.WriteFile(name, bytes, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	line := fmt.Sprintf("%x  disk.qcow2", sha256.Sum256(bytes))
+	if _, err := ExpectFile(t.Context(), f, mustValue(t, line), Options{}); !errors.Is(err, ErrNotRaw) {
+		t.Errorf("without a tag: %v", err)
+	}
+	entry, err := (&Parser{Bytes: true}).Parse([]byte(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	match, err := ExpectFile(t.Context(), f, entry.Value(), Options{})
+	if err != nil || match.Err() != nil {
+		t.Errorf("%s, %v", match, err)
+	}
+	value := entry.Value()
+	value.Digest[0]++
+	match, err = ExpectFile(t.Context(), f, value, Options{})
+	if err != nil || !errors.Is(match.Err(), ErrNoMatch) {
+		t.Errorf("another digest: %v, %v", match.Err(), err)
+	}
+}
+
+func mustValue(t *testing.T, text string) Value {
+	t.Helper()
+	v, err := ParseValue(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}

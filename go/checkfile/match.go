@@ -1,6 +1,7 @@
 package checkfile
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -105,15 +106,26 @@ type Match struct {
 	Untried []string
 }
 
+// ErrNoMatch is the error of [Match.Err].
+var ErrNoMatch = errors.New("checkfile: the image does not have the value")
+
+// Err returns an error with the reason, [ErrNoMatch], unless the image has the value.
+func (m Match) Err() error {
+	if m.OK {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrNoMatch, m)
+}
+
 // String describes the result in a few words.
 func (m Match) String() string {
 	switch {
 	case m.OK:
 		return m.Reading.String()
 	case m.Doubt != NoDoubt:
-		return fmt.Sprintf("has this value as %s, but %s", m.Doubted, m.Doubt)
+		return fmt.Sprintf("has this value as %s, but %s: Options.Construction takes it", m.Doubted, m.Doubt)
 	case len(m.Tried) == 0:
-		return "nothing was tried: " + strings.Join(m.Untried, "; ")
+		return strings.Join(append([]string{"nothing was tried"}, m.Untried...), ": ")
 	}
 	var ways, digests []string
 	for _, r := range m.Tried {

@@ -1,5 +1,6 @@
 //! Compares parts of an image with its map, in any order and from any thread.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use blkhash::engine::Batch;
@@ -7,7 +8,7 @@ use blkhash::{BlockDigests, Digest, Leaf, Run};
 
 use crate::directory::find_run;
 use crate::page_hashes::read_page;
-use crate::{Error, Map, PageRun, Result};
+use crate::{Error, Map, Result};
 
 /// Compares parts of an image with its map. Parts come in any order and from any thread, and only the pages of their blocks
 /// are read. Some of these are kept for the next part.
@@ -31,9 +32,16 @@ pub enum BlockVerdict {
 /// Pages around one, as the map has them.
 #[derive(Clone)]
 struct Held {
-    run: PageRun,
-    /// Number and bytes of the page, unless it consists of zero blocks.
-    page: Option<(u64, Arc<Vec<u8>>)>,
+    pages: Range<u64>,
+    kind: Kind,
+}
+
+#[derive(Clone)]
+enum Kind {
+    Zeros,
+    Unknown,
+    /// The bytes of one page.
+    Stored(Arc<Vec<u8>>),
 }
 
 /// What the map has of a block.
@@ -41,7 +49,8 @@ enum Known {
     Digest(Digest),
     /// Zero blocks up to the block of this number.
     ZerosUntil(u64),
-    Nothing,
+    /// Nothing up to the block of this number.
+    NothingUntil(u64),
 }
 
 impl BlockCheck {
@@ -74,7 +83,7 @@ impl BlockCheck {
         Ok(match self.known(block)? {
             Known::Digest(digest) => Some(digest),
             Known::ZerosUntil(_) => Some(*self.map.zero_block()),
-            Known::Nothing => None,
+            Known::NothingUntil(_) => None,
         })
     }
 
@@ -142,7 +151,7 @@ impl BlockCheck {
                 Known::ZerosUntil(_) if self.map.zero_block().as_bytes() == digest => {
                     BlockVerdict::Equal
                 }
-                Known::Nothing => BlockVerdict::Unknown(block),
+                Known::NothingUntil(_) => BlockVerdict::Unknown(block),
                 _ => BlockVerdict::Different(block),
             });
         }
@@ -158,7 +167,7 @@ impl BlockCheck {
                     (block + 1, BlockVerdict::Equal)
                 }
                 Known::Digest(_) => return Ok(BlockVerdict::Different(block)),
-                Known::Nothing => (block + 1, BlockVerdict::Unknown(block)),
+                Known::NothingUntil(until) => (until, BlockVerdict::Unknown(block)),
             };
             verdict = verdict.and(part);
             block = next;
@@ -170,45 +179,41 @@ impl BlockCheck {
         let header = self.map.header();
         let per_page = header.blocks_per_page();
         let page = block / per_page;
-        let Some(held) = self.page(page)? else { return Ok(Known::Nothing) };
-        let Some((_, bytes)) = &held.page else {
-            return Ok(Known::ZerosUntil(held.run.end().saturating_mul(per_page)));
+        let held = self.page(page)?;
+        let until = held.pages.end.saturating_mul(per_page);
+        let bytes = match &held.kind {
+            Kind::Zeros => return Ok(Known::ZerosUntil(until)),
+            Kind::Unknown => return Ok(Known::NothingUntil(until)),
+            Kind::Stored(bytes) => bytes,
         };
         let at = (block % per_page) as usize * header.entry_size();
         let digest = &bytes[at..][..header.algorithm.digest_size()];
         Ok(Known::Digest(Digest::try_from(digest).expect("the length of a digest")))
     }
 
-    /// Returns a page, or `None` if the map does not know it.
-    fn page(&self, page: u64) -> Result<Option<Held>> {
+    fn page(&self, page: u64) -> Result<Held> {
         let slot = &self.slots[(page % SLOTS as u64) as usize];
         let held = slot.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(held) = held
-            && held.has(page)
+            && held.pages.contains(&page)
         {
-            return Ok(Some(held));
+            return Ok(held);
         }
-        let map = &self.map;
-        let run = find_run(&**map.bytes(), map.header(), map.commit(), page)?;
-        let Some(run) = run.filter(|run| run.first <= page) else {
-            return Ok(None);
+        let held = match find_run(&self.map, page)? {
+            Some(run) if run.first <= page && run.is_zero() => {
+                Held { pages: run.first..run.end(), kind: Kind::Zeros }
+            }
+            Some(run) if run.first <= page => {
+                let bytes = read_page(&self.map, &run, page)?;
+                Held { pages: page..page + 1, kind: Kind::Stored(Arc::new(bytes)) }
+            }
+            behind => {
+                let end = behind.map_or(self.map.pages(), |run| run.first);
+                Held { pages: page..end, kind: Kind::Unknown }
+            }
         };
-        let bytes = match run.is_zero() {
-            true => None,
-            false => Some((page, Arc::new(read_page(&self.map, &run, page)?))),
-        };
-        let held = Held { run, page: bytes };
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(held.clone());
-        Ok(Some(held))
-    }
-}
-
-impl Held {
-    fn has(&self, page: u64) -> bool {
-        match &self.page {
-            Some((held, _)) => *held == page,
-            None => (self.run.first..self.run.end()).contains(&page),
-        }
+        Ok(held)
     }
 }
 

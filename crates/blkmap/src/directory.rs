@@ -2,7 +2,8 @@
 
 use crate::commit::{Area, Commit};
 use crate::page_run::PageRun;
-use crate::{Error, Header, PAGE, ReadAt, Result};
+use crate::table::{self, Table, TableHasher};
+use crate::{Error, Header, Map, PAGE, ReadAt, Result};
 
 /// Checks the entries of a directory one by one.
 #[derive(Clone, Debug)]
@@ -71,6 +72,8 @@ impl Checker {
 /// The entries of a directory, read part by part.
 pub(crate) struct Directory<'a> {
     bytes: &'a dyn ReadAt,
+    /// What it has to be, if it was checked before.
+    table: Option<&'a Table>,
     area: Area,
     checker: Checker,
     /// Number of the next entry.
@@ -79,6 +82,12 @@ pub(crate) struct Directory<'a> {
 }
 
 impl<'a> Directory<'a> {
+    /// Returns the directory of a map.
+    pub(crate) fn of(map: &'a Map) -> Self {
+        let directory = Self::new(&**map.bytes(), map.header(), map.commit());
+        Self { table: Some(&map.directory().table), ..directory }
+    }
+
     /// Returns the directory of a commit, whose area lies in the file.
     pub(crate) fn new(bytes: &'a dyn ReadAt, header: &Header, commit: &Commit) -> Self {
         let checker = Checker {
@@ -90,7 +99,7 @@ impl<'a> Directory<'a> {
             hash: 0,
             last: None,
         };
-        Self { bytes, area: commit.directory, checker, next: 0, part: Vec::new() }
+        Self { bytes, table: None, area: commit.directory, checker, next: 0, part: Vec::new() }
     }
 
     /// Fails if page hashes are left after the last entry.
@@ -99,10 +108,7 @@ impl<'a> Directory<'a> {
     }
 
     /// Returns the next entry. Adds the bytes that are read to `whole`.
-    pub(crate) fn next_run(
-        &mut self,
-        whole: Option<&mut blkhash::State>,
-    ) -> Result<Option<PageRun>> {
+    pub(crate) fn next_run(&mut self, whole: Option<&mut TableHasher>) -> Result<Option<PageRun>> {
         if self.next == self.area.count {
             return Ok(None);
         }
@@ -112,7 +118,10 @@ impl<'a> Directory<'a> {
             let count = per_part.min(self.area.count - self.next) as usize;
             self.part.resize(count * PageRun::SIZE, 0);
             let at = self.area.offset + self.next * PageRun::SIZE as u64;
-            self.bytes.read_exact_at(&mut self.part, at)?;
+            match self.table {
+                Some(table) => table.read(self.bytes, &mut self.part, at)?,
+                None => self.bytes.read_exact_at(&mut self.part, at)?,
+            }
             if let Some(whole) = whole {
                 whole.update(&self.part);
             }
@@ -124,33 +133,37 @@ impl<'a> Directory<'a> {
     }
 }
 
+/// A directory that was checked.
+#[derive(Debug)]
+pub(crate) struct Index {
+    pub(crate) table: Table,
+    /// Numbers of the first pages of the first entries of its parts.
+    pub(crate) firsts: Vec<u64>,
+}
+
+impl Index {
+    /// Number of entries of a part.
+    pub(crate) const PER_PART: u64 = table::PART / PageRun::SIZE as u64;
+}
+
 /// Returns the entry of a page, or the first one behind the page, or `None` at the end of the directory. Reads few entries of
 /// a long directory.
-pub(crate) fn find_run(
-    bytes: &dyn ReadAt,
-    header: &Header,
-    commit: &Commit,
-    page: u64,
-) -> Result<Option<PageRun>> {
-    let area = commit.directory;
-    let checker = Directory::new(bytes, header, commit).checker;
-    let entry = |index: u64| {
-        let (mut entry, at) = ([0; PageRun::SIZE], area.offset + index * PageRun::SIZE as u64);
-        bytes.read_exact_at(&mut entry, at)?;
-        // The whole directory was checked when the map was opened, but the file may have changed.
-        let hash = PageRun::parse(&entry).first_hash.min(checker.hashes);
-        Checker { hash, ..checker.clone() }.next(&entry, at)
-    };
-    let (mut low, mut high) = (0, area.count);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if entry(middle)?.end() <= page {
-            low = middle + 1;
-        } else {
-            high = middle;
+pub(crate) fn find_run(map: &Map, page: u64) -> Result<Option<PageRun>> {
+    let (Index { table, firsts }, area) = (map.directory(), map.commit().directory);
+    let part = firsts.partition_point(|first| *first <= page).saturating_sub(1) as u64;
+    // The entry lies in this part, or begins the next one.
+    for part in part..(part + 2).min(firsts.len() as u64) {
+        let first = part * Index::PER_PART;
+        let count = Index::PER_PART.min(area.count - first) as usize;
+        let mut entries = vec![0; count * PageRun::SIZE];
+        let at = area.offset + first * PageRun::SIZE as u64;
+        table.read(&**map.bytes(), &mut entries, at)?;
+        let mut runs = entries.chunks_exact(PageRun::SIZE).map(PageRun::parse);
+        if let Some(run) = runs.find(|run| run.end() > page) {
+            return Ok(Some(run));
         }
     }
-    if low == area.count { Ok(None) } else { entry(low).map(Some) }
+    Ok(None)
 }
 
 impl Iterator for Directory<'_> {

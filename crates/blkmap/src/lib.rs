@@ -38,6 +38,7 @@ mod report;
 mod root;
 mod seal;
 mod storage;
+mod table;
 mod tail;
 mod update;
 mod writer;

@@ -2,17 +2,18 @@
 
 use std::sync::{Arc, OnceLock};
 
-use blkhash::{Algorithm, Digest, Digester};
+use blkhash::Digest;
 
 use crate::areas::{info, read_header, read_page};
 use crate::bytes::is_zero;
 use crate::commit::{Area, Commit};
-use crate::directory::Directory;
+use crate::directory::{Directory, Index};
 use crate::last_commit::last_commit;
 use crate::log::Log;
-use crate::page::{sha256, to_hash};
+use crate::page::sha256;
 use crate::page_run::PageRun;
 use crate::root::Root;
+use crate::table::{Table, TableHasher};
 use crate::{Error, Header, Key, PAGE, ReadAt, Result};
 
 /// A map.
@@ -26,8 +27,10 @@ pub struct Map {
     zero_block: Digest,
     /// Digest of a last block of zeros that is short.
     short_zeros: OnceLock<Digest>,
-    /// Whether the page hashes and the root were checked.
-    is_checked: OnceLock<()>,
+    /// The directory, which was checked.
+    directory: Arc<Index>,
+    /// The page hashes, once they and the root were checked.
+    page_hashes: OnceLock<Arc<Table>>,
 }
 
 impl Map {
@@ -86,10 +89,9 @@ impl Map {
         if digest != zero_block.as_bytes() || !is_zero(rest) {
             return Err(Error::damaged(end + 304, "the digest of a zero block is wrong"));
         }
-        let (is_checked, short_zeros) = (OnceLock::new(), OnceLock::new());
-        let map = Self { bytes, header, commit, end, zero_block, short_zeros, is_checked };
-        map.check_directory()?;
-        Ok(map)
+        let directory = Arc::new(check_directory(&*bytes, &header, &commit)?);
+        let (short_zeros, page_hashes) = (OnceLock::new(), OnceLock::new());
+        Ok(Self { bytes, header, commit, end, zero_block, short_zeros, directory, page_hashes })
     }
 
     /// Returns the parameters.
@@ -228,21 +230,22 @@ impl Map {
 
     /// Returns the runs of pages that the map knows, in order.
     pub fn page_runs(&self) -> impl Iterator<Item = Result<PageRun>> + '_ {
-        Directory::new(&*self.bytes, &self.header, &self.commit)
+        Directory::of(self)
     }
 
-    /// Checks the hashes of all pages and the root, but not the pages. Checks them once.
+    /// Checks the hashes of all pages and the root, but not the pages. Checks them once: what is read afterwards has to be the
+    /// same.
     ///
     /// # Errors
     ///
     /// Fails if they cannot be read or are damaged.
     pub fn check_hashes(&self) -> Result<()> {
-        if self.is_checked.get().is_some() {
+        if self.page_hashes.get().is_some() {
             return Ok(());
         }
         let Area { offset, count } = self.commit.page_hashes;
         let per_page = self.header.blocks_per_page();
-        let mut whole = Digester::new(Algorithm::Sha256).start();
+        let mut whole = TableHasher::new(offset);
         let mut root = self.commit.root.map(|_| Root::new(&self.header, &self.zero_block));
         let mut part = vec![0; PART];
         for run in self.page_runs() {
@@ -267,7 +270,8 @@ impl Map {
             }
         }
         debug_assert_eq!(count, self.commit.stored_pages);
-        if to_hash(&whole.finalize()) != self.commit.hashes[2] {
+        let (whole, table) = whole.finish();
+        if whole != self.commit.hashes[2] {
             return Err(Error::damaged(offset, "the page hashes have another hash"));
         }
         if let Some(root) = root
@@ -275,7 +279,7 @@ impl Map {
         {
             return Err(Error::damaged(self.end + 272, "the pages have another root"));
         }
-        let _ = self.is_checked.set(());
+        let _ = self.page_hashes.set(Arc::new(table));
         Ok(())
     }
 
@@ -291,33 +295,55 @@ impl Map {
         &self.bytes
     }
 
+    /// Returns the directory, which was checked.
+    pub(crate) fn directory(&self) -> &Index {
+        &self.directory
+    }
+
+    /// Fills `buf` with page hashes from `index` on.
+    ///
+    /// # Errors
+    ///
+    /// Fails if they cannot be read, or are not those that were checked, if they were.
+    pub(crate) fn read_hashes(&self, buf: &mut [u8], index: u64) -> Result<()> {
+        let at = self.commit.page_hashes.offset + index * 32;
+        match self.page_hashes.get() {
+            Some(table) => table.read(&*self.bytes, buf, at),
+            None => Ok(self.bytes.read_exact_at(buf, at)?),
+        }
+    }
+
     /// Offset of the commit in the file.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
+}
 
-    /// Checks every entry of the directory, its hash, and the numbers in the commit.
-    fn check_directory(&self) -> Result<()> {
-        let commit = &self.commit;
-        let mut whole = Digester::new(Algorithm::Sha256).start();
-        let per_page = self.header.blocks_per_page();
-        let (mut known, mut zeros) = (0, 0);
-        let mut directory = Directory::new(&*self.bytes, &self.header, commit);
-        while let Some(run) = directory.next_run(Some(&mut whole))? {
-            let blocks = (run.end() * per_page).min(commit.blocks) - run.first * per_page;
-            known += blocks;
-            zeros += if run.is_zero() { blocks } else { 0 };
+/// Checks every entry of the directory, its hash, and the numbers in the commit.
+fn check_directory(bytes: &dyn ReadAt, header: &Header, commit: &Commit) -> Result<Index> {
+    let at = commit.directory.offset;
+    let mut whole = TableHasher::new(at);
+    let per_page = header.blocks_per_page();
+    let (mut known, mut zeros, mut count, mut firsts) = (0, 0, 0, Vec::new());
+    let mut directory = Directory::new(bytes, header, commit);
+    while let Some(run) = directory.next_run(Some(&mut whole))? {
+        let blocks = (run.end() * per_page).min(commit.blocks) - run.first * per_page;
+        known += blocks;
+        zeros += if run.is_zero() { blocks } else { 0 };
+        if count % Index::PER_PART == 0 {
+            firsts.push(run.first);
         }
-        directory.end()?;
-        let at = commit.directory.offset;
-        if to_hash(&whole.finalize()) != commit.hashes[1] {
-            return Err(Error::damaged(at, "the directory has another hash"));
-        }
-        if (known, zeros) != (commit.known, commit.zero_blocks) {
-            return Err(Error::damaged(at, "the directory has another number of blocks"));
-        }
-        Ok(())
+        count += 1;
     }
+    directory.end()?;
+    let (whole, table) = whole.finish();
+    if whole != commit.hashes[1] {
+        return Err(Error::damaged(at, "the directory has another hash"));
+    }
+    if (known, zeros) != (commit.known, commit.zero_blocks) {
+        return Err(Error::damaged(at, "the directory has another number of blocks"));
+    }
+    Ok(Index { table, firsts })
 }
 
 /// Finds the commit of the last state, and its offset.

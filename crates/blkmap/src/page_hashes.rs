@@ -26,7 +26,7 @@ impl<'a> PageHashes<'a> {
             let area = self.map.commit().page_hashes;
             let length = (area.count - index).min(PART) * 32;
             self.part.resize(length as usize, 0);
-            self.map.bytes().read_exact_at(&mut self.part, area.offset + index * 32)?;
+            self.map.read_hashes(&mut self.part, index)?;
             self.first = index;
         }
         let from = (index - self.first) as usize * 32;
@@ -106,7 +106,7 @@ pub(crate) fn read_page(map: &Map, run: &PageRun, page: u64) -> Result<Vec<u8>> 
     let (offset, hash) = (run.offset + index * PAGE as u64, run.first_hash + index);
     let (mut bytes, mut wanted) = (vec![0; PAGE], [0; 32]);
     map.bytes().read_exact_at(&mut bytes, offset)?;
-    map.bytes().read_exact_at(&mut wanted, map.commit().page_hashes.offset + hash * 32)?;
+    map.read_hashes(&mut wanted, hash)?;
     if sha256(&bytes) != wanted {
         return Err(Error::damaged(offset, "a page has another hash"));
     }

@@ -48,7 +48,7 @@ pub(crate) struct Pages<'a> {
 
 impl<'a> Pages<'a> {
     pub(crate) fn new(map: &'a Map, first: u64, end: u64) -> Self {
-        let directory = Directory::new(&**map.bytes(), map.header(), map.commit());
+        let directory = Directory::of(map);
         Self { directory, run: None, page: first, end: end.min(map.pages()) }
     }
 

@@ -1,8 +1,11 @@
 //! Blocks that come in any order, and checks of single ranges, compared with passes from the first block to the last.
 
+use std::io;
+use std::sync::{Arc, RwLock};
+
 use blkhash::engine::Batch;
 use blkhash::{Algorithm, BlockDigests, Salt, Sink};
-use blkmap::{BlockCheck, BlockVerdict, Collector, Error, Header, Map, Writer};
+use blkmap::{BlockCheck, BlockVerdict, Collector, Error, Header, Map, ReadAt, Writer};
 use proptest::prelude::*;
 
 const BLOCK: usize = 512;
@@ -132,6 +135,86 @@ proptest! {
             prop_assert_eq!(digest, expected);
         }
     }
+}
+
+/// A file that changes while it is open.
+#[derive(Clone)]
+struct Changing(Arc<RwLock<Vec<u8>>>);
+
+impl ReadAt for Changing {
+    fn length(&self) -> io::Result<u64> {
+        self.0.read().unwrap().length()
+    }
+
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.read().unwrap().read_exact_at(buf, offset)
+    }
+}
+
+/// Blocks that differ, and every third page zeros.
+fn blocks(first: u64, count: u64, per_page: u64) -> Vec<u8> {
+    let block = |at: u64| match at / per_page % 3 {
+        1 => vec![0; BLOCK],
+        _ => (first + at).to_le_bytes().repeat(BLOCK / 8),
+    };
+    (0..count).flat_map(block).collect()
+}
+
+#[test]
+fn what_was_checked_stays() {
+    let header = header(Algorithm::Crc32c, b"");
+    let (per_page, page) = (header.blocks_per_page(), 8192);
+    // Several parts of both tables.
+    let count = 420 * per_page;
+    let (right, wrong) = (blocks(1, count, per_page), blocks(1 << 40, count, per_page));
+    let (honest, forged) = (written(header, &right, 0), written(header, &wrong, 0));
+    assert_eq!(honest.len(), forged.len());
+    let file = Changing(Arc::new(RwLock::new(honest.clone())));
+    let map = Map::open(file.clone()).unwrap();
+    let check = BlockCheck::new(map.clone()).unwrap();
+    assert_eq!(check.check(0, &right[..BLOCK]).unwrap(), BlockVerdict::Equal);
+    // The slot of this page is taken by another one.
+    let (low, high) = (per_page as usize * BLOCK * 2, per_page as usize * BLOCK * 300);
+    for content in [&honest, &forged, &forged[..page].to_vec(), &vec![0; honest.len()]] {
+        file.0.write().unwrap().clone_from(content);
+        for at in [low, high, low + 256 * per_page as usize * BLOCK] {
+            let found = check.check(at as u64, &wrong[at..][..BLOCK]);
+            assert!(!matches!(found, Ok(BlockVerdict::Equal)), "{found:?}");
+            let digest = check.digest((at / BLOCK) as u64);
+            let expected = header.leaf().hash(&right[at..][..BLOCK]);
+            assert!(digest.is_err() || digest.unwrap() == Some(expected));
+        }
+        // Nor in a second pass.
+        let mut runs = map.blocks().unwrap();
+        let is_whole = loop {
+            match runs.next(1 << 20) {
+                Ok(Some(_)) => {}
+                Ok(None) => break true,
+                Err(_) => break false,
+            }
+        };
+        assert_eq!(is_whole, *content == honest);
+    }
+}
+
+/// A range of blocks that the map does not know is passed at once.
+#[test]
+fn unknown_pages_take_no_time() {
+    let header = header(Algorithm::Sha256, b"");
+    let per_page = header.blocks_per_page();
+    // 2^33 blocks, of which the map knows the last page.
+    let count = 1 << 33;
+    let mut writer = Writer::new(Vec::new(), header, count * BLOCK as u64).unwrap();
+    writer.skip_to(count / per_page - 1).unwrap();
+    writer.take(&digests(&header, &vec![7; per_page as usize * BLOCK])).unwrap();
+    let check = BlockCheck::new(Map::open(writer.finish("{}").unwrap().0).unwrap()).unwrap();
+    let length = (count - per_page) * BLOCK as u64;
+    for at in 0..1000 {
+        let found = check.check_zeros(at * BLOCK as u64, length - at * BLOCK as u64).unwrap();
+        assert_eq!(found, BlockVerdict::Unknown(at));
+    }
+    let found = check.check_zeros(0, count * BLOCK as u64).unwrap();
+    assert_eq!(found, BlockVerdict::Different(count - per_page));
 }
 
 #[test]

@@ -332,6 +332,43 @@ static void contents_are_compared(void **state)
     blksum_image_close(other);
 }
 
+/* The seal is that of what was there when the map was opened. */
+static void an_overwritten_map_is_an_error(void **state)
+{
+    struct blksum_image *image = open_image("disk.img", NULL), *other;
+    struct blksum_map *map;
+    struct blksum_diff *diff;
+    struct blksum_error *error;
+    static unsigned char bytes[MIB];
+    size_t size;
+    FILE *file;
+
+    (void)state;
+    content[0] ^= 1;
+    write_file("other.img", content, SIZE);
+    other = open_image("other.img", NULL);
+    unlink("a.blkmap");
+    unlink("b.blkmap");
+    assert_int_equal(blksum_map_create("a.blkmap", image, NULL, NULL, NULL, &error), 0);
+    assert_int_equal(blksum_map_create("b.blkmap", other, NULL, NULL, NULL, &error), 0);
+    map = open_map("a.blkmap", NULL);
+    for (int i = 0; i < 2; i++) {
+        diff = blksum_map_verify(map, other, NULL, NULL, NULL, &error);
+        assert_int_equal(blksum_diff_count(diff, &error), 1);
+        blksum_diff_free(diff);
+    }
+    file = fopen("b.blkmap", "rb");
+    assert_non_null(file);
+    size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    write_file("a.blkmap", bytes, size);
+    assert_null(blksum_map_verify(map, other, NULL, NULL, NULL, &error));
+    assert_error(error, BLKSUM_ERROR_MAP, "a.blkmap");
+    blksum_map_close(map);
+    blksum_image_close(image);
+    blksum_image_close(other);
+}
+
 static void keys_seal_maps(void **state)
 {
     struct blksum_image *image = open_image("disk.img", NULL);
@@ -521,6 +558,7 @@ int main(void)
         cmocka_unit_test_setup(parts_are_selected, set_up),
         cmocka_unit_test_setup(maps_know_their_image, set_up),
         cmocka_unit_test_setup(contents_are_compared, set_up),
+        cmocka_unit_test_setup(an_overwritten_map_is_an_error, set_up),
         cmocka_unit_test_setup(keys_seal_maps, set_up),
         cmocka_unit_test_setup(maps_are_made_in_any_order, set_up),
         cmocka_unit_test_setup(errors_have_kinds, set_up),

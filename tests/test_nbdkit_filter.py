@@ -1,5 +1,6 @@
 """contrib/nbdkit: no content that differs from the map reaches a client, and maps of what passes."""
 
+import json
 import os
 import pathlib
 import random
@@ -33,6 +34,7 @@ def served(tmp_path_factory):
         command += ["--run", client]
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=conftest.HANG)
 
+    run.path = filter_path
     return run
 
 
@@ -207,10 +209,96 @@ def test_incomplete_and_sealed_maps(served, workdir):
     assert done.returncode != 0 and "sealed.blkmap" in done.stderr, done
 
 
+def read(at, name=""):
+    """A client that prints 512 bytes of an export."""
+    return f"qemu-io -r -f raw -c 'read -v {at} 512' \"nbd+unix:///{name}?socket=$unixsocket\""
+
+
+def test_a_map_that_is_overwritten(served, workdir):
+    right = random.Random(4).randbytes(4 * MIB)
+    wrong = bytearray(right)
+    wrong[3 * MIB] ^= 1
+    pathlib.Path("disk.img").write_bytes(wrong)
+    pathlib.Path("right.img").write_bytes(right)
+    pathlib.Path("key").write_bytes(b"k" * 32)
+    pathlib.Path("other").write_bytes(b"o" * 32)
+    for name, key, image in [("sealed", "key", "right.img"), ("forged", "other", "disk.img")]:
+        arguments = ("-f", "raw", "--block-size", 512, "--key-file", key, "-o", f"{name}.blkmap", image)
+        assert blkhash("map", "create", *arguments).returncode == 0
+    client = f"{read(0)} && cat forged.blkmap > sealed.blkmap; {read(0)}; {read(3 * MIB)}; {read(2 * MIB)}"
+    done = served(client, "map=sealed.blkmap", "map-key-file=key")
+    assert "sealed.blkmap: is damaged at" in done.stderr and "changed after it was checked" in done.stderr, done
+    # What was verified before may still be there.
+    assert set(bytes_of(done.stdout)) == set(range(0, 512, 16)), done
+
+
+def test_only_verified_blocks_are_kept(served, workdir):
+    os.mkdir("exports")
+    for name in "ab":
+        pathlib.Path("exports", name).write_bytes(name.encode() * 200 * KIB)
+    blkhash("map", "create", "-f", "raw", "-o", "a.blkmap", "exports/a")
+    for parameters in [("map-make=made.blkmap",), ("map=a.blkmap", "map-policy=log"), ("map=a.blkmap",)]:
+        plugin = ("file", "dir=exports")
+        done = served(f"{read(1024, 'a')}; {read(1024, 'a')}", *parameters, plugin=plugin)
+        assert bytes_of(done.stdout)[1024] == b"a" * 16, done
+        done = served(f"{read(1024, 'a')} > /dev/null; {read(1024, 'b')}", *parameters, plugin=plugin)
+        # What the map has may go to the client of either.
+        expected = (b"a", b"b") if "map=a.blkmap" in parameters else (b"b",)
+        assert bytes_of(done.stdout)[1024][:1] in expected, done
+        assert not os.path.exists("made.blkmap")
+    # Content that is not in the map is read again.
+    pathlib.Path("disk.img").write_bytes(b"b" * 200 * KIB)
+    client = f"{read(0)} > /dev/null; printf ccc | dd of=disk.img conv=notrunc status=none; {read(0)}"
+    for parameters in [("map-make=made.blkmap",), ("map=a.blkmap", "map-policy=log")]:
+        pathlib.Path("disk.img").write_bytes(b"b" * 200 * KIB)
+        assert bytes_of(served(client, *parameters).stdout)[0][:4] == b"cccb", parameters
+
+
+def test_zeros_of_an_incomplete_map(served, workdir):
+    with open("disk.img", "wb") as file:
+        file.truncate(512 * MIB)
+    for shard in ("1/2", "2/2"):
+        arguments = ("-f", "raw", "--shard", shard, "--block-size", 512, "-o", "half.blkmap", "disk.img")
+        pathlib.Path("half.blkmap").unlink(missing_ok=True)
+        assert blkhash("map", "create", *arguments).returncode == 0
+        # This took hours.
+        done = served('timeout 60 qemu-img map -f raw --output=json "$uri"', "map=half.blkmap")
+        assert done.returncode == 0, done
+        zeros = sum(extent["length"] for extent in json.loads(done.stdout) if extent["zero"])
+        assert 240 * MIB < zeros <= 256 * MIB, done
+
+
+def test_what_comes_after_the_last_block(served, workdir):
+    pathlib.Path("disk.img").write_bytes(b"1" * 200 * KIB)
+    change = "printf 2 | dd of=disk.img bs=1 seek=70000 conv=notrunc status=none"
+    client = f'nbdcopy "$uri" out; {change}; nbdcopy "$uri" out'
+    done = served(client, "map-make=made.blkmap")
+    assert "no map was written: block 1 came with two contents" in done.stderr, done
+    assert not os.path.exists("made.blkmap")
+    assert pathlib.Path("out").read_bytes()[70000:70001] == b"2"
+    done = served('nbdcopy "$uri" out; nbdcopy "$uri" out', "map-make=made.blkmap")
+    assert blkhash("map", "verify", "made.blkmap", "-f", "raw", "disk.img").returncode == 0, done
+
+
+def test_an_empty_disk(served, workdir):
+    done = served('qemu-img info "$uri"', "map-make=made.blkmap", plugin=("memory", "0"))
+    assert blkhash("map", "check", "made.blkmap").returncode == 0, done
+
+
+def test_reads_that_the_plugin_limits(served, workdir):
+    data = random.Random(5).randbytes(3 * MIB + 512)
+    pathlib.Path("disk.img").write_bytes(data)
+    assert blkhash("map", "create", "-f", "raw", "--block-size", MIB, "-o", "disk.blkmap", "disk.img").returncode == 0
+    limit = ("blocksize-maximum=64K", "blocksize-error-policy=error")
+    done = served('qemu-img convert -f raw -O raw "$uri" out', "map=disk.blkmap", *limit, filters=("blocksize-policy",))
+    assert done.returncode == 0 and pathlib.Path("out").read_bytes() == data, done
+
+
 def test_what_is_refused(served, workdir):
     data = random.Random(3).randbytes(200 * KIB)
     create_map(random.Random(3), data)
     shutil.copy("right.img", "disk.img")
+    pathlib.Path("short").write_bytes(b"k")
     for parameters, reason in [
         ([], "map=FILE or map-make=FILE is needed"),
         (["map=missing.blkmap"], "missing.blkmap"),
@@ -221,9 +309,16 @@ def test_what_is_refused(served, workdir):
         (["map-make=x.blkmap", "map-block-size=1000"], "block-size"),
         (["map=disk.blkmap", "map-make=x.blkmap", "map-digest=sha256"], "with map=FILE"),
         (["map=disk.blkmap", "map-key-file=missing"], "missing"),
+        (["map=disk.blkmap", "map-key-file=short"], "short"),
+        (["map=disk.blkmap", "map-key-file=."], "Is a directory"),
+        (["map=disk.blkmap", "map-digest=sha256"], "map-make=FILE is needed"),
+        (["map=disk.blkmap", "map-block-size=4K"], "map-make=FILE is needed"),
+        (["map-make=missing/x.blkmap"], "missing/x.blkmap cannot be written"),
     ]:
         done = served('nbdcopy "$uri" out', *parameters)
         assert done.returncode != 0 and reason in done.stderr, (parameters, done)
+    done = served('nbdcopy "$uri" out', "map=disk.blkmap", filters=(served.path,))
+    assert done.returncode != 0 and "the filter was given twice" in done.stderr, done
     # It cannot be written.
     done = served("qemu-io -f raw -c 'write 0 512' \"$uri\"", "map=disk.blkmap")
     assert done.returncode != 0, done

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,6 +26,9 @@
 /* The limits of nbdkit. */
 #define MAX_PREFERRED (32U << 20)
 
+/* Zeros that begin in a range of this length with other blocks are reported as data. */
+#define DATA_LENGTH (64 << 10)
+
 static char *map_path, *make_path, *key_path, *digest;
 static int64_t make_block_size;
 static bool is_logged_only;
@@ -41,7 +43,6 @@ static uint64_t block_size;
 static pthread_mutex_t maker_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct blksum_maker *maker;
 static uint64_t maker_size;
-static atomic_bool is_made;
 
 /* A place for a verified block. */
 struct slot {
@@ -54,6 +55,7 @@ static size_t slot_count;
 
 struct handle {
     uint64_t size;
+    uint32_t maximum; /* bytes that may be read at once */
 };
 
 static int fail(struct blksum_error *error)
@@ -103,6 +105,23 @@ static int blkmap_config(nbdkit_next_config *next, nbdkit_backend *nxdata, const
     return next(nxdata, name, value);
 }
 
+/* The new map is written at the end, which is late for the news that it cannot be. */
+static int check_folder(void)
+{
+    char *folder = strdup(make_path);
+    int result = -1;
+
+    if (folder != NULL) {
+        /* An absolute path has a slash. */
+        strrchr(folder, '/')[1] = '\0';
+        result = access(folder, W_OK | X_OK);
+    }
+    if (result != 0)
+        nbdkit_error("blkmap: %s cannot be written: %m", make_path);
+    free(folder);
+    return result;
+}
+
 /* Creates the options and opens the map, for this process alone: what libblksum has belongs to a process. */
 static int open_objects(void)
 {
@@ -114,8 +133,11 @@ static int open_objects(void)
     if (make_block_size != 0 &&
         blksum_opts_set_number(opts, "block-size", (uint64_t)make_block_size, &error) != 0)
         return fail(error);
-    if (key_path != NULL && blksum_opts_set_bytes(opts, "key", key, key_size, &error) != 0)
-        return fail(error);
+    if (key_path != NULL && blksum_opts_set_bytes(opts, "key", key, key_size, &error) != 0) {
+        nbdkit_error("blkmap: %s: %s", key_path, blksum_error_message(error));
+        blksum_error_free(error);
+        return -1;
+    }
     if (map_path != NULL) {
         map = blksum_map_open(map_path, opts, &error);
         if (map == NULL || blksum_map_block_size(map, &block_size, &error) != 0)
@@ -123,7 +145,7 @@ static int open_objects(void)
     } else {
         block_size = make_block_size != 0 ? (uint64_t)make_block_size : 65536;
     }
-    return 0;
+    return make_path != NULL ? check_folder() : 0;
 }
 
 static void close_objects(void)
@@ -136,8 +158,20 @@ static void close_objects(void)
 
 static int blkmap_config_complete(nbdkit_next_config_complete *next, nbdkit_backend *nxdata)
 {
+    static bool is_complete;
+
+    if (is_complete) {
+        nbdkit_error("blkmap: the filter was given twice");
+        return -1;
+    }
+    is_complete = true;
     if (map_path == NULL && make_path == NULL) {
         nbdkit_error("blkmap: map=FILE or map-make=FILE is needed");
+        return -1;
+    }
+    if (make_path == NULL && (digest != NULL || make_block_size != 0)) {
+        nbdkit_error("blkmap: map-digest and map-block-size are those of a new map: map-make=FILE "
+                     "is needed");
         return -1;
     }
     if (map_path != NULL && make_path != NULL && (digest != NULL || make_block_size != 0)) {
@@ -152,6 +186,11 @@ static int blkmap_config_complete(nbdkit_next_config_complete *next, nbdkit_back
             return -1;
         }
         key_size = fread(key, 1, sizeof key, file);
+        if (ferror(file)) {
+            nbdkit_error("blkmap: %s: %m", key_path);
+            fclose(file);
+            return -1;
+        }
         fclose(file);
     }
     if (make_path != NULL && access(make_path, F_OK) == 0) {
@@ -191,19 +230,33 @@ static int blkmap_after_fork(nbdkit_backend *nxdata)
     return 0;
 }
 
+/* Writes the map if all blocks came. A block can come again until the end, with other content. */
+static void write_map(void)
+{
+    struct blksum_error *error = NULL;
+    uint64_t left;
+
+    if (maker == NULL)
+        nbdkit_error("blkmap: nothing was read, so %s was not written", make_path);
+    else if (blksum_maker_left(maker, &left, &error) != 0)
+        fail(error);
+    else if (left > 0)
+        nbdkit_error("blkmap: %" PRIu64 " blocks were not read, so %s was not written", left,
+                     make_path);
+    else if (blksum_maker_write(maker, make_path, &error) == 0)
+        nbdkit_debug("blkmap: wrote %s", make_path);
+    else {
+        nbdkit_error("blkmap: no map was written: %s", blksum_error_message(error));
+        blksum_error_free(error);
+    }
+}
+
 /* At the end of the server. */
 static void blkmap_cleanup(nbdkit_backend *nxdata)
 {
-    uint64_t left;
-
     (void)nxdata;
-    if (make_path != NULL && !is_made) {
-        if (maker == NULL)
-            nbdkit_error("blkmap: nothing was read, so %s was not written", make_path);
-        else if (blksum_maker_left(maker, &left, NULL) == 0 && left > 0)
-            nbdkit_error("blkmap: %" PRIu64 " blocks were not read, so %s was not written", left,
-                         make_path);
-    }
+    if (make_path != NULL)
+        write_map();
     blksum_maker_free(maker);
     maker = NULL;
     close_objects();
@@ -218,10 +271,12 @@ static void blkmap_cleanup(nbdkit_backend *nxdata)
 
 static void blkmap_unload(void)
 {
-    free(map_path);
-    free(make_path);
-    free(key_path);
-    free(digest);
+    char **const texts[] = {&map_path, &make_path, &key_path, &digest};
+
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        free(*texts[i]);
+        *texts[i] = NULL;
+    }
 }
 
 /*
@@ -254,13 +309,16 @@ static int blkmap_prepare(nbdkit_next *next, void *opened, int readonly)
     struct handle *handle = opened;
     struct blksum_error *error = NULL;
     int64_t size = next->get_size(next);
+    uint32_t minimum, preferred;
     uint64_t mapped;
     int result = 0;
 
     (void)readonly;
-    if (size < 0)
+    if (size < 0 || next->block_size(next, &minimum, &preferred, &handle->maximum) == -1)
         return -1;
     handle->size = (uint64_t)size;
+    if (minimum == 0)
+        handle->maximum = UINT32_MAX;
     if (map != NULL) {
         if (blksum_map_size(map, &mapped, &error) != 0)
             return fail(error);
@@ -273,7 +331,7 @@ static int blkmap_prepare(nbdkit_next *next, void *opened, int readonly)
     if (make_path == NULL)
         return 0;
     pthread_mutex_lock(&maker_lock);
-    if (maker == NULL && !is_made) {
+    if (maker == NULL) {
         maker = blksum_maker_new(handle->size, opts, &error);
         maker_size = handle->size;
         if (maker == NULL)
@@ -330,27 +388,15 @@ static int no(nbdkit_next *next, void *handle)
  * Content
  */
 
-/* Writes the map once all blocks came. */
-static void write_map(void)
-{
-    struct blksum_error *error;
-    uint64_t left = 1;
+/* What becomes of blocks. */
+enum fate {
+    REFUSED,
+    PASSED,
+    VERIFIED, /* passed, and equal to those of the map */
+};
 
-    if (blksum_maker_left(maker, &left, NULL) != 0 || left > 0)
-        return;
-    pthread_mutex_lock(&maker_lock);
-    if (!is_made) {
-        is_made = true;
-        if (blksum_maker_write(maker, make_path, &error) != 0)
-            fail(error);
-        else
-            nbdkit_debug("blkmap: wrote %s", make_path);
-    }
-    pthread_mutex_unlock(&maker_lock);
-}
-
-/* Returns whether whole blocks may go to the client. bytes is NULL for zeros. */
-static bool may_pass(const void *bytes, uint64_t length, uint64_t offset, bool is_quiet)
+/* Decides about whole blocks. bytes is NULL for zeros. */
+static enum fate judge(const void *bytes, uint64_t length, uint64_t offset, bool is_quiet)
 {
     struct blksum_error *error = NULL;
     uint64_t block = offset / block_size;
@@ -362,74 +408,86 @@ static bool may_pass(const void *bytes, uint64_t length, uint64_t offset, bool i
                       : blksum_map_check_zeros(map, offset, length, &block, &error);
         if (verdict == -1) {
             fail(error);
-            return false;
+            return REFUSED;
         }
     }
     if (verdict != BLKSUM_EQUAL && is_quiet)
-        return false;
+        return REFUSED;
     if (verdict != BLKSUM_EQUAL) {
         nbdkit_error("blkmap: block %" PRIu64 " at offset %" PRIu64 " %s", block,
                      block * block_size,
                      verdict == BLKSUM_DIFFERENT ? "differs from the map" : "is not in the map");
         if (!is_logged_only)
-            return false;
+            return REFUSED;
     }
-    if (maker != NULL && !is_made) {
+    if (maker != NULL) {
         int added = bytes != NULL ? blksum_maker_add(maker, bytes, length, offset, &error)
                                   : blksum_maker_add_zeros(maker, offset, length, &error);
 
         /* The client gets its content all the same. */
         if (added != 0)
             fail(error);
-        else
-            write_map();
     }
-    return true;
+    return map != NULL && verdict == BLKSUM_EQUAL ? VERIFIED : PASSED;
 }
 
-/* Reads whole blocks, and verifies them in place. */
-static int read_blocks(nbdkit_next *next, void *buf, uint32_t count, uint64_t offset,
-                       uint32_t flags, int *err)
+/* Reads whole blocks, and verifies them in place. Sets err if they are refused. */
+static enum fate read_blocks(nbdkit_next *next, const struct handle *handle, unsigned char *buf,
+                             uint32_t count, uint64_t offset, uint32_t flags, int *err)
 {
-    if (next->pread(next, buf, count, offset, flags, err) == -1)
-        return -1;
-    if (may_pass(buf, count, offset, false))
-        return 0;
-    /* nbdkit does not send the content of a read that failed. This does not depend on it. */
-    memset(buf, 0, count);
-    *err = EIO;
-    return -1;
+    enum fate fate;
+
+    for (uint32_t done = 0; done < count;) {
+        uint32_t length = count - done < handle->maximum ? count - done : handle->maximum;
+
+        if (next->pread(next, buf + done, length, offset + done, flags, err) == -1)
+            return REFUSED;
+        done += length;
+    }
+    fate = judge(buf, count, offset, false);
+    if (fate == REFUSED) {
+        /* nbdkit does not send the content of a read that failed. This does not depend on it. */
+        memset(buf, 0, count);
+        *err = EIO;
+    }
+    return fate;
 }
 
-/* Copies a part of a block, which is kept for the next part. */
-static int read_part(nbdkit_next *next, uint64_t size, unsigned char *buf, uint32_t count,
-                     uint64_t offset, uint32_t flags, int *err)
+/*
+ * Copies a part of a block. The block is kept for the next part if it is that of the map: anything else can
+ * be that of another export or of another time.
+ */
+static int read_part(nbdkit_next *next, const struct handle *handle, unsigned char *buf,
+                     uint32_t count, uint64_t offset, uint32_t flags, int *err)
 {
-    uint64_t block = offset / block_size, start = block * block_size;
-    uint32_t length = (uint32_t)(size - start < block_size ? size - start : block_size);
+    uint64_t block = offset / block_size, start = block * block_size, left = handle->size - start;
+    uint32_t length = (uint32_t)(left < block_size ? left : block_size);
     struct slot *slot = &slots[block % slot_count];
-    int result = 0;
+    unsigned char *bytes;
+    enum fate fate = VERIFIED;
 
     pthread_mutex_lock(&slot->lock);
-    if (slot->bytes == NULL || slot->block != block) {
-        unsigned char *bytes = slot->bytes != NULL ? slot->bytes : malloc(block_size);
-
+    bytes = slot->bytes;
+    if (bytes == NULL || slot->block != block) {
+        fate = REFUSED;
         slot->bytes = NULL;
-        if (bytes == NULL) {
+        if (bytes == NULL)
+            bytes = malloc(block_size);
+        if (bytes == NULL)
             *err = ENOMEM;
-            result = -1;
-        } else if (read_blocks(next, bytes, length, start, flags, err) == -1) {
-            free(bytes);
-            result = -1;
-        } else {
-            slot->bytes = bytes;
-            slot->block = block;
-        }
+        else
+            fate = read_blocks(next, handle, bytes, length, start, flags, err);
     }
-    if (result == 0)
-        memcpy(buf, slot->bytes + (offset - start), count);
+    if (fate != REFUSED)
+        memcpy(buf, bytes + (offset - start), count);
+    if (fate == VERIFIED) {
+        slot->bytes = bytes;
+        slot->block = block;
+    } else {
+        free(bytes);
+    }
     pthread_mutex_unlock(&slot->lock);
-    return result;
+    return fate == REFUSED ? -1 : 0;
 }
 
 static int blkmap_pread(nbdkit_next *next, void *opened, void *buf, uint32_t count,
@@ -441,18 +499,19 @@ static int blkmap_pread(nbdkit_next *next, void *opened, void *buf, uint32_t cou
     while (count > 0) {
         uint64_t within = offset % block_size;
         uint64_t length = count - count % block_size;
-        int result;
+        bool is_refused;
 
         /* The last block of the image may be short. */
         if (offset + count == handle->size)
             length = count;
         if (within != 0 || length == 0) {
             length = block_size - within < count ? block_size - within : count;
-            result = read_part(next, handle->size, to, (uint32_t)length, offset, flags, err);
+            is_refused = read_part(next, handle, to, (uint32_t)length, offset, flags, err) != 0;
         } else {
-            result = read_blocks(next, to, (uint32_t)length, offset, flags, err);
+            is_refused = read_blocks(next, handle, to, (uint32_t)length, offset, flags, err) ==
+                         REFUSED;
         }
-        if (result == -1)
+        if (is_refused)
             return -1;
         to += length;
         offset += length;
@@ -465,24 +524,34 @@ static int blkmap_pread(nbdkit_next *next, void *opened, void *buf, uint32_t cou
 static int add_zeros(struct nbdkit_extents *extents, uint64_t from, uint64_t to)
 {
     const uint32_t zero = NBDKIT_EXTENT_HOLE | NBDKIT_EXTENT_ZERO;
+    const uint64_t data =
+        block_size < DATA_LENGTH ? DATA_LENGTH / block_size * block_size : block_size;
+    /* A comparison can look at the whole range, though it fails at its first block. */
+    uint64_t step = to - from;
 
     while (from < to) {
         struct blksum_error *error = NULL;
-        uint64_t bad = 0, end = to, next = to;
+        uint64_t bad = 0, end = to - from < step ? to : from + step, next = end;
 
         if (map != NULL) {
-            int verdict = blksum_map_check_zeros(map, from, to - from, &bad, &error);
+            int verdict = blksum_map_check_zeros(map, from, end - from, &bad, &error);
 
             if (verdict == -1)
                 return fail(error);
             if (verdict != BLKSUM_EQUAL) {
                 end = bad * block_size;
-                next = end + block_size < to ? end + block_size : to;
+                /* Up to a multiple, so that few ranges are compared. */
+                next = (end / data + 1) * data;
+                if (next > to)
+                    next = to;
+                step = data;
+            } else if (step < to - from) {
+                step *= 2;
             }
         }
         if (from < end) {
             /* With a map, this repeats the comparison of few pages. */
-            bool is_zero = may_pass(NULL, end - from, from, true);
+            bool is_zero = judge(NULL, end - from, from, true) != REFUSED;
 
             if (nbdkit_add_extent(extents, from, end - from, is_zero ? zero : 0) == -1)
                 return -1;

@@ -1,7 +1,7 @@
 /* Prints the extents of a partition of an untrusted image, and copies it: extents IMAGE PARTITION COPY */
 
 #include <stdio.h>
-#include <stdlib.h>
+#include <unistd.h>
 
 #include <blksum.h>
 
@@ -42,13 +42,21 @@ static int copy(const struct blksum_image *image, const struct blksum_extent *ex
 int main(int argc, char **argv)
 {
     struct blksum_error *error = NULL;
-    const struct blksum_opts *opts = argc == 4 ? options(argv[2], &error) : NULL;
-    struct blksum_image *image = opts ? blksum_image_open(argv[1], opts, &error) : NULL;
-    FILE *file = image ? fopen(argv[3], "wb") : NULL;
+    const struct blksum_opts *opts;
+    struct blksum_image *image;
     struct blksum_extent extent;
+    FILE *file;
     uint64_t at = 0;
-    int found = file != NULL ? 1 : -1;
+    int found;
 
+    if (argc != 4) {
+        fprintf(stderr, "usage: extents IMAGE PARTITION COPY\n");
+        return 2;
+    }
+    opts = options(argv[2], &error);
+    image = opts ? blksum_image_open(argv[1], opts, &error) : NULL;
+    file = image ? fopen(argv[3], "wb") : NULL;
+    found = file != NULL ? 1 : -1;
     while (found > 0) {
         found = blksum_image_extent(image, at, &extent, &error);
         if (found <= 0)
@@ -59,6 +67,9 @@ int main(int argc, char **argv)
             found = -1;
         at = extent.offset + extent.length;
     }
+    /* The copy has zeros at its end as well. */
+    if (found == 0 && (fflush(file) != 0 || ftruncate(fileno(file), (off_t)at) != 0))
+        found = -1;
     /* What was copied is that of one moment. */
     if (found == 0)
         found = blksum_image_check_unchanged(image, &error);

@@ -27,11 +27,16 @@ static int print(const struct blksum_diff *diff, struct blksum_error **error)
 int main(int argc, char **argv)
 {
     struct blksum_error *error = NULL;
-    struct blksum_image *image = argc == 3 ? blksum_image_open(argv[2], NULL, &error) : NULL;
+    struct blksum_image *image;
     struct blksum_map *map = NULL;
     struct blksum_diff *diff = NULL;
     int result = 2;
 
+    if (argc != 3) {
+        fprintf(stderr, "usage: map MAP IMAGE\n");
+        return 2;
+    }
+    image = blksum_image_open(argv[2], NULL, &error);
     if (image != NULL && access(argv[1], F_OK) != 0) {
         result = blksum_map_create(argv[1], image, NULL, NULL, NULL, &error) == 0 ? 0 : 2;
     } else if (image != NULL) {

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use blkhash::engine::Batch;
 use blkhash::{BlockDigests, Digest, Leaf, Run};
 
-use crate::directory::find_run;
 use crate::page_hashes::read_page;
 use crate::{Error, Map, Result};
 
@@ -199,7 +198,7 @@ impl BlockCheck {
         {
             return Ok(held);
         }
-        let held = match find_run(&self.map, page)? {
+        let held = match self.map.find_run(page)? {
             Some(run) if run.first <= page && run.is_zero() => {
                 Held { pages: run.first..run.end(), kind: Kind::Zeros }
             }

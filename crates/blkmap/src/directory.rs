@@ -3,7 +3,7 @@
 use crate::commit::{Area, Commit};
 use crate::page_run::PageRun;
 use crate::table::{self, Table, TableHasher};
-use crate::{Error, Header, Map, PAGE, ReadAt, Result};
+use crate::{Error, Header, PAGE, ReadAt, Result};
 
 /// Checks the entries of a directory one by one.
 #[derive(Clone, Debug)]
@@ -82,12 +82,6 @@ pub(crate) struct Directory<'a> {
 }
 
 impl<'a> Directory<'a> {
-    /// Returns the directory of a map.
-    pub(crate) fn of(map: &'a Map) -> Self {
-        let directory = Self::new(&**map.bytes(), map.header(), map.commit());
-        Self { table: Some(&map.directory().table), ..directory }
-    }
-
     /// Returns the directory of a commit, whose area lies in the file.
     pub(crate) fn new(bytes: &'a dyn ReadAt, header: &Header, commit: &Commit) -> Self {
         let checker = Checker {
@@ -100,6 +94,11 @@ impl<'a> Directory<'a> {
             last: None,
         };
         Self { bytes, table: None, area: commit.directory, checker, next: 0, part: Vec::new() }
+    }
+
+    /// Returns the same directory, which has to be as it was when it was checked.
+    pub(crate) fn checked(self, index: &'a Index) -> Self {
+        Self { table: Some(&index.table), ..self }
     }
 
     /// Fails if page hashes are left after the last entry.
@@ -148,8 +147,13 @@ impl Index {
 
 /// Returns the entry of a page, or the first one behind the page, or `None` at the end of the directory. Reads few entries of
 /// a long directory.
-pub(crate) fn find_run(map: &Map, page: u64) -> Result<Option<PageRun>> {
-    let (Index { table, firsts }, area) = (map.directory(), map.commit().directory);
+pub(crate) fn find_run(
+    bytes: &dyn ReadAt,
+    area: Area,
+    index: &Index,
+    page: u64,
+) -> Result<Option<PageRun>> {
+    let Index { table, firsts } = index;
     let part = firsts.partition_point(|first| *first <= page).saturating_sub(1) as u64;
     // The entry lies in this part, or begins the next one.
     for part in part..(part + 2).min(firsts.len() as u64) {
@@ -157,7 +161,7 @@ pub(crate) fn find_run(map: &Map, page: u64) -> Result<Option<PageRun>> {
         let count = Index::PER_PART.min(area.count - first) as usize;
         let mut entries = vec![0; count * PageRun::SIZE];
         let at = area.offset + first * PageRun::SIZE as u64;
-        table.read(&**map.bytes(), &mut entries, at)?;
+        table.read(bytes, &mut entries, at)?;
         let mut runs = entries.chunks_exact(PageRun::SIZE).map(PageRun::parse);
         if let Some(run) = runs.find(|run| run.end() > page) {
             return Ok(Some(run));

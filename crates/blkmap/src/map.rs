@@ -7,7 +7,7 @@ use blkhash::Digest;
 use crate::areas::{info, read_header, read_page};
 use crate::bytes::is_zero;
 use crate::commit::{Area, Commit};
-use crate::directory::{Directory, Index};
+use crate::directory::{Directory, Index, find_run};
 use crate::last_commit::last_commit;
 use crate::log::Log;
 use crate::page::sha256;
@@ -28,7 +28,7 @@ pub struct Map {
     /// Digest of a last block of zeros that is short.
     short_zeros: OnceLock<Digest>,
     /// The directory, which was checked.
-    directory: Arc<Index>,
+    index: Arc<Index>,
     /// The page hashes, once they and the root were checked.
     page_hashes: OnceLock<Arc<Table>>,
 }
@@ -89,9 +89,9 @@ impl Map {
         if digest != zero_block.as_bytes() || !is_zero(rest) {
             return Err(Error::damaged(end + 304, "the digest of a zero block is wrong"));
         }
-        let directory = Arc::new(check_directory(&*bytes, &header, &commit)?);
+        let index = Arc::new(check_directory(&*bytes, &header, &commit)?);
         let (short_zeros, page_hashes) = (OnceLock::new(), OnceLock::new());
-        Ok(Self { bytes, header, commit, end, zero_block, short_zeros, directory, page_hashes })
+        Ok(Self { bytes, header, commit, end, zero_block, short_zeros, index, page_hashes })
     }
 
     /// Returns the parameters.
@@ -230,7 +230,7 @@ impl Map {
 
     /// Returns the runs of pages that the map knows, in order.
     pub fn page_runs(&self) -> impl Iterator<Item = Result<PageRun>> + '_ {
-        Directory::of(self)
+        self.directory()
     }
 
     /// Checks the hashes of all pages and the root, but not the pages. Checks them once: what is read afterwards has to be the
@@ -295,9 +295,14 @@ impl Map {
         &self.bytes
     }
 
-    /// Returns the directory, which was checked.
-    pub(crate) fn directory(&self) -> &Index {
-        &self.directory
+    /// Returns the entries of the directory, which was checked.
+    pub(crate) fn directory(&self) -> Directory<'_> {
+        Directory::new(&*self.bytes, &self.header, &self.commit).checked(&self.index)
+    }
+
+    /// Returns the entry of a page, or the first one behind the page, or `None` at the end of the directory.
+    pub(crate) fn find_run(&self, page: u64) -> Result<Option<PageRun>> {
+        find_run(&*self.bytes, self.commit.directory, &self.index, page)
     }
 
     /// Fills `buf` with page hashes from `index` on.

@@ -48,8 +48,7 @@ pub(crate) struct Pages<'a> {
 
 impl<'a> Pages<'a> {
     pub(crate) fn new(map: &'a Map, first: u64, end: u64) -> Self {
-        let directory = Directory::of(map);
-        Self { directory, run: None, page: first, end: end.min(map.pages()) }
+        Self { directory: map.directory(), run: None, page: first, end: end.min(map.pages()) }
     }
 
     /// Returns the pages from here on that are of one kind, or `None` at the end.

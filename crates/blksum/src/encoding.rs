@@ -1,7 +1,8 @@
 //! Digests as text: hexadecimal and base64.
 
 use data_encoding::{
-    BASE64, BASE64_NOPAD, BASE64URL, BASE64URL_NOPAD, HEXLOWER, HEXLOWER_PERMISSIVE,
+    BASE64, BASE64_NOPAD, BASE64URL, BASE64URL_NOPAD, Encoding as DataEncoding, HEXLOWER,
+    HEXLOWER_PERMISSIVE,
 };
 
 /// The encoding of a digest.
@@ -28,7 +29,7 @@ impl Encoding {
     pub fn decode(self, text: &[u8]) -> Option<Vec<u8>> {
         match self {
             Self::Hex => HEXLOWER_PERMISSIVE.decode(text).ok(),
-            Self::Base64 => BASE64.decode(text).ok(),
+            Self::Base64 => decode(&BASE64, text),
         }
     }
 }
@@ -37,7 +38,12 @@ impl Encoding {
 /// bits must be zero, so that a digest has one text for each of these forms.
 pub fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
     let encodings = [&BASE64, &BASE64_NOPAD, &BASE64URL, &BASE64URL_NOPAD];
-    encodings.into_iter().find_map(|encoding| encoding.decode(text).ok())
+    encodings.into_iter().find_map(|encoding| decode(encoding, text))
+}
+
+/// Decodes text that is one piece: padding in its middle ends a piece.
+fn decode(encoding: &DataEncoding, text: &[u8]) -> Option<Vec<u8>> {
+    encoding.decode(text).ok().filter(|digest| encoding.encode(digest).as_bytes() == text)
 }
 
 #[cfg(test)]
@@ -52,12 +58,21 @@ mod tests {
         for text in ["+/8AEA==", "+/8AEA", "-_8AEA==", "-_8AEA"] {
             assert_eq!(decode_base64(text.as_bytes()).as_deref(), Some(&digest[..]), "{text}");
         }
-        for text in ["+_8AEA==", "+/8AEA=", "+/8AEB==", "+/8AE", "+/8AEA==\n", "+/8A EA=="] {
+        for text in [
+            "+_8AEA==",
+            "+/8AEA=",
+            "+/8AEB==",
+            "+/8AE",
+            "+/8AEA==\n",
+            "+/8A EA==",
+            "+/8AEA==+/8AEA==",
+        ] {
             assert_eq!(decode_base64(text.as_bytes()), None, "{text}");
         }
         assert_eq!(Encoding::Base64.decode(b"+/8AEA==").as_deref(), Some(&digest[..]));
         assert_eq!(Encoding::Base64.decode(b"-_8AEA=="), None);
         assert_eq!(Encoding::Base64.decode(b"+/8AEA"), None);
+        assert_eq!(Encoding::Base64.decode(b"+/8AEA==+/8AEA=="), None);
         assert_eq!(Encoding::Hex.decode(b"FBff0010").as_deref(), Some(&digest[..]));
         for text in ["fbff001", "fbff001g", " fbff0010"] {
             assert_eq!(Encoding::Hex.decode(text.as_bytes()), None, "{text}");

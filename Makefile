@@ -107,6 +107,7 @@ all-steps:
 	$(MAKE) test-soak
 	$(MAKE) test-qemu
 	scripts/test-emulated aarch64 --short
+	$(MAKE) capi-test-tsan
 
 .PHONY: test-aarch64 test-s390x
 test-aarch64: ## Tests of a build for ARM under emulation, all of them
@@ -174,6 +175,9 @@ capi-test: capi ## Tests of libblkhash and libblksum in C, against what is insta
 	$(call install_capi,capi)
 	scripts/test-capi $(CAPI_ROOT)
 	scripts/test-capi-images $(CAPI_ROOT) $(TARGET_DIR)/release/blksum
+
+.PHONY: capi-test-tsan
+capi-test-tsan: ## Tests of the C libraries under ThreadSanitizer
 	scripts/test-capi-tsan $(TARGET_DIR)
 
 .PHONY: capi-test-quick

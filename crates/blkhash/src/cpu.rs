@@ -82,6 +82,10 @@ features! {
     ShaAvx512: "sha-avx512", "x86_64", is_x86_feature_detected!(
         "sha", "sse4.1", "ssse3", "avx512f", "avx512bw", "avx512dq", "avx512vl"
     ), with Sha, Avx512;
+    /// The SHA-256 instructions of AArch64.
+    Sha2: "sha2", "aarch64", is_aarch64_feature_detected!("sha2");
+    /// The SHA-512 instructions of AArch64, which Rust detects together with those of SHA-3.
+    Sha512: "sha512", "aarch64", is_aarch64_feature_detected!("sha3");
 }
 
 impl Feature {

@@ -13,9 +13,10 @@
 ///     implementations => type of the hash: initial state;
 /// ```
 ///
-/// Implementations are either `library("its name")` or `kernels(family::Kernel)`. A library is a
-/// crate, and the initial state is an expression. Kernels are our own, and the initial state is a
-/// function of those that may run.
+/// Implementations are `library("its name")`, `kernels(family::Kernel)` or `per_cpu(module)`. A library
+/// is a crate, and the initial state is an expression. Kernels are our own, and the initial state is
+/// a function of those that may run. A module has kernels for some architectures and a crate for the
+/// others, and the initial state is a function of what may run and how it is chosen.
 macro_rules! algorithms {
     ($define:ident) => {
         $define! {
@@ -87,22 +88,22 @@ macro_rules! algorithms {
             /// SHA-384.
             Sha384: "sha384" | "sha-384" | "sha2-384", 48 bytes, Cryptographic
                 { fips: Some("FIPS 180-4") }
-                library("sha2") => RustCrypto<sha2::Sha384>: RustCrypto::new();
+                per_cpu(sha512) => sha512::Sha384: sha512::sha384;
 
             /// SHA-512.
             Sha512: "sha512" | "sha-512" | "sha2-512", 64 bytes, Cryptographic
                 { fips: Some("FIPS 180-4") }
-                library("sha2") => RustCrypto<sha2::Sha512>: RustCrypto::new();
+                per_cpu(sha512) => sha512::Sha512: sha512::sha512;
 
             /// SHA-512/224.
             Sha512_224: "sha512-224" | "sha512/224", 28 bytes, Cryptographic
                 { fips: Some("FIPS 180-4") }
-                library("sha2") => RustCrypto<sha2::Sha512_224>: RustCrypto::new();
+                per_cpu(sha512) => sha512::Sha512_224: sha512::sha512_224;
 
             /// SHA-512/256.
             Sha512_256: "sha512-256" | "sha512/256", 32 bytes, Cryptographic
                 { fips: Some("FIPS 180-4") }
-                library("sha2") => RustCrypto<sha2::Sha512_256>: RustCrypto::new();
+                per_cpu(sha512) => sha512::Sha512_256: sha512::sha512_256;
 
             /// SHA3-224.
             Sha3_224: "sha3-224", 28 bytes, Cryptographic

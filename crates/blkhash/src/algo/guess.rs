@@ -1,10 +1,11 @@
 //! The assumed costs of kernels: a first guess, before anything was measured on this CPU.
 //! docs/decisions/kernels.md says why a guess is enough.
 //!
-//! A kernel's row in `kernels!` has its cost on an Intel Sapphire Rapids. Where the order of kernels
-//! is different on other CPUs, they have a row here. To add a CPU, run
-//! `blkhash bench --filter sha256` on it, and convert the cycles to those of the core for a KiB of
-//! every lane: cycles for a block of 4 KiB, divided by 4, times the lanes.
+//! A kernel's row in `kernels!` has its cost on an Intel Sapphire Rapids. Kernels for ARM have the
+//! bound of a Neoverse V1 that `scripts/arm-bounds` computes. Where the order of kernels is different
+//! on other CPUs, they have a row here. To add a CPU, run `blkhash bench --filter sha256` on it, and
+//! convert the cycles to those of the core for a KiB of every lane: cycles for a block of 4 KiB,
+//! divided by 4, times the lanes.
 
 use crate::cpu;
 
@@ -36,9 +37,16 @@ fn guess_for(
     let mut known = known.filter(|(_, (family, name, _))| (*family, *name) == kernel);
     match known.next() {
         Some((cpu, (_, _, cost))) => Guess { cost: *cost, measured_on: cpu.name },
-        None => Guess { cost: default, measured_on: "Intel Sapphire Rapids" },
+        None => Guess { cost: default, measured_on: DEFAULT_CPU },
     }
 }
+
+/// The CPU of the costs in the rows of the kernels.
+const DEFAULT_CPU: &str = if cfg!(target_arch = "x86_64") {
+    "Intel Sapphire Rapids"
+} else {
+    "no CPU of this architecture"
+};
 
 /// Costs of kernels on some CPUs.
 struct Cpu {
@@ -83,7 +91,7 @@ mod tests {
         let others = [None, Some((*b"GenuineIntel", 0x19)), Some((*b"AuthenticAMD", 0x1a))];
         for other in others {
             let entry = &Kernel::ENTRIES[0];
-            let default = Guess { cost: entry.cost, measured_on: "Intel Sapphire Rapids" };
+            let default = Guess { cost: entry.cost, measured_on: DEFAULT_CPU };
             assert_eq!(sha256(other, entry.name), Some(default));
         }
         if cfg!(target_arch = "x86_64") {

@@ -155,7 +155,12 @@ fn shape(algorithm: Algorithm) -> Shape {
     let block = match algorithm {
         Algorithm::Xxh64 => 32,
         Algorithm::Sha224 | Algorithm::Sha256 => 64,
-        Algorithm::Blake2b256 | Algorithm::Blake2b512 => 128,
+        Algorithm::Sha384
+        | Algorithm::Sha512
+        | Algorithm::Sha512_224
+        | Algorithm::Sha512_256
+        | Algorithm::Blake2b256
+        | Algorithm::Blake2b512 => 128,
         other => unreachable!("{other} has no kernels"),
     };
     let pool = (0..LARGE + 4096).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 16) as u8).collect();

@@ -52,7 +52,8 @@ pub(crate) struct Entry {
     /// The CPU feature that it needs.
     pub feature: Option<Feature>,
     /// Core cycles for a KiB of every lane, however many lanes are filled, measured on a Sapphire
-    /// Rapids. Only the ratios matter. The module `guess` has the costs on other CPUs.
+    /// Rapids, or computed for a Neoverse V1. Only the ratios matter. The module `guess` has the costs
+    /// on other CPUs.
     pub cost: u32,
 }
 

@@ -23,6 +23,7 @@ mod rustcrypto;
 mod selection;
 mod self_test;
 mod sha256;
+mod sha512;
 mod simd;
 mod siphash;
 mod state;

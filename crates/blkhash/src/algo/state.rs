@@ -4,7 +4,7 @@ use super::hash::Hash;
 use super::kernels::{Choice, Entry, Kernel, Policy};
 use super::rustcrypto::RustCrypto;
 use super::tuner::Timing;
-use super::{blake2b, blake2s, blake3, crc, null, sha256, siphash, xxh3, xxh64};
+use super::{blake2b, blake2s, blake3, crc, null, sha256, sha512, siphash, xxh3, xxh64};
 use crate::table::algorithms;
 use crate::{Algorithm, Digest};
 
@@ -16,6 +16,9 @@ macro_rules! entries {
     (kernels, $kernel:path) => {
         <$kernel as Kernel>::ENTRIES
     };
+    (per_cpu, $module:ident) => {
+        $module::ENTRIES
+    };
 }
 
 /// Returns the name of a row's family of kernels. A library is none.
@@ -26,6 +29,9 @@ macro_rules! family {
     (kernels, $kernel:path) => {
         <$kernel as Kernel>::FAMILY
     };
+    (per_cpu, $module:ident) => {
+        $module::FAMILY
+    };
 }
 
 /// Returns the initial state of a row.
@@ -35,6 +41,9 @@ macro_rules! start {
     };
     (kernels, $start:expr, $accept:ident, $policy:ident) => {
         $start(Choice::detect($accept, $policy))
+    };
+    (per_cpu, $start:expr, $accept:ident, $policy:ident) => {
+        $start($accept, $policy)
     };
 }
 

@@ -337,7 +337,8 @@ const AFTER_HELP: &str = "\
 of bytes and may end in K, M or G.
 
 The variables BLKHASH_IMPLEMENTATION (implementations to use instead of the best ones) and \
-BLKHASH_CPU_DISABLE (CPU features not to use: sha, avx2, avx512, sha-avx512) are lists with commas.";
+BLKHASH_CPU_DISABLE (CPU features not to use: sha, avx2, avx512, sha-avx512, on ARM sha2, sha512) \
+are lists with commas.";
 
 #[cfg(test)]
 mod tests {

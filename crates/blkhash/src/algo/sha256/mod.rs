@@ -1,5 +1,6 @@
 //! SHA-256 and SHA-224.
 
+mod arm_sha;
 mod avx2_x8;
 mod avx512_x16;
 mod constants;
@@ -147,6 +148,12 @@ kernels! {
     Soft(Portable): soft, "soft", 1, 10_900;
     #[cfg(not(target_arch = "x86_64"))]
     RustCrypto(Portable): rustcrypto, "sha2", 1, 2_100;
+    #[cfg(target_arch = "aarch64")]
+    ArmSha(Sha2): arm_sha, "arm_sha", 1, 1569;
+    #[cfg(target_arch = "aarch64")]
+    ArmShaX2(Sha2): arm_sha, "arm_sha-x2", 2, 1570;
+    #[cfg(target_arch = "aarch64")]
+    ArmShaX4(Sha2): arm_sha, "arm_sha-x4", 4, 2817;
     #[cfg(target_arch = "x86_64")]
     X86Sha(Sha): x86_sha, "x86_sha", 1, 2088;
     #[cfg(target_arch = "x86_64")]

@@ -110,7 +110,7 @@ const ALIASES: &[(&str, &[&str])] = &[
     ("sha256-sw", &["sha256-soft"]),
     ("sha256-generic", &["sha256-soft"]),
     ("sha256-ni", &["sha256-x86_sha*"]),
-    ("sha256-arch", &["sha256-x86_sha*"]),
+    ("sha256-arch", &["sha256-x86_sha*", "sha256-arm_sha*"]),
     ("sha256-avx2", &["sha256-avx2*"]),
     ("sha256-avx512", &["sha256-avx512*"]),
     ("blake2", &["blake2b256-*"]),

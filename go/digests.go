@@ -20,9 +20,6 @@ type ShortBlockSink interface {
 // is that of salt and block, for a short last block too. Any salt is possible. Content and options are those of [Sum].
 func BlockDigests(ctx context.Context, r io.ReaderAt, size int64, extents Extents, a Algorithm, blockSize int,
 	salt []byte, s Sink, opts ...Option) error {
-	if size < 0 {
-		return fmt.Errorf("blkhash: size %d of the content is negative", size)
-	}
 	if err := a.check(); err != nil {
 		return err
 	}
@@ -33,15 +30,10 @@ func BlockDigests(ctx context.Context, r io.ReaderAt, size int64, extents Extent
 	if o.sink != nil {
 		return errors.New("blkhash: digests of blocks go to one sink")
 	}
+	o.sink = s
 	p := Parameters{Algorithm: a, Construction: blockDigests, BlockSize: blockSize, Salt: salt}
-	pass, err := newPass([]Parameters{p}, s, o.threads)
-	if err != nil {
-		return err
-	}
-	if o.progress != nil {
-		pass.after = func(length int64) { o.progress(length, size) }
-	}
-	return pass.run(ctx, r, size, extents, o.threads)
+	_, err := o.pass(ctx, r, size, extents, []Parameters{p})
+	return err
 }
 
 // blockDigests is the construction of a pass without a checksum.

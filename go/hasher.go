@@ -91,7 +91,7 @@ func (h *Hasher) WriteZeros(n int64) error {
 	if whole := n - n%unit; whole > 0 {
 		h.flush()
 		c := h.current
-		c.start, c.length, c.zero = h.length, whole, true
+		c.length, c.zero = whole, true
 		h.dispatch()
 		n -= whole
 	}

@@ -1,9 +1,10 @@
 package blkhash
 
 import (
-	"bytes"
 	"hash"
 	"sync"
+
+	"github.com/blkhash/blkhash/go/internal/zeros"
 )
 
 // leafKind determines the digests of blocks. Checksums with the same kind share the work.
@@ -42,7 +43,7 @@ func newLeaf(kind leafKind) *leaf {
 	l.zero = sync.OnceValue(func() []byte {
 		h := kind.algorithm.New()
 		h.Write(l.front)
-		writeZeros(h, int64(kind.blockSize))
+		zeros.Hash(h, int64(kind.blockSize))
 		return h.Sum(nil)
 	})
 	return l
@@ -60,7 +61,7 @@ func (l *leaf) appendDigests(digests, data []byte) []byte {
 	for len(data) > 0 {
 		block := data[:min(l.blockSize, len(data))]
 		data = data[len(block):]
-		if len(block) == l.blockSize && isZero(block) {
+		if len(block) == l.blockSize && zeros.Is(block) {
 			digests = append(digests, l.zero()...)
 			continue
 		}
@@ -70,31 +71,9 @@ func (l *leaf) appendDigests(digests, data []byte) []byte {
 		}
 		l.hash.Write(block)
 		if l.padded {
-			writeZeros(l.hash, int64(l.blockSize-len(block)))
+			zeros.Hash(l.hash, int64(l.blockSize-len(block)))
 		}
 		digests = l.hash.Sum(digests)
 	}
 	return digests
-}
-
-var zeros [64 << 10]byte
-
-// isZero returns whether p has only zeros.
-func isZero(p []byte) bool {
-	for len(p) > len(zeros) {
-		if !bytes.Equal(p[:len(zeros)], zeros[:]) {
-			return false
-		}
-		p = p[len(zeros):]
-	}
-	return bytes.Equal(p, zeros[:len(p)])
-}
-
-// writeZeros hashes n zeros.
-func writeZeros(h hash.Hash, n int64) {
-	for n > 0 {
-		part := min(n, int64(len(zeros)))
-		h.Write(zeros[:part])
-		n -= part
-	}
 }

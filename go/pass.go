@@ -4,6 +4,8 @@ import (
 	"errors"
 	"hash"
 	"sync"
+
+	"github.com/blkhash/blkhash/go/internal/zeros"
 )
 
 const (
@@ -240,7 +242,7 @@ func (p *pass) add(c *chunk) error {
 	}
 	for _, h := range p.linear {
 		if c.zero {
-			writeZeros(h, c.length)
+			zeros.Hash(h, c.length)
 		} else {
 			h.Write(c.buffer[:c.length])
 		}

@@ -68,10 +68,6 @@ func Sum(
 func SumAll(
 	ctx context.Context, r io.ReaderAt, size int64, extents Extents, p []Parameters, opts ...Option,
 ) ([][]byte, error) {
-	if size < 0 {
-		return nil, fmt.Errorf("blkhash: size %d of the content is negative", size)
-	}
-	o := newOptions(opts)
 	checked := make([]Parameters, len(p))
 	for i := range p {
 		checked[i] = p[i].WithDefaults()
@@ -82,17 +78,28 @@ func SumAll(
 			return nil, err
 		}
 	}
-	pass, err := newPass(checked, o.sink, o.threads)
+	pass, err := newOptions(opts).pass(ctx, r, size, extents, checked)
+	if err != nil {
+		return nil, err
+	}
+	return pass.sums(size)
+}
+
+// pass reads and hashes the content for checked parameters.
+func (o options) pass(
+	ctx context.Context, r io.ReaderAt, size int64, extents Extents, p []Parameters,
+) (*pass, error) {
+	if size < 0 {
+		return nil, fmt.Errorf("blkhash: size %d of the content is negative", size)
+	}
+	pass, err := newPass(p, o.sink, o.threads)
 	if err != nil {
 		return nil, err
 	}
 	if o.progress != nil {
 		pass.after = func(length int64) { o.progress(length, size) }
 	}
-	if err := pass.run(ctx, r, size, extents, o.threads); err != nil {
-		return nil, err
-	}
-	return pass.sums(size)
+	return pass, pass.run(ctx, r, size, extents, o.threads)
 }
 
 // run reads and hashes the content.

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+
+	"github.com/blkhash/blkhash/go/internal/zeros"
 )
 
 // Check applies the full check to the map: it reads every byte that this commit and those before it refer to, and
@@ -55,7 +57,7 @@ func (m *Map) checkState(ctx context.Context) error {
 		if err := readAt(m.r, behind, table.area.offset+length); err != nil {
 			return err
 		}
-		if !isZero(behind) {
+		if !zeros.Is(behind) {
 			return damaged(table.area.offset+length, "bytes behind a table are not zero")
 		}
 	}
@@ -110,12 +112,12 @@ func (m *Map) checkPage(page int64, b []byte, at int64) ([]byte, error) {
 	size, entry := m.header.digestSize(), m.header.entrySize()
 	onlyZeros := m.lengthOf(first+int64(count)-1) == int64(m.header.BlockSize)
 	for i := range count {
-		if !isZero(b[i*entry+size : (i+1)*entry]) {
+		if !zeros.Is(b[i*entry+size : (i+1)*entry]) {
 			return nil, damaged(at, "bytes behind a digest of page %d are not zero", page)
 		}
 		onlyZeros = onlyZeros && bytes.Equal(b[i*entry:i*entry+size], m.zero())
 	}
-	if !isZero(b[count*entry:]) {
+	if !zeros.Is(b[count*entry:]) {
 		return nil, damaged(at, "bytes behind the digests of page %d are not zero", page)
 	}
 	if onlyZeros {

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+
+	"github.com/blkhash/blkhash/go/internal/zeros"
 )
 
 const (
@@ -184,7 +186,7 @@ func (c *commit) check(at int64, h *header) error {
 		return damaged(at, "the tables do not lie before the commit")
 	}
 	size := h.digestSize()
-	if !isZero(c.zeroBlock[size:]) || !isZero(c.paddedLast[size:]) {
+	if !zeros.Is(c.zeroBlock[size:]) || !zeros.Is(c.paddedLast[size:]) {
 		return damaged(at, "a digest is longer than it can be")
 	}
 	var want hash256

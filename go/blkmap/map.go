@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"sync"
+
+	"github.com/blkhash/blkhash/go/internal/zeros"
 )
 
 // A Map is a state of a block map: a final commit, and what it refers to. Its methods may be called at the same time.
@@ -396,7 +398,7 @@ func (m *Map) End() int64 { return m.at + pageSize }
 
 // paddedLast returns the digest of a short last block with zeros behind it, nil if it is not known.
 func (m *Map) paddedLast() []byte {
-	if b := m.commit.paddedLast[:m.header.digestSize()]; !isZero(b) {
+	if b := m.commit.paddedLast[:m.header.digestSize()]; !zeros.Is(b) {
 		return b
 	}
 	return nil

@@ -3,10 +3,10 @@ package blkmap
 import (
 	"bytes"
 	"fmt"
-	"hash"
 	"math/bits"
 
 	"github.com/blkhash/blkhash/go"
+	"github.com/blkhash/blkhash/go/internal/zeros"
 )
 
 // MaxSalt is the length of the longest salt in bytes.
@@ -103,37 +103,17 @@ func (p Parameters) pages(imageSize int64) int64 {
 }
 
 // appendDigest appends the digest of a block with zeros behind it.
-func (p Parameters) appendDigest(b, block []byte, zeros int) []byte {
+func (p Parameters) appendDigest(b, block []byte, behind int) []byte {
 	h := p.Algorithm.New()
 	h.Write(p.Salt)
 	h.Write(block)
-	writeZeros(h, zeros)
+	zeros.Hash(h, int64(behind))
 	return h.Sum(b)
 }
 
 // zeroDigest returns the digest of this many zeros.
 func (p Parameters) zeroDigest(length int) []byte {
 	return p.appendDigest(nil, nil, length)
-}
-
-var zeros [32 << 10]byte
-
-func writeZeros(h hash.Hash, n int) {
-	for n > 0 {
-		part := min(n, len(zeros))
-		h.Write(zeros[:part])
-		n -= part
-	}
-}
-
-func isZero(p []byte) bool {
-	for len(p) > len(zeros) {
-		if !bytes.Equal(p[:len(zeros)], zeros[:]) {
-			return false
-		}
-		p = p[len(zeros):]
-	}
-	return bytes.Equal(p, zeros[:len(p)])
 }
 
 // divideUp returns n / unit, rounded up. It does not overflow.

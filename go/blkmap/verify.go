@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"github.com/blkhash/blkhash/go"
+	"github.com/blkhash/blkhash/go/internal/zeros"
 )
 
 // Verify compares an image of size bytes in r with the map, which is the left side, and returns the differences in
@@ -105,7 +106,7 @@ type against struct {
 func (a *against) ShortBlock(content []byte) error {
 	p := a.m.header.Parameters
 	a.padded = p.appendDigest(nil, content, p.BlockSize-len(content))
-	a.zero = isZero(content)
+	a.zero = zeros.Is(content)
 	return nil
 }
 

@@ -437,7 +437,7 @@ func (w *Writer) table(b []byte) hash256 {
 }
 
 func (w *Writer) pad() {
-	w.write(zeros[:padding(w.position)])
+	w.write(make([]byte, padding(w.position)))
 }
 
 // writeCommit writes a commit. It says that the rest is there, so the rest has to be on the disk before.

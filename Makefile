@@ -107,7 +107,28 @@ all-steps:
 	$(MAKE) test-soak
 	$(MAKE) test-qemu
 	scripts/test-emulated aarch64 --short
+	$(MAKE) test-systems
+	$(MAKE) test-portable
 	$(MAKE) capi-test-tsan
+
+# Tests that fail there are listed in tests/portable.py, with the promise that is weaker.
+.PHONY: test-portable
+test-portable: ## `make test` on a build that knows nothing of Linux but POSIX, as a stand-in for other systems
+	scripts/list-skipped $(MAKE) TARGET_DIR=$(abspath $(TARGET_DIR))/portable portable-steps
+
+.PHONY: portable-steps
+portable-steps: export BLKHASH_PORTABLE := 1
+portable-steps: export RUSTFLAGS := --cfg blkhash_portable
+portable-steps: export CARGO_TARGET_DIR = $(TARGET_DIR)
+portable-steps:
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) test --workspace -- --show-output
+	$(MAKE) TARGET_DIR=$(TARGET_DIR) pytest-quick
+
+# Also in CI: lints for macOS and FreeBSD. Programs are linked, too, and what they need is checked.
+.PHONY: test-systems
+test-systems: ## Build for macOS and FreeBSD
+	scripts/check-systems
 
 .PHONY: test-aarch64 test-s390x
 test-aarch64: ## Tests of a build for ARM under emulation, all of them

@@ -77,6 +77,20 @@ def test_nothing_is_run(blksum, raw, value, name):  # noqa: F811
     assert not any("libnbd" in line for line in lines)
 
 
+@pytest.mark.parametrize("options", [(), ("--tag",), ("--json",), ("--offset=1M",), ("--follow=any",)])
+@pytest.mark.parametrize("name", NATIVE)
+def test_nothing_is_opened_once_an_image_is_open(blksum, raw, name, options):  # noqa: F811
+    """FreeBSD confines a process that gives up opening files in between."""
+    path = make(name, raw, "disk.img")
+    run = ["strace", "-f", "-qq", "-e", "trace=%file,write", "-o", "trace", blksum.path, "-v", *options, path]
+    result = subprocess.run(run, capture_output=True)
+    assert result.returncode == 0 and b": hashing: " in result.stderr, result
+    calls = [line.split(maxsplit=1)[1] for line in pathlib.Path("trace").read_text().splitlines()]
+    last = max(index for index, call in enumerate(calls) if call.startswith("write(2"))
+    assert any(call.startswith("openat(") for call in calls[:last])
+    assert all(call.startswith("write(") for call in calls[last:]), calls[last:]
+
+
 @pytest.mark.parametrize("name", NATIVE)
 def test_both_readers_see_the_same(blksum, raw, value, name):  # noqa: F811
     path = make(name, raw, "disk.img")

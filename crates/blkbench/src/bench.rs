@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::clock;
 use crate::clock::{Elapsed, Start};
 use crate::contestant::Contestant;
 use crate::counter::{self, CoreCycles};
 use crate::input::{Buffer, Walk};
 use crate::machine::Machine;
 use crate::stats::Spread;
-use crate::{clock, cores};
 
 /// The parameters of a run.
 #[derive(Clone, Debug)]
@@ -216,7 +216,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(bench: &'a Bench, machine: &Machine) -> Self {
         let threads = bench.scenarios.iter().map(|scenario| scenario.threads).max().unwrap_or(1);
-        let cpus = cores::allowed();
+        let cpus = blksys::allowed_cores();
         let batch_size = bench.block_size * bench.batch;
         let mut notes = Vec::new();
         let repetitions = match bench.amount {
@@ -312,7 +312,7 @@ impl<'a> Run<'a> {
                     scope.spawn(move || {
                         if let Some(&cpu) = self.cpus.get(thread) {
                             // The report shows it if this fails.
-                            let _ = cores::pin(cpu);
+                            let _ = blksys::pin_to_core(cpu);
                         }
                         self.sample_thread(contestant, scenario, thread, calls, position, barrier)
                     })
@@ -387,7 +387,7 @@ fn cold_size(machine: &Machine, at_least: usize) -> (usize, Option<String>) {
 }
 
 fn can_pin(cpu: usize) -> bool {
-    thread::scope(|scope| scope.spawn(|| cores::pin(cpu)).join().unwrap_or(false))
+    thread::scope(|scope| scope.spawn(|| blksys::pin_to_core(cpu)).join().unwrap_or(false))
 }
 
 /// Long enough for clock rates to rise and caches to fill.

@@ -17,7 +17,6 @@
 mod bench;
 mod clock;
 mod contestant;
-mod cores;
 mod counter;
 mod input;
 mod machine;

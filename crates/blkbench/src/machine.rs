@@ -37,7 +37,7 @@ impl Machine {
         Self {
             cpu: cpu_name(&cpuinfo),
             features: features(&cpuinfo),
-            processors: crate::cores::allowed().len().max(1),
+            processors: blksys::allowed_cores().len().max(1),
             kernel: format!("{} {}", name.to_string_lossy(), release.to_string_lossy()),
             compiler: compiler(),
             date: date(seconds),

@@ -11,6 +11,7 @@
 //! The interface is not stable, not even after 1.0: it serves blkimage and blksandbox, and has types of
 //! landlock and rustix. A program that reads images uses blksandbox.
 
+#![cfg(target_os = "linux")]
 #![deny(clippy::missing_errors_doc)]
 
 pub mod capabilities;

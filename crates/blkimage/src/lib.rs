@@ -83,11 +83,12 @@ mod slice;
 mod snapshot;
 mod source;
 mod storage;
-mod sys;
 mod tar;
 mod unknown_name;
 mod walk;
 mod warnings;
+
+use blksys as sys;
 
 pub use appliance::{Appliance, is_appliance, is_layout, is_ova, member_name, split_member};
 pub use bitmap::Bitmap;

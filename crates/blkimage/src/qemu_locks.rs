@@ -8,9 +8,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use nix::fcntl::{FcntlArg, fcntl};
-use nix::libc;
-
+use crate::sys::{is_byte_locked, lock_byte, unlock_byte};
 use crate::{Error, ErrorKind, Result};
 
 /// Returns whether another process holds a lock for writing to the file or for not sharing reads. Returns `false` if the
@@ -26,11 +24,7 @@ pub(crate) fn has_writer(file: &File) -> bool {
 ///
 /// Fails with [`ErrorKind::InUse`] if another process may write to the file or relies on its content, by its own locks.
 pub fn lock_for_writing(file: &File, name: &Path) -> Result<()> {
-    let set = |byte: &i64| {
-        let lock = lock(libc::F_RDLCK, *byte);
-        fcntl(file, FcntlArg::F_OFD_SETLK(&lock)).is_ok()
-    };
-    if !WHILE_READING.iter().chain(&WHILE_WRITING).all(set) {
+    if !WHILE_READING.iter().chain(&WHILE_WRITING).all(|byte| lock_byte(file, *byte)) {
         return Ok(());
     }
     let in_the_way = || {
@@ -53,29 +47,12 @@ pub fn lock_for_writing(file: &File, name: &Path) -> Result<()> {
 /// Gives up the locks of [`lock_for_writing`] that keep others from reading. A QEMU that writes is still refused.
 pub fn lock_for_reading(file: &File) {
     for byte in WHILE_WRITING {
-        let lock = lock(libc::F_UNLCK, byte);
-        // They end with the file in any case.
-        let _ = fcntl(file, FcntlArg::F_OFD_SETLK(&lock));
+        unlock_byte(file, byte);
     }
 }
 
 fn is_locked(file: &File, bytes: &[i64]) -> bool {
-    bytes.iter().any(|byte| {
-        // The fcntl_getlk of rustix asserts that the holder has a process id. An OFD lock has none.
-        let mut lock = lock(libc::F_WRLCK, *byte);
-        let answer = fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock));
-        answer.is_ok() && i32::from(lock.l_type) != libc::F_UNLCK
-    })
-}
-
-fn lock(kind: libc::c_int, byte: i64) -> libc::flock {
-    libc::flock {
-        l_type: kind as _,
-        l_whence: libc::SEEK_SET as _,
-        l_start: byte,
-        l_len: 1,
-        l_pid: 0,
-    }
+    bytes.iter().any(|byte| is_byte_locked(file, *byte))
 }
 
 pub(crate) const MAY_WRITE: &str = "is in use by a process that may write to it";
@@ -135,8 +112,7 @@ mod tests {
         let other = other.unwrap();
         let name = Path::new("image");
         for (byte, is_refused) in [(100, false), (203, false), (201, true)] {
-            let lock = lock(libc::F_RDLCK, byte);
-            fcntl(&other, FcntlArg::F_OFD_SETLK(&lock)).unwrap();
+            assert!(lock_byte(&other, byte));
             let result = lock_for_writing(&file, name);
             assert_eq!(result.is_err(), is_refused, "{byte}");
         }

@@ -167,6 +167,7 @@ impl<'a> Gate<'a> {
             Some(Errno::XDEV) => self.refuse_outside(),
             Some(Errno::LOOP) => {
                 self.refuse("which leads through symbolic links that are not followed")
+                    .with_hint(Hint::FollowAny)
             }
             Some(Errno::NOSYS) => self
                 .refuse(

@@ -2,8 +2,6 @@
 
 use blkhash::{Algorithm, BlockSize, Digester, Leaf, Salt, Strength};
 
-use rustix::rand::{GetRandomFlags, getrandom};
-
 use crate::bytes::{array, put, u16_at, u32_at};
 use crate::{Error, PAGE, Result};
 
@@ -29,10 +27,7 @@ impl Header {
     /// Fails if the system has no random bytes.
     pub fn new(algorithm: Algorithm, block_size: BlockSize, salt: Salt) -> std::io::Result<Self> {
         let mut file_id = [0; 16];
-        let mut filled = 0;
-        while filled < file_id.len() {
-            filled += getrandom(&mut file_id[filled..], GetRandomFlags::empty())?;
-        }
+        getrandom::fill(&mut file_id)?;
         Ok(Self::with_id(file_id, algorithm, block_size, salt))
     }
 

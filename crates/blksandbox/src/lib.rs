@@ -9,13 +9,22 @@
 //! and `stat` works on any file. The gate in blkimage decides which references of an image are
 //! followed. The sandbox limits the damage if the gate, a decompressor or a library has a bug.
 //!
+//! Other systems have no such rules, and [`Sandbox::IS_SUPPORTED`] is false there. FreeBSD can give up opening files at all
+//! ([`Sandbox::keep_open_files`]), macOS nothing.
+//!
 //! The restrictions hold for the calling thread and the threads that it starts later. The process
 //! must have no other threads.
 
 #![deny(clippy::missing_errors_doc)]
 
 mod in_force;
+#[cfg(all(target_os = "linux", not(blkhash_portable)))]
 mod layers;
+#[cfg(all(target_os = "linux", not(blkhash_portable)))]
+mod sandbox;
+
+#[cfg(not(all(target_os = "linux", not(blkhash_portable))))]
+#[path = "none.rs"]
 mod sandbox;
 
 pub use in_force::{InForce, Landlock, Readable, Reading, SystemCalls};

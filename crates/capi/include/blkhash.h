@@ -140,7 +140,8 @@ int blkhash_aio_update(struct blkhash *h, const void *buf, size_t len, void *use
 
 /*
  * Returns a file descriptor that becomes readable when there may be completions. It is an eventfd
- * that does not block. Read its 8 bytes, then fetch the completions. It belongs to the hash.
+ * on Linux and a pipe elsewhere, and does not block. Read its 8 bytes, then fetch the completions. It
+ * belongs to the hash.
  * Returns a negative errno value on errors: -ENOTSUP if the options have no queue depth.
  */
 int blkhash_aio_completion_fd(struct blkhash *h);

@@ -6,8 +6,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use blksys::Event;
 use nix::errno::Errno;
-use nix::sys::eventfd::{EfdFlags, EventFd};
 
 /// `struct blkhash_completion`.
 #[repr(C)]
@@ -24,7 +24,7 @@ unsafe impl Send for Completion {}
 pub(crate) struct Completions {
     state: Mutex<State>,
     /// Readable when there may be completions.
-    event: EventFd,
+    event: Event,
     depth: usize,
 }
 
@@ -36,8 +36,8 @@ struct State {
 
 impl Completions {
     pub(crate) fn new(depth: usize) -> Result<Self, Errno> {
-        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        let event = EventFd::from_value_and_flags(0, flags)?;
+        let event = Event::new()
+            .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or_default()))?;
         let state = State { completed: VecDeque::new(), in_flight: 0 };
         Ok(Self { state: Mutex::new(state), event, depth })
     }
@@ -59,7 +59,7 @@ impl Completions {
         let is_first = state.completed.len() == 1;
         drop(state);
         if is_first {
-            self.wake();
+            self.event.set();
         }
     }
 
@@ -74,7 +74,7 @@ impl Completions {
         let is_rest = fetched > 0 && !state.completed.is_empty();
         drop(state);
         if is_rest {
-            self.wake();
+            self.event.set();
         }
         fetched
     }
@@ -87,11 +87,6 @@ impl Completions {
     /// Returns the descriptor, which is readable when there may be completions.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
-    }
-
-    fn wake(&self) {
-        // This fails only if the counter is full, and then the descriptor is readable already.
-        let _ = self.event.write(1);
     }
 
     /// Ignores poisoning, because each statement that holds the lock leaves the state consistent.

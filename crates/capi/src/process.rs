@@ -2,14 +2,14 @@
 //! of its threads.
 //!
 //! The process ID is not enough, because a child in its own PID namespace may have the ID of its
-//! parent. So a page is used that the kernel clears in every child (`MADV_WIPEONFORK`, Linux 4.14).
+//! parent. So a page is used that the kernel clears in every child (on Linux since 4.14, and FreeBSD).
 //! This works even if `clone` is called directly, which bypasses the handlers of libraries. If the
 //! kernel lacks this feature, only the process ID is compared.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::SeqCst};
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use rustix::param::page_size;
 
 /// The identity of a process, which differs from that of its parents and children.
@@ -73,7 +73,7 @@ fn map() -> Option<*mut AtomicU32> {
         unsafe { mmap_anonymous(ptr::null_mut(), page_size(), protection, MapFlags::PRIVATE) };
     let page = page.ok()?;
     // SAFETY: the page was mapped above, and is empty.
-    if unsafe { madvise(page, page_size(), Advice::LinuxWipeOnFork) }.is_err() {
+    if unsafe { blksys::wipe_on_fork(page, page_size()) }.is_err() {
         // SAFETY: the page was mapped above, and nothing refers to it.
         let _ = unsafe { munmap(page, page_size()) };
         return None;

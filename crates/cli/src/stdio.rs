@@ -15,8 +15,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::stdio;
 use rustix::termios::tcgetwinsize;
 
@@ -164,20 +165,17 @@ extern "C" fn look() {
         let is_closed = rustix::io::fcntl_getfd(stream.descriptor()) == Err(Errno::BADF);
         WAS_CLOSED[stream as usize].store(is_closed, Relaxed);
     }
-    // An eventfd takes the place of the runtime's `/dev/null`, so that opening `/dev/stdin` fails. It
-    // gets the number of standard input, which is the lowest free one.
+    // A socket takes the place of the runtime's `/dev/null`, so that reading fails, and opening `/dev/stdin` on
+    // Linux. It gets the number of standard input, which is the lowest free one.
     if Stream::Input.check().is_err()
-        && let Ok(closed) = rustix::event::eventfd(0, EventfdFlags::empty())
+        && let Ok(closed) = socket(AddressFamily::UNIX, SocketType::STREAM, None)
     {
         std::mem::forget(closed);
     }
 }
 
-/// Entry in the section of functions that the loader calls before `main`, and so before the runtime
-/// starts. `look` makes a few system calls, allocates nothing and uses nothing of the runtime.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static LOOK: extern "C" fn() = look;
+// `look` makes a few system calls, allocates nothing and uses nothing of the runtime.
+blksys::before_main!(look);
 
 static IS_TERMINAL: [OnceLock<bool>; 3] = [const { OnceLock::new() }; 3];
 

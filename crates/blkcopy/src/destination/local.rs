@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use blkimage::{Cache, Format, Image, OpenOptions, lock_for_reading, lock_for_writing};
-use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate, fstatfs, ioctl_blksszget};
-use rustix::io::Errno;
 
 use super::{Destination, Syncer, Zeroing};
 use crate::Error;
@@ -32,7 +30,7 @@ impl Local {
     pub fn new(file: File, name: &Path) -> io::Result<Self> {
         let kind = file.metadata()?.file_type();
         let device = match () {
-            () if kind.is_block_device() => Some(ioctl_blksszget(&file)?.into()),
+            () if kind.is_block_device() => Some(blksys::block_size(&file)?),
             () if kind.is_file() => None,
             () => return Err(io::Error::other("is neither a regular file nor a block device")),
         };
@@ -41,17 +39,9 @@ impl Local {
 
     fn punch(&self, offset: u64, length: u64, how: Zeroing) -> io::Result<bool> {
         // Zeros of a device are written by the device or by the kernel, and may be deallocated.
-        let flags = match (self.device, how) {
-            (Some(_), Zeroing::Any) => FallocateFlags::ZERO_RANGE,
-            _ => FallocateFlags::PUNCH_HOLE,
-        };
-        loop {
-            match fallocate(&self.file, flags | FallocateFlags::KEEP_SIZE, offset, length) {
-                Ok(()) => return Ok(true),
-                Err(Errno::INTR) => {}
-                Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(false),
-                Err(error) => return Err(error.into()),
-            }
+        match (self.device, how) {
+            (Some(_), Zeroing::Any) => blksys::write_zeros(&self.file, offset, length),
+            _ => blksys::punch_hole(&self.file, offset, length),
         }
     }
 
@@ -64,16 +54,6 @@ impl Local {
     pub fn claim(&self) -> blkimage::Result<()> {
         self.open(&OpenOptions::new())?;
         lock_for_writing(&self.file, &self.name)
-    }
-
-    /// Drops clean pages. Some file systems read through the page cache although they accept O_DIRECT.
-    fn drop_cached(&self) {
-        let _ = fadvise(&self.file, 0, None, Advice::DontNeed);
-    }
-
-    /// Returns whether the file system has no other place for data than memory.
-    fn is_memory(&self) -> bool {
-        fstatfs(&self.file).is_ok_and(|found| [TMPFS, RAMFS].contains(&(found.f_type as u32)))
     }
 
     fn write_zeros(&self, mut offset: u64, end: u64) -> io::Result<()> {
@@ -161,19 +141,20 @@ impl Destination for Local {
     fn current(&self) -> blkimage::Result<Image> {
         // What the page cache holds may not be what is stored.
         let _ = self.file.sync_data();
-        self.drop_cached();
+        blksys::drop_cached(&self.file);
         self.open(&OpenOptions::new().force_share(true).cache(Cache::Yes))
     }
 
     fn read_back(&self) -> blkimage::Result<Image> {
         lock_for_reading(&self.file);
-        self.drop_cached();
-        self.open(&OpenOptions::new().cache(if self.is_memory() { Cache::Yes } else { Cache::No }))
+        // Some file systems read through the page cache although they accept O_DIRECT.
+        blksys::drop_cached(&self.file);
+        self.open(&OpenOptions::new().cache(if blksys::file_system(&self.file).is_memory {
+            Cache::Yes
+        } else {
+            Cache::No
+        }))
     }
 }
 
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-
-const TMPFS: u32 = 0x0102_1994;
-
-const RAMFS: u32 = 0x8584_58f6;

@@ -98,6 +98,9 @@ impl FileName {
     ///
     /// Fails if it is mounted or in use otherwise, and like [`with_file`](Self::with_file).
     pub fn open_device(self, others: &Others<'_>) -> Result<Place, Refused> {
+        if !blksys::TELLS_RELATED_DEVICES {
+            return Err(Refused::UnknownUses);
+        }
         // Nothing else opens a device that is opened so, and it is not mounted.
         let flags = (OFlags::EXCL | OFlags::NONBLOCK).bits() as i32;
         let file = File::options().read(true).write(true).custom_flags(flags).open(&self.path);

@@ -20,6 +20,9 @@ pub enum Refused {
     /// It is a new file in the folder of devices, which is in memory.
     #[error("is no device")]
     NoDevice,
+    /// It is a device, and the system does not tell which devices share bytes with it.
+    #[error("is a device, and {} does not tell what else uses it", blksys::NAME)]
+    UnknownUses,
     /// It is a folder, a pipe or the like.
     #[error("is neither a regular file nor a block device")]
     Kind,

@@ -77,7 +77,7 @@ impl Related {
         if !metadata.file_type().is_block_device() {
             return Self::default();
         }
-        let (major, minor) = (major(metadata.rdev()), minor(metadata.rdev()));
+        let (major, minor) = (major(metadata.rdev() as _), minor(metadata.rdev() as _));
         let Ok(place) = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")) else {
             return Self::default();
         };
@@ -103,5 +103,5 @@ fn number(place: &Path) -> Option<Identity> {
 
 fn parse_number(text: &str) -> Option<Identity> {
     let (major, minor) = text.split_once(':')?;
-    Some(Identity::Device(makedev(major.parse().ok()?, minor.parse().ok()?)))
+    Some(Identity::Device(makedev(major.parse().ok()?, minor.parse().ok()?) as _))
 }

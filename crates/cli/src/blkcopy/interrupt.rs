@@ -1,7 +1,6 @@
 //! Signals that end a copy whose map has what it needs to go on.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::PathBuf;
 use std::thread;
 
@@ -15,10 +14,7 @@ pub struct Held(SigSet);
 impl Held {
     /// Holds the signals that are not ignored. Called before there is another thread.
     pub fn new() -> Self {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-        let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-        let ends = |signal: &Signal| ignored.unwrap_or(0) >> (*signal as i32 - 1) & 1 == 0;
+        let ends = |signal: &Signal| !blksys::is_ignored(*signal);
         let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().filter(ends).collect();
         // It fails for what is no signal.
         let _ = signals.thread_block();

@@ -24,7 +24,7 @@ use clap::{CommandFactory, FromArgMatches};
 use self::args::Args;
 use crate::problem::{Failure, Outcome};
 use crate::stdio::Stdout;
-use crate::{messages, outputs, problem, progress, usage};
+use crate::{messages, outputs, problem, usage};
 
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
@@ -40,7 +40,7 @@ pub fn command() -> clap::Command {
 
 fn parse_and_run() -> ExitCode {
     messages::name_program("blkcopy");
-    progress::hold_signals();
+    blksys::Signals::hold();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let parser = usage::with_help(command(), &arguments);
     let parsed = parser

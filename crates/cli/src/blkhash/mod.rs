@@ -30,7 +30,7 @@ use clap::{Arg, ArgAction, CommandFactory, FromArgMatches};
 use self::args::{Args, BenchWhat, Command};
 use crate::problem::{Failure, Outcome};
 use crate::stdio::Stdout;
-use crate::{messages, outputs, problem, progress, usage, values};
+use crate::{messages, outputs, problem, usage, values};
 
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
@@ -41,7 +41,7 @@ pub fn main() -> ExitCode {
 
 fn parse_and_run() -> ExitCode {
     messages::name_program("blkhash");
-    progress::hold_signals();
+    blksys::Signals::hold();
     let command = match parse() {
         Ok(args) => args.command,
         Err(status) => return status,

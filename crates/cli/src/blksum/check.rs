@@ -184,7 +184,7 @@ impl Images<'_> {
         self.check_allowed(entry)?;
         let meaning = self.meaning(entry, wanted)?;
         let (settings, notes, reporter) = (self.settings, self.notes(), &self.reporter);
-        Job { name, settings, meaning: &meaning, notes, reporter, maps: None }
+        Job { name, settings, meaning: &meaning, notes, reporter, maps: None, is_only: false }
             .checksums(Origin::Listed)
     }
 

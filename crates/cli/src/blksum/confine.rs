@@ -33,10 +33,31 @@ pub fn checking(settings: &Settings, allow_listed: impl FnOnce(&mut Sandbox) -> 
     enforce(settings, sandbox);
 }
 
+/// Restricts the process to the files that are open, where the system can do nothing else.
+pub fn opened(settings: &Settings) {
+    if !settings.sandbox {
+        return;
+    }
+    match Sandbox::keep_open_files() {
+        None => {}
+        Some(Ok(())) => {
+            say(settings, "sandbox: capability mode, nothing but the files that are open")
+        }
+        Some(Err(error)) => {
+            let reason = messages::reason(&error);
+            say(settings, &format!("sandbox: no capability mode: {reason}"));
+        }
+    }
+}
+
 /// Creates a sandbox for the options. Returns `None` if the sandbox is switched off.
 fn prepare(settings: &Settings) -> Option<Sandbox> {
     if !settings.sandbox {
         say(settings, "sandbox: none, as --no-sandbox says");
+        return None;
+    }
+    if !Sandbox::IS_SUPPORTED {
+        say(settings, &format!("sandbox: none, as {} has no rules for files", blksys::NAME));
         return None;
     }
     Some(Sandbox::for_images(&settings.open))

@@ -109,8 +109,9 @@ impl Run<'_> {
         }
         let parameters = recorded::parameters(tag);
         let meaning = recorded::meaning(settings, tag, vec![parameters])?;
-        let report = Job { name, settings, meaning: &meaning, notes, reporter, maps: None }
-            .checksums(settings.origin)?;
+        let report =
+            Job { name, settings, meaning: &meaning, notes, reporter, maps: None, is_only: false }
+                .checksums(settings.origin)?;
         let subject = if matches!(tag, Tag::File(_)) { Subject::Bytes } else { Subject::Content };
         let reading = Reading { subject, parameters };
         let is_equal = report.checksums[0].1.as_bytes() == value.digest;

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use blkhash::{Digest, Hasher, Parameters};
 use blkimage::{
     Compression, Decompressed, ErrorKind, Format, Image, Member, OpenOptions, Source, probe,
+    split_member,
 };
 use blksum::check_file::{Form, Style};
 use blksum::expect::{HEAD, Shape};
@@ -28,7 +29,7 @@ use super::output::Output;
 use super::report::{self, Report};
 use super::settings::{Hash, Meaning, Settings};
 use super::small::Small;
-use super::{compressed, recorded};
+use super::{compressed, confine, recorded};
 use crate::image::{advice, open};
 use crate::messages;
 use crate::problem::{Cause, Problem};
@@ -56,6 +57,10 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
         // The archive is unread when its map is named, so it has one map and must have one disk.
         Some(_) => vec![found],
     });
+    let is_only = settings.names.len() == 1
+        && hash.recursive.is_none()
+        && maps.is_none()
+        && hash.bytes.is_empty();
     // A note on one file stands for all.
     let notes_format = hash.notes == Notes::Printed && settings.open.format.is_none();
     let mut notes_size = notes_format;
@@ -71,7 +76,7 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
         let beside = early.as_ref().map(size);
         let now = |origin| {
             let (name, notes, reporter) = (&*name, hash.notes, &reporter);
-            let job = Job { name, settings, meaning: &meaning, notes, reporter, maps };
+            let job = Job { name, settings, meaning: &meaning, notes, reporter, maps, is_only };
             job.with_bytes(origin, &hash.bytes)
         };
         let result = found.and_then(|origin| early.unwrap_or_else(|| now(origin)));
@@ -136,6 +141,8 @@ pub struct Job<'a> {
     pub reporter: &'a Reporter,
     /// The maps of the run, if there are some to write.
     pub maps: Option<&'a Maps>,
+    /// Whether the run opens no other file once this image is open.
+    pub is_only: bool,
 }
 
 impl Job<'_> {
@@ -246,6 +253,10 @@ impl Job<'_> {
             about.print(self.name);
             about
         });
+        // A disk of an appliance has files that are opened later.
+        if self.is_only && split_member(Path::new(self.name)).is_none() {
+            confine::opened(self.settings);
+        }
         let part = self
             .meaning
             .part

@@ -82,7 +82,7 @@ pub fn open_stream(path: &Path) -> io::Result<File> {
 /// writer.
 fn widen(file: File) -> File {
     // Fails for other files, and for users who have used up their limit, which is harmless.
-    let _ = rustix::pipe::fcntl_setpipe_size(&file, PIPE_SIZE);
+    blksys::widen_pipe(&file, PIPE_SIZE);
     file
 }
 

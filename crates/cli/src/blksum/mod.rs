@@ -59,7 +59,7 @@ use self::maps::Maps;
 use self::output::Output;
 use self::settings::{Action, Settings};
 use crate::problem::{Failure, Outcome};
-use crate::{implementation, messages, outputs, problem, progress, usage};
+use crate::{implementation, messages, outputs, problem, usage};
 
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
@@ -70,7 +70,7 @@ pub fn main() -> ExitCode {
 
 fn parse_and_run() -> ExitCode {
     messages::name_program("blksum");
-    progress::hold_signals();
+    blksys::Signals::hold();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let result = parse(&arguments).and_then(|settings| match settings {
         Parsed::Settings(settings) => Ok(run(&settings)?),

@@ -153,7 +153,7 @@ impl Searcher<'_> {
         };
         let meaning = Meaning { is_search: true, ..meaning };
         let Self { name, settings, reporter, .. } = *self;
-        Job { name, settings, meaning: &meaning, notes, reporter, maps: None }
+        Job { name, settings, meaning: &meaning, notes, reporter, maps: None, is_only: false }
             .checksums(self.origin)
     }
 

@@ -11,7 +11,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -20,10 +20,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use nix::libc;
 use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::fs::{
-    AtFlags, CWD, FlockOperation, Mode, OFlags, Stat, flock, fstat, openat, statat, unlinkat,
+    AtFlags, FlockOperation, Mode, OFlags, Stat, flock, fstat, openat, statat, unlinkat,
 };
-use rustix::io::{Errno, retry_on_intr};
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::io::retry_on_intr;
 use rustix::process::{Pid, WaitOptions, waitpid};
 
 /// A new file that is removed at the end of the process, unless it is kept.
@@ -76,7 +75,7 @@ impl Leftover {
 }
 
 /// Opens the folder of a new file.
-pub fn folder(path: &Path) -> Result<Arc<OwnedFd>, Errno> {
+pub fn folder(path: &Path) -> io::Result<Arc<OwnedFd>> {
     let mut state = state();
     // Maps of many images lie in one folder.
     if let Some((last, folder)) = &state.folder
@@ -84,8 +83,7 @@ pub fn folder(path: &Path) -> Result<Arc<OwnedFd>, Errno> {
     {
         return Ok(folder.clone());
     }
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder = Arc::new(openat(CWD, path, flags, Mode::empty())?);
+    let folder = Arc::new(blksys::open_folder(path)?);
     state.folder = Some((path.to_owned(), folder.clone()));
     Ok(folder)
 }
@@ -97,14 +95,14 @@ pub fn guard() {
     if state.remover.is_some() || state.files.iter().all(|file| file.is_kept) {
         return;
     }
-    let Ok((read, write)) = pipe_with(PipeFlags::CLOEXEC) else { return };
+    let Ok((read, write)) = io::pipe() else { return };
     // The child is to outlive its parent.
     let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
     // SAFETY: this process has no other thread, so the child may do anything.
     match unsafe { libc::fork() } {
         0 => {
             drop(write);
-            wait_and_remove(read.into(), &mut state.files);
+            wait_and_remove(OwnedFd::from(read).into(), &mut state.files);
             // SAFETY: ends the child, which must not return to what its parent does next.
             unsafe { libc::_exit(0) }
         }
@@ -113,7 +111,7 @@ pub fn guard() {
             state.remover = Pid::from_raw(child).filter(|_| child > 0).map(|child| {
                 // Signals to the group of a terminal are not for the child.
                 let _ = rustix::process::setpgid(Some(child), Some(child));
-                Remover { child, pipe: write.into() }
+                Remover { child, pipe: OwnedFd::from(write).into() }
             });
         }
     }
@@ -150,12 +148,7 @@ fn wait_and_remove(mut pipe: File, files: &mut [NewFile]) {
 
 /// Closes descriptors, so that readers of pipes see the end of the parent, and its locks end with it.
 fn close_all_except(kept: &[RawFd]) {
-    let open: Vec<RawFd> = match std::fs::read_dir("/proc/self/fd") {
-        Ok(entries) => {
-            entries.flatten().filter_map(|it| it.file_name().to_str()?.parse().ok()).collect()
-        }
-        Err(_) => (0..MAX_GUESSED).collect(),
-    };
+    let open = blksys::open_descriptors().unwrap_or_else(|| (0..MAX_GUESSED).collect());
     for fd in open.into_iter().filter(|fd| !kept.contains(fd)) {
         // SAFETY: the child uses no other descriptors, and ends without dropping their owners.
         unsafe { libc::close(fd) };
@@ -208,8 +201,9 @@ impl NewFile {
         fstat(unsafe { BorrowedFd::borrow_raw(self.fd) }).is_ok_and(|it| self.is_this(&it))
     }
 
+    #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
     fn is_this(&self, stat: &Stat) -> bool {
-        (stat.st_dev, stat.st_ino) == (self.device, self.inode)
+        (stat.st_dev as u64, stat.st_ino as u64) == (self.device, self.inode)
     }
 }
 

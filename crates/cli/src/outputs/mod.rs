@@ -101,16 +101,17 @@ fn create(name: &Path, flags: OFlags, mode: FileMode) -> Result<Opened, Errno> {
         _ => Path::new("."),
     };
     // The file is removed by way of this descriptor, so a folder that is swapped meanwhile does not matter.
-    let folder: Arc<OwnedFd> = leftovers::folder(folder)?;
+    let folder: Arc<OwnedFd> = leftovers::folder(folder)
+        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     let flags = flags | OFlags::CREATE | OFlags::EXCL;
     // Nothing is in the file before its group is known.
-    let file = File::from(openat(&*folder, base, flags, Mode::from_raw_mode(mode.bits))?);
+    let file = File::from(openat(&*folder, base, flags, Mode::from_raw_mode(mode.bits as _))?);
     let stat =
         || file.metadata().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
     let mut metadata = stat()?;
     let bits = mode.for_group(&metadata);
     if metadata.mode() & GROUP & !bits != 0 {
-        fchmod(&file, Mode::from_raw_mode(metadata.mode() & 0o7777 & !GROUP))?;
+        fchmod(&file, Mode::from_raw_mode((metadata.mode() & 0o7777 & !GROUP) as _))?;
         metadata = stat()?;
     }
     let leftover = Leftover::new(folder, base, &file, &metadata);

@@ -7,12 +7,10 @@ mod args;
 mod line;
 mod pace;
 mod reporter;
-mod signal;
 mod snapshot;
 mod steps;
 
 pub use self::args::ProgressArgs;
 pub use self::pace::{Amount, Counts};
 pub use self::reporter::{Reporter, Watch, When, when_names};
-pub use self::signal::hold as hold_signals;
 pub use self::steps::Steps;

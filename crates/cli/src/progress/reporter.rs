@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use blksys::Signals;
+
 use super::line::line;
 use super::pace::{Amount, Counts, Pace};
-use super::signal::Signals;
 use super::snapshot::{Snapshot, State, Unit};
 use crate::stdio::Stderr;
 use crate::{messages, status_line};

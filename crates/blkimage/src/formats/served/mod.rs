@@ -2,13 +2,17 @@
 //!
 //! The files that an image names are opened through the gate first, as for other images. QEMU gets
 //! descriptors of open files, with an explicit driver for every node ([`node`]), over connections that
-//! are made before it starts ([`sockets`]). The program runs confined ([`confinement`]) and is killed
-//! when this process ends ([`process`]). It creates nothing with a name, so nothing is left behind.
+//! are made before it starts. The program runs confined ([`confined`]) and is killed when this process
+//! ends. It creates nothing with a name, so nothing is left behind.
 
-mod confinement;
+mod command;
+// The only system that can confine a server.
+#[cfg(all(target_os = "linux", not(blkhash_portable)))]
+mod confined;
+#[cfg(not(all(target_os = "linux", not(blkhash_portable))))]
+#[path = "unconfined.rs"]
+mod confined;
 mod node;
-mod process;
-mod sockets;
 mod whole;
 
 use std::ffi::{CString, OsStr};
@@ -20,10 +24,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use blkconfine::Filter;
-
+use self::command::Command;
+use self::confined::{Filter, Process};
 use self::node::{FileNode, Node};
-use self::process::{Command, Process};
+
 use crate::chain::{Candidate, Chain, OpenedLayer};
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::formats::raw::Raw;
@@ -49,6 +53,9 @@ pub(crate) struct Served {
 /// QEMU reads zeros where an image was cut off. An image of a native format is therefore opened first
 /// like any other, which also finds the files that it names, and its tables are walked.
 pub(crate) fn open(chain: &mut Chain<'_>, top: &Candidate) -> Result<OpenedLayer> {
+    if let Err(reason) = confined::check() {
+        return Err(top.file.error(ErrorKind::Unsupported, reason));
+    }
     let mut export = Export::new(chain.options);
     let mut below: Option<Candidate> = None;
     loop {
@@ -220,7 +227,7 @@ impl<'a> Export<'a> {
         }
 
         let connections = self.options.nbd.connections.clamp(1, MAX_CONNECTIONS);
-        let sockets = sockets::connected(connections).map_err(failed)?;
+        let sockets = confined::connected(connections).map_err(failed)?;
         arguments.push(format!("--shared={connections}"));
         let image = self.nodes.drain(..).rev().reduce(|below, mut node| {
             node.backing = Some(Box::new(below));
@@ -230,7 +237,7 @@ impl<'a> Export<'a> {
         arguments.push(image.clone());
 
         let on_disk = self.given.iter().filter(|given| given.name.is_some());
-        let rules = confinement::rules(&program, on_disk.map(|given| &given.fd))
+        let rules = confined::rules(&program, on_disk.map(|given| &given.fd))
             .map_err(|error| failed(io::Error::other(error)))?;
         let (files, names) = self
             .given
@@ -280,14 +287,14 @@ impl<'a> Export<'a> {
 
     /// Creates a file in memory that can no longer be changed.
     fn give_bytes(&mut self, name: &str, bytes: &[u8]) -> io::Result<FileNode> {
-        let mut file = process::memory(name, bytes.len())?;
+        let mut file = confined::memory(name, bytes.len())?;
         file.write_all(bytes)?;
-        sys::seal(&file)?;
+        confined::seal(&file)?;
         self.give(file.as_fd(), None)
     }
 
     fn give(&mut self, file: BorrowedFd<'_>, name: Option<&Path>) -> io::Result<FileNode> {
-        let fd = process::out_of_the_way(file)?;
+        let fd = confined::out_of_the_way(file)?;
         let is_device = sys::stamp(&fd)?.node_type == sys::NodeType::BlockDevice;
         let node = FileNode { fd: fd.as_raw_fd(), is_device, is_direct: sys::is_direct(&fd) };
         self.given.push(Given { fd, name: name.map(Path::to_path_buf) });

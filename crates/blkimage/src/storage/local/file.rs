@@ -13,9 +13,9 @@ use super::device::Device;
 use super::direct::Bounce;
 use super::holes::Holes;
 use super::page_cache_bypass::PageCacheBypass;
-use super::{in_use, stamps, volume};
+use super::{stamps, volume};
 use crate::buffer::ALIGNMENT;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, escaped};
 use crate::hint::Hint;
 use crate::options::Cache;
 use crate::qemu_locks;
@@ -58,13 +58,16 @@ impl LocalFile {
         let is_large = !is_device && !access.force_share && size >= MIN_FILE_SYSTEM;
         let writer = match &device {
             Some(device) => device.writer().map(str::to_owned),
-            None => is_large.then(|| in_use::writer_of_file(stamp.identity)).flatten(),
+            None => is_large
+                .then(|| sys::writer_of_file(stamp.identity))
+                .flatten()
+                .map(|reason| escaped(reason.as_bytes())),
         };
         if let Some(reason) = writer {
             return Err(Error::new(ErrorKind::InUse, name, reason).with_hint(Hint::ForceShare));
         }
-        if size == 0 && file.read_at(&mut [0], 0).is_ok_and(|count| count > 0) {
-            // A file of procfs or sysfs, whose content is generated on read.
+        // A file of procfs or sysfs, whose content is generated on read, may have no size.
+        if size == 0 && file.read_at(&mut [0], 0).map_err(open_error)? > 0 {
             let reason = "has content and no size: it can only be read as a pipe";
             return Err(Error::new(ErrorKind::FileType, name, reason));
         }

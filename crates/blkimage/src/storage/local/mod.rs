@@ -5,7 +5,6 @@ mod device;
 mod direct;
 pub(crate) mod file;
 mod holes;
-mod in_use;
 pub(crate) mod mapped;
 mod page_cache;
 mod page_cache_bypass;

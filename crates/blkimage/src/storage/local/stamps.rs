@@ -36,7 +36,7 @@ pub(super) fn settled(
     }
     let begun = Instant::now();
     loop {
-        let wait = until_settled(&stamp, file_system, sys::coarse_clock());
+        let wait = until_settled(&stamp, file_system, sys::stamp_clock());
         if wait > 0 {
             std::thread::sleep(Duration::from_nanos(wait).max(MIN_SLEEP));
         } else {

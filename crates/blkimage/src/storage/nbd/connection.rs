@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags};
 use rustix::net::Shutdown;
 
 use super::library::{Cut, ExtentSink, Fault, Handle, ReadFault, State};
 use super::pace::{MIN_RATE, Pace};
 use super::tracker::Tracker;
-use crate::sys;
+use crate::sys::{self, Event};
 
 /// The reason why the connections of an export are unusable. Only the first reason is kept.
 pub(super) type Downfall = Arc<OnceLock<(io::ErrorKind, String)>>;
@@ -27,7 +27,7 @@ pub(super) struct Connection {
     handle: Handle,
     /// Duplicate of the library's socket, which stays open when the library closes its own.
     socket: OwnedFd,
-    wake: OwnedFd,
+    wake: Event,
     timeout: Option<Duration>,
     downfall: Downfall,
     /// Number of content bytes that the server has reported.
@@ -60,7 +60,7 @@ impl Connection {
         downfall: Downfall,
     ) -> io::Result<Self> {
         let socket = handle.socket().ok_or(io::ErrorKind::NotConnected)?;
-        let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let wake = Event::new()?;
         let (heard, pace) = (Instant::now(), timeout.map(Pace::new));
         let turn = Turn { has_leader: false, followers: Vec::new(), callers: 0, heard, pace };
         let (known, turn) = (Arc::default(), Mutex::new(turn));
@@ -189,7 +189,7 @@ impl Connection {
         }
         let [ready, woken] = descriptors.map(|descriptor| descriptor.revents());
         if !woken.is_empty() {
-            let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+            self.wake.clear();
         }
         if ready.is_empty() {
             return false;
@@ -213,7 +213,7 @@ impl Connection {
     fn wake_leader_to_send(&self) {
         let direction = self.handle.direction();
         if direction.write || !direction.read {
-            let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+            self.wake.set();
         }
     }
 

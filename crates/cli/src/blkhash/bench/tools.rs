@@ -1,7 +1,7 @@
 //! Other programs beside blksum: the same bytes, in memory and in a file, and the same values.
 //!
 //! Each run is a process of its own, from its start to its end, and programs take turns. Bytes in memory are standard
-//! input (a memfd), which a program reads. The file is named, so a program may map it or use several threads. It was
+//! input (a file in memory), which a program reads. The file is named, so a program may map it or use several threads. It was
 //! just written, so it is in the page cache. The best of several runs counts.
 
 use std::fs::{self, File, OpenOptions};
@@ -13,7 +13,6 @@ use std::time::Instant;
 use blkbench::report::WIDTH;
 use blkbench::text::{self, Align};
 use blkhash::{Algorithm, Digester};
-use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::json::{self, record};
 use crate::messages;
@@ -57,7 +56,7 @@ impl Tools {
         let content: Vec<u8> = (0..SIZE as u64 / 8)
             .flat_map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes())
             .collect();
-        let mut memory = File::from(memfd_create("blkhash bench", MemfdFlags::CLOEXEC)?);
+        let mut memory = blksys::memory_file("blkhash bench")?;
         memory.write_all(&content)?;
         let path = std::env::temp_dir().join(format!("blkhash-bench-{}", std::process::id()));
         let file = TemporaryFile::new(path, &content)?;
@@ -301,7 +300,7 @@ mod tests {
 
     #[test]
     fn another_value_is_a_failure() {
-        let mut memory = File::from(memfd_create("test", MemfdFlags::CLOEXEC).unwrap());
+        let mut memory = blksys::memory_file("test").unwrap();
         memory.write_all(b"123456789").unwrap();
         let cat = |value| run(Path::new("cat"), &[], Input::Memory(&memory), value);
         assert!(cat("123456789").is_ok());

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
 use blkhash::{Digest, Salt};
@@ -190,8 +190,8 @@ impl HashFile {
             Some(folder) if folder != Path::new("") => folder.to_owned(),
             _ => PathBuf::from("."),
         };
-        // Not every file system can do it, and it is rarely needed.
-        let spare = File::options().read(true).write(true).custom_flags(TMPFILE).open(folder).ok();
+        // It is rarely needed, so a folder where none can be made is no error yet.
+        let spare = tempfile::tempfile_in(folder).ok();
         Ok(Self { file, spare, identity: Identity::new(&metadata), is_free, leftover })
     }
 
@@ -262,12 +262,7 @@ fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> 
 
 fn random<const N: usize>() -> Result<[u8; N], String> {
     let mut bytes = [0; N];
-    let mut filled = 0;
-    while filled < N {
-        let flags = rustix::rand::GetRandomFlags::empty();
-        filled += rustix::rand::getrandom(&mut bytes[filled..], flags)
-            .map_err(|error| messages::reason(&error.into()))?;
-    }
+    getrandom::fill(&mut bytes).map_err(|error| messages::reason(&error.into()))?;
     Ok(bytes)
 }
 
@@ -319,8 +314,6 @@ fn print(made: &Made, args: &Format) -> io::Result<()> {
 
 /// Length of a random salt in bytes, as in veritysetup.
 const SALT: usize = 32;
-
-const TMPFILE: i32 = OFlags::TMPFILE.bits() as i32;
 
 const ROOT_FILE: &str = "--root-hash-file";
 

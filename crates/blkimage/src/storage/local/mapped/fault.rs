@@ -134,7 +134,7 @@ fn pass_on_sent(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void)
 
 /// Replaces a window by zeros. Returns whether that succeeded.
 fn put_zeros(start: usize, length: usize) -> bool {
-    let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
+    let flags = MapFlags::PRIVATE | MapFlags::FIXED;
     let start = ptr::with_exposed_provenance_mut(start);
     // SAFETY: the range is that of a window, which its reader keeps mapped while it waits for the handler.
     unsafe { mmap_anonymous(start, length, ProtFlags::READ, flags) }.is_ok()

@@ -5,25 +5,19 @@
 //! An extent counts only if the file system calls it shared and says nothing about it that is not known here. Everything else
 //! has no place, so that it is read.
 
-mod calls;
 mod reply;
 
 use std::fs::File;
 
-use rustix::io::retry_on_intr;
-
 use crate::identity::{Volume, VolumeId};
 use crate::origin::{Dirty, Origin, OriginKind};
-use crate::sys::Stamp;
+use crate::sys::{self, Stamp};
 
 /// Returns the volume of a regular file with this stamp. `None` if it is unknown, or the file shares no extents.
 pub(super) fn of(file: &File, stamp: Stamp) -> Option<VolumeId> {
-    let stat = retry_on_intr(|| rustix::fs::fstatfs(file)).ok()?;
-    let volume = match stat.f_type as u32 {
-        BTRFS => Volume::Btrfs(calls::btrfs_id(file).ok()?),
-        // The realtime device has addresses of its own.
-        XFS if !calls::is_realtime(file).ok()? => Volume::Xfs(stamp.identity.0),
-        _ => return None,
+    let volume = match sys::volume_of(file)? {
+        sys::Volume::Btrfs(id) => Volume::Btrfs(id),
+        sys::Volume::Xfs => Volume::Xfs(stamp.identity.0),
     };
     Some(volume.into())
 }
@@ -38,11 +32,8 @@ pub(super) fn origins(
     dirty: Dirty,
 ) -> Vec<Origin> {
     let end = offset.saturating_add(limit);
-    match calls::extents(file, offset, limit, dirty) {
+    match sys::volume_extents(file, offset, limit, dirty == Dirty::WriteBack) {
         Ok(reply) => reply::origins(&reply, volume, offset..end),
         Err(_) => vec![Origin { offset, length: limit, kind: OriginKind::Other }],
     }
 }
-
-const BTRFS: u32 = 0x9123_683e;
-const XFS: u32 = 0x5846_5342;

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::calls::{RawExtent, Reply};
 use crate::identity::VolumeId;
 use crate::origin::{Origin, OriginKind, Place};
+use crate::sys::{Reply, VolumeExtent};
 
 /// Returns the origins of `range`, or of the start of it if the reply had no room for more.
 ///
@@ -32,7 +32,7 @@ pub(super) fn origins(reply: &Reply, volume: VolumeId, range: Range<u64>) -> Vec
             other(position..start).append_to(&mut origins);
         }
         let distance = start - extent.logical;
-        let kind = match extent.address() {
+        let kind = match address(extent) {
             Some(address) => OriginKind::Stored(Place::on_volume(volume, address + distance)),
             None => OriginKind::Other,
         };
@@ -46,14 +46,12 @@ pub(super) fn origins(reply: &Reply, volume: VolumeId, range: Range<u64>) -> Vec
     origins
 }
 
-impl RawExtent {
-    /// Returns the address of bytes that lie on the volume as they are, in an extent that several files have.
-    fn address(&self) -> Option<u64> {
-        let is_aligned = (self.logical | self.physical | self.length).is_multiple_of(SECTOR);
-        let is_plain = self.flags & !LAST == SHARED && is_aligned && self.physical > 0;
-        let is_on_volume = self.physical.checked_add(self.length).is_some();
-        (is_plain && is_on_volume).then_some(self.physical)
-    }
+/// Returns the address of bytes that lie on the volume as they are, in an extent that several files have.
+fn address(extent: &VolumeExtent) -> Option<u64> {
+    let is_aligned = (extent.logical | extent.physical | extent.length).is_multiple_of(SECTOR);
+    let is_plain = extent.flags & !LAST == SHARED && is_aligned && extent.physical > 0;
+    let is_on_volume = extent.physical.checked_add(extent.length).is_some();
+    (is_plain && is_on_volume).then_some(extent.physical)
 }
 
 /// `FIEMAP_EXTENT_LAST`, which says nothing about the bytes.
@@ -72,6 +70,10 @@ mod tests {
 
     const K: u64 = 1024;
 
+    fn extent(logical: u64, physical: u64, length: u64, flags: u32) -> VolumeExtent {
+        VolumeExtent { logical, physical, length, flags }
+    }
+
     fn volume() -> VolumeId {
         Volume::Xfs(7).into()
     }
@@ -84,7 +86,7 @@ mod tests {
         range: Range<u64>,
     ) -> Vec<(u64, Option<u64>)> {
         let extents = extents.iter();
-        let extents = extents.map(|it| RawExtent::new(it.0 * K, it.1 * K, it.2 * K, it.3));
+        let extents = extents.map(|it| extent(it.0 * K, it.1 * K, it.2 * K, it.3));
         let reply = Reply { extents: extents.collect(), is_full };
         let origins = origins(&reply, volume(), range.start * K..range.end * K);
         let mut end = range.start * K;
@@ -143,7 +145,7 @@ mod tests {
 
     #[test]
     fn hostile_numbers() {
-        let whole = |extent: RawExtent, range: Range<u64>| {
+        let whole = |extent: VolumeExtent, range: Range<u64>| {
             let reply = Reply { extents: vec![extent], is_full: false };
             let origins = origins(&reply, volume(), range.clone());
             let [origin] = origins.as_slice() else { return false };
@@ -152,16 +154,16 @@ mod tests {
         };
         let end = u64::MAX - 511;
         for extent in [
-            RawExtent::new(512, 512, u64::MAX, SHARED),
-            RawExtent::new(u64::MAX, 512, 512, SHARED),
-            RawExtent::new(0, end, 1024, SHARED),
-            RawExtent::new(0, 1, 1024, SHARED),
-            RawExtent::new(0, 512, 1023, SHARED),
-            RawExtent::new(1, 512, 1024, SHARED),
+            extent(512, 512, u64::MAX, SHARED),
+            extent(u64::MAX, 512, 512, SHARED),
+            extent(0, end, 1024, SHARED),
+            extent(0, 1, 1024, SHARED),
+            extent(0, 512, 1023, SHARED),
+            extent(1, 512, 1024, SHARED),
         ] {
             assert!(whole(extent, 0..1000), "{extent:?}");
             assert!(whole(extent, 1_000_000..u64::MAX), "{extent:?}");
         }
-        assert!(!whole(RawExtent::new(0, 512, end - 512, SHARED), 0..end - 512));
+        assert!(!whole(extent(0, 512, end - 512, SHARED), 0..end - 512));
     }
 }

@@ -7,6 +7,7 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use super::outcome::Fault;
 use crate::error::excerpt;
+use crate::sys::LIBNBD;
 
 /// A callback as in libnbd.h, passed by value.
 #[repr(C)]
@@ -150,12 +151,15 @@ functions! {
 pub(super) fn library() -> Result<&'static Functions, String> {
     static FUNCTIONS: OnceLock<Result<Functions, String>> = OnceLock::new();
     let found = FUNCTIONS.get_or_init(|| {
+        let name = LIBNBD[0];
         // SAFETY: the initialisers of libnbd only prepare a key for thread-local data.
-        let library = unsafe { Library::open(Some(LIBRARY), RTLD_NOW | RTLD_LOCAL) }
-            .map_err(|_| format!("needs {LIBRARY}, which cannot be loaded: {INSTALL}"))?;
+        let open = |name: &&str| unsafe { Library::open(Some(*name), RTLD_NOW | RTLD_LOCAL) }.ok();
+        let library = LIBNBD.iter().find_map(open);
+        let library =
+            library.ok_or_else(|| format!("needs {name}, which cannot be loaded: {INSTALL}"))?;
         // SAFETY: the name is that of libnbd's stable interface, and the library is leaked below.
         let functions = unsafe { Functions::find(&library) }
-            .map_err(|_| format!("needs a newer {LIBRARY} than is installed: {INSTALL}"))?;
+            .map_err(|_| format!("needs a newer {name} than is installed: {INSTALL}"))?;
         std::mem::forget(library);
         Ok(functions)
     });
@@ -179,7 +183,5 @@ pub(super) fn last_error(functions: &Functions) -> Option<Fault> {
     };
     Some(Fault { errno, text: excerpt(text) })
 }
-
-const LIBRARY: &str = "libnbd.so.0";
 
 const INSTALL: &str = "install libnbd0 (Debian, Ubuntu) or libnbd (Fedora)";

@@ -7,6 +7,7 @@
 mod beginning;
 mod report;
 
+use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -148,7 +149,7 @@ fn parameters(digest: Algorithm) -> Result<Parameters, blkhash::Error> {
 
 /// Whether the file lies in a file system that has nothing but the page cache.
 fn is_in_memory(path: &Path) -> bool {
-    rustix::fs::statfs(path).is_ok_and(|found| MEMORY_FILE_SYSTEMS.contains(&(found.f_type as u64)))
+    File::open(path).is_ok_and(|file| blksys::file_system(&file).is_memory)
 }
 
 /// Each case is measured so many times, in turns with the others.
@@ -162,6 +163,3 @@ const MAX_WINDOW: u64 = 4 << 30;
 
 /// What is read past the page cache at more than this share of the cache's rate came from it.
 const NOT_THE_CACHE: f64 = 0.8;
-
-/// tmpfs and ramfs.
-const MEMORY_FILE_SYSTEMS: [u64; 2] = [0x0102_1994, 0x8584_58f6];

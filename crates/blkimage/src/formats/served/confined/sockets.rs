@@ -14,7 +14,7 @@ use rustix::net::{
 };
 
 /// A listening socket with its clients.
-pub(super) struct Sockets {
+pub(in crate::formats::served) struct Sockets {
     /// Socket for the server, with all connections in its queue. It accepts no further ones.
     pub listener: OwnedFd,
     /// Other ends of those connections.
@@ -22,7 +22,7 @@ pub(super) struct Sockets {
 }
 
 /// Connects `count` clients, at least one.
-pub(super) fn connected(count: usize) -> io::Result<Sockets> {
+pub(in crate::formats::served) fn connected(count: usize) -> io::Result<Sockets> {
     for _ in 0..MAX_TRIES {
         if let Some(sockets) = try_connect(count)? {
             return Ok(sockets);

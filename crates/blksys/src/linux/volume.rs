@@ -1,4 +1,4 @@
-//! The system calls that report extents and identities. All of them only read.
+//! Where the bytes of a file lie on its volume, by FIEMAP. All calls only read.
 
 #![allow(unsafe_code)]
 
@@ -8,46 +8,30 @@ use std::mem;
 
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
-use crate::origin::Dirty;
+use super::file_system::magic;
+use crate::volume::{Reply, Volume, VolumeExtent};
 
-/// The reply of the kernel to a query of extents, in which nothing is trusted.
-pub(super) struct Reply {
-    /// The extents, in the order in which the kernel returned them.
-    pub extents: Vec<RawExtent>,
-    /// Whether more extents may follow.
-    pub is_full: bool,
-}
-
-/// `struct fiemap_extent` in `linux/fiemap.h`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RawExtent {
-    /// Offset in the file, in bytes.
-    pub logical: u64,
-    /// Address on the volume, in bytes.
-    pub physical: u64,
-    /// Length in bytes.
-    pub length: u64,
-    reserved64: [u64; 2],
-    /// `FIEMAP_EXTENT_*`.
-    pub flags: u32,
-    reserved: [u32; 3],
-}
-
-impl RawExtent {
-    #[cfg(test)]
-    pub fn new(logical: u64, physical: u64, length: u64, flags: u32) -> Self {
-        Self { logical, physical, length, flags, ..Self::default() }
+/// Returns the volume of a regular file. `None` if it is unknown, or files there share no extents.
+pub fn volume_of(file: &File) -> Option<Volume> {
+    match magic(file)? {
+        BTRFS => Some(Volume::Btrfs(btrfs_id(file).ok()?)),
+        // The realtime device has addresses of its own.
+        XFS if !is_realtime(file).ok()? => Some(Volume::Xfs),
+        _ => None,
     }
 }
 
-/// Queries the extents of a file that touch `length` bytes from `start` on.
-pub(super) fn extents(file: &File, start: u64, length: u64, dirty: Dirty) -> io::Result<Reply> {
+/// Queries the extents of a file that touch `length` bytes from `start` on. `write_back` writes its dirty pages back first.
+///
+/// # Errors
+///
+/// Fails if the file system does not report them.
+pub fn volume_extents(file: &File, start: u64, length: u64, write_back: bool) -> io::Result<Reply> {
     let mut query = Box::new(Query {
         header: Header {
             start,
             length,
-            flags: if dirty == Dirty::WriteBack { FLAG_SYNC } else { 0 },
+            flags: if write_back { FLAG_SYNC } else { 0 },
             mapped: 0,
             capacity: CAPACITY as u32,
             reserved: 0,
@@ -57,11 +41,19 @@ pub(super) fn extents(file: &File, start: u64, length: u64, dirty: Dirty) -> io:
     // SAFETY: the kernel reads the header, and writes to it and to at most `capacity` extents behind it.
     unsafe { ioctl(file, Updater::<FIEMAP, Query>::new(&mut query))? };
     let count = (query.header.mapped as usize).min(CAPACITY);
-    Ok(Reply { extents: query.extents[..count].to_vec(), is_full: count == CAPACITY })
+    let extents = query.extents[..count].iter().map(
+        |&RawExtent { logical, physical, length, flags, .. }| VolumeExtent {
+            logical,
+            physical,
+            length,
+            flags,
+        },
+    );
+    Ok(Reply { extents: extents.collect(), is_full: count == CAPACITY })
 }
 
 /// Returns the id of the btrfs that holds a file.
-pub(super) fn btrfs_id(file: &File) -> io::Result<[u8; 16]> {
+fn btrfs_id(file: &File) -> io::Result<[u8; 16]> {
     let mut info = BtrfsInfo { max_id: 0, devices: 0, id: [0; 16], others: [0; BTRFS_INFO_REST] };
     // SAFETY: the structure has the size of that of the kernel.
     unsafe { ioctl(file, Updater::<BTRFS_FS_INFO, BtrfsInfo>::new(&mut info))? };
@@ -69,11 +61,23 @@ pub(super) fn btrfs_id(file: &File) -> io::Result<[u8; 16]> {
 }
 
 /// Returns whether the bytes of a file lie on the realtime device of its XFS.
-pub(super) fn is_realtime(file: &File) -> io::Result<bool> {
+fn is_realtime(file: &File) -> io::Result<bool> {
     let mut attributes = Attributes::default();
     // SAFETY: the structure has the size of that of the kernel.
     unsafe { ioctl(file, Updater::<GET_ATTRIBUTES, Attributes>::new(&mut attributes))? };
     Ok(attributes.flags & FLAG_REALTIME != 0)
+}
+
+/// `struct fiemap_extent` in `linux/fiemap.h`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct RawExtent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved64: [u64; 2],
+    flags: u32,
+    reserved: [u32; 3],
 }
 
 /// `struct fiemap`, with room for extents.
@@ -132,3 +136,6 @@ const FLAG_SYNC: u32 = 1;
 
 /// `FS_XFLAG_REALTIME`.
 const FLAG_REALTIME: u32 = 1;
+
+const BTRFS: u32 = 0x9123_683e;
+const XFS: u32 = 0x5846_5342;

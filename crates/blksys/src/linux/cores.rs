@@ -1,9 +1,9 @@
-//! Pins threads to processors.
+//! The processors of this process.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Returns the processors that this process may use.
-pub fn allowed() -> Vec<usize> {
+pub fn allowed_cores() -> Vec<usize> {
     match sched_getaffinity(None) {
         Ok(set) => (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect(),
         Err(_) => Vec::new(),
@@ -11,7 +11,7 @@ pub fn allowed() -> Vec<usize> {
 }
 
 /// Pins the current thread to a processor. Returns false if this fails.
-pub fn pin(cpu: usize) -> bool {
+pub fn pin_to_core(cpu: usize) -> bool {
     let mut set = CpuSet::new();
     set.set(cpu);
     sched_setaffinity(None, &set).is_ok()

@@ -12,7 +12,7 @@ use landlock::{AccessFs, PathBeneath, RulesetCreatedAttr, RulesetError};
 
 /// Returns rules for a server that runs `program` and reads `files`, each of which lies in a file
 /// system. Returns `None` if the kernel does not support Landlock.
-pub(super) fn rules<F: AsFd>(
+pub(in crate::formats::served) fn rules<F: AsFd>(
     program: &Path,
     files: impl Iterator<Item = F>,
 ) -> Result<Option<OwnedFd>, RulesetError> {

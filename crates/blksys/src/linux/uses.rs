@@ -13,23 +13,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::error::escaped;
-use crate::sys::{self, NodeType};
+use super::stamp_of;
+use crate::stamps::NodeType;
+use crate::uses::Uses;
 
 /// The files in which the system reports its devices.
 pub(super) struct System {
     sys: PathBuf,
     mounts: PathBuf,
     swaps: PathBuf,
-}
-
-/// The other uses of a device or file.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Uses {
-    /// Description of a possible writer.
-    pub writer: Option<String>,
-    /// Warnings for the user, each a sentence about the device.
-    pub others: Vec<String>,
 }
 
 /// Device and inode of a file, and a description of its use.
@@ -94,14 +86,13 @@ impl System {
                     uses.others.push(format!("{subject} mounted read-only {place}"));
                 }
             }
-            let is_swap = |swap: &PathBuf| {
-                sys::stamp_of(swap).is_ok_and(|found| found.device == member.number)
-            };
+            let is_swap =
+                |swap: &PathBuf| stamp_of(swap).is_ok_and(|found| found.device == member.number);
             if swaps.iter().any(is_swap) {
                 uses.writer.get_or_insert(format!("{subject} in use as swap"));
             }
             if member.relation == Relation::Above && !is_explained {
-                uses.others.push(format!("is a part of {}", escaped(member.name.as_bytes())));
+                uses.others.push(format!("is a part of {}", member.name));
             }
         }
         uses.others.sort();
@@ -114,7 +105,7 @@ impl System {
     fn files_in_use(&self) -> Vec<FileInUse> {
         let mut files = Vec::new();
         for (number, file) in self.loops() {
-            if let Ok(stamp) = sys::stamp_of(&file)
+            if let Ok(stamp) = stamp_of(&file)
                 && stamp.node_type == NodeType::Regular
                 && let Some(writer) = self.uses(number).writer
             {
@@ -123,7 +114,7 @@ impl System {
             }
         }
         for file in self.swaps() {
-            if let Ok(stamp) = sys::stamp_of(&file)
+            if let Ok(stamp) = stamp_of(&file)
                 && stamp.node_type == NodeType::Regular
             {
                 files.push((stamp.identity, "is in use as swap".into()));
@@ -170,7 +161,7 @@ impl System {
             let holders = fs::read_dir(folder.join("holders")).into_iter().flatten().flatten();
             let holders = holders.filter_map(|entry| fs::canonicalize(entry.path()).ok());
             let above_loops = loops.iter().filter_map(|(loop_number, file)| {
-                let found = sys::stamp_of(file).ok()?;
+                let found = stamp_of(file).ok()?;
                 let is_on_top = found.node_type == NodeType::BlockDevice && found.device == number;
                 self.folder(*loop_number).filter(|_| is_on_top)
             });
@@ -227,7 +218,7 @@ impl System {
 
 impl Member {
     fn subject(&self) -> String {
-        let name = escaped(self.name.as_bytes());
+        let name = &self.name;
         match self.relation {
             Relation::Itself => "is".into(),
             Relation::Partition => format!("has the partition {name}, which is"),
@@ -243,7 +234,7 @@ impl Mount {
         let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
         let end = fields.iter().position(|field| *field == b"-")?;
         let number = number(fields.get(2)?)?;
-        let place = escaped(&unescaped(fields.get(4)?));
+        let place = String::from_utf8_lossy(&unescaped(fields.get(4)?)).into_owned();
         let kind = *fields.get(end + 1)?;
         let source = unescaped(fields.get(end + 2)?);
         let options = fields.get(end + 3)?;
@@ -252,17 +243,22 @@ impl Mount {
         // Some file systems have an anonymous device number, and some of those have several devices.
         if number.0 == 0 && source.starts_with(b"/dev/") {
             let devices = source.split(|byte| *byte == b':');
-            let found = devices.filter_map(|name| sys::stamp_of(&path_of_line(name)).ok());
+            let found = devices.filter_map(|name| stamp_of(&path_of_line(name)).ok());
             numbers = found.map(|stamp| stamp.device).filter(|it| *it != (0, 0)).collect();
         }
         Some(Self { numbers, place, is_btrfs: kind == b"btrfs", is_writable })
     }
 }
 
+/// Returns the uses of a block device.
+pub fn uses_of(number: (u32, u32)) -> Uses {
+    System::default().uses(number)
+}
+
 /// Returns a reason why a regular file may be written to other than by name, if any. The list of such
 /// files is cached for a second, for commands that open many files. Any later write changes the time
 /// stamp of the file.
-pub(super) fn writer_of_file(identity: (u64, u64)) -> Option<String> {
+pub fn writer_of_file(identity: (u64, u64)) -> Option<String> {
     static KNOWN: Mutex<Option<(Instant, Vec<FileInUse>)>> = Mutex::new(None);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let recent = known.take().filter(|(at, _)| at.elapsed() < RECENT);

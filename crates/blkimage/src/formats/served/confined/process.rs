@@ -26,25 +26,10 @@ use rustix::process::{
     self, Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitOptions, waitpid,
 };
 
-/// A program to run, with its environment and descriptors.
-pub(super) struct Command {
-    /// Absolute path of the program.
-    pub program: CString,
-    pub arguments: Vec<CString>,
-    /// Variables as `NAME=VALUE`. The child has no others except those of socket activation.
-    pub environment: Vec<CString>,
-    /// Listening socket, passed by systemd's socket activation protocol.
-    pub listener: OwnedFd,
-    /// Descriptors that the child inherits under the same numbers.
-    pub files: Vec<OwnedFd>,
-    /// Landlock rules.
-    pub rules: Option<OwnedFd>,
-    /// Filter of system calls.
-    pub filter: Option<Filter>,
-}
+use crate::formats::served::command::Command;
 
 /// A running or dead child. Dropping it kills the child.
-pub(super) struct Process {
+pub(in crate::formats::served) struct Process {
     shared: Arc<Shared>,
     words: File,
     thread: Option<JoinHandle<()>>,
@@ -137,7 +122,7 @@ impl Shared {
 }
 
 /// Creates a file in memory with a fixed size.
-pub(super) fn memory(name: &str, size: usize) -> io::Result<File> {
+pub(in crate::formats::served) fn memory(name: &str, size: usize) -> io::Result<File> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = File::from(rustix::fs::memfd_create(name, flags)?);
     file.set_len(size as u64)?;
@@ -145,8 +130,16 @@ pub(super) fn memory(name: &str, size: usize) -> io::Result<File> {
     Ok(file)
 }
 
+/// Seals a file in memory against any change.
+pub(in crate::formats::served) fn seal(file: &File) -> io::Result<()> {
+    let all = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
+    Ok(rustix::fs::fcntl_add_seals(file, all)?)
+}
+
 /// Duplicates a descriptor to a number above those that the child uses by number.
-pub(super) fn out_of_the_way(file: impl std::os::fd::AsFd) -> io::Result<OwnedFd> {
+pub(in crate::formats::served) fn out_of_the_way(
+    file: impl std::os::fd::AsFd,
+) -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(file, FIRST_FREE)?)
 }
 

@@ -1,0 +1,115 @@
+//! What every system has.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::Instant;
+
+use rustix::event::{PollFd, Timespec};
+use rustix::fs::{AtFlags, CWD, OFlags, SeekFrom};
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::stamps::{NodeType, Stamp};
+
+/// Opens a file for reading.
+#[cfg(any(not(target_os = "freebsd"), blkhash_portable))]
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    Ok(retry_on_intr(|| rustix::fs::open(path, READ, rustix::fs::Mode::empty()))?.into())
+}
+
+/// Returns the current stamp.
+///
+/// # Errors
+///
+/// Fails if the system cannot tell.
+#[cfg(any(not(target_os = "linux"), blkhash_portable))]
+pub fn stamp(file: impl AsFd) -> io::Result<Stamp> {
+    Ok(Stamp::from(&rustix::fs::fstat(file)?))
+}
+
+/// Returns the current stamp of the file at `path`, without opening it.
+///
+/// # Errors
+///
+/// Fails if there is no such file, or a folder on the way may not be searched.
+pub fn stamp_of(path: &Path) -> io::Result<Stamp> {
+    Ok(Stamp::from(&retry_on_intr(|| rustix::fs::statat(CWD, path, AtFlags::empty()))?))
+}
+
+/// Returns the number of bytes that a file takes on its file system, if it is known.
+pub fn stored(file: impl AsFd) -> Option<u64> {
+    let blocks = rustix::fs::fstat(file).ok()?.st_blocks;
+    u64::try_from(blocks).ok()?.checked_mul(512)
+}
+
+/// Checks whether this process may execute the file at `path`.
+///
+/// # Errors
+///
+/// Fails if it may not, or if this is no regular file.
+pub fn is_executable(path: &Path) -> io::Result<()> {
+    if stamp_of(path)?.node_type != NodeType::Regular {
+        return Err(Errno::ACCESS.into());
+    }
+    Ok(rustix::fs::access(path, rustix::fs::Access::EXEC_OK)?)
+}
+
+/// Waits for a `write` to the file that is in progress, because its time stamp is that of its start.
+/// Both calls find nothing, but wait for the lock that local file systems hold while they write: the
+/// first one on most file systems, the second one on XFS.
+pub fn wait_for_writes(file: &File, size: u64) {
+    let _ = seek_data(file, size);
+    let _ = retry_on_intr(|| rustix::io::pread(file, &mut [0; 0], size));
+}
+
+/// Returns the offset of the first data at or after `offset`. Returns `None` if there is none.
+///
+/// # Errors
+///
+/// Fails if the file system cannot tell.
+pub fn seek_data(file: &File, offset: u64) -> io::Result<Option<u64>> {
+    match retry_on_intr(|| rustix::fs::seek(file, SeekFrom::Data(offset))) {
+        Ok(data) => Ok(Some(data)),
+        Err(Errno::NXIO) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the offset of the first hole at or after `offset`. The end of the file counts as a hole.
+/// Returns `None` if `offset` lies past the end.
+///
+/// # Errors
+///
+/// Fails if the file system cannot tell.
+pub fn seek_hole(file: &File, offset: u64) -> io::Result<Option<u64>> {
+    match retry_on_intr(|| rustix::fs::seek(file, SeekFrom::Hole(offset))) {
+        Ok(hole) => Ok(Some(hole)),
+        Err(Errno::NXIO) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits until a descriptor is ready. Returns `false` at `deadline`.
+///
+/// # Errors
+///
+/// Fails if the system cannot wait for them.
+pub fn poll(descriptors: &mut [PollFd<'_>], deadline: Option<Instant>) -> io::Result<bool> {
+    loop {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        #[allow(clippy::useless_conversion, reason = "the fields' types differ between systems")]
+        let left = left.map(|left| Timespec {
+            tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        match rustix::event::poll(descriptors, left.as_ref()) {
+            Err(Errno::INTR) => {}
+            result => return Ok(result? > 0),
+        }
+    }
+}
+
+/// Flags for reading: does not wait for a peer of a FIFO, and does not acquire a controlling terminal.
+pub(crate) const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);

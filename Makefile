@@ -152,6 +152,10 @@ vectors: ## Generate test-vectors/*.json from the reference
 vectors-check: ## Fail if test-vectors/*.json differ from the reference
 	$(PYTHON) test-vectors/generate.py --check
 
+.PHONY: golden
+golden: build ## Write test-vectors/golden/VERSION, which later versions must read
+	$(PYTHON) tests/golden.py $(TARGET_DIR)/release
+
 # With tests, as `cargo test` has built most of it: without them, dependencies have other features.
 .PHONY: debug
 debug: ## Build what the quick tests test

@@ -42,7 +42,6 @@ NOT_RUN = {
     "git clone": "copies the project",
     "cd blkhash": "enters the copy",
     "make quick": "runs tests",
-    "make test": "runs the tests themselves",
     "cargo test": "runs tests",
     "export BLKSUM": "chooses the program for tests",
     ".venv/bin/python -m pytest": "runs tests",

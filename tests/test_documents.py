@@ -288,6 +288,16 @@ def test_equal_content_has_equal_checksums():
     assert [line.split()[0] for line in output.splitlines()] == [STREAMS] * 4
 
 
+def test_the_readme_is_read_to_its_end():
+    assert len((ROOT / "README.md").read_text().splitlines()) < 150
+
+
+def test_every_page_is_in_the_list():
+    """docs/README.md has all pages that are there for users."""
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs/README.md").read_text()))
+    assert linked == {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+
+
 def test_every_file_of_the_tests_is_listed():
     rows = re.findall(r"^\| (`.*?) \|", (ROOT / "tests/README.md").read_text(), re.MULTILINE)
     listed = [name for row in rows for name in re.findall(r"`(\w+\.(?:py|sh))`", row)]

@@ -263,7 +263,7 @@ site: ## Build the docs as a site in target/site/html, and check its links
 	scripts/site
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz target for FUZZ_SECONDS
+fuzz: ## Run every fuzz target for FUZZ_SECONDS, and print what was reached
 	scripts/fuzz $(FUZZ_SECONDS)
 
 .PHONY: models

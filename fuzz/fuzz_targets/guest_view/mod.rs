@@ -3,8 +3,10 @@
 
 #![allow(dead_code, reason = "each target uses a part of it")]
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
+use std::{env, fs};
 
 use blkimage::{ExtentKind, Format, Memory, OpenOptions, Source};
 
@@ -114,28 +116,43 @@ impl Seed {
     }
 }
 
-/// Creates images of 8 MiB with `qemu-img create -f FORMAT -o OPTIONS`, with data, zeros and empty ranges.
+/// Returns an image for each of the options. It is read from the folder `images` beside the program, where fuzz/build leaves
+/// images for machines without QEMU, or created, and written to the folder `BLKHASH_FUZZ_IMAGES` if that is set.
 pub fn seeds(format: &str, options: &[&str]) -> Vec<Seed> {
-    let folder = tempfile::tempdir().unwrap();
-    let make = |options: &&str| {
-        let path = folder.path().join("seed");
-        let run = |program: &str, args: &[&str]| {
-            let status = Command::new(program).args(args).arg(&path).status();
-            assert!(status.expect("qemu-utils").success(), "{program} {args:?}");
-        };
-        let mut args = vec!["create", "-q", "-f", format];
-        if !options.is_empty() {
-            args.extend(["-o", options]);
+    let prepared = env::current_exe().unwrap().with_file_name("images");
+    let seed = |(number, options): (usize, &&str)| {
+        let name = format!("{format}-{number}");
+        if let Ok(bytes) = fs::read(prepared.join(&name)) {
+            return Seed::new(bytes);
         }
-        let status = Command::new("qemu-img").args(args).arg(&path).arg("8M").status();
-        assert!(status.expect("qemu-utils").success());
-        let writes =
-            ["write -P 7 0 20k", "write -P 9 3M 4k", "write -z 5M 1M", "write -P 5 7M 68k"];
-        let commands = writes.iter().flat_map(|write| ["-c", write]);
-        run("qemu-io", &["-f", format].into_iter().chain(commands).collect::<Vec<_>>());
-        Seed::new(std::fs::read(&path).unwrap())
+        let bytes = create(format, options);
+        if let Some(folder) = env::var_os("BLKHASH_FUZZ_IMAGES") {
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(Path::new(&folder).join(name), &bytes).unwrap();
+        }
+        Seed::new(bytes)
     };
-    options.iter().map(make).collect()
+    options.iter().enumerate().map(seed).collect()
+}
+
+/// Creates an image of 8 MiB with `qemu-img create -f FORMAT -o OPTIONS`, with data, zeros and empty ranges.
+fn create(format: &str, options: &str) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("seed");
+    let run = |program: &str, args: &[&str]| {
+        let status = Command::new(program).args(args).arg(&path).status();
+        assert!(status.expect("qemu-utils").success(), "{program} {args:?}");
+    };
+    let mut args = vec!["create", "-q", "-f", format];
+    if !options.is_empty() {
+        args.extend(["-o", options]);
+    }
+    let status = Command::new("qemu-img").args(args).arg(&path).arg("8M").status();
+    assert!(status.expect("qemu-utils").success());
+    let writes = ["write -P 7 0 20k", "write -P 9 3M 4k", "write -z 5M 1M", "write -P 5 7M 68k"];
+    let commands = writes.iter().flat_map(|write| ["-c", write]);
+    run("qemu-io", &["-f", format].into_iter().chain(commands).collect::<Vec<_>>());
+    fs::read(&path).unwrap()
 }
 
 /// Checks a seed with the changes that `data` lists: the number of the seed, then the changes.

@@ -91,7 +91,7 @@ test-steps:
 
 rest-steps:
 	$(MAKE) setup
-	packaging/install-deps lintian:lintian
+	packaging/install-deps dnf:dnf lintian:lintian
 	$(MAKE) check-rest
 	$(CARGO) test --workspace --tests -- --show-output --ignored
 	$(CARGO) test -p blkimage -p blksum --no-default-features --lib --test pipeline

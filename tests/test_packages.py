@@ -11,6 +11,7 @@ import tarfile
 import pytest
 
 import booted
+import c_project
 import conftest
 import images
 import roots
@@ -175,6 +176,48 @@ def test_debian(debs, debian, tmp_path):
     assert added.startswith("blksum-check:") and added.count("\n") == 1
 
 
+def test_debian_has_one_of_both_projects(debs, debian, tmp_path):
+    """apt replaces packages of the C project by ours and ours by these. dpkg refuses what has its file names."""
+    place = debian / "both"
+    place.mkdir()
+    for deb in [*debs, *c_project.debs(tmp_path)]:
+        shutil.copy(deb, place)
+    theirs = {"blkhash", "blkhash-libs", "blkhash-devel"}
+    ours = {"blksum", "libblkhash0", "libblkhash-dev"}
+
+    def apt_install(*names):
+        wanted = [f"./{next(place.glob(f'{name}_*.deb')).name}" for name in names]
+        install = ["apt-get", "install", "-q", "-y", "--no-install-recommends", "--allow-downgrades", *wanted]
+        chroot(debian, "sh", "-c", 'cd /both && exec "$@"', "sh", *install)
+
+    def installed():
+        lines = chroot(debian, "dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n").splitlines()
+        return {line.split()[0] for line in lines if line.endswith(" installed")} & (theirs | ours)
+
+    def assert_refused(name, other):
+        [deb] = place.glob(f"{name}_*.deb")
+        done = subprocess.run(["chroot", debian, "dpkg", "-i", f"/both/{deb.name}"], capture_output=True, text=True)
+        assert done.returncode == 1 and f" {other} conflicts with {name}" in done.stderr.replace(":amd64", ""), done
+        assert name not in installed()
+
+    apt_install(*theirs)
+    assert installed() == theirs
+    assert chroot(debian, "blksum") == "0 digests\n"
+    # The command of the C project stays, since what it needs is there, and runs with our library.
+    apt_install("libblkhash0")
+    assert installed() == {"blkhash", "libblkhash0"}
+    assert int(chroot(debian, "blksum").split()[0]) > 20
+    apt_install(*ours)
+    assert installed() == ours
+    assert chroot(debian, "blksum", "--version").startswith("blksum ")
+    for name, other in [("blkhash", "blksum"), ("blkhash-libs", "libblkhash0")]:
+        assert_refused(name, other)
+    apt_install(*theirs)
+    assert installed() == theirs
+    chroot(debian, "apt-get", "purge", "-q", "-y", *theirs)
+    shutil.rmtree(place)
+
+
 def test_removal_stops_the_nightly_check(debs, workdir):
     """An upgrade leaves the timer and a running check alone. Removal stops both, and purging forgets them."""
     booted.require()
@@ -245,8 +288,12 @@ def test_newer_debian(debs, tmp_path):
     nightly_check(root, len(names))
 
 
-def test_rpm(tmp_path):
-    rpms = build("rpm", tmp_path / "rpm")
+@pytest.fixture(scope="module")
+def rpms(tmp_path_factory):
+    return build("rpm", tmp_path_factory.mktemp("rpm"))
+
+
+def test_rpm(rpms, tmp_path):
     packages = [path.name.rsplit("-", 2)[0] for path in rpms]
     assert packages == ["blksum", "blksum-check", "libblkhash", "libblkhash-devel", "libblksum", "libblksum-devel"]
     root = tmp_path / "root"
@@ -273,6 +320,50 @@ def test_rpm(tmp_path):
     after = {name: value for name, value in listing(root).items() if not name.startswith("var/lib/rpm")}
     assert {name for name in after if after[name] != "folder"} == {name for name in before if before[name] != "folder"}
     assert not any("blksum" in name or "blkhash" in name for name in after)
+
+
+def test_rpm_has_one_of_both_projects(rpms, tmp_path):
+    """rpm refuses to install both and names them. dnf swaps them if it may erase."""
+    theirs = {path.name.rsplit("-", 2)[0]: path for path in c_project.rpms(tmp_path)}
+    ours = {path.name.rsplit("-", 2)[0]: path for path in rpms if path.name.startswith(("blksum-0", "libblkhash-"))}
+    pairs = {"blkhash": "blksum", "blkhash-libs": "libblkhash", "blkhash-devel": "libblkhash-devel"}
+    assert (theirs.keys(), ours.keys()) == (pairs.keys(), set(pairs.values()))
+    root = tmp_path / "root"
+    root.mkdir()
+    # The database is where dnf looks for it.
+    rpm = ["rpm", "--root", str(root)]
+    run(*rpm, "--initdb")
+    # A package that provides what both need of the system.
+    everything = [*theirs.values(), *ours.values()]
+    own = {line.split()[0] for line in run("rpm", "-qp", "--provides", *everything).splitlines()}
+    needed = {line for line in run("rpm", "-qpR", *everything).splitlines()}
+    system = [f"Provides: {line}" for line in sorted(needed) if not line.startswith("rpmlib(") and line.split()[0] not in own]
+    run(*rpm, "-i", *c_project.rpm_of(tmp_path, "system", "1", [*system, "%description", "Stand-in.", "%files"]))
+
+    def assert_refused(installed, refused):
+        """Returns the message with which a package is refused beside another one."""
+        run(*rpm, "-i", "--nodeps", installed)
+        done = subprocess.run([*rpm, "-i", "--test", refused], capture_output=True, text=True)
+        assert done.returncode != 0, done
+        run(*rpm, "-e", "--nodeps", installed.name.rsplit("-", 2)[0])
+        return done.stderr
+
+    for their_name, our_name in pairs.items():
+        for installed, refused in [(theirs[their_name], ours[our_name]), (ours[our_name], theirs[their_name])]:
+            message = assert_refused(installed, refused).replace("(installed) ", "")
+            assert f"\t{their_name} conflicts with {our_name}-" in message, message
+
+    def dnf_install(*paths):
+        dnf = ["dnf", "-q", "-y", f"--installroot={root}", "--disablerepo=*", "--setopt=install_weak_deps=0", "--nogpgcheck",
+               "--releasever=1"]
+        run(*dnf, "--allowerasing", "install", *paths)
+        return set(run(*rpm, "-qa", "--qf", "%{NAME}\n").split()) - {"system"}
+
+    assert dnf_install(*theirs.values()) == set(theirs)
+    # The command of the C project has the library that it was linked with.
+    assert dnf_install(ours["libblkhash"]) == {"blkhash", "libblkhash"}
+    assert dnf_install(*ours.values()) == set(ours)
+    assert dnf_install(*theirs.values()) == set(theirs)
 
 
 def test_tarball(tmp_path):

@@ -110,6 +110,7 @@ all-steps:
 	$(MAKE) test-systems
 	$(MAKE) test-portable
 	$(MAKE) capi-test-tsan
+	$(MAKE) deb-source-test
 
 # Tests that fail there are listed in tests/portable.py, with the promise that is weaker.
 .PHONY: test-portable
@@ -237,6 +238,14 @@ deb rpm container: ## Package what `make build` has built
 tarball:
 	packaging/install-deps
 	packaging/tar/build $(PACKAGES)
+
+.PHONY: deb-source deb-source-test
+deb-source: ## Make the Debian source package of this commit, in PACKAGES
+	packaging/install-deps
+	packaging/deb/source $(PACKAGES)
+deb-source-test: deb-source ## Build it in a root of Debian testing without network
+	packaging/install-deps lintian:lintian
+	packaging/deb/test-source $(PACKAGES)
 
 .PHONY: release
 release: ## Make packages of every kind for x86-64 and ARM, the source, an SBOM and SHA256SUMS, in RELEASE

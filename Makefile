@@ -239,7 +239,10 @@ tarball:
 	packaging/install-deps
 	packaging/tar/build $(PACKAGES)
 
-.PHONY: deb-source deb-source-test
+.PHONY: deb-source rpm-source deb-source-test
+rpm-source: ## Make the source RPM of this commit, in PACKAGES
+	packaging/install-deps
+	packaging/rpm/source $(PACKAGES)
 deb-source: ## Make the Debian source package of this commit, in PACKAGES
 	packaging/install-deps
 	packaging/deb/source $(PACKAGES)

@@ -1,5 +1,6 @@
 """Source packages of distributions, without building them: `make deb-source-test` builds that of Debian."""
 
+import re
 import subprocess
 import tomllib
 
@@ -34,3 +35,34 @@ def test_debian_asks_for_the_rust_that_cargo_asks_for():
     for tool in ("cargo", "rustc"):
         assert f" {tool} (>= {version}) | {tool}-web (>= {version}),\n" in control
     assert f"rust-version in Cargo.toml is {version}." in (ROOT / "packaging/deb/debian/README.source").read_text()
+
+
+def test_rpm_has_the_licences_of_what_is_linked():
+    """The expression has each licence of a crate, and those of the libraries in C that crates have in them."""
+    command = ["cargo", "tree", "--locked", "--edges=normal", "--no-dedupe", "--prefix=none", "--format={p} {l}",
+               "--target=x86_64-unknown-linux-gnu", "-p", "blkhash-cli", "-p", "blkhash-capi", "-p", "blksum-capi"]
+    tree = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT, timeout=conftest.HANG).stdout
+    # The name, its version, where it is or what it is, and the licence.
+    lines = {re.sub(r" \(/[^)]*\)| \(proc-macro\)", "", line) for line in tree.splitlines() if line}
+    wanted = {"0BSD", "BSD-2-Clause"}
+    for line in lines:
+        for term in line.split(" ", 2)[2].replace("/", " OR ").replace("(MIT OR Apache-2.0) AND ", "").split(" AND "):
+            wanted.add(frozenset(term.split(" OR ")) if " OR " in term else term)
+    spec = (ROOT / "packaging/rpm/blkhash.spec").read_text()
+    expression = re.search(r"^License: %\{shrink:(.*?)\}$", spec, re.DOTALL | re.MULTILINE)[1]
+    terms = [term.strip().strip("()") for term in expression.split(" AND")]
+    assert {frozenset(term.split(" OR ")) if " OR " in term else term for term in terms} == wanted
+
+
+def test_the_version_is_that_of_cargo():
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    assert f"%global upstream_version {version}}}\n" in (ROOT / "packaging/rpm/blkhash.spec").read_text()
+    assert f"\npkgver={version}\n" in (ROOT / "packaging/arch/PKGBUILD").read_text()
+
+
+def test_bundled_libraries_have_the_versions_of_their_crates():
+    spec = (ROOT / "packaging/rpm/blkhash.spec").read_text()
+    for crate in crates():
+        match = re.fullmatch(r"(lz4|zstd)-sys-.*\+(?:lz4-|zstd\.)(.*)", crate)
+        if match:
+            assert f"Provides: bundled({match[1]}) = {match[2]}\n" in spec

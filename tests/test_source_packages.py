@@ -48,7 +48,7 @@ def test_rpm_has_the_licences_of_what_is_linked():
     for line in lines:
         for term in line.split(" ", 2)[2].replace("/", " OR ").replace("(MIT OR Apache-2.0) AND ", "").split(" AND "):
             wanted.add(frozenset(term.split(" OR ")) if " OR " in term else term)
-    spec = (ROOT / "packaging/rpm/blkhash.spec").read_text()
+    spec = (ROOT / "packaging/rpm/blksum.spec").read_text()
     expression = re.search(r"^License: %\{shrink:(.*?)\}$", spec, re.DOTALL | re.MULTILINE)[1]
     terms = [term.strip().strip("()") for term in expression.split(" AND")]
     assert {frozenset(term.split(" OR ")) if " OR " in term else term for term in terms} == wanted
@@ -56,12 +56,12 @@ def test_rpm_has_the_licences_of_what_is_linked():
 
 def test_the_version_is_that_of_cargo():
     version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
-    assert f"%global upstream_version {version}}}\n" in (ROOT / "packaging/rpm/blkhash.spec").read_text()
+    assert f"%global upstream_version {version}}}\n" in (ROOT / "packaging/rpm/blksum.spec").read_text()
     assert f"\npkgver={version}\n" in (ROOT / "packaging/arch/PKGBUILD").read_text()
 
 
 def test_bundled_libraries_have_the_versions_of_their_crates():
-    spec = (ROOT / "packaging/rpm/blkhash.spec").read_text()
+    spec = (ROOT / "packaging/rpm/blksum.spec").read_text()
     for crate in crates():
         match = re.fullmatch(r"(lz4|zstd)-sys-.*\+(?:lz4-|zstd\.)(.*)", crate)
         if match:

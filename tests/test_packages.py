@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tarfile
@@ -216,6 +217,67 @@ def test_debian_has_one_of_both_projects(debs, debian, tmp_path):
     assert installed() == theirs
     chroot(debian, "apt-get", "purge", "-q", "-y", *theirs)
     shutil.rmtree(place)
+
+
+def older(deb, folder, version):
+    """Makes of a package one of an older version, and of its libraries as well."""
+    root = folder / deb.name.split("_")[0]
+    run("dpkg-deb", "-R", deb, root)
+    control = root / "DEBIAN/control"
+    current = re.search(r"^Version: (.*)$", control.read_text(), re.MULTILINE)[1]
+    control.write_text(control.read_text().replace(current, version))
+    # Lists of files that are not these any more.
+    for name in ("md5sums", "symbols", "shlibs"):
+        (root / "DEBIAN" / name).unlink(missing_ok=True)
+    for library in root.rglob(f"lib*.so.{current}"):
+        library.rename(library.with_name(library.name.replace(current, version)))
+        link = library.with_name(library.name.replace(f".{current}", ".0"))
+        link.unlink()
+        link.symlink_to(library.name.replace(current, version))
+    result = folder / deb.name.replace(f"_{current}_", f"_{version}_")
+    run("dpkg-deb", "-b", "-Znone", "--root-owner-group", root, result)
+    return result
+
+
+def test_debian_upgrades_from_an_older_version(debs, debian, tmp_path):
+    """Packages of an older version, or of a real one in OLD_PACKAGES, become these. Timers stay enabled."""
+    before = listing(debian)
+    if "OLD_PACKAGES" in os.environ:
+        old = sorted(pathlib.Path(os.environ["OLD_PACKAGES"]).glob("*.deb"))
+        assert len(old) == len(debs), old
+    else:
+        old = [older(deb, tmp_path, "0.0.1") for deb in debs]
+    install = "exec apt-get install -q -y --no-install-recommends ./*.deb"
+
+    def versions():
+        show = ["dpkg-query", "-W", "-f", "${Package} ${Version} ${db:Status-Status}\n", "blksum", "blksum-check", *LIBRARIES]
+        return set(chroot(debian, *show).splitlines())
+
+    def expected(packages):
+        return {f"{name} {version} installed" for name, version, _ in (path.name.split("_") for path in packages)}
+
+    for place, packages in (("old", old), ("new", debs)):
+        (debian / place).mkdir()
+        for deb in packages:
+            shutil.copy(deb, debian / place)
+        chroot(debian, "sh", "-c", f"cd /{place} && {install}")
+        assert versions() == expected(packages)
+        if place == "old":
+            chroot(debian, "systemctl", "enable", "blksum-check@images.timer")
+    assert chroot(debian, "systemctl", "is-enabled", "blksum-check@images.timer") == "enabled\n"
+    # Each library is there once, and is what its link leads to.
+    for name in ("blkhash", "blksum"):
+        [library] = debian.glob(f"usr/lib/*/lib{name}.so.*.*")
+        assert os.readlink(library.with_name(f"lib{name}.so.0")) == library.name
+    names = make_images(debian / "images", conftest.BLKSUM)
+    assert chroot(debian, "sh", "-c", "cd /images && blksum -c SUMS").count(": OK\n") == len(names)
+
+    for place in ("images", "old", "new"):
+        shutil.rmtree(debian / place)
+    chroot(debian, "apt-get", "purge", "-q", "-y", "blksum", "blksum-check", *LIBRARIES)
+    after = listing(debian)
+    changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    assert {name.removesuffix("-") for name in changed} <= set(USERS), changed
 
 
 def test_removal_stops_the_nightly_check(debs, workdir):

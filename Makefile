@@ -319,15 +319,21 @@ bench-btrfs: build ## Measure blkhash btrfs verify beside btrfs check, as root
 # PROFILE=debug installs the programs of `cargo build`.
 PROFILE ?= release
 
+# With options that every install(1) has: Homebrew and the port of FreeBSD call this target.
 .PHONY: install
 install: ## Install into DESTDIR/PREFIX what `make build` has built
-	install -D -t $(BINDIR) $(PROGRAMS:%=$(TARGET_DIR)/$(PROFILE)/%)
-	for page in $(PAGES); do install -D -m 644 -t $(MANDIR)/man$${page##*.} $$page || exit; done
-	for doc in $(DOCS); do install -D -m 644 $$doc $(DOCDIR)/$$doc || exit; done
+	install -d $(BINDIR) $(BASHDIR) $(ZSHDIR) $(FISHDIR)
+	install $(PROGRAMS:%=$(TARGET_DIR)/$(PROFILE)/%) $(BINDIR)
+	for page in $(PAGES); do \
+		install -d $(MANDIR)/man$${page##*.} && install -m 644 $$page $(MANDIR)/man$${page##*.} || exit; \
+	done
+	for doc in $(DOCS); do \
+		install -d $$(dirname $(DOCDIR)/$$doc) && install -m 644 $$doc $(DOCDIR)/$$doc || exit; \
+	done
 	for name in $(PROGRAMS); do \
-		install -D -m 644 completions/$$name.bash $(BASHDIR)/$$name && \
-		install -D -m 644 completions/_$$name -t $(ZSHDIR) && \
-		install -D -m 644 completions/$$name.fish -t $(FISHDIR) || exit; \
+		install -m 644 completions/$$name.bash $(BASHDIR)/$$name && \
+		install -m 644 completions/_$$name $(ZSHDIR) && \
+		install -m 644 completions/$$name.fish $(FISHDIR) || exit; \
 	done
 	scripts/install-capi $(TARGET_DIR)/capi "$(DESTDIR)" $(PREFIX) $(LIBDIR) $(GNU)
 
@@ -338,7 +344,7 @@ uninstall: ## Remove from DESTDIR/PREFIX what `make install` brought
 	rm -f $(DOCS:%=$(DOCDIR)/%)
 	rm -f $(PROGRAMS:%=$(BASHDIR)/%) $(PROGRAMS:%=$(ZSHDIR)/_%) $(PROGRAMS:%=$(FISHDIR)/%.fish)
 	scripts/uninstall-capi "$(DESTDIR)" $(PREFIX) $(LIBDIR)
-	for folder in $(DOCDIR)/docs/decisions $(DOCDIR)/docs $(DOCDIR); do [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done
+	for folder in $(DOCDIR)/docs/decisions $(DOCDIR)/docs $(DOCDIR); do rmdir $$folder 2>/dev/null || :; done
 
 # Not a part of `install`, because not every host has systemd.
 UNITS = blksum-check@.service blksum-check@.timer

@@ -28,6 +28,7 @@ FUZZ_SECONDS ?= 60
 PYTEST_ARGS ?=
 PYTEST_WORKERS ?= 2
 BENCH_ARGS ?=
+RECORD ?= $(TARGET_DIR)/record
 PACKAGES ?= $(TARGET_DIR)/packages
 QEMU_TOOLS ?= $(TARGET_DIR)/qemu-tools
 RELEASE ?= $(TARGET_DIR)/release-packages
@@ -304,6 +305,18 @@ bench-images: build ## Measure blksum beside other tools
 bench-scaling: build ## Measure how blksum scales, and what that means for more cores
 	scripts/install-bench-deps
 	scripts/bench-scaling $(TARGET_DIR)/release/blksum $(BENCH_ARGS)
+
+# The programs, which run on any machine of this kind, and the command that runs them.
+.PHONY: record record-programs
+record-programs: ## Build what `make record` runs, in TARGET_DIR/record/programs
+	$(CARGO) build --release -p blkhash-cli
+	$(CARGO) build --profile capi -p blkhash-capi
+	install -d $(RECORD)/programs
+	install $(TARGET_DIR)/release/blksum $(TARGET_DIR)/release/blkhash $(RECORD)/programs
+	$(CC) -O2 -o $(RECORD)/programs/blkhash-cases crates/capi/bench/cases.c -Icrates/capi/include \
+		$(TARGET_DIR)/capi/libblkhash_capi.a -lpthread -ldl -lm
+record: record-programs ## Measure the library and images in memory on 1 to all processors, beside the C project
+	python3 scripts/record $(RECORD)/programs $(RECORD)/out $(BENCH_ARGS)
 
 .PHONY: bench-capi
 bench-capi: capi ## Measure libblkhash against its kernels

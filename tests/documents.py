@@ -46,6 +46,7 @@ NOT_RUN = {
     "export BLKSUM": "chooses the program for tests",
     ".venv/bin/python -m pytest": "runs tests",
     "make build deb": "tests/test_packages.py makes the packages and installs them",
+    "make record": "builds a release and measures; tests/test_record.py runs it for seconds",
     "podman": "needs an engine for containers; tests/test_packages.py runs the root that the image has",
     "buildah": "pulls images of others; tests/test_kubernetes.py runs the root that the image has",
     "kubectl": "needs a cluster; tests/test_kubernetes.py runs the jobs",

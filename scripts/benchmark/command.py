@@ -1,10 +1,13 @@
 """Runs commands in turns, and records their time, CPU time and output."""
 
+from __future__ import annotations
+
 import dataclasses
 import os
 import shlex
 import statistics
 import subprocess
+import tempfile
 import time
 
 NULL = os.open("/dev/null", os.O_RDWR)
@@ -55,8 +58,8 @@ class Run:
 def run(command):
     """Runs `command` once. Raises Failed."""
     # A command without a checksum prints the whole image.
-    output = os.memfd_create("output") if command.key else os.dup(NULL)
-    errors = os.memfd_create("errors")
+    output = scratch() if command.key else os.dup(NULL)
+    errors = scratch()
     stdin = os.open(command.stdin, os.O_RDONLY) if command.stdin else os.dup(NULL)
     try:
         start = time.perf_counter()
@@ -80,6 +83,14 @@ def run(command):
         for descriptor in (stdin, output, errors):
             if descriptor is not None:
                 os.close(descriptor)
+
+
+def scratch():
+    """Returns a descriptor of an empty file without a name, in memory where the system has that."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("scratch")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
 
 
 def spawn(argv, stdin, output, errors):

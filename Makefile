@@ -144,6 +144,7 @@ check-rest: ## Lints of other features, and of the documentation
 	$(CARGO) clippy -p blkimage --no-default-features --all-targets -- -D warnings
 	$(CARGO) clippy -p blkimage --no-default-features --features nbd --all-targets -- -D warnings
 	$(CARGO) clippy -p blksum --no-default-features --all-targets -- -D warnings
+	scripts/check-systems --lints aarch64-apple-darwin x86_64-unknown-freebsd
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --lib
 
 .PHONY: vectors

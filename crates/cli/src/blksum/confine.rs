@@ -38,16 +38,12 @@ pub fn opened(settings: &Settings) {
     if !settings.sandbox {
         return;
     }
-    match Sandbox::keep_open_files() {
-        None => {}
-        Some(Ok(())) => {
-            say(settings, "sandbox: capability mode, nothing but the files that are open")
-        }
-        Some(Err(error)) => {
-            let reason = messages::reason(&error);
-            say(settings, &format!("sandbox: no capability mode: {reason}"));
-        }
-    }
+    let text = match Sandbox::keep_open_files() {
+        None => return,
+        Some(Ok(())) => "sandbox: capability mode, nothing but the files that are open".into(),
+        Some(Err(error)) => format!("sandbox: no capability mode: {}", messages::reason(&error)),
+    };
+    say(settings, &text);
 }
 
 /// Creates a sandbox for the options. Returns `None` if the sandbox is switched off.

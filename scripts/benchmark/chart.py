@@ -7,8 +7,8 @@ from xml.sax.saxutils import escape
 WIDTH, LEFT, RIGHT = 960, 400, 130
 LINE, BAR = 18, 12
 # Of a panel of lines, and its margins.
-PANEL_WIDTH, PANEL_HEIGHT = 480, 280
-PANEL_LEFT, PANEL_RIGHT, PANEL_TOP, PANEL_BOTTOM = 56, 124, 40, 32
+PANEL_WIDTH, PANEL_HEIGHT = 490, 280
+PANEL_LEFT, PANEL_RIGHT, PANEL_TOP, PANEL_BOTTOM = 68, 136, 40, 32
 LABEL = 12
 
 STYLE = """
@@ -22,7 +22,8 @@ text { fill: #1f2328 }
 .other { fill: #c9822b }
 .peer { fill: #a8b1ba }
 .grid { stroke: #d8dee4 }
-.tick { fill: #59636e; font-size: 11px }
+.tick, .tick.peer { fill: #59636e; font-size: 11px }
+.tick.ours { fill: #3b76b8; font-weight: 600 }
 .right { text-anchor: end }
 polyline { fill: none; stroke-width: 1.5 }
 polyline.ours { fill: none; stroke: #3b76b8; stroke-width: 2.5 }
@@ -35,7 +36,8 @@ text { fill: #e6edf3 }
 .other { fill: #d9964a }
 .peer { fill: #5c6670 }
 .grid { stroke: #30363d }
-.tick { fill: #9198a1 }
+.tick, .tick.peer { fill: #9198a1 }
+.tick.ours { fill: #5b9bd8 }
 polyline.ours { stroke: #5b9bd8 }
 polyline.peer { stroke: #5c6670 }
 }
@@ -97,7 +99,7 @@ def draw_lines(title, captions, panels):
     top += 16
     for at, (name, lines) in enumerate(panels):
         body += panel(at % 2 * PANEL_WIDTH, top + at // 2 * PANEL_HEIGHT, name, lines)
-    return document(title, body, top + (len(panels) + 1) // 2 * PANEL_HEIGHT)
+    return document(title, body, top + (len(panels) + 1) // 2 * PANEL_HEIGHT, 2 * PANEL_WIDTH)
 
 
 def panel(left, top, name, lines):
@@ -137,7 +139,7 @@ def panel(left, top, name, lines):
         last = max(line.points)
         x, y = place(last, line.points[last])
         below = max(y + 4, below + LABEL)
-        body.append(text(x + 6, below, "tick", f"{line.name} {rate(line.points[last])}"))
+        body.append(text(x + 6, below, f"tick {line.kind}", f"{line.name} {rate(line.points[last])}"))
     return body
 
 
@@ -147,10 +149,10 @@ def rate(value):
     return f"{value:,.{digits}f}"
 
 
-def document(title, body, height):
+def document(title, body, height, width=WIDTH):
     return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-        f'width="{WIDTH}" height="{height}" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}" role="img">',
         f"<title>{escape(title)}</title>",
         f"<style>{STYLE}</style>",
         *body,

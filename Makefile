@@ -319,6 +319,10 @@ record-programs: ## Build what `make record` runs, in TARGET_DIR/record/programs
 record: record-programs ## Measure the library and images in memory on 1 to all processors, beside the C project
 	python3 scripts/record $(RECORD)/programs $(RECORD)/out $(BENCH_ARGS)
 
+.PHONY: first-run
+first-run: ## Build, test and measure on a system that this project does not run on, and write a report to send
+	python3 scripts/first-run
+
 .PHONY: bench-capi
 bench-capi: capi ## Measure libblkhash against its kernels
 	$(call install_capi,capi)

@@ -47,6 +47,7 @@ NOT_RUN = {
     ".venv/bin/python -m pytest": "runs tests",
     "make build deb": "tests/test_packages.py makes the packages and installs them",
     "make record": "builds a release and measures; tests/test_record.py runs it for seconds",
+    "python3 scripts/first-run": "builds and tests everything; tests/test_first_run.py runs its parts",
     "podman": "needs an engine for containers; tests/test_packages.py runs the root that the image has",
     "buildah": "pulls images of others; tests/test_kubernetes.py runs the root that the image has",
     "kubectl": "needs a cluster; tests/test_kubernetes.py runs the jobs",

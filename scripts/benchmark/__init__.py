@@ -1,4 +1,4 @@
-"""Code shared by scripts/bench-images, scripts/bench-scaling and scripts/record.
+"""Code shared by scripts/bench-images, scripts/bench-scaling, scripts/record and scripts/first-run.
 
-What the last one imports runs with Python 3.9 and its standard library, on Linux, macOS and FreeBSD.
+What the last two import runs with Python 3.9 and its standard library, on Linux, macOS and FreeBSD.
 """

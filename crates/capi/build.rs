@@ -2,8 +2,12 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libblkhash.so.0");
-    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,relro,-z,now");
+    if std::env::var("CARGO_CFG_TARGET_VENDOR").is_ok_and(|vendor| vendor == "apple") {
+        println!("cargo::rustc-cdylib-link-arg=-Wl,-install_name,@rpath/libblkhash.0.dylib");
+    } else {
+        println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libblkhash.so.0");
+        println!("cargo::rustc-cdylib-link-arg=-Wl,-z,relro,-z,now");
+    }
     // blake3 has a function for its own C code on ARM, which Rust exports. A linker that takes the last of several
     // version scripts, as that of zig does, can be told what to export.
     println!("cargo::rerun-if-env-changed=BLKHASH_VERSION_SCRIPT");

@@ -17,6 +17,7 @@ use crate::posix::READ;
 use crate::stamps::Stamp;
 
 pub use crate::bsd::{file_system, uses_of};
+pub use crate::direct::{clear_direct, is_direct, set_direct};
 pub use crate::portable::*;
 
 /// The name of this system.
@@ -110,27 +111,6 @@ pub fn reopen(file: &File) -> Option<File> {
 /// Opens the same file for reads past the page cache, if the file system supports it.
 pub fn reopen_direct(file: &File) -> Option<File> {
     again(file, READ | OFlags::DIRECT).ok().map(File::from)
-}
-
-/// Reads past the page cache from now on. Returns `false` if the file system does not support it.
-pub fn set_direct(file: &File) -> bool {
-    let Ok(flags) = rustix::fs::fcntl_getfl(file) else { return false };
-    rustix::fs::fcntl_setfl(file, flags | OFlags::DIRECT).is_ok()
-}
-
-/// Reads through the page cache from now on.
-///
-/// # Errors
-///
-/// Fails if the system refuses.
-pub fn clear_direct(file: &File) -> io::Result<()> {
-    let flags = rustix::fs::fcntl_getfl(file)?;
-    Ok(rustix::fs::fcntl_setfl(file, flags - OFlags::DIRECT)?)
-}
-
-/// Returns whether reads go past the page cache.
-pub fn is_direct(file: impl AsFd) -> bool {
-    rustix::fs::fcntl_getfl(file).is_ok_and(|flags| flags.contains(OFlags::DIRECT))
 }
 
 /// Advises the system that the file is read sequentially. It may ignore this.

@@ -17,6 +17,8 @@
 
 #[macro_use]
 mod before_main;
+#[cfg(all(any(target_os = "linux", target_os = "freebsd"), not(blkhash_portable)))]
+mod direct;
 mod file_systems;
 mod posix;
 mod signal;
@@ -45,7 +47,7 @@ use self::portable as system;
 #[cfg(any(not(target_os = "linux"), blkhash_portable))]
 #[cfg_attr(
     not(blkhash_portable),
-    allow(dead_code, reason = "a system has its own of some functions")
+    allow(dead_code, unused_imports, reason = "a system has its own of some functions")
 )]
 mod portable;
 

@@ -43,6 +43,18 @@ pub fn stored(file: impl AsFd) -> Option<u64> {
     u64::try_from(blocks).ok()?.checked_mul(512)
 }
 
+/// Returns the size of a block device in bytes. Keeps the file offset.
+///
+/// # Errors
+///
+/// Fails if it is no device.
+pub fn device_size(file: &File) -> io::Result<u64> {
+    let position = rustix::fs::tell(file)?;
+    let size = rustix::fs::seek(file, SeekFrom::End(0))?;
+    rustix::fs::seek(file, SeekFrom::Start(position))?;
+    Ok(size)
+}
+
 /// Checks whether this process may execute the file at `path`.
 ///
 /// # Errors

@@ -2,7 +2,6 @@
 
 mod cores;
 mod device;
-mod direct;
 mod event;
 mod file_system;
 mod locks;
@@ -17,8 +16,7 @@ mod writes;
 mod zeros;
 
 pub use self::cores::{allowed_cores, pin_to_core};
-pub use self::device::{block_size, device_size};
-pub use self::direct::{clear_direct, is_direct, set_direct};
+pub use self::device::block_size;
 pub use self::event::Event;
 pub use self::file_system::file_system;
 pub use self::locks::{is_byte_locked, lock_byte, unlock_byte};
@@ -37,7 +35,8 @@ pub use self::uses::{uses_of, writer_of_file};
 pub use self::volume::{volume_extents, volume_of};
 pub use self::writes::Writes;
 pub use self::zeros::{punch_hole, write_zeros};
-pub use crate::posix::stamp_of;
+pub use crate::direct::{clear_direct, is_direct, set_direct};
+pub use crate::posix::{device_size, stamp_of};
 
 /// The names under which libnbd may be installed.
 pub const LIBNBD: &[&str] = &["libnbd.so.0"];

@@ -13,8 +13,6 @@ use std::io;
 use std::os::fd::{AsFd, RawFd};
 use std::path::PathBuf;
 
-use rustix::fs::SeekFrom;
-
 use crate::file_systems::FileSystem;
 use crate::uses::Uses;
 use crate::volume::{Reply, Volume};
@@ -25,7 +23,7 @@ pub use self::memory::memory_file;
 pub use self::open::{Found, find, find_beneath, open_folder, open_folder_beneath};
 pub use self::signals::Signals;
 pub use self::stamps::stamp_clock;
-pub use crate::posix::{stamp, stamp_of};
+pub use crate::posix::{device_size, stamp, stamp_of};
 
 /// The name of this system.
 pub const NAME: &str = "this system";
@@ -117,18 +115,6 @@ pub fn unlock_byte(_: &File, _byte: i64) {}
 /// Returns whether another open file holds a lock on a byte. Here there are no locks of open files.
 pub fn is_byte_locked(_: &File, _byte: i64) -> bool {
     false
-}
-
-/// Returns the size of a block device in bytes. Keeps the file offset.
-///
-/// # Errors
-///
-/// Fails if it is no device.
-pub fn device_size(file: &File) -> io::Result<u64> {
-    let position = rustix::fs::tell(file)?;
-    let size = rustix::fs::seek(file, SeekFrom::End(0))?;
-    rustix::fs::seek(file, SeekFrom::Start(position))?;
-    Ok(size)
 }
 
 /// Returns the size of the blocks of a device in bytes. Here it is unknown.

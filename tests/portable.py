@@ -125,6 +125,8 @@ WEAKER = {
         "test_reflink.py::test_snapshots",
         "test_reflink.py::test_without_places_everything_is_read",
     ],
+    # Only tests of Rust, which say it themselves: #[cfg_attr(blkhash_portable, should_panic)] // PROMISE
+    "cache": [],
 }
 
 

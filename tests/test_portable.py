@@ -27,6 +27,14 @@ def test_only_some_parameters_are_expected_to_fail():
     assert portable.promise_of("tests/test_copy.py::test_devices[0-512]") == "devices"
 
 
+def test_tests_of_rust_name_a_promise():
+    marks = r"^ *#(?:\[cfg_attr\(blkhash_portable, should_panic\)\]|!\[cfg\(not\(blkhash_portable\)\)\])(.*)$"
+    texts = [path.read_text() for path in (ROOT / "crates").rglob("*.rs")]
+    named = [name for text in texts for name in re.findall(marks, text, re.MULTILINE)]
+    assert len(named) > 10
+    assert {name.removeprefix(" // ") for name in named} <= set(portable.WEAKER)
+
+
 def test_one_place_knows_the_system():
     """Crates ask blksys, so that a new system is added in one place."""
     asking = [

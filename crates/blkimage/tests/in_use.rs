@@ -52,6 +52,7 @@ fn kind(path: &Path) -> Option<ErrorKind> {
 }
 
 #[test]
+#[cfg_attr(blkhash_portable, should_panic)] // writers
 fn an_image_with_a_writer_is_refused() {
     if common::lacks_qemu() {
         return;
@@ -86,6 +87,7 @@ fn an_image_with_a_reader_is_accepted() {
 }
 
 #[test]
+#[cfg_attr(blkhash_portable, should_panic)] // writers
 fn a_writer_of_the_overlay_is_not_a_writer_of_the_backing_file() {
     if common::lacks_qemu() {
         return;
@@ -100,6 +102,7 @@ fn a_writer_of_the_overlay_is_not_a_writer_of_the_backing_file() {
 }
 
 #[test]
+#[cfg_attr(blkhash_portable, should_panic)] // writers
 fn every_file_of_the_chain_is_checked() {
     if common::lacks_qemu() {
         return;
@@ -116,6 +119,7 @@ fn every_file_of_the_chain_is_checked() {
 }
 
 #[test]
+#[cfg_attr(blkhash_portable, should_panic)] // writers
 fn a_later_writer_is_detected_at_the_end() {
     if common::lacks_qemu() {
         return;
@@ -129,6 +133,7 @@ fn a_later_writer_is_detected_at_the_end() {
 }
 
 #[test]
+#[cfg_attr(blkhash_portable, should_panic)] // writers
 fn only_a_writable_export_is_a_writer() {
     if common::lacks_qemu() {
         return;

@@ -2,6 +2,7 @@
 //! lent, the reader finds out and the process survives.
 
 #![allow(unsafe_code)]
+#![cfg(not(blkhash_portable))] // cache
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};

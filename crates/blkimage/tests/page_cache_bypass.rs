@@ -1,5 +1,7 @@
 //! Files that are not in the page cache are read around it, with the same result.
 
+#![cfg(not(blkhash_portable))] // cache
+
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;

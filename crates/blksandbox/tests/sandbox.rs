@@ -1,6 +1,7 @@
 //! Access that a process still has in the sandbox. Each test restricts a thread of its own.
 
 #![allow(missing_docs, reason = "a test program")]
+#![cfg(not(blkhash_portable))] // sandbox
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

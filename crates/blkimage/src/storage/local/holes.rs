@@ -263,6 +263,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(blkhash_portable, should_panic)] // cache
     fn reserved_pages_are_holes() {
         let pages = 8 * MAX_STEP / page_size();
         let size = pages * page_size();

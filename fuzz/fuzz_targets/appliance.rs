@@ -155,7 +155,8 @@ fn member(archive: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     let mut found = None;
     for entry in tar::Archive::new(archive).entries().ok()? {
         let mut entry = entry.ok()?;
-        if entry.header().entry_type().is_file() && *entry.path_bytes() == *name {
+        let kind = entry.header().entry_type();
+        if (kind.is_file() || kind.is_contiguous()) && *entry.path_bytes() == *name {
             let mut content = Vec::new();
             entry.read_to_end(&mut content).ok()?;
             assert!(found.replace(content).is_none(), "a name twice");

@@ -49,26 +49,25 @@ fuzz_target!(|input: Input| {
         assert!(streamed.is_none_or(|it| it.len() as u64 > size + (1 << 24)));
         return;
     };
-    let mut is_good = true;
+    let mut failure = None;
     for (at, length) in reads
         .into_iter()
         .map(|(at, length)| (u64::from(at), u64::from(length)))
         .chain([(0, 1 << 26)])
     {
-        let length = length.min(image.size().saturating_sub(at));
+        let at = at.min(image.size());
+        let length = length.min(image.size() - at);
         let mut found = vec![0; length as usize];
         match image.read_exact_at(&mut found, at) {
             Ok(()) => {
-                let expected = streamed
-                    .as_ref()
-                    .map(|it| &it[at.min(image.size()) as usize..][..length as usize]);
+                let expected = streamed.as_ref().map(|it| &it[at as usize..][..length as usize]);
                 assert!(expected.is_none_or(|it| it == found));
             }
-            Err(_) => is_good = false,
+            Err(error) => failure = Some(error),
         }
     }
-    is_good &= image.check_unchanged().is_ok();
-    assert_eq!(is_good, streamed.is_some());
+    failure = failure.or(image.check_unchanged().err());
+    assert_eq!(failure.is_none(), streamed.is_some(), "{failure:?}");
 });
 
 /// Compresses `content` in parts.

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.root
 
 NODE = 4096
 # Minimum number of file systems to verify.
-CHANGES = 1000
+CHANGES = 400
 MOST_MEMORY = 64 << 20
 MOST_OUTPUT = 100 << 10
 # CPU time, which does not depend on the load of the machine.

@@ -172,7 +172,7 @@ def blocks_are_old_or_new(path):
         assert content[at:][:4096] in (old[at:][:4096], new[at:][:4096]), at
 
 
-@pytest.mark.parametrize("count", [3, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [3, pytest.param(20, marks=[pytest.mark.slow, pytest.mark.soak])])
 def test_damage_is_never_applied(made, count):
     """A delta that was cut or changed anywhere is refused, and what it wrote before is right."""
     rng = random.Random(count)

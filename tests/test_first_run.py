@@ -65,6 +65,7 @@ def test_without_qemu_img(first_run, monkeypatch, workdir):
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_the_tests_of_a_crate(first_run):
     """Cargo's output is understood. The crate with the fewest dependencies needs no long build."""
     status, report = first_run("tests", options=["--crate=blkhash-map"])

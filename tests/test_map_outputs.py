@@ -156,7 +156,7 @@ def test_a_map_that_another_process_goes_on_with_is_not_removed(disk):
     """The child of a process that was killed holds its lock until the file is gone."""
     create = ["map", "create", "-o", "new.blkmap"]
     program = str(blksum_path().with_name("blkhash"))
-    for resume in [[], ["--resume"]] * 10:
+    for resume in [[], ["--resume"]] * 3:
         with contextlib.closing(socket.socket(socket.AF_UNIX)) as server:
             server.bind("socket")
             server.listen()

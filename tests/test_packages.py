@@ -335,6 +335,7 @@ def test_a_release_is_of_a_commit(tmp_path):
     assert not (tmp_path / "release").exists()
 
 
+@pytest.mark.soak
 def test_newer_debian(debs, tmp_path):
     """The packages for Debian 12 install on Debian 13, and run."""
     root = tmp_path / "root"

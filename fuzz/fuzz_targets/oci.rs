@@ -124,15 +124,21 @@ fn seen(layers: &[Layer]) -> BTreeMap<Vec<u8>, Vec<u8>> {
         }
         for member in members {
             let name = name(member).trim_start_matches("./");
+            // What is no folder takes the place of one. A file whose name ends with a slash is a folder.
+            let is_folder = kind(member) == b'5' || kind(member) == b'0' && name.ends_with('/');
             match name.strip_prefix("disk/") {
-                Some(file) if file.starts_with(".wh.") || file.is_empty() => {}
+                Some(file) if file.starts_with(".wh.") => {}
+                None | Some("") if name.trim_end_matches('/') == "disk" => {
+                    if !is_folder {
+                        files.clear();
+                    }
+                }
                 Some(file) if file.contains('/') => {
                     let folder = file.split('/').next().unwrap();
                     files.remove(format!("disk/{folder}").as_bytes());
                 }
                 Some(_) if kind(member) == b'5' => drop(files.remove(name.as_bytes())),
                 Some(_) => drop(files.insert(name.as_bytes().to_vec(), member.2.clone())),
-                None if name == "disk" && kind(member) == b'0' => files.clear(),
                 None => {}
             }
         }

@@ -95,7 +95,6 @@ rest-steps:
 	packaging/install-deps dnf:dnf lintian:lintian
 	$(MAKE) check-rest
 	$(CARGO) test --workspace --tests -- --show-output --ignored
-	$(CARGO) test -p blkimage -p blksum --no-default-features --lib --test pipeline
 	scripts/test-features
 	$(MAKE) build
 	$(MAKE) pytest-rest
@@ -105,9 +104,11 @@ rest-steps:
 all-steps:
 	$(MAKE) test-steps
 	$(MAKE) rest-steps
+	$(CARGO) test -p blkimage -p blksum --no-default-features --lib --test pipeline
 	$(MAKE) test-soak
 	$(MAKE) test-qemu
 	scripts/test-emulated aarch64 --short
+	$(MAKE) check-systems
 	$(MAKE) test-systems
 	$(MAKE) test-portable
 	$(MAKE) capi-test-tsan
@@ -127,9 +128,12 @@ portable-steps:
 	$(CARGO) test --workspace -- --show-output
 	$(MAKE) TARGET_DIR=$(TARGET_DIR) pytest-quick
 
-# Also in CI: lints for macOS and FreeBSD. Programs are linked, too, and what they need is checked.
+.PHONY: check-systems
+check-systems: ## Lints for macOS and FreeBSD
+	scripts/check-systems --lints
+
 .PHONY: test-systems
-test-systems: ## Build for macOS and FreeBSD
+test-systems: ## Build for macOS and FreeBSD, and check what the programs need
 	scripts/check-systems
 
 .PHONY: test-aarch64 test-s390x
@@ -144,7 +148,6 @@ check-rest: ## Lints of other features, and of the documentation
 	$(CARGO) clippy -p blkimage --no-default-features --all-targets -- -D warnings
 	$(CARGO) clippy -p blkimage --no-default-features --features nbd --all-targets -- -D warnings
 	$(CARGO) clippy -p blksum --no-default-features --all-targets -- -D warnings
-	scripts/check-systems --lints aarch64-apple-darwin x86_64-unknown-freebsd
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --lib
 
 .PHONY: vectors

@@ -25,6 +25,7 @@ def test_only_some_parameters_are_expected_to_fail():
     assert portable.promise_of("tests/test_copy.py::test_files[0]") == "holes"
     assert portable.promise_of("tests/test_copy.py::test_files[2]") is None
     assert portable.promise_of("tests/test_copy.py::test_devices[0-512]") == "devices"
+    assert portable.promise_of("tests/test_attacks.py::test_a_listed_file_turns_into_something_else[/proc/version]") == "made-up"
 
 
 def test_tests_of_rust_name_a_promise():

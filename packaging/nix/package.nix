@@ -7,7 +7,13 @@ in
 rustPlatform.buildRustPackage {
   pname = "blksum";
   inherit (workspace) version;
-  src = lib.cleanSource source;
+  src = lib.fileset.toSource {
+    root = source;
+    # What a checkout has beside its files.
+    fileset = lib.fileset.difference source (
+      lib.fileset.unions (map (name: lib.fileset.maybeMissing (source + "/${name}")) [ ".git" ".venv" "target" "fuzz/target" "bench/target" ])
+    );
+  };
   cargoLock.lockFile = source + "/Cargo.lock";
 
   # cargo without network is set up by then.

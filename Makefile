@@ -115,6 +115,7 @@ all-steps:
 	$(MAKE) test-portable
 	$(MAKE) capi-test-tsan
 	$(MAKE) deb-source-test
+	$(MAKE) rpm-source-test
 
 # Tests that fail there are listed in tests/portable.py, with the promise that is weaker.
 .PHONY: test-portable
@@ -246,7 +247,7 @@ tarball:
 	packaging/install-deps
 	packaging/tar/build $(PACKAGES)
 
-.PHONY: deb-source rpm-source deb-source-test
+.PHONY: deb-source rpm-source deb-source-test rpm-source-test
 rpm-source: ## Make the source RPM of this commit, in PACKAGES
 	packaging/install-deps
 	packaging/rpm/source $(PACKAGES)
@@ -256,6 +257,8 @@ deb-source: ## Make the Debian source package of this commit, in PACKAGES
 deb-source-test: deb-source ## Build it in a root of Debian testing without network
 	packaging/install-deps lintian:lintian
 	packaging/deb/test-source $(PACKAGES)
+rpm-source-test: rpm-source ## Build it there with macros in the place of those of Fedora
+	packaging/rpm/test-source $(PACKAGES)
 
 .PHONY: release
 release: ## Make packages of every kind for x86-64 and ARM, the source, an SBOM and SHA256SUMS, in RELEASE

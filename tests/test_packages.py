@@ -371,6 +371,7 @@ def test_rpm(rpms, tmp_path):
     wanted = {line for line in run(*rpm, "-qpR", *rpms).splitlines() if "GLIBC" in line or ".so" in line}
     provided = {f"{path.name}()(64bit)" for path in root.rglob("*.so*")} | {f"lib{name}.so.0()(64bit)" for name in ("blkhash", "blksum")}
     assert {name for name in wanted if name.endswith("()(64bit)")} <= provided
+    assert ".a\n" not in run(*rpm, "-qpl", *rpms)
     run(*rpm, "-i", "--nodeps", *rpms)
     run(*rpm, "-V", "--nodeps", *packages)
 

@@ -34,7 +34,8 @@ fuzz_target!(|input: Input| {
     }
     let expected = if is_zstd { unzstd(&stream) } else { inflate(&stream) };
     match (found, expected) {
-        (Some(found), Some(expected)) => assert!(found == expected),
+        // ruzstd decodes some damaged streams to other bytes than zstd and QEMU do.
+        (Some(found), Some(expected)) => assert!(found == expected || is_zstd && !is_whole),
         // The other decoders are laxer than the formats, so QEMU's way has to fail as well.
         (None, Some(_)) => assert!(is_zstd || !is_inflated(&stream), "the stream is not read"),
         (_, None) => {}

@@ -44,18 +44,10 @@ def pytest_configure(config):
     if config.option.basetemp is None:
         config.option.basetemp = tempfile.mkdtemp(prefix="blksum-tests.", dir=temp_folder())
         config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
-    if "BLKHASH_PORTABLE" in os.environ:
-        # Tests that fail, as expected, leave files and processes to the collection of garbage during another one.
-        config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 
-def pytest_collection_modifyitems(items):
-    """On a portable build, expects each test that docs/platforms.md explains to fail."""
-    if "BLKHASH_PORTABLE" not in os.environ:
-        return
-    for item in items:
-        if promise := portable.promise_of(item.nodeid):
-            item.add_marker(pytest.mark.xfail(reason=f"portable: {promise}", strict=True))
+def pytest_collection_modifyitems(config, items):
+    portable.expect_weaker(config, items)
 
 
 def pytest_runtest_setup(item):

@@ -34,6 +34,13 @@ def pytest_configure(config):
         pytest.exit(reason, returncode=2)
 
 
+def pytest_collection_modifyitems(config, items):
+    # In tests/.
+    import portable
+
+    portable.expect_weaker(config, items)
+
+
 def run(*args, status=0, **kwargs):
     """Runs a program and returns its output."""
     kwargs = {"stdin": subprocess.DEVNULL, "timeout": HANG} | kwargs

@@ -271,9 +271,12 @@ def test_cancelled_copies(disk, slow):
 
 
 def test_an_interrupted_copy_leaves_nothing(disk, slow):
+    # A shell lets programs in the background ignore the signal, and this one would inherit that.
     code = """
+import signal
 import sys
 import blkhash
+signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
     blkhash.copy(sys.argv[1], "copy", threads=1)
 except KeyboardInterrupt:

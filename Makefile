@@ -37,9 +37,8 @@ RELEASE ?= $(TARGET_DIR)/release-packages
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-.PHONY: build programs
-build: capi programs ## Build the release binaries and the C libraries
-programs:
+.PHONY: build
+build: capi ## Build the release binaries and the C libraries
 	$(CARGO) build --release --workspace --exclude blkhash-capi --exclude blksum-capi --exclude blkhash-python
 
 # A panic must not pass into C, so the profile unwinds and the library catches it.
@@ -58,8 +57,7 @@ wheel: ## Build the Python package
 setup: ## Install what the tests need
 	scripts/install-test-deps
 
-# The steps of a tier run one after another even with -j, because they share cargo's lock and the memory. Builds of different
-# profiles do not, and each ends with minutes on one core.
+# The steps of a tier run one after another even with -j, because they share cargo's lock and the memory.
 .PHONY: quick
 quick: ## Formatting, lints and quick tests of Rust: needs no root, and installs nothing
 	scripts/list-skipped $(MAKE) quick-steps
@@ -98,7 +96,7 @@ rest-steps:
 	$(MAKE) check-rest
 	$(CARGO) test --workspace --tests -- --show-output --ignored
 	scripts/test-features
-	$(MAKE) -j2 build wheel
+	$(MAKE) build
 	$(MAKE) pytest-rest
 	$(MAKE) capi-test
 	$(MAKE) go-test

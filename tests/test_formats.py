@@ -102,7 +102,8 @@ FORMATS = {
 }
 
 
-@pytest.mark.parametrize("name", FORMATS)
+# QEMU takes a minute to compress with zlib, and random images of other tests are compressed with it as well.
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.soak] * (name == "zlib")) for name in FORMATS])
 def test_qcow2(blksum, raw, values, tmp_path, name):
     path = images.convert(raw, tmp_path / "disk.qcow2", flags=FORMATS[name])
     try:

@@ -18,7 +18,7 @@ THREADS = ["1", "2", "8"]
 
 SEED = 20241122
 
-COUNT = 1000
+COUNT = 500
 
 # Content by the first part of a name. The odd ones get a note.
 SPECS = {

@@ -1,4 +1,5 @@
-"""Tests of tests/ and python/tests that fail on a build with `--cfg blkhash_portable`, and the promise of docs/platforms.md that is weaker there.
+"""Tests here and in python/tests that fail on a build with `--cfg blkhash_portable`, and the promise of docs/platforms.md that is
+weaker there.
 
 A test that passes there although it is listed is a failure, so that the list stays true.
 """

@@ -35,7 +35,9 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("images")
     chain = images.chain(SPEC, folder / "disk.overlay")
     raw = images.to_raw(chain, folder / "disk.raw")
-    images.convert(raw, folder / "disk.qcow2")
+    image = images.convert(raw, folder / "disk.qcow2")
+    # Some file systems have holes within what it allocates, which QEMU does not list.
+    image.write_bytes(image.read_bytes())
     images.convert(raw, folder / "disk.compressed", flags=["-c"])
     qemu_img("convert", "-O", "vmdk", raw, folder / "disk.vmdk")
     return folder
@@ -65,17 +67,17 @@ def test_content(folder, name):
 @pytest.mark.parametrize("name", ["raw", "qcow2", "compressed", "overlay"])
 def test_extents(folder, name):
     path = folder / f"disk.{name}"
+    expected = []
+    for it in json.loads(qemu_img("map", "--output=json", path)):
+        kind = "zero" if it["zero"] else "data"
+        if expected and expected[-1][2] == kind:
+            start = expected.pop()[0]
+            expected.append((start, it["start"] + it["length"] - start, kind))
+        else:
+            expected.append((it["start"], it["length"], kind))
     with blkhash.Image(path) as image:
-        extents = list(image.extents())
-        kinds = [e.kind for e in extents]
-        assert set(kinds) == {"data", "zero"} and all(one != other for one, other in zip(kinds, kinds[1:]))
-        assert [e.offset + e.length for e in extents] == [*(e.offset for e in extents[1:]), image.size]
-        # A file system may have holes within what an image allocates.
-        zeros = [(e.offset, e.offset + e.length) for e in extents if e.kind == "zero"]
-        assert not any(any(image.read(start, end - start)) for start, end in zeros)
-        for it in json.loads(qemu_img("map", "--output=json", path)):
-            place = (it["start"], it["start"] + it["length"])
-            assert not it["zero"] or any(start <= place[0] and place[1] <= end for start, end in zeros), it
+        assert list(image.extents()) == expected
+        assert [e.kind for e in image.extents()] == [kind for _, _, kind in expected]
         part = list(image.extents(70_000, 2_000_000))
         assert part[0].offset == 70_000 and part[-1].offset + part[-1].length == 2_070_000
         assert list(image.extents(image.size)) == []

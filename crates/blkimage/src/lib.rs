@@ -67,6 +67,7 @@ mod layer;
 #[cfg_attr(not(feature = "nbd"), allow(dead_code))]
 mod location;
 mod member;
+mod member_name;
 #[cfg(feature = "oci")]
 mod oci;
 mod open;
@@ -90,7 +91,7 @@ mod warnings;
 
 use blksys as sys;
 
-pub use appliance::{Appliance, is_appliance, is_layout, is_ova, member_name, split_member};
+pub use appliance::{Appliance, is_appliance, is_layout, is_ova, split_member};
 pub use bitmap::Bitmap;
 pub use buffer::Buffer;
 #[cfg(feature = "compressed")]
@@ -107,6 +108,7 @@ pub use identity::{FileId, VolumeId};
 pub use image::Image;
 pub use location::{Location, Transport, Uri};
 pub use member::{Member, MemberFile};
+pub use member_name::member_name;
 pub use open::{detect, detect_file};
 pub use options::{Cache, Follow, OpenOptions, Reader, VpcSize};
 pub use origin::{Dirty, Origin, OriginKind, Place};

@@ -3,7 +3,6 @@
 //! The name of a disk is that of the appliance, a colon and the name that the appliance gives it. It refers to no other
 //! file, and nothing is unpacked.
 
-pub(crate) mod name;
 mod ova;
 mod ovf;
 
@@ -16,12 +15,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use self::name::has_extension;
-pub use self::name::member_name;
 use self::ova::Ova;
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::hint::Hint;
 use crate::image::Image;
+use crate::member_name::{has_extension, member_name};
 #[cfg(feature = "oci")]
 use crate::oci::{self, Images};
 use crate::options::OpenOptions;

@@ -6,12 +6,12 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::name::{has_extension, member_name};
 use super::ovf;
 use crate::entries::{Entries, Rules};
 use crate::error::{ErrorKind, Result, excerpt};
 use crate::hint::Hint;
 use crate::image::Image;
+use crate::member_name::{has_extension, member_name};
 use crate::options::OpenOptions;
 use crate::probe::{PROBE_SIZE, probe};
 use crate::storage::part::Part;

@@ -8,9 +8,10 @@
 
 use std::io::{self, Write};
 
-use blkhash::{Algorithm, Digester, State};
+use blkhash::{Digester, State};
 
 use super::{Hex, Kind, walk};
+use crate::foreign::BMAP_DIGESTS;
 use crate::{Error, Map, Result};
 
 pub(super) fn write(map: &Map, output: &mut impl Write) -> Result<()> {
@@ -25,8 +26,8 @@ pub(super) fn write(map: &Map, output: &mut impl Write) -> Result<()> {
         return Err(Error::Unsupported("is of an empty image, which bmaptool refuses".into()));
     }
     let algorithm = header.algorithm;
-    let Some((_, name)) = NAMES.into_iter().find(|(known, _)| *known == algorithm) else {
-        let names = NAMES.map(|(_, name)| name).join(", ");
+    let Some((_, name)) = BMAP_DIGESTS.into_iter().find(|(known, _)| *known == algorithm) else {
+        let names = BMAP_DIGESTS.map(|(_, name)| name).join(", ");
         let reason = format!("has digests of {algorithm}, but bmaptool knows only {names}");
         return Err(Error::Unsupported(reason));
     };
@@ -80,13 +81,3 @@ impl Write for Hashing {
         Ok(())
     }
 }
-
-/// The digests that bmaptool knows, and their names in it.
-pub(crate) const NAMES: [(Algorithm, &str); 6] = [
-    (Algorithm::Sha256, "sha256"),
-    (Algorithm::Sha512, "sha512"),
-    (Algorithm::Sha384, "sha384"),
-    (Algorithm::Sha224, "sha224"),
-    (Algorithm::Sha1, "sha1"),
-    (Algorithm::Md5, "md5"),
-];

@@ -13,7 +13,6 @@ mod json;
 mod lines;
 mod raw;
 
-pub(crate) use self::bmap::NAMES as BMAP_DIGESTS;
 pub use self::format::Format;
 
 use std::fmt;

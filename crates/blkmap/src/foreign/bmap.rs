@@ -8,13 +8,12 @@
 
 use std::ops::Range;
 
-use blkhash::{BlockSize, Digest, Digester};
+use blkhash::{Algorithm, BlockSize, Digest, Digester};
 
 use super::bytes::{MAX_TOKEN, Tokens, number, shown};
 use super::digest_text;
 use super::shape::Shape;
 use super::target::{Blocks, PART, Target};
-use crate::export::BMAP_DIGESTS;
 use crate::{Error, ReadAt, Result};
 
 pub(super) struct Bmap<'a> {
@@ -322,3 +321,13 @@ const NO_CHECKSUMS: &str = "is a bmap without checksums of ranges";
 
 const LONG: &str = "a map needs one for each block: make it of the image with 'blkhash map create', or a bmap with such \
                     ranges with 'blkhash map export --to bmap'";
+
+/// The digests that bmaptool knows, and their names in it.
+pub(crate) const BMAP_DIGESTS: [(Algorithm, &str); 6] = [
+    (Algorithm::Sha256, "sha256"),
+    (Algorithm::Sha512, "sha512"),
+    (Algorithm::Sha384, "sha384"),
+    (Algorithm::Sha224, "sha224"),
+    (Algorithm::Sha1, "sha1"),
+    (Algorithm::Md5, "md5"),
+];

@@ -23,6 +23,7 @@ mod shape;
 mod spool;
 mod target;
 
+pub(crate) use self::bmap::BMAP_DIGESTS;
 pub use self::format::IndexFormat;
 pub(crate) use self::format::one_of;
 pub use self::open::{Opened, open};

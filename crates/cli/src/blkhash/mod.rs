@@ -9,6 +9,7 @@ mod bench;
 mod btrfs;
 mod contents;
 mod info;
+mod kernel;
 mod limit;
 mod map;
 mod out;

@@ -1,7 +1,6 @@
 //! `blkhash algorithms`: a table of all algorithms, or details of some in the style of /proc/crypto.
 
 mod choice;
-pub mod kernel;
 mod measure;
 mod trivia;
 
@@ -11,10 +10,10 @@ use blkhash::{Algorithm, Digester, Status, implementations};
 use serde::Serialize;
 
 use self::choice::{Choice, assumed_of, choices};
-use self::kernel::Driver;
 use self::measure::Measured;
 use self::trivia::{Linux, Trivia};
 use super::args;
+use crate::blkhash::kernel::{self, Driver};
 use crate::problem::{Failure, Outcome};
 use crate::{json, quote, stdio};
 

@@ -10,7 +10,7 @@ use blksum::{Progress, Tuning};
 
 use super::contestants::implementation;
 use super::file_system::{self, is_hard};
-use crate::blkhash::algorithms::kernel;
+use crate::blkhash::kernel;
 use crate::json::{self, record};
 
 /// The measurements for each use.

@@ -6,7 +6,7 @@
 use blkbtrfs::ChecksumType;
 use blkhash::{Implementation, Status, implementations};
 
-use crate::blkhash::algorithms::kernel::Driver;
+use crate::blkhash::kernel::Driver;
 
 /// Code that resembles a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

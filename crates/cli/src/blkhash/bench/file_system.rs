@@ -8,7 +8,7 @@ use blkhash::Strength;
 
 use super::contestants::{implementation, table};
 use super::driver::{self, Like};
-use crate::blkhash::algorithms::kernel::Driver;
+use crate::blkhash::kernel::Driver;
 
 /// The driver with which the kernel computes a checksum.
 pub struct InKernel {

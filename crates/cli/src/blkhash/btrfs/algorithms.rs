@@ -10,9 +10,9 @@ use blkhash::{Digester, Implementation};
 use serde::Serialize;
 
 use super::args;
-use crate::blkhash::algorithms::kernel::{self, Driver};
 use crate::blkhash::bench::file_system::{self, InKernel, is_hard};
 use crate::blkhash::bench::{self, DEFAULT_BATCH, DEFAULT_BLOCK_SIZE};
+use crate::blkhash::kernel::{self, Driver};
 use crate::blkhash::{print, warn};
 use crate::json::{self, record};
 use crate::problem::{Failure, Outcome};

@@ -11,7 +11,7 @@ pub fn member_name(path: &Path, member: &[u8]) -> PathBuf {
 }
 
 /// Returns whether a name ends in `extension`, in any case, and has something before it.
-pub(super) fn has_extension(name: &[u8], extension: &[u8]) -> bool {
+pub(crate) fn has_extension(name: &[u8], extension: &[u8]) -> bool {
     name.len().checked_sub(extension.len()).is_some_and(|at| {
         at > 0 && name[at - 1] != b'/' && name[at..].eq_ignore_ascii_case(extension)
     })

@@ -33,6 +33,9 @@ PACKAGES ?= $(TARGET_DIR)/packages
 QEMU_TOOLS ?= $(TARGET_DIR)/qemu-tools
 RELEASE ?= $(TARGET_DIR)/release-packages
 
+# $(call run_steps,TARGET...): runs targets, also after one that failed, with home and cache folders that are empty at first
+run_steps = scripts/empty-caches $(TARGET_DIR)/caches scripts/run-steps $(1)
+
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,76 +61,57 @@ setup: ## Install what the tests need
 	scripts/install-test-deps
 
 # The steps of a tier run one after another even with -j, because they share cargo's lock and the memory.
+QUICK = check-circles fmt clippy rust-test
+TEST = setup $(QUICK) pytest-quick python-quick capi-test-quick go-test-quick
+REST = setup packaging-deps check-rest rust-test-rest test-features build pytest-rest python-rest capi-test go-test
+ALL = $(TEST) $(filter-out setup,$(REST)) test-without-features test-soak test-qemu test-aarch64-short check-systems \
+	test-systems test-portable capi-test-tsan deb-source-test rpm-source-test
+
 .PHONY: quick
 quick: ## Formatting, lints and quick tests of Rust: needs no root, and installs nothing
-	scripts/list-skipped $(MAKE) quick-steps
+	scripts/run-steps $(QUICK)
 
 .PHONY: test
 test: ## Install what the tests need, and run quick tests of every part, on a debug build
-	scripts/list-skipped $(MAKE) test-steps
+	+$(call run_steps,$(TEST))
 
 .PHONY: test-rest
 test-rest: ## Run what `make test` leaves out, on the release build
-	scripts/list-skipped $(MAKE) rest-steps
+	+$(call run_steps,$(REST))
 
 .PHONY: test-all
 test-all: ## Run all tests
-	scripts/list-skipped $(MAKE) all-steps
+	+$(call run_steps,$(ALL))
 
-.PHONY: quick-steps test-steps rest-steps all-steps
-quick-steps:
+.PHONY: check-circles fmt clippy rust-test
+check-circles:
 	scripts/check-circles
+fmt:
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path bench/Cargo.toml --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+clippy:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	$(CARGO) test --workspace -- --show-output
+rust-test:
+	$(CARGO) test --workspace --no-fail-fast -- --show-output
 
-test-steps:
-	$(MAKE) setup
-	$(MAKE) quick-steps
-	$(MAKE) pytest-quick
-	$(MAKE) capi-test-quick
-	$(MAKE) go-test-quick
-
-rest-steps:
-	$(MAKE) setup
-	packaging/install-deps dnf:dnf lintian:lintian
-	$(MAKE) check-rest
-	$(CARGO) test --workspace --tests -- --show-output --ignored
+.PHONY: rust-test-rest test-features test-without-features packaging-deps test-aarch64-short
+rust-test-rest:
+	$(CARGO) test --workspace --tests --no-fail-fast -- --show-output --ignored
+test-features:
 	scripts/test-features
-	$(MAKE) build
-	$(MAKE) pytest-rest
-	$(MAKE) capi-test
-	$(MAKE) go-test
-
-all-steps:
-	$(MAKE) test-steps
-	$(MAKE) rest-steps
+test-without-features:
 	$(CARGO) test -p blkimage -p blksum --no-default-features --lib --test pipeline
-	$(MAKE) test-soak
-	$(MAKE) test-qemu
+packaging-deps:
+	packaging/install-deps dnf:dnf lintian:lintian
+test-aarch64-short:
 	scripts/test-emulated aarch64 --short
-	$(MAKE) check-systems
-	$(MAKE) test-systems
-	$(MAKE) test-portable
-	$(MAKE) capi-test-tsan
-	$(MAKE) deb-source-test
-	$(MAKE) rpm-source-test
 
 # Tests that fail there are listed in tests/portable.py, with the promise that is weaker.
 .PHONY: test-portable
 test-portable: ## `make test` on a build that knows nothing of Linux but POSIX, as a stand-in for other systems
-	scripts/list-skipped $(MAKE) TARGET_DIR=$(abspath $(TARGET_DIR))/portable portable-steps
-
-.PHONY: portable-steps
-portable-steps: export BLKHASH_PORTABLE := 1
-portable-steps: export RUSTFLAGS := --cfg blkhash_portable
-portable-steps: export CARGO_TARGET_DIR = $(TARGET_DIR)
-portable-steps:
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	$(CARGO) test --workspace -- --show-output
-	$(MAKE) TARGET_DIR=$(TARGET_DIR) pytest-quick
+	+BLKHASH_PORTABLE=1 RUSTFLAGS='--cfg blkhash_portable' CARGO_TARGET_DIR=$(abspath $(TARGET_DIR))/portable \
+		scripts/run-steps clippy rust-test pytest-quick python-quick
 
 .PHONY: check-systems
 check-systems: ## Lints for macOS and FreeBSD
@@ -168,11 +152,11 @@ golden: build ## Write test-vectors/golden/VERSION, which later versions must re
 debug: ## Build what the quick tests test
 	$(CARGO) build --workspace --lib --bins --tests
 
-# $(call whole_programs,PROFILE,ARGUMENTS): runs the tests of the programs, and of the Python package in .venv
-define whole_programs
-	BLKSUM=$(TARGET_DIR)/$(1)/blksum $(PYTHON) -m pytest tests -n $(PYTEST_WORKERS) --dist loadfile $(2) $(PYTEST_ARGS)
-	BLKSUM=$(TARGET_DIR)/$(1)/blksum $(PYTHON) -m pytest python/tests -n $(PYTEST_WORKERS) $(2) $(PYTEST_ARGS)
-endef
+# $(call pytest,PROFILE,FOLDER,ARGUMENTS): runs the tests in a folder against the programs of a profile
+pytest = BLKSUM=$(TARGET_DIR)/$(1)/blksum $(PYTHON) -m pytest $(2) -n $(PYTEST_WORKERS) --dist loadfile $(3) $(PYTEST_ARGS)
+# The markers are in tests/pytest.ini.
+quick_tests = -m "not slow and not release and not qemu"
+rest_tests = -m "(slow or release) and not soak and not qemu"
 
 .PHONY: install-wheel
 install-wheel: wheel
@@ -180,17 +164,22 @@ install-wheel: wheel
 
 .PHONY: pytest
 pytest: install-wheel ## Whole-program tests of the built release binary, and of the Python package
-	$(call whole_programs,release)
+	$(call pytest,release,tests)
+	$(call pytest,release,python/tests)
 
-# The markers are in tests/pytest.ini.
-.PHONY: pytest-quick
-pytest-quick: debug ## Quick whole-program tests of the debug build, and of the Python package
+.PHONY: pytest-quick python-quick
+pytest-quick: debug ## Quick whole-program tests of the debug build
 	scripts/install-python $(TARGET_DIR)/debug
-	$(call whole_programs,debug,-m "not slow and not release and not qemu")
+	$(call pytest,debug,tests,$(quick_tests))
+python-quick: debug ## Quick tests of the Python package
+	scripts/install-python $(TARGET_DIR)/debug
+	$(call pytest,debug,python/tests,$(quick_tests))
 
-.PHONY: pytest-rest
-pytest-rest: install-wheel ## The other tests of `make pytest`
-	$(call whole_programs,release,-m "(slow or release) and not soak and not qemu")
+.PHONY: pytest-rest python-rest
+pytest-rest: install-wheel ## The other whole-program tests, of the release build
+	$(call pytest,release,tests,$(rest_tests))
+python-rest: install-wheel ## The other tests of the Python package
+	$(call pytest,release,python/tests,$(rest_tests))
 
 .PHONY: test-soak
 test-soak: build install-wheel ## Run the random tests of programs with more cases

@@ -1,0 +1,97 @@
+"""`make setup` installs every program that tests start."""
+
+import ast
+import functools
+import os
+import re
+import shutil
+import subprocess
+
+from conftest import ROOT
+
+# README and CONTRIBUTING name Rust and a C compiler, and a checkout comes by git and is tested by make. Go is optional.
+NEEDED_BEFORE = {"cargo", "rustc", "go", "gcc", "cc", "git", "make"}
+
+# Words that are names of programs elsewhere. Here they are arguments, keys, or in commands of the docs that no test runs.
+OTHER_WORDS = {"bc", "convert", "docker", "file", "init", "kubectl", "less", "node", "opt", "python", "reboot", "route", "ssh", "zip"}
+
+
+def listed():
+    """The programs that setup and packaging look for, and the packages that they install."""
+    names = ("scripts/install-test-deps", "packaging/install-deps", "Makefile")
+    text = "".join((ROOT / name).read_text() for name in names)
+    pairs = re.findall(r"(?<![\w.+/-])([\w.+-]+):([a-z][a-z0-9.+-]+)(?=[\s;])", text)
+    return {program for program, _ in pairs}, {package for _, package in pairs} | set(re.findall(r"packages\+=\(([\w-]+)\)", text))
+
+
+@functools.cache
+def installed():
+    """The installed packages: names to whether a minimal Debian has them, and to what they depend on."""
+    fields = "${Package}\t${Essential}\t${Priority}\t${Pre-Depends}, ${Depends}\t${Provides}\n"
+    rows = subprocess.run(["dpkg-query", "-W", f"-f={fields}"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    found, provided = {}, {}
+    for row in rows.splitlines():
+        name, essential, priority, depends, provides = row.split("\t")
+        names = {re.match(r"[\w.+-]*", it.strip())[0] for it in re.split(r"[,|]", depends)}
+        found[name] = essential == "yes" or priority == "required", names
+        for virtual in re.findall(r"([\w.+-]+)(?: \([^)]*\))?", provides):
+            provided.setdefault(virtual, set()).add(name)
+    return found, provided
+
+
+def closure(roots):
+    """The packages that come with these."""
+    found, provided = installed()
+    seen, todo = set(), list(roots)
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen.add(name)
+            todo += provided.get(name, ())
+            todo += found[name][1] if name in found else ()
+    return seen
+
+
+def owner(path):
+    """The package of a file, or None."""
+    for name in (path, os.path.realpath(path), path.removeprefix("/usr"), os.path.realpath(path).removeprefix("/usr")):
+        done = subprocess.run(["dpkg-query", "-S", name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        if done.returncode == 0:
+            # Lines about diversions come first.
+            return done.stdout.splitlines()[-1].split(":")[0].split(",")[0]
+    return None
+
+
+def started():
+    """The programs of this machine with which a string of a test begins, and where: commands are written in many ways."""
+    words = {}
+    for folder in (ROOT / "tests", ROOT / "python/tests"):
+        for path in sorted(folder.glob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.strip():
+                    words.setdefault(node.value.split()[0], path.name)
+    for path in sorted((ROOT / "crates").rglob("*.rs")):
+        if "tests" in path.as_posix():
+            for word in re.findall(r'Command::new\("([\w.+-]+)"\)', path.read_text()):
+                words.setdefault(word, path.name)
+    return {word: where for word, where in words.items() if re.fullmatch(r"[\w.+-]+", word) and shutil.which(word)}
+
+
+def test_setup_installs_every_program_that_tests_start():
+    found, _ = installed()
+    programs, packages = listed()
+    brought = closure(packages | {name for name, (minimal, _) in found.items() if minimal})
+    missing = []
+    for word, where in sorted(started().items()):
+        package = owner(shutil.which(word))
+        if word not in NEEDED_BEFORE | OTHER_WORDS | programs and package not in brought:
+            missing.append(f"{word} of {package}, in {where}")
+    assert missing == []
+
+
+def test_programs_are_found():
+    """Both kinds of tests and both spellings are read."""
+    assert {"qemu-img", "mkfs.btrfs", "sha256sum"} <= started().keys()
+    assert owner(shutil.which("qemu-img")) == "qemu-utils"
+    programs, packages = listed()
+    assert {"qemu-img", "dnf"} <= programs and {"qemu-utils", "g++", "python3-venv", "dnf"} <= packages

@@ -113,7 +113,7 @@ def test_manifests_fit_each_other():
     assert [line for line in stage if line.startswith(("COPY", "ADD", "RUN"))] == [
         "COPY --from=build /root-fs/ /"
     ]
-    programs = "target/release/blksum target/release/blkhash"
+    programs = "target/release/blksum target/release/blkhash target/release/blkcopy"
     assert f"contrib/kubernetes/root-fs /root-fs {programs}\n" in containerfile
     assert 'ENTRYPOINT ["/usr/bin/blkhash"]' in containerfile
 

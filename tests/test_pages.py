@@ -44,3 +44,54 @@ def test_links_lead_to_files_and_headings():
                 target = path.parent / name if name else path
                 assert target.exists(), (path, link)
                 assert not anchor or anchor in anchors(target.read_text()), (path, link)
+
+
+def programs():
+    return re.search(r"^PROGRAMS = (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
+
+
+def test_pages_know_how_many_commands_there_are():
+    number = {3: "three"}[len(programs())]
+    for path in documents.markdown():
+        for found in re.findall(r"\b(both|two|three|four) (?:commands|programs) (?:and|on|for|of this)\b", path.read_text()):
+            assert found == number, (path, found)
+
+
+def test_what_lists_the_commands_has_all():
+    """Sentences that name two commands with `and` name the third as well."""
+    for path in documents.markdown():
+        if path.name != "CHANGELOG.md":
+            assert "commands `blksum` and `blkhash`" not in path.read_text(), path
+    for name in ("README.md", "docs/alternatives.md", "docs/platforms.md", "docs/json.md", "SECURITY.md", "crates/cli/README.md"):
+        text = (ROOT / name).read_text()
+        assert all(re.search(rf"`{it}\b", text) for it in programs()), name
+
+
+def test_every_crate_has_a_place():
+    """ARCHITECTURE.md says what a crate knows, stability.md whether its items stay."""
+    rows = re.findall(r"^\| \[`([\w-]+)`\]\((?:crates/[\w-]+|python)\)", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE)
+    stability = (ROOT / "docs/stability.md").read_text()
+    manifests = sorted((ROOT / "crates").glob("*/Cargo.toml"))
+    names = [re.search(r'^name = "(.*)"$', it.read_text(), re.MULTILINE)[1] for it in manifests]
+    folders = [it.parent.name for it in manifests]
+    assert len(rows) == len(set(rows)) == len(names) + 1  # and the Python package
+    for name, folder in zip(names, folders):
+        assert name in rows or folder in rows, name
+        assert name.endswith(("-capi", "-cli")) or f"`{name}`" in stability, name
+
+
+def test_every_decision_has_a_row_of_files_that_are_there():
+    text = (ROOT / "docs/decisions/README.md").read_text()
+    rows = re.findall(r"^\| \[.*?\]\(([\w-]+\.md)\) \| (.*) \|$", text, re.MULTILINE)
+    assert sorted(page for page, _ in rows) == sorted(it.name for it in (ROOT / "docs/decisions").glob("*.md") if it.name != "README.md")
+    for page, files in rows:
+        folder = None
+        for file in re.findall(r"`([^`]+)`", files):
+            path = ROOT / file if "/" in file else folder / file
+            assert path.exists(), (page, file)
+            folder = path.parent
+
+
+def test_figures_are_not_those_of_versions_before_the_first_release():
+    for path in (ROOT / "docs").rglob("*.md"):
+        assert "0.1.0" not in path.read_text(), path

@@ -636,9 +636,9 @@ def test_progress_ends_at_its_total(disk):
 
 
 def test_progress_of_a_resumed_copy(interrupted):
-    size, before = 64 * MIB, known("copy.blkmap")
-    total = 2 * size - before
-    assert ended_at(*LOG, "--resume", "disk.raw", "copy") == (total, total)
+    size = 64 * MIB
+    # What was copied before is compared with the map first.
+    assert ended_at(*LOG, "--resume", "disk.raw", "copy") == (2 * size, 2 * size)
     assert ended_at(*LOG, "--resume", "disk.raw", "copy") == (size, size)
 
 

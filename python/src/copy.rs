@@ -1,10 +1,12 @@
 //! `blkhash.copy()`: copies of images, read back and compared.
 
-use std::fs;
+use std::fs::File;
 use std::slice;
 use std::sync::Arc;
 
-use blkcopy::{Amounts, Copied, Copy, Existing, FileName, Others, Place, Refused, Verify, Zeros};
+use blkcopy::{
+    Amounts, Copied, Copy, Existing, FileName, Others, Place, Reading, Refused, Verify, Zeros,
+};
 use blkhash::{Algorithm, Parameters};
 use blkimage::{Location, ReadMethod};
 use blksum::expect::Value;
@@ -183,15 +185,17 @@ impl Job {
         }
         let name = self.destination.as_os_str();
         let refused = |refused| Failure::Refused(refused, name.to_owned());
-        let place = self.place(file)?;
+        let (place, spare) = self.place(file)?;
         let found = place.found().clone();
         let destination =
             place.into_destination(Some(opened.image()), self.zeros, self.source.options());
+        let destination = destination.map_err(refused)?;
+        spare.into_iter().for_each(|spare| file.found_empty(spare));
         let copied = Copy::new(slice::from_ref(&self.parameters))
             .zeros(self.zeros)
             .update(self.updates)
             .verify(self.verify)
-            .run(source, destination.map_err(refused)?, &self.tuning, writing, reading)
+            .run(source, destination, &self.tuning, writing, reading)
             .map_err(|error| Failure::Copy(error, name.to_owned()))?;
         if let (Some(expected), digest) = (&self.expected, copied.digests[0])
             && digest.as_bytes() != expected
@@ -203,30 +207,33 @@ impl Job {
         Ok(Done { copied, format, verify: self.verify })
     }
 
-    /// Opens the destination, unless something would be lost.
-    fn place(&self, file: &Unfinished) -> Result<Place, Failure> {
+    /// Opens the destination, unless something would be lost. Returns also the file, if it was there and is empty.
+    fn place(&self, file: &Unfinished) -> Result<(Place, Option<File>), Failure> {
         let name = self.destination.as_os_str();
+        let source = Reading::Name(self.source.name().location());
+        let others = Others { source: Some(source), files: &[] };
         let path = match self.destination.location() {
             Location::Path(path) => path,
             _ => {
                 let uri = name.to_str().ok_or_else(|| {
                     Failure::Value(name.display().to_string(), "is a URI that is not UTF-8".into())
                 })?;
-                return Ok(Place::export(uri, self.existing));
+                return Place::export(uri, self.existing, &others)
+                    .map(|place| (place, None))
+                    .map_err(|refused| Failure::Refused(refused, name.to_owned()));
             }
         };
-        let source = match self.source.name().location() {
-            Location::Path(path) => fs::metadata(path).ok(),
-            _ => None,
-        };
-        let others = Others { source: source.as_ref(), files: &[] };
         let opened = FileName::new(path, self.existing).and_then(|found| {
             if found.is_device() {
-                return found.open_device(&others);
+                return Ok((found.open_device(&others)?, None));
             }
             let image = self.source.name().as_os_str();
             let (file, is_new) = file.open(path, image).map_err(Refused::Open)?;
-            found.with_file(file, is_new, &others)
+            let spare = file.try_clone().map_err(Refused::Open)?;
+            let place = found.with_file(file, is_new, &others)?;
+            // Nothing else writes to it from here on.
+            let is_empty = spare.metadata().is_ok_and(|it| it.is_file() && it.len() == 0);
+            Ok((place, Some(spare).filter(|_| is_empty && !is_new)))
         });
         opened.map_err(|refused| Failure::Refused(refused, name.to_owned()))
     }

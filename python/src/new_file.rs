@@ -34,6 +34,8 @@ enum State {
     #[default]
     NotCreated,
     Created(PathBuf, Identity),
+    /// It was there, and empty.
+    Empty(File),
     Abandoned,
 }
 
@@ -55,13 +57,25 @@ impl Unfinished {
         Ok((file, true))
     }
 
-    /// Removes the file, if it was created and still has its name. It is not created later.
+    /// Takes note of a file that was there, is empty, and is about to be written.
+    pub fn found_empty(&self, file: File) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*state, State::NotCreated) {
+            *state = State::Empty(file);
+        }
+    }
+
+    /// Removes the file, if it was created and still has its name, or empties it again. It is not created later.
     pub fn abandon(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let State::Created(path, identity) = mem::replace(&mut *state, State::Abandoned)
-            && Identity::of(&path) == Some(identity)
-        {
-            let _ = fs::remove_file(path);
+        match mem::replace(&mut *state, State::Abandoned) {
+            State::Created(path, identity) if Identity::of(&path) == Some(identity) => {
+                let _ = fs::remove_file(path);
+            }
+            State::Empty(file) => {
+                let _ = file.set_len(0);
+            }
+            _ => {}
         }
     }
 }

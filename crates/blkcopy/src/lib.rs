@@ -29,7 +29,7 @@ pub use destination::{Destination, Local, Syncer, Zeroing};
 pub use error::Error;
 pub use holds::holds;
 pub use log::Log;
-pub use place::{Existing, FileName, Found, Others, Place, Refused};
+pub use place::{Existing, FileName, Found, Others, Place, Reading, Refused, Resumed, Unlike};
 pub use stream::to_stream;
 pub use zeros::{UnknownZeros, Zeros};
 

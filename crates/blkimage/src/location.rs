@@ -113,6 +113,28 @@ impl<'a> Uri<'a> {
         files.map(|it| OsString::from_vec(it.value).into()).collect()
     }
 
+    /// Returns the path of the Unix socket, if the transport is that.
+    pub fn socket(&self) -> Option<PathBuf> {
+        let mut parameters = self.parameters().filter(|_| self.transport() == Transport::Unix);
+        let socket = parameters.find(|it| it.name == b"socket")?;
+        Some(OsString::from_vec(socket.value).into())
+    }
+
+    /// Returns the host of `//[USER@]HOST[:PORT][/EXPORT]` without brackets, if the transport is TCP. It may be empty.
+    pub fn host(&self) -> Option<&'a str> {
+        self.port()?;
+        let after_user = self.authority()?.rsplit('@').next()?;
+        match after_user.strip_prefix('[') {
+            Some(rest) => rest.split(']').next(),
+            None => after_user.split(':').next(),
+        }
+    }
+
+    /// Returns the name of the export, as it is encoded in the URI.
+    pub fn export(&self) -> &'a str {
+        self.place().and_then(|place| place.split_once('/')).map_or("", |(_, export)| export)
+    }
+
     pub(crate) fn scheme(&self) -> &'static Scheme {
         self.scheme
     }
@@ -221,6 +243,18 @@ mod tests {
             assert_eq!(Location::new(OsStr::new(name)), Location::Path(Path::new(name)));
         }
         assert!(Location::new(OsStr::from_bytes(b"nbd://\xff")).is_uri());
+    }
+
+    #[test]
+    fn servers() {
+        let of = |uri| Uri::new(uri).map(|uri| (uri.socket(), uri.host(), uri.export())).unwrap();
+        let socket = |path: &str| Some(PathBuf::from(path));
+        assert_eq!(of("nbd+unix:///e%20x?socket=/a%20b"), (socket("/a b"), None, "e%20x"));
+        assert_eq!(of("nbds+unix://me@/?x=1&socket=s#f"), (socket("s"), None, ""));
+        assert_eq!(of("nbd://me@host:1/e/f?socket=s"), (None, Some("host"), "e/f"));
+        assert_eq!(of("nbd://[::1]:1"), (None, Some("::1"), ""));
+        assert_eq!(of("nbd:///e"), (None, Some(""), "e"));
+        assert_eq!(of("nbd+vsock://2/e"), (None, None, "e"));
     }
 
     #[test]

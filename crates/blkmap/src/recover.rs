@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
+use std::sync::Arc;
 
 use crate::areas::{info, read_header, read_page};
 use crate::commit::Commit;
@@ -11,7 +12,7 @@ use crate::log::Log;
 use crate::page::{PageHasher, sha256};
 use crate::root::Root;
 use crate::writer::{Counts, Tables};
-use crate::{Error, Header, Key, PAGE, PageRun, ReadAt, Result, Writer};
+use crate::{Error, Header, Key, Map, PAGE, PageRun, ReadAt, Result, Writer};
 
 /// A map whose writing was interrupted, or that is finished.
 #[derive(Debug)]
@@ -65,6 +66,34 @@ impl Recovered {
     /// Fails if it cannot be read or is damaged.
     pub fn info(&self) -> Result<Option<String>> {
         self.last.as_ref().map(|(_, commit)| info(&self.file, commit)).transpose()
+    }
+
+    /// Returns the maps that have all that is known up to the last commit, the pages of each behind those of the one before:
+    /// the checkpoints, or, if the map is finished, itself.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a commit cannot be read or is damaged. Each map is an error of its own if its tables are.
+    pub fn maps(&self) -> Result<impl Iterator<Item = Result<Map>>> {
+        let file: Arc<dyn ReadAt> = Arc::new(self.file.try_clone()?);
+        let mut ends = Vec::new();
+        if let Some((last, _)) = &self.last {
+            for commit in Log::before(&self.file, self.header, *last) {
+                let (at, commit) = commit?;
+                if commit.is_final && at != *last {
+                    return Err(Error::Unsupported("is an update that is not finished".into()));
+                }
+                ends.push(at);
+                if commit.is_final {
+                    break;
+                }
+            }
+        }
+        let header = self.header;
+        Ok(ends.into_iter().rev().map(move |at| {
+            let commit = Commit::parse(&read_page(&*file, at)?, at, &header)?;
+            Map::of_commit(Arc::clone(&file), header, commit, at)
+        }))
     }
 
     /// Cuts off what follows the last commit. Returns the file.

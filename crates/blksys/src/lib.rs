@@ -55,7 +55,9 @@ mod portable;
 mod bsd;
 
 pub use self::file_systems::FileSystem;
-pub use self::posix::{is_executable, poll, seek_data, seek_hole, stored, wait_for_writes};
+pub use self::posix::{
+    is_among_devices, is_executable, poll, seek_data, seek_hole, stored, wait_for_writes,
+};
 pub use self::signal::is_ignored;
 pub use self::stamps::{NodeType, Stamp};
 pub use self::system::{

@@ -67,6 +67,43 @@ pub fn is_executable(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::access(path, rustix::fs::Access::EXEC_OK)?)
 }
 
+/// Returns whether the file that `path` leads to, which need not exist, lies in the folder of devices: at any depth, but not on
+/// another file system within it, such as `/dev/shm`. A regular file there is in memory, and none is expected.
+pub fn is_among_devices(path: &Path) -> bool {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let Ok(target) = std::fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    let parent = path.parent().filter(|it| *it != Path::new("")).unwrap_or(Path::new("."));
+    let Ok(folder) = parent.canonicalize() else { return false };
+    let device_of = |path: &Path| stamp_of(path).ok().map(|stamp| stamp.identity.0);
+    let (Some(own), devices) = (device_of(&folder), device_of(Path::new(DEVICES))) else {
+        return false;
+    };
+    let is_mount = devices != device_of(Path::new("/"));
+    devices == Some(own) && (is_mount || folder.starts_with(DEVICES)) || is_devtmpfs(own)
+}
+
+/// Returns whether the file system with this number is that of devices, as Linux tells. It may be mounted at another place.
+fn is_devtmpfs(device: u64) -> bool {
+    let lines = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    lines.lines().any(|line| {
+        let number = line.split(' ').nth(2).and_then(|number| number.split_once(':'));
+        let number =
+            number.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+        let kind = line.split_once(" - ").and_then(|(_, rest)| rest.split(' ').next());
+        #[allow(clippy::unnecessary_cast, reason = "the type differs between systems")]
+        let is_own = |(major, minor)| rustix::fs::makedev(major, minor) as u64 == device;
+        kind == Some("devtmpfs") && number.is_some_and(is_own)
+    })
+}
+
+const DEVICES: &str = "/dev";
+
+/// The number of links that Linux follows in one name.
+const MAX_LINKS: usize = 40;
+
 /// Waits for a `write` to the file that is in progress, because its time stamp is that of its start.
 /// Both calls find nothing, but wait for the lock that local file systems hold while they write: the
 /// first one on most file systems, the second one on XFS.

@@ -22,32 +22,6 @@ pub struct Found {
 }
 
 impl Found {
-    /// Checks that a copy of `size` bytes may go on at `from`, where its map says that it was interrupted.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the destination is not the interrupted copy. With 0, nothing was copied before, and it fails if something
-    /// would be lost.
-    pub fn check_resumed(
-        &self,
-        destination: &dyn Destination,
-        from: u64,
-        size: u64,
-    ) -> Result<(), Refused> {
-        let is_resumed = self.existing == Existing::Resume;
-        match from {
-            0 if is_resumed && self.length > 0 => Err(Refused::NoCheckpoint),
-            0 if is_resumed => self.check_content(destination),
-            0 => Ok(()),
-            // A copy gives its file the size of the source before it writes.
-            _ if is_resumed && self.length > 0 && self.length != size => {
-                Err(Refused::OtherLength { length: self.length })
-            }
-            _ if self.is_new => Err(Refused::New),
-            _ => Ok(()),
-        }
-    }
-
     /// Refuses to overwrite what a device or an export holds. A file is empty here.
     pub(super) fn check_content(&self, destination: &dyn Destination) -> Result<(), Refused> {
         if self.is_file {

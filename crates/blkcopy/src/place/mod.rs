@@ -1,24 +1,35 @@
-//! Where a copy may go.
+//! Where a copy may go: the only code that decides it, for commands and libraries.
 //!
 //! A [`FileName`] is refused before anything is opened or created, a [`Place`] before the source is, and the rest by
 //! [`Place::into_destination`], when the source is known. Nothing is written meanwhile. [`Found`] is what a resumed copy is
 //! compared with, and tells at the end whether the name still leads to the copy.
+//!
+//! What the copy must not be is compared as [`Stored`]: not by names, but by the bytes that they lead to, through links, loop
+//! devices, partitions, volumes, overlays and servers, as far as the [`System`] tells.
 
 mod found;
+mod overlay;
 mod refused;
-mod related;
+mod resumed;
+mod server;
+mod stored;
+mod system;
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use blkimage::{ErrorKind, Format, Identity, Image, OpenOptions};
+use blkimage::{ErrorKind, Format, Identity, Image, Location, OpenOptions};
 use rustix::fs::OFlags;
 
 pub use self::found::Found;
-pub use self::refused::Refused;
+pub use self::refused::{Refused, Unlike};
+pub use self::resumed::Resumed;
+use self::server::Access;
+use self::stored::Stored;
+use self::system::System;
 use crate::destination::Destination;
 #[cfg(feature = "nbd")]
 use crate::destination::Export;
@@ -42,10 +53,31 @@ pub enum Existing {
 /// What a destination must not be, apart from a file of the source.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Others<'a> {
-    /// The file of the source. A device is not copied to its own disk, partitions or loop file, nor the reverse.
-    pub source: Option<&'a Metadata>,
+    /// The source. What is stored in it or stores it is no destination either.
+    pub source: Option<Reading<'a>>,
     /// Other files that are read or written, with the words for the error: "the file of the map".
     pub files: &'a [(Identity, &'a str)],
+}
+
+/// What is read.
+#[derive(Clone, Copy, Debug)]
+pub enum Reading<'a> {
+    /// This name, which may be that of a disk in an appliance.
+    Name(Location<'a>),
+    /// This open file.
+    File(&'a File),
+}
+
+impl Reading<'_> {
+    fn stored(&self, system: &System) -> Stored {
+        match self {
+            Self::Name(name) => Stored::of_name(system, *name, Access::Read),
+            Self::File(file) => match file.metadata() {
+                Ok(metadata) => Stored::of_file(system, file, &metadata),
+                Err(_) => Stored::default(),
+            },
+        }
+    }
 }
 
 /// The name of a destination that is a file or a device of this host. Nothing is open.
@@ -72,11 +104,10 @@ impl FileName {
         }
         let found = fs::metadata(path).map(|metadata| metadata.file_type());
         let is_device = found.as_ref().is_ok_and(FileTypeExt::is_block_device);
-        if found.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-            && path
-                .parent()
-                .and_then(|it| it.canonicalize().ok())
-                .is_some_and(|it| it == Path::new("/dev"))
+        if found
+            .as_ref()
+            .map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |found| found.is_file())
+            && blksys::is_among_devices(path)
         {
             return Err(Refused::NoDevice);
         }
@@ -129,12 +160,12 @@ impl FileName {
         if let Some((_, name)) = others.files.iter().find(|(other, _)| *other == identity) {
             return Err(Refused::Other((*name).to_owned()));
         }
-        if others.source.is_some_and(|source| related::overlap(source, &metadata)) {
-            return Err(Refused::Overlaps);
+        let system = System::now();
+        let stored = Stored::of_file(&system, &file, &metadata);
+        if let Some(source) = others.source {
+            check_apart(&stored, &source.stored(&system))?;
         }
-        if let Some((name, is_file)) = related::mounted_loop(&metadata) {
-            let is = if is_file { "is the file" } else { "is stored in the file" };
-            let reason = format!("{is} of {name}, which is mounted");
+        if let Some(reason) = mounted_from(&system, &stored, identity) {
             return Err(Refused::Used(blkimage::Error::new(ErrorKind::InUse, &path, reason)));
         }
         if !is_device {
@@ -154,14 +185,38 @@ impl FileName {
             is_file: !is_device,
         };
         let local = Local::new(file, &path).map_err(Refused::Open)?;
-        Ok(Place { kind: Kind::Local(local), found })
+        Ok(Place { kind: Kind::Local(local), found, system, stored })
     }
+}
+
+/// Refuses a destination whose bytes are those of the source.
+fn check_apart(destination: &Stored, source: &Stored) -> Result<(), Refused> {
+    match destination.overlaps(source) {
+        true if destination.is_same(source) => Err(Refused::Source),
+        true => Err(Refused::Overlaps),
+        false => Ok(()),
+    }
+}
+
+/// Returns the reason if the destination stores a file system that is mounted from another device. Mounts for reading count:
+/// nothing expects that what is beneath them changes.
+fn mounted_from(system: &System, destination: &Stored, own: Identity) -> Option<String> {
+    let others = system.mounted().filter(|(device, _)| *device != own);
+    let mut others =
+        others.filter(|(device, _)| Stored::of_device(system, *device).overlaps(destination));
+    let is = match own {
+        Identity::File(..) => "is the file of",
+        Identity::Device(_) => "is stored in the file of",
+    };
+    others.next().map(|(_, name)| format!("{is} {name}, which is mounted"))
 }
 
 /// A destination that may not be written to yet: a file or a device that is open, or an export of an NBD server.
 pub struct Place {
     kind: Kind,
     found: Found,
+    system: System,
+    stored: Stored,
 }
 
 enum Kind {
@@ -172,10 +227,20 @@ enum Kind {
 
 impl Place {
     /// Takes the URI of an export. The server is not asked yet.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is the export that is read, or its server has a file of the source open for writing, as far as the system
+    /// tells.
     #[cfg(feature = "nbd")]
-    pub fn export(uri: &str, existing: Existing) -> Self {
+    pub fn export(uri: &str, existing: Existing, others: &Others<'_>) -> Result<Self, Refused> {
+        let system = System::now();
+        let stored = Stored::of_name(&system, Location::new(OsStr::new(uri)), Access::Write);
+        if let Some(source) = others.source {
+            check_apart(&stored, &source.stored(&system))?;
+        }
         let found = Found { name: None, existing, is_new: false, length: 0, is_file: false };
-        Self { kind: Kind::Export(uri.to_owned()), found }
+        Ok(Self { kind: Kind::Export(uri.to_owned()), found, system, stored })
     }
 
     /// Returns what the destination was before the copy.
@@ -195,11 +260,17 @@ impl Place {
         zeros: Zeros,
         options: &OpenOptions,
     ) -> Result<Box<dyn Destination>, Refused> {
-        let Self { kind, found } = self;
-        if let (Some((_, identity)), Some(source)) = (&found.name, source)
-            && identity.is_in(source)
-        {
-            return Err(Refused::Source);
+        let Self { kind, found, system, stored } = self;
+        if let Some(source) = source {
+            if let Some((_, identity)) = &found.name
+                && identity.is_in(source)
+            {
+                return Err(Refused::Source);
+            }
+            if stored.has_file_of(source) {
+                return Err(Refused::Overlaps);
+            }
+            check_apart(&stored, &Stored::of_image(&system, source))?;
         }
         let destination: Box<dyn Destination> = match kind {
             Kind::Local(local) => {

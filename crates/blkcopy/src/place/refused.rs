@@ -1,6 +1,7 @@
 //! Reasons why a destination is not written to.
 
 use std::io;
+use std::ops::Range;
 
 use blkimage::Format;
 
@@ -68,7 +69,45 @@ pub enum Refused {
     /// The file was created, and the map says that a part of it was written before.
     #[error("is new, and the map has a checkpoint of a copy to something else")]
     New,
+    /// The log is not that of a copy of this source. Names the first block that differs, if it was compared.
+    #[error("is not the log of a copy of the source as it is now{}", .0.as_ref().map(Unlike::text).unwrap_or_default())]
+    OtherSource(Option<Unlike>),
+    /// The destination does not hold what the log says that was written.
+    #[error("holds something else than what was written{}", .0.text())]
+    NotCopied(Unlike),
+    /// The log cannot be read, or is damaged.
+    #[error("cannot be read")]
+    Log(#[source] blksum::Error),
+    /// The source cannot be read to compare it with the log.
+    #[error("cannot be read")]
+    Unreadable(#[source] blksum::Error),
+    /// The destination cannot be read to compare it with the log.
+    #[error("cannot be read")]
+    Content(#[source] blksum::Error),
     /// The name leads to another file than the one that was written.
     #[error("was removed or replaced while it was written")]
     Removed,
+}
+
+impl Refused {
+    /// Tells errors of the log from those of what is compared with it.
+    pub(super) fn of_log(
+        error: blksum::Error,
+        of_other: impl FnOnce(blksum::Error) -> Self,
+    ) -> Self {
+        match error {
+            blksum::Error::Map(_) => Self::Log(error),
+            error => of_other(error),
+        }
+    }
+}
+
+/// The first bytes that are not those of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unlike(pub Range<u64>);
+
+impl Unlike {
+    fn text(&self) -> String {
+        format!(": {} bytes at {} differ", self.0.end - self.0.start, self.0.start)
+    }
 }

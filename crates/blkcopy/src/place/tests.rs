@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use blksum::{Progress, Tuning};
 use tempfile::TempDir;
 
 use super::*;
@@ -87,26 +88,37 @@ fn other_files_and_processes() {
 }
 
 #[test]
-fn interrupted_copies() {
+fn copies_without_a_checkpoint() {
     let (folder, file) = folder();
     let (full, new) = (file("full", "x"), folder.path().join("new"));
-    let check = |path: &Path, existing, from, size| {
+    let check = |path: &Path, existing| {
         let place = place(path, existing, &NONE).unwrap();
         let found = place.found().clone();
         let destination = place.into_destination(None, Zeros::Auto, &OpenOptions::new()).unwrap();
-        let result = found.check_resumed(&*destination, from, size);
+        let (tuning, progress) = (Tuning::default(), Progress::new());
+        let result = found.check_resumed(&*destination, None, 512, &tuning, &progress);
         result.map_err(|refused| refused.to_string())
     };
-    let text = |text: &str| Err(text.to_owned());
     let no_checkpoint = "exists, and the map has no checkpoint";
-    assert_eq!(check(&full, Existing::Resume, 0, 512), text(no_checkpoint));
-    let other = "has 1 bytes, so it is not the interrupted copy";
-    assert_eq!(check(&full, Existing::Resume, 1, 512), text(other));
-    assert_eq!(check(&full, Existing::Resume, 1, 1), Ok(()));
-    assert_eq!(check(&full, Existing::Overwrite, 0, 512), Ok(()));
-    assert_eq!(check(&full, Existing::Overwrite, 1, 512), Ok(()));
-    let is_new = "is new, and the map has a checkpoint of a copy to something else";
-    assert_eq!(check(&new, Existing::Resume, 1, 512), text(is_new));
-    fs::remove_file(&new).unwrap();
-    assert_eq!(check(&new, Existing::Resume, 0, 512), Ok(()));
+    assert_eq!(check(&full, Existing::Resume), Err(no_checkpoint.to_owned()));
+    assert_eq!(check(&full, Existing::Overwrite), Ok(0));
+    assert_eq!(check(&new, Existing::Resume), Ok(0));
+}
+
+/// Whatever the name of the source is, and whether it must be opened for that.
+#[test]
+fn the_source_by_other_names() {
+    let (folder, file) = folder();
+    let (source, other) = (file("source.gz", "x"), file("other", "x"));
+    let (hard, soft) = (folder.path().join("hard"), folder.path().join("soft"));
+    fs::hard_link(&source, &hard).unwrap();
+    std::os::unix::fs::symlink(&source, &soft).unwrap();
+    let opened = File::open(&source).unwrap();
+    for reading in [Reading::Name(Location::Path(&source)), Reading::File(&opened)] {
+        let others = Others { source: Some(reading), files: &[] };
+        for name in [&source, &hard, &soft] {
+            assert_eq!(refused(name, Existing::Overwrite, &others), "is a file of the source");
+        }
+        place(&other, Existing::Overwrite, &others).unwrap();
+    }
 }

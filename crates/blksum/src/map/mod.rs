@@ -8,6 +8,7 @@ mod audit;
 mod base;
 mod history;
 mod info;
+mod interrupted;
 mod new_file;
 mod other_part;
 mod pairing;
@@ -20,6 +21,7 @@ pub use self::history::{Changed, History, State};
 pub use self::info::{
     BitmapInfo, FileInfo, Info, Made, PartitionInfo, SourceInfo, Subject, UpdateInfo,
 };
+pub use self::interrupted::{first_unlike, known_bytes};
 pub use self::new_file::new_file;
 pub use self::other_part::OtherPart;
 pub use self::pairing::{Pairing, check_parts, diff, verify};

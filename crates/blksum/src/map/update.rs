@@ -41,6 +41,13 @@ impl Sample {
         Self(parts.min(Self::ALL.0))
     }
 
+    /// Returns the share that is read where time and inode of an image say that it is the one of before: one block of a
+    /// thousand, and at least 64 blocks.
+    pub fn of_same(blocks: u64) -> Self {
+        let parts = (64 * u64::from(Self::ALL.0)).div_ceil(blocks.max(1));
+        Self::parts_per_million(u32::try_from(parts).unwrap_or(u32::MAX).max(1000))
+    }
+
     /// Returns how many of `count` blocks are read: at least one, unless the share is 0.
     fn of(self, count: u64) -> u64 {
         let sampled = (u128::from(count) * u128::from(self.0)).div_ceil(u128::from(Self::ALL.0));
@@ -262,8 +269,14 @@ impl<O: Output> Sink<BlockDigests> for Pieces<'_, '_, O> {
     }
 }
 
+/// Returns the blocks of a random sample of `blocks`, in order.
+pub(super) fn samples(blocks: u64, sample: Sample) -> Vec<Range<u64>> {
+    let plan = Plan::sampled(&[], blocks, sample, &mut random);
+    plan.0.into_iter().map(|piece| piece.blocks).collect()
+}
+
 /// Returns `length` blocks of a run, from the one with the index `first` on.
-fn part_of(run: Run<'_>, first: u64, length: u64) -> Run<'_> {
+pub(super) fn part_of(run: Run<'_>, first: u64, length: u64) -> Run<'_> {
     match run {
         Run::Zeros { .. } => Run::Zeros { count: length },
         Run::Digests { count, digests } => {

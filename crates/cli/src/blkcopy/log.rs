@@ -2,17 +2,19 @@
 
 use std::path::Path;
 
-use blkcopy::{Destination, Log};
+use blkcopy::{Destination, Log, Resumed};
 use blkhash::{Parameters, Salt};
 use blkmap::{Commit, Error, Header, Recovered, Writer};
+use blksum::Tuning;
 use blksum::map::{Info, Made, Subject};
 
 use super::args::Args;
+use super::passes::Passes;
+use super::place::{self, Kept};
 use crate::map::{
     self,
     output::{Content, Output, Target},
 };
-use crate::outputs::Leftover;
 use crate::problem::{Outcome, Problem};
 
 /// What is left of a copy.
@@ -24,43 +26,57 @@ pub enum Begun {
 }
 
 /// Begins the log of a copy, or goes on with it. A new destination is kept from the first checkpoint on.
+#[expect(clippy::too_many_arguments, reason = "are the parts of a copy")]
 pub fn begin(
     args: &Args,
     output: &Output,
     subject: &Subject<'_>,
     parameters: &Parameters,
     destination: &dyn Destination,
-    leftover: Leftover,
+    kept: &Kept,
+    reads_back: bool,
+    tuning: &Tuning,
+    passes: &Passes,
 ) -> Result<Begun, Problem> {
-    output.check_apart(subject.image)?;
+    output.check_apart(subject.image).map_err(|it| problem(args, it))?;
     let size = subject.source.size();
     let header = Header::new(parameters.algorithm(), parameters.block_size(), Salt::EMPTY);
-    let header = header.map_err(|error| Problem::from(&error))?;
+    let header = header.map_err(|error| problem(args, Problem::from(&error)))?;
     let info = Info::new(Made::Read).describe(subject);
-    let (writer, from) = match output.content()? {
-        Content::Map(old) if old.commit().is_some() => {
-            if check(args, &old, &header, &info)? {
-                return Ok(Begun::ReadBack);
-            }
-            let writer = old.continued(size)?;
-            let per_page = header.blocks_per_page() * u64::from(header.block_size);
-            let from = writer.page().saturating_mul(per_page).min(size);
-            (writer.with_output(|file| output.continued(file)), from)
-        }
-        _ => (output.begin(header, size)?, 0),
+    let old = match output.content().map_err(|it| problem(args, it))? {
+        Content::Map(old) if old.commit().is_some() => Some(old),
+        _ => None,
     };
+    let refused = |refused| place::problem(args, &refused);
+    if let Some(old) = &old {
+        check(args, old, &header, size).map_err(|it| problem(args, it))?;
+    }
+    let resumed = old.as_deref().map(|old| Resumed::new(old, &info, subject, reads_back));
+    let resumed = resumed.transpose().map_err(refused)?;
+    passes.expect(resumed.as_ref().map_or(size, Resumed::amount), size);
+    let checked =
+        kept.found.check_resumed(destination, resumed.as_ref(), size, tuning, &passes.writing);
+    let from = checked.map_err(refused)?;
+    if resumed.is_some_and(|resumed| resumed.is_finished()) {
+        return Ok(Begun::ReadBack);
+    }
+    let writer = match old {
+        Some(old) => old.continued(size).map(|it| it.with_output(|file| output.continued(file))),
+        None => output.begin(header, size),
+    };
+    let writer = writer.map_err(|error| failed(args, error))?;
     let of_image =
         |error: blksum::Error| Problem::of_pass(&error, subject.name).about(subject.name);
     let writer = blksum::map::prepared(writer, subject.source).map_err(of_image)?;
-    let sync = destination.syncer().map_err(|error| Problem::from(&error))?;
+    let sync = destination.syncer().map_err(|error| problem(args, Problem::from(&error)))?;
     let time = args.checkpoint.unwrap_or(map::CHECKPOINT);
-    let writer = writer.with_output(|target| Log::new(target.keeping(leftover), sync));
+    let writer = writer.with_output(|target| Log::new(target.keeping(kept.leftover), sync));
     let writer = Box::new(writer.checkpoint_every(time, info.to_string()));
     Ok(Begun::Copy { writer, from })
 }
 
-/// Checks that a map is the log of an interrupted copy of this source. Returns whether it is finished.
-fn check(args: &Args, old: &Recovered, header: &Header, info: &Info) -> Result<bool, Problem> {
+/// Checks that a map is the log of a copy as it is made now. [`Resumed`] is compared with its content.
+fn check(args: &Args, old: &Recovered, header: &Header, size: u64) -> Result<(), Problem> {
     let is_finished = old.commit().is_some_and(Commit::is_final);
     match (is_finished, args.resume) {
         (true, false) => return Err("exists: remove it, or write the map elsewhere".into()),
@@ -76,11 +92,12 @@ fn check(args: &Args, old: &Recovered, header: &Header, info: &Info) -> Result<b
     if !is_same(old.header()) {
         return Err(useless("has another digest or block size than the copy"));
     }
-    let then = old.info()?.and_then(|text| Info::parse(&text)).unwrap_or_default();
-    if !then.is_same_image(info) {
-        return Err(useless("is not the log of a copy of the source as it is now"));
+    match old.commit().map(Commit::image_size) {
+        Some(then) if then != size => {
+            Err(useless(&format!("is the map of {then} bytes, and the source has {size}")))
+        }
+        _ => Ok(()),
     }
-    Ok(is_finished)
 }
 
 /// Describes an error of the map.

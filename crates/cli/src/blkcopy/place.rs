@@ -1,12 +1,12 @@
 //! The destination on the command line.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use blkcopy::{Destination, Existing, FileName, Found, Others, Refused};
+use blkcopy::{Destination, Existing, FileName, Found, Others, Reading, Refused};
 use blkimage::{Identity, Image, Location, OpenOptions};
 use rustix::fs::OFlags;
 
@@ -40,7 +40,11 @@ impl Place {
         let Self { place, leftover } = self;
         let kept = Kept { found: place.found().clone(), leftover };
         let destination = place.into_destination(source, args.zeros.unwrap_or_default(), options);
-        Ok((destination.map_err(|refused| problem(args, &refused))?, kept))
+        let destination = destination.map_err(|refused| {
+            leave_alone(leftover);
+            problem(args, &refused)
+        })?;
+        Ok((destination, kept))
     }
 }
 
@@ -68,22 +72,23 @@ pub fn open(args: &Args) -> Result<Option<Place>, Problem> {
             false => Ok(None),
         };
     }
+    let refused = |refused| problem(args, &refused);
+    let stdin = stdio::stdin();
+    let source = match &stdin {
+        Ok(stdin) if args.source == "-" => Reading::File(stdin),
+        _ => Reading::Name(Location::new(&args.source)),
+    };
+    let files = others(args);
+    let others = Others { source: Some(source), files: &files };
     let path = match Location::new(name) {
         Location::Path(path) => path,
         _ => {
             let uri = name.to_str().ok_or("is a URI that is not UTF-8")?;
-            let place = blkcopy::Place::export(uri, existing);
+            let place = blkcopy::Place::export(uri, existing, &others).map_err(refused)?;
             return Ok(Some(Place { place, leftover: Leftover::NONE }));
         }
     };
-    let refused = |refused| problem(args, &refused);
     let name = FileName::new(path, existing).map_err(refused)?;
-    let source = match args.source == "-" {
-        true => stdio::stdin().and_then(|file| file.metadata()),
-        false => fs::metadata(&args.source),
-    };
-    let files = others(args);
-    let others = Others { source: source.as_ref().ok(), files: &files };
     if name.is_device() {
         let place = name.open_device(&others).map_err(refused)?;
         return Ok(Some(Place { place, leftover: Leftover::NONE }));
@@ -95,7 +100,11 @@ pub fn open(args: &Args) -> Result<Option<Place>, Problem> {
         Some(way) if problem.hint.is_none() => problem.with_hint(way.clone()),
         _ => problem,
     })?;
-    let leftover = opened.leftover;
+    let metadata = opened.file.metadata().map_err(|error| Problem::from(&error))?;
+    let leftover = match opened.leftover {
+        leftover if leftover.is_new() || metadata.len() > 0 => leftover,
+        _ => Leftover::emptied(&opened.file, &metadata),
+    };
     if let Some(way) = remote.filter(|_| leftover.is_new() && !args.quiet) {
         let note = format!("note: is a file of this host: {way}");
         messages::remark_of(args.destination.as_encoded_bytes(), &note);
@@ -104,8 +113,19 @@ pub fn open(args: &Args) -> Result<Option<Place>, Problem> {
         let hint = "only a part is written, so it must have the rest";
         return Err(Problem::new("does not exist").with_hint(hint));
     }
-    let place = name.with_file(opened.file, leftover.is_new(), &others).map_err(refused)?;
+    let place = name.with_file(opened.file, leftover.is_new(), &others);
+    let place = place.map_err(|reason| {
+        leave_alone(leftover);
+        refused(reason)
+    })?;
     Ok(Some(Place { place, leftover }))
+}
+
+/// Leaves a file alone that was empty and that is refused, as another program may have written to it since.
+fn leave_alone(leftover: Leftover) {
+    if !leftover.is_new() {
+        leftover.keep();
+    }
 }
 
 /// Returns the way to copy to another host, if the name looks like one there.
@@ -164,6 +184,8 @@ fn others(args: &Args) -> Vec<(Identity, &'static str)> {
 /// Describes why the destination is refused.
 pub fn problem(args: &Args, refused: &Refused) -> Problem {
     let problem = Problem::new(refused.to_string());
+    let map = args.map.as_deref().unwrap_or(Path::new("-"));
+    let of_map = |problem: Problem| problem.about(map.as_os_str());
     match refused {
         Refused::Open(error) if error.kind() == io::ErrorKind::ResourceBusy => {
             Problem::from(error).with_hint("a device must not be mounted or in use")
@@ -192,6 +214,13 @@ pub fn problem(args: &Args, refused: &Refused) -> Problem {
         Refused::New => {
             problem.with_hint("remove the map to begin anew").with_outcome(Outcome::Useless)
         }
+        Refused::OtherSource(_) => of_map(problem.with_outcome(Outcome::Useless)),
+        Refused::NotCopied(_) => problem
+            .with_outcome(Outcome::Errors)
+            .with_hint("if it is the interrupted copy, --update without --map writes what differs"),
+        Refused::Log(error) => of_map(Problem::of_pass(error, &args.source)),
+        Refused::Unreadable(error) => Problem::of_pass(error, &args.source).about(&args.source),
+        Refused::Content(error) => Problem::of_pass(error, &args.destination),
         Refused::OtherLength { .. } | Refused::Removed => problem.with_outcome(Outcome::Useless),
         Refused::Busy => problem.with_outcome(Outcome::Busy),
         _ => problem,

@@ -329,18 +329,18 @@ impl<'a> Job<'a> {
         let (args, source) = (self.args, subject.source);
         let parameters = self.parameters.as_ref().expect("a map has a digest");
         let of_map = |error| log::failed(args, error);
-        let begun = log::begin(args, output, subject, parameters, &*destination, kept.leftover);
-        let begun = begun.map_err(|problem| match problem.about {
-            None => log::problem(args, problem),
-            Some(_) => problem,
-        })?;
-        let from = match begun {
-            Begun::Copy { from, .. } => from,
-            Begun::ReadBack => source.size(),
-        };
-        passes.expect(source.size() - from, source.size());
-        let resumed = kept.found.check_resumed(&*destination, from, source.size());
-        resumed.map_err(|refused| place::problem(args, &refused))?;
+        let reads_back = self.verification == Verification::ReadBack;
+        let begun = log::begin(
+            args,
+            output,
+            subject,
+            parameters,
+            &*destination,
+            kept,
+            reads_back,
+            &self.tuning,
+            passes,
+        )?;
         let all = std::slice::from_ref(parameters);
         let (written, end, was_read) = match begun {
             Begun::ReadBack => {
@@ -367,7 +367,7 @@ impl<'a> Job<'a> {
             let digest = blkmap::checksum(&map, parameters.construction(), self.tuning.threads);
             written = written.with_digests(vec![digest.map_err(of_map)?]);
         }
-        if self.verification != Verification::ReadBack {
+        if !reads_back {
             return Ok(written.into_copied());
         }
         let copied = written.read_back(all, Some(source), &self.tuning, reading);

@@ -1,4 +1,4 @@
-//! Removes new files of a command that did not complete them.
+//! Removes new files of a command that did not complete them, and empties those that were empty.
 //!
 //! A process that reads images may not remove files, and one that is killed cannot. So a child is forked before the
 //! process is restricted. It waits until its parent ends, however that happens, and then removes what the parent did
@@ -12,7 +12,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,37 +20,35 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use nix::libc;
 use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::fs::{
-    AtFlags, FlockOperation, Mode, OFlags, Stat, flock, fstat, openat, statat, unlinkat,
+    AtFlags, FlockOperation, Mode, OFlags, Stat, flock, fstat, ftruncate, openat, statat, unlinkat,
 };
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, WaitOptions, waitpid};
 
-/// A new file that is removed at the end of the process, unless it is kept.
+/// A new file that is removed at the end of the process, or one that was empty and is emptied again, unless it is kept.
 #[derive(Clone, Copy, Debug)]
-pub struct Leftover(Option<u32>);
+pub struct Leftover {
+    number: Option<u32>,
+    is_new: bool,
+}
 
 impl Leftover {
     /// A file that was there before.
-    pub const NONE: Self = Self(None);
+    pub const NONE: Self = Self { number: None, is_new: false };
 
     /// Removes this new file at the end.
     pub fn new(folder: Arc<OwnedFd>, name: &OsStr, file: &File, metadata: &Metadata) -> Self {
-        let mut state = state();
-        let number = u32::try_from(state.files.len()).ok();
-        state.files.push(NewFile {
-            folder,
-            name: name.to_owned(),
-            fd: file.as_raw_fd(),
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            is_kept: false,
-        });
-        Self(number)
+        Self { number: add(Some((folder, name.to_owned())), file, metadata), is_new: true }
+    }
+
+    /// Empties this file at the end, which was empty.
+    pub fn emptied(file: &File, metadata: &Metadata) -> Self {
+        Self { number: add(None, file, metadata), is_new: false }
     }
 
     /// Returns whether this process created the file.
     pub fn is_new(self) -> bool {
-        self.0.is_some()
+        self.is_new
     }
 
     /// Keeps the file.
@@ -62,7 +60,7 @@ impl Leftover {
     pub fn keep_all(leftovers: &[Self]) {
         let mut state = state();
         let mut message = Vec::new();
-        for number in leftovers.iter().filter_map(|leftover| leftover.0) {
+        for number in leftovers.iter().filter_map(|leftover| leftover.number) {
             if !std::mem::replace(&mut state.files[number as usize].is_kept, true) {
                 message.extend(number.to_ne_bytes());
             }
@@ -72,6 +70,15 @@ impl Leftover {
             let _ = remover.pipe.write_all(&message);
         }
     }
+}
+
+/// Takes note of a file. `place` is the folder and the name of a new one.
+fn add(place: Option<(Arc<OwnedFd>, OsString)>, file: &File, metadata: &Metadata) -> Option<u32> {
+    let mut state = state();
+    let number = u32::try_from(state.files.len()).ok();
+    let (device, inode) = (metadata.dev(), metadata.ino());
+    state.files.push(Unfinished { place, fd: file.as_raw_fd(), device, inode, is_kept: false });
+    number
 }
 
 /// Opens the folder of a new file.
@@ -125,14 +132,16 @@ pub fn settle() {
             drop(pipe);
             let _ = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty()));
         }
-        None => state.files.iter().filter(|file| !file.is_kept).for_each(NewFile::remove),
+        None => state.files.iter().filter(|file| !file.is_kept).for_each(Unfinished::undo),
     }
     state.files.clear();
 }
 
 /// The child. Reads which files are kept until the parent ends, and removes the others.
-fn wait_and_remove(mut pipe: File, files: &mut [NewFile]) {
-    let fds = files.iter().flat_map(|file| [file.folder.as_raw_fd(), file.fd]);
+fn wait_and_remove(mut pipe: File, files: &mut [Unfinished]) {
+    let folders = files.iter().filter_map(|file| file.place.as_ref());
+    let folders = folders.map(|(folder, _)| folder.as_raw_fd());
+    let fds = files.iter().map(|file| file.fd).chain(folders);
     close_all_except(&fds.chain([pipe.as_raw_fd()]).collect::<Vec<_>>());
     let mut number = [0; 4];
     while pipe.read_exact(&mut number).is_ok() {
@@ -143,7 +152,7 @@ fn wait_and_remove(mut pipe: File, files: &mut [NewFile]) {
             unsafe { libc::close(file.fd) };
         }
     }
-    files.iter().filter(|file| !file.is_kept).for_each(NewFile::remove);
+    files.iter().filter(|file| !file.is_kept).for_each(Unfinished::undo);
 }
 
 /// Closes descriptors, so that readers of pipes see the end of the parent, and its locks end with it.
@@ -155,21 +164,29 @@ fn close_all_except(kept: &[RawFd]) {
     }
 }
 
-/// A file that this process created.
-struct NewFile {
-    folder: Arc<OwnedFd>,
-    name: OsString,
-    /// The descriptor with which it was created. It may be another file's by now.
+/// A file that this process created, or found empty.
+struct Unfinished {
+    /// The folder and the name of a new file.
+    place: Option<(Arc<OwnedFd>, OsString)>,
+    /// The descriptor with which it was opened. It may be another file's by now.
     fd: RawFd,
     device: u64,
     inode: u64,
     is_kept: bool,
 }
 
-impl NewFile {
+impl Unfinished {
+    /// Removes or empties the file.
+    fn undo(&self) {
+        match &self.place {
+            Some((folder, name)) => self.remove(folder, name),
+            None => self.empty(),
+        }
+    }
+
     /// Removes the file, if it is still the one with its name, and no other process has locked it.
-    fn remove(&self) {
-        if !self.has_name() {
+    fn remove(&self, folder: &OwnedFd, name: &OsStr) {
+        if !self.has_name(folder, name) {
             return;
         }
         let is_locked = if self.is_open() {
@@ -179,20 +196,30 @@ impl NewFile {
             flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
         } else {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            openat(self.folder.as_fd(), &self.name, flags, Mode::empty())
+            openat(folder, name, flags, Mode::empty())
                 .and_then(|file| flock(&file, FlockOperation::NonBlockingLockExclusive))
                 .is_ok()
         };
         // The name may have been given to another file meanwhile.
-        if is_locked && self.has_name() {
-            let _ = unlinkat(self.folder.as_fd(), &self.name, AtFlags::empty());
+        if is_locked && self.has_name(folder, name) {
+            let _ = unlinkat(folder, name, AtFlags::empty());
+        }
+    }
+
+    /// Empties the file, which was empty, if no other process has locked it.
+    fn empty(&self) {
+        if self.is_open() {
+            // SAFETY: as above.
+            let file = unsafe { BorrowedFd::borrow_raw(self.fd) };
+            if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                let _ = ftruncate(file, 0);
+            }
         }
     }
 
     /// Returns whether the file still has its name.
-    fn has_name(&self) -> bool {
-        statat(self.folder.as_fd(), &self.name, AtFlags::SYMLINK_NOFOLLOW)
-            .is_ok_and(|it| self.is_this(&it))
+    fn has_name(&self, folder: &OwnedFd, name: &OsStr) -> bool {
+        statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|it| self.is_this(&it))
     }
 
     /// Returns whether the descriptor is open, and that of the file.
@@ -214,7 +241,7 @@ struct Remover {
 }
 
 struct State {
-    files: Vec<NewFile>,
+    files: Vec<Unfinished>,
     /// The folder of the last new file.
     folder: Option<(PathBuf, Arc<OwnedFd>)>,
     remover: Option<Remover>,

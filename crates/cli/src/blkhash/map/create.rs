@@ -10,7 +10,8 @@ use std::path::Path;
 use blkhash::{Algorithm, Construction};
 use blkimage::{Location, split_member};
 use blkmap::{Commit, Header, Key, Recovered, Writer};
-use blksum::map::{Info, Made, Subject};
+use blksum::map::{Info, Made, Sample, Subject};
+use blksum::{Progress, Tuning};
 
 use super::args::Create;
 use super::checksum;
@@ -103,9 +104,15 @@ fn make(
     let continued = match output.content()? {
         Content::Empty | Content::Torn => None,
         Content::Map(map) => match decide(args, &map, &header, data, &info, key.as_ref())? {
-            Next::Nothing => return Ok(map.cut().map(drop)?),
+            Next::Nothing => {
+                check_same(args, &map, data, &info)?;
+                return Ok(map.cut().map(drop)?);
+            }
             Next::Over => None,
-            Next::Continue => Some(map),
+            Next::Continue => {
+                check_same(args, &map, data, &info)?;
+                Some(map)
+            }
         },
     };
     if let Some(map) = &continued {
@@ -126,6 +133,27 @@ fn make(
             let writer = writer.map_err(|error| Problem::from(error).with_hint(ANEW))?;
             job.write(writer, reporter)
         }
+    }
+}
+
+/// Compares a sample of the blocks of a map that is gone on with, where nothing else tells that the image is the same. A part of an image has no blocks at its start.
+fn check_same(args: &Create, map: &Recovered, data: &Data, info: &Info) -> Result<(), Problem> {
+    if args.shard.is_some() || info.shows_changes() {
+        return Ok(());
+    }
+    let blocks = data.size().div_ceil(map.header().block_size.into());
+    let (tuning, progress) = (Tuning::default(), Progress::new());
+    let sample = Sample::of_same(blocks);
+    match blksum::map::first_unlike(map, data.source(), sample, &tuning, &progress) {
+        Ok(None) => Ok(()),
+        Ok(Some(at)) => {
+            let length = at.end - at.start;
+            let reason =
+                format!("is not the map of the image: {length} bytes at {} differ", at.start);
+            Err(Problem::new(reason).with_hint(ANEW).with_outcome(Outcome::Useless))
+        }
+        Err(blksum::Error::Map(error)) => Err(error.into()),
+        Err(error) => Err(data.failed(&error)),
     }
 }
 

@@ -9,6 +9,7 @@ mod block_table;
 #[cfg(test)]
 mod builder;
 pub(crate) mod decompress;
+mod empty;
 mod fields;
 mod parallels;
 mod qcow1;

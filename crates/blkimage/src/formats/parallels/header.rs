@@ -1,6 +1,7 @@
 //! The header of a parallels image.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::formats::empty::check_empty;
 use crate::formats::fields::{Entry, Head, check_inside};
 use crate::formats::table_cache::Table;
 use crate::storage::HostFile;
@@ -68,6 +69,8 @@ impl Header {
         };
         let table = Table { offset: HEADER as u64, length: needed * 4, entry: Entry::Le32 };
         check_inside(file, table.offset, table.length, "table")?;
+        let whole = Table { length: u64::from(entries) * 4, ..table };
+        check_empty(file, sectors, whole, |entry| entry != 0)?;
         let cluster = u64::from(tracks) * SECTOR;
         Ok(Self {
             size: sectors * SECTOR,

@@ -1,7 +1,9 @@
 //! The qcow header, validated before anything else is read, and the rules for entries.
 
 use crate::error::{ErrorKind, Result};
+use crate::formats::empty::check_empty;
 use crate::formats::fields::{Entry, Head, check_inside};
+use crate::formats::table_cache::Table;
 use crate::formats::two_level::{HostOffset, Invalid, L1Table, MapKind, Rules};
 use crate::layer::Stored;
 use crate::storage::HostFile;
@@ -49,10 +51,13 @@ impl Header {
         }
         let l1 = L1Table { offset: head.be64(40), entries };
         check_inside(file, l1.offset, entries * 8, "L1 table")?;
+        let size = size / SECTOR * SECTOR;
+        let table = Table { offset: l1.offset, length: entries * 8, entry: Entry::Be64 };
+        check_empty(file, size, table, |entry| entry != 0)?;
         let (name, length) = (head.be64(8), head.be32(16));
         let backing = (name != 0).then(|| head.name("backing file", name, length)).transpose()?;
         let backing = backing.filter(|name| !name.is_empty());
-        Ok(Self { geometry, size: size / SECTOR * SECTOR, l1, backing })
+        Ok(Self { geometry, size, l1, backing })
     }
 }
 

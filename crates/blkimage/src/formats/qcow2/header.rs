@@ -5,7 +5,9 @@ use super::entry::Geometry;
 use super::extensions::{self, Extensions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::decompress::Compression;
-use crate::formats::fields::array;
+use crate::formats::empty;
+use crate::formats::fields::{Entry, array};
+use crate::formats::table_cache::Table;
 use crate::formats::two_level::{L1Table, Rules};
 use crate::storage::HostFile;
 
@@ -92,6 +94,7 @@ impl Header {
             is_extended: fixed.is_extended(),
         };
         header.check_l1(file, header.l1, header.size, L1_ENTRIES_AT)?;
+        check_empty(file, header.l1, header.size)?;
         Ok(header)
     }
 
@@ -130,6 +133,12 @@ impl Header {
         }
         Ok(())
     }
+}
+
+/// Fails if a state of 0 bytes has L2 tables.
+pub(super) fn check_empty(file: &HostFile, l1: L1Table, size: u64) -> Result<()> {
+    let table = Table { offset: l1.offset, length: l1.entries * 8, entry: Entry::Be64 };
+    empty::check_empty(file, size, table, |entry| Geometry::l2_offset(entry) != 0)
 }
 
 /// The fields of the header as stored.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::header::{Header, SECTOR, SnapshotTable};
+use super::header::{Header, SECTOR, SnapshotTable, check_empty};
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::formats::fields::array;
 use crate::formats::two_level::{L1Table, Rules};
@@ -154,7 +154,12 @@ impl Entry {
     /// Returns the virtual size and L1 table of the snapshot. If the entry has no size, it is that of the image, and any
     /// part that the table does not cover is unallocated.
     fn view(&self, file: &HostFile, header: &Header) -> Result<(u64, L1Table)> {
-        let Some(size) = self.read_sizes(file)?.1 else {
+        let (vm_state, size) = self.read_sizes(file)?;
+        // The state of a virtual machine is stored behind the content.
+        if vm_state == 0 {
+            check_empty(file, self.l1, size.unwrap_or(header.size))?;
+        }
+        let Some(size) = size else {
             let covered = self.l1.entries.saturating_mul(1 << header.geometry().l1_span_bits());
             header.check_l1(file, self.l1, header.size.min(covered), self.offset + 8)?;
             return Ok((header.size, self.l1));

@@ -1,7 +1,9 @@
 //! The qed header, validated before anything else is read, and the rules for offsets.
 
 use crate::error::{ErrorKind, Result};
+use crate::formats::empty::check_empty;
 use crate::formats::fields::{Entry, Head};
+use crate::formats::table_cache::Table;
 use crate::formats::two_level::{HostOffset, Invalid, L1Table, MapKind, Rules};
 use crate::probe::Format;
 use crate::storage::HostFile;
@@ -56,6 +58,8 @@ impl Header {
         if let Err(reason) = geometry.check_l2_offset(l1) {
             return Err(file.corrupt(format!("L1 table offset {l1:#x} {reason}")).at(40));
         }
+        let table = Table { offset: l1, length: 8 << geometry.l2_bits(), entry: Entry::Le64 };
+        check_empty(file, size, table, |entry| entry != 0)?;
         // Entries past the virtual size map no guest bytes.
         let entries = size.div_ceil(1 << geometry.l1_span_bits());
         Ok(Self {

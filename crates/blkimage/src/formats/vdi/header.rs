@@ -1,6 +1,7 @@
 //! The header of a vdi image.
 
 use crate::error::{ErrorKind, Result};
+use crate::formats::empty::check_empty;
 use crate::formats::fields::{Entry, Head, check_inside};
 use crate::formats::table_cache::Table;
 use crate::storage::HostFile;
@@ -79,6 +80,8 @@ impl Header {
         }
         let table = Table { offset: map, length: needed * 4, entry: Entry::Le32 };
         check_inside(file, table.offset, table.length, "table")?;
+        let whole = Table { length: blocks * 4, ..table };
+        check_empty(file, size, whole, |entry| entry < DISCARDED)?;
         Ok(Self { size, table, data })
     }
 }
@@ -93,6 +96,9 @@ const LINK_AT: usize = 0x1a8;
 const PARENT_AT: usize = 0x1b8;
 /// Version 1.1.
 const VERSION: u32 = 0x0001_0001;
+/// Entry of a discarded block. The entry after it is that of a block that was never written. Both are
+/// zero.
+pub(super) const DISCARDED: u64 = 0xffff_fffe;
 /// Limit of QEMU.
 const MAX_BLOCKS: u64 = 0x3fff_ffff;
 

@@ -10,7 +10,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use self::header::{BLOCK, Header};
+use self::header::{BLOCK, DISCARDED, Header};
 use crate::caches::LayerCaches;
 use crate::chain::{Candidate, Chain, OpenedLayer};
 use crate::error::Result;
@@ -59,7 +59,3 @@ impl Layer for Vdi {
         vec![&*self.file]
     }
 }
-
-/// Entry of a discarded block. The entry after it is that of a block that was never written. Both are
-/// zero.
-const DISCARDED: u64 = 0xffff_fffe;

@@ -22,7 +22,10 @@ impl Geometry {
         let blocks = size.div_ceil(block_size);
         let entries = match metadata.locator {
             Some(_) => blocks.div_ceil(ratio) * (ratio + 1),
-            None => blocks + blocks.saturating_sub(1) / ratio,
+            // QEMU subtracts 1 from 0 in 32 bits. It makes an image of 0 bytes with a table of that size, and refuses
+            // others.
+            None if blocks == 0 => u64::from(u32::MAX) / ratio,
+            None => blocks + (blocks - 1) / ratio,
         };
         Self { size, block_size, sector_size, ratio, entries }
     }

@@ -26,7 +26,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use self::bat::Geometry;
+use self::bat::{Geometry, Payload};
 use self::guid::Guid;
 use self::header::Header;
 use self::mapping::{Blocks, MapKind};
@@ -36,7 +36,9 @@ use self::region::Regions;
 use self::replay::{Changes, Replayed};
 use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
 use crate::error::{Result, escaped};
-use crate::formats::fields::check_inside;
+use crate::formats::empty::check_empty;
+use crate::formats::fields::{Entry, check_inside};
+use crate::formats::table_cache::Table;
 use crate::layer::{GuestRange, Layer, Mapping, MappingKind, Purpose};
 use crate::probe::Format;
 use crate::storage::HostFile;
@@ -80,6 +82,10 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
         return Err(file.corrupt(reason).at(bat.offset));
     }
     check_inside(&file, bat.offset, geometry.entries * 8, "BAT")?;
+    let whole = Table { offset: bat.offset, length: bat.length, entry: Entry::Le64 };
+    check_empty(&view, metadata.size, whole, |entry| {
+        matches!(Payload::decode(entry), None | Some(Payload::Present(_) | Payload::Partial(_)))
+    })?;
     let backing = match metadata.locator {
         Some(item) => {
             let Parent { name, linkages } = Parent::read(&view, item)?;

@@ -2,6 +2,7 @@
 
 use super::footer::{FOOTER, VERSION, check_sum};
 use crate::error::{ErrorKind, Result};
+use crate::formats::empty::not_empty;
 use crate::formats::fields::{Entry, Head, check_inside, for_each_entry};
 use crate::formats::table_cache::Table;
 use crate::hint::Hint;
@@ -56,7 +57,10 @@ impl Header {
         let header = Self { block, bitmap, table };
         // Entries past the virtual size map no guest bytes. QEMU checks them as well.
         let (rest, count) = (table.offset + table.length, u64::from(entries) - needed);
-        for_each_entry(file, rest, count, table.entry, |_, entry| match Self::locate(entry) {
+        for_each_entry(file, rest, count, table.entry, |index, entry| match Self::locate(entry) {
+            Some(_) if size == 0 => {
+                Err(not_empty(file, table.offset + index * 4).with_hint(Hint::VpcSize))
+            }
             Some(start) => header.check_block(file, start),
             None => Ok(()),
         })?;

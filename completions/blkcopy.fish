@@ -26,7 +26,7 @@ complete -c blkcopy -l block-size -r -f -d 'Size of the blocks, a power of two f
 complete -c blkcopy -l partition -r -f -d 'Only partition N of the source'
 complete -c blkcopy -s f -l format -r -f -a 'raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg gzip xz zstd bzip2 lz4' -d 'Format or compression'
 complete -c blkcopy -l snapshot -r -f -d 'Read the internal snapshot with this name or id'
-complete -c blkcopy -l vpc-size -r -f -a 'auto geometry current' -d 'Size of vpc (vhd) images: auto (as in QEMU), geometry (cylinders x heads x sectors) or current (the size that the image states)'
+complete -c blkcopy -l vpc-size -r -f -a 'auto geometry current' -d 'Size of vpc (vhd) images: auto (as in QEMU 10.0), geometry (cylinders x heads x sectors) or current (the size that the image states)'
 complete -c blkcopy -l secret-file -r -F -d 'Unlock encrypted (luks) images with the content of FILE'
 complete -c blkcopy -l untrusted -d 'For images from unknown sources: --follow=none'
 complete -c blkcopy -l follow -r -f -a 'beneath any none' -d 'Files that an image may refer to: beneath (its own folder), any or none'

@@ -29,7 +29,7 @@ complete -c blksum -s B -l bytes -d 'Hash the bytes of the file itself, as sha25
 complete -c blksum -s l -l list-digests -d 'List the digest algorithms'
 complete -c blksum -s f -l format -r -f -a 'raw qcow2 qcow vmdk vdi vhdx vpc qed parallels luks bochs cloop dmg gzip xz zstd bzip2 lz4' -d 'Format or compression'
 complete -c blksum -l snapshot -r -f -d 'Read the internal snapshot with this name or id'
-complete -c blksum -l vpc-size -r -f -a 'auto geometry current' -d 'Size of vpc (vhd) images: auto (as in QEMU), geometry (cylinders x heads x sectors) or current (the size that the image states)'
+complete -c blksum -l vpc-size -r -f -a 'auto geometry current' -d 'Size of vpc (vhd) images: auto (as in QEMU 10.0), geometry (cylinders x heads x sectors) or current (the size that the image states)'
 complete -c blksum -l secret-file -r -F -d 'Unlock encrypted (luks) images with the content of FILE'
 complete -c blksum -l untrusted -d 'For images from unknown sources: --follow=none'
 complete -c blksum -l follow -r -f -a 'beneath any none' -d 'Files that an image may refer to: beneath (its own folder), any or none'

@@ -14,6 +14,7 @@ import pytest
 
 import filesystems
 import images
+import vpc_images
 from conftest import HANG, ROOT, blksum_path
 
 TEXT = (ROOT / "docs/json.md").read_text()
@@ -82,14 +83,18 @@ def tables(section):
             name = name.strip("`")
             assert meaning and name not in fields, line
             types = types.split(" or ")
-            link = re.search(r"\[(\w+)\]\(#(names|spreads)\)", meaning, re.IGNORECASE)
+            link = re.search(r"\[([\w ]+)\]\(#(names|spreads|sizes-of-vpc-images)\)", meaning, re.IGNORECASE)
             is_linked = link and not {"object", "array"}.isdisjoint(types)
             fields[name] = Field(types, bool(absent), link[2] if is_linked else None)
         found.append(fields)
     return found
 
 
-LINKED = {"names": tables(SECTIONS["Names"])[0], "spreads": tables(SECTIONS["Spreads"])[0]}
+LINKED = {
+    "names": tables(SECTIONS["Names"])[0],
+    "spreads": tables(SECTIONS["Spreads"])[0],
+    "sizes-of-vpc-images": tables(SECTIONS["Sizes of vpc images"])[0],
+}
 
 
 def objects(value, fields, path=""):
@@ -189,7 +194,7 @@ def blksum_runs():
     lines += run("blksum", "--json", "-d", "sha256:linear", "-d", "blake3", "raw.img")
     lines += run("blksum", "--json", "-d", "sha256", "-d", "md5:bytes", "disk.qcow2")
     lines += run("blksum", "--json", "--construction", "fs-verity", "--salt", "5e", "raw.img")
-    lines += run("blksum", "--json", "--verbose", "disk.qcow2", b"caf\xe9.img")
+    lines += run("blksum", "--json", "--verbose", "disk.qcow2", b"caf\xe9.img", "disk.vhd")
     lines += run("blksum", "--json", "--verbose", "-d", "sha256", "-d", "xxh64", "large.img")
     for part in PARTS:
         lines += run("blksum", "--json", *part)
@@ -199,7 +204,7 @@ def blksum_runs():
 
 def check_runs():
     image()
-    names = ["raw.img", "disk.qcow2", b"caf\xe9.img"]
+    names = ["raw.img", "disk.qcow2", b"caf\xe9.img", "disk.vhd"]
     sums = run_bytes("blksum", "--tag", *names)
     sums += run_bytes("blksum", "--tag", "-d", "sha256:linear", "raw.img")
     sums += run_bytes("blksum", "--tag", "--construction", "fs-verity", "--salt", "5e", "raw.img")
@@ -250,6 +255,8 @@ def image():
     with open("parts.img", "wb") as file:
         file.truncate(8 << 20)
     images.run("sfdisk", "-q", "parts.img", stdin=None, input=b"label: gpt\nsize=2M\nsize=2M,name=x\n")
+    with open("disk.vhd", "wb") as file:
+        file.write(vpc_images.fixed(bytes(40960), creator=b"vpc ", geometry=(10, 2, 2)))
     # Large enough to measure which implementation is the fastest.
     with open("large.img", "wb") as file:
         file.write(b"C" * (96 << 20))
@@ -561,7 +568,7 @@ def image_info_runs():
         # The name of a snapshot follows its id, and QEMU makes only ids that are numbers.
         file.seek(file.read().index(b"3caf\xe9"))
         file.write(b"\xff")
-    lines = run("blkhash", "info", "--json", b"caf\xe9.qcow2", "parts.img", "missing.img", statuses=(2,))
+    lines = run("blkhash", "info", "--json", b"caf\xe9.qcow2", "parts.img", "disk.vhd", "missing.img", statuses=(2,))
     return lines + run("blkhash", "info", "--json", "parts.img")
 
 

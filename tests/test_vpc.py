@@ -1,6 +1,7 @@
 """vpc (vhd) images, against what QEMU and libvhdi read."""
 
 import hashlib
+import json
 import os
 import pathlib
 import random
@@ -17,7 +18,27 @@ from test_refused import assert_refused
 KIB = 1 << 10
 MIB = 1 << 20
 SECTOR = 512
+NEW = ("vbox", "wa\0\0", "xo  ", "*img")
 SIZES = {"auto": None, "geometry": "chs", "current": "current_size"}
+
+
+@pytest.fixture(autouse=True)
+def sizes_of_qemu_10(monkeypatch):
+    """QEMU 10.0 has another rule for the size than earlier versions, which are told what it is."""
+
+    def theirs(path, fmt):
+        data = pathlib.Path(path).read_bytes()
+        footer = data if data.startswith(b"conectix") else data[-SECTOR:]
+        size = "chs" if footer[28:32] in (b"vpc ", b"qemu") else "current_size"
+        raw = pathlib.Path(f"{path}.theirs")
+        options = f"driver={fmt},file.driver=file,file.filename={path},force_size_calc={size}"
+        try:
+            run = images.attempt("qemu-img", "convert", "--image-opts", options, "-O", "raw", str(raw))
+            return guest_view.digest(raw) if run.returncode == 0 else None
+        finally:
+            raw.unlink(missing_ok=True)
+
+    monkeypatch.setattr(guest_view, "theirs", theirs)
 
 
 def create(rng, path):
@@ -245,7 +266,7 @@ def test_another_parent_is_refused(blksum, pair):
 # Sizes
 
 
-@pytest.mark.parametrize("creator", ["qemu", "qem2", "win ", "vpc ", "d2v ", "CTXS", "tap\0", "vbox"])
+@pytest.mark.parametrize("creator", ["qemu", "qem2", "win ", "vpc ", "d2v ", "CTXS", "tap\0", *NEW])
 @pytest.mark.parametrize("geometry", [(10, 4, 17), (20, 4, 17), (65535, 16, 255)], ids=["less", "more", "max"])
 def test_vpc_size(blksum, workdir, creator, geometry):
     """The sizes of QEMU, with each value of its option."""
@@ -260,14 +281,56 @@ def test_vpc_size(blksum, workdir, creator, geometry):
         struct.pack_into(">QQ", image, at + 40, current, current)
         image[at : at + SECTOR] = vpc_images.checksum(image[at : at + SECTOR], 64)
     pathlib.Path("disk.vhd").write_bytes(image)
+    is_max = product > MIB
     for ours, theirs in SIZES.items():
-        options = "driver=vpc,file.filename=disk.vhd" + (f",force_size_calc={theirs}" if theirs else "")
+        # The rule of QEMU 10.0. Earlier versions have another one.
+        theirs = theirs or ("chs" if creator in ("vpc ", "qemu") else "current_size")
+        options = f"driver=vpc,file.filename=disk.vhd,force_size_calc={theirs}"
         images.qemu_img("convert", "--image-opts", options, "-O", "raw", "raw")
+        value = blkhash.file_checksum("raw").hex()
         result = blksum(f"--vpc-size={ours}", "disk.vhd")
         assert result.returncode == 0, result
-        assert result.stdout.split()[0].decode() == blkhash.file_checksum("raw").hex(), ours
+        assert result.stdout.split()[0].decode() == value, ours
         is_doubtful = ours == "auto" and os.path.getsize("raw") != current
         assert (b"--vpc-size=current" in result.stderr) == is_doubtful, result
+        is_new = ours == "auto" and creator in NEW and not is_max
+        assert (b"earlier versions read" in result.stderr) == is_new, result
+        # By QEMU, whose version may have another rule.
+        assert blksum.hex("--reader=qemu", f"--vpc-size={ours}", "disk.vhd") == value
+    tag = blksum("--tag", "disk.vhd").stdout
+    size = "geometry" if creator in ("vpc ", "qemu") else "current"
+    assert tag.startswith(b"BLKSUM-SHA256-STREAMS4-64K (" if is_max else f"BLKSUM-SHA256-STREAMS4-64K/VPCSIZE={size} (".encode())
+    assert blksum("-c", input=tag).returncode == 0
+
+
+def test_both_sizes_are_shown(blksum, workdir):
+    """An image of Azure. QEMU before 10.0 reads the geometry, and so do checksums of that time."""
+    content = random.Random(8).randbytes(40 * KIB)
+    pathlib.Path("disk.vhd").write_bytes(vpc_images.fixed(content, creator=b"wa\0\0", geometry=(10, 2, 2)))
+    pathlib.Path("raw").write_bytes(content)
+    result = blksum("disk.vhd")
+    assert result.stdout.split()[0].decode() == blksum.hex("raw")
+    assert b"with the 40960 bytes that its header states: earlier versions read the 20480 bytes" in result.stderr
+    sizes = {"current": 40960, "geometry": 20480, "read": "current"}
+    assert json.loads(blksum("--json", "disk.vhd").stdout)["vpc_sizes"] == sizes
+    info = [str(pathlib.Path(blksum.path).with_name("blkhash")), "info", "disk.vhd"]
+    text = images.run(*info).decode()
+    assert "40.00 KiB (40960 bytes)\n" in text and "or 20.00 KiB (20480 bytes) with --vpc-size=geometry\n" in text, text
+    assert json.loads(images.run(*info, "--json"))["chain"][0]["vpc_sizes"] == sizes
+    assert b"or 20.00 KiB (20480 bytes) with --vpc-size=geometry" in blksum("-v", "disk.vhd").stderr
+    # What an earlier version wrote is compared with the other size, and is not called damage without a word.
+    old = blksum("--vpc-size=geometry", "disk.vhd").stdout
+    tagged = b"BLKSUM-SHA256-STREAMS4-64K (disk.vhd) = " + old.split()[0] + b"\n"
+    for line in (old, tagged):
+        result = blksum("-c", input=line)
+        assert (result.returncode, result.stdout) == (1, b"disk.vhd: FAILED\n")
+        assert b"of the 20480 bytes of its geometry size" in result.stderr and b"--vpc-size=geometry compares" in result.stderr
+        assert blksum("-c", "--vpc-size=geometry", input=line).returncode == 0
+    result = blksum("--expect", old.split()[0].decode(), "disk.vhd")
+    assert result.returncode == 1 and b"--vpc-size=geometry compares" in result.stderr
+    # A size that was chosen leaves nothing to say.
+    tag = blksum("--tag", "disk.vhd").stdout.replace(b"= ", b"= 00")[:-3] + b"\n"
+    assert b"--vpc-size" not in blksum("-c", input=tag).stderr
 
 
 def test_vpc_size_of_a_fixed_disk(blksum, workdir):

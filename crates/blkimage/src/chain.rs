@@ -135,6 +135,7 @@ impl<'a> Chain<'a> {
             virtual_size: None,
             is_served: false,
             files,
+            vpc_sizes: None,
         });
     }
 

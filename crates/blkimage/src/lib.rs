@@ -107,7 +107,7 @@ pub use holes::Holes;
 pub use identity::{FileId, VolumeId};
 pub use image::Image;
 pub use location::{Location, Transport, Uri};
-pub use member::{Member, MemberFile};
+pub use member::{Member, MemberFile, VpcSizes};
 pub use member_name::member_name;
 pub use open::{detect, detect_file};
 pub use options::{Cache, Follow, OpenOptions, Reader, VpcSize};

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::options::VpcSize;
 use crate::probe::Format;
 use crate::storage::{HostFile, ReadMethod};
 
@@ -13,6 +14,19 @@ pub struct Member {
     pub(crate) virtual_size: Option<u64>,
     pub(crate) is_served: bool,
     pub(crate) files: Vec<Arc<HostFile>>,
+    pub(crate) vpc_sizes: Option<VpcSizes>,
+}
+
+/// The two sizes of a vpc image, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VpcSizes {
+    /// The size that the footer states.
+    pub current: u64,
+    /// Cylinders x heads x sectors.
+    pub geometry: u64,
+    /// The one with which the image is read, never [`VpcSize::Auto`].
+    pub read: VpcSize,
 }
 
 /// One file that an image is stored in.
@@ -28,6 +42,12 @@ impl Member {
     /// Size of the guest content in bytes, `None` for backing files that a server reads.
     pub fn virtual_size(&self) -> Option<u64> {
         self.virtual_size
+    }
+
+    /// The two sizes of a vpc image, if they differ and [`OpenOptions::vpc_size`](crate::OpenOptions::vpc_size) decides
+    /// which one it has. `None` for all other images.
+    pub fn vpc_sizes(&self) -> Option<VpcSizes> {
+        self.vpc_sizes
     }
 
     /// Whether another program reads it, `qemu-nbd`.

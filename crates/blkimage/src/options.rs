@@ -243,8 +243,8 @@ names!(Follow { Beneath = "beneath", Any = "any", None = "none" });
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum VpcSize {
-    /// The size that QEMU uses: the current size if the creator of the image is known to mean it, and the
-    /// geometry otherwise.
+    /// The size that QEMU 10.0 uses: the geometry if Virtual PC or QEMU without `force_size` created the image, and the
+    /// current size otherwise. Earlier versions of QEMU use the geometry of more images.
     #[default]
     Auto,
     /// Cylinders x heads x sectors, and the current size if the geometry is the largest one.

@@ -160,6 +160,9 @@ fn text(
     let size = image.virtual_size();
     line("format", image.format().to_string());
     line("size", format!("{} ({size} bytes)", Bytes(size)));
+    if let Some(sizes) = image.chain().iter().find_map(Member::vpc_sizes) {
+        line("", format!("or {}", about::VpcSizes::new(sizes).describe()));
+    }
     for (depth, member) in image.chain().iter().enumerate() {
         for (number, file) in member.files().enumerate() {
             let label = match (depth, number) {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use blkhash::engine::Measurement;
 use blkhash::{Algorithm, Parameters};
-use blkimage::{Image, Member, MemberFile, ReadMethod};
+use blkimage::{Image, Member, MemberFile, ReadMethod, VpcSize};
 use blksum::Tuning;
 use serde::{Serialize, Serializer};
 
@@ -47,8 +47,34 @@ struct Measured {
 pub struct ChainImage {
     format: &'static str,
     virtual_size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vpc_sizes: Option<VpcSizes>,
     reader: &'static str,
     files: Vec<ChainFile>,
+}
+
+/// The two sizes of a vpc image, if they differ.
+#[derive(Clone, Debug, Serialize)]
+pub struct VpcSizes {
+    current: u64,
+    geometry: u64,
+    read: &'static str,
+}
+
+impl VpcSizes {
+    /// Describes the sizes.
+    pub fn new(sizes: blkimage::VpcSizes) -> Self {
+        let blkimage::VpcSizes { current, geometry, read, .. } = sizes;
+        Self { current, geometry, read: read.name() }
+    }
+
+    /// Describes the one that is not read.
+    pub fn describe(&self) -> String {
+        let other = if self.read == VpcSize::Current.name() { self.geometry } else { self.current };
+        let name =
+            if self.read == VpcSize::Current.name() { VpcSize::Geometry } else { VpcSize::Current };
+        format!("{} with --vpc-size={name}", exact(other))
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -173,6 +199,7 @@ impl ChainImage {
         Self {
             format: image.format().name(),
             virtual_size: image.virtual_size(),
+            vpc_sizes: image.vpc_sizes().map(VpcSizes::new),
             reader: if image.is_served() { SERVER } else { "built-in" },
             files: files.collect(),
         }
@@ -182,6 +209,9 @@ impl ChainImage {
         let mut text = self.format.to_owned();
         if let Some(size) = self.virtual_size {
             let _ = write!(text, ", virtual size {}", exact(size));
+        }
+        if let Some(sizes) = &self.vpc_sizes {
+            let _ = write!(text, ", or {}", sizes.describe());
         }
         if self.reader == SERVER {
             let _ = write!(text, ", by {SERVER}");

@@ -141,13 +141,13 @@ impl Run<'_> {
             }
         }
         if self.expect.verbosity != Verbosity::Nothing {
-            self.explain(name, found);
+            self.explain(name, found, tag);
         }
         Ok(())
     }
 
     /// Says what was tried in vain, or what a value does not cover.
-    fn explain(&self, name: &OsStr, found: &Found) {
+    fn explain(&self, name: &OsStr, found: &Found, tag: Option<&Tag>) {
         let say = |text: &str| messages::message_of(name.as_bytes(), text);
         if found.matched.is_some() {
             found.uncovered.iter().for_each(|why| say(&found::describe_uncovered(why)));
@@ -157,6 +157,9 @@ impl Run<'_> {
             say(&format!("is not {}", found::describe(&found.tried)));
         }
         found.reasons().iter().for_each(|reason| say(reason));
+        let recorded = recorded::content(self.settings, tag).vpc_size;
+        let chosen = recorded.unwrap_or(self.settings.open.vpc_size);
+        found.report.other_vpc_size(chosen).iter().for_each(|other| say(other));
         if input::is_target(name) && self.settings.part.is_none() {
             let size = found.report.virtual_size;
             say(&format!(

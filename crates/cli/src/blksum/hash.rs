@@ -375,6 +375,7 @@ impl Job<'_> {
             format: Format::Raw,
             has_other_files: false,
             has_vpc: false,
+            vpc_sizes: None,
             is_decompressed: false,
             stream: Some(looks),
             shape: shape(length),

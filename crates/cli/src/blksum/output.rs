@@ -13,7 +13,7 @@ use blksum::expect::Subject;
 use blksum::{Content, Part, Tag};
 use serde::Serialize;
 
-use super::about::About;
+use super::about::{About, VpcSizes};
 use super::found::{Found, Reading};
 use super::recorded;
 use super::report::Report;
@@ -239,6 +239,8 @@ struct Object<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     salt: Option<String>,
     virtual_size: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vpc_sizes: Option<VpcSizes>,
     format: &'static str,
     bytes_read: u64,
     seconds: f64,
@@ -265,6 +267,7 @@ impl<'a> Object<'a> {
             block_size: has_blocks.then(|| parameters.block_size().get()),
             salt: Some(parameters.salt()).filter(|salt| !salt.is_empty()).map(Salt::to_string),
             virtual_size: report.virtual_size,
+            vpc_sizes: report.vpc_sizes.map(VpcSizes::new),
             format: report.format.name(),
             bytes_read: report.bytes_read,
             seconds: report.elapsed.as_secs_f64(),

@@ -19,7 +19,8 @@ use crate::{messages, quote};
 
 /// Returns the style of the line of an image. The tag records the format raw if that was given, because a
 /// guest may write the header of another one later. It records another format that was given if it would not
-/// be detected, and the size of vpc images that was asked for.
+/// be detected, and the size of vpc images that was asked for. If an image has two, it records the one that was read,
+/// because versions do not agree on the default.
 pub fn style<'a>(
     style: &'a Style,
     name: &OsStr,
@@ -30,7 +31,8 @@ pub fn style<'a>(
     let detected = || report.stream.map(|(format, _)| format).or_else(|| input::detected(name));
     let is_recorded = |format: &Format| *format == Format::Raw || detected() != Some(*format);
     let format = open.format.filter(is_recorded);
-    let vpc_size = Some(open.vpc_size).filter(|size| report.has_vpc && *size != VpcSize::Auto);
+    let asked = Some(open.vpc_size).filter(|size| report.has_vpc && *size != VpcSize::Auto);
+    let vpc_size = asked.or(report.vpc_sizes.map(|sizes| sizes.read));
     if format.is_none() && vpc_size.is_none() {
         return Cow::Borrowed(style);
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use blkhash::{Digest, Parameters};
-use blkimage::{Compression, Format, Image};
+use blkimage::{Compression, Format, Image, Member, VpcSize, VpcSizes};
 use blksum::expect::Shape;
 
 use super::about::About;
@@ -27,6 +27,8 @@ pub struct Report {
     pub has_other_files: bool,
     /// Whether a vpc image is in the chain.
     pub has_vpc: bool,
+    /// The two sizes of that image, if they differ.
+    pub vpc_sizes: Option<VpcSizes>,
     /// Whether the image is a compressed file.
     pub is_decompressed: bool,
     /// Format and compression that the bytes of a stream look like. `None` for everything else.
@@ -52,6 +54,7 @@ impl Report {
             format: image.format(),
             has_other_files: image.files().nth(1).is_some(),
             has_vpc: image.chain().iter().any(|member| member.format() == Format::Vpc),
+            vpc_sizes: image.chain().iter().find_map(Member::vpc_sizes),
             is_decompressed: image.is_decompressed(),
             stream: None,
             shape: None,
@@ -74,6 +77,23 @@ impl Report {
             messages::remark_of(name.as_bytes(), note);
         }
         is_odd
+    }
+
+    /// Explains why a checksum of a vpc image may not match although nothing is damaged. `None` for other images, and if
+    /// the size was chosen.
+    pub fn other_vpc_size(&self, chosen: VpcSize) -> Option<String> {
+        let sizes = self.vpc_sizes.filter(|_| chosen == VpcSize::Auto)?;
+        let (read, other) = match sizes.read {
+            VpcSize::Geometry => (VpcSize::Geometry, VpcSize::Current),
+            _ => (VpcSize::Current, VpcSize::Geometry),
+        };
+        let bytes = |size| if size == VpcSize::Current { sizes.current } else { sizes.geometry };
+        Some(format!(
+            "{} bytes were read, its {read} size: if the checksum is of the {} bytes of its {other} size, as in other \
+             versions of blksum and QEMU, --vpc-size={other} compares them",
+            bytes(read),
+            bytes(other)
+        ))
     }
 
     /// Prints a note if the image was read as raw and has the name of another format. Its header or footer may be lost.

@@ -32,7 +32,7 @@ pub struct Opening {
     #[arg(help_heading = IMAGES, long, value_name = "NAME")]
     pub snapshot: Option<String>,
 
-    /// Size of vpc (vhd) images: auto (as in QEMU), geometry (cylinders x heads x sectors) or current
+    /// Size of vpc (vhd) images: auto (as in QEMU 10.0), geometry (cylinders x heads x sectors) or current
     /// (the size that the image states) [default: auto]
     #[arg(
         help_heading = IMAGES, long, value_name = "WHICH",

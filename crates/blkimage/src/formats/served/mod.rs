@@ -34,7 +34,7 @@ use crate::formats::raw::Raw;
 use crate::formats::vmdk;
 use crate::hint::Hint;
 use crate::layer::{GuestRange, Layer, Mapping, Purpose};
-use crate::options::{DEFAULT_MAX_UNSTORED, OpenOptions, Reader};
+use crate::options::{DEFAULT_MAX_UNSTORED, OpenOptions, Reader, VpcSize};
 use crate::probe::Format;
 use crate::storage::nbd::Nbd;
 use crate::storage::{HostFile, Storage};
@@ -76,7 +76,8 @@ pub(crate) fn open(chain: &mut Chain<'_>, top: &Candidate) -> Result<OpenedLayer
             }
         };
         let others = chain.members.last().map_or(&[][..], |member| &member.files[1..]);
-        export.push(image, others)?;
+        let vpc_sizes = chain.members.last().and_then(|member| member.vpc_sizes);
+        export.push(image, others, vpc_sizes.map(|sizes| sizes.read))?;
         let Some(backing) = backing else { break };
         let image = chain.follow_backing(image, backing)?;
         chain.add_image(&image);
@@ -173,8 +174,13 @@ impl<'a> Export<'a> {
     }
 
     /// Adds an image beneath the existing ones. `others` are the other files that hold it, each once, in the
-    /// order in which it names them.
-    pub fn push(&mut self, image: &Candidate, others: &[Arc<HostFile>]) -> Result<()> {
+    /// order in which it names them. `vpc_size` is the size that a vpc image has, if there is a choice.
+    pub fn push(
+        &mut self,
+        image: &Candidate,
+        others: &[Arc<HostFile>],
+        vpc_size: Option<VpcSize>,
+    ) -> Result<()> {
         let (file, format) = (&image.file, image.format);
         let nodes = others.iter().map(|file| self.give_file(file)).collect::<Result<Vec<_>>>()?;
         let description = match format {
@@ -203,7 +209,7 @@ impl<'a> Export<'a> {
                 Node { extents, ..Node::new(format, given) }
             }
         };
-        self.nodes.push(Node { vpc_size: self.options.vpc_size, ..node });
+        self.nodes.push(Node { vpc_size, ..node });
         self.files.push(file.clone());
         self.files.extend_from_slice(others);
         Ok(())

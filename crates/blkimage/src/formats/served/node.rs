@@ -18,8 +18,8 @@ pub(super) struct Node {
     pub data_file: Option<FileNode>,
     /// Files that a vmdk descriptor names, in order.
     pub extents: Vec<FileNode>,
-    /// Which of its sizes a vpc image has.
-    pub vpc_size: VpcSize,
+    /// Which of its sizes a vpc image has, if they differ. The versions of QEMU do not agree on a default.
+    pub vpc_size: Option<VpcSize>,
     pub backing: Option<Box<Node>>,
 }
 
@@ -54,9 +54,9 @@ impl Node {
             data_file.render(text);
         }
         let size = match self.vpc_size {
-            VpcSize::Auto => None,
-            VpcSize::Geometry => Some("chs"),
-            VpcSize::Current => Some("current_size"),
+            None | Some(VpcSize::Auto) => None,
+            Some(VpcSize::Geometry) => Some("chs"),
+            Some(VpcSize::Current) => Some("current_size"),
         };
         if let (Format::Vpc, Some(size)) = (self.format, size) {
             let _ = write!(text, ",\"force_size_calc\":\"{size}\"");

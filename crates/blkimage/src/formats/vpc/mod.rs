@@ -20,6 +20,7 @@ use self::parent::Parent;
 use self::sparse::Sparse;
 use crate::chain::{BackingFile, Candidate, Chain, OpenedLayer};
 use crate::error::{ErrorKind, Result};
+use crate::formats::empty::not_empty;
 use crate::formats::raw::Raw;
 use crate::hint::Hint;
 use crate::options::VpcSize;
@@ -40,10 +41,12 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
         return Err(file.corrupt(reason).at(footer.offset));
     }
     if choice == VpcSize::Auto
-        && let Some(doubt) = footer.sizes.doubt(size)
+        && let Some((doubt, hint)) = footer.sizes.doubt(size)
     {
-        let hint = (size != footer.sizes.current).then_some(Hint::CurrentSize);
         chain.warn(Warning { hint, ..file.warning(doubt) });
+    }
+    if let Some(member) = chain.members.last_mut().filter(|_| !is_parent) {
+        member.vpc_sizes = footer.sizes.differing(choice);
     }
     let end = file.size() - FOOTER as u64;
     if footer.kind == Kind::Fixed {
@@ -52,6 +55,9 @@ pub(crate) fn open(chain: &mut Chain<'_>, image: &Candidate) -> Result<OpenedLay
             let error = file.corrupt(reason).at(end);
             let is_less = footer.sizes.current < footer.sizes.geometry;
             return Err(if is_less { error.with_hint(Hint::CurrentSize) } else { error });
+        }
+        if size == 0 && end > 0 {
+            return Err(not_empty(file, footer.offset).with_hint(Hint::VpcSize));
         }
         let layer = Raw::beginning(file.clone(), size);
         return Ok(OpenedLayer { layer: Box::new(layer), backing: None });

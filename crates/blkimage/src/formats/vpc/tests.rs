@@ -97,11 +97,13 @@ fn content() {
 fn both_sizes() {
     let sizes = |creator: &[u8; 4], geometry| Sizes { current: 5000, geometry, creator: *creator };
     let (auto, geometry, current) = (VpcSize::Auto, VpcSize::Geometry, VpcSize::Current);
-    for creator in [b"win ", b"qem2", b"d2v ", b"tap\0", b"CTXS"] {
+    for creator in
+        [b"win ", b"qem2", b"d2v ", b"tap\0", b"CTXS", b"vbox", b"wa\0\0", b"xo  ", b"vpc\0"]
+    {
         assert_eq!(sizes(creator, 4096).choose(auto), 4608);
         assert_eq!(sizes(creator, 4096).choose(geometry), 4096);
     }
-    for creator in [b"vpc ", b"qemu", b"vbox", b"d2v\0", b"tap "] {
+    for creator in [b"vpc ", b"qemu"] {
         assert_eq!(sizes(creator, 4096).choose(auto), 4096);
         assert_eq!(sizes(creator, 4096).choose(current), 4608);
         assert_eq!(sizes(creator, 65535 * 16 * 255 * 512).choose(auto), 4608);
@@ -114,11 +116,15 @@ fn warnings_about_sizes() {
     let sizes = |creator: &[u8; 4], current| Sizes { current, geometry: 4096, creator: *creator };
     assert_eq!(sizes(b"win ", 4096).doubt(4096), None);
     assert_eq!(sizes(b"qem2", 4000).doubt(4000), None);
-    assert!(sizes(b"qemu", 4096).doubt(4096).unwrap().contains("whole cylinders"));
-    let doubt = sizes(b"vbox", 5000).doubt(4096).unwrap();
-    assert!(doubt.contains("not the 5000 bytes"));
+    let (doubt, hint) = sizes(b"qemu", 4096).doubt(4096).unwrap();
+    assert!(doubt.contains("whole cylinders") && hint.is_none());
+    let (doubt, hint) = sizes(b"vpc ", 5000).doubt(4096).unwrap();
+    assert!(doubt.contains("not the 5000 bytes") && hint == Some(Hint::CurrentSize));
+    let (doubt, hint) = sizes(b"vbox", 5000).doubt(4608).unwrap();
+    assert!(doubt.contains("earlier versions read the 4096 bytes"));
+    assert_eq!((hint, sizes(b"win ", 5000).doubt(4608)), (Some(Hint::VpcSize), None));
     // 2 cylinders, 2 heads and 2 sectors are one block.
-    let image = both(dynamic(), |it, at| it.put(at + 28, b"vbox").be32(at + 56, 0x0002_0202));
+    let image = both(dynamic(), |it, at| it.put(at + 28, b"vpc ").be32(at + 56, 0x0002_0202));
     let size = |choice| {
         let options = OpenOptions::new().vpc_size(choice);
         let image = image.clone().open_with(&options).unwrap();

@@ -198,6 +198,37 @@ def test_manifest(blksum, disks, digest):
     assert len(report) == 4
 
 
+def test_a_line_of_a_manifest_that_is_not_understood(blksum, disks):
+    """It may be of a member that is then not checked, such as the descriptor."""
+    members, _ = disks
+    lines = manifest(members, "sha256").splitlines(keepends=True)
+    text = b"\r\n" + lines[0].replace(b"SHA256", b"SHA-9") + b"".join(lines[1:])
+    archive("part.ova", [*members[:1], ("x.mf", text), *members[1:]])
+    result = blksum("-c", "part.ova")
+    assert result.returncode == 1 and result.stdout.count(b": OK\n") == len(members) - 1, result
+    assert b"part.ova: line 2 of its manifest is not understood: what it is of was not checked\n" in result.stderr
+    assert blksum("-c", "--status", "part.ova").returncode == 1
+    # A disk.
+    text = b"".join(lines[:-1]) + lines[-1].replace(b"SHA256", b"SHA-9")
+    archive("disk.ova", [*members[:1], ("x.mf", text), *members[1:]])
+    result = blksum("-c", "disk.ova")
+    assert (result.returncode, result.stdout) == (1, b"")
+    says = f"which its manifest does not list: line {len(lines)} of it is not understood, 'SHA-9(".encode()
+    assert says in result.stderr, result
+
+
+@pytest.mark.parametrize("form", ["SHA{}", "SHA2-{}"])
+def test_spellings_of_manifests(blksum, disks, form):
+    """Those of VMware, and of Oracle Linux Virtualization Manager, with blanks and the folder."""
+    members, _ = disks
+    text = manifest(members, "sha256").decode()
+    text = text.replace("SHA256(", form.format(256) + " (./").encode()
+    archive("a.ova", [*members[:1], ("x.mf", text), *members[1:]])
+    result = blksum("-c", "a.ova")
+    expected = b"".join(f"a.ova:./{name}: OK\n".encode() for name, _ in members)
+    assert (result.returncode, result.stdout, result.stderr) == (0, expected, b"")
+
+
 def test_a_manifest_that_does_not_list_a_disk(blksum, disks):
     members, _ = disks
     archive("a.ova", [*members[:1], ("x.mf", manifest(members[:3], "sha256")), *members[1:]])

@@ -10,7 +10,7 @@ use std::slice;
 use std::sync::OnceLock;
 
 use blkhash::{Construction, Digest, Parameters};
-use blkimage::{Format, split_member};
+use blkimage::{Format, is_appliance, split_member};
 use blksandbox::Sandbox;
 use blksum::check_file::{Entry, Mistake, Parser};
 use blksum::expect::Value;
@@ -338,7 +338,11 @@ impl Checker<'_> {
                     self.counts.mistake = mistake.map(|mistake| (number, mistake));
                 }
                 self.counts.untagged.digits = self.counts.untagged.digits.or(digits);
-                if self.images.check.warn {
+                if self.is_manifest() {
+                    self.say(&format!(
+                        "line {number} of its manifest is not understood: what it is of was not checked"
+                    ));
+                } else if self.images.check.warn {
                     let line_type = &self.line_type;
                     self.say(&format!("{number}: improperly formatted {line_type} checksum line"));
                 }
@@ -393,7 +397,8 @@ impl Checker<'_> {
             && unreadable == 0
             // A line that a later version wrote has a checksum, and nothing was compared with it.
             && unknown == 0
-            && (!self.images.check.strict || malformed == 0)
+            // A manifest lists the members of an appliance and nothing else.
+            && (malformed == 0 || !self.images.check.strict && !self.is_manifest())
     }
 
     fn check_entry(&mut self, entry: &Entry, result: Result<Report, Problem>) -> io::Result<()> {
@@ -434,6 +439,7 @@ impl Checker<'_> {
                 }
                 if status == Status::Failed && self.warns() {
                     self.say_where(entry, Some(&parameters));
+                    self.say_other_vpc_size(entry, &report);
                     self.note_size(entry, &report);
                 }
                 Ok(())
@@ -485,6 +491,7 @@ impl Checker<'_> {
                 self.has_noted_size = report.note_odd_size(name);
             }
             self.say_where(entry, None);
+            self.say_other_vpc_size(entry, report);
             self.note_size(entry, report);
             return Ok(());
         };
@@ -538,6 +545,15 @@ impl Checker<'_> {
             expected: &entry.digest,
         };
         if let Some(text) = failed.differences(reporter) {
+            messages::message_of(&entry.name, &text);
+        }
+    }
+
+    /// Says that a vpc image has another size, of which the checksum may be.
+    fn say_other_vpc_size(&self, entry: &Entry, report: &Report) {
+        let asked = self.images.settings.open.vpc_size;
+        let chosen = self.images.content(entry).vpc_size.unwrap_or(asked);
+        if let Some(text) = report.other_vpc_size(chosen) {
             messages::message_of(&entry.name, &text);
         }
     }
@@ -664,6 +680,11 @@ impl Checker<'_> {
 
     fn is_stdin(&self) -> bool {
         self.name() == "-"
+    }
+
+    /// Whether the current check file is the manifest of an appliance.
+    fn is_manifest(&self) -> bool {
+        is_appliance(Path::new(self.name()))
     }
 
     fn name(&self) -> &OsStr {

@@ -195,13 +195,14 @@ fn manifest(path: &Path) -> io::Result<Vec<u8>> {
     };
     let mut parser = Parser::new(UNUSED);
     let (mut lines, mut listed) = (Vec::new(), HashSet::new());
+    let mut unknown = None;
     for (number, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
         if number == MAX_LINES {
             let reason = format!("has a manifest of more than {MAX_LINES} lines");
             return Err(io::Error::other(reason));
         }
         match parser.parse(line) {
-            Line::Ignored => {}
+            Line::Ignored => lines.push(b'\n'),
             Line::Entry(Entry { name, digest, tag: Some(Tag::File(algorithm)), .. }) => {
                 let style = Style {
                     form: Form::Tagged(Tag::File(algorithm)),
@@ -217,14 +218,21 @@ fn manifest(path: &Path) -> io::Result<Vec<u8>> {
                 lines.extend(style.line(name.as_os_str().as_bytes(), &digest));
             }
             // Only members are checked, whatever else a line names.
-            Line::Entry(_) | Line::Malformed => lines.extend_from_slice(b"malformed\n"),
+            Line::Entry(_) | Line::Malformed => {
+                unknown = unknown.or(Some((number + 1, line.trim_ascii_end())));
+                lines.extend_from_slice(b"malformed\n");
+            }
         }
     }
     let listed = listed.into_iter().map(|(_, name)| name).collect();
     if let Some(disk) = appliance.disk_beyond(&listed).map_err(other)? {
         let disk = quote::name(&disk);
+        let unknown = unknown.map_or_else(String::new, |(number, line)| {
+            let line = quote::name(&line[..line.len().min(MAX_SHOWN)]);
+            format!(": line {number} of it is not understood, {line}")
+        });
         return Err(io::Error::other(format!(
-            "has the disk {disk}, which its manifest does not list"
+            "has the disk {disk}, which its manifest does not list{unknown}"
         )));
     }
     Ok(lines)
@@ -268,6 +276,9 @@ const MAX_HELD: usize = 16 << 20;
 /// Maximum number of lines in a manifest, which is twice that of members. The headers of the archive are
 /// read for each.
 const MAX_LINES: usize = 2000;
+
+/// Maximum number of bytes of a line in an error.
+const MAX_SHOWN: usize = 200;
 
 /// The digest of lines without a tag, of which a manifest has none.
 const UNUSED: Algorithm = Algorithm::Sha256;

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import struct
 
 import pytest
@@ -683,6 +684,27 @@ def test_descriptors_that_qemu_reads_otherwise(blksum):
         assert good.count(old) >= 1
         put("disk.vmdk", good.replace(old, new, 1))
         assert_refused(blksum, "disk.vmdk", word)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+def test_versions_of_descriptors(blksum, version):
+    content = random_content(random.Random(23), MIB)
+    good = pathlib.Path(described("disk", [(2048, "FLAT", content)], "monolithicFlat")).read_bytes()
+    put("disk.vmdk", good.replace(b"version=1", b"version=%d" % version))
+    check(blksum, "disk.vmdk", content)
+
+
+@pytest.mark.parametrize("name, encoding", [("磁盘", "GBK"), ("ソ表", "Shift_JIS"), ("Dätenträger", "windows-1252"), ("磁盘", "UTF-8")])
+def test_names_in_other_encodings(blksum, name, encoding):
+    """A name is bytes, as in QEMU, whatever its encoding is called. In Shift_JIS, a backslash is a half of a character."""
+    content = random_content(random.Random(24), MIB)
+    good = pathlib.Path(described("disk", [(2048, "FLAT", content)], "monolithicFlat")).read_bytes()
+    [old] = re.findall(rb'FLAT "(.*)" 0', good)
+    new = name.encode(encoding) + b"-flat.vmdk"
+    os.rename(old, new)
+    text = good.replace(old, new).replace(b"version=1\n", b'version=1\nencoding="%s"\n' % encoding.encode())
+    put("disk.vmdk", text)
+    check(blksum, "disk.vmdk", content, libvmdk=False)
 
 
 def test_a_part_that_ends_within_a_grain_is_the_last(blksum):

@@ -222,7 +222,7 @@ impl Settings {
             CREATE_TYPE => self.create_type.replace(quoted()?).is_none(),
             PARENT => self.parent.replace(quoted()?).is_none(),
             _ if key.eq_ignore_ascii_case(b"version")
-                && !matches!(value.trim_ascii(), b"1" | b"2" | b"3") =>
+                && !matches!(value.trim_ascii(), b"1" | b"2" | b"3" | b"4") =>
             {
                 let flaw = format!("has the unknown version \"{}\"", excerpt(value.trim_ascii()));
                 return Err(Flaw::Unsupported(at(&flaw)));

@@ -274,6 +274,72 @@ def test_bitmaps_that_do_not_belong_to_the_map_are_refused(disk, workdir):
     fails(2, "format without bitmaps", "bitmaps", "d.raw")
 
 
+@pytest.fixture
+def thin(workdir):
+    """An image with 4 MiB of content, and a bitmap from before the map `m.blkmap`."""
+    images.create("thin.qcow2", 32 * MIB)
+    images.qemu_io("thin.qcow2", "write -P 1 0 4M")
+    images.qemu_img("bitmap", "--add", "thin.qcow2", "b")
+    run("create", "-o", "m.blkmap", "thin.qcow2")
+    return "thin.qcow2"
+
+
+def clear(image):
+    images.qemu_img("bitmap", "--clear", image, "b")
+
+
+def test_a_cleared_bitmap_that_had_marks(thin):
+    """It may have more bits than before, but not all of those."""
+    for number in range(100):
+        images.qemu_io(thin, f"write -P 2 {number * 2 * BLOCK} 512")
+    run("update", "--bitmap", "b", "m.blkmap", thin)
+    images.qemu_io(thin, "write -P 3 0 64k")
+    clear(thin)
+    images.qemu_io(thin, "write -P 4 16M 12M")
+    for sample in ([], ["--sample", "0"]):
+        result = fails(3, "marked offset 0, and it does not now: it was cleared, or made anew", "update", *sample, "--bitmap", "b", "m.blkmap", thin)
+        assert b"--trust" in result.stderr
+    # One bit of many.
+    run("update", "--trust", "--sample", "0", "--bitmap", "b", "m.blkmap", thin)
+    clear(thin)
+    images.qemu_io(thin, f"write -P 5 16M 6M", f"write -P 5 {22 * MIB + BLOCK} 8M")
+    fails(3, f"marked offset {22 * MIB}, and it does not now", "update", "--bitmap", "b", "m.blkmap", thin)
+
+
+@pytest.mark.parametrize("lost", ["write -P 2 8M 1M", "write -z -u 1M 64k", "discard 2M 64k", "write -P 2 20M 512"])
+def test_a_bitmap_that_was_empty_and_cleared(thin, lost):
+    """Nothing in the bitmap shows it. Where blocks came or went, the image does."""
+    images.qemu_io(thin, lost)
+    clear(thin)
+    images.qemu_io(thin, "write -P 3 16M 1M")
+    before = content("m.blkmap")
+    fails(1, "changed, and the changes do not include them", "update", "--bitmap", "b", "m.blkmap", thin)
+    assert content("m.blkmap") == before
+
+
+def test_a_cleared_bitmap_and_content_that_was_overwritten(thin):
+    """Blocks that stay where they are show nothing: docs/incremental.md says so. A sample of all finds them."""
+    images.qemu_io(thin, "write -P 2 1M 64k")
+    clear(thin)
+    fails(1, f"{BLOCK} bytes at {MIB} changed", "update", "--sample", "100", "--bitmap", "b", "m.blkmap", thin)
+
+
+def test_a_bitmap_of_another_granularity(thin):
+    images.qemu_img("bitmap", "--remove", thin, "b")
+    images.qemu_img("bitmap", "--add", "-g", "4k", thin, "b")
+    fails(3, "had another granularity: it was made anew", "update", "--bitmap", "b", "m.blkmap", thin)
+
+
+def test_zeros_that_are_stored_are_no_change(workdir):
+    """They are compared, and not many of them."""
+    images.create("full.qcow2", 64 * MIB, "-o", "preallocation=full")
+    images.qemu_img("bitmap", "--add", "full.qcow2", "b")
+    run("create", "-o", "f.blkmap", "full.qcow2")
+    images.qemu_io("full.qcow2", "write -P 3 16M 1M")
+    result = json.loads(run("update", "--json", "--bitmap", "b", "f.blkmap", "full.qcow2"))
+    assert result["read"] == 16 and 200 <= result["sampled"] <= 258, result
+
+
 def test_a_killed_writer_leaves_a_bitmap_in_use(disk):
     writer = subprocess.Popen(["qemu-io", "-f", "qcow2", str(disk)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     writer.stdin.write(b"write -P 9 0 64k\nflush\n")

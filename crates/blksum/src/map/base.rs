@@ -2,7 +2,7 @@
 
 use blkimage::{Format, Image};
 
-use super::{FileInfo, Info, SourceInfo, Subject};
+use super::{BitmapInfo, FileInfo, Info, SourceInfo, Subject};
 
 /// The reason why a bitmap, an overlay or an older image does not tell what changed since a map was made. The text is about the map.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +32,19 @@ pub enum OtherBase {
     /// The bitmap does not record changes, or did not when the map was made.
     #[error("was made when bitmap {0:?} did not record changes, or it does not now")]
     Disabled(String),
+    /// The bitmap counts in other units than when the map was made.
+    #[error("was made when bitmap {0:?} had another granularity: it was made anew")]
+    Anew(String),
+    /// The bitmap does not mark what it marked when the map was made.
+    #[error(
+        "was made when bitmap {name:?} marked offset {offset}, and it does not now: it was cleared, or made anew"
+    )]
+    Unmarked {
+        /// Name of the bitmap.
+        name: String,
+        /// Offset in the image, in bytes.
+        offset: u64,
+    },
     /// The bitmap has fewer changes than when the map was made.
     #[error(
         "was made when bitmap {name:?} had {then} bits set, and it has {now} now: it was cleared, or made anew"
@@ -49,7 +62,8 @@ pub enum OtherBase {
 /// Checks that a bitmap in an image tells every change since the map with this info was made: it was there and empty or not
 /// cleared since, and recorded all changes, and backing files are as they were.
 ///
-/// A bitmap that was removed and made anew under its name, and has more changes than the old one, is not noticed.
+/// A bitmap that was cleared or made anew is noticed if it marked something when the map was made that it does not mark now. One
+/// that marked nothing looks the same after it was cleared.
 ///
 /// # Errors
 ///
@@ -86,13 +100,32 @@ pub fn check_bitmap(
     if !old.enabled || !new.enabled {
         return Err(OtherBase::Disabled(name.to_owned()));
     }
+    if old.granularity != new.granularity {
+        return Err(OtherBase::Anew(name.to_owned()));
+    }
     match (old.dirty, new.dirty) {
         (Some(then), Some(now)) if then > now => {
             Err(OtherBase::Cleared { name: name.to_owned(), then, now })
         }
-        (Some(_), Some(_)) => Ok(()),
+        (Some(_), Some(_)) => check_marked(&old, subject.image),
         _ => Err(missing()),
     }
+}
+
+/// Fails unless a bitmap marks what it marked when the map was made: while it records changes, it only grows.
+fn check_marked(old: &BitmapInfo, image: &Image) -> Result<(), OtherBase> {
+    let marked = image.dirty_extents(old.name.as_bytes()).unwrap_or_default();
+    let size = image.virtual_size();
+    for [start, length] in &old.marked {
+        // An image that was made smaller has no bits behind its end.
+        let end = start.saturating_add(*length).min(size);
+        let after = marked.partition_point(|it| it.start <= *start);
+        let covered = after.checked_sub(1).map_or(*start, |index| marked[index].end.max(*start));
+        if covered < end {
+            return Err(OtherBase::Unmarked { name: old.name.clone(), offset: covered });
+        }
+    }
+    Ok(())
 }
 
 /// Returns how many images of a chain lie above the one that the map with this info was made of.

@@ -138,6 +138,9 @@ pub struct BitmapInfo {
     /// Number of bits that were set. `None` if its content is not complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dirty: Option<u64>,
+    /// Some of the extents that were marked, each with its offset and length in bytes: all, or 64 spread over all of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub marked: Vec<[u64; 2]>,
     /// Other fields.
     #[serde(flatten)]
     pub other: Object<String, Value>,
@@ -264,15 +267,17 @@ impl BitmapInfo {
     /// it.
     fn of(image: &Image) -> Vec<Self> {
         let bitmaps = image.bitmaps().ok().flatten().unwrap_or_default();
-        let described = bitmaps.into_iter().take(MAX_BITMAPS).map(|bitmap| Self {
-            dirty: image.dirty_extents(&bitmap.name).ok().map(|extents| {
-                let bits = |it: &Range<u64>| (it.end - it.start).div_ceil(bitmap.granularity);
-                extents.iter().map(bits).sum()
-            }),
-            name: String::from_utf8_lossy(&bitmap.name).into_owned(),
-            granularity: bitmap.granularity,
-            enabled: bitmap.is_enabled,
-            other: Object::new(),
+        let described = bitmaps.into_iter().take(MAX_BITMAPS).map(|bitmap| {
+            let extents = image.dirty_extents(&bitmap.name).ok();
+            let bits = |it: &Range<u64>| (it.end - it.start).div_ceil(bitmap.granularity);
+            Self {
+                dirty: extents.as_ref().map(|extents| extents.iter().map(bits).sum()),
+                name: String::from_utf8_lossy(&bitmap.name).into_owned(),
+                granularity: bitmap.granularity,
+                enabled: bitmap.is_enabled,
+                marked: spread(&extents.unwrap_or_default()),
+                other: Object::new(),
+            }
         });
         described.collect()
     }
@@ -338,6 +343,16 @@ fn base_name(image: &OsStr) -> String {
     };
     name.to_string_lossy().into_owned()
 }
+
+/// Returns the offsets and lengths of extents, or of [`MAX_MARKED`] that are spread over all of them.
+fn spread(extents: &[Range<u64>]) -> Vec<[u64; 2]> {
+    let count = extents.len().min(MAX_MARKED);
+    let chosen = (0..count).map(|index| &extents[index * extents.len() / count]);
+    chosen.map(|extent| [extent.start, extent.end - extent.start]).collect()
+}
+
+/// More extents of a bitmap are left out.
+const MAX_MARKED: usize = 64;
 
 /// More bitmaps of an image are left out.
 const MAX_BITMAPS: usize = 64;

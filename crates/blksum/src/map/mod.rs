@@ -12,6 +12,7 @@ mod interrupted;
 mod new_file;
 mod other_part;
 mod pairing;
+mod suspects;
 mod update;
 mod write;
 

@@ -7,6 +7,7 @@ use blkhash::{BlockDigests, BlockSize, Run, Sink, SinkError};
 use blkimage::{Gather, Source};
 use blkmap::{Commit, Lookup, Map, Output};
 
+use super::suspects::suspects;
 use super::{Info, Made, UpdateInfo, of_map, padded_last};
 use crate::changes::Changes;
 use crate::{Error, Progress, Tuning, block_digests};
@@ -78,7 +79,8 @@ pub struct Tracked<'a> {
 /// others.
 ///
 /// A larger image has changed behind its old end. Of the blocks without changes, a random sample is read and compared with
-/// the base.
+/// the base, unless it is [`Sample::NONE`]. Preferred are up to 256 blocks that were zeros and are stored now, or were not
+/// zeros and are no longer stored.
 ///
 /// # Errors
 ///
@@ -95,7 +97,12 @@ pub fn update<O: Output + Send>(
     progress: &Progress,
 ) -> Result<Updated, Error> {
     let header = base.header();
-    let plan = Plan::new(base, source.size(), tracked.changes, tracked.sample);
+    let mut plan = Plan::new(base, source.size(), tracked.changes, tracked.sample);
+    if tracked.sample != Sample::NONE {
+        let old_blocks = base.commit().blocks();
+        let blocks = source.size().div_ceil(header.block_size.into()).min(old_blocks);
+        plan = plan.with_samples(&suspects(base, source, blocks)?, &mut random);
+    }
     let [read, sampled] = [false, true].map(|kind| plan.count(kind));
     let extents = plan.bytes(header.block_size, source.size()).zip(&plan.0);
     let bytes =
@@ -188,6 +195,36 @@ impl Plan {
                 plan.push(blocks.clone(), false);
             }
         }
+        plan
+    }
+
+    /// Adds samples from these blocks, which are in order, as far as they are not read anyway. Each of equal parts of the
+    /// blocks has one.
+    fn with_samples(self, blocks: &[Range<u64>], random: &mut dyn FnMut(u64) -> u64) -> Self {
+        let total: u64 = blocks.iter().map(|it| it.end - it.start).sum();
+        let count = total.min(MAX_SUSPECTS);
+        let part = |index: u64| (u128::from(index) * u128::from(total) / u128::from(count)) as u64;
+        let mut chosen =
+            (0..count).map(|index| part(index) + random(part(index + 1) - part(index)));
+        let (mut samples, mut before, mut next) = (Vec::new(), 0, chosen.next());
+        for range in blocks {
+            let length = range.end - range.start;
+            while let Some(index) = next.filter(|index| *index < before + length) {
+                samples.push(range.start + (index - before));
+                next = chosen.next();
+            }
+            before += length;
+        }
+        let mut plan = Self(Vec::new());
+        let mut samples = samples.into_iter().peekable();
+        for Piece { blocks, is_sample } in self.0 {
+            while let Some(block) = samples.next_if(|block| *block < blocks.start) {
+                plan.push(block..block + 1, true);
+            }
+            while samples.next_if(|block| *block < blocks.end).is_some() {}
+            plan.push(blocks, is_sample);
+        }
+        samples.for_each(|block| plan.push(block..block + 1, true));
         plan
     }
 
@@ -308,6 +345,9 @@ fn of_missed(error: Error, block_size: BlockSize, size: u64) -> Error {
 /// Maximum number of blocks in a sample that is not all, which take 160 MiB.
 const MAX_SAMPLES: u64 = 4 << 20;
 
+/// Maximum number of blocks that are compared because their place contradicts the map.
+const MAX_SUSPECTS: u64 = 256;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -335,6 +375,22 @@ mod tests {
         );
         assert_eq!(plan(&[], 0, Sample::default()), []);
         assert_eq!(plan(&[0..4, 4..10], 10, Sample::ALL), [(0, 10, false)]);
+    }
+
+    #[test]
+    fn suspects_are_samples_unless_they_are_read_anyway() {
+        let plan = |blocks: &[Range<u64>]| {
+            let plan = Plan::sampled(&[2..4], 1000, Sample::NONE, &mut random);
+            let plan = plan.with_samples(blocks, &mut |limit| limit - 1);
+            plan.0.into_iter().map(|it| (it.blocks.start, it.blocks.end, it.is_sample)).collect()
+        };
+        let none: Vec<_> = plan(&[]);
+        assert_eq!(none, [(2, 4, false)]);
+        assert_eq!(plan(&[0..3, 5..7]), [(0, 2, true), (2, 4, false), (5, 7, true)]);
+        let many: Vec<(u64, u64, bool)> = plan(&[4..1000]);
+        let sampled = many.iter().filter(|it| it.2).map(|it| it.1 - it.0).sum::<u64>();
+        assert_eq!((many[0], sampled), ((2, 4, false), 256));
+        assert_eq!(many.last(), Some(&(999, 1000, true)));
     }
 
     #[test]

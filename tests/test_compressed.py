@@ -9,6 +9,7 @@ import random
 import shlex
 import struct
 import subprocess
+import sys
 import zlib
 
 import images
@@ -265,6 +266,75 @@ def test_damage_in_what_was_not_read(blksum, workdir):
         assert b"stream is damaged" in result.stderr or b"index of the xz stream is damaged" in result.stderr
 
 
+@pytest.fixture
+def gapped(workdir):
+    """A qcow2 image that leaves out most of its file: what only a snapshot has, in the middle and at the end."""
+    (workdir / "disk.raw").write_bytes(random.Random(8).randbytes(6 << 20))
+    images.run("qemu-img", "convert", "-O", "qcow2", "disk.raw", "gaps.qcow2")
+    for at in "0", "3M":
+        images.run("qemu-img", "snapshot", "-c", f"before-{at}", "gaps.qcow2")
+        images.run("qemu-io", "-f", "qcow2", "-c", f"write -q -z {at} 3M", "gaps.qcow2")
+    images.run("qemu-img", "snapshot", "-c", "after", "gaps.qcow2")
+    images.run("qemu-io", "-f", "qcow2", "-c", "write -q -P 7 1M 64k", "gaps.qcow2")
+    return workdir / "gaps.qcow2"
+
+
+# Several blocks, members, frames or streams, and one.
+PARTS = {
+    "gz": ["bgzip -c FILE", "pigz -i -b 128 -c FILE", "gzip -1c FILE"],
+    "xz": ["xz -T2 -0 --block-size=1MiB -c FILE", "xz -0 -T1 -c FILE"],
+    "zst": ["split -b 1M --filter='cat > part; zstd -1 -c part' FILE", "zstd -1 -c FILE"],
+    "lz4": ["split -b 1M --filter='cat > part; lz4 --content-size -c part' FILE"],
+    "bz2": ["pbzip2 -b1 -c FILE", "bzip2 -1c FILE"],
+}
+
+
+@pytest.mark.parametrize("count", [4, pytest.param(60, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("extension", PARTS)
+def test_damage_in_what_an_image_leaves_out(blksum, workdir, gapped, extension, count):
+    """Damage is found at any place of the file, as by the tool."""
+    rng = random.Random(f"gaps {extension} {count}")
+    name = f"gaps.qcow2.{extension}"
+    (expected,) = values(blksum, gapped)
+    for command in PARTS[extension]:
+        stored = compress(command, gapped.name)
+        (workdir / name).write_bytes(stored)
+        assert values(blksum, name) == [expected], command
+        names = []
+        for number in range(count):
+            damaged = bytearray(stored)
+            at = (number * 2 + 1) * len(stored) // (2 * count) + rng.randrange(1000)
+            damaged[at : at + 2] = bytes(byte ^ 0xFF for byte in damaged[at : at + 2])
+            names.append(f"{number}.qcow2.{extension}")
+            (workdir / names[-1]).write_bytes(damaged)
+        result = blksum(*names)
+        found = [line.split()[1].decode() for line in result.stdout.splitlines()]
+        assert found == [it for it in names if verdict(extension, it)], (command, result)
+        # A part as well.
+        result = blksum("--length", "64K", names[-1])
+        assert (result.returncode == 0) == verdict(extension, names[-1]), (command, result)
+
+
+def test_damage_in_a_gap_of_other_commands(blksum, blkhash, workdir):
+    """A vhdx begins with blocks that are not read."""
+    (workdir / "disk.raw").write_bytes(content(random.Random(9), 1 << 20))
+    images.run("qemu-img", "convert", "-O", "vhdx", "disk.raw", "disk.vhdx")
+    stored = bytearray(compress("xz -0 -T2 --block-size=64KiB -c FILE", "disk.vhdx"))
+    # Up to the last records of the index, in which an error is found when the file is opened.
+    damages = [at for at in range(200, 4000, 400)]
+    blkcopy = type(blksum)(pathlib.Path(blksum.path).with_name("blkcopy"))
+    for at in damages:
+        damaged = stored.copy()
+        damaged[at : at + 2] = b"\xff\xff"
+        (workdir / "d.vhdx.xz").write_bytes(damaged)
+        assert not verdict("xz", "d.vhdx.xz")
+        assert blksum("d.vhdx.xz").returncode == 1, at
+    for args in ["map", "create", "-o", "d.blkmap", "d.vhdx.xz"], ["map", "diff", "d.vhdx.xz", "disk.raw"]:
+        result = blkhash(*args)
+        assert result.returncode != 0 and b"xz stream is damaged" in result.stderr, result
+    assert blkcopy("d.vhdx.xz", "copy.raw").returncode != 0
+
+
 def test_footers(blksum, workdir):
     """A fixed vpc image in a stream of unknown size is not taken for raw."""
     (workdir / "disk.raw").write_bytes(bytes(40 << 20) + b"x" * 512 + bytes(30 << 20))
@@ -274,7 +344,9 @@ def test_footers(blksum, workdir):
         (workdir / name).write_bytes(compress(command, "disk.vhd"))
         result = blksum(name)
         assert (result.returncode, result.stdout) == (1, b""), name
-        assert b"ends like a vpc or dmg image" in result.stderr, result.stderr
+        assert b"ends like a vpc image" in result.stderr, result.stderr
+        wanted = f"vpc+{METHODS[name.rsplit('.', 1)[1]]}"
+        assert wanted.encode() in result.stderr and values(blksum, "-f", wanted, name) == [raw]
     (workdir / "disk.vhd.xz").write_bytes(compress("xz -0 -T2 --block-size=8MiB -c FILE", "disk.vhd"))
     assert values(blksum, "disk.vhd.xz") == [raw]
 
@@ -294,6 +366,79 @@ def test_limits(blksum, workdir):
         assert result.returncode == 1 and b"has far more content than it stores" in result.stderr, result.stderr
         assert b"--max-zeros=SIZE allows more" in result.stderr
         assert values(blksum, name) == values(blksum, "zeros")
+
+
+# A child process starts with the peak memory of its parent in the kernel's statistics. This parent is small.
+MEASURE = """
+import resource, subprocess, sys
+status = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
+print(status, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10)
+"""
+
+
+def peak(program, *args):
+    """Runs a program. Returns its status, its errors and the most memory that it had, in bytes."""
+    command = [sys.executable, "-S", "-c", MEASURE, program, *args]
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
+    status, most = map(int, result.stdout.split())
+    return status, result.stderr, most
+
+
+def number_of_xz(number):
+    """A number in an index."""
+    encoded = bytearray()
+    while number >= 0x80:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*encoded, number])
+
+
+def xz_of_stated_blocks(count):
+    """A file whose index states blocks of 1 MiB that are not there."""
+    flags = b"\0\4"
+    index = b"\0" + number_of_xz(count) + (b"\5" + number_of_xz(1 << 20)) * count
+    index += bytes(-len(index) % 4)
+    index += struct.pack("<I", zlib.crc32(index))
+    footer = struct.pack("<I", len(index) // 4 - 1) + flags
+    header = b"\xfd7zXZ\0" + flags + struct.pack("<I", zlib.crc32(flags))
+    return header + bytes(8 * count) + index + struct.pack("<I", zlib.crc32(footer)) + footer + b"YZ"
+
+
+def test_memory_of_stated_parts(blksum, workdir):
+    """What a file states costs memory only within the limits of its content and of memory."""
+    zstd_frame = struct.pack("<IBI", 0xFD2FB528, 0xA0, 1 << 20) + b"\1\0\0"
+    (workdir / "small").write_bytes(bytes(1000))
+    (workdir / "small.xz").write_bytes(compress("xz -c FILE", "small"))
+    (workdir / "parts.xz").write_bytes(xz_of_stated_blocks(80_000))
+    (workdir / "parts.zst").write_bytes(zstd_frame * 80_000)
+    _, _, least = peak(blksum.path, "small.xz")
+    for name in "parts.xz", "parts.zst":
+        assert os.path.getsize(name) < 1 << 20
+        status, errors, most = peak(blksum.path, "--max-zeros", "1G", name)
+        assert status == 1 and b"has far more content than it stores, and all of it would be decoded: --max-zeros" in errors, errors
+        assert most < least + (2 << 20), (name, most, least)
+        status, errors, most = peak(blksum.path, "--max-memory", "1M", name)
+        assert status == 1 and b"damaged" in errors, errors
+        assert most < least + (3 << 20), (name, most, least)
+    # Streams cannot be decoded as one.
+    (workdir / "streams.xz").write_bytes((workdir / "small.xz").read_bytes() * 3000)
+    status, errors, _ = peak(blksum.path, "--max-memory", "1M", "streams.xz")
+    assert status == 1 and b"has more parts than the limit of memory: --max-memory=SIZE allows more" in errors, errors
+    (workdir / "plain").write_bytes(bytes(3_000_000))
+    assert values(blksum, "streams.xz") == values(blksum, "plain")
+
+
+def test_memory_of_blocks_ahead(blksum, workdir):
+    """Blocks of bzip2 may have 52 times the content that they are known for."""
+    with open("zeros", "wb") as zeros:
+        zeros.truncate(300 << 20)
+    (workdir / "zeros.bz2").write_bytes(compress("bzip2 -9c FILE", "zeros"))
+    (workdir / "small").write_bytes(bytes(1000))
+    (workdir / "small.bz2").write_bytes(compress("bzip2 -9c FILE", "small"))
+    _, _, least = peak(blksum.path, "small.bz2")
+    status, errors, most = peak(blksum.path, "--max-memory", "16M", "zeros.bz2")
+    assert (status, errors) == (0, b"")
+    assert most < least + (24 << 20), (most, least)
 
 
 def test_values_of_elsewhere(blksum, workdir):
@@ -430,7 +575,9 @@ def test_an_end_within_a_bzip2_file(blksum, workdir):
     (workdir / "empty.bz2").write_bytes(compress("bzip2 -c FILE", "empty"))
     assert values(blksum, "empty.bz2") == values(blksum, "empty")
     (workdir / "old.lz4").write_bytes(compress("lz4 -l -c FILE", "magics.bz2"))
-    assert blksum("old.lz4").returncode == 1
+    for result in (blksum("old.lz4"), blksum("-f", "lz4", input=(workdir / "old.lz4").read_bytes())):
+        assert result.returncode == 1
+        assert b"is in the legacy format of lz4, which has no checksum: `lz4 -dc` in a pipe decompresses it" in result.stderr
 
 
 @pytest.mark.slow
@@ -444,7 +591,41 @@ def test_footers_of_several_parts(blksum, workdir):
     (workdir / "large.vhd.xz").write_bytes(compress("xz -0 -T1 --block-list=1MiB,0 -c FILE", "disk.vhd"))
     for threads in "1", "2", "16":
         result = blksum("--threads", threads, "large.vhd.xz")
-        assert (result.returncode, result.stdout) == (1, b"") and b"ends like a vpc or dmg image" in result.stderr
+        assert (result.returncode, result.stdout) == (1, b"") and b"ends like a vpc image" in result.stderr
+
+
+def metadata(kind, data):
+    """What OpenWrt's fwtool appends, but for its checksum."""
+    return data + b"FWx0" + bytes(4) + bytes([kind, 0, 0, 0]) + struct.pack(">I", len(data) + 16)
+
+
+def test_metadata_of_openwrt(blksum, blkhash, workdir):
+    """The content is that of `gzip -dc`, and only metadata as a whole are left out."""
+    (workdir / "disk.raw").write_bytes(content(random.Random(6), 300_000))
+    stored = compress("gzip -9nc FILE", "disk.raw")
+    description = metadata(1, bytes(8) + b'{  "metadata_version": "1.1", "supported_devices":["x"] }\n')
+    signature = metadata(0, b"untrusted comment: signed by key 1\nRWQ=\n")
+    expected = values(blksum, "disk.raw")
+    for behind in (description, signature, description + signature):
+        (workdir / "disk.img.gz").write_bytes(stored + behind)
+        plain = subprocess.run(["gzip", "-dc", "disk.img.gz"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert plain.returncode == 2 and b"trailing garbage ignored" in plain.stderr
+        assert plain.stdout == (workdir / "disk.raw").read_bytes()
+        assert values(blksum, "disk.img.gz") == expected
+        assert values(blksum, "-f", "gzip", input=stored + behind) == expected
+        assert blkhash("map", "create", "-o", "x.blkmap", "disk.img.gz").returncode == 0
+        (workdir / "x.blkmap").unlink()
+    way = b"behind: gzip stream is followed by other bytes at byte %d of the compressed file, which `gzip -dc` in a pipe leaves out"
+    others = [
+        b"x", b"x" + description, bytes(3) + signature + b"x", description[1:], description[:-1], bytes(70_000) + b"x", description + bytes(1),
+        bytes(70_000) + description, b"\x1e" + stored[1:],
+    ]  # fmt: skip
+    for behind in others:
+        (workdir / "behind").write_bytes(stored + behind)
+        result = blksum("-f", "gzip", "behind")
+        assert (result.returncode, result.stdout) == (1, b""), behind[:20]
+        assert way % len(stored) in result.stderr, (behind[:20], result.stderr)
+    assert values(blksum, "-f", "raw", input=subprocess.run(["gzip", "-dc", "behind"], stdout=subprocess.PIPE).stdout) == expected
 
 
 def test_padding(blksum, workdir):

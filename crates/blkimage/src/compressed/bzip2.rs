@@ -21,6 +21,8 @@ pub(super) struct Bzip2<R> {
     work: Option<SyncSender<Job>>,
     /// The blocks that are being decoded, in order, and what follows them.
     queue: VecDeque<Queued>,
+    /// The rest of the block whose content is read.
+    chunks: Option<Receiver<Chunk>>,
     decoded: Vec<u8>,
     /// Number of bytes of `decoded` that were read.
     read: usize,
@@ -28,17 +30,26 @@ pub(super) struct Bzip2<R> {
     crc: u32,
     /// Number of blocks that are decoded ahead.
     ahead: usize,
+    /// Number of chunks of a block that are decoded ahead.
+    chunks_ahead: usize,
     is_over: bool,
 }
 
 /// A block for a thread.
 struct Job {
     block: Arc<Block>,
-    result: SyncSender<Option<Vec<u8>>>,
+    chunks: SyncSender<Chunk>,
+}
+
+/// What a thread has made of a block. Without an end, the block is damaged.
+enum Chunk {
+    /// Bytes of the content, at most [`CHUNK`].
+    Bytes(Vec<u8>),
+    End,
 }
 
 enum Queued {
-    Block(Arc<Block>, Receiver<Option<Vec<u8>>>),
+    Block(Arc<Block>, Receiver<Chunk>),
     /// The end of a stream, with its checksum.
     End(u32),
     Failed(io::Error),
@@ -51,9 +62,11 @@ struct Block {
 }
 
 impl<R: Read> Bzip2<R> {
-    pub fn new(reader: R) -> Self {
+    /// Decodes ahead at most `max_memory` bytes, or one block.
+    pub fn new(reader: R, max_memory: u64) -> Self {
         let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
-        let ahead = threads + 1;
+        let Budget { ahead, chunks_ahead } = Budget::new(threads, max_memory);
+        let threads = threads.min(ahead);
         let (work, jobs) = mpsc::sync_channel::<Job>(ahead);
         let jobs = Arc::new(Mutex::new(jobs));
         let started = (0..threads).filter(|_| {
@@ -62,8 +75,12 @@ impl<R: Read> Bzip2<R> {
         });
         let work = (started.count() > 0).then_some(work);
         let input = Parts::new(reader);
+        // Without a thread, no chunk is taken before the last one is there.
+        let chunks_ahead = if work.is_some() { chunks_ahead } else { MAX_CHUNKS };
         let (queue, decoded) = Default::default();
-        Self { input, work, queue, decoded, read: 0, crc: 0, ahead, is_over: false }
+        let chunks = None;
+        let (read, crc, is_over) = Default::default();
+        Self { input, work, queue, chunks, decoded, read, crc, ahead, chunks_ahead, is_over }
     }
 
     /// Keeps the threads busy.
@@ -80,9 +97,9 @@ impl<R: Read> Bzip2<R> {
     }
 
     fn start(&self, block: Block) -> Queued {
-        let (result, receiver) = mpsc::sync_channel(1);
+        let (chunks, receiver) = mpsc::sync_channel(self.chunks_ahead);
         let block = Arc::new(block);
-        let job = Job { block: block.clone(), result };
+        let job = Job { block: block.clone(), chunks };
         match &self.work {
             // A thread that is gone leaves the result without a sender.
             Some(work) => drop(work.send(job)),
@@ -91,8 +108,16 @@ impl<R: Read> Bzip2<R> {
         Queued::Block(block, receiver)
     }
 
-    /// Decodes the next block, or goes on to the next stream.
+    /// Takes the next chunk of a block, or goes on to the next block or stream.
     fn advance(&mut self) -> io::Result<()> {
+        if let Some(chunks) = &self.chunks {
+            match chunks.recv() {
+                Ok(Chunk::Bytes(decoded)) => (self.decoded, self.read) = (decoded, 0),
+                Ok(Chunk::End) => self.chunks = None,
+                Err(_) => return Err(self.input.damaged()),
+            }
+            return Ok(());
+        }
         self.look_ahead();
         match self.queue.pop_front() {
             None => self.is_over = true,
@@ -101,11 +126,15 @@ impl<R: Read> Bzip2<R> {
             Some(Queued::End(_)) => return Err(self.input.damaged()),
             Some(Queued::Block(block, receiver)) => {
                 self.crc = self.crc.rotate_left(1) ^ block.crc();
-                self.decoded = match receiver.recv() {
-                    Ok(Some(decoded)) => decoded,
-                    _ => self.join(&block)?,
-                };
-                self.read = 0;
+                match receiver.recv() {
+                    Ok(Chunk::Bytes(decoded)) => {
+                        (self.decoded, self.read) = (decoded, 0);
+                        self.chunks = Some(receiver);
+                    }
+                    Ok(Chunk::End) => {}
+                    // Nothing was decoded, so that it may be a part of a block.
+                    Err(_) => (self.decoded, self.read) = (self.join(&block)?, 0),
+                }
             }
         }
         Ok(())
@@ -124,7 +153,12 @@ impl<R: Read> Bzip2<R> {
             if block.bits.length > MAX_BLOCK_BITS {
                 break;
             }
-            if let Some(decoded) = decode(&block.stream()) {
+            let mut decoded = Vec::new();
+            let is_good = decode(&block.stream(), |chunk| {
+                decoded.extend(chunk);
+                true
+            });
+            if is_good {
                 return Ok(decoded);
             }
         }
@@ -147,7 +181,12 @@ impl<R: Read> Read for Bzip2<R> {
 
 impl Job {
     fn run(self) {
-        let _ = self.result.send(decode(&self.block.stream()));
+        let is_good =
+            decode(&self.block.stream(), |chunk| self.chunks.send(Chunk::Bytes(chunk)).is_ok());
+        if is_good {
+            // The reader may be gone.
+            let _ = self.chunks.send(Chunk::End);
+        }
     }
 }
 
@@ -161,24 +200,47 @@ fn work_on(jobs: &Mutex<Receiver<Job>>) {
     }
 }
 
-/// Decodes a stream of one block. `None` if it is damaged.
-fn decode(stream: &[u8]) -> Option<Vec<u8>> {
+/// Decodes a stream of one block, whose content goes to `take` in chunks until that returns `false`. Returns whether the
+/// stream is good and all of it was taken. Content of up to one chunk is known to be good when it is taken.
+fn decode(stream: &[u8], mut take: impl FnMut(Vec<u8>) -> bool) -> bool {
     let mut decoder = Decompress::new(false);
-    let mut decoded = Vec::with_capacity(MAX_BLOCK);
+    let mut decoded = Vec::with_capacity(CHUNK);
     loop {
         let (taken, length) = (decoder.total_in() as usize, decoded.len());
-        match decoder.decompress_vec(stream.get(taken..)?, &mut decoded) {
+        let rest = stream.get(taken..).unwrap_or_default();
+        match decoder.decompress_vec(rest, &mut decoded) {
             // An end within the block would hide what follows.
             Ok(Status::StreamEnd) => {
-                return (decoder.total_in() as usize == stream.len()).then_some(decoded);
+                return decoder.total_in() as usize == stream.len() && take(decoded);
+            }
+            Ok(_) if decoded.len() == decoded.capacity() => {
+                let next = Vec::with_capacity(CHUNK);
+                if !take(std::mem::replace(&mut decoded, next)) {
+                    return false;
+                }
             }
             Ok(_) if decoder.total_in() as usize == taken && decoded.len() == length => {
-                return None;
+                return false;
             }
-            Ok(_) if decoded.len() == decoded.capacity() => decoded.reserve(MAX_BLOCK),
             Ok(_) => {}
-            Err(_) => return None,
+            Err(_) => return false,
         }
+    }
+}
+
+/// What is decoded ahead.
+struct Budget {
+    ahead: usize,
+    chunks_ahead: usize,
+}
+
+impl Budget {
+    fn new(threads: usize, max_memory: u64) -> Self {
+        let max_memory = usize::try_from(max_memory).unwrap_or(usize::MAX);
+        // One chunk is at hand, and one is in the channel.
+        let ahead = (threads + 1).min(max_memory / (BLOCK_COST + 2 * CHUNK)).max(1);
+        let chunks = (max_memory / ahead).saturating_sub(BLOCK_COST) / CHUNK;
+        Self { ahead, chunks_ahead: chunks.saturating_sub(1).clamp(1, MAX_CHUNKS) }
     }
 }
 
@@ -421,8 +483,14 @@ const BLOCK: u64 = 0x3141_5926_5359;
 const END: u64 = 0x1772_4538_5090;
 const MAGIC_BITS: usize = 48;
 
-/// Bytes of a decoded block, for which memory is reserved. The first run-length coding may make it larger.
-const MAX_BLOCK: usize = 900_000;
+/// Bytes of a decoded block without the first run-length coding, which may make it 52 times as large.
+const CHUNK: usize = 900_000;
+
+/// More chunks than a block has, with its end.
+const MAX_CHUNKS: usize = 64;
+
+/// Memory for a block beside its chunks: the state of the decoder, and the block as it is stored, twice.
+const BLOCK_COST: usize = 6 << 20;
 
 /// More than the bits of a block that does not compress.
 const MAX_BLOCK_BITS: usize = 2 << 20 << 3;
@@ -435,3 +503,42 @@ const MAX_THREADS: usize = 32;
 
 /// Number of bytes that are examined at once.
 const READ: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_ahead_fit_in_memory() {
+        for threads in [1, 2, 8, MAX_THREADS] {
+            for max_memory in [0, 1 << 20, 16 << 20, 100 << 20, 256 << 20, 1 << 40] {
+                let Budget { ahead, chunks_ahead } = Budget::new(threads, max_memory);
+                let total = ahead * (BLOCK_COST + (chunks_ahead + 1) * CHUNK);
+                let least = BLOCK_COST + 2 * CHUNK;
+                assert!(total as u64 <= max_memory.max(least as u64), "{threads} {max_memory}");
+            }
+            let usual = Budget::new(threads, 256 << 20);
+            assert_eq!(usual.ahead, threads + 1, "each thread has a block by default");
+        }
+    }
+
+    /// Zeros are the content that a block has most of.
+    #[test]
+    fn blocks_larger_than_what_is_ahead() {
+        let content: Vec<u8> = (0..60_000_000).map(|at| (at >> 24) as u8).collect();
+        let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
+        std::io::Write::write_all(&mut encoder, &content).unwrap();
+        let file = encoder.finish().unwrap();
+        for max_memory in [0, 20 << 20, 1 << 30] {
+            let mut found = Vec::new();
+            Bzip2::new(&file[..], max_memory).read_to_end(&mut found).unwrap();
+            assert!(found == content, "{max_memory}");
+            let mut damaged = file.clone();
+            damaged[file.len() / 2] ^= 1;
+            let read = Bzip2::new(&damaged[..], max_memory).read_to_end(&mut found);
+            assert!(read.is_err());
+            // A reader that stops leaves no thread behind that waits.
+            drop(Bzip2::new(&file[..], max_memory).read(&mut [0; 10]));
+        }
+    }
+}

@@ -2,18 +2,19 @@
 //!
 //! Threads decode what they want to read, piece by piece. One that wants a piece which another thread is decoding
 //! decodes the units behind it meanwhile. Pieces are kept until they were read, so that threads may read in any order
-//! of which the next byte is not far away.
+//! of which the next byte is not far away. The end of a pass decodes what no thread wanted, for its checksums.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read};
 use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::decoder::decoder;
 use super::footer::Tail;
 use super::input::damaged;
-use super::unit::Unit;
+use super::unit::{MAX_LENGTH, UNIT_COST, Unit};
 use super::xz::{self, Bytes};
 use crate::compression::Compression;
 use crate::storage::{ReadMethod, Storage};
@@ -24,6 +25,8 @@ pub(super) struct Content {
     storage: Arc<dyn Storage>,
     compression: Compression,
     max_memory: u64,
+    /// Maximum number of bytes in pieces.
+    max_held: u64,
     /// Number of decoders that are kept while no thread uses them.
     max_paused: usize,
     units: Vec<Unit>,
@@ -97,12 +100,12 @@ impl Content {
         units: Vec<Unit>,
     ) -> Self {
         let (state, changed) = Default::default();
-        let threads = thread::available_parallelism().map_or(1, NonZero::get);
         Self {
             storage,
             compression,
             max_memory,
-            max_paused: threads + 2,
+            max_held: max_memory.saturating_sub(units.len() as u64 * UNIT_COST),
+            max_paused: threads() + 2,
             units,
             refuses_footer: false,
             state,
@@ -119,7 +122,7 @@ impl Content {
     /// Returns whether reading at the end decodes everything first.
     pub fn is_sequential(&self) -> bool {
         let end = self.units.iter().enumerate().filter(|(index, _)| self.is_at_end(*index));
-        end.into_iter().any(|(_, unit)| unit.content.end - unit.content.start > MAX_AGAIN)
+        end.into_iter().any(|(_, unit)| unit.length() > MAX_LENGTH)
     }
 
     /// Returns whether a unit has some of the last bytes of the content, where images may have their header.
@@ -153,7 +156,7 @@ impl Content {
                     let progress = match decoded {
                         Ok((bytes, progress)) => {
                             self.note(&mut state, index, &bytes);
-                            state.keep(position, bytes, self.max_memory);
+                            state.keep(position, bytes, self.max_held);
                             progress
                         }
                         Err(error) => Progress::Failed(error.kind(), error.to_string()),
@@ -169,8 +172,8 @@ impl Content {
     /// Decides how to get the piece at `offset`, which is in unit `index` and was not decoded.
     fn step(&self, state: &mut State, index: usize, offset: u64) -> io::Result<Step> {
         let start = self.units[index].content.start;
-        let is_cheap = self.units[index].content.end - start <= MAX_AGAIN;
-        if state.decoded > self.size().saturating_mul(MAX_PASSES).saturating_add(MAX_AGAIN) {
+        let is_cheap = self.units[index].length() <= MAX_LENGTH;
+        if state.decoded > self.size().saturating_mul(MAX_PASSES).saturating_add(MAX_LENGTH) {
             let reason = "is read in an order in which its parts are decoded again and again: decompress it first";
             return Err(io::Error::new(io::ErrorKind::NotSeekable, reason));
         }
@@ -206,14 +209,11 @@ impl Content {
                 state.decoders.insert(index, Progress::Active(position));
             }
         }
-        if state.held.saturating_add(PIECE) > self.max_memory {
+        if state.held.saturating_add(PIECE) > self.max_held {
             return Ok(Step::Wait);
         }
         // What is decoded ahead is kept, so it must not be large.
-        let is_small = |index: &usize| {
-            let content = &self.units[*index].content;
-            content.end - content.start <= MAX_AGAIN
-        };
+        let is_small = |index: &usize| self.units[*index].length() <= MAX_LENGTH;
         let ahead = (index + 1..self.units.len()).take(MAX_AHEAD).take_while(is_small);
         for index in ahead {
             match state.decoders.remove(&index) {
@@ -284,54 +284,110 @@ impl Content {
     }
 
     /// Decodes a unit from `position` to its end without keeping it.
-    fn drain(
-        &self,
-        index: usize,
-        mut decoder: Option<Decoder>,
-        mut position: u64,
-    ) -> io::Result<()> {
+    fn drain(&self, index: usize, decoder: Option<Decoder>, position: u64) -> io::Result<()> {
+        let unit = &self.units[index];
+        let mut decoder = match decoder {
+            Some(decoder) => decoder,
+            None => self.decoder(unit)?,
+        };
+        let mut left = unit.content.end - position;
+        let mut bytes = vec![0; DRAINED];
         loop {
-            let (bytes, progress) = self.decode(index, decoder, position)?;
-            self.note(&mut self.lock(), index, &bytes);
-            match progress {
-                Progress::Paused(next, end, _) => (decoder, position) = (Some(next), end),
-                _ => return Ok(()),
+            let count = decoder.read(&mut bytes)?;
+            if count == 0 {
+                break;
+            }
+            left = left.checked_sub(count as u64).ok_or_else(|| damaged(OTHER_SIZE))?;
+            if self.is_at_end(index) {
+                self.note(&mut self.lock(), index, &bytes[..count]);
             }
         }
+        if left == 0 { Ok(()) } else { Err(damaged(OTHER_SIZE)) }
     }
 
-    /// Verifies the checksum of a unit that was begun or has no content, where nothing else reads it.
-    fn verify_unit(&self, index: usize) -> io::Result<()> {
-        let content = &self.units[index].content;
-        let progress = self.lock().decoders.remove(&index);
-        let drained = match progress {
-            Some(Progress::Paused(decoder, position, _)) => {
-                self.drain(index, Some(decoder), position)
-            }
-            Some(Progress::Left) => self.drain(index, None, content.start),
-            // What states that it has no content is never read.
-            None if content.is_empty() => self.drain(index, None, content.start),
-            None => return Ok(()),
-            Some(Progress::Failed(kind, reason)) => Err(io::Error::new(kind, reason)),
-            Some(progress @ (Progress::Active(_) | Progress::Done)) => {
-                self.lock().decoders.insert(index, progress);
-                return Ok(());
+    /// Decodes what was not decoded, with all processors. Other threads may read meanwhile.
+    fn decode_rest(&self) {
+        let is_done = |state: &State, index| {
+            matches!(state.decoders.get(&index), Some(Progress::Done | Progress::Failed(..)))
+        };
+        let count = {
+            let state = self.lock();
+            (0..self.units.len()).filter(|index| !is_done(&state, *index)).count()
+        };
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let Some(index) =
+                Some(next.fetch_add(1, Relaxed)).filter(|it| *it < self.units.len())
+            {
+                if !self.finish_unit(index) {
+                    next.store(self.units.len(), Relaxed);
+                }
             }
         };
-        let progress = match &drained {
+        thread::scope(|scope| {
+            for _ in 1..count.min(threads()) {
+                // Without another thread, this one does it all.
+                let _ = thread::Builder::new().name("verify".into()).spawn_scoped(scope, &work);
+            }
+            work();
+        });
+    }
+
+    /// Decodes a unit to its end, unless another thread does. Returns whether it is good so far.
+    fn finish_unit(&self, index: usize) -> bool {
+        let mut state = self.lock();
+        let (decoder, position) = match state.decoders.remove(&index) {
+            Some(Progress::Paused(decoder, position, _)) => (Some(decoder), position),
+            None | Some(Progress::Left) => (None, self.units[index].content.start),
+            Some(progress @ (Progress::Active(_) | Progress::Done | Progress::Failed(..))) => {
+                let is_good = !matches!(progress, Progress::Failed(..));
+                state.decoders.insert(index, progress);
+                return is_good;
+            }
+        };
+        state.activate(index, decoder.is_none(), position);
+        drop(state);
+        let guard = Panicked(self, index);
+        let drained = self.drain(index, decoder, position);
+        std::mem::forget(guard);
+        let is_good = drained.is_ok();
+        let progress = match drained {
             Ok(()) => Progress::Done,
             Err(error) => Progress::Failed(error.kind(), error.to_string()),
         };
         self.lock().decoders.insert(index, progress);
-        drained
+        self.changed.notify_all();
+        is_good
+    }
+
+    /// Fails if a unit does. Waits for units that other threads decode.
+    fn check_units(&self) -> io::Result<()> {
+        let mut state = self.lock();
+        for index in 0..self.units.len() {
+            while let Some(Progress::Active(_)) = state.decoders.get(&index) {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            if let Some(Progress::Failed(kind, reason)) = state.decoders.get(&index) {
+                return Err(io::Error::new(*kind, reason.clone()));
+            }
+        }
+        Ok(())
     }
 }
 
 impl State {
-    /// Marks a unit as being decoded.
+    /// Begins to decode a unit, or goes on with it.
     fn begin(&mut self, index: usize, decoder: Option<Decoder>, position: u64) -> Step {
-        self.decoders.insert(index, Progress::Active(position));
+        self.activate(index, decoder.is_none(), position);
         Step::Decode(index, decoder, position)
+    }
+
+    /// Marks a unit as being decoded.
+    fn activate(&mut self, index: usize, is_start: bool, position: u64) {
+        self.decoders.insert(index, Progress::Active(position));
+        if is_start {
+            self.tails.remove(&index);
+        }
     }
 
     /// Returns the piece with the byte at `offset`, of which `length` bytes are read.
@@ -433,18 +489,15 @@ impl Storage for Content {
         Ok(Extent { offset, length: limit, kind: ExtentKind::Data })
     }
 
-    /// Decodes the rest of all units that were read in part: the checksum is at the end.
+    /// Decodes the rest of units that were read in part, and all others: an image may leave out some of its file.
     fn verify(&self) -> io::Result<()> {
-        (0..self.units.len()).try_for_each(|index| self.verify_unit(index))?;
-        let state = self.lock();
-        let is_known = |index: usize| matches!(state.decoders.get(&index), Some(Progress::Done));
-        let mut last = (0..self.units.len()).filter(|index| self.is_at_end(*index));
-        if self.refuses_footer && last.all(is_known) {
+        self.decode_rest();
+        self.check_units()?;
+        if self.refuses_footer {
             let mut tail = Tail::default();
-            state.tails.values().for_each(|it| tail.push(it.bytes()));
-            tail.check()?;
+            self.lock().tails.values().for_each(|it| tail.push(it.bytes()));
+            tail.check(self.compression)?;
         }
-        drop(state);
         self.storage.verify()
     }
 
@@ -465,16 +518,21 @@ impl Storage for Content {
     }
 }
 
+/// Returns the number of threads that decode at the same time.
+fn threads() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
 /// Pieces are about as long as a read.
 const PIECE: u64 = 1 << 20;
 
 /// Pieces that were read are kept up to this size, for reads that overlap.
 const MAX_SPENT: u64 = 8 << 20;
 
-/// A unit with this content is decoded again if it is read again.
-const MAX_AGAIN: u64 = 64 << 20;
+/// Bytes that are decoded at once to verify them.
+const DRAINED: usize = 128 << 10;
 
-/// A larger one is decoded again from its start only, and this many times.
+/// A unit of more than `MAX_LENGTH` is decoded again from its start only, and this many times.
 const MAX_BEGUN_AGAIN: u32 = 16;
 
 /// Number of times that all content may be decoded.

@@ -2,7 +2,8 @@
 
 use std::io::{self, Read};
 
-use super::unit::Unit;
+use super::limits::Limits;
+use super::unit::{Unit, Units};
 use super::{bzip2, gzip, input, lz4, xz, zstd};
 use crate::compression::Compression;
 use crate::storage::Storage;
@@ -20,7 +21,7 @@ pub(super) fn decoder<'a>(
         Compression::Gzip => Box::new(gzip::Gzip::new(reader, is_last)),
         Compression::Xz => Box::new(xz::Xz::new(reader, max_memory)?),
         Compression::Zstd => Box::new(zstd::Zstd::new(reader, max_memory)?),
-        Compression::Bzip2 => Box::new(bzip2::Bzip2::new(reader)),
+        Compression::Bzip2 => Box::new(bzip2::Bzip2::new(reader, max_memory)),
         Compression::Lz4 => Box::new(lz4::Lz4::new(reader)?),
     })
 }
@@ -33,10 +34,11 @@ pub(crate) fn head_of(storage: &dyn Storage) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Returns the parts of a compressed file. `None` if it does not state them.
+/// Returns the parts of a compressed file. `None` if it does not state them. Fails if they exceed the limits.
 pub(super) fn units(
     compression: Compression,
     storage: &dyn Storage,
+    limits: &Limits,
 ) -> io::Result<Option<Vec<Unit>>> {
     if storage.size() == 0 {
         let reason = format!("is empty, and {compression} writes something for empty content");
@@ -49,11 +51,12 @@ pub(super) fn units(
             None => format!("is not {compression}: it does not begin like that"),
         }));
     }
+    let units = Units::new(limits);
     match compression {
-        Compression::Gzip => gzip::units(storage),
-        Compression::Xz => xz::units(storage).map(Some),
-        Compression::Zstd => zstd::units(storage),
+        Compression::Gzip => gzip::units(storage, units),
+        Compression::Xz => xz::units(storage, units).map(Some),
+        Compression::Zstd => zstd::units(storage, units),
         Compression::Bzip2 => Ok(None),
-        Compression::Lz4 => lz4::units(storage),
+        Compression::Lz4 => lz4::units(storage, units),
     }
 }

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use crate::probe;
+use crate::compression::Compression;
+use crate::probe::{self, Format};
 
 /// The last bytes of content.
 #[derive(Default)]
@@ -26,11 +27,16 @@ impl Tail {
     }
 
     /// Fails if the content ends like an image.
-    pub fn check(&self) -> io::Result<()> {
-        if probe::probe_footer(&self.0).is_none() {
-            return Ok(());
-        }
-        let reason = "ends like a vpc or dmg image, whose end must be read first: decompress it, or say what it is";
+    pub fn check(&self, compression: Compression) -> io::Result<()> {
+        let reason = match probe::probe_footer(&self.0) {
+            None => return Ok(()),
+            Some(Format::Vpc) => format!(
+                "ends like a vpc image, whose end is read first only if the format is given: vpc+{compression}, or raw+{compression} for a raw disk"
+            ),
+            Some(found) => format!(
+                "ends like a {found} image, which is read only without compression: decompress it, or give the format raw+{compression} for a raw disk"
+            ),
+        };
         Err(io::Error::new(io::ErrorKind::Unsupported, reason))
     }
 }

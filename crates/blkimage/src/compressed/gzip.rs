@@ -1,10 +1,11 @@
-//! gzip: members one after the other, and zeros behind them. `bgzip` states the size of each.
+//! gzip: members one after the other, and zeros or the metadata of OpenWrt behind them. `bgzip` states the size of each.
 
 use std::io::{self, Read};
 
 use flate2::{Decompress, FlushDecompress, Status};
 
 use super::input::Input;
+use super::openwrt;
 use super::unit::{Unit, Units};
 use crate::storage::Storage;
 
@@ -37,32 +38,43 @@ impl<R: Read> Gzip<R> {
     fn next_member(&mut self) -> io::Result<()> {
         match self.input.fill()?.first() {
             None => self.place = Place::End,
-            Some(0) if self.takes_padding => {
-                self.skip_zeros()?;
-                self.place = Place::End;
-            }
             Some(&first) if first == MAGIC[0] => {
                 self.inflate = Decompress::new_gzip(WINDOW_BITS);
                 self.place = Place::Member;
+            }
+            Some(_) if self.takes_padding => {
+                self.skip_trailer()?;
+                self.place = Place::End;
             }
             Some(_) => return Err(self.input.trailing("gzip")),
         }
         Ok(())
     }
 
-    /// Tapes have zeros behind the last member.
-    fn skip_zeros(&mut self) -> io::Result<()> {
+    /// Tapes have zeros behind the last member, and images of OpenWrt have metadata.
+    fn skip_trailer(&mut self) -> io::Result<()> {
+        let other = self.input.trailing("gzip");
+        let mut zeros = 0;
         loop {
             let bytes = self.input.fill()?;
-            let (zeros, length) =
+            let (count, length) =
                 (bytes.iter().take_while(|byte| **byte == 0).count(), bytes.len());
-            self.input.consume(zeros);
+            self.input.consume(count);
+            zeros += count as u64;
             match length {
                 0 => return Ok(()),
-                _ if zeros < length => return Err(self.input.trailing("gzip")),
+                _ if count < length => break,
                 _ => {}
             }
         }
+        if zeros > openwrt::MAX_LENGTH {
+            return Err(other);
+        }
+        // Metadata may begin with zeros.
+        let mut rest = vec![0; zeros as usize];
+        (&mut self.input).take(openwrt::MAX_LENGTH).read_to_end(&mut rest)?;
+        let is_all = self.input.fill()?.is_empty();
+        if is_all && openwrt::is_metadata(&rest) { Ok(()) } else { Err(other) }
     }
 }
 
@@ -98,8 +110,7 @@ impl<R: Read> Read for Gzip<R> {
 }
 
 /// Returns the members of a file by `bgzip`. `None` if a member does not state its size.
-pub(super) fn units(storage: &dyn Storage) -> io::Result<Option<Vec<Unit>>> {
-    let mut units = Units::default();
+pub(super) fn units(storage: &dyn Storage, mut units: Units) -> io::Result<Option<Vec<Unit>>> {
     let (mut offset, size) = (0, storage.size());
     let mut header = [0; BGZIP_HEADER];
     while offset < size {

@@ -50,8 +50,13 @@ impl<R: Read> Input<R> {
 
     /// Fails because other bytes follow the last stream.
     pub fn trailing(&self, name: &str) -> io::Error {
+        // The other tools refuse them.
+        let way = match name {
+            "gzip" | "bzip2" | "lz4" => format!(", which `{name} -dc` in a pipe leaves out"),
+            _ => String::new(),
+        };
         damaged(format!(
-            "{name} stream is followed by other bytes at byte {} of the compressed file",
+            "{name} stream is followed by other bytes at byte {} of the compressed file{way}",
             self.position
         ))
     }

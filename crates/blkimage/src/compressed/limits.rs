@@ -4,9 +4,24 @@ use std::io::{self, Read};
 
 use crate::options::{DEFAULT_MAX_UNSTORED, OpenOptions};
 
-/// Returns the maximum size of the content of a file with `stored` bytes.
-pub(super) fn limit(options: &OpenOptions, stored: u64) -> u64 {
-    stored.saturating_add(options.max_unstored.unwrap_or(DEFAULT_MAX_UNSTORED))
+/// Limits of one file.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    /// Maximum size of the content.
+    pub max_content: u64,
+    /// Maximum size of a dictionary or window, and of what is decoded ahead with the tables for it.
+    pub max_memory: u64,
+}
+
+impl Limits {
+    /// Returns the limits of a file with `stored` bytes.
+    pub fn new(options: &OpenOptions, stored: u64) -> Self {
+        let max_unstored = options.max_unstored.unwrap_or(DEFAULT_MAX_UNSTORED);
+        Self {
+            max_content: stored.saturating_add(max_unstored),
+            max_memory: options.max_memory.unwrap_or(DEFAULT_MAX_MEMORY),
+        }
+    }
 }
 
 /// A reader that fails if there is more than a number of bytes.
@@ -32,11 +47,6 @@ impl<R: Read> Read for Limited<R> {
 pub(super) fn too_large() -> io::Error {
     let reason = "has far more content than it stores, and all of it would be decoded";
     io::Error::new(io::ErrorKind::FileTooLarge, reason)
-}
-
-/// Returns the maximum size of a dictionary or window.
-pub(super) fn max_memory(options: &OpenOptions) -> u64 {
-    options.max_memory.unwrap_or(DEFAULT_MAX_MEMORY)
 }
 
 /// Enough for all levels of xz and for the windows that `zstd` accepts without an option.

@@ -40,6 +40,10 @@ impl<R: Read> Read for Lz4<R> {
             if is_over && self.has_begun && !self.is_within {
                 break;
             }
+            if !self.is_within && bytes.starts_with(&LEGACY_MAGIC) {
+                let reason = "is in the legacy format of lz4, which has no checksum: `lz4 -dc` in a pipe decompresses it";
+                return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
+            }
             let was_between = self.has_begun && !self.is_within;
             let (taken, count) = match self.context.decompress(bytes, buf) {
                 Ok(Step { taken, count, is_within }) => {
@@ -122,8 +126,7 @@ fn error_of(code: usize) -> Result<usize, String> {
 }
 
 /// Returns the frames of a file. `None` if one does not state the size of its content.
-pub(super) fn units(storage: &dyn Storage) -> io::Result<Option<Vec<Unit>>> {
-    let mut units = Units::default();
+pub(super) fn units(storage: &dyn Storage, mut units: Units) -> io::Result<Option<Vec<Unit>>> {
     let (mut offset, size) = (0, storage.size());
     while offset < size {
         let mut header = [0; 15];
@@ -173,6 +176,7 @@ pub(super) fn units(storage: &dyn Storage) -> io::Result<Option<Vec<Unit>>> {
 }
 
 const MAGIC: u32 = 0x184d_2204;
+const LEGACY_MAGIC: [u8; 4] = 0x184c_2102_u32.to_le_bytes();
 const SKIPPABLE: u32 = 0x184d_2a50;
 const HAS_DICTIONARY: u8 = 1;
 const HAS_CHECKSUM: u8 = 1 << 2;

@@ -11,6 +11,7 @@ mod gzip;
 mod input;
 mod limits;
 mod lz4;
+mod openwrt;
 mod stream;
 mod unit;
 mod xz;
@@ -26,7 +27,7 @@ use std::sync::Arc;
 use self::content::Content;
 pub(crate) use self::decoder::head_of;
 use self::decoder::{decoder, units};
-use self::limits::{Limited, limit, max_memory, too_large};
+use self::limits::{Limited, Limits, too_large};
 pub use self::stream::Decompressed;
 use self::unit::Unit;
 use self::xz::Bytes;
@@ -73,9 +74,9 @@ pub(crate) fn content_of_size(
     name: &Path,
     known: Option<u64>,
 ) -> Result<Box<dyn Storage>> {
-    let max_memory = max_memory(options);
     let stored = storage.size();
-    let units = units(compression, &*storage).and_then(|units| match (units, known) {
+    let limits = Limits::new(options, stored);
+    let units = units(compression, &*storage, &limits).and_then(|units| match (units, known) {
         (Some(units), Some(size)) if units.last().map_or(0, |it| it.content.end) != size => {
             Err(input::damaged(format!("has another size than {size}, which is stated")))
         }
@@ -83,18 +84,18 @@ pub(crate) fn content_of_size(
         (None, Some(size)) => Ok(vec![Unit { stored: 0..stored, content: 0..size, blocks: None }]),
         (None, None) => {
             let bytes = Bytes { storage: storage.clone(), range: 0..stored };
-            let limit = limit(options, stored);
-            let mut reader = Limited::new(decoder(compression, bytes, max_memory, true)?, limit);
+            let decoder = decoder(compression, bytes, limits.max_memory, true)?;
+            let mut reader = Limited::new(decoder, limits.max_content);
             let size = io::copy(&mut reader, &mut io::sink())?;
             Ok(vec![Unit { stored: 0..stored, content: 0..size, blocks: None }])
         }
     });
     let units = units.map_err(|error| storage::read_error(name, error, None))?;
     let size = units.last().map_or(0, |unit| unit.content.end);
-    if size > limit(options, stored) {
+    if size > limits.max_content {
         return Err(storage::read_error(name, too_large(), None));
     }
-    let content = Content::new(storage, compression, max_memory, units);
+    let content = Content::new(storage, compression, limits.max_memory, units);
     let is_probed = options.format.is_none();
     Ok(Box::new(if content.is_sequential() && is_probed {
         content.refusing_footers()
@@ -111,7 +112,8 @@ pub(crate) fn stream(
     name: &Path,
 ) -> Result<Option<Decompressed<'static>>> {
     let failed = |error| storage::read_error(name, error, None);
-    if units(compression, &*storage).map_err(failed)?.is_some() {
+    let limits = Limits::new(options, storage.size());
+    if units(compression, &*storage, &limits).map_err(failed)?.is_some() {
         return Ok(None);
     }
     let bytes = Bytes { storage: storage.clone(), range: 0..storage.size() };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::decoder::decoder;
 use super::footer::Tail;
-use super::limits::{Limited, limit, max_memory};
+use super::limits::{Limited, Limits};
 use crate::compression::Compression;
 use crate::error::{Error, ErrorKind};
 use crate::options::OpenOptions;
@@ -38,8 +38,9 @@ impl<'a> Decompressed<'a> {
         options: &OpenOptions,
         name: &Path,
     ) -> io::Result<Self> {
-        let reader = decoder(compression, reader, max_memory(options), true)?;
-        let reader = Limited::new(reader, limit(options, 0));
+        let limits = Limits::new(options, 0);
+        let reader = decoder(compression, reader, limits.max_memory, true)?;
+        let reader = Limited::new(reader, limits.max_content);
         let tail = options.format.is_none().then(Tail::default);
         Ok(Self { reader, name: name.into(), compression, tail, file: None })
     }
@@ -59,7 +60,7 @@ impl<'a> Decompressed<'a> {
         if let Some(reason) = self.file.as_ref().and_then(Storage::changed) {
             return Err(io::Error::other(Error::new(ErrorKind::Changed, &self.name, reason)));
         }
-        self.tail.as_ref().map_or(Ok(()), Tail::check)
+        self.tail.as_ref().map_or(Ok(()), |tail| tail.check(self.compression))
     }
 }
 

@@ -8,7 +8,7 @@ use libdeflater::Crc;
 use liblzma::stream::{Action, CONCATENATED, Error, Status, Stream, TELL_UNSUPPORTED_CHECK};
 
 use super::input::{Input, damaged, too_much_memory};
-use super::unit::{Blocks, MAX_SIZE, MIN_CONTENT, Unit};
+use super::unit::{Blocks, MAX_SIZE, Unit, Units};
 use crate::storage::Storage;
 
 /// Decodes streams.
@@ -63,7 +63,7 @@ impl<R: Read> Read for Xz<R> {
 }
 
 /// Returns the blocks of a file, joined to units.
-pub(super) fn units(storage: &dyn Storage) -> io::Result<Vec<Unit>> {
+pub(super) fn units(storage: &dyn Storage, mut units: Units) -> io::Result<Vec<Unit>> {
     let mut streams = Vec::new();
     let mut end = storage.size();
     while end > 0 {
@@ -78,12 +78,10 @@ pub(super) fn units(storage: &dyn Storage) -> io::Result<Vec<Unit>> {
             ));
         }
     }
-    let mut units = Vec::new();
-    let mut content = 0;
     for stream in streams.iter().rev() {
-        stream.units(storage, &mut content, &mut units)?;
+        stream.units(storage, &mut units)?;
     }
-    Ok(units)
+    Ok(units.finish())
 }
 
 /// Returns the offset of the zeros that end at `end`.
@@ -138,36 +136,13 @@ impl IndexedStream {
     }
 
     /// Adds the units of the stream.
-    fn units(
-        &self,
-        storage: &dyn Storage,
-        content: &mut u64,
-        units: &mut Vec<Unit>,
-    ) -> io::Result<()> {
+    fn units(&self, storage: &dyn Storage, units: &mut Units) -> io::Result<()> {
         let mut index = Index::new(storage, self.index.clone())?;
-        let mut stored = self.start + HEADER;
-        let mut is_open = false;
-        while let Some(record) = index.next()? {
-            let end = content.checked_add(record.content).filter(|end| *end <= MAX_SIZE);
-            let (from, end) = (*content, end.ok_or_else(bad_index)?);
-            let stored_end = stored + record.stored;
-            match units.last_mut().filter(|_| is_open) {
-                Some(unit) => {
-                    unit.stored.end = stored_end;
-                    unit.content.end = end;
-                    if let Some(blocks) = &mut unit.blocks {
-                        blocks.records.end = record.bytes.end;
-                        blocks.count += 1;
-                    }
-                }
-                None => units.push(Unit {
-                    stored: stored..stored_end,
-                    content: from..end,
-                    blocks: Some(Blocks { flags: self.flags, records: record.bytes, count: 1 }),
-                }),
-            }
-            is_open = units.last().is_some_and(|unit| end - unit.content.start < MIN_CONTENT);
-            (stored, *content) = (stored_end, end);
+        let mut start = self.start + HEADER;
+        while let Some(Record { stored, content, bytes }) = index.next()? {
+            let block = Blocks { flags: self.flags, records: bytes, count: 1 };
+            units.push_block(start, stored, content, block)?;
+            start += stored;
         }
         Ok(())
     }

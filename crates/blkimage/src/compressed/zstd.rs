@@ -67,9 +67,8 @@ impl<R: Read> Read for Zstd<R> {
 }
 
 /// Returns the frames of a file. `None` if the size of the content of one is not stated.
-pub(super) fn units(storage: &dyn Storage) -> io::Result<Option<Vec<Unit>>> {
+pub(super) fn units(storage: &dyn Storage, mut units: Units) -> io::Result<Option<Vec<Unit>>> {
     let mut seekable = SeekTable::find(storage)?;
-    let mut units = Units::default();
     let size = storage.size();
     let mut window = Window::new(storage);
     let mut offset = 0;

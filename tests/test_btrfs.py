@@ -477,3 +477,27 @@ def test_quiet_prints_only_what_is_wrong(workdir):
     bad = blkhash("btrfs", "verify", "-q", path)
     assert bad.returncode == 1 and b"superblock 1" in bad.stdout
     assert blkhash("btrfs", "verify", "-q", "--json", path).returncode == 2
+
+
+def test_mounted(workdir):
+    """A folder and a file of a mounted btrfs are no images: the message says what verifies them."""
+    path = filesystems.filled(workdir / "fs")
+    with filesystems.mounted([path]) as root:
+        (root / "plain").write_bytes(b"x" * 10_000)
+        folder = blkhash("btrfs", "verify", root)
+        file = blkhash("btrfs", "verify", root / "plain")
+        mounts = pathlib.Path("/proc/mounts").read_text().splitlines()
+        device = next(line.split()[0] for line in mounts if f" {root} " in line)
+    assert folder.returncode == 2 and folder.stdout == b""
+    expected = f"is a mounted file system: 'btrfs scrub start -B {root}' verifies it, or unmount it and name {device}"
+    assert folder.stderr.decode() == f"blkhash: {root}: {expected}\n"
+    assert file.returncode == 2 and f"is itself a file of the btrfs on {device}" in file.stderr.decode()
+    assert f"'blkhash btrfs verify {device}'" in file.stderr.decode()
+
+
+def test_a_folder_is_no_file_system(workdir):
+    path = filesystems.filled(workdir / "fs")
+    result = blkhash("btrfs", "verify", ".", path)
+    # The other one is verified.
+    assert result.returncode == 2 and b"errors        none" in result.stdout
+    assert result.stderr == b"blkhash: .: is a folder, and not of a btrfs file system\n"

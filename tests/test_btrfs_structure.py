@@ -253,6 +253,8 @@ CASES = {
     "links of a file": (256, inode, put(40, "<I", 9), "contradiction"),
     "bytes of a file": (256, inode, put(24, "<Q", 9), "contradiction"),
     "target of a symbolic link": (FILES, symlink, put(16, "<Q", 3), "tree_item"),
+    "immutable symbolic link": (FILES, symlink, put(64, "<Q", 1 << 6), "tree_item"),
+    "symbolic link to append to": (FILES, symlink, put(64, "<Q", 1 << 7), "tree_item"),
     "written extent as reserved": (FILES, extent, put(20, "<B", 2), "contradiction"),
     # Roots and subvolumes.
     "removal without a level": (ROOTS, of(ROOT, 256), put(220, "<Q", 300), "tree_item"),

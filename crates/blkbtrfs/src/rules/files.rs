@@ -36,6 +36,9 @@ pub(super) fn inode(rules: &Rules<'_>, item: &Item<'_>) -> Verdict {
     if flags & !INODE_FLAGS != 0 {
         return Err(format!("flags {flags:#x} are not known"));
     }
+    if mode & FORMAT == SYMLINK && flags & NOT_OF_SYMLINKS != 0 {
+        return Err(format!("a symbolic link has the flags {flags:#x}"));
+    }
     Ok(())
 }
 
@@ -244,6 +247,9 @@ const SYMLINK: u32 = 0o120_000;
 
 /// The twelve flags, the flag that they are set, and fs-verity's flag in the upper half.
 const INODE_FLAGS: u64 = 0xfff | 1 << 31 | 1 << 32;
+
+/// Immutable and append-only: no system call can set them on a symbolic link.
+const NOT_OF_SYMLINKS: u64 = 1 << 6 | 1 << 7;
 
 /// Bytes before a name.
 pub(crate) const REF_HEAD: usize = 10;

@@ -1,11 +1,13 @@
 //! Finds out how the running kernel computes the checksums of mounted file systems.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use blkimage::is_layout;
+
+use crate::quote;
 
 /// A mounted file system.
 pub struct Mounted {
@@ -13,6 +15,25 @@ pub struct Mounted {
     pub checksum: String,
     /// Paths of its devices.
     pub devices: Vec<PathBuf>,
+}
+
+impl Mounted {
+    /// Says how to verify the file system that is mounted at `path`.
+    pub fn instead(&self, path: &OsStr) -> String {
+        let devices = self.devices.iter().map(|it| quote::name(it.as_os_str().as_bytes()));
+        let devices: Vec<_> = devices.collect();
+        format!(
+            "is a mounted file system: 'btrfs scrub start -B {}' verifies it, or unmount it and name {}",
+            quote::name(path.as_bytes()),
+            devices.join(" and "),
+        )
+    }
+}
+
+/// Returns the device of the mounted btrfs that holds the file `path`, if there is one.
+pub fn below(path: &Path) -> Option<PathBuf> {
+    let path = fs::canonicalize(path).ok().filter(|path| path.is_file())?;
+    source_of(&fs::read("/proc/self/mountinfo").ok()?, &path)
 }
 
 /// Finds the mounted file system of the folder `path`. Returns `None` if `path` is not a folder, or one that

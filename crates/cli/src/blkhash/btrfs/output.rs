@@ -325,6 +325,9 @@ fn summary_text(
     line(
         "in use",
         match &summary.used {
+            None if summary.missing_devices > 0 => {
+                "not known: the trees that tell are on a device that is missing".to_owned()
+            }
             None => "not known: the trees that tell are damaged".to_owned(),
             Some(used) => {
                 let without = &used.unprotected;

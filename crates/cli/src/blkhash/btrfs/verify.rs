@@ -1,5 +1,8 @@
 //! `blkhash btrfs verify`
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -7,20 +10,36 @@ use blkbtrfs::{Error, FileSystem, Options, Progress};
 use blkhash::{Algorithm, Implementation, implementations};
 
 use super::args;
+use super::mounted;
 use super::open::{self, Group};
 use super::output::Output;
 use crate::blkhash::limit::Limit;
 use crate::blkhash::suggest::instead_of;
-use crate::implementation;
 use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::{Amount, Counts, Reporter};
+use crate::{implementation, messages, quote};
 
 /// Verifies every file system on the command line.
 pub fn run(args: &args::Verify) -> Result<Outcome, Failure> {
     let implementation = args.implementation.as_deref().map(find).transpose()?;
-    let options = args.images.opening.confine(&args.names)?;
-    let (groups, has_failed) = open::open(&args.names, &options, &args.images, |_| Ok(()));
-    let mut outcome = if has_failed { Outcome::Unknown } else { Outcome::Clean };
+    let names = without_folders(&args.names);
+    // Whether a file is on a btrfs cannot be asked in the sandbox.
+    let on_btrfs: Vec<_> =
+        names.iter().filter_map(|name| Some((name, mounted::below(Path::new(name))?))).collect();
+    let options = args.images.opening.confine(&names)?;
+    let (groups, has_failed) = open::open(&names, &options, &args.images, |_| Ok(()));
+    for (name, device) in on_btrfs.iter().filter(|(name, _)| !is_in(&groups, name)) {
+        let device = quote::name(device.as_os_str().as_bytes());
+        messages::remark_of(
+            name.as_encoded_bytes(),
+            &format!(
+                "is itself a file of the btrfs on {device}: the kernel compares its checksums when it is \
+                 read, and 'blkhash btrfs verify {device}' lists the files that are damaged"
+            ),
+        );
+    }
+    let is_complete = !has_failed && names.len() == args.names.len();
+    let mut outcome = if is_complete { Outcome::Clean } else { Outcome::Unknown };
     let mut limit = Limit::new(args.max_errors);
     let when = args.progress.when();
     let reporter = Reporter::new(when, Some(groups.len() as u64));
@@ -31,6 +50,26 @@ pub fn run(args: &args::Verify) -> Result<Outcome, Failure> {
         reporter.end(&name, None);
     }
     Ok(outcome)
+}
+
+/// Returns the names without folders, which are reported with what to do instead.
+fn without_folders(names: &[OsString]) -> Vec<OsString> {
+    let is_image = |name: &&OsString| match mounted::find(Path::new(name)) {
+        None => true,
+        Some(found) => {
+            Problem::from(found.map_or_else(|reason| reason, |it| it.instead(name))).report(name);
+            false
+        }
+    };
+    names.iter().filter(is_image).cloned().collect()
+}
+
+/// Returns whether a file system was found in the image `name`.
+fn is_in(groups: &[Group], name: &OsStr) -> bool {
+    groups
+        .iter()
+        .flat_map(|group| group.names.values())
+        .any(|full| full.as_encoded_bytes().starts_with(name.as_encoded_bytes()))
 }
 
 /// The implementation of one of btrfs's algorithms.

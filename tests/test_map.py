@@ -691,3 +691,18 @@ def test_the_page_lists_the_fields_that_are_written(workdir):
     assert show("imported.blkmap")["info"]["made"] == {"import": "lines"}
     assert len(how.splitlines()) == 8
     assert not found & set(re.findall(r"^\| `([^`]+)`", reserved, re.MULTILINE))
+
+
+@pytest.mark.parametrize("digest", ["crc32", "crc32c", "crc64nvme"])
+def test_crc_of_the_whole_from_those_of_blocks(tmp_path, digest):
+    name, made = tmp_path / "disk.raw", tmp_path / "disk.blkmap"
+    for size in (0, 1, 3 * 512, 5 * BLOCK + 700):
+        content = random.Random(size).randbytes(size)
+        name.write_bytes(content[:BLOCK] + bytes(len(content[BLOCK : 4 * BLOCK])) + content[4 * BLOCK :])
+        for block_size in (512, BLOCK):
+            blkmap("create", "--force", "-d", digest, "--block-size", block_size, "-o", made, name)
+            line = blkmap("checksum", "--construction", "linear", made).split()[0]
+            assert line == blksum("-d", digest, "--construction", "linear", name)
+    blkmap("create", "--force", "-o", made, name)
+    refused = attempt("checksum", "--construction", "linear", made)
+    assert (refused.returncode, b"a CRC does" in refused.stderr) == (2, True)

@@ -26,7 +26,7 @@ Difference = namedtuple("Difference", "offset length kind")
 Difference.__doc__ = """Adjacent blocks that differ in the same way.
 
 `kind` is `changed` (other data), `written` (data where there should be zeros), `zeroed` (zeros where there should be
-data), `left-only` or `right-only` (the other side ends before), or `unknown` (one side has no digests of these blocks,
+data), `left-only` or `right-only` (the other side ends before), `unreadable` (an image cannot be read there), or `unknown` (one side has no digests of these blocks,
 so they were not compared).
 """
 

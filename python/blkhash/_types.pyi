@@ -29,7 +29,7 @@ class Snapshot(NamedTuple):
 class Difference(NamedTuple):
     offset: int
     length: int
-    kind: Literal["changed", "written", "zeroed", "left-only", "right-only", "unknown"]
+    kind: Literal["changed", "written", "zeroed", "left-only", "right-only", "unreadable", "unknown"]
 
 class Audit(NamedTuple):
     missed: list[Difference]

@@ -58,7 +58,7 @@ impl<'a> Copy<'a> {
         Self { zeros, ..self }
     }
 
-    /// Reads the destination, and writes only what differs.
+    /// Reads the destination, and writes only what differs, and what cannot be read there.
     #[must_use]
     pub fn update(self, updates: bool) -> Self {
         Self { updates, ..self }
@@ -138,7 +138,8 @@ impl<'a> Copy<'a> {
         let is_blank = destination.begin(Some(size), keeps || from > 0)? && from == 0;
         let old = (keeps && !is_blank).then(|| destination.current()).transpose();
         let old = old.map_err(|error| Error::ReadBack(error.into()))?;
-        let writer = Writer::new(&*destination, self.zeros, is_blank, old.as_ref(), self.updates);
+        let writer =
+            Writer::new(&*destination, self.zeros, is_blank, old.as_ref(), self.updates, progress);
         let rest = Slice::new(source, from, size - from).expect("a part of the source");
         let shifted = Shifted { writer: &writer, from };
         let parameters = if from == 0 { self.parameters } else { &[] };
@@ -169,7 +170,7 @@ impl<'a> Copy<'a> {
         }
         drop(old);
         destination.begin(Some(header.size), true)?;
-        let writer = Writer::new(&*destination, self.zeros, false, None, false);
+        let writer = Writer::new(&*destination, self.zeros, false, None, false, progress);
         let take = |record: Record, _: &[u8], data: &[u8]| {
             let Range { start, end } = header.range(&record);
             let written = match record.kind {
@@ -207,7 +208,7 @@ impl<'a> Copy<'a> {
         let extents: Changes = extents.collect();
         destination.begin(Some(size), true)?;
         let old = (self.updates || self.zeros == Zeros::KeepIfZero).then_some(&old);
-        let writer = Writer::new(&*destination, self.zeros, false, old, self.updates);
+        let writer = Writer::new(&*destination, self.zeros, false, old, self.updates, progress);
         let gather = Gather::new(source, extents.extents().iter().cloned());
         let gather = gather.expect("extents of the source, in order");
         let placed = Placed { writer: &writer, gather: &gather };
@@ -235,7 +236,7 @@ impl<'a> Copy<'a> {
     ) -> Result<Copied, Error> {
         let parameters = self.parameters;
         let is_blank = destination.begin(None, false)?;
-        let writer = Writer::new(&*destination, self.zeros, is_blank, None, false);
+        let writer = Writer::new(&*destination, self.zeros, is_blank, None, false, writing);
         let (digests, size) =
             received(reader, &mut |at, bytes| writer.data(at, bytes), parameters, tuning, writing)?;
         let copied = Copied::new(digests, size, Some(writer.amounts()));

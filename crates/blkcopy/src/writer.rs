@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use blkhash::SinkError;
-use blkimage::{Buffer, ExtentKind, Image, Source};
-use blksum::Tee;
+use blkimage::{Buffer, Extent, ExtentKind, Image, Source};
+use blksum::{Progress, Retries, Tee};
 
 use crate::copied::Amounts;
 use crate::destination::{Destination, Zeroing};
@@ -24,6 +24,7 @@ pub(crate) struct Writer<'a> {
     old: Option<&'a Image>,
     /// Whether data is compared, too.
     updates: bool,
+    retries: Retries<'a>,
     buffers: Mutex<Vec<Buffer>>,
     written: AtomicU64,
     zeroed: AtomicU64,
@@ -37,6 +38,7 @@ impl<'a> Writer<'a> {
         is_blank: bool,
         old: Option<&'a Image>,
         updates: bool,
+        progress: &'a Progress,
     ) -> Self {
         Self {
             destination,
@@ -44,6 +46,7 @@ impl<'a> Writer<'a> {
             is_blank,
             old,
             updates,
+            retries: Retries::new(UNREAD_UNIT, progress),
             buffers: Mutex::default(),
             written: AtomicU64::new(0),
             zeroed: AtomicU64::new(0),
@@ -67,24 +70,30 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Writes those units of data that differ from the destination.
+    /// Writes those units of data that differ from the destination, and all that cannot be read there.
     fn write_changed(&self, old: &Image, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.with_old(old, offset, bytes.len(), |old| {
+        self.with_old(old, offset, bytes.len(), |part, old| {
+            let (at, bytes) = (offset + part.start as u64, &bytes[part]);
+            let Some(old) = old else { return self.replace(at, bytes) };
             let is_equal = |unit: Range<usize>| bytes[unit.clone()] == old[unit];
-            runs(offset, bytes.len(), is_equal, |range, is_equal| {
-                if is_equal {
+            runs(at, bytes.len(), is_equal, |range, is_equal| match is_equal {
+                true => {
                     self.equal.fetch_add(range.len() as u64, Relaxed);
-                    return Ok(());
+                    Ok(())
                 }
-                let at = offset + range.start as u64;
-                runs_of_zeros(at, &bytes[range.clone()], |part, is_zero| {
-                    let from = at + part.start as u64;
-                    match is_zero && self.zeros != Zeros::Write {
-                        true => self.make_zero(from, part.len() as u64),
-                        false => self.write(from, &bytes[range.clone()][part]),
-                    }
-                })
+                false => self.replace(at + range.start as u64, &bytes[range]),
             })
+        })
+    }
+
+    /// Writes bytes, and makes zeros as the policy says.
+    fn replace(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        runs_of_zeros(offset, bytes, |part, is_zero| {
+            let at = offset + part.start as u64;
+            match is_zero && self.zeros != Zeros::Write {
+                true => self.make_zero(at, part.len() as u64),
+                false => self.write(at, &bytes[part]),
+            }
         })
     }
 
@@ -98,14 +107,23 @@ impl<'a> Writer<'a> {
         let Some(old) = self.old else { return self.make_zero(offset, length) };
         let (mut at, end) = (offset, offset + length);
         while at < end {
-            let extent = old.extent(at, end - at).map_err(|error| unread(at, end - at, error))?;
+            let extent = match old.extent(at, end - at) {
+                // Reading it tells what of it cannot be read.
+                Err(error) if error.is_of_bytes() => {
+                    let length = (end - at).min(UNREAD_UNIT - at % UNREAD_UNIT);
+                    Ok(Extent { offset: at, length, kind: ExtentKind::Data })
+                }
+                found => found.map_err(|error| unread(at, end - at, error)),
+            }?;
             if extent.kind == ExtentKind::Zero {
                 self.equal.fetch_add(extent.length, Relaxed);
                 at += extent.length;
                 continue;
             }
             let part = extent.length.min(PART - at % PART);
-            self.with_old(old, at, part as usize, |old| {
+            self.with_old(old, at, part as usize, |part, old| {
+                let at = at + part.start as u64;
+                let Some(old) = old else { return self.make_zero(at, part.len() as u64) };
                 runs_of_zeros(at, old, |range, is_zero| match is_zero {
                     true => {
                         self.equal.fetch_add(range.len() as u64, Relaxed);
@@ -148,23 +166,38 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Reads a part of the destination, and passes it to `work`.
+    /// Reads a part of the destination, and passes it to `work`, as ranges of the part. Those that cannot be read have no bytes.
     fn with_old(
         &self,
         old: &Image,
         offset: u64,
         length: usize,
-        work: impl FnOnce(&[u8]) -> Result<(), Error>,
+        work: impl Fn(Range<usize>, Option<&[u8]>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let lock = || self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut buffer = lock().pop().unwrap_or_default();
         buffer.grow(length);
         let bytes = &mut buffer.as_mut()[..length];
-        let read = old.read_exact_at(bytes, offset);
-        let result = match read {
-            Ok(()) => work(bytes),
-            Err(error) => Err(unread(offset, length as u64, error)),
-        };
+        let mut gaps: Vec<Range<usize>> = Vec::new();
+        let read = self.retries.read(old, bytes, offset, &mut |range, _| {
+            let (start, end) = ((range.start - offset) as usize, (range.end - offset) as usize);
+            match gaps.last_mut() {
+                // A server may need all of a large cluster at once to replace it.
+                Some(last) if last.end == start => last.end = end,
+                _ => gaps.push(start..end),
+            }
+        });
+        let result = read.map_err(|error| unread(offset, length as u64, error)).and_then(|()| {
+            let mut at = 0;
+            for gap in gaps {
+                if at < gap.start {
+                    work(at..gap.start, Some(&bytes[at..gap.start]))?;
+                }
+                at = gap.end;
+                work(gap, None)?;
+            }
+            if at < length { work(at..length, Some(&bytes[at..length])) } else { Ok(()) }
+        });
         lock().push(buffer);
         result
     }
@@ -196,6 +229,9 @@ impl Tee for Writer<'_> {
         Ok(self.zero(offset, length)?)
     }
 }
+
+/// Bytes of the destination that are read at a time where more cannot be read: the usual cluster of an image.
+const UNREAD_UNIT: u64 = 64 << 10;
 
 /// Bytes of the destination that are read at a time to look for zeros.
 const PART: u64 = 1 << 20;

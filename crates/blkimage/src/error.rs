@@ -90,6 +90,20 @@ impl Error {
         self.0.hint.or_else(|| self.io_error().and_then(Hint::of_io))
     }
 
+    /// Returns whether the error is about the bytes that were asked for, so that others may be readable: they are damaged
+    /// or missing, or the medium cannot read them. An error of a file or a server as a whole is not, such as a lost
+    /// connection, a device that is gone, or a file that changed.
+    pub fn is_of_bytes(&self) -> bool {
+        match self.kind() {
+            ErrorKind::Corrupt | ErrorKind::Truncated => true,
+            ErrorKind::Io => self.io_error().is_some_and(|error| {
+                let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<RefusedRead>());
+                inner.is_some() || blksys::is_of_bytes(error)
+            }),
+            _ => false,
+        }
+    }
+
     /// Creates an error about the file `name`. Other crates that implement sources use it too.
     pub fn new(kind: ErrorKind, name: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
         let (name, reason) = (name.into(), reason.into());
@@ -134,6 +148,12 @@ impl std::error::Error for Error {
         self.0.source.as_ref().map(|source| source as _)
     }
 }
+
+/// The reason why a server cannot read the bytes that were asked for, although it can read others.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+#[cfg_attr(not(feature = "nbd"), allow(dead_code))]
+pub(crate) struct RefusedRead(pub String);
 
 /// Escapes bytes from an untrusted source for one line of a terminal. Control characters, characters
 /// that change the direction of text and bytes that are not UTF-8 become escapes.

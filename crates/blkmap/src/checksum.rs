@@ -1,7 +1,7 @@
 //! Derives the checksum of an image from its map.
 
-use blkhash::engine::Accumulator;
-use blkhash::{BlockDigests, BlockSize, Construction, Digest, Parameters, Salt};
+use blkhash::engine::{Accumulator, Join};
+use blkhash::{BlockDigests, BlockSize, Construction, Digest, Parameters, Salt, Sink};
 
 use crate::{BlockRun, Error, Map, Result};
 
@@ -18,12 +18,16 @@ pub fn checksum(map: &Map, construction: Construction, threads: usize) -> Result
         return Err(Error::Incomplete { known: commit.known, blocks: commit.blocks });
     }
     let parameters = parameters(map, construction)?;
-    if !construction.skips_zero_runs() && commit.zero_blocks > MAX_ZERO_BLOCKS {
+    let linear = linear(map).filter(|_| construction == Construction::Linear);
+    if linear.is_none() && !construction.skips_zero_runs() && commit.zero_blocks > MAX_ZERO_BLOCKS {
         let reason =
             format!("has more than {MAX_ZERO_BLOCKS} zero blocks, too many for {construction}");
         return Err(Error::Unsupported(reason));
     }
-    let mut accumulator = Accumulator::new(&parameters, threads);
+    let mut fold = match linear {
+        Some(join) => Fold::Linear(join),
+        None => Fold::Blocks(Accumulator::new(&parameters, threads)),
+    };
     let mut blocks = map.blocks()?;
     let block_size = map.header().block_size;
     let entry_size = map.header().entry_size();
@@ -54,9 +58,35 @@ pub fn checksum(map: &Map, construction: Construction, threads: usize) -> Result
                 }
             }
         }
-        accumulator.blocks(&digests);
+        fold.take(&digests)?;
     }
-    Ok(accumulator.finalize())
+    Ok(match fold {
+        Fold::Blocks(accumulator) => accumulator.finalize(),
+        Fold::Linear(join) => join.finalize(),
+    })
+}
+
+/// What makes one value of the digests of blocks.
+enum Fold {
+    Blocks(Accumulator),
+    Linear(Join),
+}
+
+impl Fold {
+    fn take(&mut self, digests: &BlockDigests) -> Result<()> {
+        match self {
+            Self::Blocks(accumulator) => accumulator.blocks(digests),
+            Self::Linear(join) => {
+                join.take(digests).map_err(|error| Error::Unsupported(error.to_string()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Joins the digests of a map to the hash of the content, if they are CRCs.
+fn linear(map: &Map) -> Option<Join> {
+    Join::of_blocks(map.header().algorithm, map.header().block_size)
 }
 
 /// Returns the parameters of the checksum that a map has with this construction.
@@ -67,9 +97,11 @@ pub fn checksum(map: &Map, construction: Construction, threads: usize) -> Result
 pub fn parameters(map: &Map, construction: Construction) -> Result<Parameters> {
     let header = map.header();
     let unsuitable = |error: blkhash::Error| Error::Unsupported(error.to_string());
-    if construction == Construction::Linear {
-        let reason = "linear has no blocks, and cannot be made from their digests";
-        return Err(Error::Unsupported(reason.into()));
+    if construction == Construction::Linear && linear(map).is_none() {
+        let algorithm = header.algorithm;
+        let reason =
+            format!("linear of {algorithm} does not follow from digests of blocks: a CRC does");
+        return Err(Error::Unsupported(reason));
     }
     let parameters = Parameters::new(header.algorithm, construction, header.block_size);
     let parameters = parameters.map_err(unsuitable)?;

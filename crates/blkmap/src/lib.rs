@@ -63,7 +63,7 @@ pub use map::Map;
 pub use merge::merge;
 pub use page_run::PageRun;
 pub use recover::Recovered;
-pub use report::Report;
+pub use report::{FindUnreadable, Report};
 pub use seal::seal;
 pub use storage::{Output, Pipe, ReadAt};
 pub use tail::has_zero_tail;

@@ -5,7 +5,7 @@ use blkimage::Source;
 use blkmap::Report;
 
 use crate::sides::{RelatedRun, Relation, Sides};
-use crate::{Error, Progress, Tuning, compare};
+use crate::{Error, Progress, Tuning, Unreadable, compare};
 
 /// Blocks of two images that differ, or that one side does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Difference {
 }
 
 /// Passes everything in which two images differ to `found`, in order and in the longest possible extents, with blocks that
-/// only one of them has.
+/// only one of them has. Returns why blocks could not be read, like [`compare`](crate::compare()).
 ///
 /// # Errors
 ///
@@ -33,20 +33,20 @@ pub fn differences(
     found: &mut (dyn FnMut(Difference) + Send),
     tuning: &Tuning,
     progress: &Progress,
-) -> Result<(), Error> {
+) -> Result<Vec<Unreadable>, Error> {
     collect(Sides::new(block_size, left.size(), right.size()), found, |mut report| {
-        compare(left, right, block_size, &mut report, tuning, progress)?;
+        let unreadable = compare(left, right, block_size, &mut report, tuning, progress)?;
         report.end();
-        Ok(())
+        Ok(unreadable)
     })
 }
 
 /// Passes on what `compare` reports, and the blocks that only one side has.
-pub(crate) fn collect(
+pub(crate) fn collect<T>(
     sides: Sides,
     found: &mut (dyn FnMut(Difference) + Send),
-    compare: impl FnOnce(Report<'_>) -> Result<(), Error>,
-) -> Result<(), Error> {
+    compare: impl FnOnce(Report<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
     let mut pass = |run: RelatedRun| {
         let (offset, length) = sides.extent(run, sides.larger());
         if length > 0 && !matches!(run.relation, Relation::Equal | Relation::Zeros) {
@@ -56,7 +56,7 @@ pub(crate) fn collect(
     let mut take = |first, count, comparison: Comparison| {
         pass(RelatedRun { first, count, relation: comparison.into() });
     };
-    compare(Report::new(&mut take))?;
+    let compared = compare(Report::new(&mut take))?;
     sides.tail().into_iter().for_each(pass);
-    Ok(())
+    Ok(compared)
 }

@@ -87,6 +87,7 @@ mod tag;
 mod tee;
 mod time;
 mod tuning;
+mod unreadable;
 pub mod verity;
 
 pub use checksum::{Pass, block_digests, checksum, checksums};
@@ -105,6 +106,7 @@ pub use tag::{ImageTag, Tag, UnknownTag};
 pub use tee::Tee;
 pub use time::utc;
 pub use tuning::{MAX_BUFFER, Tuning};
+pub use unreadable::{Retries, Unreadable};
 
 /// Runs the README's examples as tests.
 #[cfg(doctest)]

@@ -20,13 +20,15 @@ pub enum Relation {
     LeftOnly,
     /// Only the right image has the block.
     RightOnly,
+    /// The block of one side cannot be read.
+    Unreadable,
     /// One side does not know the block.
     Unknown,
 }
 
 impl Relation {
     /// All relations, in the order of reports.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Equal,
         Self::Zeros,
         Self::Changed,
@@ -34,10 +36,11 @@ impl Relation {
         Self::Written,
         Self::LeftOnly,
         Self::RightOnly,
+        Self::Unreadable,
         Self::Unknown,
     ];
 
-    /// Returns whether the blocks differ. Unknown ones do not.
+    /// Returns whether the blocks differ. Those that cannot be read do, and unknown ones do not.
     pub fn is_different(self) -> bool {
         !matches!(self, Self::Equal | Self::Zeros | Self::Unknown)
     }
@@ -52,6 +55,7 @@ impl Relation {
             Self::Written => "written",
             Self::LeftOnly => "left-only",
             Self::RightOnly => "right-only",
+            Self::Unreadable => "unreadable",
             Self::Unknown => "unknown",
         }
     }
@@ -65,6 +69,7 @@ impl From<Comparison> for Relation {
             Comparison::Changed => Self::Changed,
             Comparison::Zeroed => Self::Zeroed,
             Comparison::Written => Self::Written,
+            Comparison::Unreadable => Self::Unreadable,
             Comparison::Unknown => Self::Unknown,
         }
     }

@@ -2,10 +2,11 @@
 //!
 //! Where a tree is stored, and how its blocks are compared, is in [`blkverity`].
 
-use blkhash::{BlockDigests, Digest, Sink, SinkError, Tree, TreeBlocks};
+use blkhash::{BlockDigests, Digest, Run, Sink, SinkError, Tree, TreeBlocks};
 use blkimage::{Slice, Source};
 use blkverity::{StoredTree, Summary, TreeFile, Verifier};
 
+use crate::unreadable::{Places, ReadAround, Unreadable};
 use crate::{Error, Progress, Tuning, block_digests};
 
 /// Writes the tree of `source` to a file, with the superblock if it has one. Returns the root.
@@ -48,6 +49,9 @@ pub fn root(
 /// What the source has behind the data that the tree covers is not read. By default, [`Tuning::max_zeros`] is 2^28
 /// blocks, because the tree of zeros has to be read.
 ///
+/// Blocks that cannot be read are findings, and the verification goes on behind them. Returns the first place for each of some
+/// reasons. Reads that fail may take ten minutes, or as long as all others if that is more.
+///
 /// # Errors
 ///
 /// Fails like [`block_digests`](crate::block_digests()), and with [`Error::Verity`] if the source is shorter than the data
@@ -57,10 +61,35 @@ pub fn verify(
     mut verifier: Verifier<'_>,
     tuning: &Tuning,
     progress: &Progress,
-) -> Result<Summary, Error> {
+) -> Result<(Summary, Vec<Unreadable>), Error> {
     let stored = verifier.stored().clone();
-    pass(source, &stored, &mut verifier, tuning, progress)?;
-    Ok(verifier.finish()?)
+    let block_size = stored.parameters().block_size().into();
+    let places = Places::new(block_size, 0..stored.data_length(), progress);
+    let mut sink = Marking { verifier: &mut verifier, places: &places };
+    let around = ReadAround::new(source, &places, true);
+    pass(&around, &stored, &mut sink, tuning, progress).map_err(|error| places.of_pass(error))?;
+    Ok((verifier.finish()?, places.into_reasons()))
+}
+
+/// A sink that tells a verifier which blocks could not be read.
+struct Marking<'a, 'v> {
+    verifier: &'a mut Verifier<'v>,
+    places: &'a Places<'a>,
+}
+
+impl Sink<BlockDigests> for Marking<'_, '_> {
+    fn take(&mut self, digests: &BlockDigests) -> Result<(), SinkError> {
+        let counts = digests.runs().map(|run| {
+            let (Run::Digests { count, .. } | Run::Zeros { count }) = run;
+            count
+        });
+        let first = self.verifier.next_block();
+        let end = first + counts.sum::<u64>();
+        while let Some(blocks) = self.places.take(first..end) {
+            self.verifier.push_unreadable(blocks);
+        }
+        self.verifier.take(digests)
+    }
 }
 
 fn build<B>(

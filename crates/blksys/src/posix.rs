@@ -37,6 +37,18 @@ pub fn stamp_of(path: &Path) -> io::Result<Stamp> {
     Ok(Stamp::from(&retry_on_intr(|| rustix::fs::statat(CWD, path, AtFlags::empty()))?))
 }
 
+/// Returns whether an error of a read is about the bytes that were asked for: the medium or a checksum of the file system is
+/// damaged there, and other bytes may be readable. Not so if the device or the server is gone.
+pub fn is_of_bytes(error: &io::Error) -> bool {
+    let of_bytes = [Errno::IO, Errno::BADMSG, Errno::ILSEQ];
+    #[cfg(target_os = "linux")]
+    let of_medium = [Errno::NODATA, Errno::UCLEAN, Errno::REMOTEIO];
+    #[cfg(not(target_os = "linux"))]
+    let of_medium = [];
+    let found = Errno::from_io_error(error);
+    found.is_some_and(|errno| of_bytes.contains(&errno) || of_medium.contains(&errno))
+}
+
 /// Returns the number of bytes that a file takes on its file system, if it is known.
 pub fn stored(file: impl AsFd) -> Option<u64> {
     let blocks = rustix::fs::fstat(file).ok()?.st_blocks;

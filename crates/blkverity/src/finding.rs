@@ -22,6 +22,8 @@ pub struct Finding {
 pub enum Problem {
     /// Blocks of data with other digests than the tree has.
     Data,
+    /// Blocks of data that cannot be read.
+    Unreadable,
     /// Blocks of data that cannot be verified: the tree is damaged above them, and a tree that is built
     /// from them has another digest. Some of them may be intact.
     Unverified,

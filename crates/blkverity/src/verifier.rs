@@ -1,5 +1,8 @@
 //! Compares the digests of blocks of data with a stored tree.
 
+use std::collections::VecDeque;
+use std::ops::Range;
+
 use blkhash::{BlockDigests, Digest, Leaf, Run, Sink, SinkError, Tree};
 use blkimage::Source;
 
@@ -15,7 +18,9 @@ pub struct Summary {
     pub data_blocks: u64,
     /// Blocks of data with another digest than the tree has.
     pub bad_data: u64,
-    /// Blocks of data that could not be verified.
+    /// Blocks of data that cannot be read.
+    pub unreadable: u64,
+    /// Blocks of data that could not be verified, unreadable ones among them.
     pub unverified: u64,
     /// Blocks of the tree that are damaged.
     pub bad_tree: u64,
@@ -29,7 +34,7 @@ pub struct Summary {
 impl Summary {
     /// Returns whether all data was verified, and the tree is intact.
     pub fn is_clean(&self) -> bool {
-        self.bad_data == 0 && self.unverified == 0 && self.bad_tree == 0
+        self.bad_data == 0 && self.unreadable == 0 && self.unverified == 0 && self.bad_tree == 0
     }
 }
 
@@ -49,6 +54,8 @@ pub struct Verifier<'a> {
     levels: Vec<Loaded>,
     /// Number of the next block of data.
     next: u64,
+    /// Blocks of data from the next one on that cannot be read, in order.
+    unreadable: VecDeque<Range<u64>>,
     rebuilt: Option<Rebuilt<'a>>,
     findings: Joiner<'a>,
     summary: Summary,
@@ -106,6 +113,7 @@ impl<'a> Verifier<'a> {
             digest: *digest,
             levels: layout.levels().iter().map(|_| Loaded::default()).collect(),
             next: 0,
+            unreadable: VecDeque::new(),
             rebuilt: None,
             findings: Joiner::new(report),
             summary: Summary { data_blocks: layout.leaves(), ..Summary::default() },
@@ -116,6 +124,17 @@ impl<'a> Verifier<'a> {
     /// Returns the tree.
     pub fn stored(&self) -> &StoredTree {
         &self.stored
+    }
+
+    /// Returns the number of the next block of data.
+    pub fn next_block(&self) -> u64 {
+        self.next
+    }
+
+    /// Makes blocks unreadable whose digests have not come yet, behind all others that are. Whatever comes as the digest of one
+    /// is ignored.
+    pub fn push_unreadable(&mut self, blocks: Range<u64>) {
+        self.unreadable.push_back(blocks);
     }
 
     /// Ends the verification.
@@ -143,31 +162,50 @@ impl<'a> Verifier<'a> {
     }
 
     /// Takes the digest of each of `count` blocks. More than one are zero blocks.
-    fn take_blocks(&mut self, digest: &[u8], mut count: u64) -> Result<(), SinkError> {
+    fn take_blocks(&mut self, digest: &[u8], count: u64) -> Result<(), SinkError> {
         if count > self.layout().leaves() - self.next {
             return Err("there is more data than the tree covers".into());
         }
-        while count > 0 {
-            let taken = match self.levels.len() {
-                0 => self.take_only(digest)?,
-                _ => self.take_group(digest, count)?,
+        let end = self.next + count;
+        while self.next < end {
+            while self.unreadable.front().is_some_and(|blocks| blocks.end <= self.next) {
+                self.unreadable.pop_front();
+            }
+            let (until, is_readable) = match self.unreadable.front() {
+                Some(blocks) if blocks.start <= self.next => (blocks.end.min(end), false),
+                Some(blocks) => (blocks.start.min(end), true),
+                None => (end, true),
             };
-            count -= taken;
+            if !is_readable {
+                self.summary.unreadable += until - self.next;
+                self.data_finding(Problem::Unreadable, self.next, until - self.next);
+            }
+            while self.next < until {
+                match self.levels.len() {
+                    0 => self.take_only(digest, is_readable)?,
+                    _ => self.take_group(digest, until - self.next, is_readable)?,
+                }
+            }
         }
         Ok(())
     }
 
     /// Takes the only block, which has no tree.
-    fn take_only(&mut self, digest: &[u8]) -> Result<u64, SinkError> {
-        if !self.is_root(&digest.try_into()?) {
+    fn take_only(&mut self, digest: &[u8], is_readable: bool) -> Result<(), SinkError> {
+        if is_readable && !self.is_root(&digest.try_into()?) {
             self.bad_data(1);
         }
         self.next += 1;
-        Ok(1)
+        Ok(())
     }
 
-    /// Takes blocks below one block of the tree. Returns their number.
-    fn take_group(&mut self, digest: &[u8], count: u64) -> Result<u64, SinkError> {
+    /// Takes blocks below one block of the tree, at most `count`.
+    fn take_group(
+        &mut self,
+        digest: &[u8],
+        count: u64,
+        is_readable: bool,
+    ) -> Result<(), SinkError> {
         let arity = self.layout().shape().arity() as u64;
         let (index, slot) = (self.next / arity, self.next % arity);
         self.load(0, index)?;
@@ -181,7 +219,11 @@ impl<'a> Verifier<'a> {
             if self.next == rebuilt.data.1 {
                 self.end_rebuilt()?;
             }
-            return Ok(taken);
+            return Ok(());
+        }
+        if !is_readable {
+            self.next += taken;
+            return Ok(());
         }
         for slot in slot..slot + taken {
             let shape = self.layout().shape();
@@ -190,7 +232,7 @@ impl<'a> Verifier<'a> {
             }
             self.next += 1;
         }
-        Ok(taken)
+        Ok(())
     }
 
     fn bad_data(&mut self, count: u64) {

@@ -320,7 +320,9 @@ enum blksum_difference_kind {
     BLKSUM_LEFT_ONLY = 3,
     BLKSUM_RIGHT_ONLY = 4,
     /* One side does not know its blocks. */
-    BLKSUM_NOT_KNOWN = 5
+    BLKSUM_NOT_KNOWN = 5,
+    /* The blocks of one side cannot be read. */
+    BLKSUM_UNREADABLE = 6
 };
 
 struct blksum_difference {

@@ -70,6 +70,7 @@ fn kind(relation: Relation) -> u32 {
         Relation::LeftOnly => 3,
         Relation::RightOnly => 4,
         Relation::Unknown => 5,
+        Relation::Unreadable => 6,
         // Equal blocks are not reported.
         Relation::Changed | Relation::Equal | Relation::Zeros => 0,
     }
@@ -99,6 +100,7 @@ pub unsafe extern "C" fn blksum_map_verify(
                 let tuning = settings.tuning();
                 collect(settings.limit, |found| {
                     blksum::map::verify(&map.map, &image.selected, found, &tuning, progress)
+                        .map(drop)
                         .map_err(|error| Failure::of_pass(&error, &image.name, &map.name))
                 })
             })?;
@@ -159,6 +161,7 @@ pub unsafe extern "C" fn blksum_image_diff(
                 let (one, other) = (left.content(), right.content());
                 collect(settings.limit, |found| {
                     blksum::differences(one, other, block_size, found, &tuning, progress)
+                        .map(drop)
                         .map_err(|error| Failure::of_pass(&error, &left.name, OsStr::new("")))
                 })
             })?;

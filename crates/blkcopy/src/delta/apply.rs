@@ -84,7 +84,7 @@ impl Apply {
         }
         // A file grows as it is written, and is cut at the end.
         destination.begin(Some(if can_resize { found } else { needed }), true)?;
-        let writer = Writer::new(&*destination, self.zeros, false, None, false);
+        let writer = Writer::new(&*destination, self.zeros, false, None, false, writing);
         let old = (!self.is_forced).then_some(&old);
         let leaf = header.map.leaf();
         let buffer = Buffer::default();

@@ -47,8 +47,12 @@ impl Found {
             let mut head = vec![0; content.size().min(PROBE_SIZE as u64) as usize];
             content.read_exact_at(&mut head, 0).map(|()| probe(&head))
         };
-        let old = destination.current().and_then(|image| format_of(&image));
-        match old.map_err(Refused::Image)? {
+        let old = match destination.current().and_then(|image| format_of(&image)) {
+            // An update repairs what cannot be read.
+            Err(error) if error.is_of_bytes() => None,
+            old => old.map_err(Refused::Image)?,
+        };
+        match old {
             Some(format) if format_of(source).map_err(Refused::Image)? != Some(format) => {
                 Err(Refused::OtherFormat(format))
             }

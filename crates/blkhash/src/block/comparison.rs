@@ -16,6 +16,8 @@ pub enum Comparison {
     Zeroed,
     /// The left one is zero.
     Written,
+    /// The block of one side cannot be read.
+    Unreadable,
     /// One side does not know its block.
     Unknown,
 }
@@ -32,8 +34,8 @@ impl Comparison {
         }
     }
 
-    /// Returns whether the blocks differ.
+    /// Returns whether the blocks differ. One that cannot be read differs from every other.
     pub fn is_different(self) -> bool {
-        matches!(self, Self::Changed | Self::Zeroed | Self::Written)
+        matches!(self, Self::Changed | Self::Zeroed | Self::Written | Self::Unreadable)
     }
 }

@@ -10,7 +10,7 @@ mod crc;
 use std::fmt::Debug;
 
 use crate::block::BlockDigests;
-use crate::{Algorithm, Construction, Digest, Parameters, Sink, SinkError};
+use crate::{Algorithm, BlockSize, Construction, Digest, Parameters, Sink, SinkError};
 
 /// Hashes segments of a content, which have the same size except the last.
 #[derive(Debug)]
@@ -120,23 +120,36 @@ impl Segments {
 }
 
 impl Join {
+    /// Creates the sink that joins the CRCs of blocks, which are segments. Returns `None` if the algorithm is not a CRC.
+    pub fn of_blocks(algorithm: Algorithm, block_size: BlockSize) -> Option<Self> {
+        let method = crc::CrcSegments::new(algorithm)?.join(block_size.into());
+        Some(Self { method, length: 0 })
+    }
+
     /// Returns the length of the content so far, in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Returns the hash of all segments, of which there are at least two.
+    /// Returns the hash of all segments. Unless they are those of a CRC, there are at least two.
     pub fn finalize(self) -> Digest {
         self.method.finalize()
+    }
+}
+
+impl Sink<BlockDigests> for Join {
+    /// Appends blocks. Only the last one of the content may be short.
+    fn take(&mut self, blocks: &BlockDigests) -> Result<(), SinkError> {
+        self.method.take(blocks);
+        self.length += blocks.length();
+        Ok(())
     }
 }
 
 impl Sink<Segments> for Join {
     /// Appends segments. Only the last one of the content may be short.
     fn take(&mut self, segments: &Segments) -> Result<(), SinkError> {
-        self.method.take(&segments.0);
-        self.length += segments.length();
-        Ok(())
+        self.take(&segments.0)
     }
 }
 

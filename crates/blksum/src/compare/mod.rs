@@ -28,6 +28,7 @@ use crate::crew::{self, Stop, Work};
 use crate::look_ahead::Planned;
 use crate::semaphore::Semaphore;
 use crate::tuning::MAX_BUFFER;
+use crate::unreadable::{Places, ReadAround, Unreadable};
 use crate::{Error, Progress, Tuning};
 
 /// Consecutive blocks that compare in the same way.
@@ -69,16 +70,35 @@ impl ComparedRun {
 /// [`Tuning::max_zeros`] and [`Tuning::implementation`] have no effect. The total of `progress` is the
 /// number of bytes compared.
 ///
+/// Blocks of which one side cannot be read are [`Comparison::Unreadable`], and the comparison goes on behind them. Returns the
+/// first place for each of some reasons. Reads that fail may take ten minutes, or as long as all others if that is more.
+///
 /// # Errors
 ///
-/// Fails if an image cannot be read, with the first error in the order of the content among those that
-/// the threads found, if an image changed while it was read, if the sink fails, or if
-/// [`Progress::cancel`] was called. After an error, what the sink received is not valid.
+/// Fails for an error that is not only about some of the bytes ([`blkimage::Error::is_of_bytes`]), if an image changed while
+/// it was read, if the sink fails, or if [`Progress::cancel`] was called. After an error, what the sink received is not valid.
 pub fn compare(
     left: &dyn Source,
     right: &dyn Source,
     block_size: BlockSize,
     sink: &mut (dyn Sink<ComparedRun> + Send),
+    tuning: &Tuning,
+    progress: &Progress,
+) -> Result<Vec<Unreadable>, Error> {
+    let places = Places::new(block_size.into(), 0..u64::MAX, progress);
+    let left = ReadAround::new(left, &places, true);
+    let right = ReadAround::new(right, &places, false);
+    let compared = compare_around(&left, &right, block_size, sink, &places, tuning, progress);
+    compared.map_err(|error| places.of_pass(error))?;
+    Ok(places.into_reasons())
+}
+
+fn compare_around(
+    left: &dyn Source,
+    right: &dyn Source,
+    block_size: BlockSize,
+    sink: &mut (dyn Sink<ComparedRun> + Send),
+    places: &Places<'_>,
     tuning: &Tuning,
     progress: &Progress,
 ) -> Result<(), Error> {
@@ -94,7 +114,10 @@ pub fn compare(
         block_size,
         size,
         part_size: plan.chunk_size().min(MAX_BUFFER as u64),
-        ordered: Ordered::new(Joiner::new(sink, short_end), tuning.queue_depth.max(2 * threads)),
+        ordered: Ordered::new(
+            Joiner::new(sink, places, short_end),
+            tuning.queue_depth.max(2 * threads),
+        ),
         comparing: (threads > comparing_threads).then(|| Semaphore::new(comparing_threads)),
         progress,
     };
@@ -223,15 +246,20 @@ impl Pass<'_, '_> {
 /// Joins the runs of consecutive chunks.
 struct Joiner<'s> {
     sink: &'s mut (dyn Sink<ComparedRun> + Send),
+    places: &'s Places<'s>,
     short_end: Option<ShortEnd>,
     /// The run to which the next blocks may belong.
     last: ComparedRun,
 }
 
 impl<'s> Joiner<'s> {
-    fn new(sink: &'s mut (dyn Sink<ComparedRun> + Send), short_end: Option<ShortEnd>) -> Self {
+    fn new(
+        sink: &'s mut (dyn Sink<ComparedRun> + Send),
+        places: &'s Places<'s>,
+        short_end: Option<ShortEnd>,
+    ) -> Self {
         let last = ComparedRun { first_block: 0, count: 0, comparison: Comparison::Zeros };
-        Self { sink, short_end, last }
+        Self { sink, places, short_end, last }
     }
 
     /// Returns the index of the next block.
@@ -240,6 +268,15 @@ impl<'s> Joiner<'s> {
     }
 
     fn push(&mut self, count: u64, comparison: Comparison) -> Result<(), SinkError> {
+        let end = self.end() + count;
+        while let Some(unread) = self.places.take(self.end()..end) {
+            self.join(unread.start - self.end(), comparison)?;
+            self.join(unread.end - unread.start, Comparison::Unreadable)?;
+        }
+        self.join(end - self.end(), comparison)
+    }
+
+    fn join(&mut self, count: u64, comparison: Comparison) -> Result<(), SinkError> {
         if comparison == self.last.comparison || count == 0 {
             self.last.count += count;
             return Ok(());

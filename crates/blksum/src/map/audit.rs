@@ -22,7 +22,7 @@ pub struct AuditSummary {
     pub needless: u64,
     /// Number of other blocks that are equal.
     pub clean: u64,
-    /// Number of blocks that one side does not know.
+    /// Number of blocks that one side does not know, or that cannot be read.
     pub unknown: u64,
     /// Number of bytes in the list.
     pub listed_bytes: u64,
@@ -84,7 +84,7 @@ impl<'a> Audit<'a> {
     fn count(&mut self, first: u64, count: u64, comparison: Comparison, is_listed: bool) {
         let summary = &mut self.summary;
         match (comparison, is_listed) {
-            (Comparison::Unknown, _) => summary.unknown += count,
+            (Comparison::Unknown | Comparison::Unreadable, _) => summary.unknown += count,
             (comparison, true) if comparison.is_different() => summary.listed += count,
             (comparison, false) if comparison.is_different() => summary.missed += count,
             (_, false) => summary.clean += count,
@@ -125,7 +125,10 @@ pub fn audit(
     progress: &Progress,
 ) -> Result<AuditSummary, Error> {
     let pairing = Pairing::new(map, image)?;
-    judge(pairing.sides(), changes, missed, |report| pairing.compare(report, tuning, progress))
+    judge(pairing.sides(), changes, missed, |report| {
+        pairing.compare(report, tuning, progress)?;
+        Ok(())
+    })
 }
 
 /// Judges a list of changes between two maps, like [`audit`].
@@ -154,7 +157,7 @@ fn judge(
     let mut audit = Audit::new(changes, sides.block_size);
     let mut take = |first, count, comparison: Comparison| {
         audit.push(first, count, comparison, &mut |first, count, is_listed| {
-            if comparison.is_different() && !is_listed {
+            if comparison.is_different() && comparison != Comparison::Unreadable && !is_listed {
                 let relation = comparison.into();
                 let run = RelatedRun { first, count, relation };
                 let (offset, length) = sides.extent(run, sides.larger());

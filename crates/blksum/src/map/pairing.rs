@@ -10,10 +10,11 @@ use super::{Info, OtherPart, of_map, offset_of_page, padded_last};
 use crate::differences::{Difference, collect};
 use crate::selected::Selected;
 use crate::sides::Sides;
+use crate::unreadable::{Places, ReadAround, Unreadable};
 use crate::{Error, Progress, Tuning, block_digests};
 
 /// Passes everything that differs from the map to `found`, in order and in the longest possible extents, with blocks
-/// that only one side has.
+/// that only one side has. Returns why blocks could not be read, the first place for each of some reasons.
 ///
 /// The map is the left side. If it is that of the whole image, and the selected part is a partition, the blocks of the
 /// partition are compared.
@@ -28,7 +29,7 @@ pub fn verify(
     found: &mut (dyn FnMut(Difference) + Send),
     tuning: &Tuning,
     progress: &Progress,
-) -> Result<(), Error> {
+) -> Result<Vec<Unreadable>, Error> {
     let pairing = Pairing::new(map, image)?;
     collect(pairing.sides(), found, |report| pairing.compare(report, tuning, progress))
 }
@@ -154,43 +155,63 @@ impl<'a> Pairing<'a> {
     /// Compares the blocks that both sides have. Zeros that the image does not store cost nothing, so that
     /// [`Tuning::max_zeros`] is only a limit if it is set.
     ///
+    /// Blocks that cannot be read are [`Comparison::Unreadable`], and the comparison goes on behind them. Returns the first
+    /// place for each of some reasons. Reads that fail may take ten minutes, or as long as all others if that is more.
+    ///
     /// # Errors
     ///
-    /// Fails like [`block_digests`](crate::block_digests()), and with [`Error::Map`] if the map cannot be read.
+    /// Fails like [`block_digests`](crate::block_digests()), and with [`Error::Map`] if the map cannot be read, but not for
+    /// an error that is only about some of the bytes ([`blkimage::Error::is_of_bytes`]).
     pub fn compare(
         &self,
         mut report: Report<'_>,
         tuning: &Tuning,
         progress: &Progress,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<Unreadable>, Error> {
+        let block_size = self.map.header().block_size.into();
         let Some(partition) = self.partition else {
-            return self.compare_pages(self.image.source(), report, tuning, progress);
+            let places = Places::new(block_size, 0..u64::MAX, progress);
+            self.compare_pages(self.image.source(), &places, &mut report, tuning, progress)?;
+            return Ok(places.into_reasons());
         };
+        let (start, length) = (self.image.offset(), self.image.size());
+        let places = Places::new(block_size, start..start + length, progress);
         let mut clip = |first, count, kind| partition.clip(first, count, kind, &mut report);
-        self.compare_pages(&**self.image.image(), Report::new(&mut clip), tuning, progress)?;
+        let mut whole = Report::new(&mut clip);
+        self.compare_pages(&**self.image.image(), &places, &mut whole, tuning, progress)?;
         report.end();
-        Ok(())
+        let mut reasons = places.into_reasons();
+        reasons.iter_mut().for_each(|reason| reason.offset -= start);
+        Ok(reasons)
     }
 
     fn compare_pages(
         &self,
         source: &dyn Source,
-        report: Report<'_>,
+        places: &Places<'_>,
+        report: &mut Report<'_>,
         tuning: &Tuning,
         progress: &Progress,
     ) -> Result<(), Error> {
         let header = self.map.header();
         let leaf = header.leaf();
+        let is_left = self.side == Side::Right;
+        let source = &ReadAround::new(source, places, is_left);
         let padded_last = padded_last(source, &leaf, header.block_size)?;
         let size = source.size();
         let (from, to) = self.range(size);
         let part = Slice::new(source, from, to - from).expect("a part of the image");
         let blocks = self.map.blocks_of(self.pages.clone())?;
         let end = ImageEnd { size, padded_last };
-        let mut against = Against::new(self.map, self.side, blocks, end, report);
+        let mut pass_on = |first, count, kind| report.push(first, count, kind);
+        let mut find = |blocks| places.take(blocks);
+        let checked = Report::new(&mut pass_on).with_unreadable(&mut find);
+        let mut against = Against::new(self.map, self.side, blocks, end, checked);
         let tuning = tuning.with_default_limit(u64::MAX);
-        block_digests(&part, &leaf, &mut against, &tuning, progress).map_err(of_map)?;
+        block_digests(&part, &leaf, &mut against, &tuning, progress)
+            .map_err(|error| places.of_pass(of_map(error)))?;
         against.end();
+        report.end();
         Ok(())
     }
 }

@@ -18,6 +18,7 @@ mod quality;
 mod source;
 mod source_args;
 mod suggest;
+mod unreadable;
 mod verity;
 
 use std::ffi::OsString;

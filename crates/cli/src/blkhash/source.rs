@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use blkhash::{BlockSize, Digest, Parameters, Sink};
 use blkimage::{Image, OpenOptions, Source};
-use blksum::{Part, Progress, Selected, Tuning};
+use blksum::{Part, Progress, Selected, Tuning, Unreadable};
 
 use super::source_args::SourceArgs;
 use crate::image;
@@ -76,7 +76,7 @@ impl Data {
         block_size: BlockSize,
         sink: &mut (dyn Sink<blksum::ComparedRun> + Send),
         reporter: &Reporter,
-    ) -> Result<(), Problem> {
+    ) -> Result<Vec<Unreadable>, Problem> {
         let common = self.size().min(other.size());
         let compared = self.watched(common, reporter, |tuning, progress| {
             blksum::compare(self.source(), other.source(), block_size, sink, tuning, progress)

@@ -149,6 +149,7 @@ struct Found {
     /// Number behind the last one that differs.
     end: u64,
     unknown: u64,
+    unreadable: u64,
 }
 
 impl Found {
@@ -156,6 +157,7 @@ impl Found {
         match kind {
             Comparison::Zeros | Comparison::Equal => {}
             Comparison::Unknown => self.unknown += count,
+            Comparison::Unreadable => self.unreadable += count,
             Comparison::Changed | Comparison::Written | Comparison::Zeroed => {
                 self.different += count;
                 self.first.get_or_insert(first);
@@ -178,6 +180,9 @@ impl Found {
         let map_size = map.commit().image_size();
         if self.size != map_size {
             parts.push(format!("its size, {} instead of {map_size}", self.size));
+        }
+        if self.unreadable > 0 {
+            parts.push(format!("{} blocks that cannot be read", self.unreadable));
         }
         if self.unknown > 0 {
             parts.push(format!("up to {} blocks that the map does not know", self.unknown));

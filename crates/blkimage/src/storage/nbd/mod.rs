@@ -37,7 +37,7 @@ use self::library::{BlockSize, Cut, Handle, ReadFault, ReadFaultReason, errno_te
 use self::options::NbdOptions;
 use self::uri::Uri;
 use crate::bitmap::DirtyExtents;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, RefusedRead, Result};
 use crate::storage::ReadMethod;
 use crate::storage::Storage;
 use crate::{Extent, ExtentKind};
@@ -185,10 +185,13 @@ impl Nbd {
             ReadFaultReason::Malformed(what) => {
                 io::Error::other(format!("the server's answer of {request} {what}"))
             }
-            ReadFaultReason::Errno(errno) if !self.is_down(*errno) => io::Error::other(format!(
-                "the server's answer to {request}: {}",
-                errno_text(*errno)
-            )),
+            ReadFaultReason::Errno(errno) if !self.is_down(*errno) => {
+                let answer = format!("the server's answer to {request}: {}", errno_text(*errno));
+                match blksys::is_of_bytes(&io::Error::from_raw_os_error(*errno)) {
+                    true => io::Error::other(RefusedRead(answer)),
+                    false => io::Error::other(answer),
+                }
+            }
             ReadFaultReason::Refused(refusal) if !self.is_down(refusal.errno) => {
                 io::Error::other(format!("{request}: {}", refusal.text))
             }

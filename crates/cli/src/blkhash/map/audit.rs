@@ -4,9 +4,9 @@ use std::ffi::{OsStr, OsString};
 
 use blkhash::Comparison;
 use blkmap::{Map, Report};
-use blksum::Sides;
 use blksum::changes::Changes;
 use blksum::map::{Info, Pairing, check_parts};
+use blksum::{Sides, Unreadable};
 
 use super::args::Audit;
 use super::compare::{self, compare, of_maps, of_other_part, partitions, refuse_salt};
@@ -106,7 +106,8 @@ impl Job<'_> {
         let partitions = Info::of(right).map(|info| info.partitions()).unwrap_or_default();
         self.run(sides, partitions, Contents::default(), changes, |report| {
             blkmap::diff(left, right, report)
-                .map_err(|error| of_maps(&error, &args.image).about(&args.map))
+                .map_err(|error| of_maps(&error, &args.image).about(&args.map))?;
+            Ok(Vec::new())
         })
     }
 
@@ -117,7 +118,7 @@ impl Job<'_> {
         partitions: Vec<blkimage::partition::Partition>,
         contents: Contents,
         changes: &Changes,
-        compare: impl FnOnce(Report<'_>) -> Result<(), Problem>,
+        compare: impl FnOnce(Report<'_>) -> Result<Vec<Unreadable>, Problem>,
     ) -> Result<Outcome, Failure> {
         // What only one of them has is not judged.
         let sides = Sides { part: Some((0, sides.left.min(sides.right))), ..sides };
@@ -128,8 +129,12 @@ impl Job<'_> {
         let mut audit = blksum::map::Audit::new(changes, sides.block_size);
         let mut take = |first, count, kind: Comparison| {
             audit.push(first, count, kind, &mut |first, count, is_listed| {
-                let is_expected = is_listed && kind.is_different();
-                let kind = if is_expected { Comparison::Equal } else { kind };
+                let kind = match kind {
+                    // Nothing tells whether the block changed.
+                    Comparison::Unreadable => Comparison::Unknown,
+                    kind if is_listed && kind.is_different() => Comparison::Equal,
+                    kind => kind,
+                };
                 differences.push(first, count, kind);
             });
         };

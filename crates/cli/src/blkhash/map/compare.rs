@@ -7,8 +7,8 @@ use blkhash::BlockSize;
 use blkimage::OpenOptions;
 use blkimage::partition::{self, Partition};
 use blkmap::{IndexFormat, Map, Report, Side};
-use blksum::Sides;
 use blksum::map::{Info, Made, OtherPart, Pairing, check_parts};
+use blksum::{Sides, Unreadable};
 
 use super::args::{self, Diff, Verify};
 use super::picture_file::PictureFile;
@@ -190,16 +190,16 @@ pub fn diff(args: &Diff) -> Result<Outcome, Failure> {
         }
         Pair::Maps(left, right) => job.run(sides, partitions, contents, |report| {
             blkmap::diff(left, right, report)
-                .map_err(|error| of_maps(&error, names[1]).about(names[0]))
+                .map_err(|error| of_maps(&error, names[1]).about(names[0]))?;
+            Ok(Vec::new())
         }),
         Pair::Images(left, right) => {
             reporter.begin(names[0]);
             let block_size = args.block_size.unwrap_or_default();
             let outcome = job.run(sides, partitions, contents, |mut report| {
-                left.compare(right, block_size, &mut report, &reporter)
-                    .map_err(|problem| problem.about(names[0]))?;
+                let compared = left.compare(right, block_size, &mut report, &reporter);
                 report.end();
-                Ok(())
+                compared.map_err(|problem| problem.about(names[0]))
             });
             reporter.end(names[0], None);
             outcome
@@ -306,7 +306,7 @@ pub fn compare(
     data: &Data,
     report: Report<'_>,
     reporter: &Reporter,
-) -> Result<(), Problem> {
+) -> Result<Vec<Unreadable>, Problem> {
     let compared = data.watched(pairing.length(), reporter, |tuning, progress| {
         pairing.compare(report, tuning, progress)
     });
@@ -332,7 +332,7 @@ impl Job<'_> {
         sides: Sides,
         partitions: Vec<Partition>,
         contents: Contents,
-        compare: impl FnOnce(Report<'_>) -> Result<(), Problem>,
+        compare: impl FnOnce(Report<'_>) -> Result<Vec<Unreadable>, Problem>,
     ) -> Result<Outcome, Failure> {
         let [left_name, right_name] = self.names.map(ToOwned::to_owned);
         let labels = Labels { left: left_name, right: right_name, partitions };
@@ -348,10 +348,10 @@ impl Job<'_> {
 pub fn end(
     differences: Differences,
     picture: &PictureFile,
-    compared: Result<(), Problem>,
+    compared: Result<Vec<Unreadable>, Problem>,
     name: &OsStr,
 ) -> Result<Outcome, Failure> {
-    let ended = differences.end(compared.is_ok())?;
+    let ended = differences.end(compared.as_deref().ok())?;
     if let Some(svg) = ended.svg
         && let Err(reason) = picture.write(&svg)
     {
@@ -359,7 +359,7 @@ pub fn end(
         return Ok(Outcome::Unknown);
     }
     Ok(match compared {
-        Ok(()) => ended.outcome,
+        Ok(_) => ended.outcome,
         Err(problem) => problem.report(name),
     })
 }

@@ -72,6 +72,8 @@ pub enum Look {
     Part(u8),
     /// All blocks differ.
     Whole,
+    /// A block cannot be read.
+    Unreadable,
     Equal,
     Zeros,
     /// A block is not known, or none was compared.
@@ -128,6 +130,9 @@ impl Cells {
     pub fn look(&self, index: usize) -> Look {
         let counts = &self.counts[index];
         let different = counts.different();
+        if counts.of(Relation::Unreadable) > 0 {
+            return Look::Unreadable;
+        }
         if different > 0 {
             // Blocks that were not compared count as blocks of the cell.
             let all = self.cell.min(self.blocks - index as u64 * self.cell);
@@ -194,6 +199,9 @@ impl Cells {
             let painted = format!("{} part of it", style.paint(Look::Part(1), &glyphs));
             entries.push((format!("{glyphs} part of it"), painted));
         }
+        if has(Look::Unreadable) {
+            entries.push(style.entry(Look::Unreadable, "cannot be read"));
+        }
         if has(Look::Equal) {
             entries.push(style.entry(Look::Equal, "equal"));
         }
@@ -241,6 +249,8 @@ impl Style {
             (Look::Part(_), false) => '+',
             (Look::Whole, true) => '█',
             (Look::Whole, false) => '#',
+            (Look::Unreadable, true) => '╳',
+            (Look::Unreadable, false) => 'X',
             (Look::Equal, true) => '·',
             (Look::Equal, false) => '.',
             (Look::Zeros, _) => ' ',
@@ -252,7 +262,7 @@ impl Style {
     fn color(self, look: Look) -> Option<&'static str> {
         match look {
             _ if !self.0.has_color => None,
-            Look::Part(_) | Look::Whole => Some("31"),
+            Look::Part(_) | Look::Whole | Look::Unreadable => Some("31"),
             Look::Equal => Some("90"),
             Look::Zeros => None,
             Look::Unknown => Some("33"),

@@ -10,7 +10,7 @@ use blkbtrfs::Content;
 use blkhash::Comparison;
 use blkimage::partition::Partition;
 use blksum::map::AuditSummary;
-use blksum::{RelatedRun, Relation, Sides};
+use blksum::{RelatedRun, Relation, Sides, Unreadable};
 use serde::Serialize;
 
 use super::args::Report;
@@ -20,6 +20,7 @@ use super::svg;
 use crate::blkhash::contents::{self, Contents};
 use crate::blkhash::limit::Limit;
 use crate::blkhash::out::Out;
+use crate::blkhash::unreadable;
 use crate::json::{self, Name, record};
 use crate::messages;
 use crate::problem::Outcome;
@@ -190,8 +191,8 @@ impl Differences {
         self.counts.different() > 0 || self.sides.differ()
     }
 
-    /// Ends the output: if the comparison is complete, with the blocks that only one side has, the summary and
-    /// the picture. An incomplete comparison has neither, and [`Outcome::Unknown`].
+    /// Ends the output: if the comparison is complete, with the blocks that only one side has, the summary, the picture, and
+    /// why blocks could not be read. An incomplete comparison has none of them, and [`Outcome::Unknown`].
     ///
     /// With `--extents`, the extents are those to copy from the right side to make the left one equal. What
     /// only the left side has is therefore none of them, but it is a difference.
@@ -199,7 +200,9 @@ impl Differences {
     /// # Errors
     ///
     /// Fails if this or any earlier output could not be written.
-    pub fn end(mut self, is_complete: bool) -> io::Result<Ended> {
+    pub fn end(mut self, unreadable: Option<&[Unreadable]>) -> io::Result<Ended> {
+        let is_complete = unreadable.is_some();
+        let unreadable = unreadable.unwrap_or_default();
         let tail = self.sides.tail().filter(|_| is_complete);
         tail.into_iter().for_each(|tail| self.add(tail));
         if let Some(run) = self.run.take() {
@@ -217,7 +220,7 @@ impl Differences {
             }
             Mode::Json => {
                 if is_complete {
-                    self.out.write(&self.summary_object());
+                    self.out.write(&self.summary_object(unreadable));
                 }
             }
             Mode::Text => self.end_text(is_complete),
@@ -233,7 +236,11 @@ impl Differences {
             () if self.counts.of(Relation::Unknown) > 0 => Outcome::Unknown,
             () => Outcome::Clean,
         };
+        let reasons = unreadable::messages(unreadable, |it| self.name_of(it));
         self.out.end()?;
+        if self.mode != Mode::Quiet {
+            reasons.iter().for_each(|reason| messages::message(reason));
+        }
         let has_equal = [Relation::Equal, Relation::Zeros].iter().any(|it| self.counts.of(*it) > 0);
         if self.counts.of(Relation::Changed) > 0
             && !has_equal
@@ -331,6 +338,11 @@ impl Differences {
         }
     }
 
+    /// Returns the name of the image that cannot be read.
+    fn name_of(&self, unreadable: &Unreadable) -> &OsStr {
+        if unreadable.is_left { &self.labels.left } else { &self.labels.right }
+    }
+
     /// Returns a row of the table.
     fn row(&self, offset: u64, length: u64, relation: Relation, content: &Content) -> String {
         let width = self.width();
@@ -401,8 +413,16 @@ impl Differences {
         let known = counts.total() - unknown;
         let mut text = if different > 0 {
             let (blocks, ranges) = (counts.total(), self.ranges);
-            let differ = plural(different, "differs", "differ");
+            let unreadable = counts.of(Relation::Unreadable);
+            let differ = match unreadable {
+                0 => plural(different, "differs", "differ"),
+                _ if unreadable == different => "cannot be read",
+                _ => "differ or cannot be read",
+            };
             let mut parts = Vec::new();
+            if unreadable > 0 && unreadable < different {
+                parts.push(format!("{unreadable} unreadable"));
+            }
             for kind in [Relation::Equal, Relation::Zeros, Relation::Unknown] {
                 if counts.of(kind) > 0 {
                     parts.push(format!("{} {}", counts.of(kind), relations::text(kind)));
@@ -484,7 +504,7 @@ impl Differences {
         })
     }
 
-    fn summary_object(&self) -> String {
+    fn summary_object(&self, unreadable: &[Unreadable]) -> String {
         if let Some(audit) = &self.audit {
             return self.audit_object(audit);
         }
@@ -492,8 +512,11 @@ impl Differences {
         let is_all = counts.of(Relation::Unknown) == 0
             && self.sides.part.is_none()
             && counts.total() == self.sides.blocks();
-        let same = match self.differs() {
+        let unread = counts.of(Relation::Unreadable);
+        let same = match counts.different() > unread || self.sides.differ() {
             true => Some(false),
+            // Nothing tells whether what cannot be read is equal.
+            false if unread > 0 => None,
             false if is_all => Some(true),
             false => None,
         };
@@ -506,9 +529,11 @@ impl Differences {
             ranges: self.ranges,
             equal: counts.of(Relation::Equal),
             zeros: counts.of(Relation::Zeros),
+            unreadable: unread,
             unknown: counts.of(Relation::Unknown),
             not_printed: self.not_printed,
             same_content: same,
+            reasons: unreadable::objects(unreadable, |it| self.name_of(it)),
             left: side(&self.labels.left, self.sides.left),
             right: side(&self.labels.right, self.sides.right),
         })

@@ -66,6 +66,7 @@ fn class(look: Look, counts: &Counts) -> String {
         Look::Zeros => return "zeros".to_owned(),
         Look::Unknown => return "unknown".to_owned(),
         Look::Part(quarters) => quarters,
+        Look::Unreadable => return "unreadable s4".to_owned(),
         Look::Whole => 4,
     };
     let kinds = Relation::ALL.into_iter().filter(|kind| kind.is_different());
@@ -262,6 +263,7 @@ text { fill: #1f2328 }
 .zeroed { fill: #8250df }
 .written { fill: #0969da }
 .left-only, .right-only { fill: #bc4c00 }
+.unreadable { fill: #1f2328 }
 .equal { fill: #cdd5de }
 .zeros { fill: #f0f2f5 }
 .unknown { fill: #f5dd90 }
@@ -278,6 +280,7 @@ text { fill: #e6edf3 }
 .zeroed { fill: #b78cff }
 .written { fill: #58a6ff }
 .left-only, .right-only { fill: #f0883e }
+.unreadable { fill: #f0f6fc }
 .equal { fill: #3d4652 }
 .zeros { fill: #1a2029 }
 .unknown { fill: #7a6420 }

@@ -8,6 +8,7 @@ use std::time::Instant;
 use blkbtrfs::Content;
 use blkhash::Digest;
 use blkimage::{Format, OpenOptions, Slice, Source};
+use blksum::Unreadable;
 use blkverity::{Error, Finding, Problem, StoredTree, Summary, Verifier};
 use serde::Serialize;
 
@@ -17,6 +18,7 @@ use crate::blkhash::contents::{self, Contents};
 use crate::blkhash::limit::Limit;
 use crate::blkhash::out::Out;
 use crate::blkhash::source::{Data, shown};
+use crate::blkhash::unreadable;
 use crate::image;
 use crate::json::{self, Name, record};
 use crate::messages;
@@ -43,8 +45,12 @@ pub fn run(args: &Verify) -> Result<Outcome, Failure> {
     reporter.end(&args.data, None);
     drop(reporter);
     match verified {
-        Ok(summary) => {
-            output.summary(&summary, started.elapsed().as_secs_f64())?;
+        Ok((summary, unreadable)) => {
+            output.summary(&summary, &unreadable, started.elapsed().as_secs_f64())?;
+            if !args.quiet {
+                let reasons = unreadable::messages(&unreadable, |_| &args.data);
+                reasons.iter().for_each(|reason| messages::message(reason));
+            }
             Ok(if summary.is_clean() { Outcome::Clean } else { Outcome::Errors })
         }
         Err((name, problem)) => {
@@ -75,7 +81,7 @@ fn verify<'a>(
     options: &OpenOptions,
     output: &mut Output<'_>,
     reporter: &Reporter,
-) -> Result<Summary, (&'a OsStr, Reason)> {
+) -> Result<(Summary, Vec<Unreadable>), (&'a OsStr, Reason)> {
     let (data_name, hash_name) = (args.data.as_os_str(), args.hash_file.as_os_str());
     let of_data = |problem: Reason| (data_name, problem);
     let of_hash = |problem: Reason| (hash_name, problem);
@@ -199,6 +205,7 @@ impl<'a> Output<'a> {
         let verb = |one: &'static str, many: &'static str| if count == 1 { one } else { many };
         let (name, what, problem) = match finding.problem {
             Problem::Data => (data, "data".to_owned(), verb("does not match", "do not match")),
+            Problem::Unreadable => (data, "data".to_owned(), "cannot be read"),
             Problem::Unverified => {
                 (data, "data".to_owned(), "cannot be verified: the tree does not match above")
             }
@@ -231,6 +238,7 @@ impl<'a> Output<'a> {
     fn object(&self, finding: &Finding) -> String {
         let (problem, level) = match finding.problem {
             Problem::Unverified => ("unverified", None),
+            Problem::Unreadable => ("unreadable", None),
             Problem::Tree(level) => ("tree", Some(level)),
             Problem::Spare(level) => ("spare", Some(level)),
             _ => ("data", None),
@@ -269,14 +277,21 @@ impl<'a> Output<'a> {
     /// Returns what lies in blocks of data.
     fn content(&self, finding: &Finding) -> Content {
         match finding.problem {
-            Problem::Data => self.contents.find(finding.offset, self.length(finding)),
+            Problem::Data | Problem::Unreadable => {
+                self.contents.find(finding.offset, self.length(finding))
+            }
             Problem::Unverified => self.contents.partition(finding.offset),
             _ => Content::default(),
         }
     }
 
     /// Prints the summary. With --quiet only of something that is wrong.
-    fn summary(mut self, summary: &Summary, seconds: f64) -> io::Result<()> {
+    fn summary(
+        mut self,
+        summary: &Summary,
+        unreadable: &[Unreadable],
+        seconds: f64,
+    ) -> io::Result<()> {
         if self.args.quiet && summary.is_clean() {
             return self.out.end();
         }
@@ -288,15 +303,18 @@ impl<'a> Output<'a> {
                 #[serde(flatten)] names: self.names(),
                 data_blocks,
                 bad_data_blocks: bad_data,
+                unreadable_blocks: summary.unreadable,
                 unverified_blocks: unverified,
                 bad_hash_blocks: bad_tree,
                 other_root: is_other_root,
                 errors_not_printed: self.not_printed + unnamed,
+                reasons: unreadable::objects(unreadable, |_| &self.args.data),
                 seconds,
             })
         } else {
             let counts = [
                 (bad_data, "do not match"),
+                (summary.unreadable, "cannot be read"),
                 (unverified, "cannot be verified"),
                 // A tree that matches the data is not damaged.
                 (if is_other_root { 0 } else { bad_tree }, "of the hash tree are damaged"),

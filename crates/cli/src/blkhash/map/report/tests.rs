@@ -53,7 +53,7 @@ fn printed(
     for (first, count, kind) in runs {
         differences.push(*first, *count, *kind);
     }
-    let ended = differences.end(true).unwrap();
+    let ended = differences.end(Some(&[])).unwrap();
     let bytes = sink.0.lock().unwrap().clone();
     (String::from_utf8(bytes).unwrap(), ended)
 }
@@ -128,7 +128,7 @@ fn write_errors_are_kept() {
     let out = Out::new(Box::new(Broken), 0);
     let mut differences = Differences::with(&args, sides(5120, 5120), labels(), PLAIN, out);
     (0..5).for_each(|block| differences.push(2 * block, 1, Changed));
-    assert_eq!(differences.end(true).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    assert_eq!(differences.end(Some(&[])).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn an_incomplete_comparison_has_no_summary() {
     let out = Out::new(Box::new(sink.clone()), 0);
     let mut differences = Differences::with(&args(), sides(5120, 5120), labels(), PLAIN, out);
     differences.push(0, 1, Changed);
-    assert_eq!(differences.end(false).unwrap().outcome, Outcome::Unknown);
+    assert_eq!(differences.end(None).unwrap().outcome, Outcome::Unknown);
     let text = String::from_utf8(sink.0.lock().unwrap().clone()).unwrap();
     assert_eq!(text, "offset length\n     0    512  changed\n");
 }
@@ -387,7 +387,7 @@ fn contents_are_read_only_for_ranges_that_are_printed() {
         for (first, count, kind) in runs {
             differences.push(*first, *count, *kind);
         }
-        differences.end(true).unwrap();
+        differences.end(Some(&[])).unwrap();
         disk.0.load(Relaxed) > 0
     };
     let json = Report { json: true, ..args() };

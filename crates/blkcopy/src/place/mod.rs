@@ -106,7 +106,7 @@ impl FileName {
         let is_device = found.as_ref().is_ok_and(FileTypeExt::is_block_device);
         if found
             .as_ref()
-            .map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |found| found.is_file())
+            .map_or_else(|error| error.kind() == io::ErrorKind::NotFound, fs::FileType::is_file)
             && blksys::is_among_devices(path)
         {
             return Err(Refused::NoDevice);

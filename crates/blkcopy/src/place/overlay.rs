@@ -18,9 +18,9 @@ impl Overlay {
         let mut layers = Vec::new();
         for (name, value) in options {
             match name {
-                "upperdir" => layers.insert(0, path(unescaped_colons(&unescaped(value)).concat())),
+                "upperdir" => layers.insert(0, path(unescaped(value))),
                 "lowerdir" => {
-                    layers.extend(unescaped_colons(&unescaped(value)).into_iter().map(path))
+                    layers.extend(unescaped_colons(&unescaped(value)).into_iter().map(path));
                 }
                 "lowerdir+" | "datadir+" => layers.push(path(unescaped(value))),
                 _ => {}

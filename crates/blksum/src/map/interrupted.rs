@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use blkhash::{BlockDigests, Run, Sink, SinkError};
 use blkimage::{Gather, Source};
-use blkmap::{Lookup, Map, Recovered};
+use blkmap::{Commit, Lookup, Map, Recovered};
 
 use super::{Sample, of_map, update::samples};
 use crate::{Error, Progress, Tuning, block_digests};
@@ -23,7 +23,7 @@ pub fn known_bytes(old: &Recovered) -> Result<u64, Error> {
     }
     let header = old.header();
     let bytes = page.saturating_mul(header.blocks_per_page() * u64::from(header.block_size));
-    Ok(bytes.min(old.commit().map_or(0, |commit| commit.image_size())))
+    Ok(bytes.min(old.commit().map_or(0, Commit::image_size)))
 }
 
 /// Compares a sample of the blocks that the map knows with those of `source`, in order. Returns the first block that differs, as
@@ -56,7 +56,7 @@ pub fn first_unlike(
             let next = wanted.peek_mut().filter(|it| it.start < end)?;
             let part = next.start..next.end.min(end);
             next.start = part.end;
-            wanted.next_if(|it| it.is_empty());
+            wanted.next_if(Range::is_empty);
             Some(part)
         })
         .collect();
@@ -108,7 +108,7 @@ impl<I: Iterator<Item = Range<u64>>> Sink<BlockDigests> for Parts<'_, I> {
                 }
                 part.start += length;
                 done += length;
-                self.parts.next_if(|it| it.is_empty());
+                self.parts.next_if(Range::is_empty);
             }
         }
         Ok(())

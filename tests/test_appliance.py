@@ -103,7 +103,7 @@ def test_a_file_with_the_whole_name_wins_over_an_archive_of_another_name(blksum,
     archive("a.tar", members)
     assert blksum("a.tar:disk1.qcow2").returncode == 0
     pathlib.Path("a.tar:disk1.qcow2").write_bytes(b"x" * 1000)
-    assert blksum.hex("a.tar:disk1.qcow2") == blkhash.checksum(b"x" * 1000).hex()
+    assert blksum.hex("-f", "raw", "a.tar:disk1.qcow2") == blkhash.checksum(b"x" * 1000).hex()
 
 
 def test_a_file_beside_an_appliance_is_not_its_disk(blksum, disks):
@@ -354,7 +354,8 @@ def test_what_is_no_check_file(blksum, disks):
         assert (result.returncode, result.stdout) == (1, b""), result
         assert b"a.ova: is a tar archive without a descriptor (.ovf)" in result.stderr
     pathlib.Path("a.img").write_bytes(pathlib.Path("a.ova").read_bytes())
-    assert blksum.hex("-f", "raw", "a.ova") == blksum.hex("a.img")
+    assert blksum.hex("-f", "raw", "a.ova") == blksum.hex("-f", "raw", "a.img")
+    assert b"a.img: is a tar archive: tar -xOf a.img NAME | blksum hashes it; -f raw" in blksum("a.img").stderr
     pathlib.Path("d").write_bytes(b"")
     line = manifest([("d", b"")], "sha256")
     pathlib.Path("b.ova").write_bytes(line)

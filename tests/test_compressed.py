@@ -202,22 +202,25 @@ def test_mutants(blksum, workdir, extension, count):
 
 
 def test_name_and_content_decide(blksum, workdir):
-    """A raw disk that begins like a compressed file is raw, and so is one that only has the name."""
+    """A file of which only the name or only the beginning is that of a compressed one may be either, and is refused."""
     (workdir / "plain").write_bytes(bytes(1000) + b"x" * 1048)
     (workdir / "disk.raw.gz").write_bytes(compress("gzip -c FILE", "plain"))
     stored = (workdir / "disk.raw.gz").read_bytes()
     (workdir / "disk.raw").write_bytes(stored)
     (workdir / "disk.xz").write_bytes(stored)
     (workdir / "plain.gz").write_bytes((workdir / "plain").read_bytes())
-    plain, packed = values(blksum, "plain", "plain.gz")[0], values(blksum, "-f", "raw", "disk.raw.gz")[0]
+    plain, packed = values(blksum, "plain")[0], values(blksum, "-f", "raw", "disk.raw.gz")[0]
     assert plain != packed
-    assert values(blksum, "disk.raw.gz", "plain.gz") == [plain, plain]
-    assert values(blksum, "disk.raw", "disk.xz") == [packed, packed]
-    assert values(blksum, "--untrusted", "disk.raw.gz") == [packed]
+    assert values(blksum, "disk.raw.gz") == [plain]
+    assert values(blksum, "-f", "raw", "plain.gz", "disk.raw", "disk.xz") == [plain, packed, packed]
     assert values(blksum, "--untrusted", "-f", "gzip", "disk.raw.gz", "disk.raw") == [plain, plain]
-    assert values(blksum, input=stored) == [packed]
-    note = b"note: looks like gzip: the checksum is of the compressed bytes: -f gzip hashes the content\n"
-    assert b"disk.xz: " + note in blksum("disk.xz").stderr and b"disk.raw: " + note in blksum("disk.raw").stderr
+    refusal = b"is compressed by gzip: -f gzip reads its content; -f raw reads the bytes of the file itself\n"
+    for args in (["disk.raw"], ["--untrusted", "disk.raw.gz"]):
+        result = blksum(*args)
+        assert (result.returncode, result.stdout) == (1, b"") and refusal in result.stderr, result
+    assert b"-: " + refusal in blksum(input=stored).stderr
+    assert b"disk.xz: is compressed by gzip, and has the name of an xz file: -f gzip" in blksum("disk.xz").stderr
+    assert b"plain.gz: has the name of a gzip file, and nothing in it says that it is one: -f raw" in blksum("plain.gz").stderr
     assert blksum("disk.raw.gz").stderr == b""
 
 
@@ -344,9 +347,14 @@ def test_footers(blksum, workdir):
         (workdir / name).write_bytes(compress(command, "disk.vhd"))
         result = blksum(name)
         assert (result.returncode, result.stdout) == (1, b""), name
-        assert b"ends like a vpc image" in result.stderr, result.stderr
         wanted = f"vpc+{METHODS[name.rsplit('.', 1)[1]]}"
-        assert wanted.encode() in result.stderr and values(blksum, "-f", wanted, name) == [raw]
+        refusal = f"has the name of a vhd image, whose end must be read first: decompress it, or say what it is, as {wanted}"
+        assert refusal.encode() in result.stderr and values(blksum, "-f", wanted, name) == [raw]
+        os.rename(name, name.replace(".vhd", ""))
+        name = name.replace(".vhd", "")
+        result = blksum(name)
+        assert (result.returncode, result.stdout) == (1, b""), name
+        assert b"ends like a vpc image" in result.stderr and wanted.encode() in result.stderr, result.stderr
     (workdir / "disk.vhd.xz").write_bytes(compress("xz -0 -T2 --block-size=8MiB -c FILE", "disk.vhd"))
     assert values(blksum, "disk.vhd.xz") == [raw]
 
@@ -491,13 +499,14 @@ def test_bytes_beside_the_content(blksum, workdir):
     assert blksum("-c", "-d", "sha256", "-d", "sha256:bytes", "x").returncode == 2
 
 
-def test_an_archive_is_noted(blksum, workdir):
-    """A disk within a tar archive is not what is hashed."""
+def test_an_archive_is_refused(blksum, workdir):
+    """A disk within a tar archive is not what would be hashed."""
     (workdir / "disk.raw").write_bytes(bytes(4096))
     images.run("tar", "-czf", "disk.tar.gz", "disk.raw")
-    note = b"disk.tar.gz: note: has the name of a tar archive: the checksum is of the archive, and not of a disk in it"
-    assert note in blksum("disk.tar.gz").stderr
-    assert blksum("-q", "disk.tar.gz").stderr == b""
+    result = blksum("disk.tar.gz")
+    hint = b"tar -xOf disk.tar.gz NAME | blksum hashes it; -f raw+gzip reads its content as a disk\n"
+    assert (result.returncode, result.stdout) == (1, b"") and b"disk.tar.gz: is a tar archive: " + hint in result.stderr
+    assert blksum("-f", "raw+gzip", "disk.tar.gz").returncode == 0
 
 
 def test_another_compression_is_named(blksum, workdir):
@@ -591,7 +600,7 @@ def test_footers_of_several_parts(blksum, workdir):
     (workdir / "large.vhd.xz").write_bytes(compress("xz -0 -T1 --block-list=1MiB,0 -c FILE", "disk.vhd"))
     for threads in "1", "2", "16":
         result = blksum("--threads", threads, "large.vhd.xz")
-        assert (result.returncode, result.stdout) == (1, b"") and b"ends like a vpc image" in result.stderr
+        assert (result.returncode, result.stdout) == (1, b"") and b"vhd image, whose end must be read first" in result.stderr
 
 
 def metadata(kind, data):

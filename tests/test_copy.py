@@ -980,12 +980,12 @@ def test_no_new_file_in_the_folder_of_devices(disk):
     assert not os.path.exists("/dev/no-such-device")
 
 
-def test_a_compressed_source_is_noted(disk):
+def test_a_compressed_source_of_another_name(disk):
     images.run("gzip", "-k", "-S", ".packed", "disk.raw")
     result = attempt("disk.raw.packed", "copy")
-    assert result.returncode == 0 and b"note: looks like gzip: the compressed bytes are copied: -f gzip" in result.stderr
+    assert result.returncode == 2 and b"is compressed by gzip: -f gzip reads its content; -f raw" in result.stderr
+    assert attempt("-f", "raw", "disk.raw.packed", "copy").stderr == b""
     images.run("cmp", "copy", "disk.raw.packed")
-    assert attempt("-q", "--force", "disk.raw.packed", "copy").stderr == b""
     assert attempt("--force", "-f", "gzip", "disk.raw.packed", "copy").stderr == b""
     images.run("cmp", "copy", "disk.raw")
 

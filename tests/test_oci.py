@@ -140,7 +140,8 @@ def test_containers_as_a_runtime_sees_them(blksum, workdir, qcow2, content):
     assert pathlib.Path("docker.tar:disk%2Fvm.qcow2.blkmap").exists()
     # A container without a disk is an archive like any other.
     plain = oci_images.container(layer(("etc/x", b"1"))).archive("plain.tar")
-    assert blksum.hex(plain) == value(pathlib.Path(plain).read_bytes())
+    assert blksum.hex("-f", "raw", plain) == value(pathlib.Path(plain).read_bytes())
+    assert b"plain.tar: is a tar archive: tar -xOf plain.tar NAME | blksum" in blksum(plain).stderr
     assert blksum("-c", plain).returncode == 0
     oci_images.container(layer(("etc/x", b"1"))).write("plain")
     assert b"is an OCI image without a disk" in blksum("plain").stderr

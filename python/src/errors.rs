@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 
 use blkcopy::Refused;
-use blkimage::Hint;
+use blkimage::{Compression, Hint, Way};
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -88,6 +88,10 @@ fn of_image_advised(py: Python<'_>, error: &blkimage::Error, advice: &str) -> Py
 
 /// Returns which argument helps, behind a colon.
 pub fn advice(hint: Option<Hint>) -> String {
+    let bytes = |compression: Option<Compression>| match compression {
+        None => "format=\"raw\" reads the bytes of the file itself".to_owned(),
+        Some(method) => format!("format=\"raw+{method}\" reads its content as a disk"),
+    };
     let advice = match hint {
         Some(Hint::Follow) => {
             "follow=\"beneath\" allows files beneath its folder, follow=\"any\" all"
@@ -99,6 +103,15 @@ pub fn advice(hint: Option<Hint>) -> String {
         Some(Hint::CurrentSize) => "vpc_size=\"current\" reads the size that its header states",
         Some(Hint::ForceShare) => "force_share=True reads it anyway",
         Some(Hint::Format) => "say with format what it is",
+        Some(Hint::RawContent { compression }) => return format!(": {}", bytes(compression)),
+        Some(Hint::NoDisk { way, compression }) => {
+            let way = match way {
+                Way::Compression(method) => Some(format!("format=\"{method}\" reads its content")),
+                way => way.describe("FILE"),
+            };
+            let bytes = bytes(compression);
+            return way.map_or(format!(": {bytes}"), |way| format!(": {way}; {bytes}"));
+        }
         Some(Hint::Raw) => "format=\"raw\" reads the bytes of the file itself",
         Some(Hint::Secret) => "give secret, or use format=\"raw\" for the bytes of the file itself",
         Some(Hint::Reader) => {
@@ -163,9 +176,11 @@ fn of_refused(py: Python<'_>, refused: &Refused, name: &OsStr) -> PyErr {
         Refused::Holds(_) => {
             ("holds", ": force=True overwrites it, update=True writes only what differs", None)
         }
-        Refused::Format(_) => {
+        Refused::Name(kind) if kind.format().is_some() => {
             ("format", ": copy to a qemu-nbd that serves it, or use force=True", None)
         }
+        Refused::Name(_) => ("format", ": force=True writes it as it is", None),
+        Refused::Empty => ("empty", "", None),
         Refused::Kind | Refused::OtherKind => ("file-type", "", None),
         Refused::Source | Refused::Overlaps | Refused::Other(_) => ("source", "", None),
         Refused::Deallocation => ("zeros", "", None),

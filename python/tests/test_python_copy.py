@@ -112,6 +112,30 @@ def test_parts_of_a_source(disk):
     assert blkhash.copy("disk.qcow2", "stored", format="raw").size == os.path.getsize("disk.qcow2")
 
 
+FILES = {
+    "base.img": (b"PK\x03\x04" + bytes(508), "is a zip archive: unzip -p FILE NAME writes a disk in it to standard output; "),
+    "other.xz": (b"\x1f\x8b\x08" + bytes(509), 'is compressed by gzip, and has the name of an xz file: format="gzip" reads'),
+    "fake.qcow2": (bytes(512), "has the name of a qcow2 image, and nothing in it says that it is one: "),
+    "empty.vhd": (b"", "is empty, and has the name of a vhd image: "),
+    "page.raw": (b"<!DOCTYPE html>\n", "is an HTML page: if it was downloaded, its server sent something else; "),
+}
+
+
+def test_files_that_are_no_disks(disk):
+    """They have the words of the commands."""
+    for name, (content, words) in FILES.items():
+        (disk / name).write_bytes(content)
+        with pytest.raises(blkhash.ImageError) as raised:
+            blkhash.copy(name, "copy")
+        assert f"{name}: {words}" in str(raised.value) and raised.value.kind == "format"
+        assert str(raised.value).endswith('format="raw" reads the bytes of the file itself')
+        assert blkhash.copy(name, "copy", format="raw", force=True).size == len(content)
+    os.unlink("copy")
+    for name in ("new.img.xz", "new.zip", "new.vhd", "new.blkmap"):
+        assert "and the copy is raw" in str(refused(blkhash.CopyError, "format", "disk.raw", name))
+        assert not os.path.exists(name)
+
+
 def refused(error, kind, source, destination, **options):
     with pytest.raises(error) as raised:
         blkhash.copy(source, destination, **options)

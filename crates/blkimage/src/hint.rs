@@ -2,6 +2,9 @@
 
 use std::io;
 
+use crate::compression::Compression;
+use crate::recognise::way::Way;
+
 /// The option for opening an image with which an error or a warning does not occur.
 ///
 /// The names of the options and their values are those of [`OpenOptions`](crate::OpenOptions). A program has its own words
@@ -28,6 +31,18 @@ pub enum Hint {
     Format,
     /// `format`: [`Format::Raw`](crate::Format::Raw) reads the bytes of the file itself.
     Raw,
+    /// `format`: [`Format::Raw`](crate::Format::Raw) reads the content as a disk, with the compression that was undone.
+    RawContent {
+        /// The compression that was undone.
+        compression: Option<Compression>,
+    },
+    /// The way to a disk in the file, or `format` as in [`Hint::RawContent`].
+    NoDisk {
+        /// The way.
+        way: Way,
+        /// The compression that was undone.
+        compression: Option<Compression>,
+    },
     /// `secret`, or `format` as in [`Hint::Raw`].
     Secret,
     /// `reader`: [`Reader::Auto`](crate::Reader::Auto) does not need the program. Or `format` as in [`Hint::Raw`].

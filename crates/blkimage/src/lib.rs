@@ -76,6 +76,7 @@ mod origin;
 pub mod partition;
 mod probe;
 mod qemu_locks;
+mod recognise;
 mod references;
 mod same_file;
 #[cfg(feature = "qemu-nbd")]
@@ -114,6 +115,7 @@ pub use options::{Cache, Follow, OpenOptions, Reader, VpcSize};
 pub use origin::{Dirty, Origin, OriginKind, Place};
 pub use probe::{Format, PROBE_SIZE, detect_within, probe};
 pub use qemu_locks::{lock_for_reading, lock_for_writing};
+pub use recognise::{FileKind, HEAD_SIZE, Way, check_raw, check_unnamed};
 pub use same_file::Identity;
 #[cfg(feature = "qemu-nbd")]
 pub use secret::Secret;

@@ -20,6 +20,7 @@ use crate::image::Image;
 use crate::location::Location;
 use crate::options::{Follow, OpenOptions};
 use crate::probe::{self, Format, PROBE_SIZE};
+use crate::recognise;
 use crate::references::Folder;
 use crate::storage::local::access::Access;
 use crate::storage::local::file::{LocalFile, check_type};
@@ -312,9 +313,8 @@ fn open_found(chain: &mut Chain<'_>, found: &Found<'_>, path: &Path) -> Result<L
 /// Returns the format of the image that begins at `start`, from the options or from its content.
 fn top_format(options: &OpenOptions, file: &HostFile, start: u64) -> Result<Format> {
     let format = match options.format {
-        Some(format) => format,
-        None if start == 0 => probe::probe_file(file)?,
-        None => probe::probe_at(file, start)?,
+        Some(format) => given(file, format)?,
+        None => detected(file, start)?,
     };
     if start != 0 && format != Format::Raw {
         let reason = format!("a {format} image must begin at the start of its file");
@@ -323,6 +323,35 @@ fn top_format(options: &OpenOptions, file: &HostFile, start: u64) -> Result<Form
     if options.snapshot.is_some() && !formats::has_snapshots(options, format) {
         let reason = format!("a {format} image has no snapshots that can be read");
         return Err(file.error(ErrorKind::Snapshot, reason));
+    }
+    Ok(format)
+}
+
+/// Returns the given format. Fails if the file begins like an image of another one, unless its header may be elsewhere.
+fn given(file: &HostFile, format: Format) -> Result<Format> {
+    if matches!(format, Format::Raw | Format::Vpc | Format::Dmg | Format::Luks) {
+        return Ok(format);
+    }
+    match probe::probe(&file.read_head(PROBE_SIZE)?) {
+        Some(found) if found != format => {
+            let reason = format!("is a {found} image, and was to be read as {format}");
+            Err(file.error(ErrorKind::Format, reason).with_hint(Hint::Format))
+        }
+        _ => Ok(format),
+    }
+}
+
+/// Detects the format of the image that begins at `start`. Fails if it would be raw and is something else.
+fn detected(file: &HostFile, start: u64) -> Result<Format> {
+    let length = file.size().saturating_sub(start).min(recognise::HEAD_SIZE as u64);
+    let mut head = vec![0; length as usize];
+    file.read_exact_at(&mut head, start)?;
+    let format = match start {
+        0 => probe::probe_file(file, &head)?,
+        _ => probe::probe(&head[..head.len().min(PROBE_SIZE)]).unwrap_or(Format::Raw),
+    };
+    if format == Format::Raw {
+        recognise::check_file(file, &head)?;
     }
     Ok(format)
 }

@@ -110,9 +110,12 @@ pub const PROBE_SIZE: usize = 512;
 ///
 /// A guest with a fixed vpc image can write the magic of another format to the start of the file, but
 /// cannot reach the end. If both are present, the format is ambiguous and this fails.
-pub(crate) fn probe_file(file: &HostFile) -> Result<Format> {
+///
+/// `head` is the first [`PROBE_SIZE`] bytes, all of a shorter file, or more.
+pub(crate) fn probe_file(file: &HostFile, head: &[u8]) -> Result<Format> {
     let reads_end = !file.reads_forward();
-    let found = probe_with(file.size(), reads_end, |buf, offset| file.read_exact_at(buf, offset))?;
+    let found =
+        probe_with(head, file.size(), reads_end, |buf, offset| file.read_exact_at(buf, offset))?;
     found.map_err(|reason| file.error(ErrorKind::Format, reason).with_hint(Hint::Format))
 }
 
@@ -123,25 +126,30 @@ pub(crate) fn probe_file(file: &HostFile) -> Result<Format> {
 ///
 /// Fails if the content cannot be read.
 pub fn detect_within(source: &dyn Source) -> Result<Format> {
-    let found = probe_with(source.size(), true, |buf, offset| source.read_exact_at(buf, offset))?;
+    let read = |buf: &mut [u8], offset| source.read_exact_at(buf, offset);
+    let mut head = vec![0; source.size().min(PROBE_SIZE as u64) as usize];
+    read(&mut head, 0)?;
+    let found = probe_with(&head, source.size(), true, read)?;
     Ok(found.unwrap_or(Format::Vpc))
 }
 
 /// Detects the format of the `size` bytes of an open file in the same way.
 pub(crate) fn probe_open(file: &File, size: u64) -> io::Result<Format> {
-    probe_with(size, true, |buf, offset| file.read_exact_at(buf, offset))?.map_err(io::Error::other)
+    let read = |buf: &mut [u8], offset| file.read_exact_at(buf, offset);
+    let mut head = vec![0; size.min(PROBE_SIZE as u64) as usize];
+    read(&mut head, 0)?;
+    probe_with(&head, size, true, read)?.map_err(io::Error::other)
 }
 
-/// Detects a format with `read`, which fills a buffer from an offset on. The inner error is the reason why
-/// the format is ambiguous.
+/// Detects a format from the first bytes, and the last ones with `read`, which fills a buffer from an offset on. The inner
+/// error is the reason why the format is ambiguous.
 fn probe_with<E>(
+    head: &[u8],
     size: u64,
     reads_end: bool,
     read: impl Fn(&mut [u8], u64) -> std::result::Result<(), E>,
 ) -> std::result::Result<std::result::Result<Format, String>, E> {
-    let mut head = vec![0; size.min(PROBE_SIZE as u64) as usize];
-    read(&mut head, 0)?;
-    let first = probe(&head);
+    let first = probe(&head[..head.len().min(PROBE_SIZE)]);
     if size < FOOTER_SIZE || !reads_end {
         return Ok(Ok(first.unwrap_or(Format::Raw)));
     }
@@ -183,14 +191,6 @@ fn is_fixed_vpc(footer: &[u8; FOOTER_SIZE as usize]) -> bool {
     footer.starts_with(VPC)
         && number(60) == 2
         && number(64) == !(sum(&footer[..64]) + sum(&footer[68..]))
-}
-
-/// Detects the format of an image that begins in the middle of a file.
-pub(crate) fn probe_at(file: &HostFile, start: u64) -> Result<Format> {
-    let length = file.size().saturating_sub(start).min(PROBE_SIZE as u64);
-    let mut head = vec![0; length as usize];
-    file.read_exact_at(&mut head, start)?;
-    Ok(probe(&head).unwrap_or(Format::Raw))
 }
 
 /// Returns whether a text file describes a VMware disk: comments and blank lines, then its version.
@@ -279,7 +279,8 @@ mod tests {
         bytes[3584 + 63] = 2;
         let probe = |bytes: &[u8]| {
             let storage = Box::new(Memory(bytes.to_vec()));
-            probe_file(&HostFile::new("x".into(), storage, Arc::default()))
+            let file = HostFile::new("x".into(), storage, Arc::default());
+            probe_file(&file, &bytes[..PROBE_SIZE])
         };
         assert_eq!(probe(&bytes).unwrap(), Format::Qcow2);
         let sum: u32 = bytes[3584..].iter().map(|byte| u32::from(*byte)).sum();
@@ -301,8 +302,9 @@ mod tests {
         ] {
             let mut bytes = vec![0; size];
             bytes[at..at + magic.len()].copy_from_slice(magic.as_bytes());
+            let head = bytes[..size.min(PROBE_SIZE)].to_vec();
             let file = HostFile::new("x".into(), Box::new(Memory(bytes)), Arc::default());
-            assert_eq!(probe_file(&file).unwrap(), format, "{magic} at {at}");
+            assert_eq!(probe_file(&file, &head).unwrap(), format, "{magic} at {at}");
         }
     }
 }

@@ -1,11 +1,12 @@
 //! The reason why a call failed, made of the errors of the crates.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, c_int};
 use std::fmt::Display;
 use std::io;
 
 use blkimage::partition::{NoPartition, TableError};
-use blkimage::{ErrorKind, Hint};
+use blkimage::{Compression, ErrorKind, Hint, Way};
 use blksum::PartError;
 
 /// `enum blksum_error_kind`.
@@ -152,8 +153,19 @@ impl Failure {
 }
 
 /// Returns which option helps.
-pub(crate) fn advice(hint: Hint) -> Option<&'static str> {
-    Some(match hint {
+pub(crate) fn advice(hint: Hint) -> Option<Cow<'static, str>> {
+    let option = match hint {
+        Hint::RawContent { compression } => return Some(bytes(compression).into()),
+        Hint::NoDisk { way, compression } => {
+            let way = match way {
+                Way::Compression(method) => {
+                    Some(format!("the option format can be {method}, for its content"))
+                }
+                way => way.describe("FILE"),
+            };
+            let bytes = bytes(compression);
+            return Some(way.map_or(bytes.clone(), |way| format!("{way}; {bytes}")).into());
+        }
         Hint::Follow => "the option follow can be beneath or any",
         Hint::FollowAny => "the option follow can be any",
         Hint::BackingFormat => "the option backing-format gives it",
@@ -168,7 +180,16 @@ pub(crate) fn advice(hint: Hint) -> Option<&'static str> {
         Hint::Secret => "the option secret unlocks it",
         Hint::Reader => "the option reader can be auto",
         _ => return None,
-    })
+    };
+    Some(option.into())
+}
+
+/// Returns the option that reads the bytes of a file, of which this compression was undone.
+fn bytes(compression: Option<Compression>) -> String {
+    match compression {
+        None => "the option format can be raw, for the bytes of the file itself".to_owned(),
+        Some(method) => format!("the option format can be raw+{method}, for its content as a disk"),
+    }
 }
 
 /// The error of a path that leads to a directory.

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::image::advice;
+use crate::image::{advice, names};
 use crate::{messages, quote, usage};
 
 /// The reason why work on an image or a map failed.
@@ -74,7 +74,9 @@ impl Problem {
             ErrorKind::Changed | ErrorKind::Truncated => Outcome::Useless,
             _ => Outcome::Unknown,
         };
-        let (reason, hint) = (advice::reason(error, is_own), advice::of_error(error));
+        let reason = advice::reason(error, is_own);
+        let meant = || (cause == Cause::Missing).then(|| names::missing(name)).flatten();
+        let hint = advice::of_error(error).or_else(|| meant().map(Cow::Owned));
         Self { about: None, reason, hint, cause, outcome }
     }
 

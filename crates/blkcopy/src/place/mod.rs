@@ -21,7 +21,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use blkimage::{ErrorKind, Format, Identity, Image, Location, OpenOptions};
+use blkimage::{ErrorKind, FileKind, Identity, Image, Location, OpenOptions, Source};
 use rustix::fs::OFlags;
 
 pub use self::found::Found;
@@ -93,17 +93,15 @@ impl FileName {
     ///
     /// # Errors
     ///
-    /// Fails if it is something else, or the name is that of an image in another format, unless it is overwritten.
+    /// Fails if it is something else, or the name promises something else than a raw disk, unless it is overwritten.
     pub fn new(path: &Path, existing: Existing) -> Result<Self, Refused> {
-        let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
-        match extension.to_ascii_lowercase().parse() {
-            Ok(format) if format != Format::Raw && existing != Existing::Overwrite => {
-                return Err(Refused::Format(format));
-            }
-            _ => {}
-        }
         let found = fs::metadata(path).map(|metadata| metadata.file_type());
         let is_device = found.as_ref().is_ok_and(FileTypeExt::is_block_device);
+        // Volumes are named after anything.
+        let promise = FileKind::of_name(path).filter(|_| !is_device);
+        if let Some(kind) = promise.filter(|_| existing != Existing::Overwrite) {
+            return Err(Refused::Name(kind));
+        }
         if found
             .as_ref()
             .map_or_else(|error| error.kind() == io::ErrorKind::NotFound, fs::FileType::is_file)
@@ -271,6 +269,9 @@ impl Place {
                 return Err(Refused::Overlaps);
             }
             check_apart(&stored, &Stored::of_image(&system, source))?;
+        }
+        if !found.is_file && source.is_some_and(|source| source.size() == 0) {
+            return Err(Refused::Empty);
         }
         let destination: Box<dyn Destination> = match kind {
             Kind::Local(local) => {

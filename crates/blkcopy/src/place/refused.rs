@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 
-use blkimage::Format;
+use blkimage::{FileKind, Format};
 
 /// The reason why a destination is refused. Only [`Removed`](Self::Removed) comes after it was written to.
 #[derive(Debug, thiserror::Error)]
@@ -12,9 +12,9 @@ pub enum Refused {
     /// It cannot be opened.
     #[error("cannot be opened")]
     Open(#[source] io::Error),
-    /// The name is that of another format, and a copy is raw.
-    #[error("has the name of a {0} image, and the copy is raw")]
-    Format(Format),
+    /// The name promises something else, and a copy is raw.
+    #[error("has the name of {0}, and the copy is raw")]
+    Name(&'static FileKind),
     /// The file holds an image of another format, and the copy is raw.
     #[error("is a {0} image, and the copy is raw")]
     OtherFormat(Format),
@@ -42,6 +42,9 @@ pub enum Refused {
     /// It is a file of the source.
     #[error("is a file of the source")]
     Source,
+    /// The source has no bytes, and the destination is a device or an export.
+    #[error("would stay as it is: the source is empty")]
+    Empty,
     /// The file exists, and is not empty.
     #[error("exists")]
     Exists,

@@ -291,7 +291,6 @@ impl HostFile {
         }
     }
 
-    #[cfg(feature = "qemu-nbd")]
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.storage.descriptor()
     }

@@ -18,7 +18,7 @@ mod source;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 
 use self::args::Args;
@@ -60,5 +60,12 @@ fn refusal(error: &clap::Error) -> Result<Outcome, Failure> {
         Stdout.write_all(text.as_bytes())?;
         return Ok(Outcome::Clean);
     }
-    Err(Failure::Usage(usage::reasons(error, &text)))
+    let mut reasons = usage::reasons(error, &text);
+    let is_format = error.get(ContextKind::InvalidArg).is_some_and(|it| it.to_string() == "-O");
+    if let Some(first) = reasons.first_mut().filter(|_| is_format) {
+        first.push_str(
+            ": a copy is raw: to write another format, copy to a qemu-nbd that serves it",
+        );
+    }
+    Err(Failure::Usage(reasons))
 }

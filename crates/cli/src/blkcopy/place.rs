@@ -11,6 +11,7 @@ use blkimage::{Identity, Image, Location, OpenOptions};
 use rustix::fs::OFlags;
 
 use super::args::Args;
+use crate::image::names::missing_destination;
 use crate::messages;
 use crate::outputs::{self, Leftover, Named, mode_of};
 use crate::problem::{Outcome, Problem};
@@ -94,7 +95,7 @@ pub fn open(args: &Args) -> Result<Option<Place>, Problem> {
         return Ok(Some(Place { place, leftover: Leftover::NONE }));
     }
     let (mode, flags) = (mode_of([&*args.source]), OFlags::RDWR | OFlags::NONBLOCK);
-    let remote = remote(&args.destination);
+    let remote = remote(&args.destination).or_else(|| missing_destination(&args.destination));
     let opened = outputs::open_locked(path, Named::ByUser, mode, flags);
     let opened = opened.map_err(|problem| match &remote {
         Some(way) if problem.hint.is_none() => problem.with_hint(way.clone()),
@@ -193,9 +194,15 @@ pub fn problem(args: &Args, refused: &Refused) -> Problem {
         Refused::Open(error) => error.into(),
         Refused::Image(error) => Problem::of_image(error, &args.destination),
         Refused::Used(error) => Problem::new(Problem::of_image(error, &args.destination).reason),
-        Refused::Format(_) => {
+        Refused::Name(kind) if kind.format().is_some() => {
             problem.with_hint("copy to a qemu-nbd that serves it, or add --force")
         }
+        Refused::Name(kind) => match kind.compression() {
+            Some(method) => problem.with_hint(format!(
+                "blkcopy SOURCE - | {method} > FILE compresses it, --force writes it as it is"
+            )),
+            None => problem.with_hint("--force writes it as it is"),
+        },
         Refused::OtherFormat(_) => {
             problem.with_hint("copy to a qemu-nbd that serves it; --force makes a raw file of it")
         }

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blkcopy::Zeros;
-use blkimage::{Compression, Decompressed, Format, Image, OpenOptions, Source, probe};
+use blkimage::{Decompressed, FileKind, Format, Image, OpenOptions, Source};
 use blksum::{Part, Selected};
 
 use super::args::Args;
 use super::delta;
-use crate::blksum::input::Input;
+use crate::blksum::input::{Input, is_target, is_uri};
 use crate::image::{advice, open};
 use crate::messages;
 use crate::problem::Problem;
@@ -54,7 +54,7 @@ pub fn open(args: &Args, options: &OpenOptions) -> Result<Opened, Problem> {
         Input::Path(path) if needs_image(args).is_none() && args.destination != "-" => {
             match open::decompressed(path, options, HEAD)? {
                 Some((head, content)) => {
-                    return Ok(Opened::Stream(Box::new(io::Cursor::new(head).chain(content))));
+                    return of_stream(args, head, content);
                 }
                 None => open::open(name, options)?,
             }
@@ -63,7 +63,7 @@ pub fn open(args: &Args, options: &OpenOptions) -> Result<Opened, Problem> {
     };
     let selected = Selected::new(Arc::clone(&image), args.partition.map(Part::Partition));
     let selected = selected.map_err(|error| Problem::new(error.to_string()))?;
-    if image.format() == Format::Raw {
+    if is_uri(name) && image.format() == Format::Raw {
         let mut head = vec![0; selected.size().min(HEAD) as usize];
         let read = selected.source().read_exact_at(&mut head, 0);
         read.map_err(|error| Problem::of_image(&error, name))?;
@@ -73,33 +73,30 @@ pub fn open(args: &Args, options: &OpenOptions) -> Result<Opened, Problem> {
 }
 
 /// Bytes that come once and in order are raw content, where they do not look like anything else.
-fn stream(args: &Args, open: &OpenOptions, file: File) -> Result<Opened, Problem> {
+fn stream(args: &Args, options: &OpenOptions, file: File) -> Result<Opened, Problem> {
     if let Some(option) = needs_image(args) {
         return Err(Problem::new(format!("is a pipe, for which there is no {option}")));
     }
     let failed = |error: io::Error| Problem::of_stream(&error, &args.source);
-    let mut content: Box<dyn Read> = match open.compression {
+    let mut content: Box<dyn Read> = match options.compression {
         None => Box::new(Patient(file)),
         Some(compression) => {
             let name = Path::new(&args.source);
-            Box::new(Decompressed::new(compression, Patient(file), open, name).map_err(failed)?)
+            Box::new(Decompressed::new(compression, Patient(file), options, name).map_err(failed)?)
         }
     };
     let mut head = Vec::new();
     (&mut content).take(HEAD).read_to_end(&mut head).map_err(failed)?;
-    let raw = match open.compression {
-        None => "-f raw".to_owned(),
-        Some(compression) => format!("-f raw+{compression}"),
-    };
-    match probe(&head).filter(|_| args.opening.format().is_none()) {
-        Some(format) if format != Format::Raw => Err(Problem::new(format!(
-            "is a pipe and looks like {format}: give the name of the file, or {raw} to copy its bytes"
-        ))),
-        _ => {
-            note_other(args, &head);
-            Ok(Opened::Stream(Box::new(io::Cursor::new(head).chain(content))))
-        }
+    open::check_stream(&head, &args.source, "is a pipe", options)?;
+    of_stream(args, head, content)
+}
+
+/// Returns content that comes once and in order, of which `head` was read.
+fn of_stream(args: &Args, head: Vec<u8>, content: impl Read + 'static) -> Result<Opened, Problem> {
+    if head.is_empty() && is_target(&args.destination) {
+        return Err(Problem::new("is empty, so there is nothing to copy"));
     }
+    Ok(Opened::Stream(Box::new(io::Cursor::new(head).chain(content))))
 }
 
 /// Returns the first given option for which a source has a size and is read in parts.
@@ -119,22 +116,12 @@ fn needs_image(args: &Args) -> Option<&'static str> {
     options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
 }
 
-/// Says that a source is a file of something else than a disk, which is copied as it is.
+/// Says that an export is a file of something else than a disk, which is copied as it is.
 fn note_other(args: &Args, head: &[u8]) {
-    let note = match Compression::of_head(head) {
-        _ if args.quiet => return,
-        Some(method) => format!(
-            "note: looks like {method}: the compressed bytes are copied: -f {method} copies the content"
-        ),
-        None if blkcopy::is_delta(head) => {
-            "note: is a delta, which is copied as it is: --apply applies it".into()
-        }
-        None if head.starts_with(&blkmap::MAGIC) => {
-            "note: is a block map, which is copied as it is".into()
-        }
-        None => return,
-    };
-    messages::remark_of(args.source.as_encoded_bytes(), &note);
+    if let Some(kind) = FileKind::of_head(head).filter(|_| !args.quiet) {
+        let note = format!("note: looks like {kind}, which is copied as it is");
+        messages::remark_of(args.source.as_encoded_bytes(), &note);
+    }
 }
 
 /// Number of bytes of a stream that are examined to detect its format.

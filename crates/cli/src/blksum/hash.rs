@@ -11,10 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use blkhash::{Digest, Hasher, Parameters};
-use blkimage::{
-    Compression, Decompressed, ErrorKind, Format, Image, Member, OpenOptions, Source, probe,
-    split_member,
-};
+use blkimage::{Decompressed, ErrorKind, Format, Image, Member, OpenOptions, Source, split_member};
 use blksum::check_file::{Form, Style};
 use blksum::expect::{HEAD, Shape};
 use blksum::map::Subject;
@@ -29,7 +26,7 @@ use super::output::Output;
 use super::report::{self, Report};
 use super::settings::{Hash, Meaning, Settings};
 use super::small::Small;
-use super::{compressed, confine, recorded};
+use super::{confine, recorded};
 use crate::image::{advice, open};
 use crate::messages;
 use crate::problem::{Cause, Problem};
@@ -62,8 +59,7 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
         && maps.is_none()
         && hash.bytes.is_empty();
     // A note on one file stands for all.
-    let notes_format = hash.notes == Notes::Printed && settings.open.format.is_none();
-    let mut notes_size = notes_format;
+    let mut notes_size = hash.notes == Notes::Printed && settings.open.format.is_none();
     let content = settings.content();
     // A map is written in the turn of its image, and digests of bytes are computed there.
     let ahead = |(name, found): &Found| {
@@ -83,11 +79,6 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
         reporter.end(&name, beside);
         match result {
             Ok(report) => {
-                if notes_format {
-                    report.note_other_format(&name);
-                    compressed::note(&name, &report);
-                    compressed::note_archive(&name, &report);
-                }
                 notes_size = notes_size && !report.note_odd_size(&name);
                 for (checksum, style) in report.checksums.iter().zip(&hash.styles) {
                     if settings.json {
@@ -218,7 +209,7 @@ impl Job<'_> {
         let is_whole = part.is_none() && self.maps.is_none();
         if is_whole && let Some((head, content)) = open::decompressed(path, open, self.head_size())?
         {
-            let report = self.stream(&head, content, (Format::Raw, None))?;
+            let report = self.stream(&head, content)?;
             return Ok(Report { is_decompressed: true, ..report });
         }
         match open.open(path) {
@@ -336,28 +327,12 @@ impl Job<'_> {
         };
         let mut head = Vec::new();
         (&mut content).take(self.head_size()).read_to_end(&mut head).map_err(failed)?;
-        if open.format.is_none()
-            && let Some(format) = probe(&head)
-        {
-            let raw = match open.compression {
-                None => "raw".to_owned(),
-                Some(compression) => format!("raw+{compression}"),
-            };
-            return Err(Problem::new(format!(
-                "{what} and looks like {format}: give the file's name, or -f {raw} to hash its bytes"
-            )));
-        }
-        let looks = (probe(&head).unwrap_or(Format::Raw), Compression::of_head(&head));
-        self.stream(&head, content, looks)
+        open::check_stream(&head, self.name, what, open)?;
+        self.stream(&head, content)
     }
 
     /// Hashes bytes that come once and in order, of which `head` was read.
-    fn stream(
-        &self,
-        head: &[u8],
-        content: impl Read + Send,
-        looks: (Format, Option<Compression>),
-    ) -> Result<Report, Problem> {
+    fn stream(&self, head: &[u8], content: impl Read + Send) -> Result<Report, Problem> {
         let progress = Arc::new(Progress::new());
         let watch = self.reporter.watch(None, {
             let progress = progress.clone();
@@ -377,7 +352,6 @@ impl Job<'_> {
             has_vpc: false,
             vpc_sizes: None,
             is_decompressed: false,
-            stream: Some(looks),
             shape: shape(length),
             virtual_size: length,
             bytes_read: length,

@@ -10,6 +10,7 @@ use blksum::expect::digests_of_size;
 
 use super::digest::describe;
 use super::settings::Settings;
+use crate::image::names;
 use crate::problem::Cause;
 use crate::progress::{When, when_names};
 use crate::{quote, values};
@@ -52,52 +53,12 @@ pub const CACHE: &str = "-c means --check, as in sha256sum: to read an image thr
 
 /// Returns the hint for a name that failed for this cause, if a mistake is likely.
 pub fn of_failure(name: &OsStr, cause: Cause) -> Option<String> {
-    let text = name.to_string_lossy();
     match cause {
         Cause::Directory => Some("use -r to hash the files in it".into()),
-        Cause::Missing => match text.split_once(':') {
-            Some(("nbd", rest)) => Some(format!("as a URI it is {}", nbd_uri(rest))),
-            Some((scheme, rest)) if rest.starts_with("//") && is_scheme(scheme) => {
-                Some(format!("URIs that are read are those of NBD servers, such as {URI}"))
-            }
-            _ => None,
-        },
+        Cause::Missing => names::missing(name),
         Cause::Other => None,
     }
 }
-
-/// Returns the URI for what follows `nbd:` in QEMU's old syntax, `HOST:PORT` or `unix:SOCKET`, each
-/// with an optional `:exportname=NAME`.
-fn nbd_uri(rest: &str) -> String {
-    let (server, export) = rest.split_once(":exportname=").unwrap_or((rest, ""));
-    let export = encode(export, "/");
-    match server.strip_prefix("unix:") {
-        Some(socket) => format!("'nbd+unix:///{export}?socket={}'", encode(socket, "/")),
-        None if export.is_empty() => format!("nbd://{}", encode(server, ":[]")),
-        None => format!("nbd://{}/{export}", encode(server, ":[]")),
-    }
-}
-
-/// Encodes text for a URI. The characters in `literal` stand for themselves.
-fn encode(text: &str, literal: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        let char = char::from(byte);
-        if char.is_ascii_alphanumeric() || "-._~".contains(char) || literal.contains(char) {
-            out.push(char);
-        } else {
-            out += &format!("%{byte:02X}");
-        }
-    }
-    out
-}
-
-fn is_scheme(text: &str) -> bool {
-    let is_part = |char: char| char.is_ascii_alphanumeric() || "+-.".contains(char);
-    !text.is_empty() && text.chars().all(is_part)
-}
-
-const URI: &str = "nbd://host/export and nbd+unix:///export?socket=path";
 
 /// Returns the hint for untagged lines of which none matched: how they were interpreted, and which
 /// options to try. `None` if they were taken for digests of the files' own bytes.
@@ -240,31 +201,5 @@ mod tests {
         for count in [0, 1, 7, 64] {
             assert_eq!(of(count), None, "{count}");
         }
-    }
-
-    #[test]
-    fn hints_for_names_that_failed() {
-        let hint = |name: &str, cause| of_failure(OsStr::new(name), cause).unwrap_or_default();
-        assert_eq!(hint(".", Cause::Directory), "use -r to hash the files in it");
-        assert_eq!(hint("nbd:h:1", Cause::Missing), "as a URI it is nbd://h:1");
-        let uris = [
-            ("unix:/p/n.sock:exportname=vm1", "'nbd+unix:///vm1?socket=/p/n.sock'"),
-            ("unix:/p/n.sock", "'nbd+unix:///?socket=/p/n.sock'"),
-            (
-                "unix:/p/a b&c.sock:exportname=a/b?c",
-                "'nbd+unix:///a/b%3Fc?socket=/p/a%20b%26c.sock'",
-            ),
-            ("h:10809:exportname=x", "nbd://h:10809/x"),
-            ("[::1]:10809:exportname=é'", "nbd://[::1]:10809/%C3%A9%27"),
-        ];
-        for (name, uri) in uris {
-            let hint = hint(&format!("nbd:{name}"), Cause::Missing);
-            assert_eq!(hint, format!("as a URI it is {uri}"));
-        }
-        assert!(hint("http://x", Cause::Missing).contains(URI));
-        for name in ["x", "a:b", "://x", "a b://x", "\x1b://x"] {
-            assert_eq!(hint(name, Cause::Missing), "", "{name}");
-        }
-        assert_eq!(hint("http://x", Cause::Other), "");
     }
 }

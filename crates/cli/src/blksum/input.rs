@@ -265,8 +265,7 @@ impl Walk {
         if maps > 0 && self.notes == Notes::Printed {
             let what = if maps == 1 { "a block map was" } else { "block maps were" };
             let count = if maps == 1 { String::new() } else { format!("{maps} ") };
-            let note =
-                format!("note: {count}{what} left out: named on the command line it is hashed");
+            let note = format!("note: {count}{what} left out: -f raw and its name hash one");
             messages::remark_of(self.root.as_os_str().as_bytes(), &note);
         }
         let note = match (files, links) {

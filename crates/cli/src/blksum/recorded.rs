@@ -28,8 +28,8 @@ pub fn style<'a>(
     open: &OpenOptions,
 ) -> Cow<'a, Style> {
     let Form::Tagged(Tag::Image(tag)) = &style.form else { return Cow::Borrowed(style) };
-    let detected = || report.stream.map(|(format, _)| format).or_else(|| input::detected(name));
-    let is_recorded = |format: &Format| *format == Format::Raw || detected() != Some(*format);
+    let is_recorded =
+        |format: &Format| *format == Format::Raw || input::detected(name) != Some(*format);
     let format = open.format.filter(is_recorded);
     let asked = Some(open.vpc_size).filter(|size| report.has_vpc && *size != VpcSize::Auto);
     let vpc_size = asked.or(report.vpc_sizes.map(|sizes| sizes.read));

@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::time::Duration;
 
 use blkhash::{Digest, Parameters};
-use blkimage::{Compression, Format, Image, Member, VpcSize, VpcSizes};
+use blkimage::{Format, Image, Member, VpcSize, VpcSizes};
 use blksum::expect::Shape;
 
 use super::about::About;
@@ -31,8 +30,6 @@ pub struct Report {
     pub vpc_sizes: Option<VpcSizes>,
     /// Whether the image is a compressed file.
     pub is_decompressed: bool,
-    /// Format and compression that the bytes of a stream look like. `None` for everything else.
-    pub stream: Option<(Format, Option<Compression>)>,
     /// The shape of the content, in a search.
     pub shape: Option<Shape>,
     /// Size of the guest's content in bytes.
@@ -56,7 +53,6 @@ impl Report {
             has_vpc: image.chain().iter().any(|member| member.format() == Format::Vpc),
             vpc_sizes: image.chain().iter().find_map(Member::vpc_sizes),
             is_decompressed: image.is_decompressed(),
-            stream: None,
             shape: None,
             virtual_size: image.virtual_size(),
             bytes_read: image.bytes_read(),
@@ -95,32 +91,6 @@ impl Report {
             bytes(other)
         ))
     }
-
-    /// Prints a note if the image was read as raw and has the name of another format. Its header or footer may be lost.
-    pub fn note_other_format(&self, name: &OsStr) {
-        if self.format != Format::Raw {
-            return;
-        }
-        if let Some(format) = format_of_name(name) {
-            let note =
-                format!("note: is read as raw: nothing in it says that it is a {format} image");
-            messages::remark_of(name.as_bytes(), &note);
-        }
-    }
-}
-
-/// Returns the format that the end of a name stands for. Flat extents of a vmdk are raw.
-fn format_of_name(name: &OsStr) -> Option<&'static str> {
-    let name = Path::new(name);
-    let extension = name.extension()?;
-    let known = ["dmg", "qcow", "qcow2", "qed", "vdi", "vhd", "vhdx", "vmdk"];
-    let format = known.into_iter().find(|known| extension.eq_ignore_ascii_case(known))?;
-    let stem = name.file_stem()?.as_bytes();
-    let is_extent = stem.rsplit(|byte| *byte == b'-').next().is_some_and(|last| {
-        last == b"flat"
-            || last.strip_prefix(b"f").is_some_and(|digits| digits.iter().all(u8::is_ascii_digit))
-    });
-    (format != "vmdk" || !is_extent).then_some(format)
 }
 
 /// Converts an error of hashing the image `name`.

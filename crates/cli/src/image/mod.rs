@@ -2,4 +2,5 @@
 
 pub mod advice;
 pub mod args;
+pub mod names;
 pub mod open;

@@ -6,7 +6,10 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use blkimage::{Decompressed, Format, Image, Location, OpenOptions, probe};
+use blkimage::{
+    Compression, Decompressed, Format, Image, Location, OpenOptions, check_raw, check_unnamed,
+    probe,
+};
 
 use super::advice;
 use crate::problem::Problem;
@@ -34,8 +37,41 @@ pub fn decompressed(
     let mut head = Vec::new();
     let read = (&mut content).take(head_size).read_to_end(&mut head);
     read.map_err(|error| Problem::of_stream(&error, path.as_os_str()))?;
-    let is_image = options.format.is_none() && probe(&head).is_some();
-    Ok((!is_image).then_some((head, content)))
+    if options.format.is_none() {
+        if probe(&head).is_some() {
+            return Ok(None);
+        }
+        let compression = options.compression.or_else(|| Compression::of_name(path));
+        let checked = check_raw(&head, path, compression);
+        checked.map_err(|error| Problem::of_image(&error, path.as_os_str()))?;
+    }
+    Ok(Some((head, content)))
+}
+
+/// Fails if bytes that come once and in order, and begin with `head`, are no raw disk. With a format, they are.
+///
+/// `what` describes them for the message.
+pub fn check_stream(
+    head: &[u8],
+    name: &OsStr,
+    what: &str,
+    options: &OpenOptions,
+) -> Result<(), Problem> {
+    let compression = options.compression;
+    match probe(head) {
+        _ if options.format.is_some() => Ok(()),
+        Some(format) => {
+            let raw = match compression {
+                None => "-f raw".to_owned(),
+                Some(compression) => format!("-f raw+{compression}"),
+            };
+            let reason = format!("{what} and looks like {format}");
+            let hint = format!("give the name of the file, or {raw} for its bytes");
+            Err(Problem::new(reason).with_hint(hint))
+        }
+        None => check_unnamed(head, Path::new(name), compression)
+            .map_err(|error| Problem::of_image(&error, name)),
+    }
 }
 
 /// Returns whether `name` is the path of a block device.

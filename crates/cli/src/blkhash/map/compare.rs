@@ -33,10 +33,18 @@ pub fn verify(args: &Verify) -> Result<Outcome, Failure> {
         Some(key) => map.check_seal(key).map(|()| map),
         None => Ok(map),
     });
+    let is_swapped = map.is_err() && open::has_magic(&args.image);
     let options = args.source.confine([&args.image])?;
     let map = match map {
         Ok(map) => map,
-        Err(error) => return Ok(Problem::from(error).report(&args.map)),
+        Err(error) => {
+            let problem = Problem::from(error);
+            return Ok(match is_swapped {
+                true => problem.with_hint("the map comes first: blkhash map verify MAP IMAGE"),
+                false => problem,
+            }
+            .report(&args.map));
+        }
     };
     let reporter = Reporter::new(args.source.progress.when(), Some(1));
     reporter.begin(&args.image);

@@ -306,7 +306,7 @@ def test_a_cleared_bitmap_that_had_marks(thin):
     fails(3, f"marked offset {22 * MIB}, and it does not now", "update", "--bitmap", "b", "m.blkmap", thin)
 
 
-@pytest.mark.parametrize("lost", ["write -P 2 8M 1M", "write -z -u 1M 64k", "discard 2M 64k", "write -P 2 20M 512"])
+@pytest.mark.parametrize("lost", ["write -P 2 8M 1M", "write -P 2 5M 64k", "write -z -u 1M 64k", "discard 2M 64k", "write -P 2 20M 512"])
 def test_a_bitmap_that_was_empty_and_cleared(thin, lost):
     """Nothing in the bitmap shows it. Where blocks came or went, the image does."""
     images.qemu_io(thin, lost)

@@ -35,13 +35,20 @@ pub(super) fn suspects(
         }
         return Ok(found.ranges);
     }
+    let zero = base.zero_block().as_bytes();
+    let is_zero = |entry: &[u8]| entry.starts_with(zero);
     let mut runs = base.blocks()?;
     while let Some(run) = runs.next(u64::MAX)? {
         match run {
             BlockRun::Zeros { first, count } => found.add(first..first + count, true)?,
             BlockRun::Digests { first, entries } => {
-                let count = (entries.len() / base.header().entry_size()) as u64;
-                found.add(first..first + count, false)?;
+                let mut block = first;
+                let entries: Vec<_> = entries.chunks_exact(base.header().entry_size()).collect();
+                for alike in entries.chunk_by(|one, next| is_zero(one) == is_zero(next)) {
+                    let next = block + alike.len() as u64;
+                    found.add(block..next, is_zero(alike[0]))?;
+                    block = next;
+                }
             }
             BlockRun::Unknown { .. } => {}
         }

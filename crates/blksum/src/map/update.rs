@@ -97,12 +97,15 @@ pub fn update<O: Output + Send>(
     progress: &Progress,
 ) -> Result<Updated, Error> {
     let header = base.header();
-    let mut plan = Plan::new(base, source.size(), tracked.changes, tracked.sample);
-    if tracked.sample != Sample::NONE {
-        let old_blocks = base.commit().blocks();
-        let blocks = source.size().div_ceil(header.block_size.into()).min(old_blocks);
-        plan = plan.with_samples(&suspects(base, source, blocks)?, &mut random);
-    }
+    let suspects = match tracked.sample {
+        Sample::NONE => Vec::new(),
+        _ => {
+            let old_blocks = base.commit().blocks();
+            let blocks = source.size().div_ceil(header.block_size.into()).min(old_blocks);
+            suspects(base, source, blocks)?
+        }
+    };
+    let plan = Plan::new(base, source.size(), tracked.changes, &suspects, tracked.sample);
     let [read, sampled] = [false, true].map(|kind| plan.count(kind));
     let extents = plan.bytes(header.block_size, source.size()).zip(&plan.0);
     let bytes =
@@ -145,7 +148,14 @@ struct Piece {
 }
 
 impl Plan {
-    fn new(base: &Map, size: u64, changes: &Changes, sample: Sample) -> Self {
+    /// Blocks of `suspects`, which are in order, are read in any case, up to [`MAX_SUSPECTS`].
+    fn new(
+        base: &Map,
+        size: u64,
+        changes: &Changes,
+        suspects: &[Range<u64>],
+        sample: Sample,
+    ) -> Self {
         let block_size = u64::from(base.header().block_size);
         let old_size = base.commit().image_size();
         let blocks = size.div_ceil(block_size);
@@ -156,20 +166,21 @@ impl Plan {
             changed.push(size.min(old_size) / block_size..blocks.max(old_blocks));
         }
         let changed: Changes = changed.into_iter().map(|it| it.start..it.end.min(blocks)).collect();
-        Self::sampled(changed.extents(), blocks.min(old_blocks), sample, &mut random)
+        let known = with_suspects(changed.extents(), suspects, &mut random);
+        Self::sampled(&known, blocks.min(old_blocks), sample, &mut random)
     }
 
-    /// Adds samples from the first `blocks` blocks to `changed` ones: each of equal parts of the others has one.
+    /// Adds samples from the first `blocks` blocks to `known` pieces: each of equal parts of the others has one.
     fn sampled(
-        changed: &[Range<u64>],
+        known: &[Piece],
         blocks: u64,
         sample: Sample,
         random: &mut dyn FnMut(u64) -> u64,
     ) -> Self {
         let clean = |end: u64, start: u64| end.min(blocks).saturating_sub(start);
         let mut starts: Vec<u64> = vec![0];
-        starts.extend(changed.iter().map(|it| it.end));
-        let ends = changed.iter().map(|it| it.start).chain([blocks]);
+        starts.extend(known.iter().map(|it| it.blocks.end));
+        let ends = known.iter().map(|it| it.blocks.start).chain([blocks]);
         let gaps: Vec<_> = starts.iter().zip(ends).map(|(start, end)| clean(end, *start)).collect();
         let total: u64 = gaps.iter().sum();
         let count = sample.of(total);
@@ -191,40 +202,10 @@ impl Plan {
                 }
             }
             before += length;
-            if let Some(blocks) = changed.get(gap) {
-                plan.push(blocks.clone(), false);
+            if let Some(Piece { blocks, is_sample }) = known.get(gap) {
+                plan.push(blocks.clone(), *is_sample);
             }
         }
-        plan
-    }
-
-    /// Adds samples from these blocks, which are in order, as far as they are not read anyway. Each of equal parts of the
-    /// blocks has one.
-    fn with_samples(self, blocks: &[Range<u64>], random: &mut dyn FnMut(u64) -> u64) -> Self {
-        let total: u64 = blocks.iter().map(|it| it.end - it.start).sum();
-        let count = total.min(MAX_SUSPECTS);
-        let part = |index: u64| (u128::from(index) * u128::from(total) / u128::from(count)) as u64;
-        let mut chosen =
-            (0..count).map(|index| part(index) + random(part(index + 1) - part(index)));
-        let (mut samples, mut before, mut next) = (Vec::new(), 0, chosen.next());
-        for range in blocks {
-            let length = range.end - range.start;
-            while let Some(index) = next.filter(|index| *index < before + length) {
-                samples.push(range.start + (index - before));
-                next = chosen.next();
-            }
-            before += length;
-        }
-        let mut plan = Self(Vec::new());
-        let mut samples = samples.into_iter().peekable();
-        for Piece { blocks, is_sample } in self.0 {
-            while let Some(block) = samples.next_if(|block| *block < blocks.start) {
-                plan.push(block..block + 1, true);
-            }
-            while samples.next_if(|block| *block < blocks.end).is_some() {}
-            plan.push(blocks, is_sample);
-        }
-        samples.for_each(|block| plan.push(block..block + 1, true));
         plan
     }
 
@@ -256,6 +237,35 @@ impl Plan {
         let at = move |block: u64| block.saturating_mul(block_size).min(size);
         self.0.iter().map(move |piece| at(piece.blocks.start)..at(piece.blocks.end))
     }
+}
+
+/// Adds samples of `suspects` to what changed. Each of equal parts of the suspects has one.
+fn with_suspects(
+    changed: &[Range<u64>],
+    suspects: &[Range<u64>],
+    random: &mut dyn FnMut(u64) -> u64,
+) -> Vec<Piece> {
+    let total: u64 = suspects.iter().map(|it| it.end - it.start).sum();
+    let count = total.min(MAX_SUSPECTS);
+    let part = |index: u64| (u128::from(index) * u128::from(total) / u128::from(count)) as u64;
+    let mut chosen = (0..count).map(|index| part(index) + random(part(index + 1) - part(index)));
+    let mut known: Vec<_> =
+        changed.iter().map(|it| Piece { blocks: it.clone(), is_sample: false }).collect();
+    let (mut before, mut next) = (0, chosen.next());
+    for range in suspects {
+        let length = range.end - range.start;
+        while let Some(index) = next.filter(|index| *index < before + length) {
+            let block = range.start + (index - before);
+            let after = changed.partition_point(|it| it.start <= block);
+            if !after.checked_sub(1).is_some_and(|at| changed[at].contains(&block)) {
+                known.push(Piece { blocks: block..block + 1, is_sample: true });
+            }
+            next = chosen.next();
+        }
+        before += length;
+    }
+    known.sort_by_key(|piece| piece.blocks.start);
+    known
 }
 
 /// Returns a random number below `limit`, which is not 0.
@@ -353,7 +363,8 @@ mod tests {
     use super::*;
 
     fn plan(changed: &[Range<u64>], blocks: u64, sample: Sample) -> Vec<(u64, u64, bool)> {
-        let plan = Plan::sampled(changed, blocks, sample, &mut |limit| limit - 1);
+        let known = with_suspects(changed, &[], &mut random);
+        let plan = Plan::sampled(&known, blocks, sample, &mut |limit| limit - 1);
         plan.0.into_iter().map(|it| (it.blocks.start, it.blocks.end, it.is_sample)).collect()
     }
 
@@ -380,8 +391,8 @@ mod tests {
     #[test]
     fn suspects_are_samples_unless_they_are_read_anyway() {
         let plan = |blocks: &[Range<u64>]| {
-            let plan = Plan::sampled(&[2..4], 1000, Sample::NONE, &mut random);
-            let plan = plan.with_samples(blocks, &mut |limit| limit - 1);
+            let known = with_suspects(&[2..4], blocks, &mut |limit| limit - 1);
+            let plan = Plan::sampled(&known, 1000, Sample::NONE, &mut random);
             plan.0.into_iter().map(|it| (it.blocks.start, it.blocks.end, it.is_sample)).collect()
         };
         let none: Vec<_> = plan(&[]);
@@ -397,8 +408,8 @@ mod tests {
     fn a_sample_has_its_size_and_no_block_twice() {
         for (blocks, parts) in [(1000, 1), (1000, 999_999), (7, 500_000), (100_000, 1000)] {
             let sample = Sample::parts_per_million(parts);
-            let changed = [3..5, 6..7];
-            let plan = Plan::sampled(&changed, blocks, sample, &mut random);
+            let known = with_suspects(&[3..5, 6..7], &[], &mut random);
+            let plan = Plan::sampled(&known, blocks, sample, &mut random);
             assert_eq!(plan.count(true), sample.of(blocks - 3));
             assert_eq!(plan.count(false), 3);
             let sorted = plan.0.windows(2).all(|pair| pair[0].blocks.end <= pair[1].blocks.start);

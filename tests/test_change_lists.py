@@ -119,7 +119,7 @@ def dirty_image(path, rng, size, granularity):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_nbdinfo(read, servers, tmp_path, seed):
+def test_nbdinfo(read, attempt, servers, tmp_path, seed):
     rng = random.Random(seed)
     size, granularity = rng.randint(1, 200) * 64 * KIB, rng.choice([512, 4 * KIB, 64 * KIB])
     written = dirty_image(tmp_path / "disk.qcow2", rng, size, granularity)
@@ -129,7 +129,9 @@ def test_nbdinfo(read, servers, tmp_path, seed):
     expected = [(at, min(length, size - at)) for at, length in rounded(written, granularity)]
     assert read(text, size, "nbdinfo") == expected
     # nbdinfo itself, in columns.
-    rows = [row.split() for row in images.run(*command, server.uri()).decode().splitlines()]
+    columns = images.run(*command, server.uri()).decode()
+    assert attempt(columns, size).stderr.endswith(b"what nbdinfo prints for people is no list: --json prints one\n")
+    rows = [row.split() for row in columns.splitlines()]
     assert joined((int(at), int(length)) for at, length, kind, _ in rows if kind == "1") == expected
 
 
@@ -304,6 +306,9 @@ def test_extents_of_map_diff(read, tmp_path):
 def test_forms_that_are_not_there(refusal):
     assert "line 1" in refusal("0 512 1\n")
     assert "known form" in refusal("hello\n")
+    assert "what rbd prints for people is no list: --format json" in refusal("Offset       Length      Type \n0  4194304  data\n")
+    lister = "Record#   VolCapBytes  BlockMetadataType   ByteOffset     SizeBytes   \n-------\n"
+    assert "what snapshot-metadata-lister prints for people is no list: -o json" in refusal(lister)
     assert "csv" in refusal("0 512\n", "--changes-format", "csv")
     message = refusal('[{"offset":0,"length":512,"\\u001b[31m\\n":1}]')
     assert "unknown field" in message and message.isprintable()

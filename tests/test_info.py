@@ -73,6 +73,22 @@ def test_partitions_are_those_of_sfdisk(workdir, table, label, fmt):
     assert label == "mbr" or None in names
 
 
+@pytest.mark.parametrize("bits", ["12", "16", "32"])
+def test_a_fat_file_system_is_no_partition_table(workdir, bits):
+    """Its boot sector ends like one, and has zeros where the entries of a table would be. Some have entries."""
+    with open("fat.img", "wb") as file:
+        file.truncate(64 * MIB if bits != "12" else 4 * MIB)
+    images.run("mkfs.vfat", "-F", bits, "fat.img")
+    assert images.attempt("blkid", "-p", "-s", "PTTYPE", "-o", "value", "fat.img").stdout == b""
+    [found] = info("fat.img")
+    assert (found["partition_table"], found["partitions"]) == (None, [])
+    with open("fat.img", "r+b") as file:
+        file.seek(446)
+        file.write(struct.pack("<8xII", 2048, 2048).replace(bytes(8), b"\x80\0\0\0\x0c\0\0\0", 1))
+    [found] = info("fat.img")
+    assert found["partition_table"] == "mbr" and len(found["partitions"]) == 1
+
+
 def test_snapshots_are_those_of_qemu_img(workdir):
     names = ["one", "with space", "\u00fc\u4e2d", "1", "\x1b[2J"]
     images.create("disk.qcow2", "10M")

@@ -251,6 +251,20 @@ def test_image_in_use(blksum, raw, value, name):
 # Secrets
 
 
+def test_luks2_is_refused_without_a_secret(blksum, workdir):
+    """QEMU reads LUKS1 only, and says so after it was given the secret."""
+    pathlib.Path("secret").write_bytes(SECRET)
+    with open("disk.luks", "wb") as file:
+        file.truncate(32 * MIB)
+    options = ["--type", "luks2", "--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000", "--key-file", "secret"]
+    images.run("cryptsetup", "luksFormat", "-q", *options, "disk.luks")
+    secret = ["--object", "secret,id=s,file=secret", "--image-opts", "driver=luks,file.filename=disk.luks,key-secret=s"]
+    assert images.attempt("qemu-img", "info", *secret).returncode != 0
+    for args in ((), ("--secret-file", "secret")):
+        assert_refused(blksum(*args, "disk.luks"), "disk.luks", "LUKS2, and only LUKS1 is read", "cryptsetup")
+    assert blksum("-f", "raw", "disk.luks").returncode == 0
+
+
 def test_luks_needs_its_secret(blksum, raw, value):
     path = make("luks", raw, "disk.img")
     assert_refused(blksum(path), path, "encrypted", "--secret-file", "-f raw")

@@ -177,6 +177,16 @@ def test_backing_outside_the_folder(blksum, tree):
     assert blksum.hex("--follow=any", path) == letter_value(b"o")
 
 
+@pytest.mark.parametrize("error", ["ENOSYS", "EPERM"])
+def test_a_filter_that_does_not_know_openat2(blksum, tree, error):
+    """Older container runtimes answer calls that they do not know with EPERM, which is no permission of a file."""
+    write_raw("in/base.raw", b"a")
+    overlay("in/disk.qcow2", "base.raw")
+    result = images.attempt("strace", "-f", "-o", "/dev/null", "-e", f"inject=openat2:error={error}", blksum.path, "in/disk.qcow2")
+    assert result.returncode == 1 and result.stdout == b"", result
+    assert b"openat2 (Linux 5.6)" in result.stderr and b"--follow=any" in result.stderr, result
+
+
 def test_symbolic_link_that_stays_beneath(blksum, tree):
     os.symlink("deeper/base.img", "in/link.img")
     assert blksum.hex(overlay("in/top.qcow2", "link.img")) == letter_value(b"d")

@@ -172,7 +172,8 @@ impl<'a> Gate<'a> {
             Some(Errno::NOSYS) => self
                 .refuse(
                     "and openat2 (Linux 5.6), which keeps references beneath their folder, is not \
-                     available, or a filter of system calls (RestrictSUIDSGID= of systemd) hides it",
+                     available, or a filter of system calls (RestrictSUIDSGID= of systemd, an old container runtime) \
+                     hides it",
                 )
                 .with_hint(Hint::FollowAny),
             _ => {

@@ -31,6 +31,19 @@ impl BootSector {
         table
     }
 
+    /// Returns whether this is the boot sector of a FAT file system, by its jump and parameters. A disk can have a table in it.
+    fn is_fat(&self) -> bool {
+        let bytes = &self.0;
+        let sector = u16::from_le_bytes([bytes[11], bytes[12]]);
+        matches!(bytes[0], 0xeb | 0xe9)
+            && sector.is_power_of_two()
+            && (512..=4096).contains(&sector)
+            && bytes[13].is_power_of_two()
+            && (bytes[14], bytes[15]) != (0, 0)
+            && matches!(bytes[16], 1 | 2)
+            && matches!(bytes[21], 0xf0 | 0xf8..)
+    }
+
     fn entries(&self) -> [Entry; 4] {
         let number = |at: usize| self.0[at..].first_chunk().map_or(0, |it| u32::from_le_bytes(*it));
         [0, 1, 2, 3].map(|index| {
@@ -49,6 +62,10 @@ struct Entry {
 }
 
 impl Entry {
+    fn is_empty(self) -> bool {
+        (self.kind, self.start, self.count) == (0, 0, 0)
+    }
+
     fn is_used(self) -> bool {
         self.kind != 0 && self.count > 0
     }
@@ -86,7 +103,10 @@ fn boot_sector(source: &dyn Source, sector: u64) -> Result<Option<BootSector>, T
     let is_boot_sector = bytes.ends_with(&BOOT_SIGNATURE);
     // It may also be the boot sector of a file system. The flags of partitions are 0 or 0x80.
     let has_table = (0..4).all(|index| matches!(bytes[ENTRIES + index * ENTRY], 0 | 0x80));
-    Ok((is_boot_sector && has_table).then_some(BootSector(bytes)))
+    let found = BootSector(bytes);
+    let has_table =
+        has_table && !(found.is_fat() && found.entries().iter().all(|it| it.is_empty()));
+    Ok((is_boot_sector && has_table).then_some(found))
 }
 
 /// Follows the list of logical partitions, which may only lead forward. Even an empty extended

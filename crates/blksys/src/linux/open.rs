@@ -121,6 +121,8 @@ fn beneath(folder: impl AsFd, name: &Path, flags: OFlags) -> io::Result<OwnedFd>
             // A rename somewhere in the system while ".." was resolved.
             Err(Errno::AGAIN) if tries < MAX_RENAME_RACES => tries += 1,
             Err(Errno::INTR) => {}
+            // A filter of system calls that does not know this one. Without reading, nothing else forbids it.
+            Err(Errno::PERM) if flags.contains(OFlags::PATH) => return Err(Errno::NOSYS.into()),
             other => return Ok(other?),
         }
     }

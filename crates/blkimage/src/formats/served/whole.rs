@@ -2,6 +2,7 @@
 
 use crate::error::{ErrorKind, Result};
 use crate::formats::fields::{Entry, Head, check_inside, for_each_entry};
+use crate::hint::Hint;
 use crate::probe::Format;
 use crate::storage::HostFile;
 
@@ -9,7 +10,30 @@ use crate::storage::HostFile;
 pub(super) fn check(file: &HostFile, format: Format) -> Result<()> {
     match format {
         Format::Bochs => check_bochs(file),
-        Format::Luks => whole_sectors(file),
+        Format::Luks => {
+            check_luks(file)?;
+            whole_sectors(file)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Offset of the version of LUKS, and the length up to its end.
+const LUKS_VERSION_AT: usize = 6;
+const LUKS_HEAD: usize = 8;
+
+/// Fails if the version is one that QEMU does not read. This needs no secret.
+fn check_luks(file: &HostFile) -> Result<()> {
+    let head = file.read_head(LUKS_HEAD)?;
+    match head.get(LUKS_VERSION_AT..) {
+        Some([high, low]) if u16::from_be_bytes([*high, *low]) != 1 => {
+            let version = u16::from_be_bytes([*high, *low]);
+            let reason = format!(
+                "is encrypted with LUKS{version}, and only LUKS1 is read: open it with cryptsetup, and read the device"
+            );
+            let error = file.error(ErrorKind::Unsupported, reason);
+            Err(error.at(LUKS_VERSION_AT as u64).with_hint(Hint::Raw))
+        }
         _ => Ok(()),
     }
 }

@@ -15,6 +15,14 @@ pub enum ListError {
     /// The text has no known form.
     #[error("not a list of changed extents in a known form")]
     Unrecognised,
+    /// The text is what a program prints for people.
+    #[error("what {program} prints for people is no list: {option} prints one")]
+    ForPeople {
+        /// The program.
+        program: &'static str,
+        /// The option for a list.
+        option: &'static str,
+    },
     /// The text has another form than the given one.
     #[error("not a list in the form {given}, but in the form {found}")]
     OtherForm {

@@ -10,6 +10,9 @@ use super::{Form, ListError};
 /// Returns the form of a text with this head, which is to be `given`.
 pub(super) fn form(head: &[u8], given: Option<Form>) -> Result<Form, ListError> {
     let head = head.trim_ascii_start();
+    if let Some((program, option)) = for_people(head) {
+        return Err(ListError::ForPeople { program, option });
+    }
     let found = match head.first() {
         None => None,
         Some(b'[' | b'{') => Some(of_json(head)),
@@ -55,6 +58,28 @@ fn of_columns(head: &[u8]) -> Option<Form> {
     }
     Some(if line.contains(&b',') { Form::Csv } else { Form::Lines })
 }
+
+/// Returns the program that printed a text which is no list, and its option for one.
+fn for_people(head: &[u8]) -> Option<(&'static str, &'static str)> {
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let words: Vec<_> = words.take(MAX_WORDS).collect();
+    let is_number = |word: &[u8]| word.iter().all(u8::is_ascii_digit);
+    match &*words {
+        [b"Offset", b"Length", b"Type"] => Some(("rbd", "--format json")),
+        [b"Record#", ..] => Some(("snapshot-metadata-lister", "-o json")),
+        [offset, length, kind, name]
+            if [offset, length, kind].into_iter().all(|word| is_number(word))
+                && !is_number(name) =>
+        {
+            Some(("nbdinfo", "--json"))
+        }
+        _ => None,
+    }
+}
+
+/// More words than a line for people begins with.
+const MAX_WORDS: usize = 8;
 
 /// Collects the names of the fields of the first record.
 struct Fields<'a>(&'a mut Vec<String>);

@@ -29,7 +29,18 @@ type Parser struct {
 	Stdin bool
 
 	separator separator
+	list      list
 }
+
+// list is what the first line of a file says about it.
+type list int
+
+const (
+	unknownList list = iota
+	plainList
+	// sfvList is a list of CRC-32 (.sfv): it begins with a comment behind a semicolon.
+	sfvList
+)
 
 // separator is what precedes the name in lines without a tag. A file never mixes the forms: a name with a leading blank
 // could be made to mean another one.
@@ -65,22 +76,41 @@ func ParseLine(line []byte) (*Entry, error) {
 	return new(Parser).Parse(line)
 }
 
+// Begin begins another file, as [Parser.Read] does. The form of lines without a tag stays that of the first one in all
+// files.
+func (p *Parser) Begin() {
+	p.list = unknownList
+}
+
 // Parse reads a line as [ParseLine] does, in the form that the lines before it had.
 func (p *Parser) Parse(line []byte) (*Entry, error) {
-	if len(line) > 0 && line[0] == '#' {
+	isLong := len(line) > maxLine
+	line = bytes.TrimPrefix(line, []byte(byteOrderMark))
+	switch {
+	case len(line) > 0 && line[0] == '#':
 		return nil, nil
-	}
-	if len(line) > maxLine {
+	case len(line) > 0 && line[0] == ';' && !isLong && p.list != plainList:
+		p.list = sfvList
+		return nil, nil
+	case isLong:
 		return nil, malformed(line, tooLong)
 	}
 	text := bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 	if len(text) == 0 {
 		return nil, nil
 	}
+	if p.list == unknownList {
+		p.list = plainList
+	}
 	if bytes.IndexByte(text, 0) >= 0 {
 		return nil, malformed(line, hasNUL)
 	}
 	entry, reason := p.parse(string(text))
+	if reason != "" && p.list == sfvList {
+		if entry, ok := parseSFV(string(text)); ok {
+			return entry, nil
+		}
+	}
 	if reason != "" {
 		return nil, malformed(line, reason)
 	}
@@ -111,13 +141,28 @@ func (p *Parser) parse(line string) (entry *Entry, reason string) {
 	return e, ""
 }
 
-// cutTag returns the tag before the first parenthesis, and the text behind the parenthesis.
+// parseSFV reads a line of a list of CRC-32, `NAME HEX`.
+func parseSFV(line string) (*Entry, bool) {
+	end := strings.LastIndexAny(line, " \t")
+	if end < 0 || !isHex(line[end+1:]) {
+		return nil, false
+	}
+	name := strings.TrimRight(line[:end], " \t")
+	digest, ok := decodeHex(line[end+1:])
+	if !ok || len(digest) != blkhash.CRC32.Size() || name == "" {
+		return nil, false
+	}
+	e := NewEntry(name, digest, PlainTag(blkhash.CRC32))
+	return &e, true
+}
+
+// cutTag returns the tag before the first parenthesis, and the text behind the parenthesis. Blanks may be between both.
 func cutTag(line string) (t Tag, rest string, ok bool) {
 	text, rest, ok := strings.Cut(line, "(")
 	if !ok {
 		return Tag{}, "", false
 	}
-	t, err := ParseTag(strings.TrimSuffix(text, " "))
+	t, err := ParseTag(strings.TrimRight(text, " \t"))
 	return t, rest, err == nil
 }
 
@@ -141,8 +186,12 @@ func parseTagged(rest string, size int) (name string, digest []byte, reason stri
 	return rest[:end], digest, ""
 }
 
-// parseUntagged reads `VALUE  NAME`, `VALUE *NAME` or `VALUE NAME`.
+// parseUntagged reads `VALUE  NAME`, `VALUE *NAME` or `VALUE NAME`. In front of the value may be the name of its digest.
 func (p *Parser) parseUntagged(e *Entry, line string) (reason string) {
+	line, ok := cutAlgorithm(e, line)
+	if !ok {
+		return noForm
+	}
 	end := strings.IndexAny(line, " \t")
 	value, name := line, ""
 	if end >= 0 {
@@ -175,16 +224,35 @@ func (p *Parser) parseUntagged(e *Entry, line string) (reason string) {
 	return ""
 }
 
-// parseDigest reads HEX, BASE64 or ALGORITHM:HEX, if lines without a tag may have such a digest.
-func (p *Parser) parseDigest(e *Entry, text string) (reason string) {
-	if name, digits, ok := strings.Cut(text, ":"); ok {
-		a, err := blkhash.ParseAlgorithm(name)
-		if err != nil {
-			return noForm
-		}
-		e.Algorithm, text = a, digits
+// cutAlgorithm reads the digest that a line without a tag names, and returns the text from the value on. Blanks may be
+// behind the colon. It returns false if the first word has another name and a colon.
+func cutAlgorithm(e *Entry, line string) (rest string, ok bool) {
+	word := line
+	if end := strings.IndexAny(line, " \t"); end >= 0 {
+		word = line[:end]
 	}
-	digest, ok := decodePadded(text)
+	name, _, ok := strings.Cut(word, ":")
+	if !ok {
+		return line, true
+	}
+	a, err := blkhash.ParseAlgorithm(name)
+	if err != nil {
+		if a, ok = parsePlainTag(name); !ok {
+			return line, false
+		}
+	}
+	e.Algorithm = a
+	return trimBlanks(line[len(name)+1:]), true
+}
+
+// parseDigest reads HEX or BASE64, if lines without a tag may have such a digest. Behind the name of its digest it is
+// any BASE64.
+func (p *Parser) parseDigest(e *Entry, text string) (reason string) {
+	decode := decodePadded
+	if e.Algorithm != "" {
+		decode = decodeAny
+	}
+	digest, ok := decode(text)
 	e.Digest = digest
 	isAny := p.Algorithm == "" && !p.Bytes
 	switch {
@@ -223,6 +291,9 @@ func malformed(line []byte, reason string) *Malformed {
 func trimBlanks(text string) string {
 	return strings.TrimLeft(text, " \t")
 }
+
+// byteOrderMark is what editors of Windows write at the beginning of a file in UTF-8.
+const byteOrderMark = "\xef\xbb\xbf"
 
 const asciiSpace = " \t\n\f\r"
 

@@ -79,6 +79,7 @@ func TestUntaggedLines(t *testing.T) {
 		{"{}  SHA256 (a) = {}", "SHA256 (a) = " + testHex},
 		{"{}  -", "-"},
 		{"{}  \xff\xfe", "\xff\xfe"},
+		{"\xef\xbb\xbf{}  a", "a"},
 	} {
 		want := &Entry{Name: test[1], Digest: testDigest}
 		for _, p := range []*Parser{sha256Only(), {}} {
@@ -103,6 +104,10 @@ func TestOtherValuesInLines(t *testing.T) {
 	expectEntry(t, sha256Only(), []byte("sha256:"+encoded+"  a"), named(blkhash.SHA256))
 	expectEntry(t, new(Parser), inHex("blake3:{}  a"), named(blkhash.BLAKE3))
 	expectEntry(t, new(Parser), inHex("SHA-256:{}  a"), named(blkhash.SHA256))
+	expectEntry(t, sha256Only(), []byte("sha256:"+strings.TrimRight(encoded, "=")+"  a"), named(blkhash.SHA256))
+	for _, line := range []string{"sha256: {}  a", "sha256: {} a", "SHA2-256:\t {} *a", "sha256: {}\ta"} {
+		expectEntry(t, new(Parser), inHex(line), named(blkhash.SHA256))
+	}
 	expectEntry(t, new(Parser), []byte(testHex[:32]+"  a"), &Entry{Name: "a", Digest: testDigest[:16]})
 	crc := &Entry{Name: "a", Digest: []byte{0, 0x11, 0x22, 0x33}}
 	expectEntry(t, &Parser{Algorithm: blkhash.CRC32C}, []byte("00112233  a"), crc)
@@ -111,7 +116,6 @@ func TestOtherValuesInLines(t *testing.T) {
 
 	for _, line := range []string{
 		strings.TrimRight(encoded, "=") + "  a",
-		"sha256:" + strings.TrimRight(encoded, "=") + "  a",
 		testHex[:16] + "  a",
 		testHex[:34] + "  a",
 		"deadbeef  a",
@@ -149,6 +153,11 @@ func TestPlainTags(t *testing.T) {
 		{"SHA256 (a) = b) = {}", "a) = b"},
 		{"SHA256 ((a) (b)) = {}", "(a) (b)"},
 		{"SHA256 ( a) = {}", " a"},
+		{"\xef\xbb\xbfSHA256 (a) = {}", "a"},
+		{"sha256 (a) = {}", "a"},
+		{"SHA-256 (a) = {}", "a"},
+		{"SHA256  (a) = {}", "a"},
+		{"SHA256 \t(a) = {}", "a"},
 		{`SHA256 (a\n) = {}`, `a\n`},
 		{`\SHA256 (a\n) = {}`, "a\n"},
 	} {
@@ -201,9 +210,11 @@ func TestMalformedLines(t *testing.T) {
 		{"  a", noForm},
 		{"MD5 (a) = {}", otherLength},
 		{"SHA512 (a) = {}", otherLength},
-		{"sha256 (a) = {}", noForm},
-		{"SHA256  (a) = {}", noForm},
-		{"SHA256\t(a) = {}", noForm},
+		{"sha257 (a) = {}", noForm},
+		{"a {}", noForm},
+		{"a 0011aabb", noForm},
+		{"sha256: {}", noName},
+		{"sha256 : {}  a", noForm},
 		{"SHA256 (a) = {} ", noDigest},
 		{"SHA256 (a) = {}0", noDigest},
 		{"SHA256 (a) {}", noEquals},
@@ -266,6 +277,29 @@ func TestSeparatorsAreNotMixed(t *testing.T) {
 	expectMalformed(t, p, inHex("{} a"), oneBlank)
 	tagged := NewEntry("a", testDigest, PlainTag(blkhash.SHA256))
 	expectEntry(t, p, inHex("SHA256 (a) = {}"), &tagged)
+}
+
+func TestListsOfCRC32(t *testing.T) {
+	crc := func(name string) *Entry {
+		e := NewEntry(name, []byte{0, 0x11, 0xaa, 0xbb}, PlainTag(blkhash.CRC32))
+		return &e
+	}
+	p := new(Parser)
+	expectEntry(t, p, []byte("# x\n"), nil)
+	expectEntry(t, p, []byte("\xef\xbb\xbf; by x\r\n"), nil)
+	expectEntry(t, p, []byte("a 0011aabb\n"), crc("a"))
+	expectEntry(t, p, []byte("a b \t 0011AABB\r\n"), crc("a b"))
+	expectEntry(t, p, []byte(";\n"), nil)
+	expectEntry(t, p, []byte(`.\a 0011aabb`), crc(`.\a`))
+	expectEntry(t, p, inHex("{}  a 0011aabb"), &Entry{Name: "a 0011aabb", Digest: testDigest})
+	for _, line := range []string{"0011aabb", " 0011aabb", "a 0011aab", "a 0011aabb0", "a 0011aabb ", "a 0011aabg"} {
+		expectMalformed(t, p, []byte(line), "")
+	}
+	// Only the first line begins such a list.
+	p.Begin()
+	expectMalformed(t, p, []byte("a 0011aabb"), "")
+	expectMalformed(t, p, []byte(";"), "")
+	expectMalformed(t, p, []byte("a 0011aabb"), "")
 }
 
 func TestLongLines(t *testing.T) {

@@ -25,7 +25,7 @@ const (
 // 16 MiB.
 var ErrNotCheckFile = errors.New("checkfile: not a check file")
 
-// Read returns the entries of a check file. A malformed line is the error [*Malformed], and the lines after it follow.
+// Read returns the entries of a check file, which may be UTF-16 behind a byte order mark. A malformed line is the error [*Malformed], and the lines after it follow.
 // Other errors end the iteration. Comments and empty lines are left out.
 //
 // The end of a file without a well-formed line is [ErrNotCheckFile].
@@ -69,7 +69,8 @@ func (p *Parser) ReadAll(r io.Reader) ([]Entry, []*Malformed, error) {
 // Read is [Read] with this parser.
 func (p *Parser) Read(r io.Reader) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		buffered := bufio.NewReaderSize(r, bufferSize)
+		buffered := newText(r)
+		p.Begin()
 		if err := checkHead(buffered); err != nil {
 			yield(Entry{}, err)
 			return

@@ -2,11 +2,13 @@ package checkfile
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"unicode/utf16"
 
 	"github.com/blkhash/blkhash/go"
 )
@@ -94,6 +96,33 @@ func TestFilesThatAreNoCheckFiles(t *testing.T) {
 	text := inHex(strings.Repeat("{}  a\n", 10) + "{}  b\x00\n{}  c")
 	entries, malformed, err := ReadAll(bytes.NewReader(text))
 	if err != nil || len(entries) != 11 || len(malformed) != 1 || malformed[0].Reason != hasNUL {
+		t.Error(len(entries), malformed, err)
+	}
+}
+
+func TestTextOfWindows(t *testing.T) {
+	text := strings.Repeat(string(inHex("{}  é中😀\r\n")), 1000)
+	for name, order := range map[string]binary.AppendByteOrder{"LE": binary.LittleEndian, "BE": binary.BigEndian} {
+		encoded := order.AppendUint16(nil, 0xfeff)
+		for _, unit := range utf16.Encode([]rune(text)) {
+			encoded = order.AppendUint16(encoded, unit)
+		}
+		for _, r := range []io.Reader{bytes.NewReader(encoded), iotest.OneByteReader(bytes.NewReader(encoded))} {
+			entries, malformed, err := ReadAll(r)
+			if err != nil || len(malformed) > 0 || len(entries) != 1000 || entries[999].Name != "é中😀" {
+				t.Error(name, len(entries), malformed, err)
+			}
+		}
+		// Half of a pair, and half of a unit.
+		broken := order.AppendUint16(encoded, 0xd800)
+		broken = append(order.AppendUint16(broken, 'a'), 0xd8)
+		got, err := io.ReadAll(newText(bytes.NewReader(broken)))
+		if err != nil || string(got) != text+"\ufffda\ufffd" {
+			t.Errorf("%s: %q, %v", name, got[len(text):], err)
+		}
+	}
+	entries, malformed, err := ReadAll(strings.NewReader("\ufeff" + text))
+	if err != nil || len(malformed) > 0 || len(entries) != 1000 {
 		t.Error(len(entries), malformed, err)
 	}
 }

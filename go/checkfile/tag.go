@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -96,7 +97,7 @@ func (t Tag) append(b []byte) []byte {
 func ParseTag(text string) (Tag, error) {
 	rest, isImage := strings.CutPrefix(text, prefix)
 	if !isImage {
-		a, ok := plainNames[text]
+		a, ok := parsePlainTag(text)
 		if !ok {
 			return Tag{}, ErrTag
 		}
@@ -115,6 +116,19 @@ func ParseTag(text string) (Tag, error) {
 		return Tag{}, ErrTag
 	}
 	return Tag{Parameters: p, Content: content}, nil
+}
+
+// parsePlainTag reads the name of a digest in any capitals, with a dash between its parts or without one.
+func parsePlainTag(text string) (a blkhash.Algorithm, ok bool) {
+	if slices.Contains(strings.Split(text, "-"), "") {
+		return "", false
+	}
+	a, ok = plainNames[withoutDashes(text)]
+	return a, ok
+}
+
+func withoutDashes(name string) string {
+	return strings.ToLower(strings.ReplaceAll(name, "-", ""))
 }
 
 // parseImage reads DIGEST-STREAMSn-SIZE and the like, from the right because names of digests hold dashes.
@@ -223,24 +237,26 @@ const (
 	saltName = "SALT"
 )
 
-// imageNames and plainNames are the names of the algorithms in tags. The plain ones are also those that openssl writes.
+// imageNames and plainNames are the names of the algorithms in tags. The plain ones have no dashes and no capitals, and
+// are also those of rhash and openssl.
 var imageNames, plainNames = func() (image, plain map[string]blkhash.Algorithm) {
 	image = map[string]blkhash.Algorithm{}
 	plain = map[string]blkhash.Algorithm{
-		"SHA2-224":     blkhash.SHA224,
-		"SHA2-256":     blkhash.SHA256,
-		"SHA2-384":     blkhash.SHA384,
-		"SHA2-512":     blkhash.SHA512,
-		"SHA2-512/224": blkhash.SHA512_224,
-		"SHA2-512/256": blkhash.SHA512_256,
-		"BLAKE2B-512":  blkhash.BLAKE2b512,
-		"BLAKE2S-256":  blkhash.BLAKE2s256,
-		"BLAKE2B-256":  blkhash.BLAKE2b256,
+		"sha2224":     blkhash.SHA224,
+		"sha2256":     blkhash.SHA256,
+		"sha2384":     blkhash.SHA384,
+		"sha2512":     blkhash.SHA512,
+		"sha2512/224": blkhash.SHA512_224,
+		"sha2512/256": blkhash.SHA512_256,
+		"sha512/224":  blkhash.SHA512_224,
+		"sha512/256":  blkhash.SHA512_256,
+		"blake2b":     blkhash.BLAKE2b512,
+		"blake2s":     blkhash.BLAKE2s256,
 	}
 	for _, a := range blkhash.Algorithms() {
 		if a.Size() > 0 {
 			image[imageName(a)] = a
-			plain[plainName(a)] = a
+			plain[withoutDashes(string(a))] = a
 		}
 	}
 	return image, plain

@@ -49,6 +49,13 @@ func TestTags(t *testing.T) {
 		"BLAKE2B-512":                         PlainTag(blkhash.BLAKE2b512),
 		"BLAKE2B-256":                         PlainTag(blkhash.BLAKE2b256),
 		"BLAKE2S-256":                         PlainTag(blkhash.BLAKE2s256),
+		"BLAKE2b512":                          PlainTag(blkhash.BLAKE2b512),
+		"blake2s":                             PlainTag(blkhash.BLAKE2s256),
+		"sha256":                              PlainTag(blkhash.SHA256),
+		"SHA-256":                             PlainTag(blkhash.SHA256),
+		"Sha-1":                               PlainTag(blkhash.SHA1),
+		"sha-512-256":                         PlainTag(blkhash.SHA512_256),
+		"SHA512/256":                          PlainTag(blkhash.SHA512_256),
 		"BLKSUM-SHA256-FLAT-65536":            image(blkhash.SHA256, blkhash.Flat, 65536),
 		"BLKSUM-SHA512-FSVERITY-64K-SALT00FF": image(blkhash.SHA512, blkhash.FSVerity, 65536, 0, 0xff),
 	} {
@@ -81,7 +88,7 @@ func TestEveryTagRoundTrips(t *testing.T) {
 
 func TestOtherTags(t *testing.T) {
 	for _, text := range []string{
-		"", "sha256", "BLAKE2B", "BLAKE2B512", "BLAKE2b-512-", "SIPHASH", "NULL", "BLKSUM-", "BLKSUM-SHA256",
+		"", "SHA-", "-SHA256", "SHA--256", "SHA 256", "SHA256/", "SHA3/256", "SHA2", "SHA257", "BLAKE2", "BLAKE2b-512-", "SIPHASH", "NULL", "BLKSUM-", "BLKSUM-SHA256",
 		"BLKSUM-SHA256-STREAMS-64K", "BLKSUM-SHA256-STREAMS0-64K", "BLKSUM-SHA256-STREAMS04-64K",
 		"BLKSUM-SHA256-STREAMS129-64K", "BLKSUM-SHA256-STREAMS4", "BLKSUM-SHA256-STREAMS4-64k",
 		"BLKSUM-SHA256-STREAMS4-+64K", "BLKSUM-SHA256-STREAMS4-65K", "BLKSUM-SHA256-STREAMS4-256",

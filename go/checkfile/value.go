@@ -74,7 +74,7 @@ func parsePlain(text string) (Value, error) {
 	}
 	if i := strings.IndexAny(text, ":="); i >= 0 {
 		if a, err := blkhash.ParseAlgorithm(text[:i]); err == nil {
-			return valueOf(a, text[i+1:], decodeAny)
+			return valueOf(a, strings.TrimLeft(text[i+1:], " \t"), decodeAny)
 		}
 	}
 	if name, rest, ok := strings.Cut(text, "-"); ok && slices.Contains(integrity, blkhash.Algorithm(name)) {

@@ -4,16 +4,20 @@
 //! form ([`Parser`]), the lines before it. Nothing here opens a file. docs/check-file.md specifies
 //! the format. It is the format of `sha256sum --check` with more kinds of tags.
 
+mod mistake;
+
 use blkhash::Algorithm;
 
+pub use self::mistake::{Mistake, mistake};
 use crate::expect::Value;
-use crate::tag::PREFIX;
-use crate::{Encoding, Tag};
+use crate::tag::parse_plain;
+use crate::{Encoding, Tag, decode_base64};
 
 /// Parses the lines of check files.
 ///
-/// Keeps one fact between lines: whether a name follows the digest after one blank (as old BSD
-/// tools wrote it) or after a blank and a mode character. A file never mixes the two, so an
+/// Keeps two facts between lines: whether a name follows the digest after one blank (as old BSD
+/// tools wrote it) or after a blank and a mode character, and whether the file is a list of CRC-32 (.sfv).
+/// A file never mixes the first two, so an
 /// attacker who chooses a name with a leading blank cannot make it stand for another name.
 #[derive(Clone, Debug)]
 pub struct Parser {
@@ -23,6 +27,7 @@ pub struct Parser {
     /// The tag that untagged lines get.
     tag: Option<Tag>,
     separator: Option<Separator>,
+    list: List,
 }
 
 /// A parsed line of a check file.
@@ -47,22 +52,6 @@ pub struct Entry {
     pub algorithm: Option<Algorithm>,
     /// Algorithm, parameters and content named by the line, or `None` for an untagged line.
     pub tag: Option<Tag>,
-}
-
-/// The form of a malformed line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Mistake {
-    /// A value in hexadecimal without a name.
-    Bare,
-    /// A value behind the name of another digest and a colon, as registries of containers write it, or without a
-    /// name. Holds the digest.
-    Prefixed(Algorithm),
-    /// A line that begins with the tag of an image, and is damaged or of a later version. It has a checksum
-    /// that cannot be checked.
-    ImageTag,
-    /// A line with NUL, or one that is too long. The file is no list.
-    Binary,
 }
 
 /// Output format of a line.
@@ -92,7 +81,7 @@ pub enum Form {
 impl Parser {
     /// Creates a parser that expects digests of `untagged` on untagged lines.
     pub fn new(untagged: Algorithm) -> Self {
-        Self { untagged, is_any: false, tag: None, separator: None }
+        Self { untagged, is_any: false, tag: None, separator: None, list: List::Unknown }
     }
 
     /// Creates a parser that takes any digest of at least 16 bytes on untagged lines, and shorter ones of `untagged`.
@@ -106,12 +95,23 @@ impl Parser {
         Self { tag: Some(Tag::File(untagged)), ..Self::new(untagged) }
     }
 
+    /// Begins another file. The form of lines without a tag stays that of the first one in all files.
+    pub fn begin(&mut self) {
+        self.list = List::Unknown;
+    }
+
     /// Parses `line`, with or without its line ending (`\n` or `\r\n`).
     pub fn parse(&mut self, line: &[u8]) -> Line {
+        let is_long = line.len() > MAX_LINE;
+        let line = line.strip_prefix(BOM).unwrap_or(line);
         if line.starts_with(b"#") {
             return Line::Ignored;
         }
-        if line.len() > MAX_LINE {
+        // A long line of `;` is no text that a program wrote as a comment.
+        if line.starts_with(b";") && !is_long && self.list.is_sfv() {
+            return Line::Ignored;
+        }
+        if is_long {
             return Line::Malformed;
         }
         let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -119,11 +119,17 @@ impl Parser {
         if line.is_empty() {
             return Line::Ignored;
         }
+        let is_sfv = self.list == List::Sfv;
+        if !is_sfv {
+            self.list = List::Plain;
+        }
         // A name holds no NUL, so this is a binary file or its lines end with NUL.
         if line.contains(&0) {
             return Line::Malformed;
         }
-        self.parse_entry(line).map_or(Line::Malformed, Line::Entry)
+        let entry = self.parse_entry(line);
+        let entry = entry.or_else(|| parse_sfv(line).filter(|_| is_sfv));
+        entry.map_or(Line::Malformed, Line::Entry)
     }
 
     fn parse_entry(&mut self, line: &[u8]) -> Option<Entry> {
@@ -147,12 +153,14 @@ impl Parser {
         Some(Entry { name, digest, algorithm, tag })
     }
 
-    /// Splits `VALUE  NAME`, `VALUE *NAME` or `VALUE NAME` into checksum and name.
+    /// Splits `VALUE  NAME`, `VALUE *NAME` or `VALUE NAME` into checksum and name. In front of the value may be the
+    /// name of its digest.
     fn split_untagged<'a>(&mut self, line: &'a [u8]) -> Option<(Value, &'a [u8])> {
+        let (algorithm, line) = split_algorithm(line)?;
         let end = line.iter().position(|byte| is_blank(*byte))?;
         let name = &line[end + 1..];
         // Only a line that starts with a digest may decide how later lines are read.
-        let value = self.value(&line[..end])?;
+        let value = self.value(algorithm, &line[..end])?;
         let separator = match name {
             [] => return None,
             [b' ' | b'*', _, ..] => *self.separator.get_or_insert(Separator::BlankAndMode),
@@ -165,17 +173,28 @@ impl Parser {
         }
     }
 
-    /// Reads `HEX`, `BASE64` or `ALGORITHM:HEX`, if untagged lines may have such a digest.
-    fn value(&self, text: &[u8]) -> Option<Value> {
-        let value = match text.iter().position(|byte| *byte == b':') {
-            Some(_) => std::str::from_utf8(text).ok()?.parse().ok()?,
-            None => Value::new(decode(text)?).ok()?,
+    /// Reads `HEX` or `BASE64`, if untagged lines may have such a digest.
+    fn value(&self, algorithm: Option<Algorithm>, text: &[u8]) -> Option<Value> {
+        let value = match algorithm {
+            Some(algorithm) => Value::of(algorithm, decode_any(text)?),
+            None => Value::new(decode(text)?),
         };
+        let value = value.ok()?;
         let size = value.digest.len();
         let is_expected = size == self.untagged.digest_size()
             && value.algorithm.is_none_or(|algorithm| algorithm == self.untagged);
         let is_other = self.is_any && (value.algorithm.is_some() || size >= MIN_ANY);
         (is_expected || is_other).then_some(value)
+    }
+}
+
+impl List {
+    /// Whether a line that begins with a semicolon is a comment: the file is a list of CRC-32, or such a line begins it.
+    fn is_sfv(&mut self) -> bool {
+        if *self == Self::Unknown {
+            *self = Self::Sfv;
+        }
+        *self == Self::Sfv
     }
 }
 
@@ -221,27 +240,6 @@ pub fn untagged_digits(line: &[u8]) -> Option<usize> {
     (digits > 0 && is_blank(line[digits]) && line.len() > digits + 1).then_some(digits)
 }
 
-/// Returns what `line` looks like, if it is malformed in a known way.
-pub fn mistake(line: &[u8]) -> Option<Mistake> {
-    let text = line.trim_ascii_start();
-    if text.strip_prefix(b"\\").unwrap_or(text).starts_with(PREFIX.as_bytes()) {
-        return Some(Mistake::ImageTag);
-    }
-    if line.contains(&0) || line.len() > MAX_LINE {
-        return Some(Mistake::Binary);
-    }
-    let line = line.trim_ascii();
-    let is_value = |text: &[u8]| text.len() >= MIN_DIGITS && Encoding::Hex.decode(text).is_some();
-    if is_value(line) {
-        return Some(Mistake::Bare);
-    }
-    let colon = line.iter().position(|byte| *byte == b':')?;
-    let algorithm = std::str::from_utf8(&line[..colon]).ok()?.parse().ok()?;
-    let rest = &line[colon + 1..];
-    let end = rest.iter().position(|byte| is_blank(*byte)).unwrap_or(rest.len());
-    is_value(&rest[..end]).then_some(Mistake::Prefixed(algorithm))
-}
-
 /// Escapes backslashes, newlines and carriage returns in `name`, or returns `None` if it has none.
 /// A line with an escaped name starts with a backslash.
 pub fn escape(name: &[u8]) -> Option<Vec<u8>> {
@@ -278,12 +276,34 @@ fn unescape(name: &[u8]) -> Option<Vec<u8>> {
     Some(plain)
 }
 
-/// Returns the tag before the first parenthesis, and the text after the parenthesis.
+/// Returns the tag before the first parenthesis, and the text after the parenthesis. Blanks may be between both.
 fn split_tag(line: &[u8]) -> Option<(Tag, &[u8])> {
     let open = line.iter().position(|byte| *byte == b'(')?;
-    let tag = line[..open].strip_suffix(b" ").unwrap_or(&line[..open]);
-    let tag = std::str::from_utf8(tag).ok()?.parse().ok()?;
-    Some((tag, &line[open + 1..]))
+    let tag = std::str::from_utf8(&line[..open]).ok()?.trim_end_matches([' ', '\t']);
+    Some((tag.parse().ok()?, &line[open + 1..]))
+}
+
+/// Returns the digest that a line without a tag names, and the text from the value on. Blanks may be behind the colon.
+/// `None` if its first word has another name and a colon.
+fn split_algorithm(line: &[u8]) -> Option<(Option<Algorithm>, &[u8])> {
+    let end = line.iter().position(|byte| is_blank(*byte)).unwrap_or(line.len());
+    let Some(colon) = line[..end].iter().position(|byte| *byte == b':') else {
+        return Some((None, line));
+    };
+    let name = std::str::from_utf8(&line[..colon]).ok()?;
+    let algorithm = name.parse().ok().or_else(|| parse_plain(name))?;
+    Some((Some(algorithm), trim_blanks(&line[colon + 1..])))
+}
+
+/// Reads a line of a list of CRC-32, `NAME HEX`.
+fn parse_sfv(line: &[u8]) -> Option<Entry> {
+    let end = line.iter().rposition(|byte| is_blank(*byte))?;
+    let digest = Encoding::Hex.decode(&line[end + 1..])?;
+    let blanks = line[..end].iter().rev().take_while(|byte| is_blank(**byte)).count();
+    let name = line[..end - blanks].to_vec();
+    let tag = Tag::File(Algorithm::Crc32);
+    let is_entry = digest.len() == tag.digest_size() && !name.is_empty();
+    is_entry.then_some(Entry { name, digest, algorithm: None, tag: Some(tag) })
 }
 
 /// Splits `NAME) = HEX` into name and digest. Searches from the right because the name may contain
@@ -297,6 +317,11 @@ fn split_tagged(rest: &[u8]) -> Option<(&[u8], &[u8])> {
 /// Reads a checksum in hexadecimal, or in base64 as `cksum --base64` writes it.
 fn decode(text: &[u8]) -> Option<Vec<u8>> {
     [Encoding::Hex, Encoding::Base64].into_iter().find_map(|encoding| encoding.decode(text))
+}
+
+/// Reads a checksum behind the name of its digest, in hexadecimal or in any base64.
+fn decode_any(text: &[u8]) -> Option<Vec<u8>> {
+    Encoding::Hex.decode(text).or_else(|| decode_base64(text))
 }
 
 fn trim_blanks(text: &[u8]) -> &[u8] {
@@ -314,12 +339,21 @@ enum Separator {
     BlankAndMode,
 }
 
+/// What the first line of a file says about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum List {
+    Unknown,
+    Plain,
+    /// A list of CRC-32 (.sfv): it begins with a comment behind a semicolon.
+    Sfv,
+}
+
+/// A byte order mark in UTF-8, which editors of Windows write at the beginning of a file.
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
 /// Minimum length in bytes of a checksum that an untagged line may have without being named: a text may begin with a
 /// word that looks like a shorter one.
 const MIN_ANY: usize = 16;
-
-/// Minimum number of digits of a value, as many as CRC-32 has.
-const MIN_DIGITS: usize = 8;
 
 /// Maximum length of a line in bytes, including its line ending. Leaves room for the longest path
 /// (PATH_MAX with every byte escaped), tag and digest. A caller that reads a file line by line

@@ -167,11 +167,17 @@ fn parse_size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit as u64)
 }
 
-/// Parses a plain tag, as written by [`plain_name`] or by openssl.
-fn parse_plain(text: &str) -> Option<Algorithm> {
-    let algorithm = match OPENSSL.iter().find(|(name, _)| *name == text) {
+/// Parses a plain tag, as [`plain_name`] and other programs write it: the name of a digest in any capitals, with a dash
+/// between its parts or without one.
+pub(crate) fn parse_plain(text: &str) -> Option<Algorithm> {
+    if text.split('-').any(str::is_empty) {
+        return None;
+    }
+    let plain = |name: &str| name.replace('-', "").to_ascii_lowercase();
+    let name = plain(text);
+    let algorithm = match OTHERS.iter().find(|(other, _)| *other == name) {
         Some((_, algorithm)) => *algorithm,
-        None => Algorithm::ALL.iter().copied().find(|known| plain_name(*known) == text)?,
+        None => Algorithm::ALL.iter().copied().find(|known| plain(known.name()) == name)?,
     };
     // Rejects algorithms that require a key.
     Parameters::new(algorithm, Construction::Linear, BlockSize::DEFAULT).ok()?;
@@ -206,17 +212,18 @@ const SALT: &str = "SALT";
 /// Units of sizes, largest first.
 const SUFFIXES: [(char, usize); 2] = [('M', 1 << 20), ('K', 1 << 10)];
 
-/// Names that `openssl dgst` writes where they differ from the usual ones.
-const OPENSSL: [(&str, Algorithm); 9] = [
-    ("SHA2-224", Algorithm::Sha224),
-    ("SHA2-256", Algorithm::Sha256),
-    ("SHA2-384", Algorithm::Sha384),
-    ("SHA2-512", Algorithm::Sha512),
-    ("SHA2-512/224", Algorithm::Sha512_224),
-    ("SHA2-512/256", Algorithm::Sha512_256),
-    ("BLAKE2B-512", Algorithm::Blake2b512),
-    ("BLAKE2S-256", Algorithm::Blake2s256),
-    ("BLAKE2B-256", Algorithm::Blake2b256),
+/// Other names of digests in plain tags, without dashes and capitals, of coreutils, rhash and `openssl dgst`.
+const OTHERS: [(&str, Algorithm); 10] = [
+    ("sha2224", Algorithm::Sha224),
+    ("sha2256", Algorithm::Sha256),
+    ("sha2384", Algorithm::Sha384),
+    ("sha2512", Algorithm::Sha512),
+    ("sha2512/224", Algorithm::Sha512_224),
+    ("sha2512/256", Algorithm::Sha512_256),
+    ("sha512/224", Algorithm::Sha512_224),
+    ("sha512/256", Algorithm::Sha512_256),
+    ("blake2b", Algorithm::Blake2b512),
+    ("blake2s", Algorithm::Blake2s256),
 ];
 
 #[cfg(test)]
@@ -265,6 +272,21 @@ mod tests {
         assert_eq!(tag.to_string(), text);
         assert!("BLKSUM-SHA256-LINEAR/LENGTH=512".parse::<Tag>().is_ok());
         assert_eq!("SHA2-512/256".parse(), Ok(Tag::File(Algorithm::Sha512_256)));
+        for (text, algorithm) in [
+            ("sha256", Algorithm::Sha256),
+            ("SHA-256", Algorithm::Sha256),
+            ("Sha-1", Algorithm::Sha1),
+            ("sha2-512", Algorithm::Sha512),
+            ("SHA512/256", Algorithm::Sha512_256),
+            ("sha-512-256", Algorithm::Sha512_256),
+            ("BLAKE2b512", Algorithm::Blake2b512),
+            ("BLAKE2B-512", Algorithm::Blake2b512),
+            ("blake2s", Algorithm::Blake2s256),
+            ("sha3-512", Algorithm::Sha3_512),
+            ("crc-32c", Algorithm::Crc32c),
+        ] {
+            assert_eq!(text.parse(), Ok(Tag::File(algorithm)), "{text}");
+        }
         assert_eq!("BLKSUM-SHA256-FLAT-65536".parse(), Ok(image(Algorithm::Sha256, "flat", 65536)));
     }
 
@@ -288,12 +310,28 @@ mod tests {
         }
     }
 
+    /// No spelling of one digest is that of another one.
+    #[test]
+    fn names_without_dashes_differ() {
+        let names = Algorithm::ALL.iter().map(|it| it.name().replace('-', ""));
+        let names = names.chain(OTHERS.iter().map(|(name, _)| (*name).to_owned()));
+        let names: std::collections::BTreeSet<_> = names.collect();
+        assert_eq!(names.len(), Algorithm::ALL.len() + OTHERS.len());
+    }
+
     #[test]
     fn other_tags_are_unknown() {
         let unknown = [
             "",
-            "sha256",
-            "BLAKE2B",
+            "SHA-",
+            "-SHA256",
+            "SHA--256",
+            "SHA 256",
+            "SHA256/",
+            "SHA3/256",
+            "SHA2",
+            "SHA257",
+            "BLAKE2",
             "BLAKE2b-512-",
             "SIPHASH",
             "NULL",

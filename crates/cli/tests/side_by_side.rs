@@ -92,10 +92,7 @@ fn check_files() -> Vec<(&'static str, Vec<u8>)> {
         ("bsd", "SHA256 (a) = {A}\nSHA256 (b) = {0}\n"),
         ("openssl", "SHA256(a)= {A}\nSHA256(b)={A}\n"),
         ("bsd-escaped", "\\SHA256 (r\\rn\\nx\\\\y) = {A}\nSHA256 ((a) = b) = {A}\n"),
-        (
-            "bsd-malformed",
-            "SHA256 (a) = {A} \nSHA256  (a) = {A}\nSHA256 (a {A}\nsha256 (a) = {A}\n",
-        ),
+        ("bsd-malformed", "SHA256 (a) = {A} \nSHA256 (a {A}\nSHA257 (a) = {A}\n"),
         ("bsd-no-name", "SHA256 () = {A}\n"),
         ("bsd-and-gnu", "SHA256 (a) = {A}\n{A}  b\n"),
         ("dash", "{A}  -\n"),

@@ -47,6 +47,7 @@ fn untagged() {
         ("{} *", "*"),
         ("{}  SHA256 (a) = {}", &format!("SHA256 (a) = {HEX}")),
         ("{}  -", "-"),
+        ("\u{feff}{}  a", "a"),
     ];
     for (line, name) in lines {
         assert_eq!(parse_hex(line), entry(name.as_bytes(), None), "{line:?}");
@@ -69,7 +70,9 @@ fn other_values() {
         let (name, digest) = (b"a".to_vec(), digest());
         Line::Entry(Entry { name, digest, algorithm: Some(algorithm), tag: None })
     };
-    assert_eq!(parse_hex("sha256:{}  a"), named(Algorithm::Sha256));
+    for line in ["sha256:{}  a", "sha256: {}  a", "SHA2-256:\t {} *a", "sha-256: {} a"] {
+        assert_eq!(parse_hex(line), named(Algorithm::Sha256), "{line}");
+    }
     let mut any = Parser::of_any(Algorithm::Sha256);
     let mut parse_any = |line: &str| any.parse(line.replace("{}", HEX).as_bytes());
     assert_eq!(parse_any("blake3:{}  a"), named(Algorithm::Blake3));
@@ -112,6 +115,11 @@ fn plain_tags() {
         ("SHA256 (a) = b) = {}", "a) = b"),
         ("SHA256 ((a) (b)) = {}", "(a) (b)"),
         ("SHA256 ( a) = {}", " a"),
+        ("\u{feff}SHA256 (a) = {}", "a"),
+        ("sha256 (a) = {}", "a"),
+        ("SHA-256 (a) = {}", "a"),
+        ("SHA256  (a) = {}", "a"),
+        ("SHA256 \t(a) = {}", "a"),
         ("SHA256 (a\\n) = {}", "a\\n"),
         ("\\SHA256 (a\\n) = {}", "a\n"),
     ];
@@ -140,7 +148,9 @@ fn image_tags() {
 
 #[test]
 fn comments_and_blank_lines() {
-    for line in ["", "\n", "\r\n", "\r", "#", "# {}  a", "#\r\n"] {
+    for line in
+        ["", "\n", "\r\n", "\r", "#", "# {}  a", "#\r\n", "\u{feff}", "\u{feff}# {}  a", "; x"]
+    {
         assert_eq!(parse_hex(line), Line::Ignored, "{line:?}");
     }
 }
@@ -164,9 +174,11 @@ fn malformed() {
         "  a",
         "MD5 (a) = {}",
         "SHA512 (a) = {}",
-        "sha256 (a) = {}",
-        "SHA256  (a) = {}",
-        "SHA256\t(a) = {}",
+        "sha257 (a) = {}",
+        "a {}",
+        "a 0011aabb",
+        "sha256: {}",
+        "sha256 : {}  a",
         "SHA256 (a) = {} ",
         "SHA256 (a) = {}0",
         "SHA256 (a) {}",
@@ -189,11 +201,11 @@ fn malformed() {
 #[test]
 fn mistakes_are_recognised() {
     let kind = |line: &str| mistake(line.replace("{}", HEX).as_bytes());
-    for line in ["{}", " {} \r\n", "deadbeef"] {
+    for line in ["{}", " {} \r\n", "deadbeef", "sha256:{}", "SHA-256: {}"] {
         assert_eq!(kind(line), Some(Mistake::Bare), "{line:?}");
     }
     let prefixed = Some(Mistake::Prefixed(Algorithm::Sha256));
-    for line in ["sha256:{}", "sha256:{}  name\n", "  SHA256:{} name"] {
+    for line in ["sha256:{}  name\n", "  SHA256:{} name", "sha256: {} name"] {
         assert_eq!(kind(line), prefixed, "{line:?}");
     }
     for line in [
@@ -207,8 +219,60 @@ fn mistakes_are_recognised() {
     assert_eq!(kind("{}\0"), Some(Mistake::Binary));
     assert_eq!(mistake(&[b'a'; MAX_LINE + 1]), Some(Mistake::Binary));
     assert_eq!(mistake(&[b'x'; MAX_LINE]), None);
-    for line in ["", "garbage", "dead", "x{}", "sha256:", "md6:{}", "name: {}", "sha256:x{}"] {
+    for line in ["disk.img {}", "disk.img: {}", "a b  {}  {}\r\n", "disk.img 0011AABB"] {
+        assert_eq!(kind(line), Some(Mistake::NameFirst), "{line:?}");
+    }
+    for (line, program) in [
+        ("%%%% HASHDEEP-1.0", "hashdeep"),
+        ("SHA256 hash of disk.img:\r\n", "certutil"),
+        ("SHA256 hash of file C:\\disk.img:", "certutil"),
+        ("CertUtil: -hashfile command completed successfully.", "certutil"),
+        ("Algorithm       Hash                     Path", "Get-FileHash"),
+        ("\"Algorithm\",\"Hash\",\"Path\"", "Get-FileHash"),
+        ("Algorithm : SHA256", "Get-FileHash"),
+    ] {
+        assert_eq!(kind(line), Some(Mistake::Foreign(program)), "{line:?}");
+    }
+    for line in
+        ["x{}", "md6:{}", "sha256:x{}", "Hash : {} ", "SHA256 (a {}", "\"SHA256\",\"{}\",\"a\""]
+    {
+        let found = kind(line);
+        assert!(matches!(found, Some(Mistake::Value | Mistake::NameFirst)), "{line:?}");
+    }
+    for line in ["", "garbage", "dead", "sha256:", "Released on 20260101", "x 0011aabbc", "{}0 a"] {
         assert_eq!(kind(line), None, "{line:?}");
+    }
+}
+
+#[test]
+fn lists_of_crc32() {
+    let crc = |name: &str| {
+        let (name, digest) = (name.as_bytes().to_vec(), vec![0, 0x11, 0xaa, 0xbb]);
+        Line::Entry(Entry { name, digest, algorithm: None, tag: "CRC32".parse().ok() })
+    };
+    let mut parser = Parser::of_any(Algorithm::Sha256);
+    for line in ["# x\n", "\u{feff}; by x\r\n", ";"] {
+        assert_eq!(parser.parse(line.as_bytes()), Line::Ignored, "{line:?}");
+    }
+    let long = [b';'; MAX_LINE + 1];
+    assert_eq!(parser.parse(&long), Line::Malformed);
+    for (line, name) in [
+        ("a 0011aabb\n", "a"),
+        ("a b \t 0011AABB\r\n", "a b"),
+        ("\ta 0011aabb", "\ta"),
+        (".\\a 0011aabb", ".\\a"),
+    ] {
+        assert_eq!(parser.parse(line.as_bytes()), crc(name), "{line:?}");
+    }
+    let line = format!("{HEX}  a 0011aabb");
+    assert_eq!(parser.parse(line.as_bytes()), entry(b"a 0011aabb", None));
+    for line in ["0011aabb", " 0011aabb", "a 0011aab", "a 0011aabb0", "a 0011aabb ", "a 0011aabg"] {
+        assert_eq!(parser.parse(line.as_bytes()), Line::Malformed, "{line:?}");
+    }
+    // Only the first line begins such a list.
+    parser.begin();
+    for line in ["a 0011aabb", ";", "a 0011aabb"] {
+        assert_eq!(parser.parse(line.as_bytes()), Line::Malformed, "{line:?}");
     }
 }
 

@@ -5,17 +5,30 @@ use blkhash::{Algorithm, Strength};
 /// Returns the digests of a length in bytes, the most common ones first. A checksum that anyone can forge is none of
 /// them where a cryptographic digest has that length: it would take less to match it.
 pub fn digests_of_size(size: usize) -> Vec<Algorithm> {
-    let strength = |it: &Algorithm| it.properties().strength;
-    let is_usable =
-        |it: &Algorithm| it.digest_size() == size && size > 0 && strength(it) != Strength::Keyed;
-    let mut found: Vec<_> = Algorithm::ALL.iter().copied().filter(is_usable).collect();
-    let is_hard =
-        |it: &Algorithm| !matches!(strength(it), Strength::None | Strength::ErrorDetection);
+    let mut found = all_of_size(size);
     if found.iter().any(is_hard) {
         found.retain(is_hard);
     }
     found.sort_by_key(|it| COMMON.iter().position(|common| common == it).unwrap_or(COMMON.len()));
     found
+}
+
+/// Returns the digests of a length in bytes that [`digests_of_size`] leaves out.
+pub fn untried_of_size(size: usize) -> Vec<Algorithm> {
+    let tried = digests_of_size(size);
+    all_of_size(size).into_iter().filter(|it| !tried.contains(it)).collect()
+}
+
+/// Returns all digests without a key of a length in bytes.
+fn all_of_size(size: usize) -> Vec<Algorithm> {
+    let is_usable = |it: &Algorithm| {
+        it.digest_size() == size && size > 0 && it.properties().strength != Strength::Keyed
+    };
+    Algorithm::ALL.iter().copied().filter(is_usable).collect()
+}
+
+fn is_hard(algorithm: &Algorithm) -> bool {
+    !matches!(algorithm.properties().strength, Strength::None | Strength::ErrorDetection)
 }
 
 /// The most common digests in check files.
@@ -44,5 +57,7 @@ mod tests {
         assert_eq!(names(64)[..2], ["sha512", "blake2b512"]);
         assert!(names(4).contains(&"crc32c") && names(8).contains(&"crc64nvme"));
         assert!(names(0).is_empty() && names(33).is_empty());
+        assert_eq!(untried_of_size(16), [Algorithm::Xxh128]);
+        assert!([0, 4, 8, 20, 32, 64].iter().all(|size| untried_of_size(*size).is_empty()));
     }
 }

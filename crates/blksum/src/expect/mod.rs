@@ -11,7 +11,7 @@ mod search;
 mod shape;
 mod value;
 
-pub use self::digests::digests_of_size;
+pub use self::digests::{digests_of_size, untried_of_size};
 pub use self::find::{Found, find};
 pub use self::search::{Pass, Search, Subject, part_size};
 pub use self::shape::{Doubt, HEAD, Shape};

@@ -87,6 +87,7 @@ impl FromStr for Value {
         if let Some((name, rest)) = text.split_once([':', '='])
             && let Ok(algorithm) = name.parse()
         {
+            let rest = rest.trim_start_matches([' ', '\t']);
             return Self::of(algorithm, decode(rest).ok_or(UnknownValue::Text)?);
         }
         if let Some((name, rest)) = text.split_once('-')
@@ -150,6 +151,7 @@ mod tests {
             (base64.replace('+', "-").replace('/', "_"), &plain),
             (format!("sha256:{hex}"), &named),
             (format!("sha256:{base64}"), &named),
+            (format!("sha256: {hex}"), &named),
             (format!("SHA256={hex}"), &named),
             (format!(" \"{base64}\"\r\n"), &plain),
             (format!("sha256-{base64}"), &named),

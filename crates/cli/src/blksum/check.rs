@@ -9,11 +9,11 @@ use std::path::Path;
 use std::slice;
 use std::sync::OnceLock;
 
-use blkhash::{Construction, Digest, Parameters};
+use blkhash::{Algorithm, Construction, Digest, Parameters};
 use blkimage::{Format, is_appliance, split_member};
 use blksandbox::Sandbox;
 use blksum::check_file::{Entry, Mistake, Parser};
-use blksum::expect::Value;
+use blksum::expect::{Value, untried_of_size};
 use blksum::{Content, Tag};
 
 use super::check_files::CheckFiles;
@@ -21,14 +21,14 @@ use super::found::{self, Found, Reading};
 use super::groups::{self, Groups, Subject, Wanted};
 use super::hash::{self, Job};
 use super::input::{self, Origin};
-use super::lines::{self, End, Item, Lines};
+use super::lines::{self, Binary, End, Item, Lines};
 use super::notes::Notes;
 use super::output::{Output, Status};
 use super::report::Report;
 use super::search::Searcher;
 use super::settings::{Check, Meaning, Settings, Verbosity};
 use super::small::Small;
-use super::{beside, confine, hints, recorded};
+use super::{beside, confine, hints, recorded, windows};
 use crate::messages;
 use crate::problem::{Cause, Problem};
 use crate::progress::Reporter;
@@ -152,6 +152,8 @@ struct Counts {
     matched: u64,
     mismatched: u64,
     unreadable: u64,
+    /// Whether a file that is missing is in the folder of the check file.
+    is_beside: bool,
     untagged: Untagged,
 }
 
@@ -164,6 +166,8 @@ struct Untagged {
     digits: Option<usize>,
     /// The readings that were tried for the first line that did not match.
     tried: Option<String>,
+    /// Digests of the length of that line that are not tried, because they can be forged.
+    forgeable: Vec<Algorithm>,
     /// Whether it was said for a line why its match does not count.
     is_doubted: bool,
     /// Whether the note about what lines were found to be was printed.
@@ -243,6 +247,13 @@ impl Images<'_> {
             let _ = self.likely.set(matched.reading.parameters);
         }
         Some(found)
+    }
+
+    /// Returns the digests that a line without a tag may have and that are not tried for it.
+    fn forgeable(&self, entry: &Entry) -> Vec<Algorithm> {
+        let is_open = entry.algorithm.is_none()
+            && self.check.search.as_ref().is_some_and(|search| search.algorithms.is_empty());
+        if is_open { untried_of_size(entry.digest.len()) } else { Vec::new() }
     }
 
     /// Whether a line without a tag is of something that can be read only once, and so is searched for in one pass.
@@ -368,8 +379,12 @@ impl Checker<'_> {
                 }
                 return false;
             }
-            End::Binary { is_tar } => {
-                self.say(if *is_tar { TAR } else { BINARY });
+            End::Binary(kind) => {
+                self.say(&match kind {
+                    Binary::Tar => TAR.to_owned(),
+                    Binary::Utf16(encoding) => hints::unmarked(encoding),
+                    Binary::Other => BINARY.to_owned(),
+                });
                 return false;
             }
             End::OpenError(error) => {
@@ -457,10 +472,17 @@ impl Checker<'_> {
 
     /// Reports an image that cannot be read.
     fn fail(&mut self, entry: &Entry, failure: &Problem) -> io::Result<()> {
-        if failure.cause == Cause::Missing && self.images.check.ignore_missing {
+        let is_missing = failure.cause == Cause::Missing;
+        self.counts.is_beside |= is_missing && self.is_beside(&entry.name);
+        if is_missing && self.images.check.ignore_missing {
             return Ok(());
         }
         self.counts.unreadable += 1;
+        let hint = is_missing.then(|| windows::hint(&entry.name)).flatten();
+        let failure = &match hint {
+            Some(hint) => failure.clone().with_hint(hint),
+            None => failure.clone(),
+        };
         failure.report(OsStr::from_bytes(&entry.name));
         self.report(entry, Status::Error, Err(failure))
     }
@@ -486,6 +508,7 @@ impl Checker<'_> {
             self.counts.untagged.is_doubted |= found.doubted.is_some();
             if self.counts.untagged.tried.is_none() && found.doubted.is_none() {
                 self.counts.untagged.tried = Some(found::describe(&found.tried));
+                self.counts.untagged.forgeable = self.images.forgeable(entry);
             }
             if is_printed && !self.has_noted_size {
                 self.has_noted_size = report.note_odd_size(name);
@@ -650,6 +673,9 @@ impl Checker<'_> {
             "computed checksum did NOT match",
             "computed checksums did NOT match",
         );
+        if counts.is_beside {
+            self.say(&hints::beside(Path::new(self.name())));
+        }
         if check.ignore_missing && counts.matched == 0 {
             self.say("no file was verified");
         }
@@ -664,7 +690,7 @@ impl Checker<'_> {
         let is_bytes = check.bytes || settings.open.format == Some(Format::Raw) && self.is_linear();
         if let Some(tried) = counts.untagged.tried.as_ref().filter(|_| counts.untagged.matched == 0)
         {
-            messages::message(&format!("lines without a tag were tried as {tried}"));
+            messages::message(&hints::tried(tried, &counts.untagged.forgeable));
         } else if counts.untagged.mismatched > 0
             && !counts.untagged.is_doubted
             && counts.untagged.matched == 0
@@ -672,6 +698,13 @@ impl Checker<'_> {
         {
             messages::message(&hint);
         }
+    }
+
+    /// Whether a file that is missing is in the folder of the check file.
+    fn is_beside(&self, name: &[u8]) -> bool {
+        let name = Path::new(OsStr::from_bytes(name));
+        let folder = Path::new(self.name()).parent();
+        name.is_relative() && folder.is_some_and(|folder| folder.join(name).is_file())
     }
 
     fn is_linear(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use blkhash::{Algorithm, Construction, Parameters};
 use blkimage::{Cache, Format};
@@ -102,21 +103,71 @@ pub fn digits(digits: usize, algorithm: Algorithm) -> Option<String> {
     })
 }
 
-/// Returns how a malformed line of this kind is written instead.
+/// Returns how a malformed line of this kind is written instead, or which command takes its checksum.
 pub fn mistake((number, mistake): &(u64, Mistake)) -> Option<String> {
-    match mistake {
-        Mistake::Bare => {
-            Some(format!("line {number} has a checksum and no name: a line is CHECKSUM  IMAGE"))
-        }
-        Mistake::Prefixed(algorithm) => Some(format!(
+    Some(match mistake {
+        Mistake::Bare => format!(
+            "line {number} has a checksum and no name: a line is CHECKSUM  IMAGE, and {EXPECT}"
+        ),
+        Mistake::Prefixed(algorithm) => format!(
             "line {number} begins with the name of a digest: write CHECKSUM  IMAGE, and -d {algorithm} \
              on the command line"
-        )),
-        Mistake::ImageTag => Some(format!(
-            "line {number} has a tag of blksum, and may be damaged or of a later version"
-        )),
-        _ => None,
+        ),
+        Mistake::ImageTag => {
+            format!("line {number} has a tag of blksum, and may be damaged or of a later version")
+        }
+        Mistake::NameFirst => format!(
+            "line {number} has its checksum behind the name, which is read only behind a line that begins \
+             with ;, as in lists of CRC-32 (.sfv): write CHECKSUM  IMAGE, or {EXPECT}"
+        ),
+        Mistake::Foreign("hashdeep") => format!(
+            "line {number} is of hashdeep: hashdeep -a -k FILE compares its lists, and those of sha256deep -l \
+             are read"
+        ),
+        Mistake::Foreign(program) => {
+            format!(
+                "line {number} is of {program}, whose output is no list of names here: {EXPECT}"
+            )
+        }
+        Mistake::Value => format!(
+            "line {number} has a checksum that was not compared: a line is CHECKSUM  IMAGE, and {EXPECT}"
+        ),
+        _ => return None,
+    })
+}
+
+/// What takes a checksum that is in no line that is read.
+const EXPECT: &str = "blksum --expect CHECKSUM IMAGE compares one checksum";
+
+/// Returns the message for text in UTF-16 that does not say so.
+pub fn unmarked(encoding: &str) -> String {
+    format!(
+        "is text in {encoding} without a byte order mark: iconv -f {encoding} -t UTF-8 makes it \
+         readable"
+    )
+}
+
+/// Returns the hint for a check file in another folder, whose images are beside it.
+pub fn beside(path: &Path) -> String {
+    let shown = |part: Option<&OsStr>| quote::name(part.unwrap_or_default().as_bytes());
+    let (folder, name) = (shown(path.parent().map(Path::as_os_str)), shown(path.file_name()));
+    format!(
+        "its names are relative to the folder that blksum runs in: cd {folder} && blksum -c {name}"
+    )
+}
+
+/// Returns the hint for lines without a tag of which none matched. `untried` are other digests of that length.
+pub fn tried(tried: &str, untried: &[Algorithm]) -> String {
+    let mut text = format!("lines without a tag were tried as {tried}");
+    if !untried.is_empty() {
+        let names: Vec<_> = untried.iter().map(|it| it.name()).collect();
+        text += &format!(
+            ", and not as {}, which can be forged: -d {} does that",
+            values::and(&names),
+            values::one_of(&names)
+        );
     }
+    text
 }
 
 /// Returns the hint for a check file without a well-formed line. `malformed` is the number of the others.

@@ -7,6 +7,8 @@ use blkimage::{Format, is_tar, probe};
 use blksum::check_file::{Entry, Line, MAX_LINE, Mistake, Parser, mistake, untagged_digits};
 
 use super::check_files::CheckFile;
+use super::text::{self, Text};
+use super::windows;
 
 /// A line of a check file, or the end of the file.
 pub enum Item {
@@ -32,16 +34,22 @@ pub enum End {
     /// The file is an image.
     Image(Format),
     /// The file holds a NUL byte in its first block, so it is no text.
-    Binary {
-        /// Whether it begins like a tar archive.
-        is_tar: bool,
-    },
+    Binary(Binary),
     /// The file could not be opened.
     OpenError(io::Error),
     /// The file could not be read.
     ReadError,
     /// A line is too long.
     EndlessLine,
+}
+
+/// The kind of a file with NUL bytes.
+pub enum Binary {
+    /// It begins like a tar archive.
+    Tar,
+    /// It begins like text in this encoding.
+    Utf16(&'static str),
+    Other,
 }
 
 /// Iterator over the items of check files, one file after the other. The last item of each is its end.
@@ -55,7 +63,7 @@ pub struct Lines<F> {
 
 /// The lines of an open file.
 struct FileLines {
-    reader: BufReader<CheckFile>,
+    reader: Text<BufReader<CheckFile>>,
     is_stdin: bool,
     /// Number of lines that were read.
     number: u64,
@@ -92,7 +100,7 @@ impl<'a, F: Iterator<Item = (&'a OsStr, io::Result<CheckFile>)>> Iterator for Li
 
 impl FileLines {
     fn new(file: CheckFile, is_stdin: bool) -> Self {
-        let reader = BufReader::with_capacity(BUFFER_SIZE, file);
+        let reader = Text::new(BufReader::with_capacity(BUFFER_SIZE, file));
         Self { reader, is_stdin, number: 0, bytes: 0, has_entries: false, is_over: false }
     }
 
@@ -105,8 +113,13 @@ impl FileLines {
             }
             // An archive may hold a check file, whose lines are of its members.
             if head[..head.len().min(BLOCK)].contains(&0) {
-                return Err(End::Binary { is_tar: is_tar(head) });
+                return Err(End::Binary(match text::unmarked(head) {
+                    _ if is_tar(head) => Binary::Tar,
+                    Some(encoding) => Binary::Utf16(encoding),
+                    None => Binary::Other,
+                }));
             }
+            parser.begin();
         }
         while !self.is_over {
             match read_line(&mut self.reader, line)? {
@@ -117,7 +130,7 @@ impl FileLines {
                 length => self.bytes += length,
             }
             self.number += 1;
-            match parser.parse(line) {
+            match parse(parser, line, self.reader.is_marked()?) {
                 Line::Ignored => {}
                 Line::Entry(entry) if !(self.is_stdin && entry.name == b"-") => {
                     self.has_entries = true;
@@ -150,17 +163,35 @@ pub fn entries<'a>(
     mut parser: Parser,
 ) -> impl Iterator<Item = Entry> {
     let mut line = Vec::new();
-    let mut contents = contents.peekable();
+    let mut contents = contents.map(Text::new).peekable();
     std::iter::from_fn(move || {
         loop {
             let content = contents.peek_mut()?;
             if !read_line(content, &mut line).is_ok_and(|length| length > 0) {
                 contents.next();
-            } else if let Line::Entry(entry) = parser.parse(&line) {
+                parser.begin();
+                continue;
+            }
+            let is_marked = content.is_marked().unwrap_or(false);
+            if let Line::Entry(entry) = parse(&mut parser, &line, is_marked) {
                 return Some(entry);
             }
         }
     })
+}
+
+/// Parses a line. `is_marked`: its file begins with a byte order mark. A line of Windows may have backslashes in its
+/// name that are slashes here.
+fn parse(parser: &mut Parser, line: &[u8], is_marked: bool) -> Line {
+    let mut parsed = parser.parse(line);
+    let is_of_windows = is_marked || line.ends_with(b"\r\n");
+    if let Line::Entry(entry) = &mut parsed
+        && is_of_windows
+        && let Some(name) = windows::translate(&entry.name)
+    {
+        entry.name = name;
+    }
+    parsed
 }
 
 /// Reads a line with its newline into `line` and returns its length, which is 0 at the end of the file.

@@ -10,6 +10,7 @@ use std::path::Path;
 use blksum::Encoding;
 use blksum::expect::Value;
 
+use super::text::Text;
 use crate::values::and;
 use crate::{messages, quote, stdio};
 
@@ -42,7 +43,7 @@ impl Log {
             _ => quote::name(path.as_os_str().as_bytes()),
         };
         let file = if path == Path::new("-") { stdio::stdin() } else { File::open(path) };
-        let values = file.map(BufReader::new).and_then(|mut file| parse(&mut file));
+        let values = file.map(BufReader::new).and_then(|file| parse(&mut Text::new(file)));
         let found = values.map_err(|error| format!("{name}: {}", messages::reason(&error)))?;
         if found.is_empty() {
             return Err(format!("{name}: {NO_VALUES}"));
@@ -101,7 +102,7 @@ impl Log {
 }
 
 /// Returns the values that stand at the end of a line, in hexadecimal digits.
-fn parse(log: &mut BufReader<impl Read>) -> io::Result<Vec<(Value, Lines)>> {
+fn parse(log: &mut impl BufRead) -> io::Result<Vec<(Value, Lines)>> {
     let (mut found, mut line) = (Vec::<(Value, Lines)>::new(), Vec::new());
     let mut indices = HashMap::new();
     let (mut number, mut count) = (0, 0);
@@ -147,7 +148,7 @@ fn last_value(line: &[u8]) -> Option<Value> {
 }
 
 /// Reads a line to its end. The beginning of one that is too long for a checksum is left out.
-fn read_line(log: &mut BufReader<impl Read>, line: &mut Vec<u8>) -> io::Result<u64> {
+fn read_line(log: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u64> {
     line.clear();
     let length = log.by_ref().take(MAX_LINE).read_until(b'\n', line)? as u64;
     if length == MAX_LINE && !line.ends_with(b"\n") {

@@ -42,6 +42,8 @@ mod report;
 mod search;
 mod settings;
 mod small;
+mod text;
+mod windows;
 
 use std::ffi::OsString;
 use std::io;

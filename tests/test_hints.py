@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -356,7 +357,7 @@ def test_a_line_that_loses_its_part_is_noted(blksum, files):
 OTHER_COMMANDS = [
     (["map", "verify", "m", "a", "b"], "'b' is one name too many: usage: blkhash map verify [OPTION]... MAP IMAGE"),
     (["map", "diff", "a", "b", "c"], "'c' is one name too many: usage: blkhash map diff "),
-    (["bench", "sha256"], "unrecognized command 'sha256': use blkhash bench -d sha256"),
+    (["bench", "sha256"], "unrecognized command 'sha256': use blkhash bench --filter sha256"),
     (["diff", "a", "b"], "unrecognized command 'diff': use blkhash map diff"),
     (["compare", "a", "b"], "unrecognized command 'compare': use blkhash map diff"),
     (["verify"], "use blkhash btrfs verify, blkhash map verify or blkhash verity verify"),
@@ -365,9 +366,15 @@ OTHER_COMMANDS = [
 
 @pytest.mark.parametrize("args, words", OTHER_COMMANDS, ids=[" ".join(args) for args, _ in OTHER_COMMANDS])
 def test_commands_that_were_meant_otherwise(blksum, files, args, words):
-    result = subprocess.run([blksum.path.replace("blksum", "blkhash"), *args], capture_output=True)
+    program = blksum_path().with_name("blkhash")
+    result = subprocess.run([program, *args], capture_output=True)
     assert (result.returncode, result.stdout) == (2, b"")
     assert words in result.stderr.decode(), result.stderr
+    # The command that is named can be typed.
+    for command in re.findall(r"blkhash [a-z][a-z0-9 -]*?(?=,| or |: |$)", words):
+        if "usage" not in words:
+            page = subprocess.run([program, *command.split()[1:], "--help"], capture_output=True)
+            assert (page.returncode, page.stderr) == (0, b""), command
 
 
 def test_the_size_of_a_larger_target_is_said(blksum, files):

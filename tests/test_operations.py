@@ -218,6 +218,13 @@ def test_wrong_settings(host, settings):
     assert host.metrics()["last_run_exit_status"] == 2 and host.metrics()["ok"] == 0
 
 
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help_needs_no_settings(option):
+    result = subprocess.run([SCRIPT, option], capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("Usage: blksum-check NAME ") and "blksum-check(8)" in result.stdout
+
+
 def test_wrong_options(host):
     host.add(b"good")
     assert host.run(1, "--no-such-option")[0] == 2

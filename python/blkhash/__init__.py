@@ -23,6 +23,24 @@ from blkhash._errors import (
     MismatchError,
     ReferenceRefusedError,
 )
+# These are errors of the system, too. `except FileNotFoundError` and the like need none of them.
+from blkhash._errors import (
+    CopyExistsError as CopyExistsError,
+    CopyNotFoundError as CopyNotFoundError,
+    CopyOSError as CopyOSError,
+    CopyPermissionError as CopyPermissionError,
+    ImageConnectionRefusedError as ImageConnectionRefusedError,
+    ImageIsADirectoryError as ImageIsADirectoryError,
+    ImageNotFoundError as ImageNotFoundError,
+    ImageOSError as ImageOSError,
+    ImagePermissionError as ImagePermissionError,
+    ImageTimeoutError as ImageTimeoutError,
+    MapExistsError as MapExistsError,
+    MapIsADirectoryError as MapIsADirectoryError,
+    MapNotFoundError as MapNotFoundError,
+    MapOSError as MapOSError,
+    MapPermissionError as MapPermissionError,
+)
 from blkhash._file import ImageFile
 from blkhash._maps import create_map, import_map, update_map
 from blkhash._types import (

@@ -22,6 +22,12 @@ class Error(Exception):
     filename: str | None = None
     offset: int | None = None
 
+    def __repr__(self) -> str:
+        # That of OSError leaves out the file.
+        known = ("filename", self.filename), ("offset", self.offset)
+        described = [f"{name}={value!r}" for name, value in known if value is not None]
+        return f"{type(self).__name__}({', '.join([*map(repr, self.args), *described])})"
+
 
 class ImageError(Error):
     """An image cannot be opened or read.
@@ -139,7 +145,7 @@ class CopyExistsError(CopyOSError, FileExistsError):
     pass
 
 
-# They are documented as members of the package.
+# They are members of the package. Those that are errors of the system, too, are documented with their base classes.
 _PUBLIC = (
     Error,
     ImageError,
@@ -151,6 +157,21 @@ _PUBLIC = (
     MismatchError,
     CancelledError,
     ForkError,
+    ImageOSError,
+    ImageNotFoundError,
+    ImagePermissionError,
+    ImageIsADirectoryError,
+    ImageConnectionRefusedError,
+    ImageTimeoutError,
+    MapOSError,
+    MapNotFoundError,
+    MapPermissionError,
+    MapIsADirectoryError,
+    MapExistsError,
+    CopyOSError,
+    CopyNotFoundError,
+    CopyPermissionError,
+    CopyExistsError,
 )
 for _class in _PUBLIC:
     _class.__module__ = "blkhash"

@@ -361,6 +361,24 @@ def test_errors_of_the_system(tmp_path):
     assert (error.errno, error.filename) == (2, str(missing))
 
 
+def test_errors_name_their_file(tmp_path):
+    """In a log, too, and under the name that a program can import."""
+    missing, exists = str(tmp_path / "missing"), str(tmp_path / "exists")
+    for path in (exists, str(tmp_path / "source")):
+        with open(path, "wb") as file:
+            file.write(b"x" * 512)
+    found = [
+        errors_of(lambda: blkhash.checksum(missing), blkhash.ImageNotFoundError),
+        errors_of(lambda: blkhash.Map(missing), blkhash.MapNotFoundError),
+        errors_of(lambda: blkhash.copy(tmp_path / "source", exists), blkhash.CopyExistsError),
+        errors_of(lambda: blkhash.checksum(tmp_path), blkhash.ImageError),
+    ]
+    for error, path in zip(found, [missing, missing, exists, str(tmp_path)]):
+        assert f"filename={path!r}" in repr(error) and repr(error).startswith(f"{type(error).__name__}("), repr(error)
+        assert getattr(blkhash, type(error).__name__) is type(error) and type(error).__module__ == "blkhash"
+    assert repr(found[2]) == f"CopyExistsError(17, 'File exists', filename={exists!r})"
+
+
 def test_corrupt_images(tmp_path):
     path = images.from_spec("1m:A", tmp_path / "disk.qcow2")
     damaged = bytearray(path.read_bytes())

@@ -114,7 +114,7 @@ fn meant(name: &str) -> Option<String> {
     if called == format!("{} bench", messages::program())
         && name.parse::<blkhash::Algorithm>().is_ok()
     {
-        return Some(format!("use {called} -d {name}"));
+        return Some(format!("use {called} --filter {name}"));
     }
     let name = if name == "compare" { "diff" } else { name };
     let groups = command();

@@ -99,13 +99,13 @@ pub fn text(report: &Report, longer: &str) -> String {
     match &report.storage {
         Some(storage) => {
             let rate = Bytes(storage.median as u64);
+            let hours = number(LARGE / storage.median / HOUR);
             let line = format!("storage gives {rate:#}/s{}", mark(storage));
-            text += line.trim_end();
-            text.push('\n');
+            text += &format!("{}: 10 TB take {hours} hours or more\n", line.trim_end());
         }
         None => text += "storage is memory, or cannot be read past the page cache\n",
     }
-    text += "\nGiB of data in a second, from the page cache:\n";
+    text += "\nGiB of data in a second from the page cache, without the limit of the storage:\n";
     let mut threads: Vec<usize> = report.rows.iter().map(|row| row.threads).collect();
     threads.sort_unstable();
     threads.dedup();
@@ -165,6 +165,11 @@ fn as_text<S: serde::Serializer>(format: &Format, serializer: S) -> Result<S::Ok
 
 const GIB: f64 = (1 << 30) as f64;
 
+/// An amount of data in bytes that people have to check in a night.
+const LARGE: f64 = 10e12;
+
+const HOUR: f64 = 3600.0;
+
 #[cfg(test)]
 mod tests {
     use blkbench::report::MARK;
@@ -206,9 +211,9 @@ mod tests {
         };
         let expected = "\
 disk.img: raw, 6 GiB, the first 3.00 GiB with 1.00 GiB of data
-storage gives 2.00 GiB/s
+storage gives 2.00 GiB/s: 10 TB take 1.29 hours or more
 
-GiB of data in a second, from the page cache:
+GiB of data in a second from the page cache, without the limit of the storage:
 digest  1 thread  2 threads
 ------  --------  ---------  -----------------------------------------
 null       6.00       12.0   reading, without a digest

@@ -193,8 +193,7 @@ func TestCommandChecksLines(t *testing.T) {
 	}
 }
 
-// nearLine returns a line that may be malformed. Base64 behind the name of a digest is left out: blksum reads it in
-// other forms than the page on check files says.
+// nearLine returns a line that may be malformed.
 func (c *command) nearLine() string {
 	digest := c.bytes([]int{4, 16, 20, 31, 32, 32, 32, 64}[c.random.IntN(8)])
 	digits := hex.EncodeToString(digest)
@@ -203,10 +202,13 @@ func (c *command) nearLine() string {
 	case 0:
 		line = base64.StdEncoding.EncodeToString(digest) + c.pick("  ", " *", " ", "\t") + c.pick("a", "b c", "(")
 	case 1:
-		line = c.pick("sha256", "SHA512", "md6", "blake3", "", "null", "md5") + ":" + digits + c.pick("  a", " a", "", "\ta")
+		text := c.pick(digits, base64.StdEncoding.EncodeToString(digest), base64.RawURLEncoding.EncodeToString(digest))
+		line = c.pick("sha256", "SHA512", "sha-256", "SHA2-512/256", "md6", "blake3", "", "null", "md5") +
+			c.pick(":", ":", ": ", ":\t  ", " : ") + text + c.pick("  a", " a", "", "\ta")
 	case 2:
-		line = c.pick("SHA256", "MD5", "SHA1", "SHA2-256", "BLAKE2b", "BLAKE2B", "XXH3", "CRC32", "NULL", "sha256") +
-			c.pick(" (", "(", "  (") + c.pick("a", "", "a) = b", "\\") + c.pick(") = ", ")=", ")\t= ", ") ") + digits
+		line = c.pick("SHA256", "MD5", "SHA1", "SHA2-256", "BLAKE2b", "BLAKE2B", "XXH3", "CRC32", "NULL", "sha256",
+			"SHA-256", "sha-512-256", "SHA512/256", "BLAKE2s", "SHA--1", "-MD5", "\ufeffMD5") +
+			c.pick(" (", "(", "  (", " \t(") + c.pick("a", "", "a) = b", "\\") + c.pick(") = ", ")=", ")\t= ", ") ") + digits
 	case 3:
 		line = c.pick("BLKSUM-SHA256-STREAMS4-64K", "BLKSUM-SHA512-FLAT-4M", "BLKSUM-MD5-LINEAR",
 			"BLKSUM-SHA256-FSVERITY-4K-SALT00", "BLKSUM-SHA256-STREAMS4-64", "BLKSUM-")

@@ -327,7 +327,7 @@ impl Content {
         thread::scope(|scope| {
             for _ in 1..count.min(threads()) {
                 // Without another thread, this one does it all.
-                let _ = thread::Builder::new().name("verify".into()).spawn_scoped(scope, &work);
+                let _ = thread::Builder::new().name("verify".into()).spawn_scoped(scope, work);
             }
             work();
         });

@@ -11,11 +11,13 @@ import json
 import os
 import pathlib
 import pty
+import re
 import socket
 import struct
 import subprocess
 import threading
 import time
+import types
 
 import pytest
 
@@ -495,6 +497,26 @@ def on_a_terminal(blksum, *args, **kwargs):
     os.close(terminal)
     shown = read_all(controller)
     return process.wait(timeout=60), shown
+
+
+@pytest.mark.parametrize("options", [[], ["--tag"], ["--json"], ["-v"], ["--progress"], ["--expect=" + "0" * 64]])
+def test_escape_sequences_in_names_that_are_copied(blksum, workdir, options):
+    """On a terminal, names have no effect. In a pipe, lines are unchanged."""
+    write_raw(f"disk{ESCAPES}", b"x")
+    blkcopy = types.SimpleNamespace(path=pathlib.Path(blksum.path).with_name("blkcopy"))
+    status, shown = on_a_terminal(blkcopy, *options, f"disk{ESCAPES}", f"copy{ESCAPES}{BIDI}")
+    assert status == (1 if "--expect" in str(options) else 0)
+    # What a status line draws is its own.
+    assert_harmless(re.sub(rb"\r?\x1b\[K|\r(?!\n)", b"", shown), "copy")
+    assert BIDI[0] not in shown.decode()
+    for name in [f"disk{ESCAPES}", f"other{ESCAPES}"]:
+        status, shown = on_a_terminal(blkcopy, name, f"copy{ESCAPES}{BIDI}")
+        assert status == 2
+        assert_harmless(shown, "owned")
+    if options in ([], ["--tag"]):
+        line = images.run(str(blkcopy.path), "--force", *options, f"disk{ESCAPES}", f"copy{ESCAPES}{BIDI}")
+        plain = images.run(blksum.path, "-f", "raw", *options, f"copy{ESCAPES}{BIDI}")
+        assert line.replace(b"/FORMAT=raw", b"") == plain.replace(b"/FORMAT=raw", b"")
 
 
 @pytest.mark.parametrize(

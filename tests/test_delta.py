@@ -439,7 +439,7 @@ def test_a_delta_grows_over_nothing_on_a_device(made, size):
         before[at] = 1
         (made / "device").write_bytes(before)
         with loop_device("device", 512) as device:
-            says = "are not those that the delta was made for: --force overwrites what "
+            says = "are not those that the delta was made for: nothing is written to another disk"
             fails(3, says, "--apply", "grow", device)
             assert pathlib.Path(device).read_bytes()[at] == 1
             run("--force", "--apply", "grow", device)

@@ -1,6 +1,7 @@
 //! `blkhash.copy()`: copies of images, read back and compared.
 
 use std::fs::File;
+use std::path::Path;
 use std::slice;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use blkcopy::{
     Amounts, Copied, Copy, Existing, FileName, Others, Place, Reading, Refused, Verify, Zeros,
 };
 use blkhash::{Algorithm, Parameters};
-use blkimage::{Location, ReadMethod};
+use blkimage::{Image, Location, ReadMethod};
 use blksum::expect::Value;
 use blksum::{Progress, Tuning};
 use pyo3::exceptions::PyValueError;
@@ -26,7 +27,8 @@ use crate::types;
 /// it holds.
 ///
 /// What exists is not overwritten unasked, nor is a file of the source, and nothing that is in use. A
-/// new file has the permissions of the source, and is removed if the copy fails or is interrupted.
+/// new file may be read by those who may read all files of the source, and is removed if the copy
+/// fails or is interrupted.
 ///
 /// Args:
 ///     source: path of an image, or as `str` also the URI of an NBD server. A `pathlib.Path` is
@@ -150,6 +152,9 @@ fn parameters(
     let parameters = definition.parameters(name)?;
     let algorithm = parameters.algorithm();
     match expected {
+        _ if algorithm.digest_size() == 0 => {
+            Err(value_error(format!("digest {algorithm} is empty, so nothing would be compared")))
+        }
         Some(_) if named.is_some_and(|named| named != algorithm) => {
             Err(value_error(format!("expect has another digest than {algorithm}")))
         }
@@ -185,7 +190,7 @@ impl Job {
         }
         let name = self.destination.as_os_str();
         let refused = |refused| Failure::Refused(refused, name.to_owned());
-        let (place, spare) = self.place(file)?;
+        let (place, spare) = self.place(file, opened.image())?;
         let found = place.found().clone();
         let destination =
             place.into_destination(Some(opened.image()), self.zeros, self.source.options());
@@ -208,7 +213,11 @@ impl Job {
     }
 
     /// Opens the destination, unless something would be lost. Returns also the file, if it was there and is empty.
-    fn place(&self, file: &Unfinished) -> Result<(Place, Option<File>), Failure> {
+    fn place(
+        &self,
+        file: &Unfinished,
+        source_image: &Image,
+    ) -> Result<(Place, Option<File>), Failure> {
         let name = self.destination.as_os_str();
         let source = Reading::Name(self.source.name().location());
         let others = Others { source: Some(source), files: &[] };
@@ -227,8 +236,8 @@ impl Job {
             if found.is_device() {
                 return Ok((found.open_device(&others)?, None));
             }
-            let image = self.source.name().as_os_str();
-            let (file, is_new) = file.open(path, image).map_err(Refused::Open)?;
+            let files = source_image.files().map(Path::as_os_str);
+            let (file, is_new) = file.open(path, files).map_err(Refused::Open)?;
             let spare = file.try_clone().map_err(Refused::Open)?;
             let place = found.with_file(file, is_new, &others)?;
             // Nothing else writes to it from here on.

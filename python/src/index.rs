@@ -57,7 +57,7 @@ fn import(
     let index = Index::open(&file, name.as_os_str(), options).map_err(of_index)?;
     let info = Info::new(Made::Import(index.format().name().to_owned())).to_string();
     let header = index.header().map_err(of_index)?;
-    to_new_file(output, name.as_os_str(), |file| {
+    to_new_file(output, [name.as_os_str()], |file| {
         let writer = Writer::new(file, header, index.image_size()).map_err(of_map)?;
         index.write(writer.sealed_with(key), &info).map(drop).map_err(of_map)
     })

@@ -368,7 +368,7 @@ impl Map {
         let shared = self.shared(py)?;
         Watch::NONE.run(py, move |_| {
             let OpenMap { map, name } = shared.here()?;
-            to_new_file(&path, name, |file| {
+            to_new_file(&path, [&**name], |file| {
                 blkmap::export(map, format, file).map_err(|error| Failure::Map(error, name.clone()))
             })
         })

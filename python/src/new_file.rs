@@ -13,13 +13,13 @@ use blksum::map::new_file;
 
 use crate::errors::Failure;
 
-/// Writes a new file with the mode of the file of `image`, or removes the file.
-pub fn to_new_file(
+/// Writes a new file that may be read by those who may read `files`, the files of an image or maps, or removes the file.
+pub fn to_new_file<'a>(
     output: &Path,
-    image: &OsStr,
+    files: impl IntoIterator<Item = &'a OsStr>,
     write: impl FnOnce(File) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let file = new_file(output, image)
+    let file = new_file(output, files)
         .map_err(|error| Failure::Map(error.into(), output.as_os_str().to_owned()))?;
     // An unfinished map is taken for one by no command, but half an export may be taken for a whole one.
     write(file).inspect_err(|_| drop(fs::remove_file(output)))
@@ -40,8 +40,12 @@ enum State {
 }
 
 impl Unfinished {
-    /// Opens a file, or creates it with the mode of the file of `image`. Returns whether it is new.
-    pub fn open(&self, path: &Path, image: &OsStr) -> io::Result<(File, bool)> {
+    /// Opens a file, or creates it for those who may read `files`, the files of an image. Returns whether it is new.
+    pub fn open<'a>(
+        &self,
+        path: &Path,
+        files: impl IntoIterator<Item = &'a OsStr>,
+    ) -> io::Result<(File, bool)> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*state, State::Abandoned) {
             return Err(io::ErrorKind::Interrupted.into());
@@ -52,7 +56,7 @@ impl Unfinished {
         }
         // The current folder may change.
         let absolute = absolute(path)?;
-        let file = new_file(path, image)?;
+        let file = new_file(path, files)?;
         *state = State::Created(absolute, Identity::new(&file.metadata()?));
         Ok((file, true))
     }

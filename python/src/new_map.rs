@@ -62,7 +62,7 @@ fn write(
         let writer = Writer::new(file, header, content.size())?.sealed_with(key);
         blksum::map::write(writer, content, ALL, &info, tuning, progress).map(drop)
     };
-    to_new_file(output, &image.name, |file| {
+    to_new_file(output, image.files(), |file| {
         written(file).map_err(|error| Failure::Pass(error, output.as_os_str().to_owned()))
     })
 }

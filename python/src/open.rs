@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 
 use blkimage::partition::{NoPartition, TableError};
@@ -167,6 +167,11 @@ impl Opened {
     /// Returns the image.
     pub fn image(&self) -> &Image {
         self.selected.image()
+    }
+
+    /// Returns the names of the files of the image.
+    pub fn files(&self) -> impl Iterator<Item = &OsStr> {
+        self.image().files().map(Path::as_os_str)
     }
 
     /// Returns the content.

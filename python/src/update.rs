@@ -53,7 +53,7 @@ pub fn update_map(
                 );
                 updated.map(drop)
             };
-            to_new_file(&output, &image.name, |file| {
+            to_new_file(&output, image.files().chain([&*base.name]), |file| {
                 written(file).map_err(|error| Failure::Pass(error, output.as_os_str().to_owned()))
             })
         })

@@ -170,7 +170,7 @@ def test_what_is_refused(disk):
 @pytest.mark.parametrize(
     "options",
     [
-        {"zeros": "none"}, {"verify": "none"}, {"digest": "sha0"}, {"expect": "12"}, {"threads": 0}, {"formt": "raw"},
+        {"zeros": "none"}, {"verify": "none"}, {"digest": "sha0"}, {"digest": "null"}, {"expect": "12"}, {"threads": 0}, {"formt": "raw"},
         {"expect": "a" * 64, "digest": "sha1"}, {"expect": "blake3:" + "a" * 64, "digest": "sha256"},
         {"block_size": 5}, {"expect": "xyz"}, {"destination": "a\0b"},
     ],

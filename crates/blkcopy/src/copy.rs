@@ -26,6 +26,17 @@ pub enum Verify {
     Source,
 }
 
+impl Verify {
+    /// Fails if checksums with these parameters are equal for all content.
+    fn check(self, parameters: &[Parameters]) -> Result<(), Error> {
+        let tells = |it: &Parameters| it.algorithm().digest_size() > 0;
+        match self {
+            Self::ReadBack if !parameters.iter().any(tells) => Err(Error::NoChecksum),
+            Self::ReadBack | Self::Source => Ok(()),
+        }
+    }
+}
+
 /// A copy of an image.
 pub struct Copy<'a> {
     parameters: &'a [Parameters],
@@ -98,7 +109,8 @@ impl<'a> Copy<'a> {
     /// # Errors
     ///
     /// Fails if the source cannot be read or changed meanwhile, if the destination is smaller, or cannot be written or read,
-    /// and with [`Error::Differs`] if it holds something else afterwards.
+    /// and with [`Error::Differs`] if it holds something else afterwards. With [`Verify::ReadBack`], one of the checksums must
+    /// not be empty, as that of `null` is, or nothing is written.
     pub fn run(
         self,
         source: &dyn Source,
@@ -108,6 +120,7 @@ impl<'a> Copy<'a> {
         reading: &Progress,
     ) -> Result<Copied, Error> {
         let (parameters, verify) = (self.parameters, self.verify);
+        verify.check(parameters)?;
         let written = self.write(source, destination, tuning, writing)?;
         written.verified(verify, parameters, Some(source), tuning, reading)
     }
@@ -229,20 +242,36 @@ impl<'a> Copy<'a> {
     pub fn run_stream(
         self,
         reader: &mut dyn Read,
-        mut destination: Box<dyn Destination>,
+        destination: Box<dyn Destination>,
         tuning: &Tuning,
         writing: &Progress,
         reading: &Progress,
     ) -> Result<Copied, Error> {
-        let parameters = self.parameters;
+        let (parameters, verify) = (self.parameters, self.verify);
+        verify.check(parameters)?;
+        let written = self.write_stream(reader, destination, tuning, writing)?;
+        written.verified(verify, parameters, None, tuning, reading)
+    }
+
+    /// Copies like [`run_stream`](Self::run_stream), and reads nothing back.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`run`](Self::run).
+    pub fn write_stream(
+        self,
+        reader: &mut dyn Read,
+        mut destination: Box<dyn Destination>,
+        tuning: &Tuning,
+        progress: &Progress,
+    ) -> Result<Written, Error> {
         let is_blank = destination.begin(None, false)?;
-        let writer = Writer::new(&*destination, self.zeros, is_blank, None, false, writing);
-        let (digests, size) =
-            received(reader, &mut |at, bytes| writer.data(at, bytes), parameters, tuning, writing)?;
+        let writer = Writer::new(&*destination, self.zeros, is_blank, None, false, progress);
+        let mut take = |at, bytes: &[u8]| writer.data(at, bytes);
+        let (digests, size) = received(reader, &mut take, self.parameters, tuning, progress)?;
         let copied = Copied::new(digests, size, Some(writer.amounts()));
         drop(writer);
-        let written = Written::end(copied, destination)?;
-        written.verified(self.verify, parameters, None, tuning, reading)
+        Written::end(copied, destination)
     }
 }
 
@@ -317,6 +346,11 @@ impl Written {
         &self.copied.digests
     }
 
+    /// Returns what was copied. The checksums are those of what was read from the source, which may be a part.
+    pub fn copied(&self) -> &Copied {
+        &self.copied
+    }
+
     /// Returns the result without a comparison.
     pub fn into_copied(self) -> Copied {
         match self.only {
@@ -344,7 +378,8 @@ impl Written {
     ///
     /// # Errors
     ///
-    /// Fails if the destination cannot be read, and with [`Error::Differs`] if it holds something else.
+    /// Fails if the destination cannot be read, with [`Error::Differs`] if it holds something else, and with
+    /// [`Error::NoChecksum`] if the source has none.
     pub fn read_back(
         self,
         parameters: &[Parameters],
@@ -353,6 +388,9 @@ impl Written {
         progress: &Progress,
     ) -> Result<Copied, Error> {
         let Self { copied, destination, only } = self;
+        if copied.digests.iter().all(|digest| digest.as_bytes().is_empty()) {
+            return Err(Error::NoChecksum);
+        }
         let size = copied.size;
         let image = destination.read_back().map_err(|error| Error::ReadBack(error.into()))?;
         let shorter = || Error::Small { size: image.size(), needed: size };

@@ -80,6 +80,9 @@ pub enum Error {
     /// The source does not have the checksum that was expected. A delta of it was not completed.
     #[error("has the checksum {0}, and not the expected one")]
     Unexpected(blkhash::Digest),
+    /// No checksum was to be computed, or only empty ones, so reading the destination back would compare nothing.
+    #[error("has no checksum to be compared")]
+    NoChecksum,
     /// The destination could not be read back.
     #[error("cannot be read back")]
     ReadBack(#[source] blksum::Error),

@@ -317,7 +317,7 @@ fn create(
     let header = settings.header()?;
     let content = image.content();
     let info = Info::new(Made::Read).describe(&image.subject());
-    let file = new_file(Path::new(path), &image.name)
+    let file = new_file(Path::new(path), image.selected.image().files().map(Path::as_os_str))
         .map_err(|error| Failure::of_system(Kind::Open, path, &error))?;
     let writer = Writer::new(file, header, content.size()).map_err(blksum::Error::from);
     let written = writer.and_then(|writer| {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use blksum::check_file::Style;
+
 /// Returns a name as messages show it. A name that a shell would read literally stays as it is, others
 /// are quoted for the shell as sha256sum and ls do. Names come from check files and folders, which are
 /// not trusted.
@@ -20,6 +22,20 @@ pub fn name(bytes: &[u8]) -> String {
         return format!("\"{}\"", String::from_utf8_lossy(bytes));
     }
     single_quoted(&pieces)
+}
+
+/// Returns the line of a check file. On a terminal, an unprintable name is quoted instead of escaped.
+pub fn line(style: &Style, name: &[u8], digest: &[u8], is_terminal: bool) -> Vec<u8> {
+    if !is_terminal || !has_controls(name) {
+        return style.line(name, digest);
+    }
+    let shown = self::name(name);
+    let mut line = Style { zero: true, ..style.clone() }.line(shown.as_bytes(), digest);
+    if !style.zero {
+        line.pop();
+        line.push(b'\n');
+    }
+    line
 }
 
 /// Escapes line breaks and everything else in `text` that a terminal would interpret.

@@ -1,6 +1,6 @@
 //! Finds out which checksum of an image a value is.
 
-use blkhash::Parameters;
+use blkhash::{Digest, Parameters};
 use blkimage::{Format, Source};
 
 use super::search::{Search, Subject};
@@ -16,6 +16,30 @@ pub struct Found {
     pub matched: Option<(Subject, Parameters)>,
     /// A match that proves nothing, and the reason.
     pub doubted: Option<(Subject, Parameters, Doubt)>,
+}
+
+impl Found {
+    /// Returns which of these checksums a value is. `None` if it is none of them. `doubt` returns why a checksum with these
+    /// parameters proves nothing, as [`Shape::doubt`] does.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `doubt` does.
+    pub fn among(
+        value: &Value,
+        search: &Search,
+        subject: Subject,
+        checksums: &[(Parameters, Digest)],
+        doubt: impl FnOnce(&Parameters) -> Result<Option<Doubt>, Error>,
+    ) -> Result<Option<Self>, Error> {
+        let is_equal = |(_, digest): &&(Parameters, Digest)| digest.as_bytes() == value.digest;
+        let Some((parameters, _)) = checksums.iter().find(is_equal) else { return Ok(None) };
+        let is_sure = search.construction.is_some() || value.parts.is_some();
+        Ok(Some(match if is_sure { None } else { doubt(parameters)? } {
+            None => Self { matched: Some((subject, *parameters)), doubted: None },
+            Some(doubt) => Self { matched: None, doubted: Some((subject, *parameters, doubt)) },
+        }))
+    }
 }
 
 /// Tries what a value can be, likeliest first, until a checksum of the image equals it. There is a pass over the image for
@@ -37,7 +61,7 @@ pub fn find(
 ) -> Result<Found, Error> {
     let content: &dyn Source = image.source();
     let is_raw = bytes.is_none() && image.image().format() == Format::Raw;
-    let mut found = Found::default();
+    let is_compressed = bytes.is_some() && image.image().format() == Format::Raw;
     let parts = search.parts(value, bytes.unwrap_or(content).size());
     for pass in search.passes(std::slice::from_ref(value)).into_iter().chain(parts) {
         let is_of_bytes = pass.subject == Subject::Bytes;
@@ -48,22 +72,19 @@ pub fn find(
             _ => content,
         };
         let digests = checksums(source, &pass.parameters, tuning, progress)?;
-        let matches = pass.parameters.iter().zip(&digests);
-        let mut matches = matches.filter(|(_, digest)| digest.as_bytes() == value.digest);
-        let Some((parameters, _)) = matches.next() else { continue };
-        let is_sure = search.construction.is_some() || value.parts.is_some();
-        let doubt = match is_sure {
-            true => None,
-            false => Shape::of(source)?.doubt(parameters, is_of_bytes || is_raw),
+        let all: Vec<_> = pass.parameters.iter().copied().zip(digests).collect();
+        // What decodes, with its checksums, is no list of digests.
+        let is_sure = is_of_bytes && is_compressed;
+        let doubt = |parameters: &Parameters| match is_sure {
+            true => Ok(None),
+            false => Ok(Shape::of(source)?.doubt(parameters, is_of_bytes || is_raw)),
         };
-        match doubt {
-            None => found.matched = Some((pass.subject, *parameters)),
-            Some(doubt) => found.doubted = Some((pass.subject, *parameters, doubt)),
-        }
         // A value has no second meaning.
-        break;
+        if let Some(found) = Found::among(value, search, pass.subject, &all, doubt)? {
+            return Ok(found);
+        }
     }
-    Ok(found)
+    Ok(Found::default())
 }
 
 #[cfg(test)]

@@ -14,5 +14,5 @@ mod value;
 pub use self::digests::{digests_of_size, untried_of_size};
 pub use self::find::{Found, find};
 pub use self::search::{Pass, Search, Subject, part_size};
-pub use self::shape::{Doubt, HEAD, Shape};
+pub use self::shape::{Doubt, Observed, Shape};
 pub use self::value::{UnknownValue, Value};

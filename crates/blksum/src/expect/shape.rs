@@ -4,11 +4,14 @@
 //! The last step of `streams`, `flat` and `concat` hashes a list of digests. A file that holds that list has the
 //! checksum of the image as its `linear` value, and one whose blocks are such lists can have it as its `concat` value.
 //! Anyone who can read the image can make such a file. It is noise: half of its bytes are 128 or more, where zeros and
-//! text have long runs of lower ones. Only the last blocks of the trees of verity end with zeros, and the descriptor of
+//! text have long runs of lower ones. Text is looked for at the beginning only, zeros everywhere: the beginning of an
+//! encrypted disk is noise, too. Only the last blocks of the trees of verity end with zeros, and the descriptor of
 //! fs-verity holds some.
 
+use std::io::{self, Read};
+
 use blkhash::{Construction, Parameters, Strength};
-use blkimage::{Compression, Format, Source, detect_within, is_tar, probe};
+use blkimage::{Compression, ExtentKind, Format, Source, detect_within, is_tar, probe};
 
 use crate::Error;
 
@@ -42,7 +45,7 @@ pub enum Doubt {
 }
 
 impl Shape {
-    /// Reads the ends of the content.
+    /// Reads the ends of the content, and the rest up to the first zeros, if the beginning is noise.
     ///
     /// # Errors
     ///
@@ -58,11 +61,13 @@ impl Shape {
         }
         let last = has_last.then(|| u64::from_le_bytes(last));
         let format = detect_within(source)?;
-        Ok(Self { last, format, ..Self::of_head(&head, length) })
+        let shape = Self::of_head(&head, length);
+        let has_run = shape.has_run || has_zeros(source, head)?;
+        Ok(Self { last, format, has_run, ..shape })
     }
 
     /// Returns the shape of content of which the first bytes and the length are known.
-    pub fn of_head(head: &[u8], length: u64) -> Self {
+    fn of_head(head: &[u8], length: u64) -> Self {
         let has_run = has_run(head);
         let is_descriptor = length == DESCRIPTOR && matches!(head, [1, 1 | 2, ..]);
         let is_of_verity = is_descriptor || is_topmost_block(head, length);
@@ -144,20 +149,116 @@ fn is_zero(bytes: &[u8]) -> bool {
 /// Returns whether there is a run of low bytes that digests do not have. At each place they have one with the
 /// probability of 2^-128.
 fn has_run(bytes: &[u8]) -> bool {
-    let mut length = 0;
-    bytes.iter().any(|byte| {
-        length = if *byte < 128 { length + 1 } else { 0 };
-        length == RUN
-    })
+    finds_run(bytes, |byte| byte < 128)
+}
+
+/// Returns whether there are [`RUN`] such bytes in a row.
+fn finds_run(bytes: &[u8], is_in: impl Fn(u8) -> bool) -> bool {
+    let mut start = 0;
+    while let Some(run) = bytes.get(start..start + RUN) {
+        // No run holds the last byte that is not in it, so noise is skipped in long steps.
+        match run.iter().rposition(|byte| !is_in(*byte)) {
+            None => return true,
+            Some(last) => start += last + 1,
+        }
+    }
+    false
+}
+
+/// Returns whether content has a run of zeros. `buffer` has the size of the pieces that are read.
+fn has_zeros(source: &dyn Source, mut buffer: Vec<u8>) -> Result<bool, Error> {
+    let (size, mut at, mut zeros) = (source.size(), 0, Zeros::default());
+    while at < size && !zeros.found {
+        let extent = source.extent(at, size - at)?;
+        let length = match extent.kind {
+            ExtentKind::Zero => {
+                zeros.push(&[0; RUN][..extent.length.min(RUN as u64) as usize]);
+                extent.length
+            }
+            ExtentKind::Data => {
+                let length = extent.length.min(buffer.len() as u64);
+                let piece = &mut buffer[..length as usize];
+                source.read_exact_at(piece, at)?;
+                zeros.push(piece);
+                length
+            }
+        };
+        at += length;
+    }
+    Ok(zeros.found)
+}
+
+/// A reader of content that comes once and in order, which notes its shape.
+#[derive(Debug)]
+pub struct Observed<R> {
+    content: R,
+    head: Vec<u8>,
+    length: u64,
+    zeros: Zeros,
+}
+
+impl<R> Observed<R> {
+    /// Creates a reader of the same bytes.
+    pub fn new(content: R) -> Self {
+        Self { content, head: Vec::new(), length: 0, zeros: Zeros::default() }
+    }
+
+    /// Returns the shape of what was read.
+    pub fn shape(&self) -> Shape {
+        let shape = Shape::of_head(&self.head, self.length);
+        Shape { has_run: shape.has_run || self.zeros.found, ..shape }
+    }
+}
+
+impl<R: Read> Read for Observed<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let count = self.content.read(buf)?;
+        let room = HEAD as usize - self.head.len();
+        let (head, rest) = buf[..count].split_at(room.min(count));
+        self.head.extend_from_slice(head);
+        // Where the beginning is no noise, the rest makes no difference.
+        if !head.is_empty() && head.len() == room && has_run(&self.head) {
+            self.zeros.found = true;
+        }
+        self.zeros.push(head);
+        self.zeros.push(rest);
+        self.length += count as u64;
+        Ok(count)
+    }
+}
+
+/// Looks for a run of zeros that no list of digests has, in content that comes in pieces. Low bytes alone would not do: whoever
+/// may write a few blocks of an image finds some with such digests.
+#[derive(Clone, Copy, Debug, Default)]
+struct Zeros {
+    /// Number of zeros at the end of what came so far.
+    last: usize,
+    found: bool,
+}
+
+impl Zeros {
+    /// Takes the next bytes of the content.
+    fn push(&mut self, bytes: &[u8]) {
+        if self.found {
+            return;
+        }
+        let is_other = |byte: &u8| *byte != 0;
+        let first = bytes.iter().position(is_other).unwrap_or(bytes.len());
+        self.found = self.last + first >= RUN || finds_run(bytes, |byte| byte == 0);
+        self.last = match bytes.iter().rposition(is_other) {
+            None => self.last + bytes.len(),
+            Some(last) => bytes.len() - last - 1,
+        };
+    }
 }
 
 /// Number of bytes in which a run of low bytes is looked for.
-pub const HEAD: u64 = 1 << 20;
+const HEAD: u64 = 1 << 20;
 
 /// Number of bytes at the end, where a list of `flat` has the length.
 const LAST: u64 = 8;
 
-/// Length of a run of low bytes that no digests have.
+/// Length of a run of low bytes, or of zeros, that no digests have.
 const RUN: usize = 128;
 
 /// Number of zeros that no digest in a tree of verity and its own padding hold, which is 16 bytes at most.
@@ -226,6 +327,46 @@ mod tests {
                 Shape::of_head(&file, file.len() as u64).doubt(&reading, true),
                 Some(Doubt::Digests)
             );
+        }
+    }
+
+    /// A disk whose first MiB is encrypted.
+    #[test]
+    fn zeros_are_looked_for_everywhere() {
+        let linear = parameters(Algorithm::Sha256, "linear", 512);
+        let noise: Vec<u8> =
+            (0..3 << 20).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 24) as u8 | 1).collect();
+        let is_doubted = |content: &[u8]| shape(content).doubt(&linear, true).is_some();
+        assert!(is_doubted(&noise));
+        // Text is no sign behind the beginning, and fewer zeros are none.
+        for (at, run) in
+            [(2 << 20, &[0; RUN][..]), ((1 << 20) - 5, &[0; RUN]), ((3 << 20) - RUN, &[0; RUN])]
+        {
+            let mut disk = noise.clone();
+            disk[at..at + run.len()].copy_from_slice(run);
+            assert!(!is_doubted(&disk), "{at}");
+            disk[at + RUN / 2] = 1;
+            assert!(is_doubted(&disk), "{at}");
+            disk[at..at + run.len()].fill(b'x');
+            assert!(is_doubted(&disk), "{at}");
+        }
+    }
+
+    #[test]
+    fn zeros_in_pieces() {
+        for size in [1, 7, 127, 128, 129, 1000] {
+            let found = |bytes: &[u8]| {
+                let mut zeros = Zeros::default();
+                bytes.chunks(size).for_each(|piece| zeros.push(piece));
+                zeros.found
+            };
+            for at in [0, 1, 100, 500] {
+                let mut bytes = vec![1; 1000];
+                bytes[at..at + RUN - 1].fill(0);
+                assert!(!found(&bytes), "{size} {at}");
+                bytes[at + RUN - 1] = 0;
+                assert!(found(&bytes), "{size} {at}");
+            }
         }
     }
 

@@ -8,20 +8,24 @@ use std::path::Path;
 
 use blkimage::{Location, split_member};
 
-/// Creates a file with the permissions of the file of `image`. A map says much about the content of a private image.
+/// Creates a file that the users may read who may read all of `files`, at most: the files of an image and of those below it, or
+/// maps. A map says much about the content of a private image.
 ///
 /// # Errors
 ///
 /// Fails if the file exists or cannot be created.
-pub fn new_file(path: &Path, image: &OsStr) -> io::Result<File> {
-    let source = metadata_of(image);
+pub fn new_file<'a>(path: &Path, files: impl IntoIterator<Item = &'a OsStr>) -> io::Result<File> {
+    let sources: Vec<_> = files.into_iter().map(metadata_of).collect();
     // Devices and exports do not say who may read them.
-    let mode = source.as_ref().map_or(PRIVATE, |it| it.mode() & 0o666 | PRIVATE);
+    let modes = sources.iter().map(|it| it.as_ref().map_or(PRIVATE, Metadata::mode));
+    let mode = modes.reduce(|one, other| one & other).unwrap_or(PRIVATE);
     let mut options = File::options();
-    let file = options.read(true).write(true).create_new(true).mode(mode).open(path)?;
+    options.read(true).write(true).create_new(true).mode(mode & 0o666 | PRIVATE);
+    let file = options.open(path)?;
     let metadata = file.metadata()?;
     // Another group may not read the image.
-    if metadata.mode() & GROUP != 0 && source.is_some_and(|it| it.gid() != metadata.gid()) {
+    let is_other = |it: &Metadata| it.gid() != metadata.gid();
+    if metadata.mode() & GROUP != 0 && sources.iter().flatten().any(is_other) {
         file.set_permissions(Permissions::from_mode(metadata.mode() & 0o7777 & !GROUP))?;
     }
     Ok(file)

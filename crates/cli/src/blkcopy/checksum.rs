@@ -5,6 +5,7 @@ use blkmap::Header;
 use blksum::Tag;
 
 use super::args::Args;
+use super::sought::Sought;
 use crate::blksum::digest::DigestName;
 use crate::blksum::expected::{self, Expected};
 
@@ -13,8 +14,8 @@ pub struct Wanted {
     pub parameters: Parameters,
     /// The value of `--expect`.
     pub expected: Option<Vec<u8>>,
-    /// Whether something says how the value was made, so that another guess is no help.
-    pub is_stated: bool,
+    /// What the value can be, if nothing says how it was made.
+    pub sought: Option<Sought>,
 }
 
 impl Wanted {
@@ -28,13 +29,21 @@ impl Wanted {
             Some(Tag::Image(tag)) => Some(tag.parameters),
         };
         let named = expected.as_ref().and_then(|it| it.value.algorithm);
+        let unstated = expected.as_ref().filter(|it| it.tag.is_none());
+        let sought = unstated.and_then(|it| Sought::new(args, &it.value));
         let algorithm = stated.map(|it| it.algorithm()).or(named);
         if let (Some(named), Some(digest)) = (algorithm, args.digest)
             && named != digest
         {
             return Err(format!("--expect is {named}, and --digest {digest}"));
         }
-        let algorithm = args.digest.or(algorithm).unwrap_or(Parameters::default().algorithm());
+        let algorithm = args.digest.or(algorithm).or(sought.as_ref().and_then(Sought::algorithm));
+        let algorithm = algorithm.unwrap_or(Parameters::default().algorithm());
+        if algorithm.digest_size() == 0 {
+            return Err(format!(
+                "--digest: {algorithm} has no checksum, so nothing would be compared: --verify=none copies without one"
+            ));
+        }
         let construction = stated.map(|it| it.construction());
         let name = DigestName { algorithm, construction, is_bytes: false };
         let block_size = args.block_size.or(stated.map(|it| it.block_size()));
@@ -50,8 +59,7 @@ impl Wanted {
         if args.map.is_some() && !Header::accepts(algorithm) {
             return Err(format!("--map: there are no maps of {algorithm}"));
         }
-        let is_stated = stated.is_some() || args.construction.is_some();
-        Ok(Self { parameters, expected: expected.map(|it| it.value.digest), is_stated })
+        Ok(Self { parameters, expected: expected.map(|it| it.value.digest), sought })
     }
 }
 
@@ -77,10 +85,13 @@ fn check_stated(args: &Args, parameters: &Parameters, stated: &Parameters) -> Re
 fn check_length(expected: &Expected, parameters: &Parameters) -> Result<(), String> {
     let (value, algorithm) = (&expected.value, parameters.algorithm());
     let size = algorithm.digest_size();
-    match value.parts.is_some() || value.digest.len() != size {
-        true => Err(format!(
+    match () {
+        () if value.parts.is_some() => {
+            Err("--expect: the value is of the parts of a file: blksum --expect checks it".into())
+        }
+        () if value.digest.len() != size => Err(format!(
             "--expect: is no {algorithm}, which has {size} bytes: name it with --digest"
         )),
-        false => Ok(()),
+        () => Ok(()),
     }
 }

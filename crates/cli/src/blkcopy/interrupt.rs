@@ -1,15 +1,28 @@
-//! Signals that end a copy whose map has what it needs to go on.
+//! Signals that end a copy: a message says what is left of it.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::thread;
 
 use nix::sys::signal::{SigSet, Signal, raise};
 
+use crate::map::output::Watched;
 use crate::messages;
+use crate::outputs::Leftover;
 
 /// Signals that are held, so that a message comes before they end the process.
 pub struct Held(SigSet);
+
+/// What an interruption leaves.
+pub struct Interrupted {
+    /// The destination.
+    pub name: OsString,
+    /// The new file that the destination is. `None` is a destination that could not be opened.
+    pub leftover: Option<Leftover>,
+    pub has_map: bool,
+    /// The map that is the log, if it could be opened.
+    pub log: Option<Watched>,
+    pub quiet: bool,
+}
 
 impl Held {
     /// Holds the signals that are not ignored. Called before there is another thread.
@@ -21,13 +34,13 @@ impl Held {
         Self(signals)
     }
 
-    /// Says about `name` whether the copy can go on with the map, and then lets the signal end the process.
-    pub fn explain(self, name: OsString, map: PathBuf) {
+    /// Says whether the copy can go on, and what becomes of a new file, and then lets the signal end the process.
+    pub fn explain(self, interrupted: Interrupted) {
         let wait = move || {
             let Ok(signal) = self.0.wait() else { return };
-            // The map gets its name with its first checkpoint.
-            let text = if map.exists() { INTERRUPTED } else { NO_CHECKPOINT };
-            messages::remark_of(name.as_encoded_bytes(), text);
+            if let Some(text) = interrupted.text() {
+                messages::remark_of(interrupted.name.as_encoded_bytes(), text);
+            }
             let _ = self.0.thread_unblock();
             let _ = raise(signal);
         };
@@ -38,5 +51,26 @@ impl Held {
     }
 }
 
+impl Interrupted {
+    fn text(&self) -> Option<&'static str> {
+        let leftover = self.leftover?;
+        match (self.has_map, leftover.is_lost()) {
+            (false, true) if !self.quiet && !leftover.is_new() => Some(EMPTIED),
+            (true, _) if self.log.as_ref().is_some_and(Watched::has_checkpoint) => {
+                Some(INTERRUPTED)
+            }
+            (true, true) if leftover.is_new() => Some(NO_CHECKPOINT),
+            (true, _) => Some(NO_CHECKPOINT_OF_OLD),
+            (false, _) if self.quiet => None,
+            (false, true) => Some(REMOVED),
+            (false, false) => Some(PART),
+        }
+    }
+}
+
 const INTERRUPTED: &str = "interrupted: --resume goes on behind the last checkpoint";
-const NO_CHECKPOINT: &str = "interrupted before the first checkpoint, so nothing can go on: --checkpoint=SECONDS makes one sooner";
+const NO_CHECKPOINT: &str = "interrupted before the first checkpoint, so the new file is removed: --checkpoint=SECONDS makes one sooner";
+const NO_CHECKPOINT_OF_OLD: &str = "interrupted before the first checkpoint, so nothing can go on: --checkpoint=SECONDS makes one sooner";
+const REMOVED: &str = "interrupted: the new file is removed: with --map=FILE, --resume could go on";
+const EMPTIED: &str = "interrupted: it is empty again: with --map=FILE, --resume could go on";
+const PART: &str = "interrupted: it may hold a part of the copy";

@@ -1,6 +1,6 @@
 //! The command `blkcopy`, which copies an image and prints the checksum of what the destination holds.
 //!
-//! [`args`] is the command line, and [`checksum`] what it says about that. [`source`] opens the source, and [`place`] the destination, unless that would lose something, as
+//! [`args`] is the command line, and [`checksum`] what it says about that, or [`sought`] finds out. [`source`] opens the source, and [`place`] the destination, unless that would lose something, as
 //! the library decides.
 //! [`run`] copies, [`delta`] sends and applies deltas, [`log`] is the map that it writes and [`interrupt`] says that it can go on, [`passes`] tell how far it is, and [`output`] prints the result.
 
@@ -13,6 +13,7 @@ mod output;
 mod passes;
 mod place;
 mod run;
+mod sought;
 mod source;
 
 use std::ffi::OsString;

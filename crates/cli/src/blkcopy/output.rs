@@ -1,22 +1,22 @@
 //! What is printed about a copy.
 
 use std::ffi::OsStr;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use blkcopy::{Amounts, Sent};
-use blkhash::{Digest, Parameters};
+use blkhash::{Algorithm, Digest, Parameters, Strength};
 use blkimage::ReadMethod;
 use blksum::check_file::{Form, Style};
 use blksum::{Content, Encoding, ImageTag, Tag};
 
 use super::args::{Args, Verification};
 use crate::json::{self, Name, record};
-use crate::messages;
 use crate::problem::Problem;
 use crate::size::Bytes;
 use crate::stdio::{Stderr, Stdout};
+use crate::{messages, quote};
 
 /// The result of a copy.
 pub struct Report {
@@ -72,7 +72,19 @@ impl Report {
             Verification::Source => "not read back",
             Verification::None => "not verified",
         };
-        format!("{amounts}; {verified}")
+        let by = self.weak_digest().map_or(String::new(), |digest| format!(" by {digest}"));
+        format!("{amounts}; {verified}{by}")
+    }
+
+    /// Returns the digest that was compared, if it shows accidents only.
+    fn weak_digest(&self) -> Option<Algorithm> {
+        let (parameters, _) = self.checksum.as_ref()?;
+        let algorithm = parameters.algorithm();
+        let is_weak = matches!(
+            algorithm.properties().strength,
+            Strength::None | Strength::ErrorDetection | Strength::Keyed
+        );
+        Some(algorithm).filter(|_| is_weak && self.verification == Verification::ReadBack)
     }
 
     fn object(&self, args: &Args) -> String {
@@ -133,5 +145,9 @@ fn line(args: &Args, name: &OsStr, parameters: &Parameters, digest: &Digest) -> 
         }
     };
     let style = Style { form, encoding: Encoding::Hex, zero: false };
-    style.line(name.as_bytes(), digest.as_bytes())
+    let is_terminal = match args.destination == "-" {
+        true => io::stderr().is_terminal(),
+        false => io::stdout().is_terminal(),
+    };
+    quote::line(&style, name.as_bytes(), digest.as_bytes(), is_terminal)
 }

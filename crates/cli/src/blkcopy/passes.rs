@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use blksum::Progress;
 
-use crate::progress::{Amount, Counts, Reporter, Watch};
+use crate::progress::{Amount, Counts, Pass, Reporter, Watch};
 
 /// The passes of a copy.
 pub struct Passes {
@@ -34,8 +34,15 @@ impl Passes {
         let passes = Arc::clone(self);
         reporter.watch_growing(move || {
             let data = passes.sum(Progress::data);
-            (passes.amount(), Counts { done: passes.sum(Progress::done), data, read: data })
+            let counts = Counts { done: passes.sum(Progress::done), data, read: data };
+            (passes.amount(), counts, passes.pass())
         })
+    }
+
+    /// Returns the pass that is running, if there are two.
+    fn pass(&self) -> Option<Pass> {
+        let has_begun = self.reading.total() > 0 || self.reading.done() > 0;
+        self.reads_back.then_some(if has_begun { Pass::ReadBack } else { Pass::Write })
     }
 
     fn amount(&self) -> Option<Amount> {

@@ -13,7 +13,7 @@ use rustix::fs::OFlags;
 use super::args::Args;
 use crate::image::names::missing_destination;
 use crate::messages;
-use crate::outputs::{self, Leftover, Named, mode_of};
+use crate::outputs::{self, Leftover, Named, mode_of_images};
 use crate::problem::{Outcome, Problem};
 use crate::stdio;
 
@@ -31,6 +31,11 @@ pub struct Kept {
 }
 
 impl Place {
+    /// Returns the new file that the destination is.
+    pub fn leftover(&self) -> Leftover {
+        self.leftover
+    }
+
     /// Returns the destination for a copy of this source, which is `None` for a stream.
     pub fn ready(
         self,
@@ -45,6 +50,7 @@ impl Place {
             leave_alone(leftover);
             problem(args, &refused)
         })?;
+        leftover.share(source);
         Ok((destination, kept))
     }
 }
@@ -94,7 +100,7 @@ pub fn open(args: &Args) -> Result<Option<Place>, Problem> {
         let place = name.open_device(&others).map_err(refused)?;
         return Ok(Some(Place { place, leftover: Leftover::NONE }));
     }
-    let (mode, flags) = (mode_of([&*args.source]), OFlags::RDWR | OFlags::NONBLOCK);
+    let (mode, flags) = (mode_of_images([&*args.source]), OFlags::RDWR | OFlags::NONBLOCK);
     let remote = remote(&args.destination).or_else(|| missing_destination(&args.destination));
     let opened = outputs::open_locked(path, Named::ByUser, mode, flags);
     let opened = opened.map_err(|problem| match &remote {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Instant;
 
-use blkcopy::{Copied, Copy, Destination, Error};
+use blkcopy::{Copied, Copy, Destination, Error, Sent, Written};
 use blkhash::{Construction, Digest, Parameters};
 use blkimage::{Image, OpenOptions, Source};
 use blkmap::Map;
@@ -15,19 +15,21 @@ use blksum::{Progress, Selected, Tuning};
 use super::args::{Args, Verification};
 use super::checksum::Wanted;
 use super::delta;
-use super::interrupt::Held;
+use super::interrupt::{Held, Interrupted};
 use super::log::{self, Begun};
 use super::output::{self, Report};
 use super::passes::Passes;
 use super::place::{self, Kept, Place};
-use super::source::{self, Opened};
+use super::sought::{self, Match, Sought};
+use super::source::{self, Bytes, Opened};
 use crate::image::advice;
 use crate::map::change_list::ChangeList;
 use crate::map::output::Output;
 use crate::messages;
-use crate::outputs::{Named, mode_of};
+use crate::outputs::{Named, mode_of_images};
 use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::Reporter;
+use crate::size;
 use crate::stdio::{self, Stdout};
 
 /// Copies the image, and prints the result.
@@ -38,15 +40,25 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let list = args.changes.as_ref().map(|name| ChangeList::open(name, args.changes_format));
     let list = list.transpose()?;
     let map = args.map.as_ref().map(|name| {
-        let opened = Output::open(name.as_os_str(), Named::ByUser, mode_of([&*args.source]));
+        let opened = Output::open(name.as_os_str(), Named::ByUser, mode_of_images([&*args.source]));
         opened.map_err(|problem| problem.about(name.as_os_str()))
     });
     let destination = Some(&args.destination).filter(|name| **name != "-");
     let names = [&args.source].into_iter().chain(destination);
-    let held = args.map.clone().map(|map| (Held::new(), map));
+    // What is written to standard output is not lost.
+    let held = (args.destination != "-").then(Held::new);
     let mut options = args.opening.confine(names)?;
-    if let Some((held, map)) = held {
-        held.explain(args.destination.clone(), map);
+    if let Some(held) = held {
+        let leftover = place.as_ref().ok().and_then(Option::as_ref).map(Place::leftover);
+        let log = map.as_ref().and_then(|map| map.as_ref().ok()).and_then(Output::watched);
+        let name = args.destination.clone();
+        held.explain(Interrupted {
+            name,
+            leftover,
+            has_map: args.map.is_some(),
+            log,
+            quiet: args.quiet,
+        });
     }
     if let Some(name) = &args.bitmap {
         options.nbd = options.nbd.bitmap(name.clone());
@@ -85,7 +97,8 @@ struct Files<'a> {
 struct Job<'a> {
     args: &'a Args,
     wanted: Option<Wanted>,
-    parameters: Option<Parameters>,
+    /// Parameters of the checksums that are computed in each pass. The first is the one to print, and to write a map of.
+    parameters: Vec<Parameters>,
     verification: Verification,
     tuning: Tuning,
 }
@@ -99,7 +112,6 @@ impl<'a> Job<'a> {
         if to_stdout {
             let options = [
                 ("--update", args.update),
-                ("--zeros", args.zeros.is_some()),
                 ("--map", args.map.is_some()),
                 ("--destination-map", args.destination_map.is_some()),
                 ("--bitmap", args.bitmap.is_some()),
@@ -110,6 +122,9 @@ impl<'a> Job<'a> {
                 return Err(Failure::usage(format!(
                     "{option}: standard output cannot be read again"
                 )));
+            }
+            if args.zeros.is_some() {
+                return Err(Failure::usage("--zeros: all bytes are written to standard output"));
             }
         }
         if args.source == "-" && args.changes.as_deref().is_some_and(|name| name == "-") {
@@ -141,7 +156,14 @@ impl<'a> Job<'a> {
         let defaults = Tuning::default();
         let threads = args.threads.map_or(defaults.threads, usize::from);
         let tuning = defaults.with_threads(threads).with_max_zeros(args.opening.max_zeros);
-        let parameters = wanted.as_ref().map(|it| it.parameters);
+        let is_part = args.is_partial() || args.apply;
+        let parameters = match &wanted {
+            None => Vec::new(),
+            Some(Wanted { sought: Some(sought), parameters, .. }) if args.delta_from.is_none() => {
+                sought.likely(*parameters, is_part)
+            }
+            Some(wanted) => vec![wanted.parameters],
+        };
         Ok(Self { args, wanted, parameters, verification, tuning })
     }
 
@@ -154,7 +176,9 @@ impl<'a> Job<'a> {
     ) -> Result<Report, Problem> {
         let (args, started) = (self.args, Instant::now());
         let of_source = |problem: Problem| problem.about(&args.source);
-        let opened = source::open(args, options).map_err(of_source)?;
+        let bytes = self.sought().and_then(|_| Bytes::open(args, options));
+        let mut opened = source::open(args, options).map_err(of_source)?;
+        let bytes = bytes.and_then(|bytes| bytes.of(args, &opened));
         let passes = Passes::new(self.verification == Verification::ReadBack);
         if let Some(size) = opened.size() {
             passes.expect(size, size);
@@ -162,95 +186,38 @@ impl<'a> Job<'a> {
         let watch = passes.watch(reporter);
         let source = match &opened {
             Opened::Image(image, _) => Some(&**image),
-            Opened::Stream(_) | Opened::Delta(_) => None,
+            Opened::Stream(..) | Opened::Delta(_) => None,
         };
         let ready = place.map(|place| place.ready(args, source, options)).transpose()?;
         let (destination, kept) = ready.unzip();
-        let mut sent = None;
-        let (format, done) = match (opened, destination) {
-            (Opened::Image(image, selected), None) => {
-                place::check_stdout(args, &image)?;
-                let source = selected.source();
-                let done = match (&files.base, &self.parameters) {
-                    (Some(base), Some(parameters)) => {
-                        let expected = self.expected();
-                        let result = delta::send(
-                            base,
-                            source,
-                            parameters,
-                            expected,
-                            &self.tuning,
-                            &passes.writing,
-                        );
-                        let result = result.map_err(|error| self.problem(&error))?;
-                        Ok(sent.insert(result).copied.clone())
-                    }
-                    _ => self.to_stdout(source, &passes.writing),
-                };
-                (image.format().name(), done)
-            }
-            (Opened::Image(image, selected), Some(destination)) => {
-                let subject = Subject {
-                    name: &args.source,
-                    image: &image,
-                    source: selected.source(),
-                    snapshot: args.opening.snapshot.as_deref(),
-                    partition: args.partition,
-                };
-                let only = self.only(&image, &selected, files.list)?;
-                let done = match (files.map.as_ref().zip(kept.as_ref()), &files.base, &only) {
-                    (Some((map, kept)), ..) => {
-                        self.with_log(&subject, destination, map, kept, &passes)
-                    }
-                    (None, base, only) => self.to_destination(
-                        &subject,
-                        destination,
-                        base.as_ref(),
-                        only.as_ref(),
-                        &passes,
-                    ),
-                };
-                (image.format().name(), done)
-            }
-            (Opened::Stream(mut stream), Some(destination)) => {
-                let copy = self.begin().run_stream(
-                    &mut stream,
-                    destination,
-                    &self.tuning,
-                    &passes.writing,
-                    &passes.reading,
-                );
-                ("raw", copy.map_err(|error| self.problem(&error)))
-            }
-            (Opened::Delta(mut reader), Some(destination)) => {
-                let apply = delta::apply(args, self.verification);
-                let own = self.parameters.as_slice();
-                let Passes { writing, reading, .. } = &*passes;
-                let applied =
-                    apply.run(&mut reader, destination, own, &self.tuning, writing, reading);
-                ("raw", applied.map_err(|error| self.problem(&error)))
-            }
-            (Opened::Delta(_), None) => {
-                return Err(Problem::new("is a pipe, and a delta is applied to what can be read"));
-            }
-            (Opened::Stream(_), None) => {
-                return Err(Problem::new("is a pipe, and so is the source")
-                    .with_hint("tee and blksum copy and check a stream"));
+        let format = source.map_or("raw", |image| image.format().name());
+        let (bytes, kept_here) = (bytes.as_ref(), kept.as_ref());
+        let done = match destination {
+            None => self.send(&opened, files.base.as_ref(), &passes),
+            Some(destination) => {
+                self.write(&mut opened, destination, files, kept_here, bytes, &passes)
             }
         };
         drop(watch);
-        let done = done?;
+        let Done { copied: done, parameters, sent, found } = done?;
         if let Some(size) = done.destination_size.filter(|size| *size > done.size && !args.quiet) {
             let note =
                 format!("note: has {size} bytes: the checksum is that of the first {}", done.size);
             messages::remark_of(args.destination.as_encoded_bytes(), &note);
         }
-        self.check_expected(done.digests.first())?;
+        let found = match found {
+            None => self.judge(&done, &parameters, &self.content(&opened), bytes)?,
+            found => found,
+        };
+        self.note_update(&done, kept.as_ref());
         kept.map_or(Ok(()), |kept| kept.keep(args))?;
+        if found.as_ref().is_some_and(|found| found.is_of_bytes) && !args.quiet {
+            messages::remark_of(args.source.as_encoded_bytes(), OF_BYTES);
+        }
         Ok(Report {
             size: done.size,
             format,
-            checksum: self.parameters.zip(done.digests.first().copied()),
+            checksum: found.map(|found| found.checksum),
             amounts: done.amounts,
             sent,
             verification: self.verification,
@@ -259,17 +226,145 @@ impl<'a> Job<'a> {
         })
     }
 
+    /// Says how much an update replaced, if that is more than an older copy of the source would differ by.
+    fn note_update(&self, done: &Copied, kept: Option<&Kept>) {
+        let args = self.args;
+        let had_content = kept.is_some_and(|kept| !kept.leftover.is_new());
+        let Some(amounts) = done.amounts.filter(|_| args.update && had_content && !args.quiet)
+        else {
+            return;
+        };
+        let replaced = amounts.written.saturating_add(amounts.zeroed);
+        if replaced > done.size / MAX_REPLACED {
+            let (replaced, size) = (size::Bytes(replaced), size::Bytes(done.size));
+            let note = format!(
+                "note: {replaced} of {size} were other than in the source and were overwritten: was it a copy of it?"
+            );
+            messages::remark_of(args.destination.as_encoded_bytes(), &note);
+        }
+    }
+
+    /// Copies to standard output.
+    fn send(&self, opened: &Opened, base: Option<&Map>, passes: &Passes) -> Result<Done, Problem> {
+        let (image, selected) = match opened {
+            Opened::Image(image, selected) => (image, selected),
+            Opened::Delta(_) => {
+                return Err(Problem::new("is a pipe, and a delta is applied to what can be read"));
+            }
+            Opened::Stream(..) => {
+                return Err(Problem::new("is a pipe, and so is the source")
+                    .with_hint("tee and blksum copy and check a stream"));
+            }
+        };
+        place::check_stdout(self.args, image)?;
+        let (source, progress) = (selected.source(), &passes.writing);
+        let (Some(base), Some(parameters)) = (base, self.parameters.first()) else {
+            let copied = self.to_stdout(source, progress)?;
+            return Ok(Done::new(copied, &self.parameters));
+        };
+        let expected = self.expected();
+        let sent = delta::send(base, source, parameters, expected, &self.tuning, progress);
+        let sent = sent.map_err(|error| self.problem(&error))?;
+        let done = Done::new(sent.copied.clone(), &self.parameters);
+        Ok(Done { sent: Some(sent), ..done })
+    }
+
+    /// Copies to a file, a device or a server.
+    fn write(
+        &self,
+        opened: &mut Opened,
+        destination: Box<dyn Destination>,
+        files: Files<'_>,
+        kept: Option<&Kept>,
+        bytes: Option<&Bytes>,
+        passes: &Passes,
+    ) -> Result<Done, Problem> {
+        let (args, Passes { writing, reading, .. }) = (self.args, passes);
+        match opened {
+            Opened::Image(image, selected) => {
+                let subject = Subject {
+                    name: &args.source,
+                    image,
+                    source: selected.source(),
+                    snapshot: args.opening.snapshot.as_deref(),
+                    partition: args.partition,
+                };
+                let only = self.only(image, selected, files.list)?;
+                match (files.map.as_ref().zip(kept), &files.base, &only) {
+                    (Some((map, kept)), ..) => {
+                        let judge = |written: &Copied| {
+                            let content = sought::Copied::Image(selected);
+                            self.judge(written, &self.parameters, &content, bytes)
+                        };
+                        self.with_log(&subject, destination, map, kept, passes, &judge)
+                    }
+                    (None, base, only) => {
+                        let (base, only) = (base.as_ref(), only.as_ref());
+                        self.to_destination(&subject, destination, base, only, passes)
+                    }
+                }
+            }
+            Opened::Stream(stream, _) => {
+                let parameters = self.of_stream();
+                let copy = self.begin(&parameters);
+                let written = copy.write_stream(stream, destination, &self.tuning, writing);
+                let written = written.map_err(|error| self.problem(&error))?;
+                self.verified(written, &parameters, None, reading)
+            }
+            Opened::Delta(reader) => {
+                let (apply, own) = (delta::apply(args, self.verification), &*self.parameters);
+                let applied = apply.run(reader, destination, own, &self.tuning, writing, reading);
+                let applied = applied.map_err(|error| self.problem(&error))?;
+                Ok(Done::new(applied, own))
+            }
+        }
+    }
+
+    /// Returns the parameters for a source that comes once. If it is not read back, all must be computed as it comes.
+    fn of_stream(&self) -> Vec<Parameters> {
+        match (self.sought(), self.parameters.first()) {
+            (Some(sought), Some(own)) if self.verification != Verification::ReadBack => {
+                sought.all(*own)
+            }
+            _ => self.parameters.clone(),
+        }
+    }
+
+    /// Reads back what was written, if that is wanted. The source is only read `again` to tell where the two differ.
+    fn verified(
+        &self,
+        written: Written,
+        parameters: &[Parameters],
+        again: Option<&dyn Source>,
+        progress: &Progress,
+    ) -> Result<Done, Problem> {
+        if self.verification != Verification::ReadBack {
+            return Ok(Done::new(written.into_copied(), parameters));
+        }
+        let copied = written.copied();
+        let known = pairs(parameters, copied);
+        let zeros = copied.amounts.map_or(0, |amounts| amounts.zeroed);
+        let all = match self.sought() {
+            Some(sought) if !self.args.is_partial() && !known.is_empty() => {
+                sought.read_back(&known, copied.size, zeros, self.args)
+            }
+            _ => parameters.to_vec(),
+        };
+        let copied = written.read_back(&all, again, &self.tuning, progress);
+        copied.map(|copied| Done::new(copied, &all)).map_err(|error| self.problem(&error))
+    }
+
     /// Begins a copy with the options.
-    fn begin(&self) -> Copy<'_> {
-        Copy::new(self.parameters.as_slice())
+    fn begin<'p>(&self, parameters: &'p [Parameters]) -> Copy<'p> {
+        Copy::new(parameters)
             .zeros(self.args.zeros.unwrap_or_default())
             .update(self.args.update)
             .verify(self.verification.of_copy())
     }
 
     fn to_stdout(&self, source: &dyn Source, progress: &Progress) -> Result<Copied, Problem> {
-        let parameters = self.parameters.as_slice();
-        let received = blkcopy::to_stream(source, &mut Stdout, parameters, &self.tuning, progress);
+        let (parameters, tuning) = (&self.parameters, &self.tuning);
+        let received = blkcopy::to_stream(source, &mut Stdout, parameters, tuning, progress);
         let received = received.map_err(|error| self.problem(&error))?;
         stdio::sync_stdout().map_err(|error| Problem::from(&error))?;
         Ok(received)
@@ -282,9 +377,9 @@ impl<'a> Job<'a> {
         base: Option<&Map>,
         only: Option<&Changes>,
         passes: &Passes,
-    ) -> Result<Copied, Problem> {
+    ) -> Result<Done, Problem> {
         let Passes { writing, reading, .. } = passes;
-        let mut copy = self.begin();
+        let mut copy = self.begin(&self.parameters);
         if let Some(base) = base {
             copy = copy.base(base);
         }
@@ -295,8 +390,9 @@ impl<'a> Job<'a> {
             passes.expect(bytes, size.saturating_add(bytes));
             copy = copy.only(only);
         }
-        let copied = copy.run(subject.source, destination, &self.tuning, writing, reading);
-        copied.map_err(|error| self.problem(&error))
+        let written = copy.write(subject.source, destination, &self.tuning, writing);
+        let written = written.map_err(|error| self.problem(&error))?;
+        self.verified(written, &self.parameters, Some(subject.source), reading)
     }
 
     /// Returns the extents to copy, if a list or a bitmap names them.
@@ -316,7 +412,7 @@ impl<'a> Job<'a> {
         Ok(Some(changes.in_part(selected.offset(), selected.size())))
     }
 
-    /// Copies with a map as the log.
+    /// Copies with a map as the log. `judge` fails if the content is not what was expected.
     fn with_log(
         &self,
         subject: &Subject<'_>,
@@ -324,60 +420,99 @@ impl<'a> Job<'a> {
         output: &Output,
         kept: &Kept,
         passes: &Passes,
-    ) -> Result<Copied, Problem> {
+        judge: &Judge<'_>,
+    ) -> Result<Done, Problem> {
         let Passes { writing, reading, .. } = passes;
         let (args, source) = (self.args, subject.source);
-        let parameters = self.parameters.as_ref().expect("a map has a digest");
+        let own = self.parameters.first().expect("a map has a digest");
         let of_map = |error| log::failed(args, error);
         let reads_back = self.verification == Verification::ReadBack;
         let begun = log::begin(
             args,
             output,
             subject,
-            parameters,
+            own,
             &*destination,
             kept,
             reads_back,
             &self.tuning,
             passes,
         )?;
-        let all = std::slice::from_ref(parameters);
-        let (written, end, was_read) = match begun {
+        let (written, end, found, was_read) = match begun {
             Begun::ReadBack => {
                 let copy = Copy::new(&[]).from(source.size());
-                (copy.write(source, destination, &self.tuning, writing), None, false)
+                (copy.write(source, destination, &self.tuning, writing), None, None, false)
             }
             Begun::Copy { mut writer, from } => {
                 let leaf = writer.header().leaf();
-                let copy = self.begin().from(from).blocks(&leaf, &mut *writer);
+                let copy = self.begin(&self.parameters).from(from).blocks(&leaf, &mut *writer);
                 let written = copy.write(source, destination, &self.tuning, writing);
                 let written = written.map_err(|error| self.problem(&error))?;
-                if from == 0 {
-                    self.check_expected(written.digests().first())?;
-                }
+                // A finished map keeps the new files, so this comes first.
+                let found = (from == 0).then(|| judge(written.copied())).transpose()?;
                 let end = output.length().map_err(|error| log::failed(args, error.into()))?;
                 let info = Info::new(Made::Read).describe(subject);
                 writer.finish(&info.to_string()).map_err(of_map)?;
-                (Ok(written), Some(end), from == 0)
+                (Ok(written), Some(end), found.flatten(), from == 0)
             }
         };
         let mut written = written.map_err(|error| self.problem(&error))?;
         if !was_read {
             let map = output.map().map_err(of_map)?;
-            let digest = blkmap::checksum(&map, parameters.construction(), self.tuning.threads);
+            let digest = blkmap::checksum(&map, own.construction(), self.tuning.threads);
             written = written.with_digests(vec![digest.map_err(of_map)?]);
         }
-        if !reads_back {
-            return Ok(written.into_copied());
-        }
-        let copied = written.read_back(all, Some(source), &self.tuning, reading);
-        copied.map_err(|error| {
+        // What was judged needs no further checksums.
+        let parameters = if !was_read { std::slice::from_ref(own) } else { &*self.parameters };
+        let done = match found {
+            Some(_) if reads_back => written
+                .read_back(parameters, Some(source), &self.tuning, reading)
+                .map(|copied| Done::new(copied, parameters))
+                .map_err(|error| self.problem(&error)),
+            _ => self.verified(written, parameters, Some(source), reading),
+        };
+        let done = done.inspect_err(|_| {
             // The map is that of what the destination should hold, so it is not finished.
             if let Some(end) = end {
                 let _ = output.cut(end);
             }
-            self.problem(&error)
-        })
+        })?;
+        Ok(Done { found, ..done })
+    }
+
+    /// Returns what was copied, as far as it can be read again.
+    fn content<'o>(&self, opened: &'o Opened) -> sought::Copied<'o> {
+        match opened {
+            Opened::Image(_, selected) if !self.args.is_partial() => {
+                sought::Copied::Image(selected)
+            }
+            Opened::Stream(stream, is_decompressed) => {
+                sought::Copied::Stream(stream.shape(), !is_decompressed)
+            }
+            Opened::Image(..) | Opened::Delta(_) => sought::Copied::Part,
+        }
+    }
+
+    /// Returns the checksum to print. Fails unless it is the one that was expected.
+    fn judge(
+        &self,
+        copied: &Copied,
+        parameters: &[Parameters],
+        content: &sought::Copied<'_>,
+        bytes: Option<&Bytes>,
+    ) -> Result<Option<Match>, Problem> {
+        let known = pairs(parameters, copied);
+        let Some(own) = known.first() else { return Ok(None) };
+        let Some(sought) = self.sought() else {
+            self.check_expected(&own.1)?;
+            return Ok(Some(Match { checksum: *own, is_of_bytes: false }));
+        };
+        let zeros = copied.amounts.map_or(0, |amounts| amounts.zeroed);
+        sought.find(self.args, &known, content, zeros, bytes, &self.tuning).map(Some)
+    }
+
+    fn sought(&self) -> Option<&Sought> {
+        self.wanted.as_ref()?.sought.as_ref()
     }
 
     /// Describes why the copy failed.
@@ -415,9 +550,9 @@ impl<'a> Job<'a> {
                 Problem::from(error).about(name.as_os_str())
             }
             Error::Delta { .. } => Problem::new(error.to_string()).about(source),
-            Error::NotBase { .. } => Problem::new(error.to_string())
-                .with_outcome(Outcome::Useless)
-                .with_hint("--force overwrites what an interrupted delta left"),
+            Error::NotBase { .. } => {
+                Problem::new(error.to_string()).with_outcome(Outcome::Useless).with_hint(NOT_BASE)
+            }
             Error::Empties => Problem::new(error.to_string())
                 .with_outcome(Outcome::Useless)
                 .with_hint("--force applies it"),
@@ -438,11 +573,9 @@ impl<'a> Job<'a> {
     }
 
     /// Fails unless the checksum is the one that was expected.
-    fn check_expected(&self, digest: Option<&Digest>) -> Result<(), Problem> {
-        match (self.expected(), digest) {
-            (Some(expected), Some(digest)) if digest.as_bytes() != expected => {
-                Err(self.unexpected(digest))
-            }
+    fn check_expected(&self, digest: &Digest) -> Result<(), Problem> {
+        match self.expected() {
+            Some(expected) if digest.as_bytes() != expected => Err(self.unexpected(digest)),
             _ => Ok(()),
         }
     }
@@ -450,9 +583,43 @@ impl<'a> Job<'a> {
     fn unexpected(&self, digest: &Digest) -> Problem {
         let found = format!("has the checksum {digest}, and not that of --expect");
         let problem = Problem::new(found).with_outcome(Outcome::Errors);
-        match self.wanted.as_ref().is_some_and(|it| it.is_stated) {
-            true => problem,
-            false => problem.with_hint("sha256sum has that of --construction linear"),
+        match self.sought() {
+            None => problem,
+            Some(_) => problem.with_hint("sha256sum has that of --construction linear"),
         }
     }
 }
+
+/// Fails if what was written is not what was expected.
+type Judge<'a> = dyn Fn(&Copied) -> Result<Option<Match>, Problem> + 'a;
+
+/// A copy that was made.
+struct Done {
+    copied: Copied,
+    /// Parameters of its checksums.
+    parameters: Vec<Parameters>,
+    /// What was sent of a delta.
+    sent: Option<Sent>,
+    /// The checksum that was expected, if that was looked at before the end.
+    found: Option<Match>,
+}
+
+impl Done {
+    fn new(copied: Copied, parameters: &[Parameters]) -> Self {
+        Self { copied, parameters: parameters.to_vec(), sent: None, found: None }
+    }
+}
+
+/// Returns the checksums of a copy with their parameters.
+fn pairs(parameters: &[Parameters], copied: &Copied) -> Vec<(Parameters, Digest)> {
+    parameters.iter().copied().zip(copied.digests.iter().copied()).collect()
+}
+
+const OF_BYTES: &str =
+    "note: --expect is the checksum of the bytes of this file, whose content was copied";
+
+const NOT_BASE: &str = "nothing is written to another disk, or another state of it; --force overwrites all the same, which is \
+                        right only where --apply of this delta was interrupted";
+
+/// An update that replaces more than this part, one in ten, is noted.
+const MAX_REPLACED: u64 = 10;

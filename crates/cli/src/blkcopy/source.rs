@@ -6,12 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blkcopy::Zeros;
-use blkimage::{Decompressed, FileKind, Format, Image, OpenOptions, Source};
+use blkimage::{Decompressed, FileKind, Format, Identity, Image, Location, OpenOptions, Source};
+use blksum::expect::{Observed, Subject};
 use blksum::{Part, Selected};
 
 use super::args::Args;
 use super::delta;
-use crate::blksum::input::{Input, is_target, is_uri};
+use crate::blksum::input::{self, Input, is_target, is_uri};
+use crate::blksum::search::Amount;
 use crate::image::{advice, open};
 use crate::messages;
 use crate::problem::Problem;
@@ -21,8 +23,8 @@ use crate::stdio::Patient;
 pub enum Opened {
     /// An image, and the part of it that is copied.
     Image(Arc<Image>, Selected),
-    /// Standard input that is a pipe.
-    Stream(Box<dyn Read>),
+    /// Standard input that is a pipe, or a compressed file. The flag says whether it is decompressed.
+    Stream(Observed<Box<dyn Read>>, bool),
     /// A delta.
     Delta(Box<dyn Read>),
 }
@@ -32,8 +34,56 @@ impl Opened {
     pub fn size(&self) -> Option<u64> {
         match self {
             Self::Image(_, selected) => Some(selected.size()),
-            Self::Stream(_) | Self::Delta(_) => None,
+            Self::Stream(..) | Self::Delta(_) => None,
         }
+    }
+}
+
+/// The bytes of the file of the source, for a value that may be of them and not of the content.
+pub struct Bytes {
+    image: Image,
+    identity: Identity,
+    /// Size in bytes, and number of those that are stored.
+    size: (u64, u64),
+}
+
+impl Bytes {
+    /// Opens the file before the source is, so that whatever changes meanwhile is found out.
+    pub fn open(args: &Args, options: &OpenOptions) -> Option<Self> {
+        let is_whole = args.partition.is_none() && args.opening.snapshot.is_none();
+        let Location::Path(path) = Location::new(&args.source) else { return None };
+        let size = input::file_size(&args.source).filter(|_| is_whole && args.source != "-")?;
+        let identity = Identity::of(path)?;
+        let mut options = options.clone().format(Format::Raw);
+        options.compression = None;
+        let image = options.open(path).ok()?;
+        identity.is_in(&image).then_some(Self { image, identity, size })
+    }
+
+    /// Returns these bytes, if they are those of the source and others than its content.
+    pub fn of(self, args: &Args, opened: &Opened) -> Option<Self> {
+        let is_same = match opened {
+            Opened::Image(image, _) => {
+                let is_content = image.format() == Format::Raw && !image.is_decompressed();
+                self.identity.is_in(image) && !is_content
+            }
+            // It was opened by name in between.
+            Opened::Stream(_, is_decompressed) => {
+                *is_decompressed && Identity::of(Path::new(&args.source)) == Some(self.identity)
+            }
+            Opened::Delta(_) => false,
+        };
+        is_same.then_some(self)
+    }
+
+    pub fn image(&self) -> &Image {
+        &self.image
+    }
+
+    /// Returns how much there is to hash.
+    pub fn amount(&self) -> Amount {
+        let (size, stored) = self.size;
+        Amount { subject: Subject::Bytes, size, zeros: size.saturating_sub(stored) }
     }
 }
 
@@ -54,7 +104,7 @@ pub fn open(args: &Args, options: &OpenOptions) -> Result<Opened, Problem> {
         Input::Path(path) if needs_image(args).is_none() && args.destination != "-" => {
             match open::decompressed(path, options, HEAD)? {
                 Some((head, content)) => {
-                    return of_stream(args, head, content);
+                    return of_stream(args, head, content, true);
                 }
                 None => open::open(name, options)?,
             }
@@ -88,15 +138,21 @@ fn stream(args: &Args, options: &OpenOptions, file: File) -> Result<Opened, Prob
     let mut head = Vec::new();
     (&mut content).take(HEAD).read_to_end(&mut head).map_err(failed)?;
     open::check_stream(&head, &args.source, "is a pipe", options)?;
-    of_stream(args, head, content)
+    of_stream(args, head, content, options.compression.is_some())
 }
 
 /// Returns content that comes once and in order, of which `head` was read.
-fn of_stream(args: &Args, head: Vec<u8>, content: impl Read + 'static) -> Result<Opened, Problem> {
+fn of_stream(
+    args: &Args,
+    head: Vec<u8>,
+    content: impl Read + 'static,
+    is_decompressed: bool,
+) -> Result<Opened, Problem> {
     if head.is_empty() && is_target(&args.destination) {
         return Err(Problem::new("is empty, so there is nothing to copy"));
     }
-    Ok(Opened::Stream(Box::new(io::Cursor::new(head).chain(content))))
+    let content: Box<dyn Read> = Box::new(io::Cursor::new(head).chain(content));
+    Ok(Opened::Stream(Observed::new(content), is_decompressed))
 }
 
 /// Returns the first given option for which a source has a size and is read in parts.

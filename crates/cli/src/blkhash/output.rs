@@ -43,7 +43,8 @@ impl Output {
         Ok(Some(Self { file, option, identity, has_content, leftover }))
     }
 
-    /// Refuses the file if it is a file of the image, or the file with the identity `other`.
+    /// Refuses the file if it is a file of the image, or the file with the identity `other`. A new file may then be read by those
+    /// who may read all files of the image.
     pub fn check_apart(&self, image: &Image, other: Option<Identity>) -> Result<(), String> {
         let Some(identity) = self.identity else { return Ok(()) };
         if identity.is_in(image) {
@@ -52,6 +53,7 @@ impl Output {
         if other == Some(identity) {
             return Err(format!("{}: is written by another option, too", self.option));
         }
+        self.leftover.share(Some(image));
         Ok(())
     }
 

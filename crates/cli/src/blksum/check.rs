@@ -151,6 +151,8 @@ struct Counts {
     entries: u64,
     matched: u64,
     mismatched: u64,
+    /// Number of lines whose checksum is equal, and may be that of other content.
+    undecided: u64,
     unreadable: u64,
     /// Whether a file that is missing is in the folder of the check file.
     is_beside: bool,
@@ -168,8 +170,6 @@ struct Untagged {
     tried: Option<String>,
     /// Digests of the length of that line that are not tried, because they can be forged.
     forgeable: Vec<Algorithm>,
-    /// Whether it was said for a line why its match does not count.
-    is_doubted: bool,
     /// Whether the note about what lines were found to be was printed.
     is_noted: bool,
 }
@@ -404,11 +404,12 @@ impl Checker<'_> {
             }
         }
         self.summarise();
-        let Counts { entries, matched, mismatched, unreadable, malformed, unknown, .. } =
-            self.counts;
+        let Counts { entries, matched, mismatched, undecided, .. } = self.counts;
+        let Counts { unreadable, malformed, unknown, .. } = self.counts;
         entries > 0
             && matched > 0
             && mismatched == 0
+            && undecided == 0
             && unreadable == 0
             // A line that a later version wrote has a checksum, and nothing was compared with it.
             && unknown == 0
@@ -497,16 +498,23 @@ impl Checker<'_> {
         let is_printed = self.images.notes() == Notes::Printed;
         let report = &found.report;
         let Some(matched) = &found.matched else {
-            self.counts.mismatched += 1;
-            self.counts.untagged.mismatched += 1;
-            self.report(entry, Status::Failed, Ok((report, &report.checksums[0])))?;
+            let status = Status::of(&found);
+            let is_doubted = status == Status::Undecided;
+            let doubted = found.doubted.map(|(reading, _)| reading.parameters);
+            let equal = doubted.and_then(|it| report.checksums.iter().find(|(own, _)| *own == it));
+            self.counts.undecided += u64::from(is_doubted);
+            self.counts.mismatched += u64::from(!is_doubted);
+            self.counts.untagged.mismatched += u64::from(!is_doubted);
+            self.report(entry, status, Ok((report, equal.unwrap_or(&report.checksums[0]))))?;
             if !self.warns() {
                 return Ok(());
             }
             let say = |text: &str| messages::message_of(&entry.name, text);
             found.reasons().iter().for_each(|reason| say(reason));
-            self.counts.untagged.is_doubted |= found.doubted.is_some();
-            if self.counts.untagged.tried.is_none() && found.doubted.is_none() {
+            if is_doubted {
+                return Ok(());
+            }
+            if self.counts.untagged.tried.is_none() {
                 self.counts.untagged.tried = Some(found::describe(&found.tried));
                 self.counts.untagged.forgeable = self.images.forgeable(entry);
             }
@@ -673,6 +681,11 @@ impl Checker<'_> {
             "computed checksum did NOT match",
             "computed checksums did NOT match",
         );
+        warn(
+            counts.undecided,
+            "computed checksum is equal, but it may be that of other content",
+            "computed checksums are equal, but they may be those of other content",
+        );
         if counts.is_beside {
             self.say(&hints::beside(Path::new(self.name())));
         }
@@ -692,7 +705,6 @@ impl Checker<'_> {
         {
             messages::message(&hints::tried(tried, &counts.untagged.forgeable));
         } else if counts.untagged.mismatched > 0
-            && !counts.untagged.is_doubted
             && counts.untagged.matched == 0
             && let Some(hint) = hints::none_matched(&self.images.given, is_bytes)
         {

@@ -131,7 +131,7 @@ impl Run<'_> {
             Ok(found) => found,
             Err(failure) => return self.fail(name, &failure),
         };
-        let status = if found.matched.is_some() { Status::Ok } else { Status::Failed };
+        let status = Status::of(found);
         self.all_well &= status == Status::Ok;
         if self.is_wanted(status) {
             let verdict = Verdict { found, settings: self.settings, expected, tag, line };
@@ -153,14 +153,15 @@ impl Run<'_> {
             found.uncovered.iter().for_each(|why| say(&found::describe_uncovered(why)));
             return;
         }
-        if found.doubted.is_none() {
+        let is_doubted = found.doubted.is_some();
+        if !is_doubted {
             say(&format!("is not {}", found::describe(&found.tried)));
         }
         found.reasons().iter().for_each(|reason| say(reason));
         let recorded = recorded::content(self.settings, tag).vpc_size;
         let chosen = recorded.unwrap_or(self.settings.open.vpc_size);
         found.report.other_vpc_size(chosen).iter().for_each(|other| say(other));
-        if input::is_target(name) && self.settings.part.is_none() {
+        if !is_doubted && input::is_target(name) && self.settings.part.is_none() {
             let size = found.report.virtual_size;
             say(&format!(
                 "{size} bytes were read: if the image that was copied here is smaller, --length=SIZE \

@@ -120,7 +120,7 @@ pub fn describe_uncovered(why: &str) -> String {
 }
 
 /// Says why a match proves nothing, and what takes it.
-fn describe_doubt(reading: &Reading, doubt: Doubt) -> String {
+pub fn describe_doubt(reading: &Reading, doubt: Doubt) -> String {
     let what = reading.describe();
     let option = match reading.subject {
         Subject::Bytes => "-B".to_owned(),

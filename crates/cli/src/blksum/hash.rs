@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use blkhash::{Digest, Hasher, Parameters};
 use blkimage::{Decompressed, ErrorKind, Format, Image, Member, OpenOptions, Source, split_member};
 use blksum::check_file::{Form, Style};
-use blksum::expect::{HEAD, Shape};
+use blksum::expect::{Observed, Shape};
 use blksum::map::Subject;
 use blksum::{Content, Part, Progress};
 
@@ -207,8 +207,7 @@ impl Job<'_> {
     fn path(&self, path: &Path, origin: Origin) -> Result<Report, Problem> {
         let Meaning { open, part, .. } = self.meaning;
         let is_whole = part.is_none() && self.maps.is_none();
-        if is_whole && let Some((head, content)) = open::decompressed(path, open, self.head_size())?
-        {
+        if is_whole && let Some((head, content)) = open::decompressed(path, open, HEAD_SIZE)? {
             let report = self.stream(&head, content)?;
             return Ok(Report { is_decompressed: true, ..report });
         }
@@ -281,7 +280,10 @@ impl Job<'_> {
         if let Some(about) = &mut about {
             about.finish(parameters, tuning, self.name);
         }
-        let shape = self.meaning.is_search.then(|| Shape::of(source)).transpose();
+        let has_value = |digest: &Digest| {
+            self.meaning.sought.iter().any(|value| value.digest == digest.as_bytes())
+        };
+        let shape = digests.iter().any(has_value).then(|| Shape::of(source)).transpose();
         let shape = shape.map_err(|error| report::problem(&error, self.name))?;
         let report = Report::new(parameters, digests, &image);
         Ok(Report { virtual_size: size, shape, about, ..report })
@@ -326,7 +328,7 @@ impl Job<'_> {
             }
         };
         let mut head = Vec::new();
-        (&mut content).take(self.head_size()).read_to_end(&mut head).map_err(failed)?;
+        (&mut content).take(HEAD_SIZE).read_to_end(&mut head).map_err(failed)?;
         open::check_stream(&head, self.name, what, open)?;
         self.stream(&head, content)
     }
@@ -338,10 +340,16 @@ impl Job<'_> {
             let progress = progress.clone();
             move || counts(&progress)
         });
-        let shape = |length| self.meaning.is_search.then(|| Shape::of_head(head, length));
-        let (content, tuning) = (head.chain(content), &self.settings.tuning);
-        let parameters = &*self.meaning.parameters;
-        let digests = blksum::stream_checksums(content, parameters, tuning, &progress);
+        let (tuning, parameters) = (&self.settings.tuning, &*self.meaning.parameters);
+        let content = head.chain(content);
+        let (digests, shape) = match self.meaning.sought {
+            [] => (blksum::stream_checksums(content, parameters, tuning, &progress), None),
+            _ => {
+                let mut content = Observed::new(content);
+                let digests = blksum::stream_checksums(&mut content, parameters, tuning, &progress);
+                (digests, Some(content.shape()))
+            }
+        };
         drop(watch);
         let (digests, length) = digests.map_err(|error| report::problem(&error, self.name))?;
         Ok(Report {
@@ -352,17 +360,12 @@ impl Job<'_> {
             has_vpc: false,
             vpc_sizes: None,
             is_decompressed: false,
-            shape: shape(length),
+            shape,
             virtual_size: length,
             bytes_read: length,
             elapsed: Duration::ZERO,
             about: None,
         })
-    }
-
-    /// Returns the number of bytes of a stream that are examined.
-    fn head_size(&self) -> u64 {
-        if self.meaning.is_search { HEAD } else { HEAD_SIZE }
     }
 }
 

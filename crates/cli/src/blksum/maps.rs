@@ -17,7 +17,7 @@ use super::report;
 use super::settings::{Hash, Settings};
 use crate::map;
 use crate::map::output::{Content, Output};
-use crate::outputs::{Named, mode_of};
+use crate::outputs::{Named, mode_of_images};
 use crate::problem::Problem;
 use crate::{messages, quote};
 
@@ -70,7 +70,7 @@ impl Maps {
                 Ok(path) => {
                     let named =
                         if is_folder { Named::AfterImage(Path::new(&name)) } else { Named::ByUser };
-                    let output = Output::open(path.as_os_str(), named, mode_of([&*name]));
+                    let output = Output::open(path.as_os_str(), named, mode_of_images([&*name]));
                     MapFile { output, path }
                 }
             };

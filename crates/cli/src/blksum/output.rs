@@ -36,8 +36,21 @@ pub enum Status {
     Ok,
     /// The checksum does not match.
     Failed,
+    /// The checksum is equal, and may be that of other content.
+    Undecided,
     /// The image could not be read.
     Error,
+}
+
+impl Status {
+    /// Returns the verdict of a search.
+    pub fn of(found: &Found) -> Self {
+        match (&found.matched, &found.doubted) {
+            (Some(_), _) => Self::Ok,
+            (None, Some(_)) => Self::Undecided,
+            (None, None) => Self::Failed,
+        }
+    }
 }
 
 impl Output {
@@ -53,16 +66,7 @@ impl Output {
 
     /// Writes the line of a checksum. On a terminal, an unprintable name is quoted instead of escaped.
     pub fn checksum(&mut self, name: &OsStr, digest: &Digest, style: &Style) -> io::Result<()> {
-        let (name, digest) = (name.as_bytes(), digest.as_bytes());
-        if !self.is_terminal || !quote::has_controls(name) {
-            return self.write(&style.line(name, digest));
-        }
-        let mut line =
-            Style { zero: true, ..style.clone() }.line(quote::name(name).as_bytes(), digest);
-        if !style.zero {
-            line.pop();
-            line.push(b'\n');
-        }
+        let line = quote::line(style, name.as_bytes(), digest.as_bytes(), self.is_terminal);
         self.write(&line)
     }
 
@@ -71,6 +75,7 @@ impl Output {
         let text = match status {
             Status::Ok => ": OK",
             Status::Failed => ": FAILED",
+            Status::Undecided => ": FAILED to decide",
             Status::Error => ": FAILED open or read",
         };
         let note = if note.is_empty() { String::new() } else { format!(" ({note})") };

@@ -54,8 +54,7 @@ impl Searcher<'_> {
                 }
                 Some(found) => {
                     let amount = self.amount(subject, &found.report);
-                    let usual = self.usual(values, parameters, &amount, &mut untried);
-                    self.affordable(usual, &amount, &mut untried)
+                    self.budget().within(values, parameters, &amount, &mut untried)
                 }
                 None => parameters,
             };
@@ -63,7 +62,7 @@ impl Searcher<'_> {
                 continue;
             }
             let notes = if found.is_none() { self.notes } else { Notes::Silent };
-            let report = match self.checksums(subject, &parameters, notes) {
+            let report = match self.checksums(subject, &parameters, values, notes) {
                 Ok(report) => report,
                 Err(failure) if found.is_none() => {
                     unreadable.get_or_insert(failure);
@@ -144,6 +143,7 @@ impl Searcher<'_> {
         &self,
         subject: Subject,
         parameters: &[Parameters],
+        values: &[Value],
         notes: Notes,
     ) -> Result<Report, Problem> {
         let parameters = Cow::Borrowed(parameters);
@@ -151,7 +151,7 @@ impl Searcher<'_> {
             Subject::Content => Meaning { parameters, ..self.settings.meaning() },
             Subject::Bytes => Meaning { parameters, ..recorded::of_bytes(self.settings) },
         };
-        let meaning = Meaning { is_search: true, ..meaning };
+        let meaning = Meaning { sought: values, ..meaning };
         let Self { name, settings, reporter, .. } = *self;
         Job { name, settings, meaning: &meaning, notes, reporter, maps: None, is_only: false }
             .checksums(self.origin)
@@ -179,7 +179,9 @@ impl Searcher<'_> {
                 Some(doubt) => found.doubted = Some((reading, doubt)),
             }
         }
-        if found.matched.is_some() {
+        let of_doubted = found.doubted.map(|(reading, _)| reading.parameters);
+        let has_doubted = report.checksums.iter().any(|(own, _)| Some(*own) == of_doubted);
+        if found.matched.is_some() || has_doubted {
             found.report = report;
         }
     }
@@ -209,6 +211,11 @@ impl Searcher<'_> {
         self.settings.part.is_none() && self.settings.open.snapshot.is_none()
     }
 
+    fn budget(&self) -> Budget<'_> {
+        let has_limit = self.settings.tuning.max_zeros.is_none();
+        Budget { search: self.search, is_patient: self.is_patient, has_limit }
+    }
+
     /// Returns how much a pass hashes.
     fn amount(&self, subject: Subject, report: &Report) -> Amount {
         let (size, stored) = match input::file_size(self.name).filter(|_| subject == Subject::Bytes)
@@ -217,6 +224,29 @@ impl Searcher<'_> {
             None => (report.virtual_size, report.bytes_read),
         };
         Amount { subject, size, zeros: size.saturating_sub(stored) }
+    }
+}
+
+/// How long a search may take.
+pub struct Budget<'a> {
+    pub search: &'a Search,
+    /// Whether unusual digests are tried for large images as well, which takes many times as long as one checksum.
+    pub is_patient: bool,
+    /// Whether zeros that are not stored are hashed up to a limit only.
+    pub has_limit: bool,
+}
+
+impl Budget<'_> {
+    /// Leaves out what takes too long for a pass over this amount.
+    pub fn within(
+        &self,
+        values: &[Value],
+        parameters: Vec<Parameters>,
+        amount: &Amount,
+        untried: &mut Vec<String>,
+    ) -> Vec<Parameters> {
+        let usual = self.usual(values, parameters, amount, untried);
+        self.affordable(usual, amount, untried)
     }
 
     /// Leaves out all but the most common digest of a length for large images, unless there is time.
@@ -250,7 +280,7 @@ impl Searcher<'_> {
         amount: &Amount,
         untried: &mut Vec<String>,
     ) -> Vec<Parameters> {
-        if self.settings.tuning.max_zeros.is_some() {
+        if !self.has_limit {
             return parameters;
         }
         let has_blocks = |it: &Parameters| it.construction().has_blocks();
@@ -277,11 +307,11 @@ impl Searcher<'_> {
 }
 
 /// The amount that a pass hashes, in bytes.
-struct Amount {
-    subject: Subject,
-    size: u64,
+pub struct Amount {
+    pub subject: Subject,
+    pub size: u64,
     /// Zeros that are not stored.
-    zeros: u64,
+    pub zeros: u64,
 }
 
 /// Adds a reason, unless it is known.

@@ -10,7 +10,7 @@ use blkhash::{Algorithm, Construction, Parameters};
 use blkimage::{Format, FormatName, OpenOptions};
 use blkmap::Header;
 use blksum::check_file::{Form, Style};
-use blksum::expect::Search;
+use blksum::expect::{Search, Value};
 use blksum::{Content, Encoding, ImageTag, Part, Tag, Tuning};
 
 use super::args::{Args, LineForm};
@@ -65,8 +65,8 @@ pub struct Meaning<'a> {
     pub part: Option<Part>,
     /// Whether a line records the part, which must have a whole sector then.
     pub is_recorded: bool,
-    /// Whether the checksums are some of those that a value can be.
-    pub is_search: bool,
+    /// The values of which the checksums may be one. The shape of the content is of interest if it has one.
+    pub sought: &'a [Value],
 }
 
 /// The mode of the command.
@@ -234,7 +234,7 @@ impl Settings {
     /// Returns the content and the parameters for images without a tag.
     pub fn meaning(&self) -> Meaning<'_> {
         let (parameters, open) = ((&*self.parameters).into(), Cow::Borrowed(&self.open));
-        Meaning { parameters, open, part: self.part, is_recorded: false, is_search: false }
+        Meaning { parameters, open, part: self.part, is_recorded: false, sought: &[] }
     }
 
     /// Returns the content that the options ask for, as a tag records it before an image is known.

@@ -47,6 +47,14 @@ impl<'a> ChangeList<'a> {
                     format!("an extent begins at {}, past the end of the image", last.start);
                 Err(Problem::new(reason).about(name))
             }
+            Some(last) if last.end > size => {
+                let note = format!(
+                    "note: the last extent ends at {}, and the image at {size}: is it the list of another disk?",
+                    last.end
+                );
+                messages::remark_of(name.as_encoded_bytes(), &note);
+                Ok(list.changes)
+            }
             _ => Ok(list.changes),
         }
     }

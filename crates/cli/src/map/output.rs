@@ -53,13 +53,23 @@ impl Output {
         Ok(file)
     }
 
-    /// Refuses a file of the image.
+    /// Returns what another thread needs to tell whether the map can be continued.
+    pub fn watched(&self) -> Option<Watched> {
+        let Self::File { file, leftover, .. } = self else { return None };
+        Some(Watched { file: file.try_clone().ok()?, leftover: *leftover })
+    }
+
+    /// Refuses a file of the image. A new file may then be read by those who may read all files of the image.
     pub fn check_apart(&self, image: &Image) -> Result<(), Problem> {
         match self {
             Self::File { identity, .. } if identity.is_in(image) => {
                 Err("is a file of the image".into())
             }
-            _ => Ok(()),
+            Self::File { leftover, .. } => {
+                leftover.share(Some(image));
+                Ok(())
+            }
+            Self::Stdout => Ok(()),
         }
     }
 
@@ -161,6 +171,20 @@ pub fn last_state(file: &File, name: &OsStr) -> Result<Map, Error> {
         file.set_len(file.metadata()?.len() - rest)?;
     }
     Ok(map)
+}
+
+/// A map that is being written.
+pub struct Watched {
+    file: File,
+    leftover: Leftover,
+}
+
+impl Watched {
+    /// Returns whether the map stays, and has a commit behind which it can be continued.
+    pub fn has_checkpoint(&self) -> bool {
+        let recovered = self.file.try_clone().ok().and_then(|file| Recovered::find(file).ok());
+        !self.leftover.is_lost() && recovered.is_some_and(|map| map.commit().is_some())
+    }
 }
 
 /// The destination of a writer.

@@ -2,7 +2,8 @@
 //!
 //! A process that reads images may not remove files, and one that is killed cannot. So a child is forked before the
 //! process is restricted. It waits until its parent ends, however that happens, and then removes what the parent did
-//! not say to keep. It reads nothing but the numbers of files to keep.
+//! not say to keep. It reads nothing but the numbers of files to keep, and the permissions of new ones: a file is private until
+//! all files of its image are known.
 //!
 //! The child shares the open files of its parent, and so the locks on them. A process that goes on with a map waits for
 //! the lock, and finds that the name is gone. If another process locked a file first, it is left alone.
@@ -17,13 +18,17 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use blkimage::Image;
 use nix::libc;
 use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::fs::{
-    AtFlags, FlockOperation, Mode, OFlags, Stat, flock, fstat, ftruncate, openat, statat, unlinkat,
+    AtFlags, FlockOperation, Mode, OFlags, Stat, fchmod, flock, fstat, ftruncate, openat, statat,
+    unlinkat,
 };
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, WaitOptions, waitpid};
+
+use super::mode::mode_of;
 
 /// A new file that is removed at the end of the process, or one that was empty and is emptied again, unless it is kept.
 #[derive(Clone, Copy, Debug)]
@@ -37,18 +42,49 @@ impl Leftover {
     pub const NONE: Self = Self { number: None, is_new: false };
 
     /// Removes this new file at the end.
-    pub fn new(folder: Arc<OwnedFd>, name: &OsStr, file: &File, metadata: &Metadata) -> Self {
-        Self { number: add(Some((folder, name.to_owned())), file, metadata), is_new: true }
+    ///
+    /// `later` are the permissions that [`share`](Self::share) may give.
+    pub fn new(
+        folder: Arc<OwnedFd>,
+        name: &OsStr,
+        file: &File,
+        metadata: &Metadata,
+        later: Option<u32>,
+    ) -> Self {
+        let place = Some((folder, name.to_owned()));
+        Self { number: add(place, file, metadata, later), is_new: true }
     }
 
     /// Empties this file at the end, which was empty.
     pub fn emptied(file: &File, metadata: &Metadata) -> Self {
-        Self { number: add(None, file, metadata), is_new: false }
+        Self { number: add(None, file, metadata, None), is_new: false }
+    }
+
+    /// Lets the users read the file who may read all files of `image`, of which its mode so far knew the first. `None` is a
+    /// stream, which has no others. Called before anything is in the file.
+    pub fn share(self, image: Option<&Image>) {
+        let Some(number) = self.number.filter(|_| self.is_new) else { return };
+        let mut state = state();
+        let State { files, remover, .. } = &mut *state;
+        let Some(file) = files.get_mut(number as usize) else { return };
+        let of_all = image.map(|image| mode_of(image.files().map(Path::as_os_str)));
+        let bits = of_all.map_or(0o666, |mode| mode.for_group(file.group));
+        match remover {
+            // This process may not change modes.
+            Some(remover) => remover.send([(number, bits)]),
+            None => file.share(bits),
+        }
     }
 
     /// Returns whether this process created the file.
     pub fn is_new(self) -> bool {
         self.is_new
+    }
+
+    /// Returns whether the file is removed if the process ends now.
+    pub fn is_lost(self) -> bool {
+        let state = state();
+        self.number.is_some_and(|it| state.files.get(it as usize).is_some_and(|file| !file.is_kept))
     }
 
     /// Keeps the file.
@@ -59,25 +95,28 @@ impl Leftover {
     /// Keeps a few files, all of them or, if the process is killed meanwhile, none.
     pub fn keep_all(leftovers: &[Self]) {
         let mut state = state();
-        let mut message = Vec::new();
-        for number in leftovers.iter().filter_map(|leftover| leftover.number) {
-            if !std::mem::replace(&mut state.files[number as usize].is_kept, true) {
-                message.extend(number.to_ne_bytes());
-            }
-        }
-        if let Some(remover) = &mut state.remover {
-            // A pipe takes a short message whole. A child that is gone removes nothing.
-            let _ = remover.pipe.write_all(&message);
+        let State { files, remover, .. } = &mut *state;
+        let numbers = leftovers.iter().filter_map(|leftover| leftover.number);
+        let lost = numbers.filter(|it| !std::mem::replace(&mut files[*it as usize].is_kept, true));
+        let messages: Vec<_> = lost.map(|number| (number, KEEP)).collect();
+        if let Some(remover) = remover {
+            remover.send(messages);
         }
     }
 }
 
 /// Takes note of a file. `place` is the folder and the name of a new one.
-fn add(place: Option<(Arc<OwnedFd>, OsString)>, file: &File, metadata: &Metadata) -> Option<u32> {
+fn add(
+    place: Option<(Arc<OwnedFd>, OsString)>,
+    file: &File,
+    metadata: &Metadata,
+    later: Option<u32>,
+) -> Option<u32> {
     let mut state = state();
     let number = u32::try_from(state.files.len()).ok();
-    let (device, inode) = (metadata.dev(), metadata.ino());
-    state.files.push(Unfinished { place, fd: file.as_raw_fd(), device, inode, is_kept: false });
+    let (device, inode, group) = (metadata.dev(), metadata.ino(), metadata.gid());
+    let fd = file.as_raw_fd();
+    state.files.push(Unfinished { place, fd, device, inode, group, is_kept: false, later });
     number
 }
 
@@ -137,15 +176,20 @@ pub fn settle() {
     state.files.clear();
 }
 
-/// The child. Reads which files are kept until the parent ends, and removes the others.
+/// The child. Reads which files are kept, and whom they are shared with, until the parent ends, and removes the others.
 fn wait_and_remove(mut pipe: File, files: &mut [Unfinished]) {
     let folders = files.iter().filter_map(|file| file.place.as_ref());
     let folders = folders.map(|(folder, _)| folder.as_raw_fd());
     let fds = files.iter().map(|file| file.fd).chain(folders);
     close_all_except(&fds.chain([pipe.as_raw_fd()]).collect::<Vec<_>>());
-    let mut number = [0; 4];
-    while pipe.read_exact(&mut number).is_ok() {
+    let (mut number, mut bits) = ([0; 4], [0; 4]);
+    while pipe.read_exact(&mut number).and_then(|()| pipe.read_exact(&mut bits)).is_ok() {
         let Some(file) = files.get_mut(u32::from_ne_bytes(number) as usize) else { continue };
+        let bits = u32::from_ne_bytes(bits);
+        if bits != KEEP {
+            file.share(bits);
+            continue;
+        }
         // The lock of a file that is kept ends with the parent.
         if !std::mem::replace(&mut file.is_kept, true) && file.is_open() {
             // SAFETY: the child uses the descriptor no more, and ends without dropping its owner.
@@ -172,10 +216,27 @@ struct Unfinished {
     fd: RawFd,
     device: u64,
     inode: u64,
+    group: u32,
     is_kept: bool,
+    /// Permissions that the file may get once all files of its image are known.
+    later: Option<u32>,
 }
 
 impl Unfinished {
+    /// Gives a new file these permissions, but no more than it was to get when it was created.
+    fn share(&mut self, bits: u32) {
+        if !self.is_open() {
+            return;
+        }
+        // SAFETY: `is_open` found the descriptor open, and nothing closes it before the file is kept.
+        let fd = unsafe { BorrowedFd::borrow_raw(self.fd) };
+        let Ok(stat) = fstat(fd) else { return };
+        #[allow(clippy::unnecessary_cast, reason = "the type differs between systems")]
+        let most = self.later.take().unwrap_or(stat.st_mode as u32 & 0o777);
+        // A file that stays private is no reason to fail.
+        let _ = fchmod(fd, Mode::from_raw_mode((most & bits | 0o600) as _));
+    }
+
     /// Removes or empties the file.
     fn undo(&self) {
         match &self.place {
@@ -240,6 +301,17 @@ struct Remover {
     pipe: File,
 }
 
+impl Remover {
+    /// Sends numbers of files with permissions, or [`KEEP`].
+    fn send(&mut self, messages: impl IntoIterator<Item = (u32, u32)>) {
+        let messages = messages.into_iter();
+        let bytes: Vec<_> = messages.flat_map(|(number, bits)| [number, bits]).collect();
+        let bytes: Vec<_> = bytes.into_iter().flat_map(u32::to_ne_bytes).collect();
+        // A pipe takes a short message whole. A child that is gone removes nothing.
+        let _ = self.pipe.write_all(&bytes);
+    }
+}
+
 struct State {
     files: Vec<Unfinished>,
     /// The folder of the last new file.
@@ -252,6 +324,9 @@ fn state() -> MutexGuard<'static, State> {
 }
 
 static STATE: Mutex<State> = Mutex::new(State { files: Vec::new(), folder: None, remover: None });
+
+/// Says that a file is kept.
+const KEEP: u32 = u32::MAX;
 
 /// Descriptors that are closed where procfs does not list those that are open.
 const MAX_GUESSED: RawFd = 1024;

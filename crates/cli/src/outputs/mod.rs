@@ -24,7 +24,7 @@ use crate::trust;
 
 pub use self::leftovers::{Leftover, guard, settle};
 pub use self::locked::{lock, open_locked};
-pub use self::mode::{FileMode, mode_of};
+pub use self::mode::{FileMode, mode_of, mode_of_images};
 
 /// Where the name of a file comes from.
 #[derive(Clone, Copy)]
@@ -107,18 +107,27 @@ fn create(name: &Path, flags: OFlags, mode: FileMode) -> Result<Opened, Errno> {
     let folder: Arc<OwnedFd> = leftovers::folder(folder)
         .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     let flags = flags | OFlags::CREATE | OFlags::EXCL;
+    let first = if mode.is_open { FileMode::PRIVATE.bits } else { mode.bits };
     // Nothing is in the file before its group is known.
-    let file = File::from(openat(&*folder, base, flags, Mode::from_raw_mode(mode.bits as _))?);
+    let file = File::from(openat(&*folder, base, flags, Mode::from_raw_mode(first as _))?);
     let stat =
         || file.metadata().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
     let mut metadata = stat()?;
-    let bits = mode.for_group(&metadata);
+    let bits = mode.for_group(metadata.gid());
     if metadata.mode() & GROUP & !bits != 0 {
         fchmod(&file, Mode::from_raw_mode((metadata.mode() & 0o7777 & !GROUP) as _))?;
         metadata = stat()?;
     }
-    let leftover = Leftover::new(folder, base, &file, &metadata);
+    let later = mode.is_open.then(|| bits & !umask());
+    let leftover = Leftover::new(folder, base, &file, &metadata, later);
     Ok(Opened { file, metadata, leftover })
+}
+
+/// Returns the permissions that new files do not get. Called before there is another thread.
+fn umask() -> u32 {
+    let umask = rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    rustix::process::umask(umask);
+    umask.as_raw_mode().into()
 }
 
 /// Returns the name that links with this name end at, which need not exist.

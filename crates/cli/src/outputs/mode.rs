@@ -15,16 +15,20 @@ pub struct FileMode {
     pub bits: u32,
     /// The group that the permissions of the group are for. `None` if there are several.
     group: Option<u32>,
+    /// Whether the image may have further files, which are not known yet. The file is private until [`Leftover::share`].
+    ///
+    /// [`Leftover::share`]: super::Leftover::share
+    pub is_open: bool,
 }
 
 impl FileMode {
     /// Readable and writable for the owner.
-    pub const PRIVATE: Self = Self { bits: PRIVATE, group: None };
+    pub const PRIVATE: Self = Self { bits: PRIVATE, group: None, is_open: false };
 
-    /// Returns the permissions of a file with these metadata. A folder or a process may give new files another group,
+    /// Returns the permissions of a file with this group. A folder or a process may give new files another group,
     /// which may not read the image.
-    pub fn for_group(self, metadata: &Metadata) -> u32 {
-        if self.group == Some(metadata.gid()) { self.bits } else { self.bits & !0o070 }
+    pub fn for_group(self, group: u32) -> u32 {
+        if self.group == Some(group) { self.bits } else { self.bits & !0o070 }
     }
 }
 
@@ -35,9 +39,16 @@ pub fn mode_of<'a>(names: impl IntoIterator<Item = &'a OsStr>) -> FileMode {
     let all = |one: FileMode, other: FileMode| FileMode {
         bits: one.bits & other.bits,
         group: one.group.filter(|_| one.group == other.group),
+        is_open: false,
     };
     let mode = modes.reduce(all).unwrap_or(FileMode::PRIVATE);
     FileMode { bits: mode.bits & 0o666 | PRIVATE, ..mode }
+}
+
+/// Returns the mode like [`mode_of`] of images that are opened later. The file is not to be read by those who may not read a
+/// backing file.
+pub fn mode_of_images<'a>(names: impl IntoIterator<Item = &'a OsStr>) -> FileMode {
+    FileMode { is_open: true, ..mode_of(names) }
 }
 
 fn mode(name: &OsStr) -> FileMode {
@@ -51,7 +62,11 @@ fn mode(name: &OsStr) -> FileMode {
     };
     // The mode of a device is that of its node, and who may read an export is not known.
     let file = metadata.ok().filter(Metadata::is_file);
-    file.map_or(FileMode::PRIVATE, |it| FileMode { bits: it.mode(), group: Some(it.gid()) })
+    file.map_or(FileMode::PRIVATE, |it| FileMode {
+        bits: it.mode(),
+        group: Some(it.gid()),
+        is_open: false,
+    })
 }
 
 /// Readable and writable for the owner.
@@ -78,8 +93,8 @@ mod tests {
         assert_eq!(of(&[private.path().as_os_str()]), 0o600);
         let mode = mode_of([group.path().as_os_str()]);
         let other = FileMode { group: mode.group.map(|group| group + 1), ..mode };
-        let metadata = group.as_file().metadata().unwrap();
-        assert_eq!((mode.for_group(&metadata), other.for_group(&metadata)), (0o640, 0o600));
+        let group = group.as_file().metadata().unwrap().gid();
+        assert_eq!((mode.for_group(group), other.for_group(group)), (0o640, 0o600));
         for name in ["/dev/null", "nbd://localhost/x", "/nonexistent"] {
             assert_eq!(of(&[OsStr::new(name)]), 0o600);
         }

@@ -26,7 +26,7 @@ pub fn line(snapshot: &Snapshot<'_>, columns: usize) -> String {
     // Beside the percentage of all images, the bytes of one would confuse.
     let is_confusing = snapshot.is_one_of_several() && snapshot.fraction.is_some();
     let amount = snapshot.amount().filter(|_| !is_confusing);
-    let has_amount = amount.is_some();
+    let (has_amount, has_pass) = (amount.is_some(), snapshot.pass().is_some());
     for (index, details) in details(snapshot, amount).into_iter().enumerate() {
         let taken = number.len() + percent.len() + details.len();
         let Some(space) = room.checked_sub(taken).filter(|space| *space >= least) else { continue };
@@ -35,7 +35,10 @@ pub fn line(snapshot: &Snapshot<'_>, columns: usize) -> String {
         };
         // A bar says more than how many bytes there are, and less than how long it takes.
         let beside_bar = space.checked_sub(FRAME + LEAST_BAR).filter(|left| *left >= least);
-        if beside_bar.is_none() && index == 0 && has_amount {
+        // It says least of which pass it is in.
+        let is_more =
+            index == 0 && (has_amount || has_pass) || index == 1 && has_pass && has_amount;
+        if beside_bar.is_none() && is_more {
             continue;
         }
         let Some(beside_bar) = beside_bar else {
@@ -53,7 +56,7 @@ pub fn line(snapshot: &Snapshot<'_>, columns: usize) -> String {
 /// Returns the texts behind the bar, the longest first.
 fn details(snapshot: &Snapshot<'_>, amount: Option<String>) -> Vec<String> {
     let opening = (snapshot.state == State::Opening).then(|| "opening".to_owned());
-    let parts = [amount.or(opening), snapshot.speed(), snapshot.time_left()];
+    let parts = [snapshot.pass(), amount.or(opening), snapshot.speed(), snapshot.time_left()];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let from = |first: usize| {
         let text = parts[first..].join(", ");
@@ -128,7 +131,7 @@ mod tests {
     use std::time::Duration;
 
     use super::super::pace::Counts;
-    use super::super::snapshot::Unit;
+    use super::super::snapshot::{Pass, Unit};
     use super::*;
 
     fn snapshot(name: &str) -> Snapshot<'_> {
@@ -139,6 +142,7 @@ mod tests {
             state: State::Working,
             unit: Unit::Bytes,
             counts: Counts { done: 45 << 28, data: 1 << 30, read: 1 << 30 },
+            pass: None,
             total: Some(100 << 28),
             fraction: Some(0.45),
             rate: Some((3 << 29) as f64),
@@ -171,6 +175,12 @@ mod tests {
         for (name, columns, expected) in cases {
             assert_eq!(line(&snapshot(name), columns), expected, "{columns}");
         }
+        let copy = Snapshot { pass: Some(Pass::ReadBack), ..snapshot("disk1") };
+        assert_eq!(
+            line(&copy, 90),
+            "disk1  45% [=======>         ] reading back, 11.2 GiB of 25.0 GiB, 1.50 GiB/s, 1m05s left"
+        );
+        assert_eq!(line(&copy, 60), line(&snapshot("disk1"), 60));
         let several = Snapshot { images: Some(12), ..snapshot("disk1") };
         assert_eq!(line(&several, 40), "3/12 disk1  45% 1.50 GiB/s, 1m05s left");
         let unknown = Snapshot { images: None, fraction: None, ..several };

@@ -16,7 +16,7 @@ use blksys::Signals;
 
 use super::line::line;
 use super::pace::{Amount, Counts, Pace};
-use super::snapshot::{Snapshot, State, Unit};
+use super::snapshot::{Pass, Snapshot, State, Unit};
 use crate::stdio::Stderr;
 use crate::{messages, status_line};
 
@@ -96,11 +96,12 @@ struct Image {
     amount: Option<Amount>,
     /// The most recent counts.
     counts: Counts,
+    pass: Option<Pass>,
     watched: Option<Box<Watched>>,
 }
 
-/// Returns the amount of work, which may become known late, and how far it is.
-type Watched = dyn Fn() -> (Option<Amount>, Counts) + Send;
+/// Returns the amount of work, which may become known late, how far it is, and which of several passes it is in.
+type Watched = dyn Fn() -> (Option<Amount>, Counts, Option<Pass>) + Send;
 
 impl Reporter {
     /// Starts the progress of a run over `images` images, if the number is known. Call it after the
@@ -147,6 +148,7 @@ impl Reporter {
             state: State::Opening,
             amount: None,
             counts: Counts::default(),
+            pass: None,
             watched: None,
         });
     }
@@ -164,7 +166,7 @@ impl Reporter {
     /// Like [`watch`](Self::watch), for an amount of work that becomes known later.
     pub fn watch_growing(
         &self,
-        watched: impl Fn() -> (Option<Amount>, Counts) + Send + 'static,
+        watched: impl Fn() -> (Option<Amount>, Counts, Option<Pass>) + Send + 'static,
     ) -> Watch<'_> {
         self.look(Box::new(watched));
         Watch(self)
@@ -176,7 +178,7 @@ impl Reporter {
         amount: Option<Amount>,
         counts: impl Fn() -> Counts + Send + 'static,
     ) {
-        self.look(Box::new(move || (amount, counts())));
+        self.look(Box::new(move || (amount, counts(), None)));
     }
 
     fn look(&self, watched: Box<Watched>) {
@@ -211,6 +213,7 @@ impl Reporter {
                 state: State::Done,
                 amount: Some(Amount { total: size, stored: None }),
                 counts,
+                pass: None,
                 watched: None,
             });
         } else if let Some(image) = &mut run.image {
@@ -330,7 +333,7 @@ impl Run {
         if let Some(image) = &mut self.image
             && let Some(watched) = &image.watched
         {
-            (image.amount, image.counts) = watched();
+            (image.amount, image.counts, image.pass) = watched();
             all.add(image.counts);
         }
         self.pace.sample(now, all);
@@ -360,6 +363,7 @@ impl Run {
             state: image.state,
             unit,
             counts: image.counts,
+            pass: image.pass,
             total: image.amount.map(|amount| amount.total),
             fraction,
             rate: self.pace.rate(),

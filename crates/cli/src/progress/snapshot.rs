@@ -21,6 +21,8 @@ pub struct Snapshot<'a> {
     pub state: State,
     pub unit: Unit,
     pub counts: Counts,
+    /// The pass, where there are several over one image.
+    pub pass: Option<Pass>,
     /// The amount of work, if it is known.
     pub total: Option<u64>,
     /// The part of all images that is done; of this one where their number is not known.
@@ -38,6 +40,14 @@ pub enum State {
     Opening,
     Working,
     Done,
+}
+
+/// A pass of a copy. The counts are those of both together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pass {
+    Write,
+    ReadBack,
 }
 
 /// The unit of the counts.
@@ -62,6 +72,15 @@ impl Snapshot<'_> {
             (_, _, Some(total)) => Some(format!("{done:>#8} of {:#}", Bytes(total))),
             (_, _, None) => Some(format!("{done:>#8}")),
         }
+    }
+
+    /// What the pass does.
+    pub fn pass(&self) -> Option<String> {
+        let pass = self.pass.filter(|_| self.state == State::Working)?;
+        Some(match pass {
+            Pass::Write => "copying".to_owned(),
+            Pass::ReadBack => "reading back".to_owned(),
+        })
     }
 
     /// Bytes of data in a second.
@@ -91,7 +110,8 @@ impl Snapshot<'_> {
             State::Done => Some("done".to_owned()),
         };
         let elapsed = Some(format!("after {}", time(self.elapsed)));
-        let parts = [place, state, self.amount(), self.speed(), elapsed, self.time_left()];
+        let (pass, amount, speed) = (self.pass(), self.amount(), self.speed());
+        let parts = [place, state, pass, amount, speed, elapsed, self.time_left()];
         let parts: Vec<String> =
             parts.iter().flatten().map(|part| part.trim().replace("  ", " ")).collect();
         parts.join(", ")
@@ -107,6 +127,7 @@ impl Snapshot<'_> {
             done: self.counts.done,
             total: self.total,
             data: self.counts.data,
+            pass: self.pass,
             seconds: seconds(self.elapsed),
             left: self.left.map(seconds),
         };
@@ -123,6 +144,8 @@ struct Object<'a> {
     done: u64,
     total: Option<u64>,
     data: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pass: Option<Pass>,
     seconds: f64,
     left: Option<f64>,
 }
@@ -156,6 +179,7 @@ mod tests {
             state: State::Working,
             unit: Unit::Bytes,
             counts: Counts { done: 1 << 30, data: 1 << 20, read: 1 << 20 },
+            pass: None,
             total: Some(4 << 30),
             fraction: Some(0.2),
             rate: Some(1e6),
@@ -178,6 +202,12 @@ mod tests {
         assert_eq!(stream.sentence(), "1.00 GiB, 977 KiB/s, after 1m01s");
         let steps = Snapshot { images: Some(1), unit: Unit::Steps, ..snapshot() };
         assert_eq!(steps.sentence(), "25%, after 1m01s, 2h00m left");
+        let copy =
+            Snapshot { images: Some(1), pass: Some(Pass::ReadBack), left: None, ..snapshot() };
+        assert_eq!(
+            copy.sentence(),
+            "25%, reading back, 1.00 GiB of 4.00 GiB, 977 KiB/s, after 1m01s"
+        );
         let empty = Snapshot { total: Some(0), counts: Counts::default(), ..stream };
         assert_eq!(empty.sentence(), "0 B of 0 B, 977 KiB/s, after 1m01s");
     }

@@ -72,17 +72,9 @@ pub fn line(
         true => Form::Tagged(Tag::Image(Box::new(ImageTag { parameters, content: content(map)? }))),
         false => Form::Text,
     };
-    let image = image.as_bytes();
-    if !io::stdout().is_terminal() || !quote::has_controls(image) {
-        return Ok(
-            Style { form, encoding: Encoding::Hex, zero: false }.line(image, digest.as_bytes())
-        );
-    }
-    let style = Style { form, encoding: Encoding::Hex, zero: true };
-    let mut line = style.line(quote::name(image).as_bytes(), digest.as_bytes());
-    line.pop();
-    line.push(b'\n');
-    Ok(line)
+    let style = Style { form, encoding: Encoding::Hex, zero: false };
+    let (image, is_terminal) = (image.as_bytes(), io::stdout().is_terminal());
+    Ok(quote::line(&style, image, digest.as_bytes(), is_terminal))
 }
 
 /// Prints a line.

@@ -20,7 +20,7 @@ use crate::blkhash::source::Data;
 use crate::map::output::{Content, Output};
 use crate::map::{self, open};
 use crate::messages;
-use crate::outputs::{Named, mode_of};
+use crate::outputs::{Named, mode_of_images};
 use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::Reporter;
 
@@ -58,7 +58,7 @@ pub fn run(args: &Create) -> Result<Outcome, Failure> {
         Some(_) => Named::ByUser,
         None => Named::AfterImage(Path::new(&args.image)),
     };
-    let output = Output::open(&name, named, mode_of([&*args.image]));
+    let output = Output::open(&name, named, mode_of_images([&*args.image]));
     let options = args.source.confine([&args.image])?;
     let output = match output {
         Ok(output) => output,

@@ -14,7 +14,7 @@ use crate::blkhash::source::{Data, shown};
 use crate::json::{self, Name, hex, record};
 use crate::map::open;
 use crate::map::output::{Content, Output, last_state};
-use crate::outputs::{Named, mode_of};
+use crate::outputs::{Named, mode_of_images};
 use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::Reporter;
 use crate::size::Bytes;
@@ -71,7 +71,7 @@ impl Place {
             return Ok(Self::Append(Output::open_map(&args.map)?));
         };
         let map = open::open(&args.map)?;
-        let output = Output::open(name, Named::ByUser, mode_of([&*args.map]));
+        let output = Output::open(name, Named::ByUser, mode_of_images([&*args.map]));
         let output = output.map_err(|problem| problem.about(name))?;
         if output.is_file(&args.map) {
             return Err(Problem::new("is the map to update: leave out -o").about(name));

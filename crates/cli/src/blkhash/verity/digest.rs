@@ -16,7 +16,7 @@ use crate::blkhash::source::{Data, shown};
 use crate::blkhash::source_args::SourceArgs;
 use crate::json::{self, Name, record};
 use crate::messages;
-use crate::outputs::mode_of;
+use crate::outputs::mode_of_images;
 use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::Reporter;
 use crate::stdio::Stdout;
@@ -28,7 +28,7 @@ pub fn run(args: &DigestArgs) -> Result<Outcome, Failure> {
     if has_output && args.names.len() > 1 {
         return Err(Failure::usage("--out-merkle-tree and --out-descriptor are for one image"));
     }
-    let mode = mode_of(args.names.iter().map(OsString::as_os_str));
+    let mode = mode_of_images(args.names.iter().map(OsString::as_os_str));
     let open = |option, name: &Option<PathBuf>| {
         Output::open(option, name.as_deref(), mode).map_err(Failure::usage)
     };

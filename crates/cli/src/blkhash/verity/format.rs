@@ -16,7 +16,7 @@ use crate::blkhash::output::Output;
 use crate::blkhash::source::{Data, shown};
 use crate::json::{self, Name, record};
 use crate::messages;
-use crate::outputs::{self, FileMode, Leftover, Named, Opened, mode_of};
+use crate::outputs::{self, FileMode, Leftover, Named, Opened, mode_of_images};
 use crate::problem::{Failure, Outcome, Problem};
 use crate::progress::Reporter;
 use crate::stdio::Stdout;
@@ -32,7 +32,7 @@ pub fn run(args: &Format) -> Result<Outcome, Failure> {
     let random_uuid = || random().map(|bytes| Builder::from_random_bytes(bytes).into_uuid());
     let uuid = args.uuid.map_or_else(random_uuid, Ok).map_err(Failure::usage)?.into_bytes();
     let described = Superblock { uuid, ..describe(&args.tree, salt) };
-    let mode = mode_of([&*args.data]);
+    let mode = mode_of_images([&*args.data]);
     let hash_file = HashFile::open(args, mode).map_err(|reason| {
         Failure::usage(format!("{}: {reason}", shown(args.hash_file.as_os_str())))
     })?;
@@ -220,6 +220,7 @@ impl HashFile {
     /// to write to any other file of the image.
     fn check_apart(&self, data: &Data, offset: u64, data_length: u64) -> Result<bool, String> {
         if !self.identity.is_in(data.image()) {
+            self.leftover.share(Some(data.image()));
             return Ok(false);
         }
         let is_alone = data.image().chain().len() == 1;

@@ -3,14 +3,21 @@
 import os
 import subprocess
 
+import images
 import pytest
 
 
+@pytest.fixture(scope="module")
+def qcow2(tmp_path_factory):
+    path = tmp_path_factory.mktemp("qcow2") / "disk.qcow2"
+    return images.create(path, 512).read_bytes()
+
+
 @pytest.fixture
-def tree(workdir):
+def tree(workdir, qcow2):
     for path in ("a.img", "b.qcow2", "key.pem", "x/c.img", "x/old/d.img", "x/SUMS", "tmp/e.img"):
         (workdir / "tree" / path).parent.mkdir(parents=True, exist_ok=True)
-        (workdir / "tree" / path).write_bytes(b"\0" * 512)
+        (workdir / "tree" / path).write_bytes(qcow2 if path == "b.qcow2" else b"\0" * 512)
     return workdir
 
 

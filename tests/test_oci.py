@@ -76,7 +76,8 @@ def test_exports_of_kubevirt(blksum, workdir, content):
     raw = value(pathlib.Path("vm.oci.tar").read_bytes())
     assert blksum.hex("-f", "raw", "vm.oci.tar") == raw
     pathlib.Path("vm.oci.tar").rename("guest.img")
-    assert blksum.hex("guest.img") == raw
+    assert blksum.hex("-f", "raw", "guest.img") == raw
+    assert b"guest.img: is a tar archive: tar -xOf guest.img NAME | blksum" in blksum("guest.img").stderr
     assert blksum.hex("guest.img:rootdisk") == value(content)
 
 

@@ -129,7 +129,10 @@ def test_maps_are_not_overwritten(disk):
     lines("--map", "disk.blkmap", "disk.img")
     with open("disk.blkmap", "rb") as file:
         before = file.read()
-    error = failure("--map", "disk.blkmap", "disk.qcow2")
+    found = blksum("--map", "disk.blkmap", "disk.qcow2")
+    # The next night has its checksum, and the status says that something is missing.
+    assert (found.returncode, found.stdout.decode()) == (1, lines("disk.qcow2"))
+    error = found.stderr.decode()
     assert error == "blksum: disk.qcow2: disk.blkmap: exists: remove it, or write the map elsewhere\n"
     with open("disk.blkmap", "rb") as file:
         assert file.read() == before
@@ -137,6 +140,13 @@ def test_maps_are_not_overwritten(disk):
     os.truncate("disk.blkmap", len(before) - 4096)
     lines("--map", "disk.blkmap", "disk.img")
     blkmap("verify", "disk.blkmap", "disk.img")
+
+
+def test_maps_among_the_images(disk):
+    found = lines("--map", ".", "disk.img")
+    again = blksum("--map", ".", "disk.img", "disk.img.blkmap")
+    assert again.returncode == 1 and again.stdout.decode().startswith(found)
+    assert b"note: maps (*.blkmap) are among the images" in again.stderr
 
 
 def test_what_cannot_have_a_map(disk):

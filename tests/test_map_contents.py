@@ -176,3 +176,13 @@ def test_many_ranges_take_bounded_time(disk):
     assert len(found) == summary["ranges"] > 16_000
     text = different("diff", "--block-size", "4k", "copy.img", "disk.img")
     assert text.endswith("more: --max-errors 0 prints all\n")
+
+
+def test_files_of_another_file_system_are_not_known(workdir):
+    with open("ext4", "wb") as file:
+        file.truncate(8 * MIB)
+    images.run("mkfs.ext4", "-q", "-F", "ext4")
+    images.run(str(blksum_path().with_name("blkhash")), "map", "create", "-o", "ext4.blkmap", "ext4")
+    with filesystems.changed("ext4", 1100):
+        (found,), _ = ranges("verify", "ext4.blkmap", "ext4")
+    assert (found["files"], found["files_complete"]) == ([], False)

@@ -80,8 +80,10 @@ impl Contents {
         let partition = self.partitions.iter().find(|it| within(it.offset, it.length));
         let mut content =
             Content { partition: partition.map(|it| it.number), ..Content::default() };
-        if let Some(found) = self.file_systems.iter().find(|it| within(it.offset, it.length)) {
-            found.find(offset - found.offset, length, &mut content);
+        match self.file_systems.iter().find(|it| within(it.offset, it.length)) {
+            Some(found) => found.find(offset - found.offset, length, &mut content),
+            // Another file system may have files there.
+            None => content.is_partial = true,
         }
         content
     }

@@ -96,6 +96,10 @@ pub fn run(settings: &Settings, hash: &Hash, maps: &Maps, output: &mut Output) -
                         output.checksum(&name, digest, style)?;
                     }
                 }
+                if let Some(problem) = &report.map_problem {
+                    all_well = false;
+                    problem.report(&name);
+                }
                 Ok(())
             }
             Err(failure) => {
@@ -270,13 +274,14 @@ impl Job<'_> {
         let (parameters, tuning) = (&*self.meaning.parameters, &self.settings.tuning);
         let digests = match self.maps {
             None => blksum::checksums(source, parameters, tuning, &progress)
+                .map(|digests| (digests, None))
                 .map_err(|error| report::problem(&error, self.name)),
             Some(maps) => {
                 maps.checksums(&self.subject(&image, source), parameters, tuning, &progress)
             }
         };
         drop(watch);
-        let digests = digests?;
+        let (digests, map_problem) = digests?;
         if let Some(about) = &mut about {
             about.finish(parameters, tuning, self.name);
         }
@@ -286,7 +291,7 @@ impl Job<'_> {
         let shape = digests.iter().any(has_value).then(|| Shape::of(source)).transpose();
         let shape = shape.map_err(|error| report::problem(&error, self.name))?;
         let report = Report::new(parameters, digests, &image);
-        Ok(Report { virtual_size: size, shape, about, ..report })
+        Ok(Report { virtual_size: size, shape, about, map_problem, ..report })
     }
 
     /// Describes the image for its map.
@@ -353,6 +358,7 @@ impl Job<'_> {
         drop(watch);
         let (digests, length) = digests.map_err(|error| report::problem(&error, self.name))?;
         Ok(Report {
+            map_problem: None,
             checksums: parameters.iter().copied().zip(digests).collect(),
             bytes: Vec::new(),
             format: Format::Raw,

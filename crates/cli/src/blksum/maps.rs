@@ -44,12 +44,15 @@ impl Maps {
             |name| input::expand(name, settings.origin, hash.recursive.as_ref(), Notes::Silent);
         // The maps may be in a folder of images.
         let images = settings.names.iter().flat_map(|name| expand(name)).map(|(name, _)| name);
+        let is_folder_of_images = hash.recursive.is_some();
         // No empty map is left behind for an image that does not exist.
-        let is_map =
-            |name: &OsStr| hash.recursive.is_some() && name.as_bytes().ends_with(b".blkmap");
+        let is_map = |name: &OsStr| is_folder_of_images && name.as_bytes().ends_with(b".blkmap");
         let mut names: Vec<_> = images.filter(|name| !is_missing(name) && !is_map(name)).collect();
         let mut known = HashSet::new();
         names.retain(|name| known.insert(name.clone()));
+        if !is_folder_of_images && names.iter().any(|name| name.as_bytes().ends_with(b".blkmap")) {
+            messages::message(MAPS_AMONG_IMAGES);
+        }
         let (count, limit) = (names.len() as u64, map::raise_limit_on_files());
         if let Some(limit) = limit.filter(|limit| count.saturating_add(SPARE_FILES) > *limit) {
             return Err(format!(
@@ -84,14 +87,15 @@ impl Maps {
         self.of_images.contains_key(name)
     }
 
-    /// Computes the checksums of an image, and writes its map in the same pass.
+    /// Computes the checksums of an image, and writes its map in the same pass. A finished map stays as it is: then the problem
+    /// comes with the checksums.
     pub fn checksums(
         &self,
         subject: &Subject<'_>,
         parameters: &[Parameters],
         tuning: &Tuning,
         progress: &Progress,
-    ) -> Result<Vec<Digest>, Problem> {
+    ) -> Result<(Vec<Digest>, Option<Problem>), Problem> {
         let Some(MapFile { path, output }) = self.of_images.get(subject.name) else {
             return Err(Problem::new("was not there when its map was opened"));
         };
@@ -104,7 +108,9 @@ impl Maps {
         if let Content::Map(old) = output.content().map_err(of_map)?
             && old.commit().is_some_and(Commit::is_final)
         {
-            return Err(of_map("exists: remove it, or write the map elsewhere".into()));
+            let digests = blksum::checksums(subject.source, parameters, tuning, progress);
+            let digests = digests.map_err(|error| report::problem(&error, subject.name))?;
+            return Ok((digests, Some(of_map(EXISTS.into()))));
         }
         let header = header(&parameters[0]).map_err(|reason| of_map(reason.into()))?;
         let info = Info::new(Made::Read).describe(subject);
@@ -120,7 +126,7 @@ impl Maps {
             tuning,
             progress,
         );
-        written.map_err(|error| match error {
+        written.map(|digests| (digests, None)).map_err(|error| match error {
             Error::Map(error) => of_map(error.into()),
             error => report::problem(&error, subject.name),
         })
@@ -154,6 +160,11 @@ fn path_in(folder: &Path, name: &OsStr) -> Result<PathBuf, String> {
     file.push(".blkmap");
     Ok(folder.join(file))
 }
+
+const MAPS_AMONG_IMAGES: &str = "note: maps (*.blkmap) are among the images, and are hashed like them: a pattern such as \
+                                 *.qcow2 or --recursive leaves them out";
+
+const EXISTS: &str = "exists: remove it, or write the map elsewhere";
 
 /// Open files that are left for images and libraries.
 const SPARE_FILES: u64 = 32;

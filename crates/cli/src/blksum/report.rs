@@ -40,6 +40,8 @@ pub struct Report {
     pub elapsed: Duration,
     /// Description of the image, with `--verbose`.
     pub about: Option<About>,
+    /// Why the map of the image was not written.
+    pub map_problem: Option<Problem>,
 }
 
 impl Report {
@@ -58,6 +60,7 @@ impl Report {
             bytes_read: image.bytes_read(),
             elapsed: Duration::ZERO,
             about: None,
+            map_problem: None,
         }
     }
 

@@ -140,7 +140,10 @@ fn remote(name: &OsStr) -> Option<String> {
     let name = name.to_str()?;
     let (host, path) = match name.strip_prefix("ssh://") {
         Some(rest) => rest.split_once('/')?,
-        None => name.split_once(':').filter(|(host, _)| !host.contains('/'))?,
+        // An address such as https://host/path is that of no host to log in to.
+        None => name
+            .split_once(':')
+            .filter(|(host, path)| !host.contains('/') && !path.starts_with("//"))?,
     };
     let is_plain =
         |it: &str| !it.is_empty() && it.chars().all(|c| c.is_alphanumeric() || "@._-/".contains(c));

@@ -217,7 +217,7 @@ def test_a_line_of_a_manifest_that_is_not_understood(blksum, disks):
     assert says in result.stderr, result
 
 
-@pytest.mark.parametrize("form", ["SHA{}", "SHA2-{}"])
+@pytest.mark.parametrize("form", ["SHA-{}", "SHA{}", "SHA2-{}"])
 def test_spellings_of_manifests(blksum, disks, form):
     """Those of VMware, and of Oracle Linux Virtualization Manager, with blanks and the folder."""
     members, _ = disks

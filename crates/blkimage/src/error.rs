@@ -95,6 +95,8 @@ impl Error {
     /// connection, a device that is gone, or a file that changed.
     pub fn is_of_bytes(&self) -> bool {
         match self.kind() {
+            // Of a file as a whole.
+            _ if self.0.is_mismatch => false,
             ErrorKind::Corrupt | ErrorKind::Truncated => true,
             ErrorKind::Io => self.io_error().is_some_and(|error| {
                 let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<RefusedRead>());
@@ -104,10 +106,29 @@ impl Error {
         }
     }
 
+    /// Returns whether a file does not match a digest that was stated with it, as that of a blob in an OCI image.
+    pub fn is_digest_mismatch(&self) -> bool {
+        self.0.is_mismatch
+    }
+
+    /// Makes this the error of a file that does not match its digest.
+    pub(crate) fn of_mismatch(mut self) -> Self {
+        self.0.is_mismatch = true;
+        self
+    }
+
     /// Creates an error about the file `name`. Other crates that implement sources use it too.
     pub fn new(kind: ErrorKind, name: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
         let (name, reason) = (name.into(), reason.into());
-        Self(Box::new(Inner { kind, name, reason, offset: None, source: None, hint: None }))
+        Self(Box::new(Inner {
+            kind,
+            name,
+            reason,
+            offset: None,
+            source: None,
+            hint: None,
+            is_mismatch: false,
+        }))
     }
 
     /// Adds the offset in the file.
@@ -194,6 +215,8 @@ struct Inner {
     offset: Option<u64>,
     source: Option<io::Error>,
     hint: Option<Hint>,
+    /// Whether a file does not match a digest that was stated with it.
+    is_mismatch: bool,
 }
 
 /// Maximum number of bytes of an image that a message repeats. A backing file name fits.

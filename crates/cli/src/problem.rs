@@ -28,6 +28,8 @@ pub enum Cause {
     Missing,
     /// The name is that of a folder.
     Directory,
+    /// A file does not match a digest that is stated with it.
+    Digest,
     Other,
 }
 
@@ -68,6 +70,7 @@ impl Problem {
         let cause = match error.kind() {
             ErrorKind::Directory if is_own => Cause::Directory,
             ErrorKind::Open if is_own && is_missing => Cause::Missing,
+            _ if error.is_digest_mismatch() => Cause::Digest,
             _ => Cause::Other,
         };
         let outcome = match error.kind() {

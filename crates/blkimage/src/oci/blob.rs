@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 use super::digest::Digest;
-use crate::storage::{ReadMethod, Storage};
+use crate::storage::{DigestMismatch, ReadMethod, Storage};
 use crate::{Extent, Lent};
 
 /// Bytes whose digest is stated.
@@ -24,12 +24,29 @@ pub(super) struct Checked {
     hashed: Arc<Hashed>,
 }
 
+/// The reason why blobs are not what is stated.
+#[derive(Clone)]
+enum Failure {
+    Mismatch(String),
+    Unreadable(String),
+}
+
+impl From<Failure> for io::Error {
+    fn from(failure: Failure) -> Self {
+        let kind = io::ErrorKind::InvalidData;
+        match failure {
+            Failure::Mismatch(reason) => Self::new(kind, DigestMismatch(reason)),
+            Failure::Unreadable(reason) => Self::new(kind, reason),
+        }
+    }
+}
+
 /// Blobs that are being hashed.
 struct Hashed {
     blobs: Vec<Stated>,
     /// Held while the blobs are hashed.
     work: Mutex<()>,
-    verdict: OnceLock<Option<String>>,
+    verdict: OnceLock<Option<Failure>>,
     /// Whether the verdict is not needed any more.
     is_abandoned: AtomicBool,
 }
@@ -60,30 +77,34 @@ impl Drop for Checked {
 
 impl Hashed {
     /// Returns the reason if a blob does not match its digest. Hashes the blobs unless another thread does or did.
-    fn verdict(&self) -> Option<String> {
+    fn verdict(&self) -> Option<Failure> {
         let _working = self.work.lock();
         self.verdict.get_or_init(|| self.blobs.iter().find_map(|blob| self.check(blob))).clone()
     }
 
-    fn check(&self, blob: &Stated) -> Option<String> {
+    fn check(&self, blob: &Stated) -> Option<Failure> {
         let Stated { storage, digest } = blob;
         let mut hasher = digest.hasher();
         let mut buf = vec![0; PIECE];
         let (mut offset, size) = (0, storage.size());
         while offset < size {
             if self.is_abandoned.load(Relaxed) {
-                return Some("was closed while it was read".into());
+                return Some(Failure::Unreadable("was closed while it was read".into()));
             }
             let length = (size - offset).min(PIECE as u64) as usize;
             if let Err(error) = storage.read_exact_at(&mut buf[..length], offset) {
-                return Some(format!("blob {digest} cannot be read at offset {offset}: {error}"));
+                let reason = format!("blob {digest} cannot be read at offset {offset}: {error}");
+                return Some(Failure::Unreadable(reason));
             }
             hasher.update(&buf[..length]);
             offset += length as u64;
         }
         match hasher.finish() == digest.hex() {
             true => None,
-            false => Some(format!("blob {digest} does not match its digest")),
+            false => {
+                let reason = format!("blob {digest} does not match its digest");
+                Some(Failure::Mismatch(reason))
+            }
         }
     }
 }
@@ -121,7 +142,7 @@ impl Storage for Checked {
     fn verify(&self) -> io::Result<()> {
         let hashed = self.hashed.verdict();
         self.content.verify()?;
-        hashed.map_or(Ok(()), |reason| Err(io::Error::new(io::ErrorKind::InvalidData, reason)))
+        hashed.map_or(Ok(()), |failure| Err(failure.into()))
     }
 
     fn granularity(&self) -> u64 {

@@ -7,6 +7,7 @@ pub(crate) mod part;
 mod read_method;
 pub(crate) mod remote;
 
+use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
@@ -416,6 +417,19 @@ impl HostFile {
     }
 }
 
+/// The error of a storage whose bytes do not match a digest that was stated.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "oci"), expect(dead_code))]
+pub(crate) struct DigestMismatch(pub String);
+
+impl fmt::Display for DigestMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for DigestMismatch {}
+
 /// Returns the error of the file `name` for that of reading its storage.
 pub(crate) fn read_error(name: &Path, error: io::Error, offset: Option<u64>) -> Error {
     use io::ErrorKind::{FileTooLarge, InvalidData, NotSeekable, OutOfMemory, Unsupported};
@@ -428,6 +442,9 @@ pub(crate) fn read_error(name: &Path, error: io::Error, offset: Option<u64>) -> 
     let new = |kind, error: &io::Error| Error::new(kind, name, error.to_string());
     match error.kind() {
         _ if error.get_ref().is_none() => {}
+        InvalidData if error.get_ref().is_some_and(|inner| inner.is::<DigestMismatch>()) => {
+            return new(ErrorKind::Corrupt, &error).of_mismatch();
+        }
         InvalidData => return new(ErrorKind::Corrupt, &error),
         NotSeekable | Unsupported => return new(ErrorKind::Unsupported, &error),
         OutOfMemory => return new(ErrorKind::Size, &error).with_hint(Hint::MaxMemory),

@@ -461,7 +461,10 @@ impl Checker<'_> {
                 Ok(())
             }
             // The bytes of a file may be readable where its content is not.
-            Err(failure) if failure.cause == Cause::Other && !input::is_read_once(name) => {
+            Err(failure)
+                if matches!(failure.cause, Cause::Digest | Cause::Other)
+                    && !input::is_read_once(name) =>
+            {
                 match self.images.search(entry, Notes::Silent, Some(failure.clone())) {
                     Some(found) => self.check_found(entry, found),
                     None => self.fail(entry, &failure),
@@ -471,21 +474,28 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports an image that cannot be read.
+    /// Reports an image that cannot be read, or that does not match a digest that is stated with it.
     fn fail(&mut self, entry: &Entry, failure: &Problem) -> io::Result<()> {
         let is_missing = failure.cause == Cause::Missing;
         self.counts.is_beside |= is_missing && self.is_beside(&entry.name);
         if is_missing && self.images.check.ignore_missing {
             return Ok(());
         }
-        self.counts.unreadable += 1;
+        let status = match failure.cause {
+            Cause::Digest => Status::Failed,
+            _ => Status::Error,
+        };
+        match status {
+            Status::Failed => self.counts.mismatched += 1,
+            _ => self.counts.unreadable += 1,
+        }
         let hint = is_missing.then(|| windows::hint(&entry.name)).flatten();
         let failure = &match hint {
             Some(hint) => failure.clone().with_hint(hint),
             None => failure.clone(),
         };
         failure.report(OsStr::from_bytes(&entry.name));
-        self.report(entry, Status::Error, Err(failure))
+        self.report(entry, status, Err(failure))
     }
 
     /// Reports a line without a tag, after everything was tried that it can be.

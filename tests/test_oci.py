@@ -14,6 +14,7 @@ import pytest
 import blkhash
 import images
 import oci_images
+import tar_mutants
 from conftest import blksum_path, mostly_slow
 from oci_images import KUBEVIRT, LAYER, Layout, layer, title
 
@@ -494,3 +495,63 @@ def test_archives_of_other_programs(blksum, workdir, qcow2, content, storage):
         expected = f"{value(content)}  {name}:disk/disk.qcow2\n"
         assert (result.returncode, result.stdout.decode(), result.stderr) == (0, expected, b""), name
         assert blksum("-c", name).returncode == 0
+
+
+def numbered(count):
+    """Returns the headers of links with short names."""
+    block = bytearray(tar_mutants.header(b"000000", 0, b"2"))
+    total = int(bytes(block[148:154]), 8)
+    for number in range(count):
+        block[:6] = digits = b"%06d" % number
+        block[148:154] = b"%06o" % (total + sum(digits) - 6 * ord("0"))
+        yield bytes(block)
+
+
+def long_names(count, kind):
+    """Returns members whose names have 4022 bytes."""
+    for number in range(count):
+        path = tar_mutants.record(b"path", b"%06d" % number + (b"/" + b"n" * 250) * 16)
+        yield tar_mutants.header(b"x", len(path), b"x") + tar_mutants.padded(path) + tar_mutants.header(b"x", 0, kind)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("members", "times", "says"),
+    [
+        (lambda: numbered(200_001), 1, "more than 200000 symbolic links in layers"),
+        (lambda: long_names(9_000, b"2"), 1, "32 MiB of their names"),
+        (lambda: long_names(34_000, b"0"), 2, "listed several times and have more than 128 MiB of names"),
+    ],
+    ids=["links", "long", "repeated"],
+)
+def test_lists_of_layers_are_limited(blksum, workdir, members, times, says):
+    blob = packed("zst")(b"".join(members()))
+    layout = Layout()
+    layers = [layout.blob(LAYER + "+zstd", blob)] * times + [layout.blob(LAYER, layer(("disk/a.img", b"x")))]
+    layout.index([layout.manifest(layers)]).archive("vm.tar")
+    assert pathlib.Path("vm.tar").stat().st_size < MIB
+    result = blksum("vm.tar", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (512 << 20, 512 << 20)))
+    assert result.returncode == 1 and says.encode() in result.stderr, result
+
+
+def test_a_check_says_which_blobs_do_not_match(blksum, workdir, content):
+    layout = oci_images.kubevirt({"d": content})
+    name = damaged(layout, len(content), lambda it: it[:-1] + b"!").archive("vm.tar")
+    lines = blksum("-c", name).stdout.decode().splitlines()
+    assert [line.split(": ")[1] for line in lines].count("FAILED") == 1 and len(lines) == 3, lines
+    # A check file of the disk has the same words.
+    pathlib.Path("SUMS").write_text(f"{value(content)}  vm.tar\n")
+    assert blksum("-c", "SUMS").stdout == b"vm.tar: FAILED\n"
+
+
+def test_two_layers_with_one_digest(blksum, workdir, content):
+    """The second one has another content."""
+    good, other = layer(("disk/a.img", content)), layer(("disk/b.img", content))
+    config = json.dumps({"rootfs": {"diff_ids": [f"sha256:{hashlib.sha256(good).hexdigest()}"] * 2}}).encode()
+    name = f"{hashlib.sha256(config).hexdigest()}.json"
+    manifest = json.dumps([{"Config": name, "Layers": ["a.tar", "b.tar"]}]).encode()
+    oci_images.archive("vm.tar", [("a.tar", good), ("b.tar", other), (name, config), ("manifest.json", manifest)])
+    for command in [str(blksum_path()), "vm.tar"], [BLKCOPY, "vm.tar:disk/b.img", "copy"], [BLKHASH, "info", "vm.tar:disk/b.img"]:
+        result = run(*command)
+        assert result.returncode != 0 and b"does not match its digest" in result.stderr, result
+    assert not pathlib.Path("copy").exists()

@@ -38,10 +38,23 @@ impl Rules {
     pub const IMAGES: Self = Self { max_headers: 10_000, special: true };
 }
 
+impl Rules {
+    #[cfg(feature = "oci")]
+    pub fn reader(self, file: &HostFile) -> Reader<'_> {
+        let reader = Reader::new(file, self.max_headers);
+        if self.special { reader.of_container() } else { reader }
+    }
+
+    #[cfg(not(feature = "oci"))]
+    fn reader(self, file: &HostFile) -> Reader<'_> {
+        Reader::new(file, self.max_headers)
+    }
+}
+
 impl Entries {
     /// Reads the headers of an archive.
     pub fn new(file: &HostFile, rules: Rules) -> Result<Self> {
-        let mut reader = Reader::new(file, rules.max_headers);
+        let mut reader = rules.reader(file);
         let mut entries = Self { all: Vec::new(), by_key: BTreeMap::new() };
         while let Some(entry) = reader.entry()? {
             entries.add(file, entry, rules)?;
@@ -61,11 +74,17 @@ impl Entries {
         Some(&self.all[*index]).filter(|entry| entry.is_file())
     }
 
+    /// Returns whether there is a member of any type with this name.
+    #[cfg(feature = "oci")]
+    pub fn has(&self, name: &[u8]) -> bool {
+        self.by_key.contains_key(&key(name))
+    }
+
     /// Adds a member. Fails if it is not a file or folder of its own beneath the folder of the archive.
     fn add(&mut self, file: &HostFile, entry: Entry, rules: Rules) -> Result<()> {
         let is_allowed = match entry.node {
             Node::File | Node::Folder => true,
-            Node::Special(_) => rules.special,
+            Node::Special(_) | Node::Global => rules.special,
             Node::Unknown(_) => false,
         };
         // What is extracted after a link may go where it leads.

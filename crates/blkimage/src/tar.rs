@@ -17,6 +17,8 @@ pub(crate) struct Entry {
     pub offset: u64,
     pub size: u64,
     pub node: Node,
+    /// Where a link leads. `None` if programs read that differently.
+    pub target: Option<Vec<u8>>,
 }
 
 /// The type of a member.
@@ -28,6 +30,8 @@ pub(crate) enum Node {
     Special(u8),
     /// A type whose content programs read differently.
     Unknown(u8),
+    /// Records about all members, which are no member. Programs in Go treat their name like that of a member.
+    Global,
 }
 
 impl Node {
@@ -43,6 +47,7 @@ impl Node {
             Self::Unknown(kind) => {
                 format!("member \"{name}\" of the type '{}'", excerpt(&[kind]))
             }
+            Self::Global => format!("global header \"{name}\""),
         }
     }
 }
@@ -72,6 +77,8 @@ pub(crate) struct Reader<'a> {
     at: u64,
     headers: u32,
     max_headers: u32,
+    /// Whether the archive is one of containers, which programs in Go read.
+    is_of_container: bool,
     /// Whether the padding of the last member must be there.
     needs_padding: bool,
 }
@@ -79,7 +86,14 @@ pub(crate) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Creates a reader that fails at an archive of more than `max_headers` headers.
     pub fn new(file: &'a HostFile, max_headers: u32) -> Self {
-        Self { file, at: 0, headers: 0, max_headers, needs_padding: true }
+        Self { file, at: 0, headers: 0, max_headers, is_of_container: false, needs_padding: true }
+    }
+
+    /// Refuses what the tar reader of Go refuses, too, and what container runtimes read differently. Returns global headers
+    /// like members.
+    #[cfg(feature = "oci")]
+    pub fn of_container(self) -> Self {
+        Self { is_of_container: true, ..self }
     }
 
     /// Accepts an archive that ends with the content of its last member, as those that programs in Go do not finish.
@@ -110,6 +124,9 @@ impl<'a> Reader<'a> {
             let header = Header(&block);
             if !header.is_valid() {
                 return Err(self.file.corrupt("is not a header of a tar archive").at(start));
+            }
+            if self.is_of_container && !header.has_valid_numbers() {
+                return Err(self.file.corrupt("has no valid number in a tar header").at(start));
             }
             let kind = header.kind();
             let size = match (kind, extended.size) {
@@ -142,30 +159,47 @@ impl<'a> Reader<'a> {
                         return Err(self.unsupported(reason, start));
                     }
                 }
-                Kind::LongLink => extended.is_linked = true,
+                Kind::LongLink => extended.set_long_link(&self.text(content, size)?),
                 Kind::Pax => {
                     let text = self.text(content, size)?;
                     let reason = match std::mem::replace(&mut extended.has_records, true) {
                         true => Some("several PAX headers of one member"),
                         false => extended.add(&text, size as usize).err(),
                     };
+                    let is_overlay = self.is_of_container && extended.is_overlay;
+                    let reason = reason.or(is_overlay.then_some("attributes of an overlay"));
                     if let Some(reason) = reason {
                         return Err(self.unsupported(reason, start));
                     }
                 }
                 Kind::Global => {
-                    let text = self.text(content, size)?;
-                    let mut global = Extended::default();
-                    let reason = global.add(&text, size as usize).err();
-                    let names_members = global.path.is_some() || global.size.is_some();
-                    let reason =
-                        reason.or(names_members.then_some("names or sizes for all members"));
-                    if let Some(reason) = reason {
-                        return Err(self.unsupported(reason, start));
+                    self.check_global(&extended, content, size)?;
+                    if self.is_of_container {
+                        let name = self.name(&header, Extended::default(), start)?;
+                        let node = Node::Global;
+                        return Ok(Some(Entry { name, offset: content, size, node, target: None }));
                     }
                 }
                 Kind::Sparse => return Err(self.unsupported("sparse members", start)),
             }
+        }
+    }
+
+    /// Fails if the records about all members at `content` change what follows. `extended` is what other headers before say
+    /// about the next member.
+    fn check_global(&self, extended: &Extended, content: u64, size: u64) -> Result<()> {
+        let start = content - BLOCK;
+        // Go drops it.
+        if !extended.is_empty() {
+            let what = "a global header between the headers of a member";
+            return Err(self.unsupported(what, start));
+        }
+        let mut global = Extended::default();
+        let reason = global.add(&self.text(content, size)?, size as usize).err();
+        let names_members = global.path.is_some() || global.size.is_some();
+        match reason.or(names_members.then_some("names or sizes for all members")) {
+            Some(reason) => Err(self.unsupported(reason, start)),
+            None => Ok(()),
         }
     }
 
@@ -178,22 +212,43 @@ impl<'a> Reader<'a> {
         size: u64,
     ) -> Result<Entry> {
         let start = offset - BLOCK;
+        let target = extended.target(header);
+        let stated = extended.size;
         let name = self.name(header, extended, start)?;
         // As in archives of V7, where folders have no type.
         let is_folder = name.ends_with(b"/") || header.is_folder_of_v7();
         let node = match (header.kind(), header.0[TYPE]) {
+            // Container runtimes fail.
+            (Kind::File, kind @ b'7') if self.is_of_container => Node::Unknown(kind),
             (Kind::Other, kind @ (b'1' | b'2' | b'3' | b'4' | b'6')) => Node::Special(kind),
             (Kind::Other, kind) => Node::Unknown(kind),
             (Kind::File, _) if !is_folder => Node::File,
             _ => Node::Folder,
         };
+        let corrupt = |what: &str| {
+            let reason = format!("has the member \"{}\", {what}", excerpt(&name));
+            self.file.corrupt(reason).at(start)
+        };
+        // A folder in GNU tar, and an empty file in Go.
+        let is_odd = header.kind() == Kind::File && !header.is_folder_in_go(&name);
+        if self.is_of_container && node == Node::Folder && is_odd {
+            return Err(corrupt("a file with the name of a folder"));
+        }
+        // GNU tar skips what follows a symbolic link or a device of some size, and other programs do not. All skip nothing of a
+        // hard link, whose header may have a size.
+        let has_size = match node {
+            Node::Special(b'1') => stated.is_some_and(|size| size > 0),
+            Node::Special(_) => stated.is_some_and(|size| size > 0) || header.size() != Some(0),
+            _ => false,
+        };
+        if has_size {
+            return Err(corrupt("which is no file and has a size"));
+        }
         // GNU tar skips the content of a folder, and other programs do not.
         if node == Node::Folder && (size > 0 || header.size() != Some(0)) {
-            let reason =
-                format!("has the member \"{}\", which is no file and has a size", excerpt(&name));
-            return Err(self.file.corrupt(reason).at(start));
+            return Err(corrupt("which is no file and has a size"));
         }
-        Ok(Entry { name, offset, size, node })
+        Ok(Entry { name, offset, size, node, target })
     }
 
     /// Returns the name of a member, whose header is at `start`.
@@ -201,7 +256,7 @@ impl<'a> Reader<'a> {
         let name = match (extended.path, extended.long_name) {
             (Some(_), Some(_)) => return Err(self.unsupported("members with two names", start)),
             (Some(name), None) | (None, Some(name)) => name,
-            // GNU tar takes the bytes of such a prefix for something else, Python's tarfile for a part of
+            // GNU tar and Go take the bytes of such a prefix for something else, Python's tarfile for a part of
             // the name.
             (None, None) => header.name().ok_or_else(|| {
                 let name = excerpt(header.text(NAME));
@@ -231,7 +286,14 @@ impl<'a> Reader<'a> {
         }
         let mut block = [0; BLOCK as usize];
         self.file.read_exact_at(&mut block, self.at)?;
-        if block.iter().all(|byte| *byte == 0) {
+        if is_zero(&block) {
+            // Go fails, and other programs end there.
+            if self.is_of_container && left >= 2 * BLOCK {
+                self.file.read_exact_at(&mut block, self.at + BLOCK)?;
+                if !is_zero(&block) {
+                    return Err(self.unsupported("blocks behind a single one of zeros", self.at));
+                }
+            }
             return Ok(None);
         }
         self.headers += 1;
@@ -269,12 +331,28 @@ struct Extended {
     path: Option<Vec<u8>>,
     size: Option<u64>,
     has_records: bool,
+    /// Where a link leads, from a header of GNU tar and from PAX records.
+    long_link: Option<Vec<u8>>,
+    link_path: Option<Vec<u8>>,
     is_linked: bool,
+    is_odd_link: bool,
+    /// Whether there are attributes by which an overlay of folders hides or moves files.
+    is_overlay: bool,
 }
 
 impl Extended {
     fn is_empty(&self) -> bool {
         self.long_name.is_none() && !self.has_records && !self.is_linked
+    }
+
+    /// Returns where a link leads. `None` if several headers state it.
+    fn target(&self, header: &Header<'_>) -> Option<Vec<u8>> {
+        match (&self.long_link, &self.link_path) {
+            _ if self.is_odd_link => None,
+            (Some(_), Some(_)) => None,
+            (Some(target), None) | (None, Some(target)) => Some(target.clone()),
+            (None, None) => Some(header.text(LINK).to_vec()),
+        }
     }
 
     /// Takes over a name, which ends at the first NUL of whole blocks, whatever its size says.
@@ -283,8 +361,20 @@ impl Extended {
             return Err("several long names of one member");
         }
         let end = blocks.iter().position(|byte| *byte == 0).ok_or("long names without an end")?;
+        // Go takes the name of the member instead.
+        if end == 0 {
+            return Err("long names that are empty");
+        }
         self.long_name = Some(blocks[..end].to_vec());
         Ok(())
+    }
+
+    /// Takes over where a link leads.
+    fn set_long_link(&mut self, blocks: &[u8]) {
+        let end = blocks.iter().position(|byte| *byte == 0);
+        self.is_odd_link |= self.is_linked || end.is_none();
+        self.is_linked = true;
+        self.long_link = end.map(|end| blocks[..end].to_vec());
     }
 
     /// Takes over PAX records, each of which is `LENGTH KEY=VALUE\n`. Only zeros follow `size` bytes of
@@ -306,10 +396,13 @@ impl Extended {
             match key {
                 b"path" if value.is_empty() => return Err(INVALID),
                 b"path" => self.path = Some(value.to_vec()),
+                b"linkpath" if value.is_empty() || value.contains(&0) => return Err(INVALID),
+                b"linkpath" => self.link_path = Some(value.to_vec()),
                 b"size" => self.size = Some(decimal(value).ok_or(INVALID)?),
                 _ if key.starts_with(b"GNU.sparse") => return Err("sparse members"),
                 // Parts of archives of several volumes, and folders of incremental ones.
                 _ if key.starts_with(b"GNU.") => return Err("members with PAX records of GNU tar"),
+                _ if OVERLAYS.iter().any(|start| key.starts_with(start)) => self.is_overlay = true,
                 // A blank at either end is a part of the key in one program and not in another.
                 [] | [b' ' | b'\t', ..] | [.., b' ' | b'\t'] => return Err(INVALID),
                 _ => {}
@@ -368,6 +461,23 @@ impl Header<'_> {
         }
     }
 
+    /// Returns whether the fields of numbers that concern no content hold what Go reads as numbers.
+    fn has_valid_numbers(&self) -> bool {
+        let is_blank = |field: &[u8]| field.iter().all(|byte| matches!(byte, 0 | b' '));
+        let is_number = |field: &Range<usize>| {
+            let field = &self.0[field.clone()];
+            matches!(field[0], 0x80 | 0xff) || is_blank(field) || octal(field).is_some()
+        };
+        // V7 has no numbers of devices.
+        let fields = if self.0[257..262] == *b"ustar" { &NUMBERS[..] } else { &NUMBERS[..4] };
+        fields.iter().all(is_number)
+    }
+
+    /// Returns whether Go reads a file whose name is that of a folder as one, as do others.
+    fn is_folder_in_go(&self, name: &[u8]) -> bool {
+        self.0[TYPE] == 0 && name.ends_with(b"/")
+    }
+
     /// Returns whether this is a folder without a type. Python's tarfile asks the name in the header, whatever
     /// name follows.
     fn is_folder_of_v7(&self) -> bool {
@@ -386,13 +496,14 @@ impl Header<'_> {
         }
     }
 
-    /// Returns the name. `None` if there is a prefix in a format that has none: V7, or that of GNU tar,
-    /// which has times there.
+    /// Returns the name. `None` if there is a prefix in a format that has none or a shorter one: V7, that of GNU tar,
+    /// which has times there, or that of star, whose header ends so.
     fn name(&self) -> Option<Vec<u8>> {
         let (name, prefix) = (self.text(NAME), self.text(PREFIX));
         match prefix.is_empty() {
             true => Some(name.to_vec()),
-            false => (self.0[257..263] == *b"ustar\0").then(|| [prefix, name].join(&b'/')),
+            false => (self.0[257..263] == *b"ustar\0" && self.0[508..] != *b"tar\0")
+                .then(|| [prefix, name].join(&b'/')),
         }
     }
 
@@ -415,12 +526,30 @@ fn octal(field: &[u8]) -> Option<u64> {
     (is_end && !digits.is_empty()).then_some(value)
 }
 
+fn is_zero(block: &[u8]) -> bool {
+    block.iter().all(|byte| *byte == 0)
+}
+
 /// Unit of an archive in bytes.
 pub(crate) const BLOCK: u64 = 512;
 
 /// Fields of the name of a member in its header, and of the part before it.
 const NAME: Range<usize> = 0..100;
 const PREFIX: Range<usize> = 345..500;
+
+/// Field of the name to which a link leads.
+const LINK: Range<usize> = 157..257;
+
+/// Fields of the mode, the owner, the group and the time, and of the numbers of a device.
+const NUMBERS: [Range<usize>; 6] = [100..108, 108..116, 116..124, 136..148, 329..337, 337..345];
+
+/// Beginnings of PAX records of attributes by which overlayfs and fuse-overlayfs hide, move or change files.
+const OVERLAYS: [&[u8]; 4] = [
+    b"SCHILY.xattr.trusted.overlay.",
+    b"SCHILY.xattr.user.overlay.",
+    b"SCHILY.xattr.user.fuseoverlayfs.",
+    b"SCHILY.xattr.user.containers.",
+];
 
 /// Offset of the type of a member in its header.
 const TYPE: usize = 156;

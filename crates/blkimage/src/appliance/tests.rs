@@ -493,11 +493,15 @@ fn long_names() {
     let archive = appliance(&[("f", "folder/d", "")], &["f"]).file("d", b"");
     let prefixed = |header: &mut [u8; 512]| header[345..351].copy_from_slice(b"folder");
     assert_eq!(archive.clone().change(prefixed).disks(), ["folder/d"]);
-    let gnu = archive.change(|header| header[257..265].copy_from_slice(b"ustar  \0"));
+    let gnu = archive.clone().change(|header| header[257..265].copy_from_slice(b"ustar  \0"));
+    // Go reads a shorter prefix in the format of star.
+    let star = archive.change(|header| header[508..].copy_from_slice(b"tar\0"));
     let at = gnu.0.len() - 512;
-    gnu.change(prefixed).refused(&format!(
-        "a.ova: has a prefix of the name \"d\" in a tar header that is not ustar, which programs read differently (offset {at})"
-    ));
+    for other in [gnu, star] {
+        other.change(prefixed).refused(&format!(
+            "a.ova: has a prefix of the name \"d\" in a tar header that is not ustar, which programs read differently (offset {at})"
+        ));
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::detect::compression;
 use super::files::Files;
 use crate::Format;
 use crate::compressed::{self, Decompressed};
@@ -12,11 +13,6 @@ use crate::options::OpenOptions;
 use crate::storage::{self, Storage};
 use crate::tar;
 
-/// Detects the compression of a layer from its first bytes, as container runtimes do.
-pub(super) fn compression(storage: &dyn Storage) -> Option<Compression> {
-    Compression::of_head(&compressed::head_of(storage).ok()?)
-}
-
 /// Returns the tar archive in a layer, of `known` bytes if it was read before.
 pub(super) fn of_layer(
     options: &OpenOptions,
@@ -24,7 +20,7 @@ pub(super) fn of_layer(
     storage: Arc<dyn Storage>,
     known: Option<u64>,
 ) -> Result<Arc<dyn Storage>> {
-    let Some(found) = compression(&*storage) else { return Ok(storage) };
+    let Some(found) = compression(&*storage, files.name())? else { return Ok(storage) };
     let options = OpenOptions { format: Some(Format::Raw), ..options.clone() };
     let name = files.name();
     Ok(compressed::content_of_size(&options, found, storage, name, known)?.into())
@@ -58,11 +54,11 @@ pub(super) struct Scan {
 impl Scan {
     pub fn new(options: &OpenOptions, files: &Files, storage: Arc<dyn Storage>) -> Result<Self> {
         let options = OpenOptions { format: Some(Format::Raw), ..options.clone() };
-        if let Some(found) = compression(&*storage)
+        if let Some(found) = compression(&*storage, files.name())?
             && let Some(stream) =
                 compressed::stream(&options, found, storage.clone(), files.name())?
         {
-            let forward = Arc::new(Forward(Mutex::new(Position { stream, offset: 0 })));
+            let forward = Arc::new(Forward(Mutex::new(Position { stream, offset: 0, past: 0 })));
             return Ok(Self { tar: forward.clone(), forward: Some(forward) });
         }
         let tar = of_layer(&options, files, storage, None)?;
@@ -85,6 +81,8 @@ struct Forward(Mutex<Position>);
 struct Position {
     stream: Decompressed<'static>,
     offset: u64,
+    /// Zeros that were read behind the end.
+    past: u64,
 }
 
 impl Storage for Forward {
@@ -94,16 +92,18 @@ impl Storage for Forward {
 
     fn read_at_most(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut position = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Position { stream, offset: at } = &mut *position;
+        let Position { stream, offset: at, past } = &mut *position;
         let skipped = offset.checked_sub(*at).ok_or(io::ErrorKind::NotSeekable)?;
         let count = io::copy(&mut stream.by_ref().take(skipped), &mut io::sink())?;
         *at += count;
-        let is_next = offset.is_multiple_of(tar::BLOCK) && skipped - count < tar::BLOCK;
+        let is_next = offset.is_multiple_of(tar::BLOCK)
+            && (skipped - count).checked_sub(*past).is_some_and(|gap| gap < tar::BLOCK);
         let read = if count == skipped { stream.read(buf)? } else { 0 };
         *at += read as u64;
         if read == 0 && is_next {
             // Archives of umoci end without the padding and the zeros at the end of others.
             buf.fill(0);
+            *past += buf.len() as u64;
             return Ok(buf.len());
         }
         Ok(read)

@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::detect::compression;
 use crate::entries::{Entries, Rules};
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::options::OpenOptions;
@@ -31,6 +32,8 @@ enum Place {
 
 impl Files {
     pub fn in_archive(storage: Arc<dyn Storage>, name: &Path) -> Result<Self> {
+        // Fails for an archive that container runtimes decompress first.
+        compression(&*storage, name)?;
         let entries = Entries::new(&whole(storage.clone(), name), Rules::IMAGES)?;
         Ok(Self { name: name.into(), place: Place::Archive { storage, entries } })
     }
@@ -55,6 +58,14 @@ impl Files {
             Place::Archive { entries, .. } => entries.find(name.as_bytes()).is_some(),
             Place::Folder { folder, .. } => sys::find_beneath(folder, Path::new(name))
                 .is_ok_and(|found| found.stamp.node_type == NodeType::Regular),
+        }
+    }
+
+    /// Returns whether an archive has a member of this name that is no file. Some programs follow a link.
+    pub fn has_other(&self, name: &str) -> bool {
+        match &self.place {
+            Place::Archive { entries, .. } => entries.has(name.as_bytes()) && !self.has(name),
+            Place::Folder { .. } => false,
         }
     }
 

@@ -1,17 +1,16 @@
 //! The disks in a container image: the files in its folder `disk`, as a container runtime sees them.
 //!
-//! Layers are applied from the lowest to the topmost one. A file of a layer replaces what has its name below, and a
-//! whiteout removes it.
+//! Layers are applied from the lowest to the topmost one, and the members of a layer in their order. A file of a layer
+//! replaces what has its name below, and a whiteout removes it. Where runtimes differ, or fail, the image is refused.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::mem::take;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
 
-use super::files::{Files, whole};
-use crate::error::{ErrorKind, Result, excerpt};
-use crate::probe::{PROBE_SIZE, probe_footer};
-use crate::storage::Storage;
-use crate::tar::{Entry, Node, Reader};
+use super::change::{Change, FOLDER, change, parts};
+use super::files::Files;
+use super::links::Links;
+use crate::error::{Error, ErrorKind, Result, excerpt};
+use crate::tar::{Entry, Node};
 
 /// The folder of the disks, after the layers that were applied.
 #[derive(Default)]
@@ -20,39 +19,15 @@ pub(super) struct Folder {
     nodes: BTreeMap<Vec<u8>, Member>,
     /// What is in the place of the folder, if it is not one.
     other: Option<Node>,
+    /// Index of the topmost layer that has a member in the folder or in its place.
+    touched: Option<usize>,
+    /// Index of the topmost layer that hides what lower ones have in the folder.
+    hides: Option<usize>,
     links: Links,
-}
-
-/// The symbolic links in all layers. What is extracted through one may become a disk.
-#[derive(Default)]
-struct Links {
-    /// Their paths, without what a path need not have.
-    paths: BTreeSet<Vec<u8>>,
-    /// A member in a folder that is a link.
-    through: Option<Vec<u8>>,
-}
-
-impl Links {
-    /// Takes the next member. Fails if there are too many links.
-    fn add(&mut self, files: &Files, entry: &Entry) -> Result<()> {
-        let parts = entry.name.split(|byte| *byte == b'/');
-        let parts: Vec<_> = parts.filter(|part| !matches!(*part, b"" | b".")).collect();
-        let path = parts.join(&b'/');
-        let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-        let mut parents = slashes.map(|(at, _)| &path[..at]);
-        if self.through.is_none() && parents.any(|parent| self.paths.contains(parent)) {
-            self.through = Some(entry.name.clone());
-        }
-        match entry.node {
-            Node::Special(b'2') if self.paths.len() == MAX_LINKS => {
-                let reason = format!("has more than {MAX_LINKS} symbolic links in layers");
-                return Err(files.error(ErrorKind::Unsupported, reason));
-            }
-            Node::Special(b'2') => drop(self.paths.insert(path)),
-            _ => drop(self.paths.remove(&path)),
-        }
-        Ok(())
-    }
+    /// Hashes of the paths of the members of the layer with the index `layer`.
+    names: HashSet<u64>,
+    hasher: RandomState,
+    layer: usize,
 }
 
 /// A file in the folder.
@@ -68,84 +43,104 @@ pub(super) struct Member {
     node: Node,
 }
 
-/// A change of the folder by a layer.
-enum Change {
-    /// Removes everything that lower layers have.
-    Hide,
-    /// Removes a name that lower layers have.
-    Remove(Vec<u8>),
-    /// Something takes the place of the folder.
-    Replace(Node),
-    /// Adds a member of this name, which may end like an image.
-    Add(Vec<u8>, Entry, bool),
-}
-
 impl Folder {
-    /// Applies the layer with this index, whose tar archive is `content`.
+    /// Returns whether a member is a file of the folder.
+    pub fn has(entry: &Entry) -> bool {
+        entry.is_file() && matches!(*parts(&entry.name), [FOLDER, _])
+    }
+
+    /// Applies the next member of the layer with this index. `ends_like_image` is about a file of the folder.
     pub fn apply(
         &mut self,
         files: &Files,
-        content: Arc<dyn Storage>,
+        entry: &Entry,
         layer: usize,
-        headers_left: &mut u32,
+        ends_like_image: bool,
     ) -> Result<()> {
-        let file = whole(content, files.name());
-        let mut reader = Reader::new(&file, *headers_left).without_padding();
-        let mut changes = Vec::new();
-        while let Some(entry) = reader.entry()? {
-            self.links.add(files, &entry)?;
-            if let Some(mut change) = change(files, entry)? {
-                if let Change::Add(_, entry, ends_like_image) = &mut change
-                    && entry.is_file()
-                {
-                    let mut end = vec![0; entry.size.min(PROBE_SIZE as u64) as usize];
-                    let start = entry.offset + entry.size - end.len() as u64;
-                    file.read_exact_at(&mut end, start)?;
-                    *ends_like_image = probe_footer(&end).is_some();
-                }
-                if changes.len() == MAX_CHANGES {
-                    let reason =
-                        format!("has a layer of more than {MAX_CHANGES} files in the folder disk");
-                    return Err(files.error(ErrorKind::Unsupported, reason));
-                }
-                changes.push(change);
-            }
+        let parts = parts(&entry.name);
+        let change = change(entry, &parts).map_err(|reason| refused(files, entry, reason))?;
+        if self.layer != layer {
+            self.layer = layer;
+            self.names.clear();
         }
-        *headers_left -= reader.headers();
-        // Whiteouts concern lower layers only, wherever they are among the members.
-        for change in &changes {
-            match change {
-                Change::Hide => *self = Self { links: take(&mut self.links), ..Self::default() },
-                Change::Remove(name) => drop(self.nodes.remove(name)),
-                Change::Replace(_) | Change::Add(..) => {}
-            }
+        // Podman and Docker fail, whatever the member is.
+        if !self.names.insert(self.hasher.hash_one(&parts)) {
+            return Err(doubled(files, entry));
         }
-        for change in changes {
-            match change {
-                Change::Replace(Node::Folder) => self.other = None,
-                Change::Replace(node) => {
-                    let links = take(&mut self.links);
-                    *self = Self { other: Some(node), links, ..Self::default() };
-                }
-                Change::Add(name, entry, ends_like_image) => {
-                    let Entry { offset, size, node, .. } = entry;
-                    let member = Member { layer, offset, size, ends_like_image, node };
-                    if let Some(first) = self.nodes.insert(name, member)
-                        && first.layer == layer
-                        && (first.node, node) != (Node::Folder, Node::Folder)
-                    {
-                        let name = excerpt(&entry.name);
-                        let reason = format!("has two members with the name \"{name}\" in a layer");
-                        return Err(files.corrupt(reason));
-                    }
-                }
-                Change::Hide | Change::Remove(_) => {}
-            }
+        if entry.node == Node::Global {
+            return Ok(());
         }
-        if self.nodes.len() > MAX_CHANGES {
-            let reason = format!("has more than {MAX_CHANGES} files in the folder disk");
+        self.links.apply(files, entry, &parts, change, layer)?;
+        let is_touched = self.touched == Some(layer);
+        match (&*parts, change) {
+            ([_], Change::Hide) | ([_], Change::Remove(FOLDER)) => {
+                if is_touched {
+                    return Err(refused(files, entry, LATE));
+                }
+                self.nodes.clear();
+                self.other = None;
+            }
+            // A second one finds nothing.
+            ([FOLDER, _], Change::Hide) => {
+                if self.hides.replace(layer) != Some(layer) {
+                    self.nodes.retain(|_, member| member.layer == layer);
+                }
+            }
+            ([FOLDER, _], Change::Remove(name)) => match self.nodes.get(name) {
+                Some(member) if member.layer == layer => {
+                    return Err(refused(files, entry, LATE));
+                }
+                _ => drop(self.nodes.remove(name)),
+            },
+            ([FOLDER], Change::Add) => {
+                self.touched = Some(layer);
+                self.other = (entry.node != Node::Folder).then_some(entry.node);
+                if self.other.is_some() {
+                    self.nodes.clear();
+                }
+            }
+            ([FOLDER, _], Change::Add) if entry.node == Node::Special(b'1') => {
+                return Err(refused(files, entry, "where only files are read"));
+            }
+            ([FOLDER, name, rest @ ..], Change::Add) => {
+                self.touched = Some(layer);
+                let Entry { offset, size, node, .. } = *entry;
+                let node = if rest.is_empty() { node } else { Node::Folder };
+                let member = Member { layer, offset, size, ends_like_image, node };
+                self.add(files, entry, name, member, rest.is_empty())?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Adds a member with this name to the folder, or the folder of another one, which may have no member of its own.
+    fn add(
+        &mut self,
+        files: &Files,
+        entry: &Entry,
+        name: &[u8],
+        member: Member,
+        is_own: bool,
+    ) -> Result<()> {
+        let old = self.nodes.get(name);
+        // A link in the place of the folder is one of those that `links` knows.
+        let is_below_file = self.other == Some(Node::File)
+            || !is_own && old.is_some_and(|old| old.node != Node::Folder);
+        if is_below_file {
+            return Err(refused(files, entry, "in a folder that is a file"));
+        }
+        if let Some(old) = old
+            && old.layer == member.layer
+            && (old.node, member.node) != (Node::Folder, Node::Folder)
+        {
+            return Err(doubled(files, entry));
+        }
+        if old.is_none() && self.nodes.len() == MAX_NODES {
+            let reason = format!("has more than {MAX_NODES} files in the folder disk");
             return Err(files.error(ErrorKind::Unsupported, reason));
         }
+        self.nodes.insert(name.to_vec(), member);
         Ok(())
     }
 
@@ -169,7 +164,7 @@ impl Folder {
                 node => return Err(refused(node, &name)),
             }
         }
-        match &self.links.through {
+        match self.links.through() {
             Some(name) if !disks.is_empty() => {
                 let name = excerpt(name);
                 let reason = format!(
@@ -182,46 +177,18 @@ impl Folder {
     }
 }
 
-/// Returns the change of the folder that a member makes.
-fn change(files: &Files, entry: Entry) -> Result<Option<Change>> {
-    let parts = entry.name.split(|byte| *byte == b'/');
-    let parts: Vec<_> = parts.filter(|part| !matches!(*part, b"" | b".")).collect();
-    if parts.contains(&&b".."[..]) || matches!(entry.node, Node::Unknown(_)) {
-        let what = entry.node.describe(&excerpt(&entry.name));
-        let reason = format!("has the {what} in a layer, which programs extract differently");
-        return Err(files.error(ErrorKind::Unsupported, reason));
-    }
-    let whiteout = |name: &[u8]| name.strip_prefix(WHITEOUT).map(<[u8]>::to_vec);
-    Ok(match *parts {
-        [OPAQUE] | [FOLDER, OPAQUE] => Some(Change::Hide),
-        [name] if whiteout(name).is_some_and(|name| name == FOLDER) => Some(Change::Hide),
-        [FOLDER] => Some(Change::Replace(entry.node)),
-        [FOLDER, name] => match whiteout(name) {
-            // Notes of a file system about itself.
-            Some(name) if name.starts_with(WHITEOUT) => None,
-            Some(name) => Some(Change::Remove(name)),
-            None => Some(Change::Add(name.to_vec(), entry, false)),
-        },
-        // A folder that has files may have no member of its own.
-        [FOLDER, name, ..] => {
-            let folder = Entry { node: Node::Folder, ..entry.clone() };
-            Some(Change::Add(name.to_vec(), folder, false))
-        }
-        _ => None,
-    })
+fn refused(files: &Files, entry: &Entry, reason: &str) -> Error {
+    let what = entry.node.describe(&excerpt(&entry.name));
+    files.error(ErrorKind::Unsupported, format!("has the {what} in a layer, {reason}"))
 }
 
-/// The folder in which KubeVirt looks for the disk of a container image.
-const FOLDER: &[u8] = b"disk";
+fn doubled(files: &Files, entry: &Entry) -> Error {
+    let name = excerpt(&entry.name);
+    files.corrupt(format!("has two members with the name \"{name}\" in a layer"))
+}
 
-/// Beginning of the name of a file that removes the one with the rest of the name.
-const WHITEOUT: &[u8] = b".wh.";
+/// About a whiteout that follows what it concerns. Some programs remove what the same layer has.
+const LATE: &str = "behind a member of the same layer that it concerns";
 
-/// Name of a file that removes everything in its folder.
-const OPAQUE: &[u8] = b".wh..wh..opq";
-
-/// Maximum number of symbolic links in all layers. Large container images have some ten thousand.
-const MAX_LINKS: usize = 200_000;
-
-/// Maximum number of files in the folder, and of changes in one layer.
-const MAX_CHANGES: usize = 10_000;
+/// Maximum number of files in the folder.
+const MAX_NODES: usize = 10_000;

@@ -1,4 +1,4 @@
-//! The images that an index leads to (OCI image specification), or that are in an archive of Docker.
+//! The images that an index leads to (OCI image specification).
 //!
 //! Every JSON blob is compared with its size and its digest before it is parsed, and has a maximum size.
 
@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::digest::Digest;
 use super::files::Files;
+use super::keys::{self, Keys};
 use crate::error::{ErrorKind, Result, excerpt};
 use crate::storage::Storage;
 
@@ -20,6 +21,10 @@ pub(super) struct Image {
     pub platform: Option<String>,
     /// Name in the index.
     pub reference: Option<String>,
+    /// Digest of the configuration.
+    pub config: Option<Digest>,
+    /// Whether the configuration is that of a container, whose layers runtimes extract whatever their types are.
+    pub is_container: bool,
     pub layers: Vec<Layer>,
 }
 
@@ -61,14 +66,22 @@ pub(super) struct Found {
 
 /// Follows the index of a layout.
 pub(super) fn of_layout(files: &Files) -> Result<Found> {
-    let layout: ImageLayout = parse(files, b"oci-layout", &read(files, b"oci-layout")?)?;
+    let text = read(files, b"oci-layout")?;
+    let layout: ImageLayout = parse(files, b"oci-layout", &text, keys::LAYOUT)?;
     if !layout.version.starts_with("1.") {
         let version = excerpt(layout.version.as_bytes());
         let reason = format!("is an OCI image layout of version \"{version}\", which is not read");
         return Err(files.error(ErrorKind::Unsupported, reason));
     }
-    let index: Document = parse(files, b"index.json", &read(files, b"index.json")?)?;
-    let mut walk = Walk { files, found: Found::default(), seen: HashSet::new(), documents: 0 };
+    of_index(files)
+}
+
+/// Follows the index of a layout whose version is not looked at.
+pub(super) fn of_index(files: &Files) -> Result<Found> {
+    let text = read(files, INDEX)?;
+    let index: Document = parse(files, INDEX, &text, keys::DOCUMENT)?;
+    let (found, seen) = Default::default();
+    let mut walk = Walk { files, found, seen, documents: 0, descriptors: 0 };
     walk.index(index, &Context::default(), 0)?;
     Ok(walk.found)
 }
@@ -80,6 +93,7 @@ struct Walk<'a> {
     /// Digests that were named.
     seen: HashSet<Digest>,
     documents: usize,
+    descriptors: usize,
 }
 
 /// What the descriptors above a manifest state about it.
@@ -112,6 +126,8 @@ impl Walk<'_> {
             let document = self.document(&blob, &descriptor)?;
             let annotations = descriptor.annotations.unwrap_or_default();
             let platform = descriptor.platform.as_ref().and_then(Platform::name);
+            let stated = [&platform, &annotations.reference];
+            check_texts(self.files, stated.into_iter().flatten())?;
             let context = Context {
                 platform: platform.or_else(|| context.platform.clone()),
                 reference: annotations.reference.or_else(|| context.reference.clone()),
@@ -131,7 +147,7 @@ impl Walk<'_> {
             let reason = format!("blob {} does not match its digest", blob.digest);
             return Err(self.files.corrupt(reason));
         }
-        let document: Document = parse(self.files, &blob.file, &text)?;
+        let document: Document = parse(self.files, &blob.file, &text, keys::DOCUMENT)?;
         let stated = document.media_type.as_deref().map(media_type);
         let is_other = stated.is_some_and(|stated| stated != media_type(&descriptor.media_type));
         if is_other || document.manifests.is_some() && document.layers.is_some() {
@@ -142,9 +158,12 @@ impl Walk<'_> {
     }
 
     fn manifest(&mut self, manifest: Document, digest: &Digest, context: Context) -> Result<()> {
-        if let Some(config) = &manifest.config {
-            let blob = self.blob(config)?;
+        let (mut config, mut is_container) = (None, false);
+        if let Some(stated) = &manifest.config {
+            let blob = self.blob(stated)?;
             self.add(&blob);
+            config = Some(blob.digest);
+            is_container = CONTAINERS.contains(&media_type(&stated.media_type));
         }
         let stated = manifest.layers.unwrap_or_default();
         check_count(self.files, stated.len())?;
@@ -156,15 +175,23 @@ impl Walk<'_> {
             let Annotations { title, disk, disk_size, .. } = annotations;
             let size = disk_size.as_deref().and_then(quantity);
             let media_type = descriptor.media_type;
+            let stated = [&title, &disk].into_iter().flatten();
+            check_texts(self.files, stated.chain([&media_type]))?;
             layers.push(Layer { blob, media_type, name: disk, title, size });
         }
         let Context { platform, reference } = context;
-        self.found.images.push(Image { id: digest.short().into(), platform, reference, layers });
+        let id = digest.short().into();
+        self.found.images.push(Image { id, platform, reference, config, is_container, layers });
         Ok(())
     }
 
     /// Returns the blob of a descriptor. Fails if it is missing or has another size.
-    fn blob(&self, descriptor: &Descriptor) -> Result<Blob> {
+    fn blob(&mut self, descriptor: &Descriptor) -> Result<Blob> {
+        self.descriptors += 1;
+        if self.descriptors > MAX_DESCRIPTORS {
+            let reason = format!("has more than {MAX_DESCRIPTORS} descriptors");
+            return Err(self.files.error(ErrorKind::Unsupported, reason));
+        }
         let digest = Digest::parse(&descriptor.digest)
             .map_err(|reason| self.files.error(ErrorKind::Unsupported, format!("has {reason}")))?;
         let file = digest.path().into_bytes();
@@ -188,68 +215,6 @@ impl Walk<'_> {
     }
 }
 
-/// Returns the images in an archive of `docker save`.
-pub(super) fn of_docker(files: &Files) -> Result<Found> {
-    let images: Vec<DockerImage> =
-        parse(files, MANIFEST.as_bytes(), &read(files, MANIFEST.as_bytes())?)?;
-    if images.len() > MAX_DOCUMENTS {
-        let reason = format!("has more than {MAX_DOCUMENTS} images");
-        return Err(files.error(ErrorKind::Unsupported, reason));
-    }
-    let mut found = Found::default();
-    let mut seen = HashSet::new();
-    for image in images {
-        let text = read(files, image.config.as_bytes())?;
-        let stem = image.config.strip_suffix(".json").unwrap_or(&image.config);
-        let digest = Digest::sha256(stem).or_else(|| Digest::of_path(stem.as_bytes()));
-        let digest = digest.ok_or_else(|| {
-            let name = excerpt(image.config.as_bytes());
-            files.error(ErrorKind::Unsupported, format!("has no digest of \"{name}\""))
-        })?;
-        if !digest.is_of(&text) {
-            return Err(files.corrupt(format!("blob {digest} does not match its digest")));
-        }
-        let config: Config = parse(files, image.config.as_bytes(), &text)?;
-        let contents = config.rootfs.unwrap_or_default().diff_ids.unwrap_or_default();
-        let stated = image.layers.unwrap_or_default();
-        check_count(files, stated.len())?;
-        if contents.len() != stated.len() {
-            let reason = format!("has {} digests for {} layers", contents.len(), stated.len());
-            return Err(files.corrupt(reason));
-        }
-        let platform = Platform { os: config.os, architecture: config.architecture, variant: None };
-        let id = digest.short().to_owned();
-        let mut blobs =
-            vec![Blob { file: image.config.into_bytes(), digest, is_of: Subject::File }];
-        let mut layers = Vec::with_capacity(stated.len());
-        for (name, digest) in stated.into_iter().zip(contents) {
-            let digest = Digest::parse(&digest)
-                .map_err(|reason| files.error(ErrorKind::Unsupported, format!("has {reason}")))?;
-            let blob = Blob { file: name.into_bytes(), digest, is_of: Subject::Content };
-            blobs.push(blob.clone());
-            layers.push(Layer {
-                blob,
-                media_type: TAR.into(),
-                name: None,
-                title: None,
-                size: None,
-            });
-        }
-        for blob in blobs {
-            if seen.insert(blob.file.clone()) {
-                found.blobs.push(blob);
-            }
-        }
-        let platform = platform.name();
-        let reference = image.tags.unwrap_or_default().into_iter().next();
-        // One image may have several tags, and a line for each.
-        if found.images.iter().all(|other: &Image| other.id != id) {
-            found.images.push(Image { id, platform, reference, layers });
-        }
-    }
-    Ok(found)
-}
-
 /// Returns the number of bytes that a quantity of Kubernetes is, if it is a whole one, as in `10Gi`.
 fn quantity(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
@@ -258,7 +223,7 @@ fn quantity(text: &str) -> Option<u64> {
 }
 
 /// Reads a file of limited size.
-fn read(files: &Files, name: &[u8]) -> Result<Vec<u8>> {
+pub(super) fn read(files: &Files, name: &[u8]) -> Result<Vec<u8>> {
     let storage = files.open(name)?;
     let size = storage.size();
     if size > MAX_JSON {
@@ -274,15 +239,32 @@ fn read(files: &Files, name: &[u8]) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Parses JSON, to a depth of 128.
-fn parse<T: DeserializeOwned>(files: &Files, name: &[u8], text: &[u8]) -> Result<T> {
-    serde_json::from_slice(text).map_err(|error| {
+/// Parses JSON, to a depth of 128, in which these keys are known.
+pub(super) fn parse<T: DeserializeOwned>(
+    files: &Files,
+    name: &[u8],
+    text: &[u8],
+    known: Keys,
+) -> Result<T> {
+    known.check(text).and_then(|()| serde_json::from_slice(text)).map_err(|error| {
         let (name, reason) = (excerpt(name), excerpt(error.to_string().as_bytes()));
         files.corrupt(format!("its file \"{name}\" is not understood: {reason}"))
     })
 }
 
-fn check_count(files: &Files, layers: usize) -> Result<()> {
+/// Fails if one of these texts is longer than those that are kept.
+fn check_texts<'a>(files: &Files, texts: impl IntoIterator<Item = &'a String>) -> Result<()> {
+    match texts.into_iter().find(|text| text.len() > MAX_TEXT) {
+        Some(text) => {
+            let text = excerpt(text.as_bytes());
+            let reason = format!("states a name or type of more than {MAX_TEXT} bytes, \"{text}\"");
+            Err(files.error(ErrorKind::Unsupported, reason))
+        }
+        None => Ok(()),
+    }
+}
+
+pub(super) fn check_count(files: &Files, layers: usize) -> Result<()> {
     if layers > MAX_LAYERS {
         let reason = format!("has an image of more than {MAX_LAYERS} layers");
         return Err(files.error(ErrorKind::Unsupported, reason));
@@ -334,15 +316,15 @@ struct Annotations {
 }
 
 #[derive(Deserialize)]
-struct Platform {
-    os: Option<String>,
-    architecture: Option<String>,
-    variant: Option<String>,
+pub(super) struct Platform {
+    pub os: Option<String>,
+    pub architecture: Option<String>,
+    pub variant: Option<String>,
 }
 
 impl Platform {
     /// Returns the parts that are known, as in `linux/arm/v7`.
-    fn name(&self) -> Option<String> {
+    pub fn name(&self) -> Option<String> {
         let Self { os, architecture, variant } = self;
         let parts = [os, architecture, variant].into_iter().flatten();
         let parts: Vec<_> = parts.filter(|part| !part.is_empty()).map(String::as_str).collect();
@@ -350,32 +332,8 @@ impl Platform {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct DockerImage {
-    config: String,
-    #[serde(rename = "RepoTags")]
-    tags: Option<Vec<String>>,
-    layers: Option<Vec<String>>,
-}
-
-#[derive(Deserialize)]
-struct Config {
-    os: Option<String>,
-    architecture: Option<String>,
-    rootfs: Option<Rootfs>,
-}
-
-#[derive(Default, Deserialize)]
-struct Rootfs {
-    diff_ids: Option<Vec<String>>,
-}
-
-/// Name of the file that makes a tar archive one of Docker.
-const MANIFEST: &str = "manifest.json";
-
-/// Type of layers in archives of Docker, whose type is not stated.
-const TAR: &str = "application/vnd.oci.image.layer.v1.tar";
+/// Name of the file that lists the images of a layout.
+pub(super) const INDEX: &[u8] = b"index.json";
 
 const INDEXES: [&str; 2] = [
     "application/vnd.oci.image.index.v1+json",
@@ -387,6 +345,10 @@ const MANIFESTS: [&str; 2] = [
     "application/vnd.docker.distribution.manifest.v2+json",
 ];
 
+/// Types of the configurations of containers.
+const CONTAINERS: [&str; 2] =
+    ["application/vnd.oci.image.config.v1+json", "application/vnd.docker.container.image.v1+json"];
+
 /// Units of quantities, each 1024 of the one before it.
 const QUANTITIES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
@@ -394,10 +356,16 @@ const QUANTITIES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 const MAX_JSON: u64 = 4 << 20;
 
 /// Maximum number of indexes and manifests. Large images have some ten platforms.
-const MAX_DOCUMENTS: usize = 256;
+pub(super) const MAX_DOCUMENTS: usize = 256;
 
 /// Maximum number of indexes in each other.
 const MAX_DEPTH: usize = 4;
 
 /// Maximum number of layers of an image. Container runtimes allow 128.
 const MAX_LAYERS: usize = 512;
+
+/// Maximum number of descriptors in all documents, each of which is looked up.
+const MAX_DESCRIPTORS: usize = 131_072;
+
+/// Maximum length of a media type, a name or a title in bytes: that of a path in Linux.
+const MAX_TEXT: usize = 4096;

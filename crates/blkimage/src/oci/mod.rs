@@ -5,14 +5,20 @@
 //! while it is read. Nothing is fetched, and no name in an image is that of a file of this host.
 
 mod blob;
+mod change;
 mod content;
+mod detect;
 mod digest;
 mod disk;
+mod docker;
 mod files;
+mod keys;
 mod layers;
+mod links;
 mod manifest;
 mod names;
 mod role;
+mod scan;
 
 #[cfg(test)]
 mod tests;
@@ -22,24 +28,25 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use self::blob::{Checked, Stated};
-use self::content::Scan;
 use self::digest::Digest;
 use self::disk::{Disk, Place};
 use self::files::Files;
 pub(crate) use self::files::{is_archive, is_archive_at};
 use self::layers::{Folder, Member};
-use self::manifest::{Blob, Found, Image as Manifest, Subject};
+use self::manifest::{Blob, Found, Image as Manifest, Layer, Subject};
 use self::names::Named;
 use self::role::Role;
+use self::scan::Layers;
 use crate::Format;
-use crate::error::{ErrorKind, Result, excerpt};
+use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::hint::Hint;
 use crate::image::Image;
 use crate::member_name::member_name;
 use crate::options::OpenOptions;
 use crate::probe::{PROBE_SIZE, probe};
-use crate::storage::Storage;
 use crate::storage::part::Part;
+use crate::storage::{self, Storage};
+use crate::tar;
 
 /// The images in a folder or an archive.
 pub(crate) struct Images {
@@ -98,7 +105,8 @@ impl Images {
                 self.files.error(ErrorKind::Unsupported, reason)
             })?;
             if *is_of == Subject::Content
-                && let Some(found) = content::compression(&*self.files.open(file)?)
+                && let Some(found) =
+                    detect::compression(&*self.files.open(file)?, self.files.name())?
             {
                 let reason = format!(
                     "has the layer \"{name}\", which is compressed ({found}), and a digest of its content alone"
@@ -197,7 +205,9 @@ impl Images {
                         content = Some(Part { storage, offset, size });
                     }
                     let digest = blob.digest.clone();
-                    if blobs.iter().all(|other: &Stated| other.digest != digest) {
+                    // Two files of one digest are both compared with it.
+                    let is_new = |(other, _): (&Blob, usize)| other != blob;
+                    if layers.iter().zip(0..index).all(is_new) {
                         // Each reader of a stream has its own.
                         let storage = match blob.is_of {
                             Subject::File => stored,
@@ -220,21 +230,42 @@ impl Images {
 
     fn found(&self) -> Result<&Found> {
         if self.found.get().is_none() {
-            let found = match self.files.has("oci-layout") {
-                true => manifest::of_layout(&self.files)?,
-                false => manifest::of_docker(&self.files)?,
-            };
+            let found = self.find()?;
             let _ = self.found.set(found);
         }
         Ok(self.found.get().expect("was set"))
     }
 
+    /// Reads the documents. An archive may have an index, and a list as Docker writes it.
+    fn find(&self) -> Result<Found> {
+        let files = &self.files;
+        if let Some(name) = DOCUMENTS.iter().find(|name| files.has_other(name)) {
+            let reason = format!("has the member \"{name}\", which is no file");
+            return Err(files.error(ErrorKind::Unsupported, reason));
+        }
+        let [layout, index, docker] = DOCUMENTS.map(|name| files.has(name));
+        if !layout {
+            let found = docker::of_docker(files)?;
+            if index {
+                docker::check_same(files, &manifest::of_index(files)?)?;
+            }
+            return Ok(found);
+        }
+        let found = manifest::of_layout(files)?;
+        if docker {
+            docker::check_same(files, &found)?;
+        }
+        Ok(found)
+    }
+
     fn listed(&self) -> Result<&[Disk]> {
         if self.disks.get().is_none() {
             let mut named = Vec::new();
-            let (mut count, mut headers_left) = (0, MAX_HEADERS);
-            for image in &self.found()?.images {
-                let disks = self.disks_of(image, &mut headers_left)?;
+            let mut count = 0;
+            let images = &self.found()?.images;
+            let mut layers = Layers::new(&self.files, &self.limits, images);
+            for image in images {
+                let disks = self.disks_of(image, &mut layers)?;
                 count += disks.len();
                 if count > MAX_DISKS {
                     let reason = format!("has more than {MAX_DISKS} disks");
@@ -249,48 +280,80 @@ impl Images {
     }
 
     /// Returns the disks of one image.
-    fn disks_of(&self, image: &Manifest, headers_left: &mut u32) -> Result<Vec<(Vec<u8>, Place)>> {
+    fn disks_of<'a>(
+        &'a self,
+        image: &'a Manifest,
+        scanned: &mut Layers<'a>,
+    ) -> Result<Vec<(Vec<u8>, Place)>> {
+        let (layers, others): (Vec<_>, Vec<_>) =
+            image.layers.iter().partition(|layer| Role::of(layer) == Role::Tar);
+        // Some runtimes extract these, too, and some pass them over.
+        if let (Some(other), false) = (others.first(), layers.is_empty()) {
+            return Err(self.unclear(other));
+        }
         let mut disks = Vec::new();
-        let mut layers = Vec::new();
-        for layer in &image.layers {
-            let blob = layer.blob.clone();
-            match Role::of(layer) {
-                Role::Tar => layers.push(blob),
-                Role::Disk { format, compression } => {
-                    let name = names::of_layer(layer);
-                    let size = layer.size.filter(|_| format == Some(Format::Raw));
-                    disks.push((name, Place::Blob { blob, format, compression, size }));
-                }
-                Role::Unknown => {
-                    let storage = self.files.open(&blob.file)?;
-                    let mut head = vec![0; storage.size().min(PROBE_SIZE as u64) as usize];
-                    let read = storage.read_exact_at(&mut head, 0);
-                    read.map_err(|error| {
-                        let reason = format!("blob {} cannot be read", blob.digest);
-                        self.files.error(ErrorKind::Io, reason).because(error)
-                    })?;
-                    if let Some(format) = probe(&head) {
-                        let name = names::of_layer(layer);
-                        let (format, compression, size) = (Some(format), None, None);
-                        disks.push((name, Place::Blob { blob, format, compression, size }));
-                    }
-                }
+        for layer in others {
+            let disk = self.disk_of(layer)?;
+            if disk.is_none() && image.is_container && self.is_tar(&layer.blob)? {
+                return Err(self.unclear(layer));
             }
+            disks.extend(disk);
         }
         let mut folder = Folder::default();
-        for (index, blob) in layers.iter().enumerate() {
-            let stored = self.files.open(&blob.file)?;
-            let scan = Scan::new(&self.limits, &self.files, stored)?;
-            folder.apply(&self.files, scan.tar.clone(), index, headers_left)?;
-            if let Some(size) = scan.finish(&self.files)? {
-                self.known_sizes().insert(blob.file.clone(), size);
+        for (index, layer) in layers.iter().enumerate() {
+            if let Some(size) = scanned.apply(&mut folder, &layer.blob, index)? {
+                self.known_sizes().insert(layer.blob.file.clone(), size);
             }
         }
-        let layers: Arc<[Blob]> = layers.into();
+        let layers: Arc<[Blob]> = layers.iter().map(|layer| layer.blob.clone()).collect();
         for (name, member) in folder.disks(&self.files)? {
             disks.push((name, Place::Layer { layers: layers.clone(), member }));
         }
         Ok(disks)
+    }
+
+    /// Returns the error of a layer that runtimes may extract, against its type.
+    fn unclear(&self, layer: &Layer) -> Error {
+        let (digest, media_type) = (&layer.blob.digest, excerpt(layer.media_type.as_bytes()));
+        let reason = format!(
+            "has the layer {digest} of the type \"{media_type}\" for a root file system, which programs read differently"
+        );
+        self.files.error(ErrorKind::Unsupported, reason)
+    }
+
+    /// Returns whether a blob may be a tar archive, which may be compressed.
+    fn is_tar(&self, blob: &Blob) -> Result<bool> {
+        let storage = self.files.open(&blob.file)?;
+        let mut block = vec![0; storage.size().min(tar::BLOCK) as usize];
+        let read = storage.read_exact_at(&mut block, 0);
+        read.map_err(|error| storage::read_error(self.files.name(), error, Some(0)))?;
+        Ok(tar::is_tar(&block) || detect::compression(&*storage, self.files.name())?.is_some())
+    }
+
+    /// Returns the disk that a layer is, if it is one.
+    fn disk_of(&self, layer: &Layer) -> Result<Option<(Vec<u8>, Place)>> {
+        let blob = layer.blob.clone();
+        let place = match Role::of(layer) {
+            Role::Tar => return Ok(None),
+            Role::Disk { format, compression } => {
+                let size = layer.size.filter(|_| format == Some(Format::Raw));
+                Place::Blob { blob, format, compression, size }
+            }
+            Role::Unknown => {
+                let storage = self.files.open(&blob.file)?;
+                let mut head = vec![0; storage.size().min(PROBE_SIZE as u64) as usize];
+                let read = storage.read_exact_at(&mut head, 0);
+                read.map_err(|error| {
+                    let reason = format!("blob {} cannot be read", blob.digest);
+                    self.files.error(ErrorKind::Io, reason).because(error)
+                })?;
+                match probe(&head) {
+                    None => return Ok(None),
+                    format => Place::Blob { blob, format, compression: None, size: None },
+                }
+            }
+        };
+        Ok(Some((names::of_layer(layer), place)))
     }
 }
 
@@ -305,5 +368,5 @@ const MAX_NAMES: usize = 5;
 /// Maximum number of disks.
 const MAX_DISKS: usize = 256;
 
-/// Maximum number of headers of members in all layers. Large container images have some hundred thousand.
-const MAX_HEADERS: u32 = 2_000_000;
+/// The files of which one makes a folder or an archive one of images, and the index.
+const DOCUMENTS: [&str; 3] = ["oci-layout", "index.json", "manifest.json"];

@@ -111,6 +111,14 @@ fn tar(members: &[(u8, &str, &[u8])]) -> Vec<u8> {
     for (kind, name, content) in members {
         let mut header = [0; 512];
         header[..name.len()].copy_from_slice(name.as_bytes());
+        // The content of a hard link is where it leads.
+        let content = match kind {
+            b'1' => {
+                header[157..157 + content.len()].copy_from_slice(content);
+                &[][..]
+            }
+            _ => *content,
+        };
         header[124..136].copy_from_slice(format!("{:011o}\0", content.len()).as_bytes());
         header[156] = *kind;
         header[257..265].copy_from_slice(b"ustar\x0000");
@@ -118,7 +126,7 @@ fn tar(members: &[(u8, &str, &[u8])]) -> Vec<u8> {
         let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
         header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
         archive.extend(header);
-        archive.extend(*content);
+        archive.extend(content);
         archive.resize(archive.len().next_multiple_of(512), 0);
     }
     archive.extend([0; 1024]);
@@ -267,7 +275,6 @@ fn files_of_containers() {
     assert_eq!(disks(&[(b'0', ".wh..wh..opq", b""), (b'0', "disk/c", b"")]), ["disk/c"]);
     assert_eq!(disks(&[(b'0', "disk", b"")]), [""; 0]);
     assert_eq!(disks(&[(b'5', "disk/a/", b"")]), ["disk/b"]);
-    assert_eq!(disks(&[(b'0', "disk/a/x", b"")]), ["disk/b"]);
     assert_eq!(disks(&[(b'0', "disk/.wh..wh.plnk", b"")]), ["disk/a", "disk/b"]);
 }
 
@@ -287,10 +294,141 @@ fn members_of_layers_that_are_refused() {
         container(&[&[(kind, name, b"")]]).refused(says);
     }
     container(&[&[(b'0', "disk/x", b"1"), (b'0', "./disk/x", b"2")]]).refused("two members");
+    container(&[&[(b'5', "x", b""), (b'5', "x/", b""), (b'0', "disk/x", b"")]])
+        .refused("two members");
+    let above = |top: &[(u8, &str, &[u8])], says: &str| {
+        container(&[&[(b'5', "disk", b""), (b'0', "disk/a", b"1")], top]).refused(says);
+    };
+    above(&[(b'0', "disk/a/x", b"")], "in a folder that is a file");
+    above(&[(b'0', "disk", b""), (b'0', "disk/x", b"")], "in a folder that is a file");
+    // Podman removes what has the name of a member, or is under it.
+    above(&[(b'0', ".", b"")], "programs extract differently");
+    above(&[(b'g', "disk/a", b"")], "global header \"disk/a\"");
+    above(&[(b'g', ".wh.disk", b"")], "global header \".wh.disk\"");
+    for name in ["disk/.wh.", "x/.wh..", "x/.wh..."] {
+        above(&[(b'0', name, b"")], "programs extract differently");
+    }
+    above(&[(b'0', "disk/x", b""), (b'0', "disk/.wh.x", b"")], "behind a member of the same layer");
+    above(&[(b'0', "disk/x", b""), (b'0', ".wh.disk", b"")], "behind a member of the same layer");
+    above(&[(b'0', "disk/x", b""), (b'0', ".wh..wh..opq", b"")], "behind a member");
+    above(&[(b'0', "disk/a/", b"")], "a file with the name of a folder");
+    above(&[(b'7', "disk/a", b"")], "of the type '7'");
+    above(&[(b'2', "x", b"1")], "which is no file and has a size");
+    for (name, says) in [
+        (format!("disk/{}", "n".repeat(256)), "whose name no file system"),
+        ("a/".repeat(257), "in too many folders"),
+    ] {
+        // The length has three digits.
+        let record = format!(" path={name}\n");
+        let record = format!("{}{record}", record.len() + 3);
+        above(&[(b'x', "x", record.as_bytes()), (b'5', "short", b"")], says);
+    }
+    let many: Vec<_> = (0..=10_000).map(|number| format!("disk/{number}")).collect();
+    let many: Vec<_> = many.iter().map(|name| (b'0', &**name, &b""[..])).collect();
+    container(&[&many]).refused("more than 10000 files");
     let mut builder = Builder::default();
     let layer = builder.blob(TAR, b"no tar".repeat(200), "");
     let manifest = builder.manifest(&[layer], "");
     builder.index(&[manifest]).refused("is not a header");
+}
+
+#[test]
+fn members_through_links() {
+    let disks = |members: &[(u8, &str, &[u8])]| {
+        let mut all = vec![(b'0', "disk/a", &b"1"[..]), (b'2', "l", b""), (b'2', "x/l", b"")];
+        all.extend(members);
+        container(&[&all[..3], &all[3..]]).disks()
+    };
+    for through in [
+        &[(b'0', "l/a", &b"2"[..])][..],
+        &[(b'1', "c", b"l"), (b'0', "c/a", b"2")],
+        &[(b'1', "c", b"./l"), (b'0', "c/a", b"2")],
+        &[(b'1', "c", b"/x/l"), (b'1', "d", b"c"), (b'0', "d/a", b"2")],
+        &[(b'1', "c", b"x/../l"), (b'0', "c/a", b"2")],
+        &[(b'1', "c", b"l/b"), (b'0', "c/a", b"2")],
+        // The whiteout concerns the layers below.
+        &[(b'2', "m", b""), (b'0', ".wh.m", b""), (b'0', "m/a", b"2")],
+        &[(b'0', "l/.wh.a", b"")],
+    ] {
+        let error = disks(through).expect_err("goes through a link").to_string();
+        assert!(error.contains("in a folder that is a link"), "{error}");
+    }
+    for other in [
+        &[(b'1', "c", &b"x/f"[..]), (b'0', "c/a", b"2")][..],
+        &[(b'0', ".wh.l", b""), (b'0', "l/a", b"2")],
+        &[(b'0', ".wh.x", b""), (b'0', "x/l/a", b"2")],
+        &[(b'0', "x/.wh..wh..opq", b""), (b'0', "x/l/a", b"2")],
+        &[(b'5', "l/", b""), (b'0', "l/a", b"2")],
+    ] {
+        assert_eq!(disks(other).unwrap(), ["disk/a"], "{other:?}");
+    }
+}
+
+/// A layer that some programs read as another archive.
+#[test]
+fn layers_of_two_kinds() {
+    let refused = |layer: &[u8], says: &str| {
+        let mut builder = Builder::default();
+        let layer = builder.blob(TAR, layer, "");
+        let manifest = builder.manifest(&[layer], "");
+        builder.index(&[manifest]).refused(says);
+    };
+    let disk = tar(&[(b'0', "disk/a", b"1")]);
+    for start in ["P*M\u{18}\u{1}", "BZh91AY&SY", "BZh"] {
+        let first = tar(&[(b'0', start, b"")]);
+        refused(&[&first[..512], &disk[..]].concat(), "is a tar archive that begins like");
+    }
+    let lz4 = [b"\x04\x22\x4d\x18", &disk[..]].concat();
+    refused(&lz4, "begins in a way of lz4 that only some programs know");
+    let skipped = [b"\x5f\x2a\x4d\x18\0\0\0\0\x28\xb5\x2f\xfd", &disk[..]].concat();
+    refused(&skipped, "begins in a way of zstd that only some programs know");
+    // Beside a tar archive, some extract a layer of another type, too.
+    for other in ["application/octet-stream", "", "application/x-tar", RAW, "x/y.TAR"] {
+        let mut builder = Builder::default();
+        let layers = [builder.blob(TAR, &disk, ""), builder.blob(other, &disk, "")];
+        let manifest = builder.manifest(&layers, "");
+        builder.index(&[manifest]).refused("for a root file system, which programs");
+    }
+    // They extract the layers of a container whatever their types are, and no attestation is one.
+    for (layer, is_refused) in [(&disk[..], true), (b"\x1f\x8b\x08\0", true), (b"{}", false)] {
+        let mut builder = Builder::default();
+        let config = builder.blob("application/vnd.oci.image.config.v1+json", "{}", "");
+        let layer = builder.blob("application/vnd.in-toto+json", layer, "");
+        let text = format!("{{\"config\":{config},\"layers\":[{layer}]}}");
+        let manifest = builder.blob(MANIFEST, text, "");
+        assert_eq!(builder.index(&[manifest]).disks().is_err(), is_refused);
+    }
+    // Go ends an archive at two blocks of zeros, and fails at one.
+    let single = [&disk[..1024], &[0; 512], &tar(&[(b'0', "disk/b", b"2")])[..]].concat();
+    refused(&single, "blocks behind a single one of zeros");
+    let mut numbers = disk.clone();
+    numbers[100] = b'x';
+    numbers[148..156].fill(b' ');
+    let sum: u32 = numbers[..512].iter().map(|byte| u32::from(*byte)).sum();
+    numbers[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    refused(&numbers, "has no valid number in a tar header");
+    let record = b"41 SCHILY.xattr.trusted.overlay.opaque=y\n";
+    let overlay = tar(&[(b'x', "x", record), (b'5', "disk/", b"")]);
+    refused(&overlay, "attributes of an overlay");
+    let between = tar(&[(b'x', "x", b"13 path=disk\n"), (b'g', "x", b""), (b'5', "x/", b"")]);
+    refused(&between, "a global header between the headers");
+}
+
+/// Each layer is decoded once.
+#[test]
+fn layers_that_are_listed_often() {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(&tar(&[(b'0', "disk/a", &vec![0; 16 << 20]), (b'0', "x", b"")])).unwrap();
+    let mut builder = Builder::default();
+    let layer = builder.blob(TAR, encoder.finish().unwrap(), "");
+    let top = builder.blob(TAR, tar(&[(b'0', "disk/b", b"2")]), "");
+    let layers = [vec![layer; 500], vec![top]].concat();
+    let manifest = builder.manifest(&layers, "");
+    let builder = builder.index(&[manifest]);
+    let start = Instant::now();
+    assert_eq!(builder.disks().unwrap(), ["disk/a", "disk/b"]);
+    assert_eq!(builder.content("disk/b").unwrap(), b"2");
+    assert!(start.elapsed().as_secs() < 20);
 }
 
 /// As the tar writer of Go leaves it if it is not closed.
@@ -440,6 +578,24 @@ fn documents_of_any_size() {
 }
 
 #[test]
+fn documents_of_many_parts() {
+    for more in [title(&"t".repeat(4097)), platform(&"p".repeat(4097))] {
+        let mut builder = Builder::default();
+        let layer = builder.blob(RAW, [1; 512], if more.contains("title") { &more } else { "" });
+        let manifest = builder.manifest(&[layer], &more);
+        builder.index(&[manifest]).refused("a name or type of more than 4096 bytes");
+    }
+    let mut builder = Builder::default();
+    let other = builder.blob("x", "{}", "");
+    let mut index = |number: usize| {
+        let others = vec![&*other; 28_000].join(",");
+        builder.blob(INDEX, format!("{{\"number\":{number},\"manifests\":[{others}]}}"), "")
+    };
+    let indexes: Vec<_> = (0..5).map(&mut index).collect();
+    builder.index(&indexes).refused("more than 131072 descriptors");
+}
+
+#[test]
 fn indexes_in_indexes() {
     let nested = |depth: usize| {
         let mut builder = Builder::default();
@@ -471,6 +627,8 @@ fn documents_of_two_types() {
     }
     for (text, says) in [
         ("{\"layers\":[],\"layers\":[]}", "duplicate field"),
+        ("{\"layers\":[],\"Layers\":[]}", "the key \"Layers\", which some programs take for"),
+        ("{\"layer\\u017f\":[]}", "which some programs take for \"layers\""),
         ("{\"layers\":[{\"digest\":\"a\\u001bb\"}]}", "missing field"),
         ("{\"layers\":\"a\\u001b[2Jb\"}", "invalid type"),
         ("", "EOF"),
@@ -509,6 +667,48 @@ fn archives_of_docker() {
     let (_, lines) = builder.open().unwrap().manifest().map(|(_, text)| ((), text)).unwrap();
     assert_eq!(String::from_utf8(lines).unwrap().lines().count(), 3);
     assert!(is_archive(&builder.storage()));
+    // Two layers with one digest, of which one has another content.
+    let double = |text: &mut Vec<u8>| {
+        let ids = format!("[\"sha256:{0}\",\"sha256:{0}\"]", hex(&layers[0]));
+        *text = format!("{{\"os\":\"linux\",\"rootfs\":{{\"diff_ids\":{ids}}}}}").into();
+    };
+    let mut builder = builder.change(&name, double);
+    let renamed = format!("{}.json", hex(&builder.files[2].1));
+    builder.files[2].0.clone_from(&renamed);
+    let renamed = |text: &mut Vec<u8>| {
+        *text = String::from_utf8_lossy(text).replace(&name, &renamed).into();
+    };
+    let builder = builder.change("manifest.json", renamed);
+    assert_eq!(builder.content("disk/e").unwrap_err().kind(), ErrorKind::Corrupt);
+    // The same image in two places, with other layers.
+    let text = String::from_utf8(builder.files[3].1.clone()).unwrap();
+    let other = text.replace("a.tar", "b/layer.tar");
+    let twice = format!("[{},{}]", &text[1..text.len() - 1], &other[1..other.len() - 1]);
+    builder.change("manifest.json", |text| *text = twice.clone().into()).refused("in two places");
+}
+
+#[test]
+fn archives_with_an_index_and_a_list() {
+    let mut builder = Builder::default();
+    let config = builder.blob("application/vnd.oci.image.config.v1+json", "{}", "");
+    let layers = [tar(&[(b'0', "disk/a", b"1")]), tar(&[(b'0', "disk/a", b"2")])];
+    let layers = layers.each_ref().map(|layer| builder.blob(TAR, layer, ""));
+    let text = format!("{{\"config\":{config},\"layers\":[{}]}}", layers[0]);
+    let manifest = builder.blob(MANIFEST, text, "");
+    let path = |descriptor: &str| {
+        let at = descriptor.find("sha256:").unwrap();
+        format!("blobs/sha256/{}", &descriptor[at + 7..][..64])
+    };
+    let (config, layers) = (path(&config), layers.map(|layer| path(&layer)));
+    let list = |layer: &str| format!("[{{\"Config\":\"{config}\",\"Layers\":[\"{layer}\"]}}]");
+    let builder = builder.index(&[manifest]);
+    let same = builder.clone().file("manifest.json", list(&layers[0]));
+    assert_eq!(same.content("disk/a").unwrap(), b"1");
+    let says = "no image of its configuration and layers in its index";
+    builder.clone().file("manifest.json", list(&layers[1])).refused(says);
+    let mut without = builder.file("manifest.json", list(&layers[1]));
+    without.files.retain(|file| file.0 != "oci-layout");
+    assert!(without.disks().is_err());
 }
 
 #[test]

@@ -158,11 +158,15 @@ def test_digests_of_bytes_are_of_any_file(blksum, at):
     """What vendors publish is of the file that is downloaded."""
     files = sorted(KINDS)
     sums = images.run("sha256sum", *files)
-    result = blksum("-c", "-", input=sums)
+    # Noise of some lengths could be a list of the digests of another image, unless the option says that it is none.
+    result = blksum("-B", "-c", "-", input=sums)
     assert (result.returncode, result.stdout.count(b": OK\n")) == (0, len(files)), result.stderr.decode()
+    for name in ("fake.qcow2", "gnu.tar", "page.img", "vm.vma"):
+        result = blksum("-c", "-", input=images.run("sha256sum", name))
+        assert result.stdout == f"{name}: OK\n".encode() and b"of the bytes of this file" in result.stderr, result
     assert blksum("-B", *files).stdout == sums
     assert blksum("-c", "-", input=images.run("sha256sum", "--tag", *files)).returncode == 0
-    for name in files[::7]:
+    for name in ("fake.qcow2", "gnu.tar", "page.img", "vm.vma"):
         value = sums.splitlines()[files.index(name)].split()[0].decode()
         assert blksum("--expect", value, name).returncode == 0, name
 

@@ -34,6 +34,8 @@ RULES = [
     "of the type '7'",
     "followed by other bytes",
     "does not match its digest",
+    "in different files",
+    " digests for ",
 ]
 
 

@@ -46,6 +46,12 @@ pub(super) fn of_docker(files: &Files) -> Result<Found> {
             }
             // One file has one name, so that it is read once.
             let file = parts(name.as_bytes()).join(&b'/');
+            // Podman reads the first one only.
+            let is_other = |other: &Blob| other.digest == digest && other.file != file;
+            if blobs.iter().any(is_other) {
+                let reason = format!("has two layers with the digest {digest} in different files");
+                return Err(files.corrupt(reason));
+            }
             let blob = Blob { file, digest, is_of: Subject::Content };
             blobs.push(blob.clone());
             layers.push(Layer {

@@ -81,10 +81,8 @@ impl Folder {
                 self.other = None;
             }
             // A second one finds nothing.
-            ([FOLDER, _], Change::Hide) => {
-                if self.hides.replace(layer) != Some(layer) {
-                    self.nodes.retain(|_, member| member.layer == layer);
-                }
+            ([FOLDER, _], Change::Hide) if self.hides.replace(layer) != Some(layer) => {
+                self.nodes.retain(|_, member| member.layer == layer);
             }
             ([FOLDER, _], Change::Remove(name)) => match self.nodes.get(name) {
                 Some(member) if member.layer == layer => {

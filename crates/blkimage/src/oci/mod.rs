@@ -294,7 +294,7 @@ impl Images {
         let mut disks = Vec::new();
         for layer in others {
             let disk = self.disk_of(layer)?;
-            if disk.is_none() && image.is_container && self.is_tar(&layer.blob)? {
+            if image.is_container && self.is_tar(&layer.blob, disk.is_some())? {
                 return Err(self.unclear(layer));
             }
             disks.extend(disk);
@@ -321,13 +321,14 @@ impl Images {
         self.files.error(ErrorKind::Unsupported, reason)
     }
 
-    /// Returns whether a blob may be a tar archive, which may be compressed.
-    fn is_tar(&self, blob: &Blob) -> Result<bool> {
+    /// Returns whether a blob may be a tar archive, which may be compressed unless it is a disk.
+    fn is_tar(&self, blob: &Blob, is_disk: bool) -> Result<bool> {
         let storage = self.files.open(&blob.file)?;
         let mut block = vec![0; storage.size().min(tar::BLOCK) as usize];
         let read = storage.read_exact_at(&mut block, 0);
         read.map_err(|error| storage::read_error(self.files.name(), error, Some(0)))?;
-        Ok(tar::is_tar(&block) || detect::compression(&*storage, self.files.name())?.is_some())
+        let is_packed = || detect::compression(&*storage, self.files.name());
+        Ok(tar::is_tar(&block) || !is_disk && is_packed()?.is_some())
     }
 
     /// Returns the disk that a layer is, if it is one.

@@ -442,7 +442,11 @@ pub(crate) fn read_error(name: &Path, error: io::Error, offset: Option<u64>) -> 
     let new = |kind, error: &io::Error| Error::new(kind, name, error.to_string());
     match error.kind() {
         _ if error.get_ref().is_none() => {}
-        InvalidData if error.get_ref().is_some_and(|inner| inner.is::<DigestMismatch>()) => {
+        InvalidData
+            if error
+                .get_ref()
+                .is_some_and(<dyn std::error::Error + Send + Sync>::is::<DigestMismatch>) =>
+        {
             return new(ErrorKind::Corrupt, &error).of_mismatch();
         }
         InvalidData => return new(ErrorKind::Corrupt, &error),
